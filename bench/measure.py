@@ -1,0 +1,126 @@
+"""Check, then time: rivals take turns in one run, every sample is kept, one JSON line a result."""
+
+import importlib.metadata
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass
+class Work:
+    """One rival at one work: `run()` does it once and is complete when it returns.
+
+    work, params   what is done ("units.step") and its sizes: rivals at the same work have the same two
+    who            "ours", or the peer's name and version
+    amount, unit   what one run achieves: value = amount / seconds, in `unit`
+    check          raises when the result of run() is wrong; a wrong result is never timed
+    moved          bytes that one run must move at least, for the share of the machine's bandwidth; None: not bound by it
+    close          frees what the rival holds, so that large rivals do not stand in memory together
+    """
+
+    work: str
+    who: str
+    params: dict[str, Any]
+    amount: float
+    unit: str
+    run: Callable[[], Any]
+    check: Callable[[], Any]
+    moved: float | None = None
+    threads: int = 1
+    warm: int = 1
+    samples: list[float] = field(default_factory=list)
+
+
+def measure(works: list[Work], repeat: int = 7, bandwidth: float | None = None) -> list[dict]:
+    """Check every rival, then let them take turns `repeat` times; returns one record a rival, in the order given.
+
+    bandwidth: bytes a second of the machine, measured in the same run; gives `bandwidth_share` where a work says `moved`.
+    """
+    for work in works:
+        work.run()
+        work.check()
+        for _ in range(work.warm):
+            work.run()
+    for _ in range(repeat):
+        for work in works:
+            start = time.perf_counter()
+            work.run()
+            work.samples.append(time.perf_counter() - start)
+    return [_record(work, bandwidth) for work in works]
+
+
+def _record(work: Work, bandwidth: float | None) -> dict:
+    values = [work.amount / seconds for seconds in work.samples]
+    value = statistics.median(values)
+    record = {
+        "bench": work.work.split(".")[0],
+        "work": work.work,
+        "who": work.who,
+        "params": work.params,
+        "unit": work.unit,
+        "value": value,
+        "samples": values,
+        "seconds": statistics.median(work.samples),
+        "spread": (max(values) - min(values)) / value,
+        "checked": True,
+        "threads": work.threads,
+        "device": "cpu",
+        "commit": commit(),
+        "env": environment(),
+    }
+    if work.moved and bandwidth:
+        record["bandwidth_share"] = work.moved / record["seconds"] / bandwidth
+    return record
+
+
+def show(records: list[dict]) -> None:
+    """Print a table: each rival's figure, its spread, its share of the bandwidth, and ours over it."""
+    ours = next((record["value"] for record in records if record["who"] == "ours"), None)
+    print(f"\n{records[0]['work']}  {records[0]['params']}")
+    for record in records:
+        share = f"{record['bandwidth_share']:6.0%} of bandwidth" if "bandwidth_share" in record else ""
+        ratio = f"ours is {ours / record['value']:.3g} x this" if ours and record["who"] != "ours" else ""
+        print(f"  {record['who']:<34} {record['value']:>12.4g} {record['unit']:<14} +-{record['spread'] / 2:4.0%}"
+              f"  {record['threads']} threads  {share}  {ratio}", flush=True)
+
+
+def append(path: str | None, records: list[dict]) -> None:
+    """Append one line a record to a .jsonl file (None: nowhere)."""
+    if path:
+        with open(path, "a") as file:
+            for record in records:
+                file.write(json.dumps(record) + "\n")
+
+
+def commit() -> str:
+    """The commit of the checkout, with a "+" when it has changes; "unknown" outside a checkout."""
+    here = os.path.dirname(__file__)
+    found = subprocess.run(["git", "describe", "--always", "--dirty=+", "--abbrev=12"], cwd=here, capture_output=True, text=True)
+    return found.stdout.strip() or "unknown"
+
+
+def environment() -> dict[str, Any]:
+    """Processor, cores, operating system and the versions of what the figures depend on."""
+    packages = ("numpy", "scipy", "numba", "annoy", "torch", "gensim", "fasttext-wheel")
+    versions = {}
+    for package in packages:
+        try:
+            versions[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return {"cpu": _processor(), "cores": os.cpu_count(), "os": platform.platform(), "python": sys.version.split()[0]} | versions
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo") as file:
+            return next(line.split(":")[1].strip() for line in file if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor()

@@ -1,0 +1,1 @@
+"""Arithmetic with Numba, and all that branches. Arrays come in, never objects of `hybrid`."""

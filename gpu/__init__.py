@@ -1,0 +1,1 @@
+"""Arithmetic with PyCUDA, twin of `cpu`. Imports anywhere: PyCUDA is imported inside functions only."""

@@ -1,0 +1,130 @@
+"""What a backend promises: `cpu` keeps it with Numba, `gpu` with PyCUDA.
+
+These Protocols are structural: backends keep them without importing them, `hybrid` is the only reader, and
+tests/hybrid/test_contract.py holds every backend to the names, the order and the defaults of the arguments.
+
+Order of arguments, everywhere: written first, then layout or tree, then read, then scalars.
+Kernels trust their arguments; they are validated once, where `hybrid` meets the user.
+Floating arrays are float32 and C-contiguous (float64 too on the CPU, for tests); ids are int32.
+The number of threads is not an argument: it belongs to the queue that a call runs on (`numba.set_num_threads`).
+Results do not depend on it, bit for bit, except where a mode named "hogwild" says so.
+"""
+
+from typing import Any, Protocol
+
+
+class Event(Protocol):
+    """A point on a queue, past once everything put on the queue before it has been done."""
+
+    def wait(self) -> Any:
+        """Block the caller until the point is past; raise here what the work raised."""
+
+
+class Queue(Protocol):
+    """Something that does work in the order given: a CUDA stream, a worker thread."""
+
+    def run(self, work, *arguments, after=()) -> Event:
+        """Do `work(*arguments)` after all earlier work of this queue and after the events in `after`."""
+
+    def copy(self, target, source, after=()) -> Event:
+        """Copy an array to another place; costs nothing where both are the same array."""
+
+
+class Device(Protocol):
+    """Where arrays live and queues run."""
+
+    def queue(self, name: str, threads: int) -> Queue:
+        """A new queue, named for the trace."""
+
+    def empty(self, shape, dtype) -> Any:
+        """An uninitialised array on the device."""
+
+    def host_empty(self, shape, dtype) -> Any:
+        """An uninitialised NumPy array from which the device copies asynchronously (page-locked on a GPU)."""
+
+    def from_host(self, array) -> Any:
+        """The array on the device (the same array on the CPU)."""
+
+    def to_host(self, array) -> Any:
+        """The array as NumPy sees it (the same array on the CPU)."""
+
+    def close(self) -> None:
+        """Finish all queues and release what the device holds."""
+
+
+class Units(Protocol):
+    """Collections of MLPs, inputs -> hidden -> outputs, both layers with a bias and the same activation.
+
+    Shapes: weights (layout.w_at[-1],), x (B, X), hidden (B, H), y and target (B, Y), see hybrid/layout.py.
+    activation: "logistic" 1/(1+exp(-s)), "rational" s/(2(|s|+1)) + 1/2, "tanh", "relu".
+    Tolerance against a float64 oracle: a float32 sum of n products drifts by about sqrt(n) roundings.
+    """
+
+    def forward(self, y, hidden, layout, weights, x, activation):
+        """Write hidden and y."""
+
+    def backward(self, x_grad, weight_grad, layout, weights, y_grad, y, hidden, x, activation):
+        """Write x_grad (None: not wanted); add the sum over the batch to weight_grad, laid out like the weights.
+
+        y_grad (B, Y) is d loss / d y.
+        """
+
+    def update(self, weights, velocity, weight_grad, rate, momentum):
+        """velocity <- momentum velocity - rate weight_grad; weights <- weights + velocity. velocity None: plain SGD."""
+
+    def step(self, loss, y, hidden, weights, velocity, layout, x, target, rate, momentum, activation):
+        """One online step, fused: forward, squared error, backward, update; each weight is read and written once.
+
+        loss (U,) is written: half the squared error of each unit, summed over its outputs and the batch.
+        The gradient is summed over the batch. velocity None: plain SGD.
+        """
+
+
+class Rows(Protocol):
+    """Tables of vectors, one row an id; table (R, D)."""
+
+    def gather(self, out, table, ids):
+        """out[n] = table[ids[n]]; out (N, D), ids (N,)."""
+
+    def scatter_add(self, table, ids, grad, scale):
+        """table[ids[n]] += scale * grad[n], in the order of n: duplicates are summed, the same bits at any threads."""
+
+    def gather_mean(self, out, table, bag_at, ids):
+        """out[b] = mean of table[ids[bag_at[b]:bag_at[b+1]]], zero for an empty bag; out (B, D), bag_at (B+1,) int64."""
+
+    def scatter_mean(self, table, bag_at, ids, grad, scale):
+        """The reverse of gather_mean: every row of bag b gets scale / size(b) * grad[b], in the order of b."""
+
+
+class Softmax(Protocol):
+    """The full softmax over V classes, in chunks: a (B, V) array never exists. weights (V, D), hidden (B, D)."""
+
+    def workspace(self, batch, width, dtype) -> Any:
+        """The scratch arrays that calls with up to `batch` rows need; made once."""
+
+    def step(self, grad, loss, weights, work, hidden, target, rate):
+        """Write grad (B, D) = d loss / d hidden and loss (B,) in nats; weights -= rate * gradient summed over B."""
+
+    def log_prob(self, out, weights, work, hidden, target):
+        """out[b] = log p(target[b] | hidden[b])."""
+
+    def best(self, ids, log_probs, weights, work, hidden):
+        """Write the k most likely classes of each row, most likely first; ids and log_probs (B, k)."""
+
+
+class TreeSoftmax(Protocol):
+    """Hierarchical softmax: nodes (V - 1, D), one logistic regression a node of a binary tree over V classes."""
+
+    def workspace(self, batch, width, depth, dtype) -> Any:
+        """The scratch arrays that calls with up to `batch` rows and paths up to `depth` need; made once."""
+
+    def step(self, grad, loss, nodes, work, tree, hidden, target, rate, mode):
+        """Learn from a batch: write grad (B, D) = d loss / d hidden and loss (B,) in nats, move the nodes.
+
+        mode "deterministic": node n sees the batch's rows in order, each after the node moved for the row before, so the
+        result equals the serial loop over rows, bit for bit, at any number of threads. mode "hogwild": threads race.
+        grad is summed over the path, not averaged over B.
+        """
+
+    def log_prob(self, out, nodes, tree, hidden, target):
+        """out[b] = log p(target[b] | hidden[b]); sums to 1 over all classes."""
