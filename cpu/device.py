@@ -1,0 +1,122 @@
+"""The CPU as a device: queues are worker threads, arrays are NumPy's, copies between host and device cost nothing."""
+
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import numba
+import numpy as np
+
+
+class Event:
+    """A point on a queue; `wait` blocks until it is past and raises what the work raised."""
+
+    def __init__(self, future: Future):
+        self._future = future
+
+    def wait(self):
+        """The result of the work, once it is done."""
+        return self._future.result()
+
+
+class Queue:
+    """One worker thread that does its work in order, entering parallel kernels with `threads` threads.
+
+    After a failure the queue does no more work: everything put on it later fails with the same exception, as a CUDA
+    stream does, so no stage ever runs on what a failed one left behind.
+    """
+
+    def __init__(self, name: str, threads: int):
+        self.name = name
+        self._failure: BaseException | None = None
+        self._worker = ThreadPoolExecutor(1, thread_name_prefix=name, initializer=numba.set_num_threads, initargs=(threads,))
+
+    def run(self, work, *arguments, after=()) -> Event:
+        """Do `work(*arguments)` after all earlier work of this queue and after the events in `after`."""
+        return Event(self._worker.submit(self._do, work, arguments, after))
+
+    def _do(self, work, arguments, after):
+        if self._failure:
+            raise self._failure
+        try:
+            for event in after:
+                event.wait()
+            return work(*arguments)
+        except BaseException as failure:
+            self._failure = failure
+            raise
+
+    def copy(self, target, source, after=()) -> Event:
+        """Copy an array to another place; both are usually the same array, and then nothing moves."""
+        return self.run(_copy, target, source, after=after)
+
+    def close(self) -> None:
+        """Finish what was put on the queue and end its thread."""
+        self._worker.shutdown(wait=True)
+
+
+class Inline:
+    """A queue that does its work at once, in the caller's thread: no hand-off, nothing overlaps."""
+
+    def __init__(self, name: str, threads: int):
+        self.name = name
+        self._threads = threads
+
+    def run(self, work, *arguments, after=()) -> Event:
+        """Do `work(*arguments)` now."""
+        future: Future = Future()
+        for event in after:
+            event.wait()
+        numba.set_num_threads(self._threads)
+        future.set_result(work(*arguments))
+        return Event(future)
+
+    def copy(self, target, source, after=()) -> Event:
+        """Copy an array to another place."""
+        return self.run(_copy, target, source, after=after)
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+
+def _copy(target, source):
+    if target is not source:
+        np.copyto(target, source)
+
+
+class Device:
+    """Where arrays live and queues run: this machine's memory and cores."""
+
+    name = "cpu"
+    shares_host_memory = True
+
+    def queue(self, name: str, threads: int) -> Queue:
+        """A new worker thread; ValueError for more threads than Numba was started with."""
+        return Queue(name, check_threads(threads))
+
+    def inline(self, name: str, threads: int) -> Inline:
+        """A queue in the caller's own thread."""
+        return Inline(name, check_threads(threads))
+
+    def empty(self, shape, dtype):
+        """An uninitialised array."""
+        return np.empty(shape, dtype)
+
+    host_empty = empty
+
+    def from_host(self, array):
+        """The same array."""
+        return array
+
+    def to_host(self, array):
+        """The same array."""
+        return array
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def check_threads(threads: int) -> int:
+    """`threads` itself; ValueError, with the remedy, when Numba cannot run that many."""
+    most = numba.config.NUMBA_NUM_THREADS
+    if not 1 <= threads <= most:
+        raise ValueError(f"threads: found {threads}, expected 1 to {most}; for more set NUMBA_NUM_THREADS before the start")
+    return threads

@@ -1,0 +1,52 @@
+"""Which modules do the arithmetic: choose("cuda:0" | "cpu" | None), or the reason why a device cannot be taken."""
+
+import importlib
+import importlib.util
+import re
+from types import ModuleType
+from typing import Any, NamedTuple
+
+
+class Backend(NamedTuple):
+    """A device and the modules that compute on it; each module keeps its Protocol in hybrid/contract.py."""
+
+    name: str
+    device: Any
+    units: ModuleType
+    rows: ModuleType
+    softmax: ModuleType
+    sampled_softmax: ModuleType
+    negative: ModuleType
+    tree_softmax: ModuleType
+
+
+MODULES = Backend._fields[2:]
+
+
+def choose(device: str | None = None) -> Backend:
+    """The backend of a device; None takes the first GPU when it can be used and the CPU otherwise.
+
+    Raises ValueError, with the reason and the remedy, for a device that does not exist or cannot be used.
+    """
+    if device is None:
+        device = "cpu" if why_no_gpu() else "cuda:0"
+    if device == "cpu":
+        return _backend("cpu", "cpu")
+    if not re.fullmatch(r"cuda:\d+", device):
+        raise ValueError(f'device: found "{device}", expected "cpu" or "cuda:N"')
+    reason = why_no_gpu()
+    if reason:
+        raise ValueError(f'device: "{device}" cannot be used: {reason}; use --device cpu')
+    return _backend("gpu", device, int(device.removeprefix("cuda:")))
+
+
+def why_no_gpu() -> str | None:
+    """The reason why no GPU can be used, None when one can."""
+    if importlib.util.find_spec("gpu.device") is None:
+        return "this version has no GPU kernels"
+    return importlib.import_module("gpu.device").unavailable()
+
+
+def _backend(package: str, name: str, *ordinal: int) -> Backend:
+    device = importlib.import_module(f"{package}.device").Device(*ordinal)
+    return Backend(name, device, *(importlib.import_module(f"{package}.{module}") for module in MODULES))

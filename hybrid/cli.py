@@ -1,0 +1,89 @@
+"""The command `hybrid`. Errors meet the user here: one line, exit code 2, no traceback."""
+
+import json
+import os
+import sys
+
+from . import options
+
+USER_ERRORS = (ValueError, IndexError, OSError, FloatingPointError, MemoryError)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command line; returns the exit code: 0 done, 1 unusable (doctor), 2 an error, 128 + n stopped by signal n."""
+    given = options.parser().parse_args(arguments)
+    _threads(getattr(given, "threads", None))
+    commands = {"doctor": _doctor, "demo": _demo, "train": _train, "eval": _eval, "export": _export}
+    try:
+        return commands[given.command](given)
+    except USER_ERRORS as error:
+        if given.debug:
+            raise
+        print(f"hybrid: error: {_message(error)}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("hybrid: interrupted", file=sys.stderr)
+        return 130
+
+
+def _threads(threads: int | None) -> None:
+    """Let Numba start as many threads as the user wants; it reads this once, when it is imported."""
+    if threads and "numba" not in sys.modules:
+        os.environ["NUMBA_NUM_THREADS"] = str(max(threads, os.cpu_count() or 1))
+
+
+def _message(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    if isinstance(error, MemoryError):
+        return f"out of memory: {error}; lower --width, --batch or the number of classes (--min-count)"
+    return str(error)
+
+
+def _doctor(given) -> int:
+    from . import doctor
+
+    report = doctor.report()
+    print(json.dumps(report, indent=1) if given.json else doctor.text(report))
+    return 0 if report["usable"] else 1
+
+
+def _demo(given) -> int:
+    from . import demo
+
+    report = demo.run(given.text, given.out, given.epochs, given.device, given.threads, given.seed or 0)
+    print(json.dumps(report, indent=1) if given.json else demo.text(report))
+    return 0
+
+
+def _train(given) -> int:
+    from . import runs
+    from .training import Stopped
+
+    chosen = {name: value for name, value in vars(given).items() if name not in ("command", "debug", "json")}
+    try:
+        report = runs.resume(given.resume, chosen) if given.resume else runs.start(options.resolve(chosen))
+    except Stopped as stopped:
+        print(f"hybrid: {stopped}", file=sys.stderr)
+        return 128 + stopped.signal
+    print(json.dumps(report, indent=1) if given.json else runs.text(report))
+    return 0
+
+
+def _eval(given) -> int:
+    from . import runs
+
+    figures = runs.evaluate(given.run, vars(given))
+    print(json.dumps(figures, indent=1) if given.json else runs.text(figures))
+    return 0
+
+
+def _export(given) -> int:
+    from . import runs
+
+    print(runs.export(given.run, given.file, given.binary))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,268 @@
+"""A model under training: rows -> trunk -> readout, on a schedule."""
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from . import backend, check, checkpoint, readout
+from .embedding import Embedding
+from .feeds import Batch, Feed
+from .pace import Pace
+from .schedule import Plan, Schedule, Stage, Tick
+from .slot import Slot
+from .trace import Trace
+from .trunk import Trunk
+
+BEGUN = ("x", "inner", "hidden")  # what the begin stages write
+
+
+class Engine:
+    """Trains an embedding, a trunk (None: the rows are the hidden vectors) and a readout together.
+
+    device         "cpu", "cuda:0" or None: where the dense stages run; sparse stages run on the CPU
+    threads        CPU threads in total (None: all cores)
+    micro_batches  parts a batch is cut into, so that dense and sparse stages of different parts overlap; the readout's
+                   parameters move after every part
+    delay          batches begun and not finished: 0 exact, 1 overlaps more and learns on parameters one batch old
+    overlap        True: dense and sparse stages at the same time, sharing the threads; False: one after another, each on
+                   all threads; None: measure both in the first ticks and keep the faster. The numbers are the same.
+    decay          True: all rates fall linearly to 0 over the feed, as in word2vec
+
+    Raises ValueError where widths do not fit together, or for threads, delay or micro_batches out of range.
+    """
+
+    def __init__(
+        self,
+        embedding: Embedding,
+        trunk: Trunk | None,
+        readout,
+        *,
+        device: str | None = None,
+        threads: int | None = None,
+        micro_batches: int = 1,
+        delay: int = 0,
+        overlap: bool | None = None,
+        decay: bool = True,
+    ):
+        check.whole("delay", delay, 0, 1)
+        check.whole("micro_batches", micro_batches, 1)
+        _check_widths(embedding, trunk, readout)
+        self.embedding, self.trunk, self.readout = embedding, trunk, readout
+        self.micro_batches, self.delay, self.overlap, self.decay = micro_batches, delay, overlap, decay
+        self.threads = len(os.sched_getaffinity(0)) if threads is None else threads
+        self.sparse = backend.choose("cpu")
+        self.dense = backend.choose(device) if trunk else self.sparse
+        self.inline = self.sparse.device.inline("all", self.threads)
+        self.tick = 0
+        self.trace = Trace()
+        self.pace: Pace | None = None
+        self._begun: dict[str, np.ndarray] = {}
+        self._schedule: Schedule | None = None
+
+    # Training
+
+    def run(self, feed: Feed) -> Iterator[Tick]:
+        """Train on the feed, from the tick where this engine stands to the feed's end; yields every finished tick.
+
+        Between two ticks the caller may evaluate, save or stop: nothing but the `delay` batches begun is in flight. After
+        a stop the next run goes on with the same numbers as if it had not stopped.
+
+        Raises ValueError for a feed that does not fit this engine, FloatingPointError, naming the tick, for a loss that is
+        not finite.
+        """
+        self._check_feed(feed)
+        self.trace = Trace()
+        # Without a trunk there is nothing dense to overlap with.
+        self.pace = Pace(self.dense.device, self.sparse.device, self.threads, self.overlap if self.trunk else False)
+        self._schedule = Schedule(self._plan(len(feed)), self._slots(feed), self.pace.queues, self.delay, self.trace)
+        batches = ((tick, feed[tick]) for tick in range(self.tick, len(feed)))
+        try:
+            for tick in self._schedule.run(batches, self._restore):
+                self.tick = tick.number + 1
+                self.pace.note(self._schedule)
+                yield tick
+            self._schedule.wait()
+        except FloatingPointError as failure:
+            raise FloatingPointError(f"tick {self.tick}: {failure}; the rates may be too high") from None
+        finally:
+            self.pace.close()
+            self._begun = self._begun_arrays()
+            self._schedule = None
+
+    def _plan(self, ticks: int) -> Plan:
+        """The way of a micro-batch. The readout's and the rows' parameters move on "sparse", the trunk's on "dense"."""
+        rows, units, embedding, trunk = self.sparse.rows, self.dense.units, self.embedding, self.trunk
+
+        def scale(slot):
+            return max(1 - slot.tick / ticks, 1e-4) if self.decay else 1.0
+
+        def read(slot):
+            self.readout.rate_scale = scale(slot)
+            slot.loss = self.readout.step(slot.grad, slot.hidden, slot.target)
+
+        gather = Stage("gather", "sparse", lambda slot: embedding.forward(rows, slot))
+        if trunk is None:
+            scatter = Stage("scatter", "sparse", lambda slot: embedding.backward(rows, slot, scale(slot)), ("readout",))
+            return Plan([gather], [Stage("readout", "sparse", read, ("gather",)), scatter], [])
+        return Plan(
+            [gather, Stage("forward", "dense", lambda slot: trunk.forward(units, slot), ("gather",))],
+            [
+                Stage("readout", "sparse", read, ("forward",)),
+                Stage("backward", "dense", lambda slot: trunk.backward(units, slot), ("readout",)),
+                Stage("scatter", "sparse", lambda slot: embedding.backward(rows, slot, scale(slot)), ("backward",)),
+            ],
+            [Stage("update", "dense", lambda slot: trunk.update(units, scale(slot) / slot.examples), ("backward",))],
+        )
+
+    def _slots(self, feed: Feed) -> list[list[Slot]]:
+        """All buffers of a run: delay + 2 sets of one slot a micro-batch."""
+        rows = -(-feed.batch // self.micro_batches)
+        return [[self._slot(rows, feed.most_ids) for _ in range(self.micro_batches)] for _ in range(self.delay + 2)]
+
+    def _slot(self, rows: int, most_ids: int) -> Slot:
+        ids = most_ids if self.embedding.mean else rows * self.embedding.per_example
+        width = self.embedding.outputs
+        if self.trunk is None:
+            return Slot(rows, ids, {"x": width, "grad": width}, self.embedding.mean, {"hidden": "x", "x_grad": "grad"})
+        sizes = {"x": width, "x_grad": width, "inner": self.trunk.hidden}
+        return Slot(rows, ids, sizes | dict.fromkeys(("hidden", "grad"), self.trunk.outputs), self.embedding.mean)
+
+    def _begun_arrays(self) -> dict[str, np.ndarray]:
+        """Copies of what the begin stages wrote for batches begun and not finished: they cannot be computed again, since
+        the parameters have moved."""
+        assert self._schedule
+        self._schedule.wait()
+        slots = [slot for slots in self._schedule.begun for slot in slots]
+        names = BEGUN if self.trunk else BEGUN[:1]
+        return {f"begun.{slot.tick}.{slot.micro}.{name}": getattr(slot, name).copy() for slot in slots for name in names}
+
+    def _restore(self, slots: list[Slot]) -> bool:
+        for slot in slots:
+            for name in BEGUN:
+                array = self._begun.get(f"begun.{slot.tick}.{slot.micro}.{name}")
+                if array is None:
+                    return False
+                getattr(slot, name)[:] = array
+        return True
+
+    # Asking
+
+    def hidden(self, ids, bag_at=None) -> np.ndarray:
+        """The hidden vectors (B, D) of B examples.
+
+        ids     int32, as many an example as the embedding concatenates; (B, n) or flat
+        bag_at  (B + 1,) int64, for an embedding that averages: example b has ids[bag_at[b]:bag_at[b + 1]]
+
+        Raises IndexError for an id out of range, ValueError for ids that make no whole number of examples.
+        """
+        ids = np.ascontiguousarray(ids, np.int32).ravel()
+        check.ids("ids", ids, self.embedding.rows)
+        if (bag_at is None) == self.embedding.mean:
+            raise ValueError(f"bag_at: {'needed' if self.embedding.mean else 'not used'} by this embedding")
+        if ids.size % self.embedding.per_example:
+            raise ValueError(f"ids: found {ids.size}, expected a multiple of {self.embedding.per_example}")
+        examples = ids.size // self.embedding.per_example if bag_at is None else len(bag_at) - 1
+        self.settle()
+        slot = self._slot(examples, ids.size)
+        return self._forward(slot, Batch(ids, bag_at, np.zeros(examples, np.int32)))
+
+    def best(self, ids, k: int, bag_at=None) -> tuple[np.ndarray, np.ndarray]:
+        """The k most likely classes after each example: ids and log probabilities, both (B, k), most likely first."""
+        return self.inline.run(self.readout.best, self.hidden(ids, bag_at), k).wait()
+
+    def evaluate(self, feed: Feed) -> float:
+        """Mean loss in nats over the feed's first epoch; exp of it is the perplexity. Nothing learns."""
+        self._check_feed(feed)
+        self.settle()
+        slot = self._slot(feed.batch, feed.most_ids)
+        total, examples = 0.0, 0
+        for tick in range(feed.ticks_per_epoch):
+            batch = feed[tick]
+            log_prob = self.inline.run(self.readout.log_prob, self._forward(slot, batch), batch.target).wait()
+            total -= float(log_prob.sum(dtype=np.float64))
+            examples += len(batch.target)
+        if not examples:
+            raise ValueError("evaluation: the feed has no example")
+        return total / examples
+
+    def _forward(self, slot: Slot, batch: Batch) -> np.ndarray:
+        slot.fill(self.tick, 0, batch, 0, len(batch.target))
+        self.inline.run(self.embedding.forward, self.sparse.rows, slot)
+        if self.trunk:
+            self.inline.run(self.trunk.forward, self.dense.units, slot)
+        return slot.hidden
+
+    def settle(self) -> None:
+        """Wait for what is in flight."""
+        if self._schedule:
+            self._schedule.wait()
+
+    # Keeping
+
+    def parameters(self) -> dict[str, np.ndarray]:
+        """Every parameter and optimiser state, by name: the live arrays."""
+        parts = {"embedding": self.embedding, "trunk": self.trunk, "readout": self.readout}
+        arrays = {}
+        for part, owner in parts.items():
+            if owner:
+                arrays |= {f"{part}.{name}": array for name, array in owner.parameters().items()}
+        return arrays
+
+    def save(self, folder, facts: dict | None = None) -> None:
+        """Write a checkpoint, atomically, keeping the one before; between ticks of a run too.
+
+        facts: whatever else should come back from `load`, JSON-able. See hybrid/checkpoint.py for what it raises.
+        """
+        begun = self._begun_arrays() if self._schedule else self._begun
+        settings = {name: getattr(self, name) for name in ("micro_batches", "delay", "decay")}
+        own = {
+            "embedding": self.embedding.describe(),
+            "trunk": self.trunk.describe() if self.trunk else None,
+            "readout": self.readout.describe() | {"state": self.readout.state()},
+            "settings": settings,
+            "tick": self.tick,
+        }
+        checkpoint.save(folder, self.parameters() | begun, {"engine": own, "facts": facts or {}})
+
+    @classmethod
+    def load(cls, folder, *, device=None, threads=None, overlap=None) -> tuple["Engine", dict]:
+        """The engine of a checkpoint, standing where it was saved, and the facts saved with it.
+
+        Raises ValueError or OSError for a checkpoint that is missing, truncated, altered or of another format.
+        """
+        arrays, saved = checkpoint.load(folder)
+        own = saved["engine"]
+        engine = cls(
+            Embedding(**own["embedding"]),
+            Trunk(**own["trunk"]) if own["trunk"] else None,
+            readout.rebuild({name: value for name, value in own["readout"].items() if name != "state"}),
+            device=device,
+            threads=threads,
+            overlap=overlap,
+            **own["settings"],
+        )
+        for name, array in engine.parameters().items():
+            np.copyto(array, arrays[name])
+        engine.readout.restore(own["readout"]["state"])
+        engine.tick = own["tick"]
+        engine._begun = {name: array for name, array in arrays.items() if name.startswith("begun.")}
+        return engine, saved["facts"]
+
+    def _check_feed(self, feed: Feed) -> None:
+        if feed.rows > self.embedding.rows:
+            raise ValueError(f"feed: has ids up to {feed.rows}, the embedding {self.embedding.rows} rows")
+        if feed.classes != self.readout.classes:
+            raise ValueError(f"feed: has {feed.classes} classes, the readout {self.readout.classes}")
+        rows = -(-feed.batch // self.micro_batches)
+        if rows > self.readout.batch:
+            raise ValueError(f"feed: {rows} examples a micro-batch, the readout was made for {self.readout.batch}")
+
+
+def _check_widths(embedding, trunk, readout) -> None:
+    if trunk and embedding.outputs != trunk.inputs:
+        raise ValueError(f"trunk: takes {trunk.inputs} inputs, the embedding gives {embedding.outputs}")
+    source, width = ("trunk", trunk.outputs) if trunk else ("embedding", embedding.outputs)
+    if readout.width != width:
+        raise ValueError(f"readout: width {readout.width}, the {source} gives {width}")

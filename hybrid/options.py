@@ -1,0 +1,198 @@
+"""The command line: every command, its options and their defaults. Imports nothing heavy, so --help is quick."""
+
+import argparse
+
+MODELS = ("language", "words", "factors")
+
+# In the parser every default is None, so that what the user said can be told from what he did not.
+DEFAULTS = {
+    "language": {
+        "tokens": "words",
+        "context": 4,
+        "width": 64,
+        "hidden": 256,
+        "readout_width": 128,
+        "min_count": 2,
+        "epochs": 8,
+        "batch": 512,
+        "micro_batches": 2,
+        "activation": "tanh",
+        "momentum": 0.9,
+    },
+    "words": {
+        "tokens": "whitespace",
+        "model": "skipgram",
+        "window": 5,
+        "sample": 1e-3,
+        "width": 100,
+        "min_count": 5,
+        "epochs": 5,
+        "batch": 4096,
+        "micro_batches": 1,
+    },
+    "factors": {
+        "history": 50,
+        "width": 64,
+        "hidden": 128,
+        "readout_width": 64,
+        "epochs": 20,
+        "batch": 512,
+        "micro_batches": 2,
+        "activation": "tanh",
+        "momentum": 0.9,
+    },
+}
+COMMON = {"seed": 0, "delay": 0, "readout": "tree"}
+DATA = {"language": ("text", "valid"), "words": ("text",), "factors": ("ratings",)}
+READOUT_DEFAULTS: dict[str, dict] = {
+    "tree": {"tree": "huffman", "mode": "deterministic"},
+    "full": {},
+    "sampled": {"negatives": None},
+}
+# Steps of SGD; a tree and a table of negatives learn example by example, the softmaxes from the sum over a micro-batch.
+RATES = {
+    ("language", "tree"): {"rate": 0.05, "rows_rate": 0.05, "trunk_rate": 0.1},
+    ("language", "full"): {"rate": 0.02, "rows_rate": 0.05, "trunk_rate": 0.1},
+    ("language", "sampled"): {"rate": 0.02, "rows_rate": 0.05, "trunk_rate": 0.1},
+    ("words", "tree"): {"rate": 0.025, "rows_rate": 0.025},
+    ("words", "full"): {"rate": 0.025, "rows_rate": 0.025},
+    ("words", "sampled"): {"rate": 0.025, "rows_rate": 0.025},
+    ("factors", "tree"): {"rate": 0.05, "rows_rate": 0.05, "trunk_rate": 0.1},
+    ("factors", "full"): {"rate": 0.02, "rows_rate": 0.05, "trunk_rate": 0.1},
+    ("factors", "sampled"): {"rate": 0.02, "rows_rate": 0.05, "trunk_rate": 0.1},
+}
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of `hybrid`."""
+    top = argparse.ArgumentParser(
+        prog="hybrid",
+        description="Train dense nets under tree, full, sampled and nearest-neighbour readouts; compare them honestly.",
+    )
+    top.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _demo(commands.add_parser("demo", help="train a language model twice, full softmax and tree, and compare"))
+    _train(commands.add_parser("train", help="train a language model, word vectors or factors"))
+    _eval(commands.add_parser("eval", help="measure a trained run on other data"))
+    _export(commands.add_parser("export", help="write a run's vectors in word2vec format"))
+    doctor = commands.add_parser("doctor", help="what is installed, what is missing and the command that mends it")
+    doctor.add_argument("--json", action="store_true", help="print JSON")
+    return top
+
+
+def _demo(demo) -> None:
+    demo.add_argument("--text", metavar="FILE", help="train on this text instead of Python's own documentation")
+    demo.add_argument("--epochs", type=_positive, default=8, help="passes over the text (default 8)")
+    demo.add_argument("--out", metavar="DIR", default="runs/demo", help="where results go (default runs/demo)")
+    _machine(demo)
+
+
+def _machine(command) -> None:
+    command.add_argument("--device", help='"cpu" or "cuda:N" (default: a GPU when one can be used)')
+    command.add_argument("--threads", type=_positive, help="CPU threads in total (default: all cores)")
+    command.add_argument("--seed", type=_whole, help="seed of everything drawn (default 0)")
+    command.add_argument("--json", action="store_true", help="print the report as JSON")
+
+
+def _train(train) -> None:
+    train.add_argument("kind", nargs="?", choices=MODELS, metavar="MODEL", help="language, words or factors")
+    train.add_argument("--resume", metavar="DIR", help="go on with the stopped run in DIR, with its own options")
+    train.add_argument("--out", metavar="DIR", help="where the run goes (default runs/MODEL)")
+    data = train.add_argument_group("data")
+    data.add_argument("--text", metavar="FILE", help="language, words: a UTF-8 text, one sentence or paragraph a line")
+    data.add_argument("--valid", metavar="FILE", help="language: validation text (default: a part of --text)")
+    data.add_argument("--tokens", choices=("words", "whitespace"), help="how text is cut into tokens")
+    data.add_argument("--min-count", type=_positive, help="language, words: rarer words become <unk> or are left out")
+    data.add_argument(
+        "--ratings", metavar="FILE", help="factors: MovieLens u.data or ratings.dat, CSV with a header, or scipy .npz"
+    )
+    model = train.add_argument_group("model")
+    model.add_argument("--readout", choices=("tree", "full", "sampled"), help="the output layer (default tree)")
+    model.add_argument("--tree", choices=("huffman", "balanced"), help="tree readout: its shape (default huffman)")
+    model.add_argument("--mode", choices=("deterministic", "hogwild"), help="tree readout: hogwild lets threads race")
+    model.add_argument("--negatives", type=_positive, help="sampled readout: classes drawn (language, factors: a batch)")
+    model.add_argument("--model", choices=("skipgram", "cbow"), help="words: which word2vec model (default skipgram)")
+    model.add_argument("--context", type=_positive, help="language: words before the target (default 4)")
+    model.add_argument("--window", type=_positive, help="words: most words on each side (default 5)")
+    model.add_argument("--sample", type=_rate, help="words: subsampling of frequent words (default 1e-3; 0: none)")
+    model.add_argument("--history", type=_positive, help="factors: most items of a user's history (default 50)")
+    model.add_argument("--width", type=_positive, help="width of the input rows")
+    model.add_argument("--hidden", type=_positive, help="language, factors: hidden width of the trunk")
+    model.add_argument("--readout-width", type=_positive, help="language, factors: width of the hidden vector")
+    model.add_argument("--activation", choices=("logistic", "rational", "tanh", "relu"), help="of the trunk")
+    training = train.add_argument_group("training")
+    training.add_argument("--epochs", type=_positive, help="passes over the data")
+    training.add_argument("--batch", type=_positive, help="examples a batch")
+    training.add_argument("--micro-batches", type=_positive, help="parts of a batch that overlap")
+    training.add_argument("--delay", type=int, choices=(0, 1), help="batches begun and not finished (default 0: exact)")
+    training.add_argument("--serial", action="store_true", help="one stage after another, on all threads")
+    training.add_argument("--rate", type=_rate, help="learning rate of the readout")
+    training.add_argument("--rows-rate", type=_rate, help="learning rate of the input rows")
+    training.add_argument("--trunk-rate", type=_rate, help="language, factors: learning rate of the trunk")
+    training.add_argument("--momentum", type=_rate, help="language, factors: momentum of the trunk")
+    _machine(train)
+
+
+def _eval(command) -> None:
+    command.add_argument("run", metavar="RUN", help="the folder of a trained run")
+    command.add_argument("--text", metavar="FILE", help="language: perplexity on this text")
+    command.add_argument("--similarity", metavar="FILE", action="append", help="words: WordSim- or SimLex-like pairs")
+    command.add_argument("--analogies", metavar="FILE", help="words: questions-words format")
+    command.add_argument("--at", type=_positive, default=10, metavar="K", help="factors: recall@K, nDCG@K (default 10)")
+    command.add_argument("--threads", type=_positive, help="CPU threads in total (default: all cores)")
+    command.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _export(command) -> None:
+    command.add_argument("run", metavar="RUN", help="the folder of a trained run")
+    command.add_argument("file", metavar="FILE", help="the file to write")
+    command.add_argument("--binary", action="store_true", help="word2vec's binary format instead of its text format")
+
+
+def _number(convert, low, text: str, expected: str):
+    try:
+        value = convert(text)
+    except ValueError:
+        value = None
+    if value is None or not value >= low:
+        raise argparse.ArgumentTypeError(f"found {text!r}, expected {expected}")
+    return value
+
+
+def _positive(text: str) -> int:
+    return _number(int, 1, text, "a whole number of at least 1")
+
+
+def _whole(text: str) -> int:
+    return _number(int, 0, text, "a whole number of at least 0")
+
+
+def _rate(text: str) -> float:
+    return _number(float, 0, text, "a number of at least 0")
+
+
+def resolve(options: dict) -> dict:
+    """The options of a `train` command with the defaults of its model filled in.
+
+    Raises ValueError for options that contradict each other or that this model does not take.
+    """
+    kind = options["kind"]
+    if kind is None:
+        raise ValueError(f"train: which model? expected one of {', '.join(MODELS)}, or --resume DIR")
+    readout = options.get("readout") or COMMON["readout"]
+    defaults = COMMON | DEFAULTS[kind] | READOUT_DEFAULTS[readout] | RATES[kind, readout]
+    _refuse(options, kind, readout, set(defaults))
+    return options | {name: value for name, value in defaults.items() if options.get(name) is None}
+
+
+def _refuse(options: dict, kind: str, readout: str, taken: set[str]) -> None:
+    source = DATA[kind][0]
+    if not options.get(source):
+        raise ValueError(f"--{source}: needed by `train {kind}`, found none")
+    tables = (*DATA.values(), *DEFAULTS.values(), *READOUT_DEFAULTS.values(), *RATES.values())
+    for name in sorted(set().union(*tables) - taken - set(DATA[kind])):
+        if options.get(name) is not None:
+            flag = name.replace("_", "-")
+            raise ValueError(f"--{flag}: not used by `train {kind} --readout {readout}`; leave it out")
+    if options.get("serial") and options.get("delay"):
+        raise ValueError("--serial and --delay 1 contradict each other: a serial run delays nothing; leave one out")

@@ -1,0 +1,107 @@
+"""When every stage ran, on one clock: stage times, the overlap figure, a Chrome trace for Perfetto, a picture."""
+
+import json
+import threading
+import time
+from collections import defaultdict, deque
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Interval(NamedTuple):
+    """One stage of one micro-batch on one queue; seconds on time.perf_counter's clock."""
+
+    queue: str
+    stage: str
+    tick: int
+    micro: int
+    start: float
+    end: float
+
+
+class Trace:
+    """Totals of every stage, and the most recent intervals.
+
+    Queues call `timed` from their own threads; `keep` bounds the memory of a long run.
+    """
+
+    def __init__(self, keep: int = 4096):
+        self.recent: deque[Interval] = deque(maxlen=keep)
+        self._lock = threading.Lock()
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget what was noted so far."""
+        self.recent.clear()
+        self.seconds: dict[tuple[str, str], float] = defaultdict(float)  # (queue, stage)
+        self.wall = 0.0
+        self.ticks = 0
+
+    def timed(self, queue: str, stage: str, tick: int, micro: int, work, *arguments):
+        """Do the work and note when."""
+        start = time.perf_counter()
+        result = work(*arguments)
+        end = time.perf_counter()
+        with self._lock:
+            self.recent.append(Interval(queue, stage, tick, micro, start, end))
+            self.seconds[queue, stage] += end - start
+        return result
+
+    def summary(self) -> dict:
+        """Seconds of every stage and of every queue, wall seconds, overlap and efficiency.
+
+        overlap = (sum - wall) / (sum - longest): 1 where the wall is that of the busiest queue alone, 0 where nothing ran
+        at the same time. The longest is a queue, not a stage: stages on one queue cannot overlap each other.
+        efficiency = longest / wall.
+        """
+        stages: dict[str, float] = defaultdict(float)
+        queues: dict[str, float] = defaultdict(float)
+        for (queue, stage), seconds in self.seconds.items():
+            stages[stage] += seconds
+            queues[queue] += seconds
+        total, longest = sum(queues.values()), max(queues.values(), default=0.0)
+        hidden, hideable = total - self.wall, total - longest
+        return {
+            "ticks": self.ticks,
+            "wall": self.wall,
+            "stages": dict(stages),
+            "queues": dict(queues),
+            "overlap": hidden / hideable if hideable > 1e-3 * total else 0.0,
+            "efficiency": longest / self.wall if self.wall else 0.0,
+        }
+
+    def line(self) -> str:
+        """The summary in one printed line, milliseconds a tick."""
+        facts = self.summary()
+        ticks = max(facts["ticks"], 1)
+        stages = ", ".join(f"{name} {1e3 * seconds / ticks:.2f}" for name, seconds in facts["stages"].items())
+        return (
+            f"ms a tick: {stages}; wall {1e3 * facts['wall'] / ticks:.2f}; "
+            f"overlap {facts['overlap']:.2f}, efficiency {facts['efficiency']:.2f}"
+        )
+
+    def write_chrome(self, path: str | Path) -> None:
+        """Write the kept intervals as Chrome trace JSON, which ui.perfetto.dev and chrome://tracing open."""
+        tracks = {name: number for number, name in enumerate(sorted({i.queue for i in self.recent}), 1)}
+        origin = min((i.start for i in self.recent), default=0.0)
+        events: list[dict] = [
+            {"ph": "M", "pid": 1, "tid": tid, "name": "thread_name", "args": {"name": name}} for name, tid in tracks.items()
+        ]
+        for i in self.recent:
+            events.append(
+                {
+                    "ph": "X",
+                    "pid": 1,
+                    "tid": tracks[i.queue],
+                    "name": i.stage,
+                    "ts": 1e6 * (i.start - origin),
+                    "dur": 1e6 * (i.end - i.start),
+                    "args": {"tick": i.tick, "micro-batch": i.micro},
+                }
+            )
+        Path(path).write_text(json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}))
+
+    def last_ticks(self, count: int) -> list[Interval]:
+        """The intervals of the last `count` whole ticks kept."""
+        last = max((i.tick for i in self.recent), default=0)
+        return [i for i in self.recent if last - count < i.tick <= last]

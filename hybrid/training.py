@@ -1,0 +1,170 @@
+"""One training run: progress, evaluation, checkpoints, a clean stop on a signal, and a report."""
+
+import json
+import math
+import os
+import resource
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .engine import Engine
+from .feeds import Feed
+from .schedule import Tick
+
+CHECKPOINT = "checkpoint"
+
+
+class Job(NamedTuple):
+    """What is trained on what.
+
+    feed         the training batches, over all epochs
+    make         builds the engine, untrained
+    evaluate     engine -> figures by name, shown beside the progress bar and kept in the curve
+    evaluations  how many times an epoch
+    """
+
+    feed: Feed
+    make: Callable[[], Engine]
+    evaluate: Callable[[Engine], dict[str, float]]
+    evaluations: int = 4
+
+
+class Stopped(Exception):
+    """The run was stopped by a signal; what it had learned stands in its checkpoint."""
+
+    def __init__(self, number: int, tick: int, folder: Path):
+        super().__init__(f"stopped at tick {tick}; go on with: hybrid train --resume {folder}")
+        self.signal = number
+
+
+class Stop:
+    """While open, SIGINT and SIGTERM ask for a stop at the next tick instead of ending the process; twice ends it."""
+
+    signal = 0
+
+    def __enter__(self):
+        self._before = {number: signal.signal(number, self._note) for number in (signal.SIGINT, signal.SIGTERM)}
+        return self
+
+    def _note(self, number, frame):
+        if self.signal:
+            raise KeyboardInterrupt
+        self.signal = number
+
+    def __exit__(self, *exception):
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+
+class Progress:
+    """What a run has done so far; `facts` is JSON-able and travels in the checkpoint.
+
+    seconds counts training alone, not evaluation or saving; loss is a running mean over about the last 50 ticks.
+    """
+
+    def __init__(self, facts: dict | None):
+        self.facts = facts or {"seconds": 0.0, "examples": 0, "loss": None, "curve": []}
+        self._start = time.perf_counter()
+
+    def note(self, tick: Tick) -> None:
+        """Count a finished tick."""
+        self.facts["examples"] += tick.examples
+        if tick.examples:
+            before = self.facts["loss"]
+            self.facts["loss"] = tick.loss if before is None else before + (tick.loss - before) / 50
+
+    def pause(self) -> None:
+        """Stop the clock."""
+        self.facts["seconds"] += time.perf_counter() - self._start
+
+    def go_on(self) -> None:
+        """Start the clock again."""
+        self._start = time.perf_counter()
+
+    def point(self, tick: int, figures: dict[str, float]) -> None:
+        """Add a point to the curve."""
+        self.facts["curve"].append({"tick": tick} | {n: self.facts[n] for n in ("seconds", "examples", "loss")} | figures)
+
+    @property
+    def rate(self) -> float:
+        """Examples a second of training."""
+        return self.facts["examples"] / self.facts["seconds"] if self.facts["seconds"] else math.nan
+
+
+def train(job: Job, folder: Path, *, engine: Engine | None = None, facts: dict | None = None, label: str = "") -> dict:
+    """Train to the end of the feed; returns the report and leaves the last checkpoint in `folder`.
+
+    engine, facts  from a checkpoint, to go on with it; None starts anew
+
+    Raises Stopped, after a checkpoint, on SIGINT or SIGTERM; FloatingPointError when a loss is not finite, and OSError
+    when a checkpoint cannot be written: then the last one stands.
+    """
+    from tqdm import tqdm
+
+    engine = engine or job.make()
+    if facts and facts["feed"] != job.feed.describe():
+        raise ValueError(f"feed: the data or its options differ from those of the checkpoint in {folder}")
+    progress = Progress(facts and facts["progress"])
+    bar = tqdm(total=len(job.feed), initial=engine.tick, desc=label, unit=" ticks", file=sys.stderr, mininterval=0.5)
+    with Stop() as stop, bar:
+        if engine.tick == 0:
+            progress.point(0, job.evaluate(engine))
+        progress.go_on()
+        for tick in engine.run(job.feed):
+            progress.note(tick)
+            bar.update()
+            if _due(job, engine.tick):
+                progress.pause()
+                _note_and_save(job, engine, progress, folder, bar)
+                progress.go_on()
+            if stop.signal and engine.tick < len(job.feed):
+                break
+        save(engine, job, progress, folder)
+    if engine.tick < len(job.feed):
+        raise Stopped(stop.signal, engine.tick, folder)
+    return _report(engine, progress)
+
+
+def save(engine: Engine, job: Job, progress: Progress, folder: Path) -> None:
+    """Write the run's checkpoint."""
+    engine.save(folder / CHECKPOINT, {"feed": job.feed.describe(), "progress": progress.facts})
+
+
+def _due(job: Job, tick: int) -> bool:
+    every = max(job.feed.ticks_per_epoch // job.evaluations, 1)
+    return tick % every == 0 or tick == len(job.feed)
+
+
+def _note_and_save(job, engine, progress, folder, bar) -> None:
+    figures = job.evaluate(engine)
+    progress.point(engine.tick, figures)
+    shown = {name: f"{value:.4g}" for name, value in figures.items()}
+    bar.set_postfix(shown | {"examples/s": f"{progress.rate:,.0f}"})
+    if engine.tick % job.feed.ticks_per_epoch == 0 and engine.tick < len(job.feed):
+        save(engine, job, progress, folder)
+
+
+def _report(engine: Engine, progress: Progress) -> dict[str, Any]:
+    facts = progress.facts
+    return {
+        **facts["curve"][-1],
+        "examples_per_second": progress.rate,
+        "parameters": sum(array.size for name, array in engine.parameters().items() if not name.endswith("velocity")),
+        "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        "threads": engine.threads,
+        "device": engine.dense.name,
+        "pace": engine.pace.line() if engine.pace else None,
+        "stages": engine.trace.summary(),
+        "curve": facts["curve"],
+    }
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write JSON so that a reader sees the old file or the whole new one."""
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(value, indent=1) + "\n")
+    os.replace(part, path)

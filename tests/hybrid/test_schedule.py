@@ -1,0 +1,189 @@
+"""The schedule on queues that only write down what they are asked to do, and on real ones under hostile timing."""
+
+import random
+import time
+
+import numpy as np
+import pytest
+
+from cpu.device import Device
+from hybrid.feeds import Batch
+from hybrid.schedule import Plan, Schedule, Stage
+from hybrid.slot import Slot
+from hybrid.trace import Trace
+
+
+class Past:
+    def wait(self):
+        return None
+
+
+class Recorder:
+    """A queue that writes down its work and does nothing."""
+
+    def __init__(self, name, log):
+        self.name, self.log = name, log
+
+    def run(self, timed, queue, stage, tick, micro, work, slot, after=()):
+        self.log.append(f"{stage} {tick}.{micro}")
+        return Past()
+
+
+def batches(count, examples=4):
+    for tick in range(count):
+        yield tick, Batch(np.full(examples, tick, np.int32), None, np.arange(examples, dtype=np.int32))
+
+
+def slots(delay, micro_batches, rows=4):
+    return [[Slot(rows, rows, {"x": 1}, False) for _ in range(micro_batches)] for _ in range(delay + 2)]
+
+
+def plan(work=lambda slot: None):
+    return Plan(
+        [Stage("forward", "dense", work)],
+        [Stage("readout", "sparse", work, ("forward",)), Stage("backward", "dense", work, ("readout",))],
+        [Stage("update", "dense", work, ("backward",))],
+    )
+
+
+def recorded(delay, micro_batches, count):
+    log = []
+    queues = {name: Recorder(name, log) for name in ("dense", "sparse")}
+    schedule = Schedule(plan(), slots(delay, micro_batches), queues, delay, Trace())
+    ticks = [tick.number for tick in schedule.run(batches(count), lambda slots: False)]
+    assert ticks == list(range(count))
+    return log
+
+
+def test_without_delay_a_batch_is_finished_before_the_next_begins():
+    log = recorded(delay=0, micro_batches=1, count=3)
+    assert log == [f"{stage} {tick}.0" for tick in range(3) for stage in ("forward", "readout", "backward", "update")]
+
+
+def test_micro_batches_go_stage_by_stage_and_the_update_comes_once_after_all():
+    log = recorded(delay=0, micro_batches=2, count=1)
+    stages = ["forward", "forward", "readout", "readout", "backward", "backward", "update"]
+    assert [entry.split()[0] for entry in log] == stages
+    assert [entry[-1] for entry in log[:6]] == ["0", "1"] * 3
+
+
+def test_with_delay_one_batch_is_begun_ahead_and_never_two():
+    log = recorded(delay=1, micro_batches=1, count=4)
+    for tick in range(3):
+        assert log.index(f"forward {tick + 1}.0") < log.index(f"readout {tick}.0")
+    for tick in range(2):
+        assert log.index(f"update {tick}.0") < log.index(f"forward {tick + 2}.0")
+
+
+def test_a_batch_smaller_than_the_micro_batches_leaves_slots_out():
+    log = []
+    queues = {name: Recorder(name, log) for name in ("dense", "sparse")}
+    schedule = Schedule(plan(), slots(0, 4), queues, 0, Trace())
+    (tick,) = schedule.run(batches(1, examples=2), lambda slots: False)
+    assert tick.examples == 2
+    assert sum(entry.startswith("readout") for entry in log) == 2
+
+
+def test_an_empty_batch_does_nothing_and_counts_no_example():
+    log = []
+    queues = {name: Recorder(name, log) for name in ("dense", "sparse")}
+    schedule = Schedule(plan(), slots(0, 2), queues, 0, Trace())
+    (tick,) = schedule.run(batches(1, examples=0), lambda slots: False)
+    assert tick.examples == 0 and np.isnan(tick.loss) and log == []
+
+
+def test_the_number_of_slot_sets_must_fit_the_delay():
+    with pytest.raises(ValueError, match="found 2 sets, expected 3 for delay 1"):
+        Schedule(plan(), slots(0, 1), {}, 1, Trace())
+
+
+def learned(delay, micro_batches, overlapped, seed):
+    """A model of one number: forward reads it, readout moves its own, update moves the first. Order is everything."""
+    state = {"w": 1.0, "v": 2.0, "grad": 0.0}
+    rng = random.Random(seed)
+
+    def slowly(work):
+        def run(slot):
+            time.sleep(rng.random() * 2e-4)
+            work(slot)
+
+        return run
+
+    def forward(slot):
+        slot.x[:] = np.float32(state["w"]) + slot.ids[0]
+
+    def readout(slot):
+        slot.loss = float(slot.x.sum()) * state["v"]
+        state["v"] = state["v"] * 0.9 + slot.loss * 1e-3
+
+    def backward(slot):
+        state["grad"] += slot.loss
+
+    def update(slot):
+        state["w"] = state["w"] * 0.99 + state["grad"] * 1e-4
+        state["grad"] = 0.0
+
+    way = Plan(
+        [Stage("forward", "dense", slowly(forward))],
+        [Stage("readout", "sparse", slowly(readout), ("forward",)), Stage("backward", "dense", slowly(backward), ("readout",))],
+        [Stage("update", "dense", slowly(update), ("backward",))],
+    )
+    device = Device()
+    inline = device.inline("all", 1)
+    queues = {"dense": device.queue("dense", 1), "sparse": device.queue("sparse", 1)} if overlapped else {}
+    schedule = Schedule(way, slots(delay, micro_batches), queues or {"dense": inline, "sparse": inline}, delay, Trace())
+    losses = [tick.loss for tick in schedule.run(batches(12), lambda slots: False)]
+    schedule.wait()
+    for queue in queues.values():
+        queue.close()
+    return losses, state
+
+
+@pytest.mark.parametrize("delay", [0, 1])
+@pytest.mark.parametrize("micro_batches", [1, 3])
+def test_overlapped_equals_serial_bit_for_bit_under_random_timing(delay, micro_batches):
+    serial = learned(delay, micro_batches, False, 0)
+    for seed in range(5):
+        assert learned(delay, micro_batches, True, seed) == serial
+
+
+def test_delay_changes_the_numbers():
+    assert learned(0, 1, False, 0) != learned(1, 1, False, 0)
+
+
+def test_dense_and_sparse_stages_of_different_micro_batches_run_at_the_same_time():
+    def work(slot):
+        time.sleep(0.02)
+
+    device = Device()
+    queues = {"dense": device.queue("dense", 1), "sparse": device.queue("sparse", 1)}
+    trace = Trace()
+    schedule = Schedule(plan(work), slots(0, 4), queues, 0, trace)
+    list(schedule.run(batches(2), lambda slots: False))
+    for queue in queues.values():
+        queue.close()
+    dense = [i for i in trace.recent if i.queue == "dense"]
+    sparse = [i for i in trace.recent if i.queue == "sparse"]
+    assert any(a.start < b.end and b.start < a.end and a.micro != b.micro for a in dense for b in sparse)
+    assert trace.summary()["overlap"] > 0.3
+
+
+def test_a_failing_stage_ends_the_run_and_nothing_after_it_moves_a_parameter():
+    moved = []
+
+    def fail(slot):
+        if slot.tick == 1:
+            raise FloatingPointError("loss is nan")
+
+    way = Plan(
+        [Stage("forward", "dense", lambda slot: None)],
+        [Stage("readout", "sparse", fail, ("forward",))],
+        [Stage("update", "dense", lambda slot: moved.append(slot.tick), ("readout",))],
+    )
+    device = Device()
+    queues = {"dense": device.queue("dense", 1), "sparse": device.queue("sparse", 1)}
+    with pytest.raises(FloatingPointError, match="loss is nan"):
+        list(Schedule(way, slots(0, 2), queues, 0, Trace()).run(batches(5), lambda slots: False))
+    for queue in queues.values():
+        queue.close()
+    assert moved == [0]

@@ -1,0 +1,57 @@
+import json
+
+import pytest
+
+from hybrid.trace import Interval, Trace
+
+
+def filled():
+    trace = Trace()
+    trace.recent.extend(
+        [
+            Interval("dense", "forward", 0, 0, 10.0, 11.0),
+            Interval("sparse", "readout", 0, 0, 11.0, 13.0),
+            Interval("dense", "forward", 0, 1, 11.0, 12.0),
+        ]
+    )
+    trace.seconds |= {("dense", "forward"): 2.0, ("sparse", "readout"): 2.0}
+    trace.wall, trace.ticks = 3.0, 1
+    return trace
+
+
+def test_overlap_and_efficiency_by_hand():
+    facts = filled().summary()
+    assert facts["overlap"] == pytest.approx((4 - 3) / (4 - 2))
+    assert facts["efficiency"] == pytest.approx(2 / 3)
+    assert facts["stages"] == {"forward": 2.0, "readout": 2.0}
+
+
+def test_one_queue_alone_cannot_overlap():
+    trace = Trace()
+    trace.seconds["all", "forward"] = 1.0
+    trace.wall = 1.0
+    assert trace.summary()["overlap"] == 0.0
+
+
+def test_timed_returns_the_result_and_notes_the_interval():
+    trace = Trace()
+    assert trace.timed("dense", "forward", 3, 1, lambda a: a + 1, 4) == 5
+    (interval,) = trace.recent
+    assert interval[:4] == ("dense", "forward", 3, 1) and interval.end >= interval.start
+
+
+def test_chrome_trace_names_tracks_and_is_in_microseconds(tmp_path):
+    filled().write_chrome(tmp_path / "trace.json")
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    names = {e["tid"]: e["args"]["name"] for e in events if e["ph"] == "M"}
+    stages = [e for e in events if e["ph"] == "X"]
+    assert sorted(names.values()) == ["dense", "sparse"]
+    assert [(names[e["tid"]], e["name"], e["ts"], e["dur"]) for e in stages][1] == ("sparse", "readout", 1e6, 2e6)
+
+
+def test_memory_of_a_long_run_is_bounded():
+    trace = Trace(keep=10)
+    for tick in range(100):
+        trace.timed("q", "s", tick, 0, lambda: None)
+    assert len(trace.recent) == 10
+    assert {i.tick for i in trace.last_ticks(3)} == {97, 98, 99}
