@@ -27,7 +27,9 @@ class Queue:
     def __init__(self, name: str, threads: int):
         self.name = name
         self._failure: BaseException | None = None
-        self._worker = ThreadPoolExecutor(1, thread_name_prefix=name, initializer=numba.set_num_threads, initargs=(threads,))
+        self._worker = ThreadPoolExecutor(
+            1, thread_name_prefix=name, initializer=numba.set_num_threads, initargs=(threads,)
+        )
 
     def run(self, work, *arguments, after=()) -> Event:
         """Do `work(*arguments)` after all earlier work of this queue and after the events in `after`."""
@@ -118,5 +120,7 @@ def check_threads(threads: int) -> int:
     """`threads` itself; ValueError, with the remedy, when Numba cannot run that many."""
     most = numba.config.NUMBA_NUM_THREADS
     if not 1 <= threads <= most:
-        raise ValueError(f"threads: found {threads}, expected 1 to {most}; for more set NUMBA_NUM_THREADS before the start")
+        raise ValueError(
+            f"threads: found {threads}, expected 1 to {most}; for more set NUMBA_NUM_THREADS before the start"
+        )
     return threads

@@ -17,7 +17,7 @@ _HOME = {
     "TreeReadout": "readout",
     "Trunk": "trunk",
 }
-__all__ = sorted(_HOME)  # noqa: PLE0605
+__all__ = sorted(_HOME)
 __version__ = "0.1.0"
 
 

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -136,7 +135,9 @@ class Engine:
         self._schedule.wait()
         slots = [slot for slots in self._schedule.begun for slot in slots]
         names = BEGUN if self.trunk else BEGUN[:1]
-        return {f"begun.{slot.tick}.{slot.micro}.{name}": getattr(slot, name).copy() for slot in slots for name in names}
+        return {
+            f"begun.{slot.tick}.{slot.micro}.{name}": getattr(slot, name).copy() for slot in slots for name in names
+        }
 
     def _restore(self, slots: list[Slot]) -> bool:
         for slot in slots:

@@ -46,7 +46,9 @@ def unit_layout(inputs, hidden, outputs) -> UnitLayout:
         if array.min() < 1:
             raise ValueError(f"{name}[{array.argmin()}] is {array.min()}; a unit needs at least 1")
         if array.size != arrays["inputs"].size:
-            raise ValueError(f"{name} has {array.size} entries and inputs {arrays['inputs'].size}; one a unit is needed")
+            raise ValueError(
+                f"{name} has {array.size} entries and inputs {arrays['inputs'].size}; one a unit is needed"
+            )
     n, h, o = (array.astype(np.int64) for array in arrays.values())
     return UnitLayout(
         *(array.astype(np.int32) for array in (n, h, o)),

@@ -110,7 +110,9 @@ def _train(train) -> None:
     model.add_argument("--readout", choices=("tree", "full", "sampled"), help="the output layer (default tree)")
     model.add_argument("--tree", choices=("huffman", "balanced"), help="tree readout: its shape (default huffman)")
     model.add_argument("--mode", choices=("deterministic", "hogwild"), help="tree readout: hogwild lets threads race")
-    model.add_argument("--negatives", type=_positive, help="sampled readout: classes drawn (language, factors: a batch)")
+    model.add_argument(
+        "--negatives", type=_positive, help="sampled readout: classes drawn (language, factors: a batch)"
+    )
     model.add_argument("--model", choices=("skipgram", "cbow"), help="words: which word2vec model (default skipgram)")
     model.add_argument("--context", type=_positive, help="language: words before the target (default 4)")
     model.add_argument("--window", type=_positive, help="words: most words on each side (default 5)")

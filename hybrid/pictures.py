@@ -19,9 +19,8 @@ def curve(path: Path, runs: dict[str, list[dict]], figure: str) -> None:
     for axis, along, title in zip(axes, ("seconds", "examples"), ("seconds of training", "examples"), strict=True):
         for number, (label, points) in enumerate(runs.items()):
             seen = [point for point in points if point["examples"]]
-            axis.plot(
-                [p[along] for p in seen], [p[figure] for p in seen], marker="o", markersize=3, color=f"C{number}", label=label
-            )
+            x, y = [point[along] for point in seen], [point[figure] for point in seen]
+            axis.plot(x, y, marker="o", markersize=3, color=f"C{number}", label=label)
         axis.set_xlabel(title)
         axis.grid(alpha=0.3)
     axes[0].set_ylabel(figure)

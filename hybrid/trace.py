@@ -85,7 +85,8 @@ class Trace:
         tracks = {name: number for number, name in enumerate(sorted({i.queue for i in self.recent}), 1)}
         origin = min((i.start for i in self.recent), default=0.0)
         events: list[dict] = [
-            {"ph": "M", "pid": 1, "tid": tid, "name": "thread_name", "args": {"name": name}} for name, tid in tracks.items()
+            {"ph": "M", "pid": 1, "tid": tid, "name": "thread_name", "args": {"name": name}}
+            for name, tid in tracks.items()
         ]
         for i in self.recent:
             events.append(

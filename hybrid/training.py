@@ -87,7 +87,9 @@ class Progress:
 
     def point(self, tick: int, figures: dict[str, float]) -> None:
         """Add a point to the curve."""
-        self.facts["curve"].append({"tick": tick} | {n: self.facts[n] for n in ("seconds", "examples", "loss")} | figures)
+        self.facts["curve"].append(
+            {"tick": tick} | {n: self.facts[n] for n in ("seconds", "examples", "loss")} | figures
+        )
 
     @property
     def rate(self) -> float:
@@ -95,17 +97,16 @@ class Progress:
         return self.facts["examples"] / self.facts["seconds"] if self.facts["seconds"] else math.nan
 
 
-def train(job: Job, folder: Path, *, engine: Engine | None = None, facts: dict | None = None, label: str = "") -> dict:
-    """Train to the end of the feed; returns the report and leaves the last checkpoint in `folder`.
+def train(job: Job, folder: Path, engine: Engine, facts: dict | None = None, label: str = "") -> dict:
+    """Train the engine to the end of the job's feed; returns the report and leaves the last checkpoint in `folder`.
 
-    engine, facts  from a checkpoint, to go on with it; None starts anew
+    facts  from a checkpoint, with its engine, to go on; None starts anew
 
     Raises Stopped, after a checkpoint, on SIGINT or SIGTERM; FloatingPointError when a loss is not finite, and OSError
     when a checkpoint cannot be written: then the last one stands.
     """
     from tqdm import tqdm
 
-    engine = engine or job.make()
     if facts and facts["feed"] != job.feed.describe():
         raise ValueError(f"feed: the data or its options differ from those of the checkpoint in {folder}")
     progress = Progress(facts and facts["progress"])

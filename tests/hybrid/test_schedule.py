@@ -125,7 +125,10 @@ def learned(delay, micro_batches, overlapped, seed):
 
     way = Plan(
         [Stage("forward", "dense", slowly(forward))],
-        [Stage("readout", "sparse", slowly(readout), ("forward",)), Stage("backward", "dense", slowly(backward), ("readout",))],
+        [
+            Stage("readout", "sparse", slowly(readout), ("forward",)),
+            Stage("backward", "dense", slowly(backward), ("readout",)),
+        ],
         [Stage("update", "dense", slowly(update), ("backward",))],
     )
     device = Device()

@@ -1,0 +1,62 @@
+"""What a user chose so far and what he chose next, for recommending."""
+
+from typing import Any
+
+import numpy as np
+
+from .. import check
+from . import Batch
+from .epochs import Epochs
+from .ratings import Histories
+
+
+class HistoryFeed(Epochs):
+    """Every item of a history but its first as a target, after the mean of up to `length` items before it; a `Feed`.
+
+    Rows and classes are both the items. Each epoch is a permutation drawn from (seed, epoch), or with shuffle=False the
+    order of users and times. Raises ValueError where no user has two items.
+    """
+
+    def __init__(
+        self, histories: Histories, *, length: int = 50, batch: int = 512, epochs: int = 1, seed: int = 0, shuffle=True
+    ):
+        for name, value in (("length", length), ("batch", batch), ("epochs", epochs)):
+            check.whole(name, value, 1)
+        self.histories, self.length, self.batch, self.seed, self.shuffle = histories, length, batch, seed, shuffle
+        sizes = np.diff(histories.at)
+        before = np.arange(len(histories.item)) - np.repeat(histories.at[:-1], sizes)  # items before each, of its user
+        self._at = np.flatnonzero(before)
+        if not len(self._at):
+            raise ValueError(f"histories: none of {len(sizes)} users has 2 items; expected some to learn from")
+        self._length = np.minimum(before, length)
+        self._order: tuple[int, np.ndarray] = (-1, self._at)
+        self.rows = self.classes = len(histories.items)
+        self.counts = np.bincount(histories.item, minlength=self.classes)
+        self.most_ids = batch * length
+        super().__init__(epochs, -(-len(self._at) // batch))
+
+    def describe(self) -> dict[str, Any]:
+        """See `Feed`."""
+        names = ("length", "batch", "epochs", "seed", "shuffle")
+        return {"kind": "histories", "data": self.histories.sha256} | {name: getattr(self, name) for name in names}
+
+    def _cut(self, epoch: int, tick: int) -> Batch:
+        if self.shuffle and self._order[0] != epoch:
+            self._order = epoch, np.random.default_rng([self.seed, epoch]).permutation(self._at)
+        at = self._order[1][tick * self.batch : (tick + 1) * self.batch]
+        ids, bag_at = _bags(self.histories.item, at - self._length[at], at)
+        return Batch(ids, bag_at, self.histories.item[at])
+
+
+def whole(histories: Histories, users: np.ndarray, target: np.ndarray, length: int = 50) -> Batch:
+    """The last `length` items of each of the users (B,) as a bag, to score what comes next; target (B,) goes along."""
+    last = histories.at[1:][users]
+    first = np.maximum(histories.at[:-1][users], last - length)
+    return Batch(*_bags(histories.item, first, last), target)
+
+
+def _bags(item: np.ndarray, first: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """item[first[b] : last[b]] of every b, one after another, and where each begins."""
+    sizes = last - first
+    bag_at = np.concatenate([[0], np.cumsum(sizes)])
+    return item[np.arange(bag_at[-1]) + np.repeat(first - bag_at[:-1], sizes)], bag_at

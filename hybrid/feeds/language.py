@@ -1,0 +1,50 @@
+"""Contexts of words and the word after each, for a language model."""
+
+from typing import Any
+
+import numpy as np
+
+from .. import check
+from . import Batch
+from .epochs import Epochs
+from .text import Corpus
+
+
+class LanguageFeed(Epochs):
+    """Every token of a corpus as a target, after the `context` tokens before it; a `Feed`.
+
+    The row V stands for "<s>" and fills contexts at the start of a sentence. Each epoch is a permutation drawn from
+    (seed, epoch), or with shuffle=False the order of the text; its last batch is as short as it comes.
+    """
+
+    def __init__(self, corpus: Corpus, *, context=4, batch=512, epochs=1, seed=0, shuffle=True):
+        for name, value in (("context", context), ("batch", batch), ("epochs", epochs)):
+            check.whole(name, value, 1)
+        super().__init__(epochs, -(-len(corpus) // batch))
+        self.corpus, self.context, self.batch, self.seed, self.shuffle = corpus, context, batch, seed, shuffle
+        self.most_ids = batch * context
+        self.classes = len(corpus.vocabulary)
+        self.rows = self.classes + 1
+        self.counts = corpus.vocabulary.counts
+        self._windows, self._at = _windows(corpus, context)
+        self._order: tuple[int, np.ndarray] = (-1, self._at)
+
+    def describe(self) -> dict[str, Any]:
+        """See `Feed`."""
+        names = ("context", "batch", "epochs", "seed", "shuffle")
+        return {"kind": "language", "data": self.corpus.sha256} | {name: getattr(self, name) for name in names}
+
+    def _cut(self, epoch: int, tick: int) -> Batch:
+        if self.shuffle and self._order[0] != epoch:
+            self._order = epoch, np.random.default_rng([self.seed, epoch]).permutation(self._at)
+        windows = self._windows[self._order[1][tick * self.batch : (tick + 1) * self.batch]]
+        return Batch(windows[:, :-1].reshape(-1), None, np.ascontiguousarray(windows[:, -1]))
+
+
+def _windows(corpus: Corpus, context: int) -> tuple[np.ndarray, np.ndarray]:
+    """All windows of context + 1 ids over the text with its sentences padded, and which of them end in a token."""
+    lengths = np.diff(corpus.at)
+    at = np.arange(len(corpus)) + context * np.repeat(np.arange(len(lengths)), lengths)
+    padded = np.full(len(corpus) + context * len(lengths), len(corpus.vocabulary), np.int32)
+    padded[at + context] = corpus.ids
+    return np.lib.stride_tricks.sliding_window_view(padded, context + 1), at

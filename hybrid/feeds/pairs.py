@@ -1,0 +1,137 @@
+"""Pairs of nearby words, as word2vec draws them."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import check
+from . import Batch
+from .epochs import Epochs
+from .text import Corpus
+
+BLOCK = 16_384  # tokens whose pairs are drawn together: enough to be quick, few enough to stay in the cache
+
+
+class PairFeed(Epochs):
+    """Skip-gram pairs or CBOW bags of a corpus; a `Feed`.
+
+    model "skipgram"  input = one context word, target = the centre word, in the order of centre words; as in word2vec.c
+                      and gensim the context word's row learns, from the centre word's path or negatives
+    model "cbow"      input = the mean of the context words, target = the centre word
+    window            most context words on each side; each centre word draws its own reach from 1 to window
+    sample            subsampling of frequent words as in word2vec.c (see `keep_probability`); 0 keeps all
+    mean_batch        about how many examples a batch has on average; the most it can have is `batch`
+    tokens            attribute: every tick covers this many tokens of the corpus
+
+    Windows reach over words left out, but not over the ends of sentences, nor of blocks of about 16,384 tokens.
+    Draws come from (seed, epoch, block). A vocabulary without "<unk>" leaves rare words out, as word2vec does.
+
+    Mikolov et al. 2013, arXiv:1310.4546; the formulas are those of word2vec.c.
+    """
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        *,
+        model: str = "skipgram",
+        window: int = 5,
+        sample: float = 1e-3,
+        mean_batch: int = 1000,
+        epochs: int = 1,
+        seed: int = 0,
+    ):
+        check.choice("model", model, ("skipgram", "cbow"))
+        check.whole("window", window, 1, 127)
+        for name, value in (("mean_batch", mean_batch), ("epochs", epochs)):
+            check.whole(name, value, 1)
+        check.number("sample", sample, 0)
+        self.corpus, self.model, self.window, self.sample = corpus, model, window, sample
+        self.mean_batch, self.seed = mean_batch, seed
+        self.counts = corpus.vocabulary.counts
+        self.rows = self.classes = len(corpus.vocabulary)
+        self._keep = keep_probability(np.bincount(corpus.ids, minlength=self.classes), sample).astype(np.float32)
+        kept = self._keep[corpus.ids].mean(dtype=np.float64)  # of a token, on average
+        self.tokens = max(round(mean_batch / (kept if model == "cbow" else kept * (window + 1))), 1)
+        self.most_ids = 2 * window * self.tokens
+        self.batch = self.tokens if model == "cbow" else self.most_ids
+        self._ticks_per_block = -(-BLOCK // self.tokens)
+        self._cached: tuple[int, int, Block] | None = None
+        super().__init__(epochs, -(-len(corpus) // self.tokens))
+
+    def describe(self) -> dict[str, Any]:
+        """See `Feed`."""
+        names = ("model", "window", "sample", "mean_batch", "epochs", "seed")
+        return {"kind": "pairs", "data": self.corpus.sha256} | {name: getattr(self, name) for name in names}
+
+    def _cut(self, epoch: int, tick: int) -> Batch:
+        number, tick = divmod(tick, self._ticks_per_block)
+        if self._cached is None or self._cached[:2] != (epoch, number):
+            self._cached = epoch, number, self._block(epoch, number)
+        block = self._cached[2]
+        first, last = block.edges[tick : tick + 2]
+        if block.bag_at is None:
+            return Batch(block.ids[first:last], None, block.target[first:last])
+        bag_at = block.bag_at[first : last + 1]
+        return Batch(block.ids[bag_at[0] : bag_at[-1]], bag_at - bag_at[0], block.target[first:last])
+
+    def _block(self, epoch: int, number: int) -> "Block":
+        span = self._ticks_per_block * self.tokens
+        first, last = number * span, min((number + 1) * span, len(self.corpus))
+        at = self.corpus.at
+        inner = at[np.searchsorted(at, first, "right") : np.searchsorted(at, last, "left")] - first
+        ids = self.corpus.ids[first:last]
+        keep, reach = self._draw(epoch, number, ids)
+        block = pairs(ids, np.concatenate([[0], inner, [len(ids)]]), keep, reach, self.tokens, self.model == "cbow")
+        for array in (block.ids, block.target):
+            array.flags.writeable = False  # batches are views of them
+        return block
+
+    def _draw(self, epoch: int, number: int, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Of each token of a block: whether it is kept, and how far its window reaches."""
+        rng = np.random.default_rng([self.seed, epoch, number])
+        keep = rng.random(len(ids), np.float32) < self._keep[ids]
+        return keep, rng.integers(1, self.window, len(ids), np.int8, endpoint=True)
+
+
+class Block(NamedTuple):
+    """The examples of a span of tokens, as a batch; edges (ticks + 1,) says where the examples of each tick begin."""
+
+    ids: np.ndarray
+    bag_at: np.ndarray | None
+    target: np.ndarray
+    edges: np.ndarray
+
+
+def keep_probability(counts: np.ndarray, sample: float) -> np.ndarray:
+    """How likely a word stays: min(1, (sqrt(f / sample) + 1) sample / f), f its share of all tokens; counts (V,)."""
+    if not sample:
+        return np.ones(len(counts))
+    share = np.maximum(counts, 1) / max(counts.sum(), 1) / sample
+    return np.minimum((np.sqrt(share) + 1) / share, 1)
+
+
+def pairs(ids, sentence_at, keep, reach, tokens: int, cbow: bool) -> Block:
+    """The examples of n tokens, `tokens` of them a tick.
+
+    ids (n,) int32; sentence_at (S + 1,): sentence s is ids[sentence_at[s] : sentence_at[s + 1]];
+    keep (n,) bool: which tokens are left; reach (n,): how many words a window takes on each side
+    """
+    kept_at = np.concatenate([[0], np.cumsum(keep)])  # of each token: its place among those kept
+    kept, reach = ids[keep], reach[keep]
+    begins = kept_at[sentence_at].astype(np.int32)
+    lengths = np.diff(begins)
+    centre = np.arange(len(kept), dtype=np.int32)
+    low = np.maximum(np.repeat(begins[:-1], lengths), centre - reach)
+    high = np.minimum(np.repeat(begins[1:], lengths), centre + reach + 1)
+    sizes = high - low - 1  # words in each window, without its centre
+    at = np.concatenate([[0], np.cumsum(sizes)])
+
+    of = np.repeat(centre, sizes)
+    context = np.arange(at[-1], dtype=np.int32) + np.repeat(low - at[:-1].astype(np.int32), sizes)
+    context += context >= of  # step over the centre
+    edges = kept_at[np.minimum(np.arange(0, len(ids) + tokens, tokens), len(ids))]
+    if not cbow:
+        return Block(kept[context], None, kept[of], at[edges])
+    some = sizes > 0  # a word alone is no example
+    bags = np.concatenate([[0], np.cumsum(some)])
+    return Block(kept[context], np.append(at[:-1][some], at[-1]), kept[some], bags[edges])

@@ -1,0 +1,113 @@
+"""A run on disk: a folder with its options, vocabulary, checkpoint, report and pictures.
+
+run.json         the options it was started with
+names.txt        what the rows or classes are called, one a line (words, items)
+checkpoint/      see hybrid/checkpoint.py
+report.json      figures, the curve, seconds of every stage
+curve.png        the curve; timeline.json (open in ui.perfetto.dev) and timeline.png: the last ticks
+"""
+
+import importlib
+import json
+from pathlib import Path
+from types import ModuleType
+
+from . import pictures
+from .engine import Engine
+from .training import CHECKPOINT, Job, train, write_json
+
+# What may change between a stop and the going on: none of these changes a number.
+FREE_ON_RESUME = {"resume", "device", "threads"}
+
+
+def start(options: dict) -> dict:
+    """Begin the run that resolved options describe, and finish it; returns its report."""
+    folder = Path(options["out"] or f"runs/{options['kind']}")
+    if (folder / "run.json").exists():
+        raise ValueError(
+            f"--out: {folder} holds a run; --resume {folder} goes on with it, another --out begins a new one"
+        )
+    model = _model(options["kind"])
+    job = model.prepare(options)
+    folder.mkdir(parents=True, exist_ok=True)
+    model.keep(job, folder)
+    write_json(folder / "run.json", options)
+    return _finish(folder, options, job)
+
+
+def resume(folder: str, given: dict) -> dict:
+    """Go on with a stopped run, with its own options; returns its report."""
+    path = Path(folder)
+    options = _options(path)
+    said = [name for name, value in given.items() if value not in (None, False) and name not in FREE_ON_RESUME]
+    if any(given[name] != options.get(name) for name in said):
+        flags = ", ".join("--" + name.replace("_", "-") for name in said if given[name] != options.get(name))
+        raise ValueError(f"{flags}: --resume goes on with the options that {folder} was started with; leave them out")
+    options |= {name: given[name] for name in FREE_ON_RESUME - {"resume"} if given.get(name)}
+    job = _model(options["kind"]).prepare(options)
+    if not (path / CHECKPOINT).exists():
+        return _finish(path, options, job)
+    return _finish(path, options, job, *_load(path, options))
+
+
+def evaluate(folder: str, given: dict) -> dict:
+    """Figures of a trained run on other data; which, is the model's business."""
+    options = _options(Path(folder)) | {"threads": given["threads"]}
+    engine, _ = _load(Path(folder), options)
+    return _model(options["kind"]).evaluate(Path(folder), options, engine, given)
+
+
+def export(folder: str, file: str, binary: bool) -> str:
+    """Write a run's vectors in word2vec format; returns the sentence that says so."""
+    from . import vectors
+
+    options = _options(Path(folder))
+    engine, _ = _load(Path(folder), options)
+    names, table = _model(options["kind"]).vectors(Path(folder), engine)
+    vectors.save(file, names, table, binary=binary)
+    return f"{len(names):,} vectors of {table.shape[1]} numbers -> {file}"
+
+
+def text(report: dict) -> str:
+    """A report as lines for a person."""
+    lines = []
+    for name, value in report.items():
+        if isinstance(value, str | int | float):
+            shown = f"{value:,.4g}" if isinstance(value, float) and abs(value) < 1e4 else value
+            shown = f"{shown:,.0f}" if isinstance(shown, int | float) else shown
+            lines.append(f"{name.replace('_', ' '):<24} {shown}")
+    return "\n".join(lines)
+
+
+def _finish(folder: Path, options: dict, job: Job, engine: Engine | None = None, facts: dict | None = None) -> dict:
+    """Train to the end; write report and pictures."""
+    engine = engine or job.make()
+    report = train(job, folder, engine, facts, label=options["kind"])
+    report = {"run": str(folder), "model": options["kind"], "readout": options["readout"]} | report
+    write_json(folder / "report.json", report | {"options": options})
+    figure = next((name for name in report["curve"][-1] if name not in ("tick", "seconds", "examples", "loss")), "loss")
+    pictures.curve(folder / "curve.png", {f"{options['kind']}, {options['readout']}": report["curve"]}, figure)
+    if engine.trace.recent:
+        engine.trace.write_chrome(folder / "timeline.json")
+        pictures.timeline(folder / "timeline.png", engine.trace)
+    return report
+
+
+def _load(folder: Path, options: dict) -> tuple[Engine, dict]:
+    device, threads = options.get("device"), options.get("threads")
+    return Engine.load(
+        folder / CHECKPOINT, device=device, threads=threads, overlap=False if options["serial"] else None
+    )
+
+
+def _options(folder: Path) -> dict:
+    try:
+        return json.loads((folder / "run.json").read_text())
+    except FileNotFoundError:
+        raise ValueError(f"{folder}: holds no run (no run.json); expected the --out folder of `hybrid train`") from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{folder / 'run.json'}: not JSON ({error}); the file was altered or cut off") from None
+
+
+def _model(kind: str) -> ModuleType:
+    return importlib.import_module(f"hybrid.models.{kind}")

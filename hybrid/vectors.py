@@ -1,0 +1,113 @@
+"""Word vectors in the text and the binary format of word2vec, which gensim and others open.
+
+Both begin with a line "V D". Text: a line "word number ... number" for each word. Binary: the word, a blank, D float32
+in little-endian order, a line end.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from . import atomic
+
+
+class Vectors(NamedTuple):
+    """V words and their vectors, rows (V, D) float32, as the file orders them."""
+
+    words: list[str]
+    rows: np.ndarray
+
+
+def save(path, words: Sequence[str], rows: np.ndarray, *, binary: bool = False) -> None:
+    """Write vectors; text keeps every bit of a float32. The file appears whole or, on any error, stays as it was.
+
+    Raises ValueError for rows that are not (len(words), D) or hold NaN or infinity, and for words that are empty, hold
+    white space or occur twice; OSError for a file that cannot be written.
+    """
+    rows = np.asarray(rows)
+    if rows.ndim != 2 or len(rows) != len(words) or rows.dtype.kind != "f" or not rows.size:
+        raise ValueError(f"vectors: found {rows.dtype} {rows.shape}, expected floats ({len(words)}, D), a row a word")
+    rows = rows.astype("<f4", copy=False)
+    _check_finite("vectors", words, rows)
+    for word in words:
+        if word.split() != [word]:
+            raise ValueError(f"word {word!r}: expected one without white space; the word2vec formats cannot hold it")
+    if len(set(words)) < len(words):
+        raise ValueError(f"words: {len(words)}, of which {len(set(words))} differ; expected different words")
+    atomic.write(path, (_binary if binary else _text)(words, rows))
+
+
+def load(path, *, binary: bool = False) -> Vectors:
+    """Read vectors, of a file with the line ends that word2vec writes or the binary one without, as gensim writes it.
+
+    Raises OSError, and ValueError for a file that is truncated, in another format or holds NaN or infinity.
+    """
+    with open(path, "rb") as file:
+        count, width = _header(path, file.readline(100))
+        size, least = Path(path).stat().st_size, count * (1 + width * (4 if binary else 2))
+        if size < least:  # so that no memory is taken on a header's word alone
+            raise ValueError(
+                f"{path}: truncated: {size} bytes; expected {least} at least, for {count} x {width} numbers"
+            )
+        words, rows = [], np.empty((count, width), np.float32)
+        for number in range(count):
+            try:
+                word, rows[number] = (_read_binary if binary else _read_text)(file, width)
+            except ValueError as error:
+                other = f"if this is a {'text' if binary else 'binary'} file, read it with binary={not binary}"
+                raise ValueError(f"{path}, word {number + 1} of {count}: {error}; {other}") from None
+            words.append(word)
+    _check_finite(path, words, rows)
+    return Vectors(words, rows)
+
+
+def _check_finite(name, words: Sequence[str], rows: np.ndarray) -> None:
+    finite = np.isfinite(rows).all(axis=1)
+    if not finite.all():
+        raise ValueError(f"{name}: the vector of {words[finite.argmin()]!r} is not finite; expected float32 numbers")
+
+
+def _text(words: Sequence[str], rows: np.ndarray) -> Iterator[bytes]:
+    yield f"{len(rows)} {rows.shape[1]}\n".encode()
+    line = "%s" + " %.9g" * rows.shape[1] + "\n"
+    for word, row in zip(words, rows, strict=True):
+        yield (line % (word, *row.tolist())).encode()
+
+
+def _binary(words: Sequence[str], rows: np.ndarray) -> Iterator[bytes]:
+    yield f"{len(rows)} {rows.shape[1]}\n".encode()
+    for word, row in zip(words, rows, strict=True):
+        yield word.encode() + b" " + row.tobytes() + b"\n"
+
+
+def _header(path, line: bytes) -> tuple[int, int]:
+    try:
+        count, width = (int(field) for field in line.split())
+    except ValueError:
+        count = width = 0
+    if count < 1 or width < 1:
+        raise ValueError(
+            f"{path}: the first line is {line[:40]!r}; expected how many words and dimensions, as in word2vec"
+        )
+    return count, width
+
+
+def _read_text(file, width: int) -> tuple[str, np.ndarray]:
+    line = file.readline()
+    word, *numbers = line.rstrip().split(b" ")
+    if not line.endswith(b"\n") or len(numbers) != width:
+        raise ValueError(f"a line of {len(numbers)} numbers; expected {width} and a line end; is the file truncated?")
+    return word.decode(), np.array(numbers, np.float32)
+
+
+def _read_binary(file, width: int) -> tuple[str, np.ndarray]:
+    word = bytearray()
+    while (byte := file.read(1)) not in (b" ", b""):
+        if byte != b"\n" or word:  # a line end before the word
+            word += byte
+    data = file.read(4 * width)
+    if len(data) < 4 * width:
+        raise ValueError(f"{len(data)} bytes of numbers; expected {4 * width}; is the file truncated?")
+    return word.decode(), np.frombuffer(data, "<f4")

@@ -1,0 +1,131 @@
+"""Words and their ids."""
+
+import functools
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from . import atomic
+
+UNKNOWN = "<unk>"
+FORMAT = "hybrid vocabulary 1"
+
+
+class Vocabulary:
+    """V words; a word's id is its place: the most frequent first, equal counts in alphabetical order.
+
+    words    the words; "<unk>", where it is among them, stands for all other words
+    counts   (V,) int64, how often each occurs in the text it was built from
+    unknown  the id of "<unk>"; None: words that are not in the vocabulary are left out of what is encoded
+    """
+
+    def __init__(self, words: Iterable[str], counts: Iterable[int]):
+        self.words = list(words)
+        self.counts = np.array(list(counts), np.int64)
+        self._ids = {word: id for id, word in enumerate(self.words)}
+        if len(self._ids) < len(self.words):
+            twice = next(word for word, times in Counter(self.words).items() if times > 1)
+            raise ValueError(f"vocabulary: the word {twice!r} stands there twice; expected different words")
+        if self.counts.shape != (len(self.words),) or (self.counts < 0).any():
+            raise ValueError(f"vocabulary: {len(self.words)} words need as many counts of at least 0")
+        self.unknown = self._ids.get(UNKNOWN)
+
+    @classmethod
+    def build(
+        cls,
+        sentences: Iterable[Sequence[str]],
+        *,
+        min_count: int = 1,
+        max_size: int | None = None,
+        unknown: bool = True,
+        source: str = "text",
+    ) -> "Vocabulary":
+        """The vocabulary of sentences, each a list of words.
+
+        min_count  rarer words are not in it
+        max_size   most words kept, "<unk>" counted
+        unknown    True: "<unk>" is a class, with the count of all words left out; False: there is none, as in word2vec
+        source     name of the text, for messages
+
+        Raises ValueError for an empty text and where fewer than two words are left.
+        """
+        times: Counter[str] = Counter()
+        for sentence in sentences:
+            times.update(sentence)
+        total = times.total()
+        if total == 0:
+            raise ValueError(f"vocabulary: {source} has no words; expected a text")
+        times.pop(UNKNOWN, None)
+        kept = sorted((-n, word) for word, n in times.items() if n >= min_count)
+        if max_size is not None:
+            kept = kept[: max(max_size - unknown, 0)]
+        if len(kept) < 2:
+            raise ValueError(_too_few(len(kept), min_count, max_size, source))
+        if unknown:
+            rest = total + sum(n for n, _ in kept)
+            kept = sorted([*kept, (-rest, UNKNOWN)])
+        return cls([word for _, word in kept], [-n for n, _ in kept])
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def encode(self, tokens: Iterable[str]) -> np.ndarray:
+        """The ids of words, int32; one that is not there becomes "<unk>", or without "<unk>" is left out."""
+        ids = [self._ids.get(token, self.unknown) for token in tokens]
+        return np.array(ids if self.unknown is not None else [id for id in ids if id is not None], np.int32)
+
+    def decode(self, ids: Iterable[int]) -> list[str]:
+        """The words of ids. Raises IndexError for an id outside [0, V)."""
+        found = [int(id) for id in ids]
+        for id in found:
+            if not 0 <= id < len(self.words):
+                raise IndexError(f"id: found {id}, expected 0 to {len(self.words) - 1}")
+        return [self.words[id] for id in found]
+
+    def id(self, word: str) -> int:
+        """The id of a word that must be there. Raises ValueError for another."""
+        if word not in self._ids:
+            raise ValueError(f"word {word!r}: not in the vocabulary; expected one of its {len(self):,} words")
+        return self._ids[word]
+
+    @functools.cached_property
+    def sha256(self) -> str:
+        """Digest of the words and their counts."""
+        digest = hashlib.sha256(json.dumps(self.words).encode())
+        digest.update(self.counts.tobytes())
+        return digest.hexdigest()
+
+    def save(self, path) -> None:
+        """Write the vocabulary as JSON, atomically. Raises OSError."""
+        facts = {"format": FORMAT, "words": self.words, "counts": self.counts.tolist()}
+        atomic.write(path, [json.dumps(facts, indent=0).encode(), b"\n"])
+
+    @classmethod
+    def load(cls, path) -> "Vocabulary":
+        """Read what `save` wrote. Raises OSError, and ValueError for a file that is truncated or something else."""
+        try:
+            facts = json.loads(Path(path).read_bytes())
+            if facts["format"] != FORMAT:
+                raise ValueError
+            words, counts = facts["words"], facts["counts"]
+            if not all(isinstance(word, str) for word in words) or not all(type(n) is int for n in counts):
+                raise TypeError
+        except (ValueError, KeyError, TypeError):
+            raise ValueError(f"{path}: truncated or no vocabulary; expected what Vocabulary.save wrote") from None
+        try:
+            return cls(words, counts)
+        except (ValueError, OverflowError) as error:
+            raise ValueError(f"{path}: {error}") from None
+
+
+def _too_few(kept: int, min_count: int, max_size: int | None, source: str) -> str:
+    words = "1 word occurs" if kept == 1 else f"{kept} words occur"
+    if max_size is not None and max_size < 3:
+        return f"vocabulary: max_size {max_size} leaves {kept} words of {source}; at least 2 are needed; raise it"
+    times = "once" if min_count == 1 else f"{min_count} times"
+    remedy = "give it more text" if min_count == 1 else "lower --min-count"
+    return f"vocabulary: {words} at least {times} in {source}; at least 2 are needed; {remedy}"
