@@ -16,11 +16,13 @@ import json
 import math
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from . import atomic
 
 FORMAT = 1
 LATEST = "checkpoint.json"
@@ -51,20 +53,19 @@ def save(folder, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> Path:
 
 
 def _publish(folder: Path, forms: dict[str, dict], arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
-    """Write everything beside what is there, then rename: the tensors first, checkpoint.json last."""
+    """Write all that needs room beside what is there; then two renames, of checkpoint.json and of the one before."""
+    latest, earlier = folder / LATEST, folder / "checkpoint-earlier.tmp"
     try:
-        digest = _write(folder / "checkpoint-tensors.tmp", _pieces(forms, arrays))
-        name = f"tensors-{digest[:16]}.safetensors"
-        manifest = {"format": FORMAT, "file": name, "sha256": digest, "arrays": forms, "facts": facts}
-        _write(folder / "checkpoint-latest.tmp", [_json("facts", manifest | {"checksum": _checksum(manifest)})])
-        earlier = [(folder / LATEST).read_bytes()] if (folder / LATEST).exists() else []
-        _write(folder / "checkpoint-previous.tmp", earlier)
+        digest = hashlib.sha256()
+        atomic.write(folder / "checkpoint-tensors.tmp", _pieces(forms, arrays, digest))
+        name = f"tensors-{digest.hexdigest()[:16]}.safetensors"
+        manifest = {"format": FORMAT, "file": name, "sha256": digest.hexdigest(), "arrays": forms, "facts": facts}
         os.replace(folder / "checkpoint-tensors.tmp", folder / name)
-        _sync(folder)
-        if earlier:
-            os.replace(folder / "checkpoint-previous.tmp", folder / PREVIOUS)
-        os.replace(folder / "checkpoint-latest.tmp", folder / LATEST)
-        _sync(folder)
+        if latest.exists():
+            atomic.write(earlier, [latest.read_bytes()])
+        atomic.write(latest, [_json("facts", manifest | {"checksum": _checksum(manifest)})])
+        if earlier.exists():
+            os.replace(earlier, folder / PREVIOUS)
     finally:
         _tidy(folder)
 
@@ -133,11 +134,11 @@ def _prefix(forms: dict[str, dict]) -> bytes:
     return len(header).to_bytes(8, "little") + header
 
 
-def _pieces(forms: dict[str, dict], arrays: dict[str, np.ndarray]) -> Iterator[Any]:
-    yield _prefix(forms)
-    for name in _places(forms):
-        raw = _raw(arrays[name])
+def _pieces(forms: dict[str, dict], arrays: dict[str, np.ndarray], digest) -> Iterator[Any]:
+    """The bytes of a safetensors file, each piece given to the digest on its way."""
+    for raw in (memoryview(_prefix(forms)), *(_raw(arrays[name]) for name in _places(forms))):
         for at in range(0, raw.nbytes, CHUNK):
+            digest.update(raw[at : at + CHUNK])
             yield raw[at : at + CHUNK]
 
 
@@ -145,31 +146,10 @@ def _raw(array: np.ndarray) -> memoryview:
     return array.reshape(-1).view(np.uint8).data
 
 
-def _write(path: Path, pieces: Iterable[Any]) -> str:
-    """Write the pieces through to the disk; returns their sha256."""
-    digest = hashlib.sha256()
-    with open(path, "wb") as file:
-        for piece in pieces:
-            digest.update(piece)
-            file.write(piece)
-        file.flush()
-        os.fsync(file.fileno())
-    return digest.hexdigest()
-
-
-def _sync(folder: Path) -> None:
-    """Wait until the folder's renames are on the disk."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 def _tidy(folder: Path) -> None:
     """Remove what an unfinished save left, and the tensor files that neither JSON file names."""
     named = b"".join(path.read_bytes() for path in (folder / LATEST, folder / PREVIOUS) if path.exists())
-    for path in (*folder.glob("checkpoint-*.tmp"), *folder.glob(f"tensors-{'[0-9a-f]' * 16}.safetensors")):
+    for path in (*folder.glob("checkpoint-*.tmp*"), *folder.glob(f"tensors-{'[0-9a-f]' * 16}.safetensors")):
         if path.name.encode() not in named:
             path.unlink()
 

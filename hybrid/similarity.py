@@ -108,8 +108,9 @@ def _right(unit: np.ndarray, form: np.ndarray, questions: np.ndarray) -> int:
 
 
 def _sum(name: str, sections: list[Section]) -> Section:
-    right, asked, unknown = (sum(numbers) for numbers in zip(*(section[1:] for section in sections), strict=True))
-    return Section(name, right, asked, unknown)
+    return Section(
+        name, sum(s.right for s in sections), sum(s.asked for s in sections), sum(s.unknown for s in sections)
+    )
 
 
 def _ids(words: Sequence[str]) -> dict[str, int]:

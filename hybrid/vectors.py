@@ -56,9 +56,12 @@ def load(path, *, binary: bool = False) -> Vectors:
             try:
                 word, rows[number] = (_read_binary if binary else _read_text)(file, width)
             except ValueError as error:
-                other = f"if this is a {'text' if binary else 'binary'} file, read it with binary={not binary}"
-                raise ValueError(f"{path}, word {number + 1} of {count}: {error}; {other}") from None
+                raise ValueError(f"{path}, word {number + 1} of {count}: {error}; {_other(binary)}") from None
             words.append(word)
+        if file.read(2).strip():
+            raise ValueError(
+                f"{path}: more than the {count} words of its first line; expected no more; {_other(binary)}"
+            )
     _check_finite(path, words, rows)
     return Vectors(words, rows)
 
@@ -92,6 +95,10 @@ def _header(path, line: bytes) -> tuple[int, int]:
             f"{path}: the first line is {line[:40]!r}; expected how many words and dimensions, as in word2vec"
         )
     return count, width
+
+
+def _other(binary: bool) -> str:
+    return f"if this is a {'text' if binary else 'binary'} file, read it with binary={not binary}"
 
 
 def _read_text(file, width: int) -> tuple[str, np.ndarray]:

@@ -184,7 +184,8 @@ def _from_matrix(path: Path) -> Ratings:
     from scipy import sparse
 
     try:
-        matrix = sparse.load_npz(path)
+        with open(path, "rb") as file:
+            matrix = sparse.load_npz(file)
         if hasattr(matrix, "check_format"):
             matrix.check_format(full_check=True)  # a stranger's indices may point anywhere
         entries = matrix.tocoo()

@@ -1,0 +1,204 @@
+"""What this machine offers the engine, what is missing, and the command that mends it."""
+
+import ctypes
+import importlib
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+NEEDED = ("numpy", "scipy", "numba", "annoy", "threadpoolctl", "tqdm", "matplotlib")
+OPTIONAL = {"torch": "bench", "gensim": "bench", "fasttext-wheel": "bench"}  # and the extra that brings it
+LAYERS = {"tbb": "tbbpool", "omp": "omppool", "workqueue": "workqueue"}  # Numba's, and the module of each
+THREADSAFE = {"tbb", "omp"}
+
+
+def report(megabytes: int = 512) -> dict[str, Any]:
+    """Look at everything, and measure the memory bandwidth on arrays of `megabytes`; JSON-able.
+
+    usable     True when all that is needed is there: the engine runs on the CPU
+    findings   one a thing looked at: name, ok, needed, found, remedy (None where nothing is to be mended)
+    bandwidth  bytes a second; empty when not usable
+    """
+    findings = [*_packages(), _threads(), _kernel_cache(), _compiler(), _gpu()]
+    usable = all(finding["ok"] for finding in findings if finding["needed"])
+    return {
+        "usable": usable,
+        "machine": {"cores": os.cpu_count(), "processor": processor(), "memory": memory()},
+        "system": {"os": platform.platform(), "python": platform.python_version()},
+        "findings": findings,
+        "bandwidth": _bandwidth(megabytes) if usable else {},
+    }
+
+
+def text(report: dict[str, Any]) -> str:
+    """The report as a person reads it; what needs mending is marked !! and comes with its remedy."""
+    machine, system = report["machine"], report["system"]
+    lines = [
+        f"{machine['processor']}, {machine['cores']} cores, {machine['memory'] / 2**30:.1f} GiB",
+        f"{system['os']}, Python {system['python']}",
+        "",
+    ]
+    for finding in report["findings"]:
+        mark = "ok" if finding["ok"] else "!!" if finding["needed"] else "--"
+        lines.append(f"  {mark}  {finding['name']:<16} {finding['found']}")
+        if finding["remedy"]:
+            lines.append(f"{'':23}{finding['remedy']}")
+    lines.append("")
+    lines += [f"  {name:<28} {value / 1e9:6.1f} GB/s" for name, value in report["bandwidth"].items()]
+    lines.append("Ready: the engine runs on the CPU." if report["usable"] else "Not usable: mend the lines marked !!")
+    return "\n".join(lines)
+
+
+def _finding(name: str, ok: bool, found: str, remedy: str | None = None, needed: bool = True) -> dict[str, Any]:
+    return {"name": name, "ok": ok, "needed": needed, "found": found, "remedy": None if ok else remedy}
+
+
+def _packages() -> Iterator[dict[str, Any]]:
+    for name in NEEDED:
+        found, ok = _version(name)
+        if ok:
+            try:
+                importlib.import_module(name)
+            except Exception as error:  # whatever a broken build raises
+                found, ok = f"{found}, but it cannot be imported: {error}", False
+        yield _finding(
+            name, ok, found, f"pip install --force-reinstall {name}" if "," in found else f"pip install {name}"
+        )
+    for name, extra in OPTIONAL.items():
+        found, ok = _version(name)
+        yield _finding(name, ok, found, f"to benchmark against it: pip install 'hybrid-engine[{extra}]'", needed=False)
+
+
+def _version(package: str) -> tuple[str, bool]:
+    try:
+        return importlib.metadata.version(package), True
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed", False
+
+
+def _threads() -> dict[str, Any]:
+    """Numba's thread layers; dense and sparse queues need one that two threads may enter at once."""
+    try:
+        available = [layer for layer, module in LAYERS.items() if _importable(f"numba.np.ufunc.{module}")]
+        chosen = _chosen_layer()
+    except Exception as error:
+        return _finding("threads", False, f"no parallel kernel runs: {error}", "pip install tbb, or install libgomp1")
+    found = f"{chosen}, of {', '.join(available)}"
+    return _finding("threads", chosen in THREADSAFE, found, "pip install tbb, or install libgomp1 (Debian, Ubuntu)")
+
+
+def _importable(module: str) -> bool:
+    try:
+        importlib.import_module(module)
+    except ImportError:
+        return False
+    return True
+
+
+def _chosen_layer() -> str:
+    import numba
+
+    from cpu import bandwidth
+
+    bandwidth.read_modify_write(megabytes=1, repeat=1)
+    return numba.threading_layer()
+
+
+def _kernel_cache() -> dict[str, Any]:
+    """Where compiled kernels are kept: without it, every start compiles them anew."""
+    remedy = "set NUMBA_CACHE_DIR to a folder that can be written"
+    try:
+        from cpu import bandwidth
+
+        folder = bandwidth._read_modify_write.stats.cache_path
+        os.makedirs(folder, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except Exception as error:  # Numba's own, where it finds no folder at all
+        return _finding("kernel cache", False, str(error), remedy)
+    return _finding("kernel cache", True, folder)
+
+
+def _compiler() -> dict[str, Any]:
+    compiler = os.environ.get("CXX") or shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
+    remedy = "to install annoy: apt install g++, dnf install gcc-c++, or xcode-select --install"
+    if not compiler:
+        return _finding("C++ compiler", False, "none found", remedy, needed=False)
+    try:
+        said = subprocess.run([*compiler.split(), "--version"], capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError) as error:
+        return _finding("C++ compiler", False, str(error), remedy, needed=False)
+    return _finding("C++ compiler", True, said.splitlines()[0], needed=False)
+
+
+def _gpu() -> dict[str, Any]:
+    """Whether the GPU can be used, else the first cause why not: the kernels, the driver, PyCUDA, a device."""
+    from . import backend
+
+    reason = backend.why_no_gpu()
+    driver = _driver()
+    found = f"{reason}; {driver}" if reason else driver
+    return _finding("gpu", reason is None, found, "none is needed: --device cpu", needed=False)
+
+
+def _driver() -> str:
+    try:
+        cuda = ctypes.CDLL("libcuda.so.1")
+    except OSError as error:
+        return f"no NVIDIA driver ({error})"
+    count = ctypes.c_int()
+    status = cuda.cuInit(0) or cuda.cuDeviceGetCount(ctypes.byref(count))
+    return (
+        f"the NVIDIA driver answers with error {status}" if status else f"the NVIDIA driver sees {count.value} devices"
+    )
+
+
+def _bandwidth(megabytes: int) -> dict[str, float]:
+    """Median bytes a second of array += 1 on one thread and on all, and of NumPy's copy."""
+    import numba
+
+    from cpu import bandwidth
+
+    most = numba.get_num_threads()
+    figures = {}
+    try:
+        for count in sorted({1, most}):
+            numba.set_num_threads(count)
+            name = f"read-modify-write, {count} thread{'s' * (count > 1)}"
+            figures[name] = statistics.median(bandwidth.read_modify_write(megabytes))
+    finally:
+        numba.set_num_threads(most)
+    return figures | {"copy, 1 thread": statistics.median(_copies(megabytes))}
+
+
+def _copies(megabytes: int) -> list[float]:
+    source, target = np.zeros((2, megabytes * 2**18), np.float32) + np.float32(1)
+    samples = []
+    for _ in range(5):
+        start = time.perf_counter()
+        np.copyto(target, source)
+        samples.append(2 * source.nbytes / (time.perf_counter() - start))
+    return samples
+
+
+def processor() -> str:
+    """The processor's name."""
+    try:
+        with open("/proc/cpuinfo") as file:
+            return next(line.split(":")[1].strip() for line in file if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
+
+def memory() -> int:
+    """The machine's memory in bytes."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

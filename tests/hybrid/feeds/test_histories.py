@@ -1,0 +1,72 @@
+from itertools import chain, pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hybrid.feeds.histories import HistoryFeed, whole
+from hybrid.feeds.ratings import Histories
+
+from .purity import check_feed
+
+
+def table(lists) -> Histories:
+    item = np.array(list(chain(*lists)), np.int32)
+    at = np.concatenate([[0], np.cumsum([len(items) for items in lists])]).astype(np.int64)
+    return Histories(item, at, [str(user) for user in range(len(lists))], list("uvwxyz"))
+
+
+def bags(batch):
+    ids = batch.ids.tolist()
+    return [tuple(ids[a:b]) for a, b in pairwise(batch.bag_at)]
+
+
+histories = st.lists(st.lists(st.integers(0, 5), max_size=8), min_size=1, max_size=6)
+learnable = histories.filter(lambda lists: max(map(len, lists)) > 1)
+
+
+@given(learnable, st.integers(1, 5), st.integers(1, 9))
+def test_examples_are_those_of_brute_force(lists, length, batch):
+    expected = [(tuple(items[:at][-length:]), items[at]) for items in lists for at in range(1, len(items))]
+    feed = HistoryFeed(table(lists), length=length, batch=batch, shuffle=False)
+    assert [pair for b in feed for pair in zip(bags(b), b.target.tolist(), strict=True)] == expected
+    shuffled = HistoryFeed(table(lists), length=length, batch=batch)
+    assert sorted(pair for b in shuffled for pair in zip(bags(b), b.target.tolist(), strict=True)) == sorted(expected)
+    np.testing.assert_array_equal(feed.counts, [sum(items.count(item) for items in lists) for item in range(6)])
+
+
+@given(histories, st.integers(1, 5))
+def test_whole_histories_are_those_of_brute_force(lists, length):
+    users = np.arange(len(lists), dtype=np.int32)[::-1]
+    batch = whole(table(lists), users, target=users, length=length)
+    assert bags(batch) == [tuple(lists[user][-length:]) for user in users]
+    assert batch.target is users
+
+
+LISTS = [[0, 1, 2, 3], [5], [], [4, 4, 1, 0, 2] * 5]
+
+
+@pytest.mark.parametrize("shuffle", [True, False])
+def test_is_a_pure_function_of_the_tick(shuffle):
+    check_feed(lambda: HistoryFeed(table(LISTS), length=3, batch=5, epochs=3, seed=1, shuffle=shuffle))
+
+
+def test_facts():
+    feed = HistoryFeed(table(LISTS), length=3, batch=5)
+    assert (feed.rows, feed.classes, feed.batch, feed.most_ids, len(feed)) == (6, 6, 5, 15, 6)
+    others = [{"length": 4}, {"batch": 6}, {"epochs": 2}, {"seed": 1}, {"shuffle": False}]
+    facts = [HistoryFeed(table(LISTS), **({"length": 3, "batch": 5} | other)).describe() for other in others]
+    facts.append(HistoryFeed(table([*LISTS, [1]]), length=3, batch=5).describe())
+    assert all(fact != feed.describe() for fact in facts)
+
+
+@pytest.mark.parametrize("name", ["length", "batch", "epochs"])
+def test_bad_sizes(name):
+    with pytest.raises(ValueError, match=f"{name}: found 0, expected a whole number"):
+        HistoryFeed(table(LISTS), **{name: 0})
+
+
+def test_histories_that_teach_nothing():
+    with pytest.raises(ValueError, match="histories: none of 2 users has 2 items"):
+        HistoryFeed(table([[1], [2]]))

@@ -1,0 +1,207 @@
+import io
+import zipfile
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+
+from hybrid.feeds import ratings
+from hybrid.feeds.ratings import Ratings
+from tests.data import real
+
+ROWS = [("7", "x", 5, 30), ("3", "y", 1, 20), ("7", "y", 2, 10), ("3", "z", 4, 20), ("9", "y", 3, 1)]
+USERS, ITEMS = ["7", "3", "9"], ["y", "x", "z"]  # by first appearance; most rated first, then by name
+
+
+def written(tmp_path, content, name="ratings"):
+    path = tmp_path / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def by_name(found: Ratings):
+    named = zip(found.user, found.item, found.time, strict=True)
+    return [(found.users[user], found.items[item], time) for user, item, time in named]
+
+
+TIMED = [(user, item, time) for user, item, _, time in ROWS]
+BY_ROW = [(user, item, row) for row, (user, item, _, _) in enumerate(ROWS)]
+FORMATS = {
+    "u.data": ("\n".join("\t".join(map(str, row)) for row in ROWS), TIMED),
+    "u.data, blank lines": ("\r\n\r\n".join("\t".join(map(str, row)) for row in ROWS) + "\r\n\r\n", TIMED),
+    "ratings.dat": ("\n".join("::".join(map(str, row)) for row in ROWS) + "\n", TIMED),
+    "csv": ("userId,movieId,rating,timestamp\n" + "".join(f"{u},{i},{r},{t}\n" for u, i, r, t in ROWS), TIMED),
+    "csv, other order": ("Timestamp, ITEM_ID ,User\n" + "".join(f"{t}, {i},{u} \n" for u, i, _, t in ROWS), TIMED),
+    "csv without times": ("user,item\n" + "".join(f"{u},{i}\n" for u, i, _, _ in ROWS), BY_ROW),
+    "csv, quoted": ("\ufeffuser,item\n" + "".join(f'"{u}","{i}"\n' for u, i, _, _ in ROWS), BY_ROW),
+    "tabs with a header": ("user_id\titem_id\n" + "".join(f"{u}\t{i}\n" for u, i, _, _ in ROWS), BY_ROW),
+}
+
+
+@pytest.mark.parametrize("content, expected", FORMATS.values(), ids=FORMATS)
+def test_formats(tmp_path, content, expected):
+    found = ratings.load(written(tmp_path, content))
+    assert by_name(found) == expected
+    assert (found.users, found.items) == (USERS, ITEMS)
+    assert found.user.dtype == found.item.dtype == np.int32
+
+
+def test_times_keep_their_digits(tmp_path):
+    first = 1_700_000_000_000_000_001  # float64 has no such number
+    path = written(tmp_path, f"user,item,timestamp\n1,a,{first + 1}\n1,b,{first}\n")
+    assert ratings.load(path).time.tolist() == [first + 1, first]
+    assert ratings.load(written(tmp_path, "user,item,timestamp\n1,a,0.5\n1,b,2\n")).time.tolist() == [0.5, 2]
+
+
+@pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.csc_matrix, sparse.coo_matrix, sparse.coo_array])
+def test_sparse_matrix(tmp_path, kind):
+    matrix = sparse.coo_matrix(([1, 2, 0, 3, 1], ([4, 4, 2, 0, 0], [1, 3, 0, 3, 5])), (6, 6))  # one is a stored zero
+    sparse.save_npz(tmp_path / "m.npz", kind(matrix))
+    found = ratings.load(tmp_path / "m.npz")
+    assert {pair[:2] for pair in by_name(found)} == {("4", "1"), ("4", "3"), ("0", "3"), ("0", "5")}
+    assert found.items == ["3", "1", "5"]
+    assert found.time.tolist() == [0, 1, 2, 3]
+
+
+def test_sparse_matrix_keeps_the_order_of_the_file(tmp_path):
+    sparse.save_npz(tmp_path / "m.npz", sparse.coo_matrix(([1, 1, 1], ([0, 0, 0], [5, 2, 3])), (1, 6)))
+    assert [item for _, item, _ in by_name(ratings.load(tmp_path / "m.npz"))] == ["5", "2", "3"]
+
+
+CSV = "user,item,timestamp\n1,a,5\n"
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        ("", "ratings: empty; expected ratings"),
+        ("\n\n", "ratings: empty; expected ratings"),
+        ("user,item\n", "ratings: no ratings; expected one a line"),
+        ("user,item\n1,a\n2,a\n", "ratings: 1 different items; expected at least 2"),
+        (CSV + "1,b\n", "line 3: 2 fields, expected 3 as in line 1; is it cut short?"),
+        (CSV + "1,b,3,4\n", "line 3: 4 fields, expected 3"),
+        (CSV + "1,b,soon\n", "line 3: the timestamp is 'soon'; expected a number"),
+        (CSV + "1,b,nan\n", "line 3: the timestamp is 'nan'"),
+        (CSV + ",b,3\n", "line 3: the user is empty"),
+        (CSV + "\n2, ,3\n", "line 4: the item is empty"),
+        (CSV + '1,"b,3\n', "line 3: unexpected end of data"),
+        ("1\t2\t3\t881250949\n1\t3\t3\n", "line 2: 3 fields, expected 4 as in line 1"),
+        ("1::2::3::881250949\n1::3::3::8812::5\n", "line 2: 5 fields, expected 4"),
+        ("who,what\n1,2\n", "no user column; found the columns 'who', 'what'; expected a header .* rename it"),
+        ("user,what\n1,2\n", "no item column; found the columns 'user', 'what'"),
+        ("1,2,5\n", "no user column; found the columns '1', '2', '5'"),
+        (b"user,item\n\xff\xfe,1\n", "not UTF-8"),
+        (b"PK\3\4 and no more", "no scipy sparse matrix .* expected a file of scipy.sparse.save_npz"),
+    ],
+)
+def test_files_that_are_no_ratings(tmp_path, content, message):
+    with pytest.raises(ValueError, match=message):
+        ratings.load(written(tmp_path, content))
+
+
+def archive(**arrays) -> bytes:
+    file = io.BytesIO()
+    np.savez(file, **arrays)
+    return file.getvalue()
+
+
+def matrix_file(**changes) -> bytes:
+    parts = {"format": b"csr", "shape": [2, 3], "indptr": [0, 1, 2], "indices": [0, 2], "data": [1, 1]}
+    return archive(**(parts | changes))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        archive(a=np.arange(3)),
+        archive(a=np.array([{"an": "object"}], dtype=object)),
+        matrix_file(data=np.array([1, {}], dtype=object)),
+        matrix_file(indices=[0, 3]),
+        matrix_file(indices=[-1, 2]),
+        matrix_file(indptr=[0, 5, 2]),
+        matrix_file(indptr=[0, 1]),
+        matrix_file(format=b"nonsense"),
+        matrix_file()[:-30],
+        b"",
+    ],
+)
+def test_archives_that_are_no_matrix(tmp_path, content):
+    with pytest.raises(ValueError, match=r"m\.npz: no scipy sparse matrix"):
+        ratings.load(written(tmp_path, content, "m.npz"))
+
+
+def test_altered_archives(tmp_path):
+    content = bytearray(matrix_file())
+    with zipfile.ZipFile(io.BytesIO(content)) as whole:
+        at = whole.getinfo("indices.npy").header_offset
+    content[at + 170] ^= 1  # within the array's bytes or their header
+    with pytest.raises(ValueError, match=r"m\.npz"):
+        ratings.load(written(tmp_path, bytes(content), "m.npz"))
+
+
+def test_an_empty_matrix(tmp_path):
+    sparse.save_npz(tmp_path / "m.npz", sparse.csr_matrix((3, 4)))
+    with pytest.raises(ValueError, match=r"no ratings: the matrix \(3, 4\) is all zero"):
+        ratings.load(tmp_path / "m.npz")
+
+
+def test_unreadable_files_are_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        ratings.load(tmp_path / "nowhere")
+
+
+@st.composite
+def random_ratings(draw):
+    rows = draw(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5), st.integers(0, 4)), min_size=1, max_size=30))
+    user, item, time = (np.array(column) for column in zip(*rows, strict=True))
+    return Ratings(user.astype(np.int32), item.astype(np.int32), time, list("abcd"), list("uvwxyz"))
+
+
+def plain_histories(data: Ratings):
+    """Of each user the items by time, and by row where times are equal."""
+    rows = range(len(data.user))
+    for user in range(len(data.users)):
+        mine = sorted((data.time[row], row) for row in rows if data.user[row] == user)
+        yield [int(data.item[row]) for _, row in mine]
+
+
+def split(table):
+    return [table.item[a:b].tolist() for a, b in pairwise(table.at)]
+
+
+@given(random_ratings())
+def test_histories_are_those_of_brute_force(data):
+    assert split(ratings.histories(data)) == list(plain_histories(data))
+
+
+@given(random_ratings())
+def test_leave_last_out_is_that_of_brute_force(data):
+    train, held = ratings.leave_last_out(data)
+    expected = list(plain_histories(data))
+    assert split(train) == [items[:-1] if len(items) > 1 else items for items in expected]
+    last = [(user, items[-1]) for user, items in enumerate(expected) if len(items) > 1]
+    assert list(zip(held.user, held.item, strict=True)) == last
+    assert held.user.dtype == held.item.dtype == train.item.dtype == np.int32
+    assert train.at.dtype == np.int64
+
+
+def test_digest_sees_everything():
+    data = Ratings(
+        *(np.array(column, np.int32) for column in ([0, 0, 1], [0, 1, 0], [0, 1, 2])), ["a", "b"], ["x", "y"]
+    )
+    changes = [{"user": data.user[[0, 2, 1]]}, {"item": 1 - data.item}, {"users": ["a", "c"]}, {"items": ["x", "z"]}]
+    digests = {ratings.histories(data._replace(**change)).sha256 for change in [{}, *changes]}
+    assert len(digests) == 5
+
+
+def test_movielens():
+    data = ratings.load(real("ml-100k/u.data"))
+    assert (len(data.user), len(data.users), len(data.items)) == (100_000, 943, 1682)
+    train, held = ratings.leave_last_out(data)
+    assert len(train.item) == 99_057
+    assert len(held.user) == 943
+    assert data.users[0] == "196"
+    assert data.items[0] == "50"  # Star Wars, 583 ratings

@@ -1,0 +1,135 @@
+from collections import Counter
+from itertools import chain
+
+import numpy as np
+import pytest
+
+from hybrid.feeds import text
+from hybrid.feeds.text import Corpus, Text
+from hybrid.vocabulary import Vocabulary
+from tests.data import real
+
+
+def written(tmp_path, content: bytes):
+    path = tmp_path / "some.txt"
+    path.write_bytes(content)
+    return path
+
+
+@pytest.mark.parametrize(
+    "options, expected",
+    [
+        ({}, ["don't", "stop", ",", "<unk>", "2", ".", "5", "«", "été", "»", "!", "!"]),
+        ({"lower": False}, ["Don't", "stop", ",", "<unk>", "2", ".", "5", "«", "Été", "»", "!", "!"]),
+        ({"tokens": "whitespace"}, ["don't", "stop,", "<unk>", "2.5", "«été»!!"]),
+        ({"tokens": "whitespace", "lower": False}, ["Don't", "stop,", "<unk>", "2.5", "«Été»!!"]),
+    ],
+)
+def test_tokens(options, expected):
+    assert list(Text(["Don't stop, <unk> 2.5 «Été»!!", " \t"], **options)) == [expected]
+
+
+def test_lines_and_paragraphs(tmp_path):
+    path = written(tmp_path, "\ufeffOne two\r\nthree\r\n\r\n  \r\nfour\n".encode())
+    assert list(text.read(path)) == [["one", "two"], ["three"], ["four"]]
+    assert list(text.read(path, paragraphs=True)) == [["one", "two", "three"], ["four"]]
+
+
+def test_long_lines_are_cut_at_white_space(tmp_path):
+    line = "seven " * 10_000 + "x" * 50_000
+    found = text.read(written(tmp_path, line.encode()), tokens="whitespace")
+    assert max(map(len, found.sentences)) <= text.LONGEST + 1
+    tokens = list(chain(*found))
+    assert tokens[:10_000] == ["seven"] * 10_000
+    assert "".join(tokens[10_000:]) == "x" * 50_000
+
+
+def test_split_keeps_every_sentence_once_and_in_order():
+    sentences = [str(number) for number in range(100)]
+    parts = Text(sentences, source="F").split(valid=0.1, test=0.2, seed=3)
+    assert [len(part.sentences) for part in parts] == [70, 10, 20]
+    assert sorted(chain(*(part.sentences for part in parts)), key=int) == sentences
+    for part in parts:
+        assert part.sentences == sorted(part.sentences, key=int)
+        assert part.source == "F"
+    again, other = (Text(sentences).split(valid=0.1, test=0.2, seed=seed) for seed in (3, 4))
+    assert again.valid.sentences == parts.valid.sentences != other.valid.sentences
+
+
+@pytest.mark.parametrize(
+    "count, options, message",
+    [
+        (1, {}, r"split: F has 1 sentences \(lines\); expected at least 2"),
+        (2, {"test": 0.1}, "expected at least 3"),
+        (9, {"valid": 1.0}, "expected shares that sum to less than 1"),
+        (9, {"valid": -0.1}, "expected shares"),
+        (9, {"valid": float("nan")}, "expected shares"),
+    ],
+)
+def test_split_refuses(count, options, message):
+    with pytest.raises(ValueError, match=message):
+        Text(["a b"] * count, source="F").split(**options)
+
+
+def test_an_unknown_way_to_cut():
+    with pytest.raises(ValueError, match="tokens: found 'letters', expected one of words, whitespace"):
+        Text(["a"], tokens="letters")
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        (b"", "some.txt: empty; expected text"),
+        (b" \n\t\n", "some.txt: only white space"),
+        (b"ab\ncd\xe9f", "some.txt: byte 0xe9 at byte 5 is not UTF-8; expected UTF-8 text; .* iconv"),
+        (b"PK\x03\x04\x00\x00", "some.txt: a zero byte at byte 4: a binary file"),
+    ],
+)
+def test_files_that_are_no_text(tmp_path, content, message):
+    with pytest.raises(ValueError, match=message):
+        text.read(written(tmp_path, content))
+
+
+def test_unreadable_files_are_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        text.read(tmp_path / "nowhere")
+    with pytest.raises(IsADirectoryError, match=str(tmp_path)):
+        text.read(tmp_path)
+
+
+def test_documentation_is_english_text():
+    sentences = list(text.documentation())
+    tokens = list(chain(*sentences))
+    assert len(tokens) > 50_000
+    assert len(sentences) > 1_000
+    assert "the" in [word for word, _ in Counter(tokens).most_common(5)]
+    assert ["*"] * 8 not in sentences  # underlines
+    assert all(any(map(str.isalnum, chain(*sentence))) for sentence in sentences)
+
+
+def test_corpus():
+    sentences = [["a", "b"], ["x"], ["b", "x", "a"]]
+    vocabulary = Vocabulary("ab", [2, 2])
+    corpus = Corpus(sentences, vocabulary)
+    assert corpus.ids.tolist() == [0, 1, 1, 0]
+    assert corpus.at.tolist() == [0, 2, 4]  # what has no known word is no sentence
+    assert (corpus.ids.dtype, corpus.at.dtype, len(corpus)) == (np.int32, np.int64, 4)
+
+
+def test_corpus_digest_sees_words_and_sentences():
+    texts = ([["a", "b"]], [["a"], ["b"]], [["b", "a"]])
+    digests = {Corpus(sentences, Vocabulary("ab", [1, 1])).sha256 for sentences in texts}
+    digests.add(Corpus([["a", "c"]], Vocabulary("ac", [1, 1])).sha256)
+    assert len(digests) == 4
+
+
+def test_corpus_of_strange_words():
+    with pytest.raises(ValueError, match="F: none of its words is in the vocabulary"):
+        Corpus(Text(["x y"], source="F"), Vocabulary("ab", [1, 1]))
+
+
+def test_wikitext_has_its_known_counts():
+    train = text.read(real("wikitext-2/train.txt"), tokens="whitespace", lower=False)
+    tokens = sum(map(len, train))
+    assert tokens == 2_051_910
+    assert len(Vocabulary.build(train)) == 33_277

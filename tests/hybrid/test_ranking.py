@@ -1,0 +1,77 @@
+from itertools import chain
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hybrid import ranking
+from hybrid.feeds import ratings
+from hybrid.feeds.ratings import HeldOut, Histories
+from tests.data import real
+
+
+def table(lists, items=5) -> Histories:
+    at = np.concatenate([[0], np.cumsum([len(one) for one in lists])]).astype(np.int64)
+    return Histories(
+        np.array(list(chain(*lists)), np.int32), at, [f"u{user}" for user in range(len(lists))], list("abcde")[:items]
+    )
+
+
+def plain_rank(scores, seen, target):
+    """Candidates are the target and what the user has not had; the target stands behind none that scores the same."""
+    candidates = [item for item in range(len(scores)) if item not in seen or item == target]
+    return 1 + sum(scores[item] > scores[target] for item in candidates)
+
+
+@given(st.data(), st.integers(1, 4))
+def test_ranks_are_those_of_brute_force(data, block):
+    item = st.integers(0, 4)
+    lists = data.draw(st.lists(st.lists(item, max_size=6), min_size=1, max_size=6))
+    n = len(lists)
+    target = np.array(data.draw(st.lists(item, min_size=n, max_size=n)), np.int32)
+    scores = np.array(
+        data.draw(st.lists(st.lists(st.integers(0, 3), min_size=5, max_size=5), min_size=n, max_size=n)), np.float32
+    )
+    scores[scores == 0] = -np.inf
+    before = scores.copy()
+    users = np.arange(n, dtype=np.int32)[::-1]
+    found = ranking.ranks(lambda asked: scores[asked], table(lists), HeldOut(users, target), block=block)
+    assert found.tolist() == [plain_rank(scores[u], lists[u], t) for u, t in zip(users, target, strict=True)]
+    np.testing.assert_array_equal(scores, before)
+
+
+def test_measures_by_hand():
+    found = ranking.measures(np.array([1, 3, 4, 100]), k=3)
+    assert found == {"recall@3": 0.5, "ndcg@3": (1 + 1 / 2) / 4}
+    assert ranking.measures(np.array([2]), k=1) == {"recall@1": 0, "ndcg@1": 0}
+
+
+def test_popularity_counts_the_training_histories():
+    scores = ranking.popularity(table([[0, 1, 1], [1, 4]]))
+    assert scores(np.array([1, 0])).tolist() == [[1, 3, 0, 0, 1]] * 2
+
+
+@pytest.mark.parametrize("shape", [(2, 4), (1, 5), (5,)])
+def test_scores_of_a_wrong_shape(shape):
+    held = HeldOut(np.array([0, 1], np.int32), np.array([0, 1], np.int32))
+    with pytest.raises(ValueError, match=r"scores: found shape .*, expected \(2, 5\)"):
+        ranking.ranks(lambda users: np.zeros(shape), table([[], []]), held)
+
+
+def test_scores_that_are_nan():
+    held = HeldOut(np.array([0, 1], np.int32), np.array([0, 1], np.int32))
+    with pytest.raises(ValueError, match="scores: NaN for user u1"):
+        ranking.ranks(lambda users: np.where(users[:, None] == 1, np.nan, np.zeros((2, 5))), table([[], []]), held)
+
+
+def test_nobody_to_rank():
+    with pytest.raises(ValueError, match="no user has a held-out item"):
+        ranking.measures(np.empty(0, np.int64))
+
+
+def test_popularity_on_movielens():
+    # Taken with an implementation of its own beside the implicit package, on the same split
+    train, held = ratings.leave_last_out(ratings.load(real("ml-100k/u.data")))
+    found = ranking.measures(ranking.ranks(ranking.popularity(train), train, held), k=10)
+    assert {name: round(value, 4) for name, value in found.items()} == {"recall@10": 0.0859, "ndcg@10": 0.0450}

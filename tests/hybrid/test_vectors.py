@@ -1,0 +1,138 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from hybrid import vectors
+
+words = st.text(st.characters(codec="utf-8"), min_size=1, max_size=5).filter(lambda word: word.split() == [word])
+floats = st.floats(width=32, allow_nan=False, allow_infinity=False)
+BOTH = pytest.mark.parametrize("binary", [False, True], ids=["text", "binary"])
+
+
+@st.composite
+def some_vectors(draw):
+    named = draw(st.lists(words, min_size=1, max_size=6, unique=True))
+    return named, draw(arrays.arrays(np.float32, (len(named), draw(st.integers(1, 5))), elements=floats))
+
+
+@BOTH
+@given(some_vectors())
+def test_every_bit_comes_back(tmp_path_factory, binary, data):
+    path = tmp_path_factory.mktemp("run") / "vectors"
+    vectors.save(path, *data, binary=binary)
+    found = vectors.load(path, binary=binary)
+    assert found.words == data[0]
+    assert found.rows.dtype == np.float32
+    assert found.rows.tobytes() == data[1].tobytes()
+
+
+def some(count=50, width=7):
+    rng = np.random.default_rng(0)
+    return [f"wörd{number}" for number in range(count)], rng.normal(size=(count, width)).astype(np.float32)
+
+
+@BOTH
+def test_gensim_opens_ours(tmp_path, binary):
+    models = pytest.importorskip("gensim.models")
+    named, rows = some()
+    vectors.save(tmp_path / "v", named, rows, binary=binary)
+    found = models.KeyedVectors.load_word2vec_format(str(tmp_path / "v"), binary=binary)
+    assert found.index_to_key == named
+    np.testing.assert_array_equal(found.vectors, rows)
+
+
+@BOTH
+def test_we_open_gensims(tmp_path, binary):
+    models = pytest.importorskip("gensim.models")
+    named, rows = some()
+    theirs = models.KeyedVectors(rows.shape[1])
+    theirs.add_vectors(named, rows)
+    theirs.save_word2vec_format(str(tmp_path / "v"), binary=binary)
+    found = vectors.load(tmp_path / "v", binary=binary)
+    assert found.words == named
+    np.testing.assert_array_equal(found.rows, rows)
+
+
+def test_formats_to_the_byte(tmp_path):
+    rows = np.array([[1, -0.5], [0.1, 1e-30]], np.float32)
+    vectors.save(tmp_path / "v", ["a", "é"], rows)
+    assert (tmp_path / "v").read_bytes() == "2 2\na 1 -0.5\né 0.100000001 1.00000000e-30\n".replace(
+        "1.00000000e", "1e"
+    ).encode()
+    vectors.save(tmp_path / "v", ["a", "é"], rows, binary=True)
+    expected = b"2 2\na " + rows[0].tobytes() + b"\n\xc3\xa9 " + rows[1].tobytes() + b"\n"
+    assert (tmp_path / "v").read_bytes() == expected
+
+
+ROWS = np.ones((2, 3), np.float32)
+
+
+@pytest.mark.parametrize(
+    "named, rows, message",
+    [
+        (["a", "b"], np.array([[1, 2], [3, np.nan]]), "vectors: the vector of 'b' is not finite"),
+        (["a", "b"], np.array([[np.inf, 2], [3, 4]]), "vectors: the vector of 'a' is not finite"),
+        (["a", "b"], ROWS[:1], r"vectors: found float32 \(1, 3\), expected floats \(2, D\)"),
+        (["a", "b"], ROWS[0], r"found float32 \(3,\)"),
+        (["a", "b"], np.ones((2, 3), int), r"found int64 \(2, 3\), expected floats"),
+        (["a", "b"], np.ones((2, 0)), r"found float64 \(2, 0\)"),
+        ([], np.ones((0, 3)), r"found float64 \(0, 3\)"),
+        (["a", "b c"], ROWS, "word 'b c': expected one without white space"),
+        (["a", "b\xa0c"], ROWS, "without white space"),
+        (["a", ""], ROWS, "word '': "),
+        (["a", "\n"], ROWS, "without white space"),
+        (["a", "a"], ROWS, "words: 2, of which 1 differ"),
+    ],
+)
+@BOTH
+def test_what_cannot_be_written_leaves_the_file(tmp_path, named, rows, message, binary):
+    (tmp_path / "v").write_bytes(b"old")
+    with pytest.raises(ValueError, match=message):
+        vectors.save(tmp_path / "v", named, rows, binary=binary)
+    assert (tmp_path / "v").read_bytes() == b"old"
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+@BOTH
+def test_every_truncation_is_seen(tmp_path, binary):
+    vectors.save(tmp_path / "v", *some(3, 2), binary=binary)
+    content = (tmp_path / "v").read_bytes()
+    for size in range(len(content) - binary):  # the last byte of a binary file is a line end that gensim does not write
+        (tmp_path / "v").write_bytes(content[:size])
+        with pytest.raises(ValueError, match=r"v: the first line|v: truncated|v, word"):
+            vectors.load(tmp_path / "v", binary=binary)
+
+
+@BOTH
+def test_the_other_format_is_seen(tmp_path, binary):
+    vectors.save(tmp_path / "v", *some(), binary=binary)
+    with pytest.raises(ValueError, match=rf"truncated|; if this is a .* with binary={binary}"):
+        vectors.load(tmp_path / "v", binary=not binary)
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        (b"", "the first line is b''; expected how many words and dimensions"),
+        (b"a 1 2\n", "the first line is b'a 1 2"),
+        (b"0 3\n", "the first line is"),
+        (b"-1 3\n", "the first line is"),
+        (b"900000000000 300\na 1\n", "truncated: 21 bytes; expected 540900000000000 at least"),
+        (b"1 2\na 1 x\n", "word 1 of 1: could not convert"),
+        (b"1 2\na 1 2 3\n", "word 1 of 1: a line of 3 numbers; expected 2"),
+        (b"1 2\n\xff 1 2\n", "word 1 of 1: 'utf-8' codec"),
+        (b"1 2\na 1 2\nb 3 4\n", "more than the 1 words of its first line"),
+        (b"1 2\na 1 nan\n", "the vector of 'a' is not finite"),
+    ],
+)
+def test_files_that_are_no_vectors(tmp_path, content, message):
+    (tmp_path / "v").write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        vectors.load(tmp_path / "v")
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        vectors.load(tmp_path / "nowhere")
