@@ -12,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from hybrid.doctor import processor
+
 
 @dataclass
 class Work:
@@ -22,7 +24,6 @@ class Work:
     amount, unit   what one run achieves: value = amount / seconds, in `unit`
     check          raises when the result of run() is wrong; a wrong result is never timed
     moved          bytes that one run must move at least, for the share of the machine's bandwidth; None: not bound by it
-    close          frees what the rival holds, so that large rivals do not stand in memory together
     """
 
     work: str
@@ -59,7 +60,7 @@ def measure(works: list[Work], repeat: int = 7, bandwidth: float | None = None) 
 def _record(work: Work, bandwidth: float | None) -> dict:
     values = [work.amount / seconds for seconds in work.samples]
     value = statistics.median(values)
-    record = {
+    record: dict[str, Any] = {
         "bench": work.work.split(".")[0],
         "work": work.work,
         "who": work.who,
@@ -87,8 +88,11 @@ def show(records: list[dict]) -> None:
     for record in records:
         share = f"{record['bandwidth_share']:6.0%} of bandwidth" if "bandwidth_share" in record else ""
         ratio = f"ours is {ours / record['value']:.3g} x this" if ours and record["who"] != "ours" else ""
-        print(f"  {record['who']:<34} {record['value']:>12.4g} {record['unit']:<14} +-{record['spread'] / 2:4.0%}"
-              f"  {record['threads']} threads  {share}  {ratio}", flush=True)
+        print(
+            f"  {record['who']:<34} {record['value']:>12.4g} {record['unit']:<14} +-{record['spread'] / 2:4.0%}"
+            f"  {record['threads']} threads  {share}  {ratio}",
+            flush=True,
+        )
 
 
 def append(path: str | None, records: list[dict]) -> None:
@@ -102,7 +106,9 @@ def append(path: str | None, records: list[dict]) -> None:
 def commit() -> str:
     """The commit of the checkout, with a "+" when it has changes; "unknown" outside a checkout."""
     here = os.path.dirname(__file__)
-    found = subprocess.run(["git", "describe", "--always", "--dirty=+", "--abbrev=12"], cwd=here, capture_output=True, text=True)
+    found = subprocess.run(
+        ["git", "describe", "--always", "--dirty=+", "--abbrev=12"], cwd=here, capture_output=True, text=True
+    )
     return found.stdout.strip() or "unknown"
 
 
@@ -115,12 +121,9 @@ def environment() -> dict[str, Any]:
             versions[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
             continue
-    return {"cpu": _processor(), "cores": os.cpu_count(), "os": platform.platform(), "python": sys.version.split()[0]} | versions
-
-
-def _processor() -> str:
-    try:
-        with open("/proc/cpuinfo") as file:
-            return next(line.split(":")[1].strip() for line in file if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor()
+    return {
+        "cpu": processor(),
+        "cores": os.cpu_count(),
+        "os": platform.platform(),
+        "python": sys.version.split()[0],
+    } | versions

@@ -7,7 +7,8 @@ import numpy as np
 
 def whole(name: str, value, low: int, high: int | None = None) -> int:
     """`value` itself; ValueError unless it is a whole number from `low` to `high` (None: any size)."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not low <= value <= (high or value):
+    fits = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not fits or value < low or (high is not None and value > high):
         limits = f"of at least {low}" if high is None else f"from {low} to {high}"
         raise ValueError(f"{name}: found {value!r}, expected a whole number {limits}")
     return int(value)
@@ -47,24 +48,24 @@ def counts(values) -> np.ndarray:
     return values.astype(np.float64)
 
 
-def array(name: str, value, shape: tuple[int | None, ...], dtype) -> np.ndarray:
-    """`value` itself; ValueError unless it is a C-contiguous array of this dtype and shape (None: any length)."""
-    wanted = f"({', '.join('any' if size is None else str(size) for size in shape)}{',' * (len(shape) == 1)})"
+def array(name: str, value, shape: tuple[int | None, ...], dtype, *, written=False) -> np.ndarray:
+    """`value` itself; ValueError unless it is a C-contiguous array of this dtype and shape (None: any length).
+
+    written  refuse a read-only array too
+    """
+    sizes = ["any" if size is None else str(size) for size in shape]
+    wanted = f"{np.dtype(dtype)} ({', '.join(sizes)}{',' * (len(sizes) == 1)})"
     remedy = f"numpy.ascontiguousarray(..., dtype=numpy.{np.dtype(dtype)}) makes one"
     if not isinstance(value, np.ndarray):
         raise ValueError(f"{name}: found {type(value).__name__}, expected an array {wanted}; {remedy}")
     fits = value.ndim == len(shape) and all(n in (None, m) for n, m in zip(shape, value.shape, strict=True))
     if not fits or value.dtype != dtype:
-        raise ValueError(f"{name}: found {value.dtype} {value.shape}, expected {np.dtype(dtype)} {wanted}; {remedy}")
+        raise ValueError(f"{name}: found {value.dtype} {value.shape}, expected {wanted}; {remedy}")
     if not value.flags.c_contiguous:
         raise ValueError(f"{name}: found strides {value.strides}, expected C order; {remedy}")
+    if written and not value.flags.writeable:
+        raise ValueError(f"{name}: found a read-only array, but results are written to it; pass a copy")
     return value
-
-
-def writable(name: str, value: np.ndarray) -> None:
-    """ValueError for an array that cannot be written."""
-    if not value.flags.writeable:
-        raise ValueError(f"{name}: read-only, but results are written to it")
 
 
 def ids(name: str, values: np.ndarray, limit: int) -> None:

@@ -66,7 +66,7 @@ class Trace:
             "wall": self.wall,
             "stages": dict(stages),
             "queues": dict(queues),
-            "overlap": hidden / hideable if hideable > 1e-3 * total else 0.0,
+            "overlap": max(hidden / hideable, 0.0) if hideable > 1e-3 * total else 0.0,
             "efficiency": longest / self.wall if self.wall else 0.0,
         }
 

@@ -1,0 +1,49 @@
+# One command per intent, in a fresh clone: the first run makes .venv and installs, later runs start at once.
+# Needs Python 3.11+ (another one: make PYTHON=python3.12), a C++ compiler and a package index.
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+
+demo: $(VENV)/installed  ## train the language model twice on real text and compare (under 3 minutes)
+	@$(BIN)/hybrid demo
+
+test: $(VENV)/installed-test  ## run all tests
+	@$(BIN)/python -m pytest -n auto --dist loadfile -m 'not slow'
+
+test-slow: $(VENV)/installed-test  ## run the long sweeps too
+	@$(BIN)/python -m pytest -n auto --dist loadfile
+
+lint: $(VENV)/installed-test  ## check style and types
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check --quiet . || { echo 'run: make format'; exit 1; }
+	@$(BIN)/mypy
+
+format: $(VENV)/installed-test  ## write the files in the style that lint asks for
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+bench: $(VENV)/installed-bench  ## measure beside peers: make bench NAME=units (without NAME: lists them)
+	@$(BIN)/python -m bench $(NAME) $(ARGS)
+
+clean:  ## remove the environment and everything made
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+help:  ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(MAKEFILE_LIST)
+
+.PHONY: demo test test-slow lint format bench clean help
+
+# A stamp exists only where its installation succeeded, and is out of date when the requirements change.
+$(VENV)/installed: EXTRA :=
+$(VENV)/installed-test: EXTRA := [test]
+$(VENV)/installed-bench: EXTRA := [bench]
+$(VENV)/installed $(VENV)/installed-test $(VENV)/installed-bench: pyproject.toml setup.py | $(BIN)/pip
+	@echo 'installing hybrid-engine$(EXTRA) into $(VENV) (a minute or two)'
+	@$(PIP) install --quiet --editable '.$(EXTRA)' || \
+	  { echo 'installation failed: the lines above say why; pip needs a package index (PIP_INDEX_URL names another)'; exit 1; }
+	@touch $@
+
+$(BIN)/pip:
+	@python=$$(sh .ci/prerequisites $(PYTHON)) && "$$python" -m venv --clear $(VENV)

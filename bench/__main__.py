@@ -1,0 +1,85 @@
+"""python -m bench NAME [--json FILE] [--threads N] [--quick] [--repeat R]; python -m bench report FILE..."""
+
+import argparse
+import ast
+import importlib
+import os
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+
+
+def benchmarks() -> dict[str, str]:
+    """The benchmarks, files with a function `run`, and the first line of what each says of itself; imports none."""
+    found = {}
+    for path in sorted(HERE.glob("[a-z]*.py")):
+        tree = ast.parse(path.read_text())
+        if any(isinstance(node, ast.FunctionDef) and node.name == "run" for node in tree.body):
+            found[path.stem] = (ast.get_docstring(tree) or "").split("\n")[0]
+    return found
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    names = "\n".join(f"  {name:<10} {line}" for name, line in benchmarks().items())
+    parser = argparse.ArgumentParser(
+        "python -m bench",
+        description="Measure beside peers: check every result, then let the rivals take turns.",
+        epilog=f"benchmarks:\n{names}\n  report     print the tables of .jsonl files: python -m bench report FILE...",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("name", nargs="?", metavar="NAME", help="one of the benchmarks below")
+    parser.add_argument("files", nargs="*", metavar="FILE", help="for report: .jsonl files")
+    parser.add_argument("--json", metavar="FILE", help="append one line a result")
+    parser.add_argument("--threads", type=_positive, default=os.cpu_count(), help="for all rivals (default: all cores)")
+    parser.add_argument("--repeat", type=_positive, default=7, help="turns of each rival (default: 7)")
+    parser.add_argument("--quick", action="store_true", help="small sizes: shows that it runs, not how fast")
+    return parser
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one benchmark or print a report; returns the exit code."""
+    chosen = parser()
+    given = chosen.parse_args(arguments)
+    if given.name is None:
+        chosen.print_help()
+        return 0
+    if given.name == "report":
+        return _report(chosen, given.files)
+    if given.name not in benchmarks():
+        chosen.error(f"NAME: found {given.name!r}, expected one of {', '.join(benchmarks())}, report")
+    if given.files:
+        chosen.error(f"{given.name} takes no files: {' '.join(given.files)}")
+    if given.json:
+        try:
+            open(given.json, "a").close()  # better to fail now than after the measurement
+        except OSError as error:
+            chosen.error(f"--json {given.json}: {error.strerror}")
+    for name in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ[name] = str(given.threads)  # read when the libraries are imported, which is below
+    importlib.import_module(f"bench.{given.name}").run(given)
+    return 0
+
+
+def _report(chosen: argparse.ArgumentParser, files: list[str]) -> int:
+    from bench import report
+
+    if not files:
+        chosen.error("report: found no files, expected the .jsonl files that --json wrote")
+    try:
+        print(report.tables(report.read(files)))
+    except (OSError, ValueError) as error:
+        chosen.error(str(error))
+    return 0
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"found {number}, expected 1 or more")
+    return number
+
+
+if __name__ == "__main__":
+    sys.exit(main())

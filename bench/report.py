@@ -1,0 +1,82 @@
+"""Tables from .jsonl files, as the README shows them; ratios are worked out here and stored nowhere."""
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+Record = dict[str, Any]
+
+
+def read(paths: Iterable[str]) -> list[Record]:
+    """The records of some .jsonl files; of equal measurements, the last.
+
+    Raises ValueError, with file and line, for a line that is not a record.
+    """
+    records = {}
+    for path in paths:
+        with open(path) as file:
+            for number, line in enumerate(file, 1):
+                try:
+                    record = json.loads(line)
+                    records[json.dumps([record["work"], record["params"], record["who"], _setting(record)])] = record
+                except (ValueError, KeyError, TypeError) as error:
+                    raise ValueError(f"{path}:{number}: not a record of a benchmark: {error!r}") from None
+    return list(records.values())
+
+
+def tables(records: list[Record]) -> str:
+    """One Markdown table a work, one row for each of our figures, one column a peer with our ratio to it."""
+    works = dict.fromkeys(record["work"] for record in records)
+    return "\n\n".join(_table(work, [record for record in records if record["work"] == work]) for work in works)
+
+
+def ratio(ours: Record, peer: Record) -> float:
+    """How many times as fast ours is."""
+    return peer["value"] / ours["value"] if ours["unit"] == "seconds" else ours["value"] / peer["value"]
+
+
+def rivals(ours: Record, records: list[Record]) -> dict[str, Record]:
+    """The peers that did the same work in the same setting: what they state of their params agrees with ours."""
+    return {
+        record["who"]: record
+        for record in records
+        if record["who"] != "ours"
+        and record["work"] == ours["work"]
+        and _setting(record) == _setting(ours)
+        and record["params"].items() <= ours["params"].items()
+    }
+
+
+def _setting(record: Record) -> list:
+    return [record["threads"], record["device"], record["env"].get("cpu")]
+
+
+def _table(work: str, records: list[Record]) -> str:
+    mine = [record for record in records if record["who"] == "ours"]
+    params = list(dict.fromkeys(name for record in mine for name in record["params"]))
+    peers = list(dict.fromkeys(who for record in mine for who in rivals(record, records)))
+    shares = any("bandwidth_share" in record for record in mine)
+    header = [*params, "threads", "ours", *(["bandwidth"] if shares else []), *peers]
+    rows = [header, ["---"] * len(header)]
+    for record in mine:
+        found = rivals(record, records)
+        share = f"{record['bandwidth_share']:.0%}" if "bandwidth_share" in record else ""
+        rows.append(
+            [*(_plain(record["params"].get(name, "")) for name in params), str(record["threads"])]
+            + [f"**{_figure(record)}**", *([share] if shares else [])]
+            + [f"{_figure(found[who])} ({ratio(record, found[who]):.3g} x)" if who in found else "" for who in peers]
+        )
+    lines = [f"| {' | '.join(row)} |" for row in rows]
+    sources = dict.fromkeys(f"{record['env'].get('cpu')}, commit {record['commit']}" for record in mine)
+    return "\n".join([f"### {work}", "", *lines, "", *(f"Measured on {source}." for source in sources)])
+
+
+def _figure(record: Record) -> str:
+    """The median with its unit; the spread is from the slowest to the fastest sample, half to each side."""
+    value, unit = record["value"], record["unit"]
+    scale, prefix = next((pair for pair in ((1e9, " G"), (1e6, " M"), (1e3, " k")) if value >= pair[0]), (1, " "))
+    return f"{value / scale:.3g}{prefix}{' ' * (prefix != ' ')}{unit} ± {record['spread'] / 2:.0%}"
+
+
+def _plain(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

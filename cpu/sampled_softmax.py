@@ -1,0 +1,200 @@
+"""The softmax over each row's own class and a few negatives, which a batch draws once and all its rows share.
+
+Every class v is among the negatives with a known probability p(v). A logit is lowered by log p, as Jean et al. 2015
+("On Using Very Large Target Vocabulary for Neural Machine Translation", section 3.2) do, and a negative that is the row's
+own class is left out: then the gradient tends to that of the full softmax, and the weights learn its logits.
+
+A batch makes S draws with replacement, a function of the seed and the tick alone, and keeps the distinct classes:
+p(v) = 1 - (1 - q(v))^S is exact, where stopping at a wanted number of distinct classes would make it an estimate.
+With S >= V every class is taken and p = 1: the full softmax.
+"""
+
+import math
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+from cpu import rows
+from cpu.blas import gemm
+from cpu.softmax import probabilities, sum_exp
+
+ROWS = 64  # rows of a batch that are worked together
+NEGATIVES = 128  # negatives whose weights are moved together
+
+
+class Sampler(NamedTuple):
+    """The distribution q of one draw.
+
+    cumulative  (V,) float64  q(0) + ... + q(v)
+    drawn       (V,) bool     scratch, False between draws
+    """
+
+    cumulative: np.ndarray
+    drawn: np.ndarray
+
+
+class Work(NamedTuple):
+    """Scratch of up to B rows and S negatives.
+
+    ids     (S,) int32  the negatives of the last batch
+    lower   (S,)        log p of each
+    logits  (B, S)      lowered, then probabilities
+    picked  (S, D)      weights of the negatives, then their gradient
+    own     (B, D)      weights of the targets, then their gradient
+    score   (B,)        log p of the targets, then their lowered logit
+    """
+
+    ids: np.ndarray
+    lower: np.ndarray
+    logits: np.ndarray
+    picked: np.ndarray
+    own: np.ndarray
+    score: np.ndarray
+
+
+def log_uniform(classes) -> Sampler:
+    """q(v) = log((v + 2) / (v + 1)) / log(V + 1), close to Zipf's law for classes in falling order of frequency."""
+    ranks = np.arange(classes)
+    return _sampler(np.log1p(1 / (ranks + 1)))
+
+
+def unigram(counts, power=0.75) -> Sampler:
+    """q(v) in proportion to counts[v]^power (Mikolov et al. 2013); a class never met counts as a hundredth of the mean."""
+    weights = np.asarray(counts, np.float64) ** power
+    mean = weights.mean()
+    return _sampler(np.maximum(weights, mean / 100) if mean else np.ones_like(weights))
+
+
+def _sampler(weights) -> Sampler:
+    cumulative = np.cumsum(weights)
+    cumulative /= cumulative[-1]
+    return Sampler(cumulative, np.zeros(weights.size, np.bool_))
+
+
+def workspace(batch, width, negatives, dtype) -> Work:
+    """Scratch for calls with up to `batch` rows of `width` numbers, and `negatives` draws."""
+    own, score = np.empty((batch, width), dtype), np.empty(batch, dtype)
+    ids, lower = np.empty(negatives, np.int32), np.empty(negatives, dtype)
+    return Work(ids, lower, np.empty((batch, negatives), dtype), np.empty((negatives, width), dtype), own, score)
+
+
+def step(grad, loss, weights, work, sampler, hidden, target, rate, seed, tick):
+    """Write grad (B, D) = d loss / d hidden and loss (B,) in nats; weights -= rate * gradient summed over B.
+
+    loss is that of the softmax over the row's class and the negatives, with lowered logits.
+    """
+    batch = hidden.shape[0]
+    own, score = work.own[:batch], work.score[:batch]
+    count = _draw(work.ids, work.lower, score, sampler.cumulative, sampler.drawn, target, seed, tick)
+    ids, picked = work.ids[:count], work.picked[:count]
+    rows.gather(picked, weights, ids)
+    rows.gather(own, weights, target)
+    _learn(grad, loss, own, score, work.logits, picked, ids, work.lower, hidden, target)
+    _turn(picked, work.logits[:batch], hidden)
+    rows.scatter_add(weights, ids, picked, -rate)
+    rows.scatter_add(weights, target, own, -rate)
+
+
+@numba.njit(cache=True, nogil=True)
+def _draw(ids, lower, score, cumulative, drawn, target, seed, tick):
+    """Write the distinct negatives, log p of them and log p of the targets (to score); returns how many they are."""
+    draws = ids.size
+    if draws >= cumulative.size:
+        for v in range(cumulative.size):
+            ids[v], lower[v] = v, 0
+        score[:] = 0
+        return cumulative.size
+    count = 0
+    state = _mix(np.uint64(seed) ^ _mix(np.uint64(tick)))
+    for i in range(draws):
+        v = np.searchsorted(cumulative, _uniform(state, i), side="right")
+        if not drawn[v]:
+            drawn[v] = True
+            ids[count], lower[count] = v, _log_p(cumulative, v, draws)
+            count += 1
+    for i in range(count):
+        drawn[ids[i]] = False
+    for b in range(target.size):
+        score[b] = _log_p(cumulative, target[b], draws)
+    return count
+
+
+@numba.njit(cache=True, nogil=True)
+def _log_p(cumulative, v, draws):
+    q = cumulative[v] - (cumulative[v - 1] if v else 0.0)
+    return math.log(-math.expm1(draws * math.log1p(-q)))
+
+
+@numba.njit(cache=True, nogil=True)
+def _uniform(state, i):
+    """The i-th number of a stream, in [0, 1)."""
+    return float(_mix(state + np.uint64(i + 1) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(11)) * 2.0**-53
+
+
+@numba.njit(cache=True, nogil=True)
+def _mix(x):
+    """The output function of SplitMix64 (Steele, Lea and Flood 2014): a good hash of 64 bits."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+@numba.njit(parallel=True, cache=True, nogil=True)
+def _learn(grad, loss, own, score, logits, picked, ids, lower, hidden, target):
+    """Write loss, grad, probabilities to logits, and to `own` the gradient of the targets' weights."""
+    count = ids.size
+    for block in numba.prange(-(-loss.size // ROWS)):
+        first, last = block * ROWS, min((block + 1) * ROWS, loss.size)
+        gemm(logits[first:last, :count], hidden[first:last], picked.T, 1.0, 0.0)
+        for b in range(first, last):
+            row = logits[b, :count]
+            _lower(row, ids, lower, target[b])
+            score[b] = _dot(own[b], hidden[b]) - score[b]
+            norm = _norm(row, score[b])
+            probabilities(row, norm)
+            loss[b] = norm - score[b]
+            _own(grad[b], own[b], hidden[b], np.expm1(-loss[b]))
+        gemm(grad[first:last], logits[first:last, :count], picked, 1.0, 1.0)
+
+
+@numba.njit(cache=True, nogil=True)
+def _lower(row, ids, lower, target):
+    for j in range(row.size):
+        row[j] = -np.inf if ids[j] == target else row[j] - lower[j]
+
+
+@numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def _dot(a, b):
+    total = a[0] * b[0]
+    for d in range(1, a.size):
+        total += a[d] * b[d]
+    return total
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _norm(row, score):
+    """log(exp(score) + sum of exp(row))."""
+    base = score
+    total = 1 + sum_exp(row, base)
+    if math.isinf(total):
+        base = row.max()
+        total = math.exp(score - base) + sum_exp(row, base)
+    return row.dtype.type(base + math.log(total))
+
+
+@numba.njit(cache=True, nogil=True)
+def _own(grad, own, hidden, miss):
+    """grad <- miss own; own <- miss hidden."""
+    for d in range(grad.size):
+        grad[d] = miss * own[d]
+        own[d] = miss * hidden[d]
+
+
+@numba.njit(parallel=True, cache=True, nogil=True)
+def _turn(picked, logits, hidden):
+    """The gradient of the negatives' weights, from their probabilities in `logits`."""
+    count = picked.shape[0]
+    for block in numba.prange(-(-count // NEGATIVES)):
+        first, last = block * NEGATIVES, min((block + 1) * NEGATIVES, count)
+        gemm(picked[first:last], logits[:, first:last].T, hidden, 1.0, 0.0)

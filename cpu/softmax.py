@@ -1,0 +1,218 @@
+"""The full softmax over V classes, twice through the classes in chunks: a (B, V) array never exists. See `Softmax`.
+
+The first pass finds each row's log of the sum of exponentials; the second computes the logits of a chunk again, makes
+them probabilities, and uses them for both gradients while they are in the cache. The second product of hidden and
+weights is the price of not keeping B V numbers: 8 B V D operations instead of 6.
+
+Chunks are dealt to a fixed number of shards, each worked by one thread; sums go over the chunks of a shard, then over
+the shards, in their order. So the bits do not depend on the number of threads.
+"""
+
+import math
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+from cpu import top
+from cpu.activation import ZERO, exp
+from cpu.blas import gemm
+
+CHUNK = 256  # classes whose logits are computed together: 1 MB of them at B = 1024, which stays in a core's cache
+SHARDS = 16  # parts of the classes that are worked independently; the most threads that share a step
+
+
+class Work(NamedTuple):
+    """Scratch of up to B rows, for each of the S shards.
+
+    logits  (S, B, CHUNK)   of the chunk that the shard is at; then its probabilities. Numba knows that a row of this
+                            array is contiguous, and vectorises; of a row of a slice it does not
+    grads   (S, B, D)       the shard's part of the gradient
+    base    (S, B)          a logit near the largest of the shard
+    sums    (S, B)          sum of exp(logit - base) over the shard
+    norm    (B,)            log of the sum of exp(logit) over all classes
+    score   (B,)            logit of the target
+    """
+
+    logits: np.ndarray
+    grads: np.ndarray
+    base: np.ndarray
+    sums: np.ndarray
+    norm: np.ndarray
+    score: np.ndarray
+
+
+def workspace(batch, width, dtype) -> Work:
+    """Scratch for calls with up to `batch` rows of `width` numbers."""
+    logits, grads = np.empty((SHARDS, batch, CHUNK), dtype), np.empty((SHARDS, batch, width), dtype)
+    return Work(logits, grads, *np.empty((2, SHARDS, batch), dtype), *np.empty((2, batch), dtype))
+
+
+def step(grad, loss, weights, work, hidden, target, rate):
+    """Write grad (B, D) = d loss / d hidden and loss (B,) in nats; weights -= rate * gradient summed over B."""
+    log_prob(loss, weights, work, hidden, target)
+    np.negative(loss, out=loss)
+    _learn(weights, work.logits, work.grads, hidden, target, work.norm, weights.dtype.type(rate))
+    _gather(grad, work.grads, weights.shape[0], numba.get_num_threads())
+
+
+def log_prob(out, weights, work, hidden, target):
+    """out[b] = log p(target[b] | hidden[b])."""
+    _measure(work.logits, work.base, work.sums, work.score, weights, hidden, target)
+    _normalise(work.norm[: out.size], work.base, work.sums, weights.shape[0])
+    np.subtract(work.score[: out.size], work.norm[: out.size], out=out)
+
+
+def best(ids, log_probs, weights, work, hidden):
+    """Write the k most likely classes of each row, most likely first; ids and log_probs (B, k).
+
+    Exact. Among equal logits the lower id comes first.
+    """
+    batch, k = ids.shape
+    most = -(-weights.shape[0] // (SHARDS * CHUNK)) * CHUNK  # classes of the largest shard
+    found = np.empty((SHARDS, batch, min(k, most)), ids.dtype)
+    scores = np.full(found.shape, -np.inf, log_probs.dtype)
+    _search(found, scores, work.logits, work.base, work.sums, weights, hidden)
+    _normalise(work.norm[:batch], work.base, work.sums, weights.shape[0])
+    _merge(ids, log_probs, found, scores, work.norm, numba.get_num_threads())
+
+
+@numba.njit(cache=True, nogil=True)
+def _classes(shard, classes):
+    """The first class of a shard and the one after its last: whole chunks, dealt evenly."""
+    chunks = -(-classes // CHUNK)
+    return shard * chunks // SHARDS * CHUNK, min((shard + 1) * chunks // SHARDS * CHUNK, classes)
+
+
+@numba.njit(parallel=True, cache=True, nogil=True)
+def _measure(logits, base, sums, score, weights, hidden, target):
+    """The first pass: base and sums of every shard, and the score of the targets."""
+    batch = hidden.shape[0]
+    for shard in numba.prange(SHARDS):
+        first, last = _classes(shard, weights.shape[0])
+        for begin in range(first, last, CHUNK):
+            end = min(begin + CHUNK, last)
+            chunk = logits[shard, :batch, : end - begin]
+            gemm(chunk, hidden, weights[begin:end].T, 1.0, 0.0)
+            for b in range(batch):
+                if begin <= target[b] < end:
+                    score[b] = chunk[b, target[b] - begin]
+                _count(base[shard], sums[shard], b, logits[shard, b, : end - begin], begin == first)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _count(base, sums, b, logits, new):
+    """Add the exponentials of some logits to row b's sum.
+
+    The base is the largest logit of the row's first chunk, and changes only when a sum overflows: nothing is lost before,
+    and most chunks are spared the search for their maximum.
+    """
+    if new:
+        base[b] = logits.max()
+        sums[b] = 0
+    total = sums[b] + sum_exp(logits, base[b])
+    if math.isinf(total):
+        before = base[b] + math.log(sums[b])
+        base[b] = max(before, logits.max())
+        total = exp(before - base[b]) + sum_exp(logits, base[b])
+    sums[b] = total
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
+def sum_exp(logits, base):
+    """The sum of exp(logit - base) over a contiguous vector of at least one."""
+    total = ZERO
+    for j in range(logits.size):
+        total += exp(logits[j] - base)
+    return total
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _normalise(norm, base, sums, classes):
+    """Write norm from the shards' base and sums."""
+    for b in range(norm.size):
+        most = -np.inf
+        for shard in range(SHARDS):
+            first, last = _classes(shard, classes)
+            if first < last:
+                base[shard, b] += math.log(sums[shard, b])
+                most = max(most, base[shard, b])
+        total = 0.0
+        for shard in range(SHARDS):
+            first, last = _classes(shard, classes)
+            if first < last:
+                total += math.exp(base[shard, b] - most)
+        norm[b] = most + math.log(total)
+
+
+@numba.njit(parallel=True, cache=True, nogil=True)
+def _learn(weights, logits, grads, hidden, target, norm, rate):
+    """The second pass: write every shard's part of the gradient, and move the weights."""
+    batch = hidden.shape[0]
+    for shard in numba.prange(SHARDS):
+        first, last = _classes(shard, weights.shape[0])
+        for begin in range(first, last, CHUNK):
+            end = min(begin + CHUNK, last)
+            miss = logits[shard, :batch, : end - begin]
+            gemm(miss, hidden, weights[begin:end].T, 1.0, 0.0)
+            for b in range(batch):
+                probabilities(logits[shard, b, : end - begin], norm[b])
+                if begin <= target[b] < end:
+                    miss[b, target[b] - begin] -= 1
+            gemm(grads[shard, :batch], miss, weights[begin:end], 1.0, begin > first)
+            gemm(weights[begin:end], miss.T, hidden, -rate, 1.0)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def probabilities(logits, norm):
+    """Every logit of a contiguous vector becomes exp(logit - norm)."""
+    for j in range(logits.size):
+        logits[j] = exp(logits[j] - norm)
+
+
+@numba.njit(parallel=True, cache=True, nogil=True)
+def _gather(grad, grads, classes, threads):
+    """Add up the shards' parts of the gradient."""
+    size = -(-grad.shape[0] // threads)
+    for thread in numba.prange(threads):
+        for b in range(thread * size, min((thread + 1) * size, grad.shape[0])):
+            for d in range(grad.shape[1]):
+                grad[b, d] = 0
+            for shard in range(SHARDS):
+                first, last = _classes(shard, classes)
+                if first < last:
+                    for d in range(grad.shape[1]):
+                        grad[b, d] += grads[shard, b, d]
+
+
+@numba.njit(parallel=True, cache=True, nogil=True)
+def _search(found, scores, logits, base, sums, weights, hidden):
+    """Write the best of every shard, as a heap, and its base and sums."""
+    batch = hidden.shape[0]
+    for shard in numba.prange(SHARDS):
+        first, last = _classes(shard, weights.shape[0])
+        for begin in range(first, last, CHUNK):
+            end = min(begin + CHUNK, last)
+            chunk = logits[shard, :batch, : end - begin]
+            gemm(chunk, hidden, weights[begin:end].T, 1.0, 0.0)
+            for b in range(batch):
+                for j in range(end - begin):
+                    top.push(found[shard, b], scores[shard, b], begin + j, chunk[b, j])
+                _count(base[shard], sums[shard], b, logits[shard, b, : end - begin], begin == first)
+
+
+@numba.njit(parallel=True, cache=True, nogil=True)
+def _merge(ids, log_probs, found, scores, norm, threads):
+    """Write the best of all shards, sorted."""
+    size = -(-ids.shape[0] // threads)
+    for thread in numba.prange(threads):
+        for b in range(thread * size, min((thread + 1) * size, ids.shape[0])):
+            for i in range(ids.shape[1]):
+                log_probs[b, i] = -np.inf
+            for shard in range(SHARDS):
+                for i in range(found.shape[2]):
+                    if scores[shard, b, i] != -np.inf:
+                        top.push(ids[b], log_probs[b], found[shard, b, i], scores[shard, b, i])
+            top.sort(ids[b], log_probs[b])
+            for i in range(ids.shape[1]):
+                log_probs[b, i] -= norm[b]

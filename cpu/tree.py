@@ -1,0 +1,157 @@
+"""Binary trees over V classes as flat arrays: how often each class is met, or how many there are -> `Tree`."""
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+from cpu.path import SHARDS
+
+
+class Tree(NamedTuple):
+    """A full binary tree: V >= 2 leaves, one a class, and V - 1 inner nodes, numbered breadth first from the root, 0.
+
+    leaf_up   (V,) int32        2 * parent + turn of each leaf; turn 1: the leaf is its parent's right child
+    node_up   (V - 1,) int32    the same of each inner node; -1 at the root
+    children  (V - 1, 2) int32  left and right child: an inner node, or ~leaf where negative
+    shard     (V - 1,) uint8    which of SHARDS owners moves the node; never falls on the way from a leaf to the root
+    depth     int               inner nodes on the longest path
+
+    Pointers to parents spell every path in 8 bytes a class, where a table of paths would take about 100.
+    """
+
+    leaf_up: np.ndarray
+    node_up: np.ndarray
+    children: np.ndarray
+    shard: np.ndarray
+    depth: int
+
+
+def huffman(counts) -> Tree:
+    """The tree of least mean path when class v is met `counts[v]` times; counts (V,) >= 0, V >= 2, zeros allowed.
+
+    Ties take the lower class first and leaves before inner nodes, which also keeps the tree shallow. Two queues are
+    merged (van Leeuwen 1976): O(V log V) for the sort, O(V) for the rest.
+    """
+    counts = np.asarray(counts)
+    order = np.argsort(counts, kind="stable")
+    leaf_up, node_up = _number(_merge(counts[order].astype(np.float64)), order)
+    return _tree(leaf_up, node_up, counts)
+
+
+def balanced(classes: int) -> Tree:
+    """The tree of least depth over `classes` >= 2 classes, which stand in order from left to right."""
+    # Places are numbered as in a heap, so place j hangs from 2 * parent + turn = j - 1; the last `classes` places are
+    # leaves, the leftmost of them on the last level.
+    up = np.arange(-1, 2 * classes - 2, dtype=np.int32)
+    last_level = 2 ** (classes - 1).bit_length() - 1
+    leaf_up = np.roll(up[classes - 1 :], classes - 1 - last_level)
+    return _tree(leaf_up, up[: classes - 1].copy(), np.ones(classes))
+
+
+def path(tree: Tree, leaf: int) -> list[tuple[int, int]]:
+    """The (node, turn) pairs from the root to a class; for reading and for tests, kernels walk up on their own."""
+    steps = []
+    up = int(tree.leaf_up[leaf])
+    while up >= 0:
+        steps.append((up // 2, up % 2))
+        up = int(tree.node_up[up // 2])
+    return steps[::-1]
+
+
+def _tree(leaf_up, node_up, counts) -> Tree:
+    children = np.empty((node_up.size, 2), np.int32)
+    visits = np.zeros(node_up.size)
+    weights = counts.astype(np.float64) if counts.any() else np.ones(counts.size)
+    _hang(children, visits, leaf_up, node_up, weights)
+    shard = np.empty(node_up.size, np.uint8)
+    _share(shard, children, visits, SHARDS)
+    return Tree(leaf_up, node_up, children, shard, _depth(node_up))
+
+
+@numba.njit(cache=True)
+def _merge(counts):
+    """Counts in rising order -> pairs (V - 1, 2): what each inner node joins, leaf i as i and inner node i as V + i."""
+    leaves = counts.size
+    pairs = np.empty((leaves - 1, 2), np.int32)
+    weights = np.empty(leaves - 1)
+    leaf = inner = 0
+    for made in range(leaves - 1):
+        weights[made] = 0
+        for turn in range(2):
+            if inner == made or (leaf < leaves and counts[leaf] <= weights[inner]):
+                pairs[made, turn] = leaf
+                weights[made] += counts[leaf]
+                leaf += 1
+            else:
+                pairs[made, turn] = leaves + inner
+                weights[made] += weights[inner]
+                inner += 1
+    return pairs
+
+
+@numba.njit(cache=True)
+def _number(pairs, order):
+    """Number the inner nodes breadth first from the last pair made; returns leaf_up and node_up."""
+    leaves = order.size
+    leaf_up = np.empty(leaves, np.int32)
+    node_up = np.empty(leaves - 1, np.int32)
+    made = np.empty(leaves - 1, np.int32)  # inner node -> the pair it came from; also the queue of the search
+    made[0] = leaves - 2
+    node_up[0] = -1
+    numbered = 1
+    for node in range(leaves - 1):
+        for turn in range(2):
+            item = pairs[made[node], turn]
+            if item < leaves:
+                leaf_up[order[item]] = 2 * node + turn
+            else:
+                made[numbered] = item - leaves
+                node_up[numbered] = 2 * node + turn
+                numbered += 1
+    return leaf_up, node_up
+
+
+@numba.njit(cache=True)
+def _hang(children, visits, leaf_up, node_up, weights):
+    """Turn pointers to parents into children, and sum the leaves' weights over each node's subtree."""
+    for leaf in range(leaf_up.size):
+        children[leaf_up[leaf] >> 1, leaf_up[leaf] & 1] = ~leaf
+        visits[leaf_up[leaf] >> 1] += weights[leaf]
+    for node in range(node_up.size - 1, 0, -1):
+        children[node_up[node] >> 1, node_up[node] & 1] = node
+        visits[node_up[node] >> 1] += visits[node]
+
+
+@numba.njit(cache=True)
+def _share(shard, children, visits, shards):
+    """Cut the tree, read depth first, into runs of equal work.
+
+    So each owner has a few whole subtrees, which few paths leave, and the way up from a leaf meets the owners in rising order.
+    """
+    work = visits.copy()  # of each node and all below it
+    for node in range(shard.size - 1, -1, -1):
+        for turn in range(2):
+            if children[node, turn] >= 0:
+                work[node] += work[children[node, turn]]
+    total = work[0]
+    before = np.zeros(shard.size)  # work met before the node
+    for node in range(shard.size):
+        shard[node] = max(shards - 1 - int(shards * before[node] / total), 0)
+        after = before[node] + visits[node]
+        for turn in range(2):
+            child = children[node, turn]
+            if child >= 0:
+                before[child] = after
+                after += work[child]
+
+
+@numba.njit(cache=True)
+def _depth(node_up):
+    """Nodes on the path of the last node, which stands on the deepest level."""
+    depth = 1
+    node = node_up.size - 1
+    while node_up[node] >= 0:
+        node = node_up[node] >> 1
+        depth += 1
+    return depth

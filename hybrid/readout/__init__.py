@@ -1,0 +1,78 @@
+"""What stands on the hidden vector: a distribution over classes that learns. Hidden in, loss and gradient out.
+
+Every readout keeps the Protocol below and moves its own parameters. Names are imported on first use, so that importing
+this package needs no Numba.
+"""
+
+import importlib
+from typing import Any, Protocol
+
+import numpy as np
+
+_HOME = {
+    "FullReadout": "full",
+    "NeighbourReadout": "neighbours",
+    "SampledReadout": "sampled",
+    "TreeReadout": "tree",
+}
+__all__ = ["Readout", "rebuild", *sorted(_HOME)]
+
+
+def __getattr__(name: str):
+    if name not in _HOME:
+        raise AttributeError(f"module 'hybrid.readout' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"hybrid.readout.{_HOME[name]}"), name)
+
+
+class Readout(Protocol):
+    """A distribution over `classes` classes, given hidden vectors of `width` numbers; hidden (B, D) float32.
+
+    Constructed from how often each class is met (counts, one a class) or, where that is not needed, from how many
+    classes there are. All raise ValueError for arrays of other shapes, dtypes or order and for numbers that are not
+    finite, IndexError for an id out of range; then nothing has moved.
+    """
+
+    classes: int
+    width: int
+    batch: int
+    rate: float
+    rate_scale: float
+
+    def step(self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray) -> float:
+        """Learn from up to `batch` rows, at rate_scale times rate, and return their mean loss in nats.
+
+        grad    (B, D) float32, written: d loss / d hidden of each row, not averaged over B
+        target  (B,) int32 class ids
+
+        Raises FloatingPointError, naming the row, for a loss that is not finite; then the parameters have moved.
+        """
+
+    def log_prob(self, hidden: np.ndarray, target: np.ndarray) -> np.ndarray:
+        """The log-probability of each row's target, (B,) float32; any number of rows."""
+
+    def best(self, hidden: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """The k most likely classes of each row, most likely first: ids (B, k) int32 and log-probabilities (B, k)."""
+
+    def parameters(self) -> dict[str, np.ndarray]:
+        """The live arrays that a checkpoint keeps, by name."""
+
+    def describe(self) -> dict[str, Any]:
+        """JSON-able facts from which `rebuild` makes a readout of the same kind and shape."""
+
+    def state(self) -> dict[str, Any]:
+        """What else a checkpoint keeps, JSON-able and small."""
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state; call it after the parameters have been filled."""
+
+
+def rebuild(facts: dict[str, Any]) -> Readout:
+    """The readout that describe() told of, untrained: fill its parameters(), then restore its state().
+
+    Raises ValueError for facts that tell of no readout.
+    """
+    facts = dict(facts)
+    kind = facts.pop("kind", None)
+    if kind not in _HOME.values():
+        raise ValueError(f"readout kind: found {kind!r}, expected one of {', '.join(sorted(_HOME.values()))}")
+    return importlib.import_module(f"hybrid.readout.{kind}").rebuild(**facts)

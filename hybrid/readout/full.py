@@ -1,0 +1,48 @@
+"""The full softmax: every class has a row of weights, every step moves all of them."""
+
+import functools
+
+import numpy as np
+
+from .base import Base
+
+
+class FullReadout(Base):
+    """log p(v | h) = w_v . h - log sum exp(w . h), learned by SGD on the loss summed over a batch; weights start at 0.
+
+    counts  how often each class is met, or how many classes there are
+    width   numbers of a hidden vector
+    batch   most rows a step
+    rate    step of SGD
+    seed    not used: nothing is drawn
+
+    A step costs 8 B V D operations and no B x V array. Raises ValueError for fewer than two classes.
+    """
+
+    kind = "full"
+
+    def __init__(self, counts, width, *, batch=1024, rate=0.02, seed=0, backend=None):
+        super().__init__(counts, width, batch=batch, rate=rate, seed=seed, backend=backend)
+        self.weights = np.zeros((self.classes, self.width), np.float32)
+
+    def parameters(self) -> dict[str, np.ndarray]:
+        """The weights (V, D)."""
+        return {"weights": self.weights}
+
+    @functools.cached_property
+    def _work(self):
+        return self.backend.softmax.workspace(self.batch, self.width, np.float32)
+
+    def _step(self, grad, loss, hidden, target, rate):
+        self.backend.softmax.step(grad, loss, self.weights, self._work, hidden, target, rate)
+
+    def _log_prob(self, out, hidden, target):
+        self.backend.softmax.log_prob(out, self.weights, self._work, hidden, target)
+
+    def _best(self, ids, log_probs, hidden):
+        self.backend.softmax.best(ids, log_probs, self.weights, self._work, hidden)
+
+
+def rebuild(classes, **facts) -> FullReadout:
+    """From describe()."""
+    return FullReadout(classes, **facts)

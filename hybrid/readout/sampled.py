@@ -1,0 +1,87 @@
+"""Sampled readouts: every class has a row of weights, a step moves those of the targets and of a few drawn negatives."""
+
+from typing import Any
+
+import numpy as np
+
+from .. import check
+from .full import FullReadout
+
+LOSSES = ("softmax", "logistic")
+DRAWS = ("unigram", "log-uniform")
+
+
+class SampledReadout(FullReadout):
+    """A table of weights learned from negatives; asked like a full softmax over its table. Weights start at 0.
+
+    counts     how often each class is met, or how many classes there are
+    width      numbers of a hidden vector
+    loss       "softmax": sampled softmax with the logQ correction (Jean et al. 2015), its weights are those of a full
+               softmax. "logistic": negative sampling (Mikolov et al. 2013): fast and good for vectors, but the weights
+               are no log-probabilities, so log_prob and best normalise scores that were not trained to be normalised
+    negatives  softmax: draws a batch, shared by its rows, default 1024; logistic: draws a row, default 5
+    draws      "unigram": in proportion to counts^0.75, the default with counts; "log-uniform": Zipf's law, for classes
+               in falling order of frequency, the default without; softmax alone
+    batch, rate, seed  most rows a step, step of SGD (softmax: on the sum over a batch; logistic: row by row), seed of
+               the draws
+
+    Raises ValueError for fewer than two classes, for draws that contradict counts or loss.
+    """
+
+    kind = "sampled"
+
+    def __init__(
+        self,
+        counts,
+        width,
+        *,
+        loss="softmax",
+        negatives=None,
+        draws=None,
+        batch=1024,
+        rate=0.02,
+        seed=0,
+        backend=None,
+    ):
+        super().__init__(counts, width, batch=batch, rate=rate, seed=seed, backend=backend)
+        self.loss = check.choice("loss", loss, LOSSES)
+        default = min(1024, self.classes) if loss == "softmax" else 5
+        self.negatives = check.whole("negatives", default if negatives is None else negatives, 1)
+        self.draws = check.choice("draws", draws or DRAWS[self.counts is None], DRAWS)
+        if self.draws == "unigram" and self.counts is None:
+            raise ValueError("draws: unigram needs how often each class is met; found only how many classes there are")
+        self.tick = 0
+        self._prepare()
+
+    def _prepare(self):
+        """What follows from counts: made anew when they are filled from a checkpoint."""
+        kernels = self.backend.sampled_softmax
+        self._sampler = kernels.unigram(self.counts) if self.draws == "unigram" else kernels.log_uniform(self.classes)
+        self._scratch = kernels.workspace(self.batch, self.width, self.negatives, np.float32)
+
+    def parameters(self) -> dict[str, np.ndarray]:
+        """The weights (V, D), and the counts (V,) where negatives are drawn by them."""
+        return super().parameters() | ({"counts": self.counts} if self.draws == "unigram" else {})
+
+    def describe(self) -> dict[str, Any]:
+        """What `rebuild` needs."""
+        return super().describe() | {name: getattr(self, name) for name in ("loss", "negatives", "draws")}
+
+    def state(self) -> dict[str, Any]:
+        """The number of the next step, from which its negatives are drawn."""
+        return {"tick": self.tick}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Draw as the readout that wrote the state would have."""
+        self.tick = check.whole("tick", state["tick"], 0)
+        self._prepare()
+
+    def _step(self, grad, loss, hidden, target, rate):
+        arguments = (self.weights, self._scratch, self._sampler, hidden, target, rate, self.seed, self.tick)
+        self.backend.sampled_softmax.step(grad, loss, *arguments)
+        self.tick += 1
+
+
+def rebuild(classes, **facts) -> SampledReadout:
+    """From describe()."""
+    return SampledReadout(np.ones(classes) if facts["draws"] == "unigram" else classes, **facts)

@@ -1,0 +1,98 @@
+"""The instrument itself: what is wrong is not timed, rivals take turns, every sample is kept."""
+
+import json
+import statistics
+import time
+
+import pytest
+
+from bench import measure
+from bench.measure import Work
+
+KEYS = {"bench", "work", "who", "params", "unit", "value", "samples", "spread", "checked", "threads", "device"}
+KEYS |= {"commit", "env"}
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that works advance themselves."""
+    now = [100.0]
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    return now
+
+
+def work(run, check=lambda: None, who="ours", **more):
+    settings = {"params": {"size": 3}, "amount": 10.0, "unit": "things/s"} | more
+    return Work("fake.step", who, run=run, check=check, **settings)
+
+
+def lasting(clock, seconds):
+    """A run that takes these seconds, one after the other."""
+    turns = iter(seconds)
+
+    def run():
+        clock[0] += next(turns)
+
+    return run
+
+
+def test_a_wrong_result_is_never_timed():
+    runs = []
+
+    def wrong():
+        raise AssertionError("differs from the oracle")
+
+    works = [work(lambda: runs.append("a")), work(lambda: runs.append("b"), wrong, "peer")]
+    with pytest.raises(AssertionError, match="oracle"):
+        measure.measure(works)
+    assert runs.count("b") == 1
+    assert all(not one.samples for one in works)
+
+
+def test_every_rival_is_checked_and_warmed_before_turns_are_taken():
+    log = []
+
+    def rival(name, warm):
+        return work(lambda: log.append(name), lambda: log.append(f"check {name}"), name, warm=warm)
+
+    measure.measure([rival("ours", 1), rival("peer", 2)], repeat=3)
+    assert log == ["ours", "check ours", "ours", "peer", "check peer", "peer", "peer"] + ["ours", "peer"] * 3
+
+
+def test_the_median_of_all_samples(clock):
+    (record,) = measure.measure([work(lasting(clock, [50, 50, 1, 2, 5]))], repeat=3)
+    assert record["samples"] == [10, 5, 2]
+    assert record["value"] == 5 == statistics.median(record["samples"])
+    assert record["seconds"] == 2
+    assert record["spread"] == (10 - 2) / 5
+
+
+def test_the_share_of_the_bandwidth_where_it_bounds(clock):
+    works = [
+        work(lasting(clock, [1, 1, 2]), moved=30.0, threads=2),
+        work(lasting(clock, [1, 1, 2]), who="peer 1.0"),
+    ]
+    ours, peer = measure.measure(works, repeat=1, bandwidth=20.0)
+    assert ours["bandwidth_share"] == 30 / 2 / 20
+    assert "bandwidth_share" not in peer
+    assert ours.keys() - {"seconds"} == KEYS | {"bandwidth_share"}
+    assert (ours["bench"], ours["work"], ours["who"], ours["threads"]) == ("fake", "fake.step", "ours", 2)
+    assert ours["checked"] is True
+
+
+def test_records_are_appended_one_a_line(tmp_path, clock):
+    path = tmp_path / "results.jsonl"
+    records = measure.measure([work(lasting(clock, [1, 1, 2])), work(lasting(clock, [1, 1, 4]), who="peer")], repeat=1)
+    measure.append(str(path), records)
+    measure.append(str(path), records[:1])
+    measure.append(None, records)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [line["who"] for line in lines] == ["ours", "peer", "ours"]
+    assert lines[:2] == records
+    assert {"cpu", "cores", "os", "python", "numpy", "numba"} <= lines[0]["env"].keys()
+
+
+def test_the_table_shows_the_ratio(capsys, clock):
+    works = [work(lasting(clock, [1, 1, 2])), work(lasting(clock, [1, 1, 5]), who="peer 1.0")]
+    measure.show(measure.measure(works, repeat=1))
+    assert "ours is 2.5 x this" in capsys.readouterr().out

@@ -1,0 +1,32 @@
+"""What every test stands on: settings made before Numba and matplotlib are imported, and the thread counts to sweep."""
+
+import os
+from pathlib import Path
+
+os.environ["NUMBA_NUM_THREADS"] = "4"  # so that 1, 2 and 4 threads can be compared on any machine
+os.environ["OMP_WAIT_POLICY"] = (
+    "passive"  # where threads outnumber cores, one that spins costs 400 times a small kernel
+)
+os.environ["MPLBACKEND"] = "Agg"
+if worker := os.environ.get("PYTEST_XDIST_WORKER"):
+    # Numba's cache numbers its files without a lock: two processes that compile one kernel for two dtypes at once can
+    # leave one's code under the other's name.
+    os.environ["NUMBA_CACHE_DIR"] = str(Path(__file__).parents[1] / "build" / "kernels" / worker)
+
+import hypothesis
+import pytest
+
+hypothesis.settings.register_profile("tests", deadline=None)  # the first example may compile a kernel
+hypothesis.settings.register_profile("ci", parent=hypothesis.settings.get_profile("tests"), derandomize=True)
+hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "tests")
+
+
+@pytest.fixture(params=[1, 2, 4])
+def threads(request):
+    """Run the test on 1, 2 and 4 Numba threads."""
+    import numba
+
+    before = numba.get_num_threads()
+    numba.set_num_threads(request.param)
+    yield request.param
+    numba.set_num_threads(before)

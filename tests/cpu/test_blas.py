@@ -1,0 +1,123 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numba
+import numpy as np
+import pytest
+import threadpoolctl
+
+from cpu.blas import gemm
+
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+
+
+@numba.njit
+def one(out, a, b, alpha, beta):
+    gemm(out, a, b, alpha, beta)
+
+
+@numba.njit(parallel=True)
+def many(out, a, b):
+    for i in numba.prange(len(out)):
+        gemm(out[i], a[i], b[i].T, 1.0, 0.0)
+
+
+def matrices(rng, *shapes, dtype=np.float32):
+    """Small whole numbers: products and sums of them are exact in float32."""
+    return [rng.integers(-8, 9, shape).astype(dtype) for shape in shapes]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("sizes", [(1, 1, 1), (1, 5, 3), (5, 1, 3), (5, 3, 1), (17, 33, 65), (4, 1, 1), (1, 1, 4)])
+@pytest.mark.parametrize("turned", ["", "a", "b", "ab"])
+def test_gemm_is_exact_on_small_integers(dtype, sizes, turned):
+    m, n, k = sizes
+    out, a, b = matrices(np.random.default_rng(m), (m, n), (m, k), (k, n), dtype=dtype)
+    expected = 2 * a @ b - 3 * out
+    one(out, a.T.copy().T if "a" in turned else a, b.T.copy().T if "b" in turned else b, 2.0, -3.0)
+    np.testing.assert_array_equal(out, expected)
+
+
+def test_slices_of_larger_arrays_are_read_and_written_in_place():
+    big, a, b = matrices(np.random.default_rng(0), (9, 12), (20, 30), (40, 50))
+    expected = big.copy()
+    expected[2:6, 3:8] = a[5:9, 1:7] @ b[3:8, 10:16].T
+    one(big[2:6, 3:8], a[5:9, 1:7], b[3:8, 10:16].T, 1.0, 0.0)
+    np.testing.assert_array_equal(big, expected)
+
+
+def test_vectors_seen_as_matrices():
+    column, row = matrices(np.random.default_rng(1), (6, 1), (1, 4))
+    wide = np.zeros((6, 9), np.float32)
+    one(wide[:, 2:6], column, row, 1.0, 0.0)
+    np.testing.assert_array_equal(wide[:, 2:6], column @ row)
+    dot = np.zeros((1, 1), np.float32)
+    one(dot, wide[:, 3:4].T, column, 1.0, 0.0)
+    assert dot == wide[:, 3] @ column[:, 0]
+
+
+def test_nothing_summed_scales_the_result():
+    out = np.full((2, 3), 4, np.float32)
+    one(out, np.zeros((2, 0), np.float32), np.zeros((0, 3), np.float32), 1.0, 0.5)
+    np.testing.assert_array_equal(out, np.full((2, 3), 2))
+
+
+def test_beta_zero_overwrites_nan():
+    out = np.full((2, 2), np.nan, np.float32)
+    one(out, np.eye(2, dtype=np.float32), np.eye(2, dtype=np.float32), 1.0, 0.0)
+    np.testing.assert_array_equal(out, np.eye(2))
+
+
+def test_many_at_once_give_the_bits_of_one():
+    rng = np.random.default_rng(2)
+    a, b = rng.normal(size=(2, 64, 33, 70)).astype(np.float32)
+    out, serial = np.empty((2, 64, 33, 33), np.float32)
+    for i in range(64):
+        one(serial[i], a[i], b[i].T, 1.0, 0.0)
+    for threads in (1, 2, 4):
+        numba.set_num_threads(threads)
+        out[:] = np.nan
+        many(out, a, b)
+        assert out.tobytes() == serial.tobytes()
+    np.testing.assert_allclose(out, a @ b.transpose(0, 2, 1), atol=1e-4)
+
+
+def test_scipys_blas_computes_in_the_calling_thread_and_numpys_is_left_alone():
+    threads = {
+        library["filepath"].split("/")[-2]: library["num_threads"]
+        for library in threadpoolctl.threadpool_info()
+        if library["user_api"] == "blas"
+    }
+    if "scipy.libs" not in threads or "numpy.libs" not in threads:
+        pytest.skip("SciPy and NumPy are not from wheels here: they may share one BLAS")
+    assert threads["scipy.libs"] == 1
+    script = "import threadpoolctl as t, numpy; n = t.threadpool_info(); import cpu.blas; m = t.threadpool_info()"
+    script += "; key = lambda i: [x['num_threads'] for x in i if 'numpy.libs' in x['filepath']]"
+    script += "; assert key(n) == key(m) != []"
+    subprocess.run([sys.executable, "-c", script], check=True, env=ENVIRONMENT)
+
+
+PROGRAM = """
+import numba, numpy as np
+from cpu.blas import gemm
+
+@numba.njit(cache=True, parallel=True)
+def product(out, a, b):
+    for i in numba.prange(1):
+        gemm(out, a, b, 1.0, 0.0)
+
+out = np.empty((2, 2), np.float32)
+product(out, np.full((2, 3), 2, np.float32), np.full((3, 2), 5, np.float32))
+assert (out == 30).all()
+print(sum(product.stats.cache_hits.values()))
+"""
+
+
+def test_a_kernel_that_calls_gemm_is_cached_for_the_next_process(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    command = [sys.executable, str(program)]
+    runs = [subprocess.run(command, check=True, capture_output=True, text=True, env=ENVIRONMENT) for _ in range(2)]
+    assert [run.stdout.strip() for run in runs] == ["0", "1"]

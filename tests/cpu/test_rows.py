@@ -1,0 +1,123 @@
+import numba
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cpu import rows
+
+EPS = np.finfo(np.float32).eps
+
+
+def zipf(rng, rows_, count):
+    """Ids as words come: a few rows take most of them."""
+    return np.minimum(rng.zipf(1.3, count) - 1, rows_ - 1).astype(np.int32)
+
+
+def bags(rng, most, count):
+    """Offsets of `count` bags, some of them empty."""
+    return np.concatenate([[0], np.cumsum(rng.integers(0, most + 1, count))]).astype(np.int64)
+
+
+def test_worked_by_hand():
+    table = np.array([[1, 2], [3, 4], [5, 6]], np.float32)
+    out = np.empty((4, 2), np.float32)
+    rows.gather(out, table, np.array([2, 0, 2, 1], np.int32))
+    assert out.tolist() == [[5, 6], [1, 2], [5, 6], [3, 4]]
+    rows.scatter_add(table, np.array([2, 0, 2, 2], np.int32), out, -2)
+    assert table.tolist() == [[-1, -2], [3, 4], [5 - 2 * 13, 6 - 2 * 16]]
+
+
+def test_means_worked_by_hand():
+    table = np.array([[1, 2], [3, 4], [5, 6]], np.float32)
+    bag_at, ids = np.array([0, 2, 2, 6], np.int64), np.array([0, 2, 1, 1, 1, 0], np.int32)
+    out = np.full((3, 2), np.nan, np.float32)
+    rows.gather_mean(out, table, bag_at, ids)
+    assert out.tolist() == [[3, 4], [0, 0], [2.5, 3.5]]
+    rows.scatter_mean(table, bag_at, ids, np.array([[2, 4], [9, 9], [8, 16]], np.float32), 3.0)
+    assert table.tolist() == [[1 + 3 + 6, 2 + 6 + 12], [3 + 18, 4 + 36], [5 + 3, 6 + 6]]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 40), st.integers(1, 70), st.integers(0, 300), st.integers(0, 2**32 - 1))
+def test_scatter_add_is_numpys(count, width, many, seed):
+    rng = np.random.default_rng(seed)
+    ids, grad = zipf(rng, count, many), rng.integers(-9, 9, (many, width)).astype(np.float32)
+    table = rng.integers(-9, 9, (count, width)).astype(np.float32)
+    expected = table.copy()
+    np.add.at(expected, ids, 2 * grad)
+    rows.scatter_add(table, ids, grad, 2)
+    np.testing.assert_array_equal(table, expected)
+    out = np.empty_like(grad)
+    rows.gather(out, table, ids)
+    np.testing.assert_array_equal(out, table[ids])
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 40), st.integers(1, 70), st.integers(1, 60), st.integers(0, 2**32 - 1))
+def test_scatter_mean_reverses_gather_mean(count, width, many, seed):
+    """<gather_mean(table), grad> and <table, scatter_mean(grad)> are the same number: one is the other's transpose."""
+    rng = np.random.default_rng(seed)
+    bag_at = bags(rng, 8, many)
+    ids = zipf(rng, count, int(bag_at[-1]))
+    table, grad, out, back = rng.normal(size=(4, max(count, many), width))
+    rows.gather_mean(out[:many], table[:count], bag_at, ids)
+    back[:] = 0
+    rows.scatter_mean(back[:count], bag_at, ids, grad[:many], 3.0)
+    assert 3 * np.vdot(out[:many], grad[:many]) == pytest.approx(np.vdot(table[:count], back[:count]), abs=1e-9)
+
+
+@pytest.mark.parametrize("width", [1, 16, 100])
+def test_against_float64(width):
+    rng = np.random.default_rng(width)
+    table, grad = rng.normal(size=(50, width)).astype(np.float32), rng.normal(size=(2000, width)).astype(np.float32)
+    ids = zipf(rng, 50, 2000)
+    expected = table.astype(float)
+    np.add.at(expected, ids, -0.3 * grad.astype(float))
+    rows.scatter_add(table, ids, grad, -0.3)
+    # Up to 2000 terms of a few units are added one after another: each addition rounds once
+    np.testing.assert_allclose(table, expected, atol=EPS * 100 * np.sqrt(2000))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_the_serial_loop_bit_for_bit(threads):
+    rng = np.random.default_rng(3)
+    bag_at = bags(rng, 9, 400)
+    ids = zipf(rng, 97, int(bag_at[-1]))
+    table = rng.normal(size=(97, 33)).astype(np.float32)
+    grad, bag_grad = rng.normal(size=(ids.size, 33)).astype(np.float32), rng.normal(size=(400, 33)).astype(np.float32)
+    numba.set_num_threads(1)
+    expected, means = table.copy(), np.empty_like(bag_grad)
+    for n in range(ids.size):
+        rows.scatter_add(expected, ids[n : n + 1], grad[n : n + 1], -0.1)
+    for b in range(400):
+        part = slice(bag_at[b], bag_at[b + 1])
+        rows.gather_mean(means[b : b + 1], expected, np.array([0, bag_at[b + 1] - bag_at[b]]), ids[part])
+    for b in range(400):
+        part = slice(bag_at[b], bag_at[b + 1])
+        one = np.array([0, bag_at[b + 1] - bag_at[b]])
+        rows.scatter_mean(expected, one, ids[part], bag_grad[b : b + 1], -0.1)
+
+    numba.set_num_threads(threads)
+    out = np.empty_like(bag_grad)
+    rows.scatter_add(table, ids, grad, -0.1)
+    rows.gather_mean(out, table, bag_at, ids)
+    rows.scatter_mean(table, bag_at, ids, bag_grad, -0.1)
+    assert table.tobytes() == expected.tobytes()
+    assert out.tobytes() == means.tobytes()
+
+
+def test_nothing_to_do():
+    table = np.ones((3, 2), np.float32)
+    none, empty = np.empty(0, np.int32), np.empty((0, 2), np.float32)
+    rows.gather(empty, table, none)
+    rows.scatter_add(table, none, empty, 1.0)
+    rows.gather_mean(empty, table, np.zeros(1, np.int64), none)
+    rows.scatter_mean(table, np.zeros(1, np.int64), none, empty, 1.0)
+    assert (table == 1).all()
+
+
+def test_a_nan_stays_visible():
+    table = np.ones((3, 2), np.float32)
+    rows.scatter_add(table, np.array([1], np.int32), np.array([[np.nan, 1]], np.float32), 1.0)
+    assert np.isnan(table).tolist() == [[False, False], [True, False], [False, False]]

@@ -1,0 +1,173 @@
+import numba
+import numpy as np
+import pytest
+
+from cpu import sampled_softmax, softmax
+
+EPS = np.finfo(np.float32).eps
+
+
+def problem(classes, width, batch, dtype=np.float32, seed=0):
+    rng = np.random.default_rng(seed)
+    weights, hidden = rng.normal(size=(classes, width)).astype(dtype), rng.normal(size=(batch, width)).astype(dtype)
+    return weights, hidden, rng.integers(0, classes, batch).astype(np.int32)
+
+
+def step(weights, hidden, target, sampler, negatives, rate=0.0, tick=0, seed=0):
+    grad, loss = np.full_like(hidden, np.nan), np.full(len(hidden), np.nan, hidden.dtype)
+    work = sampled_softmax.workspace(len(hidden), hidden.shape[1], negatives, hidden.dtype)
+    sampled_softmax.step(grad, loss, weights, work, sampler, hidden, target, rate, seed, tick)
+    return grad, loss, work
+
+
+def draw(sampler, negatives, seed=0, tick=0, target=(0,)):
+    ids, lower, score = np.empty(negatives, np.int32), np.empty(negatives), np.empty(len(target))
+    target = np.array(target, np.int32)
+    count = sampled_softmax._draw(ids, lower, score, *sampler, target, seed, tick)
+    return ids[:count], lower[:count], score
+
+
+def oracle(weights, hidden, target, ids, log_p):
+    """Loss and gradients in float64, from the formula; log_p (V,)."""
+    weights, hidden = weights.astype(float), hidden.astype(float)
+    lowered = hidden @ weights.T - log_p
+    taken = np.zeros(lowered.shape, bool)
+    taken[:, ids] = True
+    taken[np.arange(len(target)), target] = True
+    lowered[~taken] = -np.inf
+    top = lowered.max(axis=1, keepdims=True)
+    norm = top + np.log(np.exp(lowered - top).sum(axis=1, keepdims=True))
+    p = np.exp(lowered - norm)
+    rows = np.arange(len(target))
+    loss = norm[:, 0] - lowered[rows, target]
+    p[rows, target] -= 1
+    return loss, p @ weights, p.T @ hidden
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("sizes", [(2, 1, 1, 1), (50, 7, 3, 20), (2000, 16, 130, 400), (300, 8, 65, 299)])
+def test_step_against_float64(sizes, dtype):
+    classes, width, batch, negatives = sizes
+    weights, hidden, target = problem(classes, width, batch, dtype)
+    before, sampler = weights.copy(), sampled_softmax.log_uniform(classes)
+    q = np.diff(sampler.cumulative, prepend=0)
+    log_p = np.log(1 - (1 - q) ** negatives)
+    ids, lower, _ = draw(sampler, negatives)
+    np.testing.assert_allclose(lower, log_p[ids], rtol=1e-9)
+    loss_, grad_, weight_grad = oracle(weights, hidden, target, ids, log_p)
+    grad, loss, _ = step(weights, hidden, target, sampler, negatives, 0.1)
+    close = 100 * np.finfo(dtype).eps * np.sqrt(width)  # logits of a few units, products of a few times that
+    np.testing.assert_allclose(loss, loss_, atol=close)
+    np.testing.assert_allclose(grad, grad_, atol=close)
+    np.testing.assert_allclose(weights, before - 0.1 * weight_grad, atol=close * np.sqrt(batch))
+
+
+@pytest.mark.parametrize("negatives", [60, 100])
+def test_all_classes_sampled_is_the_full_softmax(negatives):
+    weights, hidden, target = problem(60, 9, 20, np.float64)
+    full, sampler = weights.copy(), sampled_softmax.unigram(np.arange(60))
+    grad, loss, _ = step(weights, hidden, target, sampler, negatives, 0.1)
+    expected, expected_loss = np.empty_like(hidden), np.empty(20)
+    softmax.step(expected, expected_loss, full, softmax.workspace(20, 9, np.float64), hidden, target, 0.1)
+    np.testing.assert_allclose(loss, expected_loss, atol=1e-13)
+    np.testing.assert_allclose(grad, expected, atol=1e-13)
+    np.testing.assert_allclose(weights, full, atol=1e-13)
+
+
+def test_the_gradients_are_the_slopes_of_the_loss():
+    weights, hidden, target = problem(40, 4, 3, np.float64)
+    target[0] = 0  # among the negatives, and left out
+    sampler = sampled_softmax.log_uniform(40)
+    ids, _, _ = draw(sampler, 12)
+    assert 0 in ids
+    moved = weights.copy()
+    grad, _, _ = step(moved, hidden, target, sampler, 12, 1.0)
+    h = 1e-6
+
+    def total(array, place, change):
+        kept = array[place]
+        array[place] = kept + change
+        loss = step(weights, hidden, target, sampler, 12)[1].sum()
+        array[place] = kept
+        return loss
+
+    places = [(hidden, grad, (1, 2)), (hidden, grad, (0, 0))]
+    places += [(weights, weights - moved, (v, 3)) for v in (0, target[1], ids[-1], ids[1])]
+    for array, gradient, place in places:
+        slope = (total(array, place, h) - total(array, place, -h)) / (2 * h)
+        assert gradient[place] == pytest.approx(slope, abs=1e-8)
+
+
+def test_the_mean_gradient_at_the_truth_is_zero():
+    """Where the full softmax is the true distribution, nothing should move on average, whatever q is."""
+    rng = np.random.default_rng(5)
+    weights, hidden = rng.normal(size=(30, 3)), np.tile(rng.normal(size=(1, 3)), (1000, 1))
+    p = np.exp(weights @ hidden[0])
+    p /= p.sum()
+    sampler = sampled_softmax.log_uniform(30)
+    total = np.zeros(3)
+    for tick in range(300):
+        target = rng.choice(30, 1000, p=p).astype(np.int32)
+        total += step(weights.copy(), hidden, target, sampler, 8, tick=tick)[0].mean(axis=0)
+    uncorrected = np.abs((1 / 30 - p) @ weights).max()
+    assert np.abs(total / 300).max() < 0.1 * uncorrected
+
+
+@pytest.mark.parametrize("sampler", [sampled_softmax.log_uniform(20), sampled_softmax.unigram([0, 1, 16, 81] * 5)])
+def test_classes_are_drawn_as_often_as_said(sampler):
+    _, lower, score = draw(sampler, 6, target=range(20))
+    ids, _, _ = draw(sampler, 6)
+    np.testing.assert_array_equal(lower, score[ids])
+    seen = np.zeros(20)
+    for tick in range(20000):
+        ids, _, _ = draw(sampler, 6, tick=tick)
+        assert len(set(ids.tolist())) == ids.size
+        seen[ids] += 1
+    p = np.exp(score)
+    deviation = np.sqrt(p * (1 - p) / 20000)
+    assert (np.abs(seen / 20000 - p) < 5 * deviation).all()
+
+
+def test_distributions():
+    q = np.diff(sampled_softmax.log_uniform(3).cumulative, prepend=0)
+    np.testing.assert_allclose(q, np.log([2, 3 / 2, 4 / 3]) / np.log(4))
+    q = np.diff(sampled_softmax.unigram([16, 1, 0]).cumulative, prepend=0)
+    np.testing.assert_allclose(q, np.array([8, 1, 0.03]) / 9.03)
+    q = np.diff(sampled_softmax.unigram([0, 0]).cumulative, prepend=0)
+    np.testing.assert_allclose(q, [0.5, 0.5])
+
+
+def test_draws_are_a_function_of_seed_and_tick():
+    sampler = sampled_softmax.log_uniform(1000)
+    first = draw(sampler, 50, seed=3, tick=7)[0].tolist()
+    assert draw(sampler, 50, seed=3, tick=7)[0].tolist() == first
+    others = [draw(sampler, 50, seed=seed, tick=tick)[0].tolist() for seed, tick in ((3, 8), (4, 7), (7, 3), (0, 0))]
+    assert first not in others
+
+
+def test_the_same_bits_at_any_number_of_threads():
+    found = set()
+    for threads in (1, 2, 4):
+        numba.set_num_threads(threads)
+        weights, hidden, target = problem(500, 24, 150)
+        grad, loss, _ = step(weights, hidden, target, sampled_softmax.log_uniform(500), 300, 0.1)
+        found.add(grad.tobytes() + loss.tobytes() + weights.tobytes())
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("scale", [100.0, 1e4])
+def test_logits_of_any_size(scale):
+    weights, hidden, target = problem(50, 8, 6)
+    weights *= scale
+    sampler = sampled_softmax.log_uniform(50)
+    ids, _, _ = draw(sampler, 50, target=range(50))
+    expected, _, _ = oracle(weights, hidden, target, ids, np.zeros(50))
+    grad, loss, _ = step(weights, hidden, target, sampler, 50)
+    np.testing.assert_allclose(loss, expected, rtol=1e-5, atol=1e-5)
+    assert np.isfinite(grad).all()
+
+
+def test_a_nan_stays_visible():
+    weights, hidden, target = problem(50, 8, 3)
+    weights[7] = np.nan
+    assert np.isnan(step(weights, hidden, target, sampled_softmax.log_uniform(50), 50)[1]).all()

@@ -1,0 +1,165 @@
+import numba
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cpu import softmax
+
+EPS = np.finfo(np.float32).eps
+CHUNK = softmax.CHUNK
+
+
+def problem(classes, width, batch, dtype=np.float32, spread=1.0, seed=0):
+    rng = np.random.default_rng(seed)
+    weights = (spread * rng.normal(size=(classes, width))).astype(dtype)
+    hidden = rng.normal(size=(batch, width)).astype(dtype)
+    target = rng.integers(0, classes, batch).astype(np.int32)
+    return weights, hidden, target
+
+
+def oracle(weights, hidden):
+    """All log-probabilities (B, V), in float64."""
+    logits = hidden.astype(float) @ weights.astype(float).T
+    top = logits.max(axis=1, keepdims=True)
+    return logits - top - np.log(np.exp(logits - top).sum(axis=1, keepdims=True))
+
+
+def step(weights, hidden, target, rate):
+    grad, loss = np.full_like(hidden, np.nan), np.full(len(hidden), np.nan, hidden.dtype)
+    work = softmax.workspace(*hidden.shape, hidden.dtype)
+    softmax.step(grad, loss, weights, work, hidden, target, rate)
+    return grad, loss
+
+
+def log_prob(weights, hidden, target):
+    out = np.full(len(hidden), np.nan, hidden.dtype)
+    softmax.log_prob(out, weights, softmax.workspace(*hidden.shape, hidden.dtype), hidden, target)
+    return out
+
+
+def best(weights, hidden, k):
+    ids, log_probs = np.full((len(hidden), k), -1, np.int32), np.full((len(hidden), k), np.nan, hidden.dtype)
+    softmax.best(ids, log_probs, weights, softmax.workspace(*hidden.shape, hidden.dtype), hidden)
+    return ids, log_probs
+
+
+# Classes, width, rows: fewer and more chunks than shards
+SIZES = [(2, 1, 1), (CHUNK - 1, 8, 5), (CHUNK + 1, 17, 3), (20 * CHUNK + 7, 16, 33)]
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_step_against_float64(sizes, dtype):
+    weights, hidden, target = problem(*sizes, dtype)
+    before, rows = weights.astype(float), np.arange(len(target))
+    log_probs = oracle(weights, hidden)
+    miss = np.exp(log_probs)
+    miss[rows, target] -= 1
+    grad, loss = step(weights, hidden, target, 0.1)
+
+    # A logit is a sum of D products of a few units; its error is the relative error of every probability
+    close = 20 * np.finfo(dtype).eps * np.sqrt(sizes[1])
+    scale = np.abs(before).max() * np.abs(hidden).max()
+    np.testing.assert_allclose(loss, -log_probs[rows, target], atol=close * scale)
+    np.testing.assert_allclose(grad, miss @ before, atol=close * scale * np.abs(before).max())
+    expected = before - 0.1 * miss.T @ hidden.astype(float)
+    np.testing.assert_allclose(weights, expected, atol=close * scale * len(hidden))
+
+
+@pytest.mark.parametrize("classes", [3, CHUNK + 5])
+def test_the_gradients_are_the_slopes_of_the_loss(classes):
+    weights, hidden, target = problem(classes, 4, 3, np.float64)
+    moved = weights.copy()
+    grad, _ = step(moved, hidden, target, 1.0)
+    h = 1e-6
+
+    def total(array, place, change):
+        kept = array[place]
+        array[place] = kept + change
+        loss = -log_prob(weights, hidden, target).sum()
+        array[place] = kept
+        return loss
+
+    for array, gradient in ((hidden, grad), (weights, weights - moved)):
+        for place in [(0, 0), (2, 3), (len(array) - 1, 1)]:
+            slope = (total(array, place, h) - total(array, place, -h)) / (2 * h)
+            assert gradient[place] == pytest.approx(slope, abs=1e-8)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(2, 3 * CHUNK), st.integers(1, 9), st.integers(1, 9), st.integers(0, 2**32 - 1))
+def test_best_is_the_head_of_a_sorted_list(classes, batch, k, seed):
+    weights, hidden, _ = problem(classes, 3, batch, seed=seed)
+    np.round(weights, out=weights)  # whole numbers: exact logits and many ties
+    np.round(hidden, out=hidden)
+    k = min(k, classes)
+    logits = hidden @ weights.T
+    order = np.argsort(-logits, axis=1, kind="stable")[:, :k]
+    ids, log_probs = best(weights, hidden, k)
+    np.testing.assert_array_equal(ids, order)
+    np.testing.assert_allclose(log_probs, np.take_along_axis(oracle(weights, hidden), order, 1), atol=1e-5)
+
+
+@pytest.mark.parametrize("classes", [5, 17 * CHUNK + 3])
+def test_best_of_all_classes_sums_to_one_and_agrees_with_log_prob(classes):
+    weights, hidden, _ = problem(classes, 6, 4)
+    ids, log_probs = best(weights, hidden, classes)
+    np.testing.assert_array_equal(np.sort(ids, axis=1), np.tile(np.arange(classes), (4, 1)))
+    np.testing.assert_allclose(np.exp(log_probs.astype(float)).sum(axis=1), 1, atol=1e-5)
+    for column in (0, 1, classes - 1):
+        np.testing.assert_allclose(log_prob(weights, hidden, ids[:, column]), log_probs[:, column], atol=1e-5)
+
+
+def test_loss_of_step_is_the_log_prob_before_it():
+    weights, hidden, target = problem(CHUNK + 3, 8, 5)
+    before = log_prob(weights, hidden, target)
+    _, loss = step(weights, hidden, target, 0.5)
+    np.testing.assert_array_equal(loss, -before)
+    assert log_prob(weights, hidden, target).sum() > before.sum()
+
+
+@pytest.mark.parametrize("spread", [1e-20, 100.0, 1e4])
+def test_logits_of_any_size(spread):
+    """The largest logit is far from the first chunk's: sums would overflow without a change of base."""
+    weights, hidden, target = problem(3 * CHUNK, 8, 6, spread=spread)
+    weights[:CHUNK] *= 1e-3
+    expected = oracle(weights, hidden)[np.arange(6), target]
+    grad, loss = step(weights, hidden, target, 0.0)
+    np.testing.assert_allclose(loss, -expected, rtol=1e-5, atol=1e-5)
+    assert np.isfinite(grad).all()
+
+
+def test_a_sum_that_overflows_after_many_chunks():
+    weights = np.zeros((40 * CHUNK, 1), np.float32)
+    weights[1::CHUNK] = 86.5  # exp(86.5) is near the end of float32, and a shard meets several of them
+    weights[: 40 * CHUNK : 40 * CHUNK] = 0
+    weights[:2] = 0
+    hidden, target = np.ones((1, 1), np.float32), np.array([0], np.int32)
+    assert log_prob(weights, hidden, target)[0] == pytest.approx(-(86.5 + np.log(39)), rel=1e-6)
+
+
+@pytest.mark.parametrize("classes", [40, 20 * CHUNK + 9])
+def test_the_same_bits_at_any_number_of_threads(classes):
+    found = set()
+    for threads in (1, 2, 4):
+        numba.set_num_threads(threads)
+        weights, hidden, target = problem(classes, 24, 37)
+        results = [*step(weights, hidden, target, 0.1), weights, *best(weights, hidden, 7)]
+        found.add(b"".join(array.tobytes() for array in results))
+    assert len(found) == 1
+
+
+def test_a_workspace_serves_fewer_rows():
+    weights, hidden, target = problem(CHUNK, 8, 6)
+    work = softmax.workspace(50, 8, np.float32)
+    out = np.empty(6, np.float32)
+    softmax.log_prob(out, weights, work, hidden, target)
+    np.testing.assert_array_equal(out, log_prob(weights, hidden, target))
+
+
+def test_a_nan_stays_visible():
+    weights, hidden, target = problem(2 * CHUNK, 8, 3)
+    weights[CHUNK + 1, 2] = np.nan
+    _, loss = step(weights, hidden, target, 0.0)
+    assert np.isnan(loss).all()

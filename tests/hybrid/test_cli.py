@@ -1,0 +1,232 @@
+"""The command line as a user meets it: every command end to end, every refusal in one line with exit code 2."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hybrid import vectors
+from hybrid.cli import main
+
+SMALL = ["--epochs", "1", "--threads", "2"]
+LANGUAGE = ["--width", "8", "--hidden", "12", "--readout-width", "8", "--batch", "64", *SMALL]
+FACTORS = ["--width", "8", "--hidden", "12", "--readout-width", "8", "--batch", "64", *SMALL]
+WORDS = ["--width", "8", "--min-count", "2", "--batch", "500", *SMALL]
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    """A text with a grammar: pairs of words that follow each other."""
+    rng = np.random.default_rng(0)
+    nouns, verbs = [f"noun{i}" for i in range(30)], [f"verb{i}" for i in range(30)]
+    lines = (" ".join(f"{nouns[i]} {verbs[i]}" for i in rng.integers(0, 30, 6)) for _ in range(300))
+    path = tmp_path_factory.mktemp("text") / "text.txt"
+    path.write_text("\n".join(lines))
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def ratings(tmp_path_factory):
+    """60 users who each walk through 25 items in a circle."""
+    path = tmp_path_factory.mktemp("ratings") / "u.data"
+    rows = (f"{u}\t{(3 * u + t) % 25}\t4\t{1000 + t}" for u in range(60) for t in range(12))
+    path.write_text("\n".join(rows) + "\n")
+    return str(path)
+
+
+def run_json(capsys, *arguments):
+    assert main([*arguments, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("readout", ["tree", "full", "sampled"])
+def test_train_and_eval_language(capsys, tmp_path, text, readout):
+    out = str(tmp_path / "run")
+    few = ["--negatives", "20"] if readout == "sampled" else []
+    report = run_json(capsys, "train", "language", "--text", text, "--readout", readout, "--out", out, *few, *LANGUAGE)
+    assert report["perplexity"] < report["curve"][0]["perplexity"]
+    kept = {path.name for path in Path(out).iterdir()}
+    expected = {"run.json", "vocabulary.json", "checkpoint", "report.json", "curve.png", "timeline.png", "timeline.json"}
+    assert kept >= expected
+    figures = run_json(capsys, "eval", out)
+    assert figures["perplexity"] == pytest.approx(report["perplexity"], rel=1e-6)
+    figures = run_json(capsys, "eval", out, "--text", text)
+    assert 1 < figures["perplexity"] < 62
+
+
+@pytest.mark.parametrize("model", ["skipgram", "cbow"])
+@pytest.mark.parametrize("readout", ["tree", "sampled"])
+def test_train_eval_and_export_words(capsys, tmp_path, text, model, readout):
+    out = str(tmp_path / "run")
+    command = ["train", "words", "--text", text, "--model", model, "--readout", readout, "--out", out]
+    report = run_json(capsys, *command, *WORDS)
+    assert report["loss"] < report["curve"][0]["loss"] if report["curve"][0]["loss"] else True
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text("noun1\tverb1\t9\nnoun1\tverb2\t1\nnoun2\tverb2\t8\nabsent\tnoun1\t3\n")
+    figures = run_json(capsys, "eval", out, "--similarity", str(pairs))
+    assert -1 <= figures["pairs"] <= 1 and figures["pairs_unknown"] == 0.25
+    for flags in ([], ["--binary"]):
+        file = tmp_path / "vectors.bin"
+        assert main(["export", out, str(file), *flags]) == 0
+        assert f"-> {file}" in capsys.readouterr().out
+        found = vectors.load(file, binary=bool(flags))
+        assert "noun1" in found.words and found.rows.shape == (60, 8)
+
+
+@pytest.mark.parametrize("readout", ["tree", "full", "sampled"])
+def test_train_and_eval_factors(capsys, tmp_path, ratings, readout):
+    out = str(tmp_path / "run")
+    few = ["--negatives", "20"] if readout == "sampled" else []
+    command = ["train", "factors", "--ratings", ratings, "--readout", readout, "--out", out, *few, *FACTORS]
+    report = run_json(capsys, *command)
+    figures = run_json(capsys, "eval", out)
+    assert figures["recall@10"] == report["recall@10"] and figures["users"] == 60
+    assert 0 <= figures["ndcg@10 of popularity"] <= figures["recall@10 of popularity"] <= 1
+
+
+def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(tmp_path, text):
+    def parameters(name, seed):
+        out = tmp_path / name
+        assert main(["train", "language", "--text", text, "--seed", seed, "--out", str(out), *LANGUAGE]) == 0
+        return tensors(out)
+
+    assert parameters("a", "5") == parameters("b", "5")
+    assert parameters("c", "6") != parameters("d", "5")
+
+
+def tensors(run: Path) -> bytes:
+    (file,) = [path for path in (run / "checkpoint").iterdir() if path.suffix == ".safetensors" and is_latest(path)]
+    return file.read_bytes()
+
+
+def is_latest(path: Path) -> bool:
+    return path.name in (path.parent / "checkpoint.json").read_text()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("delay", ["0", "1"])
+def test_a_run_stopped_by_a_signal_and_resumed_ends_with_the_same_bytes(tmp_path, text, number, delay):
+    whole, stopped = tmp_path / "whole", tmp_path / "stopped"
+    command = ["train", "language", "--text", text, *LANGUAGE, "--epochs", "40", "--delay", delay, "--out"]
+    assert main([*command, str(whole)]) == 0
+    process = subprocess.Popen(
+        [sys.executable, "-m", "hybrid.cli", *command, str(stopped)], stderr=subprocess.PIPE, text=True, env=os.environ
+    )
+    wait_for(stopped / "checkpoint" / "checkpoint.json", process)  # written after the first epoch
+    process.send_signal(number)
+    message = process.communicate(timeout=60)[1]
+    if process.returncode == 0:
+        pytest.skip("the run was over before the signal came")
+    assert process.returncode == 128 + number, message
+    assert f"go on with: hybrid train --resume {stopped}" in message and "Traceback" not in message
+    assert main(["train", "--resume", str(stopped)]) == 0
+    assert tensors(stopped) == tensors(whole)
+
+
+def wait_for(path: Path, process) -> None:
+    end = time.monotonic() + 120
+    while not path.exists():
+        assert process.poll() is None, process.stderr.read()
+        assert time.monotonic() < end, "no checkpoint"
+        time.sleep(0.01)
+
+
+def refusals(tmp_path, text, ratings):
+    """(command, what the message must say)"""
+    empty, binary, latin, one = (tmp_path / name for name in ("empty.txt", "binary.txt", "latin.txt", "one.txt"))
+    empty.write_text("")
+    binary.write_bytes(b"text\0more")
+    latin.write_bytes("caf\xe9 ".encode("latin-1") * 50)
+    one.write_text("word word word\n" * 30)
+    ragged = tmp_path / "ragged.data"
+    ragged.write_text("1\t2\t3\t4\n1\t2\n")
+    out = ["--out", str(tmp_path / "out")]
+    language, words, factors = ["train", "language"], ["train", "words"], ["train", "factors"]
+    yield [*language, *out], "--text: needed"
+    yield ["train"], "which model"
+    yield [*language, "--text", str(tmp_path / "absent"), *out], "absent: No such file"
+    yield [*language, "--text", str(tmp_path), *out], "Is a directory"
+    yield [*language, "--text", str(empty), *out], "empty; expected text"
+    yield [*language, "--text", str(binary), *out], "zero byte at byte 4"
+    yield [*language, "--text", str(latin), *out], "is not UTF-8"
+    yield [*words, "--text", str(one), *out], "at least 2 are needed"
+    yield [*factors, "--ratings", str(ragged), *out], "line 2"
+    yield [*factors, "--ratings", str(ratings), "--text", text, *out], "--text: not used"
+    yield [*language, "--text", text, "--readout", "full", "--tree", "balanced", *out], "--tree: not used"
+    yield [*language, "--text", text, "--negatives", "5", *out], "--negatives: not used"
+    yield [*language, "--text", text, "--serial", "--delay", "1", *out], "contradict"
+    yield [*language, "--text", text, "--device", "cuda:9", *out], 'device: "cuda:9" cannot be used'
+    yield [*language, "--text", text, "--device", "abacus", *out], 'device: found "abacus"'
+    yield ["train", "--resume", str(tmp_path / "absent")], "holds no run"
+    yield ["eval", str(tmp_path)], "holds no run"
+    yield ["export", str(tmp_path), str(tmp_path / "file")], "holds no run"
+
+
+def test_bad_input_is_one_clear_line_and_exit_code_2(capsys, tmp_path, text, ratings):
+    for command, message in refusals(tmp_path, text, ratings):
+        assert main(command) == 2, command
+        printed = capsys.readouterr().err
+        assert message in printed and printed.startswith("hybrid: error: ") and printed.count("\n") == 1, (command, printed)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("option, value", [("--threads", "0"), ("--epochs", "-1"), ("--rate", "fast"), ("--seed", "-3")])
+def test_options_out_of_range_are_refused_by_the_parser(capsys, option, value):
+    with pytest.raises(SystemExit) as stop:
+        main(["train", "language", "--text", "x", option, value])
+    assert stop.value.code == 2
+    assert re.search(rf"{option}: found '{value}', expected", capsys.readouterr().err)
+
+
+def test_a_folder_that_holds_a_run_is_not_overwritten(capsys, tmp_path, text):
+    command = ["train", "language", "--text", text, "--out", str(tmp_path / "run"), *LANGUAGE]
+    assert main(command) == 0
+    before = tensors(tmp_path / "run")
+    assert main(command) == 2
+    assert "--resume" in capsys.readouterr().err
+    assert tensors(tmp_path / "run") == before
+
+
+def test_resume_refuses_other_options_and_other_data(capsys, tmp_path, text):
+    copy = tmp_path / "text.txt"
+    copy.write_text(Path(text).read_text())
+    run = tmp_path / "run"
+    assert main(["train", "language", "--text", str(copy), "--out", str(run), *LANGUAGE]) == 0
+    assert main(["train", "--resume", str(run), "--batch", "32"]) == 2
+    assert "--batch: --resume goes on with the options" in capsys.readouterr().err
+    with open(copy, "a") as file:
+        file.write("\nnoun1 noun2 noun3")
+    assert main(["train", "--resume", str(run)]) == 2
+    assert "feed: the data or its options differ" in capsys.readouterr().err
+
+
+def test_a_checkpoint_that_was_altered_is_refused(capsys, tmp_path, text):
+    run = tmp_path / "run"
+    assert main(["train", "language", "--text", text, "--out", str(run), *LANGUAGE]) == 0
+    (file,) = [path for path in (run / "checkpoint").iterdir() if path.suffix == ".safetensors" and is_latest(path)]
+    data = bytearray(file.read_bytes())
+    data[-1] ^= 1
+    file.write_bytes(data)
+    assert main(["eval", str(run)]) == 2
+    assert file.name in capsys.readouterr().err
+
+
+def test_doctor_reports_and_says_whether_the_cpu_can_be_used(capsys):
+    report = run_json(capsys, "doctor")
+    assert report["usable"]
+    assert main(["doctor"]) == 0
+    assert "GB/s" in capsys.readouterr().out
+
+
+def test_help_names_every_command(capsys):
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    printed = capsys.readouterr().out
+    assert all(command in printed for command in ("demo", "train", "eval", "export", "doctor"))

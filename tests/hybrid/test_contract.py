@@ -1,0 +1,62 @@
+"""Every backend offers what the contract promises: the same names, arguments, order and defaults. Needs no GPU."""
+
+import importlib
+import importlib.util
+import inspect
+import re
+
+import pytest
+
+from hybrid import contract
+
+BACKENDS = ("cpu", "gpu")
+CLASSES = {"Device", "Queue", "Event"}  # kept by a class of the same name in device.py; all others by a module
+PROMISES = [
+    (name, protocol)
+    for name, protocol in vars(contract).items()
+    if inspect.isclass(protocol)
+    and getattr(protocol, "_is_protocol", False)
+    and protocol.__module__ == contract.__name__
+]
+
+
+def module_of(protocol: str) -> str:
+    """TreeSoftmax -> tree_softmax."""
+    return "device" if protocol in CLASSES else re.sub(r"(?<!^)(?=[A-Z])", "_", protocol).lower()
+
+
+def promised(protocol) -> list[str]:
+    return [name for name, value in vars(protocol).items() if inspect.isfunction(value) and name[0] != "_"]
+
+
+def arguments(function, drop_self: bool) -> list[tuple]:
+    """Name, kind and default of each argument; annotations may differ."""
+    parameters = list(inspect.signature(function).parameters.values())[drop_self:]
+    return [(parameter.name, parameter.kind, parameter.default) for parameter in parameters]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(("name", "protocol"), PROMISES, ids=[name for name, _ in PROMISES])
+def test_a_backend_keeps_the_contract(backend, name, protocol):
+    if importlib.util.find_spec(f"{backend}.device") is None:
+        pytest.skip(f"{backend} is no backend yet: {backend}/device.py does not exist")
+    module = importlib.import_module(f"{backend}.{module_of(name)}")
+    keeper = getattr(module, name) if name in CLASSES else module
+    for function in promised(protocol):
+        assert arguments(getattr(keeper, function), name in CLASSES) == arguments(getattr(protocol, function), True), (
+            function
+        )
+
+
+def test_the_contract_is_not_empty():
+    assert {"Device", "Queue", "Event", "Units", "Rows", "Softmax", "TreeSoftmax"} <= {name for name, _ in PROMISES}
+    assert all(promised(protocol) and inspect.getdoc(protocol) for _, protocol in PROMISES)
+
+
+@pytest.mark.parametrize(
+    "changed", ["def f(b, a=1): ...", "def f(a, b=2): ...", "def f(a, *, b=1): ...", "def f(a): ..."]
+)
+def test_a_changed_signature_is_seen(changed):
+    scope: dict = {}
+    exec("def promise(self, a, b=1): ...\n" + changed, scope)
+    assert arguments(scope["f"], False) != arguments(scope["promise"], True)

@@ -1,0 +1,160 @@
+"""The doctor names what is missing, with the command that mends it, and never falls ill itself."""
+
+import importlib
+import json
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from hybrid import backend, doctor
+
+
+@pytest.fixture(scope="module")
+def healthy():
+    """A report of this machine."""
+    return doctor.report(megabytes=4)
+
+
+def finding(report, name):
+    return next(one for one in report["findings"] if one["name"] == name)
+
+
+def broken_import(monkeypatch, *broken, error=ImportError):
+    """Make the import of some modules raise."""
+    real = importlib.import_module
+
+    def importing(name, *more):
+        if name in broken:
+            raise error(f"{name} is broken")
+        return real(name, *more)
+
+    monkeypatch.setattr(importlib, "import_module", importing)
+
+
+def test_a_machine_that_runs_the_tests_is_usable(healthy):
+    assert healthy["usable"]
+    assert json.loads(json.dumps(healthy)) == healthy
+    assert all(one["ok"] for one in healthy["findings"] if one["needed"])
+    assert all(one["remedy"] is None for one in healthy["findings"] if one["ok"])
+    assert all(one["remedy"] for one in healthy["findings"] if not one["ok"])
+    assert all(value > 1e8 for value in healthy["bandwidth"].values())
+    assert "copy, 1 thread" in healthy["bandwidth"]
+
+
+def test_the_text_says_everything(healthy):
+    said = doctor.text(healthy)
+    for one in healthy["findings"]:
+        assert one["name"] in said
+        assert one["found"] in said
+    assert "GB/s" in said
+    assert said.endswith("Ready: the engine runs on the CPU.")
+    assert "!!" not in said
+
+
+def test_the_packages_are_those_of_pyproject():
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+
+    def names(requirements):
+        return {re.match(r"[\w.-]+", requirement)[0] for requirement in requirements}
+
+    assert set(doctor.NEEDED) == names(project["dependencies"])
+    for package, extra in doctor.OPTIONAL.items():
+        assert package in names(project["optional-dependencies"][extra])
+
+
+def test_a_missing_package_comes_with_its_remedy(monkeypatch):
+    monkeypatch.setattr(doctor, "NEEDED", (*doctor.NEEDED, "no-such-package"))
+    report = doctor.report(megabytes=4)
+    missing = finding(report, "no-such-package")
+    assert (missing["found"], missing["remedy"]) == ("not installed", "pip install no-such-package")
+    assert not report["usable"]
+    assert report["bandwidth"] == {}
+    said = doctor.text(report)
+    assert "!!  no-such-package" in said
+    assert said.endswith("Not usable: mend the lines marked !!")
+
+
+def test_a_broken_package_is_named_with_its_error(monkeypatch):
+    broken_import(monkeypatch, "annoy", error=OSError)
+    found = next(one for one in doctor._packages() if one["name"] == "annoy")
+    assert "cannot be imported: annoy is broken" in found["found"]
+    assert found["remedy"] == "pip install --force-reinstall annoy"
+    assert not found["ok"]
+
+
+def test_only_workqueue_is_not_enough(monkeypatch):
+    broken_import(monkeypatch, "numba.np.ufunc.tbbpool", "numba.np.ufunc.omppool")
+    monkeypatch.setattr(doctor, "_chosen_layer", lambda: "workqueue")
+    found = doctor._threads()
+    assert found["found"] == "workqueue, of workqueue"
+    assert not found["ok"]
+    assert "pip install tbb" in found["remedy"]
+
+
+def test_no_thread_layer_at_all(monkeypatch):
+    def none():
+        raise ValueError("No threading layer could be loaded.")
+
+    monkeypatch.setattr(doctor, "_chosen_layer", none)
+    found = doctor._threads()
+    assert "No threading layer" in found["found"]
+    assert "pip install tbb" in found["remedy"]
+
+
+def test_an_unwritable_kernel_cache(monkeypatch):
+    def full(**_):
+        raise PermissionError("may not write")
+
+    monkeypatch.setattr(doctor.tempfile, "TemporaryFile", full)
+    found = doctor._kernel_cache()
+    assert (found["ok"], found["found"]) == (False, "may not write")
+    assert "NUMBA_CACHE_DIR" in found["remedy"]
+
+
+@pytest.mark.parametrize("compiler", ["/no/such/compiler", "false"])
+def test_a_compiler_that_does_not_run_is_no_obstacle_to_running(monkeypatch, compiler):
+    monkeypatch.setenv("CXX", compiler)
+    found = doctor._compiler()
+    assert (found["ok"], found["needed"]) == (False, False)
+    assert "apt install g++" in found["remedy"]
+
+
+def test_the_gpu_says_why_it_is_not_used(monkeypatch):
+    monkeypatch.setattr(backend, "why_no_gpu", lambda: "PyCUDA is not installed: pip install pycuda")
+    found = doctor._gpu()
+    assert found["found"].startswith("PyCUDA is not installed: pip install pycuda; ")
+    assert (found["ok"], found["needed"]) == (False, False)
+
+
+class Driver:
+    """A libcuda.so.1 with some devices, or that fails."""
+
+    def __init__(self, status, devices):
+        self.status, self.devices = status, devices
+
+    def cuInit(self, flags):
+        return self.status
+
+    def cuDeviceGetCount(self, pointer):
+        pointer._obj.value = self.devices
+        return 0
+
+
+@pytest.mark.parametrize(
+    ("driver", "said"),
+    [
+        (Driver(0, 2), "the NVIDIA driver sees 2 devices"),
+        (Driver(100, 0), "the NVIDIA driver answers with error 100"),
+        (None, "no NVIDIA driver"),
+    ],
+)
+def test_the_driver_is_asked(monkeypatch, driver, said):
+    def load(name):
+        if driver is None:
+            raise OSError(f"{name}: cannot open shared object file")
+        return driver
+
+    monkeypatch.setattr(doctor.ctypes, "CDLL", load)
+    assert doctor._driver().startswith(said)

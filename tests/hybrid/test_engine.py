@@ -1,0 +1,223 @@
+"""The whole way of a batch: gradients against differences, exact stops, the same bits however the cores are spent."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from hybrid.embedding import Embedding
+from hybrid.engine import Engine
+from hybrid.feeds import Batch
+from hybrid.readout import FullReadout, SampledReadout, TreeReadout
+from hybrid.trunk import Trunk
+
+CLASSES, CONTEXT, BATCH = 30, 3, 16
+
+
+class Feed:
+    """A little language: the next token is a fixed function of the last but one, most of the time."""
+
+    rows = classes = CLASSES
+    batch, most_ids = BATCH, BATCH * CONTEXT
+    counts = np.arange(CLASSES, 0, -1)
+
+    def __init__(self, ticks=12, bags=False, seed=0):
+        self.epochs, self.ticks_per_epoch, self.bags, self.seed = 1, ticks, bags, seed
+
+    def __len__(self):
+        return self.ticks_per_epoch
+
+    def __getitem__(self, tick):
+        rng = np.random.default_rng([self.seed, tick])
+        ids = rng.integers(0, CLASSES, (BATCH, CONTEXT)).astype(np.int32)
+        target = (ids[:, 1] * 7 + 3) % CLASSES
+        bag_at = np.arange(0, ids.size + 1, CONTEXT) if self.bags else None
+        return Batch(ids.reshape(-1), bag_at, target.astype(np.int32))
+
+    def describe(self):
+        return {"kind": "test", "seed": self.seed}
+
+
+def engine(kind="tree", trunk=True, bags=False, rate=0.05, **options):
+    embedding = Embedding(CLASSES, 4, per_example=CONTEXT, mean=bags, rate=rate, spread=0.3)
+    dense = Trunk(embedding.outputs, 10, 6, rate=rate * 2, momentum=0.5) if trunk else None
+    width = 6 if trunk else embedding.outputs
+    made = {
+        "tree": lambda: TreeReadout(Feed.counts, width, batch=BATCH, rate=rate),
+        "full": lambda: FullReadout(Feed.counts, width, batch=BATCH, rate=rate),
+        "sampled": lambda: SampledReadout(Feed.counts, width, batch=BATCH, rate=rate, negatives=8),
+    }
+    return Engine(embedding, dense, made[kind](), **({"threads": 2} | options))
+
+
+def parameters(engine):
+    return {name: array.copy() for name, array in engine.parameters().items()}
+
+
+def assert_same_bits(first, second):
+    assert first.keys() == second.keys()
+    for name in first:
+        assert first[name].tobytes() == second[name].tobytes(), name
+
+
+@pytest.mark.parametrize("bags", [False, True])
+@pytest.mark.parametrize("kind", ["tree", "full"])
+def test_one_step_moves_rows_and_trunk_along_the_slope_of_the_loss(kind, bags):
+    """The change of a parameter is -rate * d loss / d parameter, measured by moving the parameter both ways.
+
+    The readout is trained a little first (its zeros give no gradient), then one tick is compared at a small rate.
+    """
+    feed = Feed(bags=bags)
+    trained = engine(kind, bags=bags, decay=False, micro_batches=1)
+    for _ in trained.run(Feed(40, bags=bags)):
+        pass
+    trained.trunk.velocity[:] = 0
+    trained.embedding.rate, trained.trunk.rate, trained.readout.rate = 1e-3, 1e-3, 0.0
+    batch = feed[3]
+
+    def loss():
+        hidden = trained.hidden(batch.ids, batch.bag_at)
+        return -trained.readout.log_prob(hidden, batch.target).astype(float).sum()
+
+    before = parameters(trained)
+    slopes = {}
+    for name, scale in (("embedding.table", 1.0), ("trunk.weights", 1 / BATCH)):
+        array = trained.parameters()[name].reshape(-1)
+        for at in np.random.default_rng(0).choice(array.size, 12, replace=False):
+            old, step = array[at], 1e-2
+            values = []
+            for sign in (1, -1):
+                array[at] = old + sign * step
+                values.append(loss())
+            array[at] = old
+            slopes[name, at] = scale * (values[0] - values[1]) / (2 * step)
+    trained.tick = 3
+    next(trained.run(feed))
+    after = trained.parameters()
+    for (name, at), slope in slopes.items():
+        moved = (after[name].reshape(-1)[at] - before[name].reshape(-1)[at]) / -1e-3
+        # float32: a difference of two losses near 50 nats over 2e-2, and a move of 1e-3 times the slope
+        assert moved == pytest.approx(slope, rel=0.05, abs=0.02), (name, at)
+
+
+@pytest.mark.parametrize("kind", ["tree", "full", "sampled"])
+@pytest.mark.parametrize("trunk", [True, False])
+def test_the_loss_falls(kind, trunk):
+    trained = engine(kind, trunk, rate=0.1, decay=False)
+    losses = [tick.loss for tick in trained.run(Feed(300))]
+    assert np.mean(losses[-20:]) < 0.6 * np.mean(losses[:20])
+
+
+@pytest.mark.parametrize("kind", ["tree", "full", "sampled"])
+@pytest.mark.parametrize("delay", [0, 1])
+def test_the_same_bits_at_any_threads_and_any_overlap(kind, delay):
+    def outcome(**options):
+        trained = engine(kind, micro_batches=2, delay=delay, **options)
+        losses = [tick.loss for tick in trained.run(Feed(24))]
+        return losses, parameters(trained)
+
+    losses, expected = outcome(threads=1, overlap=False)
+    for options in ({"threads": 2, "overlap": True}, {"threads": 4, "overlap": False}, {"threads": 4}):
+        others, found = outcome(**options)
+        assert others == losses
+        assert_same_bits(found, expected)
+
+
+def test_delay_changes_the_numbers_and_still_learns():
+    exact, late = engine("full"), engine("full", delay=1)
+    for trained in (exact, late):
+        list(trained.run(Feed(24)))
+    assert parameters(exact)["trunk.weights"].tobytes() != parameters(late)["trunk.weights"].tobytes()
+
+
+@pytest.mark.parametrize("kind", ["tree", "full", "sampled"])
+@pytest.mark.parametrize("delay", [0, 1])
+@pytest.mark.parametrize("stop", [1, 7])
+def test_a_run_stopped_saved_and_loaded_ends_with_the_same_bits(tmp_path, kind, delay, stop):
+    whole = engine(kind, delay=delay, micro_batches=2)
+    list(whole.run(Feed(20)))
+
+    first = engine(kind, delay=delay, micro_batches=2)
+    list(itertools.islice(first.run(Feed(20)), stop))
+    first.save(tmp_path / "checkpoint", {"note": "kept"})
+    second, facts = Engine.load(tmp_path / "checkpoint", threads=1)
+    assert facts == {"note": "kept"} and second.tick == stop
+    list(second.run(Feed(20)))
+    assert_same_bits(parameters(second), parameters(whole))
+
+
+def test_saving_between_two_ticks_changes_nothing(tmp_path):
+    plain, saved = engine(delay=1), engine(delay=1)
+    list(plain.run(Feed(10)))
+    for _ in saved.run(Feed(10)):
+        saved.save(tmp_path / "checkpoint")
+        saved.evaluate(Feed(2))
+    assert_same_bits(parameters(plain), parameters(saved))
+
+
+@pytest.mark.parametrize("kind", ["tree", "full"])
+def test_evaluate_is_the_mean_loss_and_an_untrained_model_knows_nothing(kind):
+    fresh = engine(kind)
+    feed = Feed(5)
+    mean = np.mean([-fresh.readout.log_prob(fresh.hidden(b.ids), b.target).mean() for b in (feed[t] for t in range(5))])
+    assert fresh.evaluate(feed) == pytest.approx(mean, rel=1e-6)
+    if kind == "full":
+        assert fresh.evaluate(feed) == pytest.approx(math.log(CLASSES), rel=1e-5)
+
+
+def test_best_agrees_with_log_prob():
+    trained = engine()
+    list(trained.run(Feed(50)))
+    ids = Feed(1)[0].ids
+    best, log_probs = trained.best(ids, 5)
+    hidden = trained.hidden(ids)
+    every = np.stack([trained.readout.log_prob(hidden, np.full(BATCH, v, np.int32)) for v in range(CLASSES)], axis=1)
+    np.testing.assert_allclose(log_probs, np.sort(every, axis=1)[:, ::-1][:, :5], rtol=1e-5)
+    assert (np.take_along_axis(every, best, axis=1) == pytest.approx(log_probs, rel=1e-5))
+
+
+def refusals():
+    yield "trunk: takes 5 inputs, the embedding gives 12", lambda: Engine(
+        Embedding(9, 4, per_example=3), Trunk(5, 6, 7), FullReadout(9, 7, batch=4)
+    )
+    yield "readout: width 8, the trunk gives 7", lambda: Engine(
+        Embedding(9, 4, per_example=3), Trunk(12, 6, 7), FullReadout(9, 8, batch=4)
+    )
+    yield "delay: found 2", lambda: engine(delay=2)
+    yield "micro_batches: found 0", lambda: engine(micro_batches=0)
+    yield "threads: found 0", lambda: engine(threads=0)
+    yield "overlap: needs at least 2 threads", lambda: next(engine(threads=1, overlap=True).run(Feed()))
+    yield 'device: found "tpu"', lambda: engine(device="tpu")
+    yield "activation: found", lambda: Trunk(3, 4, 5, activation="cube")
+    yield "momentum: found 1.5", lambda: Trunk(3, 4, 5, momentum=1.5)
+    yield "width: found 0", lambda: Embedding(5, 0)
+    yield "ids: found 4, expected a multiple of 3", lambda: engine().hidden([1, 2, 3, 4])
+    yield "bag_at: needed", lambda: engine(bags=True).hidden([1, 2, 3])
+
+
+@pytest.mark.parametrize("message, call", refusals(), ids=lambda value: value if isinstance(value, str) else "")
+def test_refusals_name_what_was_found(message, call):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_ids_out_of_range_are_refused():
+    with pytest.raises(IndexError, match=r"ids\[2\]: found 30, expected 0 to 29"):
+        engine().hidden([1, 2, 30])
+
+
+def test_a_feed_that_does_not_fit_is_refused_and_nothing_moves():
+    trained = engine()
+    before = parameters(trained)
+    wrong = Feed()
+    wrong.classes = CLASSES + 1
+    with pytest.raises(ValueError, match="feed: has 31 classes, the readout 30"):
+        next(trained.run(wrong))
+    assert_same_bits(parameters(trained), before)
+
+
+def test_a_diverging_run_stops_and_names_the_tick():
+    trained = engine("full", rate=1e30)
+    with pytest.raises(FloatingPointError, match=r"tick \d+: .*rates"):
+        list(trained.run(Feed(50)))

@@ -1,0 +1,92 @@
+"""Who imports whom: hybrid -> gpu, cpu; what is slow to import is imported where it is used."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FORBIDDEN = {"cpu": {"hybrid", "gpu", "bench", "tests"}, "gpu": {"hybrid", "cpu", "bench", "tests"}}
+FORBIDDEN["hybrid"] = {"bench", "tests"}
+SLOW = {"numba", "scipy", "matplotlib", "annoy", "torch", "pycuda"}
+
+
+def sources(*packages):
+    return [path for package in packages for path in sorted((ROOT / package).rglob("*.py"))]
+
+
+def imports(tree: ast.AST, package: str):
+    """The top-level names that a tree imports, each with its line; a relative import is one of its own package."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name.split(".")[0], node.lineno
+        elif isinstance(node, ast.ImportFrom):
+            yield (package if node.level else node.module.split(".")[0]), node.lineno
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("import_module", "__import__")):
+            if isinstance(node.args[0], ast.Constant):
+                yield node.args[0].value.split(".")[0], node.lineno
+
+
+def at_import(body: list[ast.stmt]):
+    """The statements that run when a module is imported: all but the bodies of functions."""
+    for statement in body:
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        yield statement
+        for block in ("body", "orelse", "finalbody", "handlers"):
+            yield from at_import(getattr(statement, block, []))
+
+
+@pytest.mark.parametrize(
+    ("source", "package", "found"),
+    [
+        ("import cpu.tree", "gpu", {"cpu"}),
+        ("from hybrid.layout import unit_layout", "cpu", {"hybrid"}),
+        ("from . import tree", "cpu", {"cpu"}),
+        ("def f():\n    import hybrid as h, numpy", "cpu", {"hybrid", "numpy"}),
+        ("importlib.import_module('gpu.units')", "cpu", {"gpu"}),
+    ],
+)
+def test_the_reader_of_imports_sees_every_form(source, package, found):
+    assert {name for name, _ in imports(ast.parse(source), package)} == found
+
+
+@pytest.mark.parametrize("package", FORBIDDEN)
+def test_arrows_point_down(package):
+    wrong = [
+        f"{path.relative_to(ROOT)}:{line} imports {name}"
+        for path in sources(package)
+        for name, line in imports(ast.parse(path.read_text()), package)
+        if name in FORBIDDEN[package]
+    ]
+    assert wrong == []
+
+
+def test_pycuda_is_imported_inside_functions():
+    """So that every package can be imported, and its signatures compared, where there is no CUDA."""
+    wrong = [
+        f"{path.relative_to(ROOT)}:{statement.lineno}"
+        for path in sources("hybrid", "gpu", "cpu", "bench")
+        for statement in at_import(ast.parse(path.read_text()).body)
+        if isinstance(statement, ast.Import | ast.ImportFrom)
+        and any(name == "pycuda" for name, _ in imports(statement, ""))
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    "command", ["import hybrid", "from hybrid import cli; cli.main(['--help'])", "import hybrid.checkpoint"]
+)
+def test_nothing_slow_is_imported_before_it_is_needed(command):
+    script = f"""
+import atexit, sys
+atexit.register(lambda: print("IMPORTED", *sys.modules))
+{command}
+"""
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    imported = {name.split(".")[0] for name in done.stdout.split("IMPORTED")[1].split()}
+    assert "hybrid" in imported
+    assert imported & SLOW == set()
