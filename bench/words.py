@@ -50,7 +50,7 @@ def _text(quick: bool) -> Text:
 def _learn(corpus: Corpus, model: str, epochs: int, threads: int, losses: list | None = None) -> np.ndarray:
     """Train from the start; returns the rows (V, D)."""
     feed = PairFeed(corpus, model=model, window=WINDOW, sample=SAMPLE, mean_batch=4096, epochs=epochs)
-    embedding = Embedding(feed.rows, WIDTH, mean=model == "cbow", rate=RATE)
+    embedding = Embedding(feed.rows, WIDTH, mean=model == "cbow", undivided=True, rate=RATE)
     engine = Engine(embedding, None, TreeReadout(feed.counts, WIDTH, batch=feed.batch, rate=RATE), threads=threads)
     found = [tick.loss for tick in engine.run(feed)]
     if losses is not None:

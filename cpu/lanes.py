@@ -93,8 +93,8 @@ def store_totals(typing, line, index, a, b, c, d):
 
     def generate(context, builder, signature, arguments):
         fold = [_fold(builder, value) for value in arguments[2:]]
-        pairs = [_halves(builder, fold[i], fold[i + 1], (0, 1, 4, 5), (2, 3, 6, 7)) for i in (0, 2)]
-        sums = _halves(builder, *pairs, (0, 2, 4, 6), (1, 3, 5, 7))
+        ab, cd = (_halves(builder, fold[i], fold[i + 1], (0, 1, 4, 5), (2, 3, 6, 7)) for i in (0, 2))
+        sums = _halves(builder, ab, cd, (0, 2, 4, 6), (1, 3, 5, 7))
         array = context.make_array(signature.args[0])(context, builder, arguments[0])
         pointer = builder.gep(array.data, [arguments[1]])
         store = builder.store(sums, builder.bitcast(pointer, sums.type.as_pointer()))

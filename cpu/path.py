@@ -1,6 +1,6 @@
 """Logistic regression along lists of rows: the inner kernel of the tree and of negative sampling.
 
-An example b brings a hidden vector h and a list of entries 2 * row + turn. At each of its rows w
+An example brings a hidden vector h and a list of entries 2 * row + turn, each of another row. At each of its rows w
 
     miss = turn - logistic(w . h);  grad -= miss * w;  w += rate * miss * h;  loss -= log p(turn)
 
@@ -8,7 +8,10 @@ where grad uses the row as it was found. Hidden vectors stand still within a bat
 nothing but the row and the examples that meet it, in order: rows do not know of each other. Therefore rows have
 *owners*: a fixed number of shards, each worked by one thread, which takes the examples in order and moves the rows that
 it owns. Every row goes through exactly what the serial loop over examples would do to it, bit for bit, at any number of
-threads; no two threads write one row, so the hot rows near a root stay in the cache of their owner.
+threads; and no two threads write one row, so the hot rows near a root stay in the cache of their owner.
+
+Kernels below the parallel loops are compiled without reference counts (`_nrt=False`): a count is an atomic addition
+that all threads fight over, and costs more than a row does.
 """
 
 from typing import NamedTuple
@@ -17,23 +20,26 @@ import numba
 import numpy as np
 
 from cpu.activation import ONE, ZERO, exp, log1p
+from cpu.aligned import empty
 from cpu.lanes import LANES, load, multiply_add, splat, store, store_totals
 from cpu.prefetch import prefetch_row
 
-import os
-SHARDS = int(os.environ.get("S", 4))  # owners of rows; the most threads that share one deterministic step
-BLOCK = 4  # scores made into misses at once
-AHEAD = int(os.environ.get("A", 2))  # examples between asking for a row and using it
+SHARDS = 4  # owners of rows; the most threads that share one deterministic step
+AHEAD = 2  # examples between asking for a row and using it
+HOT = 2048  # rows below are near the root, and in the cache anyway
+BLOCK = 4  # entries scored at once: independent sums hide each other's latency
+
+INNER = {"cache": True, "nogil": True, "_nrt": False, "forceinline": True}
 
 
 class Work(NamedTuple):
-    """Scratch of up to B examples with up to L entries each.
+    """Scratch for up to B examples with up to L entries each.
 
-    entries  (B, L) int32           2 * row + turn
+    entries  (B, L + BLOCK) int32   2 * row + turn
     cuts     (B, SHARDS + 1) int32  entries[b, cuts[b, s]:cuts[b, s + 1]] belong to shard s
-    grads    (SHARDS - 1, B, D)     what all shards but the last add to the gradient, which the last writes itself
+    grads    (SHARDS * B, D)        what shard s adds to the gradient of example b, in row s * B + b
     losses   (SHARDS, B)
-    misses   (SHARDS, L rounded up)
+    misses   (threads, L + BLOCK)   of the example at hand; rows lie far enough apart not to share cache lines
     """
 
     entries: np.ndarray
@@ -45,87 +51,98 @@ class Work(NamedTuple):
 
 def workspace(batch, width, length, dtype) -> Work:
     """Scratch for calls with up to `batch` examples of `width` numbers and up to `length` entries each."""
+    threads = max(SHARDS, numba.config.NUMBA_NUM_THREADS)
     return Work(
-        np.empty((batch, length + 2 * BLOCK), np.int32),
-        np.empty((batch, SHARDS + 1), np.int32),
-        np.empty((SHARDS * batch, width), dtype),
-        np.empty((SHARDS, batch), dtype),
-        np.zeros((max(SHARDS, numba.config.NUMBA_NUM_THREADS), length + 128), dtype),
+        empty((batch, length + BLOCK), np.int32),
+        empty((batch, SHARDS + 1), np.int32),
+        empty((SHARDS * batch, width), dtype),
+        empty((SHARDS, batch), dtype),
+        empty((threads, length + 128), dtype),
     )
 
 
 def learn(grad, loss, rows, work, hidden, rate, mode):
     """Take all examples through their entries in `work`: write grad (B, D) and loss (B,), move `rows`."""
     rate = rows.dtype.type(rate)
+    threads = numba.get_num_threads()
     if mode == "hogwild":
-        _race(grad, loss, rows, work.entries, work.cuts, work.misses, hidden, rate, numba.get_num_threads())
+        _race(grad, loss, rows, work.entries, work.cuts, work.misses, hidden, rate, threads)
     else:
-        _own(grad, rows, *work, hidden, rate, min(SHARDS, numba.get_num_threads()))
-        _sum(grad, loss, work.cuts, work.grads, work.losses, numba.get_num_threads())
+        _own(rows, *work, hidden, rate, min(threads, SHARDS))
+        _sum(grad, loss, work.cuts, work.grads, work.losses, threads)
+
+
+# Numba 0.68 loses writes to arrays of a namedtuple inside a parallel loop, so these take the arrays one by one.
 
 
 @numba.njit(parallel=True, cache=True, nogil=True)
-def _own(grad, rows, entries, cuts, grads, losses, misses, hidden, rate, threads):
+def _own(rows, entries, cuts, grads, losses, misses, hidden, rate, threads):
+    """Each thread takes all examples through the shards that it owns."""
+    batch = hidden.shape[0]
     for thread in numba.prange(threads):
         scratch = misses[thread]
-        for b in range(grad.shape[0]):
+        for b in range(batch):
             for shard in range(thread * SHARDS // threads, (thread + 1) * SHARDS // threads):
-                if b + AHEAD < grad.shape[0]:
-                    for i in range(cuts[b + AHEAD, shard], cuts[b + AHEAD, shard + 1]):
-                        prefetch_row(rows, entries[b + AHEAD, i] >> 1)
                 first, last = cuts[b, shard], cuts[b, shard + 1]
+                if b + AHEAD < batch:
+                    _ask(rows, entries, b + AHEAD, cuts[b + AHEAD, shard], cuts[b + AHEAD, shard + 1])
                 if last > first:
-                    part = shard * grad.shape[0] + b
+                    part = shard * batch + b
                     losses[shard, b] = visit(grads, part, rows, scratch, hidden, b, entries, first, last, rate)
 
 
 @numba.njit(parallel=True, cache=True, nogil=True)
-def _race(grad, loss, rows, entries, cuts, misses, hidden, rate, chunks):
-    size = -(-grad.shape[0] // chunks)
-    for chunk in numba.prange(chunks):
-        end = min((chunk + 1) * size, grad.shape[0])
-        scratch = misses[chunk]
-        for b in range(chunk * size, end):
+def _race(grad, loss, rows, entries, cuts, misses, hidden, rate, threads):
+    """Each thread takes its part of the examples through all their rows, whoever else is there."""
+    batch = hidden.shape[0]
+    for thread in numba.prange(threads):
+        scratch = misses[thread]
+        end = (thread + 1) * batch // threads
+        for b in range(thread * batch // threads, end):
             if b + AHEAD < end:
-                for i in range(cuts[b + AHEAD, SHARDS]):
-                    prefetch_row(rows, entries[b + AHEAD, i] >> 1)
+                _ask(rows, entries, b + AHEAD, 0, cuts[b + AHEAD, SHARDS])
             loss[b] = visit(grad, b, rows, scratch, hidden, b, entries, 0, cuts[b, SHARDS], rate)
 
 
 @numba.njit(parallel=True, cache=True, nogil=True)
-def _sum(grad, loss, cuts, grads, losses, chunks):
+def _sum(grad, loss, cuts, grads, losses, threads):
     """Add up the shards of each example, in their order."""
-    size = -(-grad.shape[0] // chunks)
-    width = grad.shape[1]
-    for chunk in numba.prange(chunks):
-        for b in range(chunk * size, min((chunk + 1) * size, grad.shape[0])):
-            total = ZERO
+    batch, width = grad.shape
+    for thread in numba.prange(threads):
+        for b in range(thread * batch // threads, (thread + 1) * batch // threads):
+            loss[b] = 0
             for shard in range(SHARDS):
                 if cuts[b, shard + 1] > cuts[b, shard]:
-                    total += losses[shard, b]
-            loss[b] = total
+                    loss[b] += losses[shard, b]
             for d in range(0, width, LANES):
                 _add(grad, cuts, grads, b, d, min(LANES, width - d))
 
 
-@numba.njit(cache=True, nogil=True, _nrt=False, forceinline=True)
+@numba.njit(**INNER)
 def _add(grad, cuts, grads, b, d, count):
-    one = splat(grad.dtype.type(1))
+    """Columns d to d + count of one sum."""
     value = splat(grad.dtype.type(0))
     for shard in range(SHARDS):
         if cuts[b, shard + 1] > cuts[b, shard]:
-            value = multiply_add(one, load(grads, shard * grad.shape[0] + b, d, count), value)
+            value = multiply_add(splat(grad.dtype.type(1)), load(grads, shard * grad.shape[0] + b, d, count), value)
     store(grad, b, d, value, count)
 
 
-@numba.njit(cache=True, nogil=True, _nrt=False, forceinline=True)
+@numba.njit(**INNER)
+def _ask(rows, entries, b, first, last):
+    """Ask for the rows at entries[b, first:last]."""
+    for i in range(first, last):
+        if entries[b, i] >> 1 >= HOT:
+            prefetch_row(rows, entries[b, i] >> 1)
+
+
+@numba.njit(**INNER)
 def visit(out, part, rows, misses, hidden, b, entries, first, last, rate):
-    """Example b at entries[b, first:last], each of another row: write out[b], move the rows, return the loss."""
-    for i in range(first, last, 4):
-        _score(misses, rows, hidden, b, entries, i, last)
+    """Example b at entries[b, first:last], each of another row: write out[part], move the rows, return the loss."""
     loss = ZERO
     for i in range(first, last, BLOCK):
-        loss += _judge(misses, entries[b], i, last)
+        _score(misses, rows, hidden, b, entries, i, last)
+        loss += _judge(misses, entries, b, i, last)
     width = hidden.shape[1]
     whole = width // LANES * LANES
     for d in range(0, whole, LANES):
@@ -135,16 +152,16 @@ def visit(out, part, rows, misses, hidden, b, entries, first, last, rate):
     return loss
 
 
-@numba.njit(cache=True, nogil=True, _nrt=False, forceinline=True)
+@numba.njit(**INNER)
 def _score(scores, rows, hidden, b, entries, i, last):
-    """w . h of up to four entries at once; past the last, its row again and a score that nobody reads."""
+    """w . h of BLOCK entries at once; past the last, its row again for a score that nobody reads."""
     r0 = entries[b, i] >> 1
     r1 = entries[b, min(i + 1, last - 1)] >> 1
     r2 = entries[b, min(i + 2, last - 1)] >> 1
     r3 = entries[b, min(i + 3, last - 1)] >> 1
+    s0 = s1 = s2 = s3 = splat(scores.dtype.type(0))
     width = hidden.shape[1]
     whole = width // LANES * LANES
-    s0 = s1 = s2 = s3 = splat(scores.dtype.type(0))
     for d in range(0, whole, LANES):
         h = load(hidden, b, d, LANES)
         s0 = multiply_add(load(rows, r0, d, LANES), h, s0)
@@ -161,13 +178,13 @@ def _score(scores, rows, hidden, b, entries, i, last):
     store_totals(scores, i, s0, s1, s2, s3)
 
 
-@numba.njit(cache=True, nogil=True, _nrt=False, forceinline=True, error_model="numpy", fastmath={"reassoc", "contract"})
-def _judge(misses, entries, i, last):
-    """Scores i to i + BLOCK become misses, turn - logistic(score); returns what -log p(turn) sums to."""
+@numba.njit(error_model="numpy", fastmath={"reassoc", "contract"}, **INNER)
+def _judge(misses, entries, b, i, last):
+    """Turn BLOCK scores into misses, turn - logistic(score); returns what -log p(turn) sums to."""
     loss = ZERO
     for j in range(i, i + BLOCK):
         score = misses[j]
-        turn = entries[j] & 1
+        turn = entries[b, j] & 1
         toward = score if turn else -score
         small = exp(-abs(score))
         wrong = (small if toward > 0 else ONE) / (ONE + small)
@@ -176,7 +193,7 @@ def _judge(misses, entries, i, last):
     return loss
 
 
-@numba.njit(cache=True, nogil=True, _nrt=False, forceinline=True)
+@numba.njit(**INNER)
 def _move(out, part, rows, misses, hidden, b, entries, first, last, rate, d, count):
     """Columns d to d + count of the gradient and of all rows."""
     grad = splat(out.dtype.type(0))

@@ -82,7 +82,8 @@ def workspace(batch, width, negatives, dtype) -> Work:
 def step(grad, loss, weights, work, sampler, hidden, target, rate, seed, tick):
     """Write grad (B, D) = d loss / d hidden and loss (B,) in nats; weights -= rate * gradient summed over B.
 
-    loss is that of the softmax over the row's class and the negatives, with lowered logits.
+    loss is that of the softmax over the row's class and the negatives, with lowered logits. Returns the negatives, which
+    are scratch: valid until the next step.
     """
     batch = hidden.shape[0]
     own, score = work.own[:batch], work.score[:batch]
@@ -94,6 +95,7 @@ def step(grad, loss, weights, work, sampler, hidden, target, rate, seed, tick):
     _turn(picked, work.logits[:batch], hidden)
     rows.scatter_add(weights, ids, picked, -rate)
     rows.scatter_add(weights, target, own, -rate)
+    return ids
 
 
 @numba.njit(cache=True, nogil=True)

@@ -3,9 +3,6 @@
 The first pass finds each row's log of the sum of exponentials; the second computes the logits of a chunk again, makes
 them probabilities, and uses them for both gradients while they are in the cache. The second product of hidden and
 weights is the price of not keeping B V numbers: 8 B V D operations instead of 6.
-
-Chunks are dealt to a fixed number of shards, each worked by one thread; sums go over the chunks of a shard, then over
-the shards, in their order. So the bits do not depend on the number of threads.
 """
 
 import math
@@ -14,12 +11,10 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from cpu import top
+from cpu import shards, top
 from cpu.activation import ZERO, exp
 from cpu.blas import gemm
-
-CHUNK = 256  # classes whose logits are computed together: 1 MB of them at B = 1024, which stays in a core's cache
-SHARDS = 16  # parts of the classes that are worked independently; the most threads that share a step
+from cpu.shards import CHUNK, SHARDS
 
 
 class Work(NamedTuple):
@@ -69,19 +64,13 @@ def best(ids, log_probs, weights, work, hidden):
     Exact. Among equal logits the lower id comes first.
     """
     batch, k = ids.shape
-    most = -(-weights.shape[0] // (SHARDS * CHUNK)) * CHUNK  # classes of the largest shard
-    found = np.empty((SHARDS, batch, min(k, most)), ids.dtype)
+    found = np.full((SHARDS, batch, min(k, shards.largest(weights.shape[0]))), -1, ids.dtype)
     scores = np.full(found.shape, -np.inf, log_probs.dtype)
     _search(found, scores, work.logits, work.base, work.sums, weights, hidden)
     _normalise(work.norm[:batch], work.base, work.sums, weights.shape[0])
-    _merge(ids, log_probs, found, scores, work.norm, numba.get_num_threads())
-
-
-@numba.njit(cache=True, nogil=True)
-def _classes(shard, classes):
-    """The first class of a shard and the one after its last: whole chunks, dealt evenly."""
-    chunks = -(-classes // CHUNK)
-    return shard * chunks // SHARDS * CHUNK, min((shard + 1) * chunks // SHARDS * CHUNK, classes)
+    ids[:], log_probs[:] = -1, -np.inf
+    top.merge(ids, log_probs, found, scores, numba.get_num_threads())
+    np.subtract(log_probs, work.norm[:batch, None], out=log_probs)
 
 
 @numba.njit(parallel=True, cache=True, nogil=True)
@@ -89,7 +78,7 @@ def _measure(logits, base, sums, score, weights, hidden, target):
     """The first pass: base and sums of every shard, and the score of the targets."""
     batch = hidden.shape[0]
     for shard in numba.prange(SHARDS):
-        first, last = _classes(shard, weights.shape[0])
+        first, last = shards.part(shard, weights.shape[0])
         for begin in range(first, last, CHUNK):
             end = min(begin + CHUNK, last)
             chunk = logits[shard, :batch, : end - begin]
@@ -133,13 +122,13 @@ def _normalise(norm, base, sums, classes):
     for b in range(norm.size):
         most = -np.inf
         for shard in range(SHARDS):
-            first, last = _classes(shard, classes)
+            first, last = shards.part(shard, classes)
             if first < last:
                 base[shard, b] += math.log(sums[shard, b])
                 most = max(most, base[shard, b])
         total = 0.0
         for shard in range(SHARDS):
-            first, last = _classes(shard, classes)
+            first, last = shards.part(shard, classes)
             if first < last:
                 total += math.exp(base[shard, b] - most)
         norm[b] = most + math.log(total)
@@ -150,7 +139,7 @@ def _learn(weights, logits, grads, hidden, target, norm, rate):
     """The second pass: write every shard's part of the gradient, and move the weights."""
     batch = hidden.shape[0]
     for shard in numba.prange(SHARDS):
-        first, last = _classes(shard, weights.shape[0])
+        first, last = shards.part(shard, weights.shape[0])
         for begin in range(first, last, CHUNK):
             end = min(begin + CHUNK, last)
             miss = logits[shard, :batch, : end - begin]
@@ -179,7 +168,7 @@ def _gather(grad, grads, classes, threads):
             for d in range(grad.shape[1]):
                 grad[b, d] = 0
             for shard in range(SHARDS):
-                first, last = _classes(shard, classes)
+                first, last = shards.part(shard, classes)
                 if first < last:
                     for d in range(grad.shape[1]):
                         grad[b, d] += grads[shard, b, d]
@@ -190,7 +179,7 @@ def _search(found, scores, logits, base, sums, weights, hidden):
     """Write the best of every shard, as a heap, and its base and sums."""
     batch = hidden.shape[0]
     for shard in numba.prange(SHARDS):
-        first, last = _classes(shard, weights.shape[0])
+        first, last = shards.part(shard, weights.shape[0])
         for begin in range(first, last, CHUNK):
             end = min(begin + CHUNK, last)
             chunk = logits[shard, :batch, : end - begin]
@@ -199,20 +188,3 @@ def _search(found, scores, logits, base, sums, weights, hidden):
                 for j in range(end - begin):
                     top.push(found[shard, b], scores[shard, b], begin + j, chunk[b, j])
                 _count(base[shard], sums[shard], b, logits[shard, b, : end - begin], begin == first)
-
-
-@numba.njit(parallel=True, cache=True, nogil=True)
-def _merge(ids, log_probs, found, scores, norm, threads):
-    """Write the best of all shards, sorted."""
-    size = -(-ids.shape[0] // threads)
-    for thread in numba.prange(threads):
-        for b in range(thread * size, min((thread + 1) * size, ids.shape[0])):
-            for i in range(ids.shape[1]):
-                log_probs[b, i] = -np.inf
-            for shard in range(SHARDS):
-                for i in range(found.shape[2]):
-                    if scores[shard, b, i] != -np.inf:
-                        top.push(ids[b], log_probs[b], found[shard, b, i], scores[shard, b, i])
-            top.sort(ids[b], log_probs[b])
-            for i in range(ids.shape[1]):
-                log_probs[b, i] -= norm[b]

@@ -1,7 +1,7 @@
 """The k best of a stream of scored ids, in two arrays that form a heap with the worst of them at the root.
 
 Better is a higher score, and among equal scores a lower id; a NaN is best of all, so that it stays visible. Start with
-scores of -inf.
+ids of -1 and scores of -inf.
 """
 
 import math
@@ -26,11 +26,24 @@ def sort(ids, scores):
         _sink(ids, scores, size)
 
 
+@numba.njit(parallel=True, cache=True, nogil=True)
+def merge(ids, scores, parts, part_scores, threads):
+    """Push the heaps of all parts (S, B, P) into those of ids and scores (B, k), and sort them."""
+    size = -(-ids.shape[0] // threads)
+    for thread in numba.prange(threads):
+        for b in range(thread * size, min((thread + 1) * size, ids.shape[0])):
+            for part in range(parts.shape[0]):
+                for i in range(parts.shape[2]):
+                    if parts[part, b, i] >= 0:
+                        push(ids[b], scores[b], parts[part, b, i], part_scores[part, b, i])
+            sort(ids[b], scores[b])
+
+
 @numba.njit(cache=True, nogil=True)
 def _worse(score, id_, other_score, other_id):
     if math.isnan(other_score):
         return not math.isnan(score)
-    return score < other_score or (score == other_score and id_ > other_id)
+    return score < other_score or (score == other_score and (id_ > other_id or id_ < 0))
 
 
 @numba.njit(cache=True, nogil=True)

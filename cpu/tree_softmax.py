@@ -6,30 +6,42 @@ Morin and Bengio 2005, "Hierarchical Probabilistic Neural Network Language Model
 import numba
 
 from cpu import path
+from cpu.activation import ZERO, softplus
 
 TOGETHER = 16  # examples that climb together
 
 
-def workspace(batch, width, depth, dtype):
-    """Scratch for calls with up to `batch` rows and paths of up to `depth` nodes."""
+def workspace(batch, width, depth, dtype) -> path.Work:
+    """Scratch for calls of `step` with up to `batch` rows and paths of up to `depth` nodes."""
     return path.workspace(batch, width, depth, dtype)
 
 
 def step(grad, loss, nodes, work, tree, hidden, target, rate, mode):
+    """Learn from a batch: write grad (B, D) = d loss / d hidden and loss (B,) in nats, move the nodes.
+
+    nodes (V - 1, D) and hidden (B, D) of one floating dtype, target (B,) int32 classes; fastest where arrays begin on
+    a cache line (cpu/aligned.py). grad is summed over the path, not averaged over B.
+    mode "deterministic": as the serial loop over rows does it, bit for bit, at any number of threads (cpu/path.py).
+    mode "hogwild": threads take parts of the batch and race.
+    """
     _climb(work.entries, work.cuts, tree.leaf_up, tree.node_up, tree.shard, target, numba.get_num_threads())
     path.learn(grad, loss, nodes, work, hidden, rate, mode)
 
 
-@numba.njit(parallel=True, cache=True, nogil=True)
-def _climb(entries, cuts, leaf_up, node_up, shard, target, chunks):
-    """Write each target's path, leaf first, and where its shards begin.
+def log_prob(out, nodes, tree, hidden, target):
+    """out[b] = log p(target[b] | hidden[b]), in nats; exp of it sums to 1 over all classes."""
+    _log_prob(out, nodes, tree.leaf_up, tree.node_up, hidden, target, numba.get_num_threads())
 
-    Climbing waits for one pointer after another, so a few examples climb together, step by step.
+
+@numba.njit(parallel=True, cache=True, nogil=True)
+def _climb(entries, cuts, leaf_up, node_up, shard, target, threads):
+    """Write each target's path, leaf first, and where its shards begin, which rise on the way up.
+
+    A climb waits for one pointer after another, so a few examples climb together, step by step.
     """
-    size = -(-target.size // chunks)
-    for chunk in numba.prange(chunks):
-        end = min((chunk + 1) * size, target.size)
-        for first in range(chunk * size, end, TOGETHER):
+    for thread in numba.prange(threads):
+        end = (thread + 1) * target.size // threads
+        for first in range(thread * target.size // threads, end, TOGETHER):
             last = min(first + TOGETHER, end)
             for b in range(first, last):
                 cuts[b] = 0
@@ -49,3 +61,25 @@ def _climb(entries, cuts, leaf_up, node_up, shard, target, chunks):
             for b in range(first, last):
                 for s in range(1, cuts.shape[1]):
                     cuts[b, s] += cuts[b, s - 1]
+
+
+@numba.njit(parallel=True, cache=True, nogil=True)
+def _log_prob(out, nodes, leaf_up, node_up, hidden, target, threads):
+    for thread in numba.prange(threads):
+        for b in range(thread * target.size // threads, (thread + 1) * target.size // threads):
+            total = 0.0
+            up = leaf_up[target[b]]
+            while up >= 0:
+                score = node_score(nodes, up >> 1, hidden, b)
+                total -= softplus(-score if up & 1 else score)
+                up = node_up[up >> 1]
+            out[b] = total
+
+
+@numba.njit(fastmath={"reassoc", "contract"}, **path.INNER)
+def node_score(nodes, node, hidden, b):
+    """w . h; the log-odds of turning right at the node."""
+    score = ZERO
+    for d in range(hidden.shape[1]):
+        score += nodes[node, d] * hidden[b, d]
+    return score

@@ -1,7 +1,8 @@
-"""A 64-byte vector of floats as a Numba type, for inner loops over rows too short for LLVM's own vectoriser.
+"""A long vector of floats as a Numba type, for inner loops over rows too short for LLVM's own vectoriser.
 
 A row of 49 weights leaves an automatically vectorised loop with as many single steps as vector steps. Here the last vector
-is loaded and stored under a mask instead. LLVM turns these vectors into what the processor has, narrower ones too.
+is loaded and stored under a mask instead. A vector has 256 bytes, 64 float32 or 32 float64: four registers of the widest
+kind, so that independent sums hide each other's latency. LLVM splits it into what the processor has.
 """
 
 from typing import Any
@@ -11,15 +12,17 @@ from numba import extending
 from numba.core import cgutils, types
 from numba.core.datamodel import models
 
+BITS = 2048
+
 intrinsic: Any = extending.intrinsic  # Numba's stubs do not know that callers leave out the typing context
 
 
 class Vector(types.Type):
-    """16 float32 or 8 float64."""
+    """64 float32 or 32 float64."""
 
     def __init__(self, element):
         self.element = element
-        self.lanes = 2048 // element.bitwidth
+        self.lanes = BITS // element.bitwidth
         super().__init__(name=f"vector({element})")
 
 
@@ -29,42 +32,43 @@ class _VectorModel(models.PrimitiveModel):
         super().__init__(manager, kind, ir.VectorType(manager.lookup(kind.element).get_value_type(), kind.lanes))
 
 
-def _place(context, builder, array_type, array, index, count, lanes=None):
-    """Pointer to array.data[index] as a vector, and the mask of the lanes below `count`."""
-    kind = context.get_value_type(Vector(array_type.dtype))
-    kind = ir.VectorType(kind.element, lanes or kind.count)
-    place = builder.gep(context.make_array(array_type)(context, builder, array).data, [index])
-    bits = ir.IntType(kind.count)
-    full = count
-    count = builder.trunc(count, bits) if kind.count < 64 else count
-    some = builder.sub(builder.shl(bits(1), count), bits(1))
-    mask = builder.select(builder.icmp_signed("<", full, ir.IntType(64)(kind.count)), some, bits(-1))
-    mask = builder.bitcast(mask, ir.VectorType(ir.IntType(1), kind.count))
-    return kind, builder.bitcast(place, kind.as_pointer()), mask
+@intrinsic
+def lanes(typing, array):
+    """How many numbers of this array make a vector, known at compile time."""
+    count = Vector(array.dtype).lanes
+    return types.int64(array), lambda context, builder, signature, arguments: ir.IntType(64)(count)
 
 
-def _spread(builder, kind, value):
-    first = builder.insert_element(ir.Constant(kind, ir.Undefined), value, ir.IntType(32)(0))
-    zeros = ir.Constant(ir.VectorType(ir.IntType(32), kind.count), [0] * kind.count)
-    return builder.shuffle_vector(first, ir.Constant(kind, ir.Undefined), zeros)
+@intrinsic
+def zeros(typing, array):
+    """A vector of zeros, of the dtype of this array."""
+
+    def generate(context, builder, signature, arguments):
+        return ir.Constant(context.get_value_type(signature.return_type), None)
+
+    return Vector(array.dtype)(array), generate
 
 
-def _call(builder, name, kind, returns, inputs):
-    """Call LLVM's own function `name` for vectors of this kind, written <16 x float> -> v16f32 in its name."""
-    function = ir.FunctionType(returns, [value.type for value in inputs])
-    name = name.format(f"v{kind.count}{kind.element.intrinsic_name}")
-    return builder.call(cgutils.get_or_insert_function(builder.module, function, name), inputs)
+@intrinsic
+def spread(typing, value):
+    """A vector with `value` in every lane."""
+
+    def generate(context, builder, signature, arguments):
+        kind = context.get_value_type(signature.return_type)
+        first = builder.insert_element(ir.Constant(kind, ir.Undefined), arguments[0], ir.IntType(32)(0))
+        return _pick(builder, first, first, [0] * kind.count)
+
+    return Vector(value)(value), generate
 
 
 @intrinsic
 def load(typing, array, index, count):
-    """array[index : index + lanes] of a contiguous vector; lanes from `count` on are not read and are 0."""
+    """array[index : index + lanes] of a contiguous array of one dimension; lanes from `count` on are 0 and not read."""
 
     def generate(context, builder, signature, arguments):
-        kind, place, mask = _place(context, builder, signature.args[0], *arguments)
-        align = ir.IntType(32)(array.dtype.bitwidth // 8)
-        inputs = [place, align, mask, ir.Constant(kind, [0.0] * kind.count)]
-        return _call(builder, "llvm.masked.load.{}.p0", kind, kind, inputs)
+        kind = context.get_value_type(signature.return_type)
+        place = _place(context, builder, signature.args[0], arguments[0], arguments[1], kind)
+        return _load(builder, place, _mask(builder, kind, arguments[2]))
 
     return Vector(array.dtype)(array, types.int64, types.int64), generate
 
@@ -74,22 +78,12 @@ def store(typing, array, index, count, vector):
     """array[index : index + lanes] = vector, except for the lanes from `count` on."""
 
     def generate(context, builder, signature, arguments):
-        kind, place, mask = _place(context, builder, signature.args[0], *arguments[:3])
-        inputs = [arguments[3], place, ir.IntType(32)(array.dtype.bitwidth // 8), mask]
-        _call(builder, "llvm.masked.store.{}.p0", arguments[3].type, ir.VoidType(), inputs)
+        array, index, count, value = arguments
+        place = _place(context, builder, signature.args[0], array, index, value.type)
+        _store(builder, value, place, _mask(builder, value.type, count))
         return context.get_dummy_value()
 
     return types.void(array, types.int64, types.int64, vector), generate
-
-
-@intrinsic
-def spread(typing, value):
-    """A vector with `value` in every lane."""
-
-    def generate(context, builder, signature, arguments):
-        return _spread(builder, context.get_value_type(signature.return_type), arguments[0])
-
-    return Vector(value)(value), generate
 
 
 @intrinsic
@@ -100,37 +94,88 @@ def multiply_add(typing, a, b, c):
         kind = arguments[0].type
         return _call(builder, "llvm.fmuladd.{}", kind, kind, arguments)
 
-    return a(a, a, a), generate
+    return a(a, b, c), generate
 
 
 @intrinsic
 def add_sums(typing, array, index, count, a, b, c, d):
-    """array[index + k] += the sum of the lanes of vector k, for the first `count` of four vectors.
+    """array[index + k] += the sum of the lanes of vector k, for the first `count` of the four vectors.
 
-    Every group of lanes folds its upper half onto its lower, the four side by side.
+    In every vector the upper half is added to the lower until one lane is left, the four side by side.
     """
 
     def generate(context, builder, signature, arguments):
-        value = _join(builder, _join(builder, *arguments[3:5]), _join(builder, *arguments[5:]))
+        array, index, count, *vectors = arguments
+        lower, upper = (_pick(builder, *pair, range(2 * pair[0].type.count)) for pair in (vectors[:2], vectors[2:]))
+        value = _pick(builder, lower, upper, range(2 * lower.type.count))
         while value.type.count > 4:
-            group = value.type.count // 4
-            lower = [lane for lane in range(value.type.count) if lane % group < group // 2]
-            upper = [lane + group // 2 for lane in lower]
-            value = builder.fadd(_pick(builder, value, value, lower), _pick(builder, value, value, upper))
-        kind, place, mask = _place(context, builder, signature.args[0], *arguments[:3], lanes=4)
-        align = ir.IntType(32)(array.dtype.bitwidth // 8)
-        old = _call(builder, "llvm.masked.load.{}.p0", kind, kind, [place, align, mask, ir.Constant(kind, [0.0] * 4)])
-        _call(builder, "llvm.masked.store.{}.p0", kind, ir.VoidType(), [builder.fadd(old, value), place, align, mask])
+            half = value.type.count // 8
+            low = [lane for lane in range(value.type.count) if lane // half % 2 == 0]
+            high = [lane + half for lane in low]
+            value = builder.fadd(_pick(builder, value, value, low), _pick(builder, value, value, high))
+        place = _place(context, builder, signature.args[0], array, index, value.type)
+        mask = _mask(builder, value.type, count)
+        _store(builder, builder.fadd(_load(builder, place, mask), value), place, mask)
         return context.get_dummy_value()
 
     return types.void(array, types.int64, types.int64, a, b, c, d), generate
 
 
-def _join(builder, a, b):
-    return _pick(builder, a, b, range(2 * a.type.count))
+@intrinsic
+def prefetch(typing, array, index):
+    """Ask for the cache line of array[index], to lie in the core's second cache: the first is for what is in work.
+
+    A hint without meaning for the result; the index may lie outside of the array.
+    """
+
+    def generate(context, builder, signature, arguments):
+        place = _place(context, builder, signature.args[0], *arguments, ir.IntType(8))
+        read, second_cache, data = (ir.IntType(32)(value) for value in (0, 2, 1))
+        inputs = [place, read, second_cache, data]
+        kind = ir.FunctionType(ir.VoidType(), [value.type for value in inputs])
+        builder.call(builder.module.declare_intrinsic("llvm.prefetch", (place.type,), kind), inputs)
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64), generate
 
 
-def _pick(builder, a, b, lanes):
-    """The lanes of a, then b, with these numbers."""
-    lanes = list(lanes)
-    return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(ir.IntType(32), len(lanes)), lanes))
+def _place(context, builder, array_type, array, index, kind):
+    """A pointer to array[index], as to a value of this kind."""
+    place = builder.gep(context.make_array(array_type)(context, builder, array).data, [index])
+    return builder.bitcast(place, kind.as_pointer())
+
+
+def _mask(builder, kind, count):
+    """The lanes below `count`, made of the bits of a number, which is what AVX-512 and SVE do masks with."""
+    bits = ir.IntType(kind.count)
+    shift = builder.trunc(count, bits) if kind.count < 64 else count
+    some = builder.not_(builder.shl(bits(-1), shift))  # undefined for a full vector, so not taken then
+    full = builder.icmp_signed(">=", count, ir.IntType(64)(kind.count))
+    return builder.bitcast(builder.select(full, bits(-1), some), ir.VectorType(ir.IntType(1), kind.count))
+
+
+def _load(builder, place, mask):
+    kind = place.type.pointee
+    return _call(builder, "llvm.masked.load.{}.p0", kind, kind, [place, _align(kind), mask, ir.Constant(kind, None)])
+
+
+def _store(builder, value, place, mask):
+    _call(builder, "llvm.masked.store.{}.p0", value.type, ir.VoidType(), [value, place, _align(value.type), mask])
+
+
+def _align(kind):
+    """Arrays begin where their numbers may, and rows begin anywhere in them."""
+    return ir.IntType(32)(4 if isinstance(kind.element, ir.FloatType) else 8)
+
+
+def _call(builder, name, kind, returns, inputs):
+    """Call LLVM's own function `name` for vectors of this kind, which its name spells v64f32."""
+    function = ir.FunctionType(returns, [value.type for value in inputs])
+    name = name.format(f"v{kind.count}{kind.element.intrinsic_name}")
+    return builder.call(cgutils.get_or_insert_function(builder.module, function, name), inputs)
+
+
+def _pick(builder, a, b, numbers):
+    """The lanes with these numbers, counted through a and then b."""
+    numbers = list(numbers)
+    return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(ir.IntType(32), len(numbers)), numbers))

@@ -63,20 +63,23 @@ class Units(Protocol):
     def forward(self, y, hidden, layout, weights, x, activation):
         """Write hidden and y."""
 
-    def backward(self, x_grad, weight_grad, layout, weights, y_grad, y, hidden, x, activation):
+    def backward(self, x_grad, weight_grad, y_grad, hidden_grad, layout, weights, y, hidden, x, activation):
         """Write x_grad (None: not wanted); add the sum over the batch to weight_grad, laid out like the weights.
 
-        y_grad (B, Y) is d loss / d y.
+        y_grad (B, Y) comes in as d loss / d y; it and hidden_grad (B, H) leave as the gradients before the activation.
         """
 
     def update(self, weights, velocity, weight_grad, rate, momentum):
         """velocity <- momentum velocity - rate weight_grad; weights <- weights + velocity. velocity None: plain SGD."""
 
-    def step(self, loss, y, hidden, weights, velocity, layout, x, target, rate, momentum, activation):
+    def step(
+        self, loss, y, hidden, weights, velocity, y_grad, hidden_grad, layout, x, target, rate, momentum, activation
+    ):
         """One online step, fused: forward, squared error, backward, update; each weight is read and written once.
 
         loss (U,) is written: half the squared error of each unit, summed over its outputs and the batch.
-        The gradient is summed over the batch. velocity None: plain SGD.
+        y_grad (B, Y) and hidden_grad (B, H) are written: the gradients before the activation, one row an example.
+        The gradient of the weights is summed over the batch. velocity None: plain SGD.
         """
 
 
@@ -110,6 +113,25 @@ class Softmax(Protocol):
 
     def best(self, ids, log_probs, weights, work, hidden):
         """Write the k most likely classes of each row, most likely first; ids and log_probs (B, k)."""
+
+
+class SampledSoftmax(Protocol):
+    """The softmax over a row's own class and negatives that the batch shares; weights (V, D), hidden (B, D)."""
+
+    def log_uniform(self, classes) -> Any:
+        """Draw about by Zipf's law, for classes in falling order of frequency."""
+
+    def unigram(self, counts, power=0.75) -> Any:
+        """Draw in proportion to counts[v]^power."""
+
+    def workspace(self, batch, width, negatives, dtype) -> Any:
+        """The scratch arrays that calls with up to `batch` rows and `negatives` draws need; made once."""
+
+    def step(self, grad, loss, weights, work, sampler, hidden, target, rate, seed, tick):
+        """Write grad (B, D) = d loss / d hidden and loss (B,) in nats; weights -= rate * gradient summed over B.
+
+        The draws are a function of seed and tick. Returns the negatives, distinct class ids, valid until the next step.
+        """
 
 
 class TreeSoftmax(Protocol):

@@ -125,7 +125,7 @@ class Engine:
         width = self.embedding.outputs
         if self.trunk is None:
             return Slot(rows, ids, {"x": width, "grad": width}, self.embedding.mean, {"hidden": "x", "x_grad": "grad"})
-        sizes = {"x": width, "x_grad": width, "inner": self.trunk.hidden}
+        sizes = {"x": width, "x_grad": width, "inner": self.trunk.hidden, "inner_grad": self.trunk.hidden}
         return Slot(rows, ids, sizes | dict.fromkeys(("hidden", "grad"), self.trunk.outputs), self.embedding.mean)
 
     def _begun_arrays(self) -> dict[str, np.ndarray]:

@@ -7,7 +7,7 @@ class Slot:
     """One micro-batch of up to `rows` examples and `ids` input ids.
 
     Filled by `fill`: `ids`, `bag_at` (None: as many ids for every example), `target`. Written by the stages:
-    x (rows, inputs), inner (rows, trunk's hidden), hidden (rows, width), grad (rows, width), x_grad, loss.
+    x (rows, inputs), inner (rows, trunk's hidden), hidden (rows, width), their gradients, loss.
     sizes gives the width of each of these that exists; `same` names those that are another one's buffer.
     The names are views of the first `count` rows of their buffers, so a stage never sees rows of an earlier batch.
     """
@@ -17,6 +17,7 @@ class Slot:
     target: np.ndarray
     x: np.ndarray
     inner: np.ndarray
+    inner_grad: np.ndarray
     hidden: np.ndarray
     grad: np.ndarray
     x_grad: np.ndarray

@@ -112,8 +112,6 @@ def train(job: Job, folder: Path, engine: Engine, facts: dict | None = None, lab
     progress = Progress(facts and facts["progress"])
     bar = tqdm(total=len(job.feed), initial=engine.tick, desc=label, unit=" ticks", file=sys.stderr, mininterval=0.5)
     with Stop() as stop, bar:
-        if engine.tick == 0:
-            progress.point(0, job.evaluate(engine))
         progress.go_on()
         for tick in engine.run(job.feed):
             progress.note(tick)

@@ -31,9 +31,9 @@ class Trunk:
         kernels.forward(slot.hidden, slot.inner, self.layout, self.weights, slot.x, self.activation)
 
     def backward(self, kernels, slot: Slot) -> None:
-        """Write slot.x_grad from slot.grad and add to the gradient of the weights."""
-        arguments = (self.layout, self.weights, slot.grad, slot.hidden, slot.inner, slot.x, self.activation)
-        kernels.backward(slot.x_grad, self.weight_grad, *arguments)
+        """Write slot.x_grad from slot.grad, which is used up, and add to the gradient of the weights."""
+        written = (slot.x_grad, self.weight_grad, slot.grad, slot.inner_grad)
+        kernels.backward(*written, self.layout, self.weights, slot.hidden, slot.inner, slot.x, self.activation)
 
     def update(self, kernels, scale: float) -> None:
         """Move the weights against the gradient gathered since the last update, by `scale` times the rate; forget it."""

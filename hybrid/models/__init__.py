@@ -21,7 +21,7 @@ def make_engine(options: dict, feed, *, per_example=1, mean=False, trunk=True) -
     trunk              False: the rows are the hidden vectors, as in word2vec, and a sampled readout is word2vec's too
     """
     seed, spread = options["seed"], 0.1 if trunk else None
-    rows = {"rate": options["rows_rate"], "spread": spread, "seed": seed}
+    rows = {"undivided": not trunk, "rate": options["rows_rate"], "spread": spread, "seed": seed}
     embedding = Embedding(feed.rows, options["width"], per_example=per_example, mean=mean, **rows)
     dense = None
     if trunk:

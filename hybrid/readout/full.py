@@ -1,8 +1,11 @@
 """The full softmax: every class has a row of weights, every step moves all of them."""
 
 import functools
+from typing import Any
 
 import numpy as np
+
+from cpu import aligned
 
 from .base import Base
 
@@ -20,10 +23,12 @@ class FullReadout(Base):
     """
 
     kind = "full"
+    moved: Any = slice(None)  # the classes whose weights the last step moved
 
     def __init__(self, counts, width, *, batch=1024, rate=0.02, seed=0, backend=None):
         super().__init__(counts, width, batch=batch, rate=rate, seed=seed, backend=backend)
-        self.weights = np.zeros((self.classes, self.width), np.float32)
+        self.weights = aligned.empty((self.classes, self.width), np.float32)
+        self.weights.fill(0)
 
     def parameters(self) -> dict[str, np.ndarray]:
         """The weights (V, D)."""

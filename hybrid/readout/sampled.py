@@ -20,12 +20,12 @@ class SampledReadout(FullReadout):
                softmax. "logistic": negative sampling (Mikolov et al. 2013): fast and good for vectors, but the weights
                are no log-probabilities, so log_prob and best normalise scores that were not trained to be normalised
     negatives  softmax: draws a batch, shared by its rows, default 1024; logistic: draws a row, default 5
-    draws      "unigram": in proportion to counts^0.75, the default with counts; "log-uniform": Zipf's law, for classes
-               in falling order of frequency, the default without; softmax alone
+    draws      "unigram": in proportion to counts^0.75, the default with counts; "log-uniform": about Zipf's law, for
+               classes in falling order of frequency, the default without
     batch, rate, seed  most rows a step, step of SGD (softmax: on the sum over a batch; logistic: row by row), seed of
                the draws
 
-    Raises ValueError for fewer than two classes, for draws that contradict counts or loss.
+    Raises ValueError for fewer than two classes, and for unigram draws without counts.
     """
 
     kind = "sampled"
@@ -55,9 +55,15 @@ class SampledReadout(FullReadout):
 
     def _prepare(self):
         """What follows from counts: made anew when they are filled from a checkpoint."""
-        kernels = self.backend.sampled_softmax
-        self._sampler = kernels.unigram(self.counts) if self.draws == "unigram" else kernels.log_uniform(self.classes)
-        self._scratch = kernels.workspace(self.batch, self.width, self.negatives, np.float32)
+        sampled, unigram, shape = self.backend.sampled_softmax, self.draws == "unigram", (self.batch, self.width)
+        self._sampler = sampled.unigram(self.counts) if unigram else sampled.log_uniform(self.classes)
+        if self.loss == "softmax":
+            self._scratch = sampled.workspace(*shape, self.negatives, np.float32)
+        else:
+            share = np.diff(self._sampler.cumulative, prepend=0)
+            self._alias = self.backend.negative.alias(share, power=1)
+            self._drawn = np.empty((self.batch, self.negatives), np.int32)
+            self._scratch = self.backend.negative.workspace(*shape, self.negatives, np.float32)
 
     def parameters(self) -> dict[str, np.ndarray]:
         """The weights (V, D), and the counts (V,) where negatives are drawn by them."""
@@ -77,8 +83,17 @@ class SampledReadout(FullReadout):
         self._prepare()
 
     def _step(self, grad, loss, hidden, target, rate):
-        arguments = (self.weights, self._scratch, self._sampler, hidden, target, rate, self.seed, self.tick)
-        self.backend.sampled_softmax.step(grad, loss, *arguments)
+        if self.loss == "softmax":
+            drawn = self.backend.sampled_softmax.step(
+                grad, loss, self.weights, self._scratch, self._sampler, hidden, target, rate, self.seed, self.tick
+            )
+        else:
+            drawn = self._drawn[: len(hidden)]
+            self.backend.negative.draw(drawn, self._alias, self.seed, self.tick)
+            self.backend.negative.step(
+                grad, loss, self.weights, self._scratch, hidden, target, drawn, rate, "deterministic"
+            )
+        self.moved = np.concatenate([target, drawn.ravel()])
         self.tick += 1
 
 

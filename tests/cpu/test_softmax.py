@@ -121,22 +121,21 @@ def test_loss_of_step_is_the_log_prob_before_it():
 
 @pytest.mark.parametrize("spread", [1e-20, 100.0, 1e4])
 def test_logits_of_any_size(spread):
-    """The largest logit is far from the first chunk's: sums would overflow without a change of base."""
-    weights, hidden, target = problem(3 * CHUNK, 8, 6, spread=spread)
-    weights[:CHUNK] *= 1e-3
+    """Logits grow from chunk to chunk of a shard: their sums overflow without a change of base."""
+    weights, hidden, target = problem(40 * CHUNK, 8, 6, spread=spread)
+    weights *= np.geomspace(1e-3, 1, len(weights), dtype=np.float32)[:, None]
     expected = oracle(weights, hidden)[np.arange(6), target]
     grad, loss = step(weights, hidden, target, 0.0)
     np.testing.assert_allclose(loss, -expected, rtol=1e-5, atol=1e-5)
     assert np.isfinite(grad).all()
 
 
-def test_a_sum_that_overflows_after_many_chunks():
-    weights = np.zeros((40 * CHUNK, 1), np.float32)
-    weights[1::CHUNK] = 86.5  # exp(86.5) is near the end of float32, and a shard meets several of them
-    weights[: 40 * CHUNK : 40 * CHUNK] = 0
-    weights[:2] = 0
-    hidden, target = np.ones((1, 1), np.float32), np.array([0], np.int32)
-    assert log_prob(weights, hidden, target)[0] == pytest.approx(-(86.5 + np.log(39)), rel=1e-6)
+def test_a_sum_that_overflows_although_no_term_does():
+    """exp(88) is finite, the sum of three is not; a shard's first chunk has base 0, and the others one such class."""
+    weights = np.zeros((5 * softmax.SHARDS * CHUNK, 1), np.float32)
+    weights.reshape(softmax.SHARDS, 5, CHUNK)[:, 1:, 7] = 88
+    hidden, target = np.ones((1, 1), np.float32), np.array([CHUNK + 7], np.int32)
+    assert log_prob(weights, hidden, target)[0] == pytest.approx(-np.log(4 * softmax.SHARDS), abs=1e-4)
 
 
 @pytest.mark.parametrize("classes", [40, 20 * CHUNK + 9])

@@ -1,0 +1,100 @@
+"""Exact search: the nearest of a table's rows by cosine or dot product, all of them scored, in chunks, by GEMM.
+
+Among equal scores the lower id is first. See cpu/shards.py for why the result does not depend on the number of threads.
+"""
+
+import math
+
+import numba
+import numpy as np
+
+from cpu import shards, top
+from cpu.activation import ZERO
+from cpu.blas import gemm
+from cpu.shards import CHUNK, SHARDS
+
+QUERIES = 256  # a pass; its scratch is some MB, whatever the number of queries
+
+
+def search(ids, scores, table, hidden, metric, rows=None, proposed=None):
+    """Write the k nearest rows of each query, nearest first; ids (B, k) int32, scores (B, k); table (V, D), hidden (B, D).
+
+    metric    "angular": scores are cosines, 0 with a zero vector; "dot": dot products
+    rows      (N,) int32: search only these
+    proposed  (B, P) int32: search also these, for each query its own; -1 fills up, and none of them is in `rows`
+
+    Where fewer than k are searched the last ids are -1 and their scores -inf.
+    """
+    everything = rows is None
+    rows = np.arange(len(table), dtype=np.int32) if rows is None else rows
+    angular, threads = metric == "angular", numba.get_num_threads()
+    most = min(ids.shape[1], shards.largest(rows.size))
+    some = np.empty((SHARDS, 0 if everything else min(CHUNK, rows.size), table.shape[1]), table.dtype)
+    ids[:], scores[:] = -1, -np.inf
+    for first in range(0, len(hidden), QUERIES):
+        part = slice(first, min(first + QUERIES, len(hidden)))
+        found = np.full((SHARDS, part.stop - first, most), -1, np.int32)
+        found_scores = np.full(found.shape, -np.inf, table.dtype)
+        dots, lengths = np.empty((SHARDS, part.stop - first, CHUNK), table.dtype), np.ones((SHARDS, CHUNK), table.dtype)
+        _scan(found, found_scores, dots, lengths, some, table, rows, hidden[part], angular)
+        if proposed is not None:
+            _take(ids[part], scores[part], table, proposed[part], hidden[part], angular, threads)
+        top.merge(ids[part], scores[part], found, found_scores, threads)
+    if angular:
+        lengths = np.linalg.norm(hidden, axis=1, keepdims=True).astype(scores.dtype)
+        np.divide(scores, lengths, out=scores, where=lengths > 0)
+
+
+@numba.njit(parallel=True, cache=True, nogil=True)
+def _scan(found, scores, dots, lengths, some, table, rows, hidden, angular):
+    """Write the best of each shard's rows, as heaps."""
+    for shard in numba.prange(SHARDS):
+        first, last = shards.part(shard, rows.size)
+        for begin in range(first, last, CHUNK):
+            end = min(begin + CHUNK, last)
+            chunk = _chunk(some[shard], table, rows, begin, end)
+            gemm(dots[shard, :, : end - begin], hidden, chunk.T, 1.0, 0.0)
+            if angular:
+                for j in range(end - begin):
+                    lengths[shard, j] = _length(chunk[j])
+            for b in range(hidden.shape[0]):
+                for j in range(end - begin):
+                    top.push(found[shard, b], scores[shard, b], rows[begin + j], dots[shard, b, j] / lengths[shard, j])
+
+
+@numba.njit(cache=True, nogil=True)
+def _chunk(some, table, rows, begin, end):
+    """Those rows of the table: where they lie, when all rows are searched, or copied to `some`."""
+    if some.shape[0] == 0:
+        return table[begin:end]
+    for j in range(end - begin):
+        some[j] = table[rows[begin + j]]
+    return some[: end - begin]
+
+
+@numba.njit(parallel=True, cache=True, nogil=True)
+def _take(ids, scores, table, proposed, hidden, angular, threads):
+    """Push each query's own proposals."""
+    size = -(-ids.shape[0] // threads)
+    for thread in numba.prange(threads):
+        for b in range(thread * size, min((thread + 1) * size, ids.shape[0])):
+            for i in range(proposed.shape[1]):
+                row = proposed[b, i]
+                if row >= 0:
+                    score = _dot(table[row], hidden[b])
+                    top.push(ids[b], scores[b], row, score / _length(table[row]) if angular else score)
+
+
+@numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def _dot(a, b):
+    total = ZERO
+    for d in range(a.size):
+        total += a[d] * b[d]
+    return total
+
+
+@numba.njit(cache=True, nogil=True)
+def _length(a):
+    """Of a zero vector 1, so that its cosines are 0."""
+    square = _dot(a, a)
+    return math.sqrt(square) if square > 0 else square + 1

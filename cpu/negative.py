@@ -1,0 +1,132 @@
+"""Negative sampling: the target told from k drawn classes, one logistic regression a class.
+
+table (V, D) holds one vector a class. Mikolov et al. 2013, arXiv:1310.4546, section 2.2. It trains vectors, not a
+probability over the classes.
+"""
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+from cpu import path
+from cpu.path import SHARDS
+
+
+class Alias(NamedTuple):
+    """A distribution over V classes that is drawn from in constant time (Walker 1977): keep v, or take other[v].
+
+    keep   (V,) float64  the probability of staying at class v once it is picked
+    other  (V,) int32
+    """
+
+    keep: np.ndarray
+    other: np.ndarray
+
+
+def alias(counts, power=0.75) -> Alias:
+    """Draw class v in proportion to counts[v] ** power; counts (V,) >= 0, not all 0."""
+    weights = np.asarray(counts, np.float64) ** power * (np.asarray(counts) > 0)
+    keep = weights * (weights.size / weights.sum())
+    other = np.arange(keep.size, dtype=np.int32)
+    _pair(keep, other)
+    return Alias(keep, other)
+
+
+def draw(negatives, alias, seed, tick):
+    """Fill negatives (B, k) int32 with classes; the same seed and tick give the same numbers at any number of threads."""
+    key = np.uint64(seed % 2**64), np.uint64(tick % 2**64)
+    _draw(negatives, alias.keep, alias.other, *key, numba.get_num_threads())
+
+
+def workspace(batch, width, count, dtype) -> path.Work:
+    """Scratch for calls of `step` with up to `batch` rows and `count` negatives each."""
+    return path.workspace(batch, width, count + 1, dtype)
+
+
+def step(grad, loss, table, work, hidden, target, negatives, rate, mode):
+    """Learn from a batch: write grad (B, D) = d loss / d hidden and loss (B,) in nats, move the table (V, D).
+
+    loss = -log p(yes | target) - sum log p(no | negative), over the classes of negatives (B, k) int32 that are neither
+    the target nor drawn before for the same example. target (B,) int32. Modes as in cpu/tree_softmax.py.
+    """
+    _enter(work.entries, work.cuts, target, negatives, numba.get_num_threads())
+    path.learn(grad, loss, table, work, hidden, rate, mode)
+
+
+@numba.njit(cache=True)
+def _pair(keep, other):
+    """Fill each class that is drawn too seldom up to 1 from one that is drawn too often (Vose 1991)."""
+    poor = np.empty(keep.size, np.int32)
+    rich = np.empty(keep.size, np.int32)
+    poors = riches = 0
+    for v in range(keep.size):
+        if keep[v] < 1:
+            poor[poors] = v
+            poors += 1
+        else:
+            rich[riches] = v
+            riches += 1
+    while poors and riches:
+        v = poor[poors - 1]
+        giver = rich[riches - 1]
+        other[v] = giver
+        keep[giver] -= 1 - keep[v]
+        if keep[giver] < 1:
+            riches -= 1
+            poor[poors - 1] = giver
+        else:
+            poors -= 1
+    for i in range(poors):  # only rounding is left
+        keep[poor[i]] = 1
+
+
+@numba.njit(cache=True, nogil=True)
+def _mixed(x):
+    """A number that looks drawn from all 64-bit numbers (SplitMix64's finaliser, Steele et al. 2014)."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+@numba.njit(parallel=True, cache=True, nogil=True)
+def _draw(negatives, keep, other, seed, tick, threads):
+    """Number (b, i) is a function of seed, tick and its place alone."""
+    batch, count = negatives.shape
+    golden = np.uint64(0x9E3779B97F4A7C15)
+    start = _mixed(_mixed(seed + golden) ^ tick)
+    for thread in numba.prange(threads):
+        for b in range(thread * batch // threads, (thread + 1) * batch // threads):
+            for i in range(count):
+                bits = _mixed(start + np.uint64(b * count + i + 1) * golden)
+                coin = (_mixed(bits + golden) >> np.uint64(11)) * 2.0**-53
+                v = int((bits >> np.uint64(11)) * 2.0**-53 * keep.size)
+                negatives[b, i] = v if coin < keep[v] else other[v]
+
+
+@numba.njit(parallel=True, cache=True, nogil=True)
+def _enter(entries, cuts, target, negatives, threads):
+    """Write each example's classes, shard by shard, with turn 1 for the target."""
+    batch, count = negatives.shape
+    for thread in numba.prange(threads):
+        for b in range(thread * batch // threads, (thread + 1) * batch // threads):
+            n = 0
+            for shard in range(SHARDS):
+                cuts[b, shard] = n
+                if target[b] % SHARDS == shard:
+                    entries[b, n] = 2 * target[b] + 1
+                    n += 1
+                for i in range(count):
+                    v = negatives[b, i]
+                    if v % SHARDS == shard and v != target[b] and not _met(entries, b, cuts[b, shard], n, v):
+                        entries[b, n] = 2 * v
+                        n += 1
+            cuts[b, SHARDS] = n
+
+
+@numba.njit(**path.INNER)
+def _met(entries, b, first, last, v):
+    for i in range(first, last):
+        if entries[b, i] >> 1 == v:
+            return True
+    return False

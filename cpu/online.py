@@ -1,0 +1,120 @@
+"""One example, one visit: the fused step of MLPs too many to stay in cache. Bound by memory, 8 bytes a parameter.
+
+A unit is read from memory once and written once; between, it stays in the core's own cache. While one unit is computed the
+next one is asked for: without that, memory waits for the arithmetic and the arithmetic for memory. Rows are short and
+start anywhere, so the inner loops are written with the masked vectors of cpu/vector.py.
+"""
+
+import numba
+
+from cpu.activation import activate, times_slope
+from cpu.vector import add_sums, lanes, load, multiply_add, prefetch, spread, store, zeros
+
+kernel = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"}, parallel=True)
+def step_online(loss, y, hidden, weights, velocity, y_grad, hidden_grad, layout, x, target, rate, momentum, code):
+    """The arguments of `step` in cpu/units.py, with B = 1 and the activation's code. One unit a turn."""
+    for u in numba.prange(loss.size):
+        outer = slice(layout.y_at[u], layout.y_at[u + 1])
+        inner = slice(layout.h_at[u], layout.h_at[u + 1])
+        signals = (x[0, layout.x_at[u] : layout.x_at[u + 1]], hidden[0, inner], y[0, outer])
+        slopes = (hidden_grad[0, inner], y_grad[0, outer])
+        at = layout.w_at[u]
+        loss[u] = _unit(
+            weights, velocity, at, layout.w_at[u + 1] - at, signals, slopes, target[0, outer], rate, momentum, code
+        )
+
+
+@kernel
+def _unit(weights, velocity, at, size, signals, slopes, target, rate, momentum, code):
+    """The step of the unit whose weights begin at `at`; `size` further the next unit begins. Returns its loss."""
+    x, h, y = signals
+    h_delta, y_delta = slopes
+    second = at + h.size * (x.size + 1)
+    _affine(h, weights, at, x, size)
+    activate(h, code)
+    _affine(y, weights, second, h, size)
+    activate(y, code)
+    loss = y.dtype.type(0)
+    for i in range(y.size):
+        y_delta[i] = y[i] - target[i]
+        loss += y_delta[i] * y_delta[i]
+    times_slope(y_delta, y, code)
+    h_delta[:] = 0
+    _descend(weights, velocity, second, h_delta, y_delta, h, rate, momentum, size)
+    times_slope(h_delta, h, code)
+    _descend(weights, velocity, at, None, h_delta, x, rate, momentum, size)
+    return loss / 2
+
+
+@kernel
+def _affine(out, weights, at, x, size):
+    """out = matrix x + bias; the matrix begins at `at`, its bias follows. Four rows share each vector of x."""
+    n, last = x.size, out.size - 1
+    out[:] = weights[at + out.size * n : at + out.size * (n + 1)]
+    for r in range(0, out.size, 4):  # rows past the last are the last again, and not written
+        r0, r1 = at + r * n, at + min(r + 1, last) * n
+        r2, r3 = at + min(r + 2, last) * n, at + min(r + 3, last) * n
+        t0 = t1 = t2 = t3 = zeros(x)
+        for i in range(0, n, lanes(x)):
+            for row in (r0, r1, r2, r3):
+                prefetch(weights, row + i + size)
+            v = load(x, i, n - i)
+            t0 = multiply_add(load(weights, r0 + i, n - i), v, t0)
+            t1 = multiply_add(load(weights, r1 + i, n - i), v, t1)
+            t2 = multiply_add(load(weights, r2 + i, n - i), v, t2)
+            t3 = multiply_add(load(weights, r3 + i, n - i), v, t3)
+        add_sums(out, r, out.size - r, t0, t1, t2, t3)
+
+
+@kernel
+def _descend(weights, velocity, at, x_delta, delta, x, rate, momentum, size):
+    """matrix -= rate delta x^T, and its bias; before, x_delta = matrix^T delta (None: not wanted).
+
+    A row is loaded before the row above it is stored: where rows are shorter than a vector, a load that overlaps a masked
+    store would wait until the store has left the core's buffer, which costs twice the time of all else here.
+    """
+    n, last = x.size, delta.size - 1
+    for i in range(0, n, lanes(x)):
+        v, total, below = load(x, i, n - i), zeros(x), load(weights, at + i, n - i)
+        if velocity is not None:
+            speed_below = load(velocity, at + i, n - i)
+        for r in range(delta.size):
+            place, place_below, change = at + r * n + i, at + min(r + 1, last) * n + i, spread(-rate * delta[r])
+            _prefetch_rest(weights, place + size, lanes(x))
+            row, below = below, load(weights, place_below, n - i)
+            if x_delta is not None:
+                total = multiply_add(spread(delta[r]), row, total)
+            if velocity is None:
+                row = multiply_add(change, v, row)
+            else:
+                prefetch(velocity, place + size)
+                _prefetch_rest(velocity, place + size, lanes(x))
+                speed, speed_below = speed_below, load(velocity, place_below, n - i)
+                speed = multiply_add(change, v, multiply_add(spread(momentum), speed, zeros(x)))
+                store(velocity, place, n - i, speed)
+                row = multiply_add(spread(x.dtype.type(1)), speed, row)
+            store(weights, place, n - i, row)
+        if x_delta is not None:
+            store(x_delta, i, n - i, total)
+    bias = slice(at + delta.size * n, at + delta.size * (n + 1))
+    _descend_bias(weights[bias], None if velocity is None else velocity[bias], delta, rate, momentum)
+
+
+@kernel
+def _descend_bias(bias, speed, delta, rate, momentum):
+    for r in range(delta.size):
+        if speed is None:
+            bias[r] -= rate * delta[r]
+        else:
+            speed[r] = momentum * speed[r] - rate * delta[r]
+            bias[r] += speed[r]
+
+
+@kernel
+def _prefetch_rest(array, index, count):
+    """The second to fourth cache line of a vector of `count` numbers."""
+    for line in range(1, 4):
+        prefetch(array, index + line * (count // 4))

@@ -1,0 +1,133 @@
+"""The most likely classes of a hierarchical softmax: exact best-first search, and beam search.
+
+A prefix, the way from the root to some node, is at least as likely as every leaf below it. Prefixes and leaves lie in a
+heap in falling order of (log p, item), where an item is a node, or ~leaf: equally likely leaves come out by rising
+class, and after the equally likely prefixes that may hide a leaf of a lower class.
+"""
+
+import numba
+import numpy as np
+
+from cpu.activation import softplus
+from cpu.tree_softmax import node_score
+
+
+def best(ids, log_probs, nodes, tree, hidden):
+    """Write the k most likely classes of each row, most likely first, equals by rising class; exact.
+
+    ids (B, k) int32, log_probs (B, k); nodes (V - 1, D), hidden (B, D); k <= V. Visits exactly the nodes that are at
+    least as likely as the k-th class, and remembers one prefix for each.
+    """
+    _best(ids, log_probs, nodes, tree.children, hidden, numba.get_num_threads())
+
+
+def beam(ids, log_probs, nodes, tree, hidden, width):
+    """As `best`, but follow only the `width` likeliest prefixes of each length: at most width * depth nodes a row.
+
+    Likely classes behind an unlikely turn may be missed; a width of V misses none. Where fewer than k classes are
+    met, ids ends with -1 and log_probs with -inf.
+    """
+    width = min(width, tree.leaf_up.size)
+    _beam(ids, log_probs, nodes, tree.children, hidden, width, numba.get_num_threads())
+
+
+@numba.njit(parallel=True, cache=True, nogil=True)
+def _best(ids, log_probs, nodes, children, hidden, threads):
+    for thread in numba.prange(threads):
+        keys, items = np.empty(1024), np.empty(1024, np.int32)
+        for b in range(thread, hidden.shape[0], threads):
+            size, keys, items = _push(keys, items, 0, 0.0, 0)
+            found = 0
+            while found < ids.shape[1]:
+                key, item = keys[0], items[0]
+                size = _drop(keys, items, size)
+                if item < 0:
+                    ids[b, found] = ~item
+                    log_probs[b, found] = key
+                    found += 1
+                else:
+                    size, keys, items = _expand(keys, items, size, key, item, nodes, children, hidden, b)
+
+
+@numba.njit(parallel=True, cache=True, nogil=True)
+def _beam(ids, log_probs, nodes, children, hidden, width, threads):
+    for thread in numba.prange(threads):
+        keys, items = np.empty(1024), np.empty(1024, np.int32)  # what hangs from the prefixes of one length
+        leaf_keys, leaves = np.empty(1024), np.empty(1024, np.int32)
+        beam_keys, beam_items = np.empty(width), np.empty(width, np.int32)
+        for b in range(thread, hidden.shape[0], threads):
+            found = 0
+            beam_keys[0], beam_items[0] = 0, 0
+            kept = 1
+            while kept:
+                size = 0
+                for i in range(kept):
+                    size, keys, items = _expand(
+                        keys, items, size, beam_keys[i], beam_items[i], nodes, children, hidden, b
+                    )
+                kept = 0
+                while size and kept < width:
+                    key, item = keys[0], items[0]
+                    size = _drop(keys, items, size)
+                    if item < 0:
+                        found, leaf_keys, leaves = _push(leaf_keys, leaves, found, key, item)
+                    else:
+                        beam_keys[kept], beam_items[kept] = key, item
+                        kept += 1
+                for i in range(size):  # leaves cost nothing more: those behind the beam count too
+                    if items[i] < 0:
+                        found, leaf_keys, leaves = _push(leaf_keys, leaves, found, keys[i], items[i])
+            _list(ids, log_probs, b, leaf_keys, leaves, found)
+
+
+@numba.njit(cache=True, nogil=True)
+def _list(ids, log_probs, b, keys, items, size):
+    """Empty the heap of leaves into row b."""
+    for i in range(ids.shape[1]):
+        ids[b, i] = ~items[0] if size else -1
+        log_probs[b, i] = keys[0] if size else -np.inf
+        size = _drop(keys, items, size)
+
+
+@numba.njit(cache=True, nogil=True)
+def _expand(keys, items, size, key, node, nodes, children, hidden, b):
+    """Push both children of a prefix."""
+    score = node_score(nodes, node, hidden, b)
+    size, keys, items = _push(keys, items, size, key - softplus(score), children[node, 0])
+    return _push(keys, items, size, key - softplus(-score), children[node, 1])
+
+
+@numba.njit(cache=True, nogil=True)
+def _push(keys, items, size, key, item):
+    """Add to the heap, which doubles when it is full; returns its size and arrays."""
+    if size == keys.size:
+        keys, items = np.append(keys, keys), np.append(items, items)
+    place = size
+    while place:
+        up = (place - 1) // 2
+        if (keys[up], items[up]) >= (key, item):
+            break
+        keys[place], items[place] = keys[up], items[up]
+        place = up
+    keys[place], items[place] = key, item
+    return size + 1, keys, items
+
+
+@numba.njit(cache=True, nogil=True)
+def _drop(keys, items, size):
+    """Remove the top of the heap, if there is one; returns its size."""
+    if size < 2:
+        return 0
+    size -= 1
+    key, item = keys[size], items[size]
+    place = 0
+    while 2 * place + 1 < size:
+        down = 2 * place + 1
+        if down + 1 < size and (keys[down + 1], items[down + 1]) > (keys[down], items[down]):
+            down += 1
+        if (key, item) >= (keys[down], items[down]):
+            break
+        keys[place], items[place] = keys[down], items[down]
+        place = down
+    keys[place], items[place] = key, item
+    return size

@@ -1,0 +1,203 @@
+"""Collections of MLPs on the CPU: the `Units` contract. BLAS for batches, cpu/online.py for one example.
+
+Every product is a GEMM on one thread; a parallel loop goes over (unit, piece) pairs, where a piece is a fixed run of rows.
+So the order of every sum is fixed by the sizes alone, and the bits do not depend on the number of threads.
+"""
+
+import numba
+
+from cpu.activation import CODES, activate, times_slope
+from cpu.blas import gemm
+from cpu.online import step_online
+
+ROWS = 64  # of a piece: a GEMM of fewer rows is slower a row, larger pieces leave threads idle
+NUMBERS = 1 << 16  # of a piece of an elementwise loop
+
+kernel = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
+parallel = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"}, parallel=True)
+
+
+def forward(y, hidden, layout, weights, x, activation):
+    """Write hidden and y."""
+    _forward(y, hidden, layout, weights, x, CODES[activation], _pieces(len(x)))
+
+
+def backward(x_grad, weight_grad, y_grad, hidden_grad, layout, weights, y, hidden, x, activation):
+    """Write x_grad (None: not wanted); add the sum over the batch to weight_grad, laid out like the weights.
+
+    y_grad (B, Y) comes in as d loss / d y; it and hidden_grad (B, H) leave as the gradients before the activation.
+    """
+    code = CODES[activation]
+    _backward_signals(x_grad, y_grad, hidden_grad, layout, weights, y, hidden, code, _pieces(len(x)))
+    pieces = _pieces(max(layout.hidden.max(), layout.outputs.max()))
+    _backward_weights(weight_grad, layout, y_grad, hidden_grad, hidden, x, pieces)
+
+
+def update(weights, velocity, weight_grad, rate, momentum):
+    """velocity <- momentum velocity - rate weight_grad; weights <- weights + velocity. velocity None: plain SGD."""
+    number = weights.dtype.type
+    _update(weights, velocity, weight_grad, number(rate), number(momentum), -(-weights.size // NUMBERS))
+
+
+def step(loss, y, hidden, weights, velocity, y_grad, hidden_grad, layout, x, target, rate, momentum, activation):
+    """One step, fused: forward, squared error, backward, update, a unit at a time, so its weights stay in cache.
+
+    loss (U,) is written: half the squared error of each unit, summed over its outputs and the batch.
+    y_grad (B, Y) and hidden_grad (B, H) are written: the gradients before the activation, one row an example.
+    The gradient of the weights is summed over the batch. velocity None: plain SGD.
+    """
+    number = weights.dtype.type
+    kind = step_online if len(x) == 1 else _step
+    rate, momentum, code = number(rate), number(momentum), CODES[activation]
+    kind(loss, y, hidden, weights, velocity, y_grad, hidden_grad, layout, x, target, rate, momentum, code)
+
+
+def _pieces(rows):
+    return int(-(-rows // ROWS))
+
+
+@kernel
+def _parts(numbers, layout, u):
+    """The first matrix, its bias, the second and its bias of unit u, in an array laid out like the weights."""
+    n, h, o, at = layout.inputs[u], layout.hidden[u], layout.outputs[u], layout.w_at[u]
+    second = at + h * (n + 1)
+    bias = second + o * h
+    return (
+        numbers[at : at + h * n].reshape((h, n)),
+        numbers[at + h * n : second],
+        numbers[second:bias].reshape((o, h)),
+        numbers[bias : bias + o],
+    )
+
+
+@kernel
+def _span(at, u):
+    """The columns of unit u."""
+    return slice(at[u], at[u + 1])
+
+
+@kernel
+def _piece(k, rows):
+    """The k-th run of ROWS of so many rows; the last is shorter, those behind it empty."""
+    return slice(min(k * ROWS, rows), min((k + 1) * ROWS, rows))
+
+
+# The helpers below take whole arrays and cut single rows out of them: the type of such a row is "contiguous", that of a
+# row of a block is not, and only over the former do loops vectorise.
+
+
+@kernel
+def _layer(out, weights, bias, x, rows, span, x_span, code):
+    """out[rows, span] = activation(x[rows, x_span] weights^T + bias)."""
+    for b in range(rows.start, rows.stop):
+        out[b, span] = bias
+    gemm(out[rows, span], x[rows, x_span], weights.T, 1, 1)
+    for b in range(rows.start, rows.stop):
+        activate(out[b, span], code)
+
+
+@kernel
+def _before_activation(delta, values, rows, span, code):
+    """delta, d loss / d values, becomes the gradient before the activation."""
+    for b in range(rows.start, rows.stop):
+        times_slope(delta[b, span], values[b, span], code)
+
+
+@kernel
+def _accumulate(matrix, bias, delta, span, x, x_span, keep, scale):
+    """matrix <- keep matrix + scale delta^T x over the batch, and the same for the bias, whose input is 1."""
+    gemm(matrix, delta[:, span].T, x[:, x_span], scale, keep)
+    bias *= keep
+    for b in range(delta.shape[0]):
+        row = delta[b, span]
+        for r in range(bias.size):
+            bias[r] += scale * row[r]
+
+
+@parallel
+def _forward(y, hidden, layout, weights, x, code, pieces):
+    for turn in numba.prange(layout.inputs.size * pieces):
+        u, rows = turn // pieces, _piece(turn % pieces, x.shape[0])
+        first, first_bias, second, second_bias = _parts(weights, layout, u)
+        inner = _span(layout.h_at, u)
+        _layer(hidden, first, first_bias, x, rows, inner, _span(layout.x_at, u), code)
+        _layer(y, second, second_bias, hidden, rows, _span(layout.y_at, u), inner, code)
+
+
+@parallel
+def _backward_signals(x_grad, y_grad, hidden_grad, layout, weights, y, hidden, code, pieces):
+    for turn in numba.prange(layout.inputs.size * pieces):
+        u, rows = turn // pieces, _piece(turn % pieces, y.shape[0])
+        first, _, second, _ = _parts(weights, layout, u)
+        outer, inner = _span(layout.y_at, u), _span(layout.h_at, u)
+        _before_activation(y_grad, y, rows, outer, code)
+        gemm(hidden_grad[rows, inner], y_grad[rows, outer], second, 1, 0)
+        _before_activation(hidden_grad, hidden, rows, inner, code)
+        if x_grad is not None:
+            gemm(x_grad[rows, _span(layout.x_at, u)], hidden_grad[rows, inner], first, 1, 0)
+
+
+@parallel
+def _backward_weights(weight_grad, layout, y_grad, hidden_grad, hidden, x, pieces):
+    one = weight_grad.dtype.type(1)
+    for turn in numba.prange(layout.inputs.size * pieces):
+        u, k = turn // pieces, turn % pieces
+        first, first_bias, second, second_bias = _parts(weight_grad, layout, u)
+        x_span, inner = _span(layout.x_at, u), _span(layout.h_at, u)
+        rows = _piece(k, layout.outputs[u])
+        span = slice(layout.y_at[u] + rows.start, layout.y_at[u] + rows.stop)
+        _accumulate(second[rows], second_bias[rows], y_grad, span, hidden, inner, one, one)
+        rows = _piece(k, layout.hidden[u])
+        span = slice(layout.h_at[u] + rows.start, layout.h_at[u] + rows.stop)
+        _accumulate(first[rows], first_bias[rows], hidden_grad, span, x, x_span, one, one)
+
+
+@parallel
+def _update(weights, velocity, weight_grad, rate, momentum, pieces):
+    for piece in numba.prange(pieces):
+        part = slice(piece * NUMBERS, (piece + 1) * NUMBERS)
+        w, g = weights[part], weight_grad[part]
+        if velocity is None:
+            for i in range(w.size):
+                w[i] -= rate * g[i]
+        else:
+            v = velocity[part]
+            for i in range(w.size):
+                v[i] = momentum * v[i] - rate * g[i]
+                w[i] += v[i]
+
+
+@kernel
+def _error(delta, y, target, span):
+    """Write y - target; returns half its squared length."""
+    loss = delta.dtype.type(0)
+    for b in range(y.shape[0]):
+        d, a, t = delta[b, span], y[b, span], target[b, span]
+        for i in range(a.size):
+            d[i] = a[i] - t[i]
+            loss += d[i] * d[i]
+    return loss / 2
+
+
+@parallel
+def _step(loss, y, hidden, weights, velocity, y_grad, hidden_grad, layout, x, target, rate, momentum, code):
+    one = weights.dtype.type(1)
+    for u in numba.prange(loss.size):
+        rows = slice(0, x.shape[0])
+        first, first_bias, second, second_bias = _parts(weights, layout, u)
+        x_span, inner, outer = _span(layout.x_at, u), _span(layout.h_at, u), _span(layout.y_at, u)
+        _layer(hidden, first, first_bias, x, rows, inner, x_span, code)
+        _layer(y, second, second_bias, hidden, rows, outer, inner, code)
+        loss[u] = _error(y_grad, y, target, outer)
+        _before_activation(y_grad, y, rows, outer, code)
+        gemm(hidden_grad[:, inner], y_grad[:, outer], second, 1, 0)
+        _before_activation(hidden_grad, hidden, rows, inner, code)
+        if velocity is None:
+            _accumulate(second, second_bias, y_grad, outer, hidden, inner, one, -rate)
+            _accumulate(first, first_bias, hidden_grad, inner, x, x_span, one, -rate)
+        else:
+            v_first, v_first_bias, v_second, v_second_bias = _parts(velocity, layout, u)
+            _accumulate(v_second, v_second_bias, y_grad, outer, hidden, inner, momentum, -rate)
+            _accumulate(v_first, v_first_bias, hidden_grad, inner, x, x_span, momentum, -rate)
+            unit = _span(layout.w_at, u)
+            weights[unit] += velocity[unit]

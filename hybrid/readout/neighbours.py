@@ -1,0 +1,108 @@
+"""A readout whose best classes are looked up in a forest of nearest neighbours instead of computed for all classes."""
+
+from concurrent.futures import Future
+from typing import Any
+
+import numpy as np
+
+from cpu.neighbours import Neighbours
+
+from .. import check
+from . import rebuild as rebuild_readout
+from .full import FullReadout
+
+
+class NeighbourReadout:
+    """A FullReadout or SampledReadout, whose `best` asks an Annoy forest over its weights for the largest dot products.
+
+    readout  learns, through this one's step, and answers all else
+    trees, search, threads, exact_below  see cpu/neighbours.py
+
+    The forest is built by `build`, or beside the training by `rebuild`; without one, below `exact_below` classes, and
+    once more than a quarter of the weights have moved since, the search is exact. `recall` says what is missed.
+
+    Raises ValueError for another kind of readout: a tree searches itself.
+    """
+
+    kind = "neighbours"
+
+    def __init__(self, readout, *, trees=20, search=4000, threads=1, exact_below=None):
+        if not isinstance(readout, FullReadout):
+            raise ValueError(f"readout: found {type(readout).__name__}, expected a FullReadout or a SampledReadout")
+        self.readout = readout
+        self._settings = {
+            "trees": check.whole("trees", trees, 1),
+            "search": check.whole("search", search, 1),
+            "threads": check.whole("threads", threads, 1),
+        }
+        if exact_below is not None:
+            self._settings["exact_below"] = check.whole("exact_below", exact_below, 0)
+        self.classes, self.width, self.batch, self.rate = readout.classes, readout.width, readout.batch, readout.rate
+        self.rate_scale = 1.0
+        self._neighbours = Neighbours(readout.weights, metric="dot", seed=readout.seed, **self._settings)
+
+    def step(self, grad, hidden, target) -> float:
+        """Learn from a batch; see Readout."""
+        self.readout.rate_scale = self.rate_scale
+        try:
+            loss = self.readout.step(grad, hidden, target)
+        except FloatingPointError:  # the weights have moved all the same
+            self._neighbours.changed(self.readout.moved)
+            raise
+        self._neighbours.changed(self.readout.moved)
+        return loss
+
+    def log_prob(self, hidden, target) -> np.ndarray:
+        """The log-probability of each row's target, normalised over all classes; see Readout."""
+        return self.readout.log_prob(hidden, target)
+
+    def best(self, hidden, k) -> tuple[np.ndarray, np.ndarray]:
+        """The k classes of largest logit that the forest finds: ids (B, k) int32, logits (B, k), largest first.
+
+        A logit is a log-probability up to a constant a row: to know that constant takes a sum over all classes, which
+        is what the forest is there to avoid. log_prob knows it.
+        """
+        self._check(hidden, k)
+        ids, logits = np.empty((len(hidden), k), np.int32), np.empty((len(hidden), k), np.float32)
+        self._neighbours.query(ids, logits, hidden)
+        return ids, logits
+
+    def build(self) -> None:
+        """Index the weights as they are; ValueError for weights that are not finite."""
+        self._neighbours.build()
+
+    def rebuild(self) -> Future:
+        """Begin to index the weights as they are, beside the index in use; done once the new one answers."""
+        return self._neighbours.rebuild()
+
+    def recall(self, hidden, k) -> float:
+        """The share of the truly best k classes of these rows that `best` finds."""
+        self._check(hidden, k)
+        return self._neighbours.recall(hidden, k)
+
+    def parameters(self) -> dict[str, np.ndarray]:
+        """Those of the readout; the forest is not kept."""
+        return self.readout.parameters()
+
+    def describe(self) -> dict[str, Any]:
+        """What `rebuild` needs."""
+        return {"kind": self.kind, "readout": self.readout.describe()} | self._settings
+
+    def state(self) -> dict[str, Any]:
+        """That of the readout."""
+        return self.readout.state()
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state; the search is exact until `build` or `rebuild`."""
+        self.readout.restore(state)
+        self._neighbours.changed()
+
+    def _check(self, hidden, k) -> None:
+        check.array("hidden", hidden, (None, self.width), np.float32)
+        check.finite("hidden", hidden)
+        check.whole("k", k, 1, self.classes)
+
+
+def rebuild(readout, **facts) -> NeighbourReadout:
+    """From describe()."""
+    return NeighbourReadout(rebuild_readout(readout), **facts)

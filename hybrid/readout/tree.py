@@ -1,0 +1,95 @@
+"""The tree readout: hierarchical softmax, where a class costs as many rows as its path is long."""
+
+from typing import Any
+
+import numpy as np
+
+from cpu import aligned, search
+from cpu import tree as trees
+
+from .. import check
+from .base import Base
+
+TREES = ("huffman", "balanced")
+MODES = ("deterministic", "hogwild")
+
+
+class TreeReadout(Base):
+    """One logistic regression at each inner node of a binary tree; a class is the leaf at the end of a path of turns.
+
+    counts  how often each class is met; a balanced tree is content with how many classes there are
+    width   numbers of a hidden vector
+    tree    "huffman": short paths for frequent classes, the fastest; "balanced": all paths about log2 V
+    mode    "deterministic": the serial loop over rows, bit for bit, at any number of threads; "hogwild": threads race
+    batch   most rows a step
+    rate    step of SGD; nodes move row after row, so row b sees what the rows before it changed
+    seed    not used: nothing is drawn
+
+    A step costs O(B D log V), best is exact. Nodes start at 0. Raises ValueError for fewer than two classes, and for a
+    Huffman tree without counts.
+
+    Morin and Bengio 2005, "Hierarchical Probabilistic Neural Network Language Model"; Huffman codes as in Mikolov et
+    al. 2013, arXiv:1310.4546.
+    """
+
+    kind = "tree"
+
+    def __init__(
+        self, counts, width, *, tree="huffman", mode="deterministic", batch=1024, rate=0.025, seed=0, backend=None
+    ):
+        super().__init__(counts, width, batch=batch, rate=rate, seed=seed, backend=backend)
+        self.shape = check.choice("tree", tree, TREES)
+        self.mode = check.choice("mode", mode, MODES)
+        if self.shape == "huffman" and self.counts is None:
+            raise ValueError(
+                'counts: found only how many classes there are; pass one count a class, or tree="balanced"'
+            )
+        self.nodes = aligned.empty((self.classes - 1, self.width), np.float32)
+        self.nodes.fill(0)
+        self._prepare()
+
+    def _prepare(self):
+        """What follows from counts: made anew when they are filled from a checkpoint."""
+        self.tree = trees.huffman(self.counts) if self.shape == "huffman" else trees.balanced(self.classes)
+        self._work = self.backend.tree_softmax.workspace(self.batch, self.width, self.tree.depth, np.float32)
+
+    def beam(self, hidden, k, width) -> tuple[np.ndarray, np.ndarray]:
+        """As best, following only the `width` likeliest prefixes of each length: fast, and may miss some.
+
+        Where fewer than k classes are met, ids ends with -1 and log-probabilities with -inf.
+        """
+        self._check(hidden)
+        check.whole("k", k, 1, self.classes)
+        check.whole("width", width, 1)
+
+        def find(ids, log_probs, rows):
+            search.beam(ids, log_probs, self.nodes, self.tree, rows, width)
+
+        return self._each(find, hidden, k)
+
+    def parameters(self) -> dict[str, np.ndarray]:
+        """The nodes (V - 1, D), and the counts (V,) from which a Huffman tree is built."""
+        return {"nodes": self.nodes} | ({"counts": self.counts} if self.shape == "huffman" else {})
+
+    def describe(self) -> dict[str, Any]:
+        """What `rebuild` needs."""
+        return super().describe() | {"tree": self.shape, "mode": self.mode}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Build the tree of the counts that were filled in."""
+        self._prepare()
+
+    def _step(self, grad, loss, hidden, target, rate):
+        arguments = (self.nodes, self._work, self.tree, hidden, target, rate, self.mode)
+        self.backend.tree_softmax.step(grad, loss, *arguments)
+
+    def _log_prob(self, out, hidden, target):
+        self.backend.tree_softmax.log_prob(out, self.nodes, self.tree, hidden, target)
+
+    def _best(self, ids, log_probs, hidden):
+        search.best(ids, log_probs, self.nodes, self.tree, hidden)
+
+
+def rebuild(classes, **facts) -> TreeReadout:
+    """From describe()."""
+    return TreeReadout(np.ones(classes), **facts)

@@ -1,0 +1,106 @@
+"""Negative sampling: draws from the distribution asked for, and a step that meets each class once."""
+
+import numpy as np
+import pytest
+
+from cpu import negative
+from cpu.path import SHARDS
+from tests.cpu.oracle import learn
+
+
+def drawn(counts, power=1.0, seed=1, tick=0, shape=(2000, 50)):
+    negatives = np.empty(shape, np.int32)
+    negative.draw(negatives, negative.alias(counts, power), seed, tick)
+    return negatives
+
+
+@pytest.mark.parametrize("counts", [[1, 2, 3, 4], [0, 5, 0, 1, 1], [1], [1000, 1, 1, 1, 1, 1], range(1, 200)])
+@pytest.mark.parametrize("power", [1, 0.75])
+def test_draws_follow_the_counts(counts, power):
+    share = np.array(counts, float) ** power
+    share /= share.sum()
+    found = np.bincount(drawn(counts, power).ravel(), minlength=len(counts)) / 1e5
+    np.testing.assert_allclose(found, share, atol=5 * np.sqrt(0.25 / 1e5), rtol=0)  # five standard deviations
+    assert not found[share == 0].any()
+
+
+def test_alias_keeps_the_total():
+    table = negative.alias(1 / np.arange(1, 1001))
+    share = table.keep.copy()
+    np.add.at(share, table.other, 1 - table.keep)
+    expected = (1 / np.arange(1, 1001)) ** 0.75
+    np.testing.assert_allclose(share / 1000, expected / expected.sum(), rtol=1e-9)
+
+
+def test_draws_depend_on_seed_and_tick_alone(threads):
+    first = drawn(range(1, 1000), seed=-3, tick=7, shape=(97, 5))
+    np.testing.assert_array_equal(first, drawn(range(1, 1000), seed=-3, tick=7, shape=(97, 5)))
+    assert first.sum() == 325092  # as first seen; the same at 1, 2 and 4 threads
+    for other in (
+        drawn(range(1, 1000), seed=-3, tick=8, shape=(97, 5)),
+        drawn(range(1, 1000), seed=7, tick=-3, shape=(97, 5)),
+    ):
+        assert (other != first).mean() > 0.9
+
+
+def run(table, hidden, target, negatives, rate=0.1, mode="deterministic"):
+    work = negative.workspace(*hidden.shape, negatives.shape[1], hidden.dtype)
+    grad, loss, table = np.empty_like(hidden), np.empty(len(hidden), hidden.dtype), table.copy()
+    negative.step(grad, loss, table, work, hidden, target, negatives, rate, mode)
+    return grad, loss, table
+
+
+def case(classes, width, batch, count, dtype=np.float32):
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(classes, width)).astype(dtype)
+    hidden = (rng.normal(size=(batch, width)) / np.sqrt(width)).astype(dtype)
+    target, negatives = (rng.integers(0, classes, shape).astype(np.int32) for shape in (batch, (batch, count)))
+    return table, hidden, target, negatives
+
+
+def lists(target, negatives):
+    """Each class once, in the order of owners."""
+    pairs = []
+    for b, positive in enumerate(target.tolist()):
+        met = [(positive, 1)] + [(v, 0) for v in dict.fromkeys(negatives[b].tolist()) if v != positive]
+        pairs.append(sorted(met, key=lambda pair: pair[0] % SHARDS))
+    return pairs
+
+
+@pytest.mark.parametrize("dtype, atol", [(np.float32, 2e-5), (np.float64, 1e-13)])
+@pytest.mark.parametrize("classes, count", [(1, 3), (4, 5), (1000, 20), (50, 0)])
+def test_step_learns_as_numpy_does(classes, count, dtype, atol):
+    table, hidden, target, negatives = case(classes, 37, 60, count, dtype)
+    grad, loss, moved = run(table, hidden, target, negatives)
+    rows = table.astype(np.float64)
+    expected_grad, expected_loss = learn(rows, hidden.astype(np.float64), lists(target, negatives), 0.1)
+    np.testing.assert_allclose(grad, expected_grad, rtol=0, atol=atol)
+    np.testing.assert_allclose(loss, expected_loss, rtol=0, atol=atol)
+    np.testing.assert_allclose(moved, rows, rtol=0, atol=atol)
+
+
+def test_gradient_is_the_slope_of_the_loss():
+    table, hidden, target, negatives = case(6, 5, 1, 4, np.float64)
+    grad, _, _ = run(table, hidden, target, negatives)
+    for place in range(5):
+        shift = 1e-6 * np.eye(5)[place : place + 1]
+        up, down = (run(table, hidden + way * shift, target, negatives, 0)[1][0] for way in (1, -1))
+        assert grad[0, place] == pytest.approx((up - down) / 2e-6, abs=1e-8)
+
+
+def test_same_bits_as_the_serial_loop_at_any_number_of_threads(threads):
+    table, hidden, target, negatives = case(40, 24, 80, 6)
+    grad, loss, moved = run(table, hidden, target, negatives)
+    for b in range(80):
+        single = slice(b, b + 1)
+        single_grad, single_loss, table = run(table, hidden[single], target[single], negatives[single])
+        np.testing.assert_array_equal(single_grad, grad[single])
+        np.testing.assert_array_equal(single_loss, loss[single])
+    np.testing.assert_array_equal(table, moved)
+
+
+def test_hogwild_learns_about_the_same():
+    table, hidden, target, negatives = case(5000, 24, 300, 5)
+    arguments = (table, hidden, target, negatives, 0.01)
+    for raced, exact in zip(run(*arguments, "hogwild"), run(*arguments), strict=True):
+        np.testing.assert_allclose(raced, exact, atol=0.1)

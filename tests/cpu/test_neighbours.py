@@ -1,0 +1,203 @@
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cpu import exact, neighbours
+from cpu.neighbours import Neighbours
+
+
+def clustered(rows, width, seed=0):
+    """Vectors as training leaves them: in groups, of very different lengths."""
+    rng = np.random.default_rng(seed)
+    centres = rng.normal(size=(rows // 20 + 1, width))
+    vectors = centres[rng.integers(0, len(centres), rows)] + 0.3 * rng.normal(size=(rows, width))
+    return (vectors * rng.lognormal(0, 0.7, (rows, 1))).astype(np.float32)
+
+
+def query(found, hidden, k):
+    ids, scores = np.empty((len(hidden), k), np.int32), np.empty((len(hidden), k), np.float32)
+    found.query(ids, scores, hidden)
+    return ids, scores
+
+
+def oracle(vectors, hidden, k, metric):
+    scores = hidden.astype(float) @ vectors.astype(float).T
+    if metric == "angular":
+        lengths = np.linalg.norm(hidden, axis=1)[:, None] * np.linalg.norm(vectors, axis=1)
+        scores = np.divide(scores, lengths, out=np.zeros_like(scores), where=lengths > 0)
+    ids = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+    return ids, np.take_along_axis(scores, ids, 1)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(1, 700),
+    st.integers(1, 300),
+    st.integers(1, 12),
+    st.sampled_from(["angular", "dot"]),
+    st.integers(0, 999),
+)
+def test_exact_search_is_the_head_of_a_sorted_list(rows, queries, k, metric, seed):
+    rng = np.random.default_rng(seed)
+    vectors, hidden = rng.integers(-3, 4, (rows, 3)), rng.integers(-3, 4, (queries, 3))
+    vectors, hidden = vectors.astype(np.float32), hidden.astype(np.float32)  # small: many ties, many zero vectors
+    k = min(k, rows)
+    ids, scores = np.empty((queries, k), np.int32), np.empty((queries, k), np.float32)
+    exact.search(ids, scores, vectors, hidden, metric)
+    truth, best = oracle(vectors, hidden, k, metric)
+    np.testing.assert_allclose(scores, best, atol=1e-6)
+    if metric == "dot":
+        np.testing.assert_array_equal(ids, truth)
+
+
+def test_exact_search_of_some_rows():
+    vectors, hidden = clustered(600, 8), clustered(5, 8, seed=1)
+    rows = np.arange(7, 600, 3, dtype=np.int32)
+    ids, scores = np.empty((5, 4), np.int32), np.empty((5, 4), np.float32)
+    exact.search(ids, scores, vectors, hidden, "dot", rows=rows)
+    np.testing.assert_array_equal(ids, rows[oracle(vectors[rows], hidden, 4, "dot")[0]])
+    exact.search(ids, scores, vectors, hidden, "dot", rows=rows[:2])
+    assert (ids[:, 2:] == -1).all() and np.isneginf(scores[:, 2:]).all()
+
+
+@pytest.mark.parametrize("metric", ["angular", "dot"])
+def test_the_forest_finds_most_and_scores_truly(metric):
+    vectors, hidden = clustered(3000, 16), clustered(40, 16, seed=1)
+    found = Neighbours(vectors, metric=metric, exact_below=0)
+    found.build()
+    ids, scores = query(found, hidden, 10)
+    truth, _ = oracle(vectors, hidden, 10, metric)
+    recall = np.mean([np.isin(a, b).mean() for a, b in zip(truth, ids, strict=True)])
+    assert recall > 0.9
+    assert found.recall(hidden, 10) == pytest.approx(recall)
+    every, all_scores = oracle(vectors, hidden, 3000, metric)
+    true = np.take_along_axis(all_scores, np.argsort(every, axis=1), 1)
+    np.testing.assert_allclose(scores, np.take_along_axis(true, ids.astype(np.int64), 1), rtol=1e-4, atol=1e-5)
+    assert (np.diff(scores, axis=1) <= 0).all()
+
+
+def test_a_poor_forest_says_so():
+    vectors, hidden = clustered(3000, 16), clustered(40, 16, seed=1)
+    found = Neighbours(vectors, trees=1, search=1, exact_below=0)
+    found.build()
+    assert found.recall(hidden, 10) < 0.9
+    assert (query(found, hidden, 10)[0] >= 0).all()
+
+
+def test_small_tables_are_searched_exactly():
+    vectors, hidden = clustered(100, 8), clustered(9, 8, seed=1)
+    found = Neighbours(vectors)
+    found.build()
+    assert found._index is None
+    np.testing.assert_array_equal(query(found, hidden, 5)[0], oracle(vectors, hidden, 5, "angular")[0])
+
+
+def test_rows_that_changed_are_found_where_they_are():
+    vectors, hidden = clustered(3000, 16), clustered(6, 16, seed=1)
+    found = Neighbours(vectors, metric="dot", exact_below=0)
+    found.build()
+    far = query(found, hidden, 1)[0][:, 0]
+    moved = np.arange(100, 106, dtype=np.int32)
+    vectors[moved] = 50 * hidden
+    vectors[far] = 0
+    found.changed(moved)
+    found.changed(far)
+    ids, _ = query(found, hidden, 3)
+    np.testing.assert_array_equal(ids[:, 0], oracle(vectors, hidden, 1, "dot")[0][:, 0])
+    assert not np.isin(ids, far).any()
+
+
+def test_a_row_that_changed_is_found_once():
+    vectors, hidden = clustered(3000, 16), clustered(6, 16, seed=1)
+    found = Neighbours(vectors, metric="dot", exact_below=0)
+    found.build()
+    before, _ = query(found, hidden, 5)
+    found.changed(before[:, :3].ravel())  # the forest proposes them, and they are searched exactly as well
+    np.testing.assert_array_equal(query(found, hidden, 5)[0], before)
+
+
+def test_all_rows_changed_is_exact():
+    vectors, hidden = clustered(2000, 8), clustered(5, 8, seed=1)
+    found = Neighbours(vectors, metric="dot", trees=1, search=1, exact_below=0)
+    found.build()
+    vectors *= -1
+    found.changed()
+    assert found.recall(hidden, 10) == 1
+
+
+def test_the_old_index_answers_while_a_new_one_is_built(monkeypatch):
+    vectors, hidden = clustered(2000, 8), clustered(5, 8, seed=1)
+    found = Neighbours(vectors, exact_below=0)
+    found.build()
+    old, go, build = found._index, threading.Event(), neighbours.forest
+
+    def wait(*arguments):
+        assert go.wait(30)
+        return build(*arguments)
+
+    monkeypatch.setattr(neighbours, "forest", wait)
+    done = found.rebuild()
+    vectors[7] = 3 * hidden[0]  # after the snapshot: the new index does not know
+    found.changed(np.array([7]))
+    assert not done.done() and found._index is old
+    assert query(found, hidden, 1)[0][0, 0] == 7
+    go.set()
+    done.result(30)
+    assert found._index is not old
+    assert np.flatnonzero(found._changed).tolist() == [7]
+    assert query(found, hidden, 1)[0][0, 0] == 7
+
+
+def test_a_failed_rebuild_leaves_the_old_index(monkeypatch):
+    vectors = clustered(2000, 8)
+    found = Neighbours(vectors, exact_below=0)
+    found.build()
+    old = found._index
+
+    def fail(*arguments):
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(neighbours, "forest", fail)
+    with pytest.raises(MemoryError, match="no room"):
+        found.build()
+    assert found._index is old
+    monkeypatch.undo()
+    found.build()
+    assert found._index is not old
+
+
+def test_the_same_seed_gives_the_same_answers():
+    vectors, hidden = clustered(3000, 16), clustered(20, 16, seed=1)
+    answers = []
+    for seed in (3, 3, 4):
+        found = Neighbours(vectors, trees=2, search=50, seed=seed, exact_below=0)
+        found.build()
+        answers.append(query(found, hidden, 10)[0].tolist())
+    assert answers[0] == answers[1] != answers[2]
+
+
+def test_measure():
+    crossing = neighbours.measure(clustered(2000, 8), clustered(20, 8, seed=1), k=3)
+    assert crossing.forest > 0 and crossing.exact > 0 and 0.5 < crossing.recall <= 1
+
+
+def test_bad_input():
+    vectors = clustered(2000, 8)
+    with pytest.raises(ValueError, match="metric: found 'euclidean', expected one of angular, dot"):
+        Neighbours(vectors, metric="euclidean")
+    found = Neighbours(vectors, exact_below=0)
+    found.build()
+    with pytest.raises(ValueError, match=r"hidden: found \(1, 7\), expected \(any, 8\)"):
+        query(found, np.zeros((1, 7), np.float32), 1)
+    with pytest.raises(ValueError, match=r"hidden\[1\]: found NaN or infinity"):
+        query(found, np.array([[0] * 8, [np.nan] * 8], np.float32), 1)
+    with pytest.raises(ValueError, match="k: found 2001, expected at most 2000"):
+        query(found, np.zeros((1, 8), np.float32), 2001)
+    old = found._index
+    vectors[3, 1] = np.inf
+    with pytest.raises(ValueError, match=r"vectors\[3\]: found NaN or infinity"):
+        found.build()
+    assert found._index is old

@@ -1,0 +1,136 @@
+"""The kernel that takes examples through lists of rows: against plain NumPy, by difference, and bit for bit."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cpu import path
+from cpu.path import SHARDS
+from tests.cpu.oracle import learn
+
+EPS = {np.float32: 2.0**-23, np.float64: 2.0**-52}
+
+
+def case(batch, width, rows, most, dtype, seed=0):
+    """Random rows, hidden vectors and lists; each example meets up to `most` rows, each once, sorted by owner."""
+    rng = np.random.default_rng(seed)
+    table = rng.normal(size=(rows, width)).astype(dtype)
+    hidden = rng.normal(size=(batch, width)).astype(dtype)
+    lists = []
+    for _ in range(batch):
+        met = rng.permutation(rows)[: rng.integers(0, most + 1)]
+        lists.append([(int(row), int(rng.integers(2))) for row in sorted(met, key=lambda row: row % SHARDS)])
+    return table, hidden, lists
+
+
+def run(table, hidden, lists, rate, mode="deterministic"):
+    """path.learn on copies of a case: grad, loss and the moved rows."""
+    work = path.workspace(len(lists), hidden.shape[1], max(map(len, lists)), hidden.dtype)
+    for b, entries in enumerate(lists):
+        work.entries[b, : len(entries)] = [2 * row + turn for row, turn in entries]
+        owners = np.array([row % SHARDS for row, _ in entries])
+        work.cuts[b] = [np.sum(owners < shard) for shard in range(SHARDS + 1)]
+    grad, loss, table = np.empty_like(hidden), np.empty(len(hidden), hidden.dtype), table.copy()
+    path.learn(grad, loss, table, work, hidden, rate, mode)
+    return grad, loss, table
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("width", [1, 31, 32, 33, 100, 128])
+@pytest.mark.parametrize("mode", ["deterministic", "hogwild"])
+def test_learns_as_numpy_does(width, dtype, mode, request):
+    if mode == "hogwild":  # one thread alone does not race
+        request.getfixturevalue("one_thread")
+    table, hidden, lists = case(batch=23, width=width, rows=50, most=13, dtype=dtype)
+    hidden /= np.sqrt(width).astype(dtype)
+    grad, loss, moved = run(table, hidden, lists, 0.1, mode)
+    rows = table.astype(np.float64)
+    expected_grad, expected_loss = learn(rows, hidden.astype(np.float64), lists, 0.1)
+    # a sum of n products drifts by about sqrt(n) roundings; a row is moved some 6 times
+    atol = 30 * EPS[dtype] * np.sqrt(width + 1)
+    np.testing.assert_allclose(grad, expected_grad, rtol=0, atol=atol)
+    np.testing.assert_allclose(loss, expected_loss, rtol=0, atol=atol)
+    np.testing.assert_allclose(moved, rows, rtol=0, atol=atol)
+
+
+@pytest.fixture
+def one_thread():
+    import numba
+
+    before = numba.get_num_threads()
+    numba.set_num_threads(1)
+    yield
+    numba.set_num_threads(before)
+
+
+def test_gradient_and_change_are_slopes_of_the_loss():
+    table, hidden, lists = case(batch=3, width=5, rows=12, most=7, dtype=np.float64, seed=2)
+    rate, step = 1e-3, 1e-6
+    for b in range(3):
+        example = hidden[b : b + 1]
+        grad, _, moved = run(table, example, lists[b : b + 1], rate)
+        for place in range(5):
+            shift = np.zeros((1, 5))
+            shift[0, place] = step
+            up, down = (run(table, example + way * shift, lists[b : b + 1], 0)[1][0] for way in (1, -1))
+            assert grad[0, place] == pytest.approx((up - down) / (2 * step), abs=1e-8)
+        for row, place in np.ndindex(table.shape):
+            shift = np.zeros(table.shape)
+            shift[row, place] = step
+            up, down = (run(table + way * shift, example, lists[b : b + 1], 0)[1][0] for way in (1, -1))
+            change = (moved - table)[row, place] / -rate
+            assert change == pytest.approx((up - down) / (2 * step), abs=1e-8)
+
+
+@pytest.mark.parametrize("score", [0, 1, -1, 20, -20, 80, -80, 1e4, -1e4])
+def test_loss_is_accurate_at_both_ends(score):
+    one = np.ones((1, 1), np.float32)
+    for turn in (0, 1):
+        _, loss, _ = run(one * np.float32(score), one, [[(0, turn)]], 0.1)
+        np.testing.assert_allclose(loss[0], np.logaddexp(0, -score if turn else score), rtol=3e-7, atol=1e-38)
+
+
+@pytest.mark.parametrize("width", [3, 128])
+def test_same_bits_at_any_number_of_threads(threads, width):
+    """And the same as one call an example, which is the serial loop."""
+    table, hidden, lists = case(batch=200, width=width, rows=300, most=20, dtype=np.float32, seed=1)
+    grad, loss, moved = run(table, hidden, lists, 0.05)
+    for b in range(200):
+        single_grad, single_loss, table = run(table, hidden[b : b + 1], lists[b : b + 1], 0.05)
+        np.testing.assert_array_equal(single_grad[0], grad[b])
+        assert single_loss[0] == loss[b]
+    np.testing.assert_array_equal(table, moved)
+
+
+def test_threads_that_race_come_close():
+    table, hidden, lists = case(batch=400, width=16, rows=2000, most=20, dtype=np.float32, seed=3)
+    for raced, exact in zip(run(table, hidden, lists, 0.001, "hogwild"), run(table, hidden, lists, 0.001), strict=True):
+        np.testing.assert_allclose(raced, exact, atol=0.05)
+
+
+@pytest.mark.parametrize("mode", ["deterministic", "hogwild"])
+def test_no_rows_no_gradient(mode):
+    table, hidden, _ = case(batch=3, width=40, rows=2, most=1, dtype=np.float32)
+    grad, loss, moved = run(table, hidden, [[], [(1, 0)], []], 0.1, mode)
+    assert not grad[[0, 2]].any() and not loss[[0, 2]].any() and grad[1].all()
+    np.testing.assert_array_equal(moved[0], table[0])
+
+
+def test_nan_stays_visible():
+    table, hidden, lists = case(batch=4, width=40, rows=6, most=4, dtype=np.float32)
+    lists[1] = [(0, 1), (4, 0)]
+    hidden[1, 3] = np.nan
+    grad, loss, _ = run(table, hidden, lists, 0.1)
+    assert np.isnan(loss[1]) and np.isnan(grad[1]).any()
+
+
+@given(st.integers(1, 40), st.integers(1, 9), st.integers(0, 9), st.integers(0, 2**31))
+def test_any_sizes(width, batch, most, seed):
+    table, hidden, lists = case(batch, width, rows=9, most=max(most, 1), dtype=np.float64, seed=seed)
+    grad, loss, moved = run(table, hidden, lists, 0.1)
+    rows = table.copy()
+    expected_grad, expected_loss = learn(rows, hidden, lists, 0.1)
+    np.testing.assert_allclose(grad, expected_grad, atol=1e-11)
+    np.testing.assert_allclose(loss, expected_loss, atol=1e-11)
+    np.testing.assert_allclose(moved, rows, atol=1e-11)

@@ -1,0 +1,101 @@
+"""Builders of trees: the shape is a full binary tree, its cost the least, its numbering and its shards as promised."""
+
+import heapq
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cpu.path import SHARDS
+from cpu.tree import balanced, huffman, path
+
+COUNTS = st.lists(st.integers(0, 50), min_size=2, max_size=60)
+
+
+def lengths(tree):
+    return np.array([len(path(tree, leaf)) for leaf in range(tree.leaf_up.size)])
+
+
+def least_cost(counts):
+    """Huffman's algorithm as the textbook has it: the sum of all merged weights."""
+    heap = list(counts)
+    heapq.heapify(heap)
+    cost = 0
+    while len(heap) > 1:
+        merged = heapq.heappop(heap) + heapq.heappop(heap)
+        cost += merged
+        heapq.heappush(heap, merged)
+    return cost
+
+
+def check_shape(tree):
+    """A full binary tree, numbered breadth first, whose fields agree."""
+    inner = tree.node_up.size
+    assert tree.leaf_up.size == inner + 1 and tree.node_up[0] == -1
+    assert tree.leaf_up.dtype == tree.node_up.dtype == tree.children.dtype == np.int32
+    assert tree.shard.dtype == np.uint8 and tree.shard.max() < SHARDS
+
+    assert sorted([*tree.leaf_up, *tree.node_up[1:]]) == list(range(2 * inner)), "each place of each node is taken once"
+    assert (np.diff(tree.node_up) > 0).all(), "numbered breadth first: children in the order of their parents"
+    for item, up in [(~leaf, up) for leaf, up in enumerate(tree.leaf_up)] + list(enumerate(tree.node_up))[1:]:
+        assert tree.children[up // 2, up % 2] == item
+
+    depths = lengths(tree)
+    assert tree.depth == depths.max()
+    assert sum(0.5**depth for depth in depths.tolist()) == 1  # Kraft, exact in binary
+    owners = [[tree.shard[node] for node, _ in path(tree, leaf)] for leaf in range(inner + 1)]
+    assert all(owner == sorted(owner, reverse=True) for owner in owners), "shards rise on the way up"
+
+
+@given(COUNTS)
+def test_huffman_is_a_tree_of_least_cost(counts):
+    tree = huffman(counts)
+    check_shape(tree)
+    assert np.dot(counts, lengths(tree)) == least_cost(counts)
+
+
+@given(st.integers(2, 70))
+def test_balanced_is_a_tree_of_least_depth_in_order(classes):
+    tree = balanced(classes)
+    check_shape(tree)
+    assert set(lengths(tree)) <= {tree.depth - 1, tree.depth} and 2 ** (tree.depth - 1) < classes <= 2**tree.depth
+    turns = ["".join(str(turn) for _, turn in path(tree, leaf)) for leaf in range(classes)]
+    assert turns == sorted(turns), "from left to right"
+
+
+def test_two_classes():
+    for tree in (balanced(2), huffman([3, 1]), huffman([0, 0])):
+        assert tree.depth == 1 and tree.node_up.tolist() == [-1] and sorted(tree.leaf_up) == [0, 1]
+
+
+def test_by_hand():
+    # 1 + 2 -> 3, 3 + 4 -> 7, 7 + 8 -> 15
+    tree = huffman([8, 4, 2, 1])
+    assert tree.children.tolist() == [[1, -1], [2, -2], [-4, -3]]
+    assert path(tree, 3) == [(0, 0), (1, 0), (2, 0)]
+    assert path(tree, 0) == [(0, 1)]
+
+
+def test_equal_counts_give_a_balanced_tree():
+    for counts in (np.ones(64), np.zeros(64)):
+        assert set(lengths(huffman(counts))) == {6}
+
+
+def test_same_counts_same_tree():
+    counts = np.random.default_rng(0).integers(0, 5, 1000)
+    first, second = huffman(counts), huffman(counts.astype(np.float64))
+    for name in ("leaf_up", "node_up", "children", "shard"):
+        np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
+
+
+@pytest.mark.parametrize("build", [lambda counts: huffman(counts), lambda counts: balanced(counts.size)])
+def test_shards_share_the_visits(build):
+    counts = (1e6 / np.arange(1, 20001)).astype(np.int64)
+    tree = build(counts)
+    weights = counts if tree.depth > 15 else np.ones(counts.size)
+    visits = np.zeros(SHARDS)
+    for leaf in range(counts.size):
+        for node, _ in path(tree, leaf):
+            visits[tree.shard[node]] += weights[leaf]
+    assert visits.max() < 1.2 * visits.mean()

@@ -1,0 +1,112 @@
+"""Hierarchical softmax on the CPU: a distribution, learned as the serial loop over rows learns it."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cpu import tree_softmax
+from cpu.tree import balanced, huffman, path
+from tests.cpu.oracle import learn
+
+
+def case(classes, width, batch, dtype=np.float32, seed=0):
+    rng = np.random.default_rng(seed)
+    nodes = rng.normal(size=(classes - 1, width)).astype(dtype)
+    hidden = (rng.normal(size=(batch, width)) / np.sqrt(width)).astype(dtype)
+    target = np.minimum(rng.zipf(1.3, batch) - 1, classes - 1).astype(np.int32)
+    return nodes, hidden, target
+
+
+def run(tree, nodes, hidden, target, rate, mode="deterministic"):
+    """One step on copies: grad, loss and the moved nodes."""
+    work = tree_softmax.workspace(*hidden.shape, tree.depth, hidden.dtype)
+    grad, loss, nodes = np.empty_like(hidden), np.empty(len(hidden), hidden.dtype), nodes.copy()
+    tree_softmax.step(grad, loss, nodes, work, tree, hidden, target, rate, mode)
+    return grad, loss, nodes
+
+
+@given(st.lists(st.integers(0, 9), min_size=2, max_size=40), st.integers(1, 40), st.integers(0, 2**31))
+def test_probabilities_sum_to_one(counts, width, seed):
+    tree = huffman(counts)
+    nodes, hidden, _ = case(len(counts), width, len(counts), np.float64, seed)
+    hidden[:] = 3 * hidden[0]
+    out = np.empty(len(counts))
+    tree_softmax.log_prob(out, nodes, tree, hidden, np.arange(len(counts), dtype=np.int32))
+    assert np.exp(out).sum() == pytest.approx(1, abs=1e-12)
+
+
+@pytest.mark.parametrize("dtype, atol", [(np.float32, 3e-5), (np.float64, 1e-13)])
+@pytest.mark.parametrize("classes, width", [(2, 1), (3, 5), (1000, 128)])
+def test_step_learns_as_numpy_does(classes, width, dtype, atol):
+    for tree in (balanced(classes), huffman(1000 // np.arange(1, classes + 1))):
+        nodes, hidden, target = case(classes, width, 70, dtype)
+        grad, loss, moved = run(tree, nodes, hidden, target, 0.1)
+        rows = nodes.astype(np.float64)
+        lists = [path(tree, leaf) for leaf in target]
+        expected_grad, expected_loss = learn(rows, hidden.astype(np.float64), lists, 0.1)
+        np.testing.assert_allclose(grad, expected_grad, rtol=0, atol=atol)
+        np.testing.assert_allclose(loss, expected_loss, rtol=0, atol=atol)
+        np.testing.assert_allclose(moved, rows, rtol=0, atol=atol)
+
+
+def test_loss_is_minus_log_prob():
+    tree = huffman(np.arange(50))
+    nodes, hidden, target = case(50, 33, 60)
+    out = np.empty(60, np.float32)
+    tree_softmax.log_prob(out, nodes, tree, hidden, target)
+    _, loss, moved = run(tree, nodes, hidden, target, 0)
+    np.testing.assert_allclose(loss, -out, rtol=1e-5)
+    np.testing.assert_array_equal(moved, nodes)
+
+
+@pytest.mark.parametrize("classes", [2, 7, 3000])
+def test_same_bits_as_the_serial_loop_at_any_number_of_threads(threads, classes):
+    tree = huffman(10**6 // np.arange(1, classes + 1) ** 2)
+    nodes, hidden, target = case(classes, 48, 100)
+    target[10:20] = target[0]
+    grad, loss, moved = run(tree, nodes, hidden, target, 0.1)
+    for b in range(100):
+        single = slice(b, b + 1)
+        single_grad, single_loss, nodes = run(tree, nodes, hidden[single], target[single], 0.1)
+        np.testing.assert_array_equal(single_grad, grad[single])
+        np.testing.assert_array_equal(single_loss, loss[single])
+    np.testing.assert_array_equal(nodes, moved)
+
+
+def test_log_prob_has_the_same_bits_at_any_number_of_threads(threads):
+    tree = balanced(500)
+    nodes, hidden, target = case(500, 48, 333)
+    out, single = np.empty(333, np.float32), np.empty(1, np.float32)
+    tree_softmax.log_prob(out, nodes, tree, hidden, target)
+    for b in (0, 1, 332):
+        tree_softmax.log_prob(single, nodes, tree, hidden[b : b + 1], target[b : b + 1])
+        assert single[0] == out[b]
+
+
+def test_hogwild_learns_about_the_same():
+    tree = huffman(10**6 // np.arange(1, 2001))
+    nodes, hidden, target = case(2000, 32, 500)
+    both = [run(tree, nodes, hidden, target, 0.01, mode) for mode in ("hogwild", "deterministic")]
+    for raced, exact in zip(*both, strict=True):
+        np.testing.assert_allclose(raced, exact, atol=0.2)
+
+
+def test_one_workspace_serves_smaller_batches():
+    tree = huffman([5, 3, 1, 1])
+    nodes, hidden, target = case(4, 16, 9)
+    expected = run(tree, nodes, hidden[:4], target[:4], 0.1)
+    work = tree_softmax.workspace(9, 16, tree.depth, np.float32)
+    grad, loss = np.empty((9, 16), np.float32), np.empty(9, np.float32)
+    tree_softmax.step(grad, loss, nodes.copy(), work, tree, hidden, target, 0.1, "deterministic")
+    tree_softmax.step(grad[:4], loss[:4], nodes, work, tree, hidden[:4], target[:4], 0.1, "deterministic")
+    for found, wanted in zip((grad[:4], loss[:4], nodes), expected, strict=True):
+        np.testing.assert_array_equal(found, wanted)
+
+
+def test_a_repeated_target_is_learned():
+    tree = balanced(8)
+    nodes, hidden, _ = case(8, 16, 64)
+    hidden[:] = hidden[0]
+    _, loss, _ = run(tree, nodes, hidden, np.full(64, 5, np.int32), 0.5)
+    assert (np.diff(loss) < 0).all() and loss[-1] < 0.2 * loss[0]

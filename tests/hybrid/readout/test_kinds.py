@@ -1,0 +1,137 @@
+"""What only one kind of readout promises."""
+
+import numpy as np
+import pytest
+
+from hybrid.readout import FullReadout, NeighbourReadout, SampledReadout, TreeReadout
+
+
+def batch(classes, width, rows=32, seed=0):
+    rng = np.random.default_rng(seed)
+    hidden = rng.normal(size=(rows, width)).astype(np.float32)
+    return np.empty_like(hidden), hidden, rng.integers(0, classes, rows).astype(np.int32)
+
+
+def test_full_is_the_float64_oracle():
+    classes, width = 300, 8
+    readout = FullReadout(classes, width, batch=32, rate=0.2)
+    weights = np.zeros((classes, width))
+    for seed in range(10):
+        grad, hidden, target = batch(classes, width, seed=seed)
+        logits = hidden.astype(float) @ weights.T
+        p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+        expected = -np.log(p[np.arange(32), target]).mean()
+        p[np.arange(32), target] -= 1
+        loss = readout.step(grad, hidden, target)
+        assert loss == pytest.approx(expected, rel=1e-5)
+        np.testing.assert_allclose(grad, p @ weights, atol=1e-5)
+        weights -= 0.2 * p.T @ hidden
+        np.testing.assert_allclose(readout.weights, weights, atol=1e-5)
+
+
+def test_the_first_loss_of_an_untrained_softmax_is_log_v():
+    assert FullReadout(500, 4).step(*batch(500, 4)) == pytest.approx(np.log(500), rel=1e-6)
+
+
+def test_sampled_learns_the_distribution_of_the_full_softmax():
+    classes, width = 40, 4
+    rng = np.random.default_rng(1)
+    truth = rng.normal(size=(classes, width))
+    readout = SampledReadout(classes, width, negatives=15, batch=64, rate=0.01)
+    for seed in range(1500):
+        grad, hidden, _ = batch(classes, width, 64, seed)
+        logits = hidden @ truth.T
+        target = (logits + rng.gumbel(size=logits.shape)).argmax(axis=1).astype(np.int32)
+        readout.step(grad, hidden, target)
+    learned = readout.weights - readout.weights.mean(axis=0)
+    assert np.abs(learned - (truth - truth.mean(axis=0))).mean() < 0.15
+
+
+def test_all_classes_sampled_is_the_full_readout():
+    full, sampled = FullReadout(50, 4, rate=0.1), SampledReadout(50, 4, negatives=50, rate=0.1)
+    for seed in range(5):
+        grad, hidden, target = batch(50, 4, seed=seed)
+        other = np.empty_like(grad)
+        assert sampled.step(grad, hidden, target) == pytest.approx(full.step(other, hidden, target), rel=1e-5)
+        np.testing.assert_allclose(grad, other, atol=1e-6)
+    np.testing.assert_allclose(sampled.weights, full.weights, atol=1e-6)
+
+
+def test_negatives_follow_the_seed_and_the_tick():
+    def weights(seed, skipped):
+        readout = SampledReadout(500, 4, loss="logistic", rate=0.1, seed=seed)
+        readout.restore({"tick": skipped})
+        for at in range(2):
+            readout.step(*batch(500, 4, seed=at))
+        return readout.weights.tobytes()
+
+    assert weights(1, 0) == weights(1, 0)
+    assert len({weights(1, 0), weights(2, 0), weights(1, 1)}) == 3
+
+
+def test_a_beam_as_wide_as_the_tree_is_exact():
+    readout = TreeReadout(np.arange(60), 5, rate=0.5)
+    for seed in range(5):
+        readout.step(*batch(60, 5, seed=seed))
+    _, hidden, _ = batch(60, 5, seed=9)
+    ids, log_probs = readout.best(hidden, 6)
+    wide, wide_log_probs = readout.beam(hidden, 6, 60)
+    np.testing.assert_array_equal(ids, wide)
+    np.testing.assert_allclose(log_probs, wide_log_probs, atol=1e-5)
+    narrow, narrow_log_probs = readout.beam(hidden, 6, 1)
+    assert (narrow_log_probs[:, 0] <= log_probs[:, 0] + 1e-5).all() and narrow.shape == (32, 6)
+    with pytest.raises(ValueError, match="width: found 0"):
+        readout.beam(hidden, 6, 0)
+
+
+def test_hogwild_learns():
+    readout = TreeReadout(np.ones(60), 5, rate=0.1, mode="hogwild")
+    grad, hidden, target = batch(60, 5)
+    losses = [readout.step(grad, hidden, target) for _ in range(40)]
+    assert losses[-1] < losses[0] - 0.5
+
+
+@pytest.fixture
+def indexed():
+    """A sampled readout of weights as training leaves them, in groups, under a forest."""
+    inner = SampledReadout(3000, 16, negatives=64, batch=32, rate=0.1)
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(150, 16))
+    inner.weights[:] = centres[rng.integers(0, 150, 3000)] + 0.3 * rng.normal(size=(3000, 16))
+    readout = NeighbourReadout(inner, exact_below=0)
+    readout.build()
+    return readout
+
+
+def test_the_forest_answers_and_tells_its_recall(indexed):
+    _, hidden, _ = batch(3000, 16)
+    ids, logits = indexed.best(hidden, 10)
+    truth, _ = indexed.readout.best(hidden, 10)
+    recall = np.mean([np.isin(a, b).mean() for a, b in zip(truth, ids, strict=True)])
+    assert recall > 0.9 and indexed.recall(hidden, 10) == pytest.approx(recall)
+    np.testing.assert_allclose(logits, np.einsum("bd,bkd->bk", hidden, indexed.readout.weights[ids]), rtol=1e-4)
+
+
+def test_classes_that_learned_since_are_found(indexed):
+    """Targets and negatives of a step are searched exactly until the next index; their logits are the new ones."""
+    grad, hidden, target = batch(3000, 16)
+    for _ in range(30):
+        indexed.step(grad, hidden, target)
+    np.testing.assert_array_equal(indexed.best(hidden, 1)[0], indexed.readout.best(hidden, 1)[0])
+    stale = indexed._neighbours._changed.copy()
+    assert stale[target].all() and not stale.all()
+    indexed.rebuild().result(30)
+    assert not indexed._neighbours._changed.any()
+
+
+def test_a_refused_step_leaves_the_index_fresh(indexed):
+    grad, hidden, target = batch(3000, 16)
+    with pytest.raises(IndexError):
+        indexed.step(grad, hidden, target + 3000)
+    assert not indexed._neighbours._changed.any()
+
+
+def test_after_a_restore_the_search_is_exact(indexed):
+    indexed.readout.weights[:] *= -1
+    indexed.restore(indexed.state())
+    assert indexed.recall(batch(3000, 16)[1], 10) == 1

@@ -1,0 +1,274 @@
+"""What every readout promises."""
+
+import json
+
+import numba
+import numpy as np
+import pytest
+
+from hybrid import backend
+from hybrid.readout import FullReadout, NeighbourReadout, SampledReadout, TreeReadout, rebuild
+
+CLASSES, WIDTH, BATCH = 37, 6, 16
+COUNTS = np.arange(CLASSES)[::-1]
+MAKE = {
+    "huffman": lambda **more: TreeReadout(COUNTS, WIDTH, batch=BATCH, **more),
+    "balanced": lambda **more: TreeReadout(CLASSES, WIDTH, tree="balanced", batch=BATCH, **more),
+    "full": lambda **more: FullReadout(COUNTS, WIDTH, batch=BATCH, **more),
+    "sampled": lambda **more: SampledReadout(COUNTS, WIDTH, negatives=20, batch=BATCH, **more),
+    "log-uniform": lambda **more: SampledReadout(CLASSES, WIDTH, negatives=20, batch=BATCH, **more),
+    "logistic": lambda **more: SampledReadout(COUNTS, WIDTH, loss="logistic", batch=BATCH, **more),
+    "neighbours": lambda **more: NeighbourReadout(FullReadout(COUNTS, WIDTH, batch=BATCH, **more)),
+}
+
+
+@pytest.fixture(params=MAKE)
+def make(request):
+    return MAKE[request.param]
+
+
+def batch(rows=BATCH, seed=0):
+    rng = np.random.default_rng(seed)
+    hidden = rng.normal(size=(rows, WIDTH)).astype(np.float32)
+    return np.full_like(hidden, np.nan), hidden, rng.integers(0, CLASSES, rows).astype(np.int32)
+
+
+def train(readout, steps=5, first=0):
+    return [readout.step(*batch(seed=seed)) for seed in range(first, first + steps)]
+
+
+def frozen(readout):
+    return b"".join(array.tobytes() for array in readout.parameters().values()), readout.state()
+
+
+def every(readout, hidden):
+    """Log-probabilities of all classes, (B, V), one class after another."""
+    rows = np.repeat(hidden, CLASSES, axis=0)
+    return readout.log_prob(rows, np.tile(np.arange(CLASSES, dtype=np.int32), len(hidden))).reshape(-1, CLASSES)
+
+
+def test_it_learns(make):
+    readout = make(rate=0.1)
+    grad, hidden, target = batch()
+    before = readout.log_prob(hidden, target).mean()
+    losses = [readout.step(grad, hidden, target) for _ in range(40)]
+    assert losses[-1] < losses[0]
+    assert np.isfinite(grad).all()
+    assert readout.log_prob(hidden, target).mean() > before
+
+
+def test_probabilities_sum_to_one_and_best_is_their_head(make):
+    readout = make(rate=0.5)
+    train(readout)
+    _, hidden, _ = batch(rows=40, seed=9)  # more than a batch
+    log_probs = every(readout, hidden)
+    np.testing.assert_allclose(np.exp(log_probs.astype(float)).sum(axis=1), 1, atol=1e-5)
+    ids, found = readout.best(hidden, 7)
+    assert ids.dtype == np.int32 and found.dtype == np.float32
+    np.testing.assert_allclose(
+        np.take_along_axis(log_probs, ids.astype(np.int64), 1), -np.sort(-log_probs, axis=1)[:, :7], atol=1e-5
+    )
+    if isinstance(readout, NeighbourReadout):  # logits: up to a constant a row
+        found = found - found[:, :1] + log_probs.max(axis=1, keepdims=True)
+    np.testing.assert_allclose(found, -np.sort(-log_probs, axis=1)[:, :7], atol=1e-4)
+    np.testing.assert_array_equal(np.sort(readout.best(hidden, CLASSES)[0], axis=1)[0], np.arange(CLASSES))
+
+
+@pytest.mark.parametrize("kind", ["huffman", "balanced", "full", "neighbours"])
+def test_the_gradient_is_the_slope_of_the_loss(kind):
+    readout = MAKE[kind](rate=0.5)
+    train(readout)
+    readout.rate_scale = 0.0  # nothing moves: the loss is a function of the hidden vectors alone
+    grad, hidden, target = batch(seed=9)
+    assert readout.step(grad, hidden, target) == pytest.approx(-readout.log_prob(hidden, target).mean(), abs=1e-5)
+    h = np.float32(1e-2)  # float32: a smaller step drowns in rounding
+    for d in range(WIDTH):
+        up, down = hidden.copy(), hidden.copy()
+        up[:, d] += h
+        down[:, d] -= h
+        slope = (readout.log_prob(down, target) - readout.log_prob(up, target)) / (up[:, d] - down[:, d])
+        np.testing.assert_allclose(grad[:, d], slope, atol=3e-3)
+
+
+@pytest.mark.parametrize("kind", ["sampled", "log-uniform", "logistic"])
+def test_the_gradient_of_a_sampled_loss_is_its_slope(kind):
+    readout = MAKE[kind](rate=0.5)
+    train(readout)
+    readout.rate_scale = 0.0
+    state = readout.state()
+
+    def losses(hidden, target):
+        readout.restore(state)  # the same negatives
+        grad = np.empty_like(hidden)
+        readout.step(grad, hidden, target)
+        return grad, readout._loss[: len(hidden)].copy()
+
+    _, hidden, target = batch(seed=9)
+    grad, _ = losses(hidden, target)
+    for d in range(WIDTH):
+        up, down = hidden.copy(), hidden.copy()
+        up[:, d] += 1e-2
+        down[:, d] -= 1e-2
+        slope = (losses(up, target)[1] - losses(down, target)[1]) / (up[:, d] - down[:, d])
+        np.testing.assert_allclose(grad[:, d], slope, atol=3e-3)
+
+
+def test_a_checkpoint_goes_on_with_the_same_bits(make):
+    readout = make(rate=0.1, seed=5)
+    train(readout)
+    facts = json.loads(json.dumps(readout.describe()))
+    state = json.loads(json.dumps(readout.state()))
+    again = rebuild(facts)
+    assert type(again) is type(readout) and again.describe() == readout.describe()
+    assert list(again.parameters()) == list(readout.parameters())
+    for name, array in again.parameters().items():
+        np.copyto(array, readout.parameters()[name])
+    again.restore(state)
+    assert train(again, first=5) == train(readout, first=5)
+    assert frozen(again) == frozen(readout)
+
+
+def test_the_same_bits_at_any_number_of_threads(make):
+    found = set()
+    for threads in (1, 2, 4):
+        numba.set_num_threads(threads)
+        readout = make(rate=0.1)
+        losses = train(readout)
+        ids, log_probs = readout.best(batch(seed=9)[1], 5)
+        found.add((frozen(readout)[0], tuple(losses), ids.tobytes(), log_probs.tobytes()))
+    assert len(found) == 1
+
+
+def test_rate_scale_scales_the_rate(make):
+    scaled, plain = make(rate=0.4), make(rate=0.1)
+    scaled.rate_scale = 0.25
+    assert train(scaled) == train(plain)
+    assert frozen(scaled) == frozen(plain)
+
+
+def test_no_rows(make):
+    readout = make()
+    grad, hidden, target = batch(rows=0)
+    before = frozen(readout)
+    assert readout.step(grad, hidden, target) == 0
+    assert readout.log_prob(hidden, target).shape == (0,)
+    assert readout.best(hidden, 3)[0].shape == (0, 3)
+    assert frozen(readout) == before
+
+
+def changed(array, place, value):
+    array = array.copy()
+    array[place] = value
+    return array
+
+
+BAD = {
+    "shape of hidden": (lambda g, h, t: (g, h[:, :5].copy(), t), ValueError, r"hidden: found float32 \(16, 5\), exp"),
+    "dtype of hidden": (lambda g, h, t: (g, h.astype(float), t), ValueError, r"hidden: found float64 \(16, 6\)"),
+    "order of hidden": (lambda g, h, t: (g, np.asfortranarray(h), t), ValueError, "hidden: found strides .* C order"),
+    "a list": (lambda g, h, t: (g, h.tolist(), t), ValueError, "hidden: found list, expected an array"),
+    "shape of grad": (lambda g, h, t: (g[:3], h, t), ValueError, r"grad: found float32 \(3, 6\)"),
+    "shape of target": (
+        lambda g, h, t: (g, h, t[:3]),
+        ValueError,
+        r"target: found int32 \(3,\), expected int32 \(16,\)",
+    ),
+    "dtype of target": (lambda g, h, t: (g, h, t.astype(np.int64)), ValueError, "target: found int64"),
+    "negative id": (lambda g, h, t: (g, h, changed(t, 4, -1)), IndexError, r"target\[4\]: found -1, expected 0 to 36"),
+    "large id": (lambda g, h, t: (g, h, changed(t, 15, 37)), IndexError, r"target\[15\]: found 37, expected 0 to 36"),
+    "NaN": (lambda g, h, t: (g, changed(h, (3, 1), np.nan), t), ValueError, r"hidden\[3\]: found NaN or infinity"),
+    "infinity": (lambda g, h, t: (g, changed(h, (15, 5), -np.inf), t), ValueError, r"hidden\[15\]: found NaN"),
+    "too many": (lambda g, h, t: batch(rows=17), ValueError, "hidden: found 17 rows, expected at most 16"),
+    "one array": (lambda g, h, t: (h, h, t), ValueError, "grad: found the memory of hidden"),
+}
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_bad_input_is_refused_and_nothing_moves(make, bad):
+    readout = make(rate=0.1)
+    train(readout, 1)
+    before = frozen(readout)
+    spoil, kind, message = BAD[bad]
+    with pytest.raises(kind, match=message):
+        readout.step(*spoil(*batch()))
+    assert frozen(readout) == before
+
+
+def test_a_read_only_gradient_is_refused(make):
+    readout, (grad, hidden, target) = make(), batch()
+    grad.flags.writeable = False
+    with pytest.raises(ValueError, match="grad: found a read-only array"):
+        readout.step(grad, hidden, target)
+
+
+@pytest.mark.parametrize("k", [0, -1, CLASSES + 1, 1.5, True])
+def test_bad_k(make, k):
+    with pytest.raises(ValueError, match=f"k: found {k}, expected a whole number from 1 to 37"):
+        make().best(batch()[1], k)
+
+
+def test_bad_questions(make):
+    readout, (_, hidden, target) = make(), batch()
+    with pytest.raises(IndexError, match=r"target\[0\]: found 99"):
+        readout.log_prob(hidden, changed(target, 0, 99))
+    with pytest.raises(ValueError, match=r"hidden\[2\]: found NaN"):
+        readout.best(changed(hidden, (2, 0), np.nan), 3)
+
+
+def test_large_finite_numbers_are_not_refused():
+    readout = MAKE["full"](rate=0.0)
+    grad, hidden, target = batch()
+    hidden[0] = 1e30  # squares overflow
+    assert readout.step(grad, hidden, target) == pytest.approx(np.log(CLASSES), abs=1e-5)
+
+
+def test_a_loss_that_is_not_finite_names_its_row(make):
+    readout = make()
+    next(iter(readout.parameters().values()))[:] = np.nan
+    with pytest.raises(FloatingPointError, match=r"loss\[0\]: found nan"):
+        train(readout, 1)
+
+
+BAD_CONSTRUCTION = [
+    (lambda: FullReadout(1, 4), "classes: found 1, at least 2 needed"),
+    (lambda: FullReadout([5], 4), "classes: found 1, at least 2 needed"),
+    (lambda: FullReadout([], 4), "classes: found 0, at least 2 needed|counts: found"),
+    (lambda: FullReadout([1, -2], 4), r"counts\[1\]: found -2"),
+    (lambda: FullReadout([1, np.nan], 4), r"counts\[1\]: found nan"),
+    (lambda: FullReadout([[1, 2]], 4), r"counts: found int64 \(1, 2\)"),
+    (lambda: FullReadout(3, 0), "width: found 0, expected a whole number of at least 1"),
+    (lambda: FullReadout(3, 4, batch=0), "batch: found 0"),
+    (lambda: FullReadout(3, 4, rate=-1), "rate: found -1"),
+    (lambda: FullReadout(3, 4, rate=np.nan), "rate: found nan"),
+    (lambda: FullReadout(3, 4, seed=-1), "seed: found -1"),
+    (lambda: TreeReadout(3, 4), "counts: found only how many classes"),
+    (lambda: TreeReadout([1, 2], 4, tree="oak"), "tree: found 'oak', expected one of huffman, balanced"),
+    (lambda: TreeReadout([1, 2], 4, mode="fast"), "mode: found 'fast', expected one of deterministic, hogwild"),
+    (lambda: SampledReadout(3, 4, loss="hinge"), "loss: found 'hinge', expected one of softmax, logistic"),
+    (lambda: SampledReadout(3, 4, negatives=0), "negatives: found 0"),
+    (lambda: SampledReadout(3, 4, draws="unigram"), "draws: unigram needs how often"),
+    (lambda: NeighbourReadout(TreeReadout([1, 2], 4)), "readout: found TreeReadout, expected a FullReadout or a"),
+    (
+        lambda: rebuild({"kind": "forest"}),
+        "readout kind: found 'forest', expected one of full, neighbours, sampled, tree",
+    ),
+]
+
+
+@pytest.mark.parametrize("make_bad, message", BAD_CONSTRUCTION)
+def test_bad_construction(make_bad, message):
+    with pytest.raises(ValueError, match=message):
+        make_bad()
+
+
+def test_two_classes_and_counts_of_zero():
+    for make_small in (FullReadout, TreeReadout, SampledReadout):
+        readout = make_small(np.zeros(2), 3, batch=4, rate=0.5)
+        hidden, target = np.ones((4, 3), np.float32), np.ones(4, np.int32)
+        for _ in range(20):
+            readout.step(np.empty_like(hidden), hidden, target)
+        assert readout.best(hidden, 1)[0].tolist() == [[1]] * 4
+
+
+def test_the_backend_may_be_chosen():
+    assert MAKE["full"](backend=backend.choose("cpu")).backend.name == "cpu"
