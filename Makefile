@@ -26,10 +26,6 @@ format: $(VENV)/installed-test  ## write the files in the style that lint asks f
 bench: $(VENV)/installed-bench  ## measure beside peers: make bench NAME=units (without NAME: lists them)
 	@$(BIN)/python -m bench $(NAME) $(ARGS)
 
-clean-kernels:  ## forget compiled kernels: needed after a change to what kernels of other files call
-	find cpu hybrid bench -name '*.nb[ci]' -delete
-	rm -rf build/kernels
-
 clean:  ## remove the environment and everything made
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -37,7 +33,7 @@ clean:  ## remove the environment and everything made
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(MAKEFILE_LIST)
 
-.PHONY: demo test test-slow lint format bench clean-kernels clean help
+.PHONY: demo test test-slow lint format bench clean help
 
 # A stamp exists only where its installation succeeded, and is out of date when the requirements change.
 $(VENV)/installed: EXTRA :=

@@ -1,12 +1,12 @@
-"""Hierarchical softmax: one training step of 1 M and 10 M classes, ours beside fastText and PyTorch."""
+"""Hierarchical softmax: one training step over 1 M and 10 M classes, ours beside fastText and PyTorch."""
 
 import importlib.metadata
 import itertools
 import resource
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numba
 import numpy as np
@@ -14,37 +14,196 @@ import numpy as np
 from bench.measure import Work, append, measure, show
 from cpu import tree_softmax
 from cpu.aligned import empty
-from cpu.tree import Tree, huffman, path
+from cpu.tree import huffman, path
 
 WIDTH, BATCH, RATE = 128, 1024, 0.02
-BATCHES = 64  # different ones, so that the rows of one are gone from the cache when it comes again
+BATCHES = 64  # different ones, so that a batch finds its rows gone from the cache when it comes again
 MODES = ("deterministic", "hogwild")
 
 
 def run(arguments) -> None:
-    """Zipf(1) targets on their Huffman tree; 10 M classes alone, for time and memory, and 1 M beside the peers."""
-    small, large = (20_000, 50_000) if arguments.quick else (1_000_000, 10_000_000)
-    task = Task(large, arguments.threads)  # first: the peak of the memory is that of the whole process so far
-    records = measure([ours(task, mode) for mode in MODES], arguments.repeat)
-    _show(records, arguments)
+    """Zipf(1) targets on their Huffman tree: 10 M classes alone, for speed and memory, then 1 M beside the peers."""
+    small, large, lines = (20_000, 50_000, 50_000) if arguments.quick else (1_000_000, 10_000_000, 1_000_000)
+    task = Task(large, arguments.threads)  # first, for the peak of memory is that of the process so far
+    _show(measure([ours(task, mode) for mode in MODES], arguments.repeat), task, arguments)
     _memory(task)
     del task
-
     task = Task(small, arguments.threads)
-    tree, adaptive = torch_tree(task), torch_adaptive(task)
     with tempfile.TemporaryDirectory() as folder:
-        lines = 100_000 if arguments.quick else 2_000_000
-        rivals = [fasttext(task, mode, Path(folder) / "labels.txt", lines) for mode in MODES[:1]]
-        works = [ours(task, mode) for mode in MODES]
-        records = measure([*works, tree, adaptive, *rivals], arguments.repeat)
-    for mode in MODES:  # peers know no modes: their records stand beside both of ours
-        beside = [record | {"params": task.params(mode)} for record in records if record["who"] != "ours"]
-        _show([record for record in records if record["params"]["mode"] == mode and record["who"] == "ours"] + beside, arguments)
+        peers = [fasttext(task, Path(folder) / "labels.txt", lines), torch_tree(task), torch_adaptive(task)]
+        records = measure([*(ours(task, mode) for mode in MODES), *peers], arguments.repeat)
+    _show(records, task, arguments)
 
 
-def _show(records: list[dict], arguments) -> None:
-    for mode in MODES:
-        chosen = [record for record in records if record["params"]["mode"] == mode]
-        if chosen:
-            show(chosen)
-            append(arguments.json, chosen)
+class Task:
+    """Classes, their tree, its nodes, and batches of hidden vectors and targets."""
+
+    def __init__(self, classes: int, threads: int):
+        numba.set_num_threads(threads)
+        self.classes, self.threads = classes, threads
+        self.rng = np.random.default_rng(0)
+        share = 1 / np.arange(1, classes + 1)
+        self.chance = np.cumsum(share / share.sum())
+        self.targets = [self.draw(BATCH) for _ in range(BATCHES)]
+        self.hidden = empty((BATCHES, BATCH, WIDTH), np.float32)
+        self.rng.standard_normal(out=self.hidden, dtype=np.float32)
+        self.tree = huffman((1e9 * share).astype(np.int64))
+        self.nodes = empty((classes - 1, WIDTH), np.float32)
+        some = self.rng.standard_normal((10_000, WIDTH), np.float32) * np.float32(0.05)
+        for first in range(0, classes - 1, len(some)):
+            self.nodes[first : first + len(some)] = some[: classes - 1 - first]
+
+    def draw(self, count: int) -> np.ndarray:
+        """Targets by Zipf's law."""
+        return np.minimum(np.searchsorted(self.chance, self.rng.random(count)), self.classes - 1).astype(np.int32)
+
+    def work(self, who, steps, run, check, mode="deterministic") -> Work:
+        """The record of one rival, whose run takes `steps` steps."""
+        params = {"classes": self.classes, "width": WIDTH, "batch": BATCH, "mode": mode}
+        return Work("tree.step", who, params, steps * BATCH, "examples/s", run, check, threads=self.threads)
+
+
+def ours(task: Task, mode: str) -> Work:
+    """One run is a step on each batch."""
+    work = tree_softmax.workspace(BATCH, WIDTH, task.tree.depth, np.float32)
+    grad, loss = empty((BATCH, WIDTH), np.float32), empty((BATCH,), np.float32)
+
+    def step(b):
+        hidden, target = task.hidden[b], task.targets[b]
+        tree_softmax.step(grad, loss, task.nodes, work, task.tree, hidden, target, RATE, mode)
+
+    def check():
+        """The next step against plain float64; threads that race are checked alone."""
+        lists = [path(task.tree, leaf) for leaf in task.targets[0]]
+        met = sorted({node for steps in lists for node, _ in steps})
+        place = {node: i for i, node in enumerate(met)}
+        rows = task.nodes[met].astype(np.float64)
+        expected = _learn(rows, task.hidden[0].astype(np.float64), [[(place[n], t) for n, t in s] for s in lists])
+        numba.set_num_threads(1 if mode == "hogwild" else task.threads)
+        step(0)
+        numba.set_num_threads(task.threads)
+        for found, wanted in zip((grad, loss, task.nodes[met]), (*expected, rows), strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-4)
+
+    return task.work("ours", BATCHES, lambda: [step(b) for b in range(BATCHES)], check, mode)
+
+
+def _learn(rows, hidden, lists):
+    """The serial loop in float64: moves `rows`, returns gradient and loss."""
+    grad, loss = np.zeros(hidden.shape), np.zeros(len(hidden))
+    for b, h in enumerate(hidden):
+        for row, turn in lists[b]:
+            score = rows[row] @ h
+            miss = turn - 1 / (1 + np.exp(-score))
+            loss[b] += np.logaddexp(0, -score if turn else score)
+            grad[b] -= miss * rows[row]
+            rows[row] += RATE * miss * h
+    return grad, loss
+
+
+def torch_tree(task: Task) -> Work:
+    """The same tree in PyTorch: rows of a sparse embedding, plain SGD; the paths are looked up outside the clock."""
+    import torch
+
+    torch.set_num_threads(task.threads)
+    nodes = torch.nn.Embedding(task.classes - 1, WIDTH, sparse=True)
+    optimiser = torch.optim.SGD(nodes.parameters(), lr=RATE)
+    batches = []
+    for hidden, targets in zip(task.hidden[:16], task.targets[:16], strict=True):
+        lists = [path(task.tree, leaf) for leaf in targets]
+        rows = torch.tensor([node for steps in lists for node, _ in steps])
+        signs = torch.tensor([2.0 * turn - 1 for steps in lists for _, turn in steps])
+        owner = torch.repeat_interleave(torch.arange(BATCH), torch.tensor([len(steps) for steps in lists]))
+        batches.append((torch.from_numpy(hidden.copy()).requires_grad_(), rows, signs, owner))
+    turn = itertools.cycle(batches)
+
+    def losses(hidden, rows, signs, owner):
+        scores = (nodes(rows) * hidden.index_select(0, owner)).sum(1) * signs
+        return torch.zeros(BATCH).index_add(0, owner, torch.nn.functional.softplus(-scores))
+
+    def step():
+        batch = next(turn)
+        optimiser.zero_grad()
+        batch[0].grad = None
+        losses(*batch).sum().backward()
+        optimiser.step()
+
+    def check():
+        """The same loss as ours has for its nodes."""
+        out = np.empty(BATCH, np.float32)
+        tree_softmax.log_prob(out, nodes.weight.detach().numpy(), task.tree, task.hidden[0], task.targets[0])
+        np.testing.assert_allclose(losses(*batches[0]).detach().numpy(), -out, rtol=1e-4)
+
+    return task.work(f"torch {torch.__version__} sparse tree", 8, lambda: [step() for _ in range(8)], check)
+
+
+def torch_adaptive(task: Task) -> Work:
+    """AdaptiveLogSoftmaxWithLoss and SGD: another, smaller model of the same targets, with a dense gradient."""
+    import torch
+
+    torch.set_num_threads(task.threads)
+    cutoffs = [cut for cut in (2_000, 20_000, 200_000) if cut < task.classes]
+    model = torch.nn.AdaptiveLogSoftmaxWithLoss(WIDTH, task.classes, cutoffs, div_value=4)
+    optimiser = torch.optim.SGD(model.parameters(), lr=RATE)
+    hidden = [torch.from_numpy(vectors.copy()).requires_grad_() for vectors in task.hidden[:8]]
+    turn = itertools.cycle(zip(hidden, (torch.from_numpy(ids).long() for ids in task.targets[:8]), strict=True))
+
+    def step():
+        vectors, target = next(turn)
+        optimiser.zero_grad()
+        vectors.grad = None
+        (model(vectors, target).loss * BATCH).backward()  # summed over the batch, as the trees do
+        optimiser.step()
+
+    def check():
+        with torch.no_grad():
+            np.testing.assert_allclose(model.log_prob(hidden[0][:2]).exp().sum(1).numpy(), 1, rtol=1e-3)
+
+    return task.work(f"torch {torch.__version__} adaptive softmax", 1, step, check)
+
+
+def fasttext(task: Task, file: Path, lines: int) -> Work:
+    """Hierarchical softmax over labels, one label a line; three epochs less one, as reading and writing are not asked for.
+
+    Labels that no line has are not in its tree, which is therefore smaller than ours.
+    """
+    import fasttext
+
+    labels = task.draw(lines)
+    file.write_text("".join(f"__label__{label} x\n" for label in labels))
+    found = set()
+
+    def epochs(count):
+        start = time.perf_counter()
+        model = fasttext.train_supervised(
+            str(file), dim=WIDTH, loss="hs", epoch=count, thread=task.threads, minCount=1, bucket=0, verbose=0
+        )
+        found.add(len(model.labels))
+        return time.perf_counter() - start
+
+    def check():
+        if found != {np.unique(labels).size}:
+            raise AssertionError(f"fastText found {found} labels, the file has {np.unique(labels).size}")
+
+    who = f"fastText {importlib.metadata.version('fasttext-wheel')} hs, {np.unique(labels).size} labels met"
+    work = task.work(who, 0, lambda: epochs(3) - epochs(1), check)
+    return replace(work, amount=2 * lines, own_clock=True, warm=0)
+
+
+def _show(records: list[dict], task: Task, arguments) -> None:
+    """A table a mode; the peers, which know no modes, stand beside both of ours."""
+    peers = [record for record in records if record["who"] != "ours"]
+    for mode, record in zip(MODES, records, strict=False):
+        rivals = [record, *(peer | {"params": record["params"]} for peer in peers)]
+        show(rivals)
+        append(arguments.json, rivals)
+    print(
+        f"  mean path {np.mean([len(path(task.tree, leaf)) for leaf in task.targets[0]]):.1f} nodes, tree depth {task.tree.depth}"
+    )
+
+
+def _memory(task: Task) -> None:
+    slots = task.hidden.nbytes
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    asked = task.nodes.nbytes + slots
+    print(f"  peak memory {peak / 1e9:.2f} GB = {peak / asked:.2f} x (nodes {task.nodes.nbytes / 1e9:.2f} GB + slots)")

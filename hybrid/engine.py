@@ -99,7 +99,10 @@ class Engine:
 
         def read(slot):
             self.readout.rate_scale = scale(slot)
-            slot.loss = self.readout.step(slot.grad, slot.hidden, slot.target)
+            try:
+                slot.loss = self.readout.step(slot.grad, slot.hidden, slot.target)
+            except ValueError as failure:  # hidden vectors that are not finite: here no bad input, but divergence
+                raise FloatingPointError(str(failure)) from None
 
         gather = Stage("gather", "sparse", lambda slot: embedding.forward(rows, slot))
         if trunk is None:
@@ -211,6 +214,12 @@ class Engine:
                 arrays |= {f"{part}.{name}": array for name, array in owner.parameters().items()}
         return arrays
 
+    @property
+    def size(self) -> int:
+        """How many numbers are learned."""
+        state = ("velocity", "counts")  # kept with the parameters, but not learned
+        return sum(array.size for name, array in self.parameters().items() if not name.endswith(state))
+
     def save(self, folder, facts: dict | None = None) -> None:
         """Write a checkpoint, atomically, keeping the one before; between ticks of a run too.
 
@@ -224,6 +233,7 @@ class Engine:
             "readout": self.readout.describe() | {"state": self.readout.state()},
             "settings": settings,
             "tick": self.tick,
+            "begun": {name: array.shape for name, array in begun.items()},
         }
         checkpoint.save(folder, self.parameters() | begun, {"engine": own, "facts": facts or {}})
 
@@ -233,7 +243,7 @@ class Engine:
 
         Raises ValueError or OSError for a checkpoint that is missing, truncated, altered or of another format.
         """
-        arrays, saved = checkpoint.load(folder)
+        saved = checkpoint.read_facts(folder)
         own = saved["engine"]
         engine = cls(
             Embedding(**own["embedding"]),
@@ -244,11 +254,10 @@ class Engine:
             overlap=overlap,
             **own["settings"],
         )
-        for name, array in engine.parameters().items():
-            np.copyto(array, arrays[name])
+        engine._begun = {name: np.empty(shape, np.float32) for name, shape in own["begun"].items()}
+        checkpoint.load_into(folder, engine.parameters() | engine._begun)
         engine.readout.restore(own["readout"]["state"])
         engine.tick = own["tick"]
-        engine._begun = {name: array for name, array in arrays.items() if name.startswith("begun.")}
         return engine, saved["facts"]
 
     def _check_feed(self, feed: Feed) -> None:

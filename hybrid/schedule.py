@@ -103,7 +103,8 @@ class Schedule:
         for stage in stages:
             for slot in slots:
                 if slot.count:
-                    self._run(stage, slot, [slot.events[name] for name in stage.after])
+                    # Stages of a batch restored from a checkpoint have no event: they are past.
+                    self._run(stage, slot, [slot.events[name] for name in stage.after if name in slot.events])
 
     def _put_update(self, slots: list[Slot]) -> None:
         last = slots[-1]

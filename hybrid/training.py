@@ -152,7 +152,7 @@ def _report(engine: Engine, progress: Progress) -> dict[str, Any]:
     return {
         **facts["curve"][-1],
         "examples_per_second": progress.rate,
-        "parameters": sum(array.size for name, array in engine.parameters().items() if not name.endswith("velocity")),
+        "parameters": engine.size,
         "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         "threads": engine.threads,
         "device": engine.dense.name,

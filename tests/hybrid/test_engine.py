@@ -196,7 +196,7 @@ def refusals():
     yield "bag_at: needed", lambda: engine(bags=True).hidden([1, 2, 3])
 
 
-@pytest.mark.parametrize("message, call", refusals(), ids=lambda value: value if isinstance(value, str) else "")
+@pytest.mark.parametrize("message, call", list(refusals()), ids=lambda value: value if isinstance(value, str) else "")
 def test_refusals_name_what_was_found(message, call):
     with pytest.raises(ValueError, match=message):
         call()

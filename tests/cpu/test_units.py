@@ -1,0 +1,235 @@
+import inspect
+
+import numba
+import numpy as np
+import pytest
+
+from cpu import units
+from hybrid.contract import Units
+from hybrid.layout import unit_layout
+
+ACTIVATIONS = {  # s -> a, and a -> d a / d s
+    "logistic": (lambda s: 1 / (1 + np.exp(-s)), lambda a: a * (1 - a)),
+    "rational": (lambda s: s / (2 * (abs(s) + 1)) + 0.5, lambda a: (1 - abs(2 * a - 1)) ** 2 / 2),
+    "tanh": (np.tanh, lambda a: 1 - a * a),
+    "relu": (lambda s: np.maximum(s, 0), lambda a: (a > 0).astype(float)),
+}
+RAGGED = ([150, 7, 1, 33, 64], [49, 31, 1, 65, 2], [150, 5, 1, 130, 67])  # around vectors and pieces of 64 rows
+
+
+class Case:
+    """Random arrays of one call, and the names that the contract gives them."""
+
+    def __init__(self, batch, momentum=0.0, dtype=np.float32, sizes=RAGGED, seed=0):
+        rng = np.random.default_rng([seed, batch])
+        self.layout = unit_layout(*sizes)
+        *_, w, x, h, y = (int(at[-1]) for at in self.layout)
+        self.weights = rng.normal(0, 0.2, w).astype(dtype)
+        self.velocity = rng.normal(0, 0.02, w).astype(dtype) if momentum else None
+        self.weight_grad = rng.normal(0, 0.1, w).astype(dtype)
+        self.x = rng.normal(size=(batch, x)).astype(dtype)
+        self.target = rng.random((batch, y)).astype(dtype)
+        self.y_grad = rng.normal(size=(batch, y)).astype(dtype)
+        self.y, self.hidden = np.full((batch, y), np.nan, dtype), np.full((batch, h), np.nan, dtype)
+        self.hidden_grad, self.x_grad = np.full_like(self.hidden, np.nan), np.full_like(self.x, np.nan)
+        self.loss = np.full(len(sizes[0]), np.nan, dtype)
+        self.rate, self.momentum = 0.05, momentum
+
+    def forward(self, activation):
+        units.forward(self.y, self.hidden, self.layout, self.weights, self.x, activation)
+
+    def backward(self, activation, x_grad=True):
+        written = (self.x_grad if x_grad else None, self.weight_grad, self.y_grad, self.hidden_grad)
+        units.backward(*written, self.layout, self.weights, self.y, self.hidden, self.x, activation)
+
+    def step(self, activation):
+        written = (self.loss, self.y, self.hidden, self.weights, self.velocity, self.y_grad, self.hidden_grad)
+        units.step(*written, self.layout, self.x, self.target, self.rate, self.momentum, activation)
+
+    def written(self):
+        """Copies of every array, by name."""
+        return {name: value.copy() for name, value in vars(self).items() if isinstance(value, np.ndarray)}
+
+
+def parts(layout, u, numbers):
+    """First matrix, bias, second matrix, bias of unit u, in float64."""
+    n, h, o = int(layout.inputs[u]), int(layout.hidden[u]), int(layout.outputs[u])
+    flat = np.split(numbers[layout.w_at[u] : layout.w_at[u + 1]].astype(float), np.cumsum([h * n, h, o * h]))
+    return flat[0].reshape(h, n), flat[1], flat[2].reshape(o, h), flat[3]
+
+
+def spans(layout, u):
+    return (slice(at[u], at[u + 1]) for at in (layout.x_at, layout.h_at, layout.y_at))
+
+
+def oracle_forward(layout, weights, x, activation):
+    activate = ACTIVATIONS[activation][0]
+    hidden, y = np.empty((len(x), layout.h_at[-1])), np.empty((len(x), layout.y_at[-1]))
+    for u in range(layout.inputs.size):
+        first, first_bias, second, second_bias = parts(layout, u, weights)
+        cols, inner, outer = spans(layout, u)
+        hidden[:, inner] = activate(x[:, cols].astype(float) @ first.T + first_bias)
+        y[:, outer] = activate(hidden[:, inner] @ second.T + second_bias)
+    return hidden, y
+
+
+def oracle_backward(layout, weights, y_grad, hidden, y, x, activation):
+    """d loss / d x and d loss / d weights, from d loss / d y."""
+    slope = ACTIVATIONS[activation][1]
+    x_grad, weight_grad = np.empty(x.shape), np.empty(weights.size)
+    for u in range(layout.inputs.size):
+        first, _, second, _ = parts(layout, u, weights)
+        cols, inner, outer = spans(layout, u)
+        delta = y_grad[:, outer] * slope(y[:, outer])
+        h_delta = delta @ second * slope(hidden[:, inner])
+        x_grad[:, cols] = h_delta @ first
+        grads = (h_delta.T @ x[:, cols].astype(float), h_delta.sum(0), delta.T @ hidden[:, inner], delta.sum(0))
+        weight_grad[layout.w_at[u] : layout.w_at[u + 1]] = np.concatenate([grad.ravel() for grad in grads])
+    return x_grad, weight_grad
+
+
+def close(found, expected, dtype, terms):
+    """A sum of `terms` products of numbers about 1 drifts by about its root in roundings; 64: slopes and two layers."""
+    unit = 64 * np.finfo(dtype).eps * np.sqrt(terms)
+    np.testing.assert_allclose(found, expected, rtol=unit, atol=unit * max(1, abs(expected).max()))
+
+
+def test_signatures_are_the_contract():
+    for name in ("forward", "backward", "update", "step"):
+        promised = list(inspect.signature(getattr(Units, name)).parameters)[1:]
+        assert list(inspect.signature(getattr(units, name)).parameters) == promised
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("batch", [1, 5, 64, 130])
+def test_forward_and_backward(activation, batch, dtype):
+    case = Case(batch, dtype=dtype)
+    case.forward(activation)
+    hidden, y = oracle_forward(case.layout, case.weights, case.x, activation)
+    close(case.hidden, hidden, dtype, 150)
+    close(case.y, y, dtype, 150)
+
+    # from the same activations: relu's slope jumps where a rounding changes the sign
+    before = case.weight_grad.astype(float)
+    given = (case.y_grad.astype(float), case.hidden.astype(float), case.y.astype(float))
+    x_grad, weight_grad = oracle_backward(case.layout, case.weights, *given, case.x, activation)
+    case.backward(activation)
+    close(case.x_grad, x_grad, dtype, 150)
+    close(case.weight_grad, before + weight_grad, dtype, batch)
+
+
+def test_backward_without_x_grad():
+    one, other = Case(5), Case(5)
+    for case, x_grad in ((one, True), (other, False)):
+        case.forward("tanh")
+        case.backward("tanh", x_grad)
+    assert one.weight_grad.tobytes() == other.weight_grad.tobytes()
+    assert np.isnan(other.x_grad).all()
+
+
+@pytest.mark.parametrize("momentum", [0, 0.9])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_update(dtype, momentum):
+    case = Case(1, momentum, dtype, sizes=([300], [300], [200]))  # more numbers than one piece has
+    weights, velocity = case.weights.astype(float), 0 if case.velocity is None else case.velocity.astype(float)
+    units.update(case.weights, case.velocity, case.weight_grad, case.rate, momentum)
+    velocity = momentum * velocity - case.rate * case.weight_grad.astype(float)
+    close(case.weights, weights + velocity, dtype, 1)
+    if case.velocity is not None:
+        close(case.velocity, velocity, dtype, 1)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("momentum", [0, 0.9])
+@pytest.mark.parametrize("batch", [1, 2, 5, 8, 32])
+def test_step(batch, momentum, activation, dtype):
+    case = Case(batch, momentum, dtype)
+    weights, speed = case.weights.astype(float), 0 if case.velocity is None else case.velocity.astype(float)
+    hidden, y = oracle_forward(case.layout, weights, case.x, activation)
+    case.step(activation)
+    close(case.hidden, hidden, dtype, 150)
+    close(case.y, y, dtype, 150)
+
+    wrong = case.y.astype(float) - case.target
+    _, grad = oracle_backward(case.layout, weights, wrong, case.hidden.astype(float), case.y, case.x, activation)
+    speed = momentum * speed - case.rate * grad
+    close(case.weights, weights + speed, dtype, 150 * batch)
+    if case.velocity is not None:
+        close(case.velocity, speed, dtype, 150 * batch)
+    losses = [0.5 * (wrong[:, case.layout.y_at[u] : case.layout.y_at[u + 1]] ** 2).sum() for u in range(len(case.loss))]
+    close(case.loss, np.array(losses), dtype, 150 * batch)
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("batch", [1, 3])
+def test_step_moves_down_the_slope(batch, activation):
+    """Central differences of the squared error, at every weight; both by step and by backward."""
+    sizes = ([5, 3], [4, 2], [3, 6])
+    case = Case(batch, dtype=np.float64, sizes=sizes, seed=3)
+    case.rate = 1.0
+
+    def half_squared_error(weights):
+        units.forward(case.y, case.hidden, case.layout, weights, case.x, activation)
+        return 0.5 * ((case.y - case.target) ** 2).sum()
+
+    slope, small = np.empty(case.weights.size), 1e-6
+    for i in range(slope.size):
+        shift = np.zeros(slope.size)
+        shift[i] = small
+        slope[i] = (half_squared_error(case.weights + shift) - half_squared_error(case.weights - shift)) / (2 * small)
+
+    case.forward(activation)
+    case.weight_grad[:] = 0
+    case.y_grad[:] = case.y - case.target
+    case.backward(activation)
+    np.testing.assert_allclose(case.weight_grad, slope, rtol=0, atol=1e-8)
+    before = case.weights.copy()
+    case.step(activation)
+    np.testing.assert_allclose(before - case.weights, slope, rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+@pytest.mark.parametrize("momentum", [0, 2])
+def test_step_is_exact_on_small_integers(batch, momentum):
+    """Sums of products of small whole numbers are exact in float32, and relu keeps them: no tolerance is needed."""
+    rng = np.random.default_rng(0)
+    case = Case(batch, momentum)
+    for name in ("weights", "velocity", "x", "target"):
+        array = getattr(case, name)
+        if array is not None:
+            array[:] = rng.integers(-1, 2, array.shape) * (rng.random(array.shape) < 0.2)
+    case.rate = 1.0
+    weights, speed = case.weights.astype(float), 0 if case.velocity is None else case.velocity.astype(float)
+    hidden, y = oracle_forward(case.layout, weights, case.x, "relu")
+    _, grad = oracle_backward(case.layout, weights, y - case.target, hidden, y, case.x, "relu")
+    assert abs(grad).max() < 2**20
+    case.step("relu")
+    np.testing.assert_array_equal(case.y, y)
+    np.testing.assert_array_equal(case.weights, weights + momentum * speed - grad)
+
+
+@pytest.mark.parametrize("batch", [1, 8, 130])
+def test_the_number_of_threads_does_not_change_a_bit(batch, threads):
+    def run():
+        case = Case(batch, 0.9, sizes=([150] * 9, [70] * 9, [150] * 9))
+        case.forward("logistic")
+        case.backward("logistic")
+        units.update(case.weights, case.velocity, case.weight_grad, 0.01, 0.9)
+        case.step("logistic")
+        return case.written()
+
+    found = run()
+    numba.set_num_threads(1)
+    expected = run()
+    for name, array in expected.items():
+        assert array.tobytes() == found[name].tobytes(), name
+
+
+def test_nan_stays_visible():
+    case = Case(1)
+    case.x[0, 0] = np.nan
+    case.step("relu")
+    assert np.isnan(case.loss[0])
+    assert np.isfinite(case.loss[1:]).all()
