@@ -17,7 +17,8 @@ from cpu.aligned import empty
 from cpu.tree import huffman, path
 
 WIDTH, BATCH, RATE = 128, 1024, 0.02
-BATCHES = 64  # different ones, so that a batch finds its rows gone from the cache when it comes again
+BATCHES = 64  # different targets, so that a batch finds its rows gone from the cache when it comes again
+TRUNKS = 8  # different hidden vectors: in training a trunk has just written them
 MODES = ("deterministic", "hogwild")
 
 
@@ -45,7 +46,7 @@ class Task:
         share = 1 / np.arange(1, classes + 1)
         self.chance = np.cumsum(share / share.sum())
         self.targets = [self.draw(BATCH) for _ in range(BATCHES)]
-        self.hidden = empty((BATCHES, BATCH, WIDTH), np.float32)
+        self.hidden = empty((TRUNKS, BATCH, WIDTH), np.float32)
         self.rng.standard_normal(out=self.hidden, dtype=np.float32)
         self.tree = huffman((1e9 * share).astype(np.int64))
         self.nodes = empty((classes - 1, WIDTH), np.float32)
@@ -69,7 +70,7 @@ def ours(task: Task, mode: str) -> Work:
     grad, loss = empty((BATCH, WIDTH), np.float32), empty((BATCH,), np.float32)
 
     def step(b):
-        hidden, target = task.hidden[b], task.targets[b]
+        hidden, target = task.hidden[b % TRUNKS], task.targets[b]
         tree_softmax.step(grad, loss, task.nodes, work, task.tree, hidden, target, RATE, mode)
 
     def check():
@@ -109,7 +110,7 @@ def torch_tree(task: Task) -> Work:
     nodes = torch.nn.Embedding(task.classes - 1, WIDTH, sparse=True)
     optimiser = torch.optim.SGD(nodes.parameters(), lr=RATE)
     batches = []
-    for hidden, targets in zip(task.hidden[:16], task.targets[:16], strict=True):
+    for hidden, targets in zip(task.hidden, task.targets[:TRUNKS], strict=True):
         lists = [path(task.tree, leaf) for leaf in targets]
         rows = torch.tensor([node for steps in lists for node, _ in steps])
         signs = torch.tensor([2.0 * turn - 1 for steps in lists for _, turn in steps])
@@ -145,8 +146,8 @@ def torch_adaptive(task: Task) -> Work:
     cutoffs = [cut for cut in (2_000, 20_000, 200_000) if cut < task.classes]
     model = torch.nn.AdaptiveLogSoftmaxWithLoss(WIDTH, task.classes, cutoffs, div_value=4)
     optimiser = torch.optim.SGD(model.parameters(), lr=RATE)
-    hidden = [torch.from_numpy(vectors.copy()).requires_grad_() for vectors in task.hidden[:8]]
-    turn = itertools.cycle(zip(hidden, (torch.from_numpy(ids).long() for ids in task.targets[:8]), strict=True))
+    hidden = [torch.from_numpy(vectors.copy()).requires_grad_() for vectors in task.hidden]
+    turn = itertools.cycle(zip(hidden, (torch.from_numpy(ids).long() for ids in task.targets[:TRUNKS]), strict=True))
 
     def step():
         vectors, target = next(turn)
@@ -163,7 +164,7 @@ def torch_adaptive(task: Task) -> Work:
 
 
 def fasttext(task: Task, file: Path, lines: int) -> Work:
-    """Hierarchical softmax over labels, one label a line; three epochs less one, as reading and writing are not asked for.
+    """Hierarchical softmax over labels, one a line; three epochs less one, so that start and end are not counted.
 
     Labels that no line has are not in its tree, which is therefore smaller than ours.
     """
@@ -191,15 +192,14 @@ def fasttext(task: Task, file: Path, lines: int) -> Work:
 
 
 def _show(records: list[dict], task: Task, arguments) -> None:
-    """A table a mode; the peers, which know no modes, stand beside both of ours."""
+    """A table for each of our modes; the peers, which know no modes, stand beside both."""
     peers = [record for record in records if record["who"] != "ours"]
-    for mode, record in zip(MODES, records, strict=False):
+    for record in records[: len(MODES)]:
         rivals = [record, *(peer | {"params": record["params"]} for peer in peers)]
         show(rivals)
         append(arguments.json, rivals)
-    print(
-        f"  mean path {np.mean([len(path(task.tree, leaf)) for leaf in task.targets[0]]):.1f} nodes, tree depth {task.tree.depth}"
-    )
+    length = np.mean([len(path(task.tree, leaf)) for leaf in task.targets[0]])
+    print(f"  mean path {length:.1f} nodes, the longest {task.tree.depth}")
 
 
 def _memory(task: Task) -> None:

@@ -63,7 +63,7 @@ def _ours(corpus: Corpus, tokens: int, model: str, threads: int) -> Work:
 
     def check():
         first, last = np.nanmean(losses[:10]), np.nanmean(losses[-10:])
-        if not last < 0.9 * first:
+        if not last < first - 0.05:  # nats: skip-gram has much entropy, and begins at that of single words
             raise AssertionError(f"the loss fell from {first} to {last} only")
 
     def epoch():

@@ -1,4 +1,4 @@
-"""Sixteen neighbouring numbers of a row as one value, for kernels that the compiler cannot vectorise on its own.
+"""Thirty-two neighbouring numbers of a row as one value, for kernels that the compiler cannot vectorise on its own.
 
 LLVM splits the value into whatever registers the machine has. Loops over a row of any width take `LANES` numbers a turn
 and what is left in one last turn with a smaller count, whose missing lanes read as 0 and are not written.

@@ -35,7 +35,7 @@ def log_prob(out, nodes, tree, hidden, target):
 
 @numba.njit(parallel=True, cache=True, nogil=True)
 def _climb(entries, cuts, leaf_up, node_up, shard, target, threads):
-    """Write each target's path, leaf first, and where its shards begin, which rise on the way up.
+    """Write each target's path, leaf first, and where its shards begin.
 
     A climb waits for one pointer after another, so a few examples climb together, step by step.
     """

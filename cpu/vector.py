@@ -105,9 +105,8 @@ def add_sums(typing, array, index, count, a, b, c, d):
     """
 
     def generate(context, builder, signature, arguments):
-        array, index, count, *vectors = arguments
-        lower, upper = (_pick(builder, *pair, range(2 * pair[0].type.count)) for pair in (vectors[:2], vectors[2:]))
-        value = _pick(builder, lower, upper, range(2 * lower.type.count))
+        array, index, count, a, b, c, d = arguments
+        value = _join(builder, _join(builder, a, b), _join(builder, c, d))
         while value.type.count > 4:
             half = value.type.count // 8
             low = [lane for lane in range(value.type.count) if lane // half % 2 == 0]
@@ -129,7 +128,8 @@ def prefetch(typing, array, index):
     """
 
     def generate(context, builder, signature, arguments):
-        place = _place(context, builder, signature.args[0], *arguments, ir.IntType(8))
+        array, index = arguments
+        place = _place(context, builder, signature.args[0], array, index, ir.IntType(8))
         read, second_cache, data = (ir.IntType(32)(value) for value in (0, 2, 1))
         inputs = [place, read, second_cache, data]
         kind = ir.FunctionType(ir.VoidType(), [value.type for value in inputs])
@@ -173,6 +173,11 @@ def _call(builder, name, kind, returns, inputs):
     function = ir.FunctionType(returns, [value.type for value in inputs])
     name = name.format(f"v{kind.count}{kind.element.intrinsic_name}")
     return builder.call(cgutils.get_or_insert_function(builder.module, function, name), inputs)
+
+
+def _join(builder, a, b):
+    """The lanes of a, then those of b."""
+    return _pick(builder, a, b, range(2 * a.type.count))
 
 
 def _pick(builder, a, b, numbers):

@@ -51,7 +51,7 @@ READOUT_DEFAULTS: dict[str, dict] = {
 }
 # Steps of SGD; a tree and a table of negatives learn example by example, the softmaxes from the sum over a micro-batch.
 RATES = {
-    ("language", "tree"): {"rate": 0.05, "rows_rate": 0.05, "trunk_rate": 0.1},
+    ("language", "tree"): {"rate": 0.025, "rows_rate": 0.05, "trunk_rate": 0.1},
     ("language", "full"): {"rate": 0.02, "rows_rate": 0.05, "trunk_rate": 0.1},
     ("language", "sampled"): {"rate": 0.02, "rows_rate": 0.05, "trunk_rate": 0.1},
     ("words", "tree"): {"rate": 0.025, "rows_rate": 0.025},

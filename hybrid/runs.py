@@ -29,10 +29,11 @@ def start(options: dict) -> dict:
         )
     model = _model(options["kind"])
     job = model.prepare(options)
+    engine = job.make()  # before anything is written: this refuses what the options cannot have
     folder.mkdir(parents=True, exist_ok=True)
     model.keep(job, folder)
     write_json(folder / "run.json", options)
-    return _finish(folder, options, job)
+    return _finish(folder, options, job, engine)
 
 
 def resume(folder: str, given: dict) -> dict:
@@ -46,7 +47,7 @@ def resume(folder: str, given: dict) -> dict:
     options |= {name: given[name] for name in FREE_ON_RESUME - {"resume"} if given.get(name)}
     job = _model(options["kind"]).prepare(options)
     if not (path / CHECKPOINT).exists():
-        return _finish(path, options, job)
+        return _finish(path, options, job, job.make())
     return _finish(path, options, job, *_load(path, options))
 
 
@@ -79,9 +80,8 @@ def text(report: dict) -> str:
     return "\n".join(lines)
 
 
-def _finish(folder: Path, options: dict, job: Job, engine: Engine | None = None, facts: dict | None = None) -> dict:
+def _finish(folder: Path, options: dict, job: Job, engine: Engine, facts: dict | None = None) -> dict:
     """Train to the end; write report and pictures."""
-    engine = engine or job.make()
     report = train(job, folder, engine, facts, label=options["kind"])
     report = {"run": str(folder), "model": options["kind"], "readout": options["readout"]} | report
     write_json(folder / "report.json", report | {"options": options})

@@ -1,4 +1,5 @@
 import inspect
+from collections.abc import Callable
 
 import numba
 import numpy as np
@@ -8,7 +9,7 @@ from cpu import units
 from hybrid.contract import Units
 from hybrid.layout import unit_layout
 
-ACTIVATIONS = {  # s -> a, and a -> d a / d s
+ACTIVATIONS: dict[str, tuple[Callable, Callable]] = {  # s -> a, and a -> d a / d s
     "logistic": (lambda s: 1 / (1 + np.exp(-s)), lambda a: a * (1 - a)),
     "rational": (lambda s: s / (2 * (abs(s) + 1)) + 0.5, lambda a: (1 - abs(2 * a - 1)) ** 2 / 2),
     "tanh": (np.tanh, lambda a: 1 - a * a),

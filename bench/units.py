@@ -1,0 +1,181 @@
+"""The fused online step of 14,161 small MLPs, 211 M parameters, beside PyTorch (bmm, manual backward) and torch.compile."""
+
+import os
+import statistics
+from collections.abc import Callable
+
+import numpy as np
+
+from bench.measure import Work, append, measure, show
+from hybrid.layout import unit_layout
+
+INPUTS, HIDDEN, OUTPUTS = 150, 49, 150
+RATE, SAMPLE, SEED = 0.01, 7, 0  # SAMPLE: units checked against the oracle, spread over all
+
+
+def run(arguments) -> None:
+    """B = 1 without and with momentum, then B = 8 and 32."""
+    # Idle threads of one library would spin for milliseconds on the cores of the rival whose turn it is
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # read when the libraries are imported, which is below
+    import numba
+
+    numba.set_num_threads(arguments.threads)
+    units = 12 * 12 if arguments.quick else 119 * 119
+    for batch, momentum in ((1, 0.0), (1, 0.9), (8, 0.0), (32, 0.0)):
+        problem = Problem(units, batch, momentum)
+        works = [_ours(problem, arguments.threads), *_torch(problem, arguments.threads, compiled=not arguments.quick)]
+        before = _bandwidth(arguments.quick)
+        records = measure(works, arguments.repeat)
+        bandwidth = statistics.median(before + _bandwidth(arguments.quick))
+        for work, record in zip(works, records, strict=True):
+            record["bandwidth_share"] = work.moved / record["seconds"] / bandwidth
+        show(records)
+        print(_bound(problem, records[0], bandwidth), flush=True)
+        append(arguments.json, records)
+
+
+class Problem:
+    """The sizes, inputs and targets that all rivals share, their first weights, and what one step makes of them."""
+
+    def __init__(self, units: int, batch: int, momentum: float):
+        self.units, self.batch, self.momentum = units, batch, momentum
+        self.layout = unit_layout([INPUTS] * units, [HIDDEN] * units, [OUTPUTS] * units)
+        self.size = int(self.layout.w_at[1])
+        self.parameters = units * self.size
+        rng = np.random.default_rng(SEED)
+        self.x = rng.random((batch, units * INPUTS), dtype=np.float32)
+        self.target = rng.random((batch, units * OUTPUTS), dtype=np.float32)
+        self.sample = np.linspace(0, units - 1, SAMPLE).astype(int)
+        first = self.sampled(self.weights()).astype(np.float64)
+        self.expected = np.stack([self._step(u, weights) for u, weights in zip(self.sample, first, strict=True)])
+
+    def weights(self) -> np.ndarray:
+        """The same first weights for every rival."""
+        weights = np.random.default_rng(SEED + 1).standard_normal(self.parameters, dtype=np.float32)
+        weights *= np.float32(0.1)
+        return weights
+
+    def sampled(self, weights: np.ndarray) -> np.ndarray:
+        """The weights of the units of the sample, one row a unit."""
+        return weights.reshape(self.units, self.size)[self.sample]
+
+    def check(self, sampled: np.ndarray) -> None:
+        """Raise unless a step from the first weights has led to these, in the units of the sample."""
+        # a change is a float32 sum of batch products, and is rounded once more when added to its weight
+        np.testing.assert_allclose(sampled, self.expected, rtol=1e-6, atol=1e-6 * np.sqrt(self.batch))
+
+    def _step(self, unit: int, weights: np.ndarray) -> np.ndarray:
+        """The oracle: one step of one unit in float64; the velocity begins at 0, so momentum does not show yet."""
+        cuts = np.cumsum([HIDDEN * INPUTS, HIDDEN, OUTPUTS * HIDDEN])
+        first, first_bias, second, second_bias = np.split(weights, cuts)
+        second = second.reshape(OUTPUTS, HIDDEN)
+        x = self.x[:, unit * INPUTS : (unit + 1) * INPUTS].astype(np.float64)
+        target = self.target[:, unit * OUTPUTS : (unit + 1) * OUTPUTS]
+        hidden = 1 / (1 + np.exp(-x @ first.reshape(HIDDEN, INPUTS).T - first_bias))
+        y = 1 / (1 + np.exp(-hidden @ second.T - second_bias))
+        delta = (y - target) * y * (1 - y)
+        inner = delta @ second * hidden * (1 - hidden)
+        grads = (inner.T @ x, inner.sum(0), delta.T @ hidden, delta.sum(0))
+        return weights - RATE * np.concatenate([grad.ravel() for grad in grads])
+
+    def work(self, who: str, step: Callable[[], None], check: Callable[[], None], threads: int, warm: int = 2) -> Work:
+        """A rival at this problem."""
+        params = {"units": self.units, "batch": self.batch, "momentum": self.momentum}
+        moved = (16 if self.momentum else 8) * self.parameters
+        work = ("units.step", who, params, self.parameters, "parameters/s", step, check)
+        return Work(*work, moved=moved, threads=threads, warm=warm)
+
+
+def _ours(problem: Problem, threads: int) -> Work:
+    from cpu import units
+
+    weights = problem.weights()
+    velocity = np.zeros_like(weights) if problem.momentum else None
+    y, hidden = np.empty_like(problem.target), np.empty((problem.batch, problem.units * HIDDEN), np.float32)
+    written = (
+        np.empty(problem.units, np.float32),
+        y,
+        hidden,
+        weights,
+        velocity,
+        np.empty_like(y),
+        np.empty_like(hidden),
+    )
+    read = (problem.layout, problem.x, problem.target, RATE, problem.momentum, "logistic")
+    return problem.work(
+        "ours", lambda: units.step(*written, *read), lambda: problem.check(problem.sampled(weights)), threads
+    )
+
+
+def _torch(problem: Problem, threads: int, compiled: bool) -> list[Work]:
+    try:
+        import torch
+    except ImportError:
+        print("PyTorch is missing: pip install .[bench]")
+        return []
+    torch.set_num_threads(threads)
+    works = [_torch_step(problem, threads, f"torch {torch.__version__} bmm", lambda step: step)]
+    if compiled:
+        works.append(_torch_step(problem, threads, f"torch {torch.__version__} compile", torch.compile))
+    return works
+
+
+def _torch_step(problem: Problem, threads: int, who: str, wrap: Callable) -> Work:
+    import torch
+
+    units, momentum = problem.units, problem.momentum
+    cuts = [HIDDEN * INPUTS, HIDDEN, OUTPUTS * HIDDEN, OUTPUTS]
+    shapes = [(units, HIDDEN, INPUTS), (units, 1, HIDDEN), (units, OUTPUTS, HIDDEN), (units, 1, OUTPUTS)]
+    rows = torch.from_numpy(problem.weights()).view(units, -1)
+    parts = [part.reshape(shape).contiguous() for part, shape in zip(rows.split(cuts, 1), shapes, strict=True)]
+    del rows
+    speeds = [torch.zeros_like(part) for part in parts] if momentum else None
+    x, target = (
+        torch.from_numpy(np.ascontiguousarray(array.reshape(problem.batch, units, -1).swapaxes(0, 1)))
+        for array in (problem.x, problem.target)
+    )
+
+    def step(x, target, first, first_bias, second, second_bias, speeds):
+        hidden = torch.baddbmm(first_bias, x, first.mT).sigmoid_()
+        y = torch.baddbmm(second_bias, hidden, second.mT).sigmoid_()
+        delta = (y - target) * y * (1 - y)
+        inner = torch.bmm(delta, second) * hidden * (1 - hidden)
+        if speeds is None:
+            second.baddbmm_(delta.mT, hidden, alpha=-RATE)
+            second_bias.sub_(delta.sum(1, keepdim=True), alpha=RATE)
+            first.baddbmm_(inner.mT, x, alpha=-RATE)
+            first_bias.sub_(inner.sum(1, keepdim=True), alpha=RATE)
+            return
+        speeds[2].baddbmm_(delta.mT, hidden, beta=momentum, alpha=-RATE)
+        speeds[3].mul_(momentum).sub_(delta.sum(1, keepdim=True), alpha=RATE)
+        speeds[0].baddbmm_(inner.mT, x, beta=momentum, alpha=-RATE)
+        speeds[1].mul_(momentum).sub_(inner.sum(1, keepdim=True), alpha=RATE)
+        for part, speed in zip((first, first_bias, second, second_bias), speeds, strict=True):
+            part.add_(speed)
+
+    def check():
+        sample = torch.from_numpy(problem.sample)
+        found = np.concatenate([part[sample].reshape(len(sample), -1).numpy() for part in parts], axis=1)
+        problem.check(found)
+
+    chosen = wrap(step)
+    return problem.work(who, torch.no_grad()(lambda: chosen(x, target, *parts, speeds)), check, threads)
+
+
+def _bandwidth(quick: bool) -> list[float]:
+    from cpu.bandwidth import read_modify_write
+
+    return read_modify_write(64 if quick else 1024, repeat=3)
+
+
+def _bound(problem: Problem, ours: dict, bandwidth: float) -> str:
+    """One line: what the figure of ours is held against."""
+    # a weight takes 2 B operations forward and 2 B for its gradient, and one of the second layer 2 B more for the error
+    operations = 4 * problem.parameters + 2 * problem.units * OUTPUTS * HIDDEN
+    rate = operations * problem.batch / ours["seconds"] / 1e9
+    counted = 16 if problem.momentum else 8
+    bound = "memory" if ours["bandwidth_share"] > 0.6 else "arithmetic"
+    return (
+        f"  {ours['value'] / 1e9:.2f} G parameters/s at {counted} bytes each = {ours['bandwidth_share']:.0%} of the "
+        f"{bandwidth / 1e9:.1f} GB/s that read-modify-write reaches; {rate:.0f} GFLOP/s: bound by {bound}"
+    )
