@@ -14,6 +14,8 @@ from typing import Any
 
 from hybrid.doctor import processor
 
+PAUSE = 0.1  # seconds; the OpenMP threads of the rival before spin for some 20 ms, on cores that the next one needs
+
 
 @dataclass
 class Work:
@@ -53,6 +55,7 @@ def measure(works: list[Work], repeat: int = 7, bandwidth: float | None = None) 
             work.run()
     for _ in range(repeat):
         for work in works:
+            time.sleep(PAUSE)
             start = time.perf_counter()
             own = work.run()
             work.samples.append(own if work.own_clock else time.perf_counter() - start)
