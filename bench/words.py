@@ -15,6 +15,7 @@ from hybrid.readout import TreeReadout
 from hybrid.vocabulary import Vocabulary
 
 WIDTH, WINDOW, SAMPLE, MIN_COUNT, RATE, EPOCHS = 100, 5, 1e-3, 5, 0.025, 5
+MODE = "runs"  # what `hybrid train words` takes
 
 
 def run(arguments) -> None:
@@ -51,7 +52,7 @@ def _learn(corpus: Corpus, model: str, epochs: int, threads: int, losses: list |
     """Train from the start; returns the rows (V, D)."""
     feed = PairFeed(corpus, model=model, window=WINDOW, sample=SAMPLE, mean_batch=4096, epochs=epochs)
     embedding = Embedding(feed.rows, WIDTH, mean=model == "cbow", undivided=True, rate=RATE)
-    engine = Engine(embedding, None, TreeReadout(feed.counts, WIDTH, batch=feed.batch, rate=RATE), threads=threads)
+    engine = Engine(embedding, None, TreeReadout(feed.counts, WIDTH, mode=MODE, batch=feed.batch, rate=RATE), threads=threads)
     found = [tick.loss for tick in engine.run(feed)]
     if losses is not None:
         losses[:] = found
@@ -69,7 +70,7 @@ def _ours(corpus: Corpus, tokens: int, model: str, threads: int) -> Work:
     def epoch():
         _learn(corpus, model, 1, threads, losses)
 
-    return Work(f"words.{model}", "ours", _params(corpus), tokens, "words/s", epoch, check, threads=threads)
+    return Work(f"words.{model}", "ours", _params(corpus) | {"mode": MODE}, tokens, "words/s", epoch, check, threads=threads)
 
 
 def _params(corpus: Corpus) -> dict:
@@ -110,7 +111,7 @@ def _gensim(sentences, tokens: int, model: str, threads: int) -> list[Work]:
         if not np.isfinite(built.wv.vectors).all():
             raise AssertionError("gensim's vectors are not finite")
 
-    params = {"tokens": sum(v for v in (built.wv.get_vecattr(w, "count") for w in built.wv.index_to_key))}
+    params = {"tokens": sum(int(built.wv.get_vecattr(word, "count")) for word in built.wv.index_to_key)}
     params |= {"words": len(built.wv), "width": WIDTH, "window": WINDOW, "readout": "tree"}
     return [Work(f"words.{model}", f"gensim {gensim.__version__}", params, tokens, "words/s", epoch, check, threads=threads)]
 

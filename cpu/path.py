@@ -27,6 +27,8 @@ from cpu.prefetch import prefetch_row
 SHARDS = 4  # owners of rows; the most threads that share one deterministic step
 AHEAD = 2  # examples between asking for a row and using it
 HOT = 2048  # rows below are near the root, and in the cache anyway
+LONGEST = 16  # examples of a run, see cpu/runs.py
+WIDE = 16  # scores of a run judged at once: the compiler makes vectors of a loop of 16, and not of one of 4
 BLOCK = 4  # entries scored at once: independent sums hide each other's latency
 
 INNER = {"cache": True, "nogil": True, "_nrt": False, "forceinline": True}
@@ -35,11 +37,12 @@ INNER = {"cache": True, "nogil": True, "_nrt": False, "forceinline": True}
 class Work(NamedTuple):
     """Scratch for up to B examples with up to L entries each.
 
-    entries  (B, L + BLOCK) int32   2 * row + turn
+    entries  (B, L + WIDE) int32     2 * row + turn
     cuts     (B, SHARDS + 1) int32  entries[b, cuts[b, s]:cuts[b, s + 1]] belong to shard s
     grads    (SHARDS * B, D)        what shard s adds to the gradient of example b, in row s * B + b
     losses   (SHARDS, B)
-    misses   (threads, L + BLOCK)   of the example at hand; rows lie far enough apart not to share cache lines
+    misses   (threads, ...)         of the example or the run at hand; rows lie far enough apart not to share cache lines
+    costs    (threads, ...)         -log p(turn) of the run at hand
     """
 
     entries: np.ndarray
@@ -47,17 +50,20 @@ class Work(NamedTuple):
     grads: np.ndarray
     losses: np.ndarray
     misses: np.ndarray
+    costs: np.ndarray
 
 
 def workspace(batch, width, length, dtype) -> Work:
     """Scratch for calls with up to `batch` examples of `width` numbers and up to `length` entries each."""
     threads = max(SHARDS, numba.config.NUMBA_NUM_THREADS)
+    run = LONGEST * -(-length // WIDE) * WIDE + 128
     return Work(
-        empty((batch, length + BLOCK), np.int32),
+        empty((batch, length + WIDE), np.int32),
         empty((batch, SHARDS + 1), np.int32),
         empty((SHARDS * batch, width), dtype),
         empty((SHARDS, batch), dtype),
-        empty((threads, length + 128), dtype),
+        empty((threads, run), dtype),
+        empty((threads, run), dtype),
     )
 
 
@@ -68,8 +74,8 @@ def learn(grad, loss, rows, work, hidden, rate, mode):
     if mode == "hogwild":
         _race(grad, loss, rows, work.entries, work.cuts, work.misses, hidden, rate, threads)
     else:
-        _own(rows, *work, hidden, rate, min(threads, SHARDS))
-        _sum(grad, loss, work.cuts, work.grads, work.losses, threads)
+        _own(rows, *work[:5], hidden, rate, min(threads, SHARDS))
+        add_shards(grad, loss, work.cuts, work.grads, work.losses, threads)
 
 
 # Numba 0.68 loses writes to arrays of a namedtuple inside a parallel loop, so these take the arrays one by one.
@@ -105,7 +111,7 @@ def _race(grad, loss, rows, entries, cuts, misses, hidden, rate, threads):
 
 
 @numba.njit(parallel=True, cache=True, nogil=True)
-def _sum(grad, loss, cuts, grads, losses, threads):
+def add_shards(grad, loss, cuts, grads, losses, threads):
     """Add up the shards of each example, in their order."""
     batch, width = grad.shape
     for thread in numba.prange(threads):
@@ -139,13 +145,18 @@ def _ask(rows, entries, b, first, last):
 @numba.njit(**INNER)
 def visit(out, part, rows, misses, hidden, b, entries, first, last, rate):
     """Example b at entries[b, first:last], each of another row: write out[part], move the rows, return the loss."""
+    # Unsigned indices: Numba then leaves out its test for negative ones, which costs more here than the arithmetic.
+    b, part, first, last = np.uintp(b), np.uintp(part), np.uintp(first), np.uintp(last)
     loss = ZERO
     for i in range(first, last, BLOCK):
-        _score(misses, rows, hidden, b, entries, i, last)
-        loss += _judge(misses, entries, b, i, last)
+        score(misses, i, rows, hidden, b, entries, i, last)
+        loss += judge(misses, i, entries, b, i, last)
     width = hidden.shape[1]
     whole = width // LANES * LANES
-    for d in range(0, whole, LANES):
+    wide = width // (4 * LANES) * (4 * LANES)
+    for d in range(0, wide, 4 * LANES):
+        _move_wide(out, part, rows, misses, hidden, b, entries, first, last, rate, d)
+    for d in range(wide, whole, LANES):
         _move(out, part, rows, misses, hidden, b, entries, first, last, rate, d, LANES)
     if whole < width:
         _move(out, part, rows, misses, hidden, b, entries, first, last, rate, whole, width - whole)
@@ -153,12 +164,13 @@ def visit(out, part, rows, misses, hidden, b, entries, first, last, rate):
 
 
 @numba.njit(**INNER)
-def _score(scores, rows, hidden, b, entries, i, last):
-    """w . h of BLOCK entries at once; past the last, its row again for a score that nobody reads."""
+def score(scores, at, rows, hidden, b, entries, i, last):
+    """scores[at : at + BLOCK] = w . h of entries i and on; past the last, its row again for a score that nobody reads."""
+    end = last - np.uintp(1)
     r0 = entries[b, i] >> 1
-    r1 = entries[b, min(i + 1, last - 1)] >> 1
-    r2 = entries[b, min(i + 2, last - 1)] >> 1
-    r3 = entries[b, min(i + 3, last - 1)] >> 1
+    r1 = entries[b, min(i + np.uintp(1), end)] >> 1
+    r2 = entries[b, min(i + np.uintp(2), end)] >> 1
+    r3 = entries[b, min(i + np.uintp(3), end)] >> 1
     s0 = s1 = s2 = s3 = splat(scores.dtype.type(0))
     width = hidden.shape[1]
     whole = width // LANES * LANES
@@ -175,20 +187,21 @@ def _score(scores, rows, hidden, b, entries, i, last):
         s1 = multiply_add(load(rows, r1, whole, rest), h, s1)
         s2 = multiply_add(load(rows, r2, whole, rest), h, s2)
         s3 = multiply_add(load(rows, r3, whole, rest), h, s3)
-    store_totals(scores, i, s0, s1, s2, s3)
+    store_totals(scores, at, s0, s1, s2, s3)
 
 
 @numba.njit(error_model="numpy", fastmath={"reassoc", "contract"}, **INNER)
-def _judge(misses, entries, b, i, last):
-    """Turn BLOCK scores into misses, turn - logistic(score); returns what -log p(turn) sums to."""
+def judge(misses, at, entries, b, i, last):
+    """Turn BLOCK scores at `at` into misses, turn - logistic(score); returns what -log p(turn) sums to."""
     loss = ZERO
-    for j in range(i, i + BLOCK):
-        score = misses[j]
+    for k in range(BLOCK):
+        j = i + np.uintp(k)
+        score = misses[at + np.uintp(k)]
         turn = entries[b, j] & 1
         toward = score if turn else -score
         small = exp(-abs(score))
         wrong = (small if toward > 0 else ONE) / (ONE + small)
-        misses[j] = wrong if turn else -wrong
+        misses[at + np.uintp(k)] = wrong if turn else -wrong
         loss += log1p(small) - (toward if toward < 0 else ZERO) if j < last else ZERO
     return loss
 
@@ -204,3 +217,30 @@ def _move(out, part, rows, misses, hidden, b, entries, first, last, rate, d, cou
         grad = multiply_add(splat(-misses[i]), w, grad)
         store(rows, row, d, multiply_add(splat(misses[i]), h, w), count)
     store(out, part, d, grad, count)
+
+
+@numba.njit(**INNER)
+def _move_wide(out, part, rows, misses, hidden, b, entries, first, last, rate, d):
+    """The same for 4 LANES columns at once: a row's place is worked out once for all of them."""
+    d1, d2, d3 = d + LANES, d + 2 * LANES, d + 3 * LANES
+    g0 = g1 = g2 = g3 = splat(out.dtype.type(0))
+    step = splat(rate)
+    h0 = multiply_add(load(hidden, b, d, LANES), step, g0)
+    h1 = multiply_add(load(hidden, b, d1, LANES), step, g0)
+    h2 = multiply_add(load(hidden, b, d2, LANES), step, g0)
+    h3 = multiply_add(load(hidden, b, d3, LANES), step, g0)
+    for i in range(first, last):
+        row = entries[b, i] >> 1
+        miss, back = splat(misses[i]), splat(-misses[i])
+        w0, w1 = load(rows, row, d, LANES), load(rows, row, d1, LANES)
+        w2, w3 = load(rows, row, d2, LANES), load(rows, row, d3, LANES)
+        g0, g1 = multiply_add(back, w0, g0), multiply_add(back, w1, g1)
+        g2, g3 = multiply_add(back, w2, g2), multiply_add(back, w3, g3)
+        store(rows, row, d, multiply_add(miss, h0, w0), LANES)
+        store(rows, row, d1, multiply_add(miss, h1, w1), LANES)
+        store(rows, row, d2, multiply_add(miss, h2, w2), LANES)
+        store(rows, row, d3, multiply_add(miss, h3, w3), LANES)
+    store(out, part, d, g0, LANES)
+    store(out, part, d1, g1, LANES)
+    store(out, part, d2, g2, LANES)
+    store(out, part, d3, g3, LANES)

@@ -5,7 +5,7 @@ Morin and Bengio 2005, "Hierarchical Probabilistic Neural Network Language Model
 
 import numba
 
-from cpu import path
+from cpu import path, runs
 from cpu.activation import ZERO, softplus
 
 TOGETHER = 16  # examples that climb together
@@ -22,10 +22,15 @@ def step(grad, loss, nodes, work, tree, hidden, target, rate, mode):
     nodes (V - 1, D) and hidden (B, D) of one floating dtype, target (B,) int32 classes; fastest where arrays begin on
     a cache line (cpu/aligned.py). grad is summed over the path, not averaged over B.
     mode "deterministic": as the serial loop over rows does it, bit for bit, at any number of threads (cpu/path.py).
+    mode "runs": so too, but neighbouring rows of one target learn together, from the nodes as they found them: faster for
+    skip-gram, whose batches are made of such runs (cpu/runs.py).
     mode "hogwild": threads take parts of the batch and race.
     """
     _climb(work.entries, work.cuts, tree.leaf_up, tree.node_up, tree.shard, target, numba.get_num_threads())
-    path.learn(grad, loss, nodes, work, hidden, rate, mode)
+    if mode == "runs":
+        runs.learn(grad, loss, nodes, work, hidden, rate)
+    else:
+        path.learn(grad, loss, nodes, work, hidden, rate, mode)
 
 
 def log_prob(out, nodes, tree, hidden, target):

@@ -49,12 +49,12 @@ READOUT_DEFAULTS: dict[str, dict] = {
     "full": {},
     "sampled": {"negatives": None},
 }
-# Steps of SGD; a tree and a table of negatives learn example by example, the softmaxes from the sum over a micro-batch.
+# Steps of SGD, and how a tree's rows learn; a tree and a table of negatives learn example by example, the softmaxes from the sum over a micro-batch.
 RATES = {
     ("language", "tree"): {"rate": 0.025, "rows_rate": 0.05, "trunk_rate": 0.1},
     ("language", "full"): {"rate": 0.02, "rows_rate": 0.05, "trunk_rate": 0.1},
     ("language", "sampled"): {"rate": 0.02, "rows_rate": 0.05, "trunk_rate": 0.1},
-    ("words", "tree"): {"rate": 0.025, "rows_rate": 0.025},
+    ("words", "tree"): {"rate": 0.025, "rows_rate": 0.025, "mode": "runs"},
     ("words", "full"): {"rate": 0.025, "rows_rate": 0.025},
     ("words", "sampled"): {"rate": 0.025, "rows_rate": 0.025},
     ("factors", "tree"): {"rate": 0.05, "rows_rate": 0.05, "trunk_rate": 0.1},
@@ -109,7 +109,7 @@ def _train(train) -> None:
     model = train.add_argument_group("model")
     model.add_argument("--readout", choices=("tree", "full", "sampled"), help="the output layer (default tree)")
     model.add_argument("--tree", choices=("huffman", "balanced"), help="tree readout: its shape (default huffman)")
-    model.add_argument("--mode", choices=("deterministic", "hogwild"), help="tree readout: hogwild lets threads race")
+    model.add_argument("--mode", choices=("deterministic", "runs", "hogwild"), help="tree readout: how rows learn")
     model.add_argument(
         "--negatives", type=_positive, help="sampled readout: classes drawn (language, factors: a batch)"
     )

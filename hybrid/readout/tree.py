@@ -11,7 +11,7 @@ from .. import check
 from .base import Base
 
 TREES = ("huffman", "balanced")
-MODES = ("deterministic", "hogwild")
+MODES = ("deterministic", "runs", "hogwild")
 
 
 class TreeReadout(Base):
@@ -20,7 +20,9 @@ class TreeReadout(Base):
     counts  how often each class is met; a balanced tree is content with how many classes there are
     width   numbers of a hidden vector
     tree    "huffman": short paths for frequent classes, the fastest; "balanced": all paths about log2 V
-    mode    "deterministic": the serial loop over rows, bit for bit, at any number of threads; "hogwild": threads race
+    mode    "deterministic": the serial loop over rows, bit for bit, at any number of threads; "runs": deterministic too,
+            but neighbouring rows of one target learn together, faster where batches have such runs (skip-gram);
+            "hogwild": threads race
     batch   most rows a step
     rate    step of SGD; nodes move row after row, so row b sees what the rows before it changed
     seed    not used: nothing is drawn

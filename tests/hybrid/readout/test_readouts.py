@@ -243,7 +243,7 @@ BAD_CONSTRUCTION = [
     (lambda: FullReadout(3, 4, seed=-1), "seed: found -1"),
     (lambda: TreeReadout(3, 4), "counts: found only how many classes"),
     (lambda: TreeReadout([1, 2], 4, tree="oak"), "tree: found 'oak', expected one of huffman, balanced"),
-    (lambda: TreeReadout([1, 2], 4, mode="fast"), "mode: found 'fast', expected one of deterministic, hogwild"),
+    (lambda: TreeReadout([1, 2], 4, mode="fast"), "mode: found 'fast', expected one of deterministic, runs, hogwild"),
     (lambda: SampledReadout(3, 4, loss="hinge"), "loss: found 'hinge', expected one of softmax, logistic"),
     (lambda: SampledReadout(3, 4, negatives=0), "negatives: found 0"),
     (lambda: SampledReadout(3, 4, draws="unigram"), "draws: unigram needs how often"),

@@ -1,0 +1,133 @@
+"""Runs: neighbouring examples of a batch with the same list of rows learn together, as in a small batch of their own.
+
+Skip-gram makes such runs: all context words around one centre word follow the centre word's path. One after another, as
+in cpu/path.py, each of them waits for the rows that the one before has moved. Together they read the rows as the run finds
+them, so nothing waits, every row is written once a run, and the logistic functions are worked out side by side:
+
+    miss[e, n] = turn[n] - logistic(w[n] . h[e]);  grad[e] -= sum_n miss[e, n] w[n];  w[n] += rate sum_e miss[e, n] h[e]
+
+Ji et al. 2016, "Parallelizing Word2Vec in Shared and Distributed Memory", arXiv:1604.04661. Owners as in cpu/path.py: the
+same bits at any number of threads.
+"""
+
+import numba
+import numpy as np
+
+from cpu.activation import ONE, ZERO, exp, log1p
+from cpu.lanes import LANES, load, multiply_add, splat, store
+from cpu.path import BLOCK, INNER, LONGEST, SHARDS, WIDE, add_shards, score
+
+
+
+def learn(grad, loss, rows, work, hidden, rate):
+    """As cpu/path.py's, but runs learn together."""
+    threads = min(numba.get_num_threads(), SHARDS)
+    _own_runs(grad, loss, rows, *work, hidden, rows.dtype.type(rate), threads)
+    if threads > 1:
+        add_shards(grad, loss, work.cuts, work.grads, work.losses, threads)
+
+
+@numba.njit(parallel=True, cache=True, nogil=True)
+def _own_runs(grad, loss, rows, entries, cuts, grads, losses, misses, costs, hidden, rate, threads):
+    """Each thread takes all runs through the shards that it owns.
+
+    One thread writes grad and loss itself, adding up the shards in their order; more leave that to add_shards.
+    """
+    batch = hidden.shape[0]
+    alone = threads == 1
+    for thread in numba.prange(threads):
+        begin, end = thread * SHARDS // threads, (thread + 1) * SHARDS // threads
+        out, out_loss = (grad, loss.reshape((1, batch))) if alone else (grads, losses)
+        first = 0
+        while first < batch:
+            last = first + 1
+            # The entry nearest to the leaf tells the leaf.
+            while last < batch and last - first < LONGEST and entries[last, 0] == entries[first, 0]:
+                last += 1
+            _visit(out, out_loss, rows, entries, cuts, misses[thread], costs[thread], hidden, rate, begin, end, first, last, alone)
+            first = last
+
+
+@numba.njit(**INNER)
+def _visit(out, out_loss, rows, entries, cuts, misses, costs, hidden, rate, shard, shards, first, last, alone):
+    """The examples first:last at the rows of some shards: write their gradients and losses, move the rows."""
+    # Unsigned indices: Numba then leaves out its test for negative ones.
+    b, examples = np.uintp(first), np.uintp(last - first)
+    begin, end = np.uintp(cuts[first, shard]), np.uintp(cuts[first, shards])
+    pitch = (end - begin + np.uintp(WIDE - 1)) // np.uintp(WIDE) * np.uintp(WIDE)
+    for e in range(examples):
+        for i in range(begin, end, BLOCK):
+            score(misses, e * pitch + i - begin, rows, hidden, b + e, entries, i, end)
+    for e in range(examples):
+        for i in range(begin, end, WIDE):
+            _judge(misses, costs, e * pitch + i - begin, entries, b, i)
+        _lose(out_loss, costs, e * pitch - begin, cuts, b, e, shard, shards, alone)
+    width = hidden.shape[1]
+    whole = width // LANES * LANES
+    for d in range(0, whole, LANES):
+        _collect(out, rows, misses, pitch, begin, cuts, shard, shards, alone, b, examples, entries, d, LANES)
+        _move(rows, misses, pitch, hidden, b, examples, entries, begin, end, rate, d, LANES)
+    if whole < width:
+        rest = width - whole
+        _collect(out, rows, misses, pitch, begin, cuts, shard, shards, alone, b, examples, entries, whole, rest)
+        _move(rows, misses, pitch, hidden, b, examples, entries, begin, end, rate, whole, rest)
+
+
+@numba.njit(**INNER)
+def _lose(out, costs, at, cuts, b, e, shard, shards, alone):
+    """The loss of example b + e: by shard, or their sum in order."""
+    total = ZERO
+    for s in range(shard, shards):
+        loss = ZERO
+        for i in range(np.uintp(cuts[b, s]), np.uintp(cuts[b, s + 1])):
+            loss += costs[at + i]
+        if alone:
+            total += loss
+        else:
+            out[s, b + e] = loss
+    if alone:
+        out[0, b + e] = total
+
+
+@numba.njit(error_model="numpy", fastmath={"reassoc", "contract"}, **INNER)
+def _judge(misses, costs, at, entries, b, i):
+    """Turn WIDE scores at `at` into misses, turn - logistic(score), and write what -log p(turn) of each is."""
+    for k in range(WIDE):
+        j = at + np.uintp(k)
+        score = misses[j]
+        turn = entries[b, i + np.uintp(k)] & 1
+        toward = score if turn else -score
+        small = exp(-abs(score))
+        wrong = (small if toward > 0 else ONE) / (ONE + small)
+        misses[j] = wrong if turn else -wrong
+        costs[j] = log1p(small) - (toward if toward < 0 else ZERO)
+
+
+@numba.njit(**INNER)
+def _collect(out, rows, misses, pitch, begin, cuts, shard, shards, alone, b, examples, entries, d, count):
+    """Columns d to d + count of the gradients, from the rows as they are: by shard, or their sum in order."""
+    zero, one = splat(rows.dtype.type(0)), splat(rows.dtype.type(1))
+    for e in range(examples):
+        total = zero
+        for s in range(shard, shards):
+            grad = zero
+            for i in range(np.uintp(cuts[b, s]), np.uintp(cuts[b, s + 1])):
+                miss = splat(-misses[e * pitch + i - begin])
+                grad = multiply_add(miss, load(rows, entries[b, i] >> 1, d, count), grad)
+            if alone:
+                total = multiply_add(one, grad, total)
+            else:
+                store(out, s * (out.shape[0] // SHARDS) + b + e, d, grad, count)
+        if alone:
+            store(out, b + e, d, total, count)
+
+
+@numba.njit(**INNER)
+def _move(rows, misses, pitch, hidden, b, examples, entries, begin, end, rate, d, count):
+    """Columns d to d + count of the rows."""
+    for i in range(begin, end):
+        row = entries[b, i] >> 1
+        w = load(rows, row, d, count)
+        for e in range(examples):
+            w = multiply_add(splat(rate * misses[e * pitch + i - begin]), load(hidden, b + e, d, count), w)
+        store(rows, row, d, w, count)

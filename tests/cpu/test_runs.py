@@ -1,0 +1,88 @@
+"""Runs of one target: against plain NumPy, by difference, and bit for bit at any number of threads."""
+
+import numba
+import numpy as np
+import pytest
+
+from cpu import tree as trees
+from cpu import tree_softmax
+from cpu.path import LONGEST
+
+CLASSES = 60
+
+
+def case(width, dtype, runs, seed=0):
+    rng = np.random.default_rng(seed)
+    tree = trees.huffman(np.arange(1, CLASSES + 1))
+    target = np.repeat(rng.integers(0, CLASSES, len(runs)), runs).astype(np.int32)
+    nodes = rng.normal(size=(CLASSES - 1, width)).astype(dtype) / width**0.5
+    return tree, nodes, rng.normal(size=(len(target), width)).astype(dtype), target
+
+
+def step(tree, nodes, hidden, target, rate, mode="runs"):
+    """One step on a copy of the nodes: grad, loss and the moved nodes."""
+    work = tree_softmax.workspace(len(target), hidden.shape[1], tree.depth, hidden.dtype)
+    grad, loss, nodes = np.empty_like(hidden), np.empty(len(target), hidden.dtype), nodes.copy()
+    tree_softmax.step(grad, loss, nodes, work, tree, hidden, target, rate, mode)
+    return grad, loss, nodes
+
+
+def oracle(tree, nodes, hidden, target, rate):
+    nodes, first = nodes.astype(float), 0
+    grad, loss = np.zeros(hidden.shape), np.zeros(len(target))
+    while first < len(target):
+        last = first + 1
+        while last < len(target) and target[last] == target[first] and last - first < LONGEST:
+            last += 1
+        met, turn = (np.array(column) for column in zip(*trees.path(tree, int(target[first])), strict=True))
+        part = hidden[first:last].astype(float)
+        score = part @ nodes[met].T
+        miss = turn - 1 / (1 + np.exp(-score))
+        grad[first:last] = -miss @ nodes[met]
+        loss[first:last] = np.log1p(np.exp(np.where(turn, -score, score))).sum(axis=1)
+        nodes[met] += rate * miss.T @ part
+        first = last
+    return grad, loss, nodes
+
+
+@pytest.mark.parametrize("dtype, atol", [(np.float32, 2e-5), (np.float64, 1e-12)])
+@pytest.mark.parametrize("width", [1, 16, 31, 33, 100, 128])
+def test_learns_as_numpy_does(width, dtype, atol):
+    given = case(width, dtype, [1, 5, 2, LONGEST, 1, 2 * LONGEST + 3, 7])
+    for found, expected in zip(step(*given, 0.1), oracle(*given, 0.1), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=0, atol=atol)
+
+
+def test_same_bits_at_any_number_of_threads(threads):
+    given = case(40, np.float32, [3, 1, 8, 20, 2, 2, 6] * 5)
+    found = step(*given, 0.1)
+    numba.set_num_threads(1)
+    for array, alone in zip(found, step(*given, 0.1), strict=True):
+        assert array.tobytes() == alone.tobytes()
+
+
+def test_without_neighbours_of_one_target_it_is_the_serial_loop():
+    tree, nodes, hidden, _ = case(24, np.float64, [1] * 30)
+    target = np.arange(30, dtype=np.int32)
+    for runs, serial in zip(*(step(tree, nodes, hidden, target, 0.1, mode) for mode in ("runs", "deterministic")), strict=True):
+        np.testing.assert_allclose(runs, serial, rtol=0, atol=1e-13)
+
+
+def test_gradient_and_change_are_slopes_of_the_loss_of_a_run():
+    tree, nodes, hidden, target = case(4, np.float64, [3])
+    grad, _, moved = step(tree, nodes, hidden, target, 1e-3)
+    shift = 1e-6
+
+    def loss(nodes, hidden):
+        return step(tree, nodes, hidden, target, 0.0)[1].sum()
+
+    for place in np.ndindex(hidden.shape):
+        change = np.zeros(hidden.shape)
+        change[place] = shift
+        slope = (loss(nodes, hidden + change) - loss(nodes, hidden - change)) / (2 * shift)
+        assert grad[place] == pytest.approx(slope, abs=1e-8)
+    for place in np.ndindex(nodes.shape):
+        change = np.zeros(nodes.shape)
+        change[place] = shift
+        slope = (loss(nodes + change, hidden) - loss(nodes - change, hidden)) / (2 * shift)
+        assert (moved - nodes)[place] == pytest.approx(-1e-3 * slope, abs=1e-11)
