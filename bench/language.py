@@ -86,7 +86,9 @@ def _ours(feed: ZipfFeed, readout: str, steps: int, threads: int) -> Work:
 
     work = _params(feed, readout)
     warm = 2 if steps > 2 else 8  # the engine measures how to spend the cores in its first 16 ticks
-    return Work("language.step", "ours", work, steps * feed.batch, "examples/s", step, check, threads=threads, warm=warm)
+    return Work(
+        "language.step", "ours", work, steps * feed.batch, "examples/s", step, check, threads=threads, warm=warm
+    )
 
 
 def _params(feed: ZipfFeed, readout: str) -> dict:

@@ -25,7 +25,10 @@ def run(arguments) -> None:
     corpus = Corpus(text, Vocabulary.build(text, min_count=MIN_COUNT, unknown=False))
     tokens = sum(map(len, sentences))
     for model in ("skipgram", "cbow"):
-        rivals = [_ours(corpus, tokens, model, arguments.threads), *_gensim(sentences, tokens, model, arguments.threads)]
+        rivals = [
+            _ours(corpus, tokens, model, arguments.threads),
+            *_gensim(sentences, tokens, model, arguments.threads),
+        ]
         records = measure(rivals, arguments.repeat)
         if not arguments.quick:
             vectors = [_learn(corpus, model, EPOCHS, arguments.threads)]
@@ -52,7 +55,9 @@ def _learn(corpus: Corpus, model: str, epochs: int, threads: int, losses: list |
     """Train from the start; returns the rows (V, D)."""
     feed = PairFeed(corpus, model=model, window=WINDOW, sample=SAMPLE, mean_batch=4096, epochs=epochs)
     embedding = Embedding(feed.rows, WIDTH, mean=model == "cbow", undivided=True, rate=RATE)
-    engine = Engine(embedding, None, TreeReadout(feed.counts, WIDTH, mode=MODE, batch=feed.batch, rate=RATE), threads=threads)
+    engine = Engine(
+        embedding, None, TreeReadout(feed.counts, WIDTH, mode=MODE, batch=feed.batch, rate=RATE), threads=threads
+    )
     found = [tick.loss for tick in engine.run(feed)]
     if losses is not None:
         losses[:] = found
@@ -70,7 +75,9 @@ def _ours(corpus: Corpus, tokens: int, model: str, threads: int) -> Work:
     def epoch():
         _learn(corpus, model, 1, threads, losses)
 
-    return Work(f"words.{model}", "ours", _params(corpus) | {"mode": MODE}, tokens, "words/s", epoch, check, threads=threads)
+    return Work(
+        f"words.{model}", "ours", _params(corpus) | {"mode": MODE}, tokens, "words/s", epoch, check, threads=threads
+    )
 
 
 def _params(corpus: Corpus) -> dict:
@@ -111,9 +118,11 @@ def _gensim(sentences, tokens: int, model: str, threads: int) -> list[Work]:
         if not np.isfinite(built.wv.vectors).all():
             raise AssertionError("gensim's vectors are not finite")
 
-    params = {"tokens": sum(int(built.wv.get_vecattr(word, "count")) for word in built.wv.index_to_key)}
+    params: dict = {"tokens": sum(int(built.wv.get_vecattr(word, "count")) for word in built.wv.index_to_key)}
     params |= {"words": len(built.wv), "width": WIDTH, "window": WINDOW, "readout": "tree"}
-    return [Work(f"words.{model}", f"gensim {gensim.__version__}", params, tokens, "words/s", epoch, check, threads=threads)]
+    return [
+        Work(f"words.{model}", f"gensim {gensim.__version__}", params, tokens, "words/s", epoch, check, threads=threads)
+    ]
 
 
 def _gensim_rows(sentences, corpus: Corpus, model: str, threads: int) -> np.ndarray:

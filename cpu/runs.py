@@ -18,7 +18,6 @@ from cpu.lanes import LANES, load, multiply_add, splat, store
 from cpu.path import BLOCK, INNER, LONGEST, SHARDS, WIDE, add_shards, score
 
 
-
 def learn(grad, loss, rows, work, hidden, rate):
     """As cpu/path.py's, but runs learn together."""
     threads = min(numba.get_num_threads(), SHARDS)
@@ -44,7 +43,22 @@ def _own_runs(grad, loss, rows, entries, cuts, grads, losses, misses, costs, hid
             # The entry nearest to the leaf tells the leaf.
             while last < batch and last - first < LONGEST and entries[last, 0] == entries[first, 0]:
                 last += 1
-            _visit(out, out_loss, rows, entries, cuts, misses[thread], costs[thread], hidden, rate, begin, end, first, last, alone)
+            _visit(
+                out,
+                out_loss,
+                rows,
+                entries,
+                cuts,
+                misses[thread],
+                costs[thread],
+                hidden,
+                rate,
+                begin,
+                end,
+                first,
+                last,
+                alone,
+            )
             first = last
 
 
@@ -62,14 +76,14 @@ def _visit(out, out_loss, rows, entries, cuts, misses, costs, hidden, rate, shar
         for i in range(begin, end, WIDE):
             _judge(misses, costs, e * pitch + i - begin, entries, b, i)
         _lose(out_loss, costs, e * pitch - begin, cuts, b, e, shard, shards, alone)
-    width = hidden.shape[1]
+    batch, width = np.uintp(hidden.shape[0]), hidden.shape[1]
     whole = width // LANES * LANES
     for d in range(0, whole, LANES):
-        _collect(out, rows, misses, pitch, begin, cuts, shard, shards, alone, b, examples, entries, d, LANES)
+        _collect(out, rows, misses, pitch, begin, cuts, shard, shards, alone, batch, b, examples, entries, d, LANES)
         _move(rows, misses, pitch, hidden, b, examples, entries, begin, end, rate, d, LANES)
     if whole < width:
         rest = width - whole
-        _collect(out, rows, misses, pitch, begin, cuts, shard, shards, alone, b, examples, entries, whole, rest)
+        _collect(out, rows, misses, pitch, begin, cuts, shard, shards, alone, batch, b, examples, entries, whole, rest)
         _move(rows, misses, pitch, hidden, b, examples, entries, begin, end, rate, whole, rest)
 
 
@@ -104,12 +118,12 @@ def _judge(misses, costs, at, entries, b, i):
 
 
 @numba.njit(**INNER)
-def _collect(out, rows, misses, pitch, begin, cuts, shard, shards, alone, b, examples, entries, d, count):
+def _collect(out, rows, misses, pitch, begin, cuts, shard, shards, alone, batch, b, examples, entries, d, count):
     """Columns d to d + count of the gradients, from the rows as they are: by shard, or their sum in order."""
     zero, one = splat(rows.dtype.type(0)), splat(rows.dtype.type(1))
     for e in range(examples):
         total = zero
-        for s in range(shard, shards):
+        for s in range(np.uintp(shard), np.uintp(shards)):
             grad = zero
             for i in range(np.uintp(cuts[b, s]), np.uintp(cuts[b, s + 1])):
                 miss = splat(-misses[e * pitch + i - begin])
@@ -117,7 +131,7 @@ def _collect(out, rows, misses, pitch, begin, cuts, shard, shards, alone, b, exa
             if alone:
                 total = multiply_add(one, grad, total)
             else:
-                store(out, s * (out.shape[0] // SHARDS) + b + e, d, grad, count)
+                store(out, s * batch + b + e, d, grad, count)
         if alone:
             store(out, b + e, d, total, count)
 

@@ -49,10 +49,10 @@ def _doctor(given) -> int:
 
 
 def _demo(given) -> int:
-    from . import demo
+    from .demo import run, text
 
-    report = demo.run(given.text, given.out, given.epochs, given.device, given.threads, given.seed or 0)
-    print(json.dumps(report, indent=1) if given.json else demo.text(report))
+    report = run(given.text, given.out, given.epochs, given.device, given.threads, given.seed or 0)
+    print(json.dumps(report, indent=1) if given.json else text(report))
     return 0
 
 

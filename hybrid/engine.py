@@ -208,7 +208,7 @@ class Engine:
     def parameters(self) -> dict[str, np.ndarray]:
         """Every parameter and optimiser state, by name: the live arrays."""
         parts = {"embedding": self.embedding, "trunk": self.trunk, "readout": self.readout}
-        arrays = {}
+        arrays: dict[str, np.ndarray] = {}
         for part, owner in parts.items():
             if owner:
                 arrays |= {f"{part}.{name}": array for name, array in owner.parameters().items()}

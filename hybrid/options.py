@@ -5,7 +5,7 @@ import argparse
 MODELS = ("language", "words", "factors")
 
 # In the parser every default is None, so that what the user said can be told from what he did not.
-DEFAULTS = {
+DEFAULTS: dict[str, dict] = {
     "language": {
         "tokens": "words",
         "context": 4,
@@ -27,7 +27,7 @@ DEFAULTS = {
         "width": 100,
         "min_count": 5,
         "epochs": 5,
-        "batch": 4096,
+        "batch": None,  # by the vocabulary's size, see models/words.py
         "micro_batches": 1,
     },
     "factors": {
@@ -42,15 +42,16 @@ DEFAULTS = {
         "momentum": 0.9,
     },
 }
-COMMON = {"seed": 0, "delay": 0, "readout": "tree"}
+COMMON: dict = {"seed": 0, "delay": 0, "readout": "tree"}
 DATA = {"language": ("text", "valid"), "words": ("text",), "factors": ("ratings",)}
 READOUT_DEFAULTS: dict[str, dict] = {
     "tree": {"tree": "huffman", "mode": "deterministic"},
     "full": {},
     "sampled": {"negatives": None},
 }
-# Steps of SGD, and how a tree's rows learn; a tree and a table of negatives learn example by example, the softmaxes from the sum over a micro-batch.
-RATES = {
+# Steps of SGD, and how a tree's nodes learn. A tree and a table of negatives learn example by example, the softmaxes
+# from the sum over a micro-batch.
+RATES: dict[tuple[str, str], dict] = {
     ("language", "tree"): {"rate": 0.025, "rows_rate": 0.05, "trunk_rate": 0.1},
     ("language", "full"): {"rate": 0.02, "rows_rate": 0.05, "trunk_rate": 0.1},
     ("language", "sampled"): {"rate": 0.02, "rows_rate": 0.05, "trunk_rate": 0.1},
@@ -191,8 +192,9 @@ def _refuse(options: dict, kind: str, readout: str, taken: set[str]) -> None:
     source = DATA[kind][0]
     if not options.get(source):
         raise ValueError(f"--{source}: needed by `train {kind}`, found none")
-    tables = (*DATA.values(), *DEFAULTS.values(), *READOUT_DEFAULTS.values(), *RATES.values())
-    for name in sorted(set().union(*tables) - taken - set(DATA[kind])):
+    tables: tuple = (*DATA.values(), *DEFAULTS.values(), *READOUT_DEFAULTS.values(), *RATES.values())
+    every: set[str] = set().union(*tables)
+    for name in sorted(every - taken - set(DATA[kind])):
         if options.get(name) is not None:
             flag = name.replace("_", "-")
             raise ValueError(f"--{flag}: not used by `train {kind} --readout {readout}`; leave it out")

@@ -16,7 +16,10 @@ NAMES = "vocabulary.json"
 
 
 def prepare(options: dict) -> Job:
-    """Text -> pairs and an engine without a trunk: the row of a word is the hidden vector."""
+    """Text -> pairs and an engine without a trunk: the row of a word is the hidden vector.
+
+    What a batch has to say of one row is summed, so a batch must not meet a row too often: it grows with the vocabulary.
+    """
     text = read(options["text"], tokens=options["tokens"])
     vocabulary = Vocabulary.build(text, min_count=options["min_count"], unknown=False, source=text.source)
     feed = PairFeed(
@@ -24,7 +27,7 @@ def prepare(options: dict) -> Job:
         model=options["model"],
         window=options["window"],
         sample=options["sample"],
-        mean_batch=options["batch"],
+        mean_batch=options["batch"] or min(max(len(vocabulary) // 5, 32), 4096),
         epochs=options["epochs"],
         seed=options["seed"],
     )

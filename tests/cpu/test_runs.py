@@ -19,9 +19,9 @@ def case(width, dtype, runs, seed=0):
     return tree, nodes, rng.normal(size=(len(target), width)).astype(dtype), target
 
 
-def step(tree, nodes, hidden, target, rate, mode="runs"):
-    """One step on a copy of the nodes: grad, loss and the moved nodes."""
-    work = tree_softmax.workspace(len(target), hidden.shape[1], tree.depth, hidden.dtype)
+def step(tree, nodes, hidden, target, rate, mode="runs", room=5):
+    """One step on a copy of the nodes, in a workspace with room for more rows: grad, loss and the moved nodes."""
+    work = tree_softmax.workspace(len(target) + room, hidden.shape[1], tree.depth, hidden.dtype)
     grad, loss, nodes = np.empty_like(hidden), np.empty(len(target), hidden.dtype), nodes.copy()
     tree_softmax.step(grad, loss, nodes, work, tree, hidden, target, rate, mode)
     return grad, loss, nodes
@@ -64,7 +64,9 @@ def test_same_bits_at_any_number_of_threads(threads):
 def test_without_neighbours_of_one_target_it_is_the_serial_loop():
     tree, nodes, hidden, _ = case(24, np.float64, [1] * 30)
     target = np.arange(30, dtype=np.int32)
-    for runs, serial in zip(*(step(tree, nodes, hidden, target, 0.1, mode) for mode in ("runs", "deterministic")), strict=True):
+    for runs, serial in zip(
+        *(step(tree, nodes, hidden, target, 0.1, mode) for mode in ("runs", "deterministic")), strict=True
+    ):
         np.testing.assert_allclose(runs, serial, rtol=0, atol=1e-13)
 
 

@@ -11,7 +11,10 @@ from hybrid.demo import _reached
 def book(tmp_path_factory):
     rng = np.random.default_rng(0)
     names = ["river", "mountain", "forest", "village", "garden", "castle"]
-    lines = [" ".join(f"the {names[i]} leads to the {names[(i + 1) % 6]} ," for i in rng.integers(0, 6, 4)) for _ in range(200)]
+    lines = [
+        " ".join(f"the {names[i]} leads to the {names[(i + 1) % 6]} ," for i in rng.integers(0, 6, 4))
+        for _ in range(200)
+    ]
     path = tmp_path_factory.mktemp("book") / "book.txt"
     path.write_text("\n".join(lines))
     return str(path)
@@ -21,7 +24,15 @@ def test_demo_compares_both_readouts_and_writes_everything(capsys, tmp_path, boo
     command = ["demo", "--text", book, "--out", str(tmp_path), "--epochs", "2", "--threads", "2"]
     assert main(command) == 0
     printed = capsys.readouterr().out
-    for expected in ("full softmax", "Huffman tree", "examples/s", "Most likely next words", "Annoy", "exact:", "recall"):
+    for expected in (
+        "full softmax",
+        "Huffman tree",
+        "examples/s",
+        "Most likely next words",
+        "Annoy",
+        "exact:",
+        "recall",
+    ):
         assert expected in printed
     for file in ("curve.png", "timeline.png"):
         assert file in printed and (tmp_path / file).read_bytes().startswith(b"\x89PNG")

@@ -174,15 +174,17 @@ def test_best_agrees_with_log_prob():
     hidden = trained.hidden(ids)
     every = np.stack([trained.readout.log_prob(hidden, np.full(BATCH, v, np.int32)) for v in range(CLASSES)], axis=1)
     np.testing.assert_allclose(log_probs, np.sort(every, axis=1)[:, ::-1][:, :5], rtol=1e-5)
-    assert (np.take_along_axis(every, best, axis=1) == pytest.approx(log_probs, rel=1e-5))
+    assert np.take_along_axis(every, best, axis=1) == pytest.approx(log_probs, rel=1e-5)
 
 
 def refusals():
-    yield "trunk: takes 5 inputs, the embedding gives 12", lambda: Engine(
-        Embedding(9, 4, per_example=3), Trunk(5, 6, 7), FullReadout(9, 7, batch=4)
+    yield (
+        "trunk: takes 5 inputs, the embedding gives 12",
+        lambda: Engine(Embedding(9, 4, per_example=3), Trunk(5, 6, 7), FullReadout(9, 7, batch=4)),
     )
-    yield "readout: width 8, the trunk gives 7", lambda: Engine(
-        Embedding(9, 4, per_example=3), Trunk(12, 6, 7), FullReadout(9, 8, batch=4)
+    yield (
+        "readout: width 8, the trunk gives 7",
+        lambda: Engine(Embedding(9, 4, per_example=3), Trunk(12, 6, 7), FullReadout(9, 8, batch=4)),
     )
     yield "delay: found 2", lambda: engine(delay=2)
     yield "micro_batches: found 0", lambda: engine(micro_batches=0)
