@@ -1,6 +1,6 @@
 """The fused online step of 14,161 small MLPs, 211 M parameters, beside PyTorch (bmm, manual backward) and torch.compile."""
 
-import os
+import functools
 import statistics
 from collections.abc import Callable
 
@@ -15,8 +15,6 @@ RATE, SAMPLE, SEED = 0.01, 7, 0  # SAMPLE: units checked against the oracle, spr
 
 def run(arguments) -> None:
     """B = 1 without and with momentum, then B = 8 and 32."""
-    # Idle threads of one library would spin for milliseconds on the cores of the rival whose turn it is
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # read when the libraries are imported, which is below
     import numba
 
     numba.set_num_threads(arguments.threads)
@@ -24,11 +22,14 @@ def run(arguments) -> None:
     for batch, momentum in ((1, 0.0), (1, 0.9), (8, 0.0), (32, 0.0)):
         problem = Problem(units, batch, momentum)
         works = [_ours(problem, arguments.threads), *_torch(problem, arguments.threads, compiled=not arguments.quick)]
-        before = _bandwidth(arguments.quick)
-        records = measure(works, arguments.repeat)
-        bandwidth = statistics.median(before + _bandwidth(arguments.quick))
+        machine = _bandwidth(64 if arguments.quick else 1024, arguments.threads)
+        _, *records = measure([machine, *works], arguments.repeat)
         for work, record in zip(works, records, strict=True):
-            record["bandwidth_share"] = work.moved / record["seconds"] / bandwidth
+            turns = zip(work.samples, machine.samples, strict=True)
+            record["bandwidth_share"] = statistics.median(
+                problem.moved / seconds / (machine.amount / least) for seconds, least in turns
+            )
+        bandwidth = machine.amount / statistics.median(machine.samples)
         show(records)
         print(_bound(problem, records[0], bandwidth), flush=True)
         append(arguments.json, records)
@@ -42,6 +43,7 @@ class Problem:
         self.layout = unit_layout([INPUTS] * units, [HIDDEN] * units, [OUTPUTS] * units)
         self.size = int(self.layout.w_at[1])
         self.parameters = units * self.size
+        self.moved = (16 if momentum else 8) * self.parameters  # bytes: each number is read and written once
         rng = np.random.default_rng(SEED)
         self.x = rng.random((batch, units * INPUTS), dtype=np.float32)
         self.target = rng.random((batch, units * OUTPUTS), dtype=np.float32)
@@ -81,9 +83,8 @@ class Problem:
     def work(self, who: str, step: Callable[[], None], check: Callable[[], None], threads: int, warm: int = 2) -> Work:
         """A rival at this problem."""
         params = {"units": self.units, "batch": self.batch, "momentum": self.momentum}
-        moved = (16 if self.momentum else 8) * self.parameters
         work = ("units.step", who, params, self.parameters, "parameters/s", step, check)
-        return Work(*work, moved=moved, threads=threads, warm=warm)
+        return Work(*work, moved=self.moved, threads=threads, warm=warm)
 
 
 def _ours(problem: Problem, threads: int) -> Work:
@@ -116,7 +117,8 @@ def _torch(problem: Problem, threads: int, compiled: bool) -> list[Work]:
     torch.set_num_threads(threads)
     works = [_torch_step(problem, threads, f"torch {torch.__version__} bmm", lambda step: step)]
     if compiled:
-        works.append(_torch_step(problem, threads, f"torch {torch.__version__} compile", torch.compile))
+        whole = functools.partial(torch.compile, fullgraph=True, dynamic=False)
+        works.append(_torch_step(problem, threads, f"torch {torch.__version__} compile", whole))
     return works
 
 
@@ -135,20 +137,26 @@ def _torch_step(problem: Problem, threads: int, who: str, wrap: Callable) -> Wor
         for array in (problem.x, problem.target)
     )
 
+    def descend(matrix, delta, x, keep):  # keep matrix - RATE delta^T x
+        if problem.batch == 1 and keep == 1:  # an outer product: faster without BLAS, and the compiler can fuse it
+            matrix.addcmul_(delta.mT, x, value=-RATE)
+        else:  # mul_ before addcmul_ would be a second visit, and PyTorch 2.13 fails to compile it
+            matrix.baddbmm_(delta.mT, x, beta=keep, alpha=-RATE)
+
     def step(x, target, first, first_bias, second, second_bias, speeds):
         hidden = torch.baddbmm(first_bias, x, first.mT).sigmoid_()
         y = torch.baddbmm(second_bias, hidden, second.mT).sigmoid_()
         delta = (y - target) * y * (1 - y)
         inner = torch.bmm(delta, second) * hidden * (1 - hidden)
         if speeds is None:
-            second.baddbmm_(delta.mT, hidden, alpha=-RATE)
+            descend(second, delta, hidden, 1)
             second_bias.sub_(delta.sum(1, keepdim=True), alpha=RATE)
-            first.baddbmm_(inner.mT, x, alpha=-RATE)
+            descend(first, inner, x, 1)
             first_bias.sub_(inner.sum(1, keepdim=True), alpha=RATE)
             return
-        speeds[2].baddbmm_(delta.mT, hidden, beta=momentum, alpha=-RATE)
+        descend(speeds[2], delta, hidden, momentum)
         speeds[3].mul_(momentum).sub_(delta.sum(1, keepdim=True), alpha=RATE)
-        speeds[0].baddbmm_(inner.mT, x, beta=momentum, alpha=-RATE)
+        descend(speeds[0], inner, x, momentum)
         speeds[1].mul_(momentum).sub_(inner.sum(1, keepdim=True), alpha=RATE)
         for part, speed in zip((first, first_bias, second, second_bias), speeds, strict=True):
             part.add_(speed)
@@ -162,10 +170,17 @@ def _torch_step(problem: Problem, threads: int, who: str, wrap: Callable) -> Wor
     return problem.work(who, torch.no_grad()(lambda: chosen(x, target, *parts, speeds)), check, threads)
 
 
-def _bandwidth(quick: bool) -> list[float]:
+def _bandwidth(megabytes: int, threads: int) -> Work:
+    """The machine itself takes a turn among the rivals: its bandwidth drifts, so a share is taken turn by turn."""
     from cpu.bandwidth import read_modify_write
 
-    return read_modify_write(64 if quick else 1024, repeat=3)
+    moved = 2.0 * megabytes * 2**20
+
+    def seconds():
+        return moved / read_modify_write(megabytes, repeat=1)[0]
+
+    work = functools.partial(Work, threads=threads, warm=0, own_clock=True)
+    return work("units.bandwidth", "machine", {}, moved, "bytes/s", seconds, lambda: None)
 
 
 def _bound(problem: Problem, ours: dict, bandwidth: float) -> str:
