@@ -84,24 +84,56 @@ def multiply_add(typing, a, b, c):
     return a(a, b, c), generate
 
 
+class Quad(types.Type):
+    """Numba's type of four numbers as one value."""
+
+    def __init__(self, dtype):
+        self.dtype = dtype
+        super().__init__(name=f"Quad({dtype})")
+
+
+@extending.register_model(Quad)
+class _QuadModel(models.PrimitiveModel):
+    def __init__(self, manager, kind):
+        super().__init__(manager, kind, ir.VectorType(manager.lookup(kind.dtype).get_value_type(), 4))
+
+
 @intrinsic
-def store_totals(typing, line, index, a, b, c, d):
-    """line[index : index + 4] = the sums of the lanes of each, in one store, which a vector load can follow at once.
+def totals(typing, a, b, c, d):
+    """The sums of the lanes of each, as a Quad.
 
     Halves are added until one number is left: the same order on every machine.
     """
 
     def generate(context, builder, signature, arguments):
-        fold = [_fold(builder, value) for value in arguments[2:]]
+        fold = [_fold(builder, value) for value in arguments]
         ab, cd = (_halves(builder, fold[i], fold[i + 1], (0, 1, 4, 5), (2, 3, 6, 7)) for i in (0, 2))
-        sums = _halves(builder, ab, cd, (0, 2, 4, 6), (1, 3, 5, 7))
+        return _halves(builder, ab, cd, (0, 2, 4, 6), (1, 3, 5, 7))
+
+    return Quad(a.dtype)(a, b, c, d), generate
+
+
+@intrinsic
+def store_quads(typing, line, index, a, b, c, d):
+    """line[index : index + 16] = four Quads, in one store: a vector load can follow a single store at once, not several."""
+
+    def generate(context, builder, signature, arguments):
+        a, b, c, d = arguments[2:]
+        low, high = (_join(builder, *pair) for pair in ((a, b), (c, d)))
+        whole = _join(builder, low, high)
         array = context.make_array(signature.args[0])(context, builder, arguments[0])
         pointer = builder.gep(array.data, [arguments[1]])
-        store = builder.store(sums, builder.bitcast(pointer, sums.type.as_pointer()))
+        store = builder.store(whole, builder.bitcast(pointer, whole.type.as_pointer()))
         store.align = signature.args[0].dtype.bitwidth // 8
         return context.get_dummy_value()
 
-    return types.void(line, types.intp, a, b, c, d), generate
+    return types.void(line, types.uintp, a, b, c, d), generate
+
+
+def _join(builder, a, b):
+    """One vector of the lanes of two."""
+    pick = range(2 * a.type.count)
+    return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(ir.IntType(32), len(pick)), list(pick)))
 
 
 def _halves(builder, a, b, first, second):

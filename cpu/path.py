@@ -21,15 +21,14 @@ import numpy as np
 
 from cpu.activation import ONE, ZERO, exp, log1p
 from cpu.aligned import empty
-from cpu.lanes import LANES, load, multiply_add, splat, store, store_totals
+from cpu.lanes import LANES, load, multiply_add, splat, store, store_quads, totals
 from cpu.prefetch import prefetch_row
 
 SHARDS = 4  # owners of rows; the most threads that share one deterministic step
 AHEAD = 2  # examples between asking for a row and using it
 HOT = 2048  # rows below are near the root, and in the cache anyway
 LONGEST = 16  # examples of a run, see cpu/runs.py
-WIDE = 16  # scores of a run judged at once: the compiler makes vectors of a loop of 16, and not of one of 4
-BLOCK = 4  # entries scored at once: independent sums hide each other's latency
+WIDE = 16  # scores judged at once: the compiler makes vectors of a loop of 16, and not of one of 4
 
 INNER = {"cache": True, "nogil": True, "_nrt": False, "forceinline": True}
 
@@ -148,9 +147,9 @@ def visit(out, part, rows, misses, hidden, b, entries, first, last, rate):
     # Unsigned indices: Numba then leaves out its test for negative ones, which costs more here than the arithmetic.
     b, part, first, last = np.uintp(b), np.uintp(part), np.uintp(first), np.uintp(last)
     loss = ZERO
-    for i in range(first, last, BLOCK):
+    for i in range(first, last, WIDE):
         score(misses, i, rows, hidden, b, entries, i, last)
-        loss += judge(misses, i, entries, b, i, last)
+        loss += _judge(misses, entries, b, i, last)
     width = hidden.shape[1]
     whole = width // LANES * LANES
     wide = width // (4 * LANES) * (4 * LANES)
@@ -165,7 +164,21 @@ def visit(out, part, rows, misses, hidden, b, entries, first, last, rate):
 
 @numba.njit(**INNER)
 def score(scores, at, rows, hidden, b, entries, i, last):
-    """scores[at : at + BLOCK] = w . h of entries i and on; past the last, its row again for a score that nobody reads."""
+    """scores[at : at + WIDE] = w . h of entries i and on, and numbers that nobody reads past the last."""
+    q0 = _quad(scores, rows, hidden, b, entries, i, last)
+    q1 = q2 = q3 = q0
+    if i + np.uintp(4) < last:
+        q1 = _quad(scores, rows, hidden, b, entries, i + np.uintp(4), last)
+    if i + np.uintp(8) < last:
+        q2 = _quad(scores, rows, hidden, b, entries, i + np.uintp(8), last)
+    if i + np.uintp(12) < last:
+        q3 = _quad(scores, rows, hidden, b, entries, i + np.uintp(12), last)
+    store_quads(scores, at, q0, q1, q2, q3)
+
+
+@numba.njit(**INNER)
+def _quad(scores, rows, hidden, b, entries, i, last):
+    """w . h of four entries: independent sums hide each other's latency. Past the last, its row again."""
     end = last - np.uintp(1)
     r0 = entries[b, i] >> 1
     r1 = entries[b, min(i + np.uintp(1), end)] >> 1
@@ -187,21 +200,24 @@ def score(scores, at, rows, hidden, b, entries, i, last):
         s1 = multiply_add(load(rows, r1, whole, rest), h, s1)
         s2 = multiply_add(load(rows, r2, whole, rest), h, s2)
         s3 = multiply_add(load(rows, r3, whole, rest), h, s3)
-    store_totals(scores, at, s0, s1, s2, s3)
+    return totals(s0, s1, s2, s3)
 
 
 @numba.njit(error_model="numpy", fastmath={"reassoc", "contract"}, **INNER)
-def judge(misses, at, entries, b, i, last):
-    """Turn BLOCK scores at `at` into misses, turn - logistic(score); returns what -log p(turn) sums to."""
+def _judge(misses, entries, b, i, last):
+    """Turn WIDE scores into misses, turn - logistic(score); returns what -log p(turn) sums to.
+
+    All of them, also those past the last: then the compiler makes vectors of the loop.
+    """
     loss = ZERO
-    for k in range(BLOCK):
+    for k in range(WIDE):
         j = i + np.uintp(k)
-        score = misses[at + np.uintp(k)]
+        score = misses[j]
         turn = entries[b, j] & 1
         toward = score if turn else -score
         small = exp(-abs(score))
         wrong = (small if toward > 0 else ONE) / (ONE + small)
-        misses[at + np.uintp(k)] = wrong if turn else -wrong
+        misses[j] = wrong if turn else -wrong
         loss += log1p(small) - (toward if toward < 0 else ZERO) if j < last else ZERO
     return loss
 

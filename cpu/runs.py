@@ -15,7 +15,7 @@ import numpy as np
 
 from cpu.activation import ONE, ZERO, exp, log1p
 from cpu.lanes import LANES, load, multiply_add, splat, store
-from cpu.path import BLOCK, INNER, LONGEST, SHARDS, WIDE, add_shards, score
+from cpu.path import INNER, LONGEST, SHARDS, WIDE, add_shards, score
 
 
 def learn(grad, loss, rows, work, hidden, rate):
@@ -70,7 +70,7 @@ def _visit(out, out_loss, rows, entries, cuts, misses, costs, hidden, rate, shar
     begin, end = np.uintp(cuts[first, shard]), np.uintp(cuts[first, shards])
     pitch = (end - begin + np.uintp(WIDE - 1)) // np.uintp(WIDE) * np.uintp(WIDE)
     for e in range(examples):
-        for i in range(begin, end, BLOCK):
+        for i in range(begin, end, WIDE):
             score(misses, e * pitch + i - begin, rows, hidden, b + e, entries, i, end)
     for e in range(examples):
         for i in range(begin, end, WIDE):
