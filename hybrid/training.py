@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 import resource
 import signal
 import sys
@@ -11,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from . import atomic
 from .engine import Engine
 from .feeds import Feed
 from .schedule import Tick
@@ -164,6 +164,4 @@ def _report(engine: Engine, progress: Progress) -> dict[str, Any]:
 
 def write_json(path: Path, value: Any) -> None:
     """Write JSON so that a reader sees the old file or the whole new one."""
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps(value, indent=1) + "\n")
-    os.replace(part, path)
+    atomic.write(path, [json.dumps(value, indent=1).encode(), b"\n"])

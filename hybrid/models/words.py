@@ -55,7 +55,8 @@ def evaluate(folder: Path, options: dict, engine: Engine, given: dict) -> dict:
     if given["analogies"]:
         answered = similarity.analogies(given["analogies"], names, rows)
         for section in (answered.total, answered.semantic, answered.syntactic):
-            figures |= {f"analogies_{section.name}": section.accuracy, f"analogies_{section.name}_asked": section.asked}
+            accuracy = section.accuracy if section.asked else None
+            figures |= {f"analogies_{section.name}": accuracy, f"analogies_{section.name}_asked": section.asked}
     return figures
 
 
