@@ -23,6 +23,7 @@ def run(text: str | None, out: str, epochs: int, device: str | None, threads: in
         chosen = _options(readout, text, epochs, device, threads, seed)
         job = language.prepare(chosen)
         (folder / readout).mkdir(parents=True, exist_ok=True)
+        next(job.make().run(job.feed))  # kernels are compiled here, not on the clock
         engines[readout] = job.make()
         reports[readout] = train(job, folder / readout, engines[readout], label=f"{label:>12}")
     assert job
