@@ -13,6 +13,7 @@ def curve(path: Path, runs: dict[str, list[dict]], figure: str) -> None:
     runs  by label: the points of a report's "curve"
     """
     from matplotlib.figure import Figure
+    from matplotlib.ticker import ScalarFormatter
 
     picture = Figure(figsize=(10, 4), layout="constrained")
     axes = picture.subplots(1, 2, sharey=True)
@@ -25,6 +26,8 @@ def curve(path: Path, runs: dict[str, list[dict]], figure: str) -> None:
         axis.grid(alpha=0.3)
     axes[0].set_ylabel(figure)
     axes[0].set_yscale("log")
+    for ticks in (axes[0].yaxis.set_major_formatter, axes[0].yaxis.set_minor_formatter):
+        ticks(ScalarFormatter())
     axes[0].legend()
     picture.savefig(path, dpi=110)
 
