@@ -171,11 +171,13 @@ def rational_slope(a):
 
 @scalar
 def tanh_slope(a):
+    """The slope of tanh where its value is a."""
     return ONE - a * a
 
 
 @scalar
 def relu_slope(a):
+    """The slope of relu where its value is a; 0 at 0."""
     return ONE if a > 0 else ZERO
 
 

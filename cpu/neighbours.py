@@ -19,7 +19,7 @@ import numpy as np
 from cpu import exact
 
 METRICS = ("angular", "dot")
-# Measured on word vectors of width 128 (skip-gram on WikiText-2, 28,911 rows), k = 10, 2 threads, default settings, recall
+# Measured on word vectors of width 128 (CBOW on WikiText-2, 28,911 rows), k = 10, 2 threads, default settings, recall
 # 0.975: 256 queries at once take 211 us each by forest and 171 us exactly, one query alone 313 us and 827 us. At 100,000
 # rows (the same with noise) the forest is 2 and 4 times as fast.
 EXACT_BELOW = 30_000
