@@ -15,6 +15,7 @@ from bench.measure import Work, append, measure, show
 from cpu import tree_softmax
 from cpu.aligned import empty
 from cpu.tree import huffman, path
+from tests.cpu.oracle import learn
 
 WIDTH, BATCH, RATE = 128, 1024, 0.02
 BATCHES = 64  # different targets, so that a batch finds its rows gone from the cache when it comes again
@@ -79,7 +80,8 @@ def ours(task: Task, mode: str) -> Work:
         met = sorted({node for steps in lists for node, _ in steps})
         place = {node: i for i, node in enumerate(met)}
         rows = task.nodes[met].astype(np.float64)
-        expected = _learn(rows, task.hidden[0].astype(np.float64), [[(place[n], t) for n, t in s] for s in lists])
+        lists = [[(place[node], turn) for node, turn in steps] for steps in lists]
+        expected = learn(rows, task.hidden[0].astype(np.float64), lists, RATE)
         numba.set_num_threads(1 if mode == "hogwild" else task.threads)
         step(0)
         numba.set_num_threads(task.threads)
@@ -87,19 +89,6 @@ def ours(task: Task, mode: str) -> Work:
             np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-4)
 
     return task.work("ours", BATCHES, lambda: [step(b) for b in range(BATCHES)], check, mode)
-
-
-def _learn(rows, hidden, lists):
-    """The serial loop in float64: moves `rows`, returns gradient and loss."""
-    grad, loss = np.zeros(hidden.shape), np.zeros(len(hidden))
-    for b, h in enumerate(hidden):
-        for row, turn in lists[b]:
-            score = rows[row] @ h
-            miss = turn - 1 / (1 + np.exp(-score))
-            loss[b] += np.logaddexp(0, -score if turn else score)
-            grad[b] -= miss * rows[row]
-            rows[row] += RATE * miss * h
-    return grad, loss
 
 
 def torch_tree(task: Task) -> Work:

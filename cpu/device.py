@@ -88,7 +88,6 @@ class Device:
     """Where arrays live and queues run: this machine's memory and cores."""
 
     name = "cpu"
-    shares_host_memory = True
 
     def queue(self, name: str, threads: int) -> Queue:
         """A new worker thread; ValueError for more threads than Numba was started with."""

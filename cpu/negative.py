@@ -11,6 +11,7 @@ import numpy as np
 
 from cpu import path
 from cpu.path import SHARDS
+from cpu.splitmix import GOLDEN, mix
 
 
 class Alias(NamedTuple):
@@ -81,25 +82,16 @@ def _pair(keep, other):
         keep[poor[i]] = 1
 
 
-@numba.njit(cache=True, nogil=True)
-def _mixed(x):
-    """A number that looks drawn from all 64-bit numbers (SplitMix64's finaliser, Steele et al. 2014)."""
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
-
-
 @numba.njit(parallel=True, cache=True, nogil=True)
 def _draw(negatives, keep, other, seed, tick, threads):
     """Number (b, i) is a function of seed, tick and its place alone."""
     batch, count = negatives.shape
-    golden = np.uint64(0x9E3779B97F4A7C15)
-    start = _mixed(_mixed(seed + golden) ^ tick)
+    start = mix(mix(seed + GOLDEN) ^ tick)
     for thread in numba.prange(threads):
         for b in range(thread * batch // threads, (thread + 1) * batch // threads):
             for i in range(count):
-                bits = _mixed(start + np.uint64(b * count + i + 1) * golden)
-                coin = (_mixed(bits + golden) >> np.uint64(11)) * 2.0**-53
+                bits = mix(start + np.uint64(b * count + i + 1) * GOLDEN)
+                coin = (mix(bits + GOLDEN) >> np.uint64(11)) * 2.0**-53
                 v = int((bits >> np.uint64(11)) * 2.0**-53 * keep.size)
                 negatives[b, i] = v if coin < keep[v] else other[v]
 

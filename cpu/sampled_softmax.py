@@ -18,6 +18,7 @@ import numpy as np
 from cpu import rows
 from cpu.blas import gemm
 from cpu.softmax import probabilities, sum_exp
+from cpu.splitmix import GOLDEN, mix
 
 ROWS = 64  # rows of a batch that are worked together
 NEGATIVES = 128  # negatives whose weights are moved together
@@ -108,7 +109,7 @@ def _draw(ids, lower, score, cumulative, drawn, target, seed, tick):
         score[:] = 0
         return cumulative.size
     count = 0
-    state = _mix(np.uint64(seed) ^ _mix(np.uint64(tick)))
+    state = mix(np.uint64(seed) ^ mix(np.uint64(tick)))
     for i in range(draws):
         v = np.searchsorted(cumulative, _uniform(state, i), side="right")
         if not drawn[v]:
@@ -131,15 +132,7 @@ def _log_p(cumulative, v, draws):
 @numba.njit(cache=True, nogil=True)
 def _uniform(state, i):
     """The i-th number of a stream, in [0, 1)."""
-    return float(_mix(state + np.uint64(i + 1) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(11)) * 2.0**-53
-
-
-@numba.njit(cache=True, nogil=True)
-def _mix(x):
-    """The output function of SplitMix64 (Steele, Lea and Flood 2014): a good hash of 64 bits."""
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
+    return float(mix(state + np.uint64(i + 1) * GOLDEN) >> np.uint64(11)) * 2.0**-53
 
 
 @numba.njit(parallel=True, cache=True, nogil=True)

@@ -1,7 +1,7 @@
 """A run on disk: a folder with its options, vocabulary, checkpoint, report and pictures.
 
 run.json         the options it was started with
-names.txt        what the rows or classes are called, one a line (words, items)
+vocabulary.json  the words and their counts (language, words); items.json: the items' names (factors)
 checkpoint/      see hybrid/checkpoint.py
 report.json      figures, the curve, seconds of every stage
 curve.png        the curve; timeline.json (open in ui.perfetto.dev) and timeline.png: the last ticks

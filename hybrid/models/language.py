@@ -61,13 +61,6 @@ def vectors(folder: Path, engine: Engine) -> tuple[list[str], np.ndarray]:
     return names, engine.embedding.table[: len(names)]
 
 
-def contexts(vocabulary: Vocabulary, text: str, context: int, tokens: str = "words") -> np.ndarray:
-    """The ids (1, context) of the last words of a text, filled up with the start-of-sentence row."""
-    ids = vocabulary.encode(*Text([text], tokens=tokens)) if text.strip() else np.empty(0, np.int32)
-    padded = np.concatenate([np.full(context, len(vocabulary), np.int32), ids])
-    return padded[None, len(padded) - context :]
-
-
 def _texts(options: dict) -> tuple[Text, Text]:
     if not options["text"]:
         parts = documentation().split(seed=options["seed"])

@@ -219,7 +219,10 @@ def test_a_feed_that_does_not_fit_is_refused_and_nothing_moves():
     assert_same_bits(parameters(trained), before)
 
 
-def test_a_diverging_run_stops_and_names_the_tick():
-    trained = engine("full", rate=1e30)
+@pytest.mark.parametrize("delay", [0, 1])
+@pytest.mark.parametrize("overlap", [True, False])
+def test_a_diverging_run_stops_and_names_the_tick(delay, overlap):
+    trained = engine("full", rate=1e30, delay=delay, overlap=overlap)
     with pytest.raises(FloatingPointError, match=r"tick \d+: .*rates"):
         list(trained.run(Feed(50)))
+    trained.settle()  # nothing that failed is waited for again
