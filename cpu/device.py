@@ -1,5 +1,6 @@
 """The CPU as a device: queues are worker threads, arrays are NumPy's, copies between host and device cost nothing."""
 
+import time
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import numba
@@ -31,24 +32,27 @@ class Queue:
             1, thread_name_prefix=name, initializer=numba.set_num_threads, initargs=(threads,)
         )
 
-    def run(self, work, *arguments, after=()) -> Event:
-        """Do `work(*arguments)` after all earlier work of this queue and after the events in `after`."""
-        return Event(self._worker.submit(self._do, work, arguments, after))
+    def run(self, work, *arguments, after=(), note=None) -> Event:
+        """Do `work(*arguments)` after all earlier work of this queue and after the events in `after`.
 
-    def _do(self, work, arguments, after):
+        note(start, end) is called with the seconds, of time.perf_counter, between which the work ran.
+        """
+        return Event(self._worker.submit(self._do, work, arguments, after, note))
+
+    def _do(self, work, arguments, after, note):
         if self._failure:
             raise self._failure
         try:
             for event in after:
                 event.wait()
-            return work(*arguments)
+            return _timed(note, work, arguments)
         except BaseException as failure:
             self._failure = failure
             raise
 
-    def copy(self, target, source, after=()) -> Event:
+    def copy(self, target, source, after=(), note=None) -> Event:
         """Copy an array to another place; both are usually the same array, and then nothing moves."""
-        return self.run(_copy, target, source, after=after)
+        return self.run(_copy, target, source, after=after, note=note)
 
     def close(self) -> None:
         """Finish what was put on the queue and end its thread."""
@@ -62,21 +66,29 @@ class Inline:
         self.name = name
         self._threads = threads
 
-    def run(self, work, *arguments, after=()) -> Event:
+    def run(self, work, *arguments, after=(), note=None) -> Event:
         """Do `work(*arguments)` now."""
         future: Future = Future()
         for event in after:
             event.wait()
         numba.set_num_threads(self._threads)
-        future.set_result(work(*arguments))
+        future.set_result(_timed(note, work, arguments))
         return Event(future)
 
-    def copy(self, target, source, after=()) -> Event:
+    def copy(self, target, source, after=(), note=None) -> Event:
         """Copy an array to another place."""
-        return self.run(_copy, target, source, after=after)
+        return self.run(_copy, target, source, after=after, note=note)
 
     def close(self) -> None:
         """Nothing to end."""
+
+
+def _timed(note, work, arguments):
+    start = time.perf_counter()
+    result = work(*arguments)
+    if note:
+        note(start, time.perf_counter())
+    return result
 
 
 def _copy(target, source):
@@ -88,6 +100,7 @@ class Device:
     """Where arrays live and queues run: this machine's memory and cores."""
 
     name = "cpu"
+    shares_host = True
 
     def queue(self, name: str, threads: int) -> Queue:
         """A new worker thread; ValueError for more threads than Numba was started with."""
@@ -103,6 +116,10 @@ class Device:
 
     host_empty = empty
 
+    def mirror(self, array):
+        """The same array."""
+        return array
+
     def from_host(self, array):
         """The same array."""
         return array
@@ -110,6 +127,14 @@ class Device:
     def to_host(self, array):
         """The same array."""
         return array
+
+    def copy(self, target, source) -> None:
+        """Copy an array to another place, within the work of a queue; usually both are the same."""
+        _copy(target, source)
+
+    def write(self, array, source) -> None:
+        """Copy into the array, unless it is the source itself."""
+        _copy(array, source)
 
     def close(self) -> None:
         """Nothing is held."""

@@ -17,6 +17,11 @@ kernel = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reas
 parallel = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"}, parallel=True)
 
 
+def plan(layout):
+    """The layout as the other functions take it: as it is."""
+    return layout
+
+
 def forward(y, hidden, layout, weights, x, activation):
     """Write hidden and y."""
     _forward(y, hidden, layout, weights, x, CODES[activation], _pieces(len(x)))
@@ -34,7 +39,10 @@ def backward(x_grad, weight_grad, y_grad, hidden_grad, layout, weights, y, hidde
 
 
 def update(weights, velocity, weight_grad, rate, momentum):
-    """velocity <- momentum velocity - rate weight_grad; weights <- weights + velocity. velocity None: plain SGD."""
+    """velocity <- momentum velocity - rate weight_grad; weights <- weights + velocity; weight_grad <- 0.
+
+    velocity None: plain SGD.
+    """
     number = weights.dtype.type
     _update(weights, velocity, weight_grad, number(rate), number(momentum), -(-weights.size // NUMBERS))
 
@@ -160,11 +168,13 @@ def _update(weights, velocity, weight_grad, rate, momentum, pieces):
         if velocity is None:
             for i in range(w.size):
                 w[i] -= rate * g[i]
+                g[i] = 0
         else:
             v = velocity[part]
             for i in range(w.size):
                 v[i] = momentum * v[i] - rate * g[i]
                 w[i] += v[i]
+                g[i] = 0
 
 
 @kernel

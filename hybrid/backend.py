@@ -1,5 +1,6 @@
 """Which modules do the arithmetic: choose("cuda:0" | "cpu" | None), or the reason why a device cannot be taken."""
 
+import functools
 import importlib
 import importlib.util
 import re
@@ -8,19 +9,22 @@ from typing import Any, NamedTuple
 
 
 class Backend(NamedTuple):
-    """A device and the modules that compute on it; each module keeps its Protocol in hybrid/contract.py."""
+    """A device and the modules that compute on it; each module keeps its Protocol in hybrid/contract.py.
+
+    sampled_softmax and negative are None on a GPU: what is drawn and sparse is the CPU's.
+    """
 
     name: str
     device: Any
     units: ModuleType
     rows: ModuleType
     softmax: ModuleType
-    sampled_softmax: ModuleType
-    negative: ModuleType
     tree_softmax: ModuleType
+    sampled_softmax: Any = None
+    negative: Any = None
 
 
-MODULES = Backend._fields[2:]
+MODULES = {"gpu": Backend._fields[2:6], "cpu": Backend._fields[2:]}
 
 
 def choose(device: str | None = None) -> Backend:
@@ -37,7 +41,7 @@ def choose(device: str | None = None) -> Backend:
     reason = why_no_gpu()
     if reason:
         raise ValueError(f'device: "{device}" cannot be used: {reason}; use --device cpu')
-    return _backend("gpu", device, int(device.removeprefix("cuda:")))
+    return _gpu(int(device.removeprefix("cuda:")))
 
 
 def why_no_gpu() -> str | None:
@@ -47,6 +51,11 @@ def why_no_gpu() -> str | None:
     return importlib.import_module("gpu.device").unavailable()
 
 
+@functools.cache  # one context, one owner thread and one set of compiled kernels a device
+def _gpu(ordinal: int) -> Backend:
+    return _backend("gpu", f"cuda:{ordinal}", ordinal)
+
+
 def _backend(package: str, name: str, *ordinal: int) -> Backend:
     device = importlib.import_module(f"{package}.device").Device(*ordinal)
-    return Backend(name, device, *(importlib.import_module(f"{package}.{module}") for module in MODULES))
+    return Backend(name, device, *(importlib.import_module(f"{package}.{module}") for module in MODULES[package]))

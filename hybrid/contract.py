@@ -4,9 +4,11 @@ These Protocols are structural: backends keep them without importing them, `hybr
 tests/hybrid/test_contract.py holds every backend to the names, the order and the defaults of the arguments.
 
 Order of arguments, everywhere: written first, then layout or tree, then read, then scalars.
-Kernels trust their arguments; they are validated once, where `hybrid` meets the user.
+Kernels trust their arguments; they are validated once, where `hybrid` meets the user. Arrays are those of the backend's
+device: NumPy's on the CPU, arrays in device memory on a GPU.
 Floating arrays are float32 and C-contiguous (float64 too on the CPU, for tests); ids are int32.
-The number of threads is not an argument: it belongs to the queue that a call runs on (`numba.set_num_threads`).
+Every call is made by the work of a queue (Queue.run). The number of threads and the stream are not arguments: they belong
+to the queue.
 Results do not depend on it, bit for bit, except where a mode named "hogwild" says so.
 """
 
@@ -23,18 +25,37 @@ class Event(Protocol):
 class Queue(Protocol):
     """Something that does work in the order given: a CUDA stream, a worker thread."""
 
-    def run(self, work, *arguments, after=()) -> Event:
-        """Do `work(*arguments)` after all earlier work of this queue and after the events in `after`."""
+    name: str
 
-    def copy(self, target, source, after=()) -> Event:
+    def run(self, work, *arguments, after=(), note=None) -> Event:
+        """Do `work(*arguments)` after all earlier work of this queue and after the events in `after`.
+
+        note(start, end) is called, from any thread and no later than when a wait for the event returns, with the time when
+        the work ran, in seconds of time.perf_counter.
+        """
+
+    def copy(self, target, source, after=(), note=None) -> Event:
         """Copy an array to another place; costs nothing where both are the same array."""
+
+    def close(self) -> None:
+        """Finish what was put on the queue."""
 
 
 class Device(Protocol):
-    """Where arrays live and queues run."""
+    """Where arrays live and queues run.
+
+    name         "cpu", "cuda:0"
+    shares_host  True where the device computes on NumPy's arrays: then nothing needs to be copied
+    """
+
+    name: str
+    shares_host: bool
 
     def queue(self, name: str, threads: int) -> Queue:
         """A new queue, named for the trace."""
+
+    def inline(self, name: str, threads: int) -> Queue:
+        """A queue whose work is done when `run` returns."""
 
     def empty(self, shape, dtype) -> Any:
         """An uninitialised array on the device."""
@@ -42,11 +63,20 @@ class Device(Protocol):
     def host_empty(self, shape, dtype) -> Any:
         """An uninitialised NumPy array from which the device copies asynchronously (page-locked on a GPU)."""
 
+    def mirror(self, array) -> Any:
+        """Room on the device for a NumPy array, uninitialised (the same array on the CPU)."""
+
     def from_host(self, array) -> Any:
         """The array on the device (the same array on the CPU)."""
 
     def to_host(self, array) -> Any:
-        """The array as NumPy sees it (the same array on the CPU)."""
+        """The array as NumPy sees it, once all queues have done what they were given (the same array on the CPU)."""
+
+    def copy(self, target, source) -> None:
+        """Copy between host and device, or within either, within the work of a queue; where both are the same: nothing."""
+
+    def write(self, array, source) -> None:
+        """Copy a NumPy array into one of the device, once all queues have done what they were given."""
 
     def close(self) -> None:
         """Finish all queues and release what the device holds."""
@@ -60,6 +90,9 @@ class Units(Protocol):
     Tolerance against a float64 oracle: a float32 sum of n products drifts by about sqrt(n) roundings.
     """
 
+    def plan(self, layout) -> Any:
+        """The layout as the other functions take it; made once."""
+
     def forward(self, y, hidden, layout, weights, x, activation):
         """Write hidden and y."""
 
@@ -70,7 +103,10 @@ class Units(Protocol):
         """
 
     def update(self, weights, velocity, weight_grad, rate, momentum):
-        """velocity <- momentum velocity - rate weight_grad; weights <- weights + velocity. velocity None: plain SGD."""
+        """velocity <- momentum velocity - rate weight_grad; weights <- weights + velocity; weight_grad <- 0.
+
+        velocity None: plain SGD.
+        """
 
     def step(
         self, loss, y, hidden, weights, velocity, y_grad, hidden_grad, layout, x, target, rate, momentum, activation
@@ -136,6 +172,9 @@ class SampledSoftmax(Protocol):
 
 class TreeSoftmax(Protocol):
     """Hierarchical softmax: nodes (V - 1, D), one logistic regression a node of a binary tree over V classes."""
+
+    def plan(self, tree) -> Any:
+        """The tree as the other functions take it; made once."""
 
     def workspace(self, batch, width, depth, dtype) -> Any:
         """The scratch arrays that calls with up to `batch` rows and paths up to `depth` need; made once."""

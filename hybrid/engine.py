@@ -14,8 +14,6 @@ from .slot import Slot
 from .trace import Trace
 from .trunk import Trunk
 
-BEGUN = ("x", "inner", "hidden")  # what the begin stages write
-
 
 class Engine:
     """Trains an embedding, a trunk (None: the rows are the hidden vectors) and a readout together.
@@ -54,6 +52,9 @@ class Engine:
         self.sparse = backend.choose("cpu")
         self.dense = backend.choose(device) if trunk else self.sparse
         self.inline = self.sparse.device.inline("all", self.threads)
+        self.dense_inline = self.dense.device.inline("all", self.threads)
+        if trunk:
+            self.dense_inline.run(trunk.place, self.dense.device, self.dense.units)
         self.tick = 0
         self.trace = Trace()
         self.pace: Pace | None = None
@@ -92,7 +93,7 @@ class Engine:
 
     def _plan(self, ticks: int) -> Plan:
         """The way of a micro-batch. The readout's and the rows' parameters move on "sparse", the trunk's on "dense"."""
-        rows, units, embedding, trunk = self.sparse.rows, self.dense.units, self.embedding, self.trunk
+        rows, embedding, trunk = self.sparse.rows, self.embedding, self.trunk
 
         def scale(slot):
             return max(1 - slot.tick / ticks, 1e-4) if self.decay else 1.0
@@ -108,15 +109,36 @@ class Engine:
         if trunk is None:
             scatter = Stage("scatter", "sparse", lambda slot: embedding.backward(rows, slot, scale(slot)), ("readout",))
             return Plan([gather], [Stage("readout", "sparse", read, ("gather",)), scatter], [])
+        # Where the device shares the host's memory there are no copies, and the stages wait for each other instead.
         return Plan(
-            [gather, Stage("forward", "dense", lambda slot: trunk.forward(units, slot), ("gather",))],
             [
-                Stage("readout", "sparse", read, ("forward",)),
-                Stage("backward", "dense", lambda slot: trunk.backward(units, slot), ("readout",)),
-                Stage("scatter", "sparse", lambda slot: embedding.backward(rows, slot, scale(slot)), ("backward",)),
+                gather,
+                *self._crossing("x in", "x_dev", "x", "gather"),
+                Stage("forward", "dense", trunk.forward, ("gather", "x in")),
+                *self._crossing("hidden out", "hidden", "hidden_dev", "forward"),
             ],
-            [Stage("update", "dense", lambda slot: trunk.update(units, scale(slot) / slot.examples), ("backward",))],
+            [
+                Stage("readout", "sparse", read, ("forward", "hidden out")),
+                *self._crossing("grad in", "grad_dev", "grad", "readout"),
+                Stage("backward", "dense", trunk.backward, ("readout", "grad in")),
+                *self._crossing("x_grad out", "x_grad", "x_grad_dev", "backward"),
+                Stage(
+                    "scatter",
+                    "sparse",
+                    lambda slot: embedding.backward(rows, slot, scale(slot)),
+                    ("backward", "x_grad out"),
+                ),
+            ],
+            [Stage("update", "dense", lambda slot: trunk.update(scale(slot) / slot.examples), ("backward",))],
         )
+
+    def _crossing(self, name: str, target: str, source: str, after: str) -> list[Stage]:
+        """The stage that copies one of a slot's arrays between host and device; none where they share memory."""
+        device = self.dense.device
+        if device.shares_host:
+            return []
+        queue = "copy in" if name.endswith("in") else "copy out"
+        return [Stage(name, queue, lambda slot: device.copy(getattr(slot, target), getattr(slot, source)), (after,))]
 
     def _slots(self, feed: Feed) -> list[list[Slot]]:
         """All buffers of a run: delay + 2 sets of one slot a micro-batch."""
@@ -125,30 +147,39 @@ class Engine:
 
     def _slot(self, rows: int, most_ids: int) -> Slot:
         ids = most_ids if self.embedding.mean else rows * self.embedding.per_example
-        width = self.embedding.outputs
+        width, bags, device = self.embedding.outputs, self.embedding.mean, self.dense.device
         if self.trunk is None:
-            return Slot(rows, ids, {"x": width, "grad": width}, self.embedding.mean, {"hidden": "x", "x_grad": "grad"})
-        sizes = {"x": width, "x_grad": width, "inner": self.trunk.hidden, "inner_grad": self.trunk.hidden}
-        return Slot(rows, ids, sizes | dict.fromkeys(("hidden", "grad"), self.trunk.outputs), self.embedding.mean)
+            same = {"hidden": "x", "x_grad": "grad"}
+            return Slot(rows, ids, {"x": width, "grad": width}, bags, device, same=same)
+        crossing = dict.fromkeys(("x", "x_grad"), width) | dict.fromkeys(("hidden", "grad"), self.trunk.outputs)
+        kept = dict.fromkeys(("inner", "inner_grad"), self.trunk.hidden)
+        return Slot(rows, ids, crossing, bags, device, kept)
 
     def _begun_arrays(self) -> dict[str, np.ndarray]:
         """Copies of what the begin stages wrote for batches begun and not finished: they cannot be computed again, since
         the parameters have moved."""
         assert self._schedule
         self._schedule.wait()
-        slots = [slot for slots in self._schedule.begun for slot in slots]
-        names = BEGUN if self.trunk else BEGUN[:1]
+        slots, device = [slot for slots in self._schedule.begun for slot in slots], self.dense.device
         return {
-            f"begun.{slot.tick}.{slot.micro}.{name}": getattr(slot, name).copy() for slot in slots for name in names
+            f"begun.{slot.tick}.{slot.micro}.{name}": device.to_host(getattr(slot, f"{name}_dev")).copy()
+            for slot in slots
+            for name in self._begun_names
         }
+
+    @property
+    def _begun_names(self) -> tuple[str, ...]:
+        """What the begin stages write; the last is what the readout reads."""
+        return ("x", "inner", "hidden") if self.trunk else ("x",)
 
     def _restore(self, slots: list[Slot]) -> bool:
         for slot in slots:
-            for name in BEGUN:
-                array = self._begun.get(f"begun.{slot.tick}.{slot.micro}.{name}")
-                if array is None:
-                    return False
-                getattr(slot, name)[:] = array
+            keys = [f"begun.{slot.tick}.{slot.micro}.{name}" for name in self._begun_names]
+            if keys[0] not in self._begun:
+                return False
+            for name, key in zip(self._begun_names, keys, strict=True):
+                self.dense.device.write(getattr(slot, f"{name}_dev"), self._begun[key])
+            slot.hidden[:] = self._begun[keys[-1]]
         return True
 
     # Asking
@@ -195,7 +226,9 @@ class Engine:
         slot.fill(self.tick, 0, batch, 0, len(batch.target))
         self.inline.run(self.embedding.forward, self.sparse.rows, slot)
         if self.trunk:
-            self.inline.run(self.trunk.forward, self.dense.units, slot)
+            self.dense_inline.copy(slot.x_dev, slot.x)
+            self.dense_inline.run(self.trunk.forward, slot)
+            self.dense_inline.copy(slot.hidden, slot.hidden_dev)
         return slot.hidden
 
     def settle(self) -> None:
@@ -206,7 +239,10 @@ class Engine:
     # Keeping
 
     def parameters(self) -> dict[str, np.ndarray]:
-        """Every parameter and optimiser state, by name: the live arrays."""
+        """Every parameter and optimiser state, by name: live arrays where they are the host's, else as they stand now."""
+        if self.trunk:
+            self.settle()
+            self.trunk.fetch()
         parts = {"embedding": self.embedding, "trunk": self.trunk, "readout": self.readout}
         arrays: dict[str, np.ndarray] = {}
         for part, owner in parts.items():
@@ -256,6 +292,8 @@ class Engine:
         )
         engine._begun = {name: np.empty(shape, np.float32) for name, shape in own["begun"].items()}
         checkpoint.load_into(folder, engine.parameters() | engine._begun)
+        if engine.trunk:
+            engine.trunk.send()
         engine.readout.restore(own["readout"]["state"])
         engine.tick = own["tick"]
         return engine, saved["facts"]

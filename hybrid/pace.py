@@ -6,6 +6,7 @@ from typing import Any
 from .schedule import Schedule
 
 SKIPPED = 2  # ticks after a change that are not measured: kernels load, threads start
+DENSE = ("dense", "copy in", "copy out")  # the queues of the device where dense stages run
 MEASURED = 6  # ticks a way of spending the cores is measured for
 
 
@@ -18,15 +19,21 @@ class Pace:
     """
 
     def __init__(self, dense, sparse, threads: int, overlap: bool | None):
-        if overlap and threads < 2:
+        apart = not dense.shares_host
+        if overlap and threads < 2 and not apart:
             raise ValueError(f"overlap: needs at least 2 threads, found {threads}; raise threads or leave overlap out")
         inline = sparse.inline("all", threads)
-        self.ways: dict[bool, dict[str, Any]] = {False: {"dense": inline, "sparse": inline}}
-        if overlap is not False and threads > 1:
+        here = dense.inline("dense", threads) if apart else inline
+        self.ways: dict[bool, dict[str, Any]] = {False: dict.fromkeys(DENSE, here) | {"sparse": inline}}
+        if apart and overlap is not False:  # a GPU takes no cores away, so there is nothing to choose
+            queues = {name: dense.queue(name, 0) for name in DENSE}
+            self.ways = {True: queues | {"sparse": sparse.queue("sparse", threads)}}
+        elif overlap is not False and threads > 1:
             share = threads // 2
-            self.ways[True] = {"dense": dense.queue("dense", share), "sparse": sparse.queue("sparse", threads - share)}
+            queues = dict.fromkeys(DENSE, dense.queue("dense", share))
+            self.ways[True] = queues | {"sparse": sparse.queue("sparse", threads - share)}
         self.measuring = overlap is None and len(self.ways) == 2
-        self.overlapped = bool(overlap)
+        self.overlapped = bool(overlap) or False not in self.ways
         self.seconds: dict[bool, list[float]] = {False: [], True: []}
 
     @property

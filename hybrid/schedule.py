@@ -9,6 +9,7 @@ delay = batches begun and not finished when a batch is finished. 0 is exact; 1 b
 finished, on parameters that do not know t yet: it changes the numbers.
 """
 
+import functools
 import math
 import time
 from collections import deque
@@ -113,9 +114,8 @@ class Schedule:
 
     def _run(self, stage: Stage, slot: Slot, after: list) -> None:
         queue = self.queues[stage.queue]
-        work = (self.trace.timed, queue.name, stage.name, slot.tick, slot.micro, stage.work, slot)
-        # The trace times the work itself, not the wait for its events, which the queue does before.
-        slot.events[stage.name] = queue.run(*work, after=after)
+        note = functools.partial(self.trace.note, queue.name, stage.name, slot.tick, slot.micro)
+        slot.events[stage.name] = queue.run(stage.work, slot, after=after, note=note)
 
 
 def _cycle(sets):

@@ -1,14 +1,24 @@
 """The buffers of one micro-batch under way, all allocated before the first tick."""
 
+from typing import Any
+
 import numpy as np
 
 
 class Slot:
     """One micro-batch of up to `rows` examples and `ids` input ids.
 
-    Filled by `fill`: `ids`, `bag_at` (None: as many ids for every example), `target`. Written by the stages:
-    x (rows, inputs), inner (rows, trunk's hidden), hidden (rows, width), their gradients, loss.
-    sizes gives the width of each of these that exists; `same` names those that are another one's buffer.
+    Filled by `fill`: `ids`, `bag_at` (None: as many ids for every example), `target`. Written by the stages, as far as there
+    is such an array, float32:
+
+        x, hidden, grad, x_grad      (rows, width) on the host, page-locked where the device is another; and the same
+        x_dev, hidden_dev, ...       on the device: the same arrays where it shares the host's memory
+        inner_dev, inner_grad_dev    (rows, trunk's hidden) on the device only
+
+    crossing, kept  the widths of the arrays of the first kind, and of those that stay on the device
+    same            names of arrays that are another one's buffer
+    device          where the dense stages run
+
     The names are views of the first `count` rows of their buffers, so a stage never sees rows of an earlier batch.
     """
 
@@ -16,18 +26,25 @@ class Slot:
     bag_at: np.ndarray | None
     target: np.ndarray
     x: np.ndarray
-    inner: np.ndarray
-    inner_grad: np.ndarray
     hidden: np.ndarray
     grad: np.ndarray
     x_grad: np.ndarray
+    x_dev: Any
+    hidden_dev: Any
+    grad_dev: Any
+    x_grad_dev: Any
+    inner_dev: Any
+    inner_grad_dev: Any
 
-    def __init__(self, rows: int, ids: int, sizes: dict[str, int], bags: bool, same: dict[str, str] | None = None):
+    def __init__(self, rows: int, ids: int, crossing: dict[str, int], bags: bool, device, kept=None, same=None):
         self._ids = np.empty(ids, np.int32)
         self._bag_at = np.empty(rows + 1, np.int64) if bags else None
         self._target = np.empty(rows, np.int32)
-        self._buffers = {name: np.empty((rows, size), np.float32) for name, size in sizes.items()}
-        self._buffers |= {name: self._buffers[other] for name, other in (same or {}).items()}
+        buffers = {name: device.host_empty((rows, size), np.float32) for name, size in crossing.items()}
+        there = {name: device.mirror(buffer) for name, buffer in buffers.items()}
+        there |= {name: device.empty((rows, size), np.float32) for name, size in (kept or {}).items()}
+        buffers |= {name: buffers[other] for name, other in (same or {}).items()}
+        self._buffers = buffers | {f"{name}_dev": buffer for name, buffer in there.items()}
         self.micro = 0
         self.tick = -1
         self.count = 0  # examples here

@@ -2,7 +2,6 @@
 
 import json
 import threading
-import time
 from collections import defaultdict, deque
 from pathlib import Path
 from typing import NamedTuple
@@ -22,7 +21,7 @@ class Interval(NamedTuple):
 class Trace:
     """Totals of every stage, and the most recent intervals.
 
-    Queues call `timed` from their own threads; `keep` bounds the memory of a long run.
+    Queues call `note` from their own threads; `keep` bounds the memory of a long run.
     """
 
     def __init__(self, keep: int = 4096):
@@ -37,15 +36,11 @@ class Trace:
         self.wall = 0.0
         self.ticks = 0
 
-    def timed(self, queue: str, stage: str, tick: int, micro: int, work, *arguments):
-        """Do the work and note when."""
-        start = time.perf_counter()
-        result = work(*arguments)
-        end = time.perf_counter()
+    def note(self, queue: str, stage: str, tick: int, micro: int, start: float, end: float) -> None:
+        """A stage of a micro-batch ran on a queue from start to end."""
         with self._lock:
             self.recent.append(Interval(queue, stage, tick, micro, start, end))
             self.seconds[queue, stage] += end - start
-        return result
 
     def summary(self) -> dict:
         """Seconds of every stage and of every queue, wall seconds, overlap and efficiency.

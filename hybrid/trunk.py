@@ -24,25 +24,47 @@ class Trunk:
         self.activation, self.rate, self.momentum, self.seed = activation, rate, momentum, seed
         self.weights = _glorot(inputs, hidden, outputs, np.random.default_rng([seed, 2]))
         self.velocity = np.zeros_like(self.weights) if momentum else None
-        self.weight_grad = np.zeros_like(self.weights)
 
-    def forward(self, kernels, slot: Slot) -> None:
-        """Write slot.inner and slot.hidden from slot.x."""
-        kernels.forward(slot.hidden, slot.inner, self.layout, self.weights, slot.x, self.activation)
+    def place(self, device, kernels) -> None:
+        """Compute on this device from here on; within the work of a queue, since it makes what the kernels need."""
+        self._device, self._kernels, self._plan = device, kernels, kernels.plan(self.layout)
+        self._weights = device.from_host(self.weights)
+        self._velocity = None if self.velocity is None else device.from_host(self.velocity)
+        self._weight_grad = device.from_host(np.zeros_like(self.weights))
 
-    def backward(self, kernels, slot: Slot) -> None:
-        """Write slot.x_grad from slot.grad, which is used up, and add to the gradient of the weights."""
-        written = (slot.x_grad, self.weight_grad, slot.grad, slot.inner_grad)
-        kernels.backward(*written, self.layout, self.weights, slot.hidden, slot.inner, slot.x, self.activation)
+    def forward(self, slot: Slot) -> None:
+        """Write slot.inner_dev and slot.hidden_dev from slot.x_dev."""
+        written = (slot.hidden_dev, slot.inner_dev)
+        self._kernels.forward(*written, self._plan, self._weights, slot.x_dev, self.activation)
 
-    def update(self, kernels, scale: float) -> None:
+    def backward(self, slot: Slot) -> None:
+        """Write slot.x_grad_dev from slot.grad_dev, which is used up, and add to the gradient of the weights."""
+        written = (slot.x_grad_dev, self._weight_grad, slot.grad_dev, slot.inner_grad_dev)
+        read = (self._weights, slot.hidden_dev, slot.inner_dev, slot.x_dev)
+        self._kernels.backward(*written, self._plan, *read, self.activation)
+
+    def update(self, scale: float) -> None:
         """Move the weights against the gradient gathered since the last update, by `scale` times the rate; forget it."""
-        kernels.update(self.weights, self.velocity, self.weight_grad, self.rate * scale, self.momentum)
-        self.weight_grad.fill(0)
+        self._kernels.update(self._weights, self._velocity, self._weight_grad, self.rate * scale, self.momentum)
 
     def parameters(self) -> dict[str, np.ndarray]:
-        """The live arrays, by name: weights, and their velocity where there is momentum."""
+        """Weights, and their velocity where there is momentum, by name: arrays of the host."""
         return {"weights": self.weights} | ({} if self.velocity is None else {"velocity": self.velocity})
+
+    def fetch(self) -> None:
+        """Bring the parameters from the device to the host; nothing to do where the device shares its memory."""
+        for host, there in self._pairs():
+            if host is not there:
+                np.copyto(host, self._device.to_host(there))
+
+    def send(self) -> None:
+        """Bring the parameters from the host to the device; nothing to do where the device shares its memory."""
+        for host, there in self._pairs():
+            self._device.write(there, host)
+
+    def _pairs(self):
+        pairs = ((self.weights, self._weights), (self.velocity, self._velocity))
+        return [(host, there) for host, there in pairs if host is not None]
 
     def describe(self) -> dict[str, Any]:
         """The arguments that make this object again."""

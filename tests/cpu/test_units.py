@@ -1,5 +1,4 @@
 import inspect
-from collections.abc import Callable
 
 import numba
 import numpy as np
@@ -8,14 +7,8 @@ import pytest
 from cpu import units
 from hybrid.contract import Units
 from hybrid.layout import unit_layout
-
-ACTIVATIONS: dict[str, tuple[Callable, Callable]] = {  # s -> a, and a -> d a / d s
-    "logistic": (lambda s: 1 / (1 + np.exp(-s)), lambda a: a * (1 - a)),
-    "rational": (lambda s: s / (2 * (abs(s) + 1)) + 0.5, lambda a: (1 - abs(2 * a - 1)) ** 2 / 2),
-    "tanh": (np.tanh, lambda a: 1 - a * a),
-    "relu": (lambda s: np.maximum(s, 0), lambda a: (a > 0).astype(float)),
-}
-RAGGED = ([150, 7, 1, 33, 64], [49, 31, 1, 65, 2], [150, 5, 1, 130, 67])  # around vectors and pieces of 64 rows
+from tests.twins import units as oracle
+from tests.twins.units import ACTIVATIONS, RAGGED, close
 
 
 class Case:
@@ -52,49 +45,6 @@ class Case:
         return {name: value.copy() for name, value in vars(self).items() if isinstance(value, np.ndarray)}
 
 
-def parts(layout, u, numbers):
-    """First matrix, bias, second matrix, bias of unit u, in float64."""
-    n, h, o = int(layout.inputs[u]), int(layout.hidden[u]), int(layout.outputs[u])
-    flat = np.split(numbers[layout.w_at[u] : layout.w_at[u + 1]].astype(float), np.cumsum([h * n, h, o * h]))
-    return flat[0].reshape(h, n), flat[1], flat[2].reshape(o, h), flat[3]
-
-
-def spans(layout, u):
-    return (slice(at[u], at[u + 1]) for at in (layout.x_at, layout.h_at, layout.y_at))
-
-
-def oracle_forward(layout, weights, x, activation):
-    activate = ACTIVATIONS[activation][0]
-    hidden, y = np.empty((len(x), layout.h_at[-1])), np.empty((len(x), layout.y_at[-1]))
-    for u in range(layout.inputs.size):
-        first, first_bias, second, second_bias = parts(layout, u, weights)
-        cols, inner, outer = spans(layout, u)
-        hidden[:, inner] = activate(x[:, cols].astype(float) @ first.T + first_bias)
-        y[:, outer] = activate(hidden[:, inner] @ second.T + second_bias)
-    return hidden, y
-
-
-def oracle_backward(layout, weights, y_grad, hidden, y, x, activation):
-    """d loss / d x and d loss / d weights, from d loss / d y."""
-    slope = ACTIVATIONS[activation][1]
-    x_grad, weight_grad = np.empty(x.shape), np.empty(weights.size)
-    for u in range(layout.inputs.size):
-        first, _, second, _ = parts(layout, u, weights)
-        cols, inner, outer = spans(layout, u)
-        delta = y_grad[:, outer] * slope(y[:, outer])
-        h_delta = delta @ second * slope(hidden[:, inner])
-        x_grad[:, cols] = h_delta @ first
-        grads = (h_delta.T @ x[:, cols].astype(float), h_delta.sum(0), delta.T @ hidden[:, inner], delta.sum(0))
-        weight_grad[layout.w_at[u] : layout.w_at[u + 1]] = np.concatenate([grad.ravel() for grad in grads])
-    return x_grad, weight_grad
-
-
-def close(found, expected, dtype, terms):
-    """A sum of `terms` products of numbers about 1 drifts by about its root in roundings; 64: slopes and two layers."""
-    unit = 64 * np.finfo(dtype).eps * np.sqrt(terms)
-    np.testing.assert_allclose(found, expected, rtol=unit, atol=unit * max(1, abs(expected).max()))
-
-
 def test_signatures_are_the_contract():
     for name in ("forward", "backward", "update", "step"):
         promised = list(inspect.signature(getattr(Units, name)).parameters)[1:]
@@ -107,14 +57,14 @@ def test_signatures_are_the_contract():
 def test_forward_and_backward(activation, batch, dtype):
     case = Case(batch, dtype=dtype)
     case.forward(activation)
-    hidden, y = oracle_forward(case.layout, case.weights, case.x, activation)
+    hidden, y = oracle.forward(case.layout, case.weights, case.x, activation)
     close(case.hidden, hidden, dtype, 150)
     close(case.y, y, dtype, 150)
 
     # from the same activations: relu's slope jumps where a rounding changes the sign
     before = case.weight_grad.astype(float)
     given = (case.y_grad.astype(float), case.hidden.astype(float), case.y.astype(float))
-    x_grad, weight_grad = oracle_backward(case.layout, case.weights, *given, case.x, activation)
+    x_grad, weight_grad = oracle.backward(case.layout, case.weights, *given, case.x, activation)
     case.backward(activation)
     close(case.x_grad, x_grad, dtype, 150)
     close(case.weight_grad, before + weight_grad, dtype, batch)
@@ -134,8 +84,10 @@ def test_backward_without_x_grad():
 def test_update(dtype, momentum):
     case = Case(1, momentum, dtype, sizes=([300], [300], [200]))  # more numbers than one piece has
     weights, velocity = case.weights.astype(float), 0 if case.velocity is None else case.velocity.astype(float)
+    gradient = case.weight_grad.astype(float)
     units.update(case.weights, case.velocity, case.weight_grad, case.rate, momentum)
-    velocity = momentum * velocity - case.rate * case.weight_grad.astype(float)
+    assert not case.weight_grad.any()
+    velocity = momentum * velocity - case.rate * gradient
     close(case.weights, weights + velocity, dtype, 1)
     if case.velocity is not None:
         close(case.velocity, velocity, dtype, 1)
@@ -147,20 +99,18 @@ def test_update(dtype, momentum):
 @pytest.mark.parametrize("batch", [1, 2, 5, 8, 32])
 def test_step(batch, momentum, activation, dtype):
     case = Case(batch, momentum, dtype)
-    weights, speed = case.weights.astype(float), 0 if case.velocity is None else case.velocity.astype(float)
-    hidden, y = oracle_forward(case.layout, weights, case.x, activation)
+    weights, speed = case.weights.astype(float), None if case.velocity is None else case.velocity.astype(float)
+    hidden, y = oracle.forward(case.layout, weights, case.x, activation)
     case.step(activation)
     close(case.hidden, hidden, dtype, 150)
     close(case.y, y, dtype, 150)
 
-    wrong = case.y.astype(float) - case.target
-    _, grad = oracle_backward(case.layout, weights, wrong, case.hidden.astype(float), case.y, case.x, activation)
-    speed = momentum * speed - case.rate * grad
-    close(case.weights, weights + speed, dtype, 150 * batch)
+    found = (case.hidden, case.y, case.x, case.target, case.rate, momentum, activation)
+    loss, weights, speed = oracle.step(case.layout, weights, speed, *found)
+    close(case.weights, weights, dtype, 150 * batch)
     if case.velocity is not None:
         close(case.velocity, speed, dtype, 150 * batch)
-    losses = [0.5 * (wrong[:, case.layout.y_at[u] : case.layout.y_at[u + 1]] ** 2).sum() for u in range(len(case.loss))]
-    close(case.loss, np.array(losses), dtype, 150 * batch)
+    close(case.loss, loss, dtype, 150 * batch)
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
@@ -203,8 +153,8 @@ def test_step_is_exact_on_small_integers(batch, momentum):
             array[:] = rng.integers(-1, 2, array.shape) * (rng.random(array.shape) < 0.2)
     case.rate = 1.0
     weights, speed = case.weights.astype(float), 0 if case.velocity is None else case.velocity.astype(float)
-    hidden, y = oracle_forward(case.layout, weights, case.x, "relu")
-    _, grad = oracle_backward(case.layout, weights, y - case.target, hidden, y, case.x, "relu")
+    hidden, y = oracle.forward(case.layout, weights, case.x, "relu")
+    _, grad = oracle.backward(case.layout, weights, y - case.target, hidden, y, case.x, "relu")
     assert abs(grad).max() < 2**20
     case.step("relu")
     np.testing.assert_array_equal(case.y, y)

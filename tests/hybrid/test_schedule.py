@@ -24,7 +24,8 @@ class Recorder:
     def __init__(self, name, log):
         self.name, self.log = name, log
 
-    def run(self, timed, queue, stage, tick, micro, work, slot, after=()):
+    def run(self, work, slot, after=(), note=None):
+        _, stage, tick, micro = note.args
         self.log.append(f"{stage} {tick}.{micro}")
         return Past()
 
@@ -35,7 +36,7 @@ def batches(count, examples=4):
 
 
 def slots(delay, micro_batches, rows=4):
-    return [[Slot(rows, rows, {"x": 1}, False) for _ in range(micro_batches)] for _ in range(delay + 2)]
+    return [[Slot(rows, rows, {"x": 1}, False, Device()) for _ in range(micro_batches)] for _ in range(delay + 2)]
 
 
 def plan(work=lambda slot: None):

@@ -1,12 +1,13 @@
 import numpy as np
 
+from cpu.device import Device
 from hybrid.feeds import Batch
 from hybrid.slot import Slot
 
 
 def test_fill_copies_a_part_of_a_batch_of_contexts():
     batch = Batch(np.arange(12, dtype=np.int32), None, np.arange(4, dtype=np.int32))
-    slot = Slot(3, 9, {"x": 2}, bags=False)
+    slot = Slot(3, 9, {"x": 2}, False, Device())
     slot.fill(7, 1, batch, 1, 3)
     assert (slot.tick, slot.micro, slot.count, slot.examples) == (7, 1, 2, 4)
     assert slot.ids.tolist() == [3, 4, 5, 6, 7, 8] and slot.target.tolist() == [1, 2] and slot.x.shape == (2, 2)
@@ -16,13 +17,13 @@ def test_fill_copies_a_part_of_a_batch_of_contexts():
 
 def test_fill_cuts_bags_where_they_begin():
     batch = Batch(np.arange(6, dtype=np.int32), np.array([0, 1, 1, 4, 6]), np.arange(4, dtype=np.int32))
-    slot = Slot(4, 6, {"x": 2}, bags=True)
+    slot = Slot(4, 6, {"x": 2}, True, Device())
     slot.fill(0, 0, batch, 1, 4)
     assert slot.bag_at.tolist() == [0, 0, 3, 5] and slot.ids.tolist() == [1, 2, 3, 4, 5]
 
 
 def test_names_may_share_a_buffer():
-    slot = Slot(2, 2, {"x": 3}, bags=False, same={"hidden": "x"})
+    slot = Slot(2, 2, {"x": 3}, False, Device(), same={"hidden": "x"})
     slot.fill(0, 0, Batch(np.zeros(2, np.int32), None, np.zeros(2, np.int32)), 0, 2)
     slot.x[:] = 5
     assert (slot.hidden == 5).all()

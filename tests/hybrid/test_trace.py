@@ -33,11 +33,11 @@ def test_one_queue_alone_cannot_overlap():
     assert trace.summary()["overlap"] == 0.0
 
 
-def test_timed_returns_the_result_and_notes_the_interval():
+def test_an_interval_is_kept_and_counted():
     trace = Trace()
-    assert trace.timed("dense", "forward", 3, 1, lambda a: a + 1, 4) == 5
-    (interval,) = trace.recent
-    assert interval[:4] == ("dense", "forward", 3, 1) and interval.end >= interval.start
+    trace.note("dense", "forward", 3, 1, 0.5, 0.75)
+    assert list(trace.recent) == [Interval("dense", "forward", 3, 1, 0.5, 0.75)]
+    assert trace.seconds["dense", "forward"] == 0.25
 
 
 def test_chrome_trace_names_tracks_and_is_in_microseconds(tmp_path):
@@ -52,6 +52,6 @@ def test_chrome_trace_names_tracks_and_is_in_microseconds(tmp_path):
 def test_memory_of_a_long_run_is_bounded():
     trace = Trace(keep=10)
     for tick in range(100):
-        trace.timed("q", "s", tick, 0, lambda: None)
+        trace.note("q", "s", tick, 0, 0.0, 1.0)
     assert len(trace.recent) == 10
     assert {i.tick for i in trace.last_ticks(3)} == {97, 98, 99}

@@ -1,0 +1,143 @@
+"""A .cu beside its launcher -> functions on the device: compiled once by nvcc for the device at hand, kept on disk."""
+
+import functools
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from gpu import device
+from gpu.array import Array
+
+HERE = Path(__file__).parent
+OPTIONS = ("-O3", "-std=c++17", "-lineinfo")
+
+
+def launch(launcher: str, name: str, kinds: str, grid, block, *values, shared: int = 0) -> None:
+    """Launch the kernel `name` of the .cu beside `launcher` on the current queue.
+
+    kinds   one letter an argument: P a pointer (a device array, None for a null pointer), i int32, q int64, f float32
+    grid    blocks, block: threads; a number or up to three
+    shared  bytes of dynamic shared memory a block
+    """
+    if not all(_three(grid)):
+        return  # nothing to do
+    queue = device.current()
+    function = _function(queue.device, launcher, name, kinds)
+    if shared > function.allowed:
+        _allow(function, shared)
+    arguments = [value.pointer if isinstance(value, Array) else value or 0 for value in values]
+    function.kernel.prepared_async_call(_three(grid), _three(block), queue.stream, *arguments, shared_size=shared)
+
+
+def _three(size) -> tuple[int, int, int]:
+    sizes = (size,) if isinstance(size, int) else tuple(size)
+    return (*sizes, *(1,) * (3 - len(sizes)))  # type: ignore[return-value]
+
+
+class _Function:
+    """A prepared kernel, and how much dynamic shared memory it has been allowed."""
+
+    allowed = 48 << 10  # what every device gives unasked
+
+    def __init__(self, kernel):
+        self.kernel = kernel
+
+
+def _function(where: device.Device, launcher: str, name: str, kinds: str) -> _Function:
+    key = f"{launcher}:{name}"
+    if key not in where.modules:
+        where.modules[key] = _Function(_module(where, launcher).get_function(name).prepare(kinds))
+    return where.modules[key]
+
+
+def _module(where: device.Device, launcher: str):
+    import pycuda.driver as driver
+
+    if launcher not in where.modules:
+        major, minor = where.capability
+        path = cubin(Path(launcher).with_suffix(".cu"), f"sm_{major}{minor}")
+        where.modules[launcher] = driver.module_from_file(str(path))
+    return where.modules[launcher]
+
+
+def _allow(function: _Function, shared: int) -> None:
+    import pycuda.driver as driver
+
+    function.kernel.set_attribute(driver.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, shared)
+    function.allowed = shared
+
+
+def cubin(source: Path, arch: str) -> Path:
+    """The file with the compiled kernels of `source`; compiled where the cache does not have it.
+
+    Its name is a hash of all that goes into it, so it is never out of date; processes that race write the same bytes and
+    rename atomically. Raises OSError where nvcc or the cache is missing, and with nvcc's words, which name the line, where
+    the source does not compile.
+    """
+    folder = cache()
+    path = folder / f"{source.stem}-{arch}-{_content(source, arch)}.cubin"
+    if not path.exists():
+        with tempfile.TemporaryDirectory(dir=folder) as made:
+            part = Path(made, path.name)
+            _compile(source, arch, part)
+            os.replace(part, path)
+    return path
+
+
+def _content(source: Path, arch: str) -> str:
+    told = hashlib.sha256(repr((OPTIONS, arch, _described(nvcc()))).encode())
+    for file in (source, *sorted(source.parent.glob("*.cuh"))):
+        told.update(file.read_bytes())
+    return told.hexdigest()[:20]
+
+
+def _compile(source: Path, arch: str, target: Path) -> None:
+    command = [nvcc(), "-cubin", f"-arch={arch}", *OPTIONS, "-I", str(source.parent), "-o", str(target), str(source)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise OSError(f"{source.name} does not compile for {arch}:\n{done.stderr or done.stdout}")
+
+
+def cache() -> Path:
+    """The folder of compiled kernels; OSError where it cannot be made."""
+    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    folder = Path(root, "hybrid-engine", "cubins")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def nvcc() -> str:
+    """The compiler: named by HYBRID_NVCC, on the PATH, of CUDA_HOME, or of the wheel nvidia-cuda-nvcc, in this order.
+
+    Raises OSError, with the remedy, where there is none.
+    """
+    named = os.environ.get("HYBRID_NVCC")
+    if named and not os.access(named, os.X_OK):
+        raise OSError(f"HYBRID_NVCC: {named} is no program")
+    toolkit = Path(os.environ.get("CUDA_HOME") or "/usr/local/cuda", "bin", "nvcc")
+    wheels = [Path(folder, "nvidia", "cu13", "bin", "nvcc") for folder in sys.path]
+    found = named or shutil.which("nvcc") or next((str(p) for p in (toolkit, *wheels) if os.access(p, os.X_OK)), None)
+    if not found:
+        raise OSError(
+            "nvcc, which compiles the kernels, is not found; install the CUDA toolkit, or name it in HYBRID_NVCC, or: "
+            "pip install nvidia-cuda-nvcc==13.0.* nvidia-cuda-crt==13.0.* nvidia-nvvm==13.0.* nvidia-cuda-runtime==13.0.*"
+        )
+    return found
+
+
+def nvcc_version() -> tuple[int, int]:
+    """CUDA's version that nvcc compiles for, as (13, 0)."""
+    found = re.search(r"release (\d+)\.(\d+)", _described(nvcc()))
+    if not found:
+        raise OSError(f"{nvcc()} does not say its version")
+    return int(found[1]), int(found[2])
+
+
+@functools.cache
+def _described(compiler: str) -> str:
+    return subprocess.run([compiler, "--version"], capture_output=True, text=True).stdout

@@ -1,0 +1,124 @@
+"""How a collection of MLPs runs on a device: its layout there, and which units keep how much of their weights on chip.
+
+A block has a unit. It holds the unit's signals and, as far as there is room, its weights in shared memory, from their first
+use to their last, so that each is read from memory once a step:
+
+    whole  all weights are held; several blocks share a multiprocessor, so that one computes while another copies
+    part   the tail of the weights is held, cut between two rows; the rows before it are read from memory at each use
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpu.array import Array
+from gpu.device import Device
+
+MOST = 16  # examples that share a visit; more make a GEMM
+RESERVED = 1024  # bytes of shared memory that a block takes beside its own
+CROWD = 8  # blocks on a multiprocessor are not worth counting further
+FLOAT = 4
+
+
+class Bin(NamedTuple):
+    """Units launched together.
+
+    kind     "whole" or "part"
+    units    (U,) int32 on the device, the largest first: their numbers
+    held     (U,) int32 on the device: the first weight that is held; None where all are
+    many     U
+    threads  of a block
+    shared   bytes of shared memory a block
+    blocks   that share a multiprocessor's memory
+    """
+
+    kind: str
+    units: Array
+    held: Array | None
+    many: int
+    threads: int
+    shared: int
+    blocks: int
+
+
+class Plan:
+    """A layout on a device; made by gpu.units.plan, passed where the contract says layout.
+
+    fields   the layout with its arrays on the device
+    uniform  all units have the same sizes
+    """
+
+    def __init__(self, device: Device, layout: Any):
+        self.device, self.layout = device, layout
+        self.fields = type(layout)(*(device.from_host(array) for array in layout))
+        self.sizes = [np.asarray(size, np.int64) for size in layout[:3]]
+        self.uniform = all((size == size[0]).all() for size in self.sizes)
+        n, h, _ = self.sizes
+        starts = np.asarray(layout.w_at)[:-1]
+        # where the biases of both layers begin, for the kernels around a GEMM
+        self.first_bias, self.second_bias = (
+            device.from_host(at) for at in (starts + h * n, np.asarray(layout.w_at)[1:] - self.sizes[2])
+        )
+        self.everyone = device.from_host(np.arange(n.size, dtype=np.int32))
+        self._bins: dict[int, list[Bin] | None] = {}
+
+    def __len__(self) -> int:
+        return self.sizes[0].size
+
+    def bins(self, batch: int) -> list[Bin] | None:
+        """The units by launch, for a batch; None where the signals of one do not fit on chip: then they are GEMMs."""
+        if batch not in self._bins:
+            self._bins[batch] = self._sort(batch)
+        return self._bins[batch]
+
+    def shared(self, batch: int, threads: int, backward: bool = False) -> np.ndarray:
+        """Bytes of shared memory that the signals of each unit take; backward: in the kernel that goes back to x too."""
+        n, h, o = self.sizes
+        groups = batch if batch == 1 else -(-batch // 4)
+        pulled = np.stack([n, h]) if backward else h[None]  # the columns whose sums are taken in parts
+        parts = np.maximum(threads // 32 // (-(-pulled // 32) * groups), 1) * batch * pulled
+        return FLOAT * (batch * (n + 2 * h + o) + np.maximum(parts.max(0), threads // 32) + 3)
+
+    def describe(self, batch: int) -> str:
+        """Which variants run, in one printed line."""
+        bins = self.bins(batch)
+        if bins is None:
+            return f"{len(self):,} units by GEMM: the signals of {batch} examples do not fit in shared memory"
+        return "; ".join(
+            f"{bin.many:,} units {bin.kind} in {bin.shared / 1024:.1f} KiB of shared memory, {bin.blocks} a multiprocessor"
+            for bin in bins
+        )
+
+    def _sort(self, batch: int) -> list[Bin] | None:
+        n, h, o = self.sizes
+        size = h * (n + 1) + o * (h + 1)
+        if (self.shared(batch, 512) > self.device.shared_block).any():
+            return None
+        threads = np.where(FLOAT * size < 24 << 10, 128, 256)
+        whole = FLOAT * size + np.where(threads == 128, self.shared(batch, 128), self.shared(batch, 256))
+        blocks = np.minimum(self.device.shared_multiprocessor // (whole + RESERVED), CROWD)
+        blocks[whole > self.device.shared_block] = 0
+        bins = []
+        for many in np.unique(blocks)[::-1]:
+            for count in np.unique(threads[blocks == many]):
+                members = np.flatnonzero((blocks == many) & (threads == count))
+                bins.append(
+                    self._bin(members[np.argsort(-size[members], kind="stable")], int(many), int(count), batch, whole)
+                )
+        return bins
+
+    def _bin(self, members: np.ndarray, blocks: int, threads: int, batch: int, whole: np.ndarray) -> Bin:
+        units = self.device.from_host(members.astype(np.int32))
+        if blocks:
+            return Bin("whole", units, None, members.size, threads, int(whole[members].max()), blocks)
+        room = (self.device.shared_block - self.shared(batch, 512)[members]) // FLOAT
+        held = self.device.from_host(self._cut(members, room).astype(np.int32))
+        return Bin("part", units, held, members.size, 512, self.device.shared_block, 1)
+
+    def _cut(self, members: np.ndarray, room: np.ndarray) -> np.ndarray:
+        """The first weight that is held where `room` floats are left for weights: between two rows, as far ahead as fits."""
+        n, h, o = (size[members] for size in self.sizes)
+        second = h * (n + 1)
+        rows_of_first = np.clip((room - o * (h + 1) - h) // n, 0, h)
+        rows_of_second = np.clip((room - o) // h, 0, o)
+        return np.where(rows_of_first > 0, (h - rows_of_first) * n, second + (o - rows_of_second) * h)

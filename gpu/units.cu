@@ -1,0 +1,415 @@
+// Collections of MLPs: a block a unit, for batches of up to 16 examples that share the weights. Twin of cpu/online.py.
+//
+// weights of a unit   first (h, n) | first bias (h) | second (o, h) | second bias (o), from w_at[u] on
+// signals             x (B, X), hidden (B, H), y (B, Y); unit u has columns x_at[u] to x_at[u] + n, and so on
+//
+// All products go the same way: a warp takes a row of a matrix, its lanes stride over the columns, so a row is read in runs
+// of 128 bytes. Sums have a fixed order: lanes, then a butterfly, then parts in turn. No atomics.
+#include <cuda_pipeline.h>
+
+#include "activation.cuh"
+
+#define FULL 0xffffffffu
+
+typedef long long int64;
+
+extern __shared__ __align__(16) float space[];  // what a block holds of its unit
+
+struct Unit {
+    int n, h, o;
+    int64 w, x, hidden, y;  // where its parts begin
+    __device__ int second() const { return h * (n + 1); }
+    __device__ int size() const { return h * (n + 1) + o * (h + 1); }
+};
+
+__device__ __forceinline__ Unit unit_of(int u, const int *inputs, const int *hiddens, const int *outputs,
+                                        const int64 *w_at, const int64 *x_at, const int64 *h_at, const int64 *y_at)
+{
+    return {inputs[u], hiddens[u], outputs[u], w_at[u], x_at[u], h_at[u], y_at[u]};
+}
+
+// A unit's weights, of which those from index `from` on are in shared memory; WHOLE: all of them.
+template <bool WHOLE> struct Weights {
+    const float *shared;  // where index 0 would be
+    const float *memory;
+    int from;
+    __device__ const float *at(int k) const { return WHOLE || k >= from ? shared + k : memory + k; }
+};
+
+__device__ __forceinline__ int lane() { return threadIdx.x & 31; }
+__device__ __forceinline__ int warp() { return threadIdx.x >> 5; }
+__device__ __forceinline__ int warps() { return blockDim.x >> 5; }
+
+// Four sums over the warp at once, in 6 shuffles instead of 20; lane l returns the sum of value l / 8.
+__device__ __forceinline__ float sum4(const float *v)
+{
+    const bool upper = lane() & 16, odd = lane() & 8;
+    const float first = (upper ? v[2] : v[0]) + __shfl_xor_sync(FULL, upper ? v[0] : v[2], 16);
+    const float second = (upper ? v[3] : v[1]) + __shfl_xor_sync(FULL, upper ? v[1] : v[3], 16);
+    float sum = (odd ? second : first) + __shfl_xor_sync(FULL, odd ? first : second, 8);
+    for (int step = 4; step; step >>= 1) sum += __shfl_xor_sync(FULL, sum, step);
+    return sum;
+}
+
+// Begin to copy floats [first, last) of the unit to where index 0 would be at `shared`; 16 bytes at a time where the
+// device's memory is aligned, which `shared` is as well.
+__device__ __forceinline__ void fetch(float *shared, const float *memory, int first, int last)
+{
+    const int skew = (reinterpret_cast<unsigned long long>(memory) >> 2) & 3;
+    for (int k = (first + skew) / 4 * 4 - skew + 4 * threadIdx.x; k < last; k += 4 * blockDim.x) {
+        if (k >= first && k + 4 <= last) {
+            __pipeline_memcpy_async(shared + k, memory + k, 16);
+        } else {
+            for (int i = max(k, first); i < min(k + 4, last); ++i) __pipeline_memcpy_async(shared + i, memory + i, 4);
+        }
+    }
+    __pipeline_commit();
+}
+
+// The lines of memory that will be read later are brought into the L2 cache meanwhile.
+__device__ __forceinline__ void prefetch(const float *memory, int count)
+{
+#ifndef __CUDASIM__
+    for (int k = 32 * threadIdx.x; k < count; k += 32 * blockDim.x) asm volatile("prefetch.global.L2 [%0];" ::"l"(memory + k));
+#endif
+}
+
+// out (B, columns) in shared memory = columns [at, at + columns) of in (B, pitch)
+__device__ __forceinline__ void gather(float *out, const float *in, int64 at, int64 pitch, int columns, int B)
+{
+    for (int b = 0; b < B; ++b)
+        for (int i = threadIdx.x; i < columns; i += blockDim.x) out[b * columns + i] = in[b * pitch + at + i];
+}
+
+// out[b][r] = activation(w[r] . x[b] + bias[r]); four dot products at a time: four rows, or four examples of one row.
+template <bool WHOLE, bool MANY>
+__device__ __forceinline__ void affine(float *out, const Weights<WHOLE> &w, int at, const float *x, int n, int rows, int B,
+                                       int code)
+{
+    const int groups = MANY ? (B + 3) / 4 : 1, tasks = MANY ? rows * groups : (rows + 3) / 4;
+    for (int task = warp(); task < tasks; task += warps()) {
+        const float *row[4], *v[4];
+        for (int k = 0; k < 4; ++k) {  // past the last is the last again, and not written
+            row[k] = w.at(at + (MANY ? task / groups : min(4 * task + k, rows - 1)) * n);
+            v[k] = x + (MANY ? min(task % groups * 4 + k, B - 1) * n : 0);
+        }
+        float total[4] = {};
+        for (int i = lane(); i < n; i += 32)
+            for (int k = 0; k < 4; ++k) total[k] = fmaf(row[MANY ? 0 : k][i], v[MANY ? k : 0][i], total[k]);
+        const float sum = sum4(total);
+        const int k = lane() / 8, r = MANY ? task / groups : 4 * task + k, b = MANY ? task % groups * 4 + k : 0;
+        if (lane() % 8 == 0 && r < rows && b < B) out[b * rows + r] = activate(sum + *w.at(at + rows * n + r), code);
+    }
+}
+
+// out[b][j] = sum over r of w[r][j] delta[b][r]; a warp takes 32 columns and a part of the rows. parts (P, B, columns).
+template <bool WHOLE, bool MANY>
+__device__ __forceinline__ void pull_back(float *out, float *parts, const Weights<WHOLE> &w, int at, const float *delta,
+                                          int rows, int columns, int B)
+{
+    constexpr int G = MANY ? 4 : 1;  // examples at a time
+    const int chunks = (columns + 31) / 32, groups = (B + G - 1) / G, P = max(1, warps() / (chunks * groups));
+    for (int task = warp(); task < chunks * groups * P; task += warps()) {
+        const int j = task % chunks * 32 + lane(), b = task / chunks % groups * G, p = task / (chunks * groups);
+        float total[G] = {};
+        if (j < columns) {
+#pragma unroll 4
+            for (int r = p; r < rows; r += P) {
+                const float value = w.at(at + r * columns)[j];
+                for (int k = 0; k < G; ++k) total[k] = fmaf(value, delta[min(b + k, B - 1) * rows + r], total[k]);
+            }
+            for (int k = 0; k < G; ++k)
+                if (b + k < B) parts[(p * B + b + k) * columns + j] = total[k];
+        }
+    }
+    __syncthreads();
+    for (int i = threadIdx.x; i < B * columns; i += blockDim.x) {
+        float total = 0;
+        for (int p = 0; p < P; ++p) total += parts[p * B * columns + i];
+        out[i] = total;
+    }
+    __syncthreads();
+}
+
+// Where the gradient of a weight goes.
+enum Sink { DESCEND, MOMENTUM, ACCUMULATE };
+
+template <int SINK>
+__device__ __forceinline__ void move(float *memory, float *speed, int64 k, float now, float before, float g, float rate,
+                                     float momentum)
+{
+    if (SINK == DESCEND) __stcs(memory + k, fmaf(-rate, g, now));
+    if (SINK == ACCUMULATE) memory[k] = now + g;
+    if (SINK == MOMENTUM) {
+        const float v = fmaf(momentum, before, -rate * g);
+        __stcs(speed + k, v);
+        __stcs(memory + k, now + v);
+    }
+}
+
+// The gradient of matrix and bias at `at`, g[r][i] = sum over b of delta[b][r] x[b][i], goes down the sink. A warp a row;
+// what each lane needs from memory for four columns is asked for before the first is used.
+template <bool WHOLE, int SINK>
+__device__ __forceinline__ void learn(float *memory, float *speed, const Weights<WHOLE> &w, int at, const float *delta,
+                                      const float *x, int n, int rows, int B, float rate, float momentum)
+{
+    for (int r = warp(); r < rows; r += warps()) {
+        const float *row = w.at(at + r * n);
+        const int64 start = at + (int64)r * n;
+        for (int first = lane(); first < n; first += 128) {
+            float now[4], before[4] = {};
+            for (int k = 0; k < 4; ++k) {
+                const int i = first + 32 * k;
+                if (i < n) now[k] = row[i];
+                if (SINK == MOMENTUM && i < n) before[k] = __ldcs(speed + start + i);
+            }
+            for (int k = 0; k < 4; ++k) {
+                const int i = first + 32 * k;
+                if (i >= n) break;
+                float g = 0;
+                for (int b = 0; b < B; ++b) g = fmaf(delta[b * rows + r], x[b * n + i], g);
+                move<SINK>(memory, speed, start + i, now[k], before[k], g, rate, momentum);
+            }
+        }
+    }
+    const int bias = at + rows * n;
+    for (int r = threadIdx.x; r < rows; r += blockDim.x) {
+        float g = 0;
+        for (int b = 0; b < B; ++b) g += delta[b * rows + r];
+        move<SINK>(memory, speed, bias + r, *w.at(bias + r), SINK == MOMENTUM ? speed[bias + r] : 0, g, rate, momentum);
+    }
+}
+
+// values (B, columns) in shared memory -> columns [at, at + columns) of out (B, pitch)
+__device__ __forceinline__ void scatter(float *out, int64 at, int64 pitch, const float *values, int columns, int B)
+{
+    for (int b = 0; b < B; ++b)
+        for (int i = threadIdx.x; i < columns; i += blockDim.x) out[b * pitch + at + i] = values[b * columns + i];
+}
+
+#define LAYOUT                                                                                                                  \
+    const int *inputs, const int *hiddens, const int *outputs, const int64 *w_at, const int64 *x_at, const int64 *h_at,         \
+        const int64 *y_at
+#define UNIT unit_of(units[blockIdx.x], inputs, hiddens, outputs, w_at, x_at, h_at, y_at)
+
+// One online step of a unit, its weights read once and written once.
+//   work    a block a unit: forward, error, backward, update, with barriers between
+//   launch  grid: units of the bin, block: 256 or 512 threads, shared memory: the resident weights and the signals
+//   bound   memory: 8 bytes a resident parameter, 16 with momentum; 4 more for one that is not resident
+//   order   dot products: lanes stride over columns, then a butterfly; gradients: over the batch in order
+template <bool WHOLE, bool MANY, int SINK>
+__device__ __forceinline__ void step(float *loss, float *y, float *hidden, float *weights, float *velocity, float *y_grad,
+                                     float *hidden_grad, LAYOUT, const int *units, const int *resident_from, const float *x,
+                                     const float *target, float rate, float momentum, int code, int B, int64 X, int64 H,
+                                     int64 Y)
+{
+    const Unit unit = UNIT;
+    const int n = unit.n, h = unit.h, o = unit.o, second = unit.second(), size = unit.size();
+    const int from = WHOLE ? 0 : resident_from[blockIdx.x];
+    float *memory = weights + unit.w, *speed = SINK == MOMENTUM ? velocity + unit.w : nullptr;
+    const int skew = ((reinterpret_cast<unsigned long long>(memory) >> 2) + from) & 3;  // as in memory, so 16 bytes align
+    float *held = space + skew - from;
+    float *in = space + (skew + size - from), *inner = in + B * n, *out = inner + B * h, *inner_delta = out + B * o;
+    float *parts = inner_delta + B * h;
+    const Weights<WHOLE> w = {held, memory, from};
+
+    fetch(held, memory, from, max(from, second));
+    fetch(held, memory, max(from, second), size);
+    if (SINK == MOMENTUM) prefetch(speed, size);
+    gather(in, x, unit.x, X, n, B);
+    __pipeline_wait_prior(1);
+    __syncthreads();
+    affine<WHOLE, MANY>(inner, w, 0, in, n, h, B, code);
+    __pipeline_wait_prior(0);
+    __syncthreads();
+    affine<WHOLE, MANY>(out, w, second, inner, h, o, B, code);
+    __syncthreads();
+    scatter(hidden, unit.hidden, H, inner, h, B);
+
+    float squared = 0;
+    for (int b = 0; b < B; ++b)
+        for (int i = threadIdx.x; i < o; i += blockDim.x) {
+            const float a = out[b * o + i], miss = a - target[b * Y + unit.y + i], delta = miss * slope(a, code);
+            y[b * Y + unit.y + i] = a;
+            y_grad[b * Y + unit.y + i] = out[b * o + i] = delta;
+            squared = fmaf(miss, miss, squared);
+        }
+    for (int half = 16; half; half >>= 1) squared += __shfl_xor_sync(FULL, squared, half);
+    if (lane() == 0) parts[warp()] = squared;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        float total = 0;
+        for (int k = 0; k < warps(); ++k) total += parts[k];
+        loss[units[blockIdx.x]] = total / 2;
+    }
+    __syncthreads();
+
+    pull_back<WHOLE, MANY>(inner_delta, parts, w, second, out, o, h, B);
+    for (int i = threadIdx.x; i < B * h; i += blockDim.x) inner_delta[i] *= slope(inner[i], code);
+    __syncthreads();
+    scatter(hidden_grad, unit.hidden, H, inner_delta, h, B);
+    learn<WHOLE, SINK>(memory, speed, w, second, out, inner, h, o, B, rate, momentum);
+    learn<WHOLE, SINK>(memory, speed, w, 0, inner_delta, in, n, h, B, rate, momentum);
+}
+
+// Registers are bounded so that three units that share a multiprocessor's memory find room there.
+#define STEP(NAME, BOUNDS, WHOLE, MANY, SINK)                                                                                         \
+    extern "C" __global__ void __launch_bounds__ BOUNDS                                                                        \
+        NAME(float *loss, float *y, float *hidden, float *weights, float *velocity, float *y_grad, float *hidden_grad, LAYOUT,  \
+             const int *units, const int *resident_from, const float *x, const float *target, float rate, float momentum,       \
+             int code, int B, int64 X, int64 H, int64 Y)                                                                        \
+    {                                                                                                                           \
+        step<WHOLE, MANY, SINK>(loss, y, hidden, weights, velocity, y_grad, hidden_grad, inputs, hiddens, outputs, w_at, x_at,  \
+                                h_at, y_at, units, resident_from, x, target, rate, momentum, code, B, X, H, Y);                 \
+    }
+STEP(step_whole, (256, 3), true, false, DESCEND)
+STEP(step_whole_momentum, (256, 3), true, false, MOMENTUM)
+STEP(step_part, (512, 1), false, false, DESCEND)
+STEP(step_part_momentum, (512, 1), false, false, MOMENTUM)
+STEP(step_whole_many, (256, 3), true, true, DESCEND)
+STEP(step_whole_many_momentum, (256, 3), true, true, MOMENTUM)
+STEP(step_part_many, (512, 1), false, true, DESCEND)
+STEP(step_part_many_momentum, (512, 1), false, true, MOMENTUM)
+
+// hidden and y of a unit.
+//   work    a block a unit
+//   launch  grid: units, block: 256, shared memory: x and hidden
+//   bound   memory: 4 bytes a parameter
+extern "C" __global__ void forward(float *y, float *hidden, LAYOUT, const int *units, const float *weights, const float *x,
+                                   int code, int B, int64 X, int64 H, int64 Y)
+{
+    const Unit unit = UNIT;
+    float *in = space, *inner = in + B * unit.n, *out = inner + B * unit.h;
+    const Weights<false> w = {nullptr, weights + unit.w, unit.size()};
+    gather(in, x, unit.x, X, unit.n, B);
+    __syncthreads();
+    affine<false, true>(inner, w, 0, in, unit.n, unit.h, B, code);
+    __syncthreads();
+    affine<false, true>(out, w, unit.second(), inner, unit.h, unit.o, B, code);
+    __syncthreads();
+    scatter(hidden, unit.hidden, H, inner, unit.h, B);
+    scatter(y, unit.y, Y, out, unit.o, B);
+}
+
+// d loss / d y comes in as y_grad; x_grad (null: not wanted) is written, the gradient of the weights added to weight_grad.
+//   work    a block a unit
+//   launch  grid: units, block: 256, shared memory: all signals
+//   bound   memory: 4 bytes a parameter read, 8 of its gradient
+extern "C" __global__ void backward(float *x_grad, float *weight_grad, float *y_grad, float *hidden_grad, LAYOUT,
+                                    const int *units, const float *weights, const float *y, const float *hidden,
+                                    const float *x, int code, int B, int64 X, int64 H, int64 Y)
+{
+    const Unit unit = UNIT;
+    const int n = unit.n, h = unit.h, o = unit.o;
+    float *in = space, *inner = in + B * n, *out_delta = inner + B * h, *inner_delta = out_delta + B * o;
+    float *parts = inner_delta + B * h;
+    const Weights<false> w = {nullptr, weights + unit.w, unit.size()};
+    gather(in, x, unit.x, X, n, B);
+    gather(inner, hidden, unit.hidden, H, h, B);
+    for (int b = 0; b < B; ++b)
+        for (int i = threadIdx.x; i < o; i += blockDim.x) {
+            const int64 at = b * Y + unit.y + i;
+            y_grad[at] = out_delta[b * o + i] = y_grad[at] * slope(y[at], code);
+        }
+    __syncthreads();
+    pull_back<false, true>(inner_delta, parts, w, unit.second(), out_delta, o, h, B);
+    for (int i = threadIdx.x; i < B * h; i += blockDim.x) inner_delta[i] *= slope(inner[i], code);
+    __syncthreads();
+    scatter(hidden_grad, unit.hidden, H, inner_delta, h, B);
+    const Weights<false> gradient = {nullptr, weight_grad + unit.w, unit.size()};
+    float *sum = weight_grad + unit.w;
+    learn<false, ACCUMULATE>(sum, nullptr, gradient, unit.second(), out_delta, inner, h, o, B, 0, 0);
+    learn<false, ACCUMULATE>(sum, nullptr, gradient, 0, inner_delta, in, n, h, B, 0, 0);
+    if (x_grad == nullptr) return;
+    __syncthreads();  // the signals of x make room for their gradient
+    pull_back<false, true>(in, parts, w, 0, inner_delta, h, n, B);
+    scatter(x_grad, unit.x, X, in, n, B);
+}
+
+// velocity <- momentum velocity - rate g; weights <- weights + velocity; g <- 0. velocity null: plain SGD.
+//   work    a thread a number, grid-stride
+//   bound   memory: 16 bytes a parameter, 24 with momentum
+extern "C" __global__ void update(float *weights, float *velocity, float *weight_grad, float rate, float momentum, int64 size)
+{
+    for (int64 k = blockIdx.x * (int64)blockDim.x + threadIdx.x; k < size; k += (int64)gridDim.x * blockDim.x) {
+        const float g = weight_grad[k];
+        weight_grad[k] = 0;
+        if (velocity == nullptr) {
+            weights[k] = fmaf(-rate, g, weights[k]);
+        } else {
+            const float v = fmaf(momentum, velocity[k], -rate * g);
+            velocity[k] = v;
+            weights[k] += v;
+        }
+    }
+}
+
+// weights += velocity, for the steps whose products cuBLAS adds to the velocity.
+//   work    a thread a number, grid-stride
+//   bound   memory: 12 bytes a parameter
+extern "C" __global__ void add(float *weights, const float *velocity, int64 size)
+{
+    for (int64 k = blockIdx.x * (int64)blockDim.x + threadIdx.x; k < size; k += (int64)gridDim.x * blockDim.x)
+        weights[k] += velocity[k];
+}
+
+// The second half of a layer whose product cuBLAS has written: out[b][at_u + r] = activation(out[b][at_u + r] + bias_u[r]).
+//   work    a thread a number of a unit, grid: (pieces, units)
+//   bound   memory: 8 bytes a number
+extern "C" __global__ void finish(float *out, const int *sizes, const int64 *at, const int64 *bias_at, const float *weights,
+                                  int code, int B, int64 pitch)
+{
+    const int u = blockIdx.y, rows = sizes[u];
+    for (int64 k = blockIdx.x * (int64)blockDim.x + threadIdx.x; k < (int64)B * rows; k += (int64)gridDim.x * blockDim.x) {
+        float *place = out + k / rows * pitch + at[u] + k % rows;
+        *place = activate(*place + weights[bias_at[u] + k % rows], code);
+    }
+}
+
+// delta *= d activation / d s, from the activations in `values`.
+//   work    a thread a number, grid-stride
+//   bound   memory: 12 bytes a number
+extern "C" __global__ void times_slope(float *delta, const float *values, int code, int64 size)
+{
+    for (int64 k = blockIdx.x * (int64)blockDim.x + threadIdx.x; k < size; k += (int64)gridDim.x * blockDim.x)
+        delta[k] *= slope(values[k], code);
+}
+
+// y_grad = y - target; loss[u] = half its squared length over the unit's outputs and the batch.
+//   work    a block of 256 threads a unit
+//   order   threads stride, a butterfly in each warp, then the warps in order
+//   bound   memory: 12 bytes a number
+extern "C" __global__ void miss(float *loss, float *y_grad, const int *outputs, const int64 *y_at, const float *y,
+                                const float *target, int B, int64 Y)
+{
+    __shared__ float parts[8];
+    const int u = blockIdx.x, o = outputs[u];
+    float squared = 0;
+    for (int64 k = threadIdx.x; k < (int64)B * o; k += blockDim.x) {
+        const int64 at = k / o * Y + y_at[u] + k % o;
+        const float d = y_grad[at] = y[at] - target[at];
+        squared = fmaf(d, d, squared);
+    }
+    for (int half = 16; half; half >>= 1) squared += __shfl_xor_sync(FULL, squared, half);
+    if (lane() == 0) parts[warp()] = squared;
+    __syncthreads();
+    if (threadIdx.x) return;
+    for (int k = 1; k < warps(); ++k) squared += parts[k];
+    loss[u] = squared / 2;
+}
+
+// bias_u[r] = keep bias_u[r] + scale * (sum over b of delta[b][at_u + r])
+//   work    a thread a row of a unit, grid: (pieces, units)
+//   order   over the batch in order
+//   bound   memory: 4 B bytes a row
+extern "C" __global__ void bias(float *weights, const int *sizes, const int64 *at, const int64 *bias_at, const float *delta,
+                                float scale, float keep, int B, int64 pitch)
+{
+    const int u = blockIdx.y;
+    for (int r = blockIdx.x * blockDim.x + threadIdx.x; r < sizes[u]; r += gridDim.x * blockDim.x) {
+        float total = 0;
+        for (int b = 0; b < B; ++b) total += delta[b * pitch + at[u] + r];
+        float *place = weights + bias_at[u] + r;
+        *place = fmaf(scale, total, keep * *place);
+    }
+}

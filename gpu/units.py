@@ -1,0 +1,174 @@
+"""Collections of MLPs on a GPU: the `Units` contract. Small batches of many units in units.cu, the rest as cuBLAS GEMMs."""
+
+from gpu import blas, device, kernels
+from gpu.blas import Matrix
+from gpu.plan import MOST, Plan
+
+CODES = {"logistic": 0, "rational": 1, "tanh": 2, "relu": 3}  # as in activation.cuh
+FEW = 32  # units below which a block a unit leaves most of a device idle
+LAYOUT = "PPPPPPP"
+
+
+def plan(layout) -> Plan:
+    """The layout as the other functions take it: on the device, with what each unit keeps on chip."""
+    return Plan(device.current().device, layout)
+
+
+def forward(y, hidden, layout, weights, x, activation):
+    """Write hidden and y."""
+    code = CODES[activation]
+    if not _visited(layout, len(x)):
+        _layer(hidden, layout, weights, x, code, first=True)
+        _layer(y, layout, weights, hidden, code, first=False)
+        return
+    arguments = (y, hidden, *layout.fields, layout.everyone, weights, x, code, *_extent(x, hidden, y))
+    shared = int(layout.shared(len(x), 256).max())
+    kernels.launch(__file__, "forward", f"PP{LAYOUT}PPPiiqqq", len(layout), 256, *arguments, shared=shared)
+
+
+def backward(x_grad, weight_grad, y_grad, hidden_grad, layout, weights, y, hidden, x, activation):
+    """Write x_grad (None: not wanted); add the sum over the batch to weight_grad, laid out like the weights.
+
+    y_grad (B, Y) comes in as d loss / d y; it and hidden_grad (B, H) leave as the gradients before the activation.
+    """
+    code = CODES[activation]
+    if not _visited(layout, len(x)):
+        _signals(x_grad, y_grad, hidden_grad, layout, weights, y, hidden, code)
+        _gradient(weight_grad, layout, y_grad, hidden, first=False, scale=1, keep=1)
+        _gradient(weight_grad, layout, hidden_grad, x, first=True, scale=1, keep=1)
+        return
+    arguments = (x_grad, weight_grad, y_grad, hidden_grad, *layout.fields, layout.everyone, weights, y, hidden, x, code)
+    kinds, shared = f"PPPP{LAYOUT}PPPPPiiqqq", int(layout.shared(len(x), 256, backward=True).max())
+    kernels.launch(__file__, "backward", kinds, len(layout), 256, *arguments, *_extent(x, hidden, y), shared=shared)
+
+
+def update(weights, velocity, weight_grad, rate, momentum):
+    """velocity <- momentum velocity - rate weight_grad; weights <- weights + velocity; weight_grad <- 0.
+
+    velocity None: plain SGD.
+    """
+    arguments = (weights, velocity, weight_grad, rate, momentum, weights.size)
+    kernels.launch(__file__, "update", "PPPffq", _pieces(weights.size), 256, *arguments)
+
+
+def step(loss, y, hidden, weights, velocity, y_grad, hidden_grad, layout, x, target, rate, momentum, activation):
+    """One step, fused where the batch is small: forward, squared error, backward, update, each weight visited once.
+
+    loss (U,) is written: half the squared error of each unit, summed over its outputs and the batch.
+    y_grad (B, Y) and hidden_grad (B, H) are written: the gradients before the activation, one row an example.
+    The gradient of the weights is summed over the batch. velocity None: plain SGD.
+    """
+    code, batch = CODES[activation], len(x)
+    bins = layout.bins(batch) if batch <= MOST else None
+    if bins is None:
+        _step_by_gemm(loss, y, hidden, weights, velocity, y_grad, hidden_grad, layout, x, target, rate, momentum, code)
+        return
+    written = (loss, y, hidden, weights, velocity, y_grad, hidden_grad, *layout.fields)
+    read = (x, target, rate, momentum, code, *_extent(x, hidden, y))
+    kinds = f"PPPPPPP{LAYOUT}PPPPffiiqqq"
+    for bin in bins:
+        name = f"step_{bin.kind}{'_many' * (batch > 1)}{'_momentum' * (velocity is not None)}"
+        arguments = (*written, bin.units, bin.held, *read)
+        kernels.launch(__file__, name, kinds, bin.many, bin.threads, *arguments, shared=bin.shared)
+
+
+def _visited(layout: Plan, batch: int) -> bool:
+    """Whether a block a unit is the way, not a GEMM."""
+    fits = layout.shared(batch, 256, backward=True).max() <= layout.device.shared_block
+    return batch <= MOST and len(layout) >= FEW and bool(fits)
+
+
+def _extent(x, hidden, y) -> tuple[int, int, int, int]:
+    """B, X, H, Y."""
+    return len(x), x.shape[1], hidden.shape[1], y.shape[1]
+
+
+def _pieces(count: int) -> int:
+    """Blocks of 256 threads for a loop over so many numbers: enough to fill a device, each with several turns."""
+    return min(-(-count // 256), 16 * device.current().device.multiprocessors)
+
+
+# The products of a collection, each over the whole batch: one batched GEMM for units of one size, else one GEMM a unit.
+
+
+def _matrices(layout: Plan, weights, first: bool) -> list[Matrix]:
+    """The matrices of the first or the second layer in an array laid out like the weights, one a unit or all in one."""
+    n, h, o = layout.sizes
+    rows, columns = (h, n) if first else (o, h)
+    at = layout.layout.w_at[:-1] + (0 if first else h * (n + 1))
+    return _stack(layout, weights, at, rows, columns, columns)
+
+
+def _columns(layout: Plan, signals, which: int) -> list[Matrix]:
+    """The columns of each unit in signals (B, pitch); which: 0 x, 1 hidden, 2 y."""
+    at = layout.layout[4 + which][:-1]
+    batch, pitch = signals.shape
+    return _stack(layout, signals, at, [batch] * len(layout), layout.sizes[which], [pitch] * len(layout))
+
+
+def _stack(layout: Plan, array, at, rows, columns, pitch) -> list[Matrix]:
+    if layout.uniform:
+        step = int(at[1] - at[0]) if len(at) > 1 else 0
+        return [Matrix(array.pointer + 4 * int(at[0]), int(rows[0]), int(columns[0]), int(pitch[0]), step, len(at))]
+    parts = zip(at, rows, columns, pitch, strict=True)
+    return [Matrix(array.pointer + 4 * int(a), int(r), int(c), int(p)) for a, r, c, p in parts]
+
+
+def _layer(out, layout: Plan, weights, x, code, first: bool):
+    """out = activation(x weights^T + bias)."""
+    which = 1 if first else 2
+    products = (_columns(layout, out, which), _columns(layout, x, which - 1), _matrices(layout, weights, first))
+    for target, inputs, matrix in zip(*products, strict=True):
+        blas.gemm(target, inputs, matrix, b_transposed=True)
+    sizes, at, bias = _bias(layout, first)
+    grid = (_pieces(out.size // len(layout)), len(layout))
+    arguments = (out, sizes, at, bias, weights, code, len(out), out.shape[1])
+    kernels.launch(__file__, "finish", "PPPPPiiq", grid, 256, *arguments)
+
+
+def _bias(layout: Plan, first: bool):
+    """Of the layer: how many rows each unit has, where their signals and where their biases begin."""
+    there = layout.fields
+    return (there.hidden, there.h_at, layout.first_bias) if first else (there.outputs, there.y_at, layout.second_bias)
+
+
+def _signals(x_grad, y_grad, hidden_grad, layout: Plan, weights, y, hidden, code):
+    """y_grad becomes the gradient before the activation; hidden_grad, and x_grad where wanted, follow from it."""
+    _times_slope(y_grad, y, code)
+    products = (_columns(layout, hidden_grad, 1), _columns(layout, y_grad, 2), _matrices(layout, weights, False))
+    for target, delta, matrix in zip(*products, strict=True):
+        blas.gemm(target, delta, matrix)
+    _times_slope(hidden_grad, hidden, code)
+    if x_grad is not None:
+        products = (_columns(layout, x_grad, 0), _columns(layout, hidden_grad, 1), _matrices(layout, weights, True))
+        for target, delta, matrix in zip(*products, strict=True):
+            blas.gemm(target, delta, matrix)
+
+
+def _times_slope(delta, values, code):
+    kernels.launch(__file__, "times_slope", "PPiq", _pieces(delta.size), 256, delta, values, code, delta.size)
+
+
+def _gradient(weights, layout: Plan, delta, x, first: bool, scale, keep):
+    """matrix <- keep matrix + scale delta^T x over the batch, and the same for the bias, whose input is 1."""
+    which = 1 if first else 2
+    products = (_matrices(layout, weights, first), _columns(layout, delta, which), _columns(layout, x, which - 1))
+    for matrix, rows, inputs in zip(*products, strict=True):
+        blas.gemm(matrix, rows, inputs, alpha=scale, beta=keep, a_transposed=True)
+    sizes, at, bias = _bias(layout, first)
+    grid = (_pieces(delta.shape[1] // len(layout)), len(layout))
+    arguments = (weights, sizes, at, bias, delta, scale, keep, len(delta), delta.shape[1])
+    kernels.launch(__file__, "bias", "PPPPPffiq", grid, 256, *arguments)
+
+
+def _step_by_gemm(loss, y, hidden, weights, velocity, y_grad, hidden_grad, layout, x, target, rate, momentum, code):
+    _layer(hidden, layout, weights, x, code, first=True)
+    _layer(y, layout, weights, hidden, code, first=False)
+    arguments = (loss, y_grad, layout.fields.outputs, layout.fields.y_at, y, target, len(y), y.shape[1])
+    kernels.launch(__file__, "miss", "PPPPPPiq", len(layout), 256, *arguments)
+    _signals(None, y_grad, hidden_grad, layout, weights, y, hidden, code)
+    learner, keep = (weights, 1) if velocity is None else (velocity, momentum)
+    _gradient(learner, layout, y_grad, hidden, first=False, scale=-rate, keep=keep)
+    _gradient(learner, layout, hidden_grad, x, first=True, scale=-rate, keep=keep)
+    if velocity is not None:
+        kernels.launch(__file__, "add", "PPq", _pieces(weights.size), 256, weights, velocity, weights.size)
