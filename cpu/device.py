@@ -101,6 +101,7 @@ class Device:
 
     name = "cpu"
     shares_host = True
+    closed = False  # nothing is held that could be given back
 
     def queue(self, name: str, threads: int) -> Queue:
         """A new worker thread; ValueError for more threads than Numba was started with."""

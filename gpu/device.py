@@ -29,6 +29,13 @@ class DeviceError(OSError):
     """The device or its driver failed; what was on the device is lost, what is on the host stands."""
 
 
+def failed(name: str, error) -> DeviceError:
+    """What to raise when the driver, or a library on the device `name`, answers with an error."""
+    return DeviceError(
+        f"{name}: {error}; what was on the device is lost, the last checkpoint stands; `hybrid doctor` may say more"
+    )
+
+
 def unavailable() -> str | None:
     """The first reason why no GPU can be used, None when one can."""
     try:
@@ -150,9 +157,10 @@ class Queue:
         self.device.owner.call(_order, self.handle, stream)
 
     def close(self) -> None:
-        """Finish what was put on the queue."""
-        with _Translated(self.device):
-            self.device.owner.call(self.stream.synchronize)
+        """Finish what was put on the queue; one whose device is closed has nothing left to do."""
+        if not self.device.closed:
+            with _Translated(self.device):
+                self.device.owner.call(self.stream.synchronize)
 
 
 class Inline(Queue):
@@ -173,6 +181,11 @@ class Device:
     """
 
     shares_host = False
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called."""
+        return self.owner.closed
 
     def __init__(self, ordinal: int = 0, tf32: bool = False):
         self.tf32 = tf32
@@ -315,7 +328,9 @@ class Device:
 
     def wait(self, mark: "_Mark") -> None:
         """Block the calling thread until the device is past the mark."""
-        if getattr(_here, "device", None) is None or _here.device.ordinal != self.ordinal:
+        if self.closed:
+            return
+        if _here.device is None or _here.device.ordinal != self.ordinal:
             _libcuda().cuCtxSetCurrent(ctypes.c_void_p(self.context.handle))
             _here.device = self
         with _Translated(self):
@@ -324,8 +339,9 @@ class Device:
     def close(self) -> None:
         """Finish all queues and give the context back; arrays of this device are void afterwards."""
         atexit.unregister(self.close)
-        self.owner.submit(self._stop)
-        self.owner.close()
+        if not self.closed:
+            self.owner.submit(self._stop)
+            self.owner.close()
 
     def _stop(self):
         try:
@@ -467,9 +483,7 @@ class _Translated:
         name = self._device.name
         if isinstance(error, driver.MemoryError):
             raise MemoryError(f"{name}: no room for {self._wanted or 'what a kernel needs'}{_room()}") from error
-        raise DeviceError(
-            f"{name}: {error}; what was on the device is lost, the last checkpoint stands; `hybrid doctor` may say more"
-        ) from error
+        raise failed(name, error) from error
 
 
 def _room() -> str:

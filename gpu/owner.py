@@ -19,12 +19,18 @@ class Owner:
     """
 
     def __init__(self, name: str):
+        self.closed = False
         self._work: queue.SimpleQueue = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
     def submit(self, work: Callable, *arguments) -> Future:
-        """Do the work after all that was given before; the future has its result or what it raised."""
+        """Do the work after all that was given before; the future has its result or what it raised.
+
+        Raises RuntimeError once closed.
+        """
+        if self.closed:
+            raise RuntimeError(f"{self._thread.name} is closed")
         future: Future = Future()
         self._work.put((future, work, arguments))
         return future
@@ -41,6 +47,7 @@ class Owner:
 
     def close(self) -> None:
         """End the thread once all that was given is done."""
+        self.closed = True
         if self._thread.is_alive():
             self._work.put(None)
             self._thread.join()

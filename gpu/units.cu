@@ -157,7 +157,7 @@ __device__ __forceinline__ void learn(float *memory, float *speed, const Weights
         const float *row = w.at(at + r * n);
         const int64 start = at + (int64)r * n;
         for (int first = lane(); first < n; first += 128) {
-            float now[4], before[4] = {};
+            float now[4] = {}, before[4] = {};
             for (int k = 0; k < 4; ++k) {
                 const int i = first + 32 * k;
                 if (i < n) now[k] = row[i];
@@ -203,6 +203,7 @@ __device__ __forceinline__ void step(float *loss, float *y, float *hidden, float
                                      const float *target, float rate, float momentum, int code, int B, int64 X, int64 H,
                                      int64 Y)
 {
+    if (!MANY) B = 1;  // as the compiler should know
     const Unit unit = UNIT;
     const int n = unit.n, h = unit.h, o = unit.o, second = unit.second(), size = unit.size();
     const int from = WHOLE ? 0 : resident_from[blockIdx.x];

@@ -1,8 +1,7 @@
-"""Which modules do the arithmetic: choose("cuda:0" | "cpu" | None), or the reason why a device cannot be taken."""
+"""Which modules do the arithmetic: choose("cuda:0" | "cuda:0+tf32" | "cpu" | None), or why a device cannot be taken."""
 
 import functools
 import importlib
-import importlib.util
 import re
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -30,32 +29,33 @@ MODULES = {"gpu": Backend._fields[2:6], "cpu": Backend._fields[2:]}
 def choose(device: str | None = None) -> Backend:
     """The backend of a device; None takes the first GPU when it can be used and the CPU otherwise.
 
+    "cuda:0+tf32" lets the tensor cores of a GPU multiply with factors of 10 bits; nothing else does.
+
     Raises ValueError, with the reason and the remedy, for a device that does not exist or cannot be used.
     """
     if device is None:
         device = "cpu" if why_no_gpu() else "cuda:0"
     if device == "cpu":
         return _backend("cpu", "cpu")
-    if not re.fullmatch(r"cuda:\d+", device):
-        raise ValueError(f'device: found "{device}", expected "cpu" or "cuda:N"')
+    named = re.fullmatch(r"cuda:(\d+)(\+tf32)?", device)
+    if not named:
+        raise ValueError(f'device: found "{device}", expected "cpu", "cuda:N" or "cuda:N+tf32"')
     reason = why_no_gpu()
     if reason:
         raise ValueError(f'device: "{device}" cannot be used: {reason}; use --device cpu')
-    return _gpu(int(device.removeprefix("cuda:")))
+    return _gpu(device, int(named[1]), bool(named[2]))
 
 
 def why_no_gpu() -> str | None:
     """The reason why no GPU can be used, None when one can."""
-    if importlib.util.find_spec("gpu.device") is None:
-        return "this version has no GPU kernels"
     return importlib.import_module("gpu.device").unavailable()
 
 
 @functools.cache  # one context, one owner thread and one set of compiled kernels a device
-def _gpu(ordinal: int) -> Backend:
-    return _backend("gpu", f"cuda:{ordinal}", ordinal)
+def _gpu(name: str, ordinal: int, tf32: bool) -> Backend:
+    return _backend("gpu", name, ordinal, tf32)
 
 
-def _backend(package: str, name: str, *ordinal: int) -> Backend:
-    device = importlib.import_module(f"{package}.device").Device(*ordinal)
+def _backend(package: str, name: str, *settings) -> Backend:
+    device = importlib.import_module(f"{package}.device").Device(*settings)
     return Backend(name, device, *(importlib.import_module(f"{package}.{module}") for module in MODULES[package]))

@@ -46,10 +46,12 @@ class Device(Protocol):
 
     name         "cpu", "cuda:0"
     shares_host  True where the device computes on NumPy's arrays: then nothing needs to be copied
+    closed       True once `close` was called
     """
 
     name: str
     shares_host: bool
+    closed: bool
 
     def queue(self, name: str, threads: int) -> Queue:
         """A new queue, named for the trace."""

@@ -88,7 +88,8 @@ class Engine:
             raise FloatingPointError(f"tick {self.tick}: {failure}; the rates may be too high") from None
         finally:
             self.pace.close()
-            self._begun = self._begun_arrays()
+            # A device is closed here where the interpreter ends with a run still under way.
+            self._begun = {} if self.dense.device.closed else self._begun_arrays()
             self._schedule = None
 
     def _plan(self, ticks: int) -> Plan:

@@ -27,6 +27,8 @@ class Base:
         self.rate = check.number("rate", rate, 0)
         self.seed = check.whole("seed", seed, 0, 2**63 - 1)
         self.backend = backend or backends.choose("cpu")
+        if not self.backend.device.shares_host:
+            raise ValueError(f'backend: found "{self.backend.name}"; readouts compute on the CPU in this version')
         self.rate_scale = 1.0
         self._loss = np.empty(self.batch, np.float32)
 

@@ -1,0 +1,183 @@
+"""GEMM on the device: cuBLAS through ctypes, for row-major float32 matrices, on the stream of the current queue.
+
+The same bytes in every run. cuBLAS documents them for one version of the library on devices of one architecture and number
+of multiprocessors, provided that streams do not share a workspace, and excepts the atomics that cublasSetAtomicsMode
+allows. So every queue has a workspace of its own, which also leaves nothing to allocate in a loop, and no mode is allowed.
+fp32 is meant literally: the tensor cores' TF32, of 10 bits, is used where the device was made with tf32=True.
+"""
+
+import ctypes
+import ctypes.util
+import functools
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from gpu import device
+from gpu.array import Array
+
+FP32, TF32 = 0, 3  # CUBLAS_DEFAULT_MATH, CUBLAS_TF32_TENSOR_OP_MATH
+VERSIONS = ("13", "12")
+WHEELS = ("nvidia/cu13/lib", "nvidia/cublas/lib")  # below a folder of packages, CUDA 13 and 12
+MISSING = (
+    "cuBLAS, which multiplies matrices, is not found; install the CUDA toolkit, or name libcublas.so in HYBRID_CUBLAS, or: "
+    "pip install nvidia-cublas (for a driver of CUDA 12: nvidia-cublas-cu12)"
+)
+
+
+class Matrix(NamedTuple):
+    """`number` row-major matrices of one shape in device memory.
+
+    pitch  numbers from the start of a row to the start of the next: more than columns for some columns of a wider array
+    step   numbers from the start of a matrix to the start of the next; 0: one for all products of a batch
+    """
+
+    pointer: int
+    rows: int
+    columns: int
+    pitch: int
+    step: int = 0
+    number: int = 1
+
+    @classmethod
+    def of(cls, array: "Array | Matrix") -> "Matrix":
+        """An array (rows, columns) or (number, rows, columns)."""
+        if isinstance(array, Matrix):
+            return array
+        *number, rows, columns = array.shape
+        batch = (rows * columns, *number) if number else ()
+        return cls(array.pointer, rows, columns, columns, *batch)
+
+
+def gemm(out, a, b, alpha=1.0, beta=0.0, a_transposed=False, b_transposed=False) -> None:
+    """out <- alpha a b + beta out; beta 0 never reads `out`.
+
+    out (M, N), a (M, K) and b (K, N) are Arrays or a Matrix each; a, b are stored as (K, M), (N, K) where transposed.
+    Where `out` is several matrices, so many products are made in one launch.
+    """
+    out, a, b = Matrix.of(out), Matrix.of(a), Matrix.of(b)
+    if not (out.rows and out.columns and out.number):
+        return
+    queue = device.current()
+    handle = _handle(queue.device)
+    # Row-major is column-major transposed: out^T = b^T a^T, so the factors change places
+    sizes = (b_transposed, a_transposed, out.columns, out.rows, a.rows if a_transposed else a.columns)
+    scale, keep = ctypes.byref(ctypes.c_float(alpha)), ctypes.byref(ctypes.c_float(beta))
+    if out.number == 1:
+        places = (scale, b.pointer, b.pitch, a.pointer, a.pitch, keep, out.pointer, out.pitch)
+        handle.call("cublasSgemm_v2", queue, *sizes, *places)
+    else:
+        read = (scale, b.pointer, b.pitch, b.step, a.pointer, a.pitch, a.step)
+        written = (keep, out.pointer, out.pitch, out.step, out.number)
+        handle.call("cublasSgemmStridedBatched", queue, *sizes, *read, *written)
+
+
+def ready() -> None:
+    """Make now what the first product on the current queue would have to make."""
+    queue = device.current()
+    _handle(queue.device).follow(queue)
+
+
+class Handle:
+    """cuBLAS on one device, made, used and destroyed in the thread of the device's owner."""
+
+    def __init__(self, where: device.Device):
+        self._library, self._handle, self._device = library(), ctypes.c_void_p(), where
+        self._queue: device.Queue | None = None
+        self._mode = FP32
+        self._do("cublasCreate_v2", ctypes.byref(self._handle))
+
+    def call(self, name: str, queue: device.Queue, *arguments) -> None:
+        """Launch a function of the library on a queue."""
+        if queue is not self._queue:
+            self.follow(queue)
+        mode = TF32 if self._device.tf32 else FP32
+        if mode != self._mode:
+            self._do("cublasSetMathMode", self._handle, mode)
+            self._mode = mode
+        self._do(name, self._handle, *arguments)
+
+    def follow(self, queue: device.Queue) -> None:
+        """Go over to a queue. Its workspace comes second: a new stream puts the library's own back."""
+        self._queue = None
+        workspace = device.scratch("cublas", self._room(), "u1")
+        self._do("cublasSetStream_v2", self._handle, queue.handle)
+        self._do("cublasSetWorkspace_v2", self._handle, workspace.pointer, workspace.nbytes)
+        self._queue = queue
+
+    def _room(self) -> int:
+        """Bytes of workspace that cuBLAS recommends."""
+        return 32 << 20 if self._device.capability[0] >= 9 else 4 << 20
+
+    def _do(self, name: str, *arguments) -> None:
+        status = getattr(self._library, name)(*arguments)
+        if status:
+            what = self._library.cublasGetStatusName(status).decode()
+            raise device.failed(self._device.name, f"{name} answers with {what}")
+
+    def close(self) -> None:
+        """Give the handle back; the device has done all its work, or is lost."""
+        self._queue = None
+        self._library.cublasDestroy_v2(self._handle)
+
+
+def _handle(where: device.Device) -> Handle:
+    if "cublas" not in where.libraries:
+        where.libraries["cublas"] = Handle(where)
+    return where.libraries["cublas"]
+
+
+@functools.cache
+def library() -> Any:
+    """The library, one a process; OSError, with the remedy, where there is none.
+
+    HYBRID_CUBLAS names it; else it is that of the wheel, of the toolkit or of the system, in this order.
+    """
+    if named := os.environ.get("HYBRID_CUBLAS"):
+        try:
+            return _declare(_load(named))
+        except OSError as error:
+            raise OSError(f"HYBRID_CUBLAS: {error}") from None
+    failure = ""
+    for place in _places():
+        try:
+            return _declare(_load(place))
+        except OSError as error:
+            failure = failure or f" ({error})" * Path(place).is_file()
+    raise OSError(MISSING + failure)
+
+
+def _places() -> Iterator[str]:
+    toolkit = Path(os.environ.get("CUDA_HOME") or "/usr/local/cuda", "lib64")
+    for version in VERSIONS:
+        name = f"libcublas.so.{version}"
+        folders = [Path(folder, wheel) for folder in sys.path for wheel in WHEELS]
+        yield from (str(folder / name) for folder in (*folders, toolkit) if (folder / name).is_file())
+        yield name
+    if found := ctypes.util.find_library("cublas"):
+        yield found
+
+
+def _load(path: str) -> ctypes.CDLL:
+    """Open libcublas, and before it the libcublasLt beside it, where the loader would not look."""
+    beside = Path(path).with_name(Path(path).name.replace("libcublas.", "libcublasLt."))
+    if beside.is_file() and beside.name != Path(path).name:
+        ctypes.CDLL(str(beside), mode=ctypes.RTLD_GLOBAL)
+    return ctypes.CDLL(path)
+
+
+def _declare(found: ctypes.CDLL) -> ctypes.CDLL:
+    """Tell ctypes the arguments; a device pointer is a number."""
+    p, i, s, q = ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t, ctypes.c_longlong
+    found.cublasCreate_v2.argtypes = (p,)
+    found.cublasDestroy_v2.argtypes = (p,)
+    found.cublasSetStream_v2.argtypes = (p, p)
+    found.cublasSetMathMode.argtypes = (p, i)
+    found.cublasSetWorkspace_v2.argtypes = (p, p, s)
+    found.cublasSgemm_v2.argtypes = (p, i, i, i, i, i, p, p, i, p, i, p, p, i)
+    found.cublasSgemmStridedBatched.argtypes = (p, i, i, i, i, i, p, p, i, q, p, i, q, p, p, i, q, i)
+    found.cublasGetStatusName.argtypes = (i,)
+    found.cublasGetStatusName.restype = ctypes.c_char_p
+    return found

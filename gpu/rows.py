@@ -1,0 +1,54 @@
+"""Tables of vectors, one row an id: the input side of embeddings. See `Rows` in the contract.
+
+A scatter meets the same row many times (ids are Zipf-distributed). The first of equal ids adds all of them, in their order
+(gpu/segments.cuh), so a row receives what a serial loop would add, the same bits as on the CPU.
+"""
+
+import numpy as np
+
+from gpu import device, kernels
+
+PART = 4096  # ids of one launch, WINDOW in gpu/segments.cuh; longer lists are added part after part
+THREADS = 256
+
+
+def gather(out, table, ids):
+    """out[n] = table[ids[n]]; out (N, D), ids (N,)."""
+    N, D = out.shape
+    kernels.launch(__file__, "gather", "PPPii", _warps(N), THREADS, out, table, ids, N, D)
+
+
+def scatter_add(table, ids, grad, scale):
+    """table[ids[n]] += scale * grad[n], in the order of n: duplicates are summed, the same bits in every run."""
+    D = table.shape[1]
+    for first in range(0, ids.size, PART):
+        part, rows = ids[first : first + PART], grad[first : first + PART]
+        values = table, part, rows, scale, part.size, D
+        kernels.launch(__file__, "scatter_add", "PPPfii", part.size, _columns(D), *values)
+
+
+def gather_mean(out, table, bag_at, ids):
+    """out[b] = mean of table[ids[bag_at[b]:bag_at[b+1]]], zero for an empty bag; out (B, D), bag_at (B+1,) int64."""
+    B, D = out.shape
+    kernels.launch(__file__, "gather_mean", "PPPPi", B, _columns(D), out, table, bag_at, ids, D)
+
+
+def scatter_mean(table, bag_at, ids, grad, scale):
+    """The reverse of gather_mean: every row of bag b gets scale / size(b) * grad[b], in the order of b."""
+    B, D = grad.shape
+    bag, share = device.scratch("bag", ids.size, np.int32), device.scratch("share", ids.size, np.float32)
+    kernels.launch(__file__, "label", "PPPfi", _warps(B), THREADS, bag, share, bag_at, scale, B)
+    for first in range(0, ids.size, PART):
+        part, bags, shares = (array[first : first + PART] for array in (ids, bag, share))
+        values = table, part, bags, shares, grad, part.size, D
+        kernels.launch(__file__, "scatter_mean", "PPPPPii", part.size, _columns(D), *values)
+
+
+def _warps(count: int) -> int:
+    """Blocks of THREADS for a warp a row."""
+    return -(-count // (THREADS // 32))
+
+
+def _columns(width: int) -> int:
+    """Threads of a block with a thread a column."""
+    return min(-(-width // 32) * 32, THREADS)

@@ -1,0 +1,132 @@
+"""The full softmax over V classes, twice through the classes in chunks: a (B, V) array never exists. See `Softmax`.
+
+Products by cuBLAS, the rest in softmax.cu, in its stream; nothing is allocated, copied or waited for.
+
+    pass 1, every chunk       logits = hidden W^T; take them into the largest logit and the sum of exponentials of each row
+    pass 2, from the last on  logits again, but those of the last chunk are still there; they become d loss / d logit;
+                              grad += logits W; W -= rate logits^T hidden
+
+Operations: 8 B V D, less 2 B C D for the chunk of C classes that is kept; so 6 B V D, as in a framework that keeps B V
+numbers, where all classes are one chunk. Bytes a logit: written and read in pass 1, written, read, written and twice read
+in pass 2 is 28, 24 where it is kept. A framework moves 48: the product writes; the softmax reads for the maximum, for the
+sum and for its result, and writes; a gradient is filled with zeros; the backward reads that twice and the result once, and
+writes; two products read.
+
+A chunk is as large as memory allows without asking (256 MiB), not as small as the L2 cache: at D = 128 a logit costs 1024
+operations, 15 ps of an H200 (67 TFLOP/s), and its 12 bytes between the products 3 ps even from memory (4.3 TB/s). What
+small chunks save of these 3, they lose on the products: gradients of 4096 classes are 32 tiles of 128 by 128, for 132
+multiprocessors, and every chunk pays six launches and computes its logits twice. V = 100,000, B = 1024, D = 128: two
+chunks, 6.7 B V D, 11 launches.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from gpu import blas, device, kernels
+from gpu.array import Array
+from gpu.blas import Matrix
+
+CLASSES = 1 << 16  # of a chunk, at most
+LOGITS = 1 << 26  # of a chunk, at most
+LINE = 32  # numbers: rows of logits begin at lines of the cache
+THREADS, TILE = 256, 1024  # as in softmax.cu
+
+
+class Work(NamedTuple):
+    """Scratch of up to B rows, for chunks of up to C classes.
+
+    logits  (B, C)  of the chunk at hand; then d loss / d logit
+    most    (B,)    the largest logit so far
+    sums    (B,)    sum of exp(logit - most) so far
+    score   (B,)    logit of the target
+    """
+
+    logits: Array
+    most: Array
+    sums: Array
+    score: Array
+
+
+class Chunk(NamedTuple):
+    """Classes begin to end, and where their logits (B, end - begin) are."""
+
+    begin: int
+    end: int
+    logits: Matrix
+
+    def extent(self) -> tuple[int, int, int]:
+        """What the kernels take: begin, count, pitch."""
+        return self.begin, self.end - self.begin, self.logits.pitch
+
+
+def workspace(batch, width, dtype) -> Work:
+    """Scratch for calls with up to `batch` rows: 65,536 classes a chunk, fewer above 1024 rows, at most 256 MiB.
+
+    The floor of 128 classes breaks the limit from 524,288 rows on.
+    """
+    classes = min(CLASSES, max(LOGITS // max(batch, 1) // 128 * 128, 128))
+    blas.ready()
+    empty = device.current().device.empty
+    return Work(empty((batch, classes), dtype), *(empty(batch, dtype) for _ in range(3)))
+
+
+def step(grad, loss, weights, work, hidden, target, rate):
+    """Write grad (B, D) = d loss / d hidden and loss (B,) in nats; weights -= rate * gradient summed over B."""
+    chunks = _chunks(work, len(weights), len(hidden))
+    _measure_all(loss, weights, work, hidden, target, chunks, -1)
+    for chunk in reversed(chunks):
+        part, last = weights[chunk.begin : chunk.end], chunk is chunks[-1]
+        if not last:
+            blas.gemm(chunk.logits, hidden, part, b_transposed=True)
+        arguments = (work.logits, work.most, work.sums, target, *chunk.extent())
+        kernels.launch(__file__, "miss", "PPPPiii", len(hidden), THREADS, *arguments)
+        blas.gemm(grad, chunk.logits, part, beta=0 if last else 1)
+        blas.gemm(part, chunk.logits, hidden, alpha=-rate, beta=1, a_transposed=True)
+
+
+def log_prob(out, weights, work, hidden, target):
+    """out[b] = log p(target[b] | hidden[b])."""
+    _measure_all(out, weights, work, hidden, target, _chunks(work, len(weights), len(hidden)), 1)
+
+
+def best(ids, log_probs, weights, work, hidden):
+    """Write the k most likely classes of each row, most likely first; ids and log_probs (B, k).
+
+    Exact. Among equal logits the lower id comes first. ValueError for a k whose keys exceed a block's shared memory.
+    """
+    k = ids.shape[1]
+    size = 1 << (k + TILE - 1).bit_length()
+    room = (device.current().device.shared_block - 1024) // 8  # the kernel needs a little for itself
+    if size > room:
+        most = (1 << room.bit_length() - 1) - TILE
+        raise ValueError(f"k is {k}, expected at most {most} on this device; ask for fewer classes")
+    chunks = _chunks(work, len(weights), len(hidden))
+    for chunk in chunks:
+        _measure(None, weights, work, hidden, None, chunk, 1)
+        arguments = (ids, log_probs, work.most, work.sums, work.logits, *chunk.extent(), k, size)
+        ends = (chunk is chunks[0], chunk is chunks[-1])
+        kernels.launch(__file__, "choose", "PPPPPiiiiiii", len(hidden), THREADS, *arguments, *ends, shared=8 * size)
+
+
+def _chunks(work: Work, classes: int, batch: int) -> Sequence[Chunk]:
+    """The last, whose logits are kept, is as large as can be; what is left over comes first."""
+    size = work.logits.shape[1]
+    chunks = []
+    for end in range(classes, 0, -size):
+        begin = max(end - size, 0)
+        pitch = -(-(end - begin) // LINE) * LINE
+        chunks.append(Chunk(begin, end, Matrix(work.logits.pointer, batch, end - begin, pitch)))
+    return chunks[::-1]
+
+
+def _measure_all(out, weights, work, hidden, target, chunks, sign):
+    """The first pass: the largest logit and the sum of each row; out = sign * log p(target)."""
+    for chunk in chunks:
+        _measure(out, weights, work, hidden, target, chunk, sign)
+
+
+def _measure(out, weights, work, hidden, target, chunk, sign):
+    blas.gemm(chunk.logits, hidden, weights[chunk.begin : chunk.end], b_transposed=True)
+    first = chunk.begin == 0
+    arguments = (out, work.most, work.sums, work.score, work.logits, target, *chunk.extent(), first, sign)
+    kernels.launch(__file__, "measure", "PPPPPPiiiif", len(hidden), THREADS, *arguments)

@@ -1,0 +1,98 @@
+"""Hierarchical softmax: nodes (V - 1, D), one logistic regression at each inner node of a binary tree over V classes.
+
+Morin and Bengio 2005, "Hierarchical Probabilistic Neural Network Language Model".
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gpu import device, kernels
+from gpu.array import Array
+
+LONGEST = 16  # examples of a run, at most 32: the lanes of a warp
+WARPS = 4  # warps of a block of `learn`, as in gpu/tree_softmax.cu
+CHUNKS = (1, 2, 4, 8)  # widths, in warps, for which a node fits the registers
+
+
+class Plan(NamedTuple):
+    """A tree on the device: leaf_up (V,) and node_up (V - 1,) int32, see cpu/tree.py, and the nodes on its longest path."""
+
+    leaf_up: Array
+    node_up: Array
+    depth: int
+
+
+class Work(NamedTuple):
+    """Scratch for up to B examples with paths of up to L nodes.
+
+    entries  (L, B) int32    2 * node + turn from the root on, -1 past a path's end
+    lengths  (B,) int32      nodes on the path
+    starts   (B,) int32      1 where a run of examples begins that learn together
+    terms    (B, L, pitch)   what each node of a path takes from the gradient; pitch >= D, see `_fit`
+    towards  (B, L)          the log-odds of the turn taken
+    """
+
+    entries: Array
+    lengths: Array
+    starts: Array
+    terms: Array
+    towards: Array
+
+
+def plan(tree) -> Plan:
+    """The tree as the other functions take it: its pointers to parents on the current queue's device."""
+    here = device.current().device
+    return Plan(here.from_host(tree.leaf_up), here.from_host(tree.node_up), tree.depth)
+
+
+def workspace(batch, width, depth, dtype) -> Work:
+    """Scratch for calls of `step` with up to `batch` rows and paths of up to `depth` nodes.
+
+    It takes 4 batch (depth (pitch + 2) + 2) bytes: 16 MB for 1024 rows of 128 numbers and paths of 30 nodes.
+    """
+    empty = device.current().device.empty
+    return Work(
+        empty((depth, batch), np.int32),
+        empty(batch, np.int32),
+        empty(batch, np.int32),
+        empty((batch, depth, _fit(width)[1]), dtype),
+        empty((batch, depth), dtype),
+    )
+
+
+def step(grad, loss, nodes, work, tree, hidden, target, rate, mode):
+    """Learn from a batch: write grad (B, D) = d loss / d hidden and loss (B,) in nats, move the nodes.
+
+    nodes (V - 1, D) and hidden (B, D) float32, target (B,) int32 classes; tree: a `Plan`. grad is summed over the path,
+    not averaged over B.
+    mode "deterministic": as the serial loop over rows does it, bit for bit.
+    mode "runs": so too, but neighbouring rows of one target learn together, up to LONGEST of them, from the nodes as they
+    found them: several of them are judged at once, so skip-gram, whose batches are made of such runs, waits less.
+    mode "hogwild": the same as "deterministic"; each node has one warp, and a race would gain nothing.
+    """
+    B, D = hidden.shape
+    depth, together = tree.depth, LONGEST if mode == "runs" else 1
+    learn, pitch = _fit(D)
+    paths = work.entries, work.lengths, work.starts, tree.leaf_up, tree.node_up, target
+    kernels.launch(__file__, "climb", "PPPPPPiii", -(-B // 64), 64, *paths, together, depth, B)
+    visits = work.terms, work.towards, nodes, work.entries, work.starts, hidden
+    grid = -(-B // WARPS), depth
+    kernels.launch(__file__, learn, "PPPPPPfiiii", grid, 32 * WARPS, *visits, rate, depth, B, D, pitch)
+    sums = grad, loss, work.terms, work.towards, work.lengths
+    kernels.launch(__file__, "add", "PPPPPiii", B, min(-(-D // 32) * 32, 256), *sums, depth, D, pitch)
+
+
+def log_prob(out, nodes, tree, hidden, target):
+    """out[b] = log p(target[b] | hidden[b]), in nats; exp of it sums to 1 over all classes."""
+    B, D = hidden.shape
+    values = out, nodes, tree.leaf_up, tree.node_up, hidden, target
+    kernels.launch(__file__, "log_prob", "PPPPPPii", -(-B // 8), 256, *values, B, D)
+
+
+def _fit(width: int) -> tuple[str, int]:
+    """The kernel that moves nodes of this width, and the numbers between two rows that it writes."""
+    for chunks in CHUNKS:
+        if width <= 32 * chunks:
+            return f"learn_{chunks}", 32 * chunks
+    return "learn_wide", width

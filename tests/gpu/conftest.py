@@ -1,0 +1,60 @@
+"""The device that GPU tests run on: a real one where there is one, the simulated driver of tests/cudasim elsewhere."""
+
+import ctypes
+import os
+
+import pytest
+
+from tests import cudasim
+from tests.cudasim import cublas
+
+
+def real_device() -> bool:
+    """Whether an NVIDIA driver with a device is there, and nobody has asked for the simulated one."""
+    if os.environ.get("CUDASIM"):
+        return False
+    try:
+        cuda = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    count = ctypes.c_int()
+    return cuda.cuInit(0) == 0 and cuda.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0
+
+
+class Gpu:
+    """A device and a queue, for tests: put arrays, run launchers, get arrays."""
+
+    def __init__(self):
+        from gpu.device import Device
+
+        self.simulated = SIMULATED
+        self.device = Device(0)
+        self.queue = self.device.inline("test", 1)
+        self.put, self.get, self.empty = self.device.from_host, self.device.to_host, self.device.empty
+
+    def run(self, work, *arguments):
+        """The result of the work, done on the queue."""
+        return self.queue.run(work, *arguments).wait()
+
+
+SIMULATED = not real_device()
+
+
+@pytest.fixture(scope="session")
+def _device():
+    if SIMULATED:
+        cublas.use()
+    made = Gpu()
+    yield made
+    made.device.close()
+
+
+@pytest.fixture
+def gpu(_device):
+    """The device; under simulation every problem that the driver saw during the test fails it."""
+    _device.queue = _device.device.inline("test", 1)  # a queue that failed takes no more work
+    yield _device
+    if SIMULATED:
+        problems = cudasim.problems()
+        cudasim.clear()
+        assert problems == []

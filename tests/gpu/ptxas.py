@@ -1,0 +1,130 @@
+"""What the real nvcc makes of a kernel file: registers, shared memory, stack and spills, from `ptxas -v`.
+
+No GPU is needed. `python -m tests.gpu.ptxas` prints the table that the tests write to build/ptxas.md: a line a kernel, a
+column an architecture; registers a thread, then bytes of static shared memory a block where there is any, then what should
+not be, as in
+
+    | file | kernel | sm_75 | sm_80 |
+    |---|---|---|---|
+    | softmax.cu | measure | 49, 64 B shared | 40, 64 B shared |
+    | softmax.cu | spread | 52 | 255, 16 B stack, 8 B spilled |
+"""
+
+import hashlib
+import os
+import re
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from unittest import mock
+
+from gpu import kernels
+
+ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
+SOURCES = sorted(kernels.HERE.glob("*.cu"))
+BUILD = kernels.HERE.parent / "build"
+
+FUNCTION = re.compile(r"Function properties for (\S+)")
+STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
+REGISTERS = re.compile(r"Used (\d+) registers")
+SHARED = re.compile(r"(\d+) bytes smem")
+
+
+@dataclass
+class Usage:
+    """What one kernel, or a function that it calls, takes: bytes, and registers a thread."""
+
+    stack: int = 0
+    spilled: int = 0
+    registers: int = 0
+    shared: int = 0
+
+    def __str__(self):
+        parts = (f"{self.shared} B shared", f"{self.stack} B stack", f"{self.spilled} B spilled")
+        return ", ".join([str(self.registers), *(part for part in parts if not part.startswith("0 "))])
+
+
+def compiler() -> str:
+    """The real nvcc, of the toolkit or the wheel: never what HYBRID_NVCC names, which is the stand-in during tests."""
+    with mock.patch.dict(os.environ):
+        os.environ.pop("HYBRID_NVCC", None)
+        return kernels.nvcc()
+
+
+def knows(nvcc: str, architecture: str) -> bool:
+    """Whether this nvcc compiles for an architecture."""
+    return architecture in run(nvcc, "--list-gpu-code").split()
+
+
+def said(nvcc: str, source: Path, architecture: str) -> str:
+    """What nvcc says when it compiles a file as the package does; kept, until anything that goes into it changes."""
+    kept = BUILD / "ptxas" / f"{source.stem}-{architecture}-{_content(nvcc, source, architecture)}.txt"
+    if not kept.exists():
+        with tempfile.TemporaryDirectory() as made:
+            include = ("-I", str(source.parent), "-Xptxas", "-v", "-o", str(Path(made, "cubin")))
+            text = run(nvcc, "-cubin", f"-arch={architecture}", *kernels.OPTIONS, *include, str(source))
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        replace(kept, text)
+    return kept.read_text()
+
+
+def _content(nvcc: str, source: Path, architecture: str) -> str:
+    told = hashlib.sha256(repr((kernels.OPTIONS, architecture, run(nvcc, "--version"))).encode())
+    for file in (source, *sorted(source.parent.glob("*.cuh"))):
+        told.update(file.read_bytes())
+    return told.hexdigest()[:20]
+
+
+def run(*command: str) -> str:
+    """What a command says on both streams; OSError with it where it fails."""
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode:
+        raise OSError(f"{' '.join(command)}:\n{done.stdout}")
+    return done.stdout
+
+
+def replace(path: Path, text: str) -> None:
+    """Write a file in one step: other test processes may read it."""
+    part = path.with_name(f"{path.name}.part{os.getpid()}")
+    part.write_text(text)
+    os.replace(part, path)
+
+
+def usages(text: str) -> dict[str, Usage]:
+    """The functions that ptxas speaks of, by name, which is mangled where the source does not say extern "C"."""
+    found: dict[str, Usage] = {}
+    usage = Usage()
+    for line in text.splitlines():
+        if match := FUNCTION.search(line):
+            usage = found.setdefault(match[1], Usage())
+        elif match := STACK.search(line):
+            usage.stack, usage.spilled = int(match[1]), int(match[2]) + int(match[3])
+        elif match := REGISTERS.search(line):
+            usage.registers = int(match[1])
+            usage.shared = int(shared[1]) if (shared := SHARED.search(line)) else 0
+    return found
+
+
+def faults(text: str) -> list[str]:
+    """What should not be in a compiler's words: warnings, and kernels with a stack frame or spilled registers."""
+    warnings = [line for line in text.splitlines() if "warning" in line.lower()]
+    return warnings + [f"{name}: {usage}" for name, usage in usages(text).items() if usage.stack or usage.spilled]
+
+
+def table(nvcc: str, make: bool = False) -> str:
+    """The table of the docstring, of what is known so far, or (make) of everything."""
+    rows: dict[tuple[str, str], dict[str, Usage]] = {}
+    for source in SOURCES:
+        for architecture in ARCHITECTURES:
+            kept = BUILD / "ptxas" / f"{source.stem}-{architecture}-{_content(nvcc, source, architecture)}.txt"
+            if make or kept.exists():
+                for name, usage in usages(said(nvcc, source, architecture)).items():
+                    rows.setdefault((source.name, name), {})[architecture] = usage
+    lines = [("file", "kernel", *ARCHITECTURES), ("---",) * (2 + len(ARCHITECTURES))]
+    lines += [(*key, *(str(row.get(one, "")) for one in ARCHITECTURES)) for key, row in rows.items()]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines).replace(" --- ", "---")
+
+
+if __name__ == "__main__":
+    print(table(compiler(), make=True), end="")

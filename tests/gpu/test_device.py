@@ -1,0 +1,218 @@
+"""Queues, events, memory and their errors, on whatever device the tests have."""
+
+import gc
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from gpu import device, units
+from gpu.array import Array
+from tests import cudasim
+
+RNG = np.random.default_rng(0)
+
+
+def numbers(count=1000):
+    return RNG.random(count, dtype=np.float32)
+
+
+def test_arrays_go_there_and_back(gpu):
+    for given in (numbers(), np.arange(6, dtype=np.int32).reshape(2, 3), np.empty((0, 4), np.float32)):
+        there = gpu.put(given)
+        assert (there.shape, there.dtype) == (given.shape, given.dtype)
+        np.testing.assert_array_equal(gpu.get(there), given)
+
+
+def test_a_chain_over_three_queues_is_in_order(gpu):
+    """Host to device on one queue, a kernel on another, home on a third; events are all that orders them."""
+    given, rate = numbers(), 0.5
+    copy_in, compute, copy_out = (gpu.device.queue(name, 1) for name in ("in", "dense", "out"))
+    weights, gradient, home = (
+        gpu.put(given),
+        gpu.empty(given.shape, np.float32),
+        gpu.device.host_empty(1000, np.float32),
+    )
+    locked = gpu.device.host_empty(1000, np.float32)
+    for _ in range(5):
+        locked[:] = given
+        there = copy_in.copy(gradient, locked)
+        moved = compute.run(units.update, weights, None, gradient, rate, 0.0, after=[there])
+        copy_out.copy(home, weights, after=[moved]).wait()
+    expected = given.copy()
+    for _ in range(5):
+        expected = np.float32(expected - np.float32(rate) * given)
+    np.testing.assert_allclose(home, expected, rtol=1e-6)
+
+
+def test_work_after_an_event_of_the_host_waits_for_it(gpu):
+    from cpu.device import Device
+
+    host, queue = Device().queue("host", 1), gpu.device.queue("dense", 1)
+    locked, there = gpu.device.host_empty(1000, np.float32), gpu.empty(1000, np.float32)
+    expected = numbers()
+
+    def slowly():
+        time.sleep(0.05)
+        locked[:] = expected
+
+    queue.copy(there, locked, after=[host.run(slowly)]).wait()
+    np.testing.assert_array_equal(gpu.get(there), expected)
+    host.close()
+
+
+def test_an_event_can_be_waited_for_in_any_thread(gpu):
+    queue, home = gpu.device.queue("out", 1), gpu.device.host_empty(1000, np.float32)
+    expected = numbers()
+    event = queue.copy(home, gpu.put(expected))
+    found = []
+    thread = threading.Thread(target=lambda: (event.wait(), found.append(home.copy())))
+    thread.start()
+    thread.join()
+    np.testing.assert_array_equal(found[0], expected)
+
+
+def test_the_result_and_the_time_of_the_work_are_known(gpu):
+    notes, before = [], time.perf_counter()
+    event = gpu.queue.run(lambda: 7, note=lambda start, end: notes.append((start, end)))
+    assert event.wait() == 7 and event.wait() == 7
+    ((start, end),) = notes
+    assert start <= end
+    if not gpu.simulated:  # whose time goes on only while it works
+        assert before - 0.1 < start and end < time.perf_counter() + 0.1
+
+
+def test_a_queue_that_failed_takes_no_more_work(gpu):
+    queue, done = gpu.device.queue("dense", 1), []
+    queue.run(lambda: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        queue.run(done.append, 1).wait()
+    assert done == []
+    assert gpu.device.queue("dense", 1).run(lambda: 3).wait() == 3  # another one does
+
+
+def test_kernels_are_launched_by_the_work_of_a_queue_only():
+    with pytest.raises(RuntimeError, match="launched by the work of a queue"):
+        device.current()
+
+
+def test_memory_is_given_back_whoever_forgets_it(gpu):
+    before = gpu.device.memory()
+    arrays = [gpu.empty(1 << 20, np.float32), gpu.device.host_empty(1 << 18, np.float32)]
+    held = gpu.device.memory()
+    assert held["device"] == before["device"] + (4 << 20) and held["page-locked"] == before["page-locked"] + (1 << 20)
+    part = arrays[1][100:200]  # a view keeps the whole
+    arrays.clear()
+    gc.collect()
+    assert gpu.device.memory()["page-locked"] == held["page-locked"]
+    thread = threading.Thread(target=lambda box: box.clear(), args=([part],))
+    del part
+    thread.start()
+    thread.join()
+    gc.collect()
+    assert gpu.device.memory()["device"] == before["device"]
+    assert gpu.device.memory()["page-locked"] == before["page-locked"]
+
+
+def test_scratch_grows_and_is_kept(gpu):
+    def small_then_large_then_small():
+        return [device.scratch("test", size, np.int32, zero=True) for size in (10, 1000, 10)]
+
+    first, second, third = gpu.run(small_then_large_then_small)
+    assert first.pointer != second.pointer == third.pointer and third.shape == (10,)
+    assert not gpu.get(second).any()
+
+
+def test_an_array_of_another_library_is_used_in_place(gpu):
+    given = numbers()
+    mine = gpu.put(given)
+
+    class Foreign:
+        __cuda_array_interface__ = mine.__cuda_array_interface__
+
+    adopted = gpu.device.adopt(Foreign())
+    assert isinstance(adopted, Array) and adopted.pointer == mine.pointer
+    np.testing.assert_array_equal(gpu.get(adopted), given)
+
+
+def test_streams_are_ordered_with_those_of_another_library(gpu):
+    """Two queues that know nothing of each other, one playing the other library: its handle is a plain CUstream."""
+    mine, other = gpu.device.queue("mine", 1), gpu.device.queue("other", 1)
+    locked, there, home = (gpu.device.host_empty(1000, np.float32), gpu.empty(1000, np.float32), None)
+    home = gpu.device.host_empty(1000, np.float32)
+    locked[:] = numbers()
+    other.copy(there, locked)
+    mine.wait_for(other.handle)
+    mine.copy(home, there)
+    mine.hand_over(other.handle)
+    other.run(device.fill_bytes, there, 0).wait()
+    np.testing.assert_array_equal(home, locked)
+
+
+def test_pytorch_shares_the_device(gpu):
+    torch = pytest.importorskip("torch")
+    if gpu.simulated or not torch.cuda.is_available():
+        pytest.skip("needs a device that PyTorch sees too")
+    theirs = torch.arange(1000, dtype=torch.float32, device="cuda")
+    gradient = torch.ones_like(theirs)
+    queue = gpu.device.queue("dense", 1)
+    queue.wait_for(torch.cuda.current_stream().cuda_stream)
+    event = queue.run(units.update, gpu.device.adopt(theirs), None, gpu.device.adopt(gradient), 2.0, 0.0)
+    queue.hand_over(torch.cuda.current_stream().cuda_stream)
+    assert event.wait() is None
+    assert torch.equal(theirs.cpu(), torch.arange(1000) - 2.0) and not gradient.any()
+    mine = gpu.put(numbers())
+    np.testing.assert_array_equal(torch.as_tensor(mine, device="cuda").cpu().numpy(), gpu.get(mine))
+
+
+def test_cupy_shares_the_device(gpu):
+    cupy = pytest.importorskip("cupy")
+    if gpu.simulated:
+        pytest.skip("needs a device")
+    mine = gpu.put(numbers())
+    np.testing.assert_array_equal(cupy.asarray(mine).get(), gpu.get(mine))
+    np.testing.assert_array_equal(gpu.get(gpu.device.adopt(cupy.arange(10))), np.arange(10))
+
+
+def test_too_large_an_array_says_what_was_asked_for_and_what_is_free(gpu):
+    with pytest.raises(
+        MemoryError, match=r"cuda:0: no room for an array \(1099511627776,\) of float32, .* MB are free"
+    ):
+        gpu.empty(1 << 40, np.float32)
+    assert gpu.get(gpu.put(numbers(3))).size == 3  # the device is as good as before
+
+
+def test_a_device_that_is_not_there_is_named(gpu):
+    with pytest.raises(device.DeviceError, match=r"cuda:77: there are \d+ devices, numbered from 0"):
+        device.Device(77)
+
+
+@pytest.fixture
+def faults(gpu):
+    if not gpu.simulated:
+        pytest.skip("failures are made by the simulated driver")
+    yield cudasim.fail
+    cudasim.fail("")
+    cudasim.heal()
+    cudasim.clear()
+
+
+@pytest.mark.parametrize(("fault", "work"), [("launch:1", "update"), ("copy:1", "copy")])
+def test_a_driver_that_fails_is_an_error_with_the_remedy(gpu, faults, fault, work):
+    weights, gradient = gpu.put(numbers()), gpu.put(numbers())
+    queue = gpu.device.queue("dense", 1)
+    queue.run(units.update, weights, None, gradient, 0.1, 0.0).wait()  # compiled
+    faults(fault)
+    with pytest.raises(device.DeviceError, match=r"cuda:0: .*the last checkpoint stands; `hybrid doctor`"):
+        if work == "update":
+            queue.run(units.update, weights, None, gradient, 0.1, 0.0).wait()
+        else:
+            queue.copy(gradient, weights).wait()
+
+
+def test_out_of_memory_in_the_middle_is_a_memory_error(gpu, faults):
+    faults("alloc:1")
+    with pytest.raises(MemoryError, match="no room for an array"):
+        gpu.empty(10, np.float32)
+    assert gpu.get(gpu.put(numbers(3))).size == 3

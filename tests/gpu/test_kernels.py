@@ -1,0 +1,87 @@
+"""Finding nvcc, compiling once, the cache, and what a kernel that does not compile says."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gpu import kernels
+from tests import cudasim
+
+KERNEL = 'extern "C" __global__ void twice(float *x, int n) { int i = threadIdx.x; if (i < n) x[i] *= 2; }\n'
+
+
+@pytest.fixture
+def compiler(monkeypatch, tmp_path):
+    """The stand-in for nvcc, and a cache and a source of the test's own."""
+    monkeypatch.setenv("HYBRID_NVCC", str(cudasim.NVCC))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    source = tmp_path / "twice.cu"
+    source.write_text(KERNEL)
+    return source
+
+
+def test_a_kernel_is_compiled_once_for_each_content_and_device(compiler):
+    first = kernels.cubin(compiler, "sm_90")
+    made = first.stat().st_mtime_ns
+    assert kernels.cubin(compiler, "sm_90") == first and first.stat().st_mtime_ns == made
+    assert kernels.cubin(compiler, "sm_80") != first
+    (compiler.parent / "shared.cuh").write_text("// included by someone, perhaps\n")
+    assert kernels.cubin(compiler, "sm_90") != first
+
+
+def test_nothing_is_left_of_a_compilation_but_its_result(compiler):
+    path = kernels.cubin(compiler, "sm_90")
+    assert os.listdir(path.parent) == [path.name]
+
+
+def test_an_error_names_the_kernels_own_line(compiler):
+    compiler.write_text(KERNEL + "\n\n__global__ void wrong() { this_is_not_declared = 1; }\n")
+    with pytest.raises(
+        OSError, match=r"twice\.cu does not compile for sm_90:\n(.*\n)*.*twice\.cu[:(]4[:)].*this_is_not"
+    ) as found:
+        kernels.cubin(compiler, "sm_90")
+    assert "cudasim" not in str(found.value).split("this_is_not")[0].split("twice.cu", 2)[2]
+    assert os.listdir(kernels.cache()) == []
+
+
+def test_processes_that_race_end_with_one_file(compiler):
+    script = (
+        f"from pathlib import Path; from gpu import kernels; print(kernels.cubin(Path({str(compiler)!r}), 'sm_90'))"
+    )
+    root = Path(kernels.__file__).parents[1]
+    racers = [
+        subprocess.Popen([sys.executable, "-c", script], cwd=root, stdout=subprocess.PIPE, text=True) for _ in range(3)
+    ]
+    assert len({racer.communicate()[0] for racer in racers}) == 1
+    assert [racer.returncode for racer in racers] == [0, 0, 0]
+    assert len(os.listdir(kernels.cache())) == 1
+
+
+def test_nvcc_is_found_where_it_is_named(monkeypatch, tmp_path):
+    monkeypatch.setenv("HYBRID_NVCC", str(tmp_path / "none"))
+    with pytest.raises(OSError, match=r"HYBRID_NVCC: .*none is no program"):
+        kernels.nvcc()
+    monkeypatch.delenv("HYBRID_NVCC")
+    (tmp_path / "nvcc").write_text("#!/bin/sh\necho Cuda compilation tools, release 12.4, V12.4.1\n")
+    (tmp_path / "nvcc").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    assert kernels.nvcc() == str(tmp_path / "nvcc") and kernels.nvcc_version() == (12, 4)
+
+
+def test_without_nvcc_the_remedy_is_named(monkeypatch):
+    monkeypatch.delenv("HYBRID_NVCC", raising=False)
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    with pytest.raises(
+        OSError, match=r"nvcc.* is not found; install the CUDA toolkit, .* pip install nvidia-cuda-nvcc"
+    ):
+        kernels.nvcc()
+
+
+def test_every_kernel_file_is_shipped_beside_its_launcher():
+    for source in Path(kernels.__file__).parent.glob("*.cu"):
+        assert source.with_suffix(".py").exists(), source

@@ -1,0 +1,181 @@
+"""Tables of vectors on the device: the same bits as the CPU's, whatever the order of blocks and warps."""
+
+import numpy as np
+import pytest
+
+from cpu import rows as cpu_rows
+from gpu import rows
+from gpu.array import Array
+from tests import cudasim
+from tests.cpu.test_rows import bags, zipf
+
+WIDTHS = (1, 3, 31, 32, 33, 100, 128, 300)
+
+
+def normal(rng, *shape):
+    return rng.normal(size=shape).astype(np.float32)
+
+
+def gathered(gpu, table, ids):
+    out = gpu.empty((len(ids), table.shape[1]), np.float32)
+    gpu.run(rows.gather, out, gpu.put(table), gpu.put(ids))
+    return gpu.get(out)
+
+
+def gathered_mean(gpu, table, bag_at, ids):
+    out = gpu.empty((len(bag_at) - 1, table.shape[1]), np.float32)
+    gpu.run(rows.gather_mean, out, gpu.put(table), gpu.put(bag_at), gpu.put(ids))
+    return gpu.get(out)
+
+
+def scattered(gpu, table, ids, grad, scale):
+    there = gpu.put(table)
+    gpu.run(rows.scatter_add, there, gpu.put(ids), gpu.put(grad), scale)
+    return gpu.get(there)
+
+
+def scattered_mean(gpu, table, bag_at, ids, grad, scale):
+    there = gpu.put(table)
+    gpu.run(rows.scatter_mean, there, gpu.put(bag_at), gpu.put(ids), gpu.put(grad), scale)
+    return gpu.get(there)
+
+
+def on_the_cpu(function, table, *arguments):
+    table = table.copy()
+    function(table, *arguments)
+    return table
+
+
+def test_worked_by_hand(gpu):
+    table = np.array([[1, 2], [3, 4], [5, 6]], np.float32)
+    out = gathered(gpu, table, np.array([2, 0, 2, 1], np.int32))
+    assert out.tolist() == [[5, 6], [1, 2], [5, 6], [3, 4]]
+    moved = scattered(gpu, table, np.array([2, 0, 2, 2], np.int32), out, -2)
+    assert moved.tolist() == [[-1, -2], [3, 4], [5 - 2 * 13, 6 - 2 * 16]]
+
+
+def test_means_worked_by_hand(gpu):
+    table = np.array([[1, 2], [3, 4], [5, 6]], np.float32)
+    bag_at, ids = np.array([0, 2, 2, 6], np.int64), np.array([0, 2, 1, 1, 1, 0], np.int32)
+    assert gathered_mean(gpu, table, bag_at, ids).tolist() == [[3, 4], [0, 0], [2.5, 3.5]]
+    grad = np.array([[2, 4], [9, 9], [8, 16]], np.float32)
+    moved = scattered_mean(gpu, table, bag_at, ids, grad, 3.0)
+    assert moved.tolist() == [[1 + 3 + 6, 2 + 6 + 12], [3 + 18, 4 + 36], [5 + 3, 6 + 6]]
+
+
+@pytest.mark.parametrize("many", [1, 31, 32, 33, 70])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_small_integers_are_exact(gpu, width, many):
+    rng = np.random.default_rng([width, many])
+    ids, table = zipf(rng, 20, many), rng.integers(-9, 9, (20, width)).astype(np.float32)
+    grad = rng.integers(-9, 9, (many, width)).astype(np.float32)
+    expected = table.copy()
+    np.add.at(expected, ids, 2 * grad)
+    np.testing.assert_array_equal(gathered(gpu, table, ids), table[ids])
+    np.testing.assert_array_equal(scattered(gpu, table, ids, grad, 2), expected)
+
+
+@pytest.mark.parametrize("scale", [1.0, -0.3])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_same_bits_as_the_cpu(gpu, width, scale):
+    rng = np.random.default_rng(width)
+    bag_at = bags(rng, 7, 30)
+    ids = zipf(rng, 25, int(bag_at[-1]))
+    table, grad, bag_grad = normal(rng, 25, width), normal(rng, ids.size, width), normal(rng, 30, width)
+    means = np.empty_like(bag_grad)
+    cpu_rows.gather_mean(means, table, bag_at, ids)
+    assert gathered_mean(gpu, table, bag_at, ids).tobytes() == means.tobytes()
+    expected = on_the_cpu(cpu_rows.scatter_add, table, ids, grad, scale)
+    assert scattered(gpu, table, ids, grad, scale).tobytes() == expected.tobytes()
+    expected = on_the_cpu(cpu_rows.scatter_mean, table, bag_at, ids, bag_grad, scale)
+    assert scattered_mean(gpu, table, bag_at, ids, bag_grad, scale).tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("width", [3, 100])
+def test_against_float64(gpu, width):
+    rng = np.random.default_rng(width)
+    ids, table, grad = zipf(rng, 50, 300), normal(rng, 50, width), normal(rng, 300, width)
+    expected = table.astype(float)
+    np.add.at(expected, ids, -0.3 * grad.astype(float))
+    # Up to 300 terms of a few units are added one after another: each addition rounds once
+    np.testing.assert_allclose(scattered(gpu, table, ids, grad, -0.3), expected, rtol=0, atol=2e-5)
+
+
+@pytest.mark.parametrize("ids", [np.zeros(300), np.arange(300), np.arange(300) % 2, np.arange(300)[::-1]])
+def test_one_id_and_all_ids(gpu, ids):
+    rng = np.random.default_rng(1)
+    ids, table, grad = ids.astype(np.int32), normal(rng, 300, 40), normal(rng, 300, 40)
+    expected = on_the_cpu(cpu_rows.scatter_add, table, ids, grad, 0.5)
+    assert scattered(gpu, table, ids, grad, 0.5).tobytes() == expected.tobytes()
+
+
+def test_long_lists_are_cut_and_stay_in_order(gpu, monkeypatch):
+    monkeypatch.setattr(rows, "PART", 50)
+    rng = np.random.default_rng(2)
+    bag_at = bags(rng, 20, 40)
+    ids = zipf(rng, 9, int(bag_at[-1]))
+    table, grad, bag_grad = normal(rng, 9, 33), normal(rng, ids.size, 33), normal(rng, 40, 33)
+    expected = on_the_cpu(cpu_rows.scatter_add, table, ids, grad, -0.1)
+    assert scattered(gpu, table, ids, grad, -0.1).tobytes() == expected.tobytes()
+    expected = on_the_cpu(cpu_rows.scatter_mean, table, bag_at, ids, bag_grad, -0.1)
+    assert scattered_mean(gpu, table, bag_at, ids, bag_grad, -0.1).tobytes() == expected.tobytes()
+
+
+def test_a_whole_part(gpu):
+    ids, rng = np.full(rows.PART + 1, 7, np.int32), np.random.default_rng(4)
+    ids[::1000] = 3
+    ids[5:2500], ids[2600:4000] = np.arange(10, 2505), np.arange(3000, 4400)  # most places leave after one look
+    table, grad = normal(rng, 4400, 1), normal(rng, ids.size, 1)
+    expected = on_the_cpu(cpu_rows.scatter_add, table, ids, grad, 1.5)
+    assert scattered(gpu, table, ids, grad, 1.5).tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_order_of_work_on_the_device_changes_nothing(gpu, seed):
+    if gpu.simulated:
+        cudasim.seed(seed)
+    rng = np.random.default_rng(5)
+    ids, table, grad = zipf(rng, 30, 150), normal(rng, 30, 65), normal(rng, 150, 65)
+    expected = on_the_cpu(cpu_rows.scatter_add, table, ids, grad, 0.7)
+    assert all(scattered(gpu, table, ids, grad, 0.7).tobytes() == expected.tobytes() for _ in range(2))
+
+
+def test_tables_of_more_than_2_to_the_31_numbers(gpu):
+    """The last rows of such a table, whose other rows nobody touches, so that they need not exist."""
+    if gpu.simulated:
+        pytest.skip("the simulated driver refuses an argument that points to no allocation")
+    first = 2**31 // 40 + 1
+    ids, last = np.array([1, 0, 1], np.int32), np.arange(80, dtype=np.float32).reshape(2, 40)
+    there, out = gpu.put(last), gpu.empty((3, 40), np.float32)
+    table = Array(there.pointer - 4 * 40 * first, (first + 2, 40), np.float32, there)
+    far = gpu.put(ids + np.int32(first))
+    gpu.run(rows.gather, out, table, far)
+    np.testing.assert_array_equal(gpu.get(out), last[ids])
+    gpu.run(rows.scatter_add, table, far, out, 1.0)
+    np.testing.assert_array_equal(gpu.get(there), last * [[2], [3]])
+
+
+def test_bags_of_different_calls_share_scratch(gpu):
+    rng = np.random.default_rng(6)
+    for count in (12, 3, 40):
+        bag_at = bags(rng, 5, count)
+        ids, table, grad = zipf(rng, 9, int(bag_at[-1])), normal(rng, 9, 8), normal(rng, count, 8)
+        expected = on_the_cpu(cpu_rows.scatter_mean, table, bag_at, ids, grad, 2.0)
+        assert scattered_mean(gpu, table, bag_at, ids, grad, 2.0).tobytes() == expected.tobytes()
+
+
+def test_nothing_to_do(gpu):
+    table = np.ones((3, 2), np.float32)
+    none, empty, start = np.empty(0, np.int32), np.empty((0, 2), np.float32), np.zeros(1, np.int64)
+    assert gathered(gpu, table, none).size == gathered_mean(gpu, table, start, none).size == 0
+    assert (scattered(gpu, table, none, empty, 1.0) == 1).all()
+    assert (scattered_mean(gpu, table, start, none, empty, 1.0) == 1).all()
+    hollow = np.zeros(4, np.int64)
+    assert not gathered_mean(gpu, table, hollow, none).any()
+    assert (scattered_mean(gpu, table, hollow, none, np.ones((3, 2), np.float32), 1.0) == 1).all()
+
+
+def test_a_nan_stays_visible(gpu):
+    table = np.ones((3, 2), np.float32)
+    moved = scattered(gpu, table, np.array([1], np.int32), np.array([[np.nan, 1]], np.float32), 1.0)
+    assert np.isnan(moved).tolist() == [[False, False], [True, False], [False, False]]

@@ -1,0 +1,337 @@
+"""The full softmax on the device, against NumPy in float64 and against its twin."""
+
+import numpy as np
+import pytest
+
+from cpu import softmax as twin
+from gpu import softmax
+from tests import cudasim
+
+EPS = np.finfo(np.float32).eps
+CHUNK = 64  # classes a chunk, in most tests
+NAMES = ("grad", "loss", "weights")
+
+# Classes, width, rows: around a chunk, and around what a block reads at once
+SIZES = [
+    (2, 1, 1),
+    (CHUNK - 1, 31, 5),
+    (CHUNK, 33, 2),
+    (CHUNK + 1, 128, 3),
+    (2 * CHUNK + 1, 2, 4),
+    (5 * CHUNK - 3, 8, 33),
+]
+WIDE = [(1023, 3, 2), (4095, 4, 2), (4097, 2, 3), (8195, 1, 1)]  # in one chunk
+
+
+@pytest.fixture(autouse=True)
+def chunks(monkeypatch):
+    monkeypatch.setattr(softmax, "CLASSES", CHUNK)
+    return lambda classes: monkeypatch.setattr(softmax, "CLASSES", classes)
+
+
+def problem(classes, width, batch, spread=1.0, seed=0):
+    rng = np.random.default_rng(seed)
+    weights = (spread * rng.normal(size=(classes, width))).astype(np.float32)
+    hidden = rng.normal(size=(batch, width)).astype(np.float32)
+    return weights, hidden, rng.integers(0, classes, batch).astype(np.int32)
+
+
+def oracle(weights, hidden):
+    """All log-probabilities (B, V), in float64."""
+    logits = hidden.astype(float) @ weights.astype(float).T
+    top = logits.max(axis=1, keepdims=True)
+    return logits - top - np.log(np.exp(logits - top).sum(axis=1, keepdims=True))
+
+
+class Case:
+    """A problem on the device."""
+
+    def __init__(self, gpu, weights, hidden, target=None, rows=None):
+        self.gpu, (batch, width) = gpu, hidden.shape
+        self.weights, self.hidden = gpu.put(weights), gpu.put(hidden)
+        self.target = None if target is None else gpu.put(target)
+        self.grad, self.loss = gpu.empty(hidden.shape, np.float32), gpu.empty(batch, np.float32)
+        self.work = gpu.run(softmax.workspace, rows or batch, width, np.float32)
+
+    def arguments(self, rate):
+        return self.grad, self.loss, self.weights, self.work, self.hidden, self.target, rate
+
+    def results(self):
+        return [self.gpu.get(getattr(self, name)) for name in NAMES]
+
+    def step(self, rate):
+        """grad, loss and the weights after a step."""
+        self.gpu.run(softmax.step, *self.arguments(rate))
+        return self.results()
+
+    def log_prob(self):
+        out = self.gpu.empty(self.loss.shape, np.float32)
+        self.gpu.run(softmax.log_prob, out, self.weights, self.work, self.hidden, self.target)
+        return self.gpu.get(out)
+
+    def best(self, k):
+        shape = (len(self.hidden), k)
+        ids, log_probs = self.gpu.empty(shape, np.int32), self.gpu.empty(shape, np.float32)
+        self.gpu.run(softmax.best, ids, log_probs, self.weights, self.work, self.hidden)
+        return self.gpu.get(ids), self.gpu.get(log_probs)
+
+
+def check_step(gpu, weights, hidden, target):
+    rows, log_probs = np.arange(len(target)), oracle(weights, hidden)
+    miss = np.exp(log_probs)
+    miss[rows, target] -= 1
+    grad, loss, moved = Case(gpu, weights, hidden, target).step(0.1)
+
+    # A logit is a sum of D products of a few units; its error is the relative error of every probability
+    largest = np.abs(weights).max() * np.abs(hidden).max()
+    close = 20 * EPS * np.sqrt(hidden.shape[1]) * largest
+    np.testing.assert_allclose(loss, -log_probs[rows, target], atol=close)
+    np.testing.assert_allclose(grad, miss @ weights.astype(float), atol=close * np.abs(weights).max())
+    np.testing.assert_allclose(moved, weights - 0.1 * miss.T @ hidden.astype(float), atol=close * len(hidden))
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+def test_step_against_float64(gpu, sizes):
+    check_step(gpu, *problem(*sizes))
+
+
+@pytest.mark.parametrize("sizes", WIDE)
+def test_step_in_one_chunk_against_float64(gpu, chunks, sizes):
+    chunks(1 << 14)
+    check_step(gpu, *problem(*sizes))
+
+
+def test_the_gradients_are_the_slopes_of_the_loss(gpu):
+    weights, hidden, target = problem(CHUNK + 5, 4, 3)
+    grad, _, moved = Case(gpu, weights, hidden, target).step(1.0)
+    h = 1e-5
+
+    def total(change_weights, change_hidden):
+        return -oracle(weights + change_weights, hidden + change_hidden)[np.arange(3), target].sum()
+
+    for which, array, gradient in ((1, hidden, grad), (0, weights, weights - moved)):
+        for place in [(0, 0), (2, 3), (len(array) - 1, 1), (target[0] if which == 0 else 1, 2)]:
+            changes = [np.zeros(weights.shape), np.zeros(hidden.shape)]
+            changes[which][place] = h
+            slope = (total(*changes) - total(*(-change for change in changes))) / (2 * h)
+            assert gradient[place] == pytest.approx(slope, abs=2e-5)
+
+
+@pytest.mark.parametrize("spread", [1.0, 1e4])
+def test_the_probabilities_add_up_to_one(gpu, spread):
+    """What is left in the workspace, d loss / d logit, adds up to nothing; also where exp(logit) is beyond float32."""
+    case = Case(gpu, *problem(50, 16, 5, spread=spread))
+    case.step(0.0)
+    pitch = -(-50 // softmax.LINE) * softmax.LINE
+    miss = gpu.get(case.work.logits).ravel()[: 5 * pitch].reshape(5, pitch)[:, :50]
+    np.testing.assert_allclose(miss.sum(axis=1, dtype=float), 0, atol=1e-5)
+
+
+def test_loss_of_step_is_the_log_prob_before_it(gpu):
+    case = Case(gpu, *problem(CHUNK + 3, 8, 5))
+    before = case.log_prob()
+    _, loss, _ = case.step(0.5)
+    np.testing.assert_array_equal(loss, -before)
+    assert case.log_prob().sum() > before.sum()
+
+
+@pytest.mark.parametrize("spread", [1e-20, 100.0, 1e4])
+def test_logits_of_any_size(gpu, spread):
+    """Logits grow from chunk to chunk, so that the base changes in each."""
+    weights, hidden, target = problem(5 * CHUNK, 8, 6, spread=spread)
+    weights *= np.geomspace(1e-3, 1, len(weights), dtype=np.float32)[:, None]
+    expected = oracle(weights, hidden)[np.arange(6), target]
+    grad, loss, _ = Case(gpu, weights, hidden, target).step(0.0)
+    np.testing.assert_allclose(loss, -expected, rtol=1e-5, atol=1e-5)
+    assert np.isfinite(grad).all()
+
+
+@pytest.mark.parametrize("largest", [1e4, 1e38, 3.4e38])
+def test_the_largest_numbers_that_there_are(gpu, largest):
+    """Two classes share all the mass, one of them in each chunk; the loss is log 2, or the distance."""
+    weights = np.full((CHUNK + 3, 1), -largest, np.float32)
+    weights[[1, CHUNK + 1]] = largest
+    case = Case(gpu, weights, np.ones((2, 1), np.float32), np.array([1, 0], np.int32))
+    loss = -case.log_prob()
+    assert loss[0] == pytest.approx(np.log(2))
+    assert loss[1] == pytest.approx(2 * largest + np.log(2)) if largest < 3e38 else np.isposinf(loss[1])
+
+
+def test_against_the_twin(gpu):
+    weights, hidden, target = problem(3 * CHUNK + 9, 24, 10)
+    mine = Case(gpu, weights, hidden, target).step(0.1)
+    grad, loss = np.empty_like(hidden), np.empty(10, np.float32)
+    twin.step(grad, loss, weights, twin.workspace(10, 24, np.float32), hidden, target, 0.1)
+    for found, expected in zip(mine, (grad, loss, weights), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_chunks_change_nothing_but_the_rounding(gpu, chunks):
+    results = []
+    for classes in (32, 96, 512):
+        chunks(classes)
+        results.append(Case(gpu, *problem(300, 16, 7)).step(0.1))
+    for others in results[1:]:
+        for found, expected in zip(others, results[0], strict=True):
+            np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_a_workspace_serves_fewer_rows(gpu):
+    weights, hidden, target = problem(CHUNK + 9, 8, 6)
+    own, larger = Case(gpu, weights, hidden, target), Case(gpu, weights, hidden, target, rows=50)
+    for found, expected in zip(larger.step(0.1), own.step(0.1), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    ("batch", "classes"), [(1, 65536), (1024, 65536), (1025, 65408), (4096, 16384), (1 << 19, 128), (1 << 21, 128)]
+)
+def test_the_size_of_a_workspace(monkeypatch, chunks, batch, classes):
+    chunks(1 << 16)
+    monkeypatch.setattr(softmax.blas, "ready", lambda: None)
+
+    class Queue:
+        device = type("Anything", (), {"empty": staticmethod(lambda shape, dtype: shape)})
+
+    monkeypatch.setattr(softmax.device, "current", Queue)
+    assert softmax.workspace(batch, 128, np.float32) == ((batch, classes), batch, batch, batch)
+
+
+def test_the_last_chunk_is_whole(gpu):
+    case = Case(gpu, *problem(2 * CHUNK + 5, 3, 2))
+    chunks = softmax._chunks(case.work, 2 * CHUNK + 5, 2)
+    assert [(chunk.begin, chunk.end) for chunk in chunks] == [(0, 5), (5, CHUNK + 5), (CHUNK + 5, 2 * CHUNK + 5)]
+    assert [chunk.logits.pitch for chunk in chunks] == [32, CHUNK, CHUNK]
+
+
+# NaN and infinity
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_nan_stays_visible(gpu, sign):
+    weights, hidden, target = problem(2 * CHUNK, 8, 3)
+    weights[CHUNK + 1, 2] = np.copysign(np.nan, sign)
+    grad, loss, _ = Case(gpu, weights, hidden, target).step(0.0)
+    assert np.isnan(loss).all() and np.isnan(grad).all()
+    assert (Case(gpu, weights, hidden, target).best(2)[0][:, 0] == CHUNK + 1).all()
+
+
+def test_a_nan_of_one_row_stays_there(gpu):
+    weights, hidden, target = problem(CHUNK + 9, 8, 3)
+    hidden[1, 4] = np.nan
+    grad, loss, _ = Case(gpu, weights, hidden, target).step(0.0)
+    np.testing.assert_array_equal(np.isnan(loss), [False, True, False])
+    np.testing.assert_array_equal(np.isnan(grad).any(axis=1), [False, True, False])
+
+
+def test_infinite_logits(gpu):
+    weights, hidden, target = np.zeros((5, 1), np.float32), np.ones((1, 1), np.float32), np.array([1], np.int32)
+    weights[0] = -np.inf  # a class of no probability
+    assert Case(gpu, weights, hidden, target).log_prob()[0] == pytest.approx(-np.log(4))
+    weights[0] = np.inf
+    assert np.isnan(Case(gpu, weights, hidden, target).log_prob()[0])
+    weights[:] = -np.inf
+    assert np.isnan(Case(gpu, weights, hidden, target).log_prob()[0])
+
+
+# The k best
+
+
+@pytest.mark.parametrize("k", [1, 2, 31, 33])
+@pytest.mark.parametrize("classes", [33, CHUNK, 3 * CHUNK + 1])
+def test_best_is_the_head_of_a_sorted_list(gpu, classes, k):
+    weights, hidden, _ = problem(classes, 3, 3, seed=classes + k)
+    np.round(weights, out=weights)  # whole numbers: exact logits, many ties, and zeros of both signs
+    np.round(hidden, out=hidden)
+    order = np.argsort(-(hidden @ weights.T), axis=1, kind="stable")[:, :k]
+    ids, log_probs = Case(gpu, weights, hidden).best(k)
+    np.testing.assert_array_equal(ids, order)
+    np.testing.assert_allclose(log_probs, np.take_along_axis(oracle(weights, hidden), order, 1), atol=1e-5)
+
+
+@pytest.mark.parametrize("k", [1, 200, 1025])
+def test_best_of_rising_logits(gpu, chunks, k):
+    """Every class beats all before it, so that those that wait are sorted again and again; and of equal ones."""
+    chunks(4096)
+    weights = np.arange(5000, dtype=np.float32)[:, None]
+    ids, log_probs = Case(gpu, weights, np.array([[0.5], [0]], np.float32)).best(k)
+    np.testing.assert_array_equal(ids, [range(4999, 4999 - k, -1), range(k)])
+    np.testing.assert_allclose(log_probs[1], -np.log(5000), atol=1e-5)
+
+
+def test_zeros_of_both_signs_are_equal(gpu):
+    weights = np.array([[-1], [-1e-30], [0], [1e-30], [-1e-30]], np.float32)
+    ids, _ = Case(gpu, weights, np.array([[1e-30]], np.float32)).best(5)  # all but the first underflow, two to -0
+    assert ids.tolist() == [[1, 2, 3, 4, 0]]
+
+
+def test_best_of_all_classes_sums_to_one_and_agrees_with_log_prob(gpu):
+    classes = 2 * CHUNK + 3
+    case = Case(gpu, *problem(classes, 6, 4))
+    ids, log_probs = case.best(classes)
+    np.testing.assert_array_equal(np.sort(ids, axis=1), np.tile(np.arange(classes), (4, 1)))
+    np.testing.assert_allclose(np.exp(log_probs.astype(float)).sum(axis=1), 1, atol=1e-5)
+    for column in (0, 1, classes - 1):
+        case.target = gpu.put(ids[:, column].copy())
+        np.testing.assert_allclose(case.log_prob(), log_probs[:, column], atol=1e-5)
+
+
+def test_best_against_the_twin(gpu):
+    weights, hidden, _ = problem(3 * CHUNK + 9, 24, 10)
+    ids, log_probs = np.empty((10, 12), np.int32), np.empty((10, 12), np.float32)
+    twin.best(ids, log_probs, weights, twin.workspace(10, 24, np.float32), hidden)
+    found = Case(gpu, weights, hidden).best(12)
+    np.testing.assert_array_equal(found[0], ids)
+    np.testing.assert_allclose(found[1], log_probs, atol=1e-5)
+
+
+def test_more_than_there_are(gpu):
+    ids, log_probs = Case(gpu, *problem(3, 4, 2)).best(5)
+    assert (np.sort(ids[:, :3], axis=1) == [0, 1, 2]).all() and (ids[:, 3:] == -1).all()
+    assert np.isneginf(log_probs[:, 3:]).all()
+
+
+def test_more_than_a_block_can_hold(gpu):
+    case = Case(gpu, *problem(3, 4, 2))
+    room = 1 << ((gpu.device.shared_block - 1024) // 8).bit_length() - 1
+    with pytest.raises(ValueError, match=f"expected at most {room - softmax.TILE} "):
+        case.best(room - softmax.TILE + 1)
+
+
+# Time
+
+
+def test_nothing_is_allocated_copied_or_waited_for(gpu):
+    if not gpu.simulated:
+        pytest.skip("only the simulated driver counts its calls")
+    case = Case(gpu, *problem(3 * CHUNK, 4, 2))
+    out = gpu.empty(2, np.float32)
+
+    def work():
+        before = cudasim.counts()
+        softmax.step(*case.arguments(0.1))
+        softmax.log_prob(out, case.weights, case.work, case.hidden, case.target)
+        return {kind: count - before[kind] for kind, count in cudasim.counts().items() if count > before[kind]}
+
+    gpu.run(work)  # compiles
+    # chunks: two launches each in a first pass, four in the second, but the last without its first
+    assert set(gpu.run(work)) <= {"launch", "other"}
+    assert gpu.run(work)["launch"] == 3 * (2 + 4 + 2) - 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_same_bytes_beside_another_queue(gpu, seed):
+    """Two queues at work at once, and the same problems one after the other."""
+    problems = [problem(3 * CHUNK + 1, 8, 5, seed=number) for number in range(2)]
+    expected = [Case(gpu, *arrays).step(0.1) for arrays in problems]
+    if gpu.simulated:
+        cudasim.seed(seed)
+    cases = [Case(gpu, *arrays) for arrays in problems]
+    queues = [gpu.device.queue(name, 1) for name in "ab"]
+    for queue, case in zip(queues, cases, strict=True):
+        queue.run(softmax.step, *case.arguments(0.1))
+    for queue in queues:
+        queue.close()
+    for case, results in zip(cases, expected, strict=True):
+        for found, before in zip(case.results(), results, strict=True):
+            assert found.tobytes() == before.tobytes()

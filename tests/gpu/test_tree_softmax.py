@@ -1,0 +1,230 @@
+"""Hierarchical softmax on the device: the oracle that the CPU is held to, and the same bytes in every run."""
+
+import numpy as np
+import pytest
+
+from cpu import tree_softmax as cpu_tree_softmax
+from cpu.tree import balanced, huffman, path
+from gpu import tree_softmax
+from tests import cudasim
+from tests.cpu.oracle import learn
+from tests.cpu.test_tree_softmax import case
+from tests.cpu.test_tree_softmax import run as run_on_cpu
+
+
+def run(gpu, tree, nodes, hidden, target, rate, mode="deterministic", work=None):
+    """One step: grad, loss and the moved nodes."""
+    plan, there = gpu.run(tree_softmax.plan, tree), gpu.put(nodes)
+    grad, loss = gpu.empty(hidden.shape, np.float32), gpu.empty(len(hidden), np.float32)
+    work = work or gpu.run(tree_softmax.workspace, *hidden.shape, tree.depth, np.float32)
+    gpu.run(tree_softmax.step, grad, loss, there, work, plan, gpu.put(hidden), gpu.put(target), rate, mode)
+    return gpu.get(grad), gpu.get(loss), gpu.get(there)
+
+
+def log_prob(gpu, tree, nodes, hidden, target):
+    out, plan = gpu.empty(len(target), np.float32), gpu.run(tree_softmax.plan, tree)
+    gpu.run(tree_softmax.log_prob, out, gpu.put(nodes), plan, gpu.put(hidden), gpu.put(target))
+    return gpu.get(out)
+
+
+def runs(target):
+    """(first, last) of each run: stretches of one target, cut from their start."""
+    first = 0
+    while first < len(target):
+        last = first + 1
+        while last < len(target) and last - first < tree_softmax.LONGEST and target[last] == target[first]:
+            last += 1
+        yield first, last
+        first = last
+
+
+def learn_runs(rows, hidden, target, lists, rate):
+    """The oracle for runs: all members of a run find the rows as the first of them does."""
+    grad, loss = np.zeros(hidden.shape), np.zeros(len(hidden))
+    for first, last in runs(target):
+        found, moves = rows.copy(), np.zeros_like(rows)
+        for b in range(first, last):
+            moved = found.copy()
+            one = slice(b, b + 1)
+            grad[one], loss[one] = learn(moved, hidden[one], lists[one], rate)
+            moves += moved - found
+        rows += moves
+    return grad, loss
+
+
+def close(found, wanted, atol=3e-5):
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=atol)
+
+
+def same(found, wanted):
+    for one, other in zip(found, wanted, strict=True):
+        assert one.tobytes() == other.tobytes()
+
+
+@pytest.mark.parametrize("width", [1, 3, 31, 32, 33, 64, 100, 128, 256, 300])
+def test_step_learns_as_numpy_does(gpu, width):
+    for tree in (balanced(40), huffman(1000 // np.arange(1, 41))):
+        nodes, hidden, target = case(40, width, 33)
+        rows = nodes.astype(np.float64)
+        expected = learn(rows, hidden.astype(np.float64), [path(tree, leaf) for leaf in target], 0.1)
+        close(run(gpu, tree, nodes, hidden, target, 0.1), (*expected, rows))
+
+
+@pytest.mark.parametrize("width", [20, 128, 270])
+def test_runs_learn_together(gpu, width):
+    tree = huffman(100 // np.arange(1, 13))
+    nodes, hidden, target = case(12, width, 80)
+    target[3:40], target[60:66] = 5, 7  # longer than a run, and across the blocks that climb
+    rows = nodes.astype(np.float64)
+    lists = [path(tree, leaf) for leaf in target]
+    expected = learn_runs(rows, hidden.astype(np.float64), target, lists, 0.1)
+    found = run(gpu, tree, nodes, hidden, target, 0.1, "runs")
+    close(found, (*expected, rows))
+    close(found, run_on_cpu(tree, nodes, hidden, target, 0.1, "runs"))
+    apart = run(gpu, tree, nodes, hidden, target, 0.1)
+    assert abs(found[2] - apart[2]).max() > 1e-4
+
+
+@pytest.mark.parametrize("begin, length", [(0, 120), (31, 17), (32, 16), (1, 33), (20, 100), (64, 32), (70, 1)])
+def test_where_runs_begin(gpu, begin, length):
+    """On stretches that begin and end anywhere among the 32 examples of a warp and the 64 of a block."""
+    tree, target = balanced(300), np.arange(120, dtype=np.int32)
+    target[begin : begin + length] = 200
+    nodes, hidden, _ = case(300, 2, 120)
+    work = gpu.run(tree_softmax.workspace, 120, 2, tree.depth, np.float32)
+    run(gpu, tree, nodes, hidden, target, 0.1, "runs", work)
+    assert np.flatnonzero(gpu.get(work.starts)).tolist() == [first for first, _ in runs(target)]
+
+
+@pytest.mark.parametrize("mode", ["deterministic", "runs", "hogwild"])
+@pytest.mark.parametrize("rate", [0.0, 0.3])
+def test_agrees_with_the_cpu(gpu, mode, rate):
+    tree = huffman(10**4 // np.arange(1, 61))
+    nodes, hidden, target = case(60, 48, 70, seed=1)
+    expected = run_on_cpu(tree, nodes, hidden, target, rate, mode.replace("hogwild", "deterministic"))
+    close(run(gpu, tree, nodes, hidden, target, rate, mode), expected)
+
+
+def test_a_rate_of_nothing_moves_nothing(gpu):
+    tree = balanced(9)
+    nodes, hidden, target = case(9, 40, 20)
+    assert run(gpu, tree, nodes, hidden, target, 0)[2].tobytes() == nodes.tobytes()
+
+
+@pytest.mark.parametrize("width", [40, 260])
+def test_same_bits_as_the_serial_loop(gpu, width):
+    tree = huffman(10**6 // np.arange(1, 31) ** 2)
+    nodes, hidden, target = case(30, width, 40)
+    target[10:20] = target[0]
+    grad, loss, moved = run(gpu, tree, nodes, hidden, target, 0.1)
+    for b in range(40):
+        single = slice(b, b + 1)
+        *found, nodes = run(gpu, tree, nodes, hidden[single], target[single], 0.1)
+        same(found, (grad[single], loss[single]))
+    same([nodes], [moved])
+
+
+@pytest.mark.parametrize("mode", ["deterministic", "runs"])
+def test_same_bytes_in_every_run(gpu, mode):
+    tree = huffman(1000 // np.arange(1, 41))
+    nodes, hidden, target = case(40, 33, 50)
+    found = []
+    for seed in range(3):
+        if gpu.simulated:
+            cudasim.seed(seed)
+        found.append(run(gpu, tree, nodes, hidden, target, 0.1, mode))
+    same(found[0], found[1])
+    same(found[0], found[2])
+
+
+@pytest.mark.parametrize("batch", [1, 31, 32, 33, 63, 64, 65])
+def test_batches_around_a_warp_and_a_block(gpu, batch):
+    tree = balanced(17)
+    nodes, hidden, target = case(17, 6, batch, seed=batch)
+    close(run(gpu, tree, nodes, hidden, target, 0.1), run_on_cpu(tree, nodes, hidden, target, 0.1))
+
+
+def test_more_examples_than_a_warp_looks_through_at_once(gpu):
+    """1100 of them, and runs that go on where the warp looks again."""
+    tree = balanced(2)
+    nodes, hidden, target = case(2, 1, 1100)
+    target[1000:1060] = 1
+    for mode in ("deterministic", "runs"):
+        expected = run_on_cpu(tree, nodes, hidden, target, 0.1, mode)
+        close(run(gpu, tree, nodes, hidden, target, 0.1, mode), expected, atol=2e-4)
+
+
+@pytest.mark.parametrize("last", [31, 32, 96, 127, 128])
+def test_two_examples_of_a_leaf_far_apart(gpu, last):
+    tree, target = balanced(300), np.arange(last + 1, dtype=np.int32)
+    target[last] = target[0]
+    nodes, hidden, _ = case(300, 3, last + 1)
+    close(run(gpu, tree, nodes, hidden, target, 0.1), run_on_cpu(tree, nodes, hidden, target, 0.1))
+
+
+def test_a_degenerate_tree(gpu):
+    tree = huffman(2 ** np.arange(40, dtype=np.int64))
+    assert tree.depth == 39
+    nodes, hidden, _ = case(40, 5, 40)
+    target = np.arange(40, dtype=np.int32)
+    close(run(gpu, tree, nodes, hidden, target, 0.1), run_on_cpu(tree, nodes, hidden, target, 0.1))
+
+
+@pytest.mark.parametrize("width", [1, 33, 300])
+def test_probabilities_sum_to_one(gpu, width):
+    tree = huffman(np.arange(23))
+    nodes, hidden, _ = case(23, width, 23)
+    hidden[:] = hidden[0]
+    out = log_prob(gpu, tree, nodes, hidden, np.arange(23, dtype=np.int32))
+    assert np.exp(out.astype(float)).sum() == pytest.approx(1, abs=1e-5)
+    expected = np.empty(23, np.float32)
+    cpu_tree_softmax.log_prob(expected, nodes, tree, hidden, np.arange(23, dtype=np.int32))
+    np.testing.assert_allclose(out, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_loss_is_minus_log_prob(gpu):
+    tree = huffman(np.arange(50))
+    nodes, hidden, target = case(50, 33, 40)
+    _, loss, _ = run(gpu, tree, nodes, hidden, target, 0)
+    np.testing.assert_allclose(loss, -log_prob(gpu, tree, nodes, hidden, target), rtol=1e-5)
+
+
+def test_extreme_scores(gpu):
+    """One node: scores of 0, where the slope is largest, and of hundreds, where e^s would overflow or lose all digits."""
+    tree, scores = balanced(2), np.array([0, 1e-4, 20, 90, 300, -20, -90, -300], np.float32)
+    hidden, nodes, target = scores[:, None].copy(), np.ones((1, 1), np.float32), np.zeros(8, np.int32)
+    grad, loss, _ = run(gpu, tree, nodes, hidden, target, 0)
+    # Class 0 stands at the left: p = 1 / (1 + e^s)
+    np.testing.assert_allclose(loss, np.logaddexp(0, scores.astype(float)), rtol=1e-6, atol=1e-37)
+    np.testing.assert_allclose(grad[:, 0], np.exp(-np.logaddexp(0, -scores.astype(float))), rtol=1e-6, atol=1e-37)
+
+
+def test_a_nan_stays_visible(gpu):
+    tree = balanced(4)
+    nodes, hidden, target = case(4, 40, 3)
+    target[:] = 0, 0, 3
+    hidden[0, 39] = np.nan
+    grad, loss, moved = run(gpu, tree, nodes, hidden, target, 0.1)
+    assert np.isnan(loss).all() and np.isnan(grad).all()  # all pass the root
+    passed = [node for node, _ in path(tree, 0)]
+    assert np.isnan(moved[passed]).all()
+    assert np.isnan(log_prob(gpu, tree, nodes, hidden, target)).tolist() == [True, False, False]
+
+
+@pytest.mark.parametrize("mode", ["deterministic", "runs"])
+def test_one_workspace_serves_smaller_batches(gpu, mode):
+    tree = huffman([5, 3, 1, 1])
+    nodes, hidden, target = case(4, 16, 40)
+    work = gpu.run(tree_softmax.workspace, 40, 16, tree.depth, np.float32)
+    run(gpu, tree, nodes, hidden, target, 0.1, mode, work)
+    expected = run(gpu, tree, nodes, hidden[:7], target[:7], 0.1, mode)
+    same(run(gpu, tree, nodes, hidden[:7], target[:7], 0.1, mode, work), expected)
+
+
+def test_nothing_to_learn(gpu):
+    tree = balanced(4)
+    nodes, hidden, target = case(4, 16, 0)
+    grad, loss, moved = run(gpu, tree, nodes, hidden, target, 0.1)
+    assert grad.size == loss.size == log_prob(gpu, tree, nodes, hidden, target).size == 0
+    np.testing.assert_array_equal(moved, nodes)

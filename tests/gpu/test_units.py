@@ -1,0 +1,223 @@
+"""Collections of MLPs on the device, against the oracle that the CPU is held to as well."""
+
+import numpy as np
+import pytest
+
+from cpu import units as cpu_units
+from gpu import units
+from gpu.plan import Plan
+from hybrid.layout import unit_layout
+from tests.twins import units as oracle
+from tests.twins.units import ACTIVATIONS, RAGGED, close
+
+WARPS = (
+    [31, 32, 33, 5, 64, 1, 40],
+    [33, 31, 32, 1, 2, 7, 3],
+    [1, 33, 31, 32, 3, 6, 66],
+)  # around a warp, and far from it
+MANY = tuple(size * 8 for size in ([7, 33, 1, 12, 4], [5, 2, 1, 33, 3], [6, 34, 1, 3, 8]))  # enough to be no GEMMs
+
+
+class Case:
+    """Random arrays of one call by the contract's names: on the host, and after `on` on the device."""
+
+    def __init__(self, batch, momentum=0.0, sizes=RAGGED, seed=0):
+        rng = np.random.default_rng([seed, batch])
+        self.layout = unit_layout(*sizes)
+        *_, w, x, h, y = (int(at[-1]) for at in self.layout)
+        self.rate, self.momentum = 0.05, momentum
+        self.host = {
+            "weights": rng.normal(0, 0.2, w),
+            "velocity": rng.normal(0, 0.02, w) if momentum else None,
+            "weight_grad": rng.normal(0, 0.1, w),
+            "x": rng.normal(size=(batch, x)),
+            "target": rng.random((batch, y)),
+            "y_grad": rng.normal(size=(batch, y)),
+        }
+        self.host = {name: array if array is None else array.astype(np.float32) for name, array in self.host.items()}
+        self.shapes = {"loss": (len(sizes[0]),), "y": (batch, y), "hidden": (batch, h), "hidden_grad": (batch, h)}
+        self.shapes["x_grad"] = (batch, x)
+
+    def on(self, gpu):
+        """Put everything on the device."""
+        self.gpu = gpu
+        self.there = {name: None if array is None else gpu.put(array) for name, array in self.host.items()}
+        self.there |= {name: gpu.empty(shape, np.float32) for name, shape in self.shapes.items()}
+        self.plan = gpu.run(units.plan, self.layout)
+        return self
+
+    def forward(self, activation):
+        written, read = self.named("y", "hidden"), self.named("weights", "x")
+        self.gpu.run(units.forward, *written, self.plan, *read, activation)
+
+    def backward(self, activation, x_grad=True):
+        written = self.named("x_grad", "weight_grad", "y_grad", "hidden_grad")
+        read = self.named("weights", "y", "hidden", "x")
+        self.gpu.run(units.backward, written[0] if x_grad else None, *written[1:], self.plan, *read, activation)
+
+    def step(self, activation):
+        written = self.named("loss", "y", "hidden", "weights", "velocity", "y_grad", "hidden_grad")
+        read = self.named("x", "target")
+        self.gpu.run(units.step, *written, self.plan, *read, self.rate, self.momentum, activation)
+
+    def named(self, *names):
+        return [self.there[name] for name in names]
+
+    def get(self, name):
+        return self.gpu.get(self.there[name])
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize(("batch", "sizes"), [(1, MANY), (5, MANY), (16, MANY), (5, WARPS), (17, WARPS), (40, MANY)])
+def test_forward_and_backward(gpu, batch, sizes, activation):
+    case = Case(batch, sizes=sizes).on(gpu)
+    case.forward(activation)
+    hidden, y = oracle.forward(case.layout, case.host["weights"], case.host["x"], activation)
+    close(case.get("hidden"), hidden, np.float32, 64)
+    close(case.get("y"), y, np.float32, 64)
+
+    # from the same activations: relu's slope jumps where a rounding changes the sign
+    given = (case.host["y_grad"], case.get("hidden").astype(float), case.get("y").astype(float), case.host["x"])
+    x_grad, weight_grad = oracle.backward(case.layout, case.host["weights"], *given, activation)
+    case.backward(activation)
+    close(case.get("x_grad"), x_grad, np.float32, 64)
+    close(case.get("weight_grad"), case.host["weight_grad"] + weight_grad, np.float32, batch)
+
+
+@pytest.mark.parametrize("sizes", [MANY, WARPS])
+def test_backward_without_x_grad(gpu, sizes):
+    found = []
+    for x_grad in (True, False):
+        case = Case(5, sizes=sizes).on(gpu)
+        case.forward("tanh")
+        case.backward("tanh", x_grad)
+        found.append(case.get("weight_grad").tobytes())
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("momentum", [0, 0.9])
+def test_update(gpu, momentum):
+    case = Case(1, momentum, sizes=WARPS).on(gpu)
+    arguments = (*case.named("weights", "velocity", "weight_grad"), case.rate, momentum)
+    gpu.run(units.update, *arguments)
+    speed = -case.rate * case.host["weight_grad"].astype(float)
+    if momentum:
+        speed += momentum * case.host["velocity"].astype(float)
+        close(case.get("velocity"), speed, np.float32, 1)
+    close(case.get("weights"), case.host["weights"] + speed, np.float32, 1)
+    assert not case.get("weight_grad").any()
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("momentum", [0, 0.9])
+@pytest.mark.parametrize(
+    ("batch", "sizes"), [(1, WARPS), (3, WARPS), (16, WARPS), (17, WARPS), (1, RAGGED), (33, MANY)]
+)
+def test_step(gpu, batch, sizes, momentum, activation):
+    case = Case(batch, momentum, sizes).on(gpu)
+    check_step(case, activation)
+
+
+def check_step(case, activation):
+    """A step on the device against the oracle."""
+    host = case.host
+    hidden, y = oracle.forward(case.layout, host["weights"], host["x"], activation)
+    case.step(activation)
+    close(case.get("hidden"), hidden, np.float32, 150)
+    close(case.get("y"), y, np.float32, 150)
+    read = (case.get("hidden"), case.get("y"), host["x"], host["target"], case.rate, case.momentum, activation)
+    loss, weights, speed = oracle.step(case.layout, host["weights"], host["velocity"], *read)
+    terms = 150 * len(host["x"])
+    close(case.get("weights"), weights, np.float32, terms)
+    if host["velocity"] is not None:
+        close(case.get("velocity"), speed, np.float32, terms)
+    close(case.get("loss"), loss, np.float32, terms)
+    slope = ACTIVATIONS[activation][1]
+    y_grad = (case.get("y").astype(float) - host["target"]) * slope(case.get("y").astype(float))
+    close(case.get("y_grad"), y_grad, np.float32, 1)
+
+
+@pytest.mark.parametrize(
+    ("room", "kinds"), [(1000, set()), (5000, {"part", "whole"}), (7500, {"part", "whole"}), (30000, {"whole"})]
+)
+@pytest.mark.parametrize("batch", [1, 2])
+def test_units_that_do_not_fit_are_held_in_part(gpu, monkeypatch, batch, room, kinds):
+    """Shared memory so small that all, the tail, or nothing of a unit's weights is held, or not even its signals."""
+    monkeypatch.setattr(gpu.device, "shared_block", room)
+    case = Case(batch, 0.9, ([70, 3, 130], [21, 4, 5], [30, 3, 40])).on(gpu)
+    assert {bin.kind for bin in case.plan.bins(batch) or []} == kinds
+    check_step(case, "logistic")
+
+
+def test_the_cut_is_between_two_rows_and_as_far_ahead_as_fits():
+    """A unit of 10 inputs, 4 hidden, 3 outputs: first 40, first bias 4, second 12, second bias 3: 59 numbers."""
+
+    class Sizes:
+        sizes = (np.array([10] * 6), np.array([4] * 6), np.array([3] * 6))
+
+    room = np.array([0, 3, 7, 18, 19 + 10, 59])
+    # nothing but the last bias fits; one row of the second; ... ; two rows of the first; all
+    assert Plan._cut(Sizes, np.arange(6), room).tolist() == [56, 56, 52, 44, 30, 0]
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+@pytest.mark.parametrize("momentum", [0, 2])
+def test_step_is_exact_on_small_integers(gpu, batch, momentum):
+    """Sums of products of small whole numbers are exact in float32, and relu keeps them: no tolerance is needed."""
+    rng = np.random.default_rng(0)
+    case = Case(batch, momentum, WARPS)
+    for name in ("weights", "velocity", "x", "target"):
+        array = case.host[name]
+        if array is not None:
+            array[:] = rng.integers(-1, 2, array.shape) * (rng.random(array.shape) < 0.2)
+    case.rate = 1.0
+    host = case.on(gpu).host
+    hidden, y = oracle.forward(case.layout, host["weights"], host["x"], "relu")
+    _, weights, _ = oracle.step(
+        case.layout, host["weights"], host["velocity"], hidden, y, host["x"], host["target"], 1.0, momentum, "relu"
+    )
+    case.step("relu")
+    np.testing.assert_array_equal(case.get("y"), y)
+    np.testing.assert_array_equal(case.get("weights"), weights)
+
+
+@pytest.mark.parametrize("batch", [1, 3, 17])
+def test_two_runs_give_the_same_bytes(gpu, batch):
+    def run():
+        case = Case(batch, 0.9, WARPS).on(gpu)
+        case.forward("logistic")
+        case.backward("logistic")
+        gpu.run(units.update, *case.named("weights", "velocity", "weight_grad"), 0.01, 0.9)
+        case.step("logistic")
+        return [case.get(name).tobytes() for name in ("weights", "velocity", "loss", "y", "hidden_grad", "x_grad")]
+
+    assert run() == run()
+
+
+@pytest.mark.parametrize("batch", [1, 17])
+def test_the_twins_agree_over_several_steps(gpu, batch):
+    case = Case(batch, 0.5, WARPS)
+    host = {name: None if array is None else array.copy() for name, array in case.host.items()}
+    host |= {name: np.empty(shape, np.float32) for name, shape in case.shapes.items()}
+    case.on(gpu)
+    for _ in range(3):
+        case.step("tanh")
+        written = [host[name] for name in ("loss", "y", "hidden", "weights", "velocity", "y_grad", "hidden_grad")]
+        cpu_units.step(*written, case.layout, host["x"], host["target"], case.rate, case.momentum, "tanh")
+    for name in ("weights", "velocity", "loss", "y"):
+        close(case.get(name), host[name].astype(float), np.float32, 64)
+
+
+@pytest.mark.parametrize("batch", [1, 17])
+def test_nan_stays_visible(gpu, batch):
+    case = Case(batch, sizes=WARPS)
+    case.host["x"][0, 0] = np.nan
+    case.on(gpu).step("relu")
+    loss = case.get("loss")
+    assert np.isnan(loss[0]) and np.isfinite(loss[1:]).all()
+
+
+def test_the_plan_says_which_variants_run(gpu):
+    plan = gpu.run(units.plan, unit_layout([150] * 3 + [1500], [49] * 3 + [60], [150] * 3 + [200]))
+    text = plan.describe(1)
+    assert "3 units whole in " in text and "1 units part in " in text
