@@ -38,11 +38,13 @@ help:  ## this list
 # A stamp exists only where its installation succeeded, and is out of date when the requirements change.
 $(VENV)/installed: EXTRA :=
 $(VENV)/installed-test: EXTRA := [test]
+$(VENV)/installed-test: AND_THEN := $(BIN)/python -m tests.cudasim.prepare
 $(VENV)/installed-bench: EXTRA := [bench]
 $(VENV)/installed $(VENV)/installed-test $(VENV)/installed-bench: pyproject.toml setup.py | $(BIN)/pip
 	@echo 'installing hybrid-engine$(EXTRA) into $(VENV) (a minute or two)'
 	@$(PIP) install --quiet --editable '.$(EXTRA)' || \
 	  { echo 'installation failed: the lines above say why; pip needs a package index (PIP_INDEX_URL names another)'; exit 1; }
+	@$(AND_THEN)
 	@touch $@
 
 $(BIN)/pip:

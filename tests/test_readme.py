@@ -15,15 +15,17 @@ COMMANDS = [
     line.split("#")[0].strip()
     for block in re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
     for line in block.splitlines()
-    if line.startswith("hybrid ")
+    if line.startswith("hybrid ") and "cuda" not in line  # those are tests/gpu's
 ]
 
 
-@pytest.mark.parametrize("code", PYTHON, ids=["model", "readout"])
+@pytest.mark.parametrize("code", PYTHON, ids=["model", "readout", "units"])
 def test_python(code, capsys):
     space: dict = {}
     exec(compile(code, "README.md", "exec"), space)
-    if "losses" in space:
+    if "units" in space:
+        assert float(capsys.readouterr().out.split()[1]) < 1.0  # it begins near 6
+    elif "losses" in space:
         assert len([line for line in code.splitlines() if line.strip()]) <= 12
         assert space["losses"][-1] < space["losses"][0] and len(space["ids"][0]) == 5
         assert "nats; the value of the:" in capsys.readouterr().out

@@ -5,12 +5,14 @@ column an architecture; registers a thread, then bytes of static shared memory a
 not be, as in
 
     | file | kernel | sm_75 | sm_80 |
-    |---|---|---|---|
+    | --- | --- | --- | --- |
     | softmax.cu | measure | 49, 64 B shared | 40, 64 B shared |
     | softmax.cu | spread | 52 | 255, 16 B stack, 8 B spilled |
 """
 
+import functools
 import hashlib
+import itertools
 import os
 import re
 import subprocess
@@ -28,6 +30,7 @@ BUILD = kernels.HERE.parent / "build"
 FUNCTION = re.compile(r"Function properties for (\S+)")
 STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 REGISTERS = re.compile(r"Used (\d+) registers")
+WARNING = re.compile(r"\bwarning\s*[#:]")
 SHARED = re.compile(r"(\d+) bytes smem")
 
 
@@ -52,6 +55,15 @@ def compiler() -> str:
         return kernels.nvcc()
 
 
+@functools.cache
+def run(*command: str) -> str:
+    """What a command says on both streams; OSError with it where it fails."""
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode:
+        raise OSError(f"{' '.join(command)}:\n{done.stdout}")
+    return done.stdout
+
+
 def knows(nvcc: str, architecture: str) -> bool:
     """Whether this nvcc compiles for an architecture."""
     return architecture in run(nvcc, "--list-gpu-code").split()
@@ -59,29 +71,22 @@ def knows(nvcc: str, architecture: str) -> bool:
 
 def said(nvcc: str, source: Path, architecture: str) -> str:
     """What nvcc says when it compiles a file as the package does; kept, until anything that goes into it changes."""
-    kept = BUILD / "ptxas" / f"{source.stem}-{architecture}-{_content(nvcc, source, architecture)}.txt"
-    if not kept.exists():
+    path = kept(nvcc, source, architecture)
+    if not path.exists():
         with tempfile.TemporaryDirectory() as made:
-            include = ("-I", str(source.parent), "-Xptxas", "-v", "-o", str(Path(made, "cubin")))
-            text = run(nvcc, "-cubin", f"-arch={architecture}", *kernels.OPTIONS, *include, str(source))
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        replace(kept, text)
-    return kept.read_text()
+            more = ("-Xptxas", "-v", "-I", str(source.parent), "-o", str(Path(made, "cubin")))
+            text = run(nvcc, "-cubin", f"-arch={architecture}", *kernels.OPTIONS, *more, str(source))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace(path, text)
+    return path.read_text()
 
 
-def _content(nvcc: str, source: Path, architecture: str) -> str:
+def kept(nvcc: str, source: Path, architecture: str) -> Path:
+    """Where nvcc's words are kept; the name is a hash of all that goes into them."""
     told = hashlib.sha256(repr((kernels.OPTIONS, architecture, run(nvcc, "--version"))).encode())
     for file in (source, *sorted(source.parent.glob("*.cuh"))):
         told.update(file.read_bytes())
-    return told.hexdigest()[:20]
-
-
-def run(*command: str) -> str:
-    """What a command says on both streams; OSError with it where it fails."""
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    if done.returncode:
-        raise OSError(f"{' '.join(command)}:\n{done.stdout}")
-    return done.stdout
+    return BUILD / "ptxas" / f"{source.stem}-{architecture}-{told.hexdigest()[:20]}.txt"
 
 
 def replace(path: Path, text: str) -> None:
@@ -108,23 +113,30 @@ def usages(text: str) -> dict[str, Usage]:
 
 def faults(text: str) -> list[str]:
     """What should not be in a compiler's words: warnings, and kernels with a stack frame or spilled registers."""
-    warnings = [line for line in text.splitlines() if "warning" in line.lower()]
+    warnings = [line for line in text.splitlines() if WARNING.search(line)]
     return warnings + [f"{name}: {usage}" for name, usage in usages(text).items() if usage.stack or usage.spilled]
 
 
-def table(nvcc: str, make: bool = False) -> str:
-    """The table of the docstring, of what is known so far, or (make) of everything."""
+def table(nvcc: str) -> str:
+    """The table of the docstring, of all that has been compiled in its present form."""
     rows: dict[tuple[str, str], dict[str, Usage]] = {}
-    for source in SOURCES:
-        for architecture in ARCHITECTURES:
-            kept = BUILD / "ptxas" / f"{source.stem}-{architecture}-{_content(nvcc, source, architecture)}.txt"
-            if make or kept.exists():
-                for name, usage in usages(said(nvcc, source, architecture)).items():
-                    rows.setdefault((source.name, name), {})[architecture] = usage
+    for source, architecture in itertools.product(SOURCES, ARCHITECTURES):
+        if kept(nvcc, source, architecture).exists():
+            for name, usage in usages(said(nvcc, source, architecture)).items():
+                rows.setdefault((source.name, name), {})[architecture] = usage
     lines = [("file", "kernel", *ARCHITECTURES), ("---",) * (2 + len(ARCHITECTURES))]
-    lines += [(*key, *(str(row.get(one, "")) for one in ARCHITECTURES)) for key, row in rows.items()]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines).replace(" --- ", "---")
+    lines += [(*key, *(str(row.get(one, "")) for one in ARCHITECTURES)) for key, row in sorted(rows.items())]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def main() -> None:
+    """Compile what has changed, for every architecture that this nvcc knows, and print the table."""
+    nvcc = compiler()
+    for source, architecture in itertools.product(SOURCES, ARCHITECTURES):
+        if knows(nvcc, architecture):
+            said(nvcc, source, architecture)
+    print(table(nvcc), end="")
 
 
 if __name__ == "__main__":
-    print(table(compiler(), make=True), end="")
+    main()

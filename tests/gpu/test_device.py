@@ -98,6 +98,7 @@ def test_kernels_are_launched_by_the_work_of_a_queue_only():
 
 
 def test_memory_is_given_back_whoever_forgets_it(gpu):
+    gc.collect()
     before = gpu.device.memory()
     arrays = [gpu.empty(1 << 20, np.float32), gpu.device.host_empty(1 << 18, np.float32)]
     held = gpu.device.memory()

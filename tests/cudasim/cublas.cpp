@@ -1,0 +1,234 @@
+// The part of cuBLAS that gpu/blas.py calls, on the simulated driver: plain loops that take their turn in the stream.
+//
+// Where cuBLAS leaves something open, this is the unkind choice: a product spoils its workspace, so that one which is
+// freed, too small or the caller's own data shows; TF32 cuts off the 13 bits that tensor cores do not see.
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <mutex>
+#include <set>
+
+typedef struct CUstream_st* CUstream;
+typedef struct CUctx_st* CUcontext;
+extern "C" int cudasim_enqueue(CUstream, void (*work)(void*), void* data, void (*drop)(void*), const char* name);
+extern "C" int cuCtxGetCurrent(CUcontext*);
+
+namespace {
+
+enum Status { SUCCESS = 0, NOT_INITIALIZED = 1, ALLOC_FAILED = 3, INVALID_VALUE = 7, EXECUTION_FAILED = 13, NOT_SUPPORTED = 15 };
+enum Operation { PLAIN = 0, TRANSPOSED = 1, ADJOINT = 2 };
+enum Mode { DEFAULT = 0, PEDANTIC = 2, TF32 = 3 };
+
+struct Handle {
+    CUcontext context;
+    CUstream stream = nullptr;
+    int mode = DEFAULT;
+    unsigned char* workspace = nullptr;  // null: the library's own
+    size_t bytes = 0;
+};
+
+std::mutex mutex;
+std::set<Handle*> handles;
+int careless = 0;
+
+struct Factor {
+    const float* data;
+    int64_t pitch, step;
+    bool transposed;
+};
+
+// A product in cuBLAS's words: column-major, C (m, n) = alpha op(A) (m, k) op(B) (k, n) + beta C.
+struct Product {
+    int m, n, k, count;
+    float alpha, beta;
+    Factor a, b;
+    float* c;
+    int64_t pitch, step;
+    bool tf32;
+    unsigned char* workspace;
+    size_t bytes;
+};
+
+float rounded(float x, bool tf32) {
+    if (!tf32 || !std::isfinite(x)) return x;
+    uint32_t bits;
+    std::memcpy(&bits, &x, 4);
+    bits &= ~0x1fffu;
+    std::memcpy(&x, &bits, 4);
+    return x;
+}
+
+float at(const Factor& f, int64_t row, int64_t column, bool tf32) {
+    return rounded(f.data[f.transposed ? column + row * f.pitch : row + column * f.pitch], tf32);
+}
+
+void multiply(const Product& p, int which) {
+    Factor a = p.a, b = p.b;
+    a.data += which * a.step;
+    b.data += which * b.step;
+    float* c = p.c + which * p.step;
+    for (int64_t j = 0; j < p.n; ++j) {
+        for (int64_t i = 0; i < p.m; ++i) {
+            double sum = 0;
+            if (p.alpha != 0)
+                for (int64_t l = 0; l < p.k; ++l) sum += double(at(a, i, l, p.tf32)) * at(b, l, j, p.tf32);
+            float& out = c[i + j * p.pitch];
+            const double kept = p.beta == 0 ? 0 : double(p.beta) * out;  // beta 0 does not read C
+            out = float((p.alpha == 0 ? 0 : p.alpha * sum) + kept);
+        }
+    }
+}
+
+void work(void* data) {
+    const Product& p = *static_cast<Product*>(data);
+    if (p.bytes) {
+        std::memset(p.workspace, 0xFF, p.bytes < 256 ? p.bytes : 256);
+        p.workspace[p.bytes - 1] = 0xFF;
+    }
+    for (int which = 0; which < p.count; ++which) multiply(p, which);
+}
+
+void drop(void* data) { delete static_cast<Product*>(data); }
+
+void work_and_drop(void* data) {
+    work(data);
+    drop(data);
+}
+
+bool known(Handle* handle) {
+    std::lock_guard<std::mutex> lock(mutex);
+    return handles.count(handle);
+}
+
+bool operation(int code) { return code == PLAIN || code == TRANSPOSED || code == ADJOINT; }
+
+int enqueue(Handle* handle, int a_operation, int b_operation, Product p, const float* alpha, const float* beta,
+            const char* name) {
+    if (!known(handle)) return NOT_INITIALIZED;
+    if (!operation(a_operation) || !operation(b_operation)) return INVALID_VALUE;
+    p.a.transposed = a_operation != PLAIN;
+    p.b.transposed = b_operation != PLAIN;
+    const int a_rows = p.a.transposed ? p.k : p.m, b_rows = p.b.transposed ? p.n : p.k;
+    if (p.m < 0 || p.n < 0 || p.k < 0 || p.count < 0 || p.a.pitch < (a_rows > 1 ? a_rows : 1)) return INVALID_VALUE;
+    if (p.b.pitch < (b_rows > 1 ? b_rows : 1) || p.pitch < (p.m > 1 ? p.m : 1)) return INVALID_VALUE;
+    if (!p.m || !p.n || !p.count) return SUCCESS;
+    if (!alpha || !beta || !p.c || (p.k && *alpha != 0 && (!p.a.data || !p.b.data))) return INVALID_VALUE;
+    CUcontext current = nullptr;
+    if (cuCtxGetCurrent(&current) || current != handle->context) return EXECUTION_FAILED;
+    p.alpha = *alpha;
+    p.beta = *beta;
+    p.tf32 = handle->mode == TF32;
+    p.workspace = handle->workspace;
+    p.bytes = handle->bytes;
+    {
+        std::lock_guard<std::mutex> lock(mutex);
+        careless += !p.workspace;
+    }
+    Product* kept = new Product(p);
+    if (!cudasim_enqueue(handle->stream, work_and_drop, kept, drop, name)) return SUCCESS;
+    delete kept;
+    return EXECUTION_FAILED;
+}
+
+}  // namespace
+
+extern "C" {
+
+int cublasCreate_v2(Handle** made) {
+    if (!made) return INVALID_VALUE;
+    CUcontext current = nullptr;
+    if (cuCtxGetCurrent(&current) || !current) return NOT_INITIALIZED;
+    std::lock_guard<std::mutex> lock(mutex);
+    *made = new Handle{current};
+    handles.insert(*made);
+    return SUCCESS;
+}
+
+int cublasDestroy_v2(Handle* handle) {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (!handles.erase(handle)) return NOT_INITIALIZED;
+    delete handle;
+    return SUCCESS;
+}
+
+// A new stream puts the library's own workspace back.
+int cublasSetStream_v2(Handle* handle, CUstream stream) {
+    if (!known(handle)) return NOT_INITIALIZED;
+    handle->stream = stream;
+    handle->workspace = nullptr;
+    handle->bytes = 0;
+    return SUCCESS;
+}
+
+int cublasSetWorkspace_v2(Handle* handle, void* workspace, size_t bytes) {
+    if (!known(handle)) return NOT_INITIALIZED;
+    if (reinterpret_cast<uintptr_t>(workspace) % 256 || (!workspace && bytes)) return INVALID_VALUE;
+    handle->workspace = static_cast<unsigned char*>(workspace);
+    handle->bytes = bytes;
+    return SUCCESS;
+}
+
+int cublasSetMathMode(Handle* handle, int mode) {
+    if (!known(handle)) return NOT_INITIALIZED;
+    if (mode != DEFAULT && mode != PEDANTIC && mode != TF32) return INVALID_VALUE;
+    handle->mode = mode;
+    return SUCCESS;
+}
+
+int cublasGetMathMode(Handle* handle, int* mode) {
+    if (!known(handle)) return NOT_INITIALIZED;
+    if (!mode) return INVALID_VALUE;
+    *mode = handle->mode;
+    return SUCCESS;
+}
+
+// Allowed, atomics make a sum depend on chance: refused, so that nobody asks for them.
+int cublasSetAtomicsMode(Handle* handle, int allowed) {
+    if (!known(handle)) return NOT_INITIALIZED;
+    return allowed ? NOT_SUPPORTED : SUCCESS;
+}
+
+int cublasGetVersion_v2(Handle*, int* version) {
+    if (!version) return INVALID_VALUE;
+    *version = 130000;
+    return SUCCESS;
+}
+
+const char* cublasGetStatusName(int status) {
+    switch (status) {
+    case SUCCESS: return "CUBLAS_STATUS_SUCCESS";
+    case NOT_INITIALIZED: return "CUBLAS_STATUS_NOT_INITIALIZED";
+    case ALLOC_FAILED: return "CUBLAS_STATUS_ALLOC_FAILED";
+    case INVALID_VALUE: return "CUBLAS_STATUS_INVALID_VALUE";
+    case EXECUTION_FAILED: return "CUBLAS_STATUS_EXECUTION_FAILED";
+    case NOT_SUPPORTED: return "CUBLAS_STATUS_NOT_SUPPORTED";
+    }
+    return "unknown";
+}
+
+const char* cublasGetStatusString(int status) { return cublasGetStatusName(status); }
+
+int cublasSgemm_v2(Handle* handle, int a_operation, int b_operation, int m, int n, int k, const float* alpha, const float* a,
+                   int lda, const float* b, int ldb, const float* beta, float* c, int ldc) {
+    Product p{m, n, k, 1, 0, 0, {a, lda, 0, false}, {b, ldb, 0, false}, c, ldc, 0, false, nullptr, 0};
+    return enqueue(handle, a_operation, b_operation, p, alpha, beta, "cublasSgemm");
+}
+
+int cublasSgemmStridedBatched(Handle* handle, int a_operation, int b_operation, int m, int n, int k, const float* alpha,
+                              const float* a, int lda, long long a_step, const float* b, int ldb, long long b_step,
+                              const float* beta, float* c, int ldc, long long c_step, int count) {
+    Product p{m, n, k, count, 0, 0, {a, lda, a_step, false}, {b, ldb, b_step, false}, c, ldc, c_step, false, nullptr, 0};
+    return enqueue(handle, a_operation, b_operation, p, alpha, beta, "cublasSgemmStridedBatched");
+}
+
+int cublassim_handles() {
+    std::lock_guard<std::mutex> lock(mutex);
+    return static_cast<int>(handles.size());
+}
+
+int cublassim_careless() {
+    std::lock_guard<std::mutex> lock(mutex);
+    return careless;
+}
+}

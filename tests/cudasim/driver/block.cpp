@@ -1,0 +1,349 @@
+// Runs the blocks of a grid, one after another; the threads of a block are fibers that take turns where they meet.
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <numeric>
+
+#include "fibers.h"
+#include "sim.h"
+
+namespace cudasim {
+namespace {
+
+constexpr size_t SHARED_GUARD = 4096;  // bytes behind the dynamic shared memory
+
+enum class State { fresh, ready, barrier, collective, finished };
+
+struct Site {
+    const char* file = "";
+    int line = 0;
+    bool operator==(const Site& other) const {
+        return line == other.line && (file == other.file || !strcmp(file, other.file));
+    }
+    std::string name() const { return text("%s:%d", file, line); }
+};
+
+struct PipelineCopy {
+    void* to;
+    const void* from;
+    size_t bytes, zeros;
+};
+
+struct Thread {
+    Fiber fiber;
+    void* stack = nullptr;
+    CudasimTriple index;
+    unsigned lane;
+    State state;
+    Site site;
+    int what;          // the collective, or a barrier's predicate
+    unsigned mask, source;
+    uint64_t value, result;
+    std::vector<std::vector<PipelineCopy>> groups;
+    std::vector<PipelineCopy> open_group;
+};
+
+struct Block {
+    const Launch* launch;
+    CudasimState* state;
+    std::vector<Thread> threads;
+    Fiber scheduler;
+    Thread* running;
+    size_t live;
+};
+
+Block block;
+std::vector<void*> free_stacks;
+bool failed;
+Problem failure;
+
+void yield() { switch_fiber(block.running->fiber, block.scheduler); }
+
+[[noreturn]] void give_up(const char* kind, std::string what, CUresult code) {
+    failure = {kind, std::move(what), code};
+    failed = true;
+    yield();
+    __builtin_unreachable();
+}
+
+std::string coordinates(const CudasimTriple& t) { return text("(%u, %u, %u)", t.x, t.y, t.z); }
+
+std::string where(const Thread& thread) {
+    return "thread " + coordinates(thread.index) + " of block " + coordinates(block.state->block);
+}
+
+// What kernels call; each runs on the fiber of the thread that calls it.
+
+int barrier(int predicate, const char* file, int line) {
+    Thread& me = *block.running;
+    me.site = {file, line};
+    me.what = predicate;
+    me.state = State::barrier;
+    yield();
+    return static_cast<int>(me.result);
+}
+
+uint64_t collective(int what, unsigned mask, uint64_t value, unsigned source, const char* file, int line) {
+    Thread& me = *block.running;
+    me.site = {file, line};
+    if (!(mask >> me.lane & 1))
+        give_up("warp", where(me) + " is not in its own mask at " + me.site.name(), CUDA_ERROR_LAUNCH_FAILED);
+    me.what = what;
+    me.mask = mask;
+    me.value = value;
+    me.source = source;
+    me.state = State::collective;
+    yield();
+    return me.result;
+}
+
+void pipeline_copy(void* to, const void* from, size_t bytes, size_t zeros) {
+    memset(to, POISON, bytes);
+    block.running->open_group.push_back({to, from, bytes, zeros});
+}
+
+void pipeline_commit() {
+    Thread& me = *block.running;
+    me.groups.push_back(std::move(me.open_group));
+    me.open_group.clear();
+}
+
+void pipeline_wait(size_t left) {
+    auto& groups = block.running->groups;
+    while (groups.size() > left) {
+        for (const PipelineCopy& copy : groups.front()) {
+            memcpy(copy.to, copy.from, copy.bytes - copy.zeros);
+            memset(static_cast<char*>(copy.to) + copy.bytes - copy.zeros, 0, copy.zeros);
+        }
+        groups.erase(groups.begin());
+    }
+}
+
+long long ticks() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
+
+void kernel_aborts(const char* kind, const char* file, int line, const char* what) {
+    CUresult code = !strcmp(kind, "assert")        ? CUDA_ERROR_ASSERT
+                    : !strcmp(kind, "misaligned")    ? CUDA_ERROR_MISALIGNED_ADDRESS
+                    : !strcmp(kind, "out_of_bounds") ? CUDA_ERROR_ILLEGAL_ADDRESS
+                                                     : CUDA_ERROR_LAUNCH_FAILED;
+    give_up(kind, text("%s:%d: %s, by ", file, line, what) + where(*block.running), code);
+}
+
+const CudasimCalls calls{barrier, collective, pipeline_copy, pipeline_commit, pipeline_wait, ticks, kernel_aborts};
+
+void thread_main() {
+    Thread& me = *block.running;
+    block.launch->function->kernel->run(block.launch->arguments.data());
+    me.state = State::finished;
+    yield();
+}
+
+void start(Thread& thread) {
+    if (free_stacks.empty()) free_stacks.push_back(new_stack());
+    thread.stack = free_stacks.back();
+    free_stacks.pop_back();
+    thread.fiber.start(thread.stack, thread_main);
+    thread.state = State::ready;
+}
+
+void resume(Thread& thread) {
+    if (thread.state == State::fresh) start(thread);
+    block.running = &thread;
+    block.state->thread = thread.index;
+    block.state->lane = thread.lane;
+    switch_fiber(block.scheduler, thread.fiber);
+    if (failed) throw failure;
+    if (thread.state != State::finished) return;
+    free_stacks.push_back(thread.stack);
+    thread.stack = nullptr;
+    --block.live;
+}
+
+struct Warp {
+    Thread *first, *last;
+    std::vector<Thread*> order;
+
+    Thread* lane(unsigned number) const { return first + number < last ? first + number : nullptr; }
+};
+
+bool can_run(const Thread& thread) { return thread.state == State::fresh || thread.state == State::ready; }
+
+// The lanes that this thread waits for, when all of them have come, or 0; exited threads are not waited for.
+unsigned gather(const Warp& warp, const Thread& one) {
+    unsigned group = 0;
+    for (unsigned rest = one.mask; rest; rest &= rest - 1) {
+        unsigned lane = static_cast<unsigned>(__builtin_ctz(rest));
+        Thread* other = warp.lane(lane);
+        if (!other || other->state == State::finished) continue;
+        if (other->state != State::collective || other->mask != one.mask || other->what != one.what) return 0;
+        group |= 1u << lane;
+    }
+    return group;
+}
+
+template <class Body> void each_lane(const Warp& warp, unsigned group, Body body) {
+    for (; group; group &= group - 1) body(*warp.lane(static_cast<unsigned>(__builtin_ctz(group))));
+}
+
+uint64_t outcome(const Thread& one, unsigned group, const Warp& warp) {
+    if (one.what == CUDASIM_SHUFFLE) {
+        bool there = one.source < 32 && group >> one.source & 1;
+        return there ? warp.lane(one.source)->value : ~uint64_t{0};  // undefined on a device: NaN here
+    }
+    uint64_t bits = 0;
+    each_lane(warp, group, [&](const Thread& other) {
+        bool set = one.what == CUDASIM_MATCH ? other.value == one.value : other.value != 0;
+        bits |= uint64_t{set} << other.lane;
+    });
+    return bits;
+}
+
+bool run_collectives(const Warp& warp) {
+    bool any = false;
+    for (Thread* one = warp.first; one != warp.last; ++one) {
+        unsigned group = one->state == State::collective ? gather(warp, *one) : 0;
+        if (!group) continue;
+        each_lane(warp, group, [&](Thread& member) { member.result = outcome(member, group, warp); });
+        each_lane(warp, group, [&](Thread& member) { member.state = State::ready; });
+        any = true;
+    }
+    return any;
+}
+
+bool run_threads(const Warp& warp) {
+    bool any = false;
+    for (Thread* thread : warp.order) {
+        if (!can_run(*thread)) continue;
+        resume(*thread);
+        any = true;
+    }
+    return any;
+}
+
+// Nothing can go on: either all are at one barrier, or the kernel is wrong.
+void release_barrier() {
+    size_t waiting = 0, predicates = 0;
+    const Thread *first = nullptr, *odd = nullptr;
+    for (const Thread& thread : block.threads) {
+        if (thread.state == State::collective) odd = &thread;
+        if (thread.state != State::barrier) continue;
+        if (!first) first = &thread;
+        if (!(thread.site == first->site)) odd = &thread;
+        ++waiting;
+        predicates += thread.what != 0;
+    }
+    if (odd && odd->state == State::collective)
+        throw Problem{"warp",
+                      text("mask %#x at ", odd->mask) + odd->site.name() + ": not all of its threads arrive; " +
+                          where(*odd) + text(" waits, as do %zu others", block.live - 1),
+                      CUDA_ERROR_LAUNCH_FAILED};
+    if (odd)
+        throw Problem{"barrier",
+                      "divergent: " + where(*first) + " waits at " + first->site.name() + ", " + where(*odd) + " at " +
+                          odd->site.name(),
+                      CUDA_ERROR_LAUNCH_FAILED};
+    for (Thread& thread : block.threads) {
+        if (thread.state != State::barrier) continue;
+        thread.state = State::ready;
+        thread.result = predicates;
+    }
+}
+
+void run_threads_of_block(std::vector<Warp>& warps) {
+    while (block.live) {
+        bool any = false;
+        for (size_t i = warps.size(); i > 1; --i) std::swap(warps[i - 1], warps[draw(i)]);
+        for (Warp& warp : warps) {
+            uint64_t turns = 1 + draw(4);  // some warps run far ahead of the others
+            for (bool more = true; more && turns; --turns) {
+                more = run_threads(warp);
+                more |= run_collectives(warp);
+                any |= more;
+            }
+        }
+        if (!any && block.live) release_barrier();
+    }
+}
+
+void prepare_threads(std::vector<Warp>& warps) {
+    const CudasimTriple& size = block.launch->block;
+    size_t count = size_t{size.x} * size.y * size.z;
+    for (Thread& thread : block.threads) {  // those that a failed kernel left behind
+        if (thread.stack) free_stacks.push_back(thread.stack);
+        thread.stack = nullptr;
+    }
+    block.threads.resize(count);
+    block.live = count;
+    for (size_t i = 0; i < count; ++i) {
+        Thread& thread = block.threads[i];
+        auto index = static_cast<unsigned>(i);
+        thread.index = {index % size.x, index / size.x % size.y, index / size.x / size.y};
+        thread.lane = index % 32;
+        thread.state = State::fresh;
+        thread.groups.clear();
+        thread.open_group.clear();
+    }
+    warps.clear();
+    for (size_t first = 0; first < count; first += 32) {
+        Thread* begin = &block.threads[first];
+        Warp warp{begin, begin + std::min<size_t>(32, count - first), {}};
+        for (Thread* thread = warp.first; thread != warp.last; ++thread) warp.order.push_back(thread);
+        for (size_t i = warp.order.size(); i > 1; --i) std::swap(warp.order[i - 1], warp.order[draw(i)]);
+        warps.push_back(std::move(warp));
+    }
+}
+
+void poison_shared(const Launch& launch) {
+    for (auto& [begin, bytes] : launch.function->shared) memset(begin, POISON, bytes);
+    memset(launch.function->module->image->dynamic_shared, POISON, launch.dynamic_bytes + SHARED_GUARD);
+}
+
+void check_shared(const Launch& launch) {
+    const unsigned char* end = launch.function->module->image->dynamic_shared + launch.dynamic_bytes;
+    auto changed = [](unsigned char byte) { return byte != POISON; };
+    const unsigned char* written = std::find_if(end, end + SHARED_GUARD, changed);
+    if (written == end + SHARED_GUARD) return;
+    std::string what = text("a write %zu bytes beyond the %zu bytes of dynamic shared memory, in block ",
+                            static_cast<size_t>(written - end), launch.dynamic_bytes);
+    throw Problem{"out_of_bounds", what + coordinates(block.state->block), CUDA_ERROR_ILLEGAL_ADDRESS};
+}
+
+// A permutation of the blocks without a list of them: a step that has no divisor in common with their number.
+struct BlockOrder {
+    uint64_t count, step, at;
+
+    explicit BlockOrder(uint64_t count) : count(count), step(1 + draw(count)), at(draw(count)) {
+        while (std::gcd(step, count) != 1) ++step;
+    }
+    uint64_t next() { return at = (at + step) % count; }
+};
+
+void run_blocks(const Launch& launch) {
+    const CudasimTriple& grid = launch.grid;
+    std::vector<Warp> warps;
+    BlockOrder order(uint64_t{grid.x} * grid.y * grid.z);
+    for (uint64_t left = order.count; left > 0; --left) {
+        uint64_t at = order.next();
+        block.state->block = {static_cast<unsigned>(at % grid.x), static_cast<unsigned>(at / grid.x % grid.y),
+                              static_cast<unsigned>(at / grid.x / grid.y)};
+        poison_shared(launch);
+        prepare_threads(warps);
+        run_threads_of_block(warps);
+        check_shared(launch);
+    }
+}
+
+}  // namespace
+
+void run_grid(const Launch& launch) {
+    const CudasimImage& image = *launch.function->module->image;
+    block.launch = &launch;
+    block.state = image.state;
+    *image.calls = &calls;
+    image.state->block_size = launch.block;
+    image.state->grid_size = launch.grid;
+    failed = false;
+    run_guarded([&] { run_blocks(launch); });
+}
+
+}  // namespace cudasim

@@ -1,0 +1,240 @@
+// Copies and fills, synchronous and asynchronous.
+#include <cstring>
+
+#include "sim.h"
+
+namespace cudasim {
+namespace {
+
+// One copy: rows of bytes; a plain copy is one row.
+struct Copy {
+    const char* name;
+    uintptr_t to, from;
+    size_t width, height = 1, to_pitch = 0, from_pitch = 0;
+    bool to_device, from_device;
+
+    size_t to_span() const { return (height - 1) * to_pitch + width; }
+    size_t from_span() const { return (height - 1) * from_pitch + width; }
+    std::string title() const { return text("%s of %zu bytes", name, width * height); }
+};
+
+void move_rows(const Copy& copy) {
+    for (size_t row = 0; row < copy.height; ++row)
+        memmove(reinterpret_cast<void*>(copy.to + row * copy.to_pitch),
+                reinterpret_cast<void*>(copy.from + row * copy.from_pitch), copy.width);
+}
+
+// A hash of memory as the host left it.
+uint64_t fingerprint(uintptr_t from, size_t bytes) {
+    uint64_t hash = bytes, word = 0;
+    for (size_t at = 0; at < bytes; at += 8) {
+        memcpy(&word, reinterpret_cast<void*>(from + at), bytes - at < 8 ? bytes - at : 8);
+        hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
+        hash ^= hash >> 29;
+    }
+    return hash;
+}
+
+void check_device_sides(const Copy& copy) {
+    if (copy.to_device) open_memory(device_range(copy.to, copy.to_span(), copy.title().c_str()));
+    if (copy.from_device) open_memory(device_range(copy.from, copy.from_span(), copy.title().c_str()));
+}
+
+void run(const Copy& copy) {
+    check_device_sides(copy);
+    move_rows(copy);
+    if (!copy.to_device) device_wrote(copy.to, copy.to + copy.to_span());
+    check_guards(copy.title());
+}
+
+// A device refuses addresses that it does not know when the copy is asked for.
+void refuse_bad_ranges(const Copy& copy) {
+    try {
+        if (copy.to_device) device_range(copy.to, copy.to_span(), copy.title().c_str());
+        if (copy.from_device) device_range(copy.from, copy.from_span(), copy.title().c_str());
+    } catch (const Problem& what) {
+        problem(what.kind, what.text);
+        fail(CUDA_ERROR_INVALID_VALUE);
+    }
+    for (auto [device, at, span] : {std::tuple{copy.to_device, copy.to, copy.to_span()},
+                                    std::tuple{copy.from_device, copy.from, copy.from_span()}}) {
+        Allocation* a = device ? nullptr : find_allocation(at);
+        if (!a || (a->live && at + span <= a->end())) continue;
+        problem(a->live ? "out_of_bounds" : "use_after_free", copy.title() + " at " + describe(at));
+        fail(CUDA_ERROR_INVALID_VALUE);
+    }
+}
+
+void enqueue_copy(Stream& stream, const Copy& copy) {
+    enqueue(stream, copy.title(), [copy] { run(copy); });
+}
+
+void copy_now(Context& context, const Copy& copy) {
+    if (copy.width == 0 || copy.height == 0) return;
+    refuse_bad_ranges(copy);
+    enqueue_copy(context.legacy, copy);
+    // Between two places of a device, even the synchronous copy returns at once.
+    if (copy.to_device && copy.from_device) return;
+    wait_for({context.legacy.tail});
+    if (context.error) fail(context.error);
+}
+
+// The source is pageable: the driver takes a copy of it before the call returns.
+void enqueue_staged(Stream& stream, Copy copy) {
+    auto staged = std::make_shared<std::vector<unsigned char>>(copy.width * copy.height);
+    Copy taking = copy;
+    taking.to = reinterpret_cast<uintptr_t>(staged->data());
+    taking.to_pitch = copy.width;
+    move_rows(taking);
+    copy.from = taking.to;
+    copy.from_pitch = copy.width;
+    enqueue(stream, copy.title(), [copy, staged] { run(copy); });
+}
+
+// A copy with page-locked memory, which the host must leave alone until it has run. Whether it did shows in the bytes.
+void enqueue_watched(Stream& stream, const Copy& copy, Allocation* memory, const char* side) {
+    uintptr_t begin = copy.to_device ? copy.from : copy.to;
+    size_t span = copy.to_device ? copy.from_span() : copy.to_span();
+    auto use = std::make_shared<HostUse>(HostUse{memory, begin, begin + span});
+    uint64_t before = fingerprint(begin, span);
+    WorkPtr work = enqueue(stream, copy.title(), [=] {
+        if (memory->live && !use->device_wrote && fingerprint(begin, span) != before)
+            problem("race", text("the host wrote to the page-locked %s of a pending ", side) + copy.title() + ": " +
+                                describe(begin));
+        run(copy);
+    });
+    if (!work->done) work->host = use;
+}
+
+// Until its copy has run the target holds NaN, unless that would spoil the source of a copy that is still to run.
+void spoil_target(const Copy& copy) {
+    uintptr_t begin = copy.to, end = begin + copy.to_span();
+    for (const WorkPtr& work : sim().pending)
+        if (work->host && begin < work->host->end && work->host->begin < end) return;
+    for (size_t row = 0; row < copy.height; ++row)
+        memset(reinterpret_cast<void*>(begin + row * copy.to_pitch), POISON, copy.width);
+}
+
+void copy_later(Context& context, CUstream handle, const Copy& copy) {
+    Stream& stream = stream_of(handle, context);
+    if (copy.width == 0 || copy.height == 0) return;
+    refuse_bad_ranges(copy);
+    Allocation* host = copy.to_device ? host_range(reinterpret_cast<void*>(copy.from))
+                                      : host_range(reinterpret_cast<void*>(copy.to));
+    if (copy.to_device && copy.from_device) return enqueue_copy(stream, copy);
+    if (!host) problem("pageable", "an asynchronous " + copy.title() + " with pageable memory");
+    if (host && !copy.to_device) spoil_target(copy);
+    if (host) return enqueue_watched(stream, copy, host, copy.to_device ? "source" : "target");
+    if (copy.to_device) return enqueue_staged(stream, copy);
+    enqueue_copy(stream, copy);
+    wait_for({stream.tail});
+    if (stream.context->error) fail(stream.context->error);
+}
+
+Copy to_device(CUdeviceptr to, const void* from, size_t n) {
+    return {"copy to the device", to, reinterpret_cast<uintptr_t>(from), n, 1, 0, 0, true, false};
+}
+
+Copy to_host(void* to, CUdeviceptr from, size_t n) {
+    return {"copy to the host", reinterpret_cast<uintptr_t>(to), from, n, 1, 0, 0, false, true};
+}
+
+Copy in_device(CUdeviceptr to, CUdeviceptr from, size_t n) {
+    return {"copy between device addresses", to, from, n, 1, 0, 0, true, true};
+}
+
+bool known_to_device(uintptr_t address) {
+    Allocation* a = find_allocation(address);
+    return a && (a->place == Place::device || a->place == Place::global);
+}
+
+Copy rows(const CUDA_MEMCPY2D& d) {
+    auto address = [](CUmemorytype type, const void* host, CUdeviceptr device) {
+        if (type == CU_MEMORYTYPE_ARRAY) fail(CUDA_ERROR_NOT_SUPPORTED);
+        return type == CU_MEMORYTYPE_DEVICE ? device : reinterpret_cast<uintptr_t>(host);
+    };
+    uintptr_t to = address(d.dstMemoryType, d.dstHost, d.dstDevice);
+    uintptr_t from = address(d.srcMemoryType, d.srcHost, d.srcDevice);
+    bool to_device = d.dstMemoryType == CU_MEMORYTYPE_DEVICE || known_to_device(to);
+    bool from_device = d.srcMemoryType == CU_MEMORYTYPE_DEVICE || known_to_device(from);
+    return {"2D copy", to + d.dstY * d.dstPitch + d.dstXInBytes, from + d.srcY * d.srcPitch + d.srcXInBytes,
+            d.WidthInBytes, d.Height, d.dstPitch, d.srcPitch, to_device, from_device};
+}
+
+template <class Value> void fill(Context& context, CUstream handle, CUdeviceptr to, Value value, size_t count) {
+    Stream& stream = stream_of(handle, context);
+    Copy target{"fill", to, 0, count * sizeof(Value), 1, 0, 0, true, false};
+    if (count == 0) return;
+    if (to % sizeof(Value)) fail(CUDA_ERROR_INVALID_VALUE);
+    try {
+        device_range(to, target.width, "fill");
+    } catch (const Problem& what) {
+        problem(what.kind, what.text);
+        fail(CUDA_ERROR_INVALID_VALUE);
+    }
+    enqueue(stream, target.title(), [=] {
+        check_device_sides(target);
+        for (size_t i = 0; i < count; ++i) reinterpret_cast<Value*>(to)[i] = value;
+    });
+}
+
+}  // namespace
+}  // namespace cudasim
+
+using namespace cudasim;
+
+CUresult cuMemcpyHtoD(CUdeviceptr to, const void* from, size_t n) {
+    return call(COPY, [&](Context& context) { copy_now(context, to_device(to, from, n)); });
+}
+CUresult cuMemcpyDtoH(void* to, CUdeviceptr from, size_t n) {
+    return call(COPY, [&](Context& context) { copy_now(context, to_host(to, from, n)); });
+}
+CUresult cuMemcpyDtoD(CUdeviceptr to, CUdeviceptr from, size_t n) {
+    return call(COPY, [&](Context& context) { copy_now(context, in_device(to, from, n)); });
+}
+CUresult cuMemcpyPeer(CUdeviceptr to, CUcontext, CUdeviceptr from, CUcontext, size_t n) {
+    return cuMemcpyDtoD(to, from, n);
+}
+CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t n) {
+    return call(COPY, [&](Context& context) {
+        copy_now(context, {"copy", to, from, n, 1, 0, 0, known_to_device(to), known_to_device(from)});
+    });
+}
+CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void* from, size_t n, CUstream stream) {
+    return call(COPY, [&](Context& context) { copy_later(context, stream, to_device(to, from, n)); });
+}
+CUresult cuMemcpyDtoHAsync(void* to, CUdeviceptr from, size_t n, CUstream stream) {
+    return call(COPY, [&](Context& context) { copy_later(context, stream, to_host(to, from, n)); });
+}
+CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t n, CUstream stream) {
+    return call(COPY, [&](Context& context) { copy_later(context, stream, in_device(to, from, n)); });
+}
+CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext, CUdeviceptr from, CUcontext, size_t n, CUstream stream) {
+    return cuMemcpyDtoDAsync(to, from, n, stream);
+}
+CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t n, CUstream stream) {
+    return call(COPY, [&](Context& context) {
+        copy_later(context, stream, {"copy", to, from, n, 1, 0, 0, known_to_device(to), known_to_device(from)});
+    });
+}
+CUresult cuMemcpy2D(const CUDA_MEMCPY2D* what) {
+    return call(COPY, [&](Context& context) { copy_now(context, rows(*what)); });
+}
+CUresult cuMemcpy2DUnaligned(const CUDA_MEMCPY2D* what) { return cuMemcpy2D(what); }
+CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D* what, CUstream stream) {
+    return call(COPY, [&](Context& context) { copy_later(context, stream, rows(*what)); });
+}
+
+CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t count, CUstream stream) {
+    return call(COPY, [&](Context& context) { fill(context, stream, to, value, count); });
+}
+CUresult cuMemsetD16Async(CUdeviceptr to, unsigned short value, size_t count, CUstream stream) {
+    return call(COPY, [&](Context& context) { fill(context, stream, to, value, count); });
+}
+CUresult cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t count, CUstream stream) {
+    return call(COPY, [&](Context& context) { fill(context, stream, to, value, count); });
+}
+// On device memory these return at once as well, as the driver's documentation says.
+CUresult cuMemsetD8(CUdeviceptr to, unsigned char value, size_t n) { return cuMemsetD8Async(to, value, n, nullptr); }
+CUresult cuMemsetD16(CUdeviceptr to, unsigned short value, size_t n) { return cuMemsetD16Async(to, value, n, nullptr); }
+CUresult cuMemsetD32(CUdeviceptr to, unsigned value, size_t n) { return cuMemsetD32Async(to, value, n, nullptr); }

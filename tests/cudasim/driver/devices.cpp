@@ -1,0 +1,354 @@
+// Devices and contexts.
+#include <cstdlib>
+#include <cstring>
+
+#include "sim.h"
+
+namespace cudasim {
+namespace {
+
+struct Profile {
+    const char *key, *name;
+    int major, minor, processors, opt_in_kb, per_processor_kb, threads_per_processor, blocks_per_processor;
+    size_t memory_mb, l2_kb;
+    int clock_khz, memory_clock_khz, bus_bits;
+};
+
+const Profile PROFILES[] = {
+    {"h200", "NVIDIA H200", 9, 0, 132, 227, 228, 2048, 32, 143771, 61440, 1980000, 3201000, 6016},
+    {"a100", "NVIDIA A100-SXM4-80GB", 8, 0, 108, 163, 164, 2048, 32, 81154, 40960, 1410000, 1593000, 5120},
+    {"rtx4090", "NVIDIA GeForce RTX 4090", 8, 9, 128, 99, 100, 1536, 24, 24081, 73728, 2520000, 10501000, 384},
+    {"t4", "Tesla T4", 7, 5, 40, 64, 64, 1024, 16, 14914, 4096, 1590000, 5001000, 256},
+};
+
+const Profile& profile() {
+    static const Profile* chosen = [] {
+        const char* key = getenv("CUDASIM_DEVICE");
+        for (const Profile& p : PROFILES)
+            if (key && !strcmp(key, p.key)) return &p;
+        return &PROFILES[0];
+    }();
+    return *chosen;
+}
+
+std::set<Context*> contexts;
+thread_local std::vector<Context*> stack;
+
+Device& device_of(CUdevice ordinal) {
+    if (!sim().initialised) fail(CUDA_ERROR_NOT_INITIALIZED);
+    if (ordinal < 0 || ordinal >= static_cast<int>(sim().devices.size())) fail(CUDA_ERROR_INVALID_DEVICE);
+    return *sim().devices[static_cast<size_t>(ordinal)];
+}
+
+void make_devices() {
+    if (!sim().devices.empty()) return;
+    const char* count = getenv("CUDASIM_DEVICES");
+    for (int i = 0; i < (count ? atoi(count) : 1); ++i) {
+        sim().devices.push_back(std::make_unique<Device>());
+        sim().devices.back()->ordinal = i;
+    }
+}
+
+Context* make_context(Device& device) {
+    auto* context = new Context(&device);
+    contexts.insert(context);
+    return context;
+}
+
+Context& context_of(CUcontext handle) {
+    auto* context = reinterpret_cast<Context*>(handle);
+    if (!contexts.count(context)) fail(CUDA_ERROR_INVALID_CONTEXT);
+    return *context;
+}
+
+std::string bus_id(int ordinal) { return text("0000:%02X:00.0", ordinal + 1); }
+
+void copy_text(char* out, int room, const std::string& from) {
+    if (room > 0) snprintf(out, static_cast<size_t>(room), "%s", from.c_str());
+}
+
+}  // namespace
+
+Context& current() {
+    if (!sim().initialised) fail(CUDA_ERROR_NOT_INITIALIZED);
+    if (stack.empty() || !stack.back()) fail(CUDA_ERROR_INVALID_CONTEXT);
+    if (!stack.back()->live) fail(CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    return *stack.back();
+}
+
+Context& healthy_current() {
+    Context& context = current();
+    if (context.error) fail(context.error);
+    return context;
+}
+
+size_t total_memory() {
+    static const size_t limit = [] {
+        const char* bytes = getenv("CUDASIM_MEMORY");
+        return bytes ? strtoull(bytes, nullptr, 10) : profile().memory_mb << 20;
+    }();
+    return limit;
+}
+
+int attribute(CUdevice_attribute which) {
+    const Profile& p = profile();
+    switch (which) {
+        case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+        case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X:
+        case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y: return 1024;
+        case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z: return 64;
+        case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X: return 2147483647;
+        case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y:
+        case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z: return 65535;
+        case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK: return 48 * 1024;
+        case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: return p.opt_in_kb * 1024;
+        case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR: return p.per_processor_kb * 1024;
+        case CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK: return p.major >= 8 ? 1024 : 0;
+        case CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY:
+        case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK:
+        case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR: return 65536;
+        case CU_DEVICE_ATTRIBUTE_WARP_SIZE: return 32;
+        case CU_DEVICE_ATTRIBUTE_MAX_PITCH: return 2147483647;
+        case CU_DEVICE_ATTRIBUTE_CLOCK_RATE: return p.clock_khz;
+        case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE: return p.memory_clock_khz;
+        case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH: return p.bus_bits;
+        case CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT: return 512;
+        case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: return p.processors;
+        case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR: return p.threads_per_processor;
+        case CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR: return p.blocks_per_processor;
+        case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE: return static_cast<int>(p.l2_kb * 1024);
+        case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: return p.major;
+        case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: return p.minor;
+        case CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT: return 3;
+        case CU_DEVICE_ATTRIBUTE_GPU_OVERLAP:
+        case CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY:
+        case CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS:
+        case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:
+        case CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED:
+        case CU_DEVICE_ATTRIBUTE_GLOBAL_L1_CACHE_SUPPORTED:
+        case CU_DEVICE_ATTRIBUTE_LOCAL_L1_CACHE_SUPPORTED: return 1;
+        default: return 0;
+    }
+}
+
+void destroy_context(Context* context) {
+    if (!context->error && !sim().executing) wait_for(*context);
+    free_all(context);
+    context->live = false;
+}
+
+}  // namespace cudasim
+
+using namespace cudasim;
+
+CUresult cuDriverGetVersion(int* version) {
+    const char* release = getenv("CUDASIM_DRIVER");
+    double number = release ? strtod(release, nullptr) : 13.0;
+    *version = static_cast<int>(number * 10 + 0.5) * 100;
+    *version = *version / 1000 * 1000 + *version % 1000 / 100 * 10;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetCount(int* count) {
+    return any_call(OTHER, [&] {
+        if (!sim().initialised) fail(CUDA_ERROR_NOT_INITIALIZED);
+        make_devices();
+        *count = static_cast<int>(sim().devices.size());
+    });
+}
+
+CUresult cuDeviceGet(CUdevice* device, int ordinal) {
+    return any_call(OTHER, [&] {
+        make_devices();
+        *device = device_of(ordinal).ordinal;
+    });
+}
+
+CUresult cuDeviceGetName(char* name, int room, CUdevice device) {
+    return any_call(OTHER, [&] {
+        device_of(device);
+        copy_text(name, room, std::string(profile().name) + " (cudasim)");
+    });
+}
+
+CUresult cuDeviceGetPCIBusId(char* id, int room, CUdevice device) {
+    return any_call(OTHER, [&] { copy_text(id, room, bus_id(device_of(device).ordinal)); });
+}
+
+CUresult cuDeviceGetByPCIBusId(CUdevice* out, const char* id) {
+    return any_call(OTHER, [&] {
+        make_devices();
+        for (auto& device : sim().devices) {
+            if (bus_id(device->ordinal) != id) continue;
+            *out = device->ordinal;
+            return;
+        }
+        fail(CUDA_ERROR_INVALID_DEVICE);
+    });
+}
+
+CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
+    return any_call(OTHER, [&] {
+        memcpy(uuid->bytes, "cudasim device \0", 16);
+        uuid->bytes[15] = static_cast<char>(device_of(device).ordinal);
+    });
+}
+
+CUresult cuDeviceTotalMem(size_t* bytes, CUdevice device) {
+    return any_call(OTHER, [&] {
+        device_of(device);
+        *bytes = total_memory();
+    });
+}
+
+CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute which, CUdevice device) {
+    return any_call(OTHER, [&] {
+        int ordinal = device_of(device).ordinal;
+        *value = which == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID ? ordinal + 1 : attribute(which);
+    });
+}
+
+CUresult cuDeviceComputeCapability(int* major, int* minor, CUdevice device) {
+    return any_call(OTHER, [&] {
+        device_of(device);
+        *major = profile().major, *minor = profile().minor;
+    });
+}
+
+CUresult cuDeviceCanAccessPeer(int* can, CUdevice one, CUdevice other) {
+    return any_call(OTHER, [&] { *can = &device_of(one) != &device_of(other); });
+}
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext* out, CUdevice ordinal) {
+    return any_call(OTHER, [&] {
+        Device& device = device_of(ordinal);
+        if (!device.primary) device.primary = make_context(device);
+        ++device.retained;
+        *out = reinterpret_cast<CUcontext>(device.primary);
+    });
+}
+
+CUresult cuDevicePrimaryCtxReset(CUdevice ordinal) {
+    return any_call(OTHER, [&] {
+        Device& device = device_of(ordinal);
+        if (device.primary) destroy_context(device.primary);
+        device.primary = nullptr;
+    });
+}
+
+CUresult cuDevicePrimaryCtxRelease(CUdevice ordinal) {
+    return any_call(OTHER, [&] {
+        Device& device = device_of(ordinal);
+        if (device.retained == 0) fail(CUDA_ERROR_INVALID_CONTEXT);
+        if (--device.retained || !device.primary) return;
+        destroy_context(device.primary);
+        device.primary = nullptr;
+    });
+}
+
+// A device that failed works again, as after a reset that no real one survives without losing its memory.
+extern "C" void cudasim_heal() {
+    std::lock_guard<std::mutex> lock(sim().mutex);
+    sim().lost = CUDA_SUCCESS;
+    for (Context* context : contexts) context->error = CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxSetFlags(CUdevice ordinal, unsigned flags) {
+    return any_call(OTHER, [&] { device_of(ordinal).flags = flags; });
+}
+
+CUresult cuDevicePrimaryCtxGetState(CUdevice ordinal, unsigned* flags, int* active) {
+    return any_call(OTHER, [&] {
+        *flags = device_of(ordinal).flags;
+        *active = device_of(ordinal).primary != nullptr;
+    });
+}
+
+#if CUDA_VERSION >= 13000
+CUresult cuCtxCreate(CUcontext* out, CUctxCreateParams*, unsigned flags, CUdevice ordinal) {
+#else
+CUresult cuCtxCreate(CUcontext* out, unsigned flags, CUdevice ordinal) {
+#endif
+    return any_call(OTHER, [&] {
+        Context* context = make_context(device_of(ordinal));
+        context->flags = flags;
+        stack.push_back(context);
+        *out = reinterpret_cast<CUcontext>(context);
+    });
+}
+
+CUresult cuCtxDestroy(CUcontext handle) {
+    return any_call(OTHER, [&] {
+        Context& context = context_of(handle);
+        if (!context.live) fail(CUDA_ERROR_CONTEXT_IS_DESTROYED);
+        destroy_context(&context);
+        if (!stack.empty() && stack.back() == &context) stack.pop_back();
+    });
+}
+
+CUresult cuCtxDetach(CUcontext handle) { return cuCtxDestroy(handle); }
+
+CUresult cuCtxPushCurrent(CUcontext handle) {
+    return any_call(OTHER, [&] { stack.push_back(&context_of(handle)); });
+}
+
+CUresult cuCtxPopCurrent(CUcontext* out) {
+    return any_call(OTHER, [&] {
+        if (stack.empty()) fail(CUDA_ERROR_INVALID_CONTEXT);
+        if (out) *out = reinterpret_cast<CUcontext>(stack.back());
+        stack.pop_back();
+    });
+}
+
+CUresult cuCtxSetCurrent(CUcontext handle) {
+    return any_call(OTHER, [&] {
+        Context* context = handle ? &context_of(handle) : nullptr;
+        if (!stack.empty()) stack.pop_back();
+        if (context) stack.push_back(context);
+    });
+}
+
+CUresult cuCtxGetCurrent(CUcontext* out) {
+    return any_call(OTHER, [&] { *out = stack.empty() ? nullptr : reinterpret_cast<CUcontext>(stack.back()); });
+}
+
+CUresult cuCtxGetDevice(CUdevice* device) {
+    return any_call(OTHER, [&] { *device = current().device->ordinal; });
+}
+
+CUresult cuCtxGetFlags(unsigned* flags) {
+    return any_call(OTHER, [&] { *flags = current().flags; });
+}
+
+CUresult cuCtxGetApiVersion(CUcontext, unsigned* version) {
+    *version = 3020;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
+    return call(OTHER, [&](Context&) { *least = 0, *greatest = -5; });
+}
+
+CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned) {
+    return call(OTHER, [&](Context& context) {
+        if (!context.peers.insert(&context_of(peer)).second) fail(CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
+    });
+}
+
+CUresult cuCtxDisablePeerAccess(CUcontext peer) {
+    return call(OTHER, [&](Context& context) {
+        if (!context.peers.erase(&context_of(peer))) fail(CUDA_ERROR_PEER_ACCESS_NOT_ENABLED);
+    });
+}
+
+CUresult cuCtxSetCacheConfig(CUfunc_cache) {
+    return call(OTHER, [](Context&) {});
+}
+
+CUresult cuCtxGetCacheConfig(CUfunc_cache* out) {
+    return call(OTHER, [&](Context&) { *out = CU_FUNC_CACHE_PREFER_NONE; });
+}
+
+CUresult cuCtxSetLimit(CUlimit, size_t) {
+    return call(OTHER, [](Context&) {});
+}

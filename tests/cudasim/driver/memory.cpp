@@ -1,0 +1,337 @@
+// Memory of devices and page-locked memory: guard zones, poison, quarantine, protection from the host.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "sim.h"
+
+namespace cudasim {
+namespace {
+
+const size_t PAGE = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+const size_t GAP = 16 * PAGE;  // never accessible, on both sides: a stray address faults and hits no neighbour
+constexpr uint32_t GUARD = 0xFFC3A55A;  // a NaN too, but not the poison: a write of NaN beyond the end is seen
+
+size_t numbers[4];
+std::vector<Allocation*> opened;
+Context* serving = nullptr;  // whose memory may be opened when it is touched
+
+size_t pages(size_t bytes) { return (bytes + PAGE - 1) / PAGE * PAGE; }
+
+unsigned char guard_byte(uintptr_t address) { return static_cast<unsigned char>(GUARD >> 8 * (address % 4)); }
+
+void fill_guard(uintptr_t from, uintptr_t to) {
+    for (; from < to; ++from) *reinterpret_cast<unsigned char*>(from) = guard_byte(from);
+}
+
+// The first byte of a guard zone that has been written, or 0.
+uintptr_t touched_guard(uintptr_t from, uintptr_t to) {
+    static const std::vector<unsigned char> intact = [] {
+        std::vector<unsigned char> bytes(3 * PAGE);
+        for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = guard_byte(i);
+        return bytes;
+    }();
+    if (!memcmp(reinterpret_cast<void*>(from), &intact[from % 4], to - from)) return 0;
+    while (*reinterpret_cast<unsigned char*>(from) == guard_byte(from)) ++from;
+    return from;
+}
+
+uintptr_t touched_guard(const Allocation& a) {
+    uintptr_t before = touched_guard(a.begin - PAGE, a.begin);
+    return before ? before : touched_guard(a.end(), a.map_begin + a.map_bytes - GAP);
+}
+
+void fill_guards(const Allocation& a) {
+    fill_guard(a.begin - PAGE, a.begin);
+    fill_guard(a.end(), a.map_begin + a.map_bytes - GAP);
+}
+
+void protect(const Allocation& a, int how) {
+    mprotect(reinterpret_cast<void*>(a.map_begin + GAP), a.map_bytes - 2 * GAP, how);
+}
+
+Allocation* add(Place place, Context* context, uintptr_t begin, size_t bytes) {
+    size_t number = ++numbers[static_cast<int>(place)];
+    auto* a = new Allocation{place, context, begin, bytes, number};
+    sim().allocations[begin] = a;
+    return a;
+}
+
+Allocation* allocate(Place place, Context& context, size_t bytes) {
+    if (bytes == 0) fail(CUDA_ERROR_INVALID_VALUE);
+    size_t inner = PAGE + pages(bytes) + PAGE;
+    void* map = mmap(nullptr, inner + 2 * GAP, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (map == MAP_FAILED) fail(CUDA_ERROR_OUT_OF_MEMORY);
+    uintptr_t begin = reinterpret_cast<uintptr_t>(map) + GAP + PAGE;
+    Allocation* a = add(place, &context, begin, bytes);
+    a->map_begin = reinterpret_cast<uintptr_t>(map);
+    a->map_bytes = inner + 2 * GAP;
+    protect(*a, PROT_READ | PROT_WRITE);
+    memset(reinterpret_cast<void*>(begin), POISON, bytes);
+    fill_guards(*a);
+    if (place == Place::device) protect(*a, PROT_NONE);
+    return a;
+}
+
+// The pages go back, the addresses do not: whoever uses them later is recognised.
+void retire(Allocation* a) {
+    a->live = a->open = false;
+    if (!a->guarded()) return;
+    mmap(reinterpret_cast<void*>(a->map_begin), a->map_bytes, PROT_NONE,
+         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    if (a->place == Place::device) a->context->device->used -= pages(a->bytes);
+}
+
+void refuse_pending_copies(Allocation* a) {
+    for (const WorkPtr& work : sim().pending) {
+        if (!work->host || work->host->allocation != a) continue;
+        problem("use_after_free", describe(a->begin) + " is freed while a " + work->name + " has not run");
+        poison(*work->stream->context, {"", "", CUDA_ERROR_ILLEGAL_ADDRESS});
+        return;
+    }
+}
+
+Allocation* exact(uintptr_t begin, Place place, Place other) {
+    auto found = sim().allocations.find(begin);
+    if (found == sim().allocations.end() || (found->second->place != place && found->second->place != other)) {
+        problem("bad_free", text("%#lx is no allocation: %s", begin, describe(begin).c_str()));
+        fail(CUDA_ERROR_INVALID_VALUE);
+    }
+    if (!found->second->live) {
+        problem("double_free", describe(begin));
+        fail(CUDA_ERROR_INVALID_VALUE);
+    }
+    return found->second;
+}
+
+const char* name(Place place) {
+    static const char* const names[] = {"device", "page-locked", "registered", "module"};
+    return names[static_cast<int>(place)];
+}
+
+void free_host(void* pointer) {
+    Allocation* a = exact(reinterpret_cast<uintptr_t>(pointer), Place::host, Place::host);
+    if (uintptr_t at = touched_guard(*a)) problem("out_of_bounds", describe(at));
+    refuse_pending_copies(a);
+    retire(a);
+}
+
+}  // namespace
+
+Allocation* find_allocation(uintptr_t address) {
+    auto after = sim().allocations.upper_bound(address);
+    if (after == sim().allocations.begin()) return nullptr;
+    Allocation* a = std::prev(after)->second;
+    return address < a->end() ? a : nullptr;
+}
+
+Allocation* host_range(const void* address) {
+    Allocation* a = find_allocation(reinterpret_cast<uintptr_t>(address));
+    return a && a->live && (a->place == Place::host || a->place == Place::registered) ? a : nullptr;
+}
+
+void device_wrote(uintptr_t begin, uintptr_t end) {
+    for (const WorkPtr& work : sim().pending)
+        if (work->host && begin < work->host->end && work->host->begin < end) work->host->device_wrote = true;
+}
+
+std::string describe(uintptr_t address) {
+    constexpr uintptr_t near = 1 << 20;
+    auto after = sim().allocations.upper_bound(address);
+    Allocation *below = after == sim().allocations.begin() ? nullptr : std::prev(after)->second,
+               *above = after == sim().allocations.end() ? nullptr : after->second;
+    Allocation* a = below && address < below->end() + near ? below : nullptr;
+    if ((!a || address >= a->end()) && above && above->begin - address < near)
+        if (!a || above->begin - address <= PAGE || above->begin - address < address - a->end()) a = above;
+    if (!a) return text("address %#lx, near no allocation", address);
+    std::string what = text("offset %ld in %s%s allocation #%zu of %zu bytes on device %d",
+                            static_cast<long>(address - a->begin), a->live ? "" : "freed ", name(a->place), a->number,
+                            a->bytes, a->context->device->ordinal);
+    return a->begin <= address && address < a->end() ? what : what + " (outside it)";
+}
+
+Allocation* device_range(uintptr_t address, size_t bytes, const char* what) {
+    Allocation* a = find_allocation(address);
+    std::string where = text("%s, %zu bytes at ", what, bytes) + describe(address);
+    if (!a) throw Problem{"out_of_bounds", where, CUDA_ERROR_ILLEGAL_ADDRESS};
+    if (!a->live) throw Problem{"use_after_free", where, CUDA_ERROR_ILLEGAL_ADDRESS};
+    if (address + bytes > a->end()) throw Problem{"out_of_bounds", where, CUDA_ERROR_ILLEGAL_ADDRESS};
+    return a;
+}
+
+void open_memory(Allocation* a) {
+    if (a->place != Place::device || a->open) return;
+    protect(*a, PROT_READ | PROT_WRITE);
+    a->open = true;
+    opened.push_back(a);
+}
+
+void open_memory(Context* context) { serving = context; }
+
+bool open_on_fault(uintptr_t address) {
+    std::lock_guard<std::mutex> lock(sim().mutex);
+    auto after = sim().allocations.upper_bound(address + PAGE);  // the zone before an allocation belongs to it
+    if (!serving || after == sim().allocations.begin()) return false;
+    Allocation* a = std::prev(after)->second;
+    bool inside = address >= a->map_begin + GAP && address < a->map_begin + a->map_bytes - GAP;
+    bool allowed = a->context == serving || serving->peers.count(a->context);
+    if (!inside || !allowed || !a->live || a->open || a->place != Place::device) return false;
+    open_memory(a);
+    return true;
+}
+
+void close_memory() {
+    serving = nullptr;
+    for (Allocation* a : opened) {
+        if (a->open && a->live) protect(*a, PROT_NONE);
+        a->open = false;
+    }
+    opened.clear();
+}
+
+void check_guards(const std::string& culprit) {
+    for (auto& [begin, a] : sim().allocations) {
+        if (!a->live || !a->guarded() || (a->place == Place::device && !a->open)) continue;
+        uintptr_t at = touched_guard(*a);
+        if (!at) continue;
+        fill_guards(*a);
+        throw Problem{"out_of_bounds", culprit + " wrote at " + describe(at), CUDA_ERROR_ILLEGAL_ADDRESS};
+    }
+}
+
+void add_global(Context* context, uintptr_t begin, size_t bytes) { add(Place::global, context, begin, bytes); }
+
+void drop_global(uintptr_t begin) {
+    auto found = sim().allocations.find(begin);
+    if (found == sim().allocations.end()) return;
+    delete found->second;
+    sim().allocations.erase(found);
+}
+
+void free_all(Context* context) {
+    for (auto& [begin, a] : sim().allocations) {
+        if (a->context != context || !a->live || a->place == Place::global) continue;
+        problem("leak", describe(begin));
+        retire(a);
+    }
+}
+
+}  // namespace cudasim
+
+using namespace cudasim;
+
+CUresult cuMemAlloc(CUdeviceptr* out, size_t bytes) {
+    return call(ALLOC, [&](Context& context) {
+        Device& device = *context.device;
+        if (bytes > total_memory() || device.used + pages(bytes) > total_memory()) fail(CUDA_ERROR_OUT_OF_MEMORY);
+        install_handlers();
+        *out = allocate(Place::device, context, bytes)->begin;
+        device.used += pages(bytes);
+    }, bytes);
+}
+
+CUresult cuMemAllocPitch(CUdeviceptr* out, size_t* pitch, size_t width, size_t height, unsigned) {
+    *pitch = (width + 511) / 512 * 512;
+    return cuMemAlloc(out, *pitch * height);
+}
+
+CUresult cuMemFree(CUdeviceptr pointer) {
+    if (!pointer) return CUDA_SUCCESS;
+    return call(FREE, [&](Context&) { retire(exact(pointer, Place::device, Place::device)); });
+}
+
+CUresult cuMemHostAlloc(void** out, size_t bytes, unsigned flags) {
+    return call(HOST_ALLOC, [&](Context& context) {
+        Allocation* a = allocate(Place::host, context, bytes);
+        a->flags = flags;
+        *out = reinterpret_cast<void*>(a->begin);
+    });
+}
+
+CUresult cuMemAllocHost(void** out, size_t bytes) { return cuMemHostAlloc(out, bytes, 0); }
+
+CUresult cuMemFreeHost(void* pointer) {
+    return call(FREE, [&](Context&) { free_host(pointer); });
+}
+
+CUresult cuMemHostRegister(void* pointer, size_t bytes, unsigned flags) {
+    return call(HOST_ALLOC, [&](Context& context) {
+        if (host_range(pointer)) fail(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+        add(Place::registered, &context, reinterpret_cast<uintptr_t>(pointer), bytes)->flags = flags;
+    });
+}
+
+CUresult cuMemHostUnregister(void* pointer) {
+    return call(FREE, [&](Context&) {
+        Allocation* a = host_range(pointer);
+        if (!a || a->place != Place::registered) fail(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+        refuse_pending_copies(a);
+        sim().allocations.erase(a->begin);  // the host may use these addresses again, for anything
+    });
+}
+
+CUresult cuMemHostGetFlags(unsigned* flags, void* pointer) {
+    return call(OTHER, [&](Context&) {
+        Allocation* a = host_range(pointer);
+        if (!a) fail(CUDA_ERROR_INVALID_VALUE);
+        *flags = a->flags;
+    });
+}
+
+CUresult cuMemHostGetDevicePointer(CUdeviceptr* out, void* pointer, unsigned) {
+    return call(OTHER, [&](Context&) {
+        if (!host_range(pointer)) fail(CUDA_ERROR_INVALID_VALUE);
+        *out = reinterpret_cast<uintptr_t>(pointer);
+    });
+}
+
+CUresult cuMemGetInfo(size_t* free, size_t* total) {
+    return call(OTHER, [&](Context& context) {
+        *total = total_memory();
+        *free = total_memory() - context.device->used;
+    });
+}
+
+CUresult cuMemGetAddressRange(CUdeviceptr* base, size_t* bytes, CUdeviceptr pointer) {
+    return call(OTHER, [&](Context&) {
+        Allocation* a = find_allocation(pointer);
+        if (!a || !a->live) fail(CUDA_ERROR_NOT_FOUND);
+        if (base) *base = a->begin;
+        if (bytes) *bytes = a->bytes;
+    });
+}
+
+CUresult cuPointerGetAttribute(void* out, CUpointer_attribute which, CUdeviceptr pointer) {
+    return call(OTHER, [&](Context&) {
+        Allocation* a = find_allocation(pointer);
+        if (!a || !a->live) fail(CUDA_ERROR_INVALID_VALUE);
+        bool device = a->place == Place::device || a->place == Place::global;
+        switch (which) {
+            case CU_POINTER_ATTRIBUTE_CONTEXT: *static_cast<void**>(out) = a->context; break;
+            case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+                *static_cast<unsigned*>(out) = device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+                break;
+            case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+                if (device) fail(CUDA_ERROR_INVALID_VALUE);
+                [[fallthrough]];
+            case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: *static_cast<CUdeviceptr*>(out) = pointer; break;
+            case CU_POINTER_ATTRIBUTE_IS_MANAGED: *static_cast<unsigned*>(out) = 0; break;
+            case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *static_cast<int*>(out) = a->context->device->ordinal; break;
+            default: fail(CUDA_ERROR_INVALID_VALUE);
+        }
+    });
+}
+
+// Number and bytes of the allocations on devices, number and bytes of those of page-locked memory.
+extern "C" void cudasim_live(size_t* out) {
+    std::lock_guard<std::mutex> lock(sim().mutex);
+    std::fill(out, out + 4, 0);
+    for (auto& [begin, a] : sim().allocations) {
+        if (!a->live || a->place == Place::global) continue;
+        size_t* counted = a->place == Place::device ? out : out + 2;
+        counted[0] += 1;
+        counted[1] += a->bytes;
+    }
+}

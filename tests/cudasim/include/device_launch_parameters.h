@@ -1,0 +1,1 @@
+// The built-ins are there already; kernels that name this header find it.

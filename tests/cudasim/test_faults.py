@@ -1,0 +1,151 @@
+"""Failures on demand, several devices, other devices, other drivers."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from tests import cudasim
+from tests.cudasim.isolated import Gpu, isolated
+
+
+def fails(action) -> str:
+    """The error that the action raises, or ""."""
+    import pycuda.driver as driver
+
+    try:
+        action()
+    except (driver.Error, MemoryError) as error:
+        return str(error)
+    return ""
+
+
+@isolated()
+def test_nth_call_fails():
+    """The second one counted from here, and no other."""
+    gpu = Gpu()
+    x = gpu.to_device(np.ones(8))
+    actions = {
+        "alloc": lambda: gpu.driver.mem_alloc(8),
+        "host_alloc": lambda: gpu.driver.pagelocked_empty(8, np.float32),
+        "copy": lambda: gpu.to_host(x, 8),
+        "launch": lambda: gpu.kernel("write_at", "Pq").prepared_call((1, 1), (1, 1, 1), x, 0),
+        "module": lambda: Gpu.__init__(gpu),
+    }
+    for kind, action in actions.items():
+        cudasim.fail(f"{kind}:2")
+        outcomes = [bool(fails(action)) for _ in range(3)]
+        assert outcomes == [False, True, False], kind
+    cudasim.fail("alloc:1,copy:1")
+    assert "out of memory" in fails(actions["alloc"]) and fails(actions["copy"])
+    cudasim.fail()
+    assert not any(map(fails, actions.values()))
+
+
+@isolated()
+def test_failed_wait_breaks_the_context():
+    """What a wait reports is a failure of earlier work."""
+    gpu = Gpu()
+    cudasim.fail("sync:1")
+    assert "unspecified launch failure" in fails(gpu.driver.Context.synchronize)
+    cudasim.fail()
+    assert fails(lambda: gpu.driver.mem_alloc(8))
+    cudasim.heal()
+    gpu.driver.mem_alloc(8)
+
+
+@isolated(fail="alloc:2")
+def test_failure_by_environment():
+    """For programs that are not changed."""
+    gpu = Gpu()
+    gpu.driver.mem_alloc(8)
+    assert fails(lambda: gpu.driver.mem_alloc(8))
+
+
+@isolated()
+def test_lost_device():
+    """From one call on everything fails."""
+    gpu = Gpu()
+    cudasim.fail("lost:2")
+    assert not fails(gpu.driver.Context.synchronize)
+    assert all(fails(lambda: gpu.driver.mem_alloc(8)) for _ in range(3)) and fails(gpu.driver.Context.synchronize)
+
+
+@isolated(fail="init:100")
+def test_no_device():
+    """What cuInit says without one."""
+    import pycuda.driver as driver
+
+    assert "no CUDA-capable device" in fails(driver.init)
+
+
+@isolated(driver=12.2)
+def test_old_driver():
+    """A module of a newer compiler is refused."""
+    import pycuda.driver as driver
+
+    driver.init()
+    assert driver.get_driver_version() == 12020
+    assert "unsupported toolchain" in fails(Gpu)
+
+
+@isolated(device="a100")
+def test_other_device():
+    """Its figures, and a module made for another."""
+    import pycuda.driver as driver
+
+    driver.init()
+    device = driver.Device(0)
+    assert device.compute_capability() == (8, 0) and "A100" in device.name()
+    assert device.get_attribute(driver.device_attribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN) == 163 * 1024
+    assert "no kernel image" in fails(Gpu)
+
+
+@isolated(devices=2)
+def test_two_devices():
+    """Each has its memory; a copy may cross, a kernel may not."""
+    first = Gpu(0)
+    x = first.to_device(np.ones(8))
+    second = Gpu(1)
+    y = second.driver.mem_alloc(32)
+    second.driver.memcpy_dtod(y, x, 32)
+    assert (second.to_host(y, 8) == 1).all() and first.driver.Device.count() == 2
+    second.run("write_at", "Pq", y, 0, block=(1, 1, 1))
+    with second.broken("context", "device allocation #1 of 32 bytes on device 0"):
+        second.run("write_at", "Pq", x, 0, block=(1, 1, 1))
+
+
+@isolated(devices=2)
+def test_function_of_another_device():
+    """A kernel belongs to the context that loaded it."""
+    first = Gpu(0)
+    function = first.kernel("claim", "i")
+    second = Gpu(1)
+    with second.broken("context", "kernel claim"):
+        function.prepared_call((1, 1), (1, 1, 1), 1)
+
+
+def test_command_under_simulation():
+    """A program that knows nothing of the simulator, and those that it starts."""
+    program = "import pycuda.driver as driver; driver.init(); print(driver.Device(0).name())"
+    inner = [sys.executable, "-c", program]
+    command = [sys.executable, "-m", "tests.cudasim", "env", "CUDASIM_DEVICE=t4", *inner]
+    assert "T4 (cudasim)" in subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def test_unknown_failure_is_refused():
+    """A misspelt one would never happen."""
+    with pytest.raises(ValueError, match="kind 'aloc:7'"):
+        cudasim.fail("aloc:7")
+
+
+@isolated()
+def test_counts():
+    """Calls by kind since the last fail()."""
+    gpu = Gpu()
+    cudasim.fail()
+    x = gpu.to_device(np.ones(8))
+    gpu.run("write_at", "Pq", x, 0, block=(1, 1, 1))
+    counted = cudasim.counts()
+    assert [counted[kind] for kind in ("alloc", "copy", "launch", "sync", "free")] == [1, 1, 1, 1, 0]

@@ -1,0 +1,258 @@
+"""Kernels that are wrong are caught, right ones run."""
+
+import numpy as np
+
+from tests import cudasim
+from tests.cudasim.isolated import Gpu, isolated
+
+
+@isolated()
+def test_barrier():
+    """Threads that read what others write need one."""
+    gpu = Gpu()
+    x = np.arange(256)
+    dx, dy, wrong = gpu.to_device(x), gpu.driver.mem_alloc(1024), 0
+    for number in range(24):
+        cudasim.seed(number)
+        gpu.run("reverse_right", "PP", dy, dx, block=(256, 1, 1))
+        np.testing.assert_array_equal(gpu.to_host(dy, 256), x[::-1])
+        gpu.run("reverse_without_barrier", "PP", dy, dx, block=(256, 1, 1))
+        wrong += not np.array_equal(gpu.to_host(dy, 256), x[::-1])
+    assert wrong == 24
+
+
+@isolated()
+def test_shared_memory_is_nan():
+    """In every block anew."""
+    gpu = Gpu()
+    y = gpu.driver.mem_alloc(128)
+    gpu.run("half_initialised", "P", y)
+    assert np.isnan(gpu.to_host(y, 32)).tolist() == [False] * 16 + [True] * 16
+
+
+@isolated()
+def test_divergent_barrier():
+    """Threads that wait at different places would hang, or worse."""
+    gpu = Gpu()
+    with gpu.broken("barrier", "divergent"):
+        gpu.run("diverge", "P", gpu.driver.mem_alloc(128))
+
+
+@isolated()
+def test_warp_that_waits_for_lanes_that_do_not_come():
+    """The mask must name the threads that arrive."""
+    gpu = Gpu()
+    with gpu.broken("warp", "mask 0xffffffff"):
+        gpu.run("wait_for_nobody", "P", gpu.driver.mem_alloc(128))
+
+
+@isolated()
+def test_threads_that_left_are_not_waited_for():
+    """As on a device since Volta."""
+    gpu = Gpu()
+    y = gpu.to_device(np.zeros(64))
+    gpu.run("early_exit", "Pi", y, 40, block=(64, 1, 1))
+    assert gpu.to_host(y, 64).sum() == 40
+
+
+@isolated()
+def test_pipeline():
+    """An asynchronous copy into shared memory is there after the wait."""
+    gpu = Gpu()
+    x = np.arange(128)
+    dx, dy = gpu.to_device(x), gpu.driver.mem_alloc(512)
+    gpu.run("pipeline_right", "PP", dy, dx)
+    np.testing.assert_array_equal(gpu.to_host(dy, 128), x[::-1])
+    gpu.run("pipeline_without_wait", "PP", dy, dx)
+    assert np.isnan(gpu.to_host(dy, 128)).all()
+
+
+@isolated()
+def test_shared_memory_limits():
+    """48 KB without opting in, the device's limit with, static and dynamic together."""
+    gpu = Gpu()
+    y, function = gpu.driver.mem_alloc(4096), gpu.kernel("last_of_dynamic", "Pi")
+    most = gpu.driver.Device(0).get_attribute(gpu.driver.device_attribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
+    assert most == 227 * 1024
+    limit = gpu.driver.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES
+
+    def launches(function, bytes_: int, *arguments) -> bool:
+        try:
+            function.prepared_call((1, 1), (32, 1, 1), y, *arguments, shared_size=bytes_)
+        except gpu.driver.LogicError:
+            return False
+        gpu.driver.Context.synchronize()
+        return True
+
+    assert launches(function, 48 * 1024, 12 * 1024) and not launches(function, 48 * 1024 + 4, 1)
+    static = gpu.kernel("uses_static", "P")
+    assert static.shared_size_bytes == 4096
+    assert launches(static, 44 * 1024) and not launches(static, 44 * 1024 + 4)
+    function.set_attribute(limit, most)
+    assert launches(function, most, most // 4) and gpu.to_host(y, 1)[0] == most // 4 - 1
+    assert not launches(function, most + 4, 1)
+    assert gpu.module.get_function("reverse_right").shared_size_bytes == 1024
+    with gpu.broken("out_of_bounds", "beyond the 128 bytes of dynamic shared memory"):
+        gpu.run("last_of_dynamic", "Pi", y, 1000, shared=128)
+        gpu.driver.Context.synchronize()
+
+
+@isolated()
+def test_shapes():
+    """Too many threads, too many blocks, none at all."""
+    gpu = Gpu()
+    y = gpu.driver.mem_alloc(4096)
+    for name, grid, block in (
+        ("uses_static", (1, 1), (1025, 1, 1)),
+        ("uses_static", (1, 1), (32, 33, 1)),
+        ("uses_static", (1, 1), (1, 1, 65)),
+        ("uses_static", (1, 65536), (1, 1, 1)),
+        ("uses_static", (0, 1), (1, 1, 1)),
+        ("at_most_64", (1, 1), (65, 1, 1)),
+    ):
+        try:
+            gpu.run(name, "P", y, grid=grid, block=block)
+        except gpu.driver.Error:
+            continue
+        raise AssertionError((name, grid, block))
+    gpu.run("at_most_64", "P", y, block=(64, 1, 1))
+    assert gpu.kernel("at_most_64", "P").max_threads_per_block == 64
+
+
+@isolated()
+def test_arguments_of_the_wrong_size():
+    """prepare() said int where the kernel has long long."""
+    gpu = Gpu()
+    with gpu.broken("arguments", "write_at takes 16 bytes"):
+        gpu.run("write_at", "Pi", gpu.driver.mem_alloc(4), 0)
+
+
+def breaks(name: str, arguments: str, *values, kind: str, text: str) -> None:
+    """A kernel that must end in this problem; an array of 64 floats is its first argument where it takes one."""
+    gpu = Gpu()
+    memory = gpu.to_device(np.full(64, np.nan))
+    with gpu.broken(kind, text):
+        gpu.run(name, arguments, *[memory if value is None else value for value in values])
+
+
+@isolated()
+def test_misaligned():
+    """float4 wants 16 bytes."""
+    gpu = Gpu()
+    memory = gpu.to_device(np.zeros(64))
+    with gpu.broken("misaligned", "kernels.cu:"):
+        gpu.run("as_float4", "PP", memory, int(memory) + 4)
+
+
+@isolated()
+def test_index_outside_an_array():
+    """Of a size that the compiler knows."""
+    breaks("index_array", "Pi", None, 1, kind="out_of_bounds", text="kernels.cu:")
+
+
+@isolated()
+def test_assert():
+    """Names the file, the condition and the thread."""
+    breaks("claim", "i", 0, kind="assert", text="n > 0")
+
+
+@isolated()
+def test_division_by_zero():
+    """No trap on a device, but never meant."""
+    breaks("divide", "Pi", None, 0, kind="arithmetic", text="kernel divide")
+
+
+@isolated()
+def test_wild_pointer():
+    """An argument that leads nowhere."""
+    breaks("divide", "Pi", 0x1234, 1, kind="illegal_address", text="argument 0 of divide")
+
+
+@isolated(timeout=1)
+def test_endless_loop():
+    """Threads that wait for what never comes."""
+    breaks("spin", "P", None, kind="timeout", text="kernel spin")
+
+
+@isolated()
+def test_endless_recursion():
+    """A stack has an end."""
+    breaks("recurse", "Pi", None, 1 << 30, kind="illegal_address", text="kernel recurse")
+
+
+@isolated()
+def test_faults_under_another_handler():
+    """Python's faulthandler, which pytest switches on, may take the signals before and after us."""
+    import faulthandler
+
+    gpu = Gpu()
+    memory = gpu.to_device(np.zeros(64))
+    faulthandler.enable()
+    with gpu.broken("illegal_address"):
+        gpu.run("write_at", "Pq", memory, 1 << 20, block=(1, 1, 1))
+
+
+@isolated()
+def test_name_without_extern_c():
+    """Its plain name is not in the module."""
+    gpu = Gpu()
+    try:
+        gpu.module.get_function("mangled")
+    except gpu.driver.LogicError as error:
+        assert "named symbol not found" in str(error)
+    else:
+        raise AssertionError("found")
+
+
+@isolated()
+def test_constant_memory():
+    """Can be read, and written through the module."""
+    gpu = Gpu()
+    y = gpu.driver.mem_alloc(16)
+    gpu.run("weighted", "P", y, block=(4, 1, 1))
+    assert gpu.to_host(y, 4).tolist() == [1, 2, 3, 4]
+    address, size = gpu.module.get_global("weights")
+    assert size == 16
+    gpu.driver.memcpy_htod(address, np.full(4, 7, np.float32))
+    gpu.run("weighted", "P", y, block=(4, 1, 1))
+    assert gpu.to_host(y, 4).tolist() == [7, 7, 7, 7]
+
+
+def expected_rows() -> np.ndarray:
+    """What each lane gets from the intrinsics, as the programming guide has it."""
+    lane = np.arange(32)
+    within = lane % 16
+    other = np.where(lane < 16, lane ^ 1, lane ^ 2)
+    bits = np.array([int(n).bit_length() for n in lane])
+    lowest = np.array([(int(n) & -int(n)).bit_length() for n in lane])
+    return np.array(
+        [
+            np.full(32, 5),
+            lane // 8 * 8 + 5,
+            np.where(within < 3, lane, lane - 3),
+            np.where(within + 3 >= 16, lane, lane + 3),
+            lane ^ 9,
+            lane ^ 1,
+            np.full(32, 11),
+            np.full(32, 1),
+            np.full(32, 10),
+            other,
+            32 - bits + lowest + lane % 2,
+            lane + np.minimum(3, lane) + np.maximum(2.5, lane),
+        ]
+    )
+
+
+@isolated()
+def test_intrinsics():
+    """On many seeds."""
+    gpu = Gpu()
+    y = gpu.driver.mem_alloc(12 * 32 * 4)
+    counts = gpu.driver.mem_alloc(16)
+    for number in range(8):
+        cudasim.seed(number)
+        gpu.driver.memcpy_htod(counts, np.array([0, 0, 99, 0], np.uint32))
+        gpu.run("intrinsics", "PP", y, counts)
+        np.testing.assert_array_equal(gpu.to_host(y, 12 * 32).reshape(12, 32), expected_rows())
+        count, most, least, first = gpu.to_host(counts, 4, np.uint32)
+        assert (count, most, least) == (32, 31, 0) and 1 <= first <= 32

@@ -1,0 +1,199 @@
+"""Memory used wrongly is named: the culprit, the allocation, the offset."""
+
+import ctypes
+import signal
+
+import numpy as np
+
+from tests import cudasim
+from tests.cudasim.isolated import Gpu, driver_call, isolated, pointer
+
+INVALID_VALUE, NOT_REGISTERED = 1, 713
+
+
+@isolated()
+def test_fresh_memory_is_nan():
+    """Nothing relies on memory being zero: not of the device, not page-locked."""
+    gpu = Gpu()
+    assert np.isnan(gpu.to_host(gpu.driver.mem_alloc(400), 100)).all()
+    assert np.isnan(gpu.driver.pagelocked_empty(100, np.float32)).all()
+
+
+@isolated()
+def test_write_just_beyond_the_end():
+    """One float too far, which a device would not notice."""
+    gpu = Gpu()
+    y = gpu.driver.mem_alloc(400)
+    gpu.run("write_at", "Pq", y, 99, block=(1, 1, 1))
+    with gpu.broken("out_of_bounds", "kernel write_at wrote at offset 400 in device allocation #1 of 400 bytes"):
+        gpu.run("write_at", "Pq", y, 100, block=(1, 1, 1))
+
+
+@isolated()
+def test_write_before_the_beginning():
+    """Index -1."""
+    gpu = Gpu()
+    y = gpu.driver.mem_alloc(400)
+    with gpu.broken("out_of_bounds", "offset -4 in device allocation #1"):
+        gpu.run("write_at", "Pq", y, -1, block=(1, 1, 1))
+
+
+@isolated()
+def test_stray_address():
+    """Far outside: the kernel ends there, and the context stays broken."""
+    gpu = Gpu()
+    y = gpu.driver.mem_alloc(400)
+    with gpu.broken("illegal_address", "kernel write_at: an access to offset 40000"):
+        gpu.run("write_at", "Pq", y, 10000, block=(1, 1, 1))
+    with gpu.broken("illegal_address"):
+        gpu.driver.mem_alloc(400)
+
+
+@isolated()
+def test_read_beyond_the_end_is_nan():
+    """What lies there is no number."""
+    gpu = Gpu()
+    x, y = gpu.to_device(np.ones(10)), gpu.driver.mem_alloc(4)
+    gpu.run("read_at", "PPq", y, x, 10, block=(1, 1, 1))
+    assert np.isnan(gpu.to_host(y, 1)[0])
+
+
+@isolated()
+def test_pointers_in_device_memory():
+    """A kernel may follow them, and not into what has been freed."""
+    gpu = Gpu()
+    x, y, table = gpu.to_device(np.full(4, 5)), gpu.driver.mem_alloc(4), gpu.driver.mem_alloc(8)
+    gpu.driver.memcpy_htod(table, np.array([int(x)], np.uint64))
+    gpu.run("follow", "PP", y, table, block=(1, 1, 1))
+    assert gpu.to_host(y, 1)[0] == 5
+    x.free()
+    with gpu.broken("use_after_free", "kernel follow: an access to offset 0 in freed device allocation #1"):
+        gpu.run("follow", "PP", y, table, block=(1, 1, 1))
+
+
+@isolated()
+def test_copy_beyond_the_end():
+    """Refused when it is asked for."""
+    gpu = Gpu()
+    x = gpu.driver.mem_alloc(400)
+    with gpu.broken("out_of_bounds", "copy to the host of 404 bytes"):
+        gpu.to_host(x, 101)
+
+
+@isolated(says="leak: offset 0 in device allocation #2 of 800 bytes")
+def test_leak():
+    """What is allocated when the context goes is a leak."""
+    gpu = Gpu()
+    kept = [gpu.driver.mem_alloc(400), gpu.driver.mem_alloc(800)]
+    assert cudasim.live() == (2, 1200, 0, 0)
+    kept.pop(0).free()
+    assert cudasim.live() == (1, 800, 0, 0)
+    gpu.close()
+    assert len(cudasim.problems()) == 1
+
+
+@isolated()
+def test_no_leak():
+    """A program that frees what it allocates leaves nothing."""
+    gpu = Gpu()
+    memory, buffer = gpu.driver.mem_alloc(400), gpu.locked(np.zeros(4))
+    del memory, buffer
+    gpu.close()
+    assert cudasim.problems() == []
+
+
+@isolated()
+def test_double_free():
+    """And a free of what was never allocated."""
+    gpu = Gpu()
+    memory = gpu.driver.mem_alloc(400)
+    address = int(memory)
+    memory.free()
+    assert driver_call("cuMemFree_v2", pointer(address)) == INVALID_VALUE
+    assert driver_call("cuMemFree_v2", pointer(address + 8)) == INVALID_VALUE
+    assert [line.split(":")[0] for line in cudasim.problems()] == ["double_free", "bad_free"]
+
+
+@isolated()
+def test_use_after_free_in_a_kernel():
+    """Freed before the kernel that was given it has run."""
+    gpu = Gpu()
+    memory = gpu.driver.mem_alloc(400)
+    gpu.kernel("write_at", "Pq").prepared_async_call((1, 1), (1, 1, 1), None, memory, 0)
+    memory.free()
+    with gpu.broken("use_after_free", "argument 0 of write_at: offset 0 in freed device allocation #1"):
+        gpu.driver.Context.synchronize()
+
+
+@isolated()
+def test_use_after_free_in_a_copy():
+    """The same with a copy."""
+    gpu = Gpu()
+    stream, memory, out = gpu.driver.Stream(), gpu.to_device(np.ones(100)), gpu.locked(np.zeros(100))
+    gpu.driver.memcpy_dtoh_async(out, memory, stream)
+    memory.free()
+    with gpu.broken("use_after_free", "copy to the host of 400 bytes"):
+        stream.synchronize()
+
+
+@isolated()
+def test_page_locked_memory_freed_under_a_copy():
+    """The slot that dropped its buffer too early."""
+    gpu = Gpu()
+    stream, memory, out = gpu.driver.Stream(), gpu.driver.mem_alloc(400), gpu.locked(np.zeros(100))
+    gpu.driver.memcpy_htod_async(memory, out, stream)
+    del out
+    with gpu.broken("use_after_free", "page-locked allocation #1 of 400 bytes"):
+        stream.synchronize()
+
+
+@isolated(code=-signal.SIGSEGV, says="host_access: the host touched offset 8 in device allocation #1")
+def test_host_cannot_read_device_memory():
+    """A device pointer is no host pointer."""
+    gpu = Gpu()
+    memory = gpu.driver.mem_alloc(400)
+    memory.as_buffer(400)[8]
+
+
+@isolated(memory=1 << 20)
+def test_device_memory_is_finite():
+    """As much as CUDASIM_MEMORY says, and the driver's figures agree."""
+    gpu = Gpu()
+    kept = gpu.driver.mem_alloc(1 << 19)
+    free, total = gpu.driver.mem_get_info()
+    assert (free, total) == (1 << 19, 1 << 20)
+    try:
+        gpu.driver.mem_alloc(free + 1)
+    except gpu.driver.MemoryError:
+        kept.free()
+    assert gpu.driver.mem_get_info()[0] == total
+
+
+@isolated()
+def test_registered_memory():
+    """Memory of the program's own, page-locked for a while."""
+    gpu = Gpu()
+    x, dx, stream = np.ones(1024, np.float32), gpu.driver.mem_alloc(4096), gpu.driver.Stream()
+    register, unregister = "cuMemHostRegister_v2", "cuMemHostUnregister"  # PyCUDA's own way crashes with today's NumPy
+    assert driver_call(register, pointer(x.ctypes.data), ctypes.c_size_t(4096), 0) == 0
+    gpu.driver.memcpy_htod_async(dx, x, stream)
+    stream.synchronize()
+    assert driver_call(unregister, pointer(x.ctypes.data)) == 0
+    assert (gpu.to_host(dx, 1024) == 1).all() and cudasim.problems() == []
+    assert driver_call(unregister, pointer(x.ctypes.data)) == NOT_REGISTERED
+
+
+@isolated()
+def test_rows_of_a_matrix():
+    """A copy of a part of a matrix, there and back."""
+    gpu = Gpu()
+    x = np.arange(64, dtype=np.float32).reshape(8, 8)
+    dx, out = gpu.driver.mem_alloc(64), np.zeros((4, 4), np.float32)
+    there = gpu.driver.Memcpy2D()
+    there.set_src_host(x)
+    there.set_dst_device(dx)
+    there.src_x_in_bytes, there.src_y, there.src_pitch = 8, 3, 32
+    there.dst_pitch, there.width_in_bytes, there.height = 16, 16, 4
+    there(aligned=True)
+    gpu.driver.memcpy_dtoh(out, dx)
+    np.testing.assert_array_equal(out, x[3:7, 2:6])

@@ -1,0 +1,88 @@
+"""Every kernel compiles with the real nvcc for every architecture, without a warning, a spill or a stack frame."""
+
+import itertools
+import os
+
+import pytest
+
+from tests.gpu import ptxas
+
+SAID = """\
+ptxas info    : 0 bytes gmem
+ptxas info    : Compiling entry function 'climb' for 'sm_90'
+ptxas info    : Function properties for climb
+    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 24 registers, used 1 barriers, 8192 bytes smem, 412 bytes cmem[0]
+ptxas info    : Compile time = 9.443 ms
+ptxas info    : Compiling entry function 'step' for 'sm_90'
+ptxas info    : Function properties for step
+    16 bytes stack frame, 4 bytes spill stores, 8 bytes spill loads
+ptxas info    : Used 255 registers, used 0 barriers, 16 bytes cumulative stack size, 412 bytes cmem[0]
+"""
+
+
+@pytest.fixture(scope="module")
+def nvcc():
+    """The real one, or the reason why there is none."""
+    try:
+        return ptxas.compiler()
+    except OSError as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.parametrize(
+    ("source", "architecture"),
+    [
+        pytest.param(*pair, id=f"{pair[0].stem}-{pair[1]}")
+        for pair in itertools.product(ptxas.SOURCES, ptxas.ARCHITECTURES)
+    ],
+)
+def test_no_kernel_spills(nvcc, source, architecture):
+    if not ptxas.knows(nvcc, architecture):
+        pytest.skip(f"{nvcc} does not know {architecture}; pip install nvidia-cuda-nvcc==13.0.* does")
+    text = ptxas.said(nvcc, source, architecture)
+    assert ptxas.usages(text)
+    assert ptxas.faults(text) == [], f"{source.name} for {architecture}"
+    ptxas.replace(ptxas.BUILD / "ptxas.md", ptxas.table(nvcc))
+
+
+def test_what_ptxas_says_is_understood():
+    found = ptxas.usages(SAID)
+    assert found == {
+        "climb": ptxas.Usage(registers=24, shared=8192),
+        "step": ptxas.Usage(registers=255, stack=16, spilled=12),
+    }
+    assert [str(usage) for usage in found.values()] == ["24, 8192 B shared", "255, 16 B stack, 12 B spilled"]
+
+
+def test_spills_and_warnings_are_faults():
+    warning = "units.cu(7): warning #177-D: variable was declared but never referenced"
+    assert ptxas.faults(f"{warning}\n{SAID}") == [warning, "step: 255, 16 B stack, 12 B spilled"]
+
+
+def test_a_real_spill_and_a_real_warning_are_seen(nvcc, tmp_path, monkeypatch):
+    """An array that is indexed at run time lies in memory; a variable that nobody reads is worth a warning."""
+    monkeypatch.setattr(ptxas, "BUILD", tmp_path)
+    source = tmp_path / "bad.cu"
+    source.write_text(
+        'extern "C" __global__ void bad(float *x, int n) {\n    int unread;\n    float kept[64];\n'
+        "    for (int i = 0; i < 64; i++) kept[(i * n) & 63] = x[i];\n    x[0] = kept[n & 63];\n}\n"
+    )
+    warning, kernel = ptxas.faults(ptxas.said(nvcc, source, "sm_90"))
+    assert "bad.cu(2)" in warning and '"unread"' in warning
+    assert kernel.startswith("bad: ") and kernel.endswith("256 B stack")
+
+
+def test_a_file_is_compiled_anew_when_it_changes(nvcc, tmp_path, monkeypatch):
+    monkeypatch.setattr(ptxas, "BUILD", tmp_path)
+    source = tmp_path / "one.cu"
+    source.write_text('extern "C" __global__ void one(float *x) { x[0] = 1; }\n')
+    first = ptxas.kept(nvcc, source, "sm_90")
+    (tmp_path / "part.cuh").write_text("// perhaps included\n")
+    assert len({first, ptxas.kept(nvcc, source, "sm_90"), ptxas.kept(nvcc, source, "sm_80")}) == 3
+
+
+def test_the_stand_in_is_not_taken(nvcc, monkeypatch):
+    monkeypatch.setenv("HYBRID_NVCC", "/the/stand-in")
+    assert ptxas.compiler() == nvcc
+    assert os.environ["HYBRID_NVCC"] == "/the/stand-in"
