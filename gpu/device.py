@@ -339,23 +339,26 @@ class Device:
     def close(self) -> None:
         """Finish all queues and give the context back; arrays of this device are void afterwards."""
         atexit.unregister(self.close)
-        if not self.closed:
-            self.owner.submit(self._stop)
-            self.owner.close()
+        if self.closed:
+            return
+        stopped = self.owner.submit(self._stop)
+        self.owner.close(end=stopped.exception() is None)
 
     def _stop(self):
         try:
             self.context.synchronize()
-        finally:
-            for library in self.libraries.values():
-                library.close()
-            self.libraries.clear()
-            for held in self.held.values():
-                held.clear()
-            self._marks.clear()
-            self.modules.clear()
-            self.context.pop()
-            self.context.detach()
+        except BaseException:
+            _abandon(self)
+            raise
+        for library in self.libraries.values():
+            library.close()
+        self.libraries.clear()
+        for held in self.held.values():
+            held.clear()
+        self._marks.clear()
+        self.modules.clear()
+        self.context.pop()
+        self.context.detach()
 
 
 class _Mark:
@@ -383,8 +386,15 @@ def _forget(device, owner: Owner, held: list, kind: str, size: int) -> None:
 def _free(context, held: list) -> None:
     try:
         context.synchronize()
-    finally:  # a device that is lost has nothing to wait for
-        held.clear()
+    except BaseException:
+        _abandon(held)
+        raise
+    held.clear()
+
+
+def _abandon(thing) -> None:
+    """Never destroy a thing whose device is lost: there is nothing to give back, and PyCUDA would complain of each part."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
 
 
 class _Here(threading.local):

@@ -45,10 +45,10 @@ class Owner:
         """As submit, but nobody hears of it: for finalizers, which may run in any thread, at any time."""
         self._work.put((None, work, arguments))
 
-    def close(self) -> None:
-        """End the thread once all that was given is done."""
+    def close(self, end: bool = True) -> None:
+        """Take no more work; end the thread once all that was given is done, unless its context cannot be given back."""
         self.closed = True
-        if self._thread.is_alive():
+        if end and self._thread.is_alive():
             self._work.put(None)
             self._thread.join()
 
