@@ -1,4 +1,4 @@
-"""python -m bench NAME [--json FILE] [--threads N] [--quick] [--repeat R]; python -m bench report FILE..."""
+"""python -m bench NAME [OPTION...]; python -m bench report FILE..."""
 
 import argparse
 import ast
@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
+GPU_ONLY = {"out": None, "only": None, "skip_tests": False}  # options of one benchmark, and what they are unless given
 
 
 def benchmarks() -> dict[str, str]:
@@ -35,6 +36,12 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--threads", type=_positive, default=os.cpu_count(), help="for all rivals (default: all cores)")
     parser.add_argument("--repeat", type=_positive, default=7, help="turns of each rival (default: 7)")
     parser.add_argument("--quick", action="store_true", help="small sizes: shows that it runs, not how fast")
+    gpu = parser.add_argument_group("for gpu")
+    gpu.add_argument(
+        "--out", metavar="DIR", help="where its .jsonl goes, unless --json says so (default: bench/results)"
+    )
+    gpu.add_argument("--only", metavar="WORK", action="append", help="measure this of its works; may be repeated")
+    gpu.add_argument("--skip-tests", action="store_true", help="leave out the tests on the device")
     return parser
 
 
@@ -51,6 +58,9 @@ def main(arguments: list[str] | None = None) -> int:
         chosen.error(f"NAME: found {given.name!r}, expected one of {', '.join(benchmarks())}, report")
     if given.files:
         chosen.error(f"{given.name} takes no files: {' '.join(given.files)}")
+    strays = [name for name, unset in GPU_ONLY.items() if given.name != "gpu" and getattr(given, name) != unset]
+    if strays:
+        chosen.error(f"{given.name} takes no --{strays[0].replace('_', '-')}, which is for gpu")
     if given.json:
         try:
             open(given.json, "a").close()  # better to fail now than after the measurement
@@ -58,8 +68,7 @@ def main(arguments: list[str] | None = None) -> int:
             chosen.error(f"--json {given.json}: {error.strerror}")
     for name in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[name] = str(given.threads)  # read when the libraries are imported, which is below
-    importlib.import_module(f"bench.{given.name}").run(given)
-    return 0
+    return importlib.import_module(f"bench.{given.name}").run(given) or 0
 
 
 def _report(chosen: argparse.ArgumentParser, files: list[str]) -> int:

@@ -27,6 +27,8 @@ class Work:
     check          raises when the result of run() is wrong; a wrong result is never timed
     moved          bytes that one run must move at least, for the share of the machine's bandwidth; None: not bound by it
     own_clock      run() returns the seconds to count, because part of what it does is not the work
+    device         where the work is done
+    more           what else the record says, by name
     """
 
     work: str
@@ -40,6 +42,8 @@ class Work:
     threads: int = 1
     warm: int = 1
     own_clock: bool = False
+    device: str = "cpu"
+    more: dict[str, Any] = field(default_factory=dict)
     samples: list[float] = field(default_factory=list)
 
 
@@ -77,25 +81,26 @@ def _record(work: Work, bandwidth: float | None) -> dict:
         "spread": (max(values) - min(values)) / value,
         "checked": True,
         "threads": work.threads,
-        "device": "cpu",
+        "device": work.device,
         "commit": commit(),
         "env": environment(),
     }
     if work.moved and bandwidth:
         record["bandwidth_share"] = work.moved / record["seconds"] / bandwidth
-    return record
+    return record | work.more
 
 
 def show(records: list[dict]) -> None:
     """Print a table: each rival's figure, its spread, its share of the bandwidth, and ours over it."""
-    ours = next((record["value"] for record in records if record["who"] == "ours"), None)
+    ours = next((record for record in records if record["who"] == "ours"), None)
     print(f"\n{records[0]['work']}  {records[0]['params']}")
     for record in records:
         share = f"{record['bandwidth_share']:6.0%} of bandwidth" if "bandwidth_share" in record else ""
-        ratio = f"ours is {ours / record['value']:.3g} x this" if ours and record["who"] != "ours" else ""
+        ratio = f"ours is {ours['value'] / record['value']:.3g} x this" if ours and record is not ours else ""
+        where = f"{record['threads']} threads" if record["device"] == "cpu" else record["device"]
         print(
             f"  {record['who']:<34} {record['value']:>12.4g} {record['unit']:<14} +-{record['spread'] / 2:4.0%}"
-            f"  {record['threads']} threads  {share}  {ratio}",
+            f"  {where}  {share}  {ratio}",
             flush=True,
         )
 
@@ -111,15 +116,17 @@ def append(path: str | None, records: list[dict]) -> None:
 def commit() -> str:
     """The commit of the checkout, with a "+" when it has changes; "unknown" outside a checkout."""
     here = os.path.dirname(__file__)
-    found = subprocess.run(
-        ["git", "describe", "--always", "--dirty=+", "--abbrev=12"], cwd=here, capture_output=True, text=True
-    )
+    command = ["git", "describe", "--always", "--dirty=+", "--abbrev=12"]
+    try:
+        found = subprocess.run(command, cwd=here, capture_output=True, text=True)
+    except FileNotFoundError:  # no git
+        return "unknown"
     return found.stdout.strip() or "unknown"
 
 
 def environment() -> dict[str, Any]:
     """Processor, cores, operating system and the versions of what the figures depend on."""
-    packages = ("numpy", "scipy", "numba", "annoy", "torch", "gensim", "fasttext-wheel")
+    packages = ("numpy", "scipy", "numba", "annoy", "pycuda", "torch", "gensim", "fasttext-wheel")
     versions = {}
     for package in packages:
         try:

@@ -31,8 +31,9 @@ def tables(records: list[Record]) -> str:
 
 
 def ratio(ours: Record, peer: Record) -> float:
-    """How many times as fast ours is."""
-    return peer["value"] / ours["value"] if ours["unit"] == "seconds" else ours["value"] / peer["value"]
+    """How many times as fast ours is; of bytes, how many times as many the peer takes."""
+    less_is_better = ours["unit"] in ("seconds", "bytes")
+    return peer["value"] / ours["value"] if less_is_better else ours["value"] / peer["value"]
 
 
 def rivals(ours: Record, records: list[Record]) -> dict[str, Record]:
@@ -56,19 +57,31 @@ def _table(work: str, records: list[Record]) -> str:
     params = list(dict.fromkeys(name for record in mine for name in record["params"]))
     peers = list(dict.fromkeys(who for record in mine for who in rivals(record, records)))
     shares = any("bandwidth_share" in record for record in mine)
-    header = [*params, "threads", "ours", *(["bandwidth"] if shares else []), *peers]
+    place = "threads" if all(record["device"] == "cpu" for record in mine) else "on"
+    header = [*params, place, "ours", *(["bandwidth"] if shares else []), *peers]
     rows = [header, ["---"] * len(header)]
     for record in mine:
         found = rivals(record, records)
         share = f"{record['bandwidth_share']:.0%}" if "bandwidth_share" in record else ""
         rows.append(
-            [*(_plain(record["params"].get(name, "")) for name in params), str(record["threads"])]
+            [*(_plain(record["params"].get(name, "")) for name in params), _place(record, place)]
             + [f"**{_figure(record)}**", *([share] if shares else [])]
             + [f"{_figure(found[who])} ({ratio(record, found[who]):.3g} x)" if who in found else "" for who in peers]
         )
     lines = [f"| {' | '.join(row)} |" for row in rows]
-    sources = dict.fromkeys(f"{record['env'].get('cpu')}, commit {record['commit']}" for record in mine)
+    sources = dict.fromkeys(f"{_machine(record)}, commit {record['commit']}" for record in mine)
     return "\n".join([f"### {work}", "", *lines, "", *(f"Measured on {source}." for source in sources)])
+
+
+def _place(record: Record, header: str) -> str:
+    """Where it was done: how many threads, under "on" the name of a device too."""
+    threads = str(record["threads"])
+    return threads if header == "threads" else f"{threads} threads" if record["device"] == "cpu" else record["device"]
+
+
+def _machine(record: Record) -> str:
+    processor = record["env"].get("cpu")
+    return processor if record["device"] == "cpu" else f"{record['device']} beside {processor}"
 
 
 def _figure(record: Record) -> str:

@@ -1,5 +1,6 @@
 """The CPU as a device: queues are worker threads, arrays are NumPy's, copies between host and device cost nothing."""
 
+import os
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 
@@ -25,12 +26,10 @@ class Queue:
     stream does, so no stage ever runs on what a failed one left behind.
     """
 
-    def __init__(self, name: str, threads: int):
+    def __init__(self, name: str, threads: int, cores=None):
         self.name = name
         self._failure: BaseException | None = None
-        self._worker = ThreadPoolExecutor(
-            1, thread_name_prefix=name, initializer=numba.set_num_threads, initargs=(threads,)
-        )
+        self._worker = ThreadPoolExecutor(1, thread_name_prefix=name, initializer=_settle, initargs=(threads, cores))
 
     def run(self, work, *arguments, after=(), note=None) -> Event:
         """Do `work(*arguments)` after all earlier work of this queue and after the events in `after`.
@@ -57,6 +56,13 @@ class Queue:
     def close(self) -> None:
         """Finish what was put on the queue and end its thread."""
         self._worker.shutdown(wait=True)
+
+
+def _settle(threads: int, cores) -> None:
+    """What a worker does first; the threads that its kernels start later inherit its cores."""
+    numba.set_num_threads(threads)
+    if cores:
+        os.sched_setaffinity(0, cores)
 
 
 class Inline:
@@ -103,9 +109,9 @@ class Device:
     shares_host = True
     closed = False  # nothing is held that could be given back
 
-    def queue(self, name: str, threads: int) -> Queue:
-        """A new worker thread; ValueError for more threads than Numba was started with."""
-        return Queue(name, check_threads(threads))
+    def queue(self, name: str, threads: int, cores=None) -> Queue:
+        """A new worker thread, which keeps to these cores; ValueError for more threads than Numba was started with."""
+        return Queue(name, check_threads(threads), cores)
 
     def inline(self, name: str, threads: int) -> Inline:
         """A queue in the caller's own thread."""

@@ -23,6 +23,7 @@ from gpu.array import Array, adopt
 from gpu.owner import Owner
 
 CUDA = "libcuda.so.1"
+LEAST = (7, 5)  # compute capability: Turing; nvcc 13 compiles for nothing older
 
 
 class DeviceError(OSError):
@@ -53,7 +54,25 @@ def unavailable() -> str | None:
         return f"the NVIDIA driver does not start ({error})"
     if not count:
         return "the NVIDIA driver sees no device"
-    return _no_compiler(version // 1000)
+    return _too_old(driver.Device(0)) or _no_compiler(version // 1000) or _no_blas()
+
+
+def _too_old(cuda) -> str | None:
+    """Why a device cannot run the kernels."""
+    found = cuda.compute_capability()
+    if found < LEAST:
+        return f"{cuda.name()} has compute capability {found[0]}.{found[1]}, the kernels need {LEAST[0]}.{LEAST[1]}"
+    return None
+
+
+def _no_blas() -> str | None:
+    from gpu import blas
+
+    try:
+        blas.library()
+    except OSError as error:
+        return str(error)
+    return None
 
 
 def _no_compiler(supported: int) -> str | None:
@@ -207,6 +226,8 @@ class Device:
             if self.ordinal >= driver.Device.count():
                 raise DeviceError(f"{self.name}: there are {driver.Device.count()} devices, numbered from 0")
             self.cuda = driver.Device(self.ordinal)
+            if old := _too_old(self.cuda):
+                raise DeviceError(f"{self.name}: {old}")
             self.context = self.cuda.retain_primary_context()
             self.context.push()
         attribute = driver.device_attribute
@@ -219,8 +240,8 @@ class Device:
         self._start_mark.event.synchronize()
         self._origin = time.perf_counter()
 
-    def queue(self, name: str, threads: int) -> Queue:
-        """A new stream; `threads` counts CPU threads, of which a stream has none."""
+    def queue(self, name: str, threads: int, cores=None) -> Queue:
+        """A new stream; `threads` and `cores` are those of a CPU, of which a stream has none."""
         return Queue(self, name)
 
     def inline(self, name: str, threads: int) -> Inline:
@@ -350,10 +371,11 @@ class Device:
         except BaseException:
             _abandon(self)
             raise
+        everything = list(self.held.values())  # before the libraries forget some of it, too late for a post
         for library in self.libraries.values():
             library.close()
         self.libraries.clear()
-        for held in self.held.values():
+        for held in everything:
             held.clear()
         self._marks.clear()
         self.modules.clear()

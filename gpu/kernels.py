@@ -125,7 +125,8 @@ def nvcc() -> str:
     if not found:
         raise OSError(
             "nvcc, which compiles the kernels, is not found; install the CUDA toolkit, or name it in HYBRID_NVCC, or: "
-            "pip install nvidia-cuda-nvcc==13.0.* nvidia-cuda-crt==13.0.* nvidia-nvvm==13.0.* nvidia-cuda-runtime==13.0.*"
+            "pip install nvidia-cuda-nvcc==13.0.* nvidia-cuda-crt==13.0.* nvidia-nvvm==13.0.* nvidia-cuda-runtime==13.0.* "
+            "nvidia-cuda-cccl==13.0.*"
         )
     return found
 

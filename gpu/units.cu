@@ -230,10 +230,10 @@ __device__ __forceinline__ void step(float *loss, float *y, float *hidden, float
     float squared = 0;
     for (int b = 0; b < B; ++b)
         for (int i = threadIdx.x; i < o; i += blockDim.x) {
-            const float a = out[b * o + i], miss = a - target[b * Y + unit.y + i], delta = miss * slope(a, code);
+            const float a = out[b * o + i], wrong = a - target[b * Y + unit.y + i], delta = wrong * slope(a, code);
             y[b * Y + unit.y + i] = a;
             y_grad[b * Y + unit.y + i] = out[b * o + i] = delta;
-            squared = fmaf(miss, miss, squared);
+            squared = fmaf(wrong, wrong, squared);
         }
     for (int half = 16; half; half >>= 1) squared += __shfl_xor_sync(FULL, squared, half);
     if (lane() == 0) parts[warp()] = squared;

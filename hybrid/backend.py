@@ -27,23 +27,29 @@ MODULES = {"gpu": Backend._fields[2:6], "cpu": Backend._fields[2:]}
 
 
 def choose(device: str | None = None) -> Backend:
-    """The backend of a device; None takes the first GPU when it can be used and the CPU otherwise.
+    """The backend of a device; None and "auto" take the first GPU when it can be used and the CPU otherwise.
 
     "cuda:0+tf32" lets the tensor cores of a GPU multiply with factors of 10 bits; nothing else does.
 
     Raises ValueError, with the reason and the remedy, for a device that does not exist or cannot be used.
     """
-    if device is None:
+    if device is None or device == "auto":
         device = "cpu" if why_no_gpu() else "cuda:0"
     if device == "cpu":
         return _backend("cpu", "cpu")
     named = re.fullmatch(r"cuda:(\d+)(\+tf32)?", device)
     if not named:
-        raise ValueError(f'device: found "{device}", expected "cpu", "cuda:N" or "cuda:N+tf32"')
+        raise ValueError(f'device: found "{device}", expected "auto", "cpu", "cuda:N" or "cuda:N+tf32"')
     reason = why_no_gpu()
     if reason:
         raise ValueError(f'device: "{device}" cannot be used: {reason}; use --device cpu')
     return _gpu(device, int(named[1]), bool(named[2]))
+
+
+def auto() -> str:
+    """The device that "auto" takes, and why, in one line."""
+    reason = why_no_gpu()
+    return f"cpu, because {reason}" if reason else f"cuda:0, {choose('cuda:0').device.cuda.name()}"
 
 
 def why_no_gpu() -> str | None:

@@ -35,9 +35,10 @@ def _threads(threads: int | None) -> None:
 def _message(error: BaseException) -> str:
     if isinstance(error, OSError) and error.filename and error.strerror:
         return f"{error.filename}: {error.strerror}"
+    notes = "".join(f"; {note}" for note in getattr(error, "__notes__", ()))
     if isinstance(error, MemoryError):
         return f"out of memory: {error}; lower --width, --batch or the number of classes (--min-count)"
-    return str(error)
+    return f"{error}{notes}"
 
 
 def _doctor(given) -> int:
@@ -49,8 +50,10 @@ def _doctor(given) -> int:
 
 
 def _demo(given) -> int:
+    from . import runs
     from .demo import run, text
 
+    runs.announce({"kind": "language", "device": given.device})
     report = run(given.text, given.out, given.epochs, given.device, given.threads, given.seed or 0)
     print(json.dumps(report, indent=1) if given.json else text(report))
     return 0

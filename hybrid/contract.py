@@ -53,8 +53,8 @@ class Device(Protocol):
     shares_host: bool
     closed: bool
 
-    def queue(self, name: str, threads: int) -> Queue:
-        """A new queue, named for the trace."""
+    def queue(self, name: str, threads: int, cores=None) -> Queue:
+        """A new queue, named for the trace; cores: the numbers of those that its threads keep to."""
 
     def inline(self, name: str, threads: int) -> Queue:
         """A queue whose work is done when `run` returns."""

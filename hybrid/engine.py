@@ -14,6 +14,8 @@ from .slot import Slot
 from .trace import Trace
 from .trunk import Trunk
 
+MOST_DELAY = 16
+
 
 class Engine:
     """Trains an embedding, a trunk (None: the rows are the hidden vectors) and a readout together.
@@ -22,10 +24,11 @@ class Engine:
     threads        CPU threads in total (None: all cores)
     micro_batches  parts a batch is cut into, so that dense and sparse stages of different parts overlap; the readout's
                    parameters move after every part
-    delay          batches begun and not finished: 0 exact, 1 overlaps more and learns on parameters one batch old
+    delay          batches begun and not finished: 0 exact, k overlaps more and learns on parameters k batches old
     overlap        True: dense and sparse stages at the same time, sharing the threads; False: one after another, each on
                    all threads; None: measure both in the first ticks and keep the faster. The numbers are the same.
     decay          True: all rates fall linearly to 0 over the feed, as in word2vec
+    pin            True: each queue's threads keep to cores of their own
 
     Raises ValueError where widths do not fit together, or for threads, delay or micro_batches out of range.
     """
@@ -42,8 +45,9 @@ class Engine:
         delay: int = 0,
         overlap: bool | None = None,
         decay: bool = True,
+        pin: bool = False,
     ):
-        check.whole("delay", delay, 0, 1)
+        check.whole("delay", delay, 0, MOST_DELAY)
         check.whole("micro_batches", micro_batches, 1)
         _check_widths(embedding, trunk, readout)
         self.embedding, self.trunk, self.readout = embedding, trunk, readout
@@ -55,7 +59,9 @@ class Engine:
         self.dense_inline = self.dense.device.inline("all", self.threads)
         if trunk:
             self.dense_inline.run(trunk.place, self.dense.device, self.dense.units)
+        self.pin = pin
         self.tick = 0
+        self.torn: str | None = None  # why the parameters are no longer those of a finished tick
         self.trace = Trace()
         self.pace: Pace | None = None
         self._begun: dict[str, np.ndarray] = {}
@@ -70,27 +76,44 @@ class Engine:
         a stop the next run goes on with the same numbers as if it had not stopped.
 
         Raises ValueError for a feed that does not fit this engine, FloatingPointError, naming the tick, for a loss that is
-        not finite.
+        not finite, and what a stage raises, with a note of stage and tick. Then parameters may have moved in part: such an
+        engine neither runs nor saves any more (ValueError), and the last checkpoint stands.
         """
         self._check_feed(feed)
+        self._check_whole()
         self.trace = Trace()
         # Without a trunk there is nothing dense to overlap with.
-        self.pace = Pace(self.dense.device, self.sparse.device, self.threads, self.overlap if self.trunk else False)
+        overlap = self.overlap if self.trunk else False
+        self.pace = Pace(self.dense.device, self.sparse.device, self.threads, overlap, self.pin)
         self._schedule = Schedule(self._plan(len(feed)), self._slots(feed), self.pace.queues, self.delay, self.trace)
-        batches = ((tick, feed[tick]) for tick in range(self.tick, len(feed)))
         try:
-            for tick in self._schedule.run(batches, self._restore):
+            for tick in self._schedule.run(self._batches(feed), self._restore):
                 self.tick = tick.number + 1
                 self.pace.note(self._schedule)
                 yield tick
             self._schedule.wait()
-        except FloatingPointError as failure:
-            raise FloatingPointError(f"tick {self.tick}: {failure}; the rates may be too high") from None
+        except GeneratorExit:  # between two ticks
+            raise
+        except BaseException as failure:
+            self.torn = f"tick {self.tick} failed half-way: {failure}"
+            if isinstance(failure, FloatingPointError):
+                raise FloatingPointError(f"tick {self.tick}: {failure}; the rates may be too high") from None
+            raise
         finally:
             self.pace.close()
             # A device is closed here where the interpreter ends with a run still under way.
-            self._begun = {} if self.dense.device.closed else self._begun_arrays()
+            lost = self.torn or self.dense.device.closed
+            self._begun = {} if lost else self._begun_arrays()
             self._schedule = None
+
+    def _batches(self, feed: Feed) -> Iterator[tuple[int, Batch]]:
+        for tick in range(self.tick, len(feed)):
+            try:
+                batch = feed[tick]
+            except Exception as failure:
+                failure.add_note(f"in the feed, at tick {tick}")
+                raise
+            yield tick, batch
 
     def _plan(self, ticks: int) -> Plan:
         """The way of a micro-batch. The readout's and the rows' parameters move on "sparse", the trunk's on "dense"."""
@@ -201,8 +224,7 @@ class Engine:
             raise ValueError(f"ids: found {ids.size}, expected a multiple of {self.embedding.per_example}")
         examples = ids.size // self.embedding.per_example if bag_at is None else len(bag_at) - 1
         self.settle()
-        slot = self._slot(examples, ids.size)
-        return self._forward(slot, Batch(ids, bag_at, np.zeros(examples, np.int32)))
+        return self._forward(self._slot(examples, ids.size), Batch(ids, bag_at, np.zeros(examples, np.int32)))
 
     def best(self, ids, k: int, bag_at=None) -> tuple[np.ndarray, np.ndarray]:
         """The k most likely classes after each example: ids and log probabilities, both (B, k), most likely first."""
@@ -217,6 +239,7 @@ class Engine:
         for tick in range(feed.ticks_per_epoch):
             batch = feed[tick]
             log_prob = self.inline.run(self.readout.log_prob, self._forward(slot, batch), batch.target).wait()
+            slot.release()
             total -= float(log_prob.sum(dtype=np.float64))
             examples += len(batch.target)
         if not examples:
@@ -224,7 +247,9 @@ class Engine:
         return total / examples
 
     def _forward(self, slot: Slot, batch: Batch) -> np.ndarray:
+        """The hidden vectors of a batch, in a slot that is in use from here on."""
         slot.fill(self.tick, 0, batch, 0, len(batch.target))
+        slot.take()
         self.inline.run(self.embedding.forward, self.sparse.rows, slot)
         if self.trunk:
             self.dense_inline.copy(slot.x_dev, slot.x)
@@ -260,8 +285,10 @@ class Engine:
     def save(self, folder, facts: dict | None = None) -> None:
         """Write a checkpoint, atomically, keeping the one before; between ticks of a run too.
 
-        facts: whatever else should come back from `load`, JSON-able. See hybrid/checkpoint.py for what it raises.
+        facts: whatever else should come back from `load`, JSON-able. See hybrid/checkpoint.py for what it raises; and
+        ValueError where a tick failed half-way.
         """
+        self._check_whole()
         begun = self._begun_arrays() if self._schedule else self._begun
         settings = {name: getattr(self, name) for name in ("micro_batches", "delay", "decay")}
         own = {
@@ -298,6 +325,10 @@ class Engine:
         engine.readout.restore(own["readout"]["state"])
         engine.tick = own["tick"]
         return engine, saved["facts"]
+
+    def _check_whole(self) -> None:
+        if self.torn:
+            raise ValueError(f"engine: {self.torn}; its parameters have moved in part: load the last checkpoint")
 
     def _check_feed(self, feed: Feed) -> None:
         if feed.rows > self.embedding.rows:

@@ -89,7 +89,9 @@ def _demo(demo) -> None:
 
 
 def _machine(command) -> None:
-    command.add_argument("--device", help='"cpu" or "cuda:N" (default: a GPU when one can be used)')
+    command.add_argument(
+        "--device", help='"cpu", "cuda:N" or "auto": a GPU when one can be used (default), and says which and why'
+    )
     command.add_argument("--threads", type=_positive, help="CPU threads in total (default: all cores)")
     command.add_argument("--seed", type=_whole, help="seed of everything drawn (default 0)")
     command.add_argument("--json", action="store_true", help="print the report as JSON")
@@ -141,6 +143,7 @@ def _eval(command) -> None:
     command.add_argument("--text", metavar="FILE", help="language: perplexity on this text")
     command.add_argument("--similarity", metavar="FILE", action="append", help="words: WordSim- or SimLex-like pairs")
     command.add_argument("--analogies", metavar="FILE", help="words: questions-words format")
+    command.add_argument("--device", help="cpu, cuda:N (default: the first GPU that can be used, else the CPU)")
     command.add_argument("--at", type=_positive, default=10, metavar="K", help="factors: recall@K, nDCG@K (default 10)")
     command.add_argument("--threads", type=_positive, help="CPU threads in total (default: all cores)")
     command.add_argument("--json", action="store_true", help="print JSON")

@@ -1,5 +1,6 @@
 """How the cores are spent: every stage in turn on all of them, or dense and sparse stages at the same time on a share each."""
 
+import os
 import statistics
 from typing import Any
 
@@ -14,27 +15,45 @@ class Pace:
     """The queues of a run; measures both ways in the first ticks where the user left the choice open.
 
     dense, sparse  devices of the two kinds of stages
+    threads        CPU threads in total: what works at the same time shares them
     overlap        True, False, or None: measure. The choice changes no number, since results depend neither on the number
                    of threads nor on how queues overlap.
+    pin            True: the threads of each queue keep to cores of their own
     """
 
-    def __init__(self, dense, sparse, threads: int, overlap: bool | None):
+    def __init__(self, dense, sparse, threads: int, overlap: bool | None, pin: bool = False):
+        self._sparse, self._cores = sparse, sorted(os.sched_getaffinity(0)) if pin else None
         apart = not dense.shares_host
         if overlap and threads < 2 and not apart:
             raise ValueError(f"overlap: needs at least 2 threads, found {threads}; raise threads or leave overlap out")
         inline = sparse.inline("all", threads)
         here = dense.inline("dense", threads) if apart else inline
-        self.ways: dict[bool, dict[str, Any]] = {False: dict.fromkeys(DENSE, here) | {"sparse": inline}}
-        if apart and overlap is not False:  # a GPU takes no cores away, so there is nothing to choose
+        in_turn = dict.fromkeys(DENSE, here) | {"sparse": inline, "feed": inline}
+        self.ways: dict[bool, dict[str, Any]] = {False: in_turn}
+        if apart and overlap is not False:  # a GPU takes no cores but that of the thread which feeds it
             queues = {name: dense.queue(name, 0) for name in DENSE}
-            self.ways = {True: queues | {"sparse": sparse.queue("sparse", threads)}}
+            self.ways = {True: queues | self._host_queues(threads - 1)}
         elif overlap is not False and threads > 1:
-            share = threads // 2
-            queues = dict.fromkeys(DENSE, dense.queue("dense", share))
-            self.ways[True] = queues | {"sparse": sparse.queue("sparse", threads - share)}
+            share = (threads - (threads > 2)) // 2
+            queues = dict.fromkeys(DENSE, dense.queue("dense", share, self._some_cores(share)))
+            self.ways[True] = queues | self._host_queues(threads - share)
         self.measuring = overlap is None and len(self.ways) == 2
         self.overlapped = bool(overlap) or False not in self.ways
         self.seconds: dict[bool, list[float]] = {False: [], True: []}
+
+    def _host_queues(self, threads: int) -> dict[str, Any]:
+        """The sparse stages' queue, and the feed's: a thread of its own where one can be spared, else the caller's."""
+        spare = threads > 1
+        share = max(threads - spare, 1)
+        feed = self._sparse.queue("feed", 1, self._some_cores(1)) if spare else self._sparse.inline("feed", 1)
+        return {"sparse": self._sparse.queue("sparse", share, self._some_cores(share)), "feed": feed}
+
+    def _some_cores(self, count: int) -> list[int] | None:
+        """The next cores that no queue has yet; where they have run out, none in particular."""
+        if self._cores is None or len(self._cores) < count:
+            return None
+        taken, self._cores = self._cores[:count], self._cores[count:]
+        return taken
 
     @property
     def queues(self) -> dict[str, Any]:

@@ -9,14 +9,15 @@ curve.png        the curve; timeline.json (open in ui.perfetto.dev) and timeline
 
 import importlib
 import json
+import sys
 from pathlib import Path
 from types import ModuleType
 
-from . import pictures
+from . import backend, pictures
 from .engine import Engine
 from .training import CHECKPOINT, Job, train, write_json
 
-# What may change between a stop and the going on: none of these changes a number.
+# What may change between a stop and the going on: threads change no number, another device rounds otherwise.
 FREE_ON_RESUME = {"resume", "device", "threads"}
 
 
@@ -27,6 +28,7 @@ def start(options: dict) -> dict:
         raise ValueError(
             f"--out: {folder} holds a run; --resume {folder} goes on with it, another --out begins a new one"
         )
+    announce(options)
     model = _model(options["kind"])
     job = model.prepare(options)
     engine = job.make()  # before anything is written: this refuses what the options cannot have
@@ -45,15 +47,23 @@ def resume(folder: str, given: dict) -> dict:
         flags = ", ".join("--" + name.replace("_", "-") for name in said if given[name] != options.get(name))
         raise ValueError(f"{flags}: --resume goes on with the options that {folder} was started with; leave them out")
     options |= {name: given[name] for name in FREE_ON_RESUME - {"resume"} if given.get(name)}
+    announce(options)
     job = _model(options["kind"]).prepare(options)
     if not (path / CHECKPOINT).exists():
         return _finish(path, options, job, job.make())
     return _finish(path, options, job, *_load(path, options))
 
 
+def announce(options: dict) -> None:
+    """Where the user left the device to us by name, say on stderr which it is and why."""
+    if options.get("device") == "auto":
+        taken = "cpu, because word vectors have no dense part" if options["kind"] == "words" else backend.auto()
+        print(f"hybrid: device auto: {taken}", file=sys.stderr)
+
+
 def evaluate(folder: str, given: dict) -> dict:
     """Figures of a trained run on other data; which, is the model's business."""
-    options = _options(Path(folder)) | {"threads": given["threads"]}
+    options = _options(Path(folder)) | {"threads": given["threads"], "device": given["device"]}
     engine, _ = _load(Path(folder), options)
     return _model(options["kind"]).evaluate(Path(folder), options, engine, given)
 
@@ -62,7 +72,7 @@ def export(folder: str, file: str, binary: bool) -> str:
     """Write a run's vectors in word2vec format; returns the sentence that says so."""
     from . import vectors
 
-    options = _options(Path(folder))
+    options = _options(Path(folder)) | {"device": "cpu"}  # nothing is computed
     engine, _ = _load(Path(folder), options)
     names, table = _model(options["kind"]).vectors(Path(folder), engine)
     vectors.save(file, names, table, binary=binary)

@@ -5,11 +5,12 @@ stage by stage, all micro-batches of a stage one after another, so that while th
 trunk works on the next. Parameters move only in `finish`, in the order of ticks and micro-batches, on one queue for each
 set of parameters; hence the numbers do not depend on how the queues overlap.
 
-delay = batches begun and not finished when a batch is finished. 0 is exact; 1 begins batch t + 1 before batch t is
-finished, on parameters that do not know t yet: it changes the numbers.
+delay = batches begun and not finished when a batch is finished. 0 is exact; k begins batch t + k before batch t is
+finished, on parameters that do not know t to t + k - 1 yet: it changes the numbers.
 """
 
 import functools
+import itertools
 import math
 import time
 from collections import deque
@@ -54,8 +55,9 @@ class Plan(NamedTuple):
 class Schedule:
     """Runs a plan over a feed.
 
-    slots   (delay + 2) sets of slots, one slot a micro-batch: `delay` begun, one being finished, one being filled
-    queues  by name; several names may share one queue, which then does everything in order
+    slots   (delay + 2) sets of slots, one slot a micro-batch: `delay` begun, one being finished, one being filled; so a
+            slow stage, or a slow caller, holds the feed up, and nothing grows
+    queues  by name, "feed" among them; several names may share one queue, which then does everything in order
     """
 
     def __init__(self, plan: Plan, slots: list[list[Slot]], queues: dict[str, Any], delay: int, trace: Trace):
@@ -64,41 +66,85 @@ class Schedule:
         self.plan, self.slots, self.queues, self.delay, self.trace = plan, slots, queues, delay, trace
         self.begun: deque[list[Slot]] = deque()
         self.seconds = 0.0  # of the last tick
+        self._filling: Any = None
 
     def run(self, batches: Iterator[tuple[int, Any]], restore: Callable[[list[Slot]], bool]) -> Iterator[Tick]:
         """Run (tick, batch) pairs; yields each tick when it is finished.
 
-        While the caller has the tick, nothing is in flight but the `delay` batches begun. The next batch is taken from the
-        feed while this one is under way. restore(slots): true when it has filled in what the begin stages would write, as
-        for batches that were begun before a checkpoint.
+        While the caller has the tick, nothing is in flight but the `delay` batches begun and the next one's filling, which
+        goes on while this one is under way. restore(slots): true when it has filled in what the begin stages would write,
+        as for batches that were begun before a checkpoint.
+
+        Raises what a stage raised, with a note of the stage, the tick and the micro-batch.
         """
-        sets = iter(_cycle(self.slots))
-        upcoming = _fill(sets, batches)
-        while upcoming or self.begun:
+        sets = itertools.cycle(self.slots)
+        self._fill(sets, batches)
+        while True:
             start = time.perf_counter()
+            upcoming = self._filling.wait()
+            if isinstance(upcoming, Exception):
+                raise upcoming
             if upcoming:
-                if not restore(upcoming):
-                    self._put(self.plan.begin, upcoming)
-                self.begun.append(upcoming)
+                self._begin(upcoming, restore)
+            elif not self.begun:
+                return
             finishing = None
             if len(self.begun) > self.delay or not upcoming:
                 finishing = self.begun.popleft()
                 self._put(self.plan.finish, finishing)
                 self._put_update(finishing)
-            upcoming = _fill(sets, batches)
+            self._fill(sets, batches)
             if finishing:
                 self.wait([finishing])
+                for slot in finishing:
+                    slot.release()
                 self.seconds = time.perf_counter() - start
                 self.trace.ticks += 1
                 self.trace.wall += self.seconds
                 yield _tick(finishing)
 
     def wait(self, sets=None) -> None:
-        """Wait for what has been put on the queues for these sets of slots (None: the batches begun)."""
+        """Wait for what has been put on the queues for these sets of slots (None: all that is in flight)."""
+        if sets is None:
+            self._filling.wait()
         for slots in self.begun if sets is None else sets:
             for slot in slots:
-                for event in slot.events.values():
-                    event.wait()
+                for name, event in slot.events.items():
+                    _named(name, slot, event.wait)
+
+    def _begin(self, slots: list[Slot], restore: Callable[[list[Slot]], bool]) -> None:
+        for slot in slots:
+            slot.take()
+        if not restore(slots):
+            self._put(self.plan.begin, slots)
+        self.begun.append(slots)
+        if len(self.begun) > self.delay + 1:
+            raise RuntimeError(f"schedule: {len(self.begun)} batches begun and not finished, delay allows {self.delay}")
+
+    def _fill(self, sets: Iterator[list[Slot]], batches: Iterator[tuple[int, Any]]) -> None:
+        queue = self.queues["feed"]
+        self._filling = queue.run(self._fill_next, sets, batches, queue.name)
+
+    def _fill_next(self, sets, batches, queue: str) -> list[Slot] | Exception | None:
+        """Copy the next batch into the next set of slots; None at the end of the feed.
+
+        What the feed raises is returned: it belongs to the next tick, and this one should be finished first.
+        """
+        start = time.perf_counter()
+        try:
+            pair = next(batches, None)
+        except Exception as failure:
+            return failure
+        if pair is None:
+            return None
+        tick, batch = pair
+        slots = next(sets)
+        examples = len(batch.target)
+        size = -(-examples // len(slots))
+        for micro, slot in enumerate(slots):
+            slot.fill(tick, micro, batch, min(micro * size, examples), min((micro + 1) * size, examples))
+        self.trace.note(queue, "feed", tick, 0, start, time.perf_counter())
+        return slots
 
     def _put(self, stages: list[Stage], slots: list[Slot]) -> None:
         for stage in stages:
@@ -108,34 +154,24 @@ class Schedule:
                     self._run(stage, slot, [slot.events[name] for name in stage.after if name in slot.events])
 
     def _put_update(self, slots: list[Slot]) -> None:
-        last = slots[-1]
-        for stage in self.plan.update if last.count else ():
-            self._run(stage, last, [slot.events[name] for slot in slots for name in stage.after])
+        full = [slot for slot in slots if slot.count]
+        for stage in self.plan.update if full else ():
+            self._run(stage, full[-1], [slot.events[name] for slot in full for name in stage.after])
 
     def _run(self, stage: Stage, slot: Slot, after: list) -> None:
         queue = self.queues[stage.queue]
         note = functools.partial(self.trace.note, queue.name, stage.name, slot.tick, slot.micro)
-        slot.events[stage.name] = queue.run(stage.work, slot, after=after, note=note)
+        slot.events[stage.name] = queue.run(_named, stage.name, slot, stage.work, slot, after=after, note=note)
 
 
-def _cycle(sets):
-    while True:
-        yield from sets
-
-
-def _fill(sets, batches) -> list[Slot] | None:
-    """Copy the next batch into the next set of slots; None at the end of the feed. Slots left empty are left out."""
-    pair = next(batches, None)
-    if pair is None:
-        return None
-    tick, batch = pair
-    slots = next(sets)
-    examples = len(batch.target)
-    size = -(-examples // len(slots))
-    for micro, slot in enumerate(slots):
-        slot.events.clear()
-        slot.fill(tick, micro, batch, min(micro * size, examples), min((micro + 1) * size, examples))
-    return [slot for slot in slots if slot.count] or slots[:1]
+def _named(stage: str, slot: Slot, work: Callable, *arguments):
+    """Do the work; what it raises carries the stage's name and the slot's tick."""
+    try:
+        return work(*arguments)
+    except Exception as failure:
+        if not hasattr(failure, "__notes__"):
+            failure.add_note(f"in stage {stage} of tick {slot.tick}, micro-batch {slot.micro}")
+        raise
 
 
 def _tick(slots: list[Slot]) -> Tick:

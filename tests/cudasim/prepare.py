@@ -63,7 +63,7 @@ def main() -> int:
         return 0
     try:
         wheel = cached() or build()
-        pip(f"install {wheel.name}", "install", str(wheel))
+        pip(f"install {wheel.name}", "install", str(wheel), "numpy")  # which PyCUDA does not declare
     except (PreparationError, OSError) as error:
         print(f"PyCUDA {VERSION}, which the GPU tests need, was not installed: {error}", file=sys.stderr)
         return 1

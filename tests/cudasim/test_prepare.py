@@ -87,7 +87,7 @@ def test_a_wheel_is_built_once_and_kept_whole(machine, capsys):
     assert list(kept.parent.iterdir()) == [kept]
     assert [command for command, *_ in machine] == ["wheel", "install"]
     assert prepare.main() == 0
-    assert machine[2:] == [("install", str(kept))]
+    assert machine[2:] == [("install", str(kept), "numpy")]
     assert capsys.readouterr() == ("", "")
 
 

@@ -88,6 +88,7 @@ def test_the_timeline_has_the_copies_and_the_device(cuda):
     list(trained.run(Feed(5)))
     stages = {(interval.queue, interval.stage) for interval in trained.trace.recent}
     assert stages == {
+        ("feed", "feed"),
         ("sparse", "gather"),
         ("copy in", "x in"),
         ("dense", "forward"),

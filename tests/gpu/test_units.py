@@ -127,7 +127,7 @@ def check_step(case, activation):
     close(case.get("y"), y, np.float32, 150)
     read = (case.get("hidden"), case.get("y"), host["x"], host["target"], case.rate, case.momentum, activation)
     loss, weights, speed = oracle.step(case.layout, host["weights"], host["velocity"], *read)
-    terms = 150 * len(host["x"])
+    terms = int(max(case.layout.inputs)) * len(host["x"])
     close(case.get("weights"), weights, np.float32, terms)
     if host["velocity"] is not None:
         close(case.get("velocity"), speed, np.float32, terms)
@@ -221,3 +221,11 @@ def test_the_plan_says_which_variants_run(gpu):
     plan = gpu.run(units.plan, unit_layout([150] * 3 + [1500], [49] * 3 + [60], [150] * 3 + [200]))
     text = plan.describe(1)
     assert "3 units whole in " in text and "1 units part in " in text
+
+
+@pytest.mark.parametrize("momentum", [0, 0.9])
+def test_a_unit_larger_than_shared_memory(gpu, momentum):
+    """As large as the largest of a vision model; the device's own limit cuts it."""
+    case = Case(1, momentum, ([2000, 400], [60, 49], [300, 150])).on(gpu)
+    assert "1 units part in " in case.plan.describe(1)
+    check_step(case, "logistic")

@@ -1,4 +1,5 @@
 import re
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,6 +14,16 @@ def test_the_cpu_can_be_chosen_by_name():
 def test_without_a_name_the_cpu_is_taken_where_no_gpu_can_be_used(monkeypatch):
     monkeypatch.setattr(backend, "why_no_gpu", lambda: "no driver")
     assert backend.choose(None).name == "cpu"
+    assert backend.choose("auto").name == "cpu"
+    assert backend.auto() == "cpu, because no driver"
+
+
+def test_auto_names_the_gpu_that_it_takes(monkeypatch):
+    taken = SimpleNamespace(device=SimpleNamespace(cuda=SimpleNamespace(name=lambda: "Abacus")))
+    monkeypatch.setattr(backend, "why_no_gpu", lambda: None)
+    monkeypatch.setattr(backend, "_gpu", lambda name, ordinal, tf32: taken)
+    assert backend.auto() == "cuda:0, Abacus"
+    assert backend.choose("auto") is taken
 
 
 def test_a_device_that_cannot_be_used_says_why(monkeypatch):

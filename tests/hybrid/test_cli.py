@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hybrid import vectors
+from hybrid import backend, vectors
 from hybrid.cli import main
 
 SMALL = ["--epochs", "1", "--threads", "2"]
@@ -196,6 +196,20 @@ def test_options_out_of_range_are_refused_by_the_parser(capsys, option, value):
         main(["train", "language", "--text", "x", option, value])
     assert stop.value.code == 2
     assert re.search(rf"{option}: found '{value}', expected", capsys.readouterr().err)
+
+
+def test_auto_says_which_device_and_why(capsys, tmp_path, text, monkeypatch):
+    monkeypatch.setattr(backend, "why_no_gpu", lambda: "there is no driver")
+    out = str(tmp_path / "run")
+    language = ["train", "language", "--text", text, *LANGUAGE]
+    assert main([*language, "--device", "auto", "--out", out]) == 0
+    assert "hybrid: device auto: cpu, because there is no driver\n" in capsys.readouterr().err
+    assert main(["train", "--resume", out, "--device", "cpu"]) == 0
+    assert main([*language, "--out", str(tmp_path / "silent")]) == 0
+    assert "device auto" not in capsys.readouterr().err
+    words = ["train", "words", "--text", text, "--min-count", "1", "--epochs", "1", *WORDS]
+    assert main([*words, "--device", "auto", "--out", str(tmp_path / "words")]) == 0
+    assert "hybrid: device auto: cpu, because word vectors have no dense part\n" in capsys.readouterr().err
 
 
 def test_a_folder_that_holds_a_run_is_not_overwritten(capsys, tmp_path, text):

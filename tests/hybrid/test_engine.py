@@ -132,7 +132,7 @@ def test_delay_changes_the_numbers_and_still_learns():
 
 
 @pytest.mark.parametrize("kind", ["tree", "full", "sampled"])
-@pytest.mark.parametrize("delay", [0, 1])
+@pytest.mark.parametrize("delay", [0, 1, 3])
 @pytest.mark.parametrize("stop", [1, 7])
 def test_a_run_stopped_saved_and_loaded_ends_with_the_same_bits(tmp_path, kind, delay, stop):
     whole = engine(kind, delay=delay, micro_batches=2)
@@ -186,7 +186,7 @@ def refusals():
         "readout: width 8, the trunk gives 7",
         lambda: Engine(Embedding(9, 4, per_example=3), Trunk(12, 6, 7), FullReadout(9, 8, batch=4)),
     )
-    yield "delay: found 2", lambda: engine(delay=2)
+    yield "delay: found 17", lambda: engine(delay=17)
     yield "micro_batches: found 0", lambda: engine(micro_batches=0)
     yield "threads: found 0", lambda: engine(threads=0)
     yield "overlap: needs at least 2 threads", lambda: next(engine(threads=1, overlap=True).run(Feed()))
@@ -226,3 +226,40 @@ def test_a_diverging_run_stops_and_names_the_tick(delay, overlap):
     with pytest.raises(FloatingPointError, match=r"tick \d+: .*rates"):
         list(trained.run(Feed(50)))
     trained.settle()  # nothing that failed is waited for again
+
+
+def test_an_engine_that_failed_half_way_neither_saves_nor_runs_on(tmp_path):
+    trained = engine("full", delay=1)
+
+    def fail(*arguments):
+        raise OSError("the disk of the rows is gone")
+
+    list(itertools.islice(trained.run(Feed(10)), 2))
+    trained.save(tmp_path / "checkpoint")
+    trained.embedding.backward = fail
+    with pytest.raises(OSError, match="the disk of the rows is gone") as found:
+        list(trained.run(Feed(10)))
+    assert found.value.__notes__ == ["in stage scatter of tick 2, micro-batch 0"]
+    for call in (lambda: trained.save(tmp_path / "checkpoint"), lambda: next(trained.run(Feed(10)))):
+        with pytest.raises(ValueError, match=r"engine: tick 2 failed half-way: .*load the last checkpoint"):
+            call()
+    resumed, _ = Engine.load(tmp_path / "checkpoint")
+    whole = engine("full", delay=1)
+    for run in (resumed, whole):
+        list(run.run(Feed(10)))
+    assert_same_bits(parameters(resumed), parameters(whole))
+
+
+def test_a_feed_that_fails_leaves_the_last_finished_tick_and_says_where():
+    class Short(Feed):
+        def __getitem__(self, tick):
+            if tick == 5:
+                raise OSError("the file ends early")
+            return super().__getitem__(tick)
+
+    trained, whole = engine("tree"), engine("tree")
+    with pytest.raises(OSError, match="the file ends early") as found:
+        list(trained.run(Short(10)))
+    assert found.value.__notes__ == ["in the feed, at tick 5"] and trained.tick == 5
+    list(itertools.islice(whole.run(Feed(10)), 5))
+    assert_same_bits(parameters(trained), parameters(whole))

@@ -1,5 +1,7 @@
 """The choice between overlapped stages and stages in turn follows what was measured."""
 
+import os
+
 import pytest
 
 from cpu.device import Device
@@ -51,8 +53,20 @@ def test_one_thread_has_nothing_to_choose():
 
 
 def test_threads_are_shared_between_the_queues():
-    pace = Pace(Device(), Device(), 3, True)
     import numba
 
-    assert [pace.queues[name].run(numba.get_num_threads).wait() for name in ("dense", "sparse")] == [1, 2]
+    for threads, shares in ((2, [1, 1, 1]), (3, [1, 1, 1]), (4, [1, 2, 1])):  # of 2, the feed's is the caller's own
+        pace = Pace(Device(), Device(), threads, True)
+        names = ("dense", "sparse", "feed")
+        assert [pace.queues[name].run(numba.get_num_threads).wait() for name in names] == shares
+        pace.close()
+
+
+def test_pinned_queues_keep_to_cores_of_their_own():
+    cores = os.sched_getaffinity(0)
+    pace = Pace(Device(), Device(), 2, True, pin=True)
+    found = [pace.queues[name].run(os.sched_getaffinity, 0).wait() for name in ("dense", "sparse")]
     pace.close()
+    if len(cores) > 1:
+        assert len(found[0]) == len(found[1]) == 1 and not found[0] & found[1]
+    assert os.sched_getaffinity(0) == cores  # the caller's own are as they were

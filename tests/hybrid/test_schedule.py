@@ -12,6 +12,8 @@ from hybrid.schedule import Plan, Schedule, Stage
 from hybrid.slot import Slot
 from hybrid.trace import Trace
 
+QUEUES = ("feed", "dense", "sparse")
+
 
 class Past:
     def wait(self):
@@ -24,7 +26,7 @@ class Recorder:
     def __init__(self, name, log):
         self.name, self.log = name, log
 
-    def run(self, work, slot, after=(), note=None):
+    def run(self, *work, after=(), note=None):
         _, stage, tick, micro = note.args
         self.log.append(f"{stage} {tick}.{micro}")
         return Past()
@@ -47,9 +49,13 @@ def plan(work=lambda slot: None):
     )
 
 
+def recorders(log):
+    return {name: Recorder(name, log) for name in ("dense", "sparse")} | {"feed": Device().inline("feed", 1)}
+
+
 def recorded(delay, micro_batches, count):
     log = []
-    queues = {name: Recorder(name, log) for name in ("dense", "sparse")}
+    queues = recorders(log)
     schedule = Schedule(plan(), slots(delay, micro_batches), queues, delay, Trace())
     ticks = [tick.number for tick in schedule.run(batches(count), lambda slots: False)]
     assert ticks == list(range(count))
@@ -78,7 +84,7 @@ def test_with_delay_one_batch_is_begun_ahead_and_never_two():
 
 def test_a_batch_smaller_than_the_micro_batches_leaves_slots_out():
     log = []
-    queues = {name: Recorder(name, log) for name in ("dense", "sparse")}
+    queues = recorders(log)
     schedule = Schedule(plan(), slots(0, 4), queues, 0, Trace())
     (tick,) = schedule.run(batches(1, examples=2), lambda slots: False)
     assert tick.examples == 2
@@ -87,7 +93,7 @@ def test_a_batch_smaller_than_the_micro_batches_leaves_slots_out():
 
 def test_an_empty_batch_does_nothing_and_counts_no_example():
     log = []
-    queues = {name: Recorder(name, log) for name in ("dense", "sparse")}
+    queues = recorders(log)
     schedule = Schedule(plan(), slots(0, 2), queues, 0, Trace())
     (tick,) = schedule.run(batches(1, examples=0), lambda slots: False)
     assert tick.examples == 0 and np.isnan(tick.loss) and log == []
@@ -133,9 +139,9 @@ def learned(delay, micro_batches, overlapped, seed):
         [Stage("update", "dense", slowly(update), ("backward",))],
     )
     device = Device()
-    inline = device.inline("all", 1)
-    queues = {"dense": device.queue("dense", 1), "sparse": device.queue("sparse", 1)} if overlapped else {}
-    schedule = Schedule(way, slots(delay, micro_batches), queues or {"dense": inline, "sparse": inline}, delay, Trace())
+    make = device.queue if overlapped else device.inline
+    queues = {name: make(name, 1) for name in QUEUES}
+    schedule = Schedule(way, slots(delay, micro_batches), queues, delay, Trace())
     losses = [tick.loss for tick in schedule.run(batches(12), lambda slots: False)]
     schedule.wait()
     for queue in queues.values():
@@ -160,7 +166,7 @@ def test_dense_and_sparse_stages_of_different_micro_batches_run_at_the_same_time
         time.sleep(0.02)
 
     device = Device()
-    queues = {"dense": device.queue("dense", 1), "sparse": device.queue("sparse", 1)}
+    queues = {name: device.queue(name, 1) for name in QUEUES}
     trace = Trace()
     schedule = Schedule(plan(work), slots(0, 4), queues, 0, trace)
     list(schedule.run(batches(2), lambda slots: False))
@@ -185,9 +191,58 @@ def test_a_failing_stage_ends_the_run_and_nothing_after_it_moves_a_parameter():
         [Stage("update", "dense", lambda slot: moved.append(slot.tick), ("readout",))],
     )
     device = Device()
-    queues = {"dense": device.queue("dense", 1), "sparse": device.queue("sparse", 1)}
-    with pytest.raises(FloatingPointError, match="loss is nan"):
+    queues = {name: device.queue(name, 1) for name in QUEUES}
+    with pytest.raises(FloatingPointError, match="loss is nan") as found:
         list(Schedule(way, slots(0, 2), queues, 0, Trace()).run(batches(5), lambda slots: False))
     for queue in queues.values():
         queue.close()
     assert moved == [0]
+    assert found.value.__notes__ == ["in stage readout of tick 1, micro-batch 0"]
+
+
+def test_a_feed_that_fails_ends_the_run_after_the_ticks_before():
+    def short():
+        yield from batches(3)
+        raise OSError("the file ends")
+
+    queues = {name: Device().inline(name, 1) for name in QUEUES}
+    ticks = []
+    with pytest.raises(OSError, match="the file ends"):
+        for tick in Schedule(plan(), slots(0, 1), queues, 0, Trace()).run(short(), lambda slots: False):
+            ticks.append(tick.number)
+    assert ticks == [0, 1, 2]
+
+
+@pytest.mark.parametrize("delay", [0, 1, 3])
+@pytest.mark.parametrize("slow", ["feed", "caller"])
+def test_whoever_is_slow_holds_the_others_up_and_nothing_grows(delay, slow):
+    """The feed is never more than the slots ahead: the batches begun, the one being finished, the one being filled."""
+    taken, finished = [], []
+
+    def feed():
+        for tick, batch in batches(12):
+            taken.append(tick)
+            assert tick <= len(finished) + delay + 1
+            time.sleep(0.002 * (slow == "feed"))
+            yield tick, batch
+
+    queues = {name: Device().queue(name, 1) for name in QUEUES}
+    schedule = Schedule(plan(), slots(delay, 2), queues, delay, Trace())
+    for tick in schedule.run(feed(), lambda slots: False):
+        finished.append(tick.number)
+        assert len(schedule.begun) <= delay
+        time.sleep(0.002 * (slow == "caller"))
+    assert finished == list(range(12)) == taken
+    for queue in queues.values():
+        queue.close()
+
+
+def test_a_slot_is_not_refilled_while_its_work_is_under_way():
+    """A schedule with too few slots would do it; the slot itself refuses."""
+    queues = {name: Device().queue(name, 1) for name in QUEUES}
+    one = slots(0, 1)[0]
+    schedule = Schedule(plan(lambda slot: time.sleep(0.01)), [one, one], queues, 0, Trace())
+    with pytest.raises(RuntimeError, match="slot of tick 0, micro-batch 0: found in use, cannot become filling"):
+        list(schedule.run(batches(3), lambda slots: False))
+    for queue in queues.values():
+        queue.close()

@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 
 from cpu.device import Device
 from hybrid.feeds import Batch
@@ -27,3 +28,20 @@ def test_names_may_share_a_buffer():
     slot.fill(0, 0, Batch(np.zeros(2, np.int32), None, np.zeros(2, np.int32)), 0, 2)
     slot.x[:] = 5
     assert (slot.hidden == 5).all()
+
+
+def test_a_slot_goes_round_and_refuses_a_step_out_of_turn_by_name():
+    batch = Batch(np.zeros(2, np.int32), None, np.zeros(2, np.int32))
+    slot = Slot(2, 2, {"x": 1}, False, Device())
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="found free, cannot become in use"):
+            slot.take()
+        slot.fill(3, 1, batch, 0, 2)
+        with pytest.raises(RuntimeError, match="slot of tick 3, micro-batch 1: found ready, cannot become filling"):
+            slot.fill(4, 0, batch, 0, 2)
+        with pytest.raises(RuntimeError, match="found ready, cannot become free"):
+            slot.release()
+        slot.take()
+        with pytest.raises(RuntimeError, match="found in use, cannot become filling"):
+            slot.fill(4, 0, batch, 0, 2)
+        slot.release()

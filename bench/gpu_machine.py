@@ -1,0 +1,254 @@
+"""The machine of `python -m bench gpu`: one CUDA device, PyTorch on the same device, and what a step takes on either.
+
+Time is taken by events of the device around a batch of steps, and by the host's clock around the same batch. All of our
+steps of a batch are launched by one piece of work of a queue, so no hand-over between threads lies between them; what such
+hand-overs cost is shown by a rival of its own, SINGLY.
+"""
+
+import contextlib
+import gc
+import math
+import os
+import shutil
+import statistics
+import subprocess
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from bench.measure import Work, measure
+
+LONG = 0.05  # seconds of a batch, far above what events resolve and what a first launch costs
+MOST = 2000  # steps of a batch
+SINGLY = "ours, a queue.run a step"
+CHUNK = 1 << 24  # random numbers drawn on the host; larger arrays repeat them
+
+
+class Steps:
+    """Seconds that a step takes: `run` of a Work with a clock of its own.
+
+    The first call takes one step, whose result can be checked; the second a few, from which follows how many fill LONG.
+    """
+
+    def __init__(self, batch: Callable[[int], tuple[float, float]], long: float):
+        """batch(count) takes so many steps and returns the seconds of the device's clock and of the host's."""
+        self._batch, self._long = batch, long
+        self.count, self.walls = 0, []  # type: ignore[var-annotated]
+
+    def __call__(self) -> float:
+        count = max(self.count, 1)
+        seconds, wall = self._batch(count)
+        self.walls.append(wall / count)
+        if len(self.walls) == 1:
+            self.count = 3 if self._long else 1
+        elif len(self.walls) == 2:
+            self.count = max(1, min(MOST, math.ceil(self._long * count / max(seconds, 1e-9))))
+        return max(seconds, 1e-9) / count
+
+
+class Machine:
+    """A device, PyTorch where it can use the same device, and the copy bandwidth once it is measured.
+
+    simulated  the device is the simulated driver of the tests: everything runs, no figure means anything
+    torch      PyTorch; None where it is missing, and silent says why
+    """
+
+    def __init__(self, simulated: bool = False):
+        from gpu.device import Device
+
+        self.simulated, self.long = simulated, 0.0 if simulated else LONG
+        self.device = Device(0)
+        self.facts = _facts(self.device) | ({"simulated": True} if simulated else {})
+        self.name: str = self.facts["gpu"]
+        self.torch: Any
+        self.silent: str | None
+        self.torch, self.silent = (None, "the device is simulated") if simulated else _torch()
+        if self.torch:
+            self.facts["torch_cuda"] = self.torch.version.cuda
+        self.bandwidth: float | None = None  # bytes a second
+
+    def release(self) -> None:
+        """Give back what the last work had in memory, here and in PyTorch's cache."""
+        gc.collect()
+        self.device.owner.call(self.device.context.synchronize)
+        if self.torch:
+            self.torch.cuda.empty_cache()
+
+    def random(self, shape, rng: np.random.Generator, scale: float = 1.0):
+        """A device array of normal random numbers; beyond CHUNK of them they repeat."""
+        array = self.device.empty(shape, np.float32)
+        flat = array.reshape(array.size)
+        some = rng.standard_normal(min(CHUNK, array.size), np.float32) * np.float32(scale)
+        self.device.write(flat[: some.size], some)
+        queue = self.device.queue("fill", 1)
+        for first in range(some.size, array.size, some.size):
+            part = flat[first : first + some.size]
+            queue.copy(part, flat[: part.size])
+        queue.close()
+        return array
+
+    def close(self) -> None:
+        """Give the device back."""
+        with contextlib.suppress(Exception):  # a device that is lost has nothing left to release
+            self.release()
+        self.device.close()
+
+
+class Contest:
+    """Rivals at one work on one machine; the sizes of the work are those of bench.measure.Work, for one step.
+
+    within  the setting in which they are measured
+    """
+
+    def __init__(self, machine: Machine, work: str, params: dict, amount: float, unit: str, moved: float | None = None):
+        machine.release()
+        self.machine, self.queue = machine, machine.device.queue("bench", 1)
+        self._sizes: dict[str, Any] = {"work": work, "params": params, "amount": amount, "unit": unit, "moved": moved}
+        self.works: list[Work] = []
+        self.within: contextlib.AbstractContextManager = contextlib.nullcontext()
+
+    def do(self, work: Callable, *arguments) -> Any:
+        """The result of some work on the queue that our steps run on."""
+        return self.queue.run(work, *arguments).wait()
+
+    def ours(self, step: Callable[[], Any], check: Callable[[], Any], more: dict | None = None) -> None:
+        """Our step, launched in one piece of work a batch, and once more in a piece of work each."""
+        self._add("ours", Steps(self._together(step), self.machine.long), check, more)
+        self._add(SINGLY, Steps(self._singly(step), self.machine.long), lambda: None, {"clock": "host"})
+
+    def torch(self, who: str, step: Callable[[], Any], check: Callable[[], Any], more: dict | None = None) -> None:
+        """A step of PyTorch, on its default stream."""
+        name = f"torch {self.machine.torch.__version__} {who}"
+        self._add(name, Steps(self._on_stream(step), self.machine.long), check, more)
+
+    def records(self, repeat: int) -> list[dict]:
+        """Check and measure; one record a rival, with the environment, the clocks after it, and the host's seconds."""
+        with self.within:
+            records = measure(self.works, repeat, self.machine.bandwidth)
+        clocks = {} if self.machine.simulated else _clocks()
+        for work, record in zip(self.works, records, strict=True):
+            record["env"] |= self.machine.facts | clocks
+            if isinstance(work.run, Steps):
+                record["wall_seconds"], record["steps"] = statistics.median(work.run.walls[-repeat:]), work.run.count
+        return records
+
+    def _add(self, who: str, run: Steps, check, more: dict | None) -> None:
+        more = {} if more is None else more  # what `check` adds to it later is in the record too
+        more.setdefault("clock", "device")
+        settings: dict[str, Any] = {"warm": 2, "own_clock": True, "device": self.machine.name, "more": more}
+        self.works.append(Work(who=who, run=run, check=check, **self._sizes, **settings))
+
+    def _together(self, step):
+        device, stream = self.machine.device, self.queue.stream
+
+        def loop(count):
+            start = device.mark(stream)
+            for _ in range(count):
+                step()
+            return start, device.mark(stream)
+
+        def batch(count):
+            began = time.perf_counter()
+            start, end = self.queue.run(loop, count).wait()
+            wall = time.perf_counter() - began
+            return 1e-3 * device.owner.call(start.event.time_till, end.event), wall
+
+        return batch
+
+    def _singly(self, step):
+        def batch(count):
+            began = time.perf_counter()
+            for _ in range(count):
+                event = self.queue.run(step)
+            event.wait()
+            wall = time.perf_counter() - began
+            return wall, wall
+
+        return batch
+
+    def _on_stream(self, step):
+        torch = self.machine.torch
+
+        def batch(count):
+            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            began = time.perf_counter()
+            start.record()
+            for _ in range(count):
+                step()
+            end.record()
+            end.synchronize()
+            wall = time.perf_counter() - began
+            return 1e-3 * start.elapsed_time(end), wall
+
+        return batch
+
+
+def near(what: str, found, expected, first=0.0, tolerance: float = 1e-4) -> None:
+    """Raise AssertionError unless ||found - expected|| is at most `tolerance` of the change ||expected - first||.
+
+    A step may change its weights by little: two roundings of the result to float32 are allowed for besides.
+    """
+    found, expected = np.asarray(found, np.float64), np.asarray(expected, np.float64)
+    error, change = np.linalg.norm(found - expected), np.linalg.norm(expected - first)
+    allowed = tolerance * change + 2**-23 * np.linalg.norm(expected)
+    if not error <= allowed:
+        raise AssertionError(
+            f"{what}: off by {error:.3g} where {allowed:.3g} is allowed, of a change of {change:.3g}; "
+            "a wrong result is not timed"
+        )
+
+
+def _torch() -> tuple[Any, str | None]:
+    """PyTorch, where it can compute on this device; else why not."""
+    try:
+        import torch
+    except ImportError as error:
+        return None, f"PyTorch cannot be imported ({error})"
+    if not torch.cuda.is_available():
+        return None, f"PyTorch {torch.__version__} sees no CUDA device"
+    torch.zeros(1, device="cuda")
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    return torch, None
+
+
+def _facts(device) -> dict[str, Any]:
+    """What the figures depend on, of the device and what compiles for it."""
+    import pycuda.driver as driver
+
+    from gpu import kernels
+
+    attribute = driver.device_attribute
+    version = driver.get_driver_version()
+    return {
+        "gpu": device.cuda.name(),
+        "capability": "{}.{}".format(*device.capability),
+        "multiprocessors": device.multiprocessors,
+        "gpu_memory": device.cuda.total_memory(),
+        "l2": device.cuda.get_attribute(attribute.L2_CACHE_SIZE),
+        "cuda": f"{version // 1000}.{version % 1000 // 10}",
+        "nvcc": "{}.{}".format(*kernels.nvcc_version()),
+        "gpu_driver": _smi("driver_version").get("driver_version"),
+    }
+
+
+def _clocks() -> dict[str, Any]:
+    """The clocks in MHz and the draw in W as they are now, where nvidia-smi answers; nothing is set."""
+    found = _smi("clocks.sm", "clocks.mem", "power.draw")
+    return {"clocks": found} if found else {}
+
+
+def _smi(*names: str) -> dict[str, str]:
+    """What nvidia-smi says of the first device that this process may use; nothing where it does not answer."""
+    program = shutil.which("nvidia-smi")
+    if not program or os.environ.get("CUDASIM"):
+        return {}
+    which = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0] or "0"
+    command = [program, f"--id={which}", f"--query-gpu={','.join(names)}", "--format=csv,noheader,nounits"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return {}
+    values = [value.strip() for value in done.stdout.strip().split(",")]
+    return dict(zip(names, values, strict=False))

@@ -1,0 +1,305 @@
+"""The benchmark of the GPU runs from end to end on the simulated driver; rivals are right; what fails is said."""
+
+import json
+import os
+import subprocess
+import sys
+from argparse import Namespace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from bench import gpu, gpu_machine, gpu_sparse, gpu_suite, gpu_units, report
+from bench.__main__ import main
+from bench.gpu import Bar
+from bench.gpu_machine import SINGLY, Steps, near
+from hybrid.layout import unit_layout
+
+ROOT = Path(__file__).parents[2]
+KEYS = {
+    "bench",
+    "work",
+    "who",
+    "params",
+    "unit",
+    "value",
+    "samples",
+    "seconds",
+    "spread",
+    "checked",
+    "threads",
+    "device",
+}
+KEYS |= {"commit", "env"}
+WORKS = {
+    *("gpu.copy", "gpu.read-modify-write", "gpu.gemm", "units.step", "units.ragged"),
+    *("softmax.step", "rows.gather", "rows.scatter_add", "tree.step"),
+}
+
+
+def record(who="ours", value=4e9, work="units.step", params=None, **more):
+    settings = {
+        "unit": "parameters/s",
+        "spread": 0.0,
+        "threads": 1,
+        "device": "Chip",
+        "seconds": 1.0,
+        "env": {"cpu": "Host"},
+    }
+    return settings | {"work": work, "who": who, "value": value, "params": params or {}, "commit": "abc"} | more
+
+
+# The whole command
+
+
+def test_the_command_from_end_to_end_on_the_simulated_driver(tmp_path):
+    command = [sys.executable, "-m", "bench", "gpu", "--quick", "--skip-tests", "--repeat", "1", "--threads", "2"]
+    environment = os.environ | {"CUDASIM": "1", "OMP_WAIT_POLICY": "passive"}
+    done = subprocess.run([*command, "--out", str(tmp_path)], cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "ours alone: the device is simulated" in done.stdout
+    assert "FAILED" not in done.stdout
+    (file,) = tmp_path.iterdir()
+    assert file.name.startswith("gpu-") and file.name.endswith("-quick.jsonl")
+    records = [json.loads(line) for line in file.read_text().splitlines()]
+    assert {one["work"] for one in records} == WORKS
+    assert {one["who"] for one in records} == {"ours", SINGLY}
+    for one in records:
+        assert one.keys() >= KEYS
+        assert one["checked"] and len(one["samples"]) == 1 and one["value"] > 0
+        assert one["env"]["simulated"] and one["env"]["multiprocessors"] > 0
+        assert one["threads"] == 2 if one["device"] == "cpu" else one["device"] == one["env"]["gpu"]
+    assert [one["device"] for one in records if one["work"] == "tree.step"][-1] == "cpu"
+    for one in records:
+        if one["who"] == "ours" and one["bench"] == "units":
+            parts = one["memory"]
+            total = parts.pop("total")
+            assert total == sum(parts.values()) and parts["weights"] > 0 and parts["plan"] > 0
+            assert "units" in one["variant"]
+            assert one["bytes_per_parameter"] == (16 if one["params"]["momentum"] else 8)
+            assert 0 < one["bandwidth_share"]
+            assert one["bars"] == []  # a simulated device is not judged
+
+
+def test_without_a_device_one_line_says_why(monkeypatch, capsys):
+    monkeypatch.delenv("CUDASIM", raising=False)
+    monkeypatch.setattr("gpu.device.unavailable", lambda: "there is no NVIDIA driver")
+    assert gpu.run(Namespace(only=None)) == 2
+    assert capsys.readouterr().out.startswith("no GPU to measure: there is no NVIDIA driver; with CUDASIM=1")
+
+
+def test_an_unknown_work_is_named(capsys):
+    assert gpu.run(Namespace(only=["units", "nothing"])) == 2
+    assert "--only: found 'nothing', expected one of ceilings, units, " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("option", ["--out=x", "--only=tree", "--skip-tests"])
+def test_its_options_are_refused_elsewhere(option, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["tree", option])
+    assert stopped.value.code == 2
+    assert f"tree takes no {option.split('=')[0]}, which is for gpu" in capsys.readouterr().err
+
+
+# What goes wrong
+
+
+@pytest.fixture
+def machine():
+    return SimpleNamespace(
+        name="Chip", facts={"gpu": "Chip"}, torch=None, silent="it is missing", simulated=False, bandwidth=None
+    )
+
+
+def contest(records):
+    return SimpleNamespace(records=lambda repeat: records)
+
+
+def run(machine, tmp_path, monkeypatch, *makes, **more):
+    monkeypatch.setattr(gpu, "_contests", lambda *_: [(f"work {i}", make) for i, make in enumerate(makes)])
+    arguments = {"json": None, "out": str(tmp_path), "quick": False, "repeat": 1, "skip_tests": True, "only": None}
+    return gpu._run(machine, Namespace(**arguments | more))
+
+
+def test_a_work_that_fails_does_not_stop_the_others(machine, tmp_path, monkeypatch, capsys):
+    def wrong():
+        raise AssertionError("differs from the oracle")
+
+    assert run(machine, tmp_path, monkeypatch, wrong, lambda: contest([record()])) == 1
+    said = capsys.readouterr()
+    assert "FAILED work 0: differs from the oracle" in said.out
+    assert "units.step : 4 G parameters/s" in said.out
+    (file,) = tmp_path.iterdir()
+    assert len(file.read_text().splitlines()) == 1
+
+
+def test_a_lost_device_stops_the_measurement(machine, tmp_path, monkeypatch, capsys):
+    from gpu.device import DeviceError
+
+    def lost():
+        raise DeviceError("gone")
+
+    assert run(machine, tmp_path, monkeypatch, lost, lambda: pytest.fail("went on")) == 1
+    assert "FAILED work 0: gone" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("passes", [True, False])
+def test_failing_tests_are_recorded_and_the_measurement_goes_on(passes, machine, tmp_path, monkeypatch, capsys):
+    verdict = record(work="gpu.tests", checked=passes)
+    monkeypatch.setattr(gpu_suite, "run_tests", lambda _: (verdict, "much\n3 passed"))
+    code = run(machine, tmp_path, monkeypatch, lambda: contest([record()]), skip_tests=False)
+    assert code == (0 if passes else 1)
+    (file,) = tmp_path.iterdir()
+    assert [json.loads(line)["work"] for line in file.read_text().splitlines()] == ["gpu.tests", "units.step"]
+    assert ("FAILED tests" in capsys.readouterr().out) is not passes
+
+
+# The tests' run
+
+
+def suite(tmp_path, monkeypatch, body, **more):
+    monkeypatch.setattr(gpu_suite, "WORKERS", 1)
+    (tmp_path / "test_it.py").write_text(body)
+    return gpu_suite.run_tests("Chip", [str(tmp_path)], **more)
+
+
+def test_a_suite_that_passes(tmp_path, monkeypatch):
+    found, text = suite(tmp_path, monkeypatch, "def test_a(): pass\n\ndef test_b(): pass\n")
+    assert found["checked"] and found["value"] == 2 and found["failure"] is None
+    assert found.keys() >= KEYS
+    assert text.startswith("2 passed, 0 failed, 0 skipped in ")
+
+
+def test_a_suite_that_fails_is_shown(tmp_path, monkeypatch):
+    found, text = suite(tmp_path, monkeypatch, "def test_a(): pass\n\ndef test_b(): assert 'this' == 'that'\n")
+    assert not found["checked"] and found["counts"] == {"tests": 2, "failures": 1, "errors": 0, "skipped": 0}
+    assert "'this' == 'that'" in text and "1 passed, 1 failed" in text.splitlines()[-1]
+
+
+def test_a_suite_that_takes_too_long_is_stopped(tmp_path, monkeypatch):
+    found, text = suite(tmp_path, monkeypatch, "import time\n\ndef test_a(): time.sleep(60)\n", limit=2.0)
+    assert not found["checked"] and "stopped after 2 s" in text.splitlines()[-1]
+
+
+def test_a_suite_without_tests_has_not_passed(tmp_path, monkeypatch):
+    assert not suite(tmp_path, monkeypatch, "")[0]["checked"]
+
+
+def test_what_the_tests_need_and_is_missing_is_named(monkeypatch):
+    monkeypatch.setattr(gpu_suite, "NEEDS", ("pytest", "no_such_package"))
+    found, text = gpu_suite.run_tests("Chip")
+    assert not found["checked"] and text == "the tests were not run: no_such_package missing"
+
+
+# Time and comparison
+
+
+def test_one_step_first_then_batches_that_last():
+    counts = []
+
+    def batch(count):
+        counts.append(count)
+        return count / 512, count / 256
+
+    steps = Steps(batch, long=1 / 16)
+    assert [steps() for _ in range(4)] == [1 / 512] * 4
+    assert counts == [1, 3, 32, 32]
+    assert steps.walls == [1 / 256] * 4
+
+
+def test_a_step_too_short_for_any_clock():
+    steps = Steps(lambda count: (0.0, 0.0), long=0.05)
+    assert all(steps() > 0 for _ in range(3))
+    assert steps.count == gpu_machine.MOST
+
+
+def test_near_is_as_strict_as_the_change_is_small():
+    first = np.full(10_000, 0.1)
+    expected = first + 5e-4
+    near("weights", expected.astype(np.float32), expected, first)
+    wrong = expected.copy()
+    wrong[7] = first[7]  # one number has not moved
+    for found in (wrong, np.where(np.arange(wrong.size) == 7, np.nan, expected)):
+        with pytest.raises(AssertionError, match=r"weights: off by .* a wrong result is not timed"):
+            near("weights", found, expected, first)
+
+
+# Bars
+
+
+def test_each_bar_belongs_to_its_work_and_sizes():
+    ours = record(params={"units": 9, "batch": 1, "momentum": 0.0})
+    assert [bar.least for bar in gpu.bars_of(ours)] == [400e9, 8]
+    assert [bar.least for bar in gpu.bars_of(record(params={"batch": 1, "momentum": 0.9}))] == [200e9]
+    assert gpu.bars_of(record(params={"batch": 4, "momentum": 0.0})) == ()
+    assert gpu.bars_of(record(work="tree.step", params={"batch": 1, "momentum": 0.0})) == ()
+
+
+@pytest.mark.parametrize(
+    ("bar", "found", "met"),
+    [
+        (Bar("value", 4e9), 4e9, True),
+        (Bar("value", 5e9), 4e9, False),
+        (Bar("bandwidth_share", 0.6), 0.75, True),
+        (Bar("ratio", 8, " bmm + SGD"), 8.0, True),
+        (Bar("ratio", 9, " bmm + SGD"), 8.0, False),
+        (Bar("ratio", 1, " cross_entropy + SGD"), None, None),
+    ],
+)
+def test_a_bar_is_met_or_missed_or_has_no_rival(bar, found, met):
+    ours = record(bandwidth_share=0.75)
+    verdict = gpu.judge(bar, ours, [ours, record("torch 9 bmm by hand", 1e9), record("torch 9 bmm + SGD", 0.5e9)])
+    assert (verdict["found"], verdict["met"]) == (found, met)
+    assert ("no rival" if met is None else "met" if met else "MISSED") in gpu._verdict(verdict)
+
+
+def test_the_table_names_the_device(tmp_path):
+    rows = report.tables([record(), record("torch 9", 1e9), record(value=2e9, device="cpu", threads=2)]).splitlines()
+    assert rows[2] == "| on | ours | torch 9 |"
+    assert rows[4].startswith("| Chip | **4 G parameters/s") and "(4 x)" in rows[4]
+    assert rows[5].startswith("| 2 threads | **2 G parameters/s")
+    assert "Measured on Chip beside Host, commit abc." in rows
+
+
+def test_fewer_bytes_are_better():
+    assert report.ratio(record(unit="bytes", value=2.0), record("peer", 6.0, unit="bytes")) == 3
+
+
+# The rivals, in PyTorch on the CPU
+
+
+@pytest.mark.parametrize("rival", [gpu_units.Autograd, gpu_units.ByHand])
+@pytest.mark.parametrize(("batch", "momentum"), [(1, 0.0), (1, 0.9), (3, 0.0), (3, 0.9)])
+def test_a_step_of_padded_units_in_pytorch(rival, batch, momentum):
+    torch = pytest.importorskip("torch")
+    layout = unit_layout([5, 7, 6], [4, 3, 5], [2, 6, 3])
+    weights = np.random.default_rng(0).standard_normal(int(layout.w_at[-1]), np.float32)
+    collection = gpu_units.Collection(layout, batch, momentum, weights)
+    made = rival(torch, collection, "cpu")
+    with pytest.raises(AssertionError, match="weights: off by"):
+        collection.check(*made.sampled())
+    made.step()
+    collection.check(*made.sampled())
+    made.step()
+    unused = gpu_units.padded(layout, np.full(weights.size, np.nan, np.float32), gpu_units.OFF)
+    for part, pads in zip(made.parts, unused, strict=True):  # padding has learnt nothing
+        assert np.array_equal(part.detach().numpy()[~np.isnan(pads)], pads[~np.isnan(pads)])
+
+
+def test_a_step_of_the_softmax_in_pytorch():
+    torch = pytest.importorskip("torch")
+    made = gpu_sparse.TorchSoftmax(torch, gpu_sparse.Classification(300, 8, 16), "cpu")
+    made.step()
+    made.check(1e-4)
+    made.step()
+    with pytest.raises(AssertionError, match="a wrong result is not timed"):
+        made.check(1e-4)
+
+
+def test_ragged_units_are_as_many_and_as_large_as_was_asked():
+    layout = gpu_units.ragged_layout(gpu_units.PARAMETERS)
+    assert 0 <= layout.w_at[-1] - gpu_units.PARAMETERS < 240_000  # a unit
+    for size, (low, high) in zip(layout[:3], gpu_units.RAGGED, strict=True):
+        assert size.min() >= low and size.max() < high and np.unique(size).size > 40
