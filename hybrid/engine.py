@@ -302,7 +302,7 @@ class Engine:
         checkpoint.save(folder, self.parameters() | begun, {"engine": own, "facts": facts or {}})
 
     @classmethod
-    def load(cls, folder, *, device=None, threads=None, overlap=None) -> tuple["Engine", dict]:
+    def load(cls, folder, *, device=None, threads=None, overlap=None, pin=False) -> tuple["Engine", dict]:
         """The engine of a checkpoint, standing where it was saved, and the facts saved with it.
 
         Raises ValueError or OSError for a checkpoint that is missing, truncated, altered or of another format.
@@ -316,6 +316,7 @@ class Engine:
             device=device,
             threads=threads,
             overlap=overlap,
+            pin=pin,
             **own["settings"],
         )
         engine._begun = {name: np.empty(shape, np.float32) for name, shape in own["begun"].items()}

@@ -129,7 +129,8 @@ def _train(train) -> None:
     training.add_argument("--epochs", type=_positive, help="passes over the data")
     training.add_argument("--batch", type=_positive, help="examples a batch")
     training.add_argument("--micro-batches", type=_positive, help="parts of a batch that overlap")
-    training.add_argument("--delay", type=int, choices=(0, 1), help="batches begun and not finished (default 0: exact)")
+    training.add_argument("--delay", type=_whole, help="batches begun and not finished, up to 16 (default 0: exact)")
+    training.add_argument("--pin", action="store_true", help="the threads of each queue keep to cores of their own")
     training.add_argument("--serial", action="store_true", help="one stage after another, on all threads")
     training.add_argument("--rate", type=_rate, help="learning rate of the readout")
     training.add_argument("--rows-rate", type=_rate, help="learning rate of the input rows")
@@ -202,4 +203,4 @@ def _refuse(options: dict, kind: str, readout: str, taken: set[str]) -> None:
             flag = name.replace("_", "-")
             raise ValueError(f"--{flag}: not used by `train {kind} --readout {readout}`; leave it out")
     if options.get("serial") and options.get("delay"):
-        raise ValueError("--serial and --delay 1 contradict each other: a serial run delays nothing; leave one out")
+        raise ValueError("--serial and --delay contradict each other: a serial run delays nothing; leave one out")

@@ -18,7 +18,7 @@ from .engine import Engine
 from .training import CHECKPOINT, Job, train, write_json
 
 # What may change between a stop and the going on: threads change no number, another device rounds otherwise.
-FREE_ON_RESUME = {"resume", "device", "threads"}
+FREE_ON_RESUME = {"resume", "device", "threads", "pin"}
 
 
 def start(options: dict) -> dict:
@@ -104,10 +104,8 @@ def _finish(folder: Path, options: dict, job: Job, engine: Engine, facts: dict |
 
 
 def _load(folder: Path, options: dict) -> tuple[Engine, dict]:
-    device, threads = options.get("device"), options.get("threads")
-    return Engine.load(
-        folder / CHECKPOINT, device=device, threads=threads, overlap=False if options["serial"] else None
-    )
+    spent = {"overlap": False if options["serial"] else None, "pin": bool(options.get("pin"))}
+    return Engine.load(folder / CHECKPOINT, device=options.get("device"), threads=options.get("threads"), **spent)
 
 
 def _options(folder: Path) -> dict:

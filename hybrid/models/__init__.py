@@ -30,7 +30,8 @@ def make_engine(options: dict, feed, *, per_example=1, mean=False, trunk=True) -
     readout = _readout(options, feed, dense.outputs if dense else embedding.outputs, "softmax" if trunk else "logistic")
     names = ("device", "threads", "micro_batches", "delay")
     overlap = False if options["serial"] else None
-    return Engine(embedding, dense, readout, overlap=overlap, **{name: options[name] for name in names})
+    settings = {name: options[name] for name in names}
+    return Engine(embedding, dense, readout, overlap=overlap, pin=bool(options.get("pin")), **settings)
 
 
 def _readout(options: dict, feed, width: int, loss: str):

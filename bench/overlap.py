@@ -1,0 +1,135 @@
+"""Dense and sparse stages at the same time, one core each, beside the same stages in turn on one core and on all cores."""
+
+import numpy as np
+
+from bench.language import CONTEXT, OUTPUTS, RATE, WIDTH, ZipfFeed
+from bench.measure import Work, append, measure, show
+from hybrid.embedding import Embedding
+from hybrid.engine import Engine
+from hybrid.readout import TreeReadout
+from hybrid.trunk import Trunk
+
+WAYS = {  # who: (overlap, None: it decides itself; threads, None: all that are given)
+    "ours": (None, None),
+    "overlapped": (True, 2),
+    "serial-one-core": (False, 1),
+    "serial-all-cores": (False, None),
+}
+WARM = 16  # ticks in which the engine measures how to spend the cores
+TRIAL = 64  # hidden width of the trial by which dense and sparse stages are balanced
+
+
+def run(arguments) -> None:
+    """At delay 0 and 1, micro-batches long enough that a hand-off does not show."""
+    classes, batch, micro, ticks = (1_000, 256, 2, 2) if arguments.quick else (100_000, 8_192, 8, 8)
+    feed = ZipfFeed(classes, batch)
+    hidden = _balanced(feed, micro)
+    for delay in (0, 1):
+        _same_bytes(feed, hidden, micro, delay, arguments.threads)
+        rivals = [_work(who, feed, hidden, micro, delay, ticks, arguments.threads) for who in WAYS]
+        records = measure([work for work, _ in rivals], arguments.repeat)
+        records = [record | _facts(engine) for record, (_, engine) in zip(records, rivals, strict=True)]
+        show(records)
+        _judge({record["who"]: record for record in records})
+        append(arguments.json, records)
+
+
+def _engine(feed: ZipfFeed, hidden: int, micro: int, delay: int, overlap, threads: int) -> Engine:
+    return Engine(
+        Embedding(feed.rows, WIDTH, per_example=CONTEXT, rate=RATE, spread=0.1),
+        Trunk(CONTEXT * WIDTH, hidden, OUTPUTS, rate=RATE),
+        TreeReadout(feed.counts, OUTPUTS, batch=feed.batch, rate=RATE),
+        micro_batches=micro,
+        delay=delay,
+        decay=False,
+        overlap=overlap,
+        threads=threads,
+        device="cpu",
+    )
+
+
+def _balanced(feed: ZipfFeed, micro: int) -> int:
+    """The hidden width at which dense stages take about as long as sparse ones, each on one core."""
+    hidden = TRIAL
+    for _ in range(3):
+        dense, sparse = _kinds(_trial(feed, hidden, micro))
+        hidden = max(16, round(hidden * sparse / dense / 16) * 16)
+    return hidden
+
+
+def _trial(feed: ZipfFeed, hidden: int, micro: int) -> Engine:
+    engine = _engine(feed, hidden, micro, 0, False, 1)
+    ticks = engine.run(feed)
+    for _ in range(4):
+        next(ticks)
+    engine.trace.clear()
+    for _ in range(4):
+        next(ticks)
+    return engine
+
+
+def _kinds(engine: Engine) -> tuple[float, float]:
+    """Seconds of dense and of sparse stages since the trace began."""
+    stages = engine.trace.summary()["stages"]
+    dense = sum(stages[name] for name in ("forward", "backward", "update"))
+    return dense, sum(stages.values()) - dense
+
+
+def _same_bytes(feed, hidden, micro, delay, threads) -> None:
+    """However the cores are spent, the parameters end as the same bytes; else nothing is timed."""
+    found = {}
+    for who, (overlap, most) in WAYS.items():
+        engine = _engine(feed, hidden, micro, delay, overlap, most or threads)
+        ticks = engine.run(feed)
+        for _ in range(3):
+            next(ticks)
+        ticks.close()
+        found[who] = b"".join(array.tobytes() for array in engine.parameters().values())
+    if len(set(found.values())) != 1:
+        raise AssertionError(f"the ways to spend the cores end with different parameters: {list(found)}")
+
+
+def _work(who, feed, hidden, micro, delay, ticks, threads) -> tuple[Work, Engine]:
+    overlap, most = WAYS[who]
+    engine = _engine(feed, hidden, micro, delay, overlap, most or threads)
+    running = engine.run(feed)
+    losses: list[float] = []
+
+    def step():
+        losses.extend(next(running).loss for _ in range(ticks))
+
+    def check():
+        if not np.isfinite(losses).all():
+            raise AssertionError(f"losses {losses}")
+        for _ in range(max(WARM - ticks, 0)):
+            next(running)
+        engine.trace.clear()
+
+    params = {"classes": feed.classes, "batch": feed.batch, "micro_batches": micro, "hidden": hidden, "delay": delay}
+    work = ("overlap.tick", who, params, ticks * feed.batch, "examples/s", step, check)
+    return Work(*work, threads=most or threads), engine
+
+
+def _facts(engine: Engine) -> dict:
+    """What the trace says of the measured ticks, for the record."""
+    facts = engine.trace.summary()
+    dense, sparse = _kinds(engine)
+    kept = {name: facts[name] for name in ("stages", "overlap", "efficiency")}
+    return kept | {"balance": dense / sparse, "pace": engine.pace.line() if engine.pace else ""}
+
+
+def _judge(records: dict[str, dict]) -> None:
+    """The bars, with what was measured."""
+    ours, together = records["ours"], records["overlapped"]
+    one, everyone = records["serial-one-core"], records["serial-all-cores"]
+    best = min(together["seconds"], everyone["seconds"])
+    apart = max(one["balance"], 1 / one["balance"])
+    for name, value, least, bar in (
+        ("dense and sparse on one core each, longer over shorter", apart, False, 1.3),
+        ("in turn on one core, over overlapped", one["seconds"] / together["seconds"], True, 1.5),
+        ("overlapped: wall over the busiest queue", 1 / together["efficiency"], False, 1.25),
+        ("ours, over the better of the two ways", ours["seconds"] / best, False, 1.03),
+    ):
+        met = value >= bar if least else value <= bar
+        print(f"  {name:<56} {value:6.2f}  at {'least' if least else 'most'} {bar}: {'met' if met else 'missed'}")
+    print(f"  ours: {ours['pace']}")

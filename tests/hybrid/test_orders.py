@@ -1,0 +1,98 @@
+"""Whatever order the stages complete in, the numbers are those of the serial order, and nothing is allocated on the way."""
+
+import random
+import time
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import cpu.device
+from hybrid.embedding import Embedding
+from hybrid.engine import Engine
+from hybrid.readout import FullReadout, TreeReadout
+from hybrid.trunk import Trunk
+from tests.hybrid.test_engine import BATCH, CLASSES, CONTEXT, Feed, assert_same_bits, engine, parameters
+
+MODELS = {  # as the command line makes them
+    "language": {"kind": "tree"},
+    "language, full": {"kind": "full"},
+    "factors": {"kind": "sampled", "bags": True},
+    "words": {"kind": "tree", "trunk": False},
+    "words, cbow": {"kind": "sampled", "trunk": False, "bags": True},
+}
+
+
+@pytest.fixture
+def hostile(monkeypatch):
+    """Queues that wait for a random time before and after their work, by a seed that the test sets."""
+    rng = random.Random()
+    do = cpu.device.Queue._do
+
+    def late(queue, *arguments):
+        time.sleep(rng.random() ** 4 * 1e-3)
+        result = do(queue, *arguments)
+        time.sleep(rng.random() ** 4 * 1e-3)
+        return result
+
+    monkeypatch.setattr(cpu.device.Queue, "_do", late)
+    return rng.seed
+
+
+def outcome(model, **options):
+    bags = MODELS[model].get("bags", False)
+    trained = engine(**MODELS[model], device="cpu", micro_batches=2, **options)
+    losses = [tick.loss for tick in trained.run(Feed(4, bags=bags))]
+    return losses, parameters(trained)
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("delay", [0, 2])
+def test_overlapped_equals_serial_bit_for_bit_for_200_orders(hostile, model, delay):
+    losses, expected = outcome(model, overlap=False, delay=delay)
+    overlap = MODELS[model].get("trunk", True)  # without a trunk there is nothing to overlap but the feed
+    for seed in range(200 if overlap else 5):
+        hostile(seed)
+        others, found = outcome(model, overlap=overlap, delay=delay, threads=3)
+        assert others == losses, seed
+        assert_same_bits(found, expected)
+
+
+@pytest.mark.parametrize("kind", ["tree", "full"])
+@pytest.mark.parametrize("overlap", [False, True])
+def test_no_array_is_allocated_in_the_loop(kind, overlap):
+    """Beyond what a tick's own Python objects take, memory does not rise, not even for a moment, once the run is warm."""
+    width, batch = 32, 2048
+    embedding = Embedding(CLASSES, width, per_example=CONTEXT)
+    made = {"tree": TreeReadout, "full": FullReadout}[kind](Feed.counts, width, batch=batch)
+    feed = Prepared(batch)
+    trained = Engine(embedding, Trunk(embedding.outputs, 64, width), made, threads=2, overlap=overlap, device="cpu")
+    ticks = trained.run(feed)
+    for _ in range(4):
+        next(ticks)
+    tracemalloc.start()
+    try:
+        next(ticks)
+        before = tracemalloc.get_traced_memory()[0]
+        tracemalloc.reset_peak()
+        for _ in range(6):
+            next(ticks)
+        risen = tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()
+    assert risen < batch * width, f"{risen} bytes"  # less than a byte for each number of a hidden vector
+
+
+class Prepared(Feed):
+    """Batches that are there before the run."""
+
+    def __init__(self, batch):
+        super().__init__(ticks=40)
+        self.batch, self.most_ids = batch, batch * CONTEXT
+        made = [super(Prepared, self).__getitem__(tick) for tick in range(batch // BATCH)]
+        self._whole = type(made[0])(
+            np.concatenate([part.ids for part in made]), None, np.concatenate([part.target for part in made])
+        )
+
+    def __getitem__(self, tick):
+        return self._whole
