@@ -31,17 +31,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench.gpu_machine import SINGLY, Contest, Machine
+from bench.gpu_machine import SINGLY, Machine
 from bench.measure import append, show
 
-WORKS = ("ceilings", "units", "ragged", "softmax", "rows", "tree")
+WORKS = ("ceilings", "units", "ragged", "softmax", "rows", "tree", "overlap")
 RESULTS = Path(__file__).parent / "results"
 
 
 class Bar(NamedTuple):
     """What was promised of ours at a work.
 
-    of     "value", "bandwidth_share", or "ratio": ours over the rival whose name ends with `rival`
+    of     "value", "bandwidth_share", "overlap", or "ratio": ours over the rival whose name ends with `rival`
     """
 
     of: str
@@ -55,6 +55,7 @@ BARS: dict[tuple[str, tuple], tuple[Bar, ...]] = {
     ("units.ragged", (("batch", 1),)): (Bar("bandwidth_share", 0.6),),
     ("softmax.step", (("tf32", False),)): (Bar("ratio", 1, "cross_entropy + SGD"),),
     ("softmax.step", (("tf32", True),)): (Bar("ratio", 1, "cross_entropy + SGD"),),
+    ("overlap.tick", (("delay", 1),)): (Bar("overlap", 0.9),),
 }
 
 
@@ -144,17 +145,18 @@ def _tests(machine: Machine, path: str) -> str:
     return "passed" if record["checked"] else text.splitlines()[-1]
 
 
-def _contests(machine: Machine, arguments: argparse.Namespace) -> Iterator[tuple[str, Callable[[], Contest]]]:
+def _contests(machine: Machine, arguments: argparse.Namespace) -> Iterator[tuple[str, Callable[[], Any]]]:
     """The contests of the works that are wanted, made when their turn comes; the ceilings always, for the shares."""
-    from bench import gpu_ceilings, gpu_sparse, gpu_units
+    from bench import gpu_ceilings, gpu_overlap, gpu_sparse, gpu_units
 
-    groups: dict[str, Callable[..., Iterator[Callable[[], Contest]]]] = {
+    groups: dict[str, Callable[..., Iterator[Callable[[], Any]]]] = {
         "ceilings": gpu_ceilings.ceilings,
         "units": gpu_units.equal,
         "ragged": gpu_units.ragged,
         "softmax": gpu_sparse.softmax,
         "rows": gpu_sparse.rows,
         "tree": partial(gpu_sparse.tree, threads=arguments.threads),
+        "overlap": partial(gpu_overlap.overlap, threads=arguments.threads),
     }
     for name in WORKS:
         if name == "ceilings" or name in (arguments.only or WORKS):
@@ -183,6 +185,10 @@ def _details(ours: dict, records: list[dict], bandwidth: float | None) -> Iterat
         counted = f" at {ours['bytes_per_parameter']} bytes each" if "bytes_per_parameter" in ours else ""
         rate = ours["bandwidth_share"] * (bandwidth or 0) / 1e9
         yield f"{_amount(ours)}{counted} = {rate:,.0f} GB/s of the {(bandwidth or 0) / 1e9:,.0f} that a copy reaches"
+    if "overlap" in ours:
+        stages = ", ".join(f"{name} {1e3 * seconds:.1f}" for name, seconds in ours["stages"].items())
+        yield f"overlap {ours['overlap']:.2f}, efficiency {ours['efficiency']:.2f}; ms in all: {stages}"
+        yield f"copies are {ours['copies']:.1%} of all stages; dense over sparse {ours['balance']:.2f}; {ours['pace']}"
     if "variant" in ours:
         yield f"kernels: {ours['variant']}"
     if "wall_seconds" in ours:
@@ -223,6 +229,8 @@ def _verdict(bar: dict[str, Any]) -> str:
     met = "met" if bar["met"] else "MISSED"
     if bar["of"] == "ratio":
         return f"bar {bar['least']:g} x {bar['rival'].strip()}: {met} at {bar['found']:.2f} x"
+    if bar["of"] == "overlap":
+        return f"bar overlap {bar['least']:g}: {met} at {bar['found']:.2f}"
     if bar["of"] == "bandwidth_share":
         return f"bar {bar['least']:.0%} of the bandwidth: {met} at {bar['found']:.1%}"
     return f"bar {bar['least'] / 1e9:g} G: {met}"

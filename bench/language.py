@@ -85,7 +85,7 @@ def _ours(feed: ZipfFeed, readout: str, steps: int, threads: int) -> Work:
             raise AssertionError(f"the loss does not fall: {losses}")
 
     work = _params(feed, readout)
-    warm = 2 if steps > 2 else 8  # the engine measures how to spend the cores in its first 16 ticks
+    warm = 2 if steps > 2 else 12  # the engine measures how to spend the cores in its first 24 ticks
     return Work(
         "language.step", "ours", work, steps * feed.batch, "examples/s", step, check, threads=threads, warm=warm
     )

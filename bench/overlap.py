@@ -1,5 +1,7 @@
 """Dense and sparse stages at the same time, one core each, beside the same stages in turn on one core and on all cores."""
 
+import itertools
+
 import numpy as np
 
 from bench.language import CONTEXT, OUTPUTS, RATE, WIDTH, ZipfFeed
@@ -15,7 +17,9 @@ WAYS = {  # who: (overlap, None: it decides itself; threads, None: all that are 
     "serial-one-core": (False, 1),
     "serial-all-cores": (False, None),
 }
-WARM = 16  # ticks in which the engine measures how to spend the cores
+DENSE, SPARSE = ("forward", "backward", "update"), ("feed", "gather", "readout", "scatter")
+WARM = 24  # ticks in which the engine measures how to spend the cores
+WIDEST = 16_384  # hidden width
 TRIAL = 64  # hidden width of the trial by which dense and sparse stages are balanced
 
 
@@ -23,18 +27,19 @@ def run(arguments) -> None:
     """At delay 0 and 1, micro-batches long enough that a hand-off does not show."""
     classes, batch, micro, ticks = (1_000, 256, 2, 2) if arguments.quick else (100_000, 8_192, 8, 8)
     feed = ZipfFeed(classes, batch)
-    hidden = _balanced(feed, micro)
+    hidden = balanced(feed, micro, threads=1)  # a core each
     for delay in (0, 1):
         _same_bytes(feed, hidden, micro, delay, arguments.threads)
         rivals = [_work(who, feed, hidden, micro, delay, ticks, arguments.threads) for who in WAYS]
         records = measure([work for work, _ in rivals], arguments.repeat)
-        records = [record | _facts(engine) for record, (_, engine) in zip(records, rivals, strict=True)]
+        records = [record | facts(engine) for record, (_, engine) in zip(records, rivals, strict=True)]
         show(records)
         _judge({record["who"]: record for record in records})
         append(arguments.json, records)
 
 
-def _engine(feed: ZipfFeed, hidden: int, micro: int, delay: int, overlap, threads: int) -> Engine:
+def make_engine(feed: ZipfFeed, hidden, micro, delay, overlap, threads, device="cpu") -> Engine:
+    """The language model under a tree, with the cores spent in one of the ways."""
     return Engine(
         Embedding(feed.rows, WIDTH, per_example=CONTEXT, rate=RATE, spread=0.1),
         Trunk(CONTEXT * WIDTH, hidden, OUTPUTS, rate=RATE),
@@ -44,21 +49,21 @@ def _engine(feed: ZipfFeed, hidden: int, micro: int, delay: int, overlap, thread
         decay=False,
         overlap=overlap,
         threads=threads,
-        device="cpu",
+        device=device,
     )
 
 
-def _balanced(feed: ZipfFeed, micro: int) -> int:
-    """The hidden width at which dense stages take about as long as sparse ones, each on one core."""
+def balanced(feed: ZipfFeed, micro: int, threads: int, device: str = "cpu") -> int:
+    """The hidden width at which dense stages take about as long as sparse ones."""
     hidden = TRIAL
     for _ in range(3):
-        dense, sparse = _kinds(_trial(feed, hidden, micro))
-        hidden = max(16, round(hidden * sparse / dense / 16) * 16)
+        dense, sparse = kinds(_trial(feed, hidden, micro, threads, device))
+        hidden = min(max(8, round(hidden * sparse / dense / 4) * 4), WIDEST)
     return hidden
 
 
-def _trial(feed: ZipfFeed, hidden: int, micro: int) -> Engine:
-    engine = _engine(feed, hidden, micro, 0, False, 1)
+def _trial(feed: ZipfFeed, hidden: int, micro: int, threads: int, device: str) -> Engine:
+    engine = make_engine(feed, hidden, micro, 0, False, threads, device)
     ticks = engine.run(feed)
     for _ in range(4):
         next(ticks)
@@ -68,22 +73,19 @@ def _trial(feed: ZipfFeed, hidden: int, micro: int) -> Engine:
     return engine
 
 
-def _kinds(engine: Engine) -> tuple[float, float]:
-    """Seconds of dense and of sparse stages since the trace began."""
+def kinds(engine: Engine) -> tuple[float, float]:
+    """Seconds of dense and of sparse stages since the trace began; copies are neither."""
     stages = engine.trace.summary()["stages"]
-    dense = sum(stages[name] for name in ("forward", "backward", "update"))
-    return dense, sum(stages.values()) - dense
+    return tuple(sum(stages[name] for name in names) for names in (DENSE, SPARSE))
 
 
 def _same_bytes(feed, hidden, micro, delay, threads) -> None:
     """However the cores are spent, the parameters end as the same bytes; else nothing is timed."""
     found = {}
     for who, (overlap, most) in WAYS.items():
-        engine = _engine(feed, hidden, micro, delay, overlap, most or threads)
-        ticks = engine.run(feed)
-        for _ in range(3):
-            next(ticks)
-        ticks.close()
+        engine = make_engine(feed, hidden, micro, delay, overlap, most or threads)
+        for _ in itertools.islice(engine.run(feed), 3):
+            pass
         found[who] = b"".join(array.tobytes() for array in engine.parameters().values())
     if len(set(found.values())) != 1:
         raise AssertionError(f"the ways to spend the cores end with different parameters: {list(found)}")
@@ -91,7 +93,7 @@ def _same_bytes(feed, hidden, micro, delay, threads) -> None:
 
 def _work(who, feed, hidden, micro, delay, ticks, threads) -> tuple[Work, Engine]:
     overlap, most = WAYS[who]
-    engine = _engine(feed, hidden, micro, delay, overlap, most or threads)
+    engine = make_engine(feed, hidden, micro, delay, overlap, most or threads)
     running = engine.run(feed)
     losses: list[float] = []
 
@@ -110,11 +112,11 @@ def _work(who, feed, hidden, micro, delay, ticks, threads) -> tuple[Work, Engine
     return Work(*work, threads=most or threads), engine
 
 
-def _facts(engine: Engine) -> dict:
+def facts(engine: Engine) -> dict:
     """What the trace says of the measured ticks, for the record."""
-    facts = engine.trace.summary()
-    dense, sparse = _kinds(engine)
-    kept = {name: facts[name] for name in ("stages", "overlap", "efficiency")}
+    summary = engine.trace.summary()
+    dense, sparse = kinds(engine)
+    kept = {name: summary[name] for name in ("stages", "overlap", "efficiency")}
     return kept | {"balance": dense / sparse, "pace": engine.pace.line() if engine.pace else ""}
 
 

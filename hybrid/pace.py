@@ -8,7 +8,8 @@ from .schedule import Schedule
 
 SKIPPED = 2  # ticks after a change that are not measured: kernels load, threads start
 DENSE = ("dense", "copy in", "copy out")  # the queues of the device where dense stages run
-MEASURED = 6  # ticks a way of spending the cores is measured for
+MEASURED = 4  # ticks a way of spending the cores is measured for at a time
+TURNS = (False, True, False, True)  # the ways take turns: what else the machine does meets both
 
 
 class Pace:
@@ -39,6 +40,7 @@ class Pace:
             self.ways[True] = queues | self._host_queues(threads - share)
         self.measuring = overlap is None and len(self.ways) == 2
         self.overlapped = bool(overlap) or False not in self.ways
+        self._turns, self._ticks = list(TURNS), 0
         self.seconds: dict[bool, list[float]] = {False: [], True: []}
 
     def _host_queues(self, threads: int) -> dict[str, Any]:
@@ -64,27 +66,27 @@ class Pace:
         """Count a finished tick; while measuring, change to the other way, and in the end to the faster one."""
         if not self.measuring:
             return
-        seconds = self.seconds[self.overlapped]
-        seconds.append(schedule.seconds)
-        if len(seconds) < SKIPPED + MEASURED:
+        self._ticks += 1
+        if self._ticks > SKIPPED:
+            self.seconds[self.overlapped].append(schedule.seconds)
+        if self._ticks < SKIPPED + MEASURED:
             return
         schedule.wait()
-        if self.overlapped:
-            self.overlapped = self.median(True) < self.median(False)
-            self.measuring = False
-        else:
-            self.overlapped = True
+        self._ticks = 0
+        self._turns.pop(0)
+        self.measuring = bool(self._turns)
+        self.overlapped = self._turns[0] if self._turns else self.median(True) < self.median(False)
         schedule.queues = self.queues
         schedule.trace.clear()
 
     def median(self, overlapped: bool) -> float:
         """Median seconds of a tick, as measured for one way of spending the cores."""
-        return statistics.median(self.seconds[overlapped][SKIPPED:])
+        return statistics.median(self.seconds[overlapped])
 
     def line(self) -> str:
         """The choice and its reason, in one printed line."""
         way = "dense and sparse stages overlapped" if self.overlapped else "stages in turn on all threads"
-        if len(self.seconds[True]) < SKIPPED + MEASURED:
+        if self.measuring or not self.seconds[True]:
             return way
         turn, overlapped = (1e3 * self.median(way) for way in (False, True))
         return f"{way} (measured: {turn:.2f} ms a tick in turn, {overlapped:.2f} ms overlapped)"

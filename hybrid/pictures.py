@@ -4,7 +4,15 @@ from pathlib import Path
 
 from .trace import Trace
 
-COLOURS = {"feed": "C5", "gather": "C2", "forward": "C0", "readout": "C3", "backward": "C9", "scatter": "C8", "update": "C4"}
+COLOURS = {
+    "feed": "C5",
+    "gather": "C2",
+    "forward": "C0",
+    "readout": "C3",
+    "backward": "C9",
+    "scatter": "C8",
+    "update": "C4",
+}
 
 
 def curve(path: Path, runs: dict[str, list[dict]], figure: str) -> None:

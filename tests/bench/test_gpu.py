@@ -34,6 +34,7 @@ KEYS = {
 }
 KEYS |= {"commit", "env"}
 WORKS = {
+    "overlap.tick",
     *("gpu.copy", "gpu.read-modify-write", "gpu.gemm", "units.step", "units.ragged"),
     *("softmax.step", "rows.gather", "rows.scatter_add", "tree.step"),
 }

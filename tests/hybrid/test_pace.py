@@ -5,7 +5,7 @@ import os
 import pytest
 
 from cpu.device import Device
-from hybrid.pace import MEASURED, SKIPPED, Pace
+from hybrid.pace import MEASURED, SKIPPED, TURNS, Pace
 from hybrid.trace import Trace
 
 
@@ -21,9 +21,10 @@ class Schedule:
 
 def measured(in_turn, overlapped):
     pace, schedule = Pace(Device(), Device(), 2, None), Schedule()
-    for seconds in (in_turn, overlapped):
+    for way in TURNS:
+        seconds = overlapped if way else in_turn
         for tick in range(SKIPPED + MEASURED):
-            assert pace.measuring
+            assert pace.measuring and pace.overlapped == way
             schedule.seconds = 100.0 if tick < SKIPPED else seconds  # the first ticks of a way must not count
             pace.note(schedule)
     pace.close()
@@ -34,7 +35,7 @@ def measured(in_turn, overlapped):
 def test_the_faster_way_is_kept(in_turn, overlapped):
     pace, schedule = measured(in_turn, overlapped)
     assert pace.overlapped == (overlapped < in_turn)
-    assert schedule.queues is pace.queues and schedule.waited == 2 and not pace.measuring
+    assert schedule.queues is pace.queues and schedule.waited == len(TURNS) and not pace.measuring
     assert f"{1e3 * in_turn:.2f} ms a tick in turn, {1e3 * overlapped:.2f} ms overlapped" in pace.line()
 
 
