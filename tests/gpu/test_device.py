@@ -116,6 +116,16 @@ def test_memory_is_given_back_whoever_forgets_it(gpu):
     assert gpu.device.memory()["page-locked"] == before["page-locked"]
 
 
+def test_a_queue_may_outlive_its_device(gpu):
+    """PyCUDA warns of a stream that is freed after its context, or in another thread than the owner's."""
+    made = device.Device(0)
+    queue = made.inline("late", 1)
+    made.close()
+    queue.close()
+    del queue
+    gc.collect()  # warnings are errors
+
+
 def test_scratch_grows_and_is_kept(gpu):
     def small_then_large_then_small():
         return [device.scratch("test", size, np.int32, zero=True) for size in (10, 1000, 10)]
