@@ -16,8 +16,8 @@ from . import pictures
 from .engine import Engine
 from .training import CHECKPOINT, Job, train, write_json
 
-# What may change between a stop and the going on: none of these changes a number.
-FREE_ON_RESUME = {"resume", "device", "threads"}
+# What may change between a stop and the going on: none of these changes a number, but for the rounding of another device.
+FREE_ON_RESUME = {"resume", "device", "readout_device", "threads"}
 
 
 def start(options: dict) -> dict:
@@ -63,7 +63,7 @@ def export(folder: str, file: str, binary: bool) -> str:
     from . import vectors
 
     options = _options(Path(folder))
-    engine, _ = _load(Path(folder), options)
+    engine, _ = _load(Path(folder), options | {"readout_device": "cpu"})  # nothing is computed
     names, table = _model(options["kind"]).vectors(Path(folder), engine)
     vectors.save(file, names, table, binary=binary)
     return f"{len(names):,} vectors of {table.shape[1]} numbers -> {file}"
@@ -94,9 +94,12 @@ def _finish(folder: Path, options: dict, job: Job, engine: Engine, facts: dict |
 
 
 def _load(folder: Path, options: dict) -> tuple[Engine, dict]:
-    device, threads = options.get("device"), options.get("threads")
     return Engine.load(
-        folder / CHECKPOINT, device=device, threads=threads, overlap=False if options["serial"] else None
+        folder / CHECKPOINT,
+        device=options.get("device"),
+        readout_device=options.get("readout_device") or "cpu",
+        threads=options.get("threads"),
+        overlap=False if options["serial"] else None,
     )
 
 
