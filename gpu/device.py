@@ -123,10 +123,14 @@ class Queue:
         import pycuda.driver as driver
 
         self.device, self.name = device, name
-        self.stream = device.owner.call(driver.Stream)
-        self._keep = device.guard(self.stream, "streams", 1)
+        self._keep = device.guard(device.owner.call(driver.Stream), "streams", 1)
         self.scratch: dict[str, Array] = {}
         self._failure: BaseException | None = None
+
+    @property
+    def stream(self):
+        """PyCUDA's stream, which the guard alone keeps: a queue may outlive its device, and be forgotten in any thread."""
+        return self._keep.held[0]
 
     @property
     def handle(self) -> int:
@@ -281,7 +285,8 @@ class Device:
 
     def guard(self, thing, kind: str, size: int) -> Any:
         """What keeps a thing of PyCUDA's until it is itself forgotten, in whatever thread; the owner frees it then."""
-        guard, held = _Guard(), [thing]
+        held = [thing]
+        guard = _Guard(held)
         self.held[id(held)] = held
         self.allocated[kind] += size
         weakref.finalize(guard, _forget, weakref.ref(self), self.owner, held, kind, size).atexit = False
@@ -394,7 +399,10 @@ class _Mark:
 
 
 class _Guard:
-    """Nothing but something that can be forgotten."""
+    """Something that can be forgotten; `held` has the thing until the device is closed."""
+
+    def __init__(self, held: list):
+        self.held = held
 
 
 def _forget(device, owner: Owner, held: list, kind: str, size: int) -> None:

@@ -1,5 +1,7 @@
 """A model under training: rows -> trunk -> readout, on a schedule."""
 
+import functools
+import operator
 import os
 from collections.abc import Iterator
 
@@ -20,6 +22,8 @@ MOST_DELAY = 16
 class Engine:
     """Trains an embedding, a trunk (None: the rows are the hidden vectors) and a readout together.
 
+    readout        made for the CPU, or for the trunk's GPU (its backend): then hidden vectors and their gradients stay there,
+                   and targets and losses cross instead
     device         "cpu", "cuda:0" or None: where the dense stages run; sparse stages run on the CPU
     threads        CPU threads in total (None: all cores)
     micro_batches  parts a batch is cut into, so that dense and sparse stages of different parts overlap; the readout's
@@ -30,7 +34,8 @@ class Engine:
     decay          True: all rates fall linearly to 0 over the feed, as in word2vec
     pin            True: each queue's threads keep to cores of their own
 
-    Raises ValueError where widths do not fit together, or for threads, delay or micro_batches out of range.
+    Raises ValueError where widths do not fit together, for a readout on another device than the trunk, or for threads,
+    delay or micro_batches out of range.
     """
 
     def __init__(
@@ -55,6 +60,7 @@ class Engine:
         self.threads = len(os.sched_getaffinity(0)) if threads is None else threads
         self.sparse = backend.choose("cpu")
         self.dense = backend.choose(device) if trunk else self.sparse
+        self.beside = _beside(readout, trunk, self.dense)  # whether the readout is on the trunk's GPU
         self.inline = self.sparse.device.inline("all", self.threads)
         self.dense_inline = self.dense.device.inline("all", self.threads)
         if trunk:
@@ -129,23 +135,35 @@ class Engine:
             except ValueError as failure:  # hidden vectors that are not finite: here no bad input, but divergence
                 raise FloatingPointError(str(failure)) from None
 
+        def learn(slot):
+            self.readout.rate_scale = scale(slot)
+            self.readout.learn(slot.grad_dev, slot.losses_dev, slot.hidden_dev, slot.target_dev)
+
+        def judge(slot):
+            slot.loss = check.loss(slot.losses)
+
         gather = Stage("gather", "sparse", lambda slot: embedding.forward(rows, slot))
         if trunk is None:
             scatter = Stage("scatter", "sparse", lambda slot: embedding.backward(rows, slot, scale(slot)), ("readout",))
             return Plan([gather], [Stage("readout", "sparse", read, ("gather",)), scatter], [])
-        # Where the device shares the host's memory there are no copies, and the stages wait for each other instead.
+        # What a stage comes after counts only where that stage is: an array that does not cross has no copy to wait for.
+        after = ("forward", "hidden out", "target in")
+        judged = [Stage("loss", "sparse", judge, ("losses out",))] if self.beside else []
         return Plan(
             [
                 gather,
-                *self._crossing("x in", "x_dev", "x", "gather"),
+                *self._crossing("x in", "gather"),
                 Stage("forward", "dense", trunk.forward, ("gather", "x in")),
-                *self._crossing("hidden out", "hidden", "hidden_dev", "forward"),
+                *self._crossing("hidden out", "forward"),
             ],
             [
-                Stage("readout", "sparse", read, ("forward", "hidden out")),
-                *self._crossing("grad in", "grad_dev", "grad", "readout"),
+                *self._crossing("target in"),
+                Stage("readout", "dense", learn, after) if self.beside else Stage("readout", "sparse", read, after),
+                *self._crossing("losses out", "readout"),
+                *self._crossing("grad in", "readout"),
                 Stage("backward", "dense", trunk.backward, ("readout", "grad in")),
-                *self._crossing("x_grad out", "x_grad", "x_grad_dev", "backward"),
+                *self._crossing("x_grad out", "backward"),
+                *judged,
                 Stage(
                     "scatter",
                     "sparse",
@@ -156,28 +174,38 @@ class Engine:
             [Stage("update", "dense", lambda slot: trunk.update(scale(slot) / slot.examples), ("backward",))],
         )
 
-    def _crossing(self, name: str, target: str, source: str, after: str) -> list[Stage]:
-        """The stage that copies one of a slot's arrays between host and device; none where they share memory."""
+    def _crossing(self, name: str, *after: str) -> list[Stage]:
+        """The stage "ARRAY in" or "ARRAY out", which copies an array of a slot to the device or home from it; none where
+        the array stays where it is."""
+        array, way = name.split()
         device = self.dense.device
-        if device.shares_host:
+        if device.shares_host or array not in self._crossings:
             return []
-        queue = "copy in" if name.endswith("in") else "copy out"
-        return [Stage(name, queue, lambda slot: device.copy(getattr(slot, target), getattr(slot, source)), (after,))]
+        ends = operator.attrgetter(*((f"{array}_dev", array) if way == "in" else (array, f"{array}_dev")))
+        return [Stage(name, f"copy {way}", lambda slot: device.copy(*ends(slot)), after)]
+
+    @property
+    def _crossings(self) -> tuple[str, ...]:
+        """The arrays of a slot that are wanted both on the host and on the device."""
+        return ("x", "x_grad", "target", "losses") if self.beside else ("x", "x_grad", "hidden", "grad")
 
     def _slots(self, feed: Feed) -> list[list[Slot]]:
         """All buffers of a run: delay + 2 sets of one slot a micro-batch."""
         rows = -(-feed.batch // self.micro_batches)
-        return [[self._slot(rows, feed.most_ids) for _ in range(self.micro_batches)] for _ in range(self.delay + 2)]
+        slot = functools.partial(self._slot, rows, feed.most_ids, self.beside)
+        return [[slot() for _ in range(self.micro_batches)] for _ in range(self.delay + 2)]
 
-    def _slot(self, rows: int, most_ids: int) -> Slot:
+    def _slot(self, rows: int, most_ids: int, beside: bool) -> Slot:
+        """beside: no hidden vectors on the host, see Slot."""
         ids = most_ids if self.embedding.mean else rows * self.embedding.per_example
         width, bags, device = self.embedding.outputs, self.embedding.mean, self.dense.device
         if self.trunk is None:
             same = {"hidden": "x", "x_grad": "grad"}
             return Slot(rows, ids, {"x": width, "grad": width}, bags, device, same=same)
-        crossing = dict.fromkeys(("x", "x_grad"), width) | dict.fromkeys(("hidden", "grad"), self.trunk.outputs)
+        crossing = dict.fromkeys(("x", "x_grad"), width)
         kept = dict.fromkeys(("inner", "inner_grad"), self.trunk.hidden)
-        return Slot(rows, ids, crossing, bags, device, kept)
+        (kept if beside else crossing).update(dict.fromkeys(("hidden", "grad"), self.trunk.outputs))
+        return Slot(rows, ids, crossing, bags, device, kept, beside=beside)
 
     def _begun_arrays(self) -> dict[str, np.ndarray]:
         """Copies of what the begin stages wrote for batches begun and not finished: they cannot be computed again, since
@@ -203,7 +231,8 @@ class Engine:
                 return False
             for name, key in zip(self._begun_names, keys, strict=True):
                 self.dense.device.write(getattr(slot, f"{name}_dev"), self._begun[key])
-            slot.hidden[:] = self._begun[keys[-1]]
+            if not self.beside:
+                slot.hidden[:] = self._begun[keys[-1]]
         return True
 
     # Asking
@@ -224,7 +253,8 @@ class Engine:
             raise ValueError(f"ids: found {ids.size}, expected a multiple of {self.embedding.per_example}")
         examples = ids.size // self.embedding.per_example if bag_at is None else len(bag_at) - 1
         self.settle()
-        return self._forward(self._slot(examples, ids.size), Batch(ids, bag_at, np.zeros(examples, np.int32)))
+        slot = self._slot(examples, ids.size, False)
+        return self._forward(slot, Batch(ids, bag_at, np.zeros(examples, np.int32)))
 
     def best(self, ids, k: int, bag_at=None) -> tuple[np.ndarray, np.ndarray]:
         """The k most likely classes after each example: ids and log probabilities, both (B, k), most likely first."""
@@ -234,7 +264,7 @@ class Engine:
         """Mean loss in nats over the feed's first epoch; exp of it is the perplexity. Nothing learns."""
         self._check_feed(feed)
         self.settle()
-        slot = self._slot(feed.batch, feed.most_ids)
+        slot = self._slot(feed.batch, feed.most_ids, False)
         total, examples = 0.0, 0
         for tick in range(feed.ticks_per_epoch):
             batch = feed[tick]
@@ -302,8 +332,12 @@ class Engine:
         checkpoint.save(folder, self.parameters() | begun, {"engine": own, "facts": facts or {}})
 
     @classmethod
-    def load(cls, folder, *, device=None, threads=None, overlap=None, pin=False) -> tuple["Engine", dict]:
+    def load(
+        cls, folder, *, device=None, readout_device="cpu", threads=None, overlap=None, pin=False
+    ) -> tuple["Engine", dict]:
         """The engine of a checkpoint, standing where it was saved, and the facts saved with it.
+
+        device, readout_device  where trunk and readout compute from here on, wherever they did before
 
         Raises ValueError or OSError for a checkpoint that is missing, truncated, altered or of another format.
         """
@@ -312,7 +346,10 @@ class Engine:
         engine = cls(
             Embedding(**own["embedding"]),
             Trunk(**own["trunk"]) if own["trunk"] else None,
-            readout.rebuild({name: value for name, value in own["readout"].items() if name != "state"}),
+            readout.rebuild(
+                {name: value for name, value in own["readout"].items() if name != "state"},
+                backend.choose(readout_device),
+            ),
             device=device,
             threads=threads,
             overlap=overlap,
@@ -347,3 +384,21 @@ def _check_widths(embedding, trunk, readout) -> None:
     source, width = ("trunk", trunk.outputs) if trunk else ("embedding", embedding.outputs)
     if readout.width != width:
         raise ValueError(f"readout: width {readout.width}, the {source} gives {width}")
+
+
+def _beside(readout, trunk, dense) -> bool:
+    """Whether the readout computes on the trunk's GPU; ValueError for one on another device."""
+    found = readout.backend
+    if found.device.shares_host:
+        return False
+    if trunk is None:
+        raise ValueError(
+            f'readout: found one on "{found.name}", expected one on the CPU: without a trunk the hidden vectors are rows, '
+            "which are the CPU's; make it without backend (--readout-device cpu)"
+        )
+    if found.device is not dense.device:
+        raise ValueError(
+            f'readout: found one on "{found.name}", expected one on the CPU or on the trunk\'s device, "{dense.name}"; '
+            f'make it without backend (--readout-device cpu), or give the engine device="{found.name}" (--device)'
+        )
+    return True

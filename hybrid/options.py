@@ -18,6 +18,7 @@ DEFAULTS: dict[str, dict] = {
         "micro_batches": 2,
         "activation": "tanh",
         "momentum": 0.9,
+        "readout_device": "cpu",
     },
     "words": {
         "tokens": "whitespace",
@@ -40,6 +41,7 @@ DEFAULTS: dict[str, dict] = {
         "micro_batches": 2,
         "activation": "tanh",
         "momentum": 0.9,
+        "readout_device": "cpu",
     },
 }
 COMMON: dict = {"seed": 0, "delay": 0, "readout": "tree"}
@@ -111,6 +113,11 @@ def _train(train) -> None:
     )
     model = train.add_argument_group("model")
     model.add_argument("--readout", choices=("tree", "full", "sampled"), help="the output layer (default tree)")
+    model.add_argument(
+        "--readout-device",
+        metavar="DEVICE",
+        help='language, factors: where a tree or full readout computes, "cpu" (default) or the trunk\'s "cuda:N"',
+    )
     model.add_argument("--tree", choices=("huffman", "balanced"), help="tree readout: its shape (default huffman)")
     model.add_argument("--mode", choices=("deterministic", "runs", "hogwild"), help="tree readout: how rows learn")
     model.add_argument(

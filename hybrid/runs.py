@@ -18,7 +18,7 @@ from .engine import Engine
 from .training import CHECKPOINT, Job, train, write_json
 
 # What may change between a stop and the going on: threads change no number, another device rounds otherwise.
-FREE_ON_RESUME = {"resume", "device", "threads", "pin"}
+FREE_ON_RESUME = {"resume", "device", "readout_device", "threads", "pin"}
 
 
 def start(options: dict) -> dict:
@@ -63,7 +63,8 @@ def announce(options: dict) -> None:
 
 def evaluate(folder: str, given: dict) -> dict:
     """Figures of a trained run on other data; which, is the model's business."""
-    options = _options(Path(folder)) | {"threads": given["threads"], "device": given["device"]}
+    given_here = {"threads": given["threads"], "device": given["device"], "readout_device": "cpu"}
+    options = _options(Path(folder)) | given_here
     engine, _ = _load(Path(folder), options)
     return _model(options["kind"]).evaluate(Path(folder), options, engine, given)
 
@@ -72,7 +73,7 @@ def export(folder: str, file: str, binary: bool) -> str:
     """Write a run's vectors in word2vec format; returns the sentence that says so."""
     from . import vectors
 
-    options = _options(Path(folder)) | {"device": "cpu"}  # nothing is computed
+    options = _options(Path(folder)) | {"device": "cpu", "readout_device": "cpu"}  # nothing is computed
     engine, _ = _load(Path(folder), options)
     names, table = _model(options["kind"]).vectors(Path(folder), engine)
     vectors.save(file, names, table, binary=binary)
@@ -104,8 +105,14 @@ def _finish(folder: Path, options: dict, job: Job, engine: Engine, facts: dict |
 
 
 def _load(folder: Path, options: dict) -> tuple[Engine, dict]:
-    spent = {"overlap": False if options["serial"] else None, "pin": bool(options.get("pin"))}
-    return Engine.load(folder / CHECKPOINT, device=options.get("device"), threads=options.get("threads"), **spent)
+    return Engine.load(
+        folder / CHECKPOINT,
+        device=options.get("device"),
+        readout_device=options.get("readout_device") or "cpu",
+        threads=options.get("threads"),
+        overlap=False if options["serial"] else None,
+        pin=bool(options.get("pin")),
+    )
 
 
 def _options(folder: Path) -> dict:

@@ -20,9 +20,11 @@ class Slot:
         x, hidden, grad, x_grad      (rows, width) on the host, page-locked where the device is another; and the same
         x_dev, hidden_dev, ...       on the device: the same arrays where it shares the host's memory
         inner_dev, inner_grad_dev    (rows, trunk's hidden) on the device only
+        target_dev, losses, losses_dev  (rows,) for a readout on the device, where hidden_dev and grad_dev stay there too
 
     crossing, kept  the widths of the arrays of the first kind, and of those that stay on the device
     same            names of arrays that are another one's buffer
+    beside          whether the readout is on the device: then targets (int32) and losses cross
     device          where the dense stages run
 
     The names are views of the first `count` rows of their buffers, so a stage never sees rows of an earlier batch.
@@ -41,12 +43,19 @@ class Slot:
     x_grad_dev: Any
     inner_dev: Any
     inner_grad_dev: Any
+    target_dev: Any
+    losses: np.ndarray
+    losses_dev: Any
 
-    def __init__(self, rows: int, ids: int, crossing: dict[str, int], bags: bool, device, kept=None, same=None):
+    def __init__(
+        self, rows: int, ids: int, crossing: dict[str, int], bags: bool, device, kept=None, same=None, beside=False
+    ):
         self._ids = np.empty(ids, np.int32)
         self._bag_at = np.empty(rows + 1, np.int64) if bags else None
-        self._target = np.empty(rows, np.int32)
+        self._target = device.host_empty(rows, np.int32) if beside else np.empty(rows, np.int32)
         buffers = {name: device.host_empty((rows, size), np.float32) for name, size in crossing.items()}
+        if beside:
+            buffers |= {"target": self._target, "losses": device.host_empty(rows, np.float32)}
         there = {name: device.mirror(buffer) for name, buffer in buffers.items()}
         there |= {name: device.empty((rows, size), np.float32) for name, size in (kept or {}).items()}
         buffers |= {name: buffers[other] for name, other in (same or {}).items()}

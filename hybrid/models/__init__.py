@@ -8,6 +8,7 @@ Every module of this package has the same four functions:
     vectors(folder, engine) -> (names, rows)            what `hybrid export` writes
 """
 
+from .. import backend
 from ..embedding import Embedding
 from ..engine import Engine
 from ..readout import FullReadout, SampledReadout, TreeReadout
@@ -35,7 +36,8 @@ def make_engine(options: dict, feed, *, per_example=1, mean=False, trunk=True) -
 
 
 def _readout(options: dict, feed, width: int, loss: str):
-    common = {"batch": feed.batch, "rate": options["rate"], "seed": options["seed"]}
+    place = backend.choose(options.get("readout_device") or "cpu")
+    common = {"batch": feed.batch, "rate": options["rate"], "seed": options["seed"], "backend": place}
     if options["readout"] == "tree":
         return TreeReadout(feed.counts, width, tree=options["tree"], mode=options["mode"], **common)
     if options["readout"] == "full":

@@ -34,6 +34,7 @@ class Readout(Protocol):
 
     classes: int
     width: int
+    backend: Any
     batch: int
     rate: float
     rate_scale: float
@@ -47,6 +48,13 @@ class Readout(Protocol):
         Raises FloatingPointError, naming the row, for a loss that is not finite; then the parameters have moved.
         """
 
+    def learn(self, grad: Any, loss: Any, hidden: Any, target: Any) -> None:
+        """What `step` does between its checks, with arrays of the device `backend.device` (NumPy's on the CPU).
+
+        grad (B, D) and loss (B,), in nats, are written. Called within the work of a queue of that device: nothing is
+        checked or waited for, and after the first call on a queue nothing is allocated.
+        """
+
     def log_prob(self, hidden: np.ndarray, target: np.ndarray) -> np.ndarray:
         """The log-probability of each row's target, (B,) float32; any number of rows."""
 
@@ -54,7 +62,10 @@ class Readout(Protocol):
         """The k most likely classes of each row, most likely first: ids (B, k) int32 and log-probabilities (B, k)."""
 
     def parameters(self) -> dict[str, np.ndarray]:
-        """The live arrays that a checkpoint keeps, by name."""
+        """The arrays that a checkpoint keeps, by name, as they stand now; on the CPU the live ones."""
+
+    def send(self) -> None:
+        """Go on from parameters() as they were filled; needed where the device does not share the host's memory."""
 
     def describe(self) -> dict[str, Any]:
         """JSON-able facts from which `rebuild` makes a readout of the same kind and shape."""
@@ -63,16 +74,18 @@ class Readout(Protocol):
         """What else a checkpoint keeps, JSON-able and small."""
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state; call it after the parameters have been filled."""
+        """Go on from a state; call it after the parameters have been filled, which it sends."""
 
 
-def rebuild(facts: dict[str, Any]) -> Readout:
+def rebuild(facts: dict[str, Any], backend=None) -> Readout:
     """The readout that describe() told of, untrained: fill its parameters(), then restore its state().
 
-    Raises ValueError for facts that tell of no readout.
+    backend  where it computes, from hybrid.backend.choose (None: the CPU): no fact of the readout, any will do
+
+    Raises ValueError for facts that tell of no readout, and for one that does not compute there.
     """
     facts = dict(facts)
     kind = facts.pop("kind", None)
     if kind not in _HOME.values():
         raise ValueError(f"readout kind: found {kind!r}, expected one of {', '.join(sorted(_HOME.values()))}")
-    return importlib.import_module(f"hybrid.readout.{kind}").rebuild(**facts)
+    return importlib.import_module(f"hybrid.readout.{kind}").rebuild(**facts, backend=backend)

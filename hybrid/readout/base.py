@@ -7,15 +7,21 @@ import numpy as np
 
 from .. import backend as backends
 from .. import check
+from .place import place
 
 
 class Base:
     """A readout without its arithmetic: a subclass has `kind`, `_step`, `_log_prob` and `_best`, which trust all.
 
     backend  the modules that compute, from hybrid.backend.choose; None: those of the CPU
+
+    A subclass that also computes on a GPU says so in `places`. Its parameters are NumPy arrays; what it computes with are
+    those of the device, which `_pairs` lists beside them: the same arrays on the CPU. `_step`, `_log_prob` and `_best` take
+    arrays of the device, within the work of a queue.
     """
 
     kind: str
+    places: tuple[str, ...] = ("cpu",)  # kinds of devices: "cpu", "cuda"
     counts: Any  # (V,) float64, None where only the number of classes is known
 
     def __init__(self, counts, width, *, batch, rate, seed, backend):
@@ -27,8 +33,8 @@ class Base:
         self.rate = check.number("rate", rate, 0)
         self.seed = check.whole("seed", seed, 0, 2**63 - 1)
         self.backend = backend or backends.choose("cpu")
-        if not self.backend.device.shares_host:
-            raise ValueError(f'backend: found "{self.backend.name}"; readouts compute on the CPU in this version')
+        self._check_place()
+        self._place = place(self.backend.device)
         self.rate_scale = 1.0
         self._loss = np.empty(self.batch, np.float32)
 
@@ -44,29 +50,46 @@ class Base:
         if not rows:
             return 0.0
         loss = self._loss[:rows]
-        self._step(grad, loss, hidden, target, self.rate * self.rate_scale)
+        self._place.call(self.learn, {"grad": grad, "loss": loss}, {"hidden": hidden, "target": target})
         return check.loss(loss)
+
+    def learn(self, grad, loss, hidden, target) -> None:
+        """Learn from a batch of arrays that are the device's, within the work of a queue; see Readout."""
+        self._step(grad, loss, hidden, target, self.rate * self.rate_scale)
 
     def log_prob(self, hidden, target) -> np.ndarray:
         """The log-probability of each row's target; see Readout."""
         self._check(hidden, target)
         out = np.empty(len(hidden), np.float32)
         for part in self._parts(hidden):
-            self._log_prob(out[part], hidden[part], target[part])
+            read = {"hidden": hidden[part], "target": target[part]}
+            self._place.call(self._log_prob, {"loss": out[part]}, read)
         return out
 
     def best(self, hidden, k) -> tuple[np.ndarray, np.ndarray]:
         """The k most likely classes of each row; see Readout."""
         self._check(hidden)
         check.whole("k", k, 1, self.classes)
-        return self._each(self._best, hidden, k)
+        return self._each(self._find, hidden, k)
 
     def state(self) -> dict[str, Any]:
         """Nothing but the parameters is kept."""
         return {}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Nothing to go on from."""
+        """Bring the parameters to the device."""
+        self.send()
+
+    def fetch(self) -> None:
+        """Bring the parameters from the device to the host; nothing to do where the device shares its memory."""
+        for host, there in self._pairs():
+            if host is not there:
+                np.copyto(host, self.backend.device.to_host(there))
+
+    def send(self) -> None:
+        """Bring the parameters from the host to the device; nothing to do where the device shares its memory."""
+        for host, there in self._pairs():
+            self.backend.device.write(there, host)
 
     def describe(self) -> dict[str, Any]:
         """What `rebuild` needs."""
@@ -88,6 +111,22 @@ class Base:
             check.array("target", target, (len(hidden),), np.int32)
             check.ids("target", target, self.classes)
         check.finite("hidden", hidden)
+
+    def _check_place(self) -> None:
+        name = self.backend.name
+        if name.partition(":")[0] not in self.places:
+            raise ValueError(
+                f'backend: found "{name}", expected "cpu": a {self.kind} readout computes on the CPU only; leave it out, '
+                "or take a tree or full readout"
+            )
+
+    def _find(self, ids, log_probs, hidden) -> None:
+        """`_best` for NumPy's arrays."""
+        self._place.call(self._best, {"ids": ids, "log_probs": log_probs}, {"hidden": hidden})
+
+    def _pairs(self) -> list[tuple[np.ndarray, Any]]:
+        """Every learned array of the host, and its counterpart on the device."""
+        raise NotImplementedError
 
     def _step(self, grad, loss, hidden, target, rate):
         raise NotImplementedError

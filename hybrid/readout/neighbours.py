@@ -21,7 +21,7 @@ class NeighbourReadout:
     The forest is built by `build`, or beside the training by `rebuild`; without one, below `exact_below` classes, and
     once more than a quarter of the weights have moved since, the search is exact. `recall` says what is missed.
 
-    Raises ValueError for another kind of readout: a tree searches itself.
+    Raises ValueError for another kind of readout: a tree searches itself; and for one on a GPU: a forest grows on the host.
     """
 
     kind = "neighbours"
@@ -29,6 +29,11 @@ class NeighbourReadout:
     def __init__(self, readout, *, trees=20, search=4000, threads=1, exact_below=None):
         if not isinstance(readout, FullReadout):
             raise ValueError(f"readout: found {type(readout).__name__}, expected a FullReadout or a SampledReadout")
+        if not readout.backend.device.shares_host:
+            raise ValueError(
+                f'readout: found one on "{readout.backend.name}", expected one on the CPU, where forests of neighbours are '
+                "built; make it without backend"
+            )
         self.readout = readout
         self._settings = {
             "trees": check.whole("trees", trees, 1),
@@ -38,7 +43,7 @@ class NeighbourReadout:
         if exact_below is not None:
             self._settings["exact_below"] = check.whole("exact_below", exact_below, 0)
         self.classes, self.width, self.batch, self.rate = readout.classes, readout.width, readout.batch, readout.rate
-        self.rate_scale = 1.0
+        self.backend, self.rate_scale = readout.backend, 1.0
         self._neighbours = Neighbours(readout.weights, metric="dot", seed=readout.seed, **self._settings)
 
     def step(self, grad, hidden, target) -> float:
@@ -51,6 +56,12 @@ class NeighbourReadout:
             raise
         self._neighbours.changed(self.readout.moved)
         return loss
+
+    def learn(self, grad, loss, hidden, target) -> None:
+        """Learn from a batch, unchecked; see Readout."""
+        self.readout.rate_scale = self.rate_scale
+        self.readout.learn(grad, loss, hidden, target)
+        self._neighbours.changed(self.readout.moved)
 
     def log_prob(self, hidden, target) -> np.ndarray:
         """The log-probability of each row's target, normalised over all classes; see Readout."""
@@ -84,6 +95,11 @@ class NeighbourReadout:
         """Those of the readout; the forest is not kept."""
         return self.readout.parameters()
 
+    def send(self) -> None:
+        """Those of the readout were filled: the search is exact until `build` or `rebuild`."""
+        self.readout.send()
+        self._neighbours.changed()
+
     def describe(self) -> dict[str, Any]:
         """What `rebuild` needs."""
         return {"kind": self.kind, "readout": self.readout.describe()} | self._settings
@@ -103,6 +119,6 @@ class NeighbourReadout:
         check.whole("k", k, 1, self.classes)
 
 
-def rebuild(readout, **facts) -> NeighbourReadout:
+def rebuild(readout, backend=None, **facts) -> NeighbourReadout:
     """From describe()."""
-    return NeighbourReadout(rebuild_readout(readout), **facts)
+    return NeighbourReadout(rebuild_readout(readout, backend), **facts)

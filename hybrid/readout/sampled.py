@@ -29,6 +29,7 @@ class SampledReadout(FullReadout):
     """
 
     kind = "sampled"
+    places: tuple[str, ...] = ("cpu",)  # what is drawn and sparse is the CPU's
 
     def __init__(
         self,
@@ -79,6 +80,7 @@ class SampledReadout(FullReadout):
 
     def restore(self, state: dict[str, Any]) -> None:
         """Draw as the readout that wrote the state would have."""
+        super().restore(state)
         self.tick = check.whole("tick", state["tick"], 0)
         self._prepare()
 

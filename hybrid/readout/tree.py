@@ -26,6 +26,8 @@ class TreeReadout(Base):
     batch   most rows a step
     rate    step of SGD; nodes move row after row, so row b sees what the rows before it changed
     seed    not used: nothing is drawn
+    backend  where the nodes are and move, from hybrid.backend.choose: a GPU has its own, and `nodes` is the host's copy,
+            which `best` and `beam` fetch first: search branches, so it is the CPU's
 
     A step costs O(B D log V), best is exact. Nodes start at 0. Raises ValueError for fewer than two classes, and for a
     Huffman tree without counts.
@@ -35,6 +37,7 @@ class TreeReadout(Base):
     """
 
     kind = "tree"
+    places: tuple[str, ...] = ("cpu", "cuda")
 
     def __init__(
         self, counts, width, *, tree="huffman", mode="deterministic", batch=1024, rate=0.025, seed=0, backend=None
@@ -48,12 +51,23 @@ class TreeReadout(Base):
             )
         self.nodes = aligned.empty((self.classes - 1, self.width), np.float32)
         self.nodes.fill(0)
+        self._nodes = self.backend.device.from_host(self.nodes)
         self._prepare()
 
     def _prepare(self):
         """What follows from counts: made anew when they are filled from a checkpoint."""
         self.tree = trees.huffman(self.counts) if self.shape == "huffman" else trees.balanced(self.classes)
-        self._work = self.backend.tree_softmax.workspace(self.batch, self.width, self.tree.depth, np.float32)
+        self._place.do(self._make_room)
+
+    def _make_room(self):
+        kernels = self.backend.tree_softmax
+        self._plan = kernels.plan(self.tree)
+        self._work = kernels.workspace(self.batch, self.width, self.tree.depth, np.float32)
+
+    def best(self, hidden, k) -> tuple[np.ndarray, np.ndarray]:
+        """The k most likely classes of each row, exactly; see Readout. Fetches the nodes of a GPU, once a call."""
+        self.fetch()
+        return super().best(hidden, k)
 
     def beam(self, hidden, k, width) -> tuple[np.ndarray, np.ndarray]:
         """As best, following only the `width` likeliest prefixes of each length: fast, and may miss some.
@@ -63,6 +77,7 @@ class TreeReadout(Base):
         self._check(hidden)
         check.whole("k", k, 1, self.classes)
         check.whole("width", width, 1)
+        self.fetch()
 
         def find(ids, log_probs, rows):
             search.beam(ids, log_probs, self.nodes, self.tree, rows, width)
@@ -71,6 +86,7 @@ class TreeReadout(Base):
 
     def parameters(self) -> dict[str, np.ndarray]:
         """The nodes (V - 1, D), and the counts (V,) from which a Huffman tree is built."""
+        self.fetch()
         return {"nodes": self.nodes} | ({"counts": self.counts} if self.shape == "huffman" else {})
 
     def describe(self) -> dict[str, Any]:
@@ -79,16 +95,20 @@ class TreeReadout(Base):
 
     def restore(self, state: dict[str, Any]) -> None:
         """Build the tree of the counts that were filled in."""
+        super().restore(state)
         self._prepare()
 
     def _step(self, grad, loss, hidden, target, rate):
-        arguments = (self.nodes, self._work, self.tree, hidden, target, rate, self.mode)
+        arguments = (self._nodes, self._work, self._plan, hidden, target, rate, self.mode)
         self.backend.tree_softmax.step(grad, loss, *arguments)
 
     def _log_prob(self, out, hidden, target):
-        self.backend.tree_softmax.log_prob(out, self.nodes, self.tree, hidden, target)
+        self.backend.tree_softmax.log_prob(out, self._nodes, self._plan, hidden, target)
 
-    def _best(self, ids, log_probs, hidden):
+    def _pairs(self):
+        return [(self.nodes, self._nodes)]
+
+    def _find(self, ids, log_probs, hidden):
         search.best(ids, log_probs, self.nodes, self.tree, hidden)
 
 

@@ -66,7 +66,7 @@ def test_the_command_from_end_to_end_on_the_simulated_driver(tmp_path):
     assert file.name.startswith("gpu-") and file.name.endswith("-quick.jsonl")
     records = [json.loads(line) for line in file.read_text().splitlines()]
     assert {one["work"] for one in records} == WORKS
-    assert {one["who"] for one in records} == {"ours", SINGLY}
+    assert {one["who"] for one in records} == {"ours", SINGLY, "in turn"}
     for one in records:
         assert one.keys() >= KEYS
         assert one["checked"] and len(one["samples"]) == 1 and one["value"] > 0

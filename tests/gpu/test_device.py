@@ -116,6 +116,19 @@ def test_memory_is_given_back_whoever_forgets_it(gpu):
     assert gpu.device.memory()["page-locked"] == before["page-locked"]
 
 
+def test_a_queue_in_a_cycle_is_freed_by_the_owner(gpu):
+    """The garbage collector tells the guard first, and clears the queue last: its stream must not be the last to know."""
+
+    class Late:
+        def __del__(self):  # runs between the two
+            gpu.device.owner.call(int)
+
+    cycle = [gpu.device.queue("cycle", 1), Late()]
+    cycle.append(cycle)
+    del cycle
+    gc.collect()  # PyCUDA warns of a stream that another thread frees; warnings are errors
+
+
 def test_scratch_grows_and_is_kept(gpu):
     def small_then_large_then_small():
         return [device.scratch("test", size, np.int32, zero=True) for size in (10, 1000, 10)]

@@ -11,9 +11,11 @@ import pytest
 
 from gpu.device import DeviceError
 from hybrid import backend
+from hybrid.cli import main
 from hybrid.engine import Engine
+from hybrid.readout import FullReadout, TreeReadout
 from tests import cudasim
-from tests.hybrid.test_engine import Feed, assert_same_bits, engine, parameters
+from tests.hybrid.test_engine import BATCH, Feed, assert_same_bits, engine, parameters
 
 ROOT = Path(__file__).parents[2]
 
@@ -182,3 +184,182 @@ print([first.loss == second.loss for first, second in zip(*runs)], [trained.dens
 def test_a_device_that_is_not_there_is_refused(cuda):
     with pytest.raises((ValueError, DeviceError), match="cuda:9"):
         engine(device="cuda:9")
+
+
+# The readout beside the trunk
+
+
+def beside(kind="tree", readout_device="cuda:0", **options):
+    """The engine of the other tests, its readout placed anew."""
+    trained = engine(kind, **({"device": "cuda:0"} | options))
+    make = {"tree": TreeReadout, "full": FullReadout}[kind]
+    readout = make(Feed.counts, trained.readout.width, batch=BATCH, rate=0.05, backend=backend.choose(readout_device))
+    settings = {name: getattr(trained, name) for name in ("threads", "micro_batches", "delay", "overlap", "decay")}
+    return Engine(trained.embedding, trained.trunk, readout, device=trained.dense.name, **settings)
+
+
+def run(trained, ticks=12, **feed):
+    return [tick.loss for tick in trained.run(Feed(ticks, **feed))], parameters(trained)
+
+
+@pytest.mark.parametrize("bags", [False, True])
+@pytest.mark.parametrize("kind", ["tree", "full"])
+def test_beside_the_trunk_the_numbers_are_those_of_the_cpu(cuda, kind, bags):
+    found, expected = beside(kind, bags=bags), engine(kind, bags=bags, device="cpu")
+    losses, arrays = run(found, bags=bags)
+    others, wanted = run(expected, bags=bags)
+    np.testing.assert_allclose(losses, others, rtol=1e-5)
+    for name, array in wanted.items():
+        np.testing.assert_allclose(arrays[name], array, rtol=1e-3, atol=1e-5, err_msg=name)
+    assert found.evaluate(Feed(2, bags=bags)) == pytest.approx(expected.evaluate(Feed(2, bags=bags)), rel=1e-5)
+    if not bags:
+        ids = Feed(1)[0].ids
+        np.testing.assert_allclose(found.hidden(ids), expected.hidden(ids), rtol=1e-3, atol=1e-5)
+        for one, other in zip(found.best(ids, 3), expected.best(ids, 3), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["tree", "full"])
+@pytest.mark.parametrize("delay", [0, 1])
+@pytest.mark.parametrize("micro_batches", [1, 3])
+def test_beside_the_trunk_overlapped_equals_serial_bit_for_bit(gpu, cuda, kind, delay, micro_batches):
+    options = {"delay": delay, "micro_batches": micro_batches}
+    losses, expected = run(beside(kind, overlap=False, **options))
+    for seed in range(8 if gpu.simulated else 3):
+        if gpu.simulated:
+            cudasim.seed(seed)
+        others, found = run(beside(kind, **options))
+        assert others == losses
+        assert_same_bits(found, expected)
+
+
+@pytest.mark.parametrize("places", [("cuda:0", "cuda:0"), ("cpu", "cuda:0"), ("cuda:0", "cpu")])
+@pytest.mark.parametrize("kind", ["tree", "full"])
+@pytest.mark.parametrize("delay", [0, 1])
+def test_a_checkpoint_goes_on_with_the_readout_on_either_device(cuda, tmp_path, kind, delay, places):
+    first, second = places
+    options = {"delay": delay, "micro_batches": 2}
+    _, expected = run(beside(kind, first, **options), 20)
+    begun = beside(kind, first, **options)
+    list(itertools.islice(begun.run(Feed(20)), 7))
+    begun.save(tmp_path / "checkpoint")
+    resumed, _ = Engine.load(tmp_path / "checkpoint", device=cuda, readout_device=second)
+    assert resumed.beside == (second == cuda)
+    _, found = run(resumed, 20)
+    if first == second:
+        assert_same_bits(found, expected)
+    for name, array in expected.items():
+        np.testing.assert_allclose(found[name], array, rtol=1e-3, atol=1e-5, err_msg=name)
+    home, _ = Engine.load(tmp_path / "checkpoint", device="cpu")
+    assert_same_bits(parameters(home), parameters(begun))
+
+
+def test_beside_the_trunk_saving_and_asking_between_two_ticks_changes_nothing(cuda, tmp_path):
+    plain, saved = beside(delay=1), beside(delay=1)
+    list(plain.run(Feed(10)))
+    for _ in saved.run(Feed(10)):
+        saved.save(tmp_path / "checkpoint")
+        saved.evaluate(Feed(2))
+        saved.best(Feed(1)[0].ids, 3)
+    assert_same_bits(parameters(plain), parameters(saved))
+
+
+def test_hidden_vectors_stay_beside_the_readout(cuda):
+    trained = beside(micro_batches=2)
+    list(trained.run(Feed(5)))
+    stages = {(interval.queue, interval.stage) for interval in trained.trace.recent}
+    assert stages == {
+        ("feed", "feed"),
+        ("sparse", "gather"),
+        ("copy in", "x in"),
+        ("dense", "forward"),
+        ("copy in", "target in"),
+        ("dense", "readout"),
+        ("copy out", "losses out"),
+        ("sparse", "loss"),
+        ("dense", "backward"),
+        ("copy out", "x_grad out"),
+        ("sparse", "scatter"),
+        ("dense", "update"),
+    }
+    slot = trained._slot(4, 12, True)
+    assert set(slot._buffers) == {
+        *("x", "x_grad", "target", "losses"),
+        *("x_dev", "x_grad_dev", "target_dev", "losses_dev", "hidden_dev", "grad_dev", "inner_dev", "inner_grad_dev"),
+    }
+
+
+@pytest.mark.parametrize("kind", ["tree", "full"])
+def test_beside_the_trunk_nothing_is_allocated_after_the_first_ticks(gpu, cuda, kind):
+    if not gpu.simulated:
+        pytest.skip("the simulated driver counts allocations")
+    ticks = beside(kind, micro_batches=2, delay=1).run(Feed(12))
+    list(itertools.islice(ticks, 3))
+    before = cudasim.counts()
+    list(itertools.islice(ticks, 6))
+    after = cudasim.counts()
+    assert (after["alloc"], after["host_alloc"]) == (before["alloc"], before["host_alloc"])
+    assert after["launch"] > before["launch"]
+    list(ticks)
+
+
+@pytest.mark.parametrize("delay", [0, 1])
+def test_a_loss_that_is_not_finite_names_its_tick(cuda, delay):
+    trained = beside("full", delay=delay, decay=False)
+    ticks = trained.run(Feed(12))
+    list(itertools.islice(ticks, 3))
+    trained.readout.parameters()["weights"][5] = np.nan
+    trained.readout.send()
+    with pytest.raises(FloatingPointError, match=r"tick 3: loss\[0\]: found nan.*the rates may be too high"):
+        list(ticks)
+    assert trained.tick == 3
+
+
+BESIDE_WHAT = [
+    (
+        lambda: beside(device="cpu"),
+        'on "cuda:0", expected one on the CPU or on the trunk.s device, "cpu"; make it without',
+    ),
+    (lambda: beside(device="cuda:0+tf32"), 'or give the engine device="cuda:0"'),
+    (lambda: beside(trunk=False), "without a trunk the hidden vectors are rows"),
+]
+
+
+@pytest.mark.parametrize("make, message", BESIDE_WHAT)
+def test_a_readout_beside_another_trunk_is_refused(cuda, make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_the_command_line_puts_the_readout_on_the_device_and_keeps_it_there(cuda, tmp_path, capsys):
+    text, out = tmp_path / "text", tmp_path / "run"
+    text.write_text("the cat sat on the mat and the dog sat on the cat\n" * 40)
+    small = [
+        "--width",
+        "4",
+        "--hidden",
+        "6",
+        "--readout-width",
+        "5",
+        "--epochs",
+        "2",
+        "--batch",
+        "32",
+        "--threads",
+        "2",
+    ]
+    command = ["train", "language", "--text", str(text), *small, "--device", cuda, "--out", str(out)]
+    assert main([*command, "--readout-device", cuda]) == 0
+    assert '"readout_device": "cuda:0"' in (out / "run.json").read_text()
+    assert '"readout_device": "cuda:0"' in (out / "report.json").read_text()
+    assert main(["export", str(out), str(tmp_path / "vectors")]) == 0
+    assert main(["eval", str(out), "--text", str(text)]) == 0
+    for place in ([], ["--readout-device", "cpu"]):
+        assert main(["train", "--resume", str(out), *place]) == 0
+    assert '"readout_device": "cpu"' in (out / "report.json").read_text()
+    capsys.readouterr()
+    other = [*command[:-1], str(tmp_path / "other")]
+    assert main([*other, "--readout", "sampled", "--readout-device", cuda]) == 2
+    assert 'found "cuda:0", expected "cpu": a sampled readout' in capsys.readouterr().err
+    assert main(["train", "words", "--text", str(text), "--readout-device", cuda]) == 2
+    assert "--readout-device: not used by `train words" in capsys.readouterr().err

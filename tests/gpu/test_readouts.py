@@ -1,0 +1,217 @@
+"""Readouts whose parameters live on the device: the numbers of the CPU's, the same bytes in every run, one checkpoint."""
+
+import json
+
+import numpy as np
+import pytest
+
+from hybrid import backend
+from hybrid.readout import FullReadout, NeighbourReadout, SampledReadout, TreeReadout, rebuild
+from tests import cudasim
+
+CLASSES, WIDTH, BATCH = 37, 6, 16
+COUNTS = np.arange(CLASSES)[::-1]
+MAKE = {
+    "huffman": lambda **more: TreeReadout(COUNTS, WIDTH, batch=BATCH, **more),
+    "balanced": lambda **more: TreeReadout(CLASSES, WIDTH, tree="balanced", batch=BATCH, **more),
+    "runs": lambda **more: TreeReadout(COUNTS, WIDTH, mode="runs", batch=BATCH, **more),
+    "full": lambda **more: FullReadout(COUNTS, WIDTH, batch=BATCH, **more),
+}
+# Rows of 6 numbers, a few dozen steps: sums in another order drift by some roundings a step
+CLOSE = {"rtol": 1e-4, "atol": 1e-5}
+
+
+@pytest.fixture(params=MAKE)
+def make(request):
+    return MAKE[request.param]
+
+
+@pytest.fixture
+def cuda(gpu):
+    return backend.choose("cuda:0")
+
+
+def batch(rows=BATCH, seed=0):
+    rng = np.random.default_rng(seed)
+    hidden = rng.normal(size=(rows, WIDTH)).astype(np.float32)
+    return np.full_like(hidden, np.nan), hidden, np.sort(rng.integers(0, CLASSES, rows)).astype(np.int32)
+
+
+def train(readout, steps=5, first=0):
+    """Losses and gradients of some steps; each batch has another number of rows."""
+    found = []
+    for seed in range(first, first + steps):
+        grad, hidden, target = batch(rows=1 + 5 * seed % BATCH, seed=seed)
+        found.append((readout.step(grad, hidden, target), grad))
+    return found
+
+
+def learned(readout):
+    return readout.parameters()["weights" if readout.kind == "full" else "nodes"]
+
+
+def frozen(readout):
+    return b"".join(array.tobytes() for array in readout.parameters().values())
+
+
+def test_the_numbers_are_those_of_the_cpu(cuda, make):
+    found, expected = make(rate=0.3, backend=cuda), make(rate=0.3)
+    for (loss, grad), (other, wanted) in zip(train(found, 20), train(expected, 20), strict=True):
+        assert loss == pytest.approx(other, rel=1e-4)
+        np.testing.assert_allclose(grad, wanted, **CLOSE)
+    np.testing.assert_allclose(learned(found), learned(expected), **CLOSE)
+    assert np.abs(learned(found)).max() > 0.1
+    _, hidden, target = batch(rows=3 * BATCH - 1, seed=99)  # more than a batch
+    np.testing.assert_allclose(found.log_prob(hidden, target), expected.log_prob(hidden, target), **CLOSE)
+    for k in (3, 1, CLASSES):
+        ids, log_probs = found.best(hidden, k)
+        others, wanted = expected.best(hidden, k)
+        assert ids.dtype == np.int32 and log_probs.dtype == np.float32
+        np.testing.assert_allclose(log_probs, wanted, **CLOSE)
+        assert (ids == others).mean() > 0.95  # but for ties by rounding
+
+
+def test_a_beam_searches_what_the_device_has_learned(cuda):
+    readout = MAKE["huffman"](rate=0.5, backend=cuda)
+    train(readout)
+    _, hidden, _ = batch(seed=9)
+    wide, log_probs = readout.beam(hidden, 4, CLASSES)
+    ids, expected = readout.best(hidden, 4)
+    np.testing.assert_array_equal(wide, ids)
+    np.testing.assert_allclose(log_probs, expected, **CLOSE)
+    np.testing.assert_allclose(readout.log_prob(hidden, np.ascontiguousarray(ids[:, 0])), log_probs[:, 0], **CLOSE)
+
+
+def test_every_run_gives_the_same_bytes_in_any_order_of_completion(gpu, cuda, make):
+    outcomes = set()
+    for seed in range(4):
+        if gpu.simulated:
+            cudasim.seed(seed)
+        readout = make(rate=0.3, backend=cuda)
+        steps = train(readout)
+        outcomes.add((frozen(readout), *(loss for loss, _ in steps), *(grad.tobytes() for _, grad in steps)))
+    assert len(outcomes) == 1
+
+
+@pytest.mark.parametrize("there_and_back", [("cuda:0", "cuda:0"), ("cpu", "cuda:0"), ("cuda:0", "cpu")])
+def test_a_checkpoint_goes_on_on_either_device(cuda, make, there_and_back):
+    first, second = map(backend.choose, there_and_back)
+    written = make(rate=0.3, backend=first)
+    train(written)
+    facts = json.loads(json.dumps([written.describe(), written.state()]))
+    again = rebuild(facts[0], second)
+    assert again.backend is second and again.describe() == make(rate=0.3).describe()
+    for name, array in again.parameters().items():
+        np.copyto(array, written.parameters()[name])
+    again.restore(facts[1])
+    assert frozen(again) == frozen(written)
+    train(again, first=5)
+    train(written, first=5)
+    np.testing.assert_allclose(learned(again), learned(written), **CLOSE)
+    if first is second:
+        assert frozen(again) == frozen(written)
+
+
+def test_sent_parameters_are_those_of_the_next_step(cuda, make):
+    readout = make(rate=0.0, backend=cuda)
+    learned(readout)[:] = 0.5
+    assert learned(readout).max() == 0  # fetched again: what is not sent is lost
+    learned(readout)[:] = 0.5
+    readout.send()
+    train(readout, 1)
+    assert (learned(readout) == 0.5).all()
+
+
+def test_learn_takes_arrays_of_the_device(gpu, cuda, make):
+    """As the engine calls it: within the work of a queue of its own."""
+    readout, expected = make(rate=0.3, backend=cuda), make(rate=0.3, backend=cuda)
+    device = cuda.device
+    queue = device.queue("engine", 0)
+    for (loss, wanted), seed in zip(train(expected), range(5), strict=True):
+        grad, hidden, target = batch(rows=1 + 5 * seed % BATCH, seed=seed)
+        grad_dev, losses = device.mirror(grad), device.empty(len(target), np.float32)
+        queue.run(readout.learn, grad_dev, losses, device.from_host(hidden), device.from_host(target)).wait()
+        assert device.to_host(losses).mean(dtype=np.float64) == loss
+        assert device.to_host(grad_dev).tobytes() == wanted.tobytes()
+    queue.close()
+    assert frozen(readout) == frozen(expected)
+
+
+def test_after_the_first_calls_nothing_is_allocated(gpu, cuda, make):
+    if not gpu.simulated:
+        pytest.skip("the simulated driver counts allocations")
+    readout = make(backend=cuda)
+    grad, hidden, target = batch()
+
+    def once():
+        readout.step(grad, hidden, target)
+        readout.log_prob(hidden, target)
+        readout.best(hidden, 3)
+
+    once()
+    before = cudasim.counts()
+    once()
+    after = cudasim.counts()
+    assert (after["alloc"], after["host_alloc"]) == (before["alloc"], before["host_alloc"])
+    assert after["launch"] > before["launch"]
+
+
+def test_rate_scale_scales_the_rate(cuda, make):
+    scaled, plain = make(rate=0.4, backend=cuda), make(rate=0.1, backend=cuda)
+    scaled.rate_scale = 0.25
+    train(scaled)
+    train(plain)
+    assert frozen(scaled) == frozen(plain)
+
+
+def test_no_rows(cuda, make):
+    readout = make(backend=cuda)
+    grad, hidden, target = batch(rows=0)
+    assert readout.step(grad, hidden, target) == 0
+    assert readout.log_prob(hidden, target).shape == (0,) and readout.best(hidden, 3)[0].shape == (0, 3)
+
+
+BAD = {
+    "id": (lambda g, h, t: (g, h, t + CLASSES), IndexError, r"target\[0\]: found .* expected 0 to 36"),
+    "NaN": (lambda g, h, t: (g, h * np.float32(np.nan), t), ValueError, r"hidden\[0\]: found NaN"),
+    "too many": (lambda g, h, t: batch(rows=17), ValueError, "hidden: found 17 rows, expected at most 16"),
+    "dtype": (lambda g, h, t: (g, h, t.astype(np.int64)), ValueError, "target: found int64"),
+}
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_bad_input_is_refused_and_nothing_moves(cuda, make, bad):
+    readout = make(rate=0.1, backend=cuda)
+    train(readout, 1)
+    before = frozen(readout)
+    spoil, kind, message = BAD[bad]
+    with pytest.raises(kind, match=message):
+        readout.step(*spoil(*batch()))
+    assert frozen(readout) == before
+
+
+def test_a_loss_that_is_not_finite_names_its_row(cuda, make):
+    readout = make(backend=cuda)
+    learned(readout)[:] = np.nan
+    readout.send()
+    with pytest.raises(FloatingPointError, match=r"loss\[0\]: found nan"):
+        train(readout, 1)
+
+
+def test_more_classes_asked_for_than_a_block_can_sort_are_refused_and_the_readout_lives_on(gpu, cuda):
+    readout = FullReadout(1 << 15, 2, batch=4, backend=cuda)
+    hidden = np.ones((4, 2), np.float32)
+    with pytest.raises(ValueError, match="k is 32768, expected at most"):
+        readout.best(hidden, 1 << 15)
+    assert readout.best(hidden, 2)[0].tolist() == [[0, 1]] * 4
+
+
+def test_what_computes_on_the_cpu_only_says_so(cuda):
+    with pytest.raises(ValueError, match=r'backend: found "cuda:0", expected "cpu": a sampled readout .* leave it out'):
+        SampledReadout(COUNTS, WIDTH, backend=cuda)
+    with pytest.raises(ValueError, match='readout: found one on "cuda:0", expected one on the CPU'):
+        NeighbourReadout(FullReadout(COUNTS, WIDTH, backend=cuda))
+    facts = [SampledReadout(COUNTS, WIDTH).describe(), NeighbourReadout(FullReadout(COUNTS, WIDTH)).describe()]
+    for told in facts:
+        with pytest.raises(ValueError, match="CPU"):
+            rebuild(told, cuda)
