@@ -59,6 +59,21 @@ def path(tree: Tree, leaf: int) -> list[tuple[int, int]]:
     return steps[::-1]
 
 
+def split(tree: Tree, top: int) -> tuple[Tree, Tree]:
+    """The tree's first `top` nodes, and the rest: paths that end where they leave the part, with the nodes' own numbers.
+
+    Of nodes numbered breadth first the first are the nearest to the root, so every path is a path of the rest and then one
+    of the top, each perhaps empty (leaf_up -1). What is not on a way up, and the depth of the rest, are as in the tree.
+    """
+    leaf_up = tree.leaf_up.copy()
+    while (below := leaf_up >> 1 >= top).any():
+        leaf_up[below] = tree.node_up[leaf_up[below] >> 1]
+    node_up = tree.node_up[:top]
+    upper = tree._replace(leaf_up=leaf_up, node_up=node_up, depth=_depth(node_up))
+    ends = [np.where(up >> 1 < top, np.int32(-1), up) for up in (tree.leaf_up, tree.node_up)]
+    return upper, tree._replace(leaf_up=ends[0], node_up=ends[1])
+
+
 def _tree(leaf_up, node_up, counts) -> Tree:
     children = np.empty((node_up.size, 2), np.int32)
     visits = np.zeros(node_up.size)

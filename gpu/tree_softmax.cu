@@ -9,6 +9,7 @@
 // Hidden vectors stand still within a step, so what becomes of a node depends on nothing but the node and the examples that
 // pass it. So a warp takes all examples of a node, in their order, with the node in registers: the same numbers in every
 // run. The root sees all B examples one after another, and what they wait for is the step's critical path.
+#include "logistic.cuh"
 #include "segments.cuh"
 
 constexpr int SPAN = 1024;  // examples whose paths a warp looks through at once
@@ -27,20 +28,6 @@ __device__ __forceinline__ float sum(float v)
     v = ((v + v16) + (v8 + v24)) + ((v4 + v20) + (v12 + v28));
     const float v2 = __shfl_xor_sync(FULL, v, 2), v1 = __shfl_xor_sync(FULL, v, 1), v3 = __shfl_xor_sync(FULL, v, 3);
     return (v + v2) + (v1 + v3);
-}
-
-// -log p, where `toward` is the log-odds of the turn taken; no overflow, and a NaN stays one
-__device__ __forceinline__ float cost(float toward)
-{
-    return log1pf(expf(-fabsf(toward))) - (toward < 0 ? toward : 0);
-}
-
-// turn - logistic(score) from the log-odds of the turn taken; relatively accurate at both ends
-__device__ __forceinline__ float miss_of(float toward, bool turn)
-{
-    const float small = expf(-fabsf(toward));
-    const float wrong = __fdividef(toward > 0 ? small : 1, 1 + small);  // the divisor is in [1, 2]
-    return turn ? wrong : -wrong;
 }
 
 // Where the stretch of equal targets around b begins; the warp's lanes stand at neighbouring b, the first a multiple of 32.

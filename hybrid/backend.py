@@ -19,11 +19,12 @@ class Backend(NamedTuple):
     rows: ModuleType
     softmax: ModuleType
     tree_softmax: ModuleType
+    split: ModuleType
     sampled_softmax: Any = None
     negative: Any = None
 
 
-MODULES = {"gpu": Backend._fields[2:6], "cpu": Backend._fields[2:]}
+MODULES = {"gpu": Backend._fields[2:7], "cpu": Backend._fields[2:]}
 
 
 def choose(device: str | None = None) -> Backend:

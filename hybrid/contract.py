@@ -192,3 +192,17 @@ class TreeSoftmax(Protocol):
 
     def log_prob(self, out, nodes, tree, hidden, target):
         """out[b] = log p(target[b] | hidden[b]); sums to 1 over all classes."""
+
+
+class Split(Protocol):
+    """The top of a tree over V classes as dense products: nodes (K, D), of which a path meets those at its beginning."""
+
+    def workspace(self, batch, top, dtype) -> Any:
+        """The scratch arrays that calls with up to `batch` rows and `top` nodes need; made once."""
+
+    def step(self, grad, loss, nodes, work, tree, hidden, target, rate):
+        """Learn from a batch: add d loss / d hidden to grad (B, D), write loss (B,) in nats, move nodes (K, D).
+
+        tree: TreeSoftmax.plan of the tree's top. All examples find the nodes as they were, and a node moves once, by rate
+        times the sum over its examples: the semantics of a mini-batch, not of the serial loop.
+        """

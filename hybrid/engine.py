@@ -23,7 +23,7 @@ class Engine:
     """Trains an embedding, a trunk (None: the rows are the hidden vectors) and a readout together.
 
     readout        made for the CPU, or for the trunk's GPU (its backend): then hidden vectors and their gradients stay there,
-                   and targets and losses cross instead
+                   and targets and losses cross instead; for a split tree, which is on both, all of them cross
     device         "cpu", "cuda:0" or None: where the dense stages run; sparse stages run on the CPU
     threads        CPU threads in total (None: all cores)
     micro_batches  parts a batch is cut into, so that dense and sparse stages of different parts overlap; the readout's
@@ -60,7 +60,7 @@ class Engine:
         self.threads = len(os.sched_getaffinity(0)) if threads is None else threads
         self.sparse = backend.choose("cpu")
         self.dense = backend.choose(device) if trunk else self.sparse
-        self.beside = _beside(readout, trunk, self.dense)  # whether the readout is on the trunk's GPU
+        self.readout_on = _where(readout, trunk, self.dense)  # "host", "device" or "both"
         self.inline = self.sparse.device.inline("all", self.threads)
         self.dense_inline = self.dense.device.inline("all", self.threads)
         if trunk:
@@ -123,32 +123,33 @@ class Engine:
 
     def _plan(self, ticks: int) -> Plan:
         """The way of a micro-batch. The readout's and the rows' parameters move on "sparse", the trunk's on "dense"."""
-        rows, embedding, trunk = self.sparse.rows, self.embedding, self.trunk
+        rows, embedding, trunk, readout = self.sparse.rows, self.embedding, self.trunk, self.readout
+        parted, here, there = (self.readout_on == "both"), self.readout_on != "device", self.readout_on != "host"
 
         def scale(slot):
             return max(1 - slot.tick / ticks, 1e-4) if self.decay else 1.0
 
         def read(slot):
-            self.readout.rate_scale = scale(slot)
+            readout.rate_scale = scale(slot)
             try:
-                slot.loss = self.readout.step(slot.grad, slot.hidden, slot.target)
+                slot.loss = (readout.step_tail if parted else readout.step)(slot.grad, slot.hidden, slot.target)
             except ValueError as failure:  # hidden vectors that are not finite: here no bad input, but divergence
                 raise FloatingPointError(str(failure)) from None
 
         def learn(slot):
-            self.readout.rate_scale = scale(slot)
-            self.readout.learn(slot.grad_dev, slot.losses_dev, slot.hidden_dev, slot.target_dev)
+            readout.rate_scale = scale(slot)
+            step = readout.learn_top if parted else readout.learn
+            step(slot.grad_dev, slot.losses_dev, slot.hidden_dev, slot.target_dev)
 
         def judge(slot):
-            slot.loss = check.loss(slot.losses)
+            slot.loss = check.loss(slot.losses) + (slot.loss if parted else 0.0)
 
         gather = Stage("gather", "sparse", lambda slot: embedding.forward(rows, slot))
         if trunk is None:
             scatter = Stage("scatter", "sparse", lambda slot: embedding.backward(rows, slot, scale(slot)), ("readout",))
             return Plan([gather], [Stage("readout", "sparse", read, ("gather",)), scatter], [])
         # What a stage comes after counts only where that stage is: an array that does not cross has no copy to wait for.
-        after = ("forward", "hidden out", "target in")
-        judged = [Stage("loss", "sparse", judge, ("losses out",))] if self.beside else []
+        top = "top" if parted else "readout"  # the stage of a readout on the device
         return Plan(
             [
                 gather,
@@ -158,12 +159,13 @@ class Engine:
             ],
             [
                 *self._crossing("target in"),
-                Stage("readout", "dense", learn, after) if self.beside else Stage("readout", "sparse", read, after),
-                *self._crossing("losses out", "readout"),
+                *_only(here, Stage("readout", "sparse", read, ("forward", "hidden out"))),
                 *self._crossing("grad in", "readout"),
-                Stage("backward", "dense", trunk.backward, ("readout", "grad in")),
+                *_only(there, Stage(top, "dense", learn, ("forward", "target in", "grad in"))),
+                *self._crossing("losses out", top),
+                Stage("backward", "dense", trunk.backward, ("readout", "grad in", "top")),
                 *self._crossing("x_grad out", "backward"),
-                *judged,
+                *_only(there, Stage("loss", "sparse", judge, ("losses out",))),
                 Stage(
                     "scatter",
                     "sparse",
@@ -187,16 +189,17 @@ class Engine:
     @property
     def _crossings(self) -> tuple[str, ...]:
         """The arrays of a slot that are wanted both on the host and on the device."""
-        return ("x", "x_grad", "target", "losses") if self.beside else ("x", "x_grad", "hidden", "grad")
+        here, there = ("hidden", "grad"), ("target", "losses")
+        return ("x", "x_grad", *{"host": here, "device": there, "both": here + there}[self.readout_on])
 
     def _slots(self, feed: Feed) -> list[list[Slot]]:
         """All buffers of a run: delay + 2 sets of one slot a micro-batch."""
         rows = -(-feed.batch // self.micro_batches)
-        slot = functools.partial(self._slot, rows, feed.most_ids, self.beside)
+        slot = functools.partial(self._slot, rows, feed.most_ids, self.readout_on)
         return [[slot() for _ in range(self.micro_batches)] for _ in range(self.delay + 2)]
 
-    def _slot(self, rows: int, most_ids: int, beside: bool) -> Slot:
-        """beside: no hidden vectors on the host, see Slot."""
+    def _slot(self, rows: int, most_ids: int, readout_on: str = "host") -> Slot:
+        """The buffers that a readout there needs, and no others."""
         ids = most_ids if self.embedding.mean else rows * self.embedding.per_example
         width, bags, device = self.embedding.outputs, self.embedding.mean, self.dense.device
         if self.trunk is None:
@@ -204,8 +207,8 @@ class Engine:
             return Slot(rows, ids, {"x": width, "grad": width}, bags, device, same=same)
         crossing = dict.fromkeys(("x", "x_grad"), width)
         kept = dict.fromkeys(("inner", "inner_grad"), self.trunk.hidden)
-        (kept if beside else crossing).update(dict.fromkeys(("hidden", "grad"), self.trunk.outputs))
-        return Slot(rows, ids, crossing, bags, device, kept, beside=beside)
+        (kept if readout_on == "device" else crossing).update(dict.fromkeys(("hidden", "grad"), self.trunk.outputs))
+        return Slot(rows, ids, crossing, bags, device, kept, beside=readout_on != "host")
 
     def _begun_arrays(self) -> dict[str, np.ndarray]:
         """Copies of what the begin stages wrote for batches begun and not finished: they cannot be computed again, since
@@ -231,7 +234,7 @@ class Engine:
                 return False
             for name, key in zip(self._begun_names, keys, strict=True):
                 self.dense.device.write(getattr(slot, f"{name}_dev"), self._begun[key])
-            if not self.beside:
+            if self.readout_on != "device":
                 slot.hidden[:] = self._begun[keys[-1]]
         return True
 
@@ -253,7 +256,7 @@ class Engine:
             raise ValueError(f"ids: found {ids.size}, expected a multiple of {self.embedding.per_example}")
         examples = ids.size // self.embedding.per_example if bag_at is None else len(bag_at) - 1
         self.settle()
-        slot = self._slot(examples, ids.size, False)
+        slot = self._slot(examples, ids.size)
         return self._forward(slot, Batch(ids, bag_at, np.zeros(examples, np.int32)))
 
     def best(self, ids, k: int, bag_at=None) -> tuple[np.ndarray, np.ndarray]:
@@ -264,7 +267,7 @@ class Engine:
         """Mean loss in nats over the feed's first epoch; exp of it is the perplexity. Nothing learns."""
         self._check_feed(feed)
         self.settle()
-        slot = self._slot(feed.batch, feed.most_ids, False)
+        slot = self._slot(feed.batch, feed.most_ids)
         total, examples = 0.0, 0
         for tick in range(feed.ticks_per_epoch):
             batch = feed[tick]
@@ -386,11 +389,18 @@ def _check_widths(embedding, trunk, readout) -> None:
         raise ValueError(f"readout: width {readout.width}, the {source} gives {width}")
 
 
-def _beside(readout, trunk, dense) -> bool:
-    """Whether the readout computes on the trunk's GPU; ValueError for one on another device."""
+def _only(wanted: bool, stage: Stage) -> list[Stage]:
+    return [stage] if wanted else []
+
+
+def _where(readout, trunk, dense) -> str:
+    """Whether the readout computes on the "host", on the trunk's "device", which is a GPU, or on "both".
+
+    ValueError for one on another device.
+    """
     found = readout.backend
     if found.device.shares_host:
-        return False
+        return "host"
     if trunk is None:
         raise ValueError(
             f'readout: found one on "{found.name}", expected one on the CPU: without a trunk the hidden vectors are rows, '
@@ -401,4 +411,4 @@ def _beside(readout, trunk, dense) -> bool:
             f'readout: found one on "{found.name}", expected one on the CPU or on the trunk\'s device, "{dense.name}"; '
             f'make it without backend (--readout-device cpu), or give the engine device="{found.name}" (--device)'
         )
-    return True
+    return "both" if getattr(readout, "split", 0) else "device"

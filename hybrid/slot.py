@@ -20,11 +20,11 @@ class Slot:
         x, hidden, grad, x_grad      (rows, width) on the host, page-locked where the device is another; and the same
         x_dev, hidden_dev, ...       on the device: the same arrays where it shares the host's memory
         inner_dev, inner_grad_dev    (rows, trunk's hidden) on the device only
-        target_dev, losses, losses_dev  (rows,) for a readout on the device, where hidden_dev and grad_dev stay there too
+        target_dev, losses, losses_dev  (rows,) for a readout on the device; hidden and grad may then be there only
 
     crossing, kept  the widths of the arrays of the first kind, and of those that stay on the device
     same            names of arrays that are another one's buffer
-    beside          whether the readout is on the device: then targets (int32) and losses cross
+    beside          whether a readout, or a part of it, is on the device: then targets (int32) and losses cross
     device          where the dense stages run
 
     The names are views of the first `count` rows of their buffers, so a stage never sees rows of an earlier batch.

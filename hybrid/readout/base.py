@@ -40,6 +40,10 @@ class Base:
 
     def step(self, grad, hidden, target) -> float:
         """Learn from a batch and return its mean loss in nats; see Readout."""
+        return self._learned(self._take, grad, hidden, target)
+
+    def _learned(self, take, grad, hidden, target) -> float:
+        """The mean loss of take(grad, loss, hidden, target), between the checks of `step`."""
         self._check(hidden, target)
         check.array("grad", grad, hidden.shape, np.float32, written=True)
         rows = len(hidden)
@@ -50,7 +54,7 @@ class Base:
         if not rows:
             return 0.0
         loss = self._loss[:rows]
-        self._place.call(self.learn, {"grad": grad, "loss": loss}, {"hidden": hidden, "target": target})
+        take(grad, loss, hidden, target)
         return check.loss(loss)
 
     def learn(self, grad, loss, hidden, target) -> None:
@@ -62,8 +66,7 @@ class Base:
         self._check(hidden, target)
         out = np.empty(len(hidden), np.float32)
         for part in self._parts(hidden):
-            read = {"hidden": hidden[part], "target": target[part]}
-            self._place.call(self._log_prob, {"loss": out[part]}, read)
+            self._score(out[part], hidden[part], target[part])
         return out
 
     def best(self, hidden, k) -> tuple[np.ndarray, np.ndarray]:
@@ -119,6 +122,14 @@ class Base:
                 f'backend: found "{name}", expected "cpu": a {self.kind} readout computes on the CPU only; leave it out, '
                 "or take a tree or full readout"
             )
+
+    def _take(self, grad, loss, hidden, target) -> None:
+        """`learn` for NumPy's arrays."""
+        self._place.call(self.learn, {"grad": grad, "loss": loss}, {"hidden": hidden, "target": target})
+
+    def _score(self, out, hidden, target) -> None:
+        """`_log_prob` for NumPy's arrays."""
+        self._place.call(self._log_prob, {"loss": out}, {"hidden": hidden, "target": target})
 
     def _find(self, ids, log_probs, hidden) -> None:
         """`_best` for NumPy's arrays."""

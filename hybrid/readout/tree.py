@@ -9,6 +9,7 @@ from cpu import tree as trees
 
 from .. import check
 from .base import Base
+from .split import Split
 
 TREES = ("huffman", "balanced")
 MODES = ("deterministic", "runs", "hogwild")
@@ -28,6 +29,10 @@ class TreeReadout(Base):
     seed    not used: nothing is drawn
     backend  where the nodes are and move, from hybrid.backend.choose: a GPU has its own, and `nodes` is the host's copy,
             which `best` and `beam` fetch first: search branches, so it is the CPU's
+    split   how many nodes, from the root on in breadth-first order, learn as dense products on the backend's device, 0: none;
+            the others then stay on the CPU. The probabilities are those of the whole tree. But the nodes of the top learn
+            by the batch, as a full softmax does: each finds all its examples as it was, and moves once by rate times the
+            sum, so it needs a smaller rate or batch than the serial loop; `mode` is that of the others
 
     A step costs O(B D log V), best is exact. Nodes start at 0. Raises ValueError for fewer than two classes, and for a
     Huffman tree without counts.
@@ -40,7 +45,17 @@ class TreeReadout(Base):
     places: tuple[str, ...] = ("cpu", "cuda")
 
     def __init__(
-        self, counts, width, *, tree="huffman", mode="deterministic", batch=1024, rate=0.025, seed=0, backend=None
+        self,
+        counts,
+        width,
+        *,
+        tree="huffman",
+        mode="deterministic",
+        split=0,
+        batch=1024,
+        rate=0.025,
+        seed=0,
+        backend=None,
     ):
         super().__init__(counts, width, batch=batch, rate=rate, seed=seed, backend=backend)
         self.shape = check.choice("tree", tree, TREES)
@@ -51,13 +66,20 @@ class TreeReadout(Base):
             )
         self.nodes = aligned.empty((self.classes - 1, self.width), np.float32)
         self.nodes.fill(0)
-        self._nodes = self.backend.device.from_host(self.nodes)
+        self.split = check.whole("split", split, 0, self.classes - 1)
+        self._cut: Any = None
+        if self.split:
+            self._cut = Split(self.nodes, self.split, self.backend, self._place, self.batch)
+        self._nodes = None if self._cut else self.backend.device.from_host(self.nodes)
         self._prepare()
 
     def _prepare(self):
         """What follows from counts: made anew when they are filled from a checkpoint."""
         self.tree = trees.huffman(self.counts) if self.shape == "huffman" else trees.balanced(self.classes)
-        self._place.do(self._make_room)
+        if self._cut:
+            self._cut.cut(self.tree)
+        else:
+            self._place.do(self._make_room)
 
     def _make_room(self):
         kernels = self.backend.tree_softmax
@@ -91,12 +113,46 @@ class TreeReadout(Base):
 
     def describe(self) -> dict[str, Any]:
         """What `rebuild` needs."""
-        return super().describe() | {"tree": self.shape, "mode": self.mode}
+        split = {"split": self.split} if self.split else {}
+        return super().describe() | {"tree": self.shape, "mode": self.mode} | split
 
     def restore(self, state: dict[str, Any]) -> None:
         """Build the tree of the counts that were filled in."""
         super().restore(state)
         self._prepare()
+
+    def learn(self, grad, loss, hidden, target) -> None:
+        """As in Readout; but a split tree takes NumPy's arrays, and waits, since its tail is on the CPU wherever its top is.
+
+        A schedule puts `step_tail` and then `learn_top` on queues instead.
+        """
+        if self._cut:
+            self._cut.learn(grad, loss, hidden, target, self.rate * self.rate_scale, self.mode)
+        else:
+            super().learn(grad, loss, hidden, target)
+
+    def step_tail(self, grad, hidden, target) -> float:
+        """The first half of a split tree's `step`: write the tail's part of grad, return that of the loss; raises as step."""
+        return self._learned(self._take_tail, grad, hidden, target)
+
+    def learn_top(self, grad, loss, hidden, target) -> None:
+        """The second half: add the top's part to grad and write that of loss; arrays of the device, in the work of a queue."""
+        self._cut.learn_top(grad, loss, hidden, target, self.rate * self.rate_scale)
+
+    def _take_tail(self, grad, loss, hidden, target):
+        self._cut.learn_tail(grad, loss, hidden, target, self.rate * self.rate_scale, self.mode)
+
+    def _take(self, grad, loss, hidden, target):
+        if self._cut:
+            self.learn(grad, loss, hidden, target)
+        else:
+            super()._take(grad, loss, hidden, target)
+
+    def _score(self, out, hidden, target):
+        if self._cut:
+            self._cut.log_prob(out, hidden, target)
+        else:
+            super()._score(out, hidden, target)
 
     def _step(self, grad, loss, hidden, target, rate):
         arguments = (self._nodes, self._work, self._plan, hidden, target, rate, self.mode)
@@ -106,7 +162,7 @@ class TreeReadout(Base):
         self.backend.tree_softmax.log_prob(out, self._nodes, self._plan, hidden, target)
 
     def _pairs(self):
-        return [(self.nodes, self._nodes)]
+        return self._cut.pairs() if self._cut else [(self.nodes, self._nodes)]
 
     def _find(self, ids, log_probs, hidden):
         search.best(ids, log_probs, self.nodes, self.tree, hidden)

@@ -13,7 +13,6 @@ from gpu.device import DeviceError
 from hybrid import backend
 from hybrid.cli import main
 from hybrid.engine import Engine
-from hybrid.readout import FullReadout, TreeReadout
 from tests import cudasim
 from tests.hybrid.test_engine import BATCH, Feed, assert_same_bits, engine, parameters
 
@@ -190,10 +189,13 @@ def test_a_device_that_is_not_there_is_refused(cuda):
 
 
 def beside(kind="tree", readout_device="cuda:0", **options):
-    """The engine of the other tests, its readout placed anew."""
+    """The engine of the other tests, its readout placed anew; "split": a tree whose first 9 nodes are placed."""
+    kind, split = ("tree", 9) if kind == "split" else (kind, 0)
     trained = engine(kind, **({"device": "cuda:0"} | options))
-    make = {"tree": TreeReadout, "full": FullReadout}[kind]
-    readout = make(Feed.counts, trained.readout.width, batch=BATCH, rate=0.05, backend=backend.choose(readout_device))
+    settings = {"batch": BATCH, "rate": 0.05, "backend": backend.choose(readout_device)}
+    if split:
+        settings["split"] = split
+    readout = type(trained.readout)(Feed.counts, trained.readout.width, **settings)
     settings = {name: getattr(trained, name) for name in ("threads", "micro_batches", "delay", "overlap", "decay")}
     return Engine(trained.embedding, trained.trunk, readout, device=trained.dense.name, **settings)
 
@@ -203,9 +205,9 @@ def run(trained, ticks=12, **feed):
 
 
 @pytest.mark.parametrize("bags", [False, True])
-@pytest.mark.parametrize("kind", ["tree", "full"])
+@pytest.mark.parametrize("kind", ["tree", "split", "full"])
 def test_beside_the_trunk_the_numbers_are_those_of_the_cpu(cuda, kind, bags):
-    found, expected = beside(kind, bags=bags), engine(kind, bags=bags, device="cpu")
+    found, expected = beside(kind, bags=bags), beside(kind, "cpu", bags=bags, device="cpu")
     losses, arrays = run(found, bags=bags)
     others, wanted = run(expected, bags=bags)
     np.testing.assert_allclose(losses, others, rtol=1e-5)
@@ -219,7 +221,7 @@ def test_beside_the_trunk_the_numbers_are_those_of_the_cpu(cuda, kind, bags):
             np.testing.assert_allclose(one, other, rtol=1e-3)
 
 
-@pytest.mark.parametrize("kind", ["tree", "full"])
+@pytest.mark.parametrize("kind", ["tree", "split", "full"])
 @pytest.mark.parametrize("delay", [0, 1])
 @pytest.mark.parametrize("micro_batches", [1, 3])
 def test_beside_the_trunk_overlapped_equals_serial_bit_for_bit(gpu, cuda, kind, delay, micro_batches):
@@ -234,7 +236,7 @@ def test_beside_the_trunk_overlapped_equals_serial_bit_for_bit(gpu, cuda, kind, 
 
 
 @pytest.mark.parametrize("places", [("cuda:0", "cuda:0"), ("cpu", "cuda:0"), ("cuda:0", "cpu")])
-@pytest.mark.parametrize("kind", ["tree", "full"])
+@pytest.mark.parametrize("kind", ["tree", "split", "full"])
 @pytest.mark.parametrize("delay", [0, 1])
 def test_a_checkpoint_goes_on_with_the_readout_on_either_device(cuda, tmp_path, kind, delay, places):
     first, second = places
@@ -244,7 +246,7 @@ def test_a_checkpoint_goes_on_with_the_readout_on_either_device(cuda, tmp_path, 
     list(itertools.islice(begun.run(Feed(20)), 7))
     begun.save(tmp_path / "checkpoint")
     resumed, _ = Engine.load(tmp_path / "checkpoint", device=cuda, readout_device=second)
-    assert resumed.beside == (second == cuda)
+    assert resumed.readout_on == ("host" if second == "cpu" else "both" if kind == "split" else "device")
     _, found = run(resumed, 20)
     if first == second:
         assert_same_bits(found, expected)
@@ -254,8 +256,9 @@ def test_a_checkpoint_goes_on_with_the_readout_on_either_device(cuda, tmp_path, 
     assert_same_bits(parameters(home), parameters(begun))
 
 
-def test_beside_the_trunk_saving_and_asking_between_two_ticks_changes_nothing(cuda, tmp_path):
-    plain, saved = beside(delay=1), beside(delay=1)
+@pytest.mark.parametrize("kind", ["tree", "split"])
+def test_beside_the_trunk_saving_and_asking_between_two_ticks_changes_nothing(cuda, tmp_path, kind):
+    plain, saved = beside(kind, delay=1), beside(kind, delay=1)
     list(plain.run(Feed(10)))
     for _ in saved.run(Feed(10)):
         saved.save(tmp_path / "checkpoint")
@@ -282,14 +285,21 @@ def test_hidden_vectors_stay_beside_the_readout(cuda):
         ("sparse", "scatter"),
         ("dense", "update"),
     }
-    slot = trained._slot(4, 12, True)
+    slot = trained._slot(4, 12, "device")
     assert set(slot._buffers) == {
         *("x", "x_grad", "target", "losses"),
         *("x_dev", "x_grad_dev", "target_dev", "losses_dev", "hidden_dev", "grad_dev", "inner_dev", "inner_grad_dev"),
     }
 
 
-@pytest.mark.parametrize("kind", ["tree", "full"])
+def test_the_tail_of_a_split_tree_is_before_its_top(cuda):
+    trained = beside("split")
+    list(trained.run(Feed(5)))
+    stages = {(interval.queue, interval.stage) for interval in trained.trace.recent}
+    assert {("sparse", "readout"), ("dense", "top"), ("copy in", "grad in"), ("copy out", "losses out")} < stages
+
+
+@pytest.mark.parametrize("kind", ["tree", "split", "full"])
 def test_beside_the_trunk_nothing_is_allocated_after_the_first_ticks(gpu, cuda, kind):
     if not gpu.simulated:
         pytest.skip("the simulated driver counts allocations")
@@ -303,12 +313,13 @@ def test_beside_the_trunk_nothing_is_allocated_after_the_first_ticks(gpu, cuda, 
     list(ticks)
 
 
+@pytest.mark.parametrize("kind", ["full", "split"])
 @pytest.mark.parametrize("delay", [0, 1])
-def test_a_loss_that_is_not_finite_names_its_tick(cuda, delay):
-    trained = beside("full", delay=delay, decay=False)
+def test_a_loss_that_is_not_finite_names_its_tick(cuda, delay, kind):
+    trained = beside(kind, delay=delay, decay=False)
     ticks = trained.run(Feed(12))
     list(itertools.islice(ticks, 3))
-    trained.readout.parameters()["weights"][5] = np.nan
+    next(iter(trained.readout.parameters().values()))[0] = np.nan
     trained.readout.send()
     with pytest.raises(FloatingPointError, match=r"tick 3: loss\[0\]: found nan.*the rates may be too high"):
         list(ticks)

@@ -15,8 +15,10 @@ MAKE = {
     "huffman": lambda **more: TreeReadout(COUNTS, WIDTH, batch=BATCH, **more),
     "balanced": lambda **more: TreeReadout(CLASSES, WIDTH, tree="balanced", batch=BATCH, **more),
     "runs": lambda **more: TreeReadout(COUNTS, WIDTH, mode="runs", batch=BATCH, **more),
+    "split": lambda **more: TreeReadout(COUNTS, WIDTH, split=5, batch=BATCH, **more),
     "full": lambda **more: FullReadout(COUNTS, WIDTH, batch=BATCH, **more),
 }
+WHOLE = sorted(set(MAKE) - {"split"})  # the tail of a split tree is the CPU's
 # Rows of 6 numbers, a few dozen steps: sums in another order drift by some roundings a step
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
 
@@ -112,8 +114,9 @@ def test_a_checkpoint_goes_on_on_either_device(cuda, make, there_and_back):
         assert frozen(again) == frozen(written)
 
 
-def test_sent_parameters_are_those_of_the_next_step(cuda, make):
-    readout = make(rate=0.0, backend=cuda)
+@pytest.mark.parametrize("kind", WHOLE)
+def test_sent_parameters_are_those_of_the_next_step(cuda, kind):
+    readout = MAKE[kind](rate=0.0, backend=cuda)
     learned(readout)[:] = 0.5
     assert learned(readout).max() == 0  # fetched again: what is not sent is lost
     learned(readout)[:] = 0.5
@@ -122,9 +125,10 @@ def test_sent_parameters_are_those_of_the_next_step(cuda, make):
     assert (learned(readout) == 0.5).all()
 
 
-def test_learn_takes_arrays_of_the_device(gpu, cuda, make):
+@pytest.mark.parametrize("kind", WHOLE)
+def test_learn_takes_arrays_of_the_device(gpu, cuda, kind):
     """As the engine calls it: within the work of a queue of its own."""
-    readout, expected = make(rate=0.3, backend=cuda), make(rate=0.3, backend=cuda)
+    readout, expected = (MAKE[kind](rate=0.3, backend=cuda) for _ in range(2))
     device = cuda.device
     queue = device.queue("engine", 0)
     for (loss, wanted), seed in zip(train(expected), range(5), strict=True):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from cpu.tree import path
 from hybrid.readout import FullReadout, NeighbourReadout, SampledReadout, TreeReadout
 
 
@@ -82,6 +83,42 @@ def test_a_beam_as_wide_as_the_tree_is_exact():
     assert (narrow_log_probs[:, 0] <= log_probs[:, 0] + 1e-5).all() and narrow.shape == (32, 6)
     with pytest.raises(ValueError, match="width: found 0"):
         readout.beam(hidden, 6, 0)
+
+
+@pytest.mark.parametrize("mode", ["deterministic", "runs"])
+@pytest.mark.parametrize("split", [1, 7, 59])
+@pytest.mark.parametrize("tree", ["huffman", "balanced"])
+def test_a_split_tree_has_the_probabilities_of_the_whole(tree, split, mode):
+    """And goes on from its checkpoint: the parameters are the same arrays."""
+    whole, parted = (TreeReadout(np.arange(60), 5, tree=tree, mode=mode, rate=0.3, split=k) for k in (0, split))
+    for seed in range(8):
+        parted.step(*batch(60, 5, seed=seed))
+    for name, array in whole.parameters().items():
+        np.copyto(array, parted.parameters()[name])
+    whole.restore(parted.state())
+    _, hidden, target = batch(60, 5, seed=9)
+    np.testing.assert_allclose(parted.log_prob(hidden, target), whole.log_prob(hidden, target), atol=1e-5)
+    for one, other in zip(parted.best(hidden, 4), whole.best(hidden, 4), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_split_tree_learns_its_top_by_the_batch_and_its_tail_as_the_whole_tree_does():
+    whole, parted = TreeReadout(np.arange(60), 5, rate=0.3), TreeReadout(np.arange(60), 5, rate=0.3, split=7)
+    one, other = np.empty((2, 32, 5), np.float32)
+    _, hidden, target = batch(60, 5)
+    assert parted.step(one, hidden, target) > 0
+    whole.step(other, hidden, target)
+    np.testing.assert_array_equal(parted.nodes[7:], whole.nodes[7:])  # nodes do not know of each other
+    root = sum(
+        (turn - 0.5) * h for h, v in zip(hidden, target, strict=True) for n, turn in path(whole.tree, v) if n == 0
+    )
+    np.testing.assert_allclose(parted.nodes[0], 0.3 * root, atol=1e-5)  # all scores were 0
+    single = slice(0, 1)  # of one example there is no serial loop: the same step
+    np.copyto(whole.nodes, parted.nodes)
+    losses = [made.step(out[single], hidden[single], target[single]) for made, out in ((whole, other), (parted, one))]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+    np.testing.assert_allclose(one[single], other[single], atol=1e-5)
+    np.testing.assert_allclose(whole.nodes, parted.nodes, atol=1e-5)
 
 
 def test_hogwild_learns():

@@ -14,6 +14,7 @@ COUNTS = np.arange(CLASSES)[::-1]
 MAKE = {
     "huffman": lambda **more: TreeReadout(COUNTS, WIDTH, batch=BATCH, **more),
     "balanced": lambda **more: TreeReadout(CLASSES, WIDTH, tree="balanced", batch=BATCH, **more),
+    "split": lambda **more: TreeReadout(COUNTS, WIDTH, split=5, batch=BATCH, **more),
     "full": lambda **more: FullReadout(COUNTS, WIDTH, batch=BATCH, **more),
     "sampled": lambda **more: SampledReadout(COUNTS, WIDTH, negatives=20, batch=BATCH, **more),
     "log-uniform": lambda **more: SampledReadout(CLASSES, WIDTH, negatives=20, batch=BATCH, **more),
@@ -74,7 +75,7 @@ def test_probabilities_sum_to_one_and_best_is_their_head(make):
     np.testing.assert_array_equal(np.sort(readout.best(hidden, CLASSES)[0], axis=1)[0], np.arange(CLASSES))
 
 
-@pytest.mark.parametrize("kind", ["huffman", "balanced", "full", "neighbours"])
+@pytest.mark.parametrize("kind", ["huffman", "balanced", "split", "full", "neighbours"])
 def test_the_gradient_is_the_slope_of_the_loss(kind):
     readout = MAKE[kind](rate=0.5)
     train(readout)
@@ -244,6 +245,7 @@ BAD_CONSTRUCTION = [
     (lambda: TreeReadout(3, 4), "counts: found only how many classes"),
     (lambda: TreeReadout([1, 2], 4, tree="oak"), "tree: found 'oak', expected one of huffman, balanced"),
     (lambda: TreeReadout([1, 2], 4, mode="fast"), "mode: found 'fast', expected one of deterministic, runs, hogwild"),
+    (lambda: TreeReadout([1, 2], 4, split=2), "split: found 2, expected a whole number from 0 to 1"),
     (lambda: SampledReadout(3, 4, loss="hinge"), "loss: found 'hinge', expected one of softmax, logistic"),
     (lambda: SampledReadout(3, 4, negatives=0), "negatives: found 0"),
     (lambda: SampledReadout(3, 4, draws="unigram"), "draws: unigram needs how often"),

@@ -1,0 +1,79 @@
+"""The top of a tree as dense products: nodes (K, D), near the root, where nearly every example passes. See `Split`.
+
+The scores of all examples at all K nodes are one product, though an example's path meets only some of them; so are the
+gradient of the hidden vectors and that of the nodes. 6 B K D operations, but at the speed of a product, and the chain of
+examples through the root, one after another, is gone.
+"""
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+from cpu.activation import ONE, ZERO, exp, log1p
+from cpu.blas import gemm
+
+ROWS = 64  # examples, or nodes, of a product; it does not know of the threads
+
+
+class Work(NamedTuple):
+    """Scratch of up to B rows.
+
+    scores  (B, K)  hidden . node
+    misses  (B, K)  turn - logistic(score) at the nodes of an example's path, else 0
+    """
+
+    scores: np.ndarray
+    misses: np.ndarray
+
+
+def workspace(batch, top, dtype) -> Work:
+    """Scratch for calls of `step` with up to `batch` rows and `top` nodes."""
+    return Work(*np.empty((2, batch, top), dtype))
+
+
+def step(grad, loss, nodes, work, tree, hidden, target, rate):
+    """Learn from a batch: add d loss / d hidden to grad (B, D), write loss (B,) in nats, move nodes (K, D).
+
+    tree: the plan of a tree's top, see cpu/tree.py's `split`. All examples find the nodes as they were; a node moves once,
+    by the sum over its examples.
+    """
+    _judge(grad, loss, nodes, work.scores, work.misses, tree.leaf_up, tree.node_up, hidden, target)
+    _move(nodes, work.misses, hidden, nodes.dtype.type(rate))
+
+
+@numba.njit(parallel=True, cache=True, nogil=True)
+def _judge(grad, loss, nodes, scores, misses, leaf_up, node_up, hidden, target):
+    """Write misses and loss, add to grad."""
+    batch = hidden.shape[0]
+    for part in numba.prange(-(-batch // ROWS)):
+        first, last = part * ROWS, min((part + 1) * ROWS, batch)
+        gemm(scores[first:last], hidden[first:last], nodes.T, 1.0, 0.0)
+        for b in range(first, last):
+            misses[b] = 0
+            loss[b] = _climb(misses, scores, leaf_up, node_up, target, b)
+        gemm(grad[first:last], misses[first:last], nodes, -1.0, 1.0)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _climb(misses, scores, leaf_up, node_up, target, b):
+    """Write the misses of an example's path; returns its loss."""
+    total = ZERO
+    up = leaf_up[target[b]]
+    while up >= 0:
+        node, turn = up >> 1, up & 1
+        toward = scores[b, node] if turn else -scores[b, node]
+        small = exp(-abs(toward))
+        wrong = (small if toward > 0 else ONE) / (ONE + small)
+        misses[b, node] = wrong if turn else -wrong
+        total += log1p(small) - (toward if toward < 0 else ZERO)
+        up = node_up[node]
+    return total
+
+
+@numba.njit(parallel=True, cache=True, nogil=True)
+def _move(nodes, misses, hidden, rate):
+    batch, top = hidden.shape[0], nodes.shape[0]
+    for part in numba.prange(-(-top // ROWS)):
+        first, last = part * ROWS, min((part + 1) * ROWS, top)
+        gemm(nodes[first:last], misses[:batch, first:last].T, hidden, rate, 1.0)

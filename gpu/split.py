@@ -1,0 +1,44 @@
+"""The top of a tree as dense products: nodes (K, D), near the root, where nearly every example passes. See `Split`.
+
+Products by cuBLAS, the rest in split.cu. Bytes an example and node: the scores are written and some read, the misses are
+cleared, some written, and all read twice: 20, beside 6 D operations.
+"""
+
+from typing import NamedTuple
+
+from gpu import blas, device, kernels
+from gpu.array import Array
+
+
+class Work(NamedTuple):
+    """Scratch of up to B rows.
+
+    scores  (B, K)  hidden . node
+    misses  (B, K)  turn - logistic(score) at the nodes of an example's path, else 0
+    """
+
+    scores: Array
+    misses: Array
+
+
+def workspace(batch, top, dtype) -> Work:
+    """Scratch for calls of `step` with up to `batch` rows and `top` nodes."""
+    blas.ready()
+    empty = device.current().device.empty
+    return Work(empty((batch, top), dtype), empty((batch, top), dtype))
+
+
+def step(grad, loss, nodes, work, tree, hidden, target, rate):
+    """Learn from a batch: add d loss / d hidden to grad (B, D), write loss (B,) in nats, move nodes (K, D).
+
+    tree: the plan of a tree's top, see `plan` in gpu/tree_softmax.py. All examples find the nodes as they were; a node moves
+    once, by the sum over its examples.
+    """
+    B, K = len(hidden), len(nodes)
+    scores, misses = work.scores[:B], work.misses[:B]
+    blas.gemm(scores, hidden, nodes, b_transposed=True)
+    device.fill_bytes(misses, 0)
+    paths = scores, tree.leaf_up, tree.node_up, target
+    kernels.launch(__file__, "judge", "PPPPPPii", -(-B // 64), 64, misses, loss, *paths, B, K)
+    blas.gemm(grad, misses, nodes, alpha=-1, beta=1)
+    blas.gemm(nodes, misses, hidden, alpha=rate, beta=1, a_transposed=True)

@@ -1,0 +1,92 @@
+"""The top of a tree as dense products: the batch's gradient in float64, and nothing of the tail."""
+
+import numba
+import numpy as np
+import pytest
+
+from cpu import split, tree_softmax
+from cpu.tree import balanced, huffman, path
+from cpu.tree import split as cut
+from tests.cpu.test_tree_softmax import case
+
+
+def oracle(tree, top, nodes, hidden, target, rate):
+    """grad, loss and nodes (K, D) after a step, in float64, from whole paths."""
+    nodes, hidden = nodes[:top].astype(float), hidden.astype(float)
+    grad, loss, moves = np.zeros(hidden.shape), np.zeros(len(hidden)), np.zeros_like(nodes)
+    for b, leaf in enumerate(target):
+        for node, turn in path(tree, leaf):
+            if node < top:
+                score = nodes[node] @ hidden[b]
+                miss = turn - 1 / (1 + np.exp(-score))
+                loss[b] += np.log1p(np.exp(-score if turn else score))
+                grad[b] -= miss * nodes[node]
+                moves[node] += rate * miss * hidden[b]
+    return grad, loss, nodes + moves
+
+
+def run(tree, top, nodes, hidden, target, rate):
+    """One step on copies, with a gradient of ones to add to."""
+    upper, _ = cut(tree, top)
+    work = split.workspace(len(hidden) + 3, top, nodes.dtype)
+    grad, loss, moved = np.ones_like(hidden), np.full(len(hidden), np.nan, hidden.dtype), nodes[:top].copy()
+    split.step(grad, loss, moved, work, upper, hidden, target, rate)
+    return grad - 1, loss, moved
+
+
+@pytest.mark.parametrize("dtype, atol", [(np.float32, 1e-4), (np.float64, 1e-12)])
+@pytest.mark.parametrize("classes, width, top", [(2, 1, 1), (3, 5, 1), (3, 5, 2), (200, 33, 1), (1000, 16, 130)])
+def test_step_is_that_of_the_batch(classes, width, top, dtype, atol):
+    for tree in (balanced(classes), huffman(1000 // np.arange(1, classes + 1))):
+        nodes, hidden, target = case(classes, width, 150, dtype)
+        found, expected = (make(tree, top, nodes, hidden, target, 0.1) for make in (run, oracle))
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(one, other, rtol=0, atol=atol)
+
+
+def test_by_hand():
+    """Three classes, counts 2, 1, 1: class 0 is a child of the root, the others of node 1. Scores of 0: every miss is 1/2."""
+    nodes, hidden = np.zeros((2, 2), np.float32), np.array([[1, 2], [4, 8]], np.float32)
+    grad, loss, moved = run(huffman([2, 1, 1]), 1, nodes, hidden, np.array([0, 1], np.int32), 2)
+    signs = [1 if path(huffman([2, 1, 1]), leaf)[0][1] else -1 for leaf in (0, 1)]
+    assert moved.tolist() == (signs[0] * hidden[:1] + signs[1] * hidden[1:]).tolist()
+    assert grad.tolist() == [[0, 0], [0, 0]] and loss == pytest.approx(2 * [np.log(2)], rel=1e-6)
+
+
+@pytest.mark.parametrize("build", [lambda: balanced(77), lambda: huffman(1000 // np.arange(1, 78))])
+def test_the_parts_of_a_path_are_the_path(build):
+    tree = build()
+    for top in range(1, 77):
+        upper, lower = cut(tree, top)
+        for leaf in range(77):
+            begins, ends = path(upper, leaf), path(lower, leaf)
+            assert begins + ends == path(tree, leaf)
+            assert all(node < top for node, _ in begins) and all(node >= top for node, _ in ends)
+        assert upper.depth == max(len(path(upper, leaf)) for leaf in range(77))
+
+
+def test_the_parts_have_the_probabilities_of_the_whole():
+    tree = huffman(np.arange(100))
+    nodes, hidden, target = case(100, 7, 40, np.float64)
+    outs = np.empty((3, 40))
+    upper, lower = cut(tree, 20)
+    for out, part, rows in zip(outs, (tree, upper, lower), (nodes, nodes[:20], nodes), strict=True):
+        tree_softmax.log_prob(out, rows, part, hidden, target)
+    np.testing.assert_allclose(outs[1] + outs[2], outs[0], rtol=1e-12)
+
+
+def test_the_same_bits_at_any_number_of_threads():
+    outcomes, before = set(), numba.get_num_threads()
+    for threads in (1, 2, 4):
+        numba.set_num_threads(threads)
+        found = run(huffman(1000 // np.arange(1, 301)), 200, *case(300, 9, 150), 0.1)
+        outcomes.add(tuple(part.tobytes() for part in found))
+    numba.set_num_threads(before)
+    assert len(outcomes) == 1
+
+
+def test_a_nan_stays_visible():
+    nodes, hidden, target = case(30, 4, 5)
+    hidden[2, 1] = np.nan
+    _, loss, _ = run(balanced(30), 3, nodes, hidden, target, 0.1)
+    assert np.isnan(loss).tolist() == [False, False, True, False, False]

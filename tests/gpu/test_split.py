@@ -1,0 +1,50 @@
+"""The top of a tree as dense products on the device: the oracle that the CPU is held to, and the twin itself."""
+
+import numpy as np
+import pytest
+
+from cpu.tree import huffman
+from cpu.tree import split as cut
+from gpu import split, tree_softmax
+from tests import cudasim
+from tests.cpu.test_split import oracle
+from tests.cpu.test_split import run as run_on_cpu
+from tests.cpu.test_tree_softmax import case
+
+
+def run(gpu, tree, top, nodes, hidden, target, rate):
+    """One step, with a gradient of ones to add to."""
+    plan = gpu.run(tree_softmax.plan, cut(tree, top)[0])
+    work = gpu.run(split.workspace, len(hidden) + 3, top, np.float32)
+    grad, loss, there = gpu.put(np.ones_like(hidden)), gpu.empty(len(hidden), np.float32), gpu.put(nodes[:top])
+    gpu.run(split.step, grad, loss, there, work, plan, gpu.put(hidden), gpu.put(target), rate)
+    return gpu.get(grad) - 1, gpu.get(loss), gpu.get(there)
+
+
+@pytest.mark.parametrize(
+    "classes, width, batch, top", [(2, 1, 1, 1), (3, 5, 65, 2), (300, 33, 63, 1), (1000, 16, 150, 130)]
+)
+def test_step_is_that_of_the_batch_and_of_the_twin(gpu, classes, width, batch, top):
+    tree = huffman(1000 // np.arange(1, classes + 1))
+    problem = (tree, top, *case(classes, width, batch), 0.1)
+    found = run(gpu, *problem)
+    for others in (oracle(*problem), run_on_cpu(*problem)):
+        for one, other in zip(found, others, strict=True):
+            np.testing.assert_allclose(one, other, rtol=0, atol=1e-4)  # a node's sum over 150 examples
+
+
+def test_every_run_gives_the_same_bytes(gpu):
+    problem = (huffman(1000 // np.arange(1, 301)), 200, *case(300, 9, 150), 0.1)
+    outcomes = set()
+    for seed in range(4):
+        if gpu.simulated:
+            cudasim.seed(seed)
+        outcomes.add(tuple(part.tobytes() for part in run(gpu, *problem)))
+    assert len(outcomes) == 1
+
+
+def test_a_nan_stays_visible(gpu):
+    nodes, hidden, target = case(30, 4, 5)
+    hidden[2, 1] = np.nan
+    _, loss, _ = run(gpu, huffman(np.arange(30)), 3, nodes, hidden, target, 0.1)
+    assert np.isnan(loss).tolist() == [False, False, True, False, False]
