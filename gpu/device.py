@@ -9,6 +9,7 @@ and work on a queue wait for each other.
 
 import atexit
 import collections
+import contextlib
 import ctypes
 import functools
 import threading
@@ -23,6 +24,7 @@ from gpu.array import Array, adopt
 from gpu.owner import Owner
 
 CUDA = "libcuda.so.1"
+REBASE = 30.0  # seconds; CUDA tells times between events in float32
 LEAST = (7, 5)  # compute capability: Turing; nvcc 13 compiles for nothing older
 
 
@@ -96,16 +98,16 @@ class Event:
     """A point on a queue; `wait` blocks until the device is past it and raises what the work raised."""
 
     def __init__(self, queue: "Queue", future: Future, note):
-        self.queue, self._future, self._note = queue, future, note
+        self.queue, self._future = queue, future
+        self._notes = [note] if note else []
 
     def wait(self):
         """What the work returned, once the device is past the point. In any thread."""
         result, start, mark = self._future.result()
         device = self.queue.device
         device.wait(mark)
-        if self._note:
-            self._note(device.clock(start), device.clock(mark))
-            self._note = None
+        with contextlib.suppress(IndexError):  # of threads that wait at the same time one takes the note
+            self._notes.pop()(device.clock(start), device.clock(mark))
         return result
 
     def mark(self):
@@ -240,9 +242,9 @@ class Device:
         self.shared_block = self.cuda.get_attribute(attribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
         self.shared_multiprocessor = self.cuda.get_attribute(attribute.MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)
         _here.device = self
-        self._start_mark = self.mark(None)
-        self._start_mark.event.synchronize()
-        self._origin = time.perf_counter()
+        origin = self.mark(None)
+        origin.event.synchronize()
+        self._origin = origin, time.perf_counter()
 
     def queue(self, name: str, threads: int, cores=None) -> Queue:
         """A new stream; `threads` and `cores` are those of a CPU, of which a stream has none."""
@@ -350,7 +352,11 @@ class Device:
 
     def clock(self, mark: "_Mark") -> float:
         """When the device was at a mark that is past, in seconds of time.perf_counter."""
-        return self._origin + 1e-3 * self._start_mark.event.time_till(mark.event)
+        origin, seconds = self._origin
+        elapsed = 1e-3 * origin.event.time_till(mark.event)
+        if elapsed > REBASE:
+            self._origin = mark, seconds + elapsed
+        return seconds + elapsed
 
     def wait(self, mark: "_Mark") -> None:
         """Block the calling thread until the device is past the mark."""

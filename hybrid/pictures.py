@@ -13,6 +13,9 @@ COLOURS = {
     "scatter": "C8",
     "update": "C4",
 }
+COLOURS |= dict.fromkeys(("x in", "grad in", "target in"), "C1") | dict.fromkeys(
+    ("hidden out", "x_grad out", "losses out"), "C6"
+)
 
 
 def curve(path: Path, runs: dict[str, list[dict]], figure: str) -> None:
