@@ -1,4 +1,4 @@
-"""A CUDA device: its primary context, queues over streams, events, device and page-locked memory.
+"""A CUDA device: its primary context, its memory and page-locked memory of the host, its clock.
 
 The primary context is the one that PyTorch and CuPy use in the same process, so memory and streams can be shared with them.
 All calls of the driver are made by one thread, the device's owner, whoever asks; only waiting is done where it is asked for.
@@ -9,34 +9,33 @@ and work on a queue wait for each other.
 
 import atexit
 import collections
-import contextlib
 import ctypes
-import functools
-import threading
 import time
 import weakref
-from concurrent.futures import Future
 from typing import Any
 
 import numpy as np
 
 from gpu.array import Array, adopt
+from gpu.errors import DeviceError, Translated, failed
 from gpu.owner import Owner
+from gpu.queues import CUDA, Event, Inline, Queue, copy, current, fill_bytes, here, libcuda, scratch
 
-CUDA = "libcuda.so.1"
+__all__ = [
+    "Device",
+    "DeviceError",
+    "Event",
+    "Queue",
+    "copy",
+    "current",
+    "failed",
+    "fill_bytes",
+    "scratch",
+    "unavailable",
+]
+
 REBASE = 30.0  # seconds; CUDA tells times between events in float32
 LEAST = (7, 5)  # compute capability: Turing; nvcc 13 compiles for nothing older
-
-
-class DeviceError(OSError):
-    """The device or its driver failed; what was on the device is lost, what is on the host stands."""
-
-
-def failed(name: str, error) -> DeviceError:
-    """What to raise when the driver, or a library on the device `name`, answers with an error."""
-    return DeviceError(
-        f"{name}: {error}; what was on the device is lost, the last checkpoint stands; `hybrid doctor` may say more"
-    )
 
 
 def unavailable() -> str | None:
@@ -94,110 +93,6 @@ def _no_compiler(supported: int) -> str | None:
     return None
 
 
-class Event:
-    """A point on a queue; `wait` blocks until the device is past it and raises what the work raised."""
-
-    def __init__(self, queue: "Queue", future: Future, note):
-        self.queue, self._future = queue, future
-        self._notes = [note] if note else []
-
-    def wait(self):
-        """What the work returned, once the device is past the point. In any thread."""
-        result, start, mark = self._future.result()
-        device = self.queue.device
-        device.wait(mark)
-        with contextlib.suppress(IndexError):  # of threads that wait at the same time one takes the note
-            self._notes.pop()(device.clock(start), device.clock(mark))
-        return result
-
-    def mark(self):
-        """The CUDA event, once it is on its stream."""
-        return self._future.result()[2].event
-
-
-class Queue:
-    """A CUDA stream: work put on it launches kernels and copies, which the device does in order.
-
-    After a failure the queue takes no more work: everything put on it later fails with the same exception.
-    """
-
-    def __init__(self, device: "Device", name: str):
-        import pycuda.driver as driver
-
-        self.device, self.name = device, name
-        self._keep = device.guard(device.owner.call(driver.Stream), "streams", 1)
-        self.scratch: dict[str, Array] = {}
-        self._failure: BaseException | None = None
-
-    @property
-    def stream(self):
-        """PyCUDA's stream, which the guard alone keeps: a queue may outlive its device, and be forgotten in any thread."""
-        return self._keep.held[0]
-
-    @property
-    def handle(self) -> int:
-        """The CUstream as a number, for torch.cuda.ExternalStream or cupy.cuda.ExternalStream."""
-        return self.stream.handle
-
-    def run(self, work, *arguments, after=(), note=None) -> Event:
-        """Do `work(*arguments)`, which launches on this queue, after its earlier work and after the events in `after`.
-
-        note(start, end) is called, once a wait for the event knows it, with the seconds of time.perf_counter between which
-        the device did the work.
-        """
-        return Event(self, self.device.owner.submit(self._do, work, arguments, after, note), note)
-
-    def _do(self, work, arguments, after, note):
-        if self._failure:
-            raise self._failure
-        try:
-            for event in after:
-                self._follow(event)
-            _here.queue = self
-            with _Translated(self.device):
-                start = self.device.mark(self.stream) if note else None
-                result = work(*arguments)
-                return result, start, self.device.mark(self.stream)
-        except BaseException as failure:
-            self._failure = failure
-            raise
-
-    def _follow(self, event) -> None:
-        """What is launched from here on comes after an event: on the device where the event is one of its own."""
-        if not isinstance(event, Event) or event.queue.device is not self.device:
-            event.wait()
-        elif event.queue is not self:
-            self.stream.wait_for_event(event.mark())
-
-    def copy(self, target, source, after=(), note=None) -> Event:
-        """Copy between page-locked host memory and the device, or within either; shapes may differ, bytes may not."""
-        return self.run(copy, target, source, after=after, note=note)
-
-    def wait_for(self, stream: int) -> None:
-        """What is put on this queue from here on comes after what another library's CUDA stream holds now."""
-        self.device.owner.call(_order, stream, self.handle)
-
-    def hand_over(self, stream: int) -> None:
-        """What is put on another library's CUDA stream from here on comes after what this queue holds now."""
-        self.device.owner.call(_order, self.handle, stream)
-
-    def close(self) -> None:
-        """Finish what was put on the queue; one whose device is closed has nothing left to do."""
-        if not self.device.closed:
-            with _Translated(self.device):
-                self.device.owner.call(self.stream.synchronize)
-
-
-class Inline(Queue):
-    """A queue that the caller waits for after every piece of work."""
-
-    def run(self, work, *arguments, after=(), note=None) -> Event:
-        """Do the work now, on the device too."""
-        event = super().run(work, *arguments, after=after, note=note)
-        event.wait()
-        return event
-
-
 class Device:
     """Where arrays live and queues run: CUDA device number `ordinal`.
 
@@ -227,7 +122,7 @@ class Device:
     def _start(self):
         import pycuda.driver as driver
 
-        with _Translated(self):
+        with Translated(self.name):
             driver.init()
             if self.ordinal >= driver.Device.count():
                 raise DeviceError(f"{self.name}: there are {driver.Device.count()} devices, numbered from 0")
@@ -241,7 +136,7 @@ class Device:
         self.multiprocessors = self.cuda.get_attribute(attribute.MULTIPROCESSOR_COUNT)
         self.shared_block = self.cuda.get_attribute(attribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
         self.shared_multiprocessor = self.cuda.get_attribute(attribute.MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)
-        _here.device = self
+        here.device = self
         origin = self.mark(None)
         origin.event.synchronize()
         self._origin = origin, time.perf_counter()
@@ -264,7 +159,7 @@ class Device:
         import pycuda.driver as driver
 
         array = Array(0, shape, dtype, None)
-        with _Translated(self, f"an array {array.shape} of {array.dtype}, {array.nbytes / 1e6:,.1f} MB"):
+        with Translated(self.name, f"an array {array.shape} of {array.dtype}, {array.nbytes / 1e6:,.1f} MB"):
             memory = driver.mem_alloc(max(array.nbytes, 1))
         array.pointer, array.keep = int(memory), self.guard(memory, "device", array.nbytes)
         return array
@@ -278,7 +173,7 @@ class Device:
 
         dtype = np.dtype(dtype)
         count = int(np.prod(shape))
-        with _Translated(self, f"a page-locked array {shape} of {dtype}"):
+        with Translated(self.name, f"a page-locked array {shape} of {dtype}"):
             memory = driver.pagelocked_empty(max(count * dtype.itemsize, 1), np.uint8)
         # NumPy keeps the block alive, not PyCUDA's memory itself, whose end the guard leaves to the owner.
         block = (ctypes.c_uint8 * memory.nbytes).from_address(memory.ctypes.data)
@@ -321,7 +216,7 @@ class Device:
     def _copy_now(self, target, source):
         import pycuda.driver as driver
 
-        with _Translated(self):
+        with Translated(self.name):
             self.context.synchronize()
             if isinstance(target, np.ndarray):
                 driver.memcpy_dtoh(target, source.pointer)
@@ -362,10 +257,10 @@ class Device:
         """Block the calling thread until the device is past the mark."""
         if self.closed:
             return
-        if _here.device is None or _here.device.ordinal != self.ordinal:
-            _libcuda().cuCtxSetCurrent(ctypes.c_void_p(self.context.handle))
-            _here.device = self
-        with _Translated(self):
+        if here.device is None or here.device.ordinal != self.ordinal:
+            libcuda().cuCtxSetCurrent(ctypes.c_void_p(self.context.handle))
+            here.device = self
+        with Translated(self.name):
             mark.event.synchronize()
 
     def close(self) -> None:
@@ -431,113 +326,3 @@ def _free(context, held: list) -> None:
 def _abandon(thing) -> None:
     """Never destroy a thing whose device is lost: there is nothing to give back, and PyCUDA would complain of each part."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
-
-
-class _Here(threading.local):
-    """The queue and the device that the calling thread works for."""
-
-    device: Any = None
-    queue: Any = None
-
-
-_here = _Here()
-
-
-def current() -> Queue:
-    """The queue whose work the caller is; RuntimeError outside the work of a queue."""
-    if _here.queue is None:
-        raise RuntimeError("gpu: kernels are launched by the work of a queue, see Queue.run in hybrid/contract.py")
-    return _here.queue
-
-
-def copy(target, source) -> None:
-    """Copy on the current queue, from where the caller's arrays lie to where they should."""
-    import pycuda.driver as driver
-
-    stream = current().stream
-    if target.nbytes != source.nbytes:
-        raise ValueError(f"copy: {source.nbytes} bytes into {target.nbytes}")
-    if not target.nbytes:
-        return
-    if isinstance(source, np.ndarray):
-        driver.memcpy_htod_async(target.pointer, source, stream)
-    elif isinstance(target, np.ndarray):
-        driver.memcpy_dtoh_async(target, source.pointer, stream)
-    elif target.pointer != source.pointer:
-        driver.memcpy_dtod_async(target.pointer, source.pointer, source.nbytes, stream)
-
-
-def fill_bytes(target: Array, value: int) -> None:
-    """Set every byte of a device array, on the current queue."""
-    import pycuda.driver as driver
-
-    if target.nbytes:
-        driver.memset_d8_async(target.pointer, value, target.nbytes, current().stream)
-
-
-def scratch(name: str, shape, dtype, zero: bool = False) -> Array:
-    """Memory of the current queue under a name, at least of this size, kept for the next call with the same name.
-
-    zero: it begins as zeros; who uses it leaves zeros behind.
-    """
-    queue = current()
-    wanted = Array(0, shape, dtype, None)
-    found = queue.scratch.get(name)
-    if found is None or found.nbytes < wanted.nbytes:
-        found = queue.scratch[name] = queue.device.empty(wanted.nbytes, np.uint8)
-        if zero:
-            fill_bytes(found, 0)
-    return Array(found.pointer, wanted.shape, wanted.dtype, found.keep)
-
-
-@functools.cache
-def _libcuda() -> ctypes.CDLL:
-    return ctypes.CDLL(CUDA)
-
-
-def _order(first: int, second: int) -> None:
-    """Work put on the stream `second` from here on comes after what the stream `first` holds now.
-
-    Through the driver itself, because PyCUDA records events on streams of its own only.
-    """
-    cuda, event = _libcuda(), ctypes.c_void_p()
-    _check(cuda.cuEventCreate(ctypes.byref(event), 2))  # 2: without timing
-    _check(cuda.cuEventRecord(event, ctypes.c_void_p(first)))
-    _check(cuda.cuStreamWaitEvent(ctypes.c_void_p(second), event, 0))
-    _check(cuda.cuEventDestroy_v2(event))
-
-
-def _check(status: int) -> None:
-    if status:
-        raise DeviceError(f"the CUDA driver answers with error {status}")
-
-
-class _Translated:
-    """Errors of the driver become MemoryError or DeviceError, with the device, what was asked for and the remedy."""
-
-    def __init__(self, device: Device, wanted: str = ""):
-        self._device, self._wanted = device, wanted
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, kind, error, traceback):
-        import pycuda.driver as driver
-
-        if not isinstance(error, driver.Error):
-            return
-        name = self._device.name
-        if isinstance(error, driver.MemoryError):
-            raise MemoryError(f"{name}: no room for {self._wanted or 'what a kernel needs'}{_room()}") from error
-        raise failed(name, error) from error
-
-
-def _room() -> str:
-    """How much memory of the current device is free, in words."""
-    import pycuda.driver as driver
-
-    try:
-        free, total = driver.mem_get_info()
-    except driver.Error:
-        return ""
-    return f"; {free / 1e6:,.1f} of {total / 1e6:,.1f} MB are free"
