@@ -116,7 +116,8 @@ def _train(train) -> None:
     model.add_argument(
         "--readout-device",
         metavar="DEVICE",
-        help='language, factors: where a tree or full readout computes, "cpu" (default) or the trunk\'s "cuda:N"',
+        help='language, factors: where a tree or full readout computes: "cpu" (default), the trunk\'s "cuda:N", or "auto": '
+        "both are measured",
     )
     model.add_argument("--tree", choices=("huffman", "balanced"), help="tree readout: its shape (default huffman)")
     model.add_argument("--mode", choices=("deterministic", "runs", "hogwild"), help="tree readout: how rows learn")

@@ -32,6 +32,8 @@ def start(options: dict) -> dict:
     model = _model(options["kind"])
     job = model.prepare(options)
     engine = job.make()  # before anything is written: this refuses what the options cannot have
+    if options.get("readout_device") == "auto":
+        options["readout_device"] = engine.readout.backend.name  # a resumed run does not measure again
     folder.mkdir(parents=True, exist_ok=True)
     model.keep(job, folder)
     write_json(folder / "run.json", options)
@@ -46,6 +48,8 @@ def resume(folder: str, given: dict) -> dict:
     if any(given[name] != options.get(name) for name in said):
         flags = ", ".join("--" + name.replace("_", "-") for name in said if given[name] != options.get(name))
         raise ValueError(f"{flags}: --resume goes on with the options that {folder} was started with; leave them out")
+    if given.get("readout_device") == "auto":
+        raise ValueError('--readout-device auto: measured when a run begins; to go on name "cpu" or "cuda:N"')
     options |= {name: given[name] for name in FREE_ON_RESUME - {"resume"} if given.get(name)}
     announce(options)
     job = _model(options["kind"]).prepare(options)

@@ -8,7 +8,10 @@ Every module of this package has the same four functions:
     vectors(folder, engine) -> (names, rows)            what `hybrid export` writes
 """
 
-from .. import backend
+import functools
+import sys
+
+from .. import backend, placement
 from ..embedding import Embedding
 from ..engine import Engine
 from ..readout import FullReadout, SampledReadout, TreeReadout
@@ -28,15 +31,25 @@ def make_engine(options: dict, feed, *, per_example=1, mean=False, trunk=True) -
     if trunk:
         settings = {"activation": options["activation"], "rate": options["trunk_rate"], "momentum": options["momentum"]}
         dense = Trunk(embedding.outputs, options["hidden"], options["readout_width"], seed=seed, **settings)
-    readout = _readout(options, feed, dense.outputs if dense else embedding.outputs, "softmax" if trunk else "logistic")
+    width, loss = (dense.outputs, "softmax") if dense else (embedding.outputs, "logistic")
+    readout = _readout(options, feed, width, loss, _place(options, feed, width, loss))
     names = ("device", "threads", "micro_batches", "delay")
     overlap = False if options["serial"] else None
     settings = {name: options[name] for name in names}
     return Engine(embedding, dense, readout, overlap=overlap, pin=bool(options.get("pin")), **settings)
 
 
-def _readout(options: dict, feed, width: int, loss: str):
-    place = backend.choose(options.get("readout_device") or "cpu")
+def _place(options: dict, feed, width: int, loss: str):
+    """The backend of the readout; where the user leaves it to us by name, say on stderr which it is and why."""
+    named = options.get("readout_device") or "cpu"
+    if named == "auto":
+        make = functools.partial(_readout, options, feed, width, loss)
+        named, line = placement.choose(make, feed, options["device"])
+        print(f"hybrid: readout device auto: {line}", file=sys.stderr)
+    return backend.choose(named)
+
+
+def _readout(options: dict, feed, width: int, loss: str, place):
     common = {"batch": feed.batch, "rate": options["rate"], "seed": options["seed"], "backend": place}
     if options["readout"] == "tree":
         return TreeReadout(feed.counts, width, tree=options["tree"], mode=options["mode"], **common)
