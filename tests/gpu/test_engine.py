@@ -15,6 +15,7 @@ from hybrid.cli import main
 from hybrid.engine import Engine
 from tests import cudasim
 from tests.hybrid.test_engine import BATCH, Feed, assert_same_bits, engine, parameters
+from tests.hybrid.test_orders import MODELS
 
 ROOT = Path(__file__).parents[2]
 
@@ -55,6 +56,24 @@ def test_overlapped_equals_serial_bit_for_bit_in_any_order_of_completion(gpu, cu
             cudasim.seed(seed)
         others, found = outcome(**options)
         assert others == losses
+        assert_same_bits(found, expected)
+
+
+@pytest.mark.parametrize("model", [name for name, options in MODELS.items() if options.get("trunk", True)])
+def test_every_model_equals_its_serial_order_for_200_orders(gpu, cuda, model):
+    bags = MODELS[model].get("bags", False)
+
+    def run(overlap):
+        trained = engine(**MODELS[model], device=cuda, micro_batches=2, overlap=overlap)
+        losses = [tick.loss for tick in trained.run(Feed(4, bags=bags))]
+        return losses, parameters(trained)
+
+    losses, expected = run(False)
+    for seed in range(200 if gpu.simulated else 3):
+        if gpu.simulated:
+            cudasim.seed(seed)
+        others, found = run(None)
+        assert others == losses, seed
         assert_same_bits(found, expected)
 
 
