@@ -178,6 +178,7 @@ def scratch(name: str, shape, dtype, zero: bool = False) -> Array:
 
 @functools.cache
 def libcuda() -> ctypes.CDLL:
+    """The driver itself, for the few calls that PyCUDA does not offer."""
     return ctypes.CDLL(CUDA)
 
 
