@@ -7,15 +7,9 @@
 //           of WINDOW keys, instead of a hash table and the launches that fill and clear it
 #pragma once
 
-#define FULL 0xffffffffu
-
-typedef long long int64;
+#include "warp.cuh"
 
 constexpr int WINDOW = 4096;  // the most places collected at once; places within a window fit 16 bits
-
-__device__ __forceinline__ int lane() { return threadIdx.x & 31; }
-__device__ __forceinline__ int warp() { return threadIdx.x >> 5; }
-__device__ __forceinline__ int warps() { return blockDim.x >> 5; }
 
 // Lane l's keys at n + l, n + l + 32, ... of 128 keys: four loads under way at once. Past the last: another key than `key`.
 __device__ __forceinline__ void load_keys(int *found, const int *keys, int shift, int key, int n, int last)

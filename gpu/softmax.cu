@@ -7,12 +7,12 @@
 // sum does not. Sums have a fixed order; the only atomic counts integers, in shared memory.
 #include <cfloat>
 
-#define FULL 0xffffffffu
+#include "warp.cuh"
+
 #define THREADS 256
 #define QUADS 4                // float4s of a thread under way at once
 #define TILE (4 * THREADS)     // classes that a block of `choose` looks at between two barriers
 
-typedef long long int64;
 typedef unsigned long long uint64;
 
 // Logits 4 q to 4 q + 3 of a row; -infinity, which adds nothing to a sum, beyond the last.

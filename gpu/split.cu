@@ -3,8 +3,7 @@
 // leaf_up, node_up  2 * parent + turn of each class and of each node, -1 at the root: those of the top (cpu/tree.py)
 // scores, misses (B, K)
 #include "logistic.cuh"
-
-typedef long long int64;
+#include "warp.cuh"
 
 // misses[b][n] = turn - logistic(scores[b][n]) and loss[b] = the sum of costs at the nodes n of b's path; the other misses are 0 already
 //   work    a thread an example, up from its lowest node

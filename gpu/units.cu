@@ -8,10 +8,7 @@
 #include <cuda_pipeline.h>
 
 #include "activation.cuh"
-
-#define FULL 0xffffffffu
-
-typedef long long int64;
+#include "warp.cuh"
 
 extern __shared__ __align__(16) float space[];  // what a block holds of its unit
 
@@ -35,10 +32,6 @@ template <bool WHOLE> struct Weights {
     int from;
     __device__ const float *at(int k) const { return WHOLE || k >= from ? shared + k : memory + k; }
 };
-
-__device__ __forceinline__ int lane() { return threadIdx.x & 31; }
-__device__ __forceinline__ int warp() { return threadIdx.x >> 5; }
-__device__ __forceinline__ int warps() { return blockDim.x >> 5; }
 
 // Four sums over the warp at once, in 6 shuffles instead of 20; lane l returns the sum of value l / 8.
 __device__ __forceinline__ float sum4(const float *v)

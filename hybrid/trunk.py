@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from . import mirror
 from .layout import unit_layout
 from .slot import Slot
 
@@ -53,14 +54,11 @@ class Trunk:
 
     def fetch(self) -> None:
         """Bring the parameters from the device to the host; nothing to do where the device shares its memory."""
-        for host, there in self._pairs():
-            if host is not there:
-                np.copyto(host, self._device.to_host(there))
+        mirror.fetch(self._device, self._pairs())
 
     def send(self) -> None:
         """Bring the parameters from the host to the device; nothing to do where the device shares its memory."""
-        for host, there in self._pairs():
-            self._device.write(there, host)
+        mirror.send(self._device, self._pairs())
 
     def _pairs(self):
         pairs = ((self.weights, self._weights), (self.velocity, self._velocity))

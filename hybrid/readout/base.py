@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from .. import backend as backends
-from .. import check
+from .. import check, mirror
 from .place import place
 
 
@@ -85,14 +85,11 @@ class Base:
 
     def fetch(self) -> None:
         """Bring the parameters from the device to the host; nothing to do where the device shares its memory."""
-        for host, there in self._pairs():
-            if host is not there:
-                np.copyto(host, self.backend.device.to_host(there))
+        mirror.fetch(self.backend.device, self._pairs())
 
     def send(self) -> None:
         """Bring the parameters from the host to the device; nothing to do where the device shares its memory."""
-        for host, there in self._pairs():
-            self.backend.device.write(there, host)
+        mirror.send(self.backend.device, self._pairs())
 
     def describe(self) -> dict[str, Any]:
         """What `rebuild` needs."""

@@ -40,28 +40,39 @@ def cuda_include() -> Path:
 
 
 def library() -> Path:
-    """The simulated libcuda.so.1, built when its sources have changed. Several processes may build it at once."""
-    compiler = [os.environ.get("CXX", "g++"), "-std=c++17", "-O2", "-g1", "-fPIC", "-shared", "-Wall", "-Wextra"]
+    """The simulated libcuda.so.1, built when its sources have changed."""
     include = cuda_include()
     sources = sorted((HERE / "driver").glob("*.cpp"))
-    state = hashlib.sha256(" ".join([*compiler, str(include)]).encode())
-    for path in [*sources, HERE / "driver" / "sim.h", HERE / "driver" / "fibers.h", HERE / "include" / "cudasim_abi.h"]:
-        state.update(path.name.encode() + path.read_bytes())
-    path = CACHE / state.hexdigest()[:16] / "libcuda.so.1"
+    headers = [HERE / "driver" / "sim.h", HERE / "driver" / "fibers.h", HERE / "include" / "cudasim_abi.h"]
+    return build("libcuda.so.1", sources, headers, ["-Wl,-soname,libcuda.so.1", "-I", str(include)], ["-ldl"])
+
+
+def build(name: str, sources: list[Path], headers=(), options=(), libraries=()) -> Path:
+    """A shared library of this content, compiled where there is none. Several processes may build it at once."""
+    compiler = [
+        os.environ.get("CXX", "g++"),
+        "-std=c++17",
+        "-O2",
+        "-g1",
+        "-fPIC",
+        "-shared",
+        "-Wall",
+        "-Wextra",
+        *options,
+    ]
+    state = hashlib.sha256(" ".join(compiler).encode())
+    for file in (*sources, *headers):
+        state.update(file.name.encode() + file.read_bytes())
+    path = CACHE / state.hexdigest()[:16] / name
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path.with_suffix(".lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not path.exists():
-            _compile(compiler, include, sources, path)
+            with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+                made = Path(folder) / name
+                subprocess.run([*compiler, "-o", str(made), *map(str, sources), *libraries], check=True)
+                os.replace(made, path)
     return path
-
-
-def _compile(compiler: list[str], include: Path, sources: list[Path], path: Path) -> None:
-    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        made = str(Path(folder) / path.name)
-        named = ["-Wl,-soname,libcuda.so.1", "-I", str(include), "-o", made, *map(str, sources), "-ldl"]
-        subprocess.run([*compiler, *named], check=True)
-        os.replace(made, path)
 
 
 def start(devices: int | None = None, **settings: object) -> ctypes.CDLL:

@@ -2,10 +2,7 @@
 
 import ctypes
 import functools
-import hashlib
 import os
-import subprocess
-import tempfile
 from pathlib import Path
 
 from tests import cudasim
@@ -14,17 +11,8 @@ SOURCE = cudasim.HERE / "cublas.cpp"
 
 
 def library() -> Path:
-    """The library, built where there is none of this content. Several processes may build it at once."""
-    compiler = [os.environ.get("CXX", "g++"), "-std=c++17", "-O2", "-g1", "-fPIC", "-shared", "-Wall", "-Wextra"]
-    state = hashlib.sha256(" ".join(compiler).encode() + SOURCE.read_bytes())
-    path = cudasim.CACHE / state.hexdigest()[:16] / "libcublas_sim.so"
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-            made = Path(folder) / path.name
-            subprocess.run([*compiler, "-o", str(made), str(SOURCE)], check=True)
-            os.replace(made, path)
-    return path
+    """The library, built when its source has changed."""
+    return cudasim.build("libcublas_sim.so", [SOURCE])
 
 
 def use() -> None:
