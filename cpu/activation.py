@@ -16,8 +16,8 @@ from numba.core import types
 intrinsic: Any = extending.intrinsic  # Numba's stubs do not know that callers leave out the typing context
 overload: Any = extending.overload
 
-LOGISTIC, RATIONAL, TANH, RELU = range(4)
-CODES = {"logistic": LOGISTIC, "rational": RATIONAL, "tanh": TANH, "relu": RELU}
+LOGISTIC, RATIONAL, TANH, RELU, RATIONAL_2023 = range(5)
+CODES = {"logistic": LOGISTIC, "rational": RATIONAL, "tanh": TANH, "relu": RELU, "rational2023": RATIONAL_2023}
 
 ZERO, HALF, ONE, TWO = map(np.float32, (0, 0.5, 1, 2))
 LOG2_E = np.float32(math.log2(math.e))
@@ -170,6 +170,14 @@ def rational_slope(a):
 
 
 @scalar
+def rational2023_slope(a):
+    """What PVM_cuda of 2023 takes for the slope of the rational activation: a sign slip, 1 / (2 (1 + w / (1 + w))^2)."""
+    w = abs(TWO * a - ONE)
+    root = ONE + w / (ONE + w)
+    return HALF / (root * root)
+
+
+@scalar
 def tanh_slope(a):
     """The slope of tanh where its value is a."""
     return ONE - a * a
@@ -187,7 +195,7 @@ def activate(values, code):
     if code == LOGISTIC:
         for i in range(values.size):
             values[i] = logistic(values[i])
-    elif code == RATIONAL:
+    elif code == RATIONAL or code == RATIONAL_2023:
         for i in range(values.size):
             values[i] = rational(values[i])
     elif code == TANH:
@@ -210,6 +218,9 @@ def times_slope(delta, values, code):
     elif code == TANH:
         for i in range(values.size):
             delta[i] *= tanh_slope(values[i])
+    elif code == RATIONAL_2023:
+        for i in range(values.size):
+            delta[i] *= rational2023_slope(values[i])
     else:
         for i in range(values.size):
             delta[i] *= relu_slope(values[i])

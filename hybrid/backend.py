@@ -20,11 +20,12 @@ class Backend(NamedTuple):
     softmax: ModuleType
     tree_softmax: ModuleType
     split: ModuleType
+    pvm: ModuleType
     sampled_softmax: Any = None
     negative: Any = None
 
 
-MODULES = {"gpu": Backend._fields[2:7], "cpu": Backend._fields[2:]}
+MODULES = {"gpu": Backend._fields[2:8], "cpu": Backend._fields[2:]}
 
 
 def choose(device: str | None = None) -> Backend:

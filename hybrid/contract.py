@@ -206,3 +206,45 @@ class Split(Protocol):
         tree: TreeSoftmax.plan of the tree's top. All examples find the nodes as they were, and a node moves once, by rate
         times the sum over its examples: the semantics of a mini-batch, not of the serial loop.
         """
+
+
+class Pvm(Protocol):
+    """One tick of a Predictive Vision Model: all units of all layers at once, since they read what the tick before left.
+
+    B streams share the weights; the arrays are those of hybrid/pvm/layout.py: world (B, W), tape (B, T), signals (B, S).
+    Of the tape and the signals the last `lag` ticks are kept, each in an array of its own.
+    """
+
+    def plan(self, layout) -> Any:
+        """The layout as `tick` takes it; made once."""
+
+    def tick(
+        self, world_next, tape, signals, integral, delta, low, high, miss, weights, velocity, layout, world, last, record,
+        before, rate, momentum, learns, adapts, squeeze, tau, factors, predict_first, activation,
+    ):  # fmt: skip
+        """Gather, learn, predict, publish.
+
+        Each unit gathers its signals, seen as scale v + offset, from the world; its features and its context go to the tape.
+        Its error is what it sees now, less what it predicted of that in `record`: the new signals for the prediction of the
+        newest frame, those `before` for the other. Where it learns, its dense layers move against that error by the
+        gradient at the activations in `record` and the weights of now, summed over the streams:
+        velocity <- momentum velocity + rate delta x^T, weights <- weights + velocity (velocity None: plain SGD).
+        With predict_first the dense layers compute the new activations before they move, otherwise after.
+
+        world_next (B, W)    what the units publish is written, the frame is not
+        tape (B, T)          written: all activations of this tick
+        signals (B, S)       written
+        integral (B, S)      moved to tau i + (1 - tau) s where that is a feature; else (B, 0)
+        delta (B, T)         written where a unit learns: the gradient before the activation of what `record` has there, for
+                             predictions and hidden vectors, pointing downhill (target - prediction)
+        low, high (B, W)     the range of what is published, which adapts and scales it; None: published as it is
+        miss (U,)            written: the sum of |error| over a unit's predictions and the streams
+        last (B, T)          the tape of the tick before: its prediction of what is seen now makes the feature "error"
+        rate, momentum (U,)  in the dtype of the weights
+        learns, adapts (U,)  uint8: does the unit learn, does its range adapt
+        squeeze, factors     (scale, offset); by what lateral context and feedback are multiplied, beside the squeeze
+        activation           "logistic", "rational", "tanh", or "rational2023", the rational one with the wrong slope
+        """
+
+    def collect(self, out, source, index):
+        """out[b, n] = source[b, index[n]]; out (B, N), source (B, M), index (N,) int32."""

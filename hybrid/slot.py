@@ -4,15 +4,11 @@ from typing import Any
 
 import numpy as np
 
-FREE, FILLING, READY, IN_USE = "free", "filling", "ready", "in use"
-NEXT = {FREE: FILLING, FILLING: READY, READY: IN_USE, IN_USE: FREE}
+from .turns import FILLING, READY, Turns
 
 
-class Slot:
+class Slot(Turns):
     """One micro-batch of up to `rows` examples and `ids` input ids.
-
-    A slot goes round: free, filling, ready, in use, free. A step out of turn, as filling it while its work is under way, is
-    a RuntimeError that names the slot and both states.
 
     Filled by `fill`: `ids`, `bag_at` (None: as many ids for every example), `target`. Written by the stages, as far as there
     is such an array, float32:
@@ -50,6 +46,7 @@ class Slot:
     def __init__(
         self, rows: int, ids: int, crossing: dict[str, int], bags: bool, device, kept=None, same=None, beside=False
     ):
+        super().__init__()
         self._ids = np.empty(ids, np.int32)
         self._bag_at = np.empty(rows + 1, np.int64) if bags else None
         self._target = device.host_empty(rows, np.int32) if beside else np.empty(rows, np.int32)
@@ -60,13 +57,7 @@ class Slot:
         there |= {name: device.empty((rows, size), np.float32) for name, size in (kept or {}).items()}
         buffers |= {name: buffers[other] for name, other in (same or {}).items()}
         self._buffers = buffers | {f"{name}_dev": buffer for name, buffer in there.items()}
-        self.state = FREE
-        self.micro = 0
-        self.tick = -1
-        self.count = 0  # examples here
         self.examples = 0  # examples in the whole batch
-        self.loss = 0.0
-        self.events: dict = {}
 
     def fill(self, tick: int, micro: int, batch, first: int, last: int) -> None:
         """Take the examples first..last of a batch into a free slot: copies, so the feed may reuse its arrays."""
@@ -89,18 +80,3 @@ class Slot:
         for name, buffer in self._buffers.items():
             setattr(self, name, buffer[: self.count])
         self._become(READY)
-
-    def take(self) -> None:
-        """Begin to work on a slot that is ready."""
-        self._become(IN_USE)
-
-    def release(self) -> None:
-        """The work on it is past: it may be filled again."""
-        self._become(FREE)
-
-    def _become(self, state: str) -> None:
-        if NEXT[self.state] != state:
-            raise RuntimeError(
-                f"slot of tick {self.tick}, micro-batch {self.micro}: found {self.state}, cannot become {state}"
-            )
-        self.state = state

@@ -1,0 +1,267 @@
+"""Everything that can be chosen of a Predictive Vision Model, checked; written and read as JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from . import refuse
+
+Event = tuple[int, int | None, float, float | None]
+Rates = tuple[np.ndarray, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Readout:
+    """Small MLPs that turn hidden vectors into a heatmap; nothing of their error reaches the units.
+
+    kind      "tile": one for each unit that sees a patch, reading all units whose receptive field holds the patch;
+              "unit": one for each unit, reading its hidden vector of h, with 2 h hidden numbers
+    hidden    "tile": sizes of the hidden layers, one or two
+    block     rows and columns of the heatmap that one MLP makes. "tile": one pair, or () for those of the patch;
+              "unit": one pair a layer, or () for 1 x 1. A single number stands for a square
+    enabled   "unit": which layers have readouts; () for all
+    depth     channels of the heatmap
+    schedule  (step, rate): the rate from that step on, a later entry wins; 0 before the first
+    start     first step at which the readouts learn, whatever their rate was before
+    momentum
+    """
+
+    kind: str = "tile"
+    hidden: tuple[int, ...] = (100,)
+    block: tuple[tuple[int, int], ...] = ()
+    enabled: tuple[bool, ...] = ()
+    depth: int = 1
+    schedule: tuple[tuple[int, float], ...] = ((0, 0.01),)
+    start: int = 0
+    momentum: float = 0.1
+
+    def __post_init__(self):
+        _normalised(self, hidden=_row, block=_pairs, enabled=_row, schedule=_rows)
+        refuse.readout(self)
+
+    def rate(self, step: int, before: float | None = None) -> float:
+        """The rate in force at `step`.
+
+        before  the rate of the step before, maybe changed by hand; None: what the schedule makes of it
+        """
+        found = before or 0.0
+        for at, rate in sorted(self.schedule, key=lambda event: event[0]):
+            if at == step or (before is None and at < step):
+                found = rate
+        return found
+
+
+@dataclass(frozen=True)
+class Config:
+    """A model, and how it learns. The defaults make a corrected model in the manner of the CUDA implementation.
+
+    Shape
+    name           what to call it
+    grids          (rows, columns) of each layer, from the frame upwards; a single number stands for a square
+    block          rows and columns of the patch that a unit of layer 0 sees
+    channels       of the frame
+    hidden         hidden numbers of a unit, one for each layer (or one for all)
+    unit           "simple": a net of 3 layers; "complex": of 4; "residual", "complex_residual": a net that predicts from
+                   the context alone, and one for what it gets wrong
+
+    Wiring (wiring.py)
+    wiring         "cuda" or "classic": the rules of the two originals. The rule also says what stands in time for what:
+                   "cuda": target of the output of two frames ago is [frame, frame before], features of a unit's whole
+                   signal stand one behind the other; "classic": target is [next frame (, the one after)], and each block
+                   of a signal is followed by its own features
+    fan_in         a unit above layer 0 sees a block of fan_in x fan_in units of the layer below
+    fan_in_radius  of this block only those so near to its centre
+    lateral_radius neighbours of the same layer so near are context; 0: none
+    self_context   whether a unit is context to itself
+    two_layers_back  whether units two layers up are context, as those one layer up always are
+    top_to_all     whether the units of the last layer are context to all
+    context_to_output  simple unit: the raw context also enters the last dense layer; complex unit: it enters the second
+                   dense layer instead of the first
+
+    Input and output
+    features       what of a signal is input: "signal", its "derivative", its "integral", the "error" of its prediction,
+                   and "past", the signal of the frame before; in this order
+    tau            of the integral: i <- tau i + (1 - tau) s
+    predict_steps  frames that are predicted, 1 or 2
+    activation     "logistic", "rational" (s / (2 (|s| + 1)) + 1/2) or "tanh"
+    publish        hidden vectors are published "raw", or stretched by their running "minmax"
+    squeeze        frames and hidden numbers are seen as 0.8 v + 0.1, so that every target can be reached
+    lateral_at     lateral context is 0 before this step; None: for ever
+    feedback_at    feedback is 0 before this step; None: for ever
+
+    Learning
+    init           "cuda": weights 0.03 (U[0, 1) - 0.5); "classic": U(-1, 1) / sqrt(inputs)
+    schedule       (step, layer or None for all, rate, momentum or None for the one before), applied in order at the
+                   beginning of their step: a later entry wins. Rates are 0 before the first
+    sign_of_error  learn from the sign of the error only
+    ignore_depth   the 4th channel of the frame is taken as 0
+    readout        heatmaps, or None
+
+    compat         None: corrected. Otherwise with the mistakes of an original, to repeat its numbers:
+                   "cuda2023": the derivative of the rational activation has a slip; all starts from ones, which costs two
+                   spurious updates; the lateral radius is cut to a whole number; of rates for the same step the
+                   intermediate one wins (the files of the original are read so); the sign of the error is taken of the
+                   first few numbers only; dreamt frames are squeezed again, and divided by 255 in a partial dream;
+                   readouts start from U(-1, 1) / sqrt(outputs - 0.9)
+                   "classic2016": the lateral context of upper layers comes from layer 0; the rational activation whatever
+                   a file says of it; two-step prediction starts with a record of zeros
+                   Both: places in fan-in blocks are rounded twice, which leaves out the last row of some grids
+    """
+
+    name: str = "custom"
+    grids: tuple[tuple[int, int], ...] = ((12, 12), (8, 8), (6, 6), (4, 4), (2, 2), (1, 1))
+    block: tuple[int, int] = (5, 5)
+    channels: int = 3
+    hidden: tuple[int, ...] = (49,)
+    unit: str = "simple"
+    wiring: str = "cuda"
+    fan_in: int = 2
+    fan_in_radius: float = 2.0
+    lateral_radius: float = 2.0
+    self_context: bool = True
+    two_layers_back: bool = True
+    top_to_all: bool = True
+    context_to_output: bool = False
+    features: tuple[str, ...] = ("signal", "past")
+    tau: float = 0.98
+    predict_steps: int = 2
+    activation: str = "rational"
+    publish: str = "raw"
+    squeeze: bool = True
+    lateral_at: int | None = 0
+    feedback_at: int | None = 0
+    init: str = "cuda"
+    schedule: tuple[Event, ...] = ((0, None, 0.002, 0.1), (1_000_000, None, 0.001, None))
+    sign_of_error: bool = False
+    ignore_depth: bool = False
+    readout: Readout | None = field(default_factory=Readout)
+    compat: str | None = None
+
+    def __post_init__(self):
+        if isinstance(self.readout, Mapping):
+            object.__setattr__(self, "readout", _known(Readout, self.readout, "readout."))
+        elif self.readout is False:  # TOML has no null
+            object.__setattr__(self, "readout", None)
+        elif not isinstance(self.readout, Readout | None):
+            raise ValueError(f"readout: found {self.readout!r}, expected a Readout, its fields, or None")
+        _normalised(self, grids=_pairs, block=_pair, hidden=_row, features=_row, schedule=_events)
+        if len(self.hidden) == 1:
+            object.__setattr__(self, "hidden", self.hidden * len(self.grids))
+        refuse.config(self)
+
+    @property
+    def frame(self) -> tuple[int, int, int]:
+        """Rows, columns and channels of the frame, which layer 0 covers."""
+        (rows, columns), (high, wide) = self.grids[0], self.block
+        return rows * high, columns * wide, self.channels
+
+    def rates(self, step: int, before: Rates | None = None) -> Rates:
+        """Rate and momentum of each layer in force at `step`, as new float64 arrays.
+
+        before  those of the step before, maybe changed by hand; None: what the schedule makes of them
+        """
+        zeros = np.zeros(len(self.grids))
+        rate, momentum = (np.array(one, np.float64) for one in before or (zeros, zeros))
+        for _, layer, new, also in sorted(self._due(step, before is None), key=lambda event: event[0]):
+            chosen = slice(None) if layer is None else layer
+            rate[chosen] = new
+            if also is not None:
+                momentum[chosen] = also
+        return rate, momentum
+
+    def factors(self, step: int) -> tuple[float, float]:
+        """By what lateral context and feedback are multiplied at `step`: 0 or 1."""
+        lateral, feedback = (at is not None and step >= at for at in (self.lateral_at, self.feedback_at))
+        return float(lateral), float(feedback)
+
+    def to_json(self) -> str:
+        """A field a line; `from_json` makes an equal configuration of it."""
+        fields = {name: getattr(self, name) for name in _names(Config)}
+        if self.readout is not None:
+            fields["readout"] = {name: getattr(self.readout, name) for name in _names(Readout)}
+        return (
+            "{\n"
+            + ",\n".join(f"  {json.dumps(name)}: {json.dumps(value, default=_plain)}" for name, value in fields.items())
+            + "\n}\n"
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> Config:
+        """ValueError, with the name that is nearest, for a name that is no field; defaults for those that are missing."""
+        return cls.from_fields(json.loads(text))
+
+    @classmethod
+    def from_fields(cls, fields: Mapping[str, Any]) -> Config:
+        """As `from_json`, of what it says."""
+        return _known(cls, fields)
+
+    def _due(self, step: int, all_before: bool) -> list[Event]:
+        return [event for event in self.schedule if event[0] == step or (all_before and event[0] < step)]
+
+
+def staged(layers: int, each: int, rate: float, momentum: float, *later: tuple[int, float]) -> tuple[Event, ...]:
+    """A schedule: layer after layer begins to learn, `each` steps apart; then (step, rate) for all of them."""
+    begin: list[Event] = [(each * layer, layer, rate, momentum) for layer in range(layers)]
+    return (*begin, *((step, None, new, None) for step, new in later))
+
+
+def _plain(value) -> int | float | bool:
+    """NumPy's numbers as Python's."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"no JSON for {value!r}")
+
+
+def _names(cls) -> list[str]:
+    return [one.name for one in dataclasses.fields(cls)]
+
+
+def _known(cls, fields: Mapping[str, Any], prefix: str = ""):
+    """`cls` of `fields`; ValueError for a name that it has not."""
+    if not isinstance(fields, Mapping):
+        raise ValueError(f"{prefix.rstrip('.') or 'configuration'}: found {fields!r}, expected names with values")
+    names = _names(cls)
+    for name in fields:
+        if name not in names:
+            near = difflib.get_close_matches(name, names, 1, 0.5)
+            hint = f"did you mean {prefix}{near[0]}?" if near else f"one of {', '.join(names)}"
+            raise ValueError(f"{prefix}{name}: found an unknown name, expected a field of {cls.__name__}; {hint}")
+    return cls(**fields)
+
+
+def _normalised(self, **how) -> None:
+    """Put lists, as they come from files, into the tuples that the fields are; what does not fit is left to be refused."""
+    for name, change in how.items():
+        object.__setattr__(self, name, change(getattr(self, name)))
+
+
+def _row(value) -> tuple:
+    return tuple(value) if isinstance(value, list | tuple) else (value,)
+
+
+def _rows(value) -> tuple:
+    return tuple(tuple(one) if isinstance(one, list) else one for one in _row(value))
+
+
+def _pair(value) -> tuple:
+    return tuple(value) if isinstance(value, list | tuple) else (value, value)
+
+
+def _pairs(value) -> tuple:
+    return tuple(_pair(one) for one in _row(value))
+
+
+def _events(value) -> tuple:
+    """Events of 4; "all" stands for None, which TOML has not, and the momentum may be left out."""
+    events = _rows(value)
+    if any(not isinstance(event, tuple) or len(event) not in (3, 4) for event in events):
+        return events
+    filled = (event if len(event) == 4 else (*event, None) for event in events)
+    return tuple((step, None if layer == "all" else layer, rate, momentum) for step, layer, rate, momentum in filled)

@@ -1,0 +1,239 @@
+"""Where everything of a Predictive Vision Model lies in flat arrays: what each unit gathers, computes, predicts, publishes.
+
+Three arrays hold the state of a stream, a row each:
+
+    world    [ the frame, row-major | what unit 0 published | unit 1 ... ]
+    signals  what each unit is to predict: its part of the world, squeezed, one unit behind the other
+    tape     all activations of a frame; a unit's part, by the kind of its dense layers:
+
+        simple            [ features | context | hidden (| raw context) | prediction ]
+        complex           [ features | context | 2 h | hidden | prediction ]    ([ features | 2 h | context | ... ])
+        residual          [ context | a | features | hidden | prediction of a | prediction of b ]
+        complex residual  [ context | a | a | features | b | hidden | prediction of a | prediction of b ]
+
+A dense layer reads one run of the tape and writes another, so all kinds are a list of dense layers, computed in order:
+what feeds a layer beside the layer before it (a context, a's hidden vector) lies next to it on the tape.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .config import Config
+from .wiring import Wiring
+
+FEATURES = ("signal", "derivative", "integral", "error", "past")  # bit k of `features` is the k-th, in this order
+LATERAL, FEEDBACK, RAW = range(3)  # kinds of a copy of the context
+
+
+class TapeLayout(NamedTuple):
+    """U units, sizes int32, places int64, in numbers; a namedtuple, so Numba and launchers read it.
+
+    layer_at, part_at, copy_at, signal_at, tape_at  (U + 1,) where a unit's layers, parts, copies, signals and tape begin
+    block          (U,) a unit's signals are blocks of this size, each with all its features behind one another
+    features_at    (U,) on the tape
+    hidden_at, hidden, published_at  (U,) the hidden vector: on the tape, its size, where it is published in the world
+    predicted_at   (U,) on the tape; predictions of `steps` frames, each of all signals
+    residual_at    (U,) on the tape, the prediction of what predicted_at got wrong; -1: none
+    signed         (U,) of so many leading errors only the sign is learned from
+    part_from, part_size                      runs of the world that are a unit's signals, in order
+    copy_from, copy_to, copy_size, copy_kind  runs of the world that go to the tape as LATERAL, FEEDBACK or RAW context
+    rows, columns, pulled, w_at, in_at, out_at  of a dense layer: a matrix (rows, columns), behind it its bias (rows,); it
+                   reads the tape at in_at and writes it at out_at; errors flow back to the first `pulled` inputs
+    features       bits, see FEATURES
+    steps          frames that are predicted
+    newest_first   whether the prediction of the last of them comes first
+    """
+
+    layer_at: np.ndarray
+    part_at: np.ndarray
+    copy_at: np.ndarray
+    signal_at: np.ndarray
+    tape_at: np.ndarray
+    block: np.ndarray
+    features_at: np.ndarray
+    hidden_at: np.ndarray
+    hidden: np.ndarray
+    published_at: np.ndarray
+    predicted_at: np.ndarray
+    residual_at: np.ndarray
+    signed: np.ndarray
+    part_from: np.ndarray
+    part_size: np.ndarray
+    copy_from: np.ndarray
+    copy_to: np.ndarray
+    copy_size: np.ndarray
+    copy_kind: np.ndarray
+    rows: np.ndarray
+    columns: np.ndarray
+    pulled: np.ndarray
+    w_at: np.ndarray
+    in_at: np.ndarray
+    out_at: np.ndarray
+    features: int
+    steps: int
+    newest_first: bool
+
+
+
+def tape_layout(wiring: Wiring, config: Config) -> TapeLayout:
+    """Lay out the units of a wiring, of the kind and with the inputs that the configuration names."""
+    published_at = np.prod(wiring.frame) + _offsets(wiring.hidden)
+    parts = [_parts(wiring, u, published_at) for u in range(len(wiring.hidden))]
+    signals = [sum(size for _, size in part) for part in parts]
+    units = [_unit(wiring, config, u, size) for u, size in enumerate(signals)]
+    tape_at = _offsets([unit.size for unit in units])
+    start = tape_at[:-1]
+    layers = [layer + (at,) for unit, at in zip(units, start, strict=True) for layer in unit.layers]
+    rows, columns, pulled, reads, writes, at = (np.array(field, np.int64) for field in zip(*layers, strict=True))
+    copies = [_copies(wiring, u, unit, published_at) for u, unit in enumerate(units)]
+    copied = [(*copy, at) for unit, at in zip(copies, start, strict=True) for copy in unit]
+    copy_from, copy_to, copy_size, copy_kind, copy_start = np.array(copied, np.int64).reshape(-1, 5).T
+    return TapeLayout(
+        layer_at=_offsets([len(unit.layers) for unit in units]),
+        part_at=_offsets([len(part) for part in parts]),
+        copy_at=_offsets([len(copy) for copy in copies]),
+        signal_at=_offsets(signals),
+        tape_at=tape_at,
+        block=_sizes([_block(wiring, config, u, size) for u, size in enumerate(signals)]),
+        features_at=start + [unit.features for unit in units],
+        hidden_at=start + [unit.hidden for unit in units],
+        hidden=_sizes(wiring.hidden),
+        published_at=published_at[:-1],
+        predicted_at=start + [unit.predicted for unit in units],
+        residual_at=np.array([at + unit.residual if unit.residual else -1 for unit, at in zip(units, start, strict=True)]),
+        signed=_signed(config, units, signals),
+        part_from=np.array([at for part in parts for at, _ in part], np.int64),
+        part_size=_sizes([size for part in parts for _, size in part]),
+        copy_from=np.ascontiguousarray(copy_from),
+        copy_to=copy_to + copy_start,
+        copy_size=_sizes(copy_size),
+        copy_kind=_sizes(copy_kind),
+        rows=_sizes(rows),
+        columns=_sizes(columns),
+        pulled=_sizes(pulled),
+        w_at=_offsets(rows * (columns + 1))[:-1],
+        in_at=at + reads,
+        out_at=at + writes,
+        features=sum(1 << k for k, name in enumerate(FEATURES) if name in config.features),
+        steps=config.predict_steps,
+        newest_first=config.wiring == "cuda",
+    )
+
+
+class _Unit:
+    """A unit under construction: its tape grows with what lies on it. Places count from the beginning of its tape."""
+
+    features = context = hidden = predicted = 0
+    raw: int | None = None  # where the raw context goes
+    residual: int | None = None
+
+    def __init__(self):
+        self.size = 0
+        self.layers: list[tuple[int, int, int, int, int]] = []  # rows, columns, pulled, reads, writes
+
+    def place(self, size: int) -> int:
+        """Room on the tape."""
+        self.size += size
+        return self.size - size
+
+    def layer(self, reads: int, columns: int, rows: int, pulled: int = 0) -> int:
+        """A dense layer that reads what is on the tape and writes behind it; returns where."""
+        self.layers.append((rows, columns, pulled, reads, self.place(rows)))
+        return self.size - rows
+
+
+def _unit(wiring: Wiring, config: Config, u: int, signals: int) -> _Unit:
+    h, context = int(wiring.hidden[u]), int(sum(wiring.hidden[wiring.context[u]]))
+    build = _residual if config.unit in ("residual", "complex_residual") else _plain
+    return build(config, signals * len(config.features), context, h, signals * config.predict_steps)
+
+
+def _plain(config: Config, inputs: int, context: int, h: int, outputs: int) -> _Unit:
+    """One net, of three layers or, "complex", of four; the context goes into the first dense layer or the second."""
+    unit, later = _Unit(), config.context_to_output
+    unit.features = unit.place(inputs)
+    if config.unit == "complex":
+        if not later:
+            unit.context = unit.place(context)
+        first = unit.layer(0, inputs + (0 if later else context), 2 * h)
+        if later:
+            unit.context = unit.place(context)
+        unit.hidden = unit.layer(first, 2 * h + (context if later else 0), h, pulled=2 * h)
+        unit.predicted = unit.layer(unit.hidden, h, outputs, pulled=h)
+        return unit
+    unit.context = unit.place(context)
+    unit.hidden = unit.layer(0, inputs + context, h)
+    if later:
+        unit.raw = unit.place(context)
+    unit.predicted = unit.layer(unit.hidden, h + (context if later else 0), outputs, pulled=h)
+    return unit
+
+
+def _residual(config: Config, inputs: int, context: int, h: int, outputs: int) -> _Unit:
+    """Net a predicts from the context alone, net b what a gets wrong, from the features and a's hidden vector."""
+    unit, deep = _Unit(), config.unit == "complex_residual"
+    unit.context = unit.place(context)
+    a = unit.layer(0, context, (3 if deep else 2) * h)
+    if deep:
+        a = unit.layer(a, 3 * h, 2 * h, pulled=3 * h)
+    unit.features = unit.place(inputs)
+    b = unit.layer(a, 2 * h + inputs, (2 if deep else 1) * h)
+    unit.hidden = unit.layer(b, 2 * h, h, pulled=2 * h) if deep else b
+    unit.predicted = unit.layer(a, 2 * h, outputs, pulled=2 * h)
+    unit.residual = unit.layer(unit.hidden, h, outputs, pulled=h)
+    return unit
+
+
+def _parts(wiring: Wiring, u: int, published_at: np.ndarray) -> list[tuple[int, int]]:
+    """The runs (where, how many) of the world that a unit is to predict: rows of its patch, then the units it sees."""
+    parts = []
+    if wiring.patch[u] is not None:
+        row, column, rows, columns = wiring.patch[u]
+        _, width, channels = wiring.frame
+        parts = [((r * width + column) * channels, columns * channels) for r in range(row, row + rows)]
+    return parts + [(published_at[source], wiring.hidden[source]) for source in wiring.signal[u]]
+
+
+def _block(wiring: Wiring, config: Config, u: int, signals: int) -> int:
+    """How many numbers lie together before their next feature follows."""
+    if config.wiring == "cuda":
+        return signals
+    sizes = {int(wiring.hidden[source]) for source in wiring.signal[u]}
+    if wiring.patch[u] is not None:
+        sizes.add(wiring.patch[u][2] * wiring.patch[u][3] * wiring.frame[2])
+    return sizes.pop() if len(sizes) == 1 else signals
+
+
+def _copies(wiring: Wiring, u: int, unit: _Unit, published_at: np.ndarray) -> list[tuple[int, int, int, int]]:
+    """The runs (from, to, how many, kind) that make a unit's context."""
+    copies, done = [], 0
+    for source, feedback in zip(wiring.context[u], wiring.feedback[u], strict=True):
+        at, size = int(published_at[source]), int(wiring.hidden[source])
+        copies.append((at, unit.context + done, size, FEEDBACK if feedback else LATERAL))
+        if unit.raw is not None:
+            copies.append((at, unit.raw + done, size, RAW))
+        done += size
+    return copies
+
+
+def _signed(config: Config, units: list[_Unit], signals: list[int]) -> np.ndarray:
+    """Of how many leading errors only the sign counts: all, where that is asked for.
+
+    The original's kernel was started for as many threads as there are units, not errors, so it reached the first of them only.
+    """
+    outputs = np.array(signals) * config.predict_steps
+    if not config.sign_of_error:
+        return np.zeros(len(units), np.int32)
+    if config.compat != "cuda2023":
+        return _sizes(outputs)
+    inputs = [unit.layers[0][1] + 1 for unit in units]
+    return _sizes(np.clip(len(units) - _offsets(inputs)[:-1], 0, outputs))
+
+
+def _offsets(sizes) -> np.ndarray:
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+
+def _sizes(values) -> np.ndarray:
+    return np.array(values, np.int32)

@@ -1,0 +1,510 @@
+"""The Predictive Vision Model: units that predict what they see, frame by frame.
+
+    pvm = PVM.from_config("small")
+    for frame in video:
+        out = pvm.step(frame)           # out.prediction, out.error, out.hidden[layer], out.heatmap
+
+After Piekniewski et al., Unsupervised learning from continuous video in a scalable predictive recurrent network
+(arXiv:1607.06854), and the CUDA implementation piekniewski/PVM_cuda.
+"""
+
+import dataclasses
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import backend, check, checkpoint
+from ..schedule import Plan, Schedule, Stage
+from ..trace import Trace
+from . import start
+from .config import Config
+from .layout import tape_layout
+from .named import load
+from .picture import Picture
+from .readout import Readouts
+from .slot import FrameSlot, Shown
+from .wiring import Wiring, custom, describe, wire
+
+MOST_STREAMS = 16
+DELAY = 1  # frames that are on their way to a GPU while it works on the one before; changes no number
+
+
+class Seen(NamedTuple):
+    """What a tick gave. Of a model with one stream the arrays are without their first axis.
+
+    tick        its number, from 0
+    error       (L,) mean |error| of each layer's units, as they see it (squeezed), of what they had predicted of this frame
+    prediction  (B, rows, columns, channels) in 0..1: the next frame
+    hidden      L arrays (B, units of the layer, hidden numbers): what each layer publishes
+    heatmaps    (B, rows, columns) each, in 0..1: one of tile readouts, one a layer of unit readouts; [] without readouts
+    """
+
+    tick: int
+    error: np.ndarray
+    prediction: np.ndarray | None
+    hidden: list[np.ndarray]
+    heatmaps: list[np.ndarray]
+
+    @property
+    def heatmap(self) -> np.ndarray | None:
+        """The heatmap, or the mean of several, of the size of the largest; None without readouts."""
+        from .tracker import combine
+
+        if len(self.heatmaps) < 2:
+            return self.heatmaps[0] if self.heatmaps else None
+        largest = max((heat.shape[-2:] for heat in self.heatmaps), key=lambda shape: shape[0] * shape[1])
+        if self.heatmaps[0].ndim == 2:
+            return combine(self.heatmaps, largest)
+        return np.stack([combine(list(heats), largest) for heats in zip(*self.heatmaps, strict=True)])
+
+
+class PVM:
+    """A model and its state.
+
+    config   a Config, see there
+    wiring   another graph than that of the configuration, see `wiring.custom`; its layers must be as many
+    device   "cpu", "cuda:0" or None: a GPU when one can be used
+    streams  how many videos it sees at once, 1 to 16; they share the weights, whose changes are summed
+    threads  CPU threads (None: all cores)
+    seed     of the weights
+    dtype    float32; float64 on the CPU
+
+    frozen   while True nothing learns
+    step_number  ticks so far
+
+    Raises ValueError for settings that do not fit together, MemoryError where the model does not fit the device.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        wiring: Wiring | None = None,
+        device: str | None = None,
+        streams: int = 1,
+        threads: int | None = None,
+        seed: int = 0,
+        dtype: Any = np.float32,
+    ):
+        self.config, self.streams, self.seed = config, check.whole("streams", streams, 1, MOST_STREAMS), seed
+        self.wiring = wire(config) if wiring is None else wiring
+        self._own_wiring = wiring is not None
+        if len(self.wiring.grids) != len(config.grids):
+            raise ValueError(
+                f"wiring: found {len(self.wiring.grids)} layers, expected {len(config.grids)} as config.grids has"
+            )
+        self.backend = backend.choose(device)
+        self.dtype = _dtype(dtype, self.backend)
+        self.layout = tape_layout(self.wiring, config)
+        self.step_number, self.frozen = 0, False
+        self.trace = Trace()
+        self.torn: str | None = None
+        self._picture = Picture(self.wiring, self.layout, config)
+        self.readouts = config.readout and Readouts(self.wiring, self.layout, config, streams, seed, self.dtype)
+        self._inline = self.backend.device.inline("pvm", threads or len(os.sched_getaffinity(0)))
+        self._schedule: Schedule | None = None
+        self._inline.run(self._place, start.weights(self.layout, config, seed, self.dtype))
+        self._step_slot = self._slot()
+
+    @classmethod
+    def from_config(cls, source: str | Path | Config, **settings) -> "PVM":
+        """The model of a Config, of a named configuration ("small", "classic", ...) or of a file; see `named.load`.
+
+        settings  `compat` of `named.load`, and those of PVM
+        """
+        compat = settings.pop("compat", None)
+        config = source if isinstance(source, Config) else load(source, compat=compat)[0]
+        return cls(config, **settings)
+
+    def _place(self, weights: np.ndarray) -> None:
+        """Put everything where it is computed; within the work of a queue."""
+        device, kernels, units = self.backend.device, self.backend.pvm, len(self.wiring.hidden)
+        frame = int(np.prod(self.wiring.frame))
+        first = start.state(self.layout, self.config, self.wiring.layer, weights, frame, self.streams)
+        self._plan, self.frame_size = kernels.plan(self.layout), frame
+        self.weights = device.from_host(weights)
+        moving = any(momentum for *_, momentum in self.config.schedule)
+        self.velocity = device.from_host(np.zeros_like(weights)) if moving else None
+        self.state = {name: device.from_host(array) for name, array in first.items()}
+        self._delta = device.empty(first["tape_0"].shape, self.dtype)
+        self._rates = device.from_host(np.zeros((2, units), self.dtype))
+        self._flags = device.from_host(np.zeros((2, units), np.uint8))
+        self._picture_at = [device.from_host(index) for index in self._picture.index]
+        self._rates_sent: Any = None  # what stands in _rates and _flags, or is on its way there
+        if self.readouts:
+            self.readouts.place(device, self.backend.units, kernels.collect)
+
+    # Frames
+
+    def step(self, frame: np.ndarray, label: Any = None) -> Seen:
+        """See a frame, learn from it, predict the next.
+
+        frame  (rows, columns, channels) or (B, rows, columns, channels), uint8 or floats in 0..1
+        label  where the object is, for the readouts to learn: a box (4,) x, y, width, height in pixels, width 0: not there;
+               or a list of heatmaps in 0..1, one for each of `readouts.shapes`; of B streams a list of B such
+
+        Raises ValueError for a frame of another shape or with numbers outside of 0..1, and FloatingPointError, naming layer,
+        unit and tick, where the model diverges: then it refuses to go on, and the last checkpoint stands.
+        """
+        self._check_whole()
+        shown = self._show(frame, label, wanted=True)
+        slot = self._step_slot
+        slot.fill(self.step_number, 0, shown, 0, self.streams)
+        slot.take()
+        for stage in self._stages():
+            self._inline.run(stage.work, slot)
+        slot.release()
+        return self._seen(slot)
+
+    def run(self, frames, *, every: int = 1) -> Iterator[Seen]:
+        """Step through a feed (hybrid/feeds/frames.py), from the tick where this model stands to the feed's end.
+
+        On a GPU the next frame is decoded and sent while the device works on this one, and what comes home does not stop
+        it. Yields every tick: complete where its number is a multiple of `every`, otherwise with the error alone. Between
+        two ticks the caller may save, freeze or stop; a freeze begins with the next frame that is filled in.
+
+        Raises what `step` raises, and what the feed raises, with a note of the tick.
+        """
+        self._every = check.whole("every", every, 1)
+        self._check_whole()
+        self.trace, first, self._rates_sent = Trace(), self.step_number, None
+        delay = 0 if self.backend.device.shares_host else DELAY
+        slots = [[self._slot()] for _ in range(delay + 2)]
+        stages = self._stages()
+        begin = [stage for stage in stages if stage.queue == "copy in"]
+        plan, queues = Plan(begin, stages[len(begin) :], []), self._queues()
+        self._schedule = Schedule(plan, slots, queues, delay, self.trace)
+        try:
+            for tick in self._schedule.run(self._batches(frames), lambda slots: False):
+                yield self._seen(slots[(tick.number - first) % len(slots)][0])
+            self._schedule.wait()
+        except GeneratorExit:
+            self._schedule.wait()
+            raise
+        except BaseException as failure:
+            self.torn = self.torn or f"tick {self.step_number} failed half-way: {failure}"
+            raise
+        finally:
+            for queue in queues.values():
+                queue.close()
+            self._schedule = self._rates_sent = None  # frames filled in and not shown have not set their rates
+
+    def expected(self) -> np.ndarray:
+        """The next frame as the model expects it, (B, rows, columns, channels) floats in 0..1: what a dream shows it.
+
+        With compat "cuda2023" what that implementation dreams: the frame after the next, not taken back from 0.1..0.9.
+        """
+        self._settle()
+        tape = self._tape(self.step_number - 1)
+        parts = np.stack([self._fetch(tape)[:, index] for index in self._picture.dream])
+        return self._picture.dreamt(parts)
+
+    @property
+    def rates(self) -> tuple[np.ndarray, np.ndarray]:
+        """Rate and momentum of each layer, (L,), in force at the next tick."""
+        return self.config.rates(self.step_number)
+
+    def set_rate(self, rate: float, layer: int | None = None, momentum: float | None = None) -> None:
+        """From the next tick on; of one layer or of all. It becomes part of the configuration's schedule."""
+        if momentum and self.velocity is None:
+            raise ValueError(f"momentum: found {momentum} for a model without; it must begin with one in its schedule")
+        event = (self._next_step(), layer, float(rate), momentum)
+        self.config = dataclasses.replace(self.config, schedule=(*self.config.schedule, event))
+
+    def _next_step(self) -> int:
+        """The first tick whose frame is not filled in yet."""
+        return self.step_number + (len(self._schedule.slots) - 1 if self._schedule else 0)
+
+    def _batches(self, frames) -> Iterator[tuple[int, Shown]]:
+        for tick in range(self.step_number, len(frames)):
+            try:
+                batch = frames[tick]
+                heat = self._heat(batch.box) if self.readouts and batch.labelled.all() else None
+                yield tick, Shown(self._image(batch.image), heat, tick % self._every == 0)
+            except Exception as failure:
+                failure.add_note(f"in the feed, at tick {tick}")
+                raise
+
+    def _show(self, frame, label, wanted: bool) -> Shown:
+        image = np.asarray(frame)
+        image = image[None] if image.ndim == 3 and self.streams == 1 else image
+        if label is None or not self.readouts:
+            return Shown(self._image(image), None, wanted)
+        return Shown(self._image(image), self._heat([label] if self.streams == 1 else label), wanted)
+
+    def _image(self, image: np.ndarray) -> np.ndarray:
+        expected = (self.streams, *self.wiring.frame)
+        if image.shape != expected:
+            shown = expected[1:] if self.streams == 1 else expected
+            raise ValueError(f"frame: found shape {image.shape}, expected {shown}: rows, columns, channels; resize it")
+        if image.dtype != np.uint8 and not (image.min() >= 0 and image.max() <= 1):
+            raise ValueError(
+                f"frame: found numbers from {image.min()} to {image.max()}, expected uint8, or floats from 0 to 1"
+            )
+        return image
+
+    def _heat(self, labels) -> np.ndarray:
+        """What the readouts are to say, (B, Y), of a label each stream."""
+        if len(labels) != self.streams:
+            raise ValueError(f"label: found {len(labels)} labels, expected {self.streams}, one for each stream")
+        return np.stack([self.readouts.target(self._maps(label)) for label in labels])
+
+    def _maps(self, label) -> list[np.ndarray]:
+        if isinstance(label, list):
+            shapes = [np.shape(heat) for heat in label]
+            if shapes != self.readouts.shapes:
+                raise ValueError(f"label: found heatmaps {shapes}, expected {self.readouts.shapes}")
+            return label
+        box = check.array("label", np.asarray(label, np.float32), (4,), np.float32)
+        check.finite("label", box)
+        return self.readouts.heats(box, self.wiring.frame)
+
+    # Stages
+
+    def _stages(self) -> list[Stage]:
+        """The way of a frame. All that changes on the device moves on "dense", so nothing depends on how queues overlap."""
+        device, home = self.backend.device, ("miss", "picture", "heat") if self.readouts else ("miss", "picture")
+        homes = [] if device.shares_host else [Stage("home", "copy out", lambda slot: self._home(slot, home), ("look",))]
+        return [
+            Stage("frame in", "copy in", self._send),
+            Stage("rates", "dense", self._set_rates),
+            Stage("tick", "dense", self._tick, ("frame in",)),
+            *([Stage("readout", "dense", self._read, ("frame in",))] if self.readouts else []),
+            Stage("look", "dense", self._look),
+            *homes,
+        ]
+
+    def _put_in(self, slot: FrameSlot, shown: Shown) -> None:
+        """Write a frame, its target and the rates of its tick to the slot."""
+        image = shown.image.reshape(self.streams, -1)
+        np.multiply(image, self.dtype.type(1 / 255), out=slot.frame, casting="unsafe") if image.dtype == np.uint8 else (
+            np.copyto(slot.frame, image, casting="unsafe")
+        )
+        if self.config.ignore_depth and self.wiring.frame[2] == 4:
+            slot.frame.reshape(-1, 4)[:, 3] = 0
+        slot.wanted, slot.supervised = shown.wanted, shown.heat is not None
+        if shown.heat is not None:
+            slot.target[:] = shown.heat
+        slot.rates[:], slot.flags[:] = self._rates_of(slot.tick)
+        now = np.concatenate([slot.rates, slot.flags])
+        slot.fresh = self._rates_sent is None or not np.array_equal(now, self._rates_sent)
+        self._rates_sent = now
+
+    def _rates_of(self, step: int) -> tuple[np.ndarray, np.ndarray]:
+        """Rate and momentum, `learns` and `adapts` of each unit at a tick: twice (2, U)."""
+        layer, steps = self.wiring.layer, self.layout.steps
+        rate, momentum = self.config.rates(step)
+        learns = (rate != 0) | (momentum != 0) if self.config.wiring == "cuda" else rate != 0
+        if self.config.compat == "classic2016" and steps == 2:  # its first record after a rest is one of zeros
+            learns &= (self.config.rates(step - 1)[0] if step else 0 * rate) != 0
+        if self.config.compat is None and step < steps - 1:  # nothing was predicted so long ago
+            learns[:] = False
+        adapts = self.config.rates(step + 1)[0] != 0
+        flags = np.stack([learns, adapts]) & (not self.frozen)
+        return np.stack([rate, momentum])[:, layer], flags[:, layer]
+
+    def _send(self, slot: FrameSlot) -> None:
+        copy, world = self.backend.device.copy, self.state[f"world_{slot.tick % 2}"].reshape(-1)
+        for stream in range(self.streams):
+            first = stream * (world.size // self.streams)
+            copy(world[first : first + self.frame_size], slot.frame[stream])
+        if slot.supervised:
+            copy(slot.target_dev, slot.target)
+
+    def _set_rates(self, slot: FrameSlot) -> None:
+        if slot.fresh:
+            self.backend.device.copy(self._rates, slot.rates)
+            self.backend.device.copy(self._flags, slot.flags)
+
+    def _tape(self, step: int):
+        return self.state[f"tape_{step % (self.layout.steps + 1)}"]
+
+    def _tick(self, slot: FrameSlot) -> None:
+        t, state, config = slot.tick, self.state, self.config
+        (rate, momentum), (learns, adapts) = _rows(self._rates), _rows(self._flags)
+        self.backend.pvm.tick(
+            state[f"world_{(t + 1) % 2}"], self._tape(t), state[f"signals_{t % 2}"], state["integral"], self._delta,
+            state.get("low"), state.get("high"), slot.miss_dev, self.weights, self.velocity, self._plan,
+            state[f"world_{t % 2}"], self._tape(t - 1), self._tape(t - self.layout.steps), state[f"signals_{(t - 1) % 2}"],
+            rate, momentum, learns, adapts, (0.8, 0.1) if config.squeeze else (1.0, 0.0), config.tau, config.factors(t),
+            config.wiring == "cuda", self._activation,
+        )  # fmt: skip
+
+    @property
+    def _activation(self) -> str:
+        slip = self.config.compat == "cuda2023" and self.config.activation == "rational"
+        return "rational2023" if slip else self.config.activation
+
+    def _read(self, slot: FrameSlot) -> None:
+        """The readouts, of what the units have made of this frame, or had expected of it."""
+        t, found = slot.tick, self.config.readout
+        tape = self._tape(t if self.config.wiring == "cuda" else t - 1)
+        rate = found.rate(t) if slot.supervised and t >= found.start and not self.frozen else 0.0
+        y = self.readouts.step(tape, slot.target_dev, rate) if rate else self.readouts.forward(tape)
+        if slot.wanted:
+            self.backend.device.copy(slot.heat_dev, y)
+
+    def _look(self, slot: FrameSlot) -> None:
+        """Collect what is to come home in arrays of the slot."""
+        if slot.wanted:
+            for part, index in zip(_rows(slot.picture_dev), self._picture_at, strict=True):
+                self.backend.pvm.collect(part, self._tape(slot.tick), index)
+            if self.backend.device.shares_host:
+                self._publish(slot)
+
+    def _home(self, slot: FrameSlot, names: tuple[str, ...]) -> None:
+        for name in names if slot.wanted else names[:1]:
+            self.backend.device.copy(getattr(slot, name), getattr(slot, f"{name}_dev"))
+        if slot.wanted:
+            self._publish(slot)
+
+    def _publish(self, slot: FrameSlot) -> None:
+        """Bring home what the units have published."""
+        world = self.state[f"world_{(slot.tick + 1) % 2}"].reshape(-1)
+        for stream in range(self.streams):
+            last = (stream + 1) * (world.size // self.streams)
+            self.backend.device.copy(slot.hidden[stream], world[last - slot.hidden.shape[1] : last])
+
+    def _slot(self) -> FrameSlot:
+        units, heat = len(self.wiring.hidden), self.readouts.order.size if self.readouts else 0
+        sizes = (self.streams, self.frame_size, units, heat, int(self.layout.hidden.sum()), len(self._picture.index))
+        return FrameSlot(*sizes, self.backend.device, self.dtype, self._put_in)
+
+    def _queues(self) -> dict[str, Any]:
+        """A CPU does everything in turn on all its threads; beside a GPU the feed has a thread of its own."""
+        if self.backend.device.shares_host:
+            return dict.fromkeys(("copy in", "dense", "feed"), self._inline)
+        queues = {name: self.backend.device.queue(name, 0) for name in ("copy in", "dense", "copy out")}
+        return queues | {"feed": backend.choose("cpu").device.queue("feed", 1)}
+
+    # What was seen
+
+    def _seen(self, slot: FrameSlot) -> Seen:
+        miss = slot.miss.astype(np.float64)
+        if not np.isfinite(miss).all():
+            self._diverged(slot)
+        self.step_number = slot.tick + 1
+        counts = np.diff(self.layout.signal_at) * self.layout.steps * self.streams
+        error = np.bincount(self.wiring.layer, miss) / np.bincount(self.wiring.layer, counts)
+        if not slot.wanted:
+            return Seen(slot.tick, error, None, [], [])
+        hidden = self._layers(slot.hidden.copy())
+        heat = self.readouts.shares(slot.heat) if self.readouts else []
+        seen = Seen(slot.tick, error, self._picture.shown(slot.picture), hidden, heat)
+        return seen if self.streams > 1 else _alone(seen)
+
+    def _layers(self, published: np.ndarray) -> list[np.ndarray]:
+        """What units publish, (B, H), by layer: (B, units, hidden), or (B, 1, all of it) where units of a layer differ."""
+        ends = np.searchsorted(self.wiring.layer, np.arange(1, len(self.wiring.grids)))
+        parts = np.split(published, np.append(0, np.cumsum(self.layout.hidden))[ends], axis=1)
+        sizes = [set(part.tolist()) for part in np.split(self.layout.hidden, ends)]
+        return [
+            part.reshape(self.streams, -1, size.pop() if len(size) == 1 else part.shape[1])
+            for part, size in zip(parts, sizes, strict=True)
+        ]
+
+    def _diverged(self, slot: FrameSlot) -> None:
+        unit = int(np.isfinite(slot.miss).argmin())
+        layer = int(self.wiring.layer[unit])
+        self.torn = (
+            f"tick {slot.tick}: the error of unit {unit} (layer {layer}, row {self.wiring.row[unit]}, column "
+            f"{self.wiring.column[unit]}) is {slot.miss[unit]}; lower the rates"
+        )
+        raise FloatingPointError(self.torn)
+
+    # Keeping
+
+    def arrays(self) -> dict[str, Any]:
+        """Weights, velocity and state by name, where they are computed; those of the device are read by `fetch`."""
+        found = {"weights": self.weights, "velocity": self.velocity}
+        if self.readouts:
+            found |= {"readout.weights": self.readouts.weights, "readout.velocity": self.readouts.velocity}
+        return {name: array for name, array in (found | self.state).items() if array is not None}
+
+    def fetch(self) -> dict[str, np.ndarray]:
+        """The same as NumPy arrays; live ones on the CPU."""
+        self._settle()
+        return {name: self.backend.device.to_host(array) for name, array in self.arrays().items()}
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Parameters of the units, and of the readouts."""
+        return self.weights.size, self.readouts.weights.size if self.readouts else 0
+
+    def save(self, folder: str | Path, facts: dict | None = None) -> None:
+        """Write a checkpoint, from which `load` goes on with the same numbers, on this device or another.
+
+        facts  whatever else should come back, JSON-able
+
+        Raises ValueError where a tick failed half-way; see hybrid/checkpoint.py for the rest.
+        """
+        self._check_whole()
+        own = {
+            "config": json.loads(self.config.to_json()),
+            "wiring": describe(self.wiring) if self._own_wiring else None,
+            "streams": self.streams,
+            "seed": self.seed,
+            "dtype": self.dtype.name,
+            "step": self.step_number,
+            "frozen": self.frozen,
+        }
+        checkpoint.save(folder, self.fetch(), {"pvm": own, "facts": facts or {}})
+
+    @classmethod
+    def load(cls, folder: str | Path, *, device: str | None = None, threads: int | None = None) -> tuple["PVM", dict]:
+        """The model of a checkpoint, and the facts saved with it. ValueError for a checkpoint of something else."""
+        saved = checkpoint.read_facts(folder)
+        if "pvm" not in saved:
+            raise ValueError(f"{folder}: found a checkpoint of another kind, expected one of a Predictive Vision Model")
+        own = saved["pvm"]
+        config = Config.from_fields(own["config"])
+        wiring = own["wiring"] and custom(**own["wiring"])
+        settings = {name: own[name] for name in ("streams", "seed", "dtype")}
+        model = cls(config, wiring=wiring, device=device, threads=threads, **settings)
+        model.restore(folder)
+        model.step_number, model.frozen = own["step"], own["frozen"]
+        return model, saved["facts"]
+
+    def restore(self, folder: str | Path) -> None:
+        """Take the arrays of a checkpoint of the same model."""
+        arrays = self.fetch()
+        checkpoint.load_into(folder, arrays)
+        self.put(arrays)
+
+    def put(self, arrays: dict[str, np.ndarray]) -> None:
+        """Write arrays, named as `arrays` names them, to where they are computed."""
+        for name, array in self.arrays().items():
+            if name in arrays:
+                self.backend.device.write(array, arrays[name])
+
+    def _settle(self) -> None:
+        if self._schedule:
+            self._schedule.wait()
+
+    def _check_whole(self) -> None:
+        if self.torn:
+            raise ValueError(f"pvm: {self.torn}; its parameters have moved in part: load the last checkpoint")
+
+
+def _alone(seen: Seen) -> Seen:
+    """Without the axis of streams."""
+    hidden, heatmaps = ([part[0] for part in parts] for parts in (seen.hidden, seen.heatmaps))
+    return seen._replace(prediction=seen.prediction[0], hidden=hidden, heatmaps=heatmaps)
+
+
+def _rows(array) -> list:
+    """The parts of an array along its first axis, each without it."""
+    return [array[k : k + 1].reshape(*array.shape[1:]) for k in range(len(array))]
+
+
+def _dtype(dtype, found) -> np.dtype:
+    dtype = np.dtype(dtype)
+    if dtype not in (np.float32, np.float64):
+        raise ValueError(f"dtype: found {dtype}, expected float32 or float64")
+    if dtype == np.float64 and not found.device.shares_host:
+        raise ValueError(f"dtype: found float64 on {found.name}, expected float32; float64 is computed on the CPU")
+    return dtype

@@ -1,0 +1,85 @@
+"""The buffers of one frame under way: what goes to the device for it, and what comes home of it."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..turns import FILLING, READY, Turns
+
+
+class Shown(NamedTuple):
+    """What a tick shows to the model.
+
+    image   (B, rows, columns, channels), uint8, or floats in 0..1
+    heat    (B, Y) what the readouts are to say, or None: they do not learn
+    wanted  whether more than the error is to come home
+    """
+
+    image: np.ndarray
+    heat: np.ndarray | None
+    wanted: bool
+
+    @property
+    def target(self) -> np.ndarray:
+        """One entry an example, as schedules count them."""
+        return self.image
+
+
+class FrameSlot(Turns):
+    """B frames, one of each stream.
+
+    frame (B, F), target (B, Y), rates (2, U), flags (2, U)   filled on the host: rate and momentum, `learns` and `adapts`
+    miss (U,), picture (n, B, F), heat (B, Y), hidden (B, H)  come home; picture holds n parts of the predicted frame
+    NAME_dev   the same on the device, the same array where it shares the host's memory
+
+    supervised  whether there is a target
+    fresh       whether rates and flags differ from those of the tick before
+    wanted      whether all comes home, not only `miss`
+    put_in      writes what is filled: called with the slot and a Shown
+    """
+
+    frame: np.ndarray
+    target: np.ndarray
+    rates: np.ndarray
+    flags: np.ndarray
+    miss: np.ndarray
+    picture: np.ndarray
+    heat: np.ndarray
+    hidden: np.ndarray
+    target_dev: Any
+    rates_dev: Any
+    flags_dev: Any
+    miss_dev: Any
+    picture_dev: Any
+    heat_dev: Any
+
+    def __init__(self, streams, frame, units, heat, hidden, pictures, device, dtype, put_in: Callable[["FrameSlot", Shown], None]):
+        super().__init__()
+        self._put_in = put_in
+        shapes = {
+            "frame": (streams, frame),
+            "target": (streams, heat),
+            "rates": (2, units),
+            "miss": (units,),
+            "picture": (pictures, streams, frame),
+            "heat": (streams, heat),
+            "hidden": (streams, hidden),
+        }
+        for name, shape in shapes.items():
+            self._room(device, name, shape, dtype)
+        self._room(device, "flags", (2, units), np.uint8)
+        self.supervised = self.fresh = self.wanted = False
+
+    def fill(self, tick: int, micro: int, batch: Shown, first: int, last: int) -> None:
+        """Take the frames of a tick into a free slot."""
+        self._become(FILLING)
+        self.events.clear()
+        self.tick, self.micro, self.count = tick, micro, last - first
+        self._put_in(self, batch)
+        self._become(READY)
+
+    def _room(self, device, name: str, shape, dtype) -> None:
+        host = device.host_empty(shape, dtype)
+        setattr(self, name, host)
+        setattr(self, f"{name}_dev", device.mirror(host))

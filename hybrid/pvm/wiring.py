@@ -1,0 +1,341 @@
+"""Which unit sees what: patches of the frame, the outputs of other units (signal), neighbours and feedback (context)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from .. import check
+
+if TYPE_CHECKING:
+    from .config import Config
+
+Patch = tuple[int, int, int, int]
+Lists = list[list[int]]
+
+
+class Wiring(NamedTuple):
+    """Which unit sees what; units are numbered layer by layer, within a layer row by row. U units."""
+
+    layer: np.ndarray  # (U,) int32, ascending from 0
+    row: np.ndarray  # (U,) int32: place in the layer's grid
+    column: np.ndarray  # (U,) int32
+    hidden: np.ndarray  # (U,) int32: hidden numbers, which are what a unit publishes
+    patch: list[
+        Patch | None
+    ]  # U: (row, column, rows, columns) of the frame that the unit predicts; None: it has a signal
+    signal: list[np.ndarray]  # U x int32: units whose outputs it predicts, in the order of its input
+    context: list[np.ndarray]  # U x int32: units that it only listens to, in the order of its input; may repeat
+    feedback: list[np.ndarray]  # U x bool, one for each context unit: from above (True) or from beside (False)
+    grids: tuple[tuple[int, int], ...]  # rows and columns of each layer
+    frame: tuple[int, int, int]  # rows, columns, channels
+
+
+class Unit(NamedTuple):
+    """One unit of a graph made by hand; what its fields mean is said in `Wiring`."""
+
+    layer: int
+    hidden: int
+    patch: Patch | None = None
+    signal: tuple[int, ...] = ()
+    context: tuple[int, ...] = ()
+    feedback: tuple[bool, ...] | None = None  # None: what comes from a higher layer
+    row: int | None = None  # None: units of a layer stand in one column
+    column: int = 0
+
+
+class _Grid(NamedTuple):
+    """One layer's units: base + row * columns + column."""
+
+    base: int
+    rows: int
+    columns: int
+
+    def places(self) -> Iterable[tuple[int, int]]:
+        return ((row, column) for row in range(self.rows) for column in range(self.columns))
+
+
+def wire(config: Config) -> Wiring:
+    """The graph of `config` by its rule, "cuda" or "classic"."""
+    grids = _number(config.grids)
+    signal: Lists = [[] for _ in grids[0].places()]
+    for low, up in pairwise(grids):
+        signal += _blocks(config, low, up)
+    if any(not ids for ids in signal[grids[0].rows * grids[0].columns :]):
+        raise ValueError(
+            f"fan_in: found {config.fan_in} within {config.fan_in_radius}, which leaves a unit without a signal, "
+            "expected no more than the layer below has; make fan_in smaller or fan_in_radius larger"
+        )
+    lateral = [ids for grid in grids for ids in _lateral(config, grid)]
+    above = (_above_cuda if config.wiring == "cuda" else _above_classic)(config, grids, signal, lateral)
+    rows, columns = config.block
+    patch: list[Patch | None] = [None] * len(signal)
+    for unit, (row, column) in enumerate(grids[0].places()):
+        patch[unit] = (row * rows, column * columns, rows, columns)
+    return _wiring(
+        layer=[layer for layer, grid in enumerate(grids) for _ in grid.places()],
+        places=[place for grid in grids for place in grid.places()],
+        hidden=[hidden for grid, hidden in zip(grids, config.hidden, strict=True) for _ in grid.places()],
+        patch=patch,
+        signal=signal,
+        context=[beside + feedback for beside, feedback in zip(lateral, above, strict=True)],
+        feedback=[[False] * len(beside) + [True] * len(over) for beside, over in zip(lateral, above, strict=True)],
+        frame=config.frame,
+    )
+
+
+def custom(frame: tuple[int, int, int], units: Iterable[Unit | Mapping]) -> Wiring:
+    """Any graph of units, in ascending order of their layers; ValueError for one that cannot work.
+
+    frame  rows, columns, channels
+    units  `Unit`s, or mappings with the names of its fields
+    """
+    found = [unit if isinstance(unit, Unit) else _unit(at, unit) for at, unit in enumerate(units)]
+    _refuse_frame(frame)
+    if not found:
+        raise ValueError("units: found none, expected at least one that sees a patch of the frame")
+    for at, unit in enumerate(found):
+        before = found[at - 1].layer if at else 0
+        _refuse(f"units[{at}]", unit, before, len(found), frame)
+    if found[0].layer != 0:
+        raise ValueError(f"units[0].layer: found {found[0].layer}, expected 0; layers are counted from 0 without a gap")
+    layers = [unit.layer for unit in found]
+    return _wiring(
+        layer=layers,
+        places=_places(found),
+        hidden=[unit.hidden for unit in found],
+        patch=[None if unit.patch is None else _patch(unit.patch) for unit in found],
+        signal=[list(unit.signal) for unit in found],
+        context=[list(unit.context) for unit in found],
+        feedback=[
+            [layers[source] > unit.layer for source in unit.context] if unit.feedback is None else list(unit.feedback)
+            for unit in found
+        ],
+        frame=(int(frame[0]), int(frame[1]), int(frame[2])),
+    )
+
+
+def describe(wiring: Wiring) -> dict:
+    """The arguments of `custom` that make this graph again, for JSON."""
+    lists = zip(*(map(np.ndarray.tolist, part) for part in (wiring.signal, wiring.context, wiring.feedback)), strict=True)
+    places = zip(wiring.layer.tolist(), wiring.hidden.tolist(), wiring.row.tolist(), wiring.column.tolist(), strict=True)
+    units = [
+        Unit(layer, hidden, patch, signal, context, feedback, row, column)._asdict()
+        for (layer, hidden, row, column), patch, (signal, context, feedback) in zip(places, wiring.patch, lists, strict=True)
+    ]
+    return {"frame": list(wiring.frame), "units": units}
+
+
+def receptive(wiring: Wiring) -> list[np.ndarray]:
+    """For each unit that sees a patch (a tile), the ascending int32 ids of all units whose receptive field holds it.
+
+    A unit's receptive field: the tiles that reach it through signals, over any number of layers.
+    """
+    reach: list[set[int]] = [set() if patch is None else {unit} for unit, patch in enumerate(wiring.patch)]
+    moved = True
+    while moved:  # once round for a hierarchy, and once more to see that nothing moves; graphs by hand may have loops
+        moved = False
+        for unit, sources in enumerate(wiring.signal):
+            before = len(reach[unit])
+            reach[unit].update(*(reach[source] for source in sources))
+            moved |= len(reach[unit]) > before
+    over: dict[int, list[int]] = {unit: [] for unit, patch in enumerate(wiring.patch) if patch is not None}
+    for unit, tiles in enumerate(reach):
+        for tile in tiles:
+            over[tile].append(unit)
+    return [np.array(units, np.int32) for units in over.values()]
+
+
+def _number(shapes: Iterable[tuple[int, int]]) -> list[_Grid]:
+    """Grids whose units are numbered one layer after the other."""
+    grids: list[_Grid] = []
+    base = 0
+    for rows, columns in shapes:
+        grids.append(_Grid(base, rows, columns))
+        base += rows * columns
+    return grids
+
+
+def _blocks(config: Config, low: _Grid, up: _Grid, times: int = 1) -> Lists:
+    """Ids of `low`, ascending, that each unit of `up` sees: blocks of fan_in x fan_in spread evenly, without wrap.
+
+    Offsets farther than fan_in_radius from the centre of the block are left out; block and radius are `times` as large.
+    """
+    size, radius = config.fan_in * times, config.fan_in_radius * times
+    centre = (size - 1) / 2
+    near = [
+        (y, x) for y in range(size) for x in range(size) if (y - centre) ** 2 + (x - centre) ** 2 <= radius * radius
+    ]
+    compat = config.compat is not None
+    rows = [_along(low.rows, up.rows, size, row, compat) for row in range(up.rows)]
+    columns = [_along(low.columns, up.columns, size, column, compat) for column in range(up.columns)]
+    lists = []
+    for row, column in up.places():
+        seen = [(rows[row][y], columns[column][x]) for y, x in near]
+        ids = [low.base + y * low.columns + x for y, x in seen if 0 <= y < low.rows and 0 <= x < low.columns]
+        # Where the originals' rounding meets a place twice, the older of them lists it twice.
+        lists.append(ids if config.compat == "classic2016" else sorted(set(ids)))
+    return lists
+
+
+def _along(low: int, up: int, size: int, at: int, compat: bool) -> list[int]:
+    """Where a block of `size` stands among `low` for the unit at `at` of `up`; a single unit sees the middle."""
+    if compat:
+        # The originals divide first and cut last. That costs some grids (17 under 12) their last row, and a block that
+        # is larger than the layer meets its first row twice.
+        begin = (low - size) / (up - 1) * at if up > 1 else (low - size) / 2
+        return [int(begin + offset) for offset in range(size)]
+    first = int((low - size) * at / (up - 1)) if up > 1 else int((low - size) / 2)
+    return [first + offset for offset in range(size)]
+
+
+def _lateral(config: Config, grid: _Grid) -> Lists:
+    """Ids of the neighbours within the radius, ascending, for each unit of a layer."""
+    radius = int(config.lateral_radius) if config.compat == "cuda2023" else config.lateral_radius
+    reach = range(-int(radius), int(radius) + 1)
+    offsets = [
+        (y, x) for y in reach for x in reach if y * y + x * x <= radius**2 and (config.self_context or (y, x) != (0, 0))
+    ]
+    # The original forgets where the layer begins, so upper layers listen to layer 0.
+    base = 0 if config.compat == "classic2016" else grid.base
+    return [
+        [
+            base + (row + y) * grid.columns + column + x
+            for y, x in offsets
+            if 0 <= row + y < grid.rows and 0 <= column + x < grid.columns
+        ]
+        for row, column in grid.places()
+    ]
+
+
+def _fed(signal: Lists) -> Lists:
+    """The units that each unit feeds, ascending."""
+    fed: Lists = [[] for _ in signal]
+    for unit, sources in enumerate(signal):
+        for source in sources:
+            fed[source].append(unit)
+    return fed
+
+
+def _above_cuda(config: Config, grids: list[_Grid], signal: Lists, lateral: Lists) -> Lists:
+    """Feedback by the rule "cuda": parents, their parents once for every path, then tops that are not listed yet."""
+    parents = _fed(signal)
+    above = [list(ids) for ids in parents]
+    if config.two_layers_back:
+        for unit, ids in enumerate(parents):
+            above[unit] += [grandparent for parent in ids for grandparent in parents[parent]]
+    if config.top_to_all:
+        for unit, ids in enumerate(above):
+            known = {*lateral[unit], *ids}
+            ids += [top for top in range(grids[-1].base, len(signal)) if top not in known]
+    return above
+
+
+def _above_classic(config: Config, grids: list[_Grid], signal: Lists, lateral: Lists) -> Lists:
+    """Feedback by the rule "classic": parents, units two layers up by one wider fan-in, then every top, listed or not."""
+    above = _fed(signal)
+    if config.two_layers_back:
+        wider: Lists = [[] for _ in signal]
+        for low, up in zip(grids, grids[2:], strict=False):
+            ids = _blocks(config, low, up, times=2)
+            wider[up.base : up.base + len(ids)] = ids
+        above = [near + far for near, far in zip(above, _fed(wider), strict=True)]
+    if config.top_to_all:
+        tops = list(range(grids[-1].base, len(signal)))
+        above = [ids if unit >= tops[0] else ids + tops for unit, ids in enumerate(above)]
+    return above
+
+
+def _wiring(*, layer, places, hidden, patch, signal, context, feedback, frame) -> Wiring:
+    """Lists as arrays, and how far each layer reaches."""
+    place = np.array(places, np.int32).reshape(-1, 2)
+    layers = np.array(layer, np.int32)
+    ends = [place[layers == one].max(axis=0) + 1 for one in range(layers.max() + 1)]
+    return Wiring(
+        layer=layers,
+        row=place[:, 0].copy(),
+        column=place[:, 1].copy(),
+        hidden=np.array(hidden, np.int32),
+        patch=patch,
+        signal=[np.array(ids, np.int32) for ids in signal],
+        context=[np.array(ids, np.int32) for ids in context],
+        feedback=[np.array(flags, np.bool_) for flags in feedback],
+        grids=tuple((int(rows), int(columns)) for rows, columns in ends),
+        frame=frame,
+    )
+
+
+def _unit(at: int, fields: Mapping) -> Unit:
+    """A unit from a mapping; ValueError for a name that is not of a unit, or a missing one."""
+    unknown = [name for name in fields if name not in Unit._fields]
+    missing = [name for name in ("layer", "hidden") if name not in fields]
+    if unknown or missing:
+        problem = f"found {unknown[0]!r}" if unknown else f"found no {missing[0]!r}"
+        raise ValueError(f"units[{at}]: {problem}, expected layer and hidden, and any of {', '.join(Unit._fields[2:])}")
+    return Unit(**fields)
+
+
+def _refuse_frame(frame: tuple[int, int, int]) -> None:
+    """ValueError unless a frame has three whole sizes."""
+    if len(frame) != 3:
+        raise ValueError(f"frame: found {frame!r}, expected (rows, columns, channels)")
+    for name, size in zip(("rows", "columns", "channels"), frame, strict=True):
+        check.whole(f"frame {name}", size, 1)
+
+
+def _refuse(name: str, unit: Unit, before: int, units: int, frame: tuple[int, int, int]) -> None:
+    """ValueError for a unit that cannot work among `units`, after one of layer `before`."""
+    check.whole(f"{name}.layer", unit.layer, 0)
+    if not before <= unit.layer <= before + 1:
+        raise ValueError(
+            f"{name}.layer: found {unit.layer} after {before}, expected {before} or {before + 1}; "
+            "order the units by layer, and leave no layer out"
+        )
+    check.whole(f"{name}.hidden", unit.hidden, 1)
+    if unit.patch is None and not len(unit.signal):
+        raise ValueError(f"{name}: found no patch and no signal, expected either: it is what the unit predicts")
+    if unit.patch is not None:
+        _refuse_patch(f"{name}.patch", unit.patch, frame)
+    for kind, sources in (("signal", unit.signal), ("context", unit.context)):
+        for at, source in enumerate(sources):
+            check.whole(f"{name}.{kind}[{at}]", source, 0, units - 1)
+    if unit.feedback is not None and len(unit.feedback) != len(unit.context):
+        raise ValueError(
+            f"{name}.feedback: found {len(unit.feedback)}, expected {len(unit.context)}, one for each context unit; "
+            "leave it out to mark what comes from higher layers"
+        )
+    if unit.row is not None:
+        check.whole(f"{name}.row", unit.row, 0)
+    check.whole(f"{name}.column", unit.column, 0)
+
+
+def _refuse_patch(name: str, patch: Patch, frame: tuple[int, int, int]) -> None:
+    """ValueError unless a patch lies within the frame."""
+    if len(patch) != 4:
+        raise ValueError(f"{name}: found {patch!r}, expected (row, column, rows, columns)")
+    for at, low in enumerate((0, 0, 1, 1)):
+        check.whole(f"{name}[{at}]", patch[at], low)
+    row, column, rows, columns = patch
+    if row + rows > frame[0] or column + columns > frame[1]:
+        raise ValueError(
+            f"{name}: found rows {row} to {row + rows} and columns {column} to {column + columns}, "
+            f"expected within {frame[0]} x {frame[1]}; make the frame larger or the patch smaller"
+        )
+
+
+def _patch(patch: Patch) -> Patch:
+    """A patch in Python's own whole numbers."""
+    return int(patch[0]), int(patch[1]), int(patch[2]), int(patch[3])
+
+
+def _places(units: list[Unit]) -> list[tuple[int, int]]:
+    """(row, column) of each unit; one below the other within their layer where none is said."""
+    places = []
+    first: dict[int, int] = {}
+    for at, unit in enumerate(units):
+        start = first.setdefault(unit.layer, at)
+        places.append((at - start if unit.row is None else unit.row, unit.column))
+    return places

@@ -1,0 +1,167 @@
+import dataclasses
+
+import numpy as np
+import pytest
+
+from hybrid.pvm import original
+from hybrid.pvm.config import Config, Readout, staged
+from hybrid.pvm.named import load, names
+from tests.hybrid.pvm.recorded import recorded
+
+
+def test_numbers_stand_for_squares_and_for_all_layers():
+    config = Config(grids=[4, [3, 2]], block=5, hidden=7)
+    assert config.grids == ((4, 4), (3, 2))
+    assert config.block == (5, 5)
+    assert config.hidden == (7, 7)
+    assert config.frame == (20, 20, 3)
+    assert config == Config(grids=((4, 4), (3, 2)), block=(5, 5), hidden=(7, 7))
+    assert hash(config) == hash(dataclasses.replace(config))
+
+
+@pytest.mark.parametrize("name", names())
+def test_json_goes_round(name):
+    config, _ = load(name)
+    assert Config.from_json(config.to_json()) == config
+
+
+def test_json_goes_round_where_nothing_is_as_by_default():
+    config = Config(
+        name="other",
+        grids=(np.int64(3), 2),
+        block=(2, 3),
+        channels=4,
+        ignore_depth=True,
+        hidden=(np.int32(4), 5),
+        wiring="classic",
+        unit="complex",
+        features=("signal", "error"),
+        predict_steps=1,
+        lateral_radius=np.float64(1.5),
+        lateral_at=None,
+        feedback_at=3,
+        schedule=((0, 1, 0.1), (3, "all", 0.2, 0.5)),
+        readout=Readout(kind="unit", block=(1, (2, 3)), enabled=(True, False)),
+        compat="classic2016",
+    )
+    again = Config.from_json(config.to_json())
+    assert again == config
+    assert again.schedule == ((0, 1, 0.1, None), (3, None, 0.2, 0.5))
+    assert again.readout.block == ((1, 1), (2, 3))
+    without = dataclasses.replace(config, readout=None)
+    assert Config.from_json(without.to_json()) == without
+
+
+def test_rates_of_a_staged_schedule():
+    config = Config(grids=(2, 2, 1), schedule=staged(3, 5, 0.2, 0.3, (8, 0.1), (20, 0.05)))
+    assert [one.tolist() for one in config.rates(4)] == [[0.2, 0, 0], [0.3, 0, 0]]
+    assert [one.tolist() for one in config.rates(5)] == [[0.2, 0.2, 0], [0.3, 0.3, 0]]
+    assert [one.tolist() for one in config.rates(8)] == [[0.1, 0.1, 0.1], [0.3, 0.3, 0]]
+    assert [one.tolist() for one in config.rates(10)] == [[0.1, 0.1, 0.2], [0.3, 0.3, 0.3]]
+    assert [one.tolist() for one in config.rates(99)] == [[0.05] * 3, [0.3] * 3]
+
+
+def test_of_one_step_the_later_entry_wins_whatever_the_order_of_steps():
+    config = Config(grids=(1,), schedule=((7, None, 0.5), (3, None, 0.1), (3, None, 0.2)))
+    assert config.rates(3)[0] == [0.2]
+    assert config.rates(7)[0] == [0.5]
+    assert Config(grids=(1,), schedule=()).rates(9)[0] == [0]
+
+
+def test_rates_go_on_from_those_before():
+    config = Config(grids=(2, 1), schedule=((0, None, 0.2, 0.3), (6, 1, 0.1)))
+    rate, momentum = config.rates(0)
+    changed = np.array([0.7, 0.8]), momentum
+    assert config.rates(5, changed)[0].tolist() == [0.7, 0.8]
+    assert config.rates(6, changed)[0].tolist() == [0.7, 0.1]
+    assert changed[0].tolist() == [0.7, 0.8]  # new arrays
+    for step in range(1, 9):
+        rate, momentum = config.rates(step, (rate, momentum))
+        assert [rate.tolist(), momentum.tolist()] == [one.tolist() for one in config.rates(step)]
+
+
+def test_rates_are_the_recorded_ones():
+    options, arrays = recorded("A_poly4_float64.npz")
+    config, _ = original.read(options, compat="cuda2023")
+    layer = arrays["unit_layer"]
+    readout = None
+    for step in range(56):
+        rate, momentum = config.rates(step)
+        assert rate[layer].astype(np.float32).tolist() == arrays["t_lr"][step].tolist()
+        assert momentum[layer].astype(np.float32).tolist() == arrays["t_mom"][step].tolist()
+        readout = config.readout.rate(step, readout)
+        assert np.float32(readout) == np.float32(arrays["t_readout_lr"][step])
+        assert config.readout.rate(step) == readout
+        if arrays["t_learned"][step]:
+            assert (step >= config.readout.start) == arrays["t_readout_trained"][step]
+    assert np.float32(config.readout.momentum) == arrays["readout_momentum"]
+
+
+def test_context_is_silent_before_its_step():
+    config = Config(lateral_at=3, feedback_at=None)
+    assert [config.factors(step) for step in (0, 2, 3, 9)] == [(0, 0), (0, 0), (1, 0), (1, 0)]
+    assert Config().factors(0) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"name": ""}, "name: found ''"),
+        ({"grids": ()}, "grids: found none"),
+        ({"grids": (3, 0)}, r"grids\[1\] rows: found 0"),
+        ({"grids": (3, (1, 2, 3))}, r"grids\[1\]: found \(1, 2, 3\), expected a number or"),
+        ({"block": (5, 0)}, "block columns: found 0"),
+        ({"channels": 0}, "channels: found 0"),
+        ({"hidden": (1, 2)}, "hidden: found 2 sizes, expected 6"),
+        ({"hidden": 0}, r"hidden\[0\]: found 0"),
+        ({"unit": "odd"}, "unit: found 'odd', expected one of simple"),
+        ({"wiring": "odd"}, "wiring: found 'odd'"),
+        ({"activation": "relu"}, "activation: found 'relu'"),
+        ({"publish": "all"}, "publish: found"),
+        ({"init": "zeros"}, "init: found"),
+        ({"squeeze": 1}, "squeeze: found 1, expected true or false"),
+        ({"fan_in": 0}, "fan_in: found 0"),
+        ({"fan_in_radius": 0.5}, "fan_in_radius: found 0.5, which leaves no unit"),
+        ({"lateral_radius": -1}, "lateral_radius: found -1"),
+        ({"lateral_radius": float("nan")}, "lateral_radius: found nan"),
+        ({"tau": 1.5}, "tau: found 1.5, expected from 0 to 1"),
+        ({"predict_steps": 3}, "predict_steps: found 3"),
+        ({"predict_steps": 1}, "features: found .* with wiring 'cuda'"),
+        ({"wiring": "classic", "features": ()}, r"features: found \(\), expected \('signal',\)"),
+        ({"wiring": "classic", "features": ("past", "signal")}, "each once, in this order"),
+        ({"wiring": "classic", "features": ("odd",)}, r"features\[0\]: found 'odd'"),
+        ({"wiring": "classic", "unit": "residual", "predict_steps": 1}, "unit: found 'residual' with features"),
+        ({"unit": "residual", "context_to_output": True}, "context_to_output: found True with unit 'residual'"),
+        ({"ignore_depth": True}, "ignore_depth: found True with channels 3"),
+        ({"lateral_at": -1}, "lateral_at: found -1"),
+        ({"feedback_at": 0.5}, "feedback_at: found 0.5"),
+        ({"compat": "cuda"}, "compat: found 'cuda', expected one of"),
+        ({"compat": "classic2016"}, "compat: found 'classic2016' with wiring 'cuda'"),
+        ({"schedule": (1, 2)}, r"schedule\[0\]: found 1, expected \(step"),
+        ({"schedule": ((0, 6, 0.1, 0.1),)}, r"schedule\[0\] layer: found 6, expected a whole number from 0 to 5"),
+        ({"schedule": ((-1, 0, 0.1, 0.1),)}, r"schedule\[0\] step: found -1"),
+        ({"schedule": ((0, 0, float("inf"), 0.1),)}, r"schedule\[0\] rate: found inf"),
+        ({"schedule": ((0, 0, 0.1, 1),)}, r"schedule\[0\] momentum: found 1"),
+        ({"readout": "tile"}, "readout: found 'tile', expected a Readout"),
+        ({"readout": {"kind": "odd"}}, "readout.kind: found 'odd'"),
+        ({"readout": {"hiden": 3}}, "readout.hiden: found an unknown name, .* did you mean readout.hidden"),
+        ({"readout": {"hidden": (1, 2, 3)}}, "readout.hidden: found 3 sizes"),
+        ({"readout": {"hidden": 0}}, r"readout.hidden\[0\]: found 0"),
+        ({"readout": {"block": (0,)}}, r"readout.block\[0\] rows: found 0"),
+        ({"readout": {"block": (1, 2)}}, "readout.block: found 2, expected 1, of all tiles"),
+        ({"readout": {"kind": "unit", "block": (1,)}}, "readout.block: found 1, expected 6, one a layer"),
+        ({"readout": {"enabled": (True,) * 6}}, "readout.enabled: found 6 with kind 'tile'"),
+        ({"readout": {"kind": "unit", "enabled": (1,) * 6}}, r"readout.enabled\[0\]: found 1"),
+        ({"readout": {"depth": 0}}, "readout.depth: found 0"),
+        ({"readout": {"start": -1}}, "readout.start: found -1"),
+        ({"readout": {"momentum": 2}}, "readout.momentum: found 2"),
+        ({"readout": {"schedule": (1,)}}, r"readout.schedule\[0\]: found 1, expected \(step, rate\)"),
+        ({"readout": {"schedule": ((0, -1),)}}, r"readout.schedule\[0\] rate: found -1"),
+        ({"odd": 1}, "odd: found an unknown name, expected a field of Config; one of name"),
+        ({"grid": 1}, "grid: found an unknown name, .* did you mean grids"),
+        ([1], r"configuration: found \[1\], expected names"),
+    ],
+)
+def test_what_does_not_fit_is_refused(fields, message):
+    with pytest.raises(ValueError, match=message):
+        Config.from_fields(fields)

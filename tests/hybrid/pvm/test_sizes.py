@@ -1,0 +1,121 @@
+import pytest
+
+from hybrid.pvm.config import Config, Readout
+from hybrid.pvm.named import load
+from hybrid.pvm.sizes import parameters, sizes
+from hybrid.pvm.wiring import wire
+from tests.hybrid.pvm.recorded import recorded
+
+TOP = [(784, 1029), (637, 637), (441, 441)]
+MIDDLE = (833, 2058)
+# name: units, projections of signals and contexts, inputs (least, most) of each layer, parameters, those of the readouts
+TABLE = {
+    "small": (265, 484, 4453, [(591, 1816), MIDDLE, (833, 1470), *TOP], 17_538_806, 8_619_800),
+    "classic": (
+        350, 376, 4619, [(542, 885), (784, 1127), (784, 1176), (784, 1078), *TOP[1:]], 18_556_921, 11_334_400,
+    ),
+    "med": (521, 1060, 9321, [(591, 1816), *[MIDDLE] * 2, (833, 1470), *TOP], 36_490_970, 20_218_100),
+    "med_exp": (521, 1060, 9321, [(591, 1816), *[MIDDLE] * 2, (833, 1470), *TOP], 157_803_994, 20_218_100),
+    "large": (1497, 3684, 31137, [(591, 1816), *[MIDDLE] * 4, (833, 1470), *TOP], 119_129_058, 80_117_800),
+    "very_deep": (617, 1444, 12277, None, 47_318_598, 47_761_000),
+    "classic_bc": (350, 376, None, None, 20_372_477, 1_873_796),
+    "flat210m": (14_161, 0, 0, [(150, 150)], 210_984_739, 0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("as_original", [False, True])
+@pytest.mark.parametrize("name", TABLE)
+def test_counts_of_the_named_configurations(name, as_original):
+    units, signals, contexts, inputs, weights, readout = TABLE[name]
+    config, _ = load(
+        name, compat={"cuda": "cuda2023", "classic": "classic2016"}[load(name)[0].wiring] if as_original else None
+    )
+    wiring = wire(config)
+    size = sizes(config, wiring)
+    assert len(wiring.layer) == units
+    assert sum(map(len, wiring.signal)) == signals
+    assert contexts in (None, sum(map(len, wiring.context)))
+    found = [size.input[wiring.layer == layer] for layer in range(len(wiring.grids))]
+    assert inputs in (None, [(least.min(), least.max()) for least in found])
+    assert parameters(config, wiring) == (weights, readout)
+
+
+def test_inputs_and_outputs_of_the_classic_implementation():
+    config, _ = load("classic_bc")
+    wiring = wire(config)
+    size = sizes(config, wiring)
+    layer = [wiring.layer == one for one in range(6)]
+    assert (size.input[layer[0]].min(), size.input[layer[0]].max()) == (692, 1035)
+    upper = layer[1] | layer[2] | layer[3]
+    assert (size.input[upper].min(), size.input[upper].max()) == (1176, 1568)
+    assert [size.input[one].tolist() for one in layer[4:]] == [[1078] * 4, [833]]
+    assert set(size.output[layer[0]].tolist()) == {75}
+    assert set(size.output[upper].tolist()) == {196}
+
+
+def test_largest_input_of_a_very_deep_hierarchy():
+    config, _ = load("very_deep")
+    assert sizes(config, wire(config)).input.max() == 3822
+
+
+def test_weights_by_layer_of_the_large_hierarchy():
+    """The figures of the specification, in millions, are sums over units of h (D + 1) + O (h + 1)."""
+    config, _ = load("large")
+    wiring = wire(config)
+    size = sizes(config, wiring)
+    weights = 49 * (size.input + 1) + size.output * 50
+    found = [weights[wiring.layer == layer].sum() / 1e6 for layer in range(9)]
+    assert found == pytest.approx([40.48, 36.03, 21.64, 11.87, 5.22, 2.64, 1.02, 0.203, 0.041], abs=0.005)
+
+
+def test_sizes_are_the_recorded_ones():
+    options, arrays = recorded("A_poly4_float64.npz")
+    config, _ = load(options)
+    size = sizes(config, wire(config))
+    assert size.input.tolist() == arrays["unit_input_dim"].tolist()
+    assert size.output.tolist() == arrays["unit_output_dim"].tolist()
+    assert size.context.tolist() == arrays["unit_context_dim"].tolist()
+    tens = Config(
+        **{name: getattr(config, name) for name in ("grids", "block", "hidden")}, readout=Readout(hidden=(10,))
+    )
+    found = parameters(tens, wire(tens))
+    assert found == (arrays["weights_init"].size, arrays["readout_w0_init"].size + arrays["readout_w1_init"].size)
+
+
+def test_classic_sizes_are_the_recorded_ones():
+    options, arrays = recorded("E_classic_1step.npz")
+    config, _ = load(options)
+    wiring = wire(config)
+    assert sizes(config, wiring).input.tolist() == (arrays["w_shapes"][:, 0, 0] - 1).tolist()
+    assert sizes(config, wiring).output.tolist() == arrays["w_shapes"][:, 1, 1].tolist()
+    assert parameters(config, wiring) == (arrays["weights_init"].size, arrays["readout_init"].size)
+
+
+@pytest.mark.parametrize(
+    ("unit", "late", "weights"),
+    [
+        # one unit of 2 hidden numbers, itself its context, a frame of 3 numbers: features 6, context 2, outputs 6
+        ("simple", False, 2 * 9 + 6 * 3),
+        ("simple", True, 2 * 9 + 6 * 5),
+        ("complex", False, 4 * 9 + 2 * 5 + 6 * 3),
+        ("complex", True, 4 * 7 + 2 * 7 + 6 * 3),
+        ("residual", False, 4 * 3 + 6 * 5 + 2 * 11 + 6 * 3),
+        ("complex_residual", False, 6 * 3 + 4 * 7 + 6 * 5 + 4 * 11 + 2 * 5 + 6 * 3),
+    ],
+)
+def test_weights_of_each_kind_of_unit(unit, late, weights):
+    config = Config(grids=1, block=1, hidden=2, lateral_radius=0, unit=unit, context_to_output=late, readout=None)
+    assert parameters(config, wire(config)) == (weights, 0)
+
+
+def test_weights_of_readouts():
+    shape = {"grids": (2, 1), "block": (1, 2), "hidden": (3, 5)}
+
+    def count(**readout):
+        config = Config(**shape, readout=Readout(**readout))
+        return parameters(config, wire(config))[1]
+
+    assert count(hidden=4) == 4 * (4 * 9 + 2 * 5)
+    assert count(hidden=(4, 6), block=((2, 3),), depth=2) == 4 * (4 * 9 + 6 * 5 + 12 * 7)
+    assert count(kind="unit") == 4 * (6 * 4 + 1 * 7) + 10 * 6 + 1 * 11
+    assert count(kind="unit", block=(1, (2, 3)), enabled=(False, True), depth=2) == 10 * 6 + 12 * 11

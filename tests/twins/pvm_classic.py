@@ -1,0 +1,445 @@
+"""The Predictive Vision Model of 2016, the one of processes on CPUs, once more in plain NumPy: one unit after another.
+
+It shares no code with the package and is what the fast kernels are judged by, so it is written to be read. All is
+float64. A model is made from a configuration file of the original (`config`, values are strings); what the original
+does by mistake can be had without the mistake: `lateral_bug=False`, `forced_rational=False`.
+
+    model = ClassicModel(config)
+    model.initialise(np.random.default_rng(0))
+    model.frame(pixels, labels, **model.schedule(step))    # pixels uint8 (rows, columns, 3); labels one map a layer
+"""
+
+from collections import deque
+from itertools import pairwise
+
+import numpy as np
+
+
+def logistic(s):
+    return 1 / (1 + np.exp(-s))
+
+
+def logistic_slope(a):
+    return a * (1 - a)
+
+
+def rational(s):
+    return s / (2 * (abs(s) + 1)) + 0.5
+
+
+def rational_slope(a):
+    return (1 - abs(2 * a - 1)) ** 2 / 2
+
+
+# -------------------------------------------------------------------------------------------------------------- nets
+
+
+class Net:
+    """An MLP of any depth. Matrices are (inputs + 1, outputs), the bias is the last row.
+
+    Where `late` is given, so many values from outside join the first hidden vector, after its own ones.
+    """
+
+    def __init__(self, sizes, activation, late=0):
+        self.activate, self.slope = activation
+        self.sizes, self.late = list(sizes), late
+        self.shapes = [
+            (rows + late * (place == 1) + 1, columns) for place, (rows, columns) in enumerate(pairwise(sizes))
+        ]
+
+    def take(self, weights):
+        """Views into a flat array, from its beginning; what is left over."""
+        self.matrices = []
+        for rows, columns in self.shapes:
+            self.matrices.append(weights[: rows * columns].reshape(rows, columns))
+            weights = weights[rows * columns :]
+        self.velocities = [np.zeros_like(matrix) for matrix in self.matrices]
+        return weights
+
+    def initialise(self, rng):
+        for matrix in self.matrices:
+            matrix[:] = rng.uniform(-1, 1, matrix.shape) / np.sqrt(len(matrix) - 1)
+
+    def forward(self, x, late=()):
+        """Vectors of all layers, each with a 1 at its end but the output."""
+        record = [np.append(x, 1)]
+        for place, matrix in enumerate(self.matrices):
+            y = self.activate(record[-1] @ matrix)
+            if place + 1 < len(self.matrices):
+                y = np.concatenate([y, late, [1]] if place == 0 else [y, [1]])
+            record.append(y)
+        return record
+
+    def nothing(self):
+        """What stands in the queue before anything was predicted: all zero, but the 1 of each bias."""
+        record = [np.append(np.zeros(rows - 1), 1) for rows, _ in self.shapes]
+        return [*record, np.zeros(self.sizes[-1])]
+
+    def train(self, record, error, rate, momentum):
+        """One step of SGD with momentum, from activations that may be old; all deltas before any matrix moves."""
+        deltas = [self.slope(record[-1]) * error]
+        for place in range(len(self.matrices) - 1, 0, -1):
+            inner = self.matrices[place] @ deltas[0]  # of values from outside and the bias too: of no use
+            deltas.insert(0, (self.slope(record[place]) * inner)[: self.sizes[place]])
+        for x, delta, matrix, velocity in zip(record, deltas, self.matrices, self.velocities, strict=False):
+            velocity[:] = momentum * velocity + rate * np.outer(x, delta)
+            matrix += velocity
+
+
+# ------------------------------------------------------------------------------------------------------------ wiring
+
+
+def near(n, x, y, radius, exclude_self):
+    """Places of an n x n grid within `radius` of (x, y)."""
+    places = [(i, j) for i in range(n) for j in range(n) if (i - x) ** 2 + (j - y) ** 2 <= radius * radius]
+    return [place for place in places if not (exclude_self and place == (x, y))]
+
+
+def below(n_low, n_up, x, y, size, radius):
+    """Places of an n_low x n_low grid that (x, y) of an n_up x n_up grid above looks at.
+
+    Rounding comes last and is towards 0: a block larger than the grid (4 on 3: -0.5, 0.5, 1.5, 2.5) has its first row
+    and column twice. Then a source is listed twice, too.
+    """
+
+    def place(at, offset):
+        begin = (n_low - size) / (n_up - 1) * at if n_up > 1 else (n_low - size) / 2
+        return int(begin + offset)
+
+    middle = (size - 1) / 2
+    offsets = [(i, j) for i in range(size) for j in range(size)]
+    block = [(place(x, i), place(y, j)) for i, j in offsets if (i - middle) ** 2 + (j - middle) ** 2 <= radius * radius]
+    return [(i, j) for i, j in block if 0 <= i < n_low and 0 <= j < n_low]
+
+
+class Wiring:
+    """Who reads whom, as numbers of units: `signals` (none for layer 0, which reads pixels) and `context`."""
+
+    def __init__(self, config, lateral_bug):
+        self.shapes = [int(n) for n in config["layer_shapes"]]
+        self.base = np.concatenate([[0], np.cumsum(np.square(self.shapes))]).tolist()
+        self.places = [(layer, x, y) for layer, n in enumerate(self.shapes) for x in range(n) for y in range(n)]
+        size, radius = int(config["fan_in_square_size"]), int(float(config["fan_in_radius"]))
+        self.signals = [
+            self.ids(layer - 1, below(self.shapes[layer - 1], self.shapes[layer], x, y, size, radius)) if layer else []
+            for layer, x, y in self.places
+        ]
+        self.context = []  # (source, is it feedback) for each unit, in the order of its inputs
+        for layer, x, y in self.places:
+            beside = near(
+                self.shapes[layer], x, y, float(config["lateral_radius"]), config["context_exclude_self"] == "1"
+            )
+            # The original forgets where the layer begins, so the neighbours are units of layer 0 with their numbers.
+            first = 0 if lateral_bug else self.base[layer]
+            self.context.append([(first + i * self.shapes[layer] + j, False) for i, j in beside])
+        for up, (layer, x, y) in enumerate(self.places):
+            for source in self.signals[up]:
+                self.context[source].append((up, True))
+            if layer > 1 and config["send_context_two_layers_back"] == "1":
+                low = self.shapes[layer - 2]
+                for source in self.ids(layer - 2, below(low, self.shapes[layer], x, y, 2 * size, 2 * radius)):
+                    self.context[source].append((up, True))
+        if config["last_layer_context_to_all"] == "1":  # also to those that have it as feedback already
+            for unit in range(self.base[-2]):
+                self.context[unit] += [(top, True) for top in range(self.base[-2], self.base[-1])]
+
+    def ids(self, layer, places):
+        return [self.base[layer] + i * self.shapes[layer] + j for i, j in places]
+
+
+# ------------------------------------------------------------------------------------------------------------- units
+
+
+FEATURES = {"d": "use_derivative", "i": "use_integral", "e": "use_error", "p": "use_t_minus_2_block"}
+
+
+class Unit:
+    """What the kinds of units share: signals with their features, the published output, the readout.
+
+    A prediction is of all signal blocks at the next frame or, in two steps, at the next and the one after it.
+    """
+
+    def __init__(self, config, signals, block, contexts, activation, readout_outputs):
+        self.signals, self.block = signals, block  # how many blocks, and how long each is
+        self.h = int(config["hidden_block_size"]) ** 2
+        on = {name: config[key] == "1" for name, key in FEATURES.items()}
+        self.features = ["s", *(name for name in FEATURES if on[name])]
+        self.tau, self.momentum = float(config["tau"]), float(config["momentum"])
+        self.two_steps, self.normalised = config["predict_two_steps"] == "1", config["normalize_output"] == "1"
+        self.feeds_context = config["feed_context_in_complex_layer"] == "1"
+        self.predicted, self.contexts = signals * block, contexts * self.h
+        self.activation = activation
+        self.before, self.integral, self.taught = np.zeros((3, self.predicted))
+        self.lo, self.hi = np.zeros(self.h), np.ones(self.h)  # of each hidden value, not of the vector
+        self.make_nets()
+        self.readout = Net([self.h, 2 * self.h, readout_outputs], activation)
+        self.x, self.context = np.zeros(self.features_dim), np.zeros(self.contexts)  # of nothing, not of grey
+        self.queue = deque([self.nothing()])
+        self.published = np.zeros(self.h)
+
+    @property
+    def features_dim(self):
+        return len(self.features) * self.predicted
+
+    @property
+    def outputs(self):
+        return self.predicted * (2 if self.two_steps else 1)
+
+    def predict(self, rate):
+        """Stage 0: predict from what the last frame left, say what is in mind."""
+        self.record = self.forward()
+        self.prediction = self.output(self.record)
+        hidden = self.hidden(self.record)
+        self.readout_record = self.readout.forward(hidden)
+        self.published = self.publish(hidden, rate)
+        if self.two_steps and rate != 0:
+            self.queue.append(self.record)
+
+    def publish(self, hidden, rate):
+        if not self.normalised:
+            return hidden.copy()
+        if rate != 0:
+            self.lo = np.minimum(hidden, self.lo) + 1e-6
+            self.hi = np.maximum(hidden, self.hi) - 1e-6
+        return (hidden - self.lo) / (self.hi - self.lo)
+
+    def learn(self, signal, rate, label, readout_rate):
+        """Stage 1: see what came, prepare the features of the next prediction, learn from the mistake."""
+        guess = np.clip(self.prediction[: self.predicted], 0, 1)
+        self.integral = self.tau * self.integral + (1 - self.tau) * signal
+        parts = {
+            "s": signal,
+            "d": (signal - self.before) / 2 + 0.5,
+            "i": self.integral,
+            "e": (signal - guess) / 2 + 0.5,
+            "p": self.before,
+        }
+        # Block by block, each with all its features.
+        stacked = np.stack([parts[name].reshape(self.signals, self.block) for name in self.features], axis=1)
+        if rate != 0:
+            if self.two_steps:
+                # What was predicted a frame ago, of the frame that came then and of this one. A unit that did not
+                # learn in between goes on with its last lesson: queue and target both stood still.
+                self.train(self.queue.popleft(), np.concatenate([self.taught, signal]), rate)
+            else:
+                self.train(self.record, signal, rate)
+            self.taught = signal
+        if readout_rate != 0:
+            error = label.ravel() - self.readout_record[-1]
+            self.readout.train(self.readout_record, error, readout_rate, self.momentum)
+        self.x, self.before = stacked.ravel(), signal
+
+
+class SimpleUnit(Unit):
+    """Features and context -> hidden -> prediction."""
+
+    def make_nets(self):
+        self.net = Net([self.features_dim + self.contexts, self.h, self.outputs], self.activation)
+        self.nets = [self.net]
+
+    def nothing(self):
+        return self.net.nothing()
+
+    def forward(self):
+        return self.net.forward(np.concatenate([self.x, self.context]))
+
+    def output(self, record):
+        return record[-1]
+
+    def hidden(self, record):
+        """The last hidden vector, without its 1."""
+        return record[-2][:-1]
+
+    def train(self, record, target, rate):
+        self.net.train(record, target - record[-1], rate, self.momentum)
+
+
+class ComplexUnit(SimpleUnit):
+    """Features and context -> 2 h -> h -> prediction; or the context joins the 2 h, as was meant.
+
+    What the original does is not what it means: its first matrix has columns for the context's places too, so what is
+    computed there overwrites the context before anybody reads it.
+    """
+
+    def make_nets(self):
+        late = self.contexts if self.feeds_context else 0
+        inputs = self.features_dim + self.contexts - late
+        self.net = Net([inputs, 2 * self.h, self.h, self.outputs], self.activation, late)
+        self.nets = [self.net]
+
+    def forward(self):
+        if self.feeds_context:
+            return self.net.forward(self.x, self.context)
+        return super().forward()
+
+
+class ResidualUnit(Unit):
+    """Context alone predicts (net A); features and A's mind predict what is left (net B). Always in two steps.
+
+    Here hi begins at 1 as in the other units. In the original it begins at 0, which divides by 0 in a layer that has
+    not begun to learn.
+    """
+
+    a_hidden, b_hidden = (2,), (1,)  # times h
+
+    def make_nets(self):
+        self.two_steps, self.normalised = True, True
+        self.features = ["s", "p"]
+        h = self.h
+        last = self.a_hidden[-1] * h
+        self.a = Net([self.contexts, *(k * h for k in self.a_hidden), self.outputs], self.activation)
+        self.b = Net([self.features_dim + last, *(k * h for k in self.b_hidden), self.outputs], self.activation)
+        self.nets = [self.a, self.b]
+
+    def nothing(self):
+        return self.a.nothing(), self.b.nothing()
+
+    def forward(self):
+        a = self.a.forward(self.context)
+        return a, self.b.forward(np.concatenate([self.x, a[-2][:-1]]))
+
+    def output(self, record):
+        a, b = record
+        return np.clip(a[-1] + 2 * (b[-1] - 0.5), 0, 1)
+
+    def hidden(self, record):
+        return record[1][-2][:-1]
+
+    def train(self, record, target, rate):
+        a, b = record
+        left = target - a[-1]
+        self.a.train(a, left, rate, self.momentum)
+        self.b.train(b, (left + 1) / 2 - b[-1], rate, self.momentum)
+
+
+class ComplexResidualUnit(ResidualUnit):
+    """The same, with one layer more in both; B reads the later one of A's two hidden vectors.
+
+    There is nothing to agree with: in the original the sizes do not fit, so it cannot run.
+    """
+
+    a_hidden, b_hidden = (3, 2), (2, 1)
+
+
+KINDS = {
+    "simple": SimpleUnit,
+    "complex": ComplexUnit,
+    "residual": ResidualUnit,
+    "complex_residual": ComplexResidualUnit,
+}
+
+
+# ------------------------------------------------------------------------------------------------------------- model
+
+
+class ClassicModel:
+    """A hierarchy of units with a readout each, in three stages a frame.
+
+    `kind` ("simple", "complex", "residual", "complex_residual") overrules the configuration's unit_type.
+    """
+
+    def __init__(self, config, kind=None, lateral_bug=True, forced_rational=True):
+        self.config, self.wiring = config, Wiring(config, lateral_bug)
+        self.shapes, self.places = self.wiring.shapes, self.wiring.places
+        # The presence of the key decides, whatever it says.
+        is_rational = "polynomial" in config if forced_rational else config.get("polynomial") == "1"
+        activation = (rational, rational_slope) if is_rational else (logistic, logistic_slope)
+        self.side, self.hidden_side = int(config["input_block_size"]), int(config["hidden_block_size"])
+        self.readout_sides = [int(side) for side in config["readout_block_size"]]
+        self.depth, make = int(config["readout_depth"]), KINDS[kind or config["unit_type"]]
+        self.units = []
+        for u, (layer, _, _) in enumerate(self.places):
+            signals, block = (len(self.wiring.signals[u]), self.hidden_side**2) if layer else (1, 3 * self.side**2)
+            outputs = self.readout_sides[layer] ** 2 * self.depth
+            self.units.append(make(config, signals, block, len(self.wiring.context[u]), activation, outputs))
+        self.weights = self._flat([net for unit in self.units for net in unit.nets])
+        self.readout_weights = self._flat([unit.readout for unit in self.units])
+
+    @staticmethod
+    def _flat(nets):
+        """One array for the weights of all nets, one after another."""
+        weights = np.zeros(sum(rows * columns for net in nets for rows, columns in net.shapes))
+        rest = weights
+        for net in nets:
+            rest = net.take(rest)
+        return weights
+
+    def initialise(self, rng):
+        for unit in self.units:
+            for net in [*unit.nets, unit.readout]:
+                net.initialise(rng)
+
+    def schedule(self, step):
+        """Rates and factors that the configuration asks for at a step."""
+        config = self.config
+        each, last = int(config["delay_each_layer_learning"]), int(config["delay_final_learning_rate"])
+        rates = []
+        for layer in range(len(self.shapes)):
+            rate = float(config["initial_learning_rate"]) if step >= each * layer else 0.0
+            rates.append(float(config["final_learning_rate"]) if step >= last + each * layer else rate)
+        return {
+            "rates": rates,
+            "lateral": float(step >= int(config["enable_lateral_at"])),
+            "feedback": float(step >= int(config["enable_feedback_at"])),
+        }
+
+    def frame(self, pixels, labels=None, rates=(), readout_rate=0.0, lateral=0.0, feedback=0.0):
+        """Three stages; each ends for all units before the next begins, so nobody sees another's future.
+
+        `rates`: one for each layer. `labels`: one target map for each layer, needed while the readouts learn.
+        """
+        for unit, (layer, _, _) in zip(self.units, self.places, strict=True):
+            unit.predict(rates[layer])
+        image = pixels / 255
+        for u, (unit, (layer, x, y)) in enumerate(zip(self.units, self.places, strict=True)):
+            if layer == 0:
+                signal = cut(image, x, y, self.side).ravel()
+            else:
+                signal = np.concatenate([self.units[source].published for source in self.wiring.signals[u]])
+            label = cut(labels[layer], x, y, self.readout_sides[layer]) if readout_rate != 0 else None
+            unit.learn(signal, rates[layer], label, readout_rate)
+        for unit, sources in zip(self.units, self.wiring.context, strict=True):
+            parts = [(feedback if back else lateral) * self.units[source].published for source, back in sources]
+            unit.context = np.concatenate([np.zeros(0), *parts])
+
+    # -------------------------------------------------------------------------------------------------- what is seen
+
+    def prediction(self, layer=0):
+        """What `layer` expected of the last frame, within 0..1.
+
+        Layer 0: an image. Above: the picture of the layer below, each block at the place of its source. Who shares a
+        source overwrites the others' blocks, so the last unit's are seen.
+        """
+        side = self.side if layer == 0 else self.hidden_side
+        below_side = self.shapes[max(layer - 1, 0)]
+        picture = np.zeros((below_side * side, below_side * side) + ((3,) if layer == 0 else ()))
+        for u, (unit, place) in enumerate(zip(self.units, self.places, strict=True)):
+            if place[0] != layer:
+                continue
+            blocks = np.clip(unit.prediction[: unit.predicted], 0, 1).reshape(unit.signals, -1)
+            sources = [self.places[source] for source in self.wiring.signals[u]] if layer else [place]
+            for block, (_, x, y) in zip(blocks, sources, strict=True):
+                part = cut(picture, x, y, side)
+                part[:] = block.reshape(part.shape)
+        return picture
+
+    def state(self, layer):
+        """What `layer` published, each unit's as a square at its place."""
+        return self._map(layer, lambda unit: unit.published, self.hidden_side, ())
+
+    def heatmap(self, layer):
+        """What the readouts of `layer` said in the last frame, before they learned."""
+        return self._map(layer, lambda unit: unit.readout_record[-1], self.readout_sides[layer], (self.depth,))
+
+    def _map(self, layer, values, side, depth):
+        picture = np.zeros((self.shapes[layer] * side, self.shapes[layer] * side, *depth))
+        for unit, (own, x, y) in zip(self.units, self.places, strict=True):
+            if own == layer:
+                part = cut(picture, x, y, side)
+                part[:] = values(unit).reshape(part.shape)
+        return picture
+
+
+def cut(picture, x, y, side):
+    """A view of the block (x, y) of a picture of blocks."""
+    return picture[x * side : (x + 1) * side, y * side : (y + 1) * side]

@@ -1,0 +1,368 @@
+"""Recordings of the two original Predictive Vision Models, made by the plain NumPy twins.
+
+    python -m tests.twins.recordings C build/C.npz [--float32] [--seed 7]
+
+Names, shapes and types are those of recordings of the originals, so a test reads either. Where the originals leave
+bytes unspecified (a slot beyond a unit's outputs), these hold what the originals were seen to leave there.
+"""
+
+import argparse
+import json
+
+import numpy as np
+
+from tests.twins.pvm_classic import ClassicModel
+from tests.twins.pvm_cuda import SLOTS, CudaModel, squeeze
+
+LEARNED, DREAMED, HIDDEN = 50, 6, 10  # frames, frames, hidden values of a readout
+
+# Every rate begins or changes within the frames that are learned.
+A = {
+    "autoencoder": "0",
+    "context_exclude_self": "0",
+    "delay_each_layer_learning": "5",
+    "delay_intermediate_learning_rate": "24",
+    "intermediate_learning_rate": "0.01",
+    "delay_final_learning_rate": "36",
+    "final_learning_rate": "0.005",
+    "initial_learning_rate": "0.02",
+    "momentum": "0.3",
+    "fan_in_radius": "2",
+    "fan_in_square_size": "2",
+    "feed_context_in_complex_layer": "0",
+    "hidden_block_size": "3",
+    "input_block_size": "2",
+    "last_layer_context_to_all": "1",
+    "lateral_radius": "2",
+    "layer_shapes": ["4", "3", "2", "1"],
+    "polynomial": "1",
+    "send_context_two_layers_back": "1",
+}
+B = A | {
+    "context_exclude_self": "1",
+    "last_layer_context_to_all": "0",
+    "lateral_radius": "1",
+    "layer_shapes": ["4", "2", "1"],
+    "polynomial": "0",
+    "send_context_two_layers_back": "0",
+}
+C = A | {"feed_context_in_complex_layer": "1", "layer_shapes": ["3", "2", "1"]}
+D = A | {"hidden_block_size": "2", "input_block_size": "3", "layer_shapes": ["5", "3", "1"], "polynomial": "0"}
+CUDA = {"A": A, "B": B, "C": C, "D": D}
+
+# The rates and switches here are far beyond the frames of a recording, which brings its own.
+E = {
+    "autoencoder": "0",
+    "backpropagate_readout_error": "0",
+    "bias_free": "0",
+    "bias_free_readout": "0",
+    "context_exclude_self": "0",
+    "dataset": "short",
+    "delay_each_layer_learning": "100000",
+    "delay_final_learning_rate": "100000",
+    "disable_feedback": "0",
+    "disable_lateral": "0",
+    "enable_feedback_at": "900000",
+    "enable_lateral_at": "900000",
+    "enable_readout": ["1", "1", "1", "1"],
+    "ex_module": "PVM_models.PVM_unit_v1",
+    "fan_in_radius": "2",
+    "fan_in_square_size": "2",
+    "feed_context_in_complex_layer": "0",
+    "final_learning_rate": "0.0001",
+    "hidden_block_size": "3",
+    "initial_learning_rate": "0.0003",
+    "input_block_size": "2",
+    "last_layer_context_to_all": "1",
+    "lateral_radius": "1",
+    "layer_shapes": ["4", "3", "2", "1"],
+    "model_type": "small",
+    "momentum": "0.5",
+    "new_name": "",
+    "normalize_output": "0",
+    "only_one_channel": "0",
+    "polynomial": "1",
+    "predict_two_steps": "0",
+    "readout_block_size": ["1", "1", "2", "4"],
+    "readout_depth": "1",
+    "reverse": "0",
+    "save_source_files": "0",
+    "send_context_two_layers_back": "0",
+    "steps": "100000000",
+    "stereo": "0",
+    "supervised": "0",
+    "supervised_rate": "0.0002",
+    "tau": "0.98",
+    "unit_type": "simple",
+    "use_derivative": "1",
+    "use_error": "1",
+    "use_global_backprop": "0",
+    "use_integral": "1",
+    "use_t_minus_2_block": "0",
+    "version_major": "1",
+    "version_minor": "0",
+}
+F = E | {
+    "normalize_output": "1",
+    "predict_two_steps": "1",
+    "use_derivative": "0",
+    "use_error": "0",
+    "use_integral": "0",
+    "use_t_minus_2_block": "1",
+}
+G = F | {  # all features in two steps, other wiring; the one recording in which a layer stops learning, and resumes
+    "context_exclude_self": "1",
+    "lateral_radius": "1.5",
+    "send_context_two_layers_back": "1",
+    "use_derivative": "1",
+    "use_error": "1",
+    "use_integral": "1",
+}
+CLASSIC = {"E": E, "F": F, "G": G}
+
+
+def ragged(lists):
+    """Lists of whole numbers as one array and the offsets in it."""
+    flat = np.array([number for part in lists for number in part], np.int32)
+    return flat, np.concatenate([[0], np.cumsum([len(part) for part in lists])]).astype(np.int32)
+
+
+def cuda_model(config, dtype, weights, readout_w0, readout_w1):
+    model = CudaModel(config, dtype, readout_hidden=10)
+    model.weights[:], model.readout.w0[:], model.readout.w1[:] = weights, readout_w0, readout_w1
+    return model
+
+
+def cuda_start(model):
+    """All that does not change from frame to frame."""
+    units, readout = model.units, model.readout
+    start = {"config_json": json.dumps(model.config), "real": np.dtype(model.dtype).name}
+    numbers = {
+        "unit_layer": [u.layer for u in units],
+        "unit_size": [model.h] * len(units),
+        "unit_input_dim": model.input_dim,
+        "unit_output_dim": model.output_dim,
+        "unit_context_dim": model.context_dim,
+        "unit_w0_ptr": model.w0_at,
+        "unit_w1_ptr": model.w1_at,
+        "unit_i_ptr": model.x_at[:-1],
+        "unit_r_ptr": model.z_at[:-1],
+        "unit_x": [u.x for u in units],
+        "unit_y": [u.y for u in units],
+    }
+    start |= {name: np.array(values, np.int32) for name, values in numbers.items()}
+    start["primary_src"], start["primary_off"] = ragged([u.primary for u in units])
+    start["context_src"], start["context_off"] = ragged([u.context for u in units])
+    start["xs"], start["xs_off"] = ragged([u.xs for u in units])
+    start["ys"], start["ys_off"] = ragged([u.ys for u in units])
+    start["weights_init"] = model.weights.astype(np.float32)
+    start["readout_sizes"] = np.array(readout.sizes, np.int32)
+    start["readout_w0_init"], start["readout_w1_init"] = readout.w0.astype(np.float32), readout.w1.astype(np.float32)
+    start["readout_w0_ptr"], start["readout_w1_ptr"] = readout.w0_at.astype(np.int32), readout.w1_at.astype(np.int32)
+    start["readout_lr_initial"] = np.float32(model.readout_rate)
+    start["readout_momentum"] = np.float32(readout.momentum)
+    start["readout_hidden"] = np.int32(readout.hidden)
+    return start
+
+
+def cuda(model, frames, labels, dreamed, w_steps=(0, 1, 2, 3, 5, 10, 20, 30, 40, 49)):
+    """Learn `frames`, (T, H, W, channels), with their `labels`, (T, H, W), all in 0..1; then dream without learning.
+
+    A dream has labels too, which are written down and not learned.
+    """
+    recording = cuda_start(model)
+    seen = {}
+
+    def keep(name, value, dtype):
+        seen.setdefault(name, []).append(np.array(value, dtype))
+
+    real = model.dtype
+    for t in range(len(frames) + dreamed):
+        learned = t < len(frames)
+        image = frames[t] if learned else model.prediction()
+        model.frame(image, labels[t] if learned else None, learn=learned)
+        now, then = t % SLOTS, (t - 2) % SLOTS
+        keep("t_frame_raw", image, np.float32)
+        keep("t_frame_in", model.frame_in, np.float32)
+        keep("t_label_raw", labels[t], np.float32)
+        keep("t_label_in", squeeze(labels[t]), np.float32)
+        keep("t_step", t, np.int64)
+        keep("t_lr", model.rate, np.float32)
+        keep("t_mom", model.momentum, np.float32)
+        for name, array, slot in (
+            ("t_input", model.input, now),
+            ("t_hidden", model.hidden, now),
+            ("t_output", model.output, now),
+            ("t_out_error", model.out_error, then),
+            ("t_hid_error", model.hid_error, then),
+            ("t_out_delta", model.out_delta, then),
+            ("t_hid_delta", model.hid_delta, then),
+        ):
+            keep(name, array[slot], real)
+        keep("t_pred_frame", model.prediction(), real)
+        keep("t_heatmap", model.heatmap, np.float32)
+        keep("t_readout_lr", model.readout_rate, np.float64)
+        keep("t_readout_trained", model.readout_trained, bool)
+        keep("t_learned", learned, bool)
+        keep("t_mean_abs_error", model.mean_abs_error() if learned else np.nan, np.float64)
+        if t in w_steps:
+            keep("w_steps", t, np.int32)
+            keep("w_after", model.weights, real)
+            keep("dw_after", model.velocity, real)
+            keep("readout_w0_after", model.readout.w0, real)
+            keep("readout_w1_after", model.readout.w1, real)
+    recording |= {name: np.stack(values) for name, values in seen.items()}
+    return recording | {"launches_json": json.dumps({})}  # nothing is launched here
+
+
+def classic_start(model):
+    """All that does not change from frame to frame."""
+    context, wiring = model.wiring.context, model.wiring
+    start = {"config_json": json.dumps(model.config)}
+    start["signal_src"], start["signal_off"] = ragged([sources or [-1] for sources in wiring.signals])
+    start["context_src"], start["context_off"] = ragged([[source for source, _ in part] for part in context])
+    start["context_is_feedback"], _ = ragged([[int(back) for _, back in part] for part in context])
+    start["w_shapes"] = np.array([[shape for net in u.nets for shape in net.shapes] for u in model.units], np.int32)
+    start["r_shapes"] = np.array([unit.readout.shapes for unit in model.units], np.int32)
+    start["weights_init"], start["readout_init"] = model.weights.copy(), model.readout_weights.copy()
+    return start
+
+
+def classic(model, frames, labels, rates, readout_rates, lateral, feedback, w_steps=(0, 1, 2, 3, 5, 10, 20, 30, 49)):
+    """frames: uint8 (T, H, W, 3). labels: for each layer (T, side, side, depth) as targets. rates: (T, layers)."""
+    recording, layers = classic_start(model), range(len(model.shapes))
+    recording["t_frame_u8"], recording["t_lr"], recording["t_readout_lr"] = frames, rates, readout_rates
+    recording["t_lateral"], recording["t_feedback"] = lateral, feedback
+    seen = {}
+
+    def keep(name, value, dtype=np.float64):
+        seen.setdefault(name, []).append(np.array(value, dtype))
+
+    for t, pixels in enumerate(frames):
+        model.frame(pixels, [maps[t] for maps in labels], rates[t], readout_rates[t], lateral[t], feedback[t])
+        keep("t_predicted0", model.prediction())
+        keep("t_mean_abs_error", np.mean(abs(pixels / 255 - model.prediction())))
+        for layer in layers:
+            keep(f"t_state_{layer}", model.state(layer))
+        for layer in layers:
+            keep(f"t_predicted_{layer}", model.prediction(layer))
+        for layer in layers:
+            keep(f"t_heatmap_{layer}", model.heatmap(layer))
+            keep(f"t_label_{layer}", labels[layer][t])
+        if t in w_steps:
+            keep("w_steps", t, np.int32)
+            keep("w_after", model.weights)
+            keep("readout_after", model.readout_weights)
+    return recording | {name: np.stack(values) for name, values in seen.items()}
+
+
+# -------------------------------------------------------------------------------------------------------- new ones
+
+
+def video(rng, frames, side):
+    """Noise that flows slowly enough to be predicted, and a square that wanders: (T, H, W, 3), (T, H, W) in 0..1."""
+    picture, pictures, maps = rng.random((side, side, 3)), [], []
+    place = rng.uniform(0, 0.75, 2)
+    for _ in range(frames):
+        picture = 0.8 * np.roll(picture, 1, axis=1) + 0.2 * rng.random(picture.shape)
+        place = np.clip(place + rng.normal(0, 0.08, 2), 0, 0.75)
+        pictures.append(picture)
+        maps.append(square(place, side))
+    return np.array(pictures), np.array(maps)
+
+
+def square(place, side):
+    """A map of `side` pixels in which a square, a quarter of it wide, is 1: pixels whose middle it covers."""
+    middle = (np.arange(side) + 0.5) / side
+    rows, columns = (abs(middle - at - 0.125) <= 0.125 for at in place)
+    return np.outer(rows, columns).astype(float)
+
+
+def record_cuda(name, seed=0, dtype=np.float64):
+    """A recording of 50 frames learned and 6 dreamed. The seed's numbers are the same for either `dtype`."""
+    rng = np.random.default_rng(seed)
+    model = CudaModel(CUDA[name], np.float64, readout_hidden=HIDDEN)
+    model.initialise(rng)
+    start = (model.weights, model.readout.w0, model.readout.w1)
+    images, labels = video(rng, LEARNED + DREAMED, model.side * model.block)
+    model = cuda_model(CUDA[name], dtype, *(weights.astype(np.float32) for weights in start))
+    return cuda(model, images[:LEARNED].astype(np.float32), labels.astype(np.float32), DREAMED)
+
+
+def record_classic(name, seed=0):
+    """A recording of 50 frames in which layers, readouts, laterals and feedback begin one after another."""
+    rng = np.random.default_rng(seed)
+    model = ClassicModel(CLASSIC[name])
+    model.initialise(rng)
+    images, maps = video(rng, LEARNED, model.shapes[0] * model.side)
+    t = np.arange(LEARNED)
+    rates = np.stack(
+        [np.where(t >= 3 * layer, np.where(t >= 30, 0.02, 0.05), 0) for layer in range(len(model.shapes))], 1
+    )
+    if name == "G":
+        rates[36:41, 1] = 0
+    sides = [n * side for n, side in zip(model.shapes, model.readout_sides, strict=True)]
+    # A target is 0.4 where nothing is: of the square, a smaller picture for the layers with fewer pixels.
+    labels = [0.4 + 0.6 * np.stack([shrink(image, side) for image in maps])[..., None] for side in sides]
+    switch = [np.where(t >= at, on, 0.0) for at, on in ((20, 0.1), (8, 1.0), (12, 1.0))]
+    return classic(model, (255 * images).round().astype(np.uint8), labels, rates, *switch)
+
+
+def shrink(image, side):
+    """The nearest pixels of a square image."""
+    nearest = ((np.arange(side) + 0.5) * len(image) / side).astype(int)
+    return image[np.ix_(nearest, nearest)]
+
+
+def record(name, seed=0, dtype=np.float64):
+    return record_cuda(name, seed, dtype) if name in CUDA else record_classic(name, seed)
+
+
+# ----------------------------------------------------------------------------------------------------------- replays
+
+
+def replay(recording):
+    """Run a twin on what a recording was started from and fed with: a recording, to be compared with the first."""
+    config = json.loads(str(recording["config_json"]))
+    if "real" in recording:
+        start = (recording[name] for name in ("weights_init", "readout_w0_init", "readout_w1_init"))
+        model = cuda_model(config, np.dtype(str(recording["real"])), *start)
+        learned = int(recording["t_learned"].sum())
+        labels = recording["t_label_raw"]
+        return cuda(model, recording["t_frame_raw"][:learned], labels, len(labels) - learned, recording["w_steps"])
+    model = ClassicModel(config)
+    model.weights[:], model.readout_weights[:] = recording["weights_init"], recording["readout_init"]
+    labels = [recording[f"t_label_{layer}"] for layer in range(len(model.shapes))]
+    fed = (recording[name] for name in ("t_lr", "t_readout_lr", "t_lateral", "t_feedback"))
+    return classic(model, recording["t_frame_u8"], labels, *fed, recording["w_steps"])
+
+
+def differences(recording, other):
+    """Name of each array of numbers -> the largest difference; infinite where shapes or types differ."""
+    found = {}
+    for name in recording:
+        a, b = np.asarray(recording[name]), np.asarray(other[name])
+        if a.dtype.kind == "U":
+            continue
+        if a.shape != b.shape or a.dtype != b.dtype:
+            found[name] = np.inf
+            continue
+        a, b = a.astype(float), b.astype(float)
+        apart = np.where(np.isnan(a) & np.isnan(b), 0, abs(a - b))  # both may hold no number where nothing was learned
+        found[name] = float(np.where(np.isnan(apart), np.inf, apart).max(initial=0))
+    return found
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Write a recording of a Predictive Vision Model in plain NumPy.")
+    parser.add_argument("name", choices=[*CUDA, *CLASSIC])
+    parser.add_argument("file", help="where to write it (.npz)")
+    parser.add_argument("--float32", action="store_true", help="A to D in float32, as on a GPU")
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    dtype = np.float32 if arguments.float32 else np.float64
+    np.savez_compressed(arguments.file, **record(arguments.name, arguments.seed, dtype))
+
+
+if __name__ == "__main__":
+    main()
