@@ -14,6 +14,7 @@ from cpu.vector import add_sums, lanes, load, multiply_add, prefetch, spread, st
 
 SIGNAL, DERIVATIVE, INTEGRAL, ERROR, PAST = (1 << k for k in range(5))
 LATERAL, FEEDBACK, RAW = range(3)
+AHEAD = 1 << 14  # weights; those so far behind the ones in work are asked for
 
 kernel = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
 parallel = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"}, parallel=True)
@@ -169,6 +170,9 @@ def _transposed(out, weights, at, columns, delta):
 @kernel
 def _visit(tape, weights, velocity, layout, u, record, delta, speed, learns, predict_first, code):
     """All dense layers of the unit in order: what they learn and what they compute now."""
+    last = layout.layer_at[u + 1] - 1
+    size = layout.w_at[last] + layout.rows[last] * (layout.columns[last] + 1) - layout.w_at[layout.layer_at[u]]
+    ahead = min(size, AHEAD)
     for k in range(layout.layer_at[u], layout.layer_at[u + 1]):
         rows, columns, at = layout.rows[k], layout.columns[k], layout.w_at[k]
         reads = slice(layout.in_at[k], layout.in_at[k] + columns)
@@ -176,7 +180,7 @@ def _visit(tape, weights, velocity, layout, u, record, delta, speed, learns, pre
         one = tape.shape[0] == 1
         if learns and one:
             _move_and_multiply(
-                tape[0, writes], weights, velocity, at, tape[0, reads], record[0, reads], delta[0, writes], speed, predict_first
+                tape[0, writes], weights, velocity, at, tape[0, reads], record[0, reads], delta[0, writes], speed, ahead, predict_first
             )
         else:
             if learns and not predict_first:
@@ -190,7 +194,7 @@ def _visit(tape, weights, velocity, layout, u, record, delta, speed, learns, pre
 
 
 @kernel
-def _move_and_multiply(out, weights, velocity, at, x, old, delta, speed, predict_first):
+def _move_and_multiply(out, weights, velocity, at, x, old, delta, speed, ahead, predict_first):
     """Four rows at a time: matrix += rate delta old^T; out = matrix x + bias with the matrix before that or after it."""
     rate, momentum = speed
     n, last = x.size, out.size - 1
@@ -217,7 +221,16 @@ def _move_and_multiply(out, weights, velocity, at, x, old, delta, speed, predict
                 total2 = _step(weights, velocity, p2 + i, n - i, now, then, c2, momentum, total2, predict_first)
             if count > 3:
                 total3 = _step(weights, velocity, p3 + i, n - i, now, then, c3, momentum, total3, predict_first)
+            for row in (p0, p1, p2, p3):
+                _prefetch(weights, row + i + ahead, lanes(x))
         add_sums(out, r, count, total0, total1, total2, total3)
+
+
+@kernel
+def _prefetch(array, index, count):
+    """The cache lines of a vector of `count` numbers."""
+    for line in range(4):
+        prefetch(array, index + line * (count // 4))
 
 
 @kernel
