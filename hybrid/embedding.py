@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from .slot import Slot
+from . import backend as backends
 
 
 class Embedding:
@@ -27,28 +27,29 @@ class Embedding:
         self.table = np.random.default_rng([seed, 1]).random((rows, width), np.float32)
         self.table -= 0.5
         self.table *= 2 * self.spread
+        self._rows = backends.choose("cpu").rows
 
     @property
     def outputs(self) -> int:
         """Width of what an example becomes."""
         return self.width * self.per_example
 
-    def forward(self, kernels, slot: Slot) -> None:
-        """Write slot.x (B, outputs) from slot.ids."""
-        if slot.bag_at is not None:
-            kernels.gather_mean(slot.x, self.table, slot.bag_at, slot.ids)
+    def forward(self, x, bag_at, ids) -> None:
+        """Write x (B, outputs); bag_at: of bags, else None."""
+        if bag_at is not None:
+            self._rows.gather_mean(x, self.table, bag_at, ids)
         else:
-            kernels.gather(slot.x.reshape(-1, self.width), self.table, slot.ids)
+            self._rows.gather(x.reshape(-1, self.width), self.table, ids)
 
-    def backward(self, kernels, slot: Slot, scale: float) -> None:
-        """Move the rows of slot.ids against slot.x_grad (B, outputs), by `scale` times the rate."""
+    def backward(self, bag_at, ids, x_grad, scale: float) -> None:
+        """Move the rows of the ids against x_grad (B, outputs), by `scale` times the rate."""
         step = -self.rate * scale
-        if slot.bag_at is not None:
+        if bag_at is not None:
             if self.undivided:
-                slot.x_grad *= np.diff(slot.bag_at)[:, None]
-            kernels.scatter_mean(self.table, slot.bag_at, slot.ids, slot.x_grad, step)
+                x_grad *= np.diff(bag_at)[:, None]
+            self._rows.scatter_mean(self.table, bag_at, ids, x_grad, step)
         else:
-            kernels.scatter_add(self.table, slot.ids, slot.x_grad.reshape(-1, self.width), step)
+            self._rows.scatter_add(self.table, ids, x_grad.reshape(-1, self.width), step)
 
     def parameters(self) -> dict[str, np.ndarray]:
         """The live arrays, by name."""

@@ -267,7 +267,7 @@ def test_a_checkpoint_goes_on_with_the_readout_on_either_device(cuda, tmp_path, 
     list(itertools.islice(begun.run(Feed(20)), 7))
     begun.save(tmp_path / "checkpoint")
     resumed, _ = Engine.load(tmp_path / "checkpoint", device=cuda, readout_device=second)
-    assert resumed.readout_on == ("host" if second == "cpu" else "both" if kind == "split" else "device")
+    assert resumed.route.readout_on == ("host" if second == "cpu" else "both" if kind == "split" else "device")
     _, found = run(resumed, 20)
     if first == second:
         assert_same_bits(found, expected)
@@ -306,7 +306,7 @@ def test_hidden_vectors_stay_beside_the_readout(cuda):
         ("sparse", "scatter"),
         ("dense", "update"),
     }
-    slot = trained._slot(4, 12, "device")
+    slot = trained.route.slot(4, 12)
     assert set(slot._buffers) == {
         *("x", "x_grad", "target", "losses"),
         *("x_dev", "x_grad_dev", "target_dev", "losses_dev", "hidden_dev", "grad_dev", "inner_dev", "inner_grad_dev"),

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hybrid.engine import Engine
+from hybrid.plan import Route
 from hybrid.schedule import Plan, Stage
 from tests import cudasim
 from tests.hybrid.test_engine import Feed, engine, parameters
@@ -25,11 +25,11 @@ def planned(gpu, monkeypatch):
     """Run a few ticks on the device with every stage of the plan changed by a function; the losses and the parameters."""
     if not gpu.simulated:
         pytest.skip("a real device may be lucky")
-    plan = Engine._plan
+    plan = Route.plan
 
     def run(change, seed):
         monkeypatch.setattr(
-            Engine, "_plan", lambda *given: Plan(*([change(stage) for stage in part] for part in plan(*given)))
+            Route, "plan", lambda *given: Plan(*([change(stage) for stage in part] for part in plan(*given)))
         )
         cudasim.seed(seed)
         trained = engine("tree", device="cuda:0", micro_batches=2, delay=1)
