@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from . import backend as backends
+from . import mirror
 
 
 class Embedding:
@@ -15,9 +16,23 @@ class Embedding:
     undivided    with mean: every vector of a bag gets the whole gradient of the mean, as in word2vec, not its share
     rate         step of SGD on the sum of the loss over a batch
     spread       rows start uniform in [-spread, spread]; default 0.5 / width, as in word2vec
+    backend      where the rows are and move, from hybrid.backend.choose (None: the CPU): a GPU, the trunk's, has its own, and
+                 `table` is the host's copy
     """
 
-    def __init__(self, rows, width, *, per_example=1, mean=False, undivided=False, rate=0.05, spread=None, seed=0):
+    def __init__(
+        self,
+        rows,
+        width,
+        *,
+        per_example=1,
+        mean=False,
+        undivided=False,
+        rate=0.05,
+        spread=None,
+        seed=0,
+        backend=None,
+    ):
         for name, value in (("rows", rows), ("width", width), ("per_example", per_example)):
             if value < 1:
                 raise ValueError(f"{name}: found {value}, expected at least 1")
@@ -27,7 +42,13 @@ class Embedding:
         self.table = np.random.default_rng([seed, 1]).random((rows, width), np.float32)
         self.table -= 0.5
         self.table *= 2 * self.spread
-        self._rows = backends.choose("cpu").rows
+        self.backend = backend or backends.choose("cpu")
+        if undivided and not self.backend.device.shares_host:
+            raise ValueError(
+                f"undivided: found True with rows on {self.backend.name}, expected False: it is word2vec's, which "
+                "has no trunk; leave it out"
+            )
+        self._table = self.backend.device.from_host(self.table)
 
     @property
     def outputs(self) -> int:
@@ -35,25 +56,33 @@ class Embedding:
         return self.width * self.per_example
 
     def forward(self, x, bag_at, ids) -> None:
-        """Write x (B, outputs); bag_at: of bags, else None."""
+        """Write x (B, outputs); bag_at: of bags, else None. Arrays of the backend's device, in the work of a queue."""
         if bag_at is not None:
-            self._rows.gather_mean(x, self.table, bag_at, ids)
+            self.backend.rows.gather_mean(x, self._table, bag_at, ids)
         else:
-            self._rows.gather(x.reshape(-1, self.width), self.table, ids)
+            self.backend.rows.gather(x.reshape(-1, self.width), self._table, ids)
 
     def backward(self, bag_at, ids, x_grad, scale: float) -> None:
-        """Move the rows of the ids against x_grad (B, outputs), by `scale` times the rate."""
+        """Move the rows of the ids against x_grad (B, outputs), by `scale` times the rate; arrays as in `forward`."""
         step = -self.rate * scale
         if bag_at is not None:
             if self.undivided:
                 x_grad *= np.diff(bag_at)[:, None]
-            self._rows.scatter_mean(self.table, bag_at, ids, x_grad, step)
+            self.backend.rows.scatter_mean(self._table, bag_at, ids, x_grad, step)
         else:
-            self._rows.scatter_add(self.table, ids, x_grad.reshape(-1, self.width), step)
+            self.backend.rows.scatter_add(self._table, ids, x_grad.reshape(-1, self.width), step)
 
     def parameters(self) -> dict[str, np.ndarray]:
-        """The live arrays, by name."""
+        """The rows, by name, as they stand now; on the CPU the live array."""
+        mirror.fetch(self.backend.device, self._pairs())
         return {"table": self.table}
+
+    def send(self) -> None:
+        """Go on from parameters() as they were filled; nothing to do where the device shares the host's memory."""
+        mirror.send(self.backend.device, self._pairs())
+
+    def _pairs(self):
+        return [(self.table, self._table)]
 
     def describe(self) -> dict[str, Any]:
         """The arguments that make this object again."""

@@ -21,9 +21,12 @@ MOST_DELAY = 16
 class Engine:
     """Trains an embedding, a trunk (None: the rows are the hidden vectors) and a readout together.
 
-    readout        made for the CPU, or for the trunk's GPU (its backend): then hidden vectors and their gradients stay there,
-                   and targets and losses cross instead; for a split tree, which is on both, all of them cross
-    device         "cpu", "cuda:0" or None: where the dense stages run; sparse stages run on the CPU
+    embedding      made for the CPU, or for the trunk's GPU (its backend): then the trunk's inputs and their gradients stay
+                   there, and ids cross instead
+    readout        so too: then hidden vectors and their gradients stay there, and targets and losses cross instead; for a
+                   split tree, which is on both, all of them cross
+    device         "cpu", "cuda:0" or None: where the dense stages run; sparse stages run on the CPU, but for rows and readout
+                   made for the trunk's GPU
     threads        CPU threads in total (None: all cores)
     micro_batches  parts a batch is cut into, so that dense and sparse stages of different parts overlap; the readout's
                    parameters move after every part
@@ -33,8 +36,8 @@ class Engine:
     decay          True: all rates fall linearly to 0 over the feed, as in word2vec
     pin            True: each queue's threads keep to cores of their own
 
-    Raises ValueError where widths do not fit together, for a readout on another device than the trunk, or for threads,
-    delay or micro_batches out of range.
+    Raises ValueError where widths do not fit together, for rows or a readout on another device than the trunk, or for
+    threads, delay or micro_batches out of range.
     """
 
     def __init__(
@@ -59,7 +62,10 @@ class Engine:
         self.threads = len(os.sched_getaffinity(0)) if threads is None else threads
         self.sparse = backend.choose("cpu")
         self.dense = backend.choose(device) if trunk else self.sparse
-        self.route = Route(embedding, trunk, readout, self.dense.device, _where(readout, trunk, self.dense))
+        rows_on, readout_on = (
+            _where(name, getattr(self, name), trunk, self.dense) for name in ("embedding", "readout")
+        )
+        self.route = Route(embedding, trunk, readout, self.dense.device, rows_on, readout_on)
         self._asking = self.route._replace(readout_on="host")
         self.inline = self.sparse.device.inline("all", self.threads)
         self.dense_inline = self.dense.device.inline("all", self.threads)
@@ -156,6 +162,8 @@ class Engine:
                 return False
             for name, key in zip(self._begun_names, keys, strict=True):
                 self.dense.device.write(getattr(slot, f"{name}_dev"), self._begun[key])
+            for name in self.route.fed:
+                self.dense.device.write(getattr(slot, f"{name}_dev"), getattr(slot, name))
             if self.route.readout_on != "device":
                 slot.hidden[:] = self._begun[keys[-1]]
         return True
@@ -255,18 +263,26 @@ class Engine:
 
     @classmethod
     def load(
-        cls, folder, *, device=None, readout_device="cpu", threads=None, overlap=None, pin=False
+        cls,
+        folder,
+        *,
+        device=None,
+        rows_device="cpu",
+        readout_device="cpu",
+        threads=None,
+        overlap=None,
+        pin=False,
     ) -> tuple["Engine", dict]:
         """The engine of a checkpoint, standing where it was saved, and the facts saved with it.
 
-        device, readout_device  where trunk and readout compute from here on, wherever they did before
+        device, rows_device, readout_device  where trunk, rows and readout are from here on, wherever they were before
 
         Raises ValueError or OSError for a checkpoint that is missing, truncated, altered or of another format.
         """
         saved = checkpoint.read_facts(folder)
         own = saved["engine"]
         engine = cls(
-            Embedding(**own["embedding"]),
+            Embedding(**own["embedding"], backend=backend.choose(rows_device)),
             Trunk(**own["trunk"]) if own["trunk"] else None,
             readout.rebuild(
                 {name: value for name, value in own["readout"].items() if name != "state"},
@@ -280,6 +296,7 @@ class Engine:
         )
         engine._begun = {name: np.empty(shape, np.float32) for name, shape in own["begun"].items()}
         checkpoint.load_into(folder, engine.parameters() | engine._begun)
+        engine.embedding.send()
         if engine.trunk:
             engine.trunk.send()
         engine.readout.restore(own["readout"]["state"])
@@ -308,22 +325,22 @@ def _check_widths(embedding, trunk, readout) -> None:
         raise ValueError(f"readout: width {readout.width}, the {source} gives {width}")
 
 
-def _where(readout, trunk, dense) -> str:
-    """Whether the readout computes on the "host", on the trunk's "device", which is a GPU, or on "both".
+def _where(name, part, trunk, dense) -> str:
+    """Whether the embedding or the readout is on the "host", on the trunk's "device", which is a GPU, or on "both".
 
     ValueError for one on another device.
     """
-    found = readout.backend
+    found, option = part.backend, {"embedding": "--rows-device", "readout": "--readout-device"}[name]
     if found.device.shares_host:
         return "host"
     if trunk is None:
         raise ValueError(
-            f'readout: found one on "{found.name}", expected one on the CPU: without a trunk the hidden vectors are rows, '
-            "which are the CPU's; make it without backend (--readout-device cpu)"
+            f'{name}: found one on "{found.name}", expected one on the CPU: without a trunk the hidden vectors are rows, '
+            f"which are the CPU's; make it without backend ({option} cpu)"
         )
     if found.device is not dense.device:
         raise ValueError(
-            f'readout: found one on "{found.name}", expected one on the CPU or on the trunk\'s device, "{dense.name}"; '
-            f'make it without backend (--readout-device cpu), or give the engine device="{found.name}" (--device)'
+            f'{name}: found one on "{found.name}", expected one on the CPU or on the trunk\'s device, "{dense.name}"; '
+            f'make it without backend ({option} cpu), or give the engine device="{found.name}" (--device)'
         )
-    return "both" if getattr(readout, "split", 0) else "device"
+    return "both" if getattr(part, "split", 0) else "device"

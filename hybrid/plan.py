@@ -16,6 +16,7 @@ class Route(NamedTuple):
 
     trunk       None: the rows are the hidden vectors
     device      of the dense stages
+    rows_on     "host" or "device"
     readout_on  "host", "device", or "both" for a split tree
     """
 
@@ -23,13 +24,15 @@ class Route(NamedTuple):
     trunk: Trunk | None
     readout: Any
     device: Any
+    rows_on: str
     readout_on: str
 
     def plan(self, scale: Callable[[Slot], float]) -> Plan:
         """All stages; `scale` says by how much a slot's rates are scaled.
 
         What a stage comes after counts only where that stage is: an array that does not cross has no copy to wait for. The
-        readout's and the rows' parameters move on "sparse", the trunk's on "dense", and a readout's on the device too.
+        trunk's parameters move on "dense", and what is on the device with it; those of rows and a readout on the host on
+        "sparse".
         """
         trunk = self.trunk
         if trunk is None:
@@ -55,13 +58,24 @@ class Route(NamedTuple):
         )
 
     @property
+    def fed(self) -> tuple[str, ...]:
+        """What the feed wrote and the begin stages carry to the device."""
+        return ("ids", "bag_at")[: 1 + self.embedding.mean] if self.rows_on == "device" else ()
+
+    @property
     def begin(self) -> list[Stage]:
         """The stages up to the hidden vectors; nothing learns in them."""
-        gather = Stage("gather", "sparse", lambda slot: self.embedding.forward(slot.x, slot.bag_at, slot.ids))
+        ends = self._rows_arrays("x", "bag_at", "ids")
+
+        def gather(slot):
+            self.embedding.forward(*ends(slot))
+
         if self.trunk is None:
-            return [gather]
+            return [Stage("gather", "sparse", gather)]
         return [
-            gather,
+            *self._crossing("ids in"),
+            *self._crossing("bag_at in"),
+            Stage("gather", self._rows_queue, gather, ("ids in", "bag_at in")),
             *self._crossing("x in", "gather"),
             Stage("forward", "dense", self.trunk.forward, ("gather", "x in")),
             *self._crossing("hidden out", "forward"),
@@ -74,11 +88,13 @@ class Route(NamedTuple):
         if self.trunk is None:
             same = {"hidden": "x", "x_grad": "grad"}
             return Slot(rows, ids, {"x": width, "grad": width}, bags, self.device, same=same)
-        crossing = dict.fromkeys(("x", "x_grad"), width)
-        kept = dict.fromkeys(("inner", "inner_grad"), self.trunk.hidden)
-        outputs = dict.fromkeys(("hidden", "grad"), self.trunk.outputs)
-        (kept if self.readout_on == "device" else crossing).update(outputs)
-        return Slot(rows, ids, crossing, bags, self.device, kept, beside=self.readout_on != "host")
+        inputs = dict.fromkeys(("x", "x_grad"), width)
+        inner = dict.fromkeys(("inner", "inner_grad"), self.trunk.hidden)
+        arrays = inner | inputs | dict.fromkeys(("hidden", "grad"), self.trunk.outputs)
+        crossing = {name: size for name, size in arrays.items() if name in self._crossings}
+        kept = {name: size for name, size in arrays.items() if name not in crossing}
+        lists = [name for name in self._crossings if name not in crossing]
+        return Slot(rows, ids, crossing, bags, self.device, kept, lists=lists)
 
     def _read(self, scale) -> Callable[[Slot], None]:
         step = self.readout.step_tail if self.readout_on == "both" else self.readout.step
@@ -105,10 +121,21 @@ class Route(NamedTuple):
         slot.loss = check.loss(slot.losses) + (slot.loss if self.readout_on == "both" else 0.0)
 
     def _scatter(self, scale) -> Stage:
-        def scatter(slot):
-            self.embedding.backward(slot.bag_at, slot.ids, slot.x_grad, scale(slot))
+        ends = self._rows_arrays("bag_at", "ids", "x_grad")
 
-        return Stage("scatter", "sparse", scatter, ("readout", "backward", "x_grad out"))
+        def scatter(slot):
+            bag_at, ids, x_grad = ends(slot)
+            self.embedding.backward(bag_at, ids, x_grad, scale(slot))
+
+        return Stage("scatter", self._rows_queue, scatter, ("readout", "backward", "x_grad out"))
+
+    @property
+    def _rows_queue(self) -> str:
+        return "dense" if self.rows_on == "device" else "sparse"
+
+    def _rows_arrays(self, *names: str) -> Callable[[Slot], tuple]:
+        """Those arrays of a slot, as they are where the rows are."""
+        return operator.attrgetter(*(f"{name}_dev" if self.rows_on == "device" else name for name in names))
 
     def _crossing(self, name: str, *after: str) -> list[Stage]:
         """The stage "ARRAY in" or "ARRAY out", which copies an array of a slot to the device or home from it; none where
@@ -123,7 +150,9 @@ class Route(NamedTuple):
     def _crossings(self) -> tuple[str, ...]:
         """The arrays of a slot that are wanted both on the host and on the device."""
         here, there = ("hidden", "grad"), ("target", "losses")
-        return ("x", "x_grad", *{"host": here, "device": there, "both": here + there}[self.readout_on])
+        rows = {"host": ("x", "x_grad"), "device": self.fed}
+        readout = {"host": here, "device": there, "both": here + there}
+        return rows[self.rows_on] + readout[self.readout_on]
 
 
 def _only(wanted: bool, stage: Stage) -> list[Stage]:

@@ -308,7 +308,7 @@ def test_hidden_vectors_stay_beside_the_readout(cuda):
     }
     slot = trained.route.slot(4, 12)
     assert set(slot._buffers) == {
-        *("x", "x_grad", "target", "losses"),
+        *("ids", "x", "x_grad", "target", "losses"),
         *("x_dev", "x_grad_dev", "target_dev", "losses_dev", "hidden_dev", "grad_dev", "inner_dev", "inner_grad_dev"),
     }
 
