@@ -44,18 +44,18 @@ extern "C" __global__ void gather_mean(float *out, const float *table, const int
     }
 }
 
-// bag[n] = b and share[n] = scale / size(b) for every n of bag b
+// bag[n - from] = b and share[n - from] = scale / size(b) for every n of bag b with from <= n < to
 //   work    a warp a bag
 //   launch  grid: bags / 8, block: 256
 //   bound   memory: 8 bytes an id, 16 a bag
-extern "C" __global__ void label(int *bag, float *share, const int64 *bag_at, float scale, int B)
+extern "C" __global__ void label(int *bag, float *share, const int64 *bag_at, float scale, int from, int to, int B)
 {
     const int b = blockIdx.x * warps() + warp();
     if (b >= B) return;
-    const int64 first = bag_at[b], last = bag_at[b + 1];
-    for (int64 n = first + lane(); n < last; n += 32) {
-        bag[n] = b;
-        share[n] = scale / (float)(last - first);
+    const int64 first = bag_at[b], last = bag_at[b + 1], end = last < to ? last : to;
+    for (int64 n = (first > from ? first : from) + lane(); n < end; n += 32) {
+        bag[n - from] = b;
+        share[n - from] = scale / (float)(last - first);
     }
 }
 

@@ -36,11 +36,12 @@ def gather_mean(out, table, bag_at, ids):
 def scatter_mean(table, bag_at, ids, grad, scale):
     """The reverse of gather_mean: every row of bag b gets scale / size(b) * grad[b], in the order of b."""
     B, D = grad.shape
-    bag, share = device.scratch("bag", ids.size, np.int32), device.scratch("share", ids.size, np.float32)
-    kernels.launch(__file__, "label", "PPPfi", _warps(B), THREADS, bag, share, bag_at, scale, B)
+    bag, share = device.scratch("bag", PART, np.int32), device.scratch("share", PART, np.float32)
     for first in range(0, ids.size, PART):
-        part, bags, shares = (array[first : first + PART] for array in (ids, bag, share))
-        values = table, part, bags, shares, grad, part.size, D
+        part = ids[first : first + PART]
+        labels = bag, share, bag_at, scale, first, first + part.size, B
+        kernels.launch(__file__, "label", "PPPfiii", _warps(B), THREADS, *labels)
+        values = table, part, bag, share, grad, part.size, D
         kernels.launch(__file__, "scatter_mean", "PPPPPii", part.size, _columns(D), *values)
 
 

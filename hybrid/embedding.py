@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from .slot import Slot
+from . import backend as backends
+from . import mirror
 
 
 class Embedding:
@@ -15,9 +16,23 @@ class Embedding:
     undivided    with mean: every vector of a bag gets the whole gradient of the mean, as in word2vec, not its share
     rate         step of SGD on the sum of the loss over a batch
     spread       rows start uniform in [-spread, spread]; default 0.5 / width, as in word2vec
+    backend      where the rows are and move, from hybrid.backend.choose (None: the CPU): a GPU, the trunk's, has its own, and
+                 `table` is the host's copy
     """
 
-    def __init__(self, rows, width, *, per_example=1, mean=False, undivided=False, rate=0.05, spread=None, seed=0):
+    def __init__(
+        self,
+        rows,
+        width,
+        *,
+        per_example=1,
+        mean=False,
+        undivided=False,
+        rate=0.05,
+        spread=None,
+        seed=0,
+        backend=None,
+    ):
         for name, value in (("rows", rows), ("width", width), ("per_example", per_example)):
             if value < 1:
                 raise ValueError(f"{name}: found {value}, expected at least 1")
@@ -27,32 +42,47 @@ class Embedding:
         self.table = np.random.default_rng([seed, 1]).random((rows, width), np.float32)
         self.table -= 0.5
         self.table *= 2 * self.spread
+        self.backend = backend or backends.choose("cpu")
+        if undivided and not self.backend.device.shares_host:
+            raise ValueError(
+                f"undivided: found True with rows on {self.backend.name}, expected False: it is word2vec's, which "
+                "has no trunk; leave it out"
+            )
+        self._table = self.backend.device.from_host(self.table)
 
     @property
     def outputs(self) -> int:
         """Width of what an example becomes."""
         return self.width * self.per_example
 
-    def forward(self, kernels, slot: Slot) -> None:
-        """Write slot.x (B, outputs) from slot.ids."""
-        if slot.bag_at is not None:
-            kernels.gather_mean(slot.x, self.table, slot.bag_at, slot.ids)
+    def forward(self, x, bag_at, ids) -> None:
+        """Write x (B, outputs); bag_at: of bags, else None. Arrays of the backend's device, in the work of a queue."""
+        if bag_at is not None:
+            self.backend.rows.gather_mean(x, self._table, bag_at, ids)
         else:
-            kernels.gather(slot.x.reshape(-1, self.width), self.table, slot.ids)
+            self.backend.rows.gather(x.reshape(-1, self.width), self._table, ids)
 
-    def backward(self, kernels, slot: Slot, scale: float) -> None:
-        """Move the rows of slot.ids against slot.x_grad (B, outputs), by `scale` times the rate."""
+    def backward(self, bag_at, ids, x_grad, scale: float) -> None:
+        """Move the rows of the ids against x_grad (B, outputs), by `scale` times the rate; arrays as in `forward`."""
         step = -self.rate * scale
-        if slot.bag_at is not None:
+        if bag_at is not None:
             if self.undivided:
-                slot.x_grad *= np.diff(slot.bag_at)[:, None]
-            kernels.scatter_mean(self.table, slot.bag_at, slot.ids, slot.x_grad, step)
+                x_grad *= np.diff(bag_at)[:, None]
+            self.backend.rows.scatter_mean(self._table, bag_at, ids, x_grad, step)
         else:
-            kernels.scatter_add(self.table, slot.ids, slot.x_grad.reshape(-1, self.width), step)
+            self.backend.rows.scatter_add(self._table, ids, x_grad.reshape(-1, self.width), step)
 
     def parameters(self) -> dict[str, np.ndarray]:
-        """The live arrays, by name."""
+        """The rows, by name, as they stand now; on the CPU the live array."""
+        mirror.fetch(self.backend.device, self._pairs())
         return {"table": self.table}
+
+    def send(self) -> None:
+        """Go on from parameters() as they were filled; nothing to do where the device shares the host's memory."""
+        mirror.send(self.backend.device, self._pairs())
+
+    def _pairs(self):
+        return [(self.table, self._table)]
 
     def describe(self) -> dict[str, Any]:
         """The arguments that make this object again."""

@@ -1,7 +1,5 @@
 """A model under training: rows -> trunk -> readout, on a schedule."""
 
-import functools
-import operator
 import os
 from collections.abc import Iterator
 
@@ -11,7 +9,8 @@ from . import backend, check, checkpoint, readout
 from .embedding import Embedding
 from .feeds import Batch, Feed
 from .pace import Pace
-from .schedule import Plan, Schedule, Stage, Tick
+from .plan import Route
+from .schedule import Schedule, Tick
 from .slot import Slot
 from .trace import Trace
 from .trunk import Trunk
@@ -22,9 +21,12 @@ MOST_DELAY = 16
 class Engine:
     """Trains an embedding, a trunk (None: the rows are the hidden vectors) and a readout together.
 
-    readout        made for the CPU, or for the trunk's GPU (its backend): then hidden vectors and their gradients stay there,
-                   and targets and losses cross instead; for a split tree, which is on both, all of them cross
-    device         "cpu", "cuda:0" or None: where the dense stages run; sparse stages run on the CPU
+    embedding      made for the CPU, or for the trunk's GPU (its backend): then the trunk's inputs and their gradients stay
+                   there, and ids cross instead
+    readout        so too: then hidden vectors and their gradients stay there, and targets and losses cross instead; for a
+                   split tree, which is on both, all of them cross
+    device         "cpu", "cuda:0" or None: where the dense stages run; sparse stages run on the CPU, but for rows and readout
+                   made for the trunk's GPU
     threads        CPU threads in total (None: all cores)
     micro_batches  parts a batch is cut into, so that dense and sparse stages of different parts overlap; the readout's
                    parameters move after every part
@@ -34,8 +36,8 @@ class Engine:
     decay          True: all rates fall linearly to 0 over the feed, as in word2vec
     pin            True: each queue's threads keep to cores of their own
 
-    Raises ValueError where widths do not fit together, for a readout on another device than the trunk, or for threads,
-    delay or micro_batches out of range.
+    Raises ValueError where widths do not fit together, for rows or a readout on another device than the trunk, or for
+    threads, delay or micro_batches out of range.
     """
 
     def __init__(
@@ -60,7 +62,11 @@ class Engine:
         self.threads = len(os.sched_getaffinity(0)) if threads is None else threads
         self.sparse = backend.choose("cpu")
         self.dense = backend.choose(device) if trunk else self.sparse
-        self.readout_on = _where(readout, trunk, self.dense)  # "host", "device" or "both"
+        rows_on, readout_on = (
+            _where(name, getattr(self, name), trunk, self.dense) for name in ("embedding", "readout")
+        )
+        self.route = Route(embedding, trunk, readout, self.dense.device, rows_on, readout_on)
+        self._asking = self.route._replace(readout_on="host")
         self.inline = self.sparse.device.inline("all", self.threads)
         self.dense_inline = self.dense.device.inline("all", self.threads)
         if trunk:
@@ -91,7 +97,12 @@ class Engine:
         # Without a trunk there is nothing dense to overlap with.
         overlap = self.overlap if self.trunk else False
         self.pace = Pace(self.dense.device, self.sparse.device, self.threads, overlap, self.pin)
-        self._schedule = Schedule(self._plan(len(feed)), self._slots(feed), self.pace.queues, self.delay, self.trace)
+
+        def scale(slot: Slot) -> float:
+            return max(1 - slot.tick / len(feed), 1e-4) if self.decay else 1.0
+
+        plan = self.route.plan(scale)
+        self._schedule = Schedule(plan, self._slots(feed), self.pace.queues, self.delay, self.trace)
         try:
             for tick in self._schedule.run(self._batches(feed), self._restore):
                 self.tick = tick.number + 1
@@ -121,94 +132,11 @@ class Engine:
                 raise
             yield tick, batch
 
-    def _plan(self, ticks: int) -> Plan:
-        """The way of a micro-batch. The readout's and the rows' parameters move on "sparse", the trunk's on "dense"."""
-        rows, embedding, trunk, readout = self.sparse.rows, self.embedding, self.trunk, self.readout
-        parted, here, there = (self.readout_on == "both"), self.readout_on != "device", self.readout_on != "host"
-
-        def scale(slot):
-            return max(1 - slot.tick / ticks, 1e-4) if self.decay else 1.0
-
-        def read(slot):
-            readout.rate_scale = scale(slot)
-            try:
-                slot.loss = (readout.step_tail if parted else readout.step)(slot.grad, slot.hidden, slot.target)
-            except ValueError as failure:  # hidden vectors that are not finite: here no bad input, but divergence
-                raise FloatingPointError(str(failure)) from None
-
-        def learn(slot):
-            readout.rate_scale = scale(slot)
-            step = readout.learn_top if parted else readout.learn
-            step(slot.grad_dev, slot.losses_dev, slot.hidden_dev, slot.target_dev)
-
-        def judge(slot):
-            slot.loss = check.loss(slot.losses) + (slot.loss if parted else 0.0)
-
-        gather = Stage("gather", "sparse", lambda slot: embedding.forward(rows, slot))
-        if trunk is None:
-            scatter = Stage("scatter", "sparse", lambda slot: embedding.backward(rows, slot, scale(slot)), ("readout",))
-            return Plan([gather], [Stage("readout", "sparse", read, ("gather",)), scatter], [])
-        # What a stage comes after counts only where that stage is: an array that does not cross has no copy to wait for.
-        top = "top" if parted else "readout"  # the stage of a readout on the device
-        return Plan(
-            [
-                gather,
-                *self._crossing("x in", "gather"),
-                Stage("forward", "dense", trunk.forward, ("gather", "x in")),
-                *self._crossing("hidden out", "forward"),
-            ],
-            [
-                *self._crossing("target in"),
-                *_only(here, Stage("readout", "sparse", read, ("forward", "hidden out"))),
-                *self._crossing("grad in", "readout"),
-                *_only(there, Stage(top, "dense", learn, ("forward", "target in", "grad in"))),
-                *self._crossing("losses out", top),
-                Stage("backward", "dense", trunk.backward, ("readout", "grad in", "top")),
-                *self._crossing("x_grad out", "backward"),
-                *_only(there, Stage("loss", "sparse", judge, ("losses out",))),
-                Stage(
-                    "scatter",
-                    "sparse",
-                    lambda slot: embedding.backward(rows, slot, scale(slot)),
-                    ("backward", "x_grad out"),
-                ),
-            ],
-            [Stage("update", "dense", lambda slot: trunk.update(scale(slot) / slot.examples), ("backward",))],
-        )
-
-    def _crossing(self, name: str, *after: str) -> list[Stage]:
-        """The stage "ARRAY in" or "ARRAY out", which copies an array of a slot to the device or home from it; none where
-        the array stays where it is."""
-        array, way = name.split()
-        device = self.dense.device
-        if device.shares_host or array not in self._crossings:
-            return []
-        ends = operator.attrgetter(*((f"{array}_dev", array) if way == "in" else (array, f"{array}_dev")))
-        return [Stage(name, f"copy {way}", lambda slot: device.copy(*ends(slot)), after)]
-
-    @property
-    def _crossings(self) -> tuple[str, ...]:
-        """The arrays of a slot that are wanted both on the host and on the device."""
-        here, there = ("hidden", "grad"), ("target", "losses")
-        return ("x", "x_grad", *{"host": here, "device": there, "both": here + there}[self.readout_on])
-
     def _slots(self, feed: Feed) -> list[list[Slot]]:
         """All buffers of a run: delay + 2 sets of one slot a micro-batch."""
         rows = -(-feed.batch // self.micro_batches)
-        slot = functools.partial(self._slot, rows, feed.most_ids, self.readout_on)
-        return [[slot() for _ in range(self.micro_batches)] for _ in range(self.delay + 2)]
-
-    def _slot(self, rows: int, most_ids: int, readout_on: str = "host") -> Slot:
-        """The buffers that a readout there needs, and no others."""
-        ids = most_ids if self.embedding.mean else rows * self.embedding.per_example
-        width, bags, device = self.embedding.outputs, self.embedding.mean, self.dense.device
-        if self.trunk is None:
-            same = {"hidden": "x", "x_grad": "grad"}
-            return Slot(rows, ids, {"x": width, "grad": width}, bags, device, same=same)
-        crossing = dict.fromkeys(("x", "x_grad"), width)
-        kept = dict.fromkeys(("inner", "inner_grad"), self.trunk.hidden)
-        (kept if readout_on == "device" else crossing).update(dict.fromkeys(("hidden", "grad"), self.trunk.outputs))
-        return Slot(rows, ids, crossing, bags, device, kept, beside=readout_on != "host")
+        sizes = (rows, feed.most_ids)
+        return [[self.route.slot(*sizes) for _ in range(self.micro_batches)] for _ in range(self.delay + 2)]
 
     def _begun_arrays(self) -> dict[str, np.ndarray]:
         """Copies of what the begin stages wrote for batches begun and not finished: they cannot be computed again, since
@@ -234,7 +162,9 @@ class Engine:
                 return False
             for name, key in zip(self._begun_names, keys, strict=True):
                 self.dense.device.write(getattr(slot, f"{name}_dev"), self._begun[key])
-            if self.readout_on != "device":
+            for name in self.route.fed:
+                self.dense.device.write(getattr(slot, f"{name}_dev"), getattr(slot, name))
+            if self.route.readout_on != "device":
                 slot.hidden[:] = self._begun[keys[-1]]
         return True
 
@@ -256,7 +186,7 @@ class Engine:
             raise ValueError(f"ids: found {ids.size}, expected a multiple of {self.embedding.per_example}")
         examples = ids.size // self.embedding.per_example if bag_at is None else len(bag_at) - 1
         self.settle()
-        slot = self._slot(examples, ids.size)
+        slot = self._asking.slot(examples, ids.size)
         return self._forward(slot, Batch(ids, bag_at, np.zeros(examples, np.int32)))
 
     def best(self, ids, k: int, bag_at=None) -> tuple[np.ndarray, np.ndarray]:
@@ -267,7 +197,7 @@ class Engine:
         """Mean loss in nats over the feed's first epoch; exp of it is the perplexity. Nothing learns."""
         self._check_feed(feed)
         self.settle()
-        slot = self._slot(feed.batch, feed.most_ids)
+        slot = self._asking.slot(feed.batch, feed.most_ids)
         total, examples = 0.0, 0
         for tick in range(feed.ticks_per_epoch):
             batch = feed[tick]
@@ -283,11 +213,8 @@ class Engine:
         """The hidden vectors of a batch, in a slot that is in use from here on."""
         slot.fill(self.tick, 0, batch, 0, len(batch.target))
         slot.take()
-        self.inline.run(self.embedding.forward, self.sparse.rows, slot)
-        if self.trunk:
-            self.dense_inline.copy(slot.x_dev, slot.x)
-            self.dense_inline.run(self.trunk.forward, slot)
-            self.dense_inline.copy(slot.hidden, slot.hidden_dev)
+        for stage in self._asking.begin:
+            (self.inline if stage.queue == "sparse" else self.dense_inline).run(stage.work, slot)
         return slot.hidden
 
     def settle(self) -> None:
@@ -336,18 +263,26 @@ class Engine:
 
     @classmethod
     def load(
-        cls, folder, *, device=None, readout_device="cpu", threads=None, overlap=None, pin=False
+        cls,
+        folder,
+        *,
+        device=None,
+        rows_device="cpu",
+        readout_device="cpu",
+        threads=None,
+        overlap=None,
+        pin=False,
     ) -> tuple["Engine", dict]:
         """The engine of a checkpoint, standing where it was saved, and the facts saved with it.
 
-        device, readout_device  where trunk and readout compute from here on, wherever they did before
+        device, rows_device, readout_device  where trunk, rows and readout are from here on, wherever they were before
 
         Raises ValueError or OSError for a checkpoint that is missing, truncated, altered or of another format.
         """
         saved = checkpoint.read_facts(folder)
         own = saved["engine"]
         engine = cls(
-            Embedding(**own["embedding"]),
+            Embedding(**own["embedding"], backend=backend.choose(rows_device)),
             Trunk(**own["trunk"]) if own["trunk"] else None,
             readout.rebuild(
                 {name: value for name, value in own["readout"].items() if name != "state"},
@@ -361,6 +296,7 @@ class Engine:
         )
         engine._begun = {name: np.empty(shape, np.float32) for name, shape in own["begun"].items()}
         checkpoint.load_into(folder, engine.parameters() | engine._begun)
+        engine.embedding.send()
         if engine.trunk:
             engine.trunk.send()
         engine.readout.restore(own["readout"]["state"])
@@ -389,26 +325,22 @@ def _check_widths(embedding, trunk, readout) -> None:
         raise ValueError(f"readout: width {readout.width}, the {source} gives {width}")
 
 
-def _only(wanted: bool, stage: Stage) -> list[Stage]:
-    return [stage] if wanted else []
-
-
-def _where(readout, trunk, dense) -> str:
-    """Whether the readout computes on the "host", on the trunk's "device", which is a GPU, or on "both".
+def _where(name, part, trunk, dense) -> str:
+    """Whether the embedding or the readout is on the "host", on the trunk's "device", which is a GPU, or on "both".
 
     ValueError for one on another device.
     """
-    found = readout.backend
+    found, option = part.backend, {"embedding": "--rows-device", "readout": "--readout-device"}[name]
     if found.device.shares_host:
         return "host"
     if trunk is None:
         raise ValueError(
-            f'readout: found one on "{found.name}", expected one on the CPU: without a trunk the hidden vectors are rows, '
-            "which are the CPU's; make it without backend (--readout-device cpu)"
+            f'{name}: found one on "{found.name}", expected one on the CPU: without a trunk the hidden vectors are rows, '
+            f"which are the CPU's; make it without backend ({option} cpu)"
         )
     if found.device is not dense.device:
         raise ValueError(
-            f'readout: found one on "{found.name}", expected one on the CPU or on the trunk\'s device, "{dense.name}"; '
-            f'make it without backend (--readout-device cpu), or give the engine device="{found.name}" (--device)'
+            f'{name}: found one on "{found.name}", expected one on the CPU or on the trunk\'s device, "{dense.name}"; '
+            f'make it without backend ({option} cpu), or give the engine device="{found.name}" (--device)'
         )
-    return "both" if getattr(readout, "split", 0) else "device"
+    return "both" if getattr(part, "split", 0) else "device"

@@ -18,6 +18,7 @@ DEFAULTS: dict[str, dict] = {
         "micro_batches": 2,
         "activation": "tanh",
         "momentum": 0.9,
+        "rows_device": "cpu",
         "readout_device": "cpu",
     },
     "words": {
@@ -41,6 +42,7 @@ DEFAULTS: dict[str, dict] = {
         "micro_batches": 2,
         "activation": "tanh",
         "momentum": 0.9,
+        "rows_device": "cpu",
         "readout_device": "cpu",
     },
 }
@@ -54,13 +56,13 @@ READOUT_DEFAULTS: dict[str, dict] = {
 # Steps of SGD, and how a tree's nodes learn. A tree and a table of negatives learn example by example, the softmaxes
 # from the sum over a micro-batch.
 RATES: dict[tuple[str, str], dict] = {
-    ("language", "tree"): {"rate": 0.025, "rows_rate": 0.05, "trunk_rate": 0.1},
+    ("language", "tree"): {"rate": 0.025, "rows_rate": 0.05, "trunk_rate": 0.1, "split": None},
     ("language", "full"): {"rate": 0.02, "rows_rate": 0.05, "trunk_rate": 0.1},
     ("language", "sampled"): {"rate": 0.02, "rows_rate": 0.05, "trunk_rate": 0.1},
     ("words", "tree"): {"rate": 0.025, "rows_rate": 0.025, "mode": "runs"},
     ("words", "full"): {"rate": 0.025, "rows_rate": 0.025},
     ("words", "sampled"): {"rate": 0.025, "rows_rate": 0.025},
-    ("factors", "tree"): {"rate": 0.05, "rows_rate": 0.05, "trunk_rate": 0.1},
+    ("factors", "tree"): {"rate": 0.05, "rows_rate": 0.05, "trunk_rate": 0.1, "split": None},
     ("factors", "full"): {"rate": 0.02, "rows_rate": 0.05, "trunk_rate": 0.1},
     ("factors", "sampled"): {"rate": 0.02, "rows_rate": 0.05, "trunk_rate": 0.1},
 }
@@ -117,7 +119,19 @@ def _train(train) -> None:
         "--readout-device",
         metavar="DEVICE",
         help='language, factors: where a tree or full readout computes: "cpu" (default), the trunk\'s "cuda:N", or "auto": '
-        "both are measured",
+        "both, and trees cut between them, are measured",
+    )
+    model.add_argument(
+        "--rows-device",
+        metavar="DEVICE",
+        help='language, factors: where the input rows are: "cpu" (default), the trunk\'s "cuda:N", or "auto": both are '
+        "measured",
+    )
+    model.add_argument(
+        "--split",
+        type=_whole,
+        metavar="K",
+        help="tree readout on a GPU: its first K nodes are there, as dense products, and the others on the CPU (0: none)",
     )
     model.add_argument("--tree", choices=("huffman", "balanced"), help="tree readout: its shape (default huffman)")
     model.add_argument("--mode", choices=("deterministic", "runs", "hogwild"), help="tree readout: how rows learn")
@@ -197,6 +211,7 @@ def resolve(options: dict) -> dict:
     readout = options.get("readout") or COMMON["readout"]
     defaults = COMMON | DEFAULTS[kind] | READOUT_DEFAULTS[readout] | RATES[kind, readout]
     _refuse(options, kind, readout, set(defaults))
+    _check_split(options)
     return options | {name: value for name, value in defaults.items() if options.get(name) is None}
 
 
@@ -212,3 +227,15 @@ def _refuse(options: dict, kind: str, readout: str, taken: set[str]) -> None:
             raise ValueError(f"--{flag}: not used by `train {kind} --readout {readout}`; leave it out")
     if options.get("serial") and options.get("delay"):
         raise ValueError("--serial and --delay contradict each other: a serial run delays nothing; leave one out")
+
+
+def _check_split(options: dict) -> None:
+    place = options.get("readout_device") or "cpu"
+    if not options.get("split") or place not in ("cpu", "auto"):
+        return
+    if place == "auto":
+        raise ValueError("--split and --readout-device auto contradict each other: auto measures splits; leave one out")
+    raise ValueError(
+        "--split: cuts a tree between the CPU and a GPU, found --readout-device cpu; expected the trunk's, --readout-device "
+        "cuda:N"
+    )

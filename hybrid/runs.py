@@ -18,7 +18,8 @@ from .engine import Engine
 from .training import CHECKPOINT, Job, train, write_json
 
 # What may change between a stop and the going on: threads change no number, another device rounds otherwise.
-FREE_ON_RESUME = {"resume", "device", "readout_device", "threads", "pin"}
+FREE_ON_RESUME = {"resume", "device", "rows_device", "readout_device", "threads", "pin"}
+HOME = {"rows_device": "cpu", "readout_device": "cpu"}
 
 
 def start(options: dict) -> dict:
@@ -32,8 +33,7 @@ def start(options: dict) -> dict:
     model = _model(options["kind"])
     job = model.prepare(options)
     engine = job.make()  # before anything is written: this refuses what the options cannot have
-    if options.get("readout_device") == "auto":
-        options["readout_device"] = engine.readout.backend.name  # a resumed run does not measure again
+    options |= _measured(options, engine)  # a resumed run does not measure again
     folder.mkdir(parents=True, exist_ok=True)
     model.keep(job, folder)
     write_json(folder / "run.json", options)
@@ -48,8 +48,10 @@ def resume(folder: str, given: dict) -> dict:
     if any(given[name] != options.get(name) for name in said):
         flags = ", ".join("--" + name.replace("_", "-") for name in said if given[name] != options.get(name))
         raise ValueError(f"{flags}: --resume goes on with the options that {folder} was started with; leave them out")
-    if given.get("readout_device") == "auto":
-        raise ValueError('--readout-device auto: measured when a run begins; to go on name "cpu" or "cuda:N"')
+    for name in ("rows_device", "readout_device"):
+        if given.get(name) == "auto":
+            flag = name.replace("_", "-")
+            raise ValueError(f'--{flag} auto: measured when a run begins; to go on name "cpu" or "cuda:N"')
     options |= {name: given[name] for name in FREE_ON_RESUME - {"resume"} if given.get(name)}
     announce(options)
     job = _model(options["kind"]).prepare(options)
@@ -67,8 +69,8 @@ def announce(options: dict) -> None:
 
 def evaluate(folder: str, given: dict) -> dict:
     """Figures of a trained run on other data; which, is the model's business."""
-    given_here = {"threads": given["threads"], "device": given["device"], "readout_device": "cpu"}
-    options = _options(Path(folder)) | given_here
+    given_here = {"threads": given["threads"], "device": given["device"]}
+    options = _options(Path(folder)) | HOME | given_here
     engine, _ = _load(Path(folder), options)
     return _model(options["kind"]).evaluate(Path(folder), options, engine, given)
 
@@ -77,7 +79,7 @@ def export(folder: str, file: str, binary: bool) -> str:
     """Write a run's vectors in word2vec format; returns the sentence that says so."""
     from . import vectors
 
-    options = _options(Path(folder)) | {"device": "cpu", "readout_device": "cpu"}  # nothing is computed
+    options = _options(Path(folder)) | HOME | {"device": "cpu"}  # nothing is computed
     engine, _ = _load(Path(folder), options)
     names, table = _model(options["kind"]).vectors(Path(folder), engine)
     vectors.save(file, names, table, binary=binary)
@@ -93,6 +95,16 @@ def text(report: dict) -> str:
             shown = f"{shown:,.0f}" if isinstance(shown, int | float) else shown
             lines.append(f"{name.replace('_', ' '):<24} {shown}")
     return "\n".join(lines)
+
+
+def _measured(options: dict, engine: Engine) -> dict:
+    """The options whose value was measured."""
+    found = {}
+    if options.get("rows_device") == "auto":
+        found["rows_device"] = engine.embedding.backend.name
+    if options.get("readout_device") == "auto":
+        found |= {"readout_device": engine.readout.backend.name, "split": getattr(engine.readout, "split", None)}
+    return found
 
 
 def _finish(folder: Path, options: dict, job: Job, engine: Engine, facts: dict | None = None) -> dict:
@@ -112,6 +124,7 @@ def _load(folder: Path, options: dict) -> tuple[Engine, dict]:
     return Engine.load(
         folder / CHECKPOINT,
         device=options.get("device"),
+        rows_device=options.get("rows_device") or "cpu",
         readout_device=options.get("readout_device") or "cpu",
         threads=options.get("threads"),
         overlap=False if options["serial"] else None,

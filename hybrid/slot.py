@@ -16,18 +16,21 @@ class Slot(Turns):
         x, hidden, grad, x_grad      (rows, width) on the host, page-locked where the device is another; and the same
         x_dev, hidden_dev, ...       on the device: the same arrays where it shares the host's memory
         inner_dev, inner_grad_dev    (rows, trunk's hidden) on the device only
+        ids_dev, bag_at_dev          for rows on the device; x and x_grad are then there only
         target_dev, losses, losses_dev  (rows,) for a readout on the device; hidden and grad may then be there only
 
     crossing, kept  the widths of the arrays of the first kind, and of those that stay on the device
     same            names of arrays that are another one's buffer
-    beside          whether a readout, or a part of it, is on the device: then targets (int32) and losses cross
+    lists           those of ids, bag_at, target and losses that cross
     device          where the dense stages run
 
     The names are views of the first `count` rows of their buffers, so a stage never sees rows of an earlier batch.
     """
 
     ids: np.ndarray
-    bag_at: np.ndarray | None
+    ids_dev: Any
+    bag_at: np.ndarray | None = None
+    bag_at_dev: Any = None
     target: np.ndarray
     x: np.ndarray
     hidden: np.ndarray
@@ -44,19 +47,19 @@ class Slot(Turns):
     losses_dev: Any
 
     def __init__(
-        self, rows: int, ids: int, crossing: dict[str, int], bags: bool, device, kept=None, same=None, beside=False
+        self, rows: int, ids: int, crossing: dict[str, int], bags: bool, device, kept=None, same=None, lists=()
     ):
         super().__init__()
-        self._ids = np.empty(ids, np.int32)
-        self._bag_at = np.empty(rows + 1, np.int64) if bags else None
-        self._target = device.host_empty(rows, np.int32) if beside else np.empty(rows, np.int32)
-        buffers = {name: device.host_empty((rows, size), np.float32) for name, size in crossing.items()}
-        if beside:
-            buffers |= {"target": self._target, "losses": device.host_empty(rows, np.float32)}
-        there = {name: device.mirror(buffer) for name, buffer in buffers.items()}
+        sizes: dict[str, tuple[int, type]] = {"ids": (ids, np.int32), "target": (rows, np.int32)}
+        sizes |= {"bag_at": (rows + 1, np.int64)} if bags else {}
+        sizes |= {"losses": (rows, np.float32)} if "losses" in lists else {}
+        host: dict[str, np.ndarray] = {}
+        host |= {name: (device.host_empty if name in lists else np.empty)(*size) for name, size in sizes.items()}
+        host |= {name: device.host_empty((rows, size), np.float32) for name, size in crossing.items()}
+        there = {name: device.mirror(host[name]) for name in (*crossing, *lists)}
         there |= {name: device.empty((rows, size), np.float32) for name, size in (kept or {}).items()}
-        buffers |= {name: buffers[other] for name, other in (same or {}).items()}
-        self._buffers = buffers | {f"{name}_dev": buffer for name, buffer in there.items()}
+        host |= {name: host[other] for name, other in (same or {}).items()}
+        self._buffers = host | {f"{name}_dev": buffer for name, buffer in there.items()}
         self.examples = 0  # examples in the whole batch
 
     def fill(self, tick: int, micro: int, batch, first: int, last: int) -> None:
@@ -65,18 +68,14 @@ class Slot(Turns):
         self.events.clear()
         self.tick, self.micro, self.count = tick, micro, last - first
         self.examples = examples = len(batch.target)
-        if self._bag_at is None:
-            each = len(batch.ids) // max(examples, 1)
-            begin, end = first * each, last * each
-            self.bag_at = None
-        else:
-            begin, end = batch.bag_at[first], batch.bag_at[last]
-            self.bag_at = self._bag_at[: self.count + 1]
-            np.subtract(batch.bag_at[first : last + 1], begin, out=self.bag_at)
-        self.ids = self._ids[: end - begin]
-        self.ids[:] = batch.ids[begin:end]
-        self.target = self._target[: self.count]
-        self.target[:] = batch.target[first:last]
+        bags = "bag_at" in self._buffers
+        each = 0 if bags else len(batch.ids) // max(examples, 1)
+        begin, end = (batch.bag_at[first], batch.bag_at[last]) if bags else (first * each, last * each)
+        lengths = {"ids": end - begin, "bag_at": self.count + 1}
         for name, buffer in self._buffers.items():
-            setattr(self, name, buffer[: self.count])
+            setattr(self, name, buffer[: lengths.get(name.removesuffix("_dev"), self.count)])
+        self.ids[:] = batch.ids[begin:end]
+        self.target[:] = batch.target[first:last]
+        if bags:
+            np.subtract(batch.bag_at[first : last + 1], begin, out=self.bag_at)
         self._become(READY)

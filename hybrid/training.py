@@ -156,6 +156,7 @@ def _report(engine: Engine, progress: Progress) -> dict[str, Any]:
         "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         "threads": engine.threads,
         "device": engine.dense.name,
+        "rows_device": engine.embedding.backend.name,
         "readout_device": engine.readout.backend.name,
         "pace": engine.pace.line() if engine.pace else None,
         "stages": engine.trace.summary(),

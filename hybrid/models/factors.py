@@ -58,4 +58,4 @@ def evaluate(folder: Path, options: dict, engine: Engine, given: dict) -> dict:
 
 def vectors(folder: Path, engine: Engine) -> tuple[list[str], np.ndarray]:
     """The items and their input rows."""
-    return json.loads((folder / NAMES).read_text()), engine.embedding.table
+    return json.loads((folder / NAMES).read_text()), engine.embedding.parameters()["table"]

@@ -58,7 +58,7 @@ def evaluate(folder: Path, options: dict, engine: Engine, given: dict) -> dict:
 def vectors(folder: Path, engine: Engine) -> tuple[list[str], np.ndarray]:
     """The words and their input rows."""
     names = Vocabulary.load(folder / NAMES).words
-    return names, engine.embedding.table[: len(names)]
+    return names, engine.embedding.parameters()["table"][: len(names)]
 
 
 def _texts(options: dict) -> tuple[Text, Text]:

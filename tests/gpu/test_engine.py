@@ -267,7 +267,7 @@ def test_a_checkpoint_goes_on_with_the_readout_on_either_device(cuda, tmp_path, 
     list(itertools.islice(begun.run(Feed(20)), 7))
     begun.save(tmp_path / "checkpoint")
     resumed, _ = Engine.load(tmp_path / "checkpoint", device=cuda, readout_device=second)
-    assert resumed.readout_on == ("host" if second == "cpu" else "both" if kind == "split" else "device")
+    assert resumed.route.readout_on == ("host" if second == "cpu" else "both" if kind == "split" else "device")
     _, found = run(resumed, 20)
     if first == second:
         assert_same_bits(found, expected)
@@ -306,9 +306,9 @@ def test_hidden_vectors_stay_beside_the_readout(cuda):
         ("sparse", "scatter"),
         ("dense", "update"),
     }
-    slot = trained._slot(4, 12, "device")
+    slot = trained.route.slot(4, 12)
     assert set(slot._buffers) == {
-        *("x", "x_grad", "target", "losses"),
+        *("ids", "x", "x_grad", "target", "losses"),
         *("x_dev", "x_grad_dev", "target_dev", "losses_dev", "hidden_dev", "grad_dev", "inner_dev", "inner_grad_dev"),
     }
 
@@ -363,35 +363,48 @@ def test_a_readout_beside_another_trunk_is_refused(cuda, make, message):
         make()
 
 
-def test_the_command_line_puts_the_readout_on_the_device_and_keeps_it_there(cuda, tmp_path, capsys):
-    text, out = tmp_path / "text", tmp_path / "run"
+@pytest.fixture
+def command(tmp_path):
+    """A short `train language`, but for --out."""
+    text = tmp_path / "text"
     text.write_text("the cat sat on the mat and the dog sat on the cat\n" * 40)
-    small = [
-        "--width",
-        "4",
-        "--hidden",
-        "6",
-        "--readout-width",
-        "5",
-        "--epochs",
-        "2",
-        "--batch",
-        "32",
-        "--threads",
-        "2",
-    ]
-    command = ["train", "language", "--text", str(text), *small, "--device", cuda, "--out", str(out)]
-    assert main([*command, "--readout-device", cuda]) == 0
-    assert '"readout_device": "cuda:0"' in (out / "run.json").read_text()
-    assert '"readout_device": "cuda:0"' in (out / "report.json").read_text()
+    sizes = {"width": 4, "hidden": 6, "readout-width": 5, "epochs": 2, "batch": 32, "threads": 2}
+    small = [item for name, value in sizes.items() for item in (f"--{name}", str(value))]
+    return ["train", "language", "--text", str(text), *small, "--device", "cuda:0"]
+
+
+@pytest.mark.parametrize("part", ["readout", "rows"])
+def test_the_command_line_puts_a_part_on_the_device_and_keeps_it_there(cuda, command, tmp_path, capsys, part):
+    out, text = tmp_path / "run", command[3]
+    assert main([*command, "--out", str(out), f"--{part}-device", cuda]) == 0
+    for file in ("run.json", "report.json"):
+        assert f'"{part}_device": "cuda:0"' in (out / file).read_text()
     assert main(["export", str(out), str(tmp_path / "vectors")]) == 0
-    assert main(["eval", str(out), "--text", str(text)]) == 0
-    for place in ([], ["--readout-device", "cpu"]):
+    assert main(["eval", str(out), "--text", text]) == 0
+    for place in ([], [f"--{part}-device", "cpu"]):
         assert main(["train", "--resume", str(out), *place]) == 0
-    assert '"readout_device": "cpu"' in (out / "report.json").read_text()
+    assert f'"{part}_device": "cpu"' in (out / "report.json").read_text()
     capsys.readouterr()
-    other = [*command[:-1], str(tmp_path / "other")]
-    assert main([*other, "--readout", "sampled", "--readout-device", cuda]) == 2
+    assert main(["train", "words", "--text", text, f"--{part}-device", cuda]) == 2
+    assert f"--{part}-device: not used by `train words" in capsys.readouterr().err
+    assert main([*command[:-1], "cpu", "--out", str(tmp_path / "other"), f"--{part}-device", cuda]) == 2
+    assert f"make it without backend (--{part}-device cpu)" in capsys.readouterr().err
+
+
+def test_a_sampled_readout_is_refused_on_the_device(cuda, command, tmp_path, capsys):
+    assert main([*command, "--out", str(tmp_path / "other"), "--readout", "sampled", "--readout-device", cuda]) == 2
     assert 'found "cuda:0", expected "cpu": a sampled readout' in capsys.readouterr().err
-    assert main(["train", "words", "--text", str(text), "--readout-device", cuda]) == 2
-    assert "--readout-device: not used by `train words" in capsys.readouterr().err
+
+
+def test_the_command_line_splits_a_tree_and_keeps_the_split(cuda, command, tmp_path, capsys):
+    out = tmp_path / "run"
+    assert main([*command, "--out", str(out), "--readout-device", cuda, "--split", "3"]) == 0
+    assert '"split": 3' in (out / "run.json").read_text()
+    resumed, _ = Engine.load(out / "checkpoint", device=cuda, readout_device=cuda)
+    assert resumed.readout.split == 3 and resumed.route.readout_on == "both"
+    assert main(["train", "--resume", str(out)]) == 0
+    capsys.readouterr()
+    assert main(["train", "--resume", str(out), "--split", "2"]) == 2
+    assert "--split: --resume goes on with the options" in capsys.readouterr().err
+    assert main([*command, "--out", str(tmp_path / "other"), "--readout-device", cuda, "--split", "99"]) == 2
+    assert "split: found 99, expected a whole number from 0 to" in capsys.readouterr().err

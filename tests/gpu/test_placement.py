@@ -1,56 +1,143 @@
-"""Where a readout goes when it is left to us: what was measured decides, and the line says it."""
+"""Where rows and a readout go when it is left to us: what was measured decides, and the line says it."""
 
+import gc
 import json
 import re
 
 import pytest
 
-from hybrid import backend, placement
+from hybrid import backend
+from hybrid.embedding import Embedding
+from hybrid.placement import readouts, rows
 from hybrid.readout import FullReadout, SampledReadout, TreeReadout
 from tests.gpu.test_command_line import hybrid, train  # noqa: F401  (a fixture)
-from tests.hybrid.test_engine import BATCH, Feed
+from tests.hybrid.test_engine import BATCH, CLASSES, CONTEXT, Feed
 
 MAKE = {
-    kind: lambda place, kind=kind: kind(Feed.counts, 6, batch=BATCH, backend=place)
+    kind: lambda place, split, kind=kind: kind(Feed.counts, 6, batch=BATCH, backend=place)
     for kind in (TreeReadout, FullReadout, SampledReadout)
 }
+FIGURE = re.compile(r"((?:cpu|cuda:0)(?: split \d+)?) ([\d.]+) ms")
+
+
+def tree(place, split):
+    return TreeReadout(Feed.counts, 6, batch=BATCH, split=split, backend=place)
+
+
+def full(place):
+    return FullReadout(Feed.counts, 6, batch=BATCH, backend=place)
+
+
+def timed(monkeypatch, seconds):
+    """Let measuring a readout find these seconds; by the name of its place and its split."""
+    monkeypatch.setattr(
+        readouts, "_seconds", lambda readout, *given: seconds[readout.backend.name, getattr(readout, "split", 0)]
+    )
 
 
 @pytest.mark.parametrize("kind", [TreeReadout, FullReadout])
 def test_both_places_are_measured(gpu, kind):
-    name, line = placement.choose(MAKE[kind], Feed(), "cuda:0")
-    figures = dict(re.findall(r"(cpu|cuda:0) ([\d.]+) ms", line))
-    assert name == min(figures, key=lambda place: float(figures[place])) and len(figures) == 2
-    assert line.startswith(f"{name} (measured, a batch of 16: ")
+    name, split, line = readouts.choose(MAKE[kind], Feed(), "cuda:0")
+    figures = dict(FIGURE.findall(line))
+    assert name == min(figures, key=lambda place: float(figures[place])) and len(figures) == 2 and split == 0
+    assert line.startswith(f"{name} (measured, a batch of 16: cpu ")
 
 
-@pytest.mark.parametrize("faster", ["cpu", "cuda:0"])
-def test_the_faster_is_taken(gpu, monkeypatch, faster):
-    monkeypatch.setattr(placement, "_beside", lambda *given: 1.0 + (faster == "cpu"))
-    monkeypatch.setattr(placement, "_on_the_host", lambda *given: 1.0 + (faster != "cpu"))
-    assert placement.choose(MAKE[TreeReadout], Feed(), "cuda:0")[0] == faster
+def test_trees_cut_between_the_places_are_measured_and_a_full_softmax_is_told_of(gpu):
+    name, split, line = readouts.choose(tree, Feed(), "cuda:0", 2, splits=(5, 9), full=full)
+    measured, told = line.split(")", 1)
+    figures = {place: float(value) for place, value in FIGURE.findall(measured)}
+    assert list(figures) == ["cpu", "cuda:0", "cuda:0 split 5", "cuda:0 split 9"]
+    assert figures[f"{name} split {split}" if split else name] == min(figures.values())
+    assert re.search(r"; a full softmax takes [\d.]+ ms on cuda:0, but is another model: --readout full$", told)
+
+
+@pytest.mark.parametrize("faster", [("cpu", 0), ("cuda:0", 0), ("cuda:0", 5), ("cuda:0", 9)])
+def test_the_fastest_is_taken_but_never_the_full_softmax(gpu, monkeypatch, faster):
+    timed(monkeypatch, dict.fromkeys([("cpu", 0), ("cuda:0", 0), ("cuda:0", 5), ("cuda:0", 9)], 2.0) | {faster: 1.0})
+    found = readouts.choose(tree, Feed(), "cuda:0", splits=(5, 9), full=full)
+    assert found[:2] == faster
+    assert ("the first" in found.line and "--split 0 keeps the tree whole" in found.line) == bool(faster[1])
+
+
+def test_a_tree_that_does_not_fit_may_be_cut(gpu, monkeypatch):
+    timed(monkeypatch, {("cpu", 0): 2.0, ("cuda:0", 5): 1.0})
+
+    def make(place, split):
+        if place.name == "cuda:0" and not split:
+            raise MemoryError("no room for the nodes")
+        return tree(place, split)
+
+    def large(place):
+        raise MemoryError("no room for the weights")
+
+    device, split, line = readouts.choose(make, Feed(), "cuda:0", splits=(5,), full=large)
+    assert (device, split) == ("cuda:0", 5)
+    assert "; cuda:0 left out: no room for the nodes" in line and "full softmax" not in line
 
 
 def test_what_computes_on_the_cpu_only_stays_there(gpu):
-    name, line = placement.choose(MAKE[SampledReadout], Feed(), "cuda:0")
-    assert name == "cpu" and line.startswith("cpu, because backend: found")
+    name, split, line = readouts.choose(MAKE[SampledReadout], Feed(), "cuda:0")
+    assert (name, split) == ("cpu", 0) and line.startswith("cpu, because backend: found")
 
 
 def test_a_readout_follows_a_trunk_on_the_cpu(gpu):
-    assert placement.choose(MAKE[TreeReadout], Feed(), "cpu") == ("cpu", "cpu, where the trunk is")
+    assert readouts.choose(MAKE[TreeReadout], Feed(), "cpu") == ("cpu", 0, "cpu, where the trunk is")
+
+
+def test_splits_are_tried_where_they_are_safe():
+    assert readouts.splits_of(2000, 6.4) == ((15, 255, 1023), "")
+    assert readouts.splits_of(256, 6.4) == ((15,), "")  # 255 nodes are the whole tree
+    assert readouts.splits_of(257, 6.4) == ((15, 255), "")
+    splits, note = readouts.splits_of(2000, 25.6)
+    assert splits == () and "rate times examples of a micro-batch is 25.6, and above 10" in note
+
+
+@pytest.mark.parametrize("bags", [False, True])
+def test_both_places_of_rows_are_measured(gpu, bags):
+    def make(place):
+        return Embedding(CLASSES, 4, per_example=CONTEXT, mean=bags, backend=place)
+
+    name, line = rows.choose(make, Feed(bags=bags), "cuda:0", 2)
+    figures = dict(FIGURE.findall(line))
+    assert name == min(figures, key=lambda place: float(figures[place])) and list(figures) == ["cpu", "cuda:0"]
+    assert line.startswith(f"{name} (measured, a batch of 16: cpu ")
+    assert rows.choose(make, Feed(bags=bags), "cpu") == ("cpu", "cpu, where the trunk is")
+
+
+@pytest.mark.parametrize("faster", ["cpu", "cuda:0"])
+def test_the_faster_place_of_rows_is_taken(gpu, monkeypatch, faster):
+    monkeypatch.setattr(rows, "_beside", lambda *given: 1.0 + (faster == "cpu"))
+    monkeypatch.setattr(rows, "_on_the_host", lambda *given: 1.0 + (faster != "cpu"))
+    assert rows.choose(lambda place: None, Feed(), "cuda:0")[0] == faster
 
 
 def test_measuring_leaves_nothing_behind(gpu):
-    import gc
+    def measured():
+        readouts.choose(tree, Feed(), "cuda:0", splits=(5,), full=full)
+        rows.choose(lambda place: Embedding(CLASSES, 4, per_example=CONTEXT, backend=place), Feed(), "cuda:0")
+        gc.collect()
+        return backend.choose("cuda:0").device.memory()["device"]
 
-    gc.collect()
-    device = backend.choose("cuda:0").device
-    placement.choose(MAKE[TreeReadout], Feed(), "cuda:0")
-    gc.collect()
-    before = device.memory()["device"]
-    placement.choose(MAKE[TreeReadout], Feed(), "cuda:0")
-    gc.collect()
-    assert device.memory()["device"] == before
+    assert measured() == measured()
+
+
+def test_rows_that_do_not_fit_stay_on_the_cpu(train, tmp_path):  # noqa: F811
+    code, _, errors = hybrid(*train, "--device", "cuda:0", "--rows-device", "auto", CUDASIM_MEMORY="1000")
+    assert errors[0].startswith(
+        "hybrid: rows device auto: cpu, because the rows do not fit: cuda:0: no room for an array"
+    )
+    assert code == 2 and "out of memory" in errors[1]  # the trunk has no room either
+
+
+def test_the_place_of_rows_is_said_once_and_kept(train, tmp_path):  # noqa: F811
+    code, _, errors = hybrid(*train, "--device", "cuda:0", "--rows-device", "auto")
+    assert code == 0 and len(errors) == 1 and errors[0].startswith("hybrid: rows device auto: c"), errors
+    chosen = errors[0].split(": ")[2].split()[0]
+    run = tmp_path / "run"
+    assert json.loads((run / "run.json").read_text())["rows_device"] == chosen
+    code, _, errors = hybrid("train", "--resume", str(run), "--rows-device", "auto")
+    assert code == 2 and "--rows-device auto: measured when a run begins" in errors[0]
 
 
 def test_the_choice_is_said_once_and_kept(train, tmp_path):  # noqa: F811
@@ -58,6 +145,8 @@ def test_the_choice_is_said_once_and_kept(train, tmp_path):  # noqa: F811
     assert code == 0 and len(errors) == 1 and errors[0].startswith("hybrid: readout device auto: c"), errors
     chosen = errors[0].split(": ")[2].split()[0]
     run = tmp_path / "run"
-    assert json.loads((run / "run.json").read_text())["readout_device"] == chosen
+    kept = json.loads((run / "run.json").read_text())
+    assert kept["readout_device"] == chosen and kept["split"] in (0, 15)
+    assert "a full softmax takes" in errors[0] and "split 255" not in errors[0]  # the tree has 25 nodes
     code, _, errors = hybrid("train", "--resume", str(run), "--readout-device", "auto")
     assert code == 2 and "--readout-device auto: measured when a run begins" in errors[0]

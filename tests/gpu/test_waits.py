@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
-from hybrid.engine import Engine
+from gpu.device import DeviceError
+from hybrid.plan import Route
 from hybrid.schedule import Plan, Stage
 from tests import cudasim
+from tests.gpu.test_engine_rows import Ragged, placed
 from tests.hybrid.test_engine import Feed, engine, parameters
 
 WAITS = [
@@ -18,6 +20,25 @@ WAITS = [
     ("x_grad out", "backward"),
     ("scatter", "x_grad out"),
 ]
+ROWS_WAITS = [  # with the rows on the device
+    ("gather", "ids in"),
+    ("hidden out", "forward"),
+    ("readout", "hidden out"),
+    ("grad in", "readout"),
+    ("backward", "grad in"),
+]
+
+
+def rows_on_the_host():
+    return engine("tree", device="cuda:0", micro_batches=2, delay=1), Feed(6)
+
+
+def rows_on_the_device():
+    return placed(micro_batches=2, delay=1), Feed(6)
+
+
+def bags_on_the_device():
+    return placed(bags=True, micro_batches=2, delay=1), Ragged(6)
 
 
 @pytest.fixture
@@ -25,19 +46,20 @@ def planned(gpu, monkeypatch):
     """Run a few ticks on the device with every stage of the plan changed by a function; the losses and the parameters."""
     if not gpu.simulated:
         pytest.skip("a real device may be lucky")
-    plan = Engine._plan
+    plan = Route.plan
 
-    def run(change, seed):
+    def run(change, seed, make=rows_on_the_host):
         monkeypatch.setattr(
-            Engine, "_plan", lambda *given: Plan(*([change(stage) for stage in part] for part in plan(*given)))
+            Route, "plan", lambda *given: Plan(*([change(stage) for stage in part] for part in plan(*given)))
         )
         cudasim.seed(seed)
-        trained = engine("tree", device="cuda:0", micro_batches=2, delay=1)
-        losses = [tick.loss for tick in trained.run(Feed(6))]
+        trained, feed = make()
+        losses = [tick.loss for tick in trained.run(feed)]
         return losses, [array.tobytes() for array in parameters(trained).values()]
 
     yield run
     cudasim.clear()  # a copy without its wait is a problem that the driver sees, too
+    cudasim.heal()  # and an id that has not come yet leads a kernel astray
 
 
 def without(name, wait):
@@ -50,12 +72,12 @@ def without(name, wait):
     )
 
 
-def shows(planned, change, expected) -> bool:
+def shows(planned, change, expected, *make) -> bool:
     """Whether, in one of a few orders of completion, numbers are wrong, not finite, or the driver sees a problem."""
     for seed in range(8):
         try:
-            found = planned(change, seed)
-        except FloatingPointError:
+            found = planned(change, seed, *make)
+        except (FloatingPointError, DeviceError):
             return True
         if found != expected or cudasim.problems():
             return True
@@ -68,6 +90,18 @@ def test_a_wait_left_out_shows(planned, name, wait):
     assert shows(planned, without(name, wait), expected)
 
 
+@pytest.mark.parametrize(("name", "wait"), ROWS_WAITS)
+def test_a_wait_left_out_shows_with_the_rows_on_the_device(planned, name, wait):
+    expected = planned(lambda stage: stage, 0, rows_on_the_device)
+    assert shows(planned, without(name, wait), expected, rows_on_the_device)
+
+
+def test_a_wait_for_bags_left_out_shows(planned):
+    """They come after the ids on one queue, so a gather that waits for them has those too."""
+    expected = planned(lambda stage: stage, 0, bags_on_the_device)
+    assert shows(planned, without("gather", "bag_at in"), expected, bags_on_the_device)
+
+
 def test_an_update_launched_on_another_queue_than_the_gradient_shows(planned):
     expected = planned(lambda stage: stage, 0)
 
@@ -77,8 +111,9 @@ def test_an_update_launched_on_another_queue_than_the_gradient_shows(planned):
     assert shows(planned, astray, expected)
 
 
-def test_with_all_its_waits_the_plan_is_right_in_every_order(planned):
-    expected = planned(lambda stage: stage, 0)
+@pytest.mark.parametrize("make", [rows_on_the_host, rows_on_the_device, bags_on_the_device])
+def test_with_all_its_waits_the_plan_is_right_in_every_order(planned, make):
+    expected = planned(lambda stage: stage, 0, make)
     for seed in range(8):
-        assert planned(lambda stage: stage, seed) == expected
+        assert planned(lambda stage: stage, seed, make) == expected
     assert cudasim.problems() == [] and np.isfinite(expected[0]).all()

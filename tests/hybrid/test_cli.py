@@ -169,6 +169,16 @@ def refusals(tmp_path, text, ratings):
     yield [*factors, "--ratings", str(ratings), "--text", text, *out], "--text: not used"
     yield [*language, "--text", text, "--readout", "full", "--tree", "balanced", *out], "--tree: not used"
     yield [*language, "--text", text, "--negatives", "5", *out], "--negatives: not used"
+    yield [*language, "--text", text, "--split", "15", *out], "--split: cuts a tree between the CPU and a GPU"
+    yield (
+        [*language, "--text", text, "--split", "15", "--readout-device", "auto", *out],
+        "--split and --readout-device auto contradict",
+    )
+    yield [*language, "--text", text, "--readout", "full", "--split", "15", *out], "--split: not used"
+    yield [*words, "--text", text, "--split", "15", *out], "--split: not used"
+    yield [*words, "--text", text, "--rows-device", "cpu", *out], "--rows-device: not used"
+    yield [*language, "--text", text, "--rows-device", "cuda:0", *out], 'device: "cuda:0" cannot be used'
+    yield [*language, "--text", text, "--rows-device", "abacus", *out], 'device: found "abacus"'
     yield [*language, "--text", text, "--serial", "--delay", "1", *out], "contradict"
     yield [*language, "--text", text, "--device", "cuda:9", *out], 'device: "cuda:9" cannot be used'
     yield [*language, "--text", text, "--device", "abacus", *out], 'device: found "abacus"'
@@ -210,6 +220,17 @@ def test_auto_says_which_device_and_why(capsys, tmp_path, text, monkeypatch):
     words = ["train", "words", "--text", text, "--min-count", "1", "--epochs", "1", *WORDS]
     assert main([*words, "--device", "auto", "--out", str(tmp_path / "words")]) == 0
     assert "hybrid: device auto: cpu, because word vectors have no dense part\n" in capsys.readouterr().err
+
+
+def test_without_a_gpu_auto_says_that_rows_and_readout_are_where_the_trunk_is(capsys, tmp_path, text):
+    out = str(tmp_path / "run")
+    command = ["train", "language", "--text", text, *LANGUAGE, "--out", out]
+    assert main([*command, "--rows-device", "auto", "--readout-device", "auto"]) == 0
+    printed = capsys.readouterr().err
+    assert "hybrid: rows device auto: cpu, where the trunk is\n" in printed
+    assert "hybrid: readout device auto: cpu, where the trunk is\n" in printed
+    kept = json.loads((Path(out) / "run.json").read_text())
+    assert (kept["rows_device"], kept["readout_device"], kept["split"]) == ("cpu", "cpu", 0)
 
 
 def test_a_folder_that_holds_a_run_is_not_overwritten(capsys, tmp_path, text):

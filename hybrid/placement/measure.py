@@ -1,0 +1,35 @@
+"""What measurements of places share: queues that wait, and the median of some steps on the feed's first batches."""
+
+import os
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+from .. import backend as backends
+from ..feeds import Batch
+
+SKIPPED, MEASURED = 3, 7  # steps
+
+
+def queues(device, threads: int | None) -> tuple[Any, Any]:
+    """One that carries and computes on the device, one of the CPU with all threads (None: all cores)."""
+    host = backends.choose("cpu").device.inline("placement", threads or len(os.sched_getaffinity(0)))
+    return device.inline("placement", 1), host
+
+
+def median(step: Callable[[Batch], Any], feed) -> float:
+    """Seconds of a step."""
+    samples = []
+    for tick in range(SKIPPED + MEASURED):
+        batch = feed[tick % len(feed)]
+        start = time.perf_counter()
+        step(batch)
+        samples.append(time.perf_counter() - start)
+    return statistics.median(samples[SKIPPED:])
+
+
+def told(seconds: dict[str, float], feed) -> str:
+    """What was measured, in words."""
+    figures = ", ".join(f"{name} {1e3 * value:.2f} ms" for name, value in seconds.items())
+    return f"measured, a batch of {feed.batch:,}: {figures}"

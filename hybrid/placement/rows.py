@@ -1,0 +1,69 @@
+"""Whether rows should be on the CPU or beside the trunk: a gather and a scatter, and what crosses for them."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .. import backend as backends
+from ..embedding import Embedding
+from .measure import median, queues, told
+
+
+def choose(make: Callable[[Any], Embedding], feed, device: str | None, threads: int | None = None) -> tuple[str, str]:
+    """The device for the rows, and the line that says why.
+
+    make    a backend -> the embedding, untrained; MemoryError where there is no room for it
+    feed    whose first batches are gathered and scattered
+    device  of the trunk: the rows go there or to the CPU
+    """
+    there = backends.choose(device)
+    if there.device.shares_host:
+        return "cpu", "cpu, where the trunk is"
+    try:
+        beside = _beside(make(there), there.device, feed)
+    except MemoryError as refusal:
+        return "cpu", f"cpu, because the rows do not fit: {refusal}"
+    on_the_host = _on_the_host(make(backends.choose("cpu")), there.device, feed, threads)
+    seconds = {"cpu": on_the_host, there.name: beside}
+    best = min(seconds, key=lambda name: seconds[name])
+    return best, f"{best} ({told(seconds, feed)})"
+
+
+def _on_the_host(embedding, device, feed, threads) -> float:
+    """Seconds of gather and scatter on the CPU, and of carrying the trunk's inputs there and their gradients home."""
+    carry, work = queues(device, threads)
+    x, x_grad = (device.host_empty((feed.batch, embedding.outputs), np.float32) for _ in range(2))
+    x_dev, x_grad_dev = device.mirror(x), device.from_host(np.zeros_like(x_grad))
+
+    def step(batch):
+        rows = slice(len(batch.target))
+        work.run(embedding.forward, x[rows], batch.bag_at, batch.ids)
+        carry.copy(x_dev[rows], x[rows])
+        carry.copy(x_grad[rows], x_grad_dev[rows])
+        work.run(embedding.backward, batch.bag_at, batch.ids, x_grad[rows], 1.0)
+
+    return median(step, feed)
+
+
+def _beside(embedding, device, feed) -> float:
+    """Seconds of gather and scatter on the device, their launches and the crossing of ids included."""
+    carry, _ = queues(device, 1)
+    ids, bag_at = device.host_empty(feed.most_ids, np.int32), device.host_empty(feed.batch + 1, np.int64)
+    ids_dev, bag_at_dev = device.mirror(ids), device.mirror(bag_at)
+    x = device.empty((feed.batch, embedding.outputs), np.float32)
+    x_grad = device.from_host(np.zeros(x.shape, np.float32))
+
+    def send(there, host, values):
+        host[: len(values)] = values
+        device.copy(there[: len(values)], host[: len(values)])
+        return there[: len(values)]
+
+    def both_ways(batch):
+        rows = slice(len(batch.target))
+        bags = None if batch.bag_at is None else send(bag_at_dev, bag_at, batch.bag_at)
+        given = send(ids_dev, ids, batch.ids)
+        embedding.forward(x[rows], bags, given)
+        embedding.backward(bags, given, x_grad[rows], 1.0)
+
+    return median(lambda batch: carry.run(both_ways, batch), feed)
