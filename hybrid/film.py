@@ -1,0 +1,163 @@
+"""Writes frames as a film: .mp4, .gif, or a directory of .png. It is there whole or not at all."""
+
+import math
+import os
+import shutil
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from . import check
+from .feeds.video import av_library
+
+WATCHABLE = 240  # pixels of the shorter side that small frames are enlarged to, at least
+
+
+class Film:
+    """Frames go to a temporary name beside `path`, which is renamed to it at the end of the `with`, unless that failed.
+
+        with Film("out.mp4", rate=25) as film:
+            film.write(image)
+
+    rate  frames per second
+    zoom  whole factor to enlarge by; None: as small frames need to be watched, but 1 for .png, which are data
+
+    A film of that name is replaced, a directory only when it is empty. Raises ValueError for another suffix, a frame
+    unlike the first or no frame at all, and OSError, naming the path, where it cannot be written.
+    """
+
+    def __init__(self, path: str | Path, rate: float, *, zoom: int | None = None):
+        self.path, self.rate = Path(path), check.number("rate", rate, 0.01)
+        self.zoom = None if zoom is None else check.whole("zoom", zoom, 1)
+        suffix = self.path.suffix.lower()
+        if suffix not in KINDS:
+            raise ValueError(
+                f"{self.path}: ends in {suffix!r}; expected .mp4, .gif, or no suffix for a directory of .png"
+            )
+        if not self.path.parent.is_dir():
+            raise FileNotFoundError(f"{self.path}: there is no directory {self.path.parent}; make it first")
+        if self.path.is_dir() and (suffix or any(self.path.iterdir())):
+            raise FileExistsError(f"{self.path}: is a directory with something in it; give another name")
+        self._part = self.path.with_name(self.path.name + ".part")
+        self._kind = KINDS[suffix]
+        self._writer: _Writer | None = None
+        self._shape: tuple[int, ...] | None = None
+
+    def __enter__(self) -> "Film":
+        return self
+
+    def __exit__(self, kind, error, trace) -> None:
+        try:
+            if self._writer:
+                self._attempt(self._writer.close)
+            if kind is None:
+                if not self._writer:
+                    raise ValueError(f"{self.path}: no frame was written, so there is no film")
+                self._attempt(os.replace, self._part, self.path)
+        finally:
+            _remove(self._part)
+
+    def write(self, frame: np.ndarray) -> None:
+        """Add a frame: (rows, columns, 3) uint8, or (rows, columns, 1) for grey."""
+        fits = (
+            isinstance(frame, np.ndarray) and frame.dtype == np.uint8 and frame.ndim == 3 and frame.shape[2] in (1, 3)
+        )
+        if not fits or (self._shape and frame.shape != self._shape):
+            found = f"{frame.dtype} {frame.shape}" if isinstance(frame, np.ndarray) else type(frame).__name__
+            raise ValueError(f"frame: found {found}, expected uint8 {self._shape or '(rows, columns, 3)'}")
+        writer = self._writer or self._begin(frame)
+        zoom = self.zoom or self._watchable(frame)
+        enlarged = frame.repeat(zoom, axis=0).repeat(zoom, axis=1)
+        self._attempt(writer.write, np.broadcast_to(enlarged, (*enlarged.shape[:2], 3)))
+
+    def _begin(self, frame: np.ndarray) -> "_Writer":
+        _remove(self._part)
+        self._shape, self._writer = frame.shape, self._attempt(self._kind, self._part, self.rate)
+        return self._writer
+
+    def _watchable(self, frame: np.ndarray) -> int:
+        return 1 if self._kind is _Pngs else math.ceil(WATCHABLE / min(*frame.shape[:2], WATCHABLE))
+
+    def _attempt(self, act, *arguments) -> Any:
+        try:
+            return act(*arguments)
+        except OSError as error:
+            raise OSError(error.errno, f"{self.path}: cannot be written ({error.strerror or error})") from None
+
+
+class _Writer(Protocol):
+    def write(self, frame: np.ndarray) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class _Mp4:
+    def __init__(self, path: Path, rate: float):
+        self.av = av_library()
+        self.container = self.av.open(str(path), "w", format="mp4", options={"movflags": "faststart"})
+        codec = "libx264" if "libx264" in self.av.codecs_available else "mpeg4"
+        self.stream: Any = self.container.add_stream(codec, rate=Fraction(rate).limit_denominator(1001))
+        self.stream.pix_fmt = "yuv420p"  # what every player shows; it wants even sizes
+        self.stream.options = {"crf": "18"} if codec == "libx264" else {"qscale": "3"}
+        self.stream.codec_context.thread_count = 1  # the cores belong to training
+        self.started = False
+
+    def write(self, frame: np.ndarray) -> None:
+        rows, columns = frame.shape[:2]
+        even = np.pad(frame, ((0, rows % 2), (0, columns % 2), (0, 0)), mode="edge")
+        if not self.started:
+            self.stream.height, self.stream.width = even.shape[:2]
+            self.started = True
+        picture = self.av.VideoFrame.from_ndarray(even, format="rgb24").reformat(format="yuv420p", threads=1)
+        self.container.mux(self.stream.encode(picture))
+
+    def close(self) -> None:
+        try:
+            self.container.mux(self.stream.encode())
+        finally:
+            self.container.close()
+
+
+class _Gif:
+    """All frames wait in memory, each with a palette of its own, for Pillow writes them at once."""
+
+    def __init__(self, path: Path, rate: float):
+        self.path = path
+        self.pictures: list[Any] = []
+        self.duration = max(20, round(100 / rate) * 10)  # ms; GIF counts hundredths, viewers slow down below two
+
+    def write(self, frame: np.ndarray) -> None:
+        from PIL import Image
+
+        self.pictures.append(Image.fromarray(np.ascontiguousarray(frame)).quantize(256))
+
+    def close(self) -> None:
+        first, *others = self.pictures
+        first.save(self.path, "GIF", save_all=True, append_images=others, duration=self.duration, loop=0)
+
+
+class _Pngs:
+    def __init__(self, path: Path, rate: float):
+        self.path, self.count = path, 0
+        path.mkdir()
+
+    def write(self, frame: np.ndarray) -> None:
+        from PIL import Image
+
+        Image.fromarray(np.ascontiguousarray(frame)).save(self.path / f"{self.count:06d}.png")
+        self.count += 1
+
+    def close(self) -> None:
+        pass
+
+
+KINDS: dict[str, Any] = {".mp4": _Mp4, ".gif": _Gif, "": _Pngs}
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)

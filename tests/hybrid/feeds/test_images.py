@@ -1,0 +1,267 @@
+import io
+import json
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from hybrid.feeds.images import Labels, directory, natural, placed, read_boxes, region, zipped
+
+SHAPE = (4, 4, 3)
+
+
+def encoded(value, size=(8, 8), mode="RGB", kind="PNG", **options):
+    file = io.BytesIO()
+    Image.new(mode, size, value).save(file, kind, **options)
+    return file.getvalue()
+
+
+def folder(tmp_path, files):
+    for name, content in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
+        (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    return tmp_path
+
+
+def archive(tmp_path, files):
+    with zipfile.ZipFile(tmp_path / "set.zip", "w") as file:
+        for name, content in files.items():
+            file.writestr(name, content)
+    return tmp_path / "set.zip"
+
+
+SET = {
+    "img10.png": encoded((30, 0, 0)),
+    "img2.jpg": encoded((20, 0, 0), (16, 8), kind="JPEG", quality=95),
+    "img1.bmp": encoded((10, 0, 0), kind="BMP"),
+    "labels.txt": "2,2,4,4\n4,0,8,4\n\n",
+}
+
+
+@pytest.mark.parametrize(
+    "opened", [lambda path: directory(folder(path, SET), SHAPE), lambda path: zipped(archive(path, SET), SHAPE)]
+)
+def test_natural_order_each_with_its_own_scale(tmp_path, opened):
+    clip = opened(tmp_path)
+    assert len(clip) == 3
+    for number, red in enumerate((10, 20, 30)):
+        np.testing.assert_allclose(clip[number].image[..., 0], red, atol=2)
+    assert [clip[number].box.tolist() for number in range(3)] == [[1, 1, 2, 2], [1, 0, 2, 2], [0, 0, 0, 0]]
+    assert clip[0].box.dtype == np.float32
+    with pytest.raises(IndexError, match="frame: found 3, expected 0 to 2"):
+        clip[3]
+
+
+def test_directory_and_zip_of_the_same_are_the_same(tmp_path):
+    one = directory(folder(tmp_path, SET), SHAPE).describe()
+    assert one == zipped(archive(tmp_path, SET), SHAPE).describe() == json.loads(json.dumps(one))
+
+
+@pytest.mark.parametrize(
+    "name, content", [("labels.txt", "2,2,4,4\n4,0,8,4\n1,1,1,1"), ("img1.bmp", encoded((9, 0, 0)))]
+)
+def test_other_data_are_told_by_their_digest(tmp_path, name, content):
+    before = directory(folder(tmp_path, SET), SHAPE).describe()
+    assert directory(folder(tmp_path, {name: content}), SHAPE).describe()["data"] != before["data"]
+
+
+def test_a_zip_with_folders_and_what_a_mac_leaves(tmp_path):
+    files = {
+        "set/": "",
+        "set/2.png": encoded((2, 2, 2)),
+        "set/1.png": encoded((1, 1, 1)),
+        "set/boxes.csv": "0,0,0,0\n1 1 2 2",
+    }
+    files |= {"__MACOSX/set/._1.png": b"junk", "set/.DS_Store": b"junk"}
+    clip = zipped(archive(tmp_path, files), SHAPE)
+    assert [clip[number].image.max() for number in range(2)] == [1, 2]
+    assert clip[1].box.tolist() == [0.5, 0.5, 1, 1]
+
+
+@pytest.mark.parametrize("name", ["labels.txt", "labels.csv", "groundtruth_rect.txt"])
+def test_names_of_labels(tmp_path, name):
+    path = folder(tmp_path, {"a.png": encoded(0), name: "\ufeff0, 0,\t8, 8\r\n"})
+    assert directory(path, SHAPE)[0].box.tolist() == [0, 0, 4, 4]
+    assert directory(path, SHAPE, labels=False)[0].box is None
+    (path / name).unlink()
+    assert directory(path, SHAPE)[0].box is None
+
+
+@pytest.mark.parametrize(
+    "content, grey",
+    [
+        (encoded((100, 100, 100, 7), mode="RGBA"), 100),
+        (encoded((100, 9), mode="LA"), 100),
+        (encoded(100, mode="L"), 100),
+        (encoded(100 * 257, mode="I;16"), 100),
+        (encoded(1, mode="1"), 255),
+        (encoded((100, 100, 100)), 100),
+        (Image.new("RGB", (8, 8), (100, 100, 100)).quantize(2), 100),
+        (encoded((100, 100, 100), kind="WEBP", lossless=True), 100),
+        (encoded((100, 100, 100, 0), mode="CMYK", kind="JPEG", quality=100), 155),
+    ],
+)
+@pytest.mark.parametrize("channels", [1, 3])
+def test_every_mode_becomes_grey_or_colour(tmp_path, content, grey, channels):
+    if isinstance(content, Image.Image):
+        content.save(tmp_path / "a.png", transparency=b"\x80\xff")
+    else:
+        (tmp_path / "a.png").write_bytes(content)
+    image = directory(tmp_path, (4, 4, channels))[0].image
+    assert image.shape == (4, 4, channels)
+    np.testing.assert_allclose(image, grey, atol=1)
+
+
+def test_colours_are_weighted_for_grey(tmp_path):
+    folder(tmp_path, {"1.png": encoded((200, 0, 0)), "2.png": encoded((0, 200, 0)), "3.png": encoded((0, 0, 200))})
+    clip = directory(tmp_path, (4, 4, 1))
+    np.testing.assert_allclose([clip[n].image[0, 0, 0] for n in range(3)], [59.8, 117.4, 22.8], atol=1)
+
+
+def test_turned_as_the_camera_was(tmp_path):
+    """Orientation 6: the first row is the right side. The left half is red as stored, so the top half is, upright."""
+    picture = Image.new("RGB", (8, 4))
+    picture.paste((200, 0, 0), (0, 0, 4, 4))
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    picture.save(tmp_path / "a.png", exif=exif)
+    (tmp_path / "labels.txt").write_text("0,7,4,1")  # inside only if 4 wide, 8 high
+    frame = directory(tmp_path, (8, 4, 3))[0]
+    assert frame.image[..., 0].tolist() == [[200] * 4] * 4 + [[0] * 4] * 4
+    assert frame.box.tolist() == [0, 7, 4, 1]
+
+
+def test_crop_keeps_the_aspect(tmp_path):
+    picture = Image.new("RGB", (12, 4))
+    picture.paste((200, 200, 200), (4, 0, 8, 4))
+    picture.save(tmp_path / "a.png")
+    picture.save(tmp_path / "b.png")
+    (tmp_path / "labels.txt").write_text("2,1,4,2\n0,0,4,4")
+    cut, stretched = (directory(tmp_path, (4, 4, 1), crop=crop) for crop in (True, False))
+    assert cut[0].image.tolist() == np.full((4, 4, 1), 200).tolist()
+    assert cut[0].box.tolist() == [0, 1, 2, 2]  # half of it lies beside the part that is shown
+    assert cut[1].box.tolist() == [0, 0, 0, 0]  # all of it does
+    assert (stretched[0].image[:, 0] < 100).all()
+    np.testing.assert_allclose(stretched[0].box, [2 / 3, 1, 4 / 3, 2], rtol=1e-6)
+    assert cut.describe() != stretched.describe()
+
+
+@pytest.mark.parametrize(
+    "size, shape, expected",
+    [
+        ((640, 272), (60, 60, 3), (184, 0, 456, 272)),
+        ((100, 300), (50, 100, 3), (0, 125, 100, 175)),
+        ((10, 10), (5, 5, 1), (0, 0, 10, 10)),
+    ],
+)
+def test_regions(size, shape, expected):
+    assert region(size, shape, crop=True) == expected
+    assert region(size, shape, crop=False) == (0, 0, *size)
+
+
+@given(
+    st.tuples(*[st.integers(1, 500)] * 2),
+    st.tuples(*[st.integers(1, 90)] * 2),
+    st.booleans(),
+    st.tuples(*[st.floats(-50, 500)] * 2, *[st.floats(0, 500)] * 2),
+)
+def test_a_box_stays_in_the_picture(size, shape, crop, box):
+    found = placed(np.array(box), region(size, (*shape, 3), crop), (*shape, 3))
+    assert (found >= 0).all()
+    assert (found[:2] + found[2:] <= np.array(shape[::-1]) * (1 + 1e-5)).all()
+    assert (found[2:] > 0).all() or not found.any()
+
+
+def test_a_box_is_what_it_was_around():
+    """A painted rectangle of the original, resized, fills the box that its label becomes."""
+    box = np.array([30.0, 20.0, 60.0, 45.0])
+    assert placed(box, (0, 0, 120, 90), (30, 60, 3)).tolist() == pytest.approx([15, 20 / 3, 30, 15])
+
+
+def test_natural_order():
+    names = ["img10", "IMG2", "img1", "img02", "a/2", "a/10", "3", "x"]
+    ordered = ["3", "a/2", "a/10", "img1", "IMG2", "img02", "img10", "x"]
+    assert [str(path) for path in natural(map(Path, names))] == ordered
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("1,1,2,2\n", "boxes: 1 lines, expected 2, a line x,y,w,h for each frame"),
+        ("1,1,2,2\n1,1,2,2\n1,1,2,2\n", "boxes: 3 lines, expected 2"),
+        ("1,1,2,2\n1,1,2\n", "boxes, line 2: found '1,1,2', expected four numbers"),
+        ("1,1,2,2,5\n\n", "boxes, line 1: found '1,1,2,2,5'"),
+        ("x,y,w,h\n1,1,2,2\n", "boxes, line 1: found 'x,y,w,h'"),
+        ("\n1,1,nan,2\n", "boxes, line 2: found '1,1,nan,2'"),
+        ("\n1,inf,2,2\n", "boxes, line 2: found '1,inf,2,2'"),
+        ("\n1,,2,2\n", "boxes, line 2"),
+        ("\n1,1,-2,2\n", "boxes, line 2: the box is -2 by 2, expected a size of at least 0"),
+        ("\n8,1,2,2\n", "boxes, line 2: the box 8,1,2,2 lies outside its frame of 8 by 6 pixels"),
+        ("\n1,6,2,2\n", "boxes, line 2: .* lies outside"),
+        ("\n-2,1,2,2\n", "boxes, line 2: .* lies outside"),
+        ("\n1,-2,2,2\n", "boxes, line 2: .* lies outside"),
+        ("\xff", "boxes: not UTF-8"),
+    ],
+)
+def test_labels_refused(text, message):
+    with pytest.raises(ValueError, match=message):
+        read_boxes(Labels("boxes", text.encode("latin-1")), [(8, 6)] * 2)
+
+
+def test_labels_over_an_edge_or_absent():
+    text = b"-1,-1,3.5,3\n7;5;9;9\n\n0,0,0,0\n3,3,0,5\n   \n\n\n"
+    boxes = read_boxes(Labels("boxes", text), [(8, 6)] * 6)
+    assert boxes.tolist() == [[-1, -1, 3.5, 3], [7, 5, 9, 9], *[[0] * 4] * 4]
+    assert placed(boxes[0], (0, 0, 8, 6), (6, 8, 3)).tolist() == [0, 0, 2.5, 2]
+
+
+@pytest.mark.parametrize(
+    "opened",
+    [
+        lambda path, files: directory(folder(path, files), SHAPE),
+        lambda path, files: zipped(archive(path, files), SHAPE),
+    ],
+)
+@pytest.mark.parametrize(
+    "files, message",
+    [
+        ({"a.png": b"text"}, "a.png: cannot be read as an image .not an image.; replace or remove it"),
+        ({"a.png": b""}, "a.png: cannot be read as an image"),
+        ({"labels.txt": "1,1,1,1"}, "no images in it; expected files that end in .jpg"),
+        ({"a.png": encoded(0), "labels.txt": "", "labels.csv": ""}, "holds both labels.txt and labels.csv"),
+        ({"a.png": encoded(0), "labels.txt": "9,9,1,1"}, "labels.txt, line 1: .* outside its frame of 8 by 8"),
+    ],
+)
+def test_sets_refused(tmp_path, opened, files, message):
+    with pytest.raises(ValueError, match=message):
+        opened(tmp_path, files)
+
+
+def test_an_image_cut_short_is_named_and_the_others_stay(tmp_path):
+    noise = np.random.default_rng(0).integers(0, 256, (64, 64, 3), np.uint8)
+    for name in ("1.png", "2.png"):
+        Image.fromarray(noise).save(tmp_path / name)
+    (tmp_path / "2.png").write_bytes((tmp_path / "2.png").read_bytes()[:4000])
+    clip = directory(tmp_path, SHAPE)
+    before = clip[0].image
+    with pytest.raises(ValueError, match=r"2.png: cannot be read as an image"):
+        clip[1]
+    np.testing.assert_array_equal(clip[0].image, before)
+
+
+def test_zips_refused(tmp_path, monkeypatch):
+    path = archive(tmp_path, {"a.png": encoded(0)})
+    data = path.read_bytes()
+    path.write_bytes(data[:50] + bytes([data[50] ^ 255]) + data[51:])
+    with pytest.raises(ValueError, match=r"set.zip, a.png: cannot be unpacked .Bad CRC"):
+        zipped(path, SHAPE)
+    path.write_bytes(b"text")
+    with pytest.raises(ValueError, match=r"set.zip: File is not a zip file; expected a zip of images"):
+        zipped(path, SHAPE)
+    monkeypatch.setattr("hybrid.feeds.images.LARGEST", 10)
+    with pytest.raises(ValueError, match=r"set.zip, a.png: unpacks to \d+ bytes, expected at most 10"):
+        zipped(archive(tmp_path, {"a.png": encoded(0)}), SHAPE)

@@ -1,0 +1,307 @@
+import builtins
+import json
+import struct
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hybrid.feeds.frames import Frames
+from hybrid.feeds.scene import Scene
+from hybrid.feeds.video import Camera, Video, labels_beside
+from tests.data import real
+
+SHAPE = (24, 32, 3)
+COUNT = 40
+SCENE = Scene((48, 64, 3), COUNT)
+CODECS = {
+    "a.mp4": ("libx264", "yuv420p"),
+    "a.mkv": ("libx264", "yuv420p"),
+    "a.ts": ("libx264", "yuv420p"),
+    "a.h264": ("libx264", "yuv420p"),
+    "a.avi": ("mpeg4", "yuv420p"),
+    "a.mpg": ("mpeg2video", "yuv420p"),
+    "a.webm": ("libvpx", "yuv420p"),
+    "a.mov": ("mjpeg", "yuvj420p"),
+}
+
+
+def record(path, codec=None, options=None, count=COUNT):
+    import av
+
+    codec, pixels = codec or CODECS[path.name]
+    with av.open(str(path), "w", options=options or {}) as container:
+        stream = container.add_stream(codec, rate=25)
+        stream.height, stream.width, stream.pix_fmt = 48, 64, pixels
+        stream.codec_context.gop_size, stream.bit_rate = 8, 4_000_000
+        for number in range(count):
+            picture = av.VideoFrame.from_ndarray(SCENE[number].image, format="rgb24")
+            container.mux(stream.encode(picture.reformat(format=pixels)))
+        container.mux(stream.encode())
+    return path
+
+
+def images(clip, order):
+    return {int(number): clip[int(number)].image for number in order}
+
+
+@pytest.fixture(scope="module")
+def originals():
+    from PIL import Image
+
+    frames = [Image.fromarray(SCENE[number].image) for number in range(COUNT)]
+    return np.array([frame.resize((32, 24), Image.Resampling.BICUBIC) for frame in frames], float)
+
+
+def packets(path):
+    """Of a film's frames in file order: where they stand, their size, their number, whether they are key frames."""
+    import av
+
+    with av.open(str(path)) as container:
+        found = [packet for packet in container.demux(video=0) if packet.size]
+        return [(p.pos, p.size, round(p.pts * p.time_base * 25), p.is_keyframe) for p in found]
+
+
+@pytest.mark.parametrize("name", CODECS)
+def test_frames_in_order_and_in_any_order(tmp_path, name, originals):
+    path = record(tmp_path / name)
+    clip = Video(path, SHAPE)
+    assert (len(clip), clip.rate, clip.shape) == (COUNT, 25, SHAPE)
+    ordered = images(clip, range(COUNT))
+    for number, image in ordered.items():
+        assert (image.shape, image.dtype) == (SHAPE, np.uint8)
+        assert np.abs(originals - image).mean(axis=(1, 2, 3)).argmin() == number  # lossy, but no neighbour of it
+    for order in (np.random.default_rng(0).permutation(COUNT), range(COUNT - 1, -1, -1)):
+        for cursors in (1, 3):
+            for number, image in images(Video(path, SHAPE, cursors=cursors), order).items():
+                np.testing.assert_array_equal(image, ordered[number])
+
+
+@pytest.mark.parametrize("number", [-1, COUNT])
+def test_numbers_outside(tmp_path, number):
+    with pytest.raises(IndexError, match=f"frame: found {number}, expected 0 to {COUNT - 1}"):
+        Video(record(tmp_path / "a.mp4"), SHAPE)[number]
+
+
+def test_streams_side_by_side_decode_each_frame_once(tmp_path, monkeypatch):
+    from hybrid.feeds import video
+
+    clip = Video(record(tmp_path / "a.mp4"), SHAPE)
+    feed = Frames([clip], COUNT, streams=4)
+    decoded = []
+    numbered = video._Cursor._numbered
+
+    def counted(self, sought):
+        for found in numbered(self, sought):
+            decoded.append(found[0])
+            yield found
+
+    monkeypatch.setattr(video._Cursor, "_numbered", counted)
+    for tick in range(10):
+        feed[tick]
+    settled = len(decoded)
+    assert settled < 4 * 10 + 4 * 8  # to get to its place, a stream decodes from the key frame before
+    for tick in range(10, 20):
+        feed[tick]
+    assert len(decoded) - settled <= 4 * 10 + 8  # one stream passed the end and opened the file anew
+
+
+def test_grey_and_crop(tmp_path):
+    path = record(tmp_path / "a.mp4")
+    colour, grey, cut = Video(path, (48, 64, 3)), Video(path, (48, 64, 1)), Video(path, (48, 48, 3), crop=True)
+    np.testing.assert_allclose(grey[3].image[..., 0], colour[3].image @ [0.299, 0.587, 0.114], atol=1)
+    np.testing.assert_array_equal(cut[3].image, colour[3].image[:, 8:56])
+
+
+def test_labels_come_to_the_size_delivered(tmp_path):
+    path = record(tmp_path / "a.mp4")
+    boxes = [SCENE[number].box for number in range(COUNT)]
+    (tmp_path / "a.txt").write_text("".join(",".join(map(str, box)) + "\n" if box[2] else "\n" for box in boxes))
+    clip = Video(path, SHAPE, labels=labels_beside(path))
+    for number in (0, 7, COUNT - 1):
+        np.testing.assert_allclose(clip[number].box, boxes[number] / 2, rtol=1e-5)
+    assert Video(path, SHAPE)[0].box is None
+    (tmp_path / "a.txt").write_text("1,1,1,1\n")
+    with pytest.raises(ValueError, match=f"a.txt: 1 lines, expected {COUNT}"):
+        Video(path, SHAPE, labels=labels_beside(path))
+    (tmp_path / "a.csv").write_text("")
+    with pytest.raises(ValueError, match=r"beside it are both a.txt and a.csv"):
+        labels_beside(path)
+
+
+def test_facts(tmp_path):
+    path = record(tmp_path / "a.mp4")
+    facts = Video(path, SHAPE).describe()
+    assert json.loads(json.dumps(facts)) == facts == Video(path.rename(tmp_path / "b.mp4"), SHAPE).describe()
+    record(path, count=COUNT - 1)
+    assert Video(path, SHAPE).describe()["data"] != facts["data"]
+    assert Video(path, SHAPE, crop=True).describe()["crop"]
+
+
+@pytest.mark.parametrize("name", ["a.mp4", "a.avi"])
+@pytest.mark.parametrize("number", [1, 20, COUNT - 1])
+def test_cut_short_where_the_header_tells(tmp_path, name, number):
+    path = record(tmp_path / name, options={"movflags": "faststart"} if name == "a.mp4" else None)
+    at, size, *_ = packets(path)[number]
+    path.write_bytes(path.read_bytes()[: at + size // 2])
+    message = (
+        rf"{name}: (frame \d+ is there in part only|its header says {COUNT} frames, but it ends after \d+).*ffmpeg -i"
+    )
+    with pytest.raises(ValueError, match=message):
+        Video(path, SHAPE)
+
+
+def test_cut_short_between_two_frames(tmp_path):
+    path = record(tmp_path / "a.mp4", ("mpeg4", "yuv420p"), {"movflags": "faststart"})
+    path.write_bytes(path.read_bytes()[: packets(path)[13][0]])
+    with pytest.raises(
+        ValueError, match=f"a.mp4: its header says {COUNT} frames, but it ends after 13; it was cut short"
+    ):
+        Video(path, SHAPE)
+
+
+def test_cut_short_where_only_the_time_tells(tmp_path, capsys):
+    path = record(tmp_path / "a.mkv", ("mpeg4", "yuv420p"))
+    whole = images(Video(path, SHAPE), range(5))
+    assert capsys.readouterr().err == ""
+    path.write_bytes(path.read_bytes()[: packets(path)[9][0]])
+    clip = Video(path, SHAPE)
+    assert len(clip) == 9
+    assert "header says 1.6 s, but its pictures end at 0.4 s; going on with 9 frames" in capsys.readouterr().err
+    for number, image in images(clip, range(5)).items():
+        np.testing.assert_array_equal(image, whole[number])
+
+
+def test_corrupt_in_the_middle(tmp_path):
+    """Frames before the damage stay right, also after the error; the damaged one is named."""
+    path = record(tmp_path / "a.mp4")
+    whole = images(Video(path, SHAPE), range(COUNT))
+    at, size, number, _ = next(packet for packet in packets(path)[10:] if packet[3])
+    data = bytearray(path.read_bytes())
+    data[at : at + size] = bytes([255]) * size
+    path.write_bytes(data)
+    clip = Video(path, SHAPE)
+    for _ in range(2):
+        with pytest.raises(
+            ValueError, match=rf"a.mp4: frame {number} of {COUNT} cannot be decoded .*corrupt.*ffmpeg -i"
+        ):
+            clip[number]
+        for good in (0, 5, COUNT - 1):
+            np.testing.assert_array_equal(clip[good].image, whole[good])
+
+
+def test_turned_as_the_telephone_was(tmp_path):
+    """A display matrix that turns a quarter clockwise."""
+    path = record(tmp_path / "a.mp4")
+    lying = Video(path, (48, 64, 3))[2].image
+    data = bytearray(path.read_bytes())
+    header = data.index(b"tkhd") + 4
+    one = 1 << 16
+    data[header + 40 : header + 76] = struct.pack(">9i", 0, one, 0, -one, 0, 0, 48 * one, 0, 1 << 30)
+    path.write_bytes(data)
+    np.testing.assert_array_equal(Video(path, (64, 48, 3))[2].image, np.rot90(lying, -1))
+
+
+def test_files_refused(tmp_path):
+    import av
+
+    with pytest.raises(FileNotFoundError, match=r"none.mp4"):
+        Video(tmp_path / "none.mp4", SHAPE)
+    for name, content in {
+        "text.mp4": b"text",
+        "empty.mp4": b"",
+        "cut.mp4": record(tmp_path / "a.mp4").read_bytes()[:500],
+    }.items():
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(ValueError, match=f"{name}: cannot be opened as a video"):
+            Video(tmp_path / name, SHAPE)
+    with av.open(str(tmp_path / "sound.mp4"), "w") as container:
+        stream = container.add_stream("aac", rate=44100)
+        sound = av.AudioFrame.from_ndarray(np.zeros((1, 1024), np.float32), format="fltp", layout="mono")
+        sound.sample_rate = 44100
+        container.mux(stream.encode(sound))
+        container.mux(stream.encode())
+    with pytest.raises(ValueError, match=r"sound.mp4: no pictures in it, only audio"):
+        Video(tmp_path / "sound.mp4", SHAPE)
+
+
+def test_a_playlist_sends_nobody_elsewhere(tmp_path):
+    """FFmpeg would know this by its content, whatever its name, and go there."""
+    (tmp_path / "a.mp4").write_text(
+        "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\nhttp://127.0.0.1:9/a.ts\n#EXT-X-ENDLIST\n"
+    )
+    with pytest.raises(ValueError, match=r"a.mp4: "):
+        Video(tmp_path / "a.mp4", SHAPE)
+
+
+def test_a_name_with_a_colon(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    record(tmp_path / "a.mp4").rename("http:a.mp4")
+    assert len(Video(Path("http:a.mp4"), SHAPE)) == COUNT
+
+
+def test_without_the_library(tmp_path, monkeypatch):
+    path = record(tmp_path / "a.mp4")
+    load = builtins.__import__
+
+    def without(name, *arguments):
+        if name == "av":
+            raise ModuleNotFoundError("No module named 'av'")
+        return load(name, *arguments)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(ValueError, match=r'pip install "hybrid-engine\[video\]"'):
+        Video(path, SHAPE)
+
+
+@pytest.mark.parametrize("name, count, rate", [("bikes", 250, 25), ("carphone_pristine", 120, 30000 / 1001)])
+def test_real_videos(name, count, rate):
+    clip = Video(real(f"video/{name}.mp4"), (60, 60, 3))
+    assert (len(clip), clip.rate) == (count, rate)
+    ordered = images(clip, range(count))
+    for number, image in images(clip, np.random.default_rng(0).permutation(count)[:30]).items():
+        np.testing.assert_array_equal(image, ordered[number])
+    assert all(image.std() > 20 for image in ordered.values())
+
+
+def pattern(seconds):
+    import av
+
+    return lambda: av.open(f"testsrc=size=64x48:rate=20:duration={seconds}", format="lavfi")
+
+
+def test_live_frames(monkeypatch):
+    monkeypatch.setattr(sys, "platform", "linux")
+    camera = Camera(0, SHAPE, opener=pattern(0.5))
+    assert camera.rate == 20
+    feed = Frames([camera], 10)
+    first = feed[0]
+    assert first.image.shape == (1, *SHAPE)
+    assert not first.labelled.any()
+    np.testing.assert_array_equal(feed[0].image, first.image)
+    assert (feed[1].image != first.image).any()
+    for tick in (0, 3):
+        with pytest.raises(ValueError, match=f"/dev/video0: asked for frame {tick} after 1"):
+            feed[tick]
+    for tick in range(2, 10):
+        feed[tick]
+    with pytest.raises(OSError, match="/dev/video0: no frame 10 came"):
+        camera[10]
+    assert feed.describe()["clips"][0]["device"] == "/dev/video0"
+
+
+def test_a_resumed_run_begins_where_it_is(monkeypatch):
+    monkeypatch.setattr(sys, "platform", "darwin")
+    camera = Camera(1, SHAPE, opener=pattern(1))
+    assert (camera[500].image == Camera(1, SHAPE, opener=pattern(1))[0].image).all()
+    camera[501]
+
+
+def test_no_camera(monkeypatch):
+    monkeypatch.setattr(sys, "platform", "linux")
+    with pytest.raises(OSError, match="/dev/video99: no camera can be opened there "):
+        Camera(99, SHAPE)
+    monkeypatch.setattr(sys, "platform", "plan9")
+    with pytest.raises(OSError, match="camera: not offered on plan9"):
+        Camera(0, SHAPE)

@@ -1,0 +1,128 @@
+import errno
+import os
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from hybrid.feeds.frames import open_clips
+from hybrid.feeds.scene import Scene
+from hybrid.film import Film
+
+SCENE = [frame.image for frame in (Scene((25, 31, 3), 8)[number] for number in range(8))]
+
+
+def write(path, frames=SCENE, rate=12.5, **options):
+    with Film(path, rate, **options) as film:
+        for frame in frames:
+            film.write(frame)
+    return path
+
+
+@pytest.mark.parametrize("name, error", [("a.mp4", 12), ("a.gif", 12), ("a", 0)])
+@pytest.mark.parametrize("frames", [SCENE, [frame[..., :1] for frame in SCENE]], ids=["colour", "grey"])
+def test_what_is_written_is_read(tmp_path, name, error, frames):
+    path = write(tmp_path / name, frames, zoom=4)
+    (clip,) = open_clips(str(path), (100, 124, 3))
+    assert len(clip) == len(frames)
+    for number, frame in enumerate(frames):
+        enlarged = np.broadcast_to(frame.repeat(4, 0).repeat(4, 1), (100, 124, 3)).astype(int)
+        assert np.abs(clip[number].image - enlarged).mean() <= error
+    assert os.listdir(tmp_path) == [name]
+
+
+def test_rate(tmp_path):
+    assert open_clips(str(write(tmp_path / "a.mp4", rate=30000 / 1001)), (4, 4, 3))[0].rate == 30000 / 1001
+    assert open_clips(str(write(tmp_path / "a.gif", rate=10)), (4, 4, 3))[0].rate == 10
+
+
+@pytest.mark.parametrize("name, size", [("a.gif", (310, 250)), ("a.mp4", (310, 250)), ("a", (31, 25))])
+def test_small_films_are_enlarged_to_be_watched(tmp_path, name, size):
+    import av
+
+    path = write(tmp_path / name)
+    with av.open(path / "000000.png" if path.is_dir() else path) as container:
+        stream = container.streams.video[0]
+        assert (stream.width, stream.height) == size
+
+
+def test_odd_sizes_are_padded(tmp_path):
+    import av
+
+    with av.open(write(tmp_path / "a.mp4", zoom=1)) as container:
+        frame = next(container.decode(video=0)).to_ndarray(format="rgb24")
+    assert frame.shape == (26, 32, 3)
+    assert np.abs(frame[25].astype(int) - frame[24]).mean() < 12
+
+
+def test_without_h264(tmp_path, monkeypatch):
+    import av
+
+    monkeypatch.setattr(av, "codecs_available", {"mpeg4"})
+    with av.open(write(tmp_path / "a.mp4")) as container:
+        assert container.streams.video[0].codec_context.name == "mpeg4"
+
+
+@pytest.mark.parametrize("name", ["a.mp4", "a.gif", "a"])
+def test_a_film_that_fails_leaves_what_was_there(tmp_path, name):
+    if name != "a":
+        (tmp_path / name).write_bytes(b"old")
+    with pytest.raises(KeyError), Film(tmp_path / name, 25) as film:
+        film.write(SCENE[0])
+        raise KeyError
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == ([] if name == "a" else [(name, b"old")])
+
+
+@pytest.mark.parametrize("name", ["a.mp4", "a.gif", "a"])
+def test_a_disk_that_fails_is_named(tmp_path, name, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(OSError, match=f"{name}: cannot be written .No space left") as caught:
+        write(tmp_path / name)
+    assert caught.value.errno == errno.ENOSPC
+    assert not list(tmp_path.iterdir())
+
+
+def test_replaces_a_film_but_no_full_directory(tmp_path):
+    (tmp_path / "a.mp4").write_bytes(b"old")
+    assert len(write(tmp_path / "a.mp4").read_bytes()) > 100
+    (tmp_path / "a.mp4.part").write_bytes(b"left by a crash")
+    write(tmp_path / "a.mp4")
+    (tmp_path / "d").mkdir()
+    write(tmp_path / "d")
+    with pytest.raises(FileExistsError, match="d: is a directory with something in it"):
+        write(tmp_path / "d")
+
+
+def test_pngs_keep_every_byte(tmp_path):
+    path = write(tmp_path / "a")
+    assert sorted(os.listdir(path)) == [f"{number:06d}.png" for number in range(8)]
+    np.testing.assert_array_equal(np.array(Image.open(path / "000007.png")), SCENE[7])
+
+
+def test_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"a.doc: ends in '.doc'; expected .mp4, .gif"):
+        Film(tmp_path / "a.doc", 25)
+    with pytest.raises(FileNotFoundError, match=r"a.mp4: there is no directory .*none"):
+        Film(tmp_path / "none" / "a.mp4", 25)
+    with pytest.raises(ValueError, match="rate: found 0"):
+        Film(tmp_path / "a.mp4", 0)
+    with pytest.raises(ValueError, match=r"a.mp4: no frame was written"):
+        write(tmp_path / "a.mp4", [])
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "frame, found",
+    [
+        (SCENE[0].astype(float), r"float64 \(25, 31, 3\)"),
+        (SCENE[0][1:], r"uint8 \(24, 31, 3\), expected uint8 \(25, 31, 3\)"),
+        ([1], "list"),
+        (SCENE[0][..., :2], r"uint8 \(25, 31, 2\)"),
+    ],
+)
+def test_frames_refused(tmp_path, frame, found):
+    with pytest.raises(ValueError, match=f"frame: found {found}"):
+        write(tmp_path / "a.gif", [SCENE[0], frame])
