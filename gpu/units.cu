@@ -33,17 +33,6 @@ template <bool WHOLE> struct Weights {
     __device__ const float *at(int k) const { return WHOLE || k >= from ? shared + k : memory + k; }
 };
 
-// Four sums over the warp at once, in 6 shuffles instead of 20; lane l returns the sum of value l / 8.
-__device__ __forceinline__ float sum4(const float *v)
-{
-    const bool upper = lane() & 16, odd = lane() & 8;
-    const float first = (upper ? v[2] : v[0]) + __shfl_xor_sync(FULL, upper ? v[0] : v[2], 16);
-    const float second = (upper ? v[3] : v[1]) + __shfl_xor_sync(FULL, upper ? v[1] : v[3], 16);
-    float sum = (odd ? second : first) + __shfl_xor_sync(FULL, odd ? first : second, 8);
-    for (int step = 4; step; step >>= 1) sum += __shfl_xor_sync(FULL, sum, step);
-    return sum;
-}
-
 // Begin to copy floats [first, last) of the unit to where index 0 would be at `shared`; 16 bytes at a time where the
 // device's memory is aligned, which `shared` is as well.
 __device__ __forceinline__ void fetch(float *shared, const float *memory, int first, int last)
@@ -62,9 +51,7 @@ __device__ __forceinline__ void fetch(float *shared, const float *memory, int fi
 // The lines of memory that will be read later are brought into the L2 cache meanwhile.
 __device__ __forceinline__ void prefetch(const float *memory, int count)
 {
-#ifndef __CUDASIM__
-    for (int k = 32 * threadIdx.x; k < count; k += 32 * blockDim.x) asm volatile("prefetch.global.L2 [%0];" ::"l"(memory + k));
-#endif
+    for (int k = 32 * threadIdx.x; k < count; k += 32 * blockDim.x) bring(memory + k);
 }
 
 // out (B, columns) in shared memory = columns [at, at + columns) of in (B, pitch)
@@ -89,7 +76,7 @@ __device__ __forceinline__ void affine(float *out, const Weights<WHOLE> &w, int 
         float total[4] = {};
         for (int i = lane(); i < n; i += 32)
             for (int k = 0; k < 4; ++k) total[k] = fmaf(row[MANY ? 0 : k][i], v[MANY ? k : 0][i], total[k]);
-        const float sum = sum4(total);
+        const float sum = sums<4>(total);
         const int k = lane() / 8, r = MANY ? task / groups : 4 * task + k, b = MANY ? task % groups * 4 + k : 0;
         if (lane() % 8 == 0 && r < rows && b < B) out[b * rows + r] = activate(sum + *w.at(at + rows * n + r), code);
     }

@@ -4,7 +4,7 @@ from gpu import blas, device, kernels
 from gpu.blas import Matrix
 from gpu.plan import MOST, Plan
 
-CODES = {"logistic": 0, "rational": 1, "tanh": 2, "relu": 3}  # as in activation.cuh
+CODES = {"logistic": 0, "rational": 1, "tanh": 2, "relu": 3, "rational2023": 4}  # as in activation.cuh
 FEW = 32  # units below which a block a unit leaves most of a device idle
 LAYOUT = "PPPPPPP"
 

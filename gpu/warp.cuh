@@ -1,4 +1,4 @@
-// What every kernel says of its place: which lane of which warp of the block.
+// What every kernel says of its place, which lane of which warp of the block, and what a warp does together.
 #pragma once
 
 #define FULL 0xffffffffu  // all lanes take part
@@ -8,3 +8,26 @@ typedef long long int64;
 __device__ __forceinline__ int lane() { return threadIdx.x & 31; }
 __device__ __forceinline__ int warp() { return threadIdx.x >> 5; }
 __device__ __forceinline__ int warps() { return blockDim.x >> 5; }
+
+// N sums over the warp at once, N a power of two: v[0] of all lanes, v[1] ...; lane l returns the sum of value l / (32 / N).
+// While there are values left, each shuffle hands half of them over: 6 shuffles for 4 sums instead of 20. v is lost.
+template <int N> __device__ __forceinline__ float sums(float *v)
+{
+#pragma unroll
+    for (int step = 16, half = N / 2; step; step /= 2, half /= 2) {
+        const bool upper = lane() & step;
+        if (!half) v[0] += __shfl_xor_sync(FULL, v[0], step);
+#pragma unroll
+        for (int k = 0; k < N / 2; ++k)
+            if (k < half) v[k] = (upper ? v[half + k] : v[k]) + __shfl_xor_sync(FULL, upper ? v[k] : v[half + k], step);
+    }
+    return v[0];
+}
+
+// The line of memory that will be read later is brought into the L2 cache meanwhile.
+__device__ __forceinline__ void bring(const float *memory)
+{
+#ifndef __CUDASIM__
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(memory));
+#endif
+}

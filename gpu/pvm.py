@@ -1,0 +1,91 @@
+"""One tick of a Predictive Vision Model on a GPU: the `Pvm` contract, a launch a tick, a block a unit (pvm.cu)."""
+
+from typing import Any
+
+import numpy as np
+
+from gpu import device, kernels
+from gpu.device import Device
+from gpu.units import CODES
+
+ONE, MANY = 448, 256  # as in pvm.cu
+FEW = 512  # units, up to which a block has all its threads; not of the device, so sums have the same order on all
+TICK = "PPPPPPPPPPPPPPiiiPPPPPPPPfffffiiiqqq"
+
+
+class Plan:
+    """A layout on a device; made by `plan`, passed where the contract says layout.
+
+    units, layers, parts, copies  its tables as pvm.cu reads them: int64, a row each; units the largest first
+    """
+
+    def __init__(self, device: Device, layout: Any):
+        self.device, self.layout = device, layout
+        self.units, self.layers, self.parts, self.copies = (device.from_host(table) for table in _tables(layout))
+
+    def __len__(self) -> int:
+        return len(self.units)
+
+    def threads(self, streams: int) -> int:
+        """Of a block."""
+        return MANY if streams > 1 else ONE if len(self) <= FEW else ONE // 2
+
+
+def plan(layout) -> Plan:
+    """The layout as `tick` takes it: on the device, in tables."""
+    return Plan(device.current().device, layout)
+
+
+def tick(
+    world_next, tape, signals, integral, delta, low, high, miss, weights, velocity, layout, world, last, record, before,
+    rate, momentum, learns, adapts, squeeze, tau, factors, predict_first, activation,
+):  # fmt: skip
+    """See hybrid/contract.py."""
+    streams = len(world)
+    name = f"tick_{'one' if streams == 1 else 'many'}{'_momentum' * (velocity is not None)}"
+    wired = layout.layout
+    kernels.launch(
+        __file__, name, TICK, len(layout), layout.threads(streams),
+        world_next, tape, signals, integral, delta, low, high, miss, weights, velocity,
+        layout.units, layout.layers, layout.parts, layout.copies, wired.features, wired.steps, wired.newest_first,
+        world, last, record, before, rate, momentum, learns, adapts, *squeeze, tau, *factors, predict_first,
+        CODES[activation], streams, world.shape[1], tape.shape[1], signals.shape[1],
+    )  # fmt: skip
+
+
+def collect(out, source, index):
+    """out[b, n] = source[b, index[n]]."""
+    grid = (-(-index.size // 256), len(out))
+    kernels.launch(__file__, "collect", "PPPqq", grid, 256, out, source, index, index.size, source.shape[1])
+
+
+def _tables(layout) -> tuple[np.ndarray, ...]:
+    """Units, layers, parts, copies: int64, columns as in the structs of the same names in pvm.cu."""
+    number = np.argsort(-_parameters(layout), kind="stable")
+    units = np.stack(
+        [
+            np.arange(number.size),
+            *(at for ends in (layout.layer_at, layout.part_at, layout.copy_at) for at in (ends[:-1], ends[1:])),
+            *(layout.signal_at[:-1], np.diff(layout.signal_at), layout.block, layout.features_at),
+            *(layout.hidden_at, layout.hidden, layout.published_at, layout.predicted_at, layout.residual_at),
+            layout.signed,
+        ],
+        axis=1,
+    )
+    layers = (layout.rows, layout.columns, layout.pulled, layout.w_at, layout.in_at, layout.out_at)
+    copies = (layout.copy_from, layout.copy_to, layout.copy_size, layout.copy_kind)
+    parts = (layout.part_from, layout.part_size, _places(layout))
+    return units[number].astype(np.int64), *(
+        np.stack(table, axis=1).astype(np.int64) for table in (layers, parts, copies)
+    )
+
+
+def _parameters(layout) -> np.ndarray:
+    """Of each unit."""
+    return np.add.reduceat(layout.rows.astype(np.int64) * (layout.columns + 1), layout.layer_at[:-1])
+
+
+def _places(layout) -> np.ndarray:
+    """Where each part begins among the signals of its unit."""
+    size = layout.part_size.astype(np.int64)
+    return np.cumsum(size) - size - np.repeat(layout.signal_at[:-1], np.diff(layout.part_at))

@@ -1,0 +1,320 @@
+"""A tick of a Predictive Vision Model on the device, against the CPU in float64, and a recording of an original."""
+
+import json
+import os
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from cpu import pvm as cpu_pvm
+from gpu import pvm
+from gpu.array import Array
+from hybrid.pvm.config import Config
+from hybrid.pvm.layout import tape_layout
+from hybrid.pvm.wiring import Unit, custom, wire
+from tests import cudasim
+
+GOLDEN = Path(os.environ.get("HYBRID_GOLDEN") or Path(__file__).parents[3] / "shared" / "golden")
+SMALL = {"grids": (4, 3, 2, 1), "block": 2, "hidden": 9}
+CLASSIC = SMALL | {"wiring": "classic", "features": ("signal", "derivative", "integral", "error", "past")}
+WRITTEN = ("weights", "velocity", "worlds", "tapes", "signals", "integral", "low", "high", "miss")
+
+
+def hierarchy(**options):
+    config = Config(**(SMALL | options))
+    return tape_layout(wire(config), config)
+
+
+def graph(**options):
+    """Units of all sizes: narrower and wider than a warp, hundreds of inputs, a loop, a source twice, no context."""
+    units = (
+        Unit(0, 65, (0, 0, 13, 7), context=(1, 3, 4)),
+        Unit(0, 1, (5, 7, 1, 1)),
+        Unit(0, 33, (2, 3, 4, 5), signal=(3,), context=(4, 4, 2)),
+        Unit(1, 32, None, (0, 1, 2), (0, 3), feedback=(True, False)),
+        Unit(2, 130, None, (3,), (0,)),
+    )
+    return tape_layout(custom((14, 9, 3), units), Config(**options))
+
+
+class Case:
+    """Some ticks, each with arrays of its own, from the same random numbers on the device and, in float64, on the CPU."""
+
+    def __init__(self, layout, *, streams=1, momentum=0.4, minmax=False, learns=None, ticks=4, lag=2, **given):
+        rng = np.random.default_rng(streams)
+        units = layout.hidden.size
+        self.layout, self.ticks, self.lag = layout, ticks, lag
+        world = int(layout.published_at[-1] + layout.hidden[-1])
+        tape, signals = int(layout.tape_at[-1]), int(layout.signal_at[-1])
+        size = int((layout.rows.astype(int) * (layout.columns + 1)).sum())
+        integral = signals if layout.features & cpu_pvm.INTEGRAL else 0
+        host = {
+            "worlds": rng.random((ticks + 1, streams, world)),
+            "tapes": rng.random((ticks + lag, streams, tape)),
+            "signals": rng.random((ticks + 1, streams, signals)),
+            "integral": rng.random((streams, integral)),
+            "delta": np.zeros((streams, tape)),
+            "low": 0.4 * rng.random((streams, world)) if minmax else None,
+            "high": 0.6 + 0.4 * rng.random((streams, world)) if minmax else None,
+            "miss": np.zeros(units),
+            "weights": rng.normal(0, 0.1, size),
+            "velocity": rng.normal(0, 0.01, size) if momentum else None,
+            "rate": rng.uniform(0.01, 0.1, units),
+            "momentum": momentum * rng.random(units),
+        }
+        self.host = {name: array if array is None else array.astype(np.float32) for name, array in host.items()}
+        self.learns = np.ones(units, np.uint8) if learns is None else np.array(learns, np.uint8)
+        self.adapts = np.resize(np.array([1, 1, 0], np.uint8), units)
+        self.given = {"squeeze": (0.8, 0.1), "tau": 0.9, "factors": (1.0, 0.5), "predict_first": True} | given
+        self.given.setdefault("activation", "rational")
+
+    def tick(self, module, layout, t, arrays):
+        """The tick `t` of either backend."""
+        a = SimpleNamespace(**arrays)
+        module.tick(
+            a.worlds[t + 1], a.tapes[t + self.lag], a.signals[t + 1], a.integral, a.delta, a.low, a.high, a.miss,
+            a.weights, a.velocity, layout, a.worlds[t], a.tapes[t + self.lag - 1], a.tapes[t], a.signals[t], a.rate,
+            a.momentum, a.learns, a.adapts, **self.given,
+        )  # fmt: skip
+
+    def on_the_cpu(self):
+        """All arrays after the last tick."""
+        arrays = {name: array if array is None else array.astype(float) for name, array in self.host.items()}
+        if arrays["velocity"] is None:  # the same, and one kernel less to compile
+            arrays["velocity"] = np.zeros_like(arrays["weights"])
+        arrays |= {"learns": self.learns, "adapts": self.adapts}
+        for t in range(self.ticks):
+            self.tick(cpu_pvm, cpu_pvm.plan(self.layout), t, arrays)
+        return arrays
+
+    def on(self, gpu, queue=None):
+        """All arrays after the last tick; what a tick should write is not initialised before. Ticks do not wait."""
+        host = self.host | {"learns": self.learns, "adapts": self.adapts}
+        there = {name: array if array is None else gpu.put(array) for name, array in host.items()}
+        frame = int(self.layout.published_at[0])
+        there["worlds"] = [gpu.put(world) for world in host["worlds"]]
+        there["tapes"] = [gpu.put(tape) for tape in host["tapes"][: self.lag]]
+        there["tapes"] += [gpu.empty(host["delta"].shape, np.float32) for _ in range(self.ticks)]
+        there["signals"] = [gpu.put(host["signals"][0])]
+        there["signals"] += [gpu.empty(host["signals"][0].shape, np.float32) for _ in range(self.ticks)]
+        there["miss"] = gpu.empty(self.learns.shape, np.float32)
+        for world, known in zip(there["worlds"][1:], host["worlds"][1:], strict=True):
+            gpu.device.write(world, np.where(np.arange(known.shape[1]) < frame, known, np.nan).astype(np.float32))
+        plan = gpu.run(pvm.plan, self.layout)
+        queue = queue or gpu.queue
+        for t in range(self.ticks):
+            done = queue.run(self.tick, pvm, plan, t, there)
+        done.wait()
+        for name in ("worlds", "tapes", "signals"):
+            there[name] = [gpu.get(array) for array in there[name]]
+        return {
+            name: gpu.get(array) if isinstance(array, Array) else None if array is None else np.stack(array)
+            for name, array in there.items()
+        }
+
+    def check(self, gpu, tolerance=1e-5):
+        found, expected = self.on(gpu), self.on_the_cpu()
+        for name in WRITTEN:
+            if found[name] is not None:
+                close = {"rtol": 1e-5, "atol": tolerance, "err_msg": name}
+                np.testing.assert_allclose(found[name], expected[name], **close)
+        for u in np.flatnonzero(self.learns):
+            own = slice(self.layout.tape_at[u], self.layout.tape_at[u + 1])
+            np.testing.assert_allclose(found["delta"][:, own], expected["delta"][:, own], atol=tolerance)
+
+
+@pytest.mark.parametrize("later", [False, True])
+@pytest.mark.parametrize("momentum", [0, 0.4])
+@pytest.mark.parametrize("activation", ["rational2023", "logistic", "tanh"])
+def test_the_cuda_hierarchy(gpu, activation, momentum, later):
+    Case(hierarchy(context_to_output=later), momentum=momentum, activation=activation).check(gpu)
+
+
+@pytest.mark.parametrize("momentum", [0, 0.4])
+@pytest.mark.parametrize("streams", [1, 3, 16])
+def test_the_classic_hierarchy(gpu, streams, momentum):
+    """All features, the range of what is published, its own order of blocks and frames."""
+    layout = hierarchy(**CLASSIC, predict_steps=2)
+    Case(layout, streams=streams, momentum=momentum, minmax=True, predict_first=False, factors=(0.25, 0.5)).check(gpu)
+
+
+def test_one_step_is_recorded_a_tick_ago(gpu):
+    Case(hierarchy(**CLASSIC, predict_steps=1), lag=1, squeeze=(1.0, 0.0), factors=(0.0, 0.0)).check(gpu)
+
+
+@pytest.mark.parametrize("streams", [1, 3])
+@pytest.mark.parametrize("kind", ["complex", "complex, later", "residual", "complex_residual"])
+def test_kinds_of_units(gpu, kind, streams):
+    unit, _, later = kind.partition(",")
+    Case(hierarchy(unit=unit, context_to_output=bool(later)), streams=streams).check(gpu)
+
+
+def test_a_residual_unit_sees_the_error_of_both_predictions(gpu):
+    """No configuration asks for it yet; a layout may."""
+    layout = hierarchy(unit="residual")._replace(features=cpu_pvm.SIGNAL | cpu_pvm.ERROR)
+    Case(layout, ticks=3).check(gpu)
+
+
+@pytest.mark.parametrize("predict_first", [False, True])
+@pytest.mark.parametrize("momentum", [0, 0.4])
+@pytest.mark.parametrize("streams", [1, 3, 16])
+def test_units_of_any_size(gpu, streams, momentum, predict_first):
+    Case(graph(), streams=streams, momentum=momentum, predict_first=predict_first, ticks=3).check(gpu)
+
+
+@pytest.mark.parametrize("momentum", [0, 0.4])
+def test_a_unit_of_4000_inputs_and_200_hidden(gpu, momentum):
+    units = (Unit(0, 200, (0, 0, 26, 26), context=(0,)),)
+    layout = tape_layout(custom((26, 26, 3), units), Config(wiring="classic", predict_steps=1))
+    assert layout.columns.tolist() == [4256, 200]
+    case = Case(layout, momentum=momentum, lag=1, ticks=2)
+    case.host["weights"] /= 4  # as weights of so many inputs are
+    case.check(gpu)
+
+
+def test_blocks_of_many_units_are_smaller(gpu, monkeypatch):
+    monkeypatch.setattr(pvm, "FEW", 4)
+    Case(graph(), ticks=3).check(gpu)
+
+
+@pytest.mark.parametrize("streams", [1, 5])
+@pytest.mark.parametrize("predict_first", [False, True])
+def test_frozen_units_predict_and_keep_their_weights(gpu, predict_first, streams):
+    case = Case(graph(), streams=streams, learns=[1, 0, 1, 0, 0], ticks=3, predict_first=predict_first)
+    case.check(gpu)
+    found, size = case.on(gpu), case.layout.rows.astype(int) * (case.layout.columns + 1)
+    for k in range(2 * case.learns.size):
+        own = slice(case.layout.w_at[k], case.layout.w_at[k] + size[k])
+        for name in ("weights", "velocity"):
+            assert (found[name][own].tobytes() == case.host[name][own].tobytes()) == (not case.learns[k // 2])
+
+
+@pytest.mark.parametrize("compat", [None, "cuda2023"])
+@pytest.mark.parametrize("streams", [1, 3])
+def test_signs_of_errors(gpu, streams, compat):
+    layout = hierarchy(sign_of_error=True, compat=compat)
+    assert layout.signed.any()
+    Case(layout, streams=streams).check(gpu)
+
+
+@pytest.mark.parametrize("streams", [1, 3])
+def test_the_order_of_work_on_the_device_changes_nothing(gpu, streams):
+    case, found = Case(graph(), streams=streams, minmax=True, ticks=3), []
+    for seed in (1, 2, 2):
+        if gpu.simulated:
+            cudasim.seed(seed)
+        arrays = case.on(gpu, gpu.device.queue("test", 1))
+        found.append([arrays[name].tobytes() for name in (*WRITTEN, "delta")])
+    assert found[0] == found[1] == found[2]
+
+
+def test_nan_stays_visible(gpu):
+    case = Case(graph(), ticks=1, minmax=True)
+    case.host["worlds"][0, 0, 0] = np.nan  # the first unit sees it
+    found = case.on(gpu)
+    assert np.isnan(found["miss"]).tolist() == [True, False, False, False, False]
+    assert np.isnan(found["worlds"][1, 0, case.layout.published_at[0] : case.layout.published_at[1]]).all()
+
+
+def test_the_largest_unit_comes_first(gpu):
+    layout = graph()
+    plan = gpu.run(pvm.plan, layout)
+    assert len(plan) == 5
+    size = np.add.reduceat(layout.rows.astype(int) * (layout.columns + 1), layout.layer_at[:-1])
+    assert gpu.get(plan.units)[:, 0].tolist() == np.argsort(-size).tolist()
+
+
+def test_collect(gpu):
+    rng = np.random.default_rng(0)
+    source, index = rng.random((3, 500), np.float32), rng.integers(0, 500, 300).astype(np.int32)
+    out = gpu.empty((3, 300), np.float32)
+    gpu.run(pvm.collect, out, gpu.put(source), gpu.put(index))
+    np.testing.assert_array_equal(gpu.get(out), source[:, index])
+
+
+class Recording:
+    """Recording A of PVM_cuda, see the README beside it; weights in our order."""
+
+    def __init__(self, name):
+        if not (GOLDEN / name).is_file():
+            pytest.skip(f"no {name} in {GOLDEN}; HYBRID_GOLDEN names the folder")
+        with np.load(GOLDEN / name, allow_pickle=False) as arrays:
+            self.arrays = {key: arrays[key] for key in arrays.files}
+        config, units = json.loads(str(self["config_json"])), range(len(self["unit_layer"]))
+        side = int(config["input_block_size"])
+        patch = [(x * side, y * side, side, side) for x, y in zip(self["unit_x"], self["unit_y"], strict=True)]
+        context = [self._part("context", u) for u in units]
+        self.frame, self.inputs, self.outputs = (
+            self["t_frame_in"].shape[1:],
+            self["unit_input_dim"],
+            self["unit_output_dim"],
+        )
+        wiring = SimpleNamespace(
+            frame=self.frame,
+            hidden=self["unit_size"],
+            signal=[self._part("primary", u) for u in units],
+            context=context,
+            feedback=[np.zeros(sources.size, bool) for sources in context],
+            patch=[place if layer == 0 else None for place, layer in zip(patch, self["unit_layer"], strict=True)],
+        )
+        self.layout = tape_layout(wiring, Config(compat="cuda2023"))
+
+    def __getitem__(self, name):
+        return self.arrays[name]
+
+    def _part(self, name, u):
+        return self[f"{name}_src"][self[f"{name}_off"][u] : self[f"{name}_off"][u + 1]]
+
+    def weights(self, flat):
+        """The bias, which is the last column there, follows its matrix here."""
+        parts = []
+        for u, h in enumerate(self["unit_size"]):
+            for name, rows, columns in (("unit_w0_ptr", h, self.inputs[u]), ("unit_w1_ptr", self.outputs[u], h)):
+                both = flat[self[name][u] :][: rows * (columns + 1)].reshape(rows, columns + 1)
+                parts += [both[:, :-1].ravel(), both[:, -1]]
+        return np.concatenate(parts)
+
+    def activations(self, t):
+        """Of each unit in turn what the recorded tick wrote: input, hidden, output, as our tape has it."""
+        for u, h in enumerate(self["unit_size"]):
+            at, hidden_at = self["unit_i_ptr"][u], self["unit_r_ptr"][u]
+            yield self["t_input"][t, at : at + self.inputs[u]]
+            yield self["t_hidden"][t, hidden_at : hidden_at + h]
+            yield self["t_output"][t, at : at + self.outputs[u]]
+
+
+def test_the_numbers_of_the_original(gpu):
+    """50 frames learned and 6 dreamed, all activations and weights of PVM_cuda."""
+    golden = Recording("A_poly4_float32.npz")
+    layout, units = golden.layout, len(golden["unit_size"])
+    size, pixels = layout.published_at[-1] + layout.hidden[-1], int(np.prod(golden.frame))
+    worlds, tapes, signals = (  # all starts from ones
+        [gpu.put(np.ones((1, width), np.float32)) for _ in range(count)]
+        for count, width in ((2, size), (3, layout.tape_at[-1]), (2, layout.signal_at[-1]))
+    )
+    weights = gpu.put(golden.weights(golden["weights_init"]).astype(np.float32))
+    velocity, miss = gpu.put(np.zeros(weights.size, np.float32)), gpu.empty(units, np.float32)
+    integral, delta = gpu.empty((1, 0), np.float32), gpu.empty((1, layout.tape_at[-1]), np.float32)
+    rate, momentum = (gpu.empty(units, np.float32) for _ in range(2))
+    plan = gpu.run(pvm.plan, layout)
+    for t, raw in enumerate(golden["t_frame_raw"]):
+        now, learned = worlds[t % 2], bool(golden["t_learned"][t])
+        gpu.device.write(now[:1].reshape(-1)[:pixels], raw.ravel())
+        gpu.device.write(rate, golden["t_lr"][t].astype(np.float32))
+        gpu.device.write(momentum, golden["t_mom"][t].astype(np.float32))
+        flags = gpu.put(np.full(units, learned, np.uint8))
+        gpu.run(
+            pvm.tick, worlds[(t + 1) % 2], tapes[t % 3], signals[t % 2], integral, delta, None, None, miss, weights, velocity,
+            plan, now, tapes[(t - 1) % 3], tapes[(t - 2) % 3], signals[(t - 1) % 2], rate, momentum, flags, flags,
+            (0.8, 0.1), 0.98, (1.0, 1.0), True, "rational2023",
+        )  # fmt: skip
+        expected = np.concatenate(list(golden.activations(t)))
+        np.testing.assert_allclose(gpu.get(tapes[t % 3])[0], expected, atol=1e-5, err_msg=f"frame {t}")
+        if learned:
+            mean = gpu.get(miss).sum() / golden.outputs.sum()
+            np.testing.assert_allclose(mean, golden["t_mean_abs_error"][t], atol=1e-5)
+        for k in np.flatnonzero(golden["w_steps"] == t):
+            np.testing.assert_allclose(gpu.get(weights), golden.weights(golden["w_after"][k]), atol=1e-5)
+            np.testing.assert_allclose(gpu.get(velocity), golden.weights(golden["dw_after"][k]), atol=1e-5)
