@@ -22,7 +22,7 @@ def run(arguments) -> None:
     for batch, momentum in ((1, 0.0), (1, 0.9), (8, 0.0), (32, 0.0)):
         problem = Problem(units, batch, momentum)
         works = [_ours(problem, arguments.threads), *_torch(problem, arguments.threads, compiled=not arguments.quick)]
-        machine = _bandwidth(64 if arguments.quick else 1024, arguments.threads)
+        machine = bandwidth(64 if arguments.quick else 1024, arguments.threads)
         _, *records = measure([machine, *works], arguments.repeat)
         for work, record in zip(works, records, strict=True):
             turns = zip(work.samples, machine.samples, strict=True)
@@ -170,7 +170,7 @@ def _torch_step(problem: Problem, threads: int, who: str, wrap: Callable) -> Wor
     return problem.work(who, torch.no_grad()(lambda: chosen(x, target, *parts, speeds)), check, threads)
 
 
-def _bandwidth(megabytes: int, threads: int) -> Work:
+def bandwidth(megabytes: int, threads: int) -> Work:
     """The machine itself takes a turn among the rivals: its bandwidth drifts, so a share is taken turn by turn."""
     from cpu.bandwidth import read_modify_write
 

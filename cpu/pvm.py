@@ -180,7 +180,16 @@ def _visit(tape, weights, velocity, layout, u, record, delta, speed, learns, pre
         one = tape.shape[0] == 1
         if learns and one:
             _move_and_multiply(
-                tape[0, writes], weights, velocity, at, tape[0, reads], record[0, reads], delta[0, writes], speed, ahead, predict_first
+                tape[0, writes],
+                weights,
+                velocity,
+                at,
+                tape[0, reads],
+                record[0, reads],
+                delta[0, writes],
+                speed,
+                ahead,
+                predict_first,
             )
         else:
             if learns and not predict_first:

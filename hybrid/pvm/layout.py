@@ -75,7 +75,6 @@ class TapeLayout(NamedTuple):
     newest_first: bool
 
 
-
 def tape_layout(wiring: Wiring, config: Config) -> TapeLayout:
     """Lay out the units of a wiring, of the kind and with the inputs that the configuration names."""
     published_at = np.prod(wiring.frame) + _offsets(wiring.hidden)
@@ -84,7 +83,7 @@ def tape_layout(wiring: Wiring, config: Config) -> TapeLayout:
     units = [_unit(wiring, config, u, size) for u, size in enumerate(signals)]
     tape_at = _offsets([unit.size for unit in units])
     start = tape_at[:-1]
-    layers = [layer + (at,) for unit, at in zip(units, start, strict=True) for layer in unit.layers]
+    layers = [(*layer, at) for unit, at in zip(units, start, strict=True) for layer in unit.layers]
     rows, columns, pulled, reads, writes, at = (np.array(field, np.int64) for field in zip(*layers, strict=True))
     copies = [_copies(wiring, u, unit, published_at) for u, unit in enumerate(units)]
     copied = [(*copy, at) for unit, at in zip(copies, start, strict=True) for copy in unit]
@@ -101,7 +100,9 @@ def tape_layout(wiring: Wiring, config: Config) -> TapeLayout:
         hidden=_sizes(wiring.hidden),
         published_at=published_at[:-1],
         predicted_at=start + [unit.predicted for unit in units],
-        residual_at=np.array([at + unit.residual if unit.residual else -1 for unit, at in zip(units, start, strict=True)]),
+        residual_at=np.array(
+            [at + unit.residual if unit.residual else -1 for unit, at in zip(units, start, strict=True)]
+        ),
         signed=_signed(config, units, signals),
         part_from=np.array([at for part in parts for at, _ in part], np.int64),
         part_size=_sizes([size for part in parts for _, size in part]),
@@ -188,8 +189,8 @@ def _residual(config: Config, inputs: int, context: int, h: int, outputs: int) -
 def _parts(wiring: Wiring, u: int, published_at: np.ndarray) -> list[tuple[int, int]]:
     """The runs (where, how many) of the world that a unit is to predict: rows of its patch, then the units it sees."""
     parts = []
-    if wiring.patch[u] is not None:
-        row, column, rows, columns = wiring.patch[u]
+    if (patch := wiring.patch[u]) is not None:
+        row, column, rows, columns = patch
         _, width, channels = wiring.frame
         parts = [((r * width + column) * channels, columns * channels) for r in range(row, row + rows)]
     return parts + [(published_at[source], wiring.hidden[source]) for source in wiring.signal[u]]
@@ -200,8 +201,8 @@ def _block(wiring: Wiring, config: Config, u: int, signals: int) -> int:
     if config.wiring == "cuda":
         return signals
     sizes = {int(wiring.hidden[source]) for source in wiring.signal[u]}
-    if wiring.patch[u] is not None:
-        sizes.add(wiring.patch[u][2] * wiring.patch[u][3] * wiring.frame[2])
+    if (patch := wiring.patch[u]) is not None:
+        sizes.add(patch[2] * patch[3] * wiring.frame[2])
     return sizes.pop() if len(sizes) == 1 else signals
 
 

@@ -103,8 +103,9 @@ class PVM:
         self.step_number, self.frozen = 0, False
         self.trace = Trace()
         self.torn: str | None = None
+        self._missing: Exception | None = None  # what the feed raised
         self._picture = Picture(self.wiring, self.layout, config)
-        self.readouts = config.readout and Readouts(self.wiring, self.layout, config, streams, seed, self.dtype)
+        self.readouts: Any = config.readout and Readouts(self.wiring, self.layout, config, streams, seed, self.dtype)
         self._inline = self.backend.device.inline("pvm", threads or len(os.sched_getaffinity(0)))
         self._schedule: Schedule | None = None
         self._inline.run(self._place, start.weights(self.layout, config, seed, self.dtype))
@@ -132,8 +133,12 @@ class PVM:
         self.state = {name: device.from_host(array) for name, array in first.items()}
         self._delta = device.empty(first["tape_0"].shape, self.dtype)
         self._rates = device.from_host(np.zeros((2, units), self.dtype))
-        self._flags = device.from_host(np.zeros((2, units), np.uint8))
+        self._flags = device.from_host(np.zeros((3, units), np.uint8))
         self._picture_at = [device.from_host(index) for index in self._picture.index]
+        if start.keeps_lessons(self.layout, self.config):
+            names = ("world_0", "tape_0", "signals_0", "integral")
+            self._unread = tuple(device.from_host(np.zeros_like(first[name])) for name in names)
+            self._nobody = device.from_host(np.zeros(units, np.uint8))
         self._rates_sent: Any = None  # what stands in _rates and _flags, or is on its way there
         if self.readouts:
             self.readouts.place(device, self.backend.units, kernels.collect)
@@ -186,7 +191,8 @@ class PVM:
             self._schedule.wait()
             raise
         except BaseException as failure:
-            self.torn = self.torn or f"tick {self.step_number} failed half-way: {failure}"
+            if failure is not self._missing:  # where a frame is missing the model stands between two ticks
+                self.torn = self.torn or f"tick {self.step_number} failed half-way: {failure}"
             raise
         finally:
             for queue in queues.values():
@@ -198,10 +204,16 @@ class PVM:
 
         With compat "cuda2023" what that implementation dreams: the frame after the next, not taken back from 0.1..0.9.
         """
+        return self._picture.dreamt(self._last_parts(self._picture.dream))
+
+    def prediction(self) -> np.ndarray:
+        """What the last tick gave as `Seen.prediction`, (B, rows, columns, channels): a loaded model has it too."""
+        return self._picture.shown(self._last_parts(self._picture.index))
+
+    def _last_parts(self, places: list[np.ndarray]) -> np.ndarray:
         self._settle()
-        tape = self._tape(self.step_number - 1)
-        parts = np.stack([self._fetch(tape)[:, index] for index in self._picture.dream])
-        return self._picture.dreamt(parts)
+        tape = self.backend.device.to_host(self._tape(self.step_number - 1))
+        return np.stack([tape[:, index] for index in places])
 
     @property
     def rates(self) -> tuple[np.ndarray, np.ndarray]:
@@ -227,6 +239,7 @@ class PVM:
                 yield tick, Shown(self._image(batch.image), heat, tick % self._every == 0)
             except Exception as failure:
                 failure.add_note(f"in the feed, at tick {tick}")
+                self._missing = failure
                 raise
 
     def _show(self, frame, label, wanted: bool) -> Shown:
@@ -258,6 +271,8 @@ class PVM:
             shapes = [np.shape(heat) for heat in label]
             if shapes != self.readouts.shapes:
                 raise ValueError(f"label: found heatmaps {shapes}, expected {self.readouts.shapes}")
+            for heat in label:
+                check.finite("label", np.asarray(heat))
             return label
         box = check.array("label", np.asarray(label, np.float32), (4,), np.float32)
         check.finite("label", box)
@@ -268,7 +283,9 @@ class PVM:
     def _stages(self) -> list[Stage]:
         """The way of a frame. All that changes on the device moves on "dense", so nothing depends on how queues overlap."""
         device, home = self.backend.device, ("miss", "picture", "heat") if self.readouts else ("miss", "picture")
-        homes = [] if device.shares_host else [Stage("home", "copy out", lambda slot: self._home(slot, home), ("look",))]
+        homes = (
+            [] if device.shares_host else [Stage("home", "copy out", lambda slot: self._home(slot, home), ("look",))]
+        )
         return [
             Stage("frame in", "copy in", self._send),
             Stage("rates", "dense", self._set_rates),
@@ -289,23 +306,27 @@ class PVM:
         slot.wanted, slot.supervised = shown.wanted, shown.heat is not None
         if shown.heat is not None:
             slot.target[:] = shown.heat
-        slot.rates[:], slot.flags[:] = self._rates_of(slot.tick)
+        slot.rates[:], slot.flags[:], slot.rests = self._rates_of(slot.tick)
+        slot.resumes = bool(slot.flags[2].any())
         now = np.concatenate([slot.rates, slot.flags])
         slot.fresh = self._rates_sent is None or not np.array_equal(now, self._rates_sent)
         self._rates_sent = now
 
-    def _rates_of(self, step: int) -> tuple[np.ndarray, np.ndarray]:
-        """Rate and momentum, `learns` and `adapts` of each unit at a tick: twice (2, U)."""
+    def _rates_of(self, step: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(2, U) rate and momentum of each unit at a tick, (3, U) the slot's flags, and the units that stop learning."""
         layer, steps = self.wiring.layer, self.layout.steps
         rate, momentum = self.config.rates(step)
         learns = (rate != 0) | (momentum != 0) if self.config.wiring == "cuda" else rate != 0
-        if self.config.compat == "classic2016" and steps == 2:  # its first record after a rest is one of zeros
-            learns &= (self.config.rates(step - 1)[0] if step else 0 * rate) != 0
+        resumes, rests = np.zeros((2, len(rate)), bool)
+        if start.keeps_lessons(self.layout, self.config):
+            before = (self.config.rates(step - 1)[0] if step else 0 * rate) != 0
+            resumes, rests = learns & ~before, before & ~learns
+            learns &= before
         if self.config.compat is None and step < steps - 1:  # nothing was predicted so long ago
             learns[:] = False
         adapts = self.config.rates(step + 1)[0] != 0
-        flags = np.stack([learns, adapts]) & (not self.frozen)
-        return np.stack([rate, momentum])[:, layer], flags[:, layer]
+        flags = np.stack([learns, adapts, resumes]) & (not self.frozen)
+        return np.stack([rate, momentum])[:, layer], flags[:, layer], np.flatnonzero(rests[layer])
 
     def _send(self, slot: FrameSlot) -> None:
         copy, world = self.backend.device.copy, self.state[f"world_{slot.tick % 2}"].reshape(-1)
@@ -324,15 +345,35 @@ class PVM:
         return self.state[f"tape_{step % (self.layout.steps + 1)}"]
 
     def _tick(self, slot: FrameSlot) -> None:
+        t, state = slot.tick, self.state
+        learns, adapts, resumes = _rows(self._flags)
+        record, before = self._tape(t - self.layout.steps), state[f"signals_{(t - 1) % 2}"]
+        for unit in slot.rests.tolist():
+            self._keep_lesson(unit, record, before)
+        if slot.resumes:
+            self._pvm_tick(slot, self._unread, state["rest_tape"], state["rest_signals"], resumes, self._nobody)
+        written = state[f"world_{(t + 1) % 2}"], self._tape(t), state[f"signals_{t % 2}"], state["integral"]
+        self._pvm_tick(slot, written, record, before, learns, adapts)
+
+    def _pvm_tick(self, slot: FrameSlot, written: tuple, record, before, learns, adapts) -> None:
+        """The `Pvm` contract's tick: what it writes, what it learns from, who learns."""
         t, state, config = slot.tick, self.state, self.config
-        (rate, momentum), (learns, adapts) = _rows(self._rates), _rows(self._flags)
+        world_next, tape, signals, integral = written
+        rate, momentum = _rows(self._rates)
         self.backend.pvm.tick(
-            state[f"world_{(t + 1) % 2}"], self._tape(t), state[f"signals_{t % 2}"], state["integral"], self._delta,
-            state.get("low"), state.get("high"), slot.miss_dev, self.weights, self.velocity, self._plan,
-            state[f"world_{t % 2}"], self._tape(t - 1), self._tape(t - self.layout.steps), state[f"signals_{(t - 1) % 2}"],
+            world_next, tape, signals, integral, self._delta, state.get("low"), state.get("high"), slot.miss_dev,
+            self.weights, self.velocity, self._plan, state[f"world_{t % 2}"], self._tape(t - 1), record, before,
             rate, momentum, learns, adapts, (0.8, 0.1) if config.squeeze else (1.0, 0.0), config.tau, config.factors(t),
             config.wiring == "cuda", self._activation,
         )  # fmt: skip
+
+    def _keep_lesson(self, unit: int, record, before) -> None:
+        """Keep what a unit that stops learning would have learned from next."""
+        for name, source, at in (("tape", record, self.layout.tape_at), ("signals", before, self.layout.signal_at)):
+            kept, source = self.state[f"rest_{name}"].reshape(-1), source.reshape(-1)
+            for first in range(0, source.size, int(at[-1])):
+                part = slice(first + int(at[unit]), first + int(at[unit + 1]))
+                self.backend.device.copy(kept[part], source[part])
 
     @property
     def _activation(self) -> str:
@@ -341,7 +382,7 @@ class PVM:
 
     def _read(self, slot: FrameSlot) -> None:
         """The readouts, of what the units have made of this frame, or had expected of it."""
-        t, found = slot.tick, self.config.readout
+        t, found = slot.tick, self.readouts.config
         tape = self._tape(t if self.config.wiring == "cuda" else t - 1)
         rate = found.rate(t) if slot.supervised and t >= found.start and not self.frozen else 0.0
         y = self.readouts.step(tape, slot.target_dev, rate) if rate else self.readouts.forward(tape)
@@ -440,9 +481,13 @@ class PVM:
 
         facts  whatever else should come back, JSON-able
 
-        Raises ValueError where a tick failed half-way; see hybrid/checkpoint.py for the rest.
+        Raises ValueError where a tick failed half-way, or has left numbers that are not finite, which shows in the error of
+        a later tick only; then the checkpoint before stands. See hybrid/checkpoint.py for the rest.
         """
         self._check_whole()
+        arrays = self.fetch()
+        for name, array in arrays.items():
+            check.finite(f"pvm, before tick {self.step_number}: {name}", array)
         own = {
             "config": json.loads(self.config.to_json()),
             "wiring": describe(self.wiring) if self._own_wiring else None,
@@ -452,7 +497,7 @@ class PVM:
             "step": self.step_number,
             "frozen": self.frozen,
         }
-        checkpoint.save(folder, self.fetch(), {"pvm": own, "facts": facts or {}})
+        checkpoint.save(folder, arrays, {"pvm": own, "facts": facts or {}})
 
     @classmethod
     def load(cls, folder: str | Path, *, device: str | None = None, threads: int | None = None) -> tuple["PVM", dict]:
@@ -493,7 +538,8 @@ class PVM:
 def _alone(seen: Seen) -> Seen:
     """Without the axis of streams."""
     hidden, heatmaps = ([part[0] for part in parts] for parts in (seen.hidden, seen.heatmaps))
-    return seen._replace(prediction=seen.prediction[0], hidden=hidden, heatmaps=heatmaps)
+    prediction = None if seen.prediction is None else seen.prediction[0]
+    return seen._replace(prediction=prediction, hidden=hidden, heatmaps=heatmaps)
 
 
 def _rows(array) -> list:

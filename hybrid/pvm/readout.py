@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..layout import unit_layout
-from .config import Config
+from .config import Config, Readout
 from .layout import TapeLayout
 from .start import runs
 from .tracker import heat_target, raised, squeezed
@@ -26,13 +26,17 @@ class Readouts:
     """
 
     def __init__(self, wiring: Wiring, layout: TapeLayout, config: Config, streams: int, seed: int, dtype):
-        found = config.readout
+        found = _asked(config)
         if found.depth != 1:
             raise ValueError(DEPTH.format(found.depth))
         if len(found.hidden) > 1:
-            raise ValueError(f"readout.hidden: found {found.hidden}, expected one size: two hidden layers are not built yet")
+            raise ValueError(
+                f"readout.hidden: found {found.hidden}, expected one size: two hidden layers are not built yet"
+            )
         self.config, self.kind, self.learns_from = found, found.kind, squeezed if found.kind == "tile" else raised
-        read, hidden, self.shapes, self.index = _tiles(wiring, config) if found.kind == "tile" else _units(wiring, config)
+        read, hidden, self.shapes, self.index = (
+            _tiles(wiring, config) if found.kind == "tile" else _units(wiring, config)
+        )
         places = [runs(layout.hidden_at[units], layout.hidden[units]) for units in read]
         self.layout = unit_layout([len(place) for place in places], hidden, [len(index) for index in self.index])
         self.places = np.concatenate(places).astype(np.int32)
@@ -74,7 +78,7 @@ class Readouts:
 
     def shares(self, y: np.ndarray) -> list[np.ndarray]:
         """The heatmaps in 0..1, 1 where the object is: `maps` without the stretch that the targets have."""
-        low, high = self.learns_from(np.float32(0)), self.learns_from(np.float32(1))
+        low, high = self.learns_from(np.array([0, 1], np.float32))
         return [np.clip((heat - low) / (high - low), 0, 1) for heat in self.maps(y)]
 
     def target(self, heats: list[np.ndarray]) -> np.ndarray:
@@ -91,22 +95,28 @@ class Readouts:
         return np.split(flat, ends[:-1], axis=1)
 
 
+def _asked(config: Config) -> Readout:
+    """The configuration's readout: without one nobody comes here."""
+    assert config.readout is not None
+    return config.readout
+
+
 def _tiles(wiring: Wiring, config: Config):
     """Units read, hidden sizes, heatmaps and the places in them, for a readout a tile."""
-    read = receptive(wiring)
-    rows, columns = config.readout.block[0] if config.readout.block else config.block
+    read, readout = receptive(wiring), _asked(config)
+    rows, columns = readout.block[0] if readout.block else config.block
     high, wide = wiring.grids[0]
     shape = high * rows, wide * columns
     tiles = [u for u, patch in enumerate(wiring.patch) if patch is not None]
     index = [_block(shape, int(wiring.row[u]), int(wiring.column[u]), rows, columns) for u in tiles]
-    return read, [config.readout.hidden[0]] * len(read), [shape], index
+    return read, [readout.hidden[0]] * len(read), [shape], index
 
 
 def _units(wiring: Wiring, config: Config):
     """The same, for a readout a unit of the layers that have them."""
-    layers = len(wiring.grids)
-    blocks = config.readout.block or ((1, 1),) * layers
-    enabled = config.readout.enabled or (True,) * layers
+    layers, readout = len(wiring.grids), _asked(config)
+    blocks = readout.block or ((1, 1),) * layers
+    enabled = readout.enabled or (True,) * layers
     shapes, first, total = [], {}, 0
     for layer in np.flatnonzero(enabled):
         (high, wide), (rows, columns) = wiring.grids[layer], blocks[layer]

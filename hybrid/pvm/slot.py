@@ -29,13 +29,16 @@ class Shown(NamedTuple):
 class FrameSlot(Turns):
     """B frames, one of each stream.
 
-    frame (B, F), target (B, Y), rates (2, U), flags (2, U)   filled on the host: rate and momentum, `learns` and `adapts`
+    frame (B, F), target (B, Y), rates (2, U), flags (3, U)   filled on the host: rate and momentum; `learns`, `adapts`, and
+                                                              which units first learn what they stopped at
     miss (U,), picture (n, B, F), heat (B, Y), hidden (B, H)  come home; picture holds n parts of the predicted frame
     NAME_dev   the same on the device, the same array where it shares the host's memory
 
     supervised  whether there is a target
     fresh       whether rates and flags differ from those of the tick before
     wanted      whether all comes home, not only `miss`
+    rests       units that stop learning, where what they stop at is kept
+    resumes     whether any unit goes on with that
     put_in      writes what is filled: called with the slot and a Shown
     """
 
@@ -54,7 +57,9 @@ class FrameSlot(Turns):
     picture_dev: Any
     heat_dev: Any
 
-    def __init__(self, streams, frame, units, heat, hidden, pictures, device, dtype, put_in: Callable[["FrameSlot", Shown], None]):
+    def __init__(
+        self, streams, frame, units, heat, hidden, pictures, device, dtype, put_in: Callable[["FrameSlot", Shown], None]
+    ):
         super().__init__()
         self._put_in = put_in
         shapes = {
@@ -68,8 +73,9 @@ class FrameSlot(Turns):
         }
         for name, shape in shapes.items():
             self._room(device, name, shape, dtype)
-        self._room(device, "flags", (2, units), np.uint8)
-        self.supervised = self.fresh = self.wanted = False
+        self._room(device, "flags", (3, units), np.uint8)
+        self.supervised = self.fresh = self.wanted = self.resumes = False
+        self.rests = np.zeros(0, np.int64)
 
     def fill(self, tick: int, micro: int, batch: Shown, first: int, last: int) -> None:
         """Take the frames of a tick into a free slot."""

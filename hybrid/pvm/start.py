@@ -19,7 +19,9 @@ def weights(layout: TapeLayout, config: Config, seed: int, dtype) -> np.ndarray:
     return drawn.astype(dtype, copy=False)
 
 
-def state(layout: TapeLayout, config: Config, layer: np.ndarray, weights: np.ndarray, frame: int, streams: int) -> dict[str, np.ndarray]:
+def state(
+    layout: TapeLayout, config: Config, layer: np.ndarray, weights: np.ndarray, frame: int, streams: int
+) -> dict[str, np.ndarray]:
     """All arrays that change from tick to tick, beside the weights, as they are before tick 0. Tick t writes number t modulo
     their count, so the last one is what the tick before the first is taken to have left. B streams; layer (U,).
 
@@ -28,15 +30,23 @@ def state(layout: TapeLayout, config: Config, layer: np.ndarray, weights: np.nda
     signals_0, _1      (B, S)
     integral           (B, S), or (B, 0) where it is no feature
     low, high          (B, W), where what is published is stretched by its range
+    rest_tape, rest_signals  (B, T), (B, S), with compat "classic2016" and two steps: the lesson that each unit stopped at,
+                       which it learns first when it goes on: what was predicted then, what came then
 
     The model begins as if it had seen nothing: its first predictions are what it makes of inputs that are 0. The CUDA
     original begins with ones everywhere.
     """
     dtype, ones = weights.dtype, config.compat == "cuda2023"
     fill = np.ones if ones else np.zeros
-    sizes = {"world": frame + int(layout.hidden.sum()), "tape": int(layout.tape_at[-1]), "signals": int(layout.signal_at[-1])}
+    sizes = {
+        "world": frame + int(layout.hidden.sum()),
+        "tape": int(layout.tape_at[-1]),
+        "signals": int(layout.signal_at[-1]),
+    }
     counts = {"world": 2, "tape": layout.steps + 1, "signals": 2}
     arrays = {f"{name}_{k}": fill((streams, sizes[name]), dtype) for name in sizes for k in range(counts[name])}
+    if keeps_lessons(layout, config):
+        arrays |= {f"rest_{name}": np.zeros((streams, sizes[name]), dtype) for name in ("tape", "signals")}
     arrays["integral"] = np.zeros((streams, sizes["signals"] if "integral" in config.features else 0), dtype)
     if config.publish == "minmax":
         arrays |= {"low": np.zeros((streams, sizes["world"]), dtype), "high": np.ones((streams, sizes["world"]), dtype)}
@@ -44,18 +54,28 @@ def state(layout: TapeLayout, config: Config, layer: np.ndarray, weights: np.nda
         _predict(arrays, layout, config, weights, frame)
         if config.publish == "minmax":
             learning = np.repeat(config.rates(0)[0][layer] != 0, layout.hidden)
-            _stretch(*(arrays[name][:, frame:] for name in ("world_0", "low", "high")), learning)
+            published, low, high = (arrays[name][:, frame:] for name in ("world_0", "low", "high"))
+            _stretch(published, low, high, learning)
     return arrays
 
 
-def _predict(arrays: dict[str, np.ndarray], layout: TapeLayout, config: Config, weights: np.ndarray, frame: int) -> None:
+def keeps_lessons(layout: TapeLayout, config: Config) -> bool:
+    """Whether units learn what they stopped at: the classic original's queue of predictions stands still with them."""
+    return config.compat == "classic2016" and layout.steps == 2
+
+
+def _predict(
+    arrays: dict[str, np.ndarray], layout: TapeLayout, config: Config, weights: np.ndarray, frame: int
+) -> None:
     """What the units make of inputs that are 0: to the tape of the tick before the first, and published to the world."""
     tape, world = arrays[f"tape_{layout.steps}"], arrays["world_0"]
     for k in range(len(layout.rows)):
         rows, columns, at = layout.rows[k], layout.columns[k], layout.w_at[k]
         matrix, bias = weights[at : at + rows * columns].reshape(rows, columns), at + rows * columns
         x = tape[:, layout.in_at[k] : layout.in_at[k] + columns]
-        tape[:, layout.out_at[k] : layout.out_at[k] + rows] = _activate(x @ matrix.T + weights[bias : bias + rows], config)
+        tape[:, layout.out_at[k] : layout.out_at[k] + rows] = _activate(
+            x @ matrix.T + weights[bias : bias + rows], config
+        )
     hidden = runs(layout.hidden_at, layout.hidden)
     world[:, frame:] = tape[:, hidden]
 

@@ -1,0 +1,242 @@
+"""Frames per second of the Predictive Vision Model: 211 M parameters in a flat layer, and the hierarchy `small`.
+
+Before anything is timed, the recording of the original implementation is replayed (tests/golden.py), or where it is not at
+hand that of its independent twin. A frame is a tick of `PVM.run`: a byte image in, learning, the error home; what is seen
+comes home of every 25th.
+"""
+
+import functools
+import itertools
+import os
+import statistics
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from bench.measure import Work, append, measure, show
+from bench.units import bandwidth
+
+FRAMES, EVERY, SEED = 8, 25, 0
+BARS = {"flat210m": ("bandwidth_share", 0.85), "small": ("value", 60.0)}
+RATE = 0.001
+
+
+def run(arguments) -> None:
+    """flat210m without and with momentum, small without and with readouts that learn, small with 4 streams."""
+    print(f"golden: {golden('cpu')}", flush=True)
+    for case in cases(arguments.quick):
+        ours = Ours(case, "cpu", arguments.threads)
+        works = [machine(ours, arguments), ours.work(arguments.threads)]
+        works += rivals(case, arguments.threads)
+        machines, *records = measure(works, arguments.repeat)
+        turns = list(zip(works[1].samples, works[0].samples, strict=True))
+        records[0]["bandwidth_share"] = statistics.median(
+            ours.moved / seconds / (works[0].amount / least) for seconds, least in turns
+        )
+        show(records)
+        print(bound(ours, records[0], machines["value"]), flush=True)
+        append(arguments.json, records)
+
+
+class Case(NamedTuple):
+    """What is measured: a named configuration, its streams, momentum for all layers, whether readouts learn."""
+
+    config: str
+    streams: int = 1
+    momentum: float = 0.1
+    readouts: bool = False
+
+
+def cases(quick: bool) -> list[Case]:
+    """All of them; for a quick look the smallest."""
+    small = [Case("small"), Case("small", readouts=True), Case("small", streams=4)]
+    return small[:1] if quick else [Case("flat210m", momentum=0.0), Case("flat210m", momentum=0.5), *small]
+
+
+def golden(device: str) -> str:
+    """Replay a recording; which it was. Raises where ours is not within the tolerance."""
+    from tests import golden as replay
+    from tests.twins import recordings
+
+    kept = Path(os.environ.get("HYBRID_GOLDEN", Path(__file__).parents[2] / "shared" / "golden")) / "A_poly4_float32.npz"
+    with tempfile.TemporaryDirectory() as folder:
+        path = kept
+        if not kept.exists():
+            path = Path(folder) / "A.npz"
+            np.savez(path, **recordings.record("A", SEED, np.float32))
+        if replay.main([str(path), "--device", device, "--quiet"]):
+            raise ValueError(f"{path}: ours is too far from the recording")
+    return f"{kept.name} replayed" if path == kept else "the twin's recording A replayed"
+
+
+class Feed:
+    """Random frames, the same few again and again, with a box in each."""
+
+    def __init__(self, shape: tuple[int, int, int], case: Case):
+        rng = np.random.default_rng(SEED)
+        self.images = rng.integers(0, 256, (FRAMES, case.streams, *shape), np.uint8)
+        self.box = np.tile(np.float32([shape[1] / 4, shape[0] / 4, shape[1] / 3, shape[0] / 3]), (case.streams, 1))
+        self.labelled = np.full(case.streams, case.readouts)
+
+    def __len__(self) -> int:
+        return 1 << 40
+
+    def __getitem__(self, tick: int):
+        from hybrid.feeds.frames import FrameBatch
+
+        return FrameBatch(self.images[tick % FRAMES], self.box, self.labelled)
+
+
+class Ours:
+    """A model that learns at every tick."""
+
+    def __init__(self, case: Case, device: str, threads: int):
+        from dataclasses import replace
+
+        from hybrid.pvm.model import PVM
+        from hybrid.pvm.named import load
+
+        config, _ = load(case.config)
+        readout = config.readout if case.readouts else None
+        schedule = ((0, None, RATE, case.momentum),)
+        self.case, self.config = case, replace(config, schedule=schedule, readout=readout)
+        self.pvm = PVM(self.config, device=device, threads=threads, streams=case.streams)
+        self.feed = Feed(self.pvm.wiring.frame, case)
+        self.frames = self.pvm.run(self.feed, every=EVERY)
+        self.parameters = self.pvm.size[0]
+        read = self.pvm.size[1]
+        self.moved = (16 if case.momentum else 8) * self.parameters + 16 * read
+        self.before = self.pvm.weights[:1000].copy() if device == "cpu" else None
+
+    def check(self) -> None:
+        """The first tick whose error counts has learned something finite."""
+        seen = next(self.frames)
+        if not np.isfinite(seen.error).all() or np.array_equal(self.before, self.pvm.weights[:1000]):
+            raise ValueError(f"{self.case}: nothing was learned")
+
+    def held(self) -> float:
+        """Bytes held, over those of weights, momentum and the tapes."""
+        held = sum(array.nbytes for array in self.pvm.arrays().values()) + self.pvm._delta.nbytes
+        tapes = sum(array.nbytes for name, array in self.pvm.arrays().items() if name.startswith("tape"))
+        least = tapes + sum(self.pvm.arrays()[name].nbytes for name in self.pvm.arrays() if "weights" in name or "velocity" in name)
+        return held / least
+
+    def work(self, threads: int) -> Work:
+        """As a rival."""
+        params = self.case._asdict()
+        more = {"parameters": self.parameters, "readout_parameters": self.pvm.size[1], "memory_over_least": self.held()}
+        step = functools.partial(next, self.frames)
+        return Work("pvm.frame", "ours", params, 1, "frames/s", step, self.check, threads=threads, warm=5, more=more)
+
+
+def machine(ours: Ours, arguments) -> Work:
+    """The machine's bandwidth, in turns with the rivals, since it drifts."""
+    return bandwidth(min(1024, int(ours.moved / 2**21) + 16), arguments.threads)
+
+
+def rivals(case: Case, threads: int) -> list[Work]:
+    """The same tick in PyTorch, where one product serves all units: the flat layer."""
+    if case.config != "flat210m":
+        return []
+    try:
+        import torch
+    except ImportError:
+        print("PyTorch is missing: pip install .[bench]")
+        return []
+    torch.set_num_threads(threads)
+    return [Torch(case).work(threads)]
+
+
+class Torch:
+    """The flat layer in PyTorch: products of all units by bmm, backward by hand, the update added in place.
+
+    A unit sees its patch of this frame and of the one before, and learns from what it predicted two frames ago.
+    """
+
+    def __init__(self, case: Case):
+        import torch
+
+        from hybrid.pvm.start import weights
+
+        self.torch, self.case = torch, case
+        ours = Ours(case._replace(), "cpu", 1)
+        self.feed, self.layout = ours.feed, ours.pvm.layout
+        self.units = len(self.layout.hidden)
+        n, h, o = int(self.layout.columns[0]), int(self.layout.rows[0]), int(self.layout.rows[1])
+        flat = torch.from_numpy(weights(self.layout, ours.config, 0, np.float32)).view(self.units, -1)
+        shapes = [(h, n), (1, h), (o, h), (1, o)]
+        cuts = flat.split([h * n, h, o * h, o], 1)
+        self.parts = [cut.reshape(self.units, *shape).contiguous() for cut, shape in zip(cuts, shapes, strict=True)]
+        self.speeds = [torch.zeros_like(part) for part in self.parts] if case.momentum else None
+        self.tick, self.kept = 0, []  # type: ignore[var-annotated]
+        self.before = torch.zeros(self.units, 1, n // 2)
+
+    def step(self) -> None:
+        """One frame."""
+        torch = self.torch
+        with torch.no_grad():
+            x = torch.cat([self._patches(), self.before], 2)
+            first, first_bias, second, second_bias = self.parts
+            hidden = self._rational(torch.baddbmm(first_bias, x, first.mT))
+            y = self._rational(torch.baddbmm(second_bias, hidden, second.mT))
+            if len(self.kept) == 2:
+                self._learn(x, *self.kept.pop(0))
+            self.kept.append((x, hidden, y))
+            self.before = x[:, :, : x.shape[2] // 2]
+            self.tick += 1
+
+    def _patches(self):
+        """This frame, squeezed, a row a unit."""
+        image = self.torch.from_numpy(self.feed[self.tick].image[0]).to(self.torch.float32).mul_(0.8 / 255).add_(0.1)
+        side = image.shape[0] // 5
+        return image.view(side, 5, side, 15).permute(0, 2, 1, 3).reshape(self.units, 1, 75)
+
+    def _rational(self, s):
+        return s.div_(s.abs().add_(1).mul_(2)).add_(0.5)
+
+    def _learn(self, target, x, hidden, y):
+        delta = (target - y) * (1 - (2 * y - 1).abs()).square() / 2
+        inner = self.torch.bmm(delta, self.parts[2]) * (1 - (2 * hidden - 1).abs()).square() / 2
+        for which, error, inputs in ((2, delta, hidden), (0, inner, x)):
+            matrix, bias = (self.speeds or self.parts)[which : which + 2]
+            if self.speeds is None:
+                matrix.addcmul_(error.mT, inputs, value=RATE)
+            else:
+                matrix.baddbmm_(error.mT, inputs, beta=self.case.momentum, alpha=RATE)
+                bias.mul_(self.case.momentum)
+            bias.add_(error, alpha=RATE)
+        for part, speed in zip(self.parts, self.speeds or (), strict=False):
+            part.add_(speed)
+
+    def check(self) -> None:
+        """After four frames the first and the last unit's weights are those of ours."""
+        ours = Ours(self.case, "cpu", 1)
+        for _ in itertools.islice(ours.frames, 4):
+            pass
+        while self.tick < 4:
+            self.step()
+        size = ours.parameters // self.units
+        for unit in (0, self.units // 2, self.units - 1):
+            found = self.torch.cat([part[unit].flatten() for part in self.parts]).numpy()
+            np.testing.assert_allclose(found, ours.pvm.weights[unit * size : (unit + 1) * size], atol=1e-6)
+
+    def work(self, threads: int) -> Work:
+        """As a rival."""
+        who = f"torch {self.torch.__version__} bmm by hand"
+        return Work("pvm.frame", who, self.case._asdict(), 1, "frames/s", self.step, self.check, threads=threads, warm=2)
+
+
+def bound(ours: Ours, record: dict, bandwidth: float) -> str:
+    """What the figure is held against, in a line."""
+    rate = ours.moved / record["seconds"]
+    line = (
+        f"  {ours.parameters / record['seconds'] / 1e9:.2f} G parameters/s; {rate / 1e9:.1f} GB/s as counted = "
+        f"{record['bandwidth_share']:.0%} of the {bandwidth / 1e9:.1f} GB/s that read-modify-write reaches; memory "
+        f"{record['memory_over_least']:.3f} x weights, momentum and tapes"
+    )
+    of, least = BARS[ours.case.config]
+    if ours.case in (Case("flat210m", momentum=0.0), Case("flat210m", momentum=0.5), Case("small")):
+        line += f"; bar {least:g}: {'met' if record[of] >= least else 'missed'}"
+    return line

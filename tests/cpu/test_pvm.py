@@ -1,0 +1,428 @@
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from cpu import pvm
+from hybrid.pvm import original, start
+from hybrid.pvm.config import Config
+from hybrid.pvm.layout import FEATURES, LATERAL, RAW, tape_layout
+from hybrid.pvm.wiring import custom, wire
+from tests.twins.pvm_classic import ClassicModel
+from tests.twins.recordings import E
+
+# Odd sizes, units without context, with overlapping patches, with a patch and a signal, sources of unequal sizes.
+UNITS = (
+    {"layer": 0, "hidden": 3, "patch": (0, 0, 2, 3), "context": (1, 4, 0), "feedback": (False, True, False)},
+    {"layer": 0, "hidden": 5, "patch": (1, 2, 3, 5)},
+    {"layer": 0, "hidden": 1, "patch": (4, 6, 1, 1), "context": (0, 1, 3)},
+    {"layer": 1, "hidden": 9, "signal": (0, 1), "context": (4, 4, 2)},
+    {"layer": 1, "hidden": 2, "patch": (0, 0, 1, 2), "signal": (2,), "context": (3,)},
+)
+FRAME = (5, 7, 2)
+ALL = {"wiring": "classic", "features": FEATURES}
+TWO = {"wiring": "classic", "features": ("signal", "past"), "predict_steps": 2}
+KINDS = {
+    "simple, newest first": {"activation": "rational"},
+    "simple, context twice": {"context_to_output": True, "activation": "logistic"},
+    "all features": {**ALL, "predict_steps": 1, "activation": "logistic"},
+    "all features, two steps": {**ALL, "predict_steps": 2, "activation": "tanh"},
+    "complex": {**ALL, "unit": "complex", "predict_steps": 1, "activation": "rational"},
+    "complex, context later": {**TWO, "unit": "complex", "context_to_output": True, "activation": "logistic"},
+    "residual": {**TWO, "unit": "residual", "activation": "rational"},
+    "complex residual": {**TWO, "unit": "complex_residual", "activation": "logistic"},
+    "sign of the error": {"sign_of_error": True},
+}
+
+
+def case(kind, streams=1, seed=0, plain=False, **fields):
+    """Arguments of a tick by name, all arrays random: also those that a run would have zeros in.
+
+    plain  without momentum, and published as it is; a kernel is compiled for either
+    """
+    config = Config(grids=((3, 1), (2, 1)), hidden=(3, 2), readout=None, **KINDS[kind], **fields)
+    layout = tape_layout(custom(FRAME, UNITS), config)
+    rng = np.random.default_rng(seed)
+    world, tape, signals = int(np.prod(FRAME)) + int(layout.hidden.sum()), layout.tape_at[-1], layout.signal_at[-1]
+    weights, units = int((layout.rows * (layout.columns + 1)).sum()), len(UNITS)
+
+    def some(*shape):
+        return rng.random(shape)
+
+    sizes = [
+        *[(streams, n) for n in (world, tape, signals, signals, tape, world, world)],
+        (units,),
+        (weights,),
+        (weights,),
+    ]
+    names = "world_next tape signals integral delta low high miss weights velocity".split()
+    made = {name: some(*size) for name, size in zip(names, sizes, strict=True)}
+    made["weights"] -= 0.5
+    made["high"] += 1.0
+    made |= {"integral": made["integral"] if "integral" in config.features else np.zeros((streams, 0))}
+    made |= {"low": None, "high": None, "velocity": None} if plain else {}
+    made |= {"layout": layout, "world": some(streams, world), "last": some(streams, tape)}
+    made |= {"record": some(streams, tape), "before": some(streams, signals)}
+    made |= {"rate": 0.1 * some(units), "momentum": some(units) * (not plain)}
+    made |= {"learns": np.ones(units, np.uint8), "adapts": np.array([1, 0, 1, 1, 0], np.uint8)}
+    made |= {"squeeze": (0.8, 0.1), "tau": 0.9, "factors": (0.5, 2.0)}
+    return made | {"predict_first": config.wiring == "cuda", "activation": config.activation}
+
+
+def tick(made):
+    """The arrays afterwards; those of `made` stay as they are."""
+    own = {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in made.items()}
+    pvm.tick(*own.values())
+    return own
+
+
+# ---------------------------------------------------------------------------------------------------- in plain NumPy
+
+ACTIVATE = {
+    "logistic": lambda s: 1 / (1 + np.exp(-s)),
+    "tanh": np.tanh,
+    "rational": lambda s: s / (2 * (abs(s) + 1)) + 0.5,
+}
+SLOPE = {
+    "logistic": lambda a: a * (1 - a),
+    "tanh": lambda a: 1 - a * a,
+    "rational": lambda a: (1 - abs(2 * a - 1)) ** 2 / 2,
+}
+
+
+def by_hand(made):
+    """The same from the words of the contract, a stream and a unit at a time."""
+    own = {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in made.items()}
+    o = SimpleNamespace(**own)
+    for u in range(len(o.miss)):
+        unit(o, u)
+    return own
+
+
+def unit(o, u):
+    layout, streams = o.layout, range(len(o.world))
+    layers = [matrix(o, k) for k in range(layout.layer_at[u], layout.layer_at[u + 1])]
+    o.miss[u] = sum(gather(o, u, b) for b in streams)
+    gradients = [backward(o, u, b) for b in streams]
+    if o.predict_first:
+        forward(o, u)
+    if o.learns[u]:
+        for k in range(layout.layer_at[u], layout.layer_at[u + 1]):
+            for b in streams:
+                o.delta[b, layout.out_at[k] :][: layout.rows[k]] = gradients[b][k - layout.layer_at[u]][1]
+        for place, (weights, bias, velocity, bias_velocity) in enumerate(layers):
+            moved = sum(gradient[place][0] for gradient in gradients), sum(gradient[place][1] for gradient in gradients)
+            for array, speed, change in zip((weights, bias), (velocity, bias_velocity), moved, strict=True):
+                if speed is None:
+                    array += o.rate[u] * change
+                else:
+                    speed *= o.momentum[u]
+                    speed += o.rate[u] * change
+                    array += speed
+    if not o.predict_first:
+        forward(o, u)
+    publish(o, u)
+
+
+def matrix(o, k):
+    """Views of a dense layer's matrix and bias, and of their velocities."""
+    rows, columns, at = o.layout.rows[k], o.layout.columns[k], o.layout.w_at[k]
+
+    def views(array):
+        whole = array[at : at + rows * (columns + 1)]
+        return whole[: rows * columns].reshape(rows, columns), whole[rows * columns :]
+
+    return *views(o.weights), *((None, None) if o.velocity is None else views(o.velocity))
+
+
+def gather(o, u, b):
+    """Signals, features and context of a unit; returns how wrong it was."""
+    layout, world, (scale, offset) = o.layout, o.world[b], o.squeeze
+    span = slice(layout.signal_at[u], layout.signal_at[u + 1])
+    parts = range(layout.part_at[u], layout.part_at[u + 1])
+    runs = [world[layout.part_from[k] :][: layout.part_size[k]] for k in parts]
+    signal = o.signals[b, span] = scale * np.concatenate(runs) + offset
+    past, n, guess = o.before[b, span], signal.size, layout.predicted_at[u]
+    newest = 0 if layout.newest_first else layout.steps - 1
+    next_at = layout.steps - 1 if layout.newest_first else 0
+
+    def predicted(tape, step):
+        values = tape[guess + step * n :][:n].copy()
+        if layout.residual_at[u] >= 0:
+            values += 2 * tape[layout.residual_at[u] + step * n :][:n] - 1
+        return values
+
+    blocks = {
+        "signal": signal,
+        "derivative": (signal - past) / 2 + 0.5,
+        "error": (signal - predicted(o.last[b], next_at).clip(0, 1)) / 2 + 0.5,
+        "past": past,
+    }
+    if o.integral.size:
+        o.integral[b, span] = blocks["integral"] = o.tau * o.integral[b, span] + (1 - o.tau) * signal
+    chosen = [blocks[name] for k, name in enumerate(FEATURES) if layout.features & 1 << k]
+    stacked = np.stack([part.reshape(-1, layout.block[u]) for part in chosen], 1).ravel()
+    o.tape[b, layout.features_at[u] :][: stacked.size] = stacked
+    for k in range(layout.copy_at[u], layout.copy_at[u + 1]):
+        value = world[layout.copy_from[k] :][: layout.copy_size[k]]
+        kind = layout.copy_kind[k]
+        if kind != RAW:
+            value = o.factors[0 if kind == LATERAL else 1] * (scale * value + offset)
+        o.tape[b, layout.copy_to[k] :][: layout.copy_size[k]] = value
+    targets = [signal if step == newest else past for step in range(layout.steps)]
+    return sum(abs(target - predicted(o.record[b], step)).sum() for step, target in enumerate(targets))
+
+
+def backward(o, u, b):
+    """(gradient of the matrix, of the bias) of each dense layer, downhill."""
+    layout, record, slope = o.layout, o.record[b], SLOPE[o.activation]
+    span = slice(layout.signal_at[u], layout.signal_at[u + 1])
+    now, past = o.signals[b, span], o.before[b, span]
+    target = np.concatenate([now] if layout.steps == 1 else [now, past] if layout.newest_first else [past, now])
+    guess, rest = layout.predicted_at[u], layout.residual_at[u]
+    left = target - record[guess : guess + target.size]
+    error = {int(guess): np.where(np.arange(left.size) < layout.signed[u], np.sign(left), left)}
+    if rest >= 0:
+        error[int(rest)] = (left + 1) / 2 - record[rest : rest + left.size]
+    found = []
+    for k in reversed(range(layout.layer_at[u], layout.layer_at[u + 1])):
+        wrote, read, rows = int(layout.out_at[k]), int(layout.in_at[k]), layout.rows[k]
+        delta = slope(record[wrote : wrote + rows]) * error[wrote]
+        found.insert(0, (np.outer(delta, record[read : read + layout.columns[k]]), delta))
+        if layout.pulled[k]:
+            error[read] = (delta @ matrix(o, k)[0])[: layout.pulled[k]]
+    return found
+
+
+def forward(o, u):
+    for k in range(o.layout.layer_at[u], o.layout.layer_at[u + 1]):
+        weights, bias, *_ = matrix(o, k)
+        read, wrote = o.layout.in_at[k], o.layout.out_at[k]
+        x = o.tape[:, read : read + o.layout.columns[k]]
+        o.tape[:, wrote : wrote + o.layout.rows[k]] = ACTIVATE[o.activation](x @ weights.T + bias)
+
+
+def publish(o, u):
+    layout = o.layout
+    value = o.tape[:, layout.hidden_at[u] :][:, : layout.hidden[u]]
+    place = slice(layout.published_at[u], layout.published_at[u] + layout.hidden[u])
+    if o.low is not None:
+        if o.adapts[u]:
+            o.low[:, place] = np.minimum(value, o.low[:, place]) + 1e-6
+            o.high[:, place] = np.maximum(value, o.high[:, place]) - 1e-6
+        value = (value - o.low[:, place]) / (o.high[:, place] - o.low[:, place])
+    o.world_next[:, place] = value
+
+
+def assert_close(found, expected):
+    for name in ("world_next", "tape", "signals", "integral", "low", "high", "miss", "weights", "velocity"):
+        if expected[name] is not None:
+            np.testing.assert_allclose(found[name], expected[name], rtol=0, atol=1e-12, err_msg=name)
+    layout = expected["layout"]
+    for u in np.flatnonzero(expected["learns"]):
+        part = slice(layout.tape_at[u], layout.tape_at[u + 1])
+        np.testing.assert_allclose(found["delta"][:, part], expected["delta"][:, part], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("streams", [1, 3])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_tick_is_what_the_contract_says(kind, streams):
+    made = case(kind, streams)
+    assert_close(tick(made), by_hand(made))
+
+
+@pytest.mark.parametrize("streams", [1, 2])
+@pytest.mark.parametrize("kind", ["simple, newest first", "residual"])
+def test_without_momentum_and_without_a_range(kind, streams):
+    made = case(kind, streams, plain=True)
+    assert_close(tick(made), by_hand(made))
+
+
+@pytest.mark.parametrize("streams", [1, 2])
+@pytest.mark.parametrize("kind", ["simple, newest first", "complex"])
+def test_predicting_first_and_last(kind, streams):
+    made = case(kind, streams)
+    first, last = (tick(made | {"predict_first": which}) for which in (True, False))
+    assert_close(first, by_hand(made | {"predict_first": True}))
+    assert_close(last, by_hand(made | {"predict_first": False}))
+    assert np.array_equal(first["weights"], last["weights"])
+    assert not np.allclose(first["tape"], last["tape"], atol=1e-6)
+
+
+def test_many_streams_are_the_sum_of_single_ones():
+    made = case("all features, two steps", 3)
+    made["velocity"][:] = 0
+    together = tick(made)
+    moved = np.zeros_like(made["weights"])
+    for b in range(3):
+        alone = tick(
+            {
+                name: value[b : b + 1] if isinstance(value, np.ndarray) and value.ndim == 2 else value
+                for name, value in made.items()
+            }
+        )
+        moved += alone["weights"] - made["weights"]
+        assert np.array_equal(alone["signals"][0], together["signals"][b])
+    np.testing.assert_allclose(together["weights"], made["weights"] + moved, rtol=0, atol=1e-12)
+
+
+BYTES: dict = {}
+
+
+@pytest.mark.parametrize("streams", [1, 2])
+@pytest.mark.parametrize("kind", ["simple, context twice", "complex residual"])
+def test_threads_change_no_byte(kind, streams, threads):
+    found = tick(case(kind, streams))
+    bytes_now = {name: found[name].tobytes() for name in ("world_next", "tape", "miss", "weights", "velocity")}
+    assert BYTES.setdefault((kind, streams), bytes_now) == bytes_now
+
+
+@pytest.mark.parametrize("streams", [1, 2])
+def test_who_does_not_learn_keeps_every_bit(streams):
+    made = case("simple, newest first", streams)
+    made["learns"][:] = 0, 1, 0, 1, 0
+    made["velocity"][3] = -0.0
+    found, layout = tick(made), made["layout"]
+    ends = np.append(layout.w_at, made["weights"].size)
+    for u, learns in enumerate(made["learns"]):
+        part = slice(ends[layout.layer_at[u]], ends[layout.layer_at[u + 1]])
+        for name in ("weights", "velocity"):
+            assert (found[name][part].tobytes() == made[name][part].tobytes()) == (not learns)
+    assert_close(found, by_hand(made))
+    whole = tick(made | {"learns": np.ones(5, np.uint8)})
+    part = slice(0, ends[layout.layer_at[1]])
+    assert np.array_equal(found["tape"][:, : layout.tape_at[1]], whole["tape"][:, : layout.tape_at[1]])
+    assert not np.array_equal(found["weights"][part], whole["weights"][part])
+
+
+def test_the_original_takes_the_sign_of_the_first_few_errors_only():
+    made = case("sign of the error", compat="cuda2023")
+    inputs = made["layout"].columns[::2] + 1
+    begin = np.append(0, np.cumsum(inputs))[:-1]
+    assert made["layout"].signed.tolist() == np.clip(5 - begin, 0, made["layout"].rows[1::2]).tolist()
+    assert made["layout"].signed[0] == 5
+    assert_close(tick(made), by_hand(made))
+
+
+def test_the_wrong_slope_is_half_in_the_middle_and_two_ninths_at_the_ends():
+    made = case("simple, newest first") | {"activation": "rational2023"}
+    made["record"][:] = 1
+    layout, found = made["layout"], tick(made)
+    for u, (at, size) in enumerate(zip(layout.predicted_at, layout.rows[1::2], strict=True)):
+        target = [
+            array[0, layout.signal_at[u] : layout.signal_at[u + 1]] for array in (found["signals"], made["before"])
+        ]
+        expected = 2 / 9 * (np.concatenate(target) - 1)
+        np.testing.assert_allclose(found["delta"][0, at : at + size], expected, rtol=0, atol=1e-15)
+    made["record"][:] = 0.5
+    found, size = tick(made), layout.rows[1]
+    first = np.concatenate([array[0, : size // 2] for array in (found["signals"], made["before"])])
+    np.testing.assert_allclose(
+        found["delta"][0, layout.predicted_at[0] :][:size], (first - 0.5) / 2, rtol=0, atol=1e-15
+    )
+
+
+@pytest.mark.parametrize("kind", ["simple, newest first", "simple, context twice", "complex", "complex, context later"])
+def test_the_gradient_is_the_slope_by_difference(kind):
+    """Of half the squared error of one unit, whose prediction is made of nothing but its weights and what it saw."""
+    made = case(kind)
+    made |= {"learns": np.zeros(5, np.uint8), "rate": np.ones(5), "momentum": np.zeros(5)}
+    after = {"world": made["world"][:, ::-1].copy()}
+    layout, u = made["layout"], 3
+
+    def prediction(weights):
+        return tick(made | {"weights": weights})
+
+    seen = prediction(made["weights"])
+    shown = made | after | {"record": seen["tape"], "before": seen["signals"], "last": seen["tape"]}
+    taught = tick(shown | {"learns": np.ones(5, np.uint8)})
+    now, past = (
+        array[0, layout.signal_at[u] : layout.signal_at[u + 1]] for array in (taught["signals"], seen["signals"])
+    )
+    target = np.concatenate([now] if layout.steps == 1 else [now, past] if layout.newest_first else [past, now])
+
+    def loss(weights):
+        guess = prediction(weights)["tape"][0, layout.predicted_at[u] :][: target.size]
+        return ((target - guess) ** 2).sum() / 2
+
+    begin = layout.w_at[layout.layer_at[u]]
+    end = np.append(layout.w_at, made["weights"].size)[layout.layer_at[u + 1]]
+    for place in np.random.default_rng(1).integers(begin, end, 40):
+        nudge = np.zeros_like(made["weights"])
+        nudge[place] = 1e-6
+        slope = (loss(made["weights"] + nudge) - loss(made["weights"] - nudge)) / 2e-6
+        assert taught["weights"][place] - made["weights"][place] == pytest.approx(-slope, rel=1e-6, abs=1e-9)
+
+
+# -------------------------------------------------------------------------------------------------------- the twins
+
+OPTIONS = E | {"layer_shapes": ["3", "2", "1"], "hidden_block_size": "2", "readout_block_size": ["1"] * 3}
+OPTIONS |= {"enable_readout": ["1"] * 3, "send_context_two_layers_back": "1", "normalize_output": "1"}
+RESIDUAL = {"ex_module": "PVM_models.PVM_unit_2step_residual_v1", "predict_two_steps": "1"}
+RATE, MOMENTUM, TICKS = 0.05, 0.5, 12
+TWINS = {
+    "simple": {},
+    "complex": {"unit_type": "complex"},
+    "complex, context later": {"unit_type": "complex", "feed_context_in_complex_layer": "1"},
+    "residual": RESIDUAL,
+    "complex_residual": RESIDUAL | {"unit_type": "complex"},
+}
+
+
+def weights_of(twin, layout, kind):
+    """The twin's matrices in the order and the form of ours."""
+    parts = []
+    for u, one in enumerate(twin.units):
+        nets = [net.matrices for net in one.nets]
+        ours = nets[0]
+        if "residual" in kind:
+            (*a, a_last), (b, *b_rest, b_last) = nets
+            features = one.features_dim
+            ours = [*a, np.concatenate([b[features:-1], b[:features], b[-1:]]), *b_rest, a_last, b_last]
+        shapes = [(layout.columns[k] + 1, layout.rows[k]) for k in range(layout.layer_at[u], layout.layer_at[u + 1])]
+        assert [part.shape for part in ours] == shapes
+        parts += [part for matrix in ours for part in (matrix[:-1].T.ravel(), matrix[-1])]
+    return np.concatenate(parts)
+
+
+@pytest.mark.parametrize("kind", TWINS)
+def test_all_kinds_are_the_twins(kind):
+    options = OPTIONS | TWINS[kind]
+    name = kind.partition(",")[0]
+    twin = ClassicModel(options, name)
+    rng = np.random.default_rng(5)
+    twin.initialise(rng)
+    config, _ = original.read(options, wiring="classic", compat="classic2016")
+    config = Config(**{**vars(config), "schedule": ((0, None, RATE, MOMENTUM),), "readout": None})
+    wiring = wire(config)
+    layout, frame = tape_layout(wiring, config), int(np.prod(wiring.frame))
+    weights, units = weights_of(twin, layout, name), len(wiring.hidden)
+    state = start.state(layout, config, wiring.layer, weights, frame, 1)
+    velocity, delta, miss = np.zeros_like(weights), np.zeros((1, int(layout.tape_at[-1]))), np.zeros(units)
+    steps, some = layout.steps, np.ones(units, np.uint8)
+    for t in range(TICKS):
+        tape, before = state[f"tape_{(t - 1) % (steps + 1)}"], state[f"world_{t % 2}"]
+        pixels = rng.integers(0, 256, wiring.frame).astype(np.uint8)
+        factors = float(t >= 2), float(t >= 4)
+        twin.frame(pixels, None, [RATE] * 3, 0.0, *factors)
+        for u, one in enumerate(twin.units):
+            seen = tape[0, layout.predicted_at[u] :][: one.outputs].copy()
+            if name in ("residual", "complex_residual"):
+                seen = (seen + 2 * tape[0, layout.residual_at[u] :][: one.outputs] - 1).clip(0, 1)
+            np.testing.assert_allclose(seen, one.prediction, rtol=0, atol=1e-12)
+            published = before[0, layout.published_at[u] :][: one.h]
+            np.testing.assert_allclose(published, one.published, rtol=0, atol=1e-12)
+        before[0, :frame] = pixels.ravel() / 255
+        pvm.tick(
+            state[f"world_{(t + 1) % 2}"], state[f"tape_{t % (steps + 1)}"], state[f"signals_{t % 2}"], state["integral"],
+            delta, state.get("low"), state.get("high"), miss, weights, velocity, layout, before, tape,
+            state[f"tape_{(t - steps) % (steps + 1)}"], state[f"signals_{(t - 1) % 2}"], np.full(units, RATE),
+            np.full(units, MOMENTUM), some * (t >= steps - 1), some, (1.0, 0.0), config.tau, factors, False, "rational",
+        )  # fmt: skip
+        np.testing.assert_allclose(weights, weights_of(twin, layout, name), rtol=0, atol=1e-12)
+
+
+def test_collect_gathers_along_the_second_axis():
+    source, out = np.arange(10.0).reshape(2, 5), np.empty((2, 3))
+    pvm.collect(out, source, np.array([4, 0, 4], np.int32))
+    assert out.tolist() == [[4, 0, 4], [9, 5, 9]]

@@ -1,0 +1,80 @@
+"""TensorBoard: what is written can be read, a resumed run replaces what it repeats, and what is missing is named."""
+
+import io
+import struct
+import sys
+from collections import defaultdict
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from hybrid.cli import main
+from hybrid.pvm import panel
+from hybrid.pvm.board import Board
+
+from .tiny import command
+
+
+def events(folder):
+    """All events, in the order written: TFRecords are length, its checksum, data, its checksum."""
+    from tensorboardX.proto.event_pb2 import Event
+
+    for path in sorted(folder.iterdir()):
+        data, at = path.read_bytes(), 0
+        while at < len(data):
+            (length,) = struct.unpack_from("<Q", data, at)
+            yield Event.FromString(data[at + 12 : at + 12 + length])
+            at += 16 + length
+
+
+def values(folder):
+    """Of every tag (step, figure or picture)."""
+    found = defaultdict(list)
+    for event in events(folder):
+        for value in event.summary.value:
+            png = value.image.encoded_image_string
+            found[value.tag].append((event.step, np.array(Image.open(io.BytesIO(png))) if png else value.simple_value))
+    return found
+
+
+def test_figures_and_pictures_come_back(tmp_path):
+    picture = np.random.default_rng(0).integers(0, 255, (60, 40, 3)).astype(np.uint8)
+    with Board(tmp_path) as board:
+        board.write(0, {"error/layer 0": 0.5}, {})
+        board.write(7, {"error/layer 0": 0.25}, {"frame": picture})
+    found = values(tmp_path)
+    assert found["error/layer_0"] == [(0, 0.5), (7, 0.25)]
+    ((step, read),) = found["frame"]
+    assert step == 7 and np.array_equal(read, panel.enlarged(picture))
+
+
+def test_a_run_writes_what_there_is_to_see(tmp_path):
+    run = tmp_path / "run"
+    assert main(command(tmp_path, run, "--steps", "21", "--every", "2", "--tensorboard")) == 0
+    found = values(run / "tensorboard")
+    assert [step for step, _ in found["error/layer_2"]] == list(range(0, 20, 2))
+    figures = {"next_frame/prediction", "next_frame/last_frame", "speed/frames_a_second", "rate/layer_0"}
+    pictures = {"frame", "prediction", "difference_x_3", "hidden/layer_0", "hidden/layer_2", "heatmap"}
+    assert set(found) >= figures | pictures
+    assert found["rate/layer_0"][0][1] == pytest.approx(0.05)
+    assert all(picture.ndim == 3 for _, picture in found["frame"])
+
+
+def test_a_resumed_run_replaces_what_it_repeats(tmp_path):
+    with Board(tmp_path / "board") as board:
+        board.write(5, {"figure": 1.0}, {})
+    with Board(tmp_path / "board", first=3) as board:
+        board.write(5, {"figure": 2.0}, {})
+    from tensorboardX.proto.event_pb2 import SessionLog
+
+    restarts = [event.step for event in events(tmp_path / "board") if event.session_log.status == SessionLog.START]
+    assert 3 in restarts
+
+
+def test_tensorboardx_missing_is_said_before_anything_is_done(capsys, monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "tensorboardX", None)
+    run = tmp_path / "run"
+    assert main(command(tmp_path, run, "--tensorboard")) == 2
+    assert 'pip install "hybrid-engine[tensorboard]"' in capsys.readouterr().err
+    assert not run.exists()

@@ -1,0 +1,477 @@
+import dataclasses
+import json
+import re
+import tracemalloc
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from hybrid.pvm import start
+from hybrid.pvm.config import Config, Readout
+from hybrid.pvm.model import PVM
+from hybrid.pvm.wiring import Unit, custom
+
+TINY = Config(
+    grids=((3, 4), (2, 2), (1, 1)),
+    block=(2, 3),
+    hidden=(5, 4, 7),
+    schedule=((0, None, 0.05, 0.3),),
+    readout=Readout(hidden=(6,), schedule=((0, 0.5),)),
+)
+FRAME = TINY.frame
+BLIND = dataclasses.replace(TINY, readout=None)
+OWN = custom(
+    (4, 5, 2),
+    [
+        Unit(0, 3, patch=(0, 0, 3, 4), context=(1, 2)),
+        Unit(0, 5, patch=(2, 1, 2, 4), context=(0,)),
+        Unit(1, 2, signal=(0, 1), context=(2,)),
+    ],
+)
+
+
+class Scene:
+    """A square that moves over noise that does not, in every stream from another place; a feed of so many ticks."""
+
+    def __init__(self, ticks=24, streams=1, seed=0, labelled=True):
+        self.ticks, self.streams, self.labelled = ticks, streams, labelled
+        self.noise = np.random.default_rng(seed).integers(0, 90, FRAME).astype(np.uint8)
+
+    def __len__(self):
+        return self.ticks
+
+    def __getitem__(self, tick):
+        images = np.repeat(self.noise[None], self.streams, 0)
+        box = np.zeros((self.streams, 4), np.float32)
+        for stream in range(self.streams):
+            y, x = (tick + stream) % 4, (tick + 3 * stream) % 9
+            images[stream, y : y + 2, x : x + 3] = 255
+            box[stream] = x, y, 3, 2
+        return SimpleNamespace(image=images, box=box, labelled=np.full(self.streams, self.labelled))
+
+
+def bytes_of(model):
+    return {name: array.tobytes() for name, array in model.fetch().items()} | {"step": model.step_number}
+
+
+def walk(model, feed, until=None):
+    """Step by step through a feed, from where the model stands."""
+    seen = []
+    for tick in range(model.step_number, until or len(feed)):
+        batch = feed[tick]
+        one = model.streams == 1
+        image, box = (part[0] if one else part for part in (batch.image, batch.box))
+        seen.append(model.step(image, (box if one else list(box)) if batch.labelled.all() else None))
+    return seen
+
+
+def assert_same(found, expected):
+    """Two lists of what was seen, bit for bit."""
+    assert [seen.tick for seen in found] == [seen.tick for seen in expected]
+    for one, other in zip(found, expected, strict=True):
+        for a, b in zip([one.error, one.prediction, *one.hidden, *one.heatmaps], [*_parts(other)], strict=True):
+            assert a.dtype == b.dtype and a.tobytes() == b.tobytes()
+
+
+def _parts(seen):
+    return [seen.error, seen.prediction, *seen.hidden, *seen.heatmaps]
+
+
+def test_made_of_a_configuration_a_name_or_a_file(tmp_path):
+    (tmp_path / "mine.json").write_text(TINY.to_json())
+    from_file = PVM.from_config(tmp_path / "mine.json", seed=4)
+    assert bytes_of(from_file) == bytes_of(PVM.from_config(TINY, seed=4))
+    assert bytes_of(from_file) != bytes_of(PVM(TINY, seed=5))
+    with pytest.raises(ValueError, match=r"'smal'.*small"):
+        PVM.from_config("smal")
+    assert PVM.from_config(TINY, compat=None).config.compat is None
+    classic = tmp_path / "classic.json"
+    classic.write_text(json.dumps({"layer_shapes": ["3", "2"], "input_block_size": "2", "hidden_block_size": "2"}))
+    model = PVM.from_config(classic, compat="cuda2023", streams=2)
+    assert model.config.compat == "cuda2023"
+    assert (model.fetch()["tape_0"] == 1).all()
+
+
+def test_a_step_gives_the_error_the_next_frame_what_units_publish_and_heatmaps():
+    model = PVM(TINY)
+    assert model.size == (model.weights.size, model.readouts.weights.size)
+    for tick, seen in enumerate(walk(model, Scene(3))):
+        assert seen.tick == tick
+        assert seen.error.shape == (3,) and seen.error.dtype == np.float64
+        assert seen.prediction.shape == FRAME and seen.prediction.dtype == np.float32
+        assert 0 <= seen.prediction.min() <= seen.prediction.max() <= 1
+        assert [part.shape for part in seen.hidden] == [(12, 5), (4, 4), (1, 7)]
+        assert [heat.shape for heat in seen.heatmaps] == [FRAME[:2]]
+        assert seen.heatmap is seen.heatmaps[0]
+    assert model.step_number == 3
+    blind = PVM(BLIND)
+    seen = walk(blind, Scene(1))[0]
+    assert seen.heatmaps == [] and seen.heatmap is None
+    assert blind.size[1] == 0
+
+
+def test_the_error_is_the_mean_of_what_was_predicted_two_frames_ago():
+    model, feed = PVM(BLIND), Scene(6)
+    walk(model, feed, 5)
+    before = {name: array.copy() for name, array in model.fetch().items()}
+    seen = walk(model, feed)[0]
+    arrays, layout = model.fetch(), model.layout
+    for layer, error in enumerate(seen.error):
+        parts = []
+        for u in np.flatnonzero(model.wiring.layer == layer):
+            part = slice(layout.signal_at[u], layout.signal_at[u + 1])
+            target = np.concatenate([arrays[f"signals_{k}"][0, part] for k in (5 % 2, 4 % 2)])
+            parts.append(target - before["tape_0"][0, layout.predicted_at[u] :][: target.size])
+        assert error == pytest.approx(abs(np.concatenate(parts)).mean(), rel=1e-5)
+
+
+def test_bytes_and_floats_are_the_same_frames():
+    feed = Scene(5)
+    bytes_seen, floats_seen, doubles_seen = PVM(BLIND), PVM(BLIND), PVM(BLIND)
+    for tick in range(5):
+        image = feed[tick].image[0]
+        one = bytes_seen.step(image)
+        other = floats_seen.step(image.astype(np.float32) / 255)
+        third = doubles_seen.step((image / 255)[None])
+        np.testing.assert_allclose(one.prediction, other.prediction, rtol=0, atol=1e-6)
+        np.testing.assert_allclose(one.prediction, third.prediction, rtol=0, atol=1e-6)
+
+
+def changed(value):
+    frame = np.full(FRAME, 0.5, np.float32)
+    frame[1, 2, 0] = value
+    return frame
+
+
+GOOD = np.full(FRAME, 0.5, np.float32)
+
+
+@pytest.mark.parametrize(
+    "frame, label, found",
+    [
+        (np.zeros((6, 12, 1), np.uint8), None, r"frame: found shape \(1, 6, 12, 1\), expected \(6, 12, 3\)"),
+        (np.zeros((6, 12), np.uint8), None, r"frame: found shape \(6, 12\)"),
+        (np.zeros((2, *FRAME), np.uint8), None, r"frame: found shape \(2, 6, 12, 3\)"),
+        (changed(np.nan), None, "frame: found numbers from nan"),
+        (changed(1.01), None, "frame: found numbers from 0.5 to 1.0"),
+        (changed(-0.01), None, "frame: found numbers from -0.0"),
+        (GOOD, np.zeros(3), "label: .*expected"),
+        (GOOD, [np.nan, 0, 1, 1], r"label: found heatmaps \[\(\), \(\), \(\), \(\)\]"),
+        (GOOD, np.array([np.nan, 0, 1, 1]), r"label\[0\]: found NaN"),
+        (GOOD, [np.zeros((5, 5))], r"label: found heatmaps \[\(5, 5\)\], expected \[\(6, 12\)\]"),
+        (GOOD, [np.full((6, 12), np.inf)], r"label\[0\]: found NaN or infinity"),
+    ],
+)
+def test_a_bad_frame_or_label_changes_nothing(frame, label, found):
+    model = PVM(TINY)
+    walk(model, Scene(2))
+    before = bytes_of(model)
+    with pytest.raises(ValueError, match=found):
+        model.step(frame, label)
+    assert bytes_of(model) == before
+    walk(model, Scene(3))
+
+
+@pytest.mark.parametrize("streams", [1, 2])
+def test_a_run_is_its_steps_bit_for_bit(streams):
+    config = TINY if streams == 1 else BLIND  # readouts of several streams: below, once
+    one, other = PVM(config, streams=streams), PVM(config, streams=streams)
+    feed = Scene(14, streams)
+    stepped, ran = walk(one, feed), list(other.run(feed))
+    assert_same(ran, stepped)
+    assert bytes_of(one) == bytes_of(other)
+    assert list(other.run(feed)) == []
+
+
+def test_a_run_brings_all_home_only_every_so_many_ticks():
+    whole, sparse = list(PVM(TINY).run(Scene(7))), list(PVM(TINY).run(Scene(7), every=3))
+    assert_same(sparse[::3], whole[::3])
+    for one, other in zip(whole, sparse, strict=True):
+        assert one.error.tolist() == other.error.tolist()
+        assert (other.prediction is None) == bool(other.tick % 3)
+        assert bool(other.hidden) == bool(other.heatmaps) == (other.tick % 3 == 0)
+    with pytest.raises(ValueError, match="every: found 0"):
+        next(PVM(TINY).run(Scene(), every=0))
+
+
+def test_a_run_goes_on_where_the_model_stands_and_stops_when_left():
+    model, other, feed = PVM(TINY), PVM(TINY), Scene(10)
+    for seen in model.run(feed):
+        if seen.tick == 3:
+            break
+    assert model.step_number == 4
+    assert [seen.tick for seen in model.run(feed)] == [4, 5, 6, 7, 8, 9]
+    walk(other, feed)
+    assert bytes_of(model) == bytes_of(other)
+
+
+def test_a_failing_feed_is_named_with_its_tick():
+    class Broken(Scene):
+        def __getitem__(self, tick):
+            if tick == 2:
+                raise OSError("no such file")
+            return super().__getitem__(tick)
+
+    model = PVM(TINY)
+    with pytest.raises(OSError, match="no such file") as failure:
+        list(model.run(Broken()))
+    assert failure.value.__notes__ == ["in the feed, at tick 2"]
+
+
+def test_frozen_it_predicts_and_learns_nothing():
+    model, feed = PVM(TINY), Scene(12)
+    walk(model, feed, 4)
+    model.frozen = True
+    names = ("weights", "velocity", "readout.weights", "readout.velocity")
+    before = {name: array.copy() for name, array in model.fetch().items()}
+    seen = walk(model, feed, 8)
+    after = model.fetch()
+    assert all(after[name].tobytes() == before[name].tobytes() for name in names)
+    assert not np.array_equal(seen[0].prediction, seen[-1].prediction)
+    model.frozen = False
+    walk(model, feed)
+    assert all(model.fetch()[name].tobytes() != before[name].tobytes() for name in names)
+
+
+def weights_by_layer(model):
+    first = model.layout.w_at[model.layout.layer_at[:-1]]
+    ends = np.searchsorted(model.wiring.layer, np.arange(1, 3))
+    return [part.copy() for part in np.split(model.fetch()["weights"], first[ends])]
+
+
+def test_a_rate_set_by_hand_holds_from_the_next_tick_on():
+    model, feed = PVM(BLIND), Scene(12)
+    walk(model, feed, 3)
+    model.set_rate(0, layer=1, momentum=0)
+    assert model.rates[0].tolist() == [0.05, 0, 0.05]
+    assert model.rates[1].tolist() == [0.3, 0, 0.3]
+    before = weights_by_layer(model)
+    walk(model, feed, 5)
+    after = weights_by_layer(model)
+    assert [np.array_equal(one, other) for one, other in zip(before, after, strict=True)] == [False, True, False]
+    model.set_rate(0.25)
+    assert model.rates[0].tolist() == [0.25] * 3
+    still = PVM(dataclasses.replace(BLIND, schedule=((0, None, 0.05, 0.0),)))
+    with pytest.raises(ValueError, match=r"momentum: found 0\.5"):
+        still.set_rate(0.1, momentum=0.5)
+    with pytest.raises(ValueError, match="layer"):
+        model.set_rate(0.1, layer=3)
+
+
+def test_a_rate_set_within_a_run_is_that_of_the_steps():
+    def stepped(set_at):
+        model, feed = PVM(BLIND), Scene(9)
+        walk(model, feed, set_at)
+        model.set_rate(0.5)
+        walk(model, feed)
+        return model
+
+    ran = PVM(BLIND)
+    for seen in ran.run(Scene(9)):
+        if seen.tick == 2:
+            ran.set_rate(0.5)
+    at = ran.config.schedule[-1][0]
+    assert at in (3, 4)  # the next frame may be filled in already, with the rates of its tick
+    assert bytes_of(ran) == bytes_of(stepped(at))
+
+
+@pytest.mark.parametrize("streams", [1, 2])
+def test_a_saved_model_goes_on_with_the_same_bytes(tmp_path, streams):
+    config = TINY if streams == 1 else BLIND
+    model, feed = PVM(config, streams=streams, seed=3), Scene(17, streams)
+    walk(model, feed, 7)
+    model.save(tmp_path, {"note": "mine"})
+    expected = walk(model, feed)
+    loaded, facts = PVM.load(tmp_path)
+    assert facts == {"note": "mine"}
+    assert (loaded.config, loaded.streams, loaded.step_number) == (config, streams, 7)
+    assert_same(list(loaded.run(feed)), expected)
+    assert bytes_of(loaded) == bytes_of(model)
+
+
+def test_saved_within_a_run_and_frozen_it_goes_on_too(tmp_path):
+    model, feed = PVM(TINY), Scene(10)
+    for seen in model.run(feed):
+        if seen.tick == 5:
+            model.frozen = True
+            model.save(tmp_path)
+    loaded, _ = PVM.load(tmp_path)
+    assert loaded.frozen and loaded.step_number == 6
+    list(loaded.run(feed))
+    assert loaded.fetch()["velocity"].shape == model.fetch()["velocity"].shape
+
+
+def test_a_lesson_that_was_interrupted_is_saved_too(tmp_path):
+    """The classic original keeps what a layer stopped at, and goes on with it."""
+    schedule = ((0, None, 0.05, 0.3), (4, 1, 0.0, None), (8, 1, 0.05, None))
+    fields = {"wiring": "classic", "squeeze": False, "compat": "classic2016", "schedule": schedule}
+    config = dataclasses.replace(BLIND, **fields)
+    model, feed = PVM(config), Scene(12)
+    walk(model, feed, 6)
+    assert model.fetch()["rest_tape"].any()
+    model.save(tmp_path)
+    walk(model, feed)
+    loaded, _ = PVM.load(tmp_path)
+    list(loaded.run(feed))
+    assert bytes_of(loaded) == bytes_of(model)
+    assert start.keeps_lessons(model.layout, config)
+    assert "rest_tape" not in PVM(dataclasses.replace(config, compat=None)).fetch()
+
+
+def test_a_checkpoint_of_something_else_is_refused(tmp_path):
+    from hybrid import checkpoint
+
+    checkpoint.save(tmp_path, {"weights": np.zeros(3)}, {"engine": {}})
+    with pytest.raises(ValueError, match="expected one of a Predictive Vision Model"):
+        PVM.load(tmp_path)
+
+
+def own_model(**settings):
+    config = dataclasses.replace(BLIND, grids=((2, 1), (1, 1)), hidden=(3, 2))
+    return PVM(config, wiring=OWN, **settings)
+
+
+def test_a_wiring_made_by_hand_is_saved_and_loaded(tmp_path):
+    model, frames = own_model(), np.random.default_rng(0).random((9, 4, 5, 2)).astype(np.float32)
+    for frame in frames[:5]:
+        seen = model.step(frame)
+    assert seen.prediction.shape == (4, 5, 2)
+    assert (seen.prediction[3, 0] == 0).all() and (seen.prediction[:3, :4] > 0).all()  # nobody sees the corner
+    assert [part.shape for part in seen.hidden] == [(1, 8), (1, 2)]  # units of a layer differ
+    model.save(tmp_path)
+    loaded, _ = PVM.load(tmp_path)
+    assert loaded.wiring.patch == OWN.patch
+    for frame in frames[5:]:
+        assert_same([loaded.step(frame)], [model.step(frame)])
+    assert bytes_of(loaded) == bytes_of(model)
+    with pytest.raises(ValueError, match="wiring: found 2 layers, expected 3"):
+        PVM(BLIND, wiring=OWN)
+
+
+def test_a_model_that_diverges_names_layer_unit_and_tick_and_keeps_its_checkpoint(tmp_path):
+    model, feed = PVM(TINY), Scene(20)
+    walk(model, feed, 3)
+    model.save(tmp_path)
+    saved = bytes_of(model)
+    model.set_rate(3e38)
+    with (
+        np.errstate(all="ignore"),
+        pytest.raises(
+            FloatingPointError, match=r"tick \d+: the error of unit \d+ \(layer \d, row \d, column \d\) is nan"
+        ),
+    ):
+        walk(model, feed)
+    tick = int(re.search(r"tick (\d+)", model.torn)[1])
+    assert 3 <= tick <= 8
+    with pytest.raises(ValueError, match="load the last checkpoint"):
+        model.step(GOOD)
+    with pytest.raises(ValueError, match="load the last checkpoint"):
+        model.save(tmp_path)
+    loaded, _ = PVM.load(tmp_path)
+    assert bytes_of(loaded) == saved
+
+
+def test_numbers_that_are_not_finite_are_not_saved(tmp_path):
+    """They show in the error only when the next frames come."""
+    model = PVM(TINY)
+    walk(model, Scene(3))
+    model.save(tmp_path)
+    model.weights[7] = np.inf
+    with pytest.raises(ValueError, match=r"before tick 3: weights.*NaN or infinity"):
+        model.save(tmp_path)
+    assert np.isfinite(PVM.load(tmp_path)[0].weights).all()
+
+
+def test_streams_share_the_weights_and_nothing_else():
+    feed = Scene(6, 2)
+    model, twins = PVM(BLIND, streams=2), PVM(BLIND, streams=2)
+    for tick in range(6):
+        seen = model.step(feed[tick].image)
+        same = twins.step(np.repeat(feed[tick].image[:1], 2, 0))
+        assert seen.prediction.shape == (2, *FRAME)
+        assert [part.shape for part in seen.hidden] == [(2, 12, 5), (2, 4, 4), (2, 1, 7)]
+        assert np.array_equal(same.prediction[0], same.prediction[1])
+    assert not np.array_equal(seen.prediction[0], seen.prediction[1])
+    read = PVM(TINY, streams=2).step(feed[0].image, list(feed[0].box))
+    assert read.heatmaps[0].shape == (2, *FRAME[:2]) and read.heatmap.shape == (2, *FRAME[:2])
+    for streams in (0, 17):
+        with pytest.raises(ValueError, match=f"streams: found {streams}"):
+            PVM(TINY, streams=streams)
+    with pytest.raises(ValueError, match="label: found 1 labels, expected 2"):
+        PVM(TINY, streams=2).step(feed[0].image, [feed[0].box[0]])
+
+
+def test_the_error_falls_and_the_readouts_learn_the_box():
+    class Resting(Scene):
+        def __getitem__(self, tick):
+            return super().__getitem__(5)
+
+    wanted = np.zeros(FRAME[:2])
+    wanted[1:3, 5:8] = 1
+    seen = list(PVM(TINY).run(Resting(300)))
+    misses = [abs(one.heatmap - wanted).mean() for one in seen]
+    assert misses[0] > 0.3
+    assert misses[-1] < 0.05
+    assert seen[-1].error[0] < 0.2 * seen[2].error[0]
+
+
+def test_without_labels_readouts_stay_as_they_are():
+    model = PVM(TINY)
+    before = model.fetch()["readout.weights"].copy()
+    list(model.run(Scene(4, labelled=False)))
+    assert np.array_equal(model.fetch()["readout.weights"], before)
+
+
+def test_in_float64_it_is_the_same_model_more_precisely(tmp_path):
+    single, double, feed = PVM(BLIND), PVM(BLIND, dtype=np.float64), Scene(8)
+    ours, theirs = walk(single, feed), walk(double, feed)
+    assert theirs[-1].prediction.dtype == double.fetch()["weights"].dtype == np.float64
+    np.testing.assert_allclose(ours[-1].prediction, theirs[-1].prediction, rtol=0, atol=1e-5)
+    assert not np.array_equal(ours[-1].prediction, theirs[-1].prediction)
+    double.save(tmp_path)
+    assert PVM.load(tmp_path)[0].dtype == np.float64
+    with pytest.raises(ValueError, match="dtype: found float16"):
+        PVM(TINY, dtype=np.float16)
+
+
+def test_what_it_expects_is_what_it_predicted_and_can_be_shown_to_it():
+    model, feed = PVM(BLIND), Scene(8)
+    seen = walk(model, feed)[-1]
+    assert np.array_equal(model.expected()[0], seen.prediction)
+    model.frozen = True
+    for _ in range(5):
+        seen = model.step(model.expected()[0])
+    assert np.isfinite(seen.error).all()
+    old = PVM(dataclasses.replace(BLIND, compat="cuda2023"))
+    seen = walk(old, feed)[-1]
+    dream = old.expected()[0]
+    assert dream.shape == FRAME and not np.allclose(dream, seen.prediction)
+    first, size = old.layout.predicted_at[0], 2 * 3 * 3
+    assert np.array_equal(dream[:2, :3].ravel(), old.fetch()[f"tape_{7 % 3}"][0, first : first + size])
+
+
+def test_a_run_allocates_nothing_that_lasts():
+    """Beyond the small arrays of what is seen, memory does not rise, not even for a moment, once the run is warm."""
+    config = dataclasses.replace(TINY, grids=((6, 8), (3, 4), (1, 1)), hidden=(24,), block=(10, 10))
+    frame = np.zeros((1, *config.frame), np.uint8)
+    batch = SimpleNamespace(image=frame, box=np.zeros((1, 4), np.float32), labelled=np.zeros(1, bool))
+    feed = type("Still", (), {"__len__": lambda self: 40, "__getitem__": lambda self, tick: batch})()
+    model = PVM(config)
+    ticks = model.run(feed, every=1000)
+    for _ in range(4):
+        next(ticks)
+    tracemalloc.start()
+    try:
+        next(ticks)
+        before = tracemalloc.get_traced_memory()[0]
+        tracemalloc.reset_peak()
+        for _ in range(6):
+            next(ticks)
+        risen = tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()
+    smallest = min(
+        array.nbytes for name, array in model.fetch().items() if name.startswith(("tape", "signals", "world"))
+    )
+    assert risen < smallest, f"{risen} bytes"

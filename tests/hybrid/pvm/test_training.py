@@ -1,0 +1,208 @@
+"""Runs of a Predictive Vision Model: their folder, their figures, stops and failures, and exact resume."""
+
+import json
+import signal
+
+import numpy as np
+import pytest
+
+from hybrid.cli import main
+from hybrid.feeds.frames import Frames, open_clips
+from hybrid.film import Film
+from hybrid.pvm import training
+from hybrid.pvm.model import PVM
+from hybrid.pvm.named import load
+
+from .tiny import command, tensors
+
+
+def report_of(run):
+    return json.loads((run / "report.json").read_text())
+
+
+def curve_of(run):
+    """The curve without its clock."""
+    return [{name: value for name, value in point.items() if name != "seconds"} for point in report_of(run)["curve"]]
+
+
+def at_tick(monkeypatch, tick, act):
+    """Do something when the feed is asked for a tick."""
+    real = Frames.__getitem__
+
+    def asked(self, number):
+        if number == tick:
+            act()
+        return real(self, number)
+
+    monkeypatch.setattr(Frames, "__getitem__", asked)
+
+
+def test_a_run_leaves_its_folder_and_a_report(capsys, tmp_path):
+    run = tmp_path / "run"
+    assert main([*command(tmp_path, run, "--steps", "30", "--every", "5"), "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    expected = {
+        "run.json",
+        "config.json",
+        "report.json",
+        "checkpoint",
+        "curve.png",
+        "last.png",
+        "timeline.png",
+        "timeline.json",
+    }
+    assert {path.name for path in run.iterdir()} == expected
+    assert json.loads((run / "run.json").read_text())["kind"] == "pvm"
+    assert report["steps"] == 30 and report["device"] == "cpu" and report["parameters"] > 0
+    assert [point["step"] for point in report["curve"]] == [0, 5, 10, 15, 20, 25, 30]
+    assert report["parameters_per_second"] == pytest.approx(report["frames_per_second"] * report["parameters"])
+    assert main(["train", "--resume", str(run)]) == 0
+    printed = capsys.readouterr().out
+    assert "next frame" in printed and "parameters a second" in printed and "tiny" in printed
+
+
+@pytest.mark.parametrize("streams", [1, 2])
+def test_the_figures_are_those_of_a_loop_written_by_hand(tmp_path, streams):
+    run = tmp_path / "run"
+    assert main(command(tmp_path, run, "--steps", "12", "--every", "12", "--streams", str(streams))) == 0
+    model = PVM.from_config(load(run / "config.json")[0], device="cpu", streams=streams)
+    feed = Frames(open_clips("synthetic", model.config.frame), 12, streams)
+    errors, off, still, seen = [], [], [], None
+    for tick in range(12):
+        batch, before = feed[tick], feed[max(tick - 1, 0)]
+        if seen and (tick - 1) % 2 == 0:  # gcd(12, 10)
+            off.append(np.abs(seen.prediction - batch.image / 255).mean())
+            still.append(np.abs(before.image / 255 - batch.image / 255).mean())
+        seen = model.step(batch.image, list(batch.box) if streams > 1 else batch.box[0])
+        errors.append(seen.error)
+    first, last = report_of(run)["curve"]
+    assert first["step"] == 0 and first["prediction"] == pytest.approx(off[0], rel=1e-5)
+    assert last["error"] == pytest.approx(np.mean(errors[2:], axis=0), rel=1e-5)
+    assert last["prediction"] == pytest.approx(np.mean(off[1:]), rel=1e-5)
+    assert last["last_frame"] == pytest.approx(np.mean(still[1:]), rel=1e-5)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("tick", [20, 21])
+@pytest.mark.parametrize("streams", ["1", "3"])
+def test_a_run_stopped_by_a_signal_goes_on_to_the_same_bytes(capsys, monkeypatch, tmp_path, number, tick, streams):
+    whole, stopped = tmp_path / "whole", tmp_path / "stopped"
+    options = ["--steps", "40", "--every", "10", "--streams", streams]
+    assert main(command(tmp_path, whole, *options)) == 0
+    with monkeypatch.context() as patch:
+        at_tick(patch, tick, lambda: signal.raise_signal(number))
+        assert main(command(tmp_path, stopped, *options)) == 128 + number
+    assert f"go on with: hybrid train --resume {stopped}" in capsys.readouterr().err
+    assert not (stopped / "report.json").exists()
+    assert main(["train", "pvm", "--resume", str(stopped)]) == 0
+    assert tensors(stopped) == tensors(whole)
+    assert curve_of(stopped) == curve_of(whole)
+
+
+def test_a_run_that_crashed_goes_on_from_its_last_checkpoint_to_the_same_bytes(monkeypatch, tmp_path):
+    whole, crashed = tmp_path / "whole", tmp_path / "crashed"
+    options = ["--steps", "30", "--save-every", "7"]
+    assert main(command(tmp_path, whole, *options)) == 0
+
+    def crash():
+        raise RuntimeError("power cut")
+
+    with monkeypatch.context() as patch, pytest.raises(RuntimeError):
+        at_tick(patch, 18, crash)
+        main(command(tmp_path, crashed, *options))
+    assert main(["train", "--resume", str(crashed)]) == 0
+    assert tensors(crashed) == tensors(whole)
+
+
+def test_a_run_without_a_checkpoint_is_resumed_from_its_beginning(monkeypatch, tmp_path):
+    whole, crashed = tmp_path / "whole", tmp_path / "crashed"
+    assert main(command(tmp_path, whole, "--steps", "10")) == 0
+    with monkeypatch.context() as patch, pytest.raises(KeyError):
+        at_tick(patch, 3, lambda: {}["power cut"])
+        main(command(tmp_path, crashed, "--steps", "10"))
+    assert not (crashed / "checkpoint").exists()
+    assert main(["train", "--resume", str(crashed)]) == 0
+    assert tensors(crashed) == tensors(whole)
+
+
+def test_a_finished_run_goes_further_to_the_same_bytes(tmp_path, capsys):
+    short, long = tmp_path / "short", tmp_path / "long"
+    assert main(command(tmp_path, short, "--steps", "10")) == 0
+    assert main(command(tmp_path, long, "--steps", "20")) == 0
+    assert main(["train", "pvm", "--resume", str(short), "--steps", "20"]) == 0
+    assert tensors(short) == tensors(long)
+    assert main(["train", "pvm", "--resume", str(short), "--steps", "5"]) == 2
+    assert "--steps: found 5, expected at least 20" in capsys.readouterr().err
+
+
+def test_resume_refuses_other_options_and_another_video(tmp_path, capsys):
+    folder, run = tmp_path / "frames", tmp_path / "run"
+    with Film(folder, 25) as film:
+        for shade in range(6):
+            film.write(np.full((8, 8, 3), 40 * shade, np.uint8))
+    assert main(command(tmp_path, run, "--video", str(folder), "--steps", "6")) == 0
+    assert main(["train", "pvm", "--resume", str(run), "--streams", "2"]) == 2
+    assert "--streams: --resume goes on with the options" in capsys.readouterr().err
+    (folder / "000003.png").unlink()
+    assert main(["train", "--resume", str(run)]) == 2
+    assert "feed: the video or its options differ" in capsys.readouterr().err
+
+
+def test_a_folder_that_holds_a_run_is_not_overwritten(tmp_path, capsys):
+    run = tmp_path / "run"
+    assert main(command(tmp_path, run, "--steps", "3")) == 0
+    before = tensors(run)
+    assert main(command(tmp_path, run, "--steps", "3")) == 2
+    assert "--resume" in capsys.readouterr().err and tensors(run) == before
+
+
+def test_a_frame_that_cannot_be_read_loses_nothing(monkeypatch, tmp_path, capsys):
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    assert main(command(tmp_path, whole, "--steps", "20")) == 0
+
+    def unreadable():
+        raise OSError("camera: no frame 12 came; was it unplugged?")
+
+    with monkeypatch.context() as patch:
+        at_tick(patch, 12, unreadable)
+        assert main(command(tmp_path, broken, "--steps", "20")) == 2
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert line.startswith("hybrid: error: camera: no frame 12 came; was it unplugged?; in the feed, at tick 12; ")
+    assert line.endswith(f"the checkpoint of step 12 stands in {broken}")
+    assert main(["train", "--resume", str(broken)]) == 0
+    assert tensors(broken) == tensors(whole)
+
+
+@pytest.mark.parametrize(
+    ("activation", "said"),
+    [
+        ("tanh", "(layer 2, row 0, column 0) is nan; lower the rates; "),  # layer 1 publishes it, layer 2 misses it
+        ("rational", "found NaN or infinity, expected finite numbers; the model diverged: lower the rates; "),
+    ],
+)
+def test_a_divergence_is_one_line_and_the_last_checkpoint_stands(tmp_path, capsys, activation, said):
+    run = tmp_path / "run"
+    schedule = [[0, None, 0.01, 0.1], [14, 1, 1e38, 0.9]]
+    assert (
+        main(command(tmp_path, run, "--steps", "60", "--save-every", "12", schedule=schedule, activation=activation))
+        == 2
+    )
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert said in line and line.endswith(f"the checkpoint of step 12 stands in {run}")
+    saved = PVM.load(run / "checkpoint", device="cpu")[0]
+    assert saved.step_number == 12
+    assert all(np.isfinite(array).all() for array in saved.fetch().values())
+
+
+def test_settings_change_the_configuration(tmp_path):
+    run = tmp_path / "run"
+    settings = ["--set", "activation=tanh", "--set", "readout=null", "--set", "hidden=[5, 4, 3]"]
+    assert main(command(tmp_path, run, "--steps", "3", *settings, "--compat", "cuda2023")) == 0
+    config = load(run / "config.json")[0]
+    assert (config.activation, config.readout, config.hidden) == ("tanh", None, (5, 4, 3))
+    assert config.compat == "cuda2023"
+
+
+@pytest.mark.parametrize(("value", "said"), [(1.5, "1.5"), (2_500, "2.5 k"), (17_538_806, "17.5 M"), (5.2e9, "5.2 G")])
+def test_engineering(value, said):
+    assert training.engineering(value) == said
