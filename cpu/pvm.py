@@ -3,13 +3,15 @@
 A unit gathers what it sees, learns from the prediction that it made some ticks ago, and predicts anew. All units read the world
 as the tick before left it, so they are independent. What is learned does not depend on what is predicted now; so a row of a
 matrix is visited once: moved along the old input, and multiplied with the new one. Only matrices behind the first are read
-before, when errors flow back, and those are small enough to stay in the core's cache until their visit.
+before, when errors flow back, and those are small enough to stay in the core's cache until their visit. For several streams
+a visit is two GEMMs, bound by arithmetic.
 """
 
 import numba
 import numpy as np
 
 from cpu.activation import CODES, activate, times_slope
+from cpu.blas import gemm
 from cpu.vector import add_sums, lanes, load, multiply_add, prefetch, spread, store, zeros
 
 SIGNAL, DERIVATIVE, INTEGRAL, ERROR, PAST = (1 << k for k in range(5))
@@ -62,6 +64,10 @@ def _tick(
             _publish(world_next, low, high, layout, u, tape, adapts[u])
 
 
+# Loops go over whole small arrays, cut out before: an index into a part of a large one would be checked at every number, and
+# the loop not be vectorised. Constants take the precision of the arrays.
+
+
 @kernel
 def _gather(tape, signals, integral, layout, u, world, last, before, numbers):
     """Write the unit's signals, and its features and context to the tape."""
@@ -70,47 +76,56 @@ def _gather(tape, signals, integral, layout, u, world, last, before, numbers):
         at = layout.signal_at[u]
         for k in range(layout.part_at[u], layout.part_at[u + 1]):
             source, size = layout.part_from[k], layout.part_size[k]
-            for i in range(size):
-                signals[b, at + i] = scale * world[b, source + i] + offset
+            _scaled(signals[b, at : at + size], world[b, source : source + size], scale, offset)
             at += size
         _features(tape[b], integral[b], layout, u, last[b], signals[b], before[b], tau)
         for k in range(layout.copy_at[u], layout.copy_at[u + 1]):
-            source, place, kind = layout.copy_from[k], layout.copy_to[k], layout.copy_kind[k]
-            factor = lateral if kind == LATERAL else feedback
-            for i in range(layout.copy_size[k]):
-                value = world[b, source + i]
-                tape[b, place + i] = value if kind == RAW else factor * (scale * value + offset)
+            source, place, size = layout.copy_from[k], layout.copy_to[k], layout.copy_size[k]
+            kept, seen = tape[b, place : place + size], world[b, source : source + size]
+            if layout.copy_kind[k] == RAW:
+                kept[:] = seen
+            else:
+                factor = lateral if layout.copy_kind[k] == LATERAL else feedback
+                _scaled(kept, seen, factor * scale, factor * offset)
+
+
+@kernel
+def _scaled(out, values, scale, offset):
+    for i in range(out.size):
+        out[i] = scale * values[i] + offset
 
 
 @kernel
 def _features(tape, integral, layout, u, last, signals, before, tau):
     """Block by block, the features of the signals, in the order of their bits."""
-    one = tape.dtype.type(1)
-    half = one / 2
-    block, to = layout.block[u], layout.features_at[u]
-    count = layout.signal_at[u + 1] - layout.signal_at[u]
-    guess = layout.predicted_at[u] + (count * (layout.steps - 1) if layout.newest_first else 0)
-    for at in range(layout.signal_at[u], layout.signal_at[u + 1], block):
+    one, half = tape.dtype.type(1), tape.dtype.type(0.5)
+    block, to, first = layout.block[u], layout.features_at[u], layout.signal_at[u]
+    count = layout.signal_at[u + 1] - first
+    expected = layout.predicted_at[u] + (count * (layout.steps - 1) if layout.newest_first else 0)
+    for at in range(first, first + count, block):
         s, p = signals[at : at + block], before[at : at + block]
         if layout.features & SIGNAL:
             tape[to : to + block] = s
             to += block
         if layout.features & DERIVATIVE:
-            for i in range(block):
-                tape[to + i] = (s[i] - p[i]) * half + half
+            _half_difference(tape[to : to + block], s, p)
             to += block
         if layout.features & INTEGRAL:
+            total = integral[at : at + block]
             for i in range(block):
-                integral[at + i] = tau * integral[at + i] + (one - tau) * s[i]
-                tape[to + i] = integral[at + i]
+                total[i] = tau * total[i] + (one - tau) * s[i]
+            tape[to : to + block] = total
             to += block
         if layout.features & ERROR:
-            first = guess + at - layout.signal_at[u]
+            out, guess = tape[to : to + block], last[expected + at - first : expected + at - first + block]
+            out[:] = guess
+            if layout.residual_at[u] >= 0:
+                rest = expected + at - first - layout.predicted_at[u] + layout.residual_at[u]
+                for i in range(block):
+                    out[i] += (last[rest + i] - half) / half
             for i in range(block):
-                g = last[first + i]
-                if layout.residual_at[u] >= 0:
-                    g += 2 * last[first + i - layout.predicted_at[u] + layout.residual_at[u]] - one
-                tape[to + i] = (s[i] - min(max(g, 0 * one), one)) * half + half
+                out[i] = min(max(out[i], one - one), one)
+            _half_difference(out, s, out)
             to += block
         if layout.features & PAST:
             tape[to : to + block] = p
@@ -118,24 +133,46 @@ def _features(tape, integral, layout, u, last, signals, before, tau):
 
 
 @kernel
+def _half_difference(out, a, b):
+    """out = (a - b) / 2 + 1/2; out may be b."""
+    half = out.dtype.type(0.5)
+    for i in range(out.size):
+        out[i] = (a[i] - b[i]) * half + half
+
+
+@kernel
 def _errors(delta, layout, u, record, signals, before):
-    """Write the gradient before the activation of the predictions in `record`, without the slope; returns sum |error|."""
-    one, total = delta.dtype.type(1), delta.dtype.type(0)
-    first, count = layout.signal_at[u], layout.signal_at[u + 1] - layout.signal_at[u]
-    guess, rest = layout.predicted_at[u], layout.residual_at[u]
+    """Write what was wrong in the predictions of `record` to where they are, in `delta`; returns the sum of |error|."""
+    total = delta.dtype.type(0)
+    count = layout.signal_at[u + 1] - layout.signal_at[u]
+    seen = slice(layout.signal_at[u], layout.signal_at[u + 1])
     for b in range(delta.shape[0]):
         for step in range(layout.steps):
             newest = step == (0 if layout.newest_first else layout.steps - 1)
-            target = signals if newest else before
+            target = signals[b, seen] if newest else before[b, seen]
+            first = layout.predicted_at[u] + step * count
+            wrong = delta[b, first : first + count]
+            guess = record[b, first : first + count]
             for i in range(count):
-                place = step * count + i
-                wrong = target[b, first + i] - record[b, guess + place]
-                if rest >= 0:  # of what is wrong, moved into 0..1, the second net learns
-                    delta[b, rest + place] = (wrong + one) / 2 - record[b, rest + place]
-                    total += abs(wrong - 2 * record[b, rest + place] + one)
-                else:
-                    total += abs(wrong)
-                delta[b, guess + place] = wrong if place >= layout.signed[u] else np.sign(wrong)
+                wrong[i] = target[i] - guess[i]
+            if layout.residual_at[u] < 0:
+                for i in range(count):
+                    total += abs(wrong[i])
+            else:
+                rest = layout.residual_at[u] + step * count
+                total += _left(delta[b, rest : rest + count], wrong, record[b, rest : rest + count])
+            for i in range(min(layout.signed[u] - step * count, count)):
+                wrong[i] = np.sign(wrong[i])
+    return total
+
+
+@kernel
+def _left(out, wrong, rest):
+    """Of what is wrong, moved into 0..1, the second net learns; returns the sum of what both leave."""
+    one, half, total = out.dtype.type(1), out.dtype.type(0.5), out.dtype.type(0)
+    for i in range(out.size):
+        out[i] = (wrong[i] + one) * half - rest[i]
+        total += abs(out[i] + out[i])
     return total
 
 
@@ -145,11 +182,14 @@ def _pull_back(delta, weights, layout, u, record, code):
     for k in range(layout.layer_at[u + 1] - 1, layout.layer_at[u] - 1, -1):
         rows, columns, pulled = layout.rows[k], layout.columns[k], layout.pulled[k]
         read, wrote = layout.in_at[k], layout.out_at[k]
+        writes, reads = slice(wrote, wrote + rows), slice(read, read + pulled)
         for b in range(delta.shape[0]):
-            out = delta[b, wrote : wrote + rows]
-            times_slope(out, record[b, wrote : wrote + rows], code)
-            if pulled:
-                _transposed(delta[b, read : read + pulled], weights, layout.w_at[k], columns, out)
+            times_slope(delta[b, writes], record[b, writes], code)
+        if pulled and delta.shape[0] == 1:
+            _transposed(delta[0, reads], weights, layout.w_at[k], columns, delta[0, writes])
+        elif pulled:
+            matrix, _ = _matrix(weights, layout.w_at[k], slice(read, read + columns), writes)
+            gemm(delta[:, reads], delta[:, writes], matrix[:, :pulled], 1, 0)
 
 
 @kernel
@@ -170,36 +210,32 @@ def _transposed(out, weights, at, columns, delta):
 @kernel
 def _visit(tape, weights, velocity, layout, u, record, delta, speed, learns, predict_first, code):
     """All dense layers of the unit in order: what they learn and what they compute now."""
-    last = layout.layer_at[u + 1] - 1
-    size = layout.w_at[last] + layout.rows[last] * (layout.columns[last] + 1) - layout.w_at[layout.layer_at[u]]
-    ahead = min(size, AHEAD)
+    ahead = min(_size(layout, u), AHEAD)
     for k in range(layout.layer_at[u], layout.layer_at[u + 1]):
-        rows, columns, at = layout.rows[k], layout.columns[k], layout.w_at[k]
-        reads = slice(layout.in_at[k], layout.in_at[k] + columns)
-        writes = slice(layout.out_at[k], layout.out_at[k] + rows)
-        one = tape.shape[0] == 1
-        if learns and one:
-            _move_and_multiply(
-                tape[0, writes],
-                weights,
-                velocity,
-                at,
-                tape[0, reads],
-                record[0, reads],
-                delta[0, writes],
-                speed,
-                ahead,
-                predict_first,
-            )
+        at = layout.w_at[k]
+        reads = slice(layout.in_at[k], layout.in_at[k] + layout.columns[k])
+        writes = slice(layout.out_at[k], layout.out_at[k] + layout.rows[k])
+        if tape.shape[0] == 1:
+            x, out, old, error = tape[0, reads], tape[0, writes], record[0, reads], delta[0, writes]
+            if learns:
+                _move_and_multiply(out, weights, velocity, at, x, old, error, speed, ahead, predict_first)
+            else:
+                _multiply(out, weights, at, x)
         else:
             if learns and not predict_first:
-                _move(weights, velocity, at, record, reads, delta, writes, speed)
-            for b in range(tape.shape[0]):
-                _multiply(tape[b, writes], weights, at, tape[b, reads])
+                _move_many(weights, velocity, at, record, reads, delta, writes, speed)
+            _multiply_many(tape, writes, weights, at, reads)
             if learns and predict_first:
-                _move(weights, velocity, at, record, reads, delta, writes, speed)
+                _move_many(weights, velocity, at, record, reads, delta, writes, speed)
         for b in range(tape.shape[0]):
             activate(tape[b, writes], code)
+
+
+@kernel
+def _size(layout, u):
+    """How many weights a unit has."""
+    last = layout.layer_at[u + 1] - 1
+    return layout.w_at[last] + layout.rows[last] * (layout.columns[last] + 1) - layout.w_at[layout.layer_at[u]]
 
 
 @kernel
@@ -210,7 +246,8 @@ def _move_and_multiply(out, weights, velocity, at, x, old, delta, speed, ahead, 
     bias = at + out.size * n
     if predict_first:
         out[:] = weights[bias : bias + out.size]
-    _move_bias(weights, velocity, bias, delta, rate, momentum)
+    for r in range(out.size):
+        _moved_bias(weights, velocity, bias + r, rate * delta[r], momentum)
     if not predict_first:
         out[:] = weights[bias : bias + out.size]
     for r in range(0, out.size, 4):
@@ -244,31 +281,37 @@ def _prefetch(array, index, count):
 
 @kernel
 def _step(weights, velocity, place, count, now, then, change, momentum, total, predict_first):
-    """One vector of one row."""
+    """One vector of one row: it moves by change times `then`, and total += row now, before that or after."""
     row = load(weights, place, count)
     if predict_first:
         total = multiply_add(row, now, total)
-    if velocity is None:
-        row = multiply_add(spread(change), then, row)
-    else:
-        zero = zeros(weights)
-        speed = multiply_add(spread(change), then, multiply_add(spread(momentum), load(velocity, place, count), zero))
-        store(velocity, place, count, speed)
-        row = multiply_add(spread(weights.dtype.type(1)), speed, row)
-    store(weights, place, count, row)
+    row = _moved(weights, velocity, place, count, row, change, then, momentum)
     if not predict_first:
         total = multiply_add(row, now, total)
     return total
 
 
 @kernel
-def _move_bias(weights, velocity, bias, delta, rate, momentum):
-    for r in range(delta.size):
-        if velocity is None:
-            weights[bias + r] += rate * delta[r]
-        else:
-            velocity[bias + r] = momentum * velocity[bias + r] + rate * delta[r]
-            weights[bias + r] += velocity[bias + r]
+def _moved(weights, velocity, place, count, row, change, along, momentum):
+    """velocity <- momentum velocity + change along; weights <- row + velocity, which is returned; None: no momentum."""
+    if velocity is None:
+        row = multiply_add(spread(change), along, row)
+    else:
+        kept = multiply_add(spread(momentum), load(velocity, place, count), zeros(weights))
+        speed = multiply_add(spread(change), along, kept)
+        store(velocity, place, count, speed)
+        row = multiply_add(spread(weights.dtype.type(1)), speed, row)
+    store(weights, place, count, row)
+    return row
+
+
+@kernel
+def _moved_bias(weights, velocity, place, change, momentum):
+    """The same of one number."""
+    if velocity is not None:
+        velocity[place] = momentum * velocity[place] + change
+        change = velocity[place]
+    weights[place] += change
 
 
 @kernel
@@ -290,32 +333,38 @@ def _multiply(out, weights, at, x):
 
 
 @kernel
-def _move(weights, velocity, at, record, reads, delta, writes, speed):
-    """matrix and bias += rate times the sum over the streams of delta x^T."""
+def _multiply_many(tape, writes, weights, at, reads):
+    """The same for several streams: a GEMM."""
+    matrix, bias = _matrix(weights, at, reads, writes)
+    for b in range(tape.shape[0]):
+        tape[b, writes] = bias
+    gemm(tape[:, writes], tape[:, reads], matrix.T, 1, 1)
+
+
+@kernel
+def _move_many(weights, velocity, at, record, reads, delta, writes, speed):
+    """matrix and bias += rate times the sum over several streams of delta x^T: a GEMM."""
     rate, momentum = speed
-    n, rows = reads.stop - reads.start, writes.stop - writes.start
-    keep = velocity is not None
-    for r in range(rows):
-        for i in range(0, n, lanes(weights)):
-            change = zeros(weights)
-            for b in range(record.shape[0]):
-                x = load(record[b], reads.start + i, n - i)
-                change = multiply_add(spread(rate * delta[b, writes.start + r]), x, change)
-            place = at + r * n + i
-            if keep:
-                change = multiply_add(spread(momentum), load(velocity, place, n - i), change)
-                store(velocity, place, n - i, change)
-            row = load(weights, place, n - i)
-            store(weights, place, n - i, multiply_add(spread(weights.dtype.type(1)), change, row))
+    matrix, bias = _matrix(weights, at, reads, writes)
+    if velocity is None:
+        gemm(matrix, delta[:, writes].T, record[:, reads], rate, 1)
+    else:
+        kept, _ = _matrix(velocity, at, reads, writes)
+        gemm(kept, delta[:, writes].T, record[:, reads], rate, momentum)
+        matrix += kept
+    for r in range(bias.size):
         total = weights.dtype.type(0)
-        for b in range(record.shape[0]):
+        for b in range(delta.shape[0]):
             total += delta[b, writes.start + r]
-        place = at + rows * n + r
-        if keep:
-            velocity[place] = momentum * velocity[place] + rate * total
-            weights[place] += velocity[place]
-        else:
-            weights[place] += rate * total
+        _moved_bias(weights, velocity, at + matrix.size + r, rate * total, momentum)
+
+
+@kernel
+def _matrix(numbers, at, reads, writes):
+    """The matrix of a dense layer, and its bias."""
+    rows, columns = writes.stop - writes.start, reads.stop - reads.start
+    end = at + rows * columns
+    return numbers[at:end].reshape((rows, columns)), numbers[end : end + rows]
 
 
 @kernel

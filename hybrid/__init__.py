@@ -12,6 +12,7 @@ _HOME = {
     "HistoryFeed": "feeds.histories",
     "LanguageFeed": "feeds.language",
     "NeighbourReadout": "readout",
+    "PVM": "pvm.model",
     "PairFeed": "feeds.pairs",
     "SampledReadout": "readout",
     "TreeReadout": "readout",

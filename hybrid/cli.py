@@ -5,15 +5,16 @@ import os
 import sys
 
 from . import options
+from .pvm import command as pvm
 
 USER_ERRORS = (ValueError, IndexError, OSError, FloatingPointError, MemoryError)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command line; returns the exit code: 0 done, 1 unusable (doctor), 2 an error, 128 + n stopped by signal n."""
-    given = options.parser().parse_args(arguments)
+    given = options.parser().parse_args(pvm.joined(sys.argv[1:] if arguments is None else arguments))
     _threads(getattr(given, "threads", None))
-    commands = {"doctor": _doctor, "demo": _demo, "train": _train, "eval": _eval, "export": _export}
+    commands = {"doctor": _doctor, "demo": _demo, "train": _train, "eval": _eval, "export": _export, "pvm": pvm.run}
     try:
         return commands[given.command](given)
     except USER_ERRORS as error:

@@ -17,8 +17,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-NEEDED = ("numpy", "scipy", "numba", "annoy", "threadpoolctl", "tqdm", "matplotlib")
-OPTIONAL = {"torch": "bench", "gensim": "bench", "fasttext-wheel": "bench"}  # and the extra that brings it
+NEEDED = ("numpy", "scipy", "numba", "annoy", "threadpoolctl", "tqdm", "matplotlib", "pillow")
+MODULES = {"pillow": "PIL"}  # where it is not the package's name
+OPTIONAL = {"av": "video", "tensorboardX": "tensorboard"}  # and the extra that brings it
+OPTIONAL |= {"torch": "bench", "gensim": "bench", "fasttext-wheel": "bench"}
+FOR = {"video": "to read and write video", "tensorboard": "for --tensorboard", "bench": "to benchmark against it"}
 LAYERS = {"tbb": "tbbpool", "omp": "omppool", "workqueue": "workqueue"}  # Numba's, and the module of each
 THREADSAFE = {"tbb", "omp"}
 NO_GPU = "none is needed: --device cpu"
@@ -77,7 +80,7 @@ def _packages() -> Iterator[dict[str, Any]]:
         found, ok = _version(name)
         if ok:
             try:
-                importlib.import_module(name)
+                importlib.import_module(MODULES.get(name, name))
             except Exception as error:  # whatever a broken build raises
                 found, ok = f"{found}, but it cannot be imported: {error}", False
         yield _finding(
@@ -85,7 +88,7 @@ def _packages() -> Iterator[dict[str, Any]]:
         )
     for name, extra in OPTIONAL.items():
         found, ok = _version(name)
-        yield _finding(name, ok, found, f"to benchmark against it: pip install 'hybrid-engine[{extra}]'", needed=False)
+        yield _finding(name, ok, found, f"{FOR[extra]}: pip install 'hybrid-engine[{extra}]'", needed=False)
 
 
 def _version(package: str) -> tuple[str, bool]:

@@ -2,6 +2,8 @@
 
 import argparse
 
+from .pvm import command as pvm
+
 MODELS = ("language", "words", "factors")
 
 # In the parser every default is None, so that what the user said can be told from what he did not.
@@ -78,6 +80,7 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _demo(commands.add_parser("demo", help="train a language model twice, full softmax and tree, and compare"))
     _train(commands.add_parser("train", help="train a language model, word vectors or factors"))
+    pvm.add(commands)
     _eval(commands.add_parser("eval", help="measure a trained run on other data"))
     _export(commands.add_parser("export", help="write a run's vectors in word2vec format"))
     doctor = commands.add_parser("doctor", help="what is installed, what is missing and the command that mends it")
@@ -102,7 +105,8 @@ def _machine(command) -> None:
 
 
 def _train(train) -> None:
-    train.add_argument("kind", nargs="?", choices=MODELS, metavar="MODEL", help="language, words or factors")
+    kinds = "language, words or factors; for pvm see hybrid train pvm --help"
+    train.add_argument("kind", nargs="?", choices=(*MODELS, "pvm"), metavar="MODEL", help=kinds)
     train.add_argument("--resume", metavar="DIR", help="go on with the stopped run in DIR, with its own options")
     train.add_argument("--out", metavar="DIR", help="where the run goes (default runs/MODEL)")
     data = train.add_argument_group("data")
@@ -170,6 +174,7 @@ def _eval(command) -> None:
     command.add_argument("--at", type=_positive, default=10, metavar="K", help="factors: recall@K, nDCG@K (default 10)")
     command.add_argument("--threads", type=_positive, help="CPU threads in total (default: all cores)")
     command.add_argument("--json", action="store_true", help="print JSON")
+    pvm.add_eval(command)
 
 
 def _export(command) -> None:
@@ -207,7 +212,9 @@ def resolve(options: dict) -> dict:
     """
     kind = options["kind"]
     if kind is None:
-        raise ValueError(f"train: which model? expected one of {', '.join(MODELS)}, or --resume DIR")
+        raise ValueError(f"train: which model? expected one of {', '.join(MODELS)}, pvm, or --resume DIR")
+    if kind == "pvm":
+        return pvm.resolve(options)
     readout = options.get("readout") or COMMON["readout"]
     defaults = COMMON | DEFAULTS[kind] | READOUT_DEFAULTS[readout] | RATES[kind, readout]
     _refuse(options, kind, readout, set(defaults))

@@ -19,6 +19,7 @@ from .training import CHECKPOINT, Job, train, write_json
 
 # What may change between a stop and the going on: threads change no number, another device rounds otherwise.
 FREE_ON_RESUME = {"resume", "device", "rows_device", "readout_device", "threads", "pin"}
+FREE_FOR_PVM = {"resume", "device", "threads", "steps", "save_every", "tensorboard"}  # it may be told to go on further
 HOME = {"rows_device": "cpu", "readout_device": "cpu"}
 
 
@@ -30,6 +31,8 @@ def start(options: dict) -> dict:
             f"--out: {folder} holds a run; --resume {folder} goes on with it, another --out begins a new one"
         )
     announce(options)
+    if options["kind"] == "pvm":
+        return _pvm("training").start(options)
     model = _model(options["kind"])
     job = model.prepare(options)
     engine = job.make()  # before anything is written: this refuses what the options cannot have
@@ -43,8 +46,9 @@ def start(options: dict) -> dict:
 def resume(folder: str, given: dict) -> dict:
     """Go on with a stopped run, with its own options; returns its report."""
     path = Path(folder)
-    options = _options(path)
-    said = [name for name, value in given.items() if value not in (None, False) and name not in FREE_ON_RESUME]
+    options = options_of(path)
+    free = FREE_FOR_PVM if options["kind"] == "pvm" else FREE_ON_RESUME
+    said = [name for name, value in given.items() if value not in (None, False) and name not in free]
     if any(given[name] != options.get(name) for name in said):
         flags = ", ".join("--" + name.replace("_", "-") for name in said if given[name] != options.get(name))
         raise ValueError(f"{flags}: --resume goes on with the options that {folder} was started with; leave them out")
@@ -52,8 +56,10 @@ def resume(folder: str, given: dict) -> dict:
         if given.get(name) == "auto":
             flag = name.replace("_", "-")
             raise ValueError(f'--{flag} auto: measured when a run begins; to go on name "cpu" or "cuda:N"')
-    options |= {name: given[name] for name in FREE_ON_RESUME - {"resume"} if given.get(name)}
+    options |= {name: given[name] for name in free - {"resume"} if given.get(name)}
     announce(options)
+    if options["kind"] == "pvm":
+        return _pvm("training").resume(path, options)
     job = _model(options["kind"]).prepare(options)
     if not (path / CHECKPOINT).exists():
         return _finish(path, options, job, job.make())
@@ -69,8 +75,10 @@ def announce(options: dict) -> None:
 
 def evaluate(folder: str, given: dict) -> dict:
     """Figures of a trained run on other data; which, is the model's business."""
+    if options_of(Path(folder))["kind"] == "pvm":
+        return _pvm("evaluate").evaluate(Path(folder), given)
     given_here = {"threads": given["threads"], "device": given["device"]}
-    options = _options(Path(folder)) | HOME | given_here
+    options = options_of(Path(folder)) | HOME | given_here
     engine, _ = _load(Path(folder), options)
     return _model(options["kind"]).evaluate(Path(folder), options, engine, given)
 
@@ -79,7 +87,9 @@ def export(folder: str, file: str, binary: bool) -> str:
     """Write a run's vectors in word2vec format; returns the sentence that says so."""
     from . import vectors
 
-    options = _options(Path(folder)) | HOME | {"device": "cpu"}  # nothing is computed
+    options = options_of(Path(folder)) | HOME | {"device": "cpu"}  # nothing is computed
+    if options["kind"] == "pvm":
+        raise ValueError(f"{folder}: a Predictive Vision Model has no vectors of words or items to export")
     engine, _ = _load(Path(folder), options)
     names, table = _model(options["kind"]).vectors(Path(folder), engine)
     vectors.save(file, names, table, binary=binary)
@@ -88,6 +98,8 @@ def export(folder: str, file: str, binary: bool) -> str:
 
 def text(report: dict) -> str:
     """A report as lines for a person."""
+    if report.get("model") == "pvm":
+        return _pvm("evaluate" if "mode" in report else "training").text(report)
     lines = []
     for name, value in report.items():
         if isinstance(value, str | int | float):
@@ -132,7 +144,7 @@ def _load(folder: Path, options: dict) -> tuple[Engine, dict]:
     )
 
 
-def _options(folder: Path) -> dict:
+def options_of(folder: Path) -> dict:
     try:
         return json.loads((folder / "run.json").read_text())
     except FileNotFoundError:
@@ -143,3 +155,7 @@ def _options(folder: Path) -> dict:
 
 def _model(kind: str) -> ModuleType:
     return importlib.import_module(f"hybrid.models.{kind}")
+
+
+def _pvm(name: str) -> ModuleType:
+    return importlib.import_module(f"hybrid.pvm.{name}")

@@ -1,0 +1,200 @@
+"""What a user types about Predictive Vision Models: options, their defaults, and who answers. Imports nothing heavy."""
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+STEPS, FRAMES = 10_000, 250
+POINTS = 200  # of the curve, where --every is not given
+WATCHED, DREAMT = "watch.mp4", "dream.mp4"
+COMPAT = ("cuda2023", "classic2016")
+MODES = (
+    "dream", "partial dream", "inverse partial dream", "blind spot", "inverse blind spot", "gray", "noise", "noise spot",
+    "inverse noise spot", "blinks", "noisy signal", "none",
+)  # fmt: skip
+VIDEO_HELP = (
+    'a file that FFmpeg reads, a directory of images or of videos, a zip of images, "camera", "camera:N", "synthetic"'
+    ' or "synthetic:SEED": moving bodies over a moving background, with boxes'
+)
+LABELS_HELP = (
+    "boxes for a video file, a line x,y,w,h a frame (default: the file beside it that ends in .txt or .csv; directories"
+    " and zips hold their own)"
+)
+
+
+def joined(arguments: Sequence[str]) -> list[str]:
+    """The arguments, where `train pvm` is the one word that names its parser."""
+    at = next((place for place, word in enumerate(arguments) if not word.startswith("-")), 0)
+    if list(arguments[at : at + 2]) != ["train", "pvm"]:
+        return list(arguments)
+    return [*arguments[:at], "train pvm", *arguments[at + 2 :]]
+
+
+def configurations() -> list[str]:
+    """Names of the configurations that come with the package."""
+    return sorted(file.stem for file in (Path(__file__).parent / "configs").glob("*.json"))
+
+
+def add(commands) -> None:
+    """Add the commands `train pvm` and `pvm` to a parser's."""
+    _train(commands.add_parser("train pvm", help="train a Predictive Vision Model on video"))
+    pvm = commands.add_parser("pvm", help="watch a trained Predictive Vision Model, or let it dream")
+    actions = pvm.add_subparsers(dest="action", required=True, metavar="ACTION")
+    _watch(actions.add_parser("watch", help="write a film: frame, prediction, difference, hidden maps, heatmap"))
+    _dream(
+        actions.add_parser("dream", help="write a film of a model that sees what it predicts, or half of it, or noise")
+    )
+    configs = actions.add_parser("configs", help="list the configurations that come with the package")
+    configs.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _train(train) -> None:
+    train.description = "Train a Predictive Vision Model: units that predict what they see, frame by frame."
+    train.set_defaults(command="train", kind="pvm")
+    train.add_argument(
+        "--resume", metavar="DIR", help="go on with the run in DIR, with its own options; --steps: further"
+    )
+    train.add_argument("--out", metavar="DIR", help="where the run goes (default runs/pvm)")
+    model = train.add_argument_group("model")
+    model.add_argument(
+        "--config", metavar="NAME|FILE",
+        help=f"{', '.join(configurations())} (default small), or a file .json or .toml, ours or one of the originals'",
+    )  # fmt: skip
+    model.add_argument(
+        "--set", metavar="NAME=VALUE", action="append", type=_setting,
+        help="another value of a field of the configuration, in JSON; several times. --set activation=tanh, --set"
+        " readout.start=1000 (the first step at which readouts learn), --set readout=null (none)",
+    )  # fmt: skip
+    model.add_argument("--compat", choices=COMPAT, help="repeat the mistakes of an original, and its numbers")
+    data = train.add_argument_group("data")
+    data.add_argument("--video", metavar="VIDEO", help=f"{VIDEO_HELP} (default synthetic)")
+    data.add_argument("--labels", metavar="FILE", help=LABELS_HELP)
+    data.add_argument("--crop", action="store_true", help="cut frames to the model's aspect instead of stretching them")
+    data.add_argument(
+        "--streams", type=_positive, metavar="B", help="places of the video seen at once, 1 to 16 (default 1)"
+    )
+    training = train.add_argument_group("training")
+    training.add_argument(
+        "--steps", type=_positive, metavar="N", help=f"frames of each stream to learn (default {STEPS:,})"
+    )
+    training.add_argument(
+        "--every", type=_positive, metavar="K", help=f"steps between points of the curve (default: steps / {POINTS})"
+    )
+    training.add_argument(
+        "--save-every", type=_positive, metavar="N", help="steps between checkpoints (default: one a minute)"
+    )
+    training.add_argument(
+        "--tensorboard", action="store_true", help="write figures, and pictures every 10 K steps, to OUT/tensorboard"
+    )
+    _machine(train)
+    train.add_argument("--seed", type=_whole, help="seed of the weights (default 0)")
+
+
+def _machine(command) -> None:
+    command.add_argument(
+        "--device", help='"cpu", "cuda:N" or "auto": a GPU when one can be used (default), and says why'
+    )
+    command.add_argument("--threads", type=_positive, help="CPU threads in total (default: all cores)")
+    command.add_argument("--json", action="store_true", help="print the report as JSON")
+
+
+def add_eval(command) -> None:
+    """Add to `hybrid eval` what a Predictive Vision Model takes."""
+    group = command.add_argument_group("pvm", "prediction against repeating the last frame; with labels, tracking")
+    group.add_argument("--video", metavar="VIDEO", help=f"{VIDEO_HELP} (default: what it was trained on)")
+    group.add_argument("--labels", metavar="FILE", help=LABELS_HELP)
+    group.add_argument("--steps", type=_positive, metavar="N", help="most frames (default: the video once)")
+    group.add_argument("--mode", choices=MODES, metavar="MODE", help=f"change the frames: {', '.join(MODES)}")
+
+
+def _watch(watch) -> None:
+    watch.add_argument("run", metavar="RUN", help="the folder of a trained run")
+    watch.add_argument("--video", metavar="VIDEO", help=f"{VIDEO_HELP} (default: what it was trained on)")
+    watch.add_argument("--labels", metavar="FILE", help=LABELS_HELP)
+    watch.add_argument("--frames", type=_positive, default=FRAMES, metavar="N", help=f"most frames (default {FRAMES})")
+    _film(watch, WATCHED)
+
+
+def _dream(dream) -> None:
+    dream.add_argument("run", metavar="RUN", help="the folder of a trained run")
+    dream.add_argument(
+        "--frames", type=_positive, default=FRAMES, metavar="N", help=f"frames to dream (default {FRAMES})"
+    )
+    dream.add_argument(
+        "--mode", choices=(*MODES, "freeze"), default="dream", metavar="MODE",
+        help=f"{', '.join(MODES)} or freeze: what the model sees (default dream: its own predictions)",
+    )  # fmt: skip
+    dream.add_argument("--seed-video", metavar="VIDEO", help=f"{VIDEO_HELP} (default: what it was trained on)")
+    dream.add_argument("--seed-frames", type=_whole, default=50, metavar="K", help="frames seen before (default 50)")
+    dream.add_argument("--seed", type=_whole, default=0, help="seed of noise (default 0)")
+    _film(dream, DREAMT, "--video")
+
+
+def _film(command, name: str, *names: str) -> None:
+    command.add_argument(
+        "-o", "--out", *names, dest="out", metavar="FILE",
+        help=f"the film to write: .mp4, .gif, or no suffix for a directory of .png (default RUN/{name})",
+    )  # fmt: skip
+    command.add_argument("--learn", action="store_true", help="go on learning, in memory alone (default: frozen)")
+    _machine(command)
+
+
+def _setting(text: str) -> str:
+    name, equals, _ = text.partition("=")
+    if not name or not equals:
+        raise argparse.ArgumentTypeError(f"found {text!r}, expected NAME=VALUE, as in activation=tanh")
+    return text
+
+
+def _positive(text: str) -> int:
+    return _at_least(1, text)
+
+
+def _whole(text: str) -> int:
+    return _at_least(0, text)
+
+
+def _at_least(low: int, text: str) -> int:
+    value = int(text) if text.isascii() and text.isdigit() else -1
+    if value < low:
+        raise argparse.ArgumentTypeError(f"found {text!r}, expected a whole number of at least {low}")
+    return value
+
+
+def resolve(options: dict) -> dict:
+    """The options of `train pvm` with the defaults filled in."""
+    if "config" not in options:
+        raise ValueError("train: pvm has options of its own; it comes first, as in `hybrid train pvm --seed 3`")
+    defaults = {"config": "small", "video": "synthetic", "streams": 1, "steps": STEPS, "seed": 0}
+    chosen = options | {name: value for name, value in defaults.items() if options.get(name) is None}
+    return chosen | {"every": chosen["every"] or max(chosen["steps"] // POINTS, 1)}
+
+
+def run(given) -> int:
+    """Do a `hybrid pvm` command; returns the exit code."""
+    if given.action == "configs":
+        report = _configs()
+    else:
+        from . import watch
+
+        report = watch.watch(given) if given.action == "watch" else watch.dream(given)
+    print(json.dumps(report, indent=1) if given.json else report["text"])
+    return 0
+
+
+def _configs() -> dict:
+    from .named import load
+    from .sizes import parameters
+    from .wiring import wire
+
+    lines, found = [f"{'':<12}{'frame':>12}{'layers':>8}{'units':>8}{'parameters':>14}{'of readouts':>14}"], {}
+    for name in configurations():
+        config = load(name)[0]
+        wiring = wire(config)
+        units, readouts = parameters(config, wiring)
+        rows, columns, channels = config.frame
+        found[name] = {"frame": config.frame, "units": len(wiring.hidden), "parameters": units, "readouts": readouts}
+        frame = f"{rows}x{columns}x{channels}"
+        lines.append(f"{name:<12}{frame:>12}{len(config.grids):>8}{len(wiring.hidden):>8,}{units:>14,}{readouts:>14,}")
+    return {"configurations": found, "text": "\n".join(lines)}

@@ -1,0 +1,384 @@
+"""A Predictive Vision Model's run: options to a folder with a curve, pictures, checkpoints and a report.
+
+run.json      the options it was started with      config.json  the whole configuration
+checkpoint/   see hybrid/checkpoint.py             report.json  figures and the curve
+curve.png     errors over steps                    last.png     the last frame that was compared, and what it was taken for
+timeline.json, timeline.png  the last ticks        tensorboard/ with --tensorboard
+"""
+
+import contextlib
+import json
+import math
+import os
+import resource
+import sys
+import time
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .. import checkpoint, pictures
+from ..feeds.frames import Frames
+from ..training import CHECKPOINT, Stop, Stopped, write_json
+from . import curve, panel
+from .board import Board, required
+from .compare import Pair, Pairs, Recent, ratio
+from .config import Config
+from .model import PVM, Seen
+from .named import load
+from .source import clips
+
+SAMPLE = 10  # every so many ticks, at least, a prediction is compared with the frame that came
+PICTURES = 10  # points of the curve between TensorBoard's pictures, which cost as much as some frames
+MINUTE = 60.0
+USER_ERRORS = (ValueError, IndexError, OSError, FloatingPointError)
+
+
+def start(options: dict) -> dict:
+    """Begin the run that resolved options describe, and finish it; returns its report."""
+    folder = Path(options["out"] or "runs/pvm")
+    if options["tensorboard"]:
+        required()
+    config = _configured(options)
+    feed = _feed(options, config)
+    model = PVM(config, **_settings(options), streams=options["streams"], seed=options["seed"])
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json(folder / "run.json", {name: value for name, value in options.items() if name not in ("resume", "out")})
+    (folder / "config.json").write_text(config.to_json())
+    return _finish(folder, options, model, feed, None)
+
+
+def resume(folder: Path, options: dict) -> dict:
+    """Go on with a stopped run; returns its report."""
+    if options["tensorboard"]:
+        required()
+    config = read_config(folder)
+    feed = _feed(options, config)
+    if not (folder / CHECKPOINT).exists():
+        fresh = PVM(config, **_settings(options), streams=options["streams"], seed=options["seed"])
+        return _finish(folder, options, fresh, feed, None)
+    model, facts = PVM.load(folder / CHECKPOINT, **_settings(options))
+    if _data(facts["feed"]) != _data(feed.describe()):
+        raise ValueError(f"feed: the video or its options differ from those of the checkpoint in {folder}")
+    if options["steps"] < model.step_number:
+        raise ValueError(
+            f"--steps: found {options['steps']}, expected at least {model.step_number}, which the run has made"
+        )
+    begun = json.loads((folder / "run.json").read_text())
+    write_json(folder / "run.json", begun | {"steps": options["steps"]})
+    return _finish(folder, options, model, feed, facts["progress"])
+
+
+def read_config(folder: Path) -> Config:
+    """The configuration of a run."""
+    path = folder / "config.json"
+    try:
+        return Config.from_json(path.read_text())
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path}: not JSON ({error}); the file was altered or cut off") from None
+
+
+def _configured(options: dict) -> Config:
+    """The configuration that the options name; notes on an original's file go to stderr."""
+    config, notes = load(options["config"], compat=options["compat"])
+    for note in notes:
+        print(f"hybrid: {options['config']}: {note}", file=sys.stderr)
+    fields = json.loads(config.to_json())
+    for setting in options["set"] or ():
+        name, _, text = setting.partition("=")
+        try:
+            value = json.loads(text)
+        except json.JSONDecodeError:
+            value = text  # a name, which JSON would quote
+        inside = fields["readout"] if name.startswith("readout.") else fields
+        if inside is None:
+            raise ValueError(f"--set {setting}: found a configuration without readouts, expected one with")
+        inside[name.removeprefix("readout.")] = value
+    return Config.from_fields(fields)
+
+
+def _feed(options: dict, config: Config) -> Frames:
+    found = clips(options["video"], config.frame, options["labels"], bool(options["crop"]))
+    return Frames(found, options["steps"], options["streams"])
+
+
+def _data(facts: dict) -> dict:
+    """What the feed says of itself but its length: a run may go on further than it was begun for."""
+    return {name: value for name, value in json.loads(json.dumps(facts)).items() if name != "steps"}
+
+
+def _settings(options: dict) -> dict:
+    device = options["device"]
+    return {"device": None if device == "auto" else device, "threads": options["threads"]}
+
+
+class Progress:
+    """What a run has done so far; `facts` is JSON-able and travels in the checkpoint.
+
+    The curve has a point every so many steps: means over the ticks since the point before. seconds and clocked, frames of
+    each stream, are those of training alone: without saving, and without the first tick of a start, which compiles.
+    """
+
+    def __init__(self, layers: int, facts: dict | None):
+        self.facts = facts or {"seconds": 0.0, "clocked": 0, "curve": [], "since": _nothing(layers)}
+        self._start: float | None = None
+
+    def note(self, seen: Seen) -> None:
+        """Count a tick that is done."""
+        since = self.facts["since"]
+        since["ticks"] += 1
+        since["error"] = [a + b for a, b in zip(since["error"], seen.error.tolist(), strict=True)]
+        self.facts["clocked"] += self._start is not None
+        self.pause()
+        self._start = time.perf_counter()
+
+    def compare(self, pair: Pair) -> None:
+        """Count a prediction with the frame that came."""
+        since = self.facts["since"]
+        since["pairs"] += 1
+        since["prediction"] += pair.error
+        since["last_frame"] += pair.last_frame
+
+    def pause(self) -> None:
+        """Stop the clock."""
+        if self._start is not None:
+            self.facts["seconds"] += time.perf_counter() - self._start
+
+    def go_on(self) -> None:
+        """Start the clock again, unless the next tick is to be left out."""
+        self._start = self._start and time.perf_counter()
+
+    def point(self, step: int) -> dict:
+        """Add a point to the curve."""
+        since = self.facts["since"]
+        found = {
+            "step": step,
+            "seconds": self.facts["seconds"],
+            "error": [sum_ / since["ticks"] for sum_ in since["error"]],
+        }
+        for name in ("prediction", "last_frame"):
+            found[name] = since[name] / since["pairs"] if since["pairs"] else None
+        self.facts["curve"].append(found)
+        self.facts["since"] = _nothing(len(since["error"]))
+        return found
+
+    @property
+    def rate(self) -> float:
+        """Frames a second of training, of one stream."""
+        return self.facts["clocked"] / self.facts["seconds"] if self.facts["seconds"] else 0.0
+
+
+def _nothing(layers: int) -> dict:
+    return {"ticks": 0, "error": [0.0] * layers, "pairs": 0, "prediction": 0.0, "last_frame": 0.0}
+
+
+class Run:
+    """One training run under way: a model, its feed, its folder."""
+
+    def __init__(self, folder: Path, options: dict, model: PVM, feed: Frames, facts: dict | None):
+        self.folder, self.options, self.model, self.feed = folder, options, model, feed
+        self.progress = Progress(len(model.config.grids), facts)
+        self.frames = Recent(feed)
+        self.pairs = Pairs(self.frames)
+        self.every = math.gcd(options["every"], SAMPLE)
+        self.last: Pair | None = None
+        self.saved = time.monotonic()
+        if model.step_number and (model.step_number - 1) % self.every == 0:
+            self.pairs.wait(Seen(model.step_number - 1, np.empty(0), model.prediction(), [], []))
+
+    def train(self) -> None:
+        """To the end of the feed. Raises Stopped, after a checkpoint, on a signal, and what the feed or the model raise."""
+        from tqdm import tqdm
+
+        total, first = len(self.feed), self.model.step_number
+        bar = tqdm(
+            total=total, initial=first, desc=self.model.config.name, unit=" steps", file=sys.stderr, mininterval=0.5
+        )
+        board = Board(self.folder / "tensorboard", first) if self.options["tensorboard"] else None
+        with Stop() as stop, bar, board or contextlib.nullcontext():
+            with contextlib.closing(self._ticks()) as ticks:
+                for seen in ticks:
+                    self._note(seen, bar, board)
+                    if stop.signal and self.model.step_number < total:
+                        break
+                    if self._due():
+                        self.save()
+            if self.model.step_number == total and self.progress.facts["since"]["ticks"]:
+                self.progress.point(total)
+            self.save()
+        if self.model.step_number < total:
+            raise Stopped(stop.signal, self.model.step_number, self.folder)
+
+    def save(self) -> None:
+        """Write the checkpoint; ValueError where the model has diverged, which its errors do not show yet."""
+        self.progress.pause()
+        facts = {"feed": self.feed.describe(), "progress": self.progress.facts}
+        try:
+            self.model.save(self.folder / CHECKPOINT, facts)
+        except ValueError as failure:
+            failure.add_note(f"the model diverged: lower the rates; {self._stands()}")
+            raise
+        self.saved = time.monotonic()
+        self.progress.go_on()
+
+    def _ticks(self) -> Generator[Seen, None, None]:
+        """Those of the model; what fails says what is left. A model that is whole is saved."""
+        try:
+            yield from self.model.run(self.frames, every=self.every)
+        except USER_ERRORS as failure:
+            if self.model.torn is None:
+                self.save()
+            failure.add_note(self._stands())
+            raise
+
+    def _stands(self) -> str:
+        """What is left after a failure."""
+        try:
+            saved = checkpoint.read_facts(self.folder / CHECKPOINT)["pvm"]["step"]
+        except FileNotFoundError:
+            return "there is no checkpoint yet; --save-every makes them sooner"
+        return f"the checkpoint of step {saved} stands in {self.folder}"
+
+    def _note(self, seen: Seen, bar, board: Board | None) -> None:
+        self.progress.note(seen)
+        pair = self.pairs.take(seen)
+        if pair:
+            self.last = pair
+            self.progress.compare(pair)
+        bar.update()
+        if pair and pair.seen.tick % self.options["every"] == 0:
+            self.progress.pause()
+            point = self.progress.point(pair.seen.tick)
+            bar.set_postfix_str(_postfix(point, self._speed()), refresh=False)
+            if board:
+                drawn = point["step"] % (self.options["every"] * PICTURES) == 0
+                board.write(point["step"], self._figures(point), views(self.model, pair) if drawn else {})
+            self.progress.go_on()
+
+    def _due(self) -> bool:
+        every = self.options["save_every"]
+        if self.model.step_number == len(self.feed):
+            return False  # the end saves
+        return self.model.step_number % every == 0 if every else time.monotonic() - self.saved > MINUTE
+
+    def _speed(self) -> tuple[float, float]:
+        """Frames of all streams a second, and parameters times that."""
+        frames = self.progress.rate * self.model.streams
+        return frames, frames * self.model.size[0]
+
+    def _figures(self, point: dict) -> dict[str, float]:
+        """A point of the curve by TensorBoard's tags."""
+        frames, parameters = self._speed()
+        found = {f"error/layer {layer}": error for layer, error in enumerate(point["error"])}
+        found |= {"next frame/prediction": point["prediction"], "next frame/last frame": point["last_frame"]}
+        found |= {"speed/frames a second": frames, "speed/parameters a second": parameters}
+        return found | {f"rate/layer {layer}": rate for layer, rate in enumerate(self.model.rates[0].tolist())}
+
+    def report(self) -> dict[str, Any]:
+        """The figures of the run, JSON-able."""
+        model, facts = self.model, self.progress.facts
+        frames, parameters = self._speed()
+        last = facts["curve"][-max(len(facts["curve"]) // 10, 2) :]  # the very last may compare nothing
+        prediction, repeated = (_mean([point[name] for point in last]) for name in ("prediction", "last_frame"))
+        return {
+            "run": str(self.folder),
+            "model": "pvm",
+            "configuration": model.config.name,
+            "video": self.options["video"],
+            "device": model.backend.name,
+            "threads": self.options["threads"] or len(os.sched_getaffinity(0)),
+            "streams": model.streams,
+            "steps": model.step_number,
+            "seconds": facts["seconds"],
+            "frames_per_second": frames,
+            "parameters": model.size[0],
+            "readout_parameters": model.size[1],
+            "parameters_per_second": parameters,
+            "error": [_mean([point["error"][layer] for point in last]) for layer in range(len(model.config.grids))],
+            "prediction_error": prediction,
+            "last_frame_error": repeated,
+            "prediction_to_last_frame": ratio(prediction, repeated),
+            "averaged_from_step": facts["curve"][-len(last) - 1]["step"] if len(facts["curve"]) > len(last) else 0,
+            "model_bytes": sum(array.nbytes for array in model.arrays().values()),
+            "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+            "stages": model.trace.summary(),
+            "curve": facts["curve"],
+        }
+
+
+def views(model: PVM, pair: Pair) -> dict[str, np.ndarray]:
+    """Pictures of a pair, of its first stream."""
+    seen = pair.seen
+    heatmap = seen.heatmap
+    alone = model.streams == 1
+    hidden = seen.hidden if alone else [part[0] for part in seen.hidden]
+    heatmap = heatmap if alone or heatmap is None else heatmap[0]
+    return panel.views(model.wiring, pair.after[0], pair.prediction[0], hidden, heatmap)
+
+
+def _finish(folder: Path, options: dict, model: PVM, feed: Frames, facts: dict | None) -> dict:
+    """Train to the end; write report and pictures."""
+    run = Run(folder, options, model, feed, facts)
+    run.train()
+    report = run.report()
+    write_json(folder / "report.json", report | {"options": options})
+    curve.draw(folder / "curve.png", report["curve"])
+    if run.last:
+        panel.save(folder / "last.png", panel.side_by_side(views(model, run.last)))
+    if model.trace.recent:
+        model.trace.write_chrome(folder / "timeline.json")
+        pictures.timeline(folder / "timeline.png", model.trace)
+    return report
+
+
+def _mean(values: list) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _postfix(point: dict, speed: tuple[float, float]) -> str:
+    errors = " ".join(f"{error:.3f}" for error in point["error"])
+    shown = f"{speed[0]:,.0f} frames/s, {engineering(speed[1])} parameters/s, error {errors}"
+    if point["prediction"] is None:
+        return shown
+    return f"{shown}, next frame {point['prediction']:.4f} (last frame {point['last_frame']:.4f})"
+
+
+def engineering(value: float) -> str:
+    """1234567 -> 1.23 M."""
+    for size, unit in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
+        if value >= size:
+            return f"{value / size:.3g}{unit}"
+    return f"{value:.3g}"
+
+
+def text(report: dict) -> str:
+    """A report as lines for a person."""
+    units, readouts, steps = (f"{report[name]:,}" for name in ("parameters", "readout_parameters", "steps"))
+    speed = f"{report['frames_per_second']:,.1f}; parameters a second: {engineering(report['parameters_per_second'])}"
+    streams = f", {report['streams']} streams" if report["streams"] > 1 else ""
+    model, process = (f"{report[name] / 2**20:,.0f} MiB" for name in ("model_bytes", "peak_memory_bytes"))
+    lines = {
+        "run": report["run"],
+        "configuration": f"{report['configuration']}: {units} parameters, and {readouts} of readouts",
+        "video": report["video"],
+        "device": f"{report['device']}, {report['threads']} threads{streams}",
+        "steps": f"{steps} in {report['seconds']:,.1f} s",
+        "frames a second": speed,
+        "memory": f"{model} of the model, {process} of the process",
+        "error a layer": "  ".join(f"{error:.4f}" for error in report["error"]),
+        "next frame": compared(report),
+        "means since": f"step {report['averaged_from_step']:,}",
+    }
+    return "\n".join(f"{name:<18}{line}" for name, line in lines.items())
+
+
+def compared(figures: dict) -> str:
+    """The honest figure in words."""
+    if figures["prediction_error"] is None:
+        return "too few frames to compare a prediction"
+    said = f"prediction off by {figures['prediction_error']:.4f}, the last frame by {figures['last_frame_error']:.4f}"
+    share = figures["prediction_to_last_frame"]
+    return said if share is None else f"{said} (ratio {share:.3f})"
