@@ -29,9 +29,9 @@ def run(arguments) -> None:
             record["bandwidth_share"] = statistics.median(
                 problem.moved / seconds / (machine.amount / least) for seconds, least in turns
             )
-        bandwidth = machine.amount / statistics.median(machine.samples)
+        reached = machine.amount / statistics.median(machine.samples)
         show(records)
-        print(_bound(problem, records[0], bandwidth), flush=True)
+        print(_bound(problem, records[0], reached), flush=True)
         append(arguments.json, records)
 
 

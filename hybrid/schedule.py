@@ -17,8 +17,8 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from .slot import Slot
 from .trace import Trace
+from .turns import Turns
 
 
 class Stage(NamedTuple):
@@ -32,7 +32,7 @@ class Stage(NamedTuple):
 
     name: str
     queue: str
-    work: Callable[[Slot], Any]
+    work: Callable[[Any], Any]
     after: tuple[str, ...] = ()
 
 
@@ -55,20 +55,20 @@ class Plan(NamedTuple):
 class Schedule:
     """Runs a plan over a feed.
 
-    slots   (delay + 2) sets of slots, one slot a micro-batch: `delay` begun, one being finished, one being filled; so a
-            slow stage, or a slow caller, holds the feed up, and nothing grows
+    slots   (delay + 2) sets of slots, each a `Turns`, one a micro-batch: `delay` begun, one being finished, one being
+            filled; so a slow stage, or a slow caller, holds the feed up, and nothing grows
     queues  by name, "feed" among them; several names may share one queue, which then does everything in order
     """
 
-    def __init__(self, plan: Plan, slots: list[list[Slot]], queues: dict[str, Any], delay: int, trace: Trace):
+    def __init__(self, plan: Plan, slots: list[list[Any]], queues: dict[str, Any], delay: int, trace: Trace):
         if len(slots) != delay + 2:
             raise ValueError(f"slots: found {len(slots)} sets, expected {delay + 2} for delay {delay}")
         self.plan, self.slots, self.queues, self.delay, self.trace = plan, slots, queues, delay, trace
-        self.begun: deque[list[Slot]] = deque()
+        self.begun: deque[list[Any]] = deque()
         self.seconds = 0.0  # of the last tick
         self._filling: Any = None
 
-    def run(self, batches: Iterator[tuple[int, Any]], restore: Callable[[list[Slot]], bool]) -> Iterator[Tick]:
+    def run(self, batches: Iterator[tuple[int, Any]], restore: Callable[[list[Any]], bool]) -> Iterator[Tick]:
         """Run (tick, batch) pairs; yields each tick when it is finished.
 
         While the caller has the tick, nothing is in flight but the `delay` batches begun and the next one's filling, which
@@ -112,7 +112,7 @@ class Schedule:
                 for name, event in slot.events.items():
                     _named(name, slot, event.wait)
 
-    def _begin(self, slots: list[Slot], restore: Callable[[list[Slot]], bool]) -> None:
+    def _begin(self, slots: list[Any], restore: Callable[[list[Any]], bool]) -> None:
         for slot in slots:
             slot.take()
         if not restore(slots):
@@ -121,11 +121,11 @@ class Schedule:
         if len(self.begun) > self.delay + 1:
             raise RuntimeError(f"schedule: {len(self.begun)} batches begun and not finished, delay allows {self.delay}")
 
-    def _fill(self, sets: Iterator[list[Slot]], batches: Iterator[tuple[int, Any]]) -> None:
+    def _fill(self, sets: Iterator[list[Any]], batches: Iterator[tuple[int, Any]]) -> None:
         queue = self.queues["feed"]
         self._filling = queue.run(self._fill_next, sets, batches, queue.name)
 
-    def _fill_next(self, sets, batches, queue: str) -> list[Slot] | Exception | None:
+    def _fill_next(self, sets, batches, queue: str) -> list[Any] | Exception | None:
         """Copy the next batch into the next set of slots; None at the end of the feed.
 
         What the feed raises is returned: it belongs to the next tick, and this one should be finished first.
@@ -146,25 +146,25 @@ class Schedule:
         self.trace.note(queue, "feed", tick, 0, start, time.perf_counter())
         return slots
 
-    def _put(self, stages: list[Stage], slots: list[Slot]) -> None:
+    def _put(self, stages: list[Stage], slots: list[Any]) -> None:
         for stage in stages:
             for slot in slots:
                 if slot.count:
                     # Stages of a batch restored from a checkpoint have no event: they are past.
                     self._run(stage, slot, [slot.events[name] for name in stage.after if name in slot.events])
 
-    def _put_update(self, slots: list[Slot]) -> None:
+    def _put_update(self, slots: list[Any]) -> None:
         full = [slot for slot in slots if slot.count]
         for stage in self.plan.update if full else ():
             self._run(stage, full[-1], [slot.events[name] for slot in full for name in stage.after])
 
-    def _run(self, stage: Stage, slot: Slot, after: list) -> None:
+    def _run(self, stage: Stage, slot: Turns, after: list) -> None:
         queue = self.queues[stage.queue]
         note = functools.partial(self.trace.note, queue.name, stage.name, slot.tick, slot.micro)
         slot.events[stage.name] = queue.run(_named, stage.name, slot, stage.work, slot, after=after, note=note)
 
 
-def _named(stage: str, slot: Slot, work: Callable, *arguments):
+def _named(stage: str, slot: Turns, work: Callable, *arguments):
     """Do the work; what it raises carries the stage's name and the slot's tick."""
     try:
         return work(*arguments)
@@ -174,7 +174,7 @@ def _named(stage: str, slot: Slot, work: Callable, *arguments):
         raise
 
 
-def _tick(slots: list[Slot]) -> Tick:
+def _tick(slots: list[Any]) -> Tick:
     examples = sum(slot.count for slot in slots)
     loss = sum(slot.loss * slot.count for slot in slots) / examples if examples else math.nan
     return Tick(slots[0].tick, examples, loss)

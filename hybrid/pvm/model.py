@@ -18,14 +18,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import backend, check, checkpoint
-from ..schedule import Plan, Schedule, Stage
+from ..schedule import Plan, Schedule
 from ..trace import Trace
-from . import start
 from .config import Config
-from .layout import tape_layout
 from .named import load
-from .picture import Picture
-from .readout import Readouts
+from .pipeline import Pipeline
 from .slot import FrameSlot, Shown
 from .wiring import Wiring, custom, describe, wire
 
@@ -62,7 +59,7 @@ class Seen(NamedTuple):
         return np.stack([combine(list(heats), largest) for heats in zip(*self.heatmaps, strict=True)])
 
 
-class PVM:
+class PVM(Pipeline):
     """A model and its state.
 
     config   a Config, see there
@@ -90,26 +87,22 @@ class PVM:
         seed: int = 0,
         dtype: Any = np.float32,
     ):
-        self.config, self.streams, self.seed = config, check.whole("streams", streams, 1, MOST_STREAMS), seed
+        check.whole("streams", streams, 1, MOST_STREAMS)
+        self.seed, self._own_wiring = seed, wiring is not None
         self.wiring = wire(config) if wiring is None else wiring
-        self._own_wiring = wiring is not None
         if len(self.wiring.grids) != len(config.grids):
             raise ValueError(
                 f"wiring: found {len(self.wiring.grids)} layers, expected {len(config.grids)} as config.grids has"
             )
-        self.backend = backend.choose(device)
-        self.dtype = _dtype(dtype, self.backend)
-        self.layout = tape_layout(self.wiring, config)
-        self.step_number, self.frozen = 0, False
+        found = backend.choose(device)
+        threads = threads or len(os.sched_getaffinity(0))
+        super().__init__(config, self.wiring, found, streams, threads, seed, _dtype(dtype, found))
+        self.step_number = 0
         self.trace = Trace()
         self.torn: str | None = None
         self._missing: Exception | None = None  # what the feed raised
-        self._picture = Picture(self.wiring, self.layout, config)
-        self.readouts: Any = config.readout and Readouts(self.wiring, self.layout, config, streams, seed, self.dtype)
-        self._inline = self.backend.device.inline("pvm", threads or len(os.sched_getaffinity(0)))
         self._schedule: Schedule | None = None
-        self._inline.run(self._place, start.weights(self.layout, config, seed, self.dtype))
-        self._step_slot = self._slot()
+        self._step_slot = self.slot()
 
     @classmethod
     def from_config(cls, source: str | Path | Config, **settings) -> "PVM":
@@ -120,28 +113,6 @@ class PVM:
         compat = settings.pop("compat", None)
         config = source if isinstance(source, Config) else load(source, compat=compat)[0]
         return cls(config, **settings)
-
-    def _place(self, weights: np.ndarray) -> None:
-        """Put everything where it is computed; within the work of a queue."""
-        device, kernels, units = self.backend.device, self.backend.pvm, len(self.wiring.hidden)
-        frame = int(np.prod(self.wiring.frame))
-        first = start.state(self.layout, self.config, self.wiring.layer, weights, frame, self.streams)
-        self._plan, self.frame_size = kernels.plan(self.layout), frame
-        self.weights = device.from_host(weights)
-        moving = any(momentum for *_, momentum in self.config.schedule)
-        self.velocity = device.from_host(np.zeros_like(weights)) if moving else None
-        self.state = {name: device.from_host(array) for name, array in first.items()}
-        self._delta = device.empty(first["tape_0"].shape, self.dtype)
-        self._rates = device.from_host(np.zeros((2, units), self.dtype))
-        self._flags = device.from_host(np.zeros((3, units), np.uint8))
-        self._picture_at = [device.from_host(index) for index in self._picture.index]
-        if start.keeps_lessons(self.layout, self.config):
-            names = ("world_0", "tape_0", "signals_0", "integral")
-            self._unread = tuple(device.from_host(np.zeros_like(first[name])) for name in names)
-            self._nobody = device.from_host(np.zeros(units, np.uint8))
-        self._rates_sent: Any = None  # what stands in _rates and _flags, or is on its way there
-        if self.readouts:
-            self.readouts.place(device, self.backend.units, kernels.collect)
 
     # Frames
 
@@ -160,8 +131,8 @@ class PVM:
         slot = self._step_slot
         slot.fill(self.step_number, 0, shown, 0, self.streams)
         slot.take()
-        for stage in self._stages():
-            self._inline.run(stage.work, slot)
+        for stage in self.stages():
+            self.inline.run(stage.work, slot)
         slot.release()
         return self._seen(slot)
 
@@ -176,12 +147,13 @@ class PVM:
         """
         self._every = check.whole("every", every, 1)
         self._check_whole()
-        self.trace, first, self._rates_sent = Trace(), self.step_number, None
+        self.trace, first = Trace(), self.step_number
+        self.forget_rates()
         delay = 0 if self.backend.device.shares_host else DELAY
-        slots = [[self._slot()] for _ in range(delay + 2)]
-        stages = self._stages()
+        slots = [[self.slot()] for _ in range(delay + 2)]
+        stages = self.stages()
         begin = [stage for stage in stages if stage.queue == "copy in"]
-        plan, queues = Plan(begin, stages[len(begin) :], []), self._queues()
+        plan, queues = Plan(begin, stages[len(begin) :], []), self.queues()
         self._schedule = Schedule(plan, slots, queues, delay, self.trace)
         try:
             for tick in self._schedule.run(self._batches(frames), lambda slots: False):
@@ -197,22 +169,23 @@ class PVM:
         finally:
             for queue in queues.values():
                 queue.close()
-            self._schedule = self._rates_sent = None  # frames filled in and not shown have not set their rates
+            self._schedule = None
+            self.forget_rates()
 
     def expected(self) -> np.ndarray:
         """The next frame as the model expects it, (B, rows, columns, channels) floats in 0..1: what a dream shows it.
 
         With compat "cuda2023" what that implementation dreams: the frame after the next, not taken back from 0.1..0.9.
         """
-        return self._picture.dreamt(self._last_parts(self._picture.dream))
+        return self.picture.dreamt(self._last_parts(self.picture.dream))
 
     def prediction(self) -> np.ndarray:
         """What the last tick gave as `Seen.prediction`, (B, rows, columns, channels): a loaded model has it too."""
-        return self._picture.shown(self._last_parts(self._picture.index))
+        return self.picture.shown(self._last_parts(self.picture.index))
 
     def _last_parts(self, places: list[np.ndarray]) -> np.ndarray:
         self._settle()
-        tape = self.backend.device.to_host(self._tape(self.step_number - 1))
+        tape = self.backend.device.to_host(self.tape(self.step_number - 1))
         return np.stack([tape[:, index] for index in places])
 
     @property
@@ -278,150 +251,6 @@ class PVM:
         check.finite("label", box)
         return self.readouts.heats(box, self.wiring.frame)
 
-    # Stages
-
-    def _stages(self) -> list[Stage]:
-        """The way of a frame. All that changes on the device moves on "dense", so nothing depends on how queues overlap."""
-        device, home = self.backend.device, ("miss", "picture", "heat") if self.readouts else ("miss", "picture")
-        homes = (
-            [] if device.shares_host else [Stage("home", "copy out", lambda slot: self._home(slot, home), ("look",))]
-        )
-        return [
-            Stage("frame in", "copy in", self._send),
-            Stage("rates", "dense", self._set_rates),
-            Stage("tick", "dense", self._tick, ("frame in",)),
-            *([Stage("readout", "dense", self._read, ("frame in",))] if self.readouts else []),
-            Stage("look", "dense", self._look),
-            *homes,
-        ]
-
-    def _put_in(self, slot: FrameSlot, shown: Shown) -> None:
-        """Write a frame, its target and the rates of its tick to the slot."""
-        image = shown.image.reshape(self.streams, -1)
-        np.multiply(image, self.dtype.type(1 / 255), out=slot.frame, casting="unsafe") if image.dtype == np.uint8 else (
-            np.copyto(slot.frame, image, casting="unsafe")
-        )
-        if self.config.ignore_depth and self.wiring.frame[2] == 4:
-            slot.frame.reshape(-1, 4)[:, 3] = 0
-        slot.wanted, slot.supervised = shown.wanted, shown.heat is not None
-        if shown.heat is not None:
-            slot.target[:] = shown.heat
-        slot.rates[:], slot.flags[:], slot.rests = self._rates_of(slot.tick)
-        slot.resumes = bool(slot.flags[2].any())
-        now = np.concatenate([slot.rates, slot.flags])
-        slot.fresh = self._rates_sent is None or not np.array_equal(now, self._rates_sent)
-        self._rates_sent = now
-
-    def _rates_of(self, step: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(2, U) rate and momentum of each unit at a tick, (3, U) the slot's flags, and the units that stop learning."""
-        layer, steps = self.wiring.layer, self.layout.steps
-        rate, momentum = self.config.rates(step)
-        learns = (rate != 0) | (momentum != 0) if self.config.wiring == "cuda" else rate != 0
-        resumes, rests = np.zeros((2, len(rate)), bool)
-        if start.keeps_lessons(self.layout, self.config):
-            before = (self.config.rates(step - 1)[0] if step else 0 * rate) != 0
-            resumes, rests = learns & ~before, before & ~learns
-            learns &= before
-        if self.config.compat is None and step < steps - 1:  # nothing was predicted so long ago
-            learns[:] = False
-        adapts = self.config.rates(step + 1)[0] != 0
-        flags = np.stack([learns, adapts, resumes]) & (not self.frozen)
-        return np.stack([rate, momentum])[:, layer], flags[:, layer], np.flatnonzero(rests[layer])
-
-    def _send(self, slot: FrameSlot) -> None:
-        copy, world = self.backend.device.copy, self.state[f"world_{slot.tick % 2}"].reshape(-1)
-        for stream in range(self.streams):
-            first = stream * (world.size // self.streams)
-            copy(world[first : first + self.frame_size], slot.frame[stream])
-        if slot.supervised:
-            copy(slot.target_dev, slot.target)
-
-    def _set_rates(self, slot: FrameSlot) -> None:
-        if slot.fresh:
-            self.backend.device.copy(self._rates, slot.rates)
-            self.backend.device.copy(self._flags, slot.flags)
-
-    def _tape(self, step: int):
-        return self.state[f"tape_{step % (self.layout.steps + 1)}"]
-
-    def _tick(self, slot: FrameSlot) -> None:
-        t, state = slot.tick, self.state
-        learns, adapts, resumes = _rows(self._flags)
-        record, before = self._tape(t - self.layout.steps), state[f"signals_{(t - 1) % 2}"]
-        for unit in slot.rests.tolist():
-            self._keep_lesson(unit, record, before)
-        if slot.resumes:
-            self._pvm_tick(slot, self._unread, state["rest_tape"], state["rest_signals"], resumes, self._nobody)
-        written = state[f"world_{(t + 1) % 2}"], self._tape(t), state[f"signals_{t % 2}"], state["integral"]
-        self._pvm_tick(slot, written, record, before, learns, adapts)
-
-    def _pvm_tick(self, slot: FrameSlot, written: tuple, record, before, learns, adapts) -> None:
-        """The `Pvm` contract's tick: what it writes, what it learns from, who learns."""
-        t, state, config = slot.tick, self.state, self.config
-        world_next, tape, signals, integral = written
-        rate, momentum = _rows(self._rates)
-        self.backend.pvm.tick(
-            world_next, tape, signals, integral, self._delta, state.get("low"), state.get("high"), slot.miss_dev,
-            self.weights, self.velocity, self._plan, state[f"world_{t % 2}"], self._tape(t - 1), record, before,
-            rate, momentum, learns, adapts, (0.8, 0.1) if config.squeeze else (1.0, 0.0), config.tau, config.factors(t),
-            config.wiring == "cuda", self._activation,
-        )  # fmt: skip
-
-    def _keep_lesson(self, unit: int, record, before) -> None:
-        """Keep what a unit that stops learning would have learned from next."""
-        for name, source, at in (("tape", record, self.layout.tape_at), ("signals", before, self.layout.signal_at)):
-            kept, source = self.state[f"rest_{name}"].reshape(-1), source.reshape(-1)
-            for first in range(0, source.size, int(at[-1])):
-                part = slice(first + int(at[unit]), first + int(at[unit + 1]))
-                self.backend.device.copy(kept[part], source[part])
-
-    @property
-    def _activation(self) -> str:
-        slip = self.config.compat == "cuda2023" and self.config.activation == "rational"
-        return "rational2023" if slip else self.config.activation
-
-    def _read(self, slot: FrameSlot) -> None:
-        """The readouts, of what the units have made of this frame, or had expected of it."""
-        t, found = slot.tick, self.readouts.config
-        tape = self._tape(t if self.config.wiring == "cuda" else t - 1)
-        rate = found.rate(t) if slot.supervised and t >= found.start and not self.frozen else 0.0
-        y = self.readouts.step(tape, slot.target_dev, rate) if rate else self.readouts.forward(tape)
-        if slot.wanted:
-            self.backend.device.copy(slot.heat_dev, y)
-
-    def _look(self, slot: FrameSlot) -> None:
-        """Collect what is to come home in arrays of the slot."""
-        if slot.wanted:
-            for part, index in zip(_rows(slot.picture_dev), self._picture_at, strict=True):
-                self.backend.pvm.collect(part, self._tape(slot.tick), index)
-            if self.backend.device.shares_host:
-                self._publish(slot)
-
-    def _home(self, slot: FrameSlot, names: tuple[str, ...]) -> None:
-        for name in names if slot.wanted else names[:1]:
-            self.backend.device.copy(getattr(slot, name), getattr(slot, f"{name}_dev"))
-        if slot.wanted:
-            self._publish(slot)
-
-    def _publish(self, slot: FrameSlot) -> None:
-        """Bring home what the units have published."""
-        world = self.state[f"world_{(slot.tick + 1) % 2}"].reshape(-1)
-        for stream in range(self.streams):
-            last = (stream + 1) * (world.size // self.streams)
-            self.backend.device.copy(slot.hidden[stream], world[last - slot.hidden.shape[1] : last])
-
-    def _slot(self) -> FrameSlot:
-        units, heat = len(self.wiring.hidden), self.readouts.order.size if self.readouts else 0
-        sizes = (self.streams, self.frame_size, units, heat, int(self.layout.hidden.sum()), len(self._picture.index))
-        return FrameSlot(*sizes, self.backend.device, self.dtype, self._put_in)
-
-    def _queues(self) -> dict[str, Any]:
-        """A CPU does everything in turn on all its threads; beside a GPU the feed has a thread of its own."""
-        if self.backend.device.shares_host:
-            return dict.fromkeys(("copy in", "dense", "feed"), self._inline)
-        queues = {name: self.backend.device.queue(name, 0) for name in ("copy in", "dense", "copy out")}
-        return queues | {"feed": backend.choose("cpu").device.queue("feed", 1)}
-
     # What was seen
 
     def _seen(self, slot: FrameSlot) -> Seen:
@@ -435,7 +264,7 @@ class PVM:
             return Seen(slot.tick, error, None, [], [])
         hidden = self._layers(slot.hidden.copy())
         heat = self.readouts.shares(slot.heat) if self.readouts else []
-        seen = Seen(slot.tick, error, self._picture.shown(slot.picture), hidden, heat)
+        seen = Seen(slot.tick, error, self.picture.shown(slot.picture), hidden, heat)
         return seen if self.streams > 1 else _alone(seen)
 
     def _layers(self, published: np.ndarray) -> list[np.ndarray]:
@@ -459,18 +288,6 @@ class PVM:
 
     # Keeping
 
-    def arrays(self) -> dict[str, Any]:
-        """Weights, velocity and state by name, where they are computed; those of the device are read by `fetch`."""
-        found = {"weights": self.weights, "velocity": self.velocity}
-        if self.readouts:
-            found |= {"readout.weights": self.readouts.weights, "readout.velocity": self.readouts.velocity}
-        return {name: array for name, array in (found | self.state).items() if array is not None}
-
-    def fetch(self) -> dict[str, np.ndarray]:
-        """The same as NumPy arrays; live ones on the CPU."""
-        self._settle()
-        return {name: self.backend.device.to_host(array) for name, array in self.arrays().items()}
-
     @property
     def size(self) -> tuple[int, int]:
         """Parameters of the units, and of the readouts."""
@@ -485,6 +302,7 @@ class PVM:
         a later tick only; then the checkpoint before stands. See hybrid/checkpoint.py for the rest.
         """
         self._check_whole()
+        self._settle()
         arrays = self.fetch()
         for name, array in arrays.items():
             check.finite(f"pvm, before tick {self.step_number}: {name}", array)
@@ -520,12 +338,6 @@ class PVM:
         checkpoint.load_into(folder, arrays)
         self.put(arrays)
 
-    def put(self, arrays: dict[str, np.ndarray]) -> None:
-        """Write arrays, named as `arrays` names them, to where they are computed."""
-        for name, array in self.arrays().items():
-            if name in arrays:
-                self.backend.device.write(array, arrays[name])
-
     def _settle(self) -> None:
         if self._schedule:
             self._schedule.wait()
@@ -540,11 +352,6 @@ def _alone(seen: Seen) -> Seen:
     hidden, heatmaps = ([part[0] for part in parts] for parts in (seen.hidden, seen.heatmaps))
     prediction = None if seen.prediction is None else seen.prediction[0]
     return seen._replace(prediction=prediction, hidden=hidden, heatmaps=heatmaps)
-
-
-def _rows(array) -> list:
-    """The parts of an array along its first axis, each without it."""
-    return [array[k : k + 1].reshape(*array.shape[1:]) for k in range(len(array))]
 
 
 def _dtype(dtype, found) -> np.dtype:

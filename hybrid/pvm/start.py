@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from . import lessons
 from .config import Config
 from .layout import TapeLayout
 
@@ -30,8 +31,7 @@ def state(
     signals_0, _1      (B, S)
     integral           (B, S), or (B, 0) where it is no feature
     low, high          (B, W), where what is published is stretched by its range
-    rest_tape, rest_signals  (B, T), (B, S), with compat "classic2016" and two steps: the lesson that each unit stopped at,
-                       which it learns first when it goes on: what was predicted then, what came then
+    rest_tape, rest_signals  (B, T), (B, S), see lessons.py
 
     The model begins as if it had seen nothing: its first predictions are what it makes of inputs that are 0. The CUDA
     original begins with ones everywhere.
@@ -45,7 +45,7 @@ def state(
     }
     counts = {"world": 2, "tape": layout.steps + 1, "signals": 2}
     arrays = {f"{name}_{k}": fill((streams, sizes[name]), dtype) for name in sizes for k in range(counts[name])}
-    if keeps_lessons(layout, config):
+    if lessons.kept(layout, config):
         arrays |= {f"rest_{name}": np.zeros((streams, sizes[name]), dtype) for name in ("tape", "signals")}
     arrays["integral"] = np.zeros((streams, sizes["signals"] if "integral" in config.features else 0), dtype)
     if config.publish == "minmax":
@@ -57,11 +57,6 @@ def state(
             published, low, high = (arrays[name][:, frame:] for name in ("world_0", "low", "high"))
             _stretch(published, low, high, learning)
     return arrays
-
-
-def keeps_lessons(layout: TapeLayout, config: Config) -> bool:
-    """Whether units learn what they stopped at: the classic original's queue of predictions stands still with them."""
-    return config.compat == "classic2016" and layout.steps == 2
 
 
 def _predict(

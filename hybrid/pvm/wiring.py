@@ -120,11 +120,17 @@ def custom(frame: tuple[int, int, int], units: Iterable[Unit | Mapping]) -> Wiri
 
 def describe(wiring: Wiring) -> dict:
     """The arguments of `custom` that make this graph again, for JSON."""
-    lists = zip(*(map(np.ndarray.tolist, part) for part in (wiring.signal, wiring.context, wiring.feedback)), strict=True)
-    places = zip(wiring.layer.tolist(), wiring.hidden.tolist(), wiring.row.tolist(), wiring.column.tolist(), strict=True)
+    lists = zip(
+        *(map(np.ndarray.tolist, part) for part in (wiring.signal, wiring.context, wiring.feedback)), strict=True
+    )
+    places = zip(
+        wiring.layer.tolist(), wiring.hidden.tolist(), wiring.row.tolist(), wiring.column.tolist(), strict=True
+    )
     units = [
         Unit(layer, hidden, patch, signal, context, feedback, row, column)._asdict()
-        for (layer, hidden, row, column), patch, (signal, context, feedback) in zip(places, wiring.patch, lists, strict=True)
+        for (layer, hidden, row, column), patch, (signal, context, feedback) in zip(
+            places, wiring.patch, lists, strict=True
+        )
     ]
     return {"frame": list(wiring.frame), "units": units}
 

@@ -117,7 +117,8 @@ def test_a_model_of_streams_is_watched_as_its_first(capsys, three_streams):
     many.frozen = one.frozen = True
     frames = np.random.default_rng(1).random((3, *many.config.frame), np.float32)
     for _ in range(3):
-        assert np.array_equal(many.step(frames).prediction[0], one.step(frames[0]).prediction)
+        # several streams go through GEMMs, which sum in another order
+        np.testing.assert_allclose(many.step(frames).prediction[0], one.step(frames[0]).prediction, atol=1e-6)
 
 
 def test_a_run_on_a_gpu_or_another_number_of_threads_is_watched_anywhere(capsys, run):

@@ -1,0 +1,220 @@
+"""The way of a frame through a model: its arrays where they are computed, and the stages that move them."""
+
+from typing import Any
+
+import numpy as np
+
+from .. import backend
+from ..schedule import Stage
+from . import lessons, start
+from .config import Config
+from .layout import tape_layout
+from .picture import Picture
+from .readout import Readouts
+from .slot import FrameSlot, Shown
+from .wiring import Wiring
+
+
+class Pipeline:
+    """A model's arrays on its device, and the stages that a frame goes through; what it has of the host are the slots.
+
+    weights, velocity  of the units; velocity None where no schedule asks for momentum
+    state              all else that changes from tick to tick, by name; see `start.state`
+    readouts           `Readouts`, or None
+    layout, picture    where everything is on the tapes
+    frozen             while True nothing learns
+    """
+
+    def __init__(self, config: Config, wiring: Wiring, found, streams: int, threads: int, seed: int, dtype: np.dtype):
+        self.config, self.wiring, self.streams, self.dtype, self.frozen = config, wiring, streams, dtype, False
+        self.backend = found
+        self.layout = tape_layout(wiring, config)
+        self.picture = Picture(wiring, self.layout, config)
+        self.readouts: Any = config.readout and Readouts(wiring, self.layout, config, streams, seed, dtype)
+        self._rates_sent: Any = None  # what stands in _rates and _flags, or is on its way there
+        self.inline = found.device.inline("pvm", threads)
+        self.inline.run(self._place, start.weights(self.layout, config, seed, dtype))
+
+    def forget_rates(self) -> None:
+        """Frames that were filled in and not shown have not set their rates: the next one does."""
+        self._rates_sent = None
+
+    def _place(self, weights: np.ndarray) -> None:
+        """Put everything where it is computed; within the work of a queue."""
+        device, kernels, units = self.backend.device, self.backend.pvm, len(self.wiring.hidden)
+        frame = int(np.prod(self.wiring.frame))
+        first = start.state(self.layout, self.config, self.wiring.layer, weights, frame, self.streams)
+        self._plan, self.frame_size = kernels.plan(self.layout), frame
+        self.weights = device.from_host(weights)
+        moving = any(momentum for *_, momentum in self.config.schedule)
+        self.velocity = device.from_host(np.zeros_like(weights)) if moving else None
+        self.state = {name: device.from_host(array) for name, array in first.items()}
+        self._delta = device.empty(first["tape_0"].shape, self.dtype)
+        self._rates = device.from_host(np.zeros((2, units), self.dtype))
+        self._flags = device.from_host(np.zeros((3, units), np.uint8))
+        self._picture_at = [device.from_host(index) for index in self.picture.index]
+        rests = lessons.kept(self.layout, self.config)
+        self._lessons = lessons.Lessons(device, self.layout, self.state, units) if rests else None
+        if self.readouts:
+            self.readouts.place(device, self.backend.units, kernels.collect)
+
+    def stages(self) -> list[Stage]:
+        """The way of a frame. All that changes on the device moves on "dense", so nothing depends on how queues overlap."""
+        device, home = self.backend.device, ("miss", "picture", "heat") if self.readouts else ("miss", "picture")
+        homes = (
+            [] if device.shares_host else [Stage("home", "copy out", lambda slot: self._home(slot, home), ("look",))]
+        )
+        return [
+            Stage("frame in", "copy in", self._send),
+            Stage("rates", "dense", self._set_rates),
+            Stage("tick", "dense", self._tick, ("frame in",)),
+            *([Stage("readout", "dense", self._read, ("frame in",))] if self.readouts else []),
+            Stage("look", "dense", self._look),
+            *homes,
+        ]
+
+    def slot(self) -> FrameSlot:
+        """Room for a frame under way."""
+        units, heat = len(self.wiring.hidden), self.readouts.order.size if self.readouts else 0
+        sizes = (self.streams, self.frame_size, units, heat, int(self.layout.hidden.sum()), len(self.picture.index))
+        return FrameSlot(*sizes, self.backend.device, self.dtype, self._put_in)
+
+    def queues(self) -> dict[str, Any]:
+        """A CPU does everything in turn on all its threads; beside a GPU the feed has a thread of its own."""
+        if self.backend.device.shares_host:
+            return dict.fromkeys(("copy in", "dense", "feed"), self.inline)
+        queues = {name: self.backend.device.queue(name, 0) for name in ("copy in", "dense", "copy out")}
+        return queues | {"feed": backend.choose("cpu").device.queue("feed", 1)}
+
+    # What the stages do
+
+    def _put_in(self, slot: FrameSlot, shown: Shown) -> None:
+        """Write a frame, its target and the rates of its tick to the slot."""
+        image = shown.image.reshape(self.streams, -1)
+        brightest = 255 if image.dtype == np.uint8 else 1
+        np.multiply(image, self.dtype.type(1 / brightest), out=slot.frame, casting="unsafe")
+        if self.config.ignore_depth and self.wiring.frame[2] == 4:
+            slot.frame.reshape(-1, 4)[:, 3] = 0
+        slot.wanted, slot.supervised = shown.wanted, shown.heat is not None
+        if shown.heat is not None:
+            slot.target[:] = shown.heat
+        slot.rates[:], slot.flags[:], slot.rests = self._rates_of(slot.tick)
+        slot.resumes = bool(slot.flags[2].any())
+        now = np.concatenate([slot.rates, slot.flags])
+        slot.fresh = self._rates_sent is None or not np.array_equal(now, self._rates_sent)
+        self._rates_sent = now
+
+    def _rates_of(self, step: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(2, U) rate and momentum of each unit at a tick, (3, U) the slot's flags, and the units that stop learning."""
+        layer, steps = self.wiring.layer, self.layout.steps
+        rate, momentum = self.config.rates(step)
+        learns = (rate != 0) | (momentum != 0) if self.config.wiring == "cuda" else rate != 0
+        resumes, rests = np.zeros((2, len(rate)), bool)
+        if self._lessons:
+            before = (self.config.rates(step - 1)[0] if step else 0 * rate) != 0
+            resumes, rests = learns & ~before, before & ~learns
+            learns &= before
+        if self.config.compat is None and step < steps - 1:  # nothing was predicted so long ago
+            learns[:] = False
+        adapts = self.config.rates(step + 1)[0] != 0
+        flags = np.stack([learns, adapts, resumes]) & (not self.frozen)
+        return np.stack([rate, momentum])[:, layer], flags[:, layer], np.flatnonzero(rests[layer])
+
+    def _send(self, slot: FrameSlot) -> None:
+        copy, world = self.backend.device.copy, self.state[f"world_{slot.tick % 2}"].reshape(-1)
+        for stream in range(self.streams):
+            first = stream * (world.size // self.streams)
+            copy(world[first : first + self.frame_size], slot.frame[stream])
+        if slot.supervised:
+            copy(slot.target_dev, slot.target)
+
+    def _set_rates(self, slot: FrameSlot) -> None:
+        if slot.fresh:
+            self.backend.device.copy(self._rates, slot.rates)
+            self.backend.device.copy(self._flags, slot.flags)
+
+    def tape(self, step: int):
+        """The tape (B, T) that a tick writes, or has written: those of the last `steps` ticks and this one stand."""
+        return self.state[f"tape_{step % (self.layout.steps + 1)}"]
+
+    def _tick(self, slot: FrameSlot) -> None:
+        t, state = slot.tick, self.state
+        learns, adapts, resumes = _rows(self._flags)
+        record, before = self.tape(t - self.layout.steps), state[f"signals_{(t - 1) % 2}"]
+        if self._lessons:
+            self._lessons.keep(slot.rests, record, before)
+            if slot.resumes:
+                self._advance(slot, self._lessons.written, *self._lessons.record, resumes, self._lessons.nobody)
+        written = state[f"world_{(t + 1) % 2}"], self.tape(t), state[f"signals_{t % 2}"], state["integral"]
+        self._advance(slot, written, record, before, learns, adapts)
+
+    def _advance(self, slot: FrameSlot, written: tuple, record, before, learns, adapts) -> None:
+        """The `Pvm` contract's tick: what it writes, what it learns from, who learns."""
+        t, state, config = slot.tick, self.state, self.config
+        world_next, tape, signals, integral = written
+        rate, momentum = _rows(self._rates)
+        self.backend.pvm.tick(
+            world_next, tape, signals, integral, self._delta, state.get("low"), state.get("high"), slot.miss_dev,
+            self.weights, self.velocity, self._plan, state[f"world_{t % 2}"], self.tape(t - 1), record, before,
+            rate, momentum, learns, adapts, (0.8, 0.1) if config.squeeze else (1.0, 0.0), config.tau, config.factors(t),
+            config.wiring == "cuda", self._activation,
+        )  # fmt: skip
+
+    @property
+    def _activation(self) -> str:
+        slip = self.config.compat == "cuda2023" and self.config.activation == "rational"
+        return "rational2023" if slip else self.config.activation
+
+    def _read(self, slot: FrameSlot) -> None:
+        """The readouts, of what the units have made of this frame, or had expected of it."""
+        t, found = slot.tick, self.readouts.config
+        tape = self.tape(t if self.config.wiring == "cuda" else t - 1)
+        rate = found.rate(t) if slot.supervised and t >= found.start and not self.frozen else 0.0
+        y = self.readouts.step(tape, slot.target_dev, rate) if rate else self.readouts.forward(tape)
+        if slot.wanted:
+            self.backend.device.copy(slot.heat_dev, y)
+
+    def _look(self, slot: FrameSlot) -> None:
+        """Collect what is to come home in arrays of the slot."""
+        if slot.wanted:
+            for part, index in zip(_rows(slot.picture_dev), self._picture_at, strict=True):
+                self.backend.pvm.collect(part, self.tape(slot.tick), index)
+            if self.backend.device.shares_host:
+                self._publish(slot)
+
+    def _home(self, slot: FrameSlot, names: tuple[str, ...]) -> None:
+        for name in names if slot.wanted else names[:1]:
+            self.backend.device.copy(getattr(slot, name), getattr(slot, f"{name}_dev"))
+        if slot.wanted:
+            self._publish(slot)
+
+    def _publish(self, slot: FrameSlot) -> None:
+        """Bring home what the units have published."""
+        world = self.state[f"world_{(slot.tick + 1) % 2}"].reshape(-1)
+        for stream in range(self.streams):
+            last = (stream + 1) * (world.size // self.streams)
+            self.backend.device.copy(slot.hidden[stream], world[last - slot.hidden.shape[1] : last])
+
+    # Keeping
+
+    def arrays(self) -> dict[str, Any]:
+        """Weights, velocity and state by name, where they are computed; those of the device are read by `fetch`."""
+        found = {"weights": self.weights, "velocity": self.velocity}
+        if self.readouts:
+            found |= {"readout.weights": self.readouts.weights, "readout.velocity": self.readouts.velocity}
+        return {name: array for name, array in (found | self.state).items() if array is not None}
+
+    def fetch(self) -> dict[str, np.ndarray]:
+        """The same as NumPy arrays; live ones on the CPU."""
+        return {name: self.backend.device.to_host(array) for name, array in self.arrays().items()}
+
+    def put(self, arrays: dict[str, np.ndarray]) -> None:
+        """Write arrays, named as `arrays` names them, to where they are computed."""
+        for name, array in self.arrays().items():
+            if name in arrays:
+                self.backend.device.write(array, arrays[name])
+
+
+def _rows(array) -> list:
+    """The parts of an array along its first axis, each without it."""
+    return [array[k : k + 1].reshape(*array.shape[1:]) for k in range(len(array))]
