@@ -1,4 +1,4 @@
-"""The GPU: its tests, its ceilings, and the fused step, softmax, rows and tree beside PyTorch on the same device.
+"""The GPU: its tests, its ceilings, and the fused step, softmax, rows, tree and PVM beside PyTorch.
 
 `python -m bench gpu --out DIR` is the whole of it, in under 8 minutes: the tests that need a device, copy bandwidth and
 GEMM rate as ceilings, then the works, each beside its rivals. One .jsonl in DIR has all samples and the environment; the
@@ -34,7 +34,7 @@ from typing import Any, NamedTuple
 from bench.gpu_machine import SINGLY, Machine
 from bench.measure import append, show
 
-WORKS = ("ceilings", "units", "ragged", "softmax", "rows", "tree", "overlap")
+WORKS = ("ceilings", "units", "ragged", "softmax", "rows", "tree", "pvm", "overlap")
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -55,6 +55,8 @@ BARS: dict[tuple[str, tuple], tuple[Bar, ...]] = {
     ("units.ragged", (("batch", 1),)): (Bar("bandwidth_share", 0.6),),
     ("softmax.step", (("tf32", False),)): (Bar("ratio", 1, "cross_entropy + SGD"),),
     ("softmax.step", (("tf32", True),)): (Bar("ratio", 1, "cross_entropy + SGD"),),
+    ("pvm.frame", (("config", "flat210m"), ("momentum", 0.0))): (Bar("value", 1900),),
+    ("pvm.frame", (("config", "small"), ("streams", 1), ("readouts", False))): (Bar("value", 3000),),
     ("overlap.tick", (("delay", 1),)): (Bar("overlap", 0.9),),
 }
 
@@ -147,7 +149,7 @@ def _tests(machine: Machine, path: str) -> str:
 
 def _contests(machine: Machine, arguments: argparse.Namespace) -> Iterator[tuple[str, Callable[[], Any]]]:
     """The contests of the works that are wanted, made when their turn comes; the ceilings always, for the shares."""
-    from bench import gpu_ceilings, gpu_overlap, gpu_sparse, gpu_units
+    from bench import gpu_ceilings, gpu_overlap, gpu_pvm, gpu_sparse, gpu_units
 
     groups: dict[str, Callable[..., Iterator[Callable[[], Any]]]] = {
         "ceilings": gpu_ceilings.ceilings,
@@ -156,6 +158,7 @@ def _contests(machine: Machine, arguments: argparse.Namespace) -> Iterator[tuple
         "softmax": gpu_sparse.softmax,
         "rows": gpu_sparse.rows,
         "tree": partial(gpu_sparse.tree, threads=arguments.threads),
+        "pvm": gpu_pvm.frames,
         "overlap": partial(gpu_overlap.overlap, threads=arguments.threads),
     }
     for name in WORKS:
@@ -233,7 +236,8 @@ def _verdict(bar: dict[str, Any]) -> str:
         return f"bar overlap {bar['least']:g}: {met} at {bar['found']:.2f}"
     if bar["of"] == "bandwidth_share":
         return f"bar {bar['least']:.0%} of the bandwidth: {met} at {bar['found']:.1%}"
-    return f"bar {bar['least'] / 1e9:g} G: {met}"
+    scale, prefix = (1e9, " G") if bar["least"] >= 1e9 else (1, "")
+    return f"bar {bar['least'] / scale:g}{prefix}: {met}"
 
 
 def _amount(record: dict) -> str:

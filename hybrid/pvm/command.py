@@ -39,12 +39,13 @@ def configurations() -> list[str]:
 def add(commands) -> None:
     """Add the commands `train pvm` and `pvm` to a parser's."""
     _train(commands.add_parser("train pvm", help="train a Predictive Vision Model on video"))
-    pvm = commands.add_parser("pvm", help="watch a trained Predictive Vision Model, or let it dream")
+    pvm = commands.add_parser("pvm", help="watch a trained Predictive Vision Model, let it dream, import one")
     actions = pvm.add_subparsers(dest="action", required=True, metavar="ACTION")
     _watch(actions.add_parser("watch", help="write a film: frame, prediction, difference, hidden maps, heatmap"))
     _dream(
         actions.add_parser("dream", help="write a film of a model that sees what it predicts, or half of it, or noise")
     )
+    _import(actions.add_parser("import", help="make a run of a checkpoint of the CUDA original, Sim_*.zip"))
     configs = actions.add_parser("configs", help="list the configurations that come with the package")
     configs.add_argument("--json", action="store_true", help="print JSON")
 
@@ -131,6 +132,16 @@ def _dream(dream) -> None:
     _film(dream, DREAMT, "--video")
 
 
+def _import(command) -> None:
+    command.add_argument("file", metavar="FILE", help="Sim_<name>_<id>_<step>.zip; nothing in it is unpickled")
+    command.add_argument(
+        "--out", metavar="DIR", required=True, help="the run that it becomes; --resume goes on with it"
+    )
+    command.add_argument("--video", metavar="VIDEO", default="synthetic", help=f"{VIDEO_HELP} (default synthetic)")
+    command.add_argument("--corrected", action="store_true", help="go on without the original's mistakes")
+    command.add_argument("--json", action="store_true", help="print JSON")
+
+
 def _film(command, name: str, *names: str) -> None:
     command.add_argument(
         "-o", "--out", *names, dest="out", metavar="FILE",
@@ -175,6 +186,10 @@ def run(given) -> int:
     """Do a `hybrid pvm` command; returns the exit code."""
     if given.action == "configs":
         report = _configs()
+    elif given.action == "import":
+        from . import simulation
+
+        report = simulation.into_run(given)
     else:
         from . import watch
 

@@ -6,19 +6,12 @@ Such a zip holds the attributes of three objects, one by one: pvm/ the units, re
 any. An array is NAME.npy, its bytes as they lie (no header, whatever the ending says), and NAME.npy.meta, the pickle of
 [shape, dtype]; all else is NAME.pkl, a pickle: also the three time slots, which are lists of arrays.
 
-A pickle is a program, so none is run here. Its opcodes are read as data, by a machine of our own that knows those of
-plain values, and NumPy's arrays by the names under which they are pickled; anything else is refused, and nothing is ever
-imported or called. What is not needed is not opened.
+No pickle is run: unpickled.py reads them as data. What is not needed is not opened.
 """
 
 import dataclasses
-import pickletools
 import re
-import struct
 import sys
-import zipfile
-import zlib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,6 +20,7 @@ import numpy as np
 from .. import check
 from ..layout import unit_layout
 from . import original
+from .archive import Members, refuse_form
 from .config import Config
 from .layout import TapeLayout, tape_layout
 from .model import PVM
@@ -35,7 +29,6 @@ from .start import runs
 from .wiring import Wiring, receptive, wire
 
 SLOTS = 3
-SMALL = 2**20  # bytes of a member that holds a few words and numbers
 # A file of the original's largest configuration has 1497 units, 35 thousand connections and 119 million weights.
 MOST_UNITS, MOST_LINKS, MOST_NUMBERS, MOST_WEIGHTS = 2**13, 5_000_000, 2**16, 2**31 - 1
 MOST_SQUEEZED = 20  # weights are noise, which no zip makes much smaller
@@ -111,14 +104,14 @@ def into_run(given) -> dict:
 
 def read(path: str | Path, *, compat: str | None = "cuda2023") -> Simulation:
     """Everything of a checkpoint that a model of ours needs; arguments and errors as of `import_simulation`."""
-    with _Members(Path(path)) as members:
+    with Members(Path(path)) as members:
         try:
             return _simulation(members, compat)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
 
 
-def _simulation(members: "_Members", compat: str | None) -> Simulation:
+def _simulation(members: Members, compat: str | None) -> Simulation:
     """The order matters: nothing is wired, laid out or read before the sizes that it has are known to be honest."""
     step = _whole("pvm/step.pkl", members.value("pvm/step.pkl"), 0, 2**62)
     config, notes, multiplier = _config(members, compat)
@@ -142,7 +135,7 @@ def _simulation(members: "_Members", compat: str | None) -> Simulation:
 # What the model is
 
 
-def _config(members: "_Members", compat: str | None) -> tuple[Config, list[str], float]:
+def _config(members: Members, compat: str | None) -> tuple[Config, list[str], float]:
     """The configuration, notes on what it was made of, and by what the readouts learn faster than the units."""
     specs = _plain_specs(members.value("pvm/specs.pkl"))
     name = members.value("pvm/name.pkl")
@@ -180,7 +173,7 @@ def _refuse_size(config: Config) -> None:
     _whole("pvm/specs.pkl: connections", links, 1, MOST_LINKS)
 
 
-def _with_readouts(members: "_Members", config: Config, notes: list[str]) -> Config:
+def _with_readouts(members: Members, config: Config, notes: list[str]) -> Config:
     """The configuration with the readouts that the file has: their sizes are of the run, not of the specs."""
     if not members.have("mlp/") or not members.have("readout/"):
         notes.append("readout: none in this file, none taken; the original would begin a new one")
@@ -204,7 +197,7 @@ def _with_readouts(members: "_Members", config: Config, notes: list[str]) -> Con
     return dataclasses.replace(config, readout=readout)
 
 
-def _counted(members: "_Members", config: Config, wiring: Wiring) -> tuple[int, int]:
+def _counted(members: Members, config: Config, wiring: Wiring) -> tuple[int, int]:
     """Weights of the units and of the readouts, which is what the file has, to the byte; else ValueError."""
     units, readouts = parameters(config, wiring)
     first, second = (members.size(f"mlp/objects/weight_mem_{k:02d}.npy") if readouts else 0 for k in range(2))
@@ -218,7 +211,7 @@ def _counted(members: "_Members", config: Config, wiring: Wiring) -> tuple[int, 
     return units, readouts
 
 
-def _refuse_other_graph(members: "_Members", wiring: Wiring) -> None:
+def _refuse_other_graph(members: Members, wiring: Wiring) -> None:
     """ValueError unless the connections that the file lists are those that we make of its specs."""
     links = sum(map(len, wiring.signal)) + sum(map(len, wiring.context))
     units, name = len(wiring.hidden), "pvm/graph.pkl"
@@ -235,7 +228,7 @@ def _refuse_other_graph(members: "_Members", wiring: Wiring) -> None:
                 )
 
 
-def _in_force(members: "_Members", config: Config, wiring: Wiring, step: int, multiplier: float) -> Config:
+def _in_force(members: Members, config: Config, wiring: Wiring, step: int, multiplier: float) -> Config:
     """With an event for each layer that has another rate or momentum than scheduled, and for the readouts."""
     names = "pvm/learning_rate_arr.npy", "pvm/momentum_arr.npy"
     units = [members.array(name, len(wiring.layer)) for name in names]
@@ -260,7 +253,7 @@ def _in_force(members: "_Members", config: Config, wiring: Wiring, step: int, mu
 # What the model holds
 
 
-def _units(members: "_Members", layout: TapeLayout, count: int, resting: np.ndarray) -> dict[str, np.ndarray]:
+def _units(members: Members, layout: TapeLayout, count: int, resting: np.ndarray) -> dict[str, np.ndarray]:
     """Weights and velocity. The last change stands in the one of two buffers that is not written next."""
     last = 1 - _whole("pvm/buffer_index.pkl", members.value("pvm/buffer_index.pkl"), 0, 1)
     bias = np.stack([layout.columns[::2], layout.hidden], 1).ravel()
@@ -274,7 +267,7 @@ def _units(members: "_Members", layout: TapeLayout, count: int, resting: np.ndar
     return {"weights": weights, "velocity": velocity}
 
 
-def _readouts(members: "_Members", config: Config, wiring: Wiring, count: int) -> dict[str, np.ndarray]:
+def _readouts(members: Members, config: Config, wiring: Wiring, count: int) -> dict[str, np.ndarray]:
     """The same of the readouts, whose first and second matrices stand in members of their own."""
     assert config.readout
     (h,), (rows, columns) = config.readout.hidden, (config.readout.block or (config.block,))[0]
@@ -321,7 +314,7 @@ def _repacked(parts: list[np.ndarray], rows, columns, bias, w_at) -> np.ndarray:
     return packed
 
 
-def _state(members: "_Members", layout: TapeLayout, frame: int, step: int) -> dict[str, np.ndarray]:
+def _state(members: Members, layout: TapeLayout, frame: int, step: int) -> dict[str, np.ndarray]:
     """Tapes, signals and worlds of the last frames. Frame t stands in slot t modulo 3, with the original as with us."""
     read = layout.columns[::2]  # behind which stands a 1
     later = layout.columns[1::2] + 1  # with the 1 behind the hidden vector
@@ -345,21 +338,15 @@ def _state(members: "_Members", layout: TapeLayout, frame: int, step: int) -> di
     return arrays
 
 
-def _slots(members: "_Members", name: str, count: int) -> list[np.ndarray]:
+def _slots(members: Members, name: str, count: int) -> list[np.ndarray]:
     """What a member holds for each of the three time slots. Protocol 2 spells bytes as text, of up to twice their size."""
     slots = members.value(name, 2 * SLOTS * 4 * count + 4096)
     if type(slots) is not list or len(slots) != SLOTS or any(type(one) is not np.ndarray for one in slots):
         raise ValueError(f"{name}: found a {type(slots).__name__}, expected a list of {SLOTS} arrays")
     for one in slots:
-        _refuse_form(name, one.shape, one.dtype, count, np.float32)
+        refuse_form(name, one.shape, one.dtype, count, np.float32)
         check.finite(name, one)
     return slots
-
-
-def _refuse_form(name: str, shape: Any, dtype: Any, count: int, expected: Any) -> None:
-    if shape != (count,) or dtype != expected:
-        wanted = f"{np.dtype(expected)} ({count},)"
-        raise ValueError(f"{name}: found {dtype} {shape}, expected {wanted}, as the specs ask for")
 
 
 def _one(name: str, values: np.ndarray):
@@ -378,302 +365,3 @@ def _whole(name: str, value: Any, low: int, high: int) -> int:
     if type(value) is not int:
         raise ValueError(f"{name}: found a {type(value).__name__}, expected a whole number")
     return check.whole(name, value, low, high)
-
-
-# The zip
-
-
-class _Members:
-    """The members of a zip, each read whole and within bounds; `disk` is its size as it lies there."""
-
-    def __init__(self, path: Path):
-        self.disk = path.stat().st_size
-        try:
-            self._zip = zipfile.ZipFile(path)
-        except (zipfile.BadZipFile, NotImplementedError, ValueError, struct.error) as error:
-            raise ValueError(
-                f"{path}: found no whole zip ({error}), expected Sim_<name>_<id>_<step>.zip as PVM_cuda saves it"
-            ) from error
-
-    def __enter__(self) -> "_Members":
-        return self
-
-    def __exit__(self, *error) -> None:
-        self._zip.close()
-
-    def have(self, prefix: str) -> bool:
-        """Whether there is a member whose name begins so."""
-        return any(name.startswith(prefix) for name in self._zip.namelist())
-
-    def size(self, name: str) -> int:
-        """Of what a member says it holds."""
-        return self._info(name).file_size
-
-    def value(self, name: str, most: int = SMALL) -> Any:
-        """What a pickle says; of at most so many bytes."""
-        return unpickled(name, self._bytes(name, most))
-
-    def array(self, name: str, count: int, dtype: Any = np.float32) -> np.ndarray:
-        """An array of so many finite numbers; read-only."""
-        meta = self.value(f"{name}.meta", 4096)
-        if type(meta) is not list or len(meta) != 2 or type(meta[0]) is not tuple or not isinstance(meta[1], np.dtype):
-            raise ValueError(f"{name}.meta: found a {type(meta).__name__}, expected a list of shape and dtype")
-        if any(type(length) is not int for length in meta[0]):
-            raise ValueError(f"{name}.meta: found a shape of other than whole numbers, expected ({count},)")
-        _refuse_form(f"{name}.meta", meta[0], meta[1], count, dtype)
-        expected = count * np.dtype(dtype).itemsize
-        data = self._bytes(name, expected)
-        if len(data) != expected:
-            raise ValueError(f"{name}: found {len(data)} bytes, expected {expected}")
-        values = np.frombuffer(data, dtype)
-        check.finite(name, values)
-        return values
-
-    def _info(self, name: str) -> zipfile.ZipInfo:
-        try:
-            return self._zip.getinfo(name)
-        except KeyError:
-            raise ValueError(f"{name}: missing; expected a checkpoint as PVM_cuda saves it") from None
-
-    def _bytes(self, name: str, most: int) -> bytes:
-        """`zipfile` gives no more than the size that a member says it has, whatever it unpacks to."""
-        info = self._info(name)
-        if info.file_size > most:
-            raise ValueError(f"{name}: found {info.file_size} bytes, expected at most {most}")
-        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or info.flag_bits & 1:
-            raise ValueError(f"{name}: found it encrypted or compressed otherwise, expected deflated")
-        try:
-            data = self._zip.read(info)
-        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, struct.error, NotImplementedError) as error:
-            why = str(error) or type(error).__name__
-            raise ValueError(f"{name}: found it damaged ({why}), expected a whole file; copy it again") from error
-        if len(data) != info.file_size:
-            raise ValueError(f"{name}: found it truncated, {len(data)} bytes, expected {info.file_size}")
-        return data
-
-
-# Pickles, read as data
-
-
-def unpickled(name: str, data: bytes) -> Any:
-    """The value that a pickle describes: None, bools, numbers, str, bytes, tuples, lists, dicts, NumPy's dtypes and arrays.
-
-    name  where it comes from, for messages
-
-    Nothing of it is run: no name is imported, nothing is called. NumPy's numbers come as Python's. Raises ValueError, with
-    the opcode and its place, for a pickle that asks for anything else, or is damaged.
-    """
-    machine, opcode = _Machine(), None
-    try:
-        for opcode, argument, at in pickletools.genops(data):
-            if opcode.name == "STOP":
-                return _last(machine, len(data) - (at or 0) - 1)
-            act = _ACTS.get(opcode.name)
-            if act is None:
-                raise _Refused(f"opcode {opcode.name} at byte {at}, which is none of plain data")
-            try:
-                act(machine, argument)
-            except ValueError as error:
-                raise _Refused(f"opcode {opcode.name} at byte {at}: {error}") from None
-    except _Refused as error:
-        raise ValueError(f"{name}: refused this pickle: {error}") from None
-    except (ValueError, OverflowError) as error:  # of genops: what is unknown or cut off
-        last = f" after opcode {opcode.name}" if opcode else ""
-        raise ValueError(f"{name}: found a damaged pickle{last}: {error}") from None
-    raise ValueError(f"{name}: found a pickle without an end")
-
-
-def _last(machine: "_Machine", left: int) -> Any:
-    value = machine.pop()
-    if machine.stack or machine.below or left:
-        raise _Refused(f"opcode STOP with {len(machine.stack)} values and {left} bytes left over")
-    return value
-
-
-class _Refused(ValueError):
-    """Of a pickle."""
-
-
-class _Known(NamedTuple):
-    """A name of NumPy's that a pickle says, and what it stands for here."""
-
-    name: str
-
-
-class _Blank:
-    """An array that has no content yet: it is announced first, and described later."""
-
-    filled: np.ndarray | None = None
-
-
-class _Machine:
-    """The stack of a pickle, the stacks below its marks, and what it remembers."""
-
-    def __init__(self):
-        self.stack: list[Any] = []
-        self.below: list[list[Any]] = []
-        self.memo: dict[int, Any] = {}
-
-    def push(self, value: Any) -> None:
-        self.stack.append(value)
-
-    def pop(self) -> Any:
-        if not self.stack:
-            raise _Refused("nothing on its stack")
-        return self.stack.pop()
-
-    def top(self, kind: type) -> Any:
-        if not self.stack or type(self.stack[-1]) is not kind:
-            raise _Refused(f"no {kind.__name__} on its stack")
-        return self.stack[-1]
-
-    def take(self, count: int) -> list[Any]:
-        """The last few values, in order."""
-        return [self.pop() for _ in range(count)][::-1]
-
-    def marked(self) -> list[Any]:
-        """The values since the last mark, which goes."""
-        if not self.below:
-            raise _Refused("no mark on its stack")
-        values, self.stack = self.stack, self.below.pop()
-        return values
-
-    def mark(self) -> None:
-        self.below.append(self.stack)
-        self.stack = []
-
-    def remember(self, at: int) -> None:
-        if not self.stack:
-            raise _Refused("nothing on its stack")
-        self.memo[at] = self.stack[-1]
-
-    def recall(self, at: int) -> None:
-        if at not in self.memo:
-            raise _Refused(f"nothing remembered as {at}")
-        value = self.memo[at]
-        self.push(value.filled if type(value) is _Blank and value.filled is not None else value)
-
-    def extend(self, values: list[Any]) -> None:
-        self.top(list).extend(values)
-
-    def update(self, values: list[Any]) -> None:
-        if len(values) % 2 or any(type(key) not in (str, int) for key in values[::2]):
-            raise _Refused("keys of a dict that are neither words nor numbers")
-        self.top(dict).update(zip(values[::2], values[1::2], strict=True))
-
-    def name(self, module: Any, name: Any) -> None:
-        """A name is looked up in a table of ours and nowhere else."""
-        full = f"{module}.{name}" if type(module) is type(name) is str else "no words"
-        if full not in _NAMES:
-            raise _Refused(f"it names {full[:100]!r}; only NumPy's arrays and dtypes are known, and nothing is called")
-        self.push(_Known(_NAMES[full]))
-
-    def reduce(self) -> None:
-        known, arguments = self.take(2)
-        if type(known) is not _Known or known.name not in _MAKERS or type(arguments) is not tuple:
-            raise _Refused("it calls what cannot be called")
-        self.push(_MAKERS[known.name](*_exactly(arguments, known.name)))
-
-    def build(self) -> None:
-        """Describe what was announced: the array on the stack, or the byte order of a dtype."""
-        state = self.pop()
-        value = self.pop()
-        if type(state) is not tuple:
-            raise _Refused("no description")
-        if isinstance(value, np.dtype):
-            if len(state) < 2 or type(state[1]) is not str or state[1] not in ("<", "|"):
-                raise _Refused("a dtype that is not little-endian")
-            return self.push(value)
-        if type(value) is not _Blank or value.filled is not None or len(state) != 5:
-            raise _Refused("it describes what is no array")
-        _, shape, dtype, fortran, data = state
-        value.filled = _array(data, dtype, shape, "F" if fortran is True else "C")
-        self.push(value.filled)
-
-
-_COUNTS = {"dtype": 3, "blank": 3, "scalar": 2, "frombuffer": 4, "bytes": 2}
-
-
-def _exactly(arguments: tuple, name: str) -> tuple:
-    if len(arguments) != _COUNTS[name]:
-        raise _Refused(f"{len(arguments)} arguments for {name}, expected {_COUNTS[name]}")
-    return arguments
-
-
-def _dtype(code, align, copy) -> np.dtype:
-    if type(code) is not str or code not in ("f4", "f8", "i4", "i8", "b1"):
-        raise _Refused("a dtype other than f4, f8, i4, i8 and b1")
-    return np.dtype(f"<{code}")
-
-
-def _blank(kind, shape, code) -> _Blank:
-    if type(kind) is not _Known or kind.name != "ndarray":
-        raise _Refused("an array that is no ndarray")
-    return _Blank()
-
-
-def _scalar(dtype, data) -> bool | int | float:
-    return _array(data, dtype, (), "C").item()
-
-
-def _array(data, dtype, shape, order) -> np.ndarray:
-    """An array of a pickle, read-only; its bytes must be as many as its shape asks for."""
-    if type(data) not in (bytes, bytearray) or not isinstance(dtype, np.dtype) or type(shape) is not tuple:
-        raise _Refused("an array of other than bytes, dtype and shape")
-    if len(shape) > 1 or any(type(length) is not int or length < 0 for length in shape):
-        raise _Refused("an array of more than one axis")  # so the order means nothing
-    if len(data) != dtype.itemsize * (shape[0] if shape else 1):
-        raise _Refused(f"an array of {len(data)} bytes, which do not fit its shape")
-    return np.frombuffer(bytes(data), dtype).reshape(shape)
-
-
-def _latin(text, encoding) -> bytes:
-    """Protocol 2 has no bytes; it says them as text."""
-    if type(text) is not str or encoding != "latin1":
-        raise _Refused("an encoding other than latin1")
-    return text.encode("latin-1")
-
-
-_NAMES = {"numpy.dtype": "dtype", "numpy.ndarray": "ndarray", "_codecs.encode": "bytes"} | {
-    f"numpy.{core}.{name}": known
-    for core in ("core", "_core")  # before NumPy 2, and since
-    for name, known in (
-        ("multiarray._reconstruct", "blank"),
-        ("multiarray.scalar", "scalar"),
-        ("numeric._frombuffer", "frombuffer"),
-    )
-}
-_MAKERS: dict[str, Callable] = {
-    "dtype": _dtype,
-    "blank": _blank,
-    "scalar": _scalar,
-    "frombuffer": _array,
-    "bytes": _latin,
-}
-_ACTS: dict[str, Callable[[_Machine, Any], None]] = {
-    **dict.fromkeys(("PROTO", "FRAME"), lambda machine, value: None),
-    **dict.fromkeys(("BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT"), _Machine.push),
-    **dict.fromkeys(("BINUNICODE", "SHORT_BINUNICODE", "BINBYTES", "SHORT_BINBYTES", "BYTEARRAY8"), _Machine.push),
-    "NONE": lambda machine, value: machine.push(None),
-    "NEWTRUE": lambda machine, value: machine.push(True),
-    "NEWFALSE": lambda machine, value: machine.push(False),
-    "EMPTY_LIST": lambda machine, value: machine.push([]),
-    "EMPTY_DICT": lambda machine, value: machine.push({}),
-    "EMPTY_TUPLE": lambda machine, value: machine.push(()),
-    "MARK": lambda machine, value: machine.mark(),
-    "TUPLE": lambda machine, value: machine.push(tuple(machine.marked())),
-    "TUPLE1": lambda machine, value: machine.push(tuple(machine.take(1))),
-    "TUPLE2": lambda machine, value: machine.push(tuple(machine.take(2))),
-    "TUPLE3": lambda machine, value: machine.push(tuple(machine.take(3))),
-    "APPEND": lambda machine, value: machine.extend(machine.take(1)),
-    "APPENDS": lambda machine, value: machine.extend(machine.marked()),
-    "SETITEM": lambda machine, value: machine.update(machine.take(2)),
-    "SETITEMS": lambda machine, value: machine.update(machine.marked()),
-    **dict.fromkeys(("BINPUT", "LONG_BINPUT"), _Machine.remember),
-    **dict.fromkeys(("BINGET", "LONG_BINGET"), _Machine.recall),
-    "MEMOIZE": lambda machine, value: machine.remember(len(machine.memo)),
-    "GLOBAL": lambda machine, value: machine.name(*value.split(" ", 1)),
-    "STACK_GLOBAL": lambda machine, value: machine.name(*machine.take(2)),
-    "REDUCE": lambda machine, value: machine.reduce(),
-    "BUILD": lambda machine, value: machine.build(),
-}

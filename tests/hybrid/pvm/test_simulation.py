@@ -14,7 +14,8 @@ import pytest
 from hybrid import runs
 from hybrid.pvm import simulation
 from hybrid.pvm.evaluate import opened
-from hybrid.pvm.simulation import import_simulation, read, unpickled
+from hybrid.pvm.simulation import import_simulation, read
+from hybrid.pvm.unpickled import unpickled
 from tests.twins.pvm_cuda import SLOTS, CudaModel, Readout
 from tests.twins.recordings import CUDA, HIDDEN, video
 
