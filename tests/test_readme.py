@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from hybrid.cli import main
+from hybrid.feeds.scene import Scene
+from hybrid.film import Film
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
 PYTHON = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
@@ -19,12 +21,14 @@ COMMANDS = [
 ]
 
 
-@pytest.mark.parametrize("code", PYTHON, ids=["model", "readout", "units"])
+@pytest.mark.parametrize("code", PYTHON, ids=["model", "readout", "units", "pvm"])
 def test_python(code, capsys):
     space: dict = {}
     exec(compile(code, "README.md", "exec"), space)
     if "units" in space:
         assert float(capsys.readouterr().out.split()[1]) < 1.0  # it begins near 6
+    elif "pvm" in space:
+        assert space["out"].tick == 19 and capsys.readouterr().out.count("(60, 60, 3)") == 1
     elif "losses" in space:
         assert len([line for line in code.splitlines() if line.strip()]) <= 12
         assert space["losses"][-1] < space["losses"][0] and len(space["ids"][0]) == 5
@@ -34,11 +38,13 @@ def test_python(code, capsys):
 
 
 def test_commands(tmp_path, monkeypatch, capsys):
-    assert {command.split()[1] for command in COMMANDS} == {"train", "eval", "export", "doctor"}
+    assert {command.split()[1] for command in COMMANDS} == {"train", "eval", "pvm", "export", "doctor"}
     _write_files(tmp_path)
     monkeypatch.chdir(tmp_path)
     for command in COMMANDS:
         assert main(shlex.split(command)[1:]) == 0, (command, capsys.readouterr().err)
+    assert {"watch.mp4", "report.json", "last.png"} <= {path.name for path in Path("runs/pvm").iterdir()}
+    assert Path("dream.gif").stat().st_size
     assert Path("vectors.txt").read_text().startswith("20 100\n")
 
 
@@ -50,4 +56,7 @@ def _write_files(folder: Path) -> None:
     pairs = (f"{words[i]}\t{words[j]}\t{rng.random():.2f}" for i in range(5) for j in range(i))
     (folder / "wordsim353.tsv").write_text("\n".join(pairs))
     rows = (f"{u}\t{(u + t) % 15}\t5\t{t}" for u in range(40) for t in range(8))
+    with Film(folder / "clip.mp4", 25) as film:
+        for image, _ in Scene((60, 60, 3), length=30):
+            film.write(image)
     (folder / "u.data").write_text("\n".join(rows) + "\n")

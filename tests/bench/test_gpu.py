@@ -34,7 +34,7 @@ KEYS = {
 }
 KEYS |= {"commit", "env"}
 WORKS = {
-    "overlap.tick",
+    *("overlap.tick", "pvm.frame"),
     *("gpu.copy", "gpu.read-modify-write", "gpu.gemm", "units.step", "units.ragged"),
     *("softmax.step", "rows.gather", "rows.scatter_add", "tree.step"),
 }
@@ -66,7 +66,7 @@ def test_the_command_from_end_to_end_on_the_simulated_driver(tmp_path):
     assert file.name.startswith("gpu-") and file.name.endswith("-quick.jsonl")
     records = [json.loads(line) for line in file.read_text().splitlines()]
     assert {one["work"] for one in records} == WORKS
-    assert {one["who"] for one in records} == {"ours", SINGLY, "in turn"}
+    assert {one["who"] for one in records} == {"ours", SINGLY, "in turn", "ours, tick alone"}
     for one in records:
         assert one.keys() >= KEYS
         assert one["checked"] and len(one["samples"]) == 1 and one["value"] > 0
