@@ -33,9 +33,9 @@ def _unit(weights, velocity, at, size, signals, slopes, target, rate, momentum, 
     x, h, y = signals
     h_delta, y_delta = slopes
     second = at + h.size * (x.size + 1)
-    _affine(h, weights, at, x, size)
+    affine(h, weights, at, x, size)
     activate(h, code)
-    _affine(y, weights, second, h, size)
+    affine(y, weights, second, h, size)
     activate(y, code)
     loss = y.dtype.type(0)
     for i in range(y.size):
@@ -50,7 +50,7 @@ def _unit(weights, velocity, at, size, signals, slopes, target, rate, momentum, 
 
 
 @kernel
-def _affine(out, weights, at, x, size):
+def affine(out, weights, at, x, size):
     """out = matrix x + bias; the matrix begins at `at`, its bias follows. Four rows share each vector of x."""
     n, last = x.size, out.size - 1
     out[:] = weights[at + out.size * n : at + out.size * (n + 1)]

@@ -12,6 +12,7 @@ import numpy as np
 
 from cpu.activation import CODES, activate, times_slope
 from cpu.blas import gemm
+from cpu.online import affine
 from cpu.vector import add_sums, lanes, load, multiply_add, prefetch, spread, store, zeros
 
 SIGNAL, DERIVATIVE, INTEGRAL, ERROR, PAST = (1 << k for k in range(5))
@@ -220,7 +221,7 @@ def _visit(tape, weights, velocity, layout, u, record, delta, speed, learns, pre
             if learns:
                 _move_and_multiply(out, weights, velocity, at, x, old, error, speed, ahead, predict_first)
             else:
-                _multiply(out, weights, at, x)
+                affine(out, weights, at, x, ahead)
         else:
             if learns and not predict_first:
                 _move_many(weights, velocity, at, record, reads, delta, writes, speed)
@@ -315,26 +316,8 @@ def _moved_bias(weights, velocity, place, change, momentum):
 
 
 @kernel
-def _multiply(out, weights, at, x):
-    """out = matrix x + bias."""
-    n, last = x.size, out.size - 1
-    out[:] = weights[at + out.size * n : at + out.size * (n + 1)]
-    for r in range(0, out.size, 4):  # rows past the last are the last again, and not written
-        p0, p1 = at + r * n, at + min(r + 1, last) * n
-        p2, p3 = at + min(r + 2, last) * n, at + min(r + 3, last) * n
-        total0, total1, total2, total3 = zeros(x), zeros(x), zeros(x), zeros(x)
-        for i in range(0, n, lanes(x)):
-            now = load(x, i, n - i)
-            total0 = multiply_add(load(weights, p0 + i, n - i), now, total0)
-            total1 = multiply_add(load(weights, p1 + i, n - i), now, total1)
-            total2 = multiply_add(load(weights, p2 + i, n - i), now, total2)
-            total3 = multiply_add(load(weights, p3 + i, n - i), now, total3)
-        add_sums(out, r, out.size - r, total0, total1, total2, total3)
-
-
-@kernel
 def _multiply_many(tape, writes, weights, at, reads):
-    """The same for several streams: a GEMM."""
+    """out = matrix x + bias for several streams: a GEMM."""
     matrix, bias = _matrix(weights, at, reads, writes)
     for b in range(tape.shape[0]):
         tape[b, writes] = bias
