@@ -77,7 +77,9 @@ def test_exact_values_and_nan(name, x, expected, dtype):
     np.testing.assert_array_equal(y, [*expected, np.nan])
 
 
-@pytest.mark.parametrize("name", activation.CODES)
+@pytest.mark.parametrize(
+    "name", sorted(activation.CODES.keys() - {"rational2023"})
+)  # whose slope is a mistake, see below
 def test_slope_is_the_derivative(name):
     """Central differences in float64, from the activation as backward has it."""
     s = np.concatenate([np.linspace(-6, 6, 400), [-1e-3, 1e-3]])  # 0, where relu has a corner, is not among them
@@ -87,6 +89,13 @@ def test_slope_is_the_derivative(name):
     delta = np.full(s.size, 3.0)
     activation.times_slope(delta, a, activation.CODES[name])
     np.testing.assert_allclose(delta, 3 * (above - below) / 2e-6, rtol=0, atol=1e-8)
+
+
+def test_the_slope_of_2023_is_half_in_the_middle_and_two_ninths_at_the_ends():
+    """As PVM_cuda computes it; the true one is 0 at the ends."""
+    delta = np.ones(3)
+    activation.times_slope(delta, np.array([0.0, 0.5, 1.0]), activation.CODES["rational2023"])
+    np.testing.assert_array_equal(delta, [2 / 9, 1 / 2, 2 / 9])
 
 
 @pytest.mark.parametrize("name", EXPECTED)

@@ -14,7 +14,9 @@ def main() -> None:
         sys.exit("usage: python -m tests.cudasim COMMAND ...")
     os.environ["LD_PRELOAD"] = ":".join(filter(None, [str(cudasim.library()), os.environ.get("LD_PRELOAD")]))
     os.environ["HYBRID_NVCC"], os.environ["HYBRID_CUBLAS"] = str(cudasim.NVCC), str(cublas.library())
-    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # python, hybrid: of here
+    os.environ["PATH"] = os.pathsep.join(
+        [str(Path(sys.executable).parent), os.environ["PATH"]]
+    )  # python, hybrid: of here
     os.execvp(sys.argv[1], sys.argv[1:])
 
 
