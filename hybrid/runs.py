@@ -145,6 +145,7 @@ def _load(folder: Path, options: dict) -> tuple[Engine, dict]:
 
 
 def options_of(folder: Path) -> dict:
+    """The options that a run was started with; ValueError for a folder that holds none."""
     try:
         return json.loads((folder / "run.json").read_text())
     except FileNotFoundError:

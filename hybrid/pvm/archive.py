@@ -84,6 +84,7 @@ class Members:
 
 
 def refuse_form(name: str, shape: Any, dtype: Any, count: int, expected: Any) -> None:
+    """ValueError unless an array has this dtype and so many numbers."""
     if shape != (count,) or dtype != expected:
         wanted = f"{np.dtype(expected)} ({count},)"
         raise ValueError(f"{name}: found {dtype} {shape}, expected {wanted}, as the specs ask for")
