@@ -51,6 +51,24 @@ def ratio(error: float | None, last_frame: float | None) -> float | None:
     return None if error is None or not last_frame else error / last_frame
 
 
+def judged(prediction: float | None, last_frame: float | None) -> dict[str, float | None]:
+    """The honest figure as reports name it."""
+    return {
+        "prediction_error": prediction,
+        "last_frame_error": last_frame,
+        "prediction_to_last_frame": ratio(prediction, last_frame),
+    }
+
+
+def compared(figures: dict) -> str:
+    """The honest figure in words."""
+    if figures["prediction_error"] is None:
+        return "too few frames to compare a prediction"
+    said = f"prediction off by {figures['prediction_error']:.4f}, the last frame by {figures['last_frame_error']:.4f}"
+    share = figures["prediction_to_last_frame"]
+    return said if share is None else f"{said} (ratio {share:.3f})"
+
+
 class Recent:
     """A feed that remembers the frames it gave last: what they are compared with is not decoded twice."""
 

@@ -13,12 +13,11 @@ from .. import runs
 from ..feeds.frames import Frame
 from ..training import CHECKPOINT
 from . import tracking
-from .compare import distance, floats, ratio
+from .compare import compared, distance, floats, judged
 from .model import PVM, Seen
 from .modes import Mode
 from .source import clips
 from .tracker import box_of, combine
-from .training import compared
 
 ARENA = (96, 96)  # rows and columns at which boxes are compared, as in the original benchmark
 
@@ -31,8 +30,7 @@ def opened(folder: Path, given: dict) -> tuple[PVM, dict]:
     if not (folder / CHECKPOINT).exists():
         raise ValueError(f"{folder}: found no checkpoint; hybrid train --resume {folder} goes on to one")
     runs.announce({"kind": "pvm", "device": given["device"]})
-    device = None if given["device"] == "auto" else given["device"]
-    model, _ = PVM.load(folder / CHECKPOINT, device=device, threads=given["threads"])
+    model, _ = PVM.load(folder / CHECKPOINT, device=given["device"], threads=given["threads"])
     model = alone(model)
     model.frozen = True
     return model, options
@@ -103,9 +101,7 @@ class Watcher:
         return {
             "frames": self.frames,
             "error": (self.error / max(self.frames, 1)).tolist(),
-            "prediction_error": prediction,
-            "last_frame_error": repeated,
-            "prediction_to_last_frame": ratio(prediction, repeated),
+            **judged(prediction, repeated),
         }
 
 

@@ -20,9 +20,9 @@ from typing import NamedTuple
 import numpy as np
 
 from .config import Config
+from .refuse import FEATURES
 from .wiring import Wiring
 
-FEATURES = ("signal", "derivative", "integral", "error", "past")  # bit k of `features` is the k-th, in this order
 LATERAL, FEEDBACK, RAW = range(3)  # kinds of a copy of the context
 
 
@@ -40,7 +40,7 @@ class TapeLayout(NamedTuple):
     copy_from, copy_to, copy_size, copy_kind  runs of the world that go to the tape as LATERAL, FEEDBACK or RAW context
     rows, columns, pulled, w_at, in_at, out_at  of a dense layer: a matrix (rows, columns), behind it its bias (rows,); it
                    reads the tape at in_at and writes it at out_at; errors flow back to the first `pulled` inputs
-    features       bits, see FEATURES
+    features       bits: number k is the k-th of FEATURES in refuse.py
     steps          frames that are predicted
     newest_first   whether the prediction of the last of them comes first
     """

@@ -103,6 +103,8 @@ class PVM(Pipeline):
         self._missing: Exception | None = None  # what the feed raised
         self._schedule: Schedule | None = None
         self._step_slot = self.slot()
+        counts = np.diff(self.layout.signal_at) * self.layout.steps * streams
+        self._predicted = np.bincount(self.wiring.layer, counts)  # numbers that a layer predicts in a tick
 
     @classmethod
     def from_config(cls, source: str | Path | Config, **settings) -> "PVM":
@@ -258,8 +260,7 @@ class PVM(Pipeline):
         if not np.isfinite(miss).all():
             self._diverged(slot)
         self.step_number = slot.tick + 1
-        counts = np.diff(self.layout.signal_at) * self.layout.steps * self.streams
-        error = np.bincount(self.wiring.layer, miss) / np.bincount(self.wiring.layer, counts)
+        error = np.bincount(self.wiring.layer, miss) / self._predicted
         if not slot.wanted:
             return Seen(slot.tick, error, None, [], [])
         hidden = self._layers(slot.hidden.copy())

@@ -24,7 +24,7 @@ from ..feeds.frames import Frames
 from ..training import CHECKPOINT, Stop, Stopped, write_json
 from . import curve, panel
 from .board import Board, required
-from .compare import Pair, Pairs, Recent, ratio
+from .compare import Pair, Pairs, Recent, compared, judged
 from .config import Config
 from .model import PVM, Seen
 from .named import load
@@ -43,7 +43,7 @@ def start(options: dict) -> dict:
         required()
     config = _configured(options)
     feed = _feed(options, config)
-    model = PVM(config, **_settings(options), streams=options["streams"], seed=options["seed"])
+    model = _fresh(options, config)
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / "run.json", {name: value for name, value in options.items() if name not in ("resume", "out")})
     (folder / "config.json").write_text(config.to_json())
@@ -57,9 +57,8 @@ def resume(folder: Path, options: dict) -> dict:
     config = read_config(folder)
     feed = _feed(options, config)
     if not (folder / CHECKPOINT).exists():
-        fresh = PVM(config, **_settings(options), streams=options["streams"], seed=options["seed"])
-        return _finish(folder, options, fresh, feed, None)
-    model, facts = PVM.load(folder / CHECKPOINT, **_settings(options))
+        return _finish(folder, options, _fresh(options, config), feed, None)
+    model, facts = PVM.load(folder / CHECKPOINT, device=options["device"], threads=options["threads"])
     if _data(facts["feed"]) != _data(feed.describe()):
         raise ValueError(f"feed: the video or its options differ from those of the checkpoint in {folder}")
     if options["steps"] < model.step_number:
@@ -109,9 +108,9 @@ def _data(facts: dict) -> dict:
     return {name: value for name, value in json.loads(json.dumps(facts)).items() if name != "steps"}
 
 
-def _settings(options: dict) -> dict:
-    device = options["device"]
-    return {"device": None if device == "auto" else device, "threads": options["threads"]}
+def _fresh(options: dict, config: Config) -> PVM:
+    """The untrained model of a run."""
+    return PVM(config, **{name: options[name] for name in ("device", "threads", "streams", "seed")})
 
 
 class Progress:
@@ -297,9 +296,7 @@ class Run:
             "readout_parameters": model.size[1],
             "parameters_per_second": parameters,
             "error": [_mean([point["error"][layer] for point in last]) for layer in range(len(model.config.grids))],
-            "prediction_error": prediction,
-            "last_frame_error": repeated,
-            "prediction_to_last_frame": ratio(prediction, repeated),
+            **judged(prediction, repeated),
             "averaged_from_step": facts["curve"][-len(last) - 1]["step"] if len(facts["curve"]) > len(last) else 0,
             "model_bytes": sum(array.nbytes for array in model.arrays().values()),
             "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
@@ -373,12 +370,3 @@ def text(report: dict) -> str:
         "means since": f"step {report['averaged_from_step']:,}",
     }
     return "\n".join(f"{name:<18}{line}" for name, line in lines.items())
-
-
-def compared(figures: dict) -> str:
-    """The honest figure in words."""
-    if figures["prediction_error"] is None:
-        return "too few frames to compare a prediction"
-    said = f"prediction off by {figures['prediction_error']:.4f}, the last frame by {figures['last_frame_error']:.4f}"
-    share = figures["prediction_to_last_frame"]
-    return said if share is None else f"{said} (ratio {share:.3f})"

@@ -11,12 +11,11 @@ from ..feeds.frames import Frame
 from ..film import Film
 from . import panel
 from .command import DREAMT, WATCHED
-from .compare import floats
+from .compare import compared, floats
 from .evaluate import Watcher, box_in, changed, frames_of, opened, shown_clips
 from .model import PVM
 from .modes import Mode
 from .source import clips
-from .training import compared
 
 
 def watch(given) -> dict:

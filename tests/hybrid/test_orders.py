@@ -2,7 +2,6 @@
 
 import random
 import time
-import tracemalloc
 
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ from hybrid.embedding import Embedding
 from hybrid.engine import Engine
 from hybrid.readout import FullReadout, TreeReadout
 from hybrid.trunk import Trunk
+from tests.hybrid.rise import rise
 from tests.hybrid.test_engine import BATCH, CLASSES, CONTEXT, Feed, assert_same_bits, engine, parameters
 
 MODELS = {  # as the command line makes them
@@ -68,18 +68,7 @@ def test_no_array_is_allocated_in_the_loop(kind, overlap):
     feed = Prepared(batch)
     trained = Engine(embedding, Trunk(embedding.outputs, 64, width), made, threads=2, overlap=overlap, device="cpu")
     ticks = trained.run(feed)
-    for _ in range(4):
-        next(ticks)
-    tracemalloc.start()
-    try:
-        next(ticks)
-        before = tracemalloc.get_traced_memory()[0]
-        tracemalloc.reset_peak()
-        for _ in range(6):
-            next(ticks)
-        risen = tracemalloc.get_traced_memory()[1] - before
-    finally:
-        tracemalloc.stop()
+    risen = rise(ticks)
     assert risen < batch * width, f"{risen} bytes"  # less than a byte for each number of a hidden vector
 
 

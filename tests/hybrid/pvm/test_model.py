@@ -1,7 +1,6 @@
 import dataclasses
 import json
 import re
-import tracemalloc
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,6 +10,7 @@ from hybrid.pvm import lessons
 from hybrid.pvm.config import Config, Readout
 from hybrid.pvm.model import PVM
 from hybrid.pvm.wiring import Unit, custom
+from tests.hybrid.rise import rise
 
 TINY = Config(
     grids=((3, 4), (2, 2), (1, 1)),
@@ -459,18 +459,7 @@ def test_a_run_allocates_nothing_that_lasts():
     feed = type("Still", (), {"__len__": lambda self: 40, "__getitem__": lambda self, tick: batch})()
     model = PVM(config)
     ticks = model.run(feed, every=1000)
-    for _ in range(4):
-        next(ticks)
-    tracemalloc.start()
-    try:
-        next(ticks)
-        before = tracemalloc.get_traced_memory()[0]
-        tracemalloc.reset_peak()
-        for _ in range(6):
-            next(ticks)
-        risen = tracemalloc.get_traced_memory()[1] - before
-    finally:
-        tracemalloc.stop()
+    risen = rise(ticks)
     smallest = min(
         array.nbytes for name, array in model.fetch().items() if name.startswith(("tape", "signals", "world"))
     )
