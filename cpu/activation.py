@@ -189,7 +189,7 @@ def relu_slope(a):
     return ONE if a > 0 else ZERO
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(cache=True, nogil=True, _nrt=False, error_model="numpy")
 def activate(values, code):
     """Every s of a contiguous vector becomes its activation; code: one of CODES."""
     if code == LOGISTIC:
@@ -206,7 +206,7 @@ def activate(values, code):
             values[i] = relu(values[i])
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(cache=True, nogil=True, _nrt=False, error_model="numpy")
 def times_slope(delta, values, code):
     """delta *= d activation / d s, from the activations in `values`; both contiguous vectors."""
     if code == LOGISTIC:

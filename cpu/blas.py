@@ -81,7 +81,7 @@ def _call(typing, out, a, b, a_flag, b_flag, sizes, a_step, b_step, out_step, al
 PLAIN, TRANSPOSED = np.int8(ord("N")), np.int8(ord("T"))
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, _nrt=False)
 def _stored(a):
     """How BLAS, which counts columns first, has to read the matrix `a`, and the distance of its stored rows."""
     if a.strides[1] == a.itemsize:
@@ -89,7 +89,7 @@ def _stored(a):
     return TRANSPOSED, max(a.strides[1] // a.itemsize, a.shape[0], 1)
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, _nrt=False)
 def gemm(out, a, b, alpha, beta):
     """out <- alpha a @ b + beta out, computed by the calling thread; call it from compiled code, in `prange` too.
 

@@ -8,9 +8,10 @@ start anywhere, so the inner loops are written with the masked vectors of cpu/ve
 import numba
 
 from cpu.activation import activate, times_slope
-from cpu.vector import add_sums, lanes, load, multiply_add, prefetch, spread, store, zeros
+from cpu.vector import LINES, add_sums, lanes, load, multiply_add, prefetch, spread, store, zeros
 
-kernel = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
+# Without reference counts: each is an atomic addition, and a unit takes hundreds of parts of arrays.
+kernel = numba.njit(cache=True, nogil=True, _nrt=False, error_model="numpy", fastmath={"reassoc", "contract"})
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"}, parallel=True)
@@ -53,7 +54,7 @@ def _unit(weights, velocity, at, size, signals, slopes, target, rate, momentum, 
 def affine(out, weights, at, x, size):
     """out = matrix x + bias; the matrix begins at `at`, its bias follows. Four rows share each vector of x."""
     n, last = x.size, out.size - 1
-    out[:] = weights[at + out.size * n : at + out.size * (n + 1)]
+    assign(out, weights[at + out.size * n : at + out.size * (n + 1)])
     for r in range(0, out.size, 4):  # rows past the last are the last again, and not written
         r0, r1 = at + r * n, at + min(r + 1, last) * n
         r2, r3 = at + min(r + 2, last) * n, at + min(r + 3, last) * n
@@ -67,6 +68,13 @@ def affine(out, weights, at, x, size):
             t2 = multiply_add(load(weights, r2 + i, n - i), v, t2)
             t3 = multiply_add(load(weights, r3 + i, n - i), v, t3)
         add_sums(out, r, out.size - r, t0, t1, t2, t3)
+
+
+@kernel
+def assign(out, values):
+    """out[:] = values, which do not overlap."""
+    for i in range(out.size):
+        out[i] = values[i]
 
 
 @kernel
@@ -115,6 +123,6 @@ def _descend_bias(bias, speed, delta, rate, momentum):
 
 @kernel
 def _prefetch_rest(array, index, count):
-    """The second to fourth cache line of a vector of `count` numbers."""
-    for line in range(1, 4):
-        prefetch(array, index + line * (count // 4))
+    """The cache lines of a vector of `count` numbers, but for the first."""
+    for line in range(1, LINES):
+        prefetch(array, index + line * (count // LINES))

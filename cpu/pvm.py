@@ -12,20 +12,27 @@ import numpy as np
 
 from cpu.activation import CODES, activate, times_slope
 from cpu.blas import gemm
-from cpu.online import affine
-from cpu.vector import add_sums, lanes, load, multiply_add, prefetch, spread, store, zeros
+from cpu.online import affine, assign
+from cpu.vector import LINES, add_sums, lanes, load, multiply_add, prefetch, spread, store, zeros
 
 SIGNAL, DERIVATIVE, INTEGRAL, ERROR, PAST = (1 << k for k in range(5))
 LATERAL, FEEDBACK, RAW = range(3)
 AHEAD = 1 << 14  # weights; those so far behind the ones in work are asked for
 
-kernel = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
+# Without reference counts: each is an atomic addition, and a unit takes hundreds of parts of arrays.
+kernel = numba.njit(cache=True, nogil=True, _nrt=False, error_model="numpy", fastmath={"reassoc", "contract"})
+inner = numba.njit(cache=True, nogil=True, _nrt=False, forceinline=True, fastmath={"reassoc", "contract"})
 parallel = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"}, parallel=True)
 
 
 def plan(layout):
     """The layout as `tick` takes it: as it is."""
     return layout
+
+
+def show(world, frame, scale):
+    """world[b, :F] = scale frame[b]."""
+    np.multiply(frame, world.dtype.type(scale), out=world[:, : frame.shape[1]])
 
 
 def tick(
@@ -56,6 +63,8 @@ def _tick(
 ):  # fmt: skip
     for group in numba.prange(groups.size - 1):
         for u in range(groups[group], groups[group + 1]):
+            if u + 1 < groups[group + 1]:
+                _ask(tape, record, delta, signals, before, world, layout, u + 1)
             _gather(tape, signals, integral, layout, u, world, last, before, numbers)
             miss[u] = _errors(delta, layout, u, record, signals, before)
             if learns[u]:
@@ -67,6 +76,22 @@ def _tick(
 
 # Loops go over whole small arrays, cut out before: an index into a part of a large one would be checked at every number, and
 # the loop not be vectorised. Constants take the precision of the arrays.
+
+
+@kernel
+def _ask(tape, record, delta, signals, before, world, layout, u):
+    """Ask for what the unit will see, learn from and write, of the first stream; `_visit` asks for its weights."""
+    line = 64 // tape.itemsize
+    for i in range(layout.tape_at[u], layout.tape_at[u + 1], line):
+        prefetch(tape, i)
+        prefetch(record, i)
+        prefetch(delta, i)
+    for i in range(layout.signal_at[u], layout.signal_at[u + 1], line):
+        prefetch(signals, i)
+        prefetch(before, i)
+    for k in range(layout.part_at[u], layout.part_at[u + 1]):
+        prefetch(world, layout.part_from[k])
+        prefetch(world, layout.part_from[k] + layout.part_size[k] - 1)
 
 
 @kernel
@@ -84,7 +109,7 @@ def _gather(tape, signals, integral, layout, u, world, last, before, numbers):
             source, place, size = layout.copy_from[k], layout.copy_to[k], layout.copy_size[k]
             kept, seen = tape[b, place : place + size], world[b, source : source + size]
             if layout.copy_kind[k] == RAW:
-                kept[:] = seen
+                assign(kept, seen)
             else:
                 factor = lateral if layout.copy_kind[k] == LATERAL else feedback
                 _scaled(kept, seen, factor * scale, factor * offset)
@@ -106,7 +131,7 @@ def _features(tape, integral, layout, u, last, signals, before, tau):
     for at in range(first, first + count, block):
         s, p = signals[at : at + block], before[at : at + block]
         if layout.features & SIGNAL:
-            tape[to : to + block] = s
+            assign(tape[to : to + block], s)
             to += block
         if layout.features & DERIVATIVE:
             _half_difference(tape[to : to + block], s, p)
@@ -115,11 +140,11 @@ def _features(tape, integral, layout, u, last, signals, before, tau):
             total = integral[at : at + block]
             for i in range(block):
                 total[i] = tau * total[i] + (one - tau) * s[i]
-            tape[to : to + block] = total
+            assign(tape[to : to + block], total)
             to += block
         if layout.features & ERROR:
             out, guess = tape[to : to + block], last[expected + at - first : expected + at - first + block]
-            out[:] = guess
+            assign(out, guess)
             if layout.residual_at[u] >= 0:
                 rest = expected + at - first - layout.predicted_at[u] + layout.residual_at[u]
                 for i in range(block):
@@ -129,7 +154,7 @@ def _features(tape, integral, layout, u, last, signals, before, tau):
             _half_difference(out, s, out)
             to += block
         if layout.features & PAST:
-            tape[to : to + block] = p
+            assign(tape[to : to + block], p)
             to += block
 
 
@@ -196,16 +221,14 @@ def _pull_back(delta, weights, layout, u, record, code):
 @kernel
 def _transposed(out, weights, at, columns, delta):
     """out = the leading columns of the matrix at `at`, transposed, times delta."""
-    for i in range(0, out.size, lanes(out)):
-        even, odd = zeros(out), zeros(out)
-        for r in range(0, delta.size - 1, 2):
-            place = at + r * columns + i
-            even = multiply_add(spread(delta[r]), load(weights, place, out.size - i), even)
-            odd = multiply_add(spread(delta[r + 1]), load(weights, place + columns, out.size - i), odd)
-        if delta.size % 2:
-            r = delta.size - 1
-            even = multiply_add(spread(delta[r]), load(weights, at + r * columns + i, out.size - i), even)
-        store(out, i, out.size - i, multiply_add(spread(out.dtype.type(1)), even, odd))
+    for i in range(0, out.size, 2 * lanes(out)):
+        left, right, rest = zeros(out), zeros(out), max(out.size - i - lanes(out), 0)
+        for r in range(delta.size):
+            place, factor = at + r * columns + i, spread(delta[r])
+            left = multiply_add(factor, load(weights, place, out.size - i), left)
+            right = multiply_add(factor, load(weights, place + lanes(out), rest), right)
+        store(out, i, out.size - i, left)
+        store(out, i + lanes(out), rest, right)
 
 
 @kernel
@@ -217,9 +240,9 @@ def _visit(tape, weights, velocity, layout, u, record, delta, speed, learns, pre
         reads = slice(layout.in_at[k], layout.in_at[k] + layout.columns[k])
         writes = slice(layout.out_at[k], layout.out_at[k] + layout.rows[k])
         if tape.shape[0] == 1:
-            x, out, old, error = tape[0, reads], tape[0, writes], record[0, reads], delta[0, writes]
+            x, out, old = tape[0, reads], tape[0, writes], record[0, reads]
             if learns:
-                _move_and_multiply(out, weights, velocity, at, x, old, error, speed, ahead, predict_first)
+                _move_and_multiply(out, weights, velocity, at, x, old, delta[:, writes], speed, ahead, predict_first)
             else:
                 affine(out, weights, at, x, ahead)
         else:
@@ -240,79 +263,118 @@ def _size(layout, u):
 
 
 @kernel
-def _move_and_multiply(out, weights, velocity, at, x, old, delta, speed, ahead, predict_first):
+def _move_and_multiply(out, weights, velocity, at, x, old, errors, speed, ahead, predict_first):
     """Four rows at a time: matrix += rate delta old^T; out = matrix x + bias with the matrix before that or after it."""
     rate, momentum = speed
-    n, last = x.size, out.size - 1
+    n, last, delta = x.size, out.size - 1, errors[0]
     bias = at + out.size * n
     if predict_first:
-        out[:] = weights[bias : bias + out.size]
-    for r in range(out.size):
-        _moved_bias(weights, velocity, bias + r, rate * delta[r], momentum)
+        assign(out, weights[bias : bias + out.size])
+    _move_biases(weights, velocity, bias, errors, rate, momentum)
     if not predict_first:
-        out[:] = weights[bias : bias + out.size]
+        assign(out, weights[bias : bias + out.size])
     for r in range(0, out.size, 4):
-        # rows past the last are the last again, which must not move twice: their change is 0
-        count = min(4, out.size - r)
-        total0, total1, total2, total3 = zeros(x), zeros(x), zeros(x), zeros(x)
-        p0, p1 = at + r * n, at + min(r + 1, last) * n
-        p2, p3 = at + min(r + 2, last) * n, at + min(r + 3, last) * n
-        c0, c1 = rate * delta[r], rate * delta[min(r + 1, last)]
-        c2, c3 = rate * delta[min(r + 2, last)], rate * delta[min(r + 3, last)]
+        # rows past the last are the last again; all are loaded before one is stored, so it moves once
+        numbers = r, min(r + 1, last), min(r + 2, last), min(r + 3, last)
+        places, changes, totals = _four_places(at, n, numbers), _four_changes(rate, delta, numbers), _four_zeros(x)
         for i in range(0, n, lanes(x)):
             now, then = load(x, i, n - i), load(old, i, n - i)
-            total0 = _step(weights, velocity, p0 + i, n - i, now, then, c0, momentum, total0, predict_first)
-            if count > 1:
-                total1 = _step(weights, velocity, p1 + i, n - i, now, then, c1, momentum, total1, predict_first)
-            if count > 2:
-                total2 = _step(weights, velocity, p2 + i, n - i, now, then, c2, momentum, total2, predict_first)
-            if count > 3:
-                total3 = _step(weights, velocity, p3 + i, n - i, now, then, c3, momentum, total3, predict_first)
-            for row in (p0, p1, p2, p3):
-                _prefetch(weights, row + i + ahead, lanes(x))
-        add_sums(out, r, count, total0, total1, total2, total3)
+            rows = _load_four(weights, places, i, n - i)
+            if predict_first:
+                totals = _multiply_add_four(rows, now, totals)
+            rows = _moved(weights, velocity, places, i, n - i, rows, changes, then, momentum)
+            if not predict_first:
+                totals = _multiply_add_four(rows, now, totals)
+            for place in places:
+                _prefetch(weights, place + i + ahead, lanes(x))
+                if velocity is not None:
+                    _prefetch(velocity, place + i + ahead, lanes(x))
+        add_sums(out, r, out.size - r, totals[0], totals[1], totals[2], totals[3])
+
+
+@inner
+def _four_places(at, columns, rows):
+    a, b, c, d = rows
+    return at + a * columns, at + b * columns, at + c * columns, at + d * columns
+
+
+@inner
+def _four_changes(rate, delta, rows):
+    a, b, c, d = rows
+    return spread(rate * delta[a]), spread(rate * delta[b]), spread(rate * delta[c]), spread(rate * delta[d])
+
+
+@inner
+def _four_zeros(like):
+    return zeros(like), zeros(like), zeros(like), zeros(like)
+
+
+@inner
+def _load_four(array, places, i, count):
+    a, b, c, d = places
+    return load(array, a + i, count), load(array, b + i, count), load(array, c + i, count), load(array, d + i, count)
+
+
+@inner
+def _store_four(array, places, i, count, vectors):
+    for k in range(4):
+        store(array, places[k] + i, count, vectors[k])
+
+
+@inner
+def _multiply_add_four(vectors, factor, others):
+    """vectors factor + others, for each of the four."""
+    a, b, c, d = vectors
+    e, f, g, h = others
+    return (
+        multiply_add(a, factor, e),
+        multiply_add(b, factor, f),
+        multiply_add(c, factor, g),
+        multiply_add(d, factor, h),
+    )
 
 
 @kernel
 def _prefetch(array, index, count):
     """The cache lines of a vector of `count` numbers."""
-    for line in range(4):
-        prefetch(array, index + line * (count // 4))
+    for line in range(LINES):
+        prefetch(array, index + line * (count // LINES))
 
 
-@kernel
-def _step(weights, velocity, place, count, now, then, change, momentum, total, predict_first):
-    """One vector of one row: it moves by change times `then`, and total += row now, before that or after."""
-    row = load(weights, place, count)
-    if predict_first:
-        total = multiply_add(row, now, total)
-    row = _moved(weights, velocity, place, count, row, change, then, momentum)
-    if not predict_first:
-        total = multiply_add(row, now, total)
-    return total
-
-
-@kernel
-def _moved(weights, velocity, place, count, row, change, along, momentum):
-    """velocity <- momentum velocity + change along; weights <- row + velocity, which is returned; None: no momentum."""
+@inner
+def _moved(weights, velocity, places, i, count, rows, changes, along, momentum):
+    """velocity <- momentum velocity + changes along; weights <- rows + velocity, which are returned; None: no momentum."""
     if velocity is None:
-        row = multiply_add(spread(change), along, row)
+        rows = _multiply_add_four(changes, along, rows)
     else:
-        kept = multiply_add(spread(momentum), load(velocity, place, count), zeros(weights))
-        speed = multiply_add(spread(change), along, kept)
-        store(velocity, place, count, speed)
-        row = multiply_add(spread(weights.dtype.type(1)), speed, row)
-    store(weights, place, count, row)
-    return row
+        speeds = _multiply_add_four(_load_four(velocity, places, i, count), spread(momentum), _four_zeros(weights))
+        speeds = _multiply_add_four(changes, along, speeds)
+        _store_four(velocity, places, i, count, speeds)
+        rows = _multiply_add_four(speeds, spread(weights.dtype.type(1)), rows)
+    _store_four(weights, places, i, count, rows)
+    return rows
 
 
 @kernel
-def _moved_bias(weights, velocity, place, change, momentum):
-    """The same of one number."""
-    if velocity is not None:
-        velocity[place] = momentum * velocity[place] + change
-        change = velocity[place]
-    weights[place] += change
+def _move_biases(weights, velocity, at, delta, rate, momentum):
+    """The same of the biases at `at`, whose input is a 1 in each stream."""
+    one, size = weights.dtype.type(1), delta.shape[1]
+    biases = weights[at : at + size]
+    if velocity is None:
+        for b in range(delta.shape[0]):
+            _add(biases, delta[b], one, rate)
+    else:
+        speeds = velocity[at : at + size]
+        for b in range(delta.shape[0]):
+            _add(speeds, delta[b], one if b else momentum, rate)
+        _add(biases, speeds, one, one)
+
+
+@kernel
+def _add(out, values, kept, factor):
+    """out = kept out + factor values."""
+    for i in range(out.size):
+        out[i] = kept * out[i] + factor * values[i]
 
 
 @kernel
@@ -320,7 +382,7 @@ def _multiply_many(tape, writes, weights, at, reads):
     """out = matrix x + bias for several streams: a GEMM."""
     matrix, bias = _matrix(weights, at, reads, writes)
     for b in range(tape.shape[0]):
-        tape[b, writes] = bias
+        assign(tape[b, writes], bias)
     gemm(tape[:, writes], tape[:, reads], matrix.T, 1, 1)
 
 
@@ -328,18 +390,15 @@ def _multiply_many(tape, writes, weights, at, reads):
 def _move_many(weights, velocity, at, record, reads, delta, writes, speed):
     """matrix and bias += rate times the sum over several streams of delta x^T: a GEMM."""
     rate, momentum = speed
-    matrix, bias = _matrix(weights, at, reads, writes)
+    matrix, _ = _matrix(weights, at, reads, writes)
     if velocity is None:
         gemm(matrix, delta[:, writes].T, record[:, reads], rate, 1)
     else:
         kept, _ = _matrix(velocity, at, reads, writes)
         gemm(kept, delta[:, writes].T, record[:, reads], rate, momentum)
-        matrix += kept
-    for r in range(bias.size):
-        total = weights.dtype.type(0)
-        for b in range(delta.shape[0]):
-            total += delta[b, writes.start + r]
-        _moved_bias(weights, velocity, at + matrix.size + r, rate * total, momentum)
+        one, end = weights.dtype.type(1), at + matrix.size
+        _add(weights[at:end], velocity[at:end], one, one)
+    _move_biases(weights, velocity, at + matrix.size, delta[:, writes], rate, momentum)
 
 
 @kernel

@@ -1,8 +1,9 @@
 """A long vector of floats as a Numba type, for inner loops over rows too short for LLVM's own vectoriser.
 
 A row of 49 weights leaves an automatically vectorised loop with as many single steps as vector steps. Here the last vector
-is loaded and stored under a mask instead. A vector has 256 bytes, 64 float32 or 32 float64: four registers of the widest
-kind, so that independent sums hide each other's latency. LLVM splits it into what the processor has.
+is loaded and stored under a mask instead. A vector has 128 bytes, 32 float32 or 16 float64: two registers of the widest
+kind, which with four rows at a time is enough independent sums to hide each other's latency, and leaves registers for the
+rows. LLVM splits it into what the processor has.
 """
 
 from typing import Any
@@ -12,13 +13,14 @@ from numba import extending
 from numba.core import cgutils, types
 from numba.core.datamodel import models
 
-BITS = 2048
+BITS = 1024
+LINES = BITS // 512  # cache lines that a vector takes
 
 intrinsic: Any = extending.intrinsic  # Numba's stubs do not know that callers leave out the typing context
 
 
 class Vector(types.Type):
-    """64 float32 or 32 float64."""
+    """32 float32 or 16 float64."""
 
     def __init__(self, element):
         self.element = element

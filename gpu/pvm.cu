@@ -391,6 +391,25 @@ TICK(tick_one_momentum, (ONE, 2), false, true)
 TICK(tick_many, (MANY, 2), true, false)
 TICK(tick_many_momentum, (MANY, 2), true, true)
 
+// world[b, n] = scale frame[b, n], of the first `size` of the W numbers of a stream
+//   work    a thread a number
+//   launch  grid: (size / 256, B), block: 256
+//   bound   memory: 5 or 8 bytes a number
+template <typename Number>
+__device__ void show(float *world, const Number *frame, float scale, int64 size, int64 W)
+{
+    const int64 n = blockIdx.x * (int64)blockDim.x + threadIdx.x;
+    if (n < size) world[blockIdx.y * W + n] = scale * frame[blockIdx.y * size + n];
+}
+extern "C" __global__ void show_bytes(float *world, const unsigned char *frame, float scale, int64 size, int64 W)
+{
+    show(world, frame, scale, size, W);
+}
+extern "C" __global__ void show_numbers(float *world, const float *frame, float scale, int64 size, int64 W)
+{
+    show(world, frame, scale, size, W);
+}
+
 // out[b, n] = source[b, index[n]]
 //   work    a thread a number
 //   launch  grid: (N / 256, B), block: 256

@@ -36,6 +36,13 @@ def plan(layout) -> Plan:
     return Plan(device.current().device, layout)
 
 
+def show(world, frame, scale):
+    """world[b, :F] = scale frame[b]."""
+    (streams, size), name = frame.shape, "show_bytes" if frame.dtype == np.uint8 else "show_numbers"
+    grid = (-(-size // 256), streams)
+    kernels.launch(__file__, name, "PPfqq", grid, 256, world, frame, scale, size, world.shape[1])
+
+
 def tick(
     world_next, tape, signals, integral, delta, low, high, miss, weights, velocity, layout, world, last, record, before,
     rate, momentum, learns, adapts, squeeze, tau, factors, predict_first, activation,

@@ -218,6 +218,9 @@ class Pvm(Protocol):
     def plan(self, layout) -> Any:
         """The layout as `tick` takes it; made once."""
 
+    def show(self, world, frame, scale):
+        """Write a frame to the front of the world: world[b, :F] = scale frame[b]; frame (B, F) uint8, or as the world."""
+
     def tick(
         self, world_next, tape, signals, integral, delta, low, high, miss, weights, velocity, layout, world, last, record,
         before, rate, momentum, learns, adapts, squeeze, tau, factors, predict_first, activation,

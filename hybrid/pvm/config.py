@@ -5,8 +5,11 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import json
+from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import accumulate, chain
 from typing import Any
 
 import numpy as np
@@ -162,19 +165,31 @@ class Config:
         (rows, columns), (high, wide) = self.grids[0], self.block
         return rows * high, columns * wide, self.channels
 
-    def rates(self, step: int, before: Rates | None = None) -> Rates:
-        """Rate and momentum of each layer in force at `step`, as new float64 arrays.
+    def rates(self, step: int) -> Rates:
+        """Rate and momentum of each layer in force at `step`: float64, read-only, the same arrays until they change."""
+        starts, rates = self._stages
+        return rates[bisect_right(starts, step)]
 
-        before  those of the step before, maybe changed by hand; None: what the schedule makes of them
-        """
-        zeros = np.zeros(len(self.grids))
-        rate, momentum = (np.array(one, np.float64) for one in before or (zeros, zeros))
-        for _, layer, new, also in sorted(self._due(step, before is None), key=lambda event: event[0]):
-            chosen = slice(None) if layer is None else layer
-            rate[chosen] = new
-            if also is not None:
-                momentum[chosen] = also
+    def rates_after(self, before: Rates, step: int) -> Rates:
+        """The same, of those in force at the step before, maybe changed by hand; as new arrays."""
+        rate, momentum = (np.array(one, np.float64) for one in before)
+        for at, layer, new, also in self.schedule:
+            if at == step:
+                chosen = slice(None) if layer is None else layer
+                rate[chosen] = new
+                if also is not None:
+                    momentum[chosen] = also
         return rate, momentum
+
+    @cached_property
+    def _stages(self) -> tuple[list[int], list[Rates]]:
+        """The steps where the schedule says something, and the rates before the first and from each on."""
+        starts = sorted({event[0] for event in self.schedule})
+        nothing = np.zeros(len(self.grids))
+        rates = list(accumulate(starts, self.rates_after, initial=(nothing, nothing)))
+        for one in chain.from_iterable(rates):
+            one.flags.writeable = False
+        return starts, rates
 
     def factors(self, step: int) -> tuple[float, float]:
         """By what lateral context and feedback are multiplied at `step`: 0 or 1."""
@@ -201,9 +216,6 @@ class Config:
     def from_fields(cls, fields: Mapping[str, Any]) -> Config:
         """As `from_json`, of what it says."""
         return _known(cls, fields)
-
-    def _due(self, step: int, all_before: bool) -> list[Event]:
-        return [event for event in self.schedule if event[0] == step or (all_before and event[0] < step)]
 
 
 def staged(layers: int, each: int, rate: float, momentum: float, *later: tuple[int, float]) -> tuple[Event, ...]:

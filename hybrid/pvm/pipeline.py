@@ -11,7 +11,7 @@ from .config import Config
 from .layout import tape_layout
 from .picture import Picture
 from .readout import Readouts
-from .slot import FrameSlot, Shown
+from .slot import NOBODY, FrameSlot, Shown
 from .wiring import Wiring
 
 
@@ -31,13 +31,13 @@ class Pipeline:
         self.layout = tape_layout(wiring, config)
         self.picture = Picture(wiring, self.layout, config)
         self.readouts: Any = config.readout and Readouts(wiring, self.layout, config, streams, seed, dtype)
-        self._rates_sent: Any = None  # what stands in _rates and _flags, or is on its way there
+        self._in_force: Any = None  # what the rates and flags on the device, or on their way there, were made of
         self.inline = found.device.inline("pvm", threads)
         self.inline.run(self._place, start.weights(self.layout, config, seed, dtype))
 
     def forget_rates(self) -> None:
         """Frames that were filled in and not shown have not set their rates: the next one does."""
-        self._rates_sent = None
+        self._in_force = None
 
     def _place(self, weights: np.ndarray) -> None:
         """Put everything where it is computed; within the work of a queue."""
@@ -52,6 +52,7 @@ class Pipeline:
         self._delta = device.empty(first["tape_0"].shape, self.dtype)
         self._rates = device.from_host(np.zeros((2, units), self.dtype))
         self._flags = device.from_host(np.zeros((3, units), np.uint8))
+        self._speed, self._chosen = _rows(self._rates), _rows(self._flags)
         self._picture_at = [device.from_host(index) for index in self.picture.index]
         rests = lessons.kept(self.layout, self.config)
         self._lessons = lessons.Lessons(device, self.layout, self.state, units) if rests else None
@@ -61,15 +62,12 @@ class Pipeline:
     def stages(self) -> list[Stage]:
         """The way of a frame. All that changes on the device moves on "dense", so nothing depends on how queues overlap."""
         device, home = self.backend.device, ("miss", "picture", "heat") if self.readouts else ("miss", "picture")
-        homes = (
-            [] if device.shares_host else [Stage("home", "copy out", lambda slot: self._home(slot, home), ("look",))]
-        )
+        last = "readout" if self.readouts else "tick"
+        homes = [] if device.shares_host else [Stage("home", "copy out", lambda slot: self._home(slot, home), (last,))]
         return [
             Stage("frame in", "copy in", self._send),
-            Stage("rates", "dense", self._set_rates),
             Stage("tick", "dense", self._tick, ("frame in",)),
             *([Stage("readout", "dense", self._read, ("frame in",))] if self.readouts else []),
-            Stage("look", "dense", self._look),
             *homes,
         ]
 
@@ -90,56 +88,64 @@ class Pipeline:
 
     def _put_in(self, slot: FrameSlot, shown: Shown) -> None:
         """Write a frame, its target and the rates of its tick to the slot."""
-        image = shown.image.reshape(self.streams, -1)
-        brightest = 255 if image.dtype == np.uint8 else 1
-        np.multiply(image, self.dtype.type(1 / brightest), out=slot.frame, casting="unsafe")
+        slot.image = "pixels" if shown.image.dtype == np.uint8 else "numbers"
+        frame = getattr(slot, slot.image)
+        np.copyto(frame, shown.image.reshape(self.streams, -1), casting="same_kind")
         if self.config.ignore_depth and self.wiring.frame[2] == 4:
-            slot.frame.reshape(-1, 4)[:, 3] = 0
+            frame.reshape(-1, 4)[:, 3] = 0
         slot.wanted, slot.supervised = shown.wanted, shown.heat is not None
         if shown.heat is not None:
             slot.target[:] = shown.heat
-        slot.rates[:], slot.flags[:], slot.rests = self._rates_of(slot.tick)
-        slot.resumes = bool(slot.flags[2].any())
-        now = np.concatenate([slot.rates, slot.flags])
-        slot.fresh = self._rates_sent is None or not np.array_equal(now, self._rates_sent)
-        self._rates_sent = now
+        self._put_rates(slot)
 
-    def _rates_of(self, step: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(2, U) rate and momentum of each unit at a tick, (3, U) the slot's flags, and the units that stop learning."""
-        layer, steps = self.wiring.layer, self.layout.steps
-        rate, momentum = self.config.rates(step)
-        learns = (rate != 0) | (momentum != 0) if self.config.wiring == "cuda" else rate != 0
-        resumes, rests = np.zeros((2, len(rate)), bool)
+    def _put_rates(self, slot: FrameSlot) -> None:
+        """Rates and flags of the slot's tick; they are made of whole layers', at the few ticks where those change."""
+        step, config, layer = slot.tick, self.config, self.wiring.layer
+        before, now, after = (config.rates(k) for k in (step - 1, step, step + 1))
+        early = config.compat is None and step < self.layout.steps - 1  # nothing was predicted so long ago
+        was, self._in_force = self._in_force, (before, now, after, early, self.frozen)
+        slot.fresh = was is None or any(old is not new for old, new in zip(was, self._in_force, strict=True))
+        slot.resumes, slot.rests = False, NOBODY
+        if not slot.fresh:
+            return
+        rate, momentum = now
+        learns = (rate != 0) | (momentum != 0) if config.wiring == "cuda" else rate != 0
+        resumes = np.zeros_like(learns)
         if self._lessons:
-            before = (self.config.rates(step - 1)[0] if step else 0 * rate) != 0
-            resumes, rests = learns & ~before, before & ~learns
-            learns &= before
-        if self.config.compat is None and step < steps - 1:  # nothing was predicted so long ago
-            learns[:] = False
-        adapts = self.config.rates(step + 1)[0] != 0
-        flags = np.stack([learns, adapts, resumes]) & (not self.frozen)
-        return np.stack([rate, momentum])[:, layer], flags[:, layer], np.flatnonzero(rests[layer])
+            learned = before[0] != 0
+            slot.rests = np.flatnonzero((learned & ~learns)[layer])
+            resumes, learns = learns & ~learned, learns & learned
+        flags = np.stack([learns & (not early), after[0] != 0, resumes]) & (not self.frozen)
+        slot.rates[:], slot.flags[:] = np.stack(now)[:, layer], flags[:, layer]
+        slot.resumes = bool(flags[2].any())
 
     def _send(self, slot: FrameSlot) -> None:
-        copy, world = self.backend.device.copy, self.state[f"world_{slot.tick % 2}"].reshape(-1)
-        for stream in range(self.streams):
-            first = stream * (world.size // self.streams)
-            copy(world[first : first + self.frame_size], slot.frame[stream])
+        copy = self.backend.device.copy
+        copy(getattr(slot, f"{slot.image}_dev"), getattr(slot, slot.image))
         if slot.supervised:
             copy(slot.target_dev, slot.target)
-
-    def _set_rates(self, slot: FrameSlot) -> None:
-        if slot.fresh:
-            self.backend.device.copy(self._rates, slot.rates)
-            self.backend.device.copy(self._flags, slot.flags)
 
     def tape(self, step: int):
         """The tape (B, T) that a tick writes, or has written: those of the last `steps` ticks and this one stand."""
         return self.state[f"tape_{step % (self.layout.steps + 1)}"]
 
     def _tick(self, slot: FrameSlot) -> None:
+        """Show the frame to the units, let them learn and predict, collect what is to come home."""
+        self._set_rates(slot)
+        scale = 1 / 255 if slot.image == "pixels" else 1.0
+        self.backend.pvm.show(self.state[f"world_{slot.tick % 2}"], getattr(slot, f"{slot.image}_dev"), scale)
+        self._move(slot)
+        if slot.wanted:
+            self._look(slot)
+
+    def _set_rates(self, slot: FrameSlot) -> None:
+        if slot.fresh:
+            self.backend.device.copy(self._rates, slot.rates)
+            self.backend.device.copy(self._flags, slot.flags)
+
+    def _move(self, slot: FrameSlot) -> None:
         t, state = slot.tick, self.state
-        learns, adapts, resumes = _rows(self._flags)
+        learns, adapts, resumes = self._chosen
         record, before = self.tape(t - self.layout.steps), state[f"signals_{(t - 1) % 2}"]
         if self._lessons:
             self._lessons.keep(slot.rests, record, before)
@@ -152,7 +158,7 @@ class Pipeline:
         """The `Pvm` contract's tick: what it writes, what it learns from, who learns."""
         t, state, config = slot.tick, self.state, self.config
         world_next, tape, signals, integral = written
-        rate, momentum = _rows(self._rates)
+        rate, momentum = self._speed
         self.backend.pvm.tick(
             world_next, tape, signals, integral, self._delta, state.get("low"), state.get("high"), slot.miss_dev,
             self.weights, self.velocity, self._plan, state[f"world_{t % 2}"], self.tape(t - 1), record, before,
@@ -176,11 +182,10 @@ class Pipeline:
 
     def _look(self, slot: FrameSlot) -> None:
         """Collect what is to come home in arrays of the slot."""
-        if slot.wanted:
-            for part, index in zip(_rows(slot.picture_dev), self._picture_at, strict=True):
-                self.backend.pvm.collect(part, self.tape(slot.tick), index)
-            if self.backend.device.shares_host:
-                self._publish(slot)
+        for part, index in zip(_rows(slot.picture_dev), self._picture_at, strict=True):
+            self.backend.pvm.collect(part, self.tape(slot.tick), index)
+        if self.backend.device.shares_host:
+            self._publish(slot)
 
     def _home(self, slot: FrameSlot, names: tuple[str, ...]) -> None:
         for name in names if slot.wanted else names[:1]:

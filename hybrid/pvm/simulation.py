@@ -238,7 +238,8 @@ def _in_force(members: Members, config: Config, wiring: Wiring, step: int, multi
         for name, values in zip(names, units, strict=True)
     )
     # What is due at this very step is still to come, and wins.
-    found, planned = (np.array(one, np.float32) for one in (config.rates(step, (rate, momentum)), config.rates(step)))
+    kept = config.rates_after((rate, momentum), step)
+    found, planned = (np.array(one, np.float32) for one in (kept, config.rates(step)))
     changed = np.flatnonzero((found != planned).any(axis=0))
     events = tuple((step, int(layer), _short(found[0, layer]), _short(found[1, layer])) for layer in changed)
     readout = config.readout

@@ -7,6 +7,8 @@ import numpy as np
 
 from ..turns import FILLING, READY, Turns
 
+NOBODY = np.zeros(0, np.int64)
+
 
 class Shown(NamedTuple):
     """What a tick shows to the model.
@@ -29,11 +31,15 @@ class Shown(NamedTuple):
 class FrameSlot(Turns):
     """B frames, one of each stream.
 
-    frame (B, F), target (B, Y), rates (2, U), flags (3, U)   filled on the host: rate and momentum; `learns`, `adapts`, and
-                                                              which units first learn what they stopped at
-    miss (U,), picture (n, B, F), heat (B, Y), hidden (B, H)  come home; picture holds n parts of the predicted frame
-    NAME_dev   the same on the device, the same array where it shares the host's memory
+    pixels, numbers (B, F)      filled on the host, one of them: the frame in 0..255, or in 0..1; `image` says which
+    target (B, Y), rates (2, U), flags (3, U)
+                                filled on the host: rate and momentum; `learns`, `adapts`, and which units first learn what
+                                they stopped at
+    miss (U,), picture (n, B, F), heat (B, Y), hidden (B, H)
+                                come home; picture holds n parts of the predicted frame
+    NAME_dev                    the same on the device, the same array where it shares the host's memory
 
+    image       "pixels" or "numbers"
     supervised  whether there is a target
     fresh       whether rates and flags differ from those of the tick before
     wanted      whether all comes home, not only `miss`
@@ -42,7 +48,8 @@ class FrameSlot(Turns):
     put_in      writes what is filled: called with the slot and a Shown
     """
 
-    frame: np.ndarray
+    pixels: np.ndarray
+    numbers: np.ndarray
     target: np.ndarray
     rates: np.ndarray
     flags: np.ndarray
@@ -50,6 +57,8 @@ class FrameSlot(Turns):
     picture: np.ndarray
     heat: np.ndarray
     hidden: np.ndarray
+    pixels_dev: Any
+    numbers_dev: Any
     target_dev: Any
     rates_dev: Any
     flags_dev: Any
@@ -63,7 +72,7 @@ class FrameSlot(Turns):
         super().__init__()
         self._put_in = put_in
         shapes = {
-            "frame": (streams, frame),
+            "numbers": (streams, frame),
             "target": (streams, heat),
             "rates": (2, units),
             "miss": (units,),
@@ -73,9 +82,11 @@ class FrameSlot(Turns):
         }
         for name, shape in shapes.items():
             self._room(device, name, shape, dtype)
+        self._room(device, "pixels", (streams, frame), np.uint8)
         self._room(device, "flags", (3, units), np.uint8)
+        self.image = "pixels"
         self.supervised = self.fresh = self.wanted = self.resumes = False
-        self.rests = np.zeros(0, np.int64)
+        self.rests = NOBODY
 
     def fill(self, tick: int, micro: int, batch: Shown, first: int, last: int) -> None:
         """Take the frames of a tick into a free slot."""

@@ -422,6 +422,16 @@ def test_all_kinds_are_the_twins(kind):
         np.testing.assert_allclose(weights, weights_of(twin, layout, name), rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kind", ["bytes", "numbers"])
+def test_show_scales_a_frame_into_the_front_of_each_world(kind, dtype):
+    frame = np.array([[0, 1, 255], [2, 128, 254]], np.uint8 if kind == "bytes" else dtype)
+    world = np.full((2, 5), 7, dtype)
+    pvm.show(world, frame, 1 / 255)
+    assert np.array_equal(world[:, :3], frame.astype(dtype) * dtype(1 / 255))
+    assert np.all(world[:, 3:] == 7)
+
+
 def test_collect_gathers_along_the_second_axis():
     source, out = np.arange(10.0).reshape(2, 5), np.empty((2, 3))
     pvm.collect(out, source, np.array([4, 0, 4], np.int32))

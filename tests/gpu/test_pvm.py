@@ -226,6 +226,16 @@ def test_the_largest_unit_comes_first(gpu):
     assert gpu.get(plan.units)[:, 0].tolist() == np.argsort(-size).tolist()
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32])
+def test_show(gpu, dtype):
+    frame = np.arange(2 * 300).reshape(2, 300).astype(dtype)
+    world = gpu.put(np.full((2, 301), 7, np.float32))
+    gpu.run(pvm.show, world, gpu.put(frame), 1 / 255)
+    found = gpu.get(world)
+    assert np.array_equal(found[:, :300], frame * np.float32(1 / 255))
+    assert np.all(found[:, 300] == 7)
+
+
 def test_collect(gpu):
     rng = np.random.default_rng(0)
     source, index = rng.random((3, 500), np.float32), rng.integers(0, 500, 300).astype(np.int32)

@@ -72,11 +72,11 @@ def test_rates_go_on_from_those_before():
     config = Config(grids=(2, 1), schedule=((0, None, 0.2, 0.3), (6, 1, 0.1)))
     rate, momentum = config.rates(0)
     changed = np.array([0.7, 0.8]), momentum
-    assert config.rates(5, changed)[0].tolist() == [0.7, 0.8]
-    assert config.rates(6, changed)[0].tolist() == [0.7, 0.1]
+    assert config.rates_after(changed, 5)[0].tolist() == [0.7, 0.8]
+    assert config.rates_after(changed, 6)[0].tolist() == [0.7, 0.1]
     assert changed[0].tolist() == [0.7, 0.8]  # new arrays
     for step in range(1, 9):
-        rate, momentum = config.rates(step, (rate, momentum))
+        rate, momentum = config.rates_after((rate, momentum), step)
         assert [rate.tolist(), momentum.tolist()] == [one.tolist() for one in config.rates(step)]
 
 
