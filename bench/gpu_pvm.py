@@ -60,11 +60,10 @@ class Video:
         found = self.model.pvm
         slot, queue = found.slot(), found.inline
         slot.fill(found.step_number, 0, pvm.shown(self.model.feed, found.step_number), 0, self.case.streams)
-        launch = next(stage.work for stage in found.stages() if stage.name == "tick")
 
         def loop():
             for _ in range(self.frames):
-                launch(slot)
+                found.tick(slot)
                 slot.tick += 1
 
         return self._work("ours, tick alone", lambda: queue.run(loop), lambda: None)

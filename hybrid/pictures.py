@@ -16,7 +16,7 @@ COLOURS = {
 COLOURS |= dict.fromkeys(("x in", "grad in", "target in"), "C1") | dict.fromkeys(
     ("hidden out", "x_grad out", "losses out"), "C6"
 )
-COLOURS |= {"frame in": "C1", "tick": "C0", "home": "C6"}  # of a PVM
+COLOURS |= {"frame": "C0", "frame in": "C1", "tick": "C0", "home": "C6"}  # of a PVM
 
 
 def curve(path: Path, runs: dict[str, list[dict]], figure: str) -> None:

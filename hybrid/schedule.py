@@ -68,32 +68,42 @@ class Schedule:
         self.seconds = 0.0  # of the last tick
         self._filling: Any = None
 
-    def run(self, batches: Iterator[tuple[int, Any]], restore: Callable[[list[Any]], bool]) -> Iterator[Tick]:
+    def run(
+        self,
+        batches: Iterator[tuple[int, Any]],
+        restore: Callable[[list[Any]], bool],
+        hold: Callable[[list[Any]], bool] = lambda slots: False,
+    ) -> Iterator[Tick]:
         """Run (tick, batch) pairs; yields each tick when it is finished.
 
         While the caller has the tick, nothing is in flight but the `delay` batches begun and the next one's filling, which
         goes on while this one is under way. restore(slots): true when it has filled in what the begin stages would write,
-        as for batches that were begun before a checkpoint.
+        as for batches that were begun before a checkpoint. hold(slots): true for a batch after which none is begun until
+        the caller has had its tick.
 
         Raises what a stage raised, with a note of the stage, the tick and the micro-batch.
         """
         sets = itertools.cycle(self.slots)
         self._fill(sets, batches)
+        held = False
         while True:
             start = time.perf_counter()
-            upcoming = self._filling.wait()
+            upcoming = None if held else self._filling.wait()
             if isinstance(upcoming, Exception):
                 raise upcoming
             if upcoming:
                 self._begin(upcoming, restore)
+                held = hold(upcoming)
             elif not self.begun:
                 return
             finishing = None
-            if len(self.begun) > self.delay or not upcoming:
+            if len(self.begun) > self.delay or not upcoming or held:
                 finishing = self.begun.popleft()
                 self._put(self.plan.finish, finishing)
                 self._put_update(finishing)
-            self._fill(sets, batches)
+            held = held and bool(self.begun)
+            if upcoming:
+                self._fill(sets, batches)
             if finishing:
                 self.wait([finishing])
                 for slot in finishing:

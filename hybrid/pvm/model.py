@@ -27,6 +27,7 @@ from .slot import FrameSlot, Shown
 from .wiring import Wiring, custom, describe, wire
 
 MOST_STREAMS = 16
+MOST_AHEAD = 64
 DELAY = 1  # frames that are on their way to a GPU while it works on the one before; changes no number
 
 
@@ -138,35 +139,40 @@ class PVM(Pipeline):
         slot.release()
         return self._seen(slot)
 
-    def run(self, frames, *, every: int = 1) -> Iterator[Seen]:
+    def run(self, frames, *, every: int = 1, ahead: int = 0) -> Iterator[Seen]:
         """Step through a feed (hybrid/feeds/frames.py), from the tick where this model stands to the feed's end.
 
         On a GPU the next frame is decoded and sent while the device works on this one, and what comes home does not stop
         it. Yields every tick: complete where its number is a multiple of `every`, otherwise with the error alone. Between
         two ticks the caller may save, freeze or stop; a freeze begins with the next frame that is filled in.
 
+        ahead  ticks that a GPU may have begun when the caller is given one that is not complete, so that it need not wait
+               for the host; no number changes. Saving is then refused where ticks are under way, which are none after a
+               complete one, and a caller that stops finds the model behind those that were.
+
         Raises what `step` raises, and what the feed raises, with a note of the tick.
         """
-        self._every = check.whole("every", every, 1)
+        self._every, ahead = check.whole("every", every, 1), check.whole("ahead", ahead, 0, MOST_AHEAD)
         self._check_whole()
         self.trace, first = Trace(), self.step_number
         self.forget_rates()
-        delay = 0 if self.backend.device.shares_host else DELAY
+        stages, queues = self.stages(), self.queues()
+        begin = stages if ahead else [stage for stage in stages if stage.queue == "copy in"]
+        delay = 0 if self.backend.device.shares_host else max(ahead, DELAY)
         slots = [[self.slot()] for _ in range(delay + 2)]
-        stages = self.stages()
-        begin = [stage for stage in stages if stage.queue == "copy in"]
-        plan, queues = Plan(begin, stages[len(begin) :], []), self.queues()
-        self._schedule = Schedule(plan, slots, queues, delay, self.trace)
+        self._schedule = Schedule(Plan(begin, stages[len(begin) :], []), slots, queues, delay, self.trace)
+        hold = (lambda slots: slots[0].wanted) if ahead else (lambda slots: False)
         try:
-            for tick in self._schedule.run(self._batches(frames), lambda slots: False):
+            for tick in self._schedule.run(self._batches(frames), lambda slots: False, hold):
                 yield self._seen(slots[(tick.number - first) % len(slots)][0])
             self._schedule.wait()
-        except GeneratorExit:
-            self._schedule.wait()
-            raise
         except BaseException as failure:
-            if failure is not self._missing:  # where a frame is missing the model stands between two ticks
+            # Where a frame is missing, or the caller has enough, the model stands between two ticks.
+            if failure is not self._missing and not isinstance(failure, GeneratorExit):
                 self.torn = self.torn or f"tick {self.step_number} failed half-way: {failure}"
+                raise
+            self._schedule.wait()
+            self.step_number += self._under_way()
             raise
         finally:
             for queue in queues.values():
@@ -303,6 +309,10 @@ class PVM(Pipeline):
         a later tick only; then the checkpoint before stands. See hybrid/checkpoint.py for the rest.
         """
         self._check_whole()
+        if self._under_way():
+            raise ValueError(
+                f"save: {self._under_way()} ticks are under way; of a run with `ahead`, save after a complete tick"
+            )
         self._settle()
         arrays = self.fetch()
         for name, array in arrays.items():
@@ -342,6 +352,11 @@ class PVM(Pipeline):
     def _settle(self) -> None:
         if self._schedule:
             self._schedule.wait()
+
+    def _under_way(self) -> int:
+        """Ticks that a run has begun ahead of the one that its caller has."""
+        found = self._schedule
+        return len(found.begun) if found and not found.plan.finish else 0
 
     def _check_whole(self) -> None:
         if self.torn:

@@ -14,6 +14,8 @@ from .readout import Readouts
 from .slot import NOBODY, FrameSlot, Shown
 from .wiring import Wiring
 
+TOGETHER = 1 << 22  # bytes of frames that cross sooner than a stage more is handed to a GPU, about 0.1 ms
+
 
 class Pipeline:
     """A model's arrays on its device, and the stages that a frame goes through; what it has of the host are the slots.
@@ -61,15 +63,13 @@ class Pipeline:
 
     def stages(self) -> list[Stage]:
         """The way of a frame. All that changes on the device moves on "dense", so nothing depends on how queues overlap."""
-        device, home = self.backend.device, ("miss", "picture", "heat") if self.readouts else ("miss", "picture")
-        last = "readout" if self.readouts else "tick"
-        homes = [] if device.shares_host else [Stage("home", "copy out", lambda slot: self._home(slot, home), (last,))]
-        return [
-            Stage("frame in", "copy in", self._send),
-            Stage("tick", "dense", self._tick, ("frame in",)),
-            *([Stage("readout", "dense", self._read, ("frame in",))] if self.readouts else []),
-            *homes,
-        ]
+        read = [Stage("readout", "dense", self._read, ("frame in",))] if self.readouts else []
+        way = [Stage("frame in", "copy in", self._send), Stage("tick", "dense", self.tick, ("frame in",)), *read]
+        if self.backend.device.shares_host:
+            return way
+        way.append(Stage("home", "copy out", self._home, (way[-1].name,)))
+        together = self.streams * self.frame_size <= TOGETHER
+        return [Stage("frame", "dense", lambda slot: _all(way, slot))] if together else way
 
     def slot(self) -> FrameSlot:
         """Room for a frame under way."""
@@ -129,7 +129,7 @@ class Pipeline:
         """The tape (B, T) that a tick writes, or has written: those of the last `steps` ticks and this one stand."""
         return self.state[f"tape_{step % (self.layout.steps + 1)}"]
 
-    def _tick(self, slot: FrameSlot) -> None:
+    def tick(self, slot: FrameSlot) -> None:
         """Show the frame to the units, let them learn and predict, collect what is to come home."""
         self._set_rates(slot)
         scale = 1 / 255 if slot.image == "pixels" else 1.0
@@ -187,7 +187,8 @@ class Pipeline:
         if self.backend.device.shares_host:
             self._publish(slot)
 
-    def _home(self, slot: FrameSlot, names: tuple[str, ...]) -> None:
+    def _home(self, slot: FrameSlot) -> None:
+        names = ("miss", "picture", "heat") if self.readouts else ("miss", "picture")
         for name in names if slot.wanted else names[:1]:
             self.backend.device.copy(getattr(slot, name), getattr(slot, f"{name}_dev"))
         if slot.wanted:
@@ -218,6 +219,11 @@ class Pipeline:
         for name, array in self.arrays().items():
             if name in arrays:
                 self.backend.device.write(array, arrays[name])
+
+
+def _all(stages: list[Stage], slot: FrameSlot) -> None:
+    for stage in stages:
+        stage.work(slot)
 
 
 def _rows(array) -> list:

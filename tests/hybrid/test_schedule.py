@@ -82,6 +82,20 @@ def test_with_delay_one_batch_is_begun_ahead_and_never_two():
         assert log.index(f"update {tick}.0") < log.index(f"forward {tick + 2}.0")
 
 
+@pytest.mark.parametrize("delay", [0, 1, 3])
+def test_after_a_batch_that_holds_none_is_begun_until_the_caller_has_had_it(delay):
+    log = []
+    schedule = Schedule(plan(), slots(delay, 1), recorders(log), delay, Trace())
+    for tick in schedule.run(batches(9), lambda slots: False, lambda slots: slots[0].tick % 4 == 2):
+        if tick.number % 4 == 2:
+            assert not schedule.begun and log[-1] == f"update {tick.number}.0"
+        elif delay:
+            assert len(schedule.begun) <= delay
+    assert [entry for entry in log if entry.startswith("update")] == [f"update {tick}.0" for tick in range(9)]
+    if delay:
+        assert log.index("forward 1.0") < log.index("update 0.0")
+
+
 def test_a_batch_smaller_than_the_micro_batches_leaves_slots_out():
     log = []
     queues = recorders(log)

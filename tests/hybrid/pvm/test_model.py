@@ -195,6 +195,16 @@ def test_a_run_brings_all_home_only_every_so_many_ticks():
         next(PVM(TINY).run(Scene(), every=0))
 
 
+def test_on_a_cpu_nothing_runs_ahead():
+    one, other = PVM(TINY), PVM(TINY)
+    walk(one, Scene(7))
+    for seen in other.run(Scene(7), every=3, ahead=5):
+        assert other.step_number == seen.tick + 1
+    assert bytes_of(one) == bytes_of(other)
+    with pytest.raises(ValueError, match="ahead: found -1"):
+        next(PVM(TINY).run(Scene(), ahead=-1))
+
+
 def test_a_run_goes_on_where_the_model_stands_and_stops_when_left():
     model, other, feed = PVM(TINY), PVM(TINY), Scene(10)
     for seen in model.run(feed):
