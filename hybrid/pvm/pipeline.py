@@ -34,7 +34,7 @@ class Pipeline:
         self.picture = Picture(wiring, self.layout, config)
         self.readouts: Any = config.readout and Readouts(wiring, self.layout, config, streams, seed, dtype)
         self._in_force: Any = None  # what the rates and flags on the device, or on their way there, were made of
-        self.inline = found.device.inline("pvm", threads)
+        self._threads, self.inline = threads, found.device.inline("pvm", threads)
         self.inline.run(self._place, start.weights(self.layout, config, seed, dtype))
 
     def forget_rates(self) -> None:
@@ -78,11 +78,13 @@ class Pipeline:
         return FrameSlot(*sizes, self.backend.device, self.dtype, self._put_in)
 
     def queues(self) -> dict[str, Any]:
-        """A CPU does everything in turn on all its threads; beside a GPU the feed has a thread of its own."""
+        """A CPU does everything in turn on all its threads. Beside a GPU the caller's thread reads the feed, while the device
+        works: to wait for another thread would take as long as a tick of a small model.
+        """
         if self.backend.device.shares_host:
             return dict.fromkeys(("copy in", "dense", "feed"), self.inline)
         queues = {name: self.backend.device.queue(name, 0) for name in ("copy in", "dense", "copy out")}
-        return queues | {"feed": backend.choose("cpu").device.queue("feed", 1)}
+        return queues | {"feed": backend.choose("cpu").device.inline("feed", self._threads)}
 
     # What the stages do
 
