@@ -8,7 +8,9 @@ start anywhere, so the inner loops are written with the masked vectors of cpu/ve
 import numba
 
 from cpu.activation import activate, times_slope
-from cpu.vector import LINES, add_sums, lanes, load, multiply_add, prefetch, spread, store, zeros
+from cpu.vector import LINE, add_sums, lanes, load, multiply_add, prefetch, spread, store, zeros
+
+BITS = 2048  # of a vector: four of the widest registers
 
 # Without reference counts: each is an atomic addition, and a unit takes hundreds of parts of arrays.
 kernel = numba.njit(cache=True, nogil=True, _nrt=False, error_model="numpy", fastmath={"reassoc", "contract"})
@@ -58,15 +60,15 @@ def affine(out, weights, at, x, size):
     for r in range(0, out.size, 4):  # rows past the last are the last again, and not written
         r0, r1 = at + r * n, at + min(r + 1, last) * n
         r2, r3 = at + min(r + 2, last) * n, at + min(r + 3, last) * n
-        t0 = t1 = t2 = t3 = zeros(x)
-        for i in range(0, n, lanes(x)):
+        t0 = t1 = t2 = t3 = zeros(x, BITS)
+        for i in range(0, n, lanes(x, BITS)):
             for row in (r0, r1, r2, r3):
                 prefetch(weights, row + i + size)
-            v = load(x, i, n - i)
-            t0 = multiply_add(load(weights, r0 + i, n - i), v, t0)
-            t1 = multiply_add(load(weights, r1 + i, n - i), v, t1)
-            t2 = multiply_add(load(weights, r2 + i, n - i), v, t2)
-            t3 = multiply_add(load(weights, r3 + i, n - i), v, t3)
+            v = load(x, i, n - i, BITS)
+            t0 = multiply_add(load(weights, r0 + i, n - i, BITS), v, t0)
+            t1 = multiply_add(load(weights, r1 + i, n - i, BITS), v, t1)
+            t2 = multiply_add(load(weights, r2 + i, n - i, BITS), v, t2)
+            t3 = multiply_add(load(weights, r3 + i, n - i, BITS), v, t3)
         add_sums(out, r, out.size - r, t0, t1, t2, t3)
 
 
@@ -85,25 +87,25 @@ def _descend(weights, velocity, at, x_delta, delta, x, rate, momentum, size):
     store would wait until the store has left the core's buffer, which costs twice the time of all else here.
     """
     n, last = x.size, delta.size - 1
-    for i in range(0, n, lanes(x)):
-        v, total, below = load(x, i, n - i), zeros(x), load(weights, at + i, n - i)
+    for i in range(0, n, lanes(x, BITS)):
+        v, total, below = load(x, i, n - i, BITS), zeros(x, BITS), load(weights, at + i, n - i, BITS)
         if velocity is not None:
-            speed_below = load(velocity, at + i, n - i)
+            speed_below = load(velocity, at + i, n - i, BITS)
         for r in range(delta.size):
-            place, place_below, change = at + r * n + i, at + min(r + 1, last) * n + i, spread(-rate * delta[r])
-            _prefetch_rest(weights, place + size, lanes(x))
-            row, below = below, load(weights, place_below, n - i)
+            place, place_below, change = at + r * n + i, at + min(r + 1, last) * n + i, spread(-rate * delta[r], BITS)
+            _prefetch_rest(weights, place + size, lanes(x, BITS))
+            row, below = below, load(weights, place_below, n - i, BITS)
             if x_delta is not None:
-                total = multiply_add(spread(delta[r]), row, total)
+                total = multiply_add(spread(delta[r], BITS), row, total)
             if velocity is None:
                 row = multiply_add(change, v, row)
             else:
                 prefetch(velocity, place + size)
-                _prefetch_rest(velocity, place + size, lanes(x))
-                speed, speed_below = speed_below, load(velocity, place_below, n - i)
-                speed = multiply_add(change, v, multiply_add(spread(momentum), speed, zeros(x)))
+                _prefetch_rest(velocity, place + size, lanes(x, BITS))
+                speed, speed_below = speed_below, load(velocity, place_below, n - i, BITS)
+                speed = multiply_add(change, v, multiply_add(spread(momentum, BITS), speed, zeros(x, BITS)))
                 store(velocity, place, n - i, speed)
-                row = multiply_add(spread(x.dtype.type(1)), speed, row)
+                row = multiply_add(spread(x.dtype.type(1), BITS), speed, row)
             store(weights, place, n - i, row)
         if x_delta is not None:
             store(x_delta, i, n - i, total)
@@ -124,5 +126,5 @@ def _descend_bias(bias, speed, delta, rate, momentum):
 @kernel
 def _prefetch_rest(array, index, count):
     """The cache lines of a vector of `count` numbers, but for the first."""
-    for line in range(1, LINES):
-        prefetch(array, index + line * (count // LINES))
+    for line in range(1, BITS // LINE):
+        prefetch(array, index + line * (count * LINE // BITS))

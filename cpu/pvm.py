@@ -12,11 +12,12 @@ import numpy as np
 
 from cpu.activation import CODES, activate, times_slope
 from cpu.blas import gemm
-from cpu.online import affine, assign
-from cpu.vector import LINES, add_sums, lanes, load, multiply_add, prefetch, spread, store, zeros
+from cpu.online import assign
+from cpu.vector import LINE, add_sums, lanes, load, multiply_add, prefetch, spread, store, zeros
 
 SIGNAL, DERIVATIVE, INTEGRAL, ERROR, PAST = (1 << k for k in range(5))
 LATERAL, FEEDBACK, RAW = range(3)
+BITS = 1024  # of a vector: two of the widest registers, so that those of four rows leave room
 AHEAD = 1 << 14  # weights; those so far behind the ones in work are asked for
 
 # Without reference counts: each is an atomic addition, and a unit takes hundreds of parts of arrays.
@@ -221,14 +222,14 @@ def _pull_back(delta, weights, layout, u, record, code):
 @kernel
 def _transposed(out, weights, at, columns, delta):
     """out = the leading columns of the matrix at `at`, transposed, times delta."""
-    for i in range(0, out.size, 2 * lanes(out)):
-        left, right, rest = zeros(out), zeros(out), max(out.size - i - lanes(out), 0)
+    for i in range(0, out.size, 2 * lanes(out, BITS)):
+        left, right, rest = zeros(out, BITS), zeros(out, BITS), max(out.size - i - lanes(out, BITS), 0)
         for r in range(delta.size):
-            place, factor = at + r * columns + i, spread(delta[r])
-            left = multiply_add(factor, load(weights, place, out.size - i), left)
-            right = multiply_add(factor, load(weights, place + lanes(out), rest), right)
+            place, factor = at + r * columns + i, spread(delta[r], BITS)
+            left = multiply_add(factor, load(weights, place, out.size - i, BITS), left)
+            right = multiply_add(factor, load(weights, place + lanes(out, BITS), rest, BITS), right)
         store(out, i, out.size - i, left)
-        store(out, i + lanes(out), rest, right)
+        store(out, i + lanes(out, BITS), rest, right)
 
 
 @kernel
@@ -244,7 +245,7 @@ def _visit(tape, weights, velocity, layout, u, record, delta, speed, learns, pre
             if learns:
                 _move_and_multiply(out, weights, velocity, at, x, old, delta[:, writes], speed, ahead, predict_first)
             else:
-                affine(out, weights, at, x, ahead)
+                _multiply(out, weights, at, x, ahead)
         else:
             if learns and not predict_first:
                 _move_many(weights, velocity, at, record, reads, delta, writes, speed)
@@ -277,8 +278,8 @@ def _move_and_multiply(out, weights, velocity, at, x, old, errors, speed, ahead,
         # rows past the last are the last again; all are loaded before one is stored, so it moves once
         numbers = r, min(r + 1, last), min(r + 2, last), min(r + 3, last)
         places, changes, totals = _four_places(at, n, numbers), _four_changes(rate, delta, numbers), _four_zeros(x)
-        for i in range(0, n, lanes(x)):
-            now, then = load(x, i, n - i), load(old, i, n - i)
+        for i in range(0, n, lanes(x, BITS)):
+            now, then = load(x, i, n - i, BITS), load(old, i, n - i, BITS)
             rows = _load_four(weights, places, i, n - i)
             if predict_first:
                 totals = _multiply_add_four(rows, now, totals)
@@ -286,9 +287,25 @@ def _move_and_multiply(out, weights, velocity, at, x, old, errors, speed, ahead,
             if not predict_first:
                 totals = _multiply_add_four(rows, now, totals)
             for place in places:
-                _prefetch(weights, place + i + ahead, lanes(x))
+                _prefetch(weights, place + i + ahead, lanes(x, BITS))
                 if velocity is not None:
-                    _prefetch(velocity, place + i + ahead, lanes(x))
+                    _prefetch(velocity, place + i + ahead, lanes(x, BITS))
+        add_sums(out, r, out.size - r, totals[0], totals[1], totals[2], totals[3])
+
+
+@kernel
+def _multiply(out, weights, at, x, ahead):
+    """The same for a unit that does not learn, with the sums in the same order."""
+    n, last = x.size, out.size - 1
+    bias = at + out.size * n
+    assign(out, weights[bias : bias + out.size])
+    for r in range(0, out.size, 4):
+        places, totals = _four_places(at, n, (r, min(r + 1, last), min(r + 2, last), min(r + 3, last))), _four_zeros(x)
+        for i in range(0, n, lanes(x, BITS)):
+            rows = _load_four(weights, places, i, n - i)
+            totals = _multiply_add_four(rows, load(x, i, n - i, BITS), totals)
+            for place in places:
+                _prefetch(weights, place + i + ahead, lanes(x, BITS))
         add_sums(out, r, out.size - r, totals[0], totals[1], totals[2], totals[3])
 
 
@@ -301,18 +318,28 @@ def _four_places(at, columns, rows):
 @inner
 def _four_changes(rate, delta, rows):
     a, b, c, d = rows
-    return spread(rate * delta[a]), spread(rate * delta[b]), spread(rate * delta[c]), spread(rate * delta[d])
+    return (
+        spread(rate * delta[a], BITS),
+        spread(rate * delta[b], BITS),
+        spread(rate * delta[c], BITS),
+        spread(rate * delta[d], BITS),
+    )
 
 
 @inner
 def _four_zeros(like):
-    return zeros(like), zeros(like), zeros(like), zeros(like)
+    return zeros(like, BITS), zeros(like, BITS), zeros(like, BITS), zeros(like, BITS)
 
 
 @inner
 def _load_four(array, places, i, count):
     a, b, c, d = places
-    return load(array, a + i, count), load(array, b + i, count), load(array, c + i, count), load(array, d + i, count)
+    return (
+        load(array, a + i, count, BITS),
+        load(array, b + i, count, BITS),
+        load(array, c + i, count, BITS),
+        load(array, d + i, count, BITS),
+    )
 
 
 @inner
@@ -337,8 +364,8 @@ def _multiply_add_four(vectors, factor, others):
 @kernel
 def _prefetch(array, index, count):
     """The cache lines of a vector of `count` numbers."""
-    for line in range(LINES):
-        prefetch(array, index + line * (count // LINES))
+    for line in range(BITS // LINE):
+        prefetch(array, index + line * (count * LINE // BITS))
 
 
 @inner
@@ -347,10 +374,12 @@ def _moved(weights, velocity, places, i, count, rows, changes, along, momentum):
     if velocity is None:
         rows = _multiply_add_four(changes, along, rows)
     else:
-        speeds = _multiply_add_four(_load_four(velocity, places, i, count), spread(momentum), _four_zeros(weights))
+        speeds = _multiply_add_four(
+            _load_four(velocity, places, i, count), spread(momentum, BITS), _four_zeros(weights)
+        )
         speeds = _multiply_add_four(changes, along, speeds)
         _store_four(velocity, places, i, count, speeds)
-        rows = _multiply_add_four(speeds, spread(weights.dtype.type(1)), rows)
+        rows = _multiply_add_four(speeds, spread(weights.dtype.type(1), BITS), rows)
     _store_four(weights, places, i, count, rows)
     return rows
 

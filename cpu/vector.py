@@ -1,9 +1,9 @@
 """A long vector of floats as a Numba type, for inner loops over rows too short for LLVM's own vectoriser.
 
 A row of 49 weights leaves an automatically vectorised loop with as many single steps as vector steps. Here the last vector
-is loaded and stored under a mask instead. A vector has 128 bytes, 32 float32 or 16 float64: two registers of the widest
-kind, which with four rows at a time is enough independent sums to hide each other's latency, and leaves registers for the
-rows. LLVM splits it into what the processor has.
+is loaded and stored under a mask instead. A vector is several registers of the widest kind, so that independent sums hide
+each other's latency; how many is for a loop to choose, by the `bits` that it passes, a constant. LLVM splits it into what
+the processor has.
 """
 
 from typing import Any
@@ -13,19 +13,19 @@ from numba import extending
 from numba.core import cgutils, types
 from numba.core.datamodel import models
 
-BITS = 1024
-LINES = BITS // 512  # cache lines that a vector takes
+LINE = 512  # bits of a cache line
 
 intrinsic: Any = extending.intrinsic  # Numba's stubs do not know that callers leave out the typing context
+of_width: Any = extending.intrinsic(prefer_literal=True)  # `bits` comes as part of a type
 
 
 class Vector(types.Type):
-    """32 float32 or 16 float64."""
+    """As many float32 or float64 as make `bits`."""
 
-    def __init__(self, element):
+    def __init__(self, element, bits):
         self.element = element
-        self.lanes = BITS // element.bitwidth
-        super().__init__(name=f"vector({element})")
+        self.lanes = bits.literal_value // element.bitwidth
+        super().__init__(name=f"vector({self.lanes} x {element})")
 
 
 @extending.register_model(Vector)
@@ -34,25 +34,25 @@ class _VectorModel(models.PrimitiveModel):
         super().__init__(manager, kind, ir.VectorType(manager.lookup(kind.element).get_value_type(), kind.lanes))
 
 
-@intrinsic
-def lanes(typing, array):
+@of_width
+def lanes(typing, array, bits):
     """How many numbers of this array make a vector, known at compile time."""
-    count = Vector(array.dtype).lanes
-    return types.int64(array), lambda context, builder, signature, arguments: ir.IntType(64)(count)
+    count = Vector(array.dtype, bits).lanes
+    return types.int64(array, bits), lambda context, builder, signature, arguments: ir.IntType(64)(count)
 
 
-@intrinsic
-def zeros(typing, array):
+@of_width
+def zeros(typing, array, bits):
     """A vector of zeros, of the dtype of this array."""
 
     def generate(context, builder, signature, arguments):
         return ir.Constant(context.get_value_type(signature.return_type), None)
 
-    return Vector(array.dtype)(array), generate
+    return Vector(array.dtype, bits)(array, bits), generate
 
 
-@intrinsic
-def spread(typing, value):
+@of_width
+def spread(typing, value, bits):
     """A vector with `value` in every lane."""
 
     def generate(context, builder, signature, arguments):
@@ -60,11 +60,11 @@ def spread(typing, value):
         first = builder.insert_element(ir.Constant(kind, ir.Undefined), arguments[0], ir.IntType(32)(0))
         return _pick(builder, first, first, [0] * kind.count)
 
-    return Vector(value)(value), generate
+    return Vector(value, bits)(value, bits), generate
 
 
-@intrinsic
-def load(typing, array, index, count):
+@of_width
+def load(typing, array, index, count, bits):
     """array[index : index + lanes] of a contiguous array of one dimension; lanes from `count` on are 0 and not read."""
 
     def generate(context, builder, signature, arguments):
@@ -72,7 +72,7 @@ def load(typing, array, index, count):
         place = _place(context, builder, signature.args[0], arguments[0], arguments[1], kind)
         return _load(builder, place, _mask(builder, kind, arguments[2]))
 
-    return Vector(array.dtype)(array, types.int64, types.int64), generate
+    return Vector(array.dtype, bits)(array, types.int64, types.int64, bits), generate
 
 
 @intrinsic
