@@ -90,9 +90,7 @@ class Pipeline:
 
     def _put_in(self, slot: FrameSlot, shown: Shown) -> None:
         """Write a frame, its target and the rates of its tick to the slot."""
-        slot.image = "pixels" if shown.image.dtype == np.uint8 else "numbers"
-        frame = getattr(slot, slot.image)
-        np.copyto(frame, shown.image.reshape(self.streams, -1), casting="same_kind")
+        frame = slot.take_frame(shown.image)
         if self.config.ignore_depth and self.wiring.frame[2] == 4:
             frame.reshape(-1, 4)[:, 3] = 0
         slot.wanted, slot.supervised = shown.wanted, shown.heat is not None

@@ -31,7 +31,7 @@ class Shown(NamedTuple):
 class FrameSlot(Turns):
     """B frames, one of each stream.
 
-    pixels, numbers (B, F)      filled on the host, one of them: the frame in 0..255, or in 0..1; `image` says which
+    pixels, numbers (B, F)      the frame in 0..255, or in 0..1: one of them is filled on the host, `image` says which
     target (B, Y), rates (2, U), flags (3, U)
                                 filled on the host: rate and momentum; `learns`, `adapts`, and which units first learn what
                                 they stopped at
@@ -48,8 +48,8 @@ class FrameSlot(Turns):
     put_in      writes what is filled: called with the slot and a Shown
     """
 
-    pixels: np.ndarray
-    numbers: np.ndarray
+    pixels: np.ndarray | None = None
+    numbers: np.ndarray | None = None
     target: np.ndarray
     rates: np.ndarray
     flags: np.ndarray
@@ -57,8 +57,8 @@ class FrameSlot(Turns):
     picture: np.ndarray
     heat: np.ndarray
     hidden: np.ndarray
-    pixels_dev: Any
-    numbers_dev: Any
+    pixels_dev: Any = None
+    numbers_dev: Any = None
     target_dev: Any
     rates_dev: Any
     flags_dev: Any
@@ -70,9 +70,8 @@ class FrameSlot(Turns):
         self, streams, frame, units, heat, hidden, pictures, device, dtype, put_in: Callable[["FrameSlot", Shown], None]
     ):
         super().__init__()
-        self._put_in = put_in
+        self._put_in, self._device, self._frame, self._dtype = put_in, device, (streams, frame), dtype
         shapes = {
-            "numbers": (streams, frame),
             "target": (streams, heat),
             "rates": (2, units),
             "miss": (units,),
@@ -81,9 +80,8 @@ class FrameSlot(Turns):
             "hidden": (streams, hidden),
         }
         for name, shape in shapes.items():
-            self._room(device, name, shape, dtype)
-        self._room(device, "pixels", (streams, frame), np.uint8)
-        self._room(device, "flags", (3, units), np.uint8)
+            self._room(name, shape, dtype)
+        self._room("flags", (3, units), np.uint8)
         self.image = "pixels"
         self.supervised = self.fresh = self.wanted = self.resumes = False
         self.rests = NOBODY
@@ -96,7 +94,16 @@ class FrameSlot(Turns):
         self._put_in(self, batch)
         self._become(READY)
 
-    def _room(self, device, name: str, shape, dtype) -> None:
-        host = device.host_empty(shape, dtype)
+    def take_frame(self, image: np.ndarray) -> np.ndarray:
+        """Copy a frame, as bytes or as numbers, to `pixels` or `numbers`, of which a run seldom needs both; returned."""
+        self.image, dtype = ("pixels", np.uint8) if image.dtype == np.uint8 else ("numbers", self._dtype)
+        if getattr(self, self.image) is None:
+            self._room(self.image, self._frame, dtype)
+        frame = getattr(self, self.image)
+        np.copyto(frame, image.reshape(self._frame), casting="same_kind")
+        return frame
+
+    def _room(self, name: str, shape, dtype) -> None:
+        host = self._device.host_empty(shape, dtype)
         setattr(self, name, host)
-        setattr(self, f"{name}_dev", device.mirror(host))
+        setattr(self, f"{name}_dev", self._device.mirror(host))
