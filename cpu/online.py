@@ -11,6 +11,7 @@ from cpu.activation import activate, times_slope
 from cpu.vector import LINE, add_sums, lanes, load, multiply_add, prefetch, spread, store, zeros
 
 BITS = 2048  # of a vector: four of the widest registers
+REST = BITS - LINE  # of it, behind the first cache line
 
 # Without reference counts: each is an atomic addition, and a unit takes hundreds of parts of arrays.
 kernel = numba.njit(cache=True, nogil=True, _nrt=False, error_model="numpy", fastmath={"reassoc", "contract"})
@@ -63,7 +64,7 @@ def affine(out, weights, at, x, size):
         t0 = t1 = t2 = t3 = zeros(x, BITS)
         for i in range(0, n, lanes(x, BITS)):
             for row in (r0, r1, r2, r3):
-                prefetch(weights, row + i + size)
+                prefetch(weights, row + i + size, LINE)
             v = load(x, i, n - i, BITS)
             t0 = multiply_add(load(weights, r0 + i, n - i, BITS), v, t0)
             t1 = multiply_add(load(weights, r1 + i, n - i, BITS), v, t1)
@@ -93,15 +94,14 @@ def _descend(weights, velocity, at, x_delta, delta, x, rate, momentum, size):
             speed_below = load(velocity, at + i, n - i, BITS)
         for r in range(delta.size):
             place, place_below, change = at + r * n + i, at + min(r + 1, last) * n + i, spread(-rate * delta[r], BITS)
-            _prefetch_rest(weights, place + size, lanes(x, BITS))
+            prefetch(weights, place + size + lanes(x, LINE), REST)  # `affine` has asked for the first line
             row, below = below, load(weights, place_below, n - i, BITS)
             if x_delta is not None:
                 total = multiply_add(spread(delta[r], BITS), row, total)
             if velocity is None:
                 row = multiply_add(change, v, row)
             else:
-                prefetch(velocity, place + size)
-                _prefetch_rest(velocity, place + size, lanes(x, BITS))
+                prefetch(velocity, place + size, BITS)
                 speed, speed_below = speed_below, load(velocity, place_below, n - i, BITS)
                 speed = multiply_add(change, v, multiply_add(spread(momentum, BITS), speed, zeros(x, BITS)))
                 store(velocity, place, n - i, speed)
@@ -121,10 +121,3 @@ def _descend_bias(bias, speed, delta, rate, momentum):
         else:
             speed[r] = momentum * speed[r] - rate * delta[r]
             bias[r] += speed[r]
-
-
-@kernel
-def _prefetch_rest(array, index, count):
-    """The cache lines of a vector of `count` numbers, but for the first."""
-    for line in range(1, BITS // LINE):
-        prefetch(array, index + line * (count * LINE // BITS))

@@ -82,17 +82,16 @@ def _tick(
 @kernel
 def _ask(tape, record, delta, signals, before, world, layout, u):
     """Ask for what the unit will see, learn from and write, of the first stream; `_visit` asks for its weights."""
-    line = 64 // tape.itemsize
-    for i in range(layout.tape_at[u], layout.tape_at[u + 1], line):
-        prefetch(tape, i)
-        prefetch(record, i)
-        prefetch(delta, i)
-    for i in range(layout.signal_at[u], layout.signal_at[u + 1], line):
-        prefetch(signals, i)
-        prefetch(before, i)
+    for i in range(layout.tape_at[u], layout.tape_at[u + 1], lanes(tape, LINE)):
+        prefetch(tape, i, LINE)
+        prefetch(record, i, LINE)
+        prefetch(delta, i, LINE)
+    for i in range(layout.signal_at[u], layout.signal_at[u + 1], lanes(tape, LINE)):
+        prefetch(signals, i, LINE)
+        prefetch(before, i, LINE)
     for k in range(layout.part_at[u], layout.part_at[u + 1]):
-        prefetch(world, layout.part_from[k])
-        prefetch(world, layout.part_from[k] + layout.part_size[k] - 1)
+        prefetch(world, layout.part_from[k], LINE)
+        prefetch(world, layout.part_from[k] + layout.part_size[k] - 1, LINE)
 
 
 @kernel
@@ -287,9 +286,9 @@ def _move_and_multiply(out, weights, velocity, at, x, old, errors, speed, ahead,
             if not predict_first:
                 totals = _multiply_add_four(rows, now, totals)
             for place in places:
-                _prefetch(weights, place + i + ahead, lanes(x, BITS))
+                prefetch(weights, place + i + ahead, BITS)
                 if velocity is not None:
-                    _prefetch(velocity, place + i + ahead, lanes(x, BITS))
+                    prefetch(velocity, place + i + ahead, BITS)
         add_sums(out, r, out.size - r, totals[0], totals[1], totals[2], totals[3])
 
 
@@ -305,7 +304,7 @@ def _multiply(out, weights, at, x, ahead):
             rows = _load_four(weights, places, i, n - i)
             totals = _multiply_add_four(rows, load(x, i, n - i, BITS), totals)
             for place in places:
-                _prefetch(weights, place + i + ahead, lanes(x, BITS))
+                prefetch(weights, place + i + ahead, BITS)
         add_sums(out, r, out.size - r, totals[0], totals[1], totals[2], totals[3])
 
 
@@ -359,13 +358,6 @@ def _multiply_add_four(vectors, factor, others):
         multiply_add(c, factor, g),
         multiply_add(d, factor, h),
     )
-
-
-@kernel
-def _prefetch(array, index, count):
-    """The cache lines of a vector of `count` numbers."""
-    for line in range(BITS // LINE):
-        prefetch(array, index + line * (count * LINE // BITS))
 
 
 @inner

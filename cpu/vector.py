@@ -122,23 +122,24 @@ def add_sums(typing, array, index, count, a, b, c, d):
     return types.void(array, types.int64, types.int64, a, b, c, d), generate
 
 
-@intrinsic
-def prefetch(typing, array, index):
-    """Ask for the cache line of array[index], to lie in the core's second cache: the first is for what is in work.
+@of_width
+def prefetch(typing, array, index, bits):
+    """Ask for the cache lines of a vector, in the core's second cache: the first is for what is in work.
 
     A hint without meaning for the result; the index may lie outside of the array.
     """
 
     def generate(context, builder, signature, arguments):
-        array, index = arguments
+        array, index, _ = arguments
         place = _place(context, builder, signature.args[0], array, index, ir.IntType(8))
         read, second_cache, data = (ir.IntType(32)(value) for value in (0, 2, 1))
-        inputs = [place, read, second_cache, data]
-        kind = ir.FunctionType(ir.VoidType(), [value.type for value in inputs])
-        builder.call(builder.module.declare_intrinsic("llvm.prefetch", (place.type,), kind), inputs)
+        for byte in range(0, bits.literal_value // 8, LINE // 8):
+            inputs = [builder.gep(place, [ir.IntType(64)(byte)]), read, second_cache, data]
+            kind = ir.FunctionType(ir.VoidType(), [value.type for value in inputs])
+            builder.call(builder.module.declare_intrinsic("llvm.prefetch", (place.type,), kind), inputs)
         return context.get_dummy_value()
 
-    return types.void(array, types.int64), generate
+    return types.void(array, types.int64, bits), generate
 
 
 def _place(context, builder, array_type, array, index, kind):
