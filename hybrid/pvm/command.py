@@ -83,7 +83,10 @@ def _train(train) -> None:
         "--every", type=_positive, metavar="K", help=f"steps between points of the curve (default: steps / {POINTS})"
     )
     training.add_argument(
-        "--save-every", type=_positive, metavar="N", help="steps between checkpoints (default: one a minute)"
+        "--save-every",
+        type=_positive,
+        metavar="N",
+        help="steps between checkpoints (default: one a minute); on a GPU up to 10 more",
     )
     training.add_argument(
         "--tensorboard", action="store_true", help="write figures, and pictures every 10 K steps, to OUT/tensorboard"

@@ -172,7 +172,7 @@ class PVM(Pipeline):
                 self.torn = self.torn or f"tick {self.step_number} failed half-way: {failure}"
                 raise
             self._schedule.wait()
-            self.step_number += self._under_way()
+            self.step_number += self.under_way
             raise
         finally:
             for queue in queues.values():
@@ -309,9 +309,9 @@ class PVM(Pipeline):
         a later tick only; then the checkpoint before stands. See hybrid/checkpoint.py for the rest.
         """
         self._check_whole()
-        if self._under_way():
+        if self.under_way:
             raise ValueError(
-                f"save: {self._under_way()} ticks are under way; of a run with `ahead`, save after a complete tick"
+                f"save: {self.under_way} ticks are under way; of a run with `ahead`, save after a complete tick"
             )
         self._settle()
         arrays = self.fetch()
@@ -353,7 +353,8 @@ class PVM(Pipeline):
         if self._schedule:
             self._schedule.wait()
 
-    def _under_way(self) -> int:
+    @property
+    def under_way(self) -> int:
         """Ticks that a run has begun ahead of the one that its caller has."""
         found = self._schedule
         return len(found.begun) if found and not found.plan.finish else 0

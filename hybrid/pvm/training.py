@@ -30,6 +30,7 @@ from .model import PVM, Seen
 from .named import load
 from .source import clips
 
+AHEAD = 4  # ticks that a GPU may begin before the one is noted that was
 SAMPLE = 10  # every so many ticks, at least, a prediction is compared with the frame that came
 PICTURES = 10  # points of the curve between TensorBoard's pictures, which cost as much as some frames
 MINUTE = 60.0
@@ -183,7 +184,7 @@ class Run:
         self.pairs = Pairs(self.frames)
         self.every = math.gcd(options["every"], SAMPLE)
         self.last: Pair | None = None
-        self.saved = time.monotonic()
+        self.saved, self.saved_step = time.monotonic(), model.step_number
         if model.step_number and (model.step_number - 1) % self.every == 0:
             self.pairs.wait(Seen(model.step_number - 1, np.empty(0), model.prediction(), [], []))
 
@@ -200,6 +201,8 @@ class Run:
             with contextlib.closing(self._ticks()) as ticks:
                 for seen in ticks:
                     self._note(seen, bar, board)
+                    if self.model.under_way:
+                        continue
                     if stop.signal and self.model.step_number < total:
                         break
                     if self._due():
@@ -219,13 +222,13 @@ class Run:
         except ValueError as failure:
             failure.add_note(f"the model diverged: lower the rates; {self._stands()}")
             raise
-        self.saved = time.monotonic()
+        self.saved, self.saved_step = time.monotonic(), self.model.step_number
         self.progress.go_on()
 
     def _ticks(self) -> Generator[Seen, None, None]:
         """Those of the model; what fails says what is left. A model that is whole is saved."""
         try:
-            yield from self.model.run(self.frames, every=self.every)
+            yield from self.model.run(self.frames, every=self.every, ahead=AHEAD)
         except USER_ERRORS as failure:
             if self.model.torn is None:
                 self.save()
@@ -260,7 +263,9 @@ class Run:
         every = self.options["save_every"]
         if self.model.step_number == len(self.feed):
             return False  # the end saves
-        return self.model.step_number % every == 0 if every else time.monotonic() - self.saved > MINUTE
+        if every:
+            return self.model.step_number // every > self.saved_step // every
+        return time.monotonic() - self.saved > MINUTE
 
     def _speed(self) -> tuple[float, float]:
         """Frames of all streams a second, and parameters times that."""

@@ -5,10 +5,13 @@ import itertools
 import numpy as np
 import pytest
 
+from hybrid.cli import main
 from hybrid.pvm import pipeline
 from hybrid.pvm.model import PVM
 from tests import cudasim
 from tests.hybrid.pvm.test_model import BLIND, TINY, Scene, assert_same, bytes_of, walk
+from tests.hybrid.pvm.test_training import at_tick
+from tests.hybrid.pvm.tiny import command, tensors
 
 
 @pytest.fixture
@@ -104,3 +107,20 @@ def test_a_checkpoint_goes_on_on_the_other_device(cuda, tmp_path, there_and_back
     for one, other in zip(resumed.run(feed), expected, strict=True):
         np.testing.assert_allclose(one.error, other.error, rtol=0, atol=1e-6)
         np.testing.assert_allclose(one.prediction, other.prediction, rtol=0, atol=1e-5)
+
+
+def test_a_training_that_crashed_goes_on_from_its_last_checkpoint_to_the_same_bytes(cuda, tmp_path, monkeypatch):
+    whole, crashed = tmp_path / "whole", tmp_path / "crashed"
+    options = ["--steps", "40", "--save-every", "7", "--every", "5", "--device", cuda]
+    assert main(command(tmp_path, whole, *options)) == 0
+
+    def crash():
+        raise RuntimeError("power cut")
+
+    with monkeypatch.context() as patch, pytest.raises(RuntimeError):
+        at_tick(patch, 27, crash)
+        main(command(tmp_path, crashed, *options))
+    saved, _ = PVM.load(crashed / "checkpoint", device="cpu")
+    assert saved.step_number == 21  # due at 7, 14 and 21, made after the next complete tick: 11, 16, 21
+    assert main(["train", "--resume", str(crashed)]) == 0
+    assert tensors(crashed) == tensors(whole)
