@@ -10,8 +10,8 @@ from hybrid.pvm import pipeline
 from hybrid.pvm.model import PVM
 from tests import cudasim
 from tests.hybrid.pvm.test_model import BLIND, TINY, Scene, assert_same, bytes_of, walk
-from tests.hybrid.pvm.test_training import at_tick
-from tests.hybrid.pvm.tiny import command, tensors
+from tests.hybrid.pvm.test_training import whole_and_crashed
+from tests.hybrid.pvm.tiny import tensors
 
 
 @pytest.fixture
@@ -110,16 +110,8 @@ def test_a_checkpoint_goes_on_on_the_other_device(cuda, tmp_path, there_and_back
 
 
 def test_a_training_that_crashed_goes_on_from_its_last_checkpoint_to_the_same_bytes(cuda, tmp_path, monkeypatch):
-    whole, crashed = tmp_path / "whole", tmp_path / "crashed"
     options = ["--steps", "40", "--save-every", "7", "--every", "5", "--device", cuda]
-    assert main(command(tmp_path, whole, *options)) == 0
-
-    def crash():
-        raise RuntimeError("power cut")
-
-    with monkeypatch.context() as patch, pytest.raises(RuntimeError):
-        at_tick(patch, 27, crash)
-        main(command(tmp_path, crashed, *options))
+    whole, crashed = whole_and_crashed(monkeypatch, tmp_path, 27, *options)
     saved, _ = PVM.load(crashed / "checkpoint", device="cpu")
     assert saved.step_number == 21  # due at 7, 14 and 21, made after the next complete tick: 11, 16, 21
     assert main(["train", "--resume", str(crashed)]) == 0

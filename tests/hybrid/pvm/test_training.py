@@ -99,17 +99,22 @@ def test_a_run_stopped_by_a_signal_goes_on_to_the_same_bytes(capsys, monkeypatch
     assert curve_of(stopped) == curve_of(whole)
 
 
-def test_a_run_that_crashed_goes_on_from_its_last_checkpoint_to_the_same_bytes(monkeypatch, tmp_path):
-    whole, crashed = tmp_path / "whole", tmp_path / "crashed"
-    options = ["--steps", "30", "--save-every", "7"]
-    assert main(command(tmp_path, whole, *options)) == 0
+def whole_and_crashed(monkeypatch, folder, tick, *options):
+    """The folders of a run to its end, and of one whose feed crashed at a tick."""
+    whole, crashed = folder / "whole", folder / "crashed"
+    assert main(command(folder, whole, *options)) == 0
 
     def crash():
         raise RuntimeError("power cut")
 
     with monkeypatch.context() as patch, pytest.raises(RuntimeError):
-        at_tick(patch, 18, crash)
-        main(command(tmp_path, crashed, *options))
+        at_tick(patch, tick, crash)
+        main(command(folder, crashed, *options))
+    return whole, crashed
+
+
+def test_a_run_that_crashed_goes_on_from_its_last_checkpoint_to_the_same_bytes(monkeypatch, tmp_path):
+    whole, crashed = whole_and_crashed(monkeypatch, tmp_path, 18, "--steps", "30", "--save-every", "7")
     assert main(["train", "--resume", str(crashed)]) == 0
     assert tensors(crashed) == tensors(whole)
 
