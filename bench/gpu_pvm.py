@@ -4,7 +4,6 @@ A frame is what it is on the CPU (bench/pvm.py): a byte image sent while the dev
 error home. "tick alone" launches nothing but the kernel, without frames: what `run` costs is the difference.
 """
 
-import itertools
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -49,11 +48,7 @@ class Video:
         model = self.model
         more = {"parameters": model.parameters, "memory_over_least": model.held()}
 
-        def step():
-            for _ in itertools.islice(model.frames, self.frames):
-                pass
-
-        return self._work("ours", step, model.check, more)
+        return self._work("ours", partial(model.learn, self.frames), model.check, more)
 
     def _alone(self) -> Work:
         """The kernel on a slot that is filled once, launched again and again by one piece of work."""

@@ -5,6 +5,7 @@ hand that of its independent twin. A frame is a tick of `PVM.run`: a byte image 
 comes home of every 25th, up to which a GPU may run 4 ticks ahead of the host.
 """
 
+import functools
 import importlib
 import itertools
 import os
@@ -143,12 +144,13 @@ class Ours:
         """As a rival."""
         params = self.case._asdict()
         more = {"parameters": self.parameters, "readout_parameters": self.pvm.size[1], "memory_over_least": self.held()}
-        work = ("pvm.frame", "ours", params, self.case.frames, "frames/s", self.some, self.check)
+        step = functools.partial(self.learn, self.case.frames)
+        work = ("pvm.frame", "ours", params, self.case.frames, "frames/s", step, self.check)
         return Work(*work, threads=threads, warm=1, more=more)
 
-    def some(self) -> None:
-        """The frames of a sample."""
-        for _ in itertools.islice(self.frames, self.case.frames):
+    def learn(self, frames: int) -> None:
+        """So many frames more."""
+        for _ in itertools.islice(self.frames, frames):
             pass
 
 
@@ -165,12 +167,12 @@ def shares(ours: Ours, repeat: int) -> dict:
     The machine's bandwidth drifts within seconds, and one array may lie in faster memory than another.
     """
     moving = [array for array in (ours.pvm.weights, ours.pvm.velocity) if array is not None]
-    frames, turns, passes = -(-ours.case.frames // 3), 5 * repeat, [pass_over(moving) for _ in range(2)][1:]
-    speeds = []
-    for _ in range(turns):
+    frames, speeds = -(-ours.case.frames // 3), []
+    pass_over(moving)  # the first one is compiled
+    passes = [pass_over(moving)]
+    for _ in range(5 * repeat):
         start = time.perf_counter()
-        for _ in itertools.islice(ours.frames, frames):
-            pass
+        ours.learn(frames)
         speeds.append(ours.moved * frames / (time.perf_counter() - start))
         passes.append(pass_over(moving))
     around = [2 / (1 / before + 1 / after) for before, after in itertools.pairwise(passes)]
@@ -271,8 +273,7 @@ class Torch:
     def check(self) -> None:
         """After as many frames as were taken some units' weights are those of ours."""
         ours = Ours(self.case, self.device, 1)
-        for _ in itertools.islice(ours.frames, self.tick):
-            pass
+        ours.learn(self.tick)
         size = ours.parameters // self.units
         for unit in (0, self.units // 2, self.units - 1):
             found = self.torch.cat([part[unit].flatten() for part in self.parts]).cpu().numpy()

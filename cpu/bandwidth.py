@@ -15,15 +15,16 @@ def _read_modify_write(array, chunks, step):
             part[i] += step
 
 
-def pass_over(arrays):
-    """Bytes a second of one `array += 0` over each of these float arrays, counted the same: it leaves the numbers as they are.
+def pass_over(arrays, step=0):
+    """Bytes a second of one `array += step` over each of these float arrays, one read and one write of each number.
 
-    Memory is not of one speed everywhere; so this is what work on these very arrays is held against.
+    Memory is not of one speed everywhere; so this is what work on these very arrays is held against, which a step of 0
+    leaves as they are.
     """
     start = time.perf_counter()
     for array in arrays:
         flat = array.reshape(-1)
-        _read_modify_write(flat, numba.get_num_threads() * 8, flat.dtype.type(0))
+        _read_modify_write(flat, numba.get_num_threads() * 8, flat.dtype.type(step))
     return 2 * sum(array.nbytes for array in arrays) / (time.perf_counter() - start)
 
 
@@ -33,10 +34,4 @@ def read_modify_write(megabytes=1024, repeat=5):
     Counts 8 bytes a float32: one read, one write. The array is larger than any cache; its first visit is not timed.
     """
     array = np.zeros(megabytes * 2**18, np.float32)
-    samples = []
-    for turn in range(repeat + 1):
-        start = time.perf_counter()
-        _read_modify_write(array, numba.get_num_threads() * 8, np.float32(1))
-        if turn:
-            samples.append(2 * array.nbytes / (time.perf_counter() - start))
-    return samples
+    return [pass_over([array], 1) for _ in range(repeat + 1)][1:]

@@ -37,9 +37,9 @@ def _unit(weights, velocity, at, size, signals, slopes, target, rate, momentum, 
     x, h, y = signals
     h_delta, y_delta = slopes
     second = at + h.size * (x.size + 1)
-    affine(h, weights, at, x, size)
+    _affine(h, weights, at, x, size)
     activate(h, code)
-    affine(y, weights, second, h, size)
+    _affine(y, weights, second, h, size)
     activate(y, code)
     loss = y.dtype.type(0)
     for i in range(y.size):
@@ -54,7 +54,7 @@ def _unit(weights, velocity, at, size, signals, slopes, target, rate, momentum, 
 
 
 @kernel
-def affine(out, weights, at, x, size):
+def _affine(out, weights, at, x, size):
     """out = matrix x + bias; the matrix begins at `at`, its bias follows. Four rows share each vector of x."""
     n, last = x.size, out.size - 1
     assign(out, weights[at + out.size * n : at + out.size * (n + 1)])
@@ -94,7 +94,7 @@ def _descend(weights, velocity, at, x_delta, delta, x, rate, momentum, size):
             speed_below = load(velocity, at + i, n - i, BITS)
         for r in range(delta.size):
             place, place_below, change = at + r * n + i, at + min(r + 1, last) * n + i, spread(-rate * delta[r], BITS)
-            prefetch(weights, place + size + lanes(x, LINE), REST)  # `affine` has asked for the first line
+            prefetch(weights, place + size + lanes(x, LINE), REST)  # `_affine` has asked for the first line
             row, below = below, load(weights, place_below, n - i, BITS)
             if x_delta is not None:
                 total = multiply_add(spread(delta[r], BITS), row, total)

@@ -161,9 +161,9 @@ class PVM(Pipeline):
         delay = 0 if self.backend.device.shares_host else max(ahead, DELAY)
         slots = [[self.slot()] for _ in range(delay + 2)]
         self._schedule = Schedule(Plan(begin, stages[len(begin) :], []), slots, queues, delay, self.trace)
-        hold = (lambda slots: slots[0].wanted) if ahead else (lambda slots: False)
         try:
-            for tick in self._schedule.run(self._batches(frames), lambda slots: False, hold):
+            batches = self._batches(frames)
+            for tick in self._schedule.run(batches, lambda slots: False, lambda slots: ahead > 0 and slots[0].wanted):
                 yield self._seen(slots[(tick.number - first) % len(slots)][0])
             self._schedule.wait()
         except BaseException as failure:

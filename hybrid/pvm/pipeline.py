@@ -90,9 +90,9 @@ class Pipeline:
 
     def _put_in(self, slot: FrameSlot, shown: Shown) -> None:
         """Write a frame, its target and the rates of its tick to the slot."""
-        frame = slot.take_frame(shown.image)
+        slot.take_frame(shown.image)
         if self.config.ignore_depth and self.wiring.frame[2] == 4:
-            frame.reshape(-1, 4)[:, 3] = 0
+            slot.frame.reshape(-1, 4)[:, 3] = 0
         slot.wanted, slot.supervised = shown.wanted, shown.heat is not None
         if shown.heat is not None:
             slot.target[:] = shown.heat
@@ -121,7 +121,7 @@ class Pipeline:
 
     def _send(self, slot: FrameSlot) -> None:
         copy = self.backend.device.copy
-        copy(getattr(slot, f"{slot.image}_dev"), getattr(slot, slot.image))
+        copy(slot.frame_dev, slot.frame)
         if slot.supervised:
             copy(slot.target_dev, slot.target)
 
@@ -132,8 +132,8 @@ class Pipeline:
     def tick(self, slot: FrameSlot) -> None:
         """Show the frame to the units, let them learn and predict, collect what is to come home."""
         self._set_rates(slot)
-        scale = 1 / 255 if slot.image == "pixels" else 1.0
-        self.backend.pvm.show(self.state[f"world_{slot.tick % 2}"], getattr(slot, f"{slot.image}_dev"), scale)
+        scale = 1 / 255 if slot.frame.dtype == np.uint8 else 1.0
+        self.backend.pvm.show(self.state[f"world_{slot.tick % 2}"], slot.frame_dev, scale)
         self._move(slot)
         if slot.wanted:
             self._look(slot)

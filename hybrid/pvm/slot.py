@@ -31,7 +31,7 @@ class Shown(NamedTuple):
 class FrameSlot(Turns):
     """B frames, one of each stream.
 
-    pixels, numbers (B, F)      the frame in 0..255, or in 0..1: one of them is filled on the host, `image` says which
+    frame (B, F)                filled on the host: bytes, or numbers in 0..1
     target (B, Y), rates (2, U), flags (3, U)
                                 filled on the host: rate and momentum; `learns`, `adapts`, and which units first learn what
                                 they stopped at
@@ -39,7 +39,6 @@ class FrameSlot(Turns):
                                 come home; picture holds n parts of the predicted frame
     NAME_dev                    the same on the device, the same array where it shares the host's memory
 
-    image       "pixels" or "numbers"
     supervised  whether there is a target
     fresh       whether rates and flags differ from those of the tick before
     wanted      whether all comes home, not only `miss`
@@ -48,8 +47,7 @@ class FrameSlot(Turns):
     put_in      writes what is filled: called with the slot and a Shown
     """
 
-    pixels: np.ndarray | None = None
-    numbers: np.ndarray | None = None
+    frame: np.ndarray
     target: np.ndarray
     rates: np.ndarray
     flags: np.ndarray
@@ -57,8 +55,7 @@ class FrameSlot(Turns):
     picture: np.ndarray
     heat: np.ndarray
     hidden: np.ndarray
-    pixels_dev: Any = None
-    numbers_dev: Any = None
+    frame_dev: Any
     target_dev: Any
     rates_dev: Any
     flags_dev: Any
@@ -70,7 +67,9 @@ class FrameSlot(Turns):
         self, streams, frame, units, heat, hidden, pictures, device, dtype, put_in: Callable[["FrameSlot", Shown], None]
     ):
         super().__init__()
-        self._put_in, self._device, self._frame, self._dtype = put_in, device, (streams, frame), dtype
+        self._put_in, self._device, self._dtype = put_in, device, np.dtype(dtype)
+        self._frame_shape = streams, frame
+        self._frames: dict[np.dtype, tuple[np.ndarray, Any]] = {}
         shapes = {
             "target": (streams, heat),
             "rates": (2, units),
@@ -82,7 +81,6 @@ class FrameSlot(Turns):
         for name, shape in shapes.items():
             self._room(name, shape, dtype)
         self._room("flags", (3, units), np.uint8)
-        self.image = "pixels"
         self.supervised = self.fresh = self.wanted = self.resumes = False
         self.rests = NOBODY
 
@@ -94,16 +92,20 @@ class FrameSlot(Turns):
         self._put_in(self, batch)
         self._become(READY)
 
-    def take_frame(self, image: np.ndarray) -> np.ndarray:
-        """Copy a frame, as bytes or as numbers, to `pixels` or `numbers`, of which a run seldom needs both; returned."""
-        self.image, dtype = ("pixels", np.uint8) if image.dtype == np.uint8 else ("numbers", self._dtype)
-        if getattr(self, self.image) is None:
-            self._room(self.image, self._frame, dtype)
-        frame = getattr(self, self.image)
-        np.copyto(frame, image.reshape(self._frame), casting="same_kind")
-        return frame
+    def take_frame(self, image: np.ndarray) -> None:
+        """Copy a frame to `frame`; room for bytes, and for numbers, is made when the first of the kind comes."""
+        dtype = np.dtype(np.uint8) if image.dtype == np.uint8 else self._dtype
+        if dtype not in self._frames:
+            self._frames[dtype] = self._pair(self._frame_shape, dtype)
+        self.frame, self.frame_dev = self._frames[dtype]
+        np.copyto(self.frame, image.reshape(self._frame_shape), casting="same_kind")
 
     def _room(self, name: str, shape, dtype) -> None:
-        host = self._device.host_empty(shape, dtype)
+        host, there = self._pair(shape, dtype)
         setattr(self, name, host)
-        setattr(self, f"{name}_dev", self._device.mirror(host))
+        setattr(self, f"{name}_dev", there)
+
+    def _pair(self, shape, dtype) -> tuple[np.ndarray, Any]:
+        """An array of the host and its mirror on the device."""
+        host = self._device.host_empty(shape, dtype)
+        return host, self._device.mirror(host)

@@ -68,3 +68,9 @@ def gpu(_device):
         problems = cudasim.problems()
         cudasim.clear()
         assert problems == []
+
+
+@pytest.fixture
+def cuda(gpu):
+    """Its name."""
+    return "cuda:0"

@@ -34,11 +34,6 @@ class Ragged(Feed):
         )
 
 
-@pytest.fixture
-def cuda(gpu):
-    return "cuda:0"
-
-
 def placed(rows="cuda:0", readout="host", bags=False, trunk="cuda:0", **options):
     embedding = Embedding(
         CLASSES, 4, per_example=CONTEXT, mean=bags, rate=0.05, spread=0.3, backend=backend.choose(rows)

@@ -14,11 +14,6 @@ from tests.hybrid.pvm.test_training import whole_and_crashed
 from tests.hybrid.pvm.tiny import tensors
 
 
-@pytest.fixture
-def cuda(gpu):
-    return "cuda:0"
-
-
 @pytest.fixture(params=["one stage", "stages apart"])
 def way(request, monkeypatch):
     """Small frames go through one stage; here larger ones too, whose copies are apart."""
