@@ -124,7 +124,8 @@ def _finish(folder: Path, options: dict, job: Job, engine: Engine, facts: dict |
     report = train(job, folder, engine, facts, label=options["kind"])
     report = {"run": str(folder), "model": options["kind"], "readout": options["readout"]} | report
     write_json(folder / "report.json", report | {"options": options})
-    figure = next((name for name in report["curve"][-1] if name not in ("tick", "seconds", "examples", "loss")), "loss")
+    known = ("tick", "seconds", "evaluation_seconds", "examples", "loss")
+    figure = next((name for name in report["curve"][-1] if name not in known), "loss")
     pictures.curve(folder / "curve.png", {f"{options['kind']}, {options['readout']}": report["curve"]}, figure)
     if engine.trace.recent:
         engine.trace.write_chrome(folder / "timeline.json")

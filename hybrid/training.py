@@ -63,11 +63,13 @@ class Stop:
 class Progress:
     """What a run has done so far; `facts` is JSON-able and travels in the checkpoint.
 
-    seconds counts training alone, not evaluation or saving; loss is a running mean over about the last 50 ticks.
+    seconds counts training alone, evaluation_seconds evaluation alone, neither saving; loss is a running mean over about
+    the last 50 ticks.
     """
 
     def __init__(self, facts: dict | None):
-        self.facts = facts or {"seconds": 0.0, "examples": 0, "loss": None, "curve": []}
+        begun = {"seconds": 0.0, "evaluation_seconds": 0.0, "examples": 0, "loss": None, "curve": []}
+        self.facts = begun | (facts or {})
         self._start = time.perf_counter()
 
     def note(self, tick: Tick) -> None:
@@ -78,18 +80,21 @@ class Progress:
             self.facts["loss"] = tick.loss if before is None else before + (tick.loss - before) / 50
 
     def pause(self) -> None:
-        """Stop the clock."""
+        """Stop the clock of training."""
         self.facts["seconds"] += time.perf_counter() - self._start
 
     def go_on(self) -> None:
-        """Start the clock again."""
+        """Start the clock of training again."""
         self._start = time.perf_counter()
 
-    def point(self, tick: int, figures: dict[str, float]) -> None:
-        """Add a point to the curve."""
-        self.facts["curve"].append(
-            {"tick": tick} | {n: self.facts[n] for n in ("seconds", "examples", "loss")} | figures
-        )
+    def evaluated(self, evaluate: Callable[[Engine], dict[str, float]], engine: Engine) -> dict[str, float]:
+        """Figures of the engine, and a point of the curve with them; on the clock of evaluation."""
+        start = time.perf_counter()
+        figures = evaluate(engine)
+        self.facts["evaluation_seconds"] += time.perf_counter() - start
+        known = {name: self.facts[name] for name in ("seconds", "evaluation_seconds", "examples", "loss")}
+        self.facts["curve"].append({"tick": engine.tick} | known | figures)
+        return figures
 
     @property
     def rate(self) -> float:
@@ -139,8 +144,7 @@ def _due(job: Job, tick: int) -> bool:
 
 
 def _note_and_save(job, engine, progress, folder, bar) -> None:
-    figures = job.evaluate(engine)
-    progress.point(engine.tick, figures)
+    figures = progress.evaluated(job.evaluate, engine)
     shown = {name: f"{value:.4g}" for name, value in figures.items()}
     bar.set_postfix(shown | {"examples/s": f"{progress.rate:,.0f}"})
     if engine.tick % job.feed.ticks_per_epoch == 0 and engine.tick < len(job.feed):
