@@ -54,7 +54,7 @@ def step(grad, loss, weights, work, hidden, target, rate):
 def log_prob(out, weights, work, hidden, target):
     """out[b] = log p(target[b] | hidden[b])."""
     _measure(work.logits, work.base, work.sums, work.score, weights, hidden, target)
-    _normalise(work.norm[: out.size], work.base, work.sums, weights.shape[0])
+    normalise(work.norm[: out.size], work.base, work.sums, weights.shape[0])
     np.subtract(work.score[: out.size], work.norm[: out.size], out=out)
 
 
@@ -67,7 +67,7 @@ def best(ids, log_probs, weights, work, hidden):
     found = np.full((SHARDS, batch, min(k, shards.largest(weights.shape[0]))), -1, ids.dtype)
     scores = np.full(found.shape, -np.inf, log_probs.dtype)
     _search(found, scores, work.logits, work.base, work.sums, weights, hidden)
-    _normalise(work.norm[:batch], work.base, work.sums, weights.shape[0])
+    normalise(work.norm[:batch], work.base, work.sums, weights.shape[0])
     ids[:], log_probs[:] = -1, -np.inf
     top.merge(ids, log_probs, found, scores, numba.get_num_threads())
     np.subtract(log_probs, work.norm[:batch, None], out=log_probs)
@@ -86,11 +86,11 @@ def _measure(logits, base, sums, score, weights, hidden, target):
             for b in range(batch):
                 if begin <= target[b] < end:
                     score[b] = chunk[b, target[b] - begin]
-                _count(base[shard], sums[shard], b, logits[shard, b, : end - begin], begin == first)
+                count(base[shard], sums[shard], b, logits[shard, b, : end - begin], begin == first)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _count(base, sums, b, logits, new):
+def count(base, sums, b, logits, new):
     """Add the exponentials of some logits to row b's sum.
 
     The base is the largest logit of the row's first chunk, and changes only when a sum overflows: nothing is lost before,
@@ -117,7 +117,7 @@ def sum_exp(logits, base):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _normalise(norm, base, sums, classes):
+def normalise(norm, base, sums, classes):
     """Write norm from the shards' base and sums."""
     for b in range(norm.size):
         most = -np.inf
@@ -187,4 +187,4 @@ def _search(found, scores, logits, base, sums, weights, hidden):
             for b in range(batch):
                 for j in range(end - begin):
                     top.push(found[shard, b], scores[shard, b], begin + j, chunk[b, j])
-                _count(base[shard], sums[shard], b, logits[shard, b, : end - begin], begin == first)
+                count(base[shard], sums[shard], b, logits[shard, b, : end - begin], begin == first)

@@ -193,6 +193,10 @@ class Engine:
         """The k most likely classes after each example: ids and log probabilities, both (B, k), most likely first."""
         return self.inline.run(self.readout.best, self.hidden(ids, bag_at), k).wait()
 
+    def scores(self, ids, bag_at=None) -> np.ndarray:
+        """The log-probabilities of all classes after each example, (B, V) float32: 4 B V bytes; see Readout.scores."""
+        return self.inline.run(self.readout.scores, self.hidden(ids, bag_at)).wait()
+
     def evaluate(self, feed: Feed) -> float:
         """Mean loss in nats over the feed's first epoch; exp of it is the perplexity. Nothing learns."""
         self._check_feed(feed)

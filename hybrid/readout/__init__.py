@@ -58,6 +58,15 @@ class Readout(Protocol):
     def log_prob(self, hidden: np.ndarray, target: np.ndarray) -> np.ndarray:
         """The log-probability of each row's target, (B,) float32; any number of rows."""
 
+    def scores(self, hidden: np.ndarray) -> np.ndarray:
+        """The log-probabilities of all classes, (B, V) float32: 4 B V bytes, so the caller chooses B.
+
+        As log_prob gives them, up to rounding: exp of them sums to 1 in every row. Those of a full softmax and of a tree are
+        the model's own. So are those of sampled softmax, whose weights are learned for it; under negative sampling they are
+        the same softmax of dot products that were not trained to be normalised: good for their order. One matrix product a
+        chunk of the parameters; computed on the host, to which those of a GPU are fetched first, once a call.
+        """
+
     def best(self, hidden: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """The k most likely classes of each row, most likely first: ids (B, k) int32 and log-probabilities (B, k)."""
 

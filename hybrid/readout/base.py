@@ -11,13 +11,13 @@ from .place import place
 
 
 class Base:
-    """A readout without its arithmetic: a subclass has `kind`, `_step`, `_log_prob` and `_best`, which trust all.
+    """A readout without its arithmetic: a subclass has `kind`, `_step`, `_log_prob`, `_best` and `_scores`, which trust all.
 
     backend  the modules that compute, from hybrid.backend.choose; None: those of the CPU
 
     A subclass that also computes on a GPU says so in `places`. Its parameters are NumPy arrays; what it computes with are
     those of the device, which `_pairs` lists beside them: the same arrays on the CPU. `_step`, `_log_prob` and `_best` take
-    arrays of the device, within the work of a queue.
+    arrays of the device, within the work of a queue; `_scores` takes NumPy's and computes on the host.
     """
 
     kind: str
@@ -67,6 +67,15 @@ class Base:
         out = np.empty(len(hidden), np.float32)
         for part in self._parts(hidden):
             self._score(out[part], hidden[part], target[part])
+        return out
+
+    def scores(self, hidden) -> np.ndarray:
+        """The log-probabilities of all classes, (B, V); see Readout. Fetches the parameters of a GPU, once a call."""
+        self._check(hidden)
+        self.fetch()
+        out = np.empty((len(hidden), self.classes), np.float32)
+        for part in self._parts(hidden):
+            self._scores(out[part], hidden[part])
         return out
 
     def best(self, hidden, k) -> tuple[np.ndarray, np.ndarray]:
@@ -143,4 +152,7 @@ class Base:
         raise NotImplementedError
 
     def _best(self, ids, log_probs, hidden):
+        raise NotImplementedError
+
+    def _scores(self, out, hidden):
         raise NotImplementedError

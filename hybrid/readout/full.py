@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from cpu import aligned
+from cpu import aligned, scores
 
 from .base import Base
 
@@ -53,6 +53,9 @@ class FullReadout(Base):
 
     def _best(self, ids, log_probs, hidden):
         self.backend.softmax.best(ids, log_probs, self._weights, self._work, hidden)
+
+    def _scores(self, out, hidden):
+        scores.softmax(out, self.weights, hidden)
 
 
 def rebuild(classes, **facts) -> FullReadout:

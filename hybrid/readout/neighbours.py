@@ -67,6 +67,10 @@ class NeighbourReadout:
         """The log-probability of each row's target, normalised over all classes; see Readout."""
         return self.readout.log_prob(hidden, target)
 
+    def scores(self, hidden) -> np.ndarray:
+        """The log-probabilities of all classes, (B, V), as the readout has them: no forest is asked; see Readout."""
+        return self.readout.scores(hidden)
+
     def best(self, hidden, k) -> tuple[np.ndarray, np.ndarray]:
         """The k classes of largest logit that the forest finds: ids (B, k) int32, logits (B, k), largest first.
 

@@ -18,7 +18,7 @@ class SampledReadout(FullReadout):
     width      numbers of a hidden vector
     loss       "softmax": sampled softmax with the logQ correction (Jean et al. 2015), its weights are those of a full
                softmax. "logistic": negative sampling (Mikolov et al. 2013): fast and good for vectors, but the weights
-               are no log-probabilities, so log_prob and best normalise scores that were not trained to be normalised
+               are no log-probabilities, so log_prob, best and scores normalise what was not trained to be normalised
     negatives  softmax: draws a batch, shared by its rows, default 1024; logistic: draws a row, default 5
     draws      "unigram": in proportion to counts^0.75, the default with counts; "log-uniform": about Zipf's law, for
                classes in falling order of frequency, the default without

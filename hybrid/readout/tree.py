@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from cpu import aligned, search
+from cpu import aligned, scores, search
 from cpu import tree as trees
 
 from .. import check
@@ -28,7 +28,7 @@ class TreeReadout(Base):
     rate    step of SGD; nodes move row after row, so row b sees what the rows before it changed
     seed    not used: nothing is drawn
     backend  where the nodes are and move, from hybrid.backend.choose: a GPU has its own, and `nodes` is the host's copy,
-            which `best` and `beam` fetch first: search branches, so it is the CPU's
+            which `best`, `beam` and `scores` fetch first: search branches, so it is the CPU's
     split   how many nodes, from the root on in breadth-first order, learn as dense products on the backend's device, 0: none;
             the others then stay on the CPU. The probabilities are those of the whole tree. But the nodes of the top learn
             by the batch, as a full softmax does: each finds all its examples as it was, and moves once by rate times the
@@ -166,6 +166,9 @@ class TreeReadout(Base):
 
     def _find(self, ids, log_probs, hidden):
         search.best(ids, log_probs, self.nodes, self.tree, hidden)
+
+    def _scores(self, out, hidden):
+        scores.tree(out, self.nodes, self.tree, hidden)
 
 
 def rebuild(classes, **facts) -> TreeReadout:

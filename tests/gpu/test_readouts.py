@@ -65,6 +65,7 @@ def test_the_numbers_are_those_of_the_cpu(cuda, make):
     assert np.abs(learned(found)).max() > 0.1
     _, hidden, target = batch(rows=3 * BATCH - 1, seed=99)  # more than a batch
     np.testing.assert_allclose(found.log_prob(hidden, target), expected.log_prob(hidden, target), **CLOSE)
+    np.testing.assert_allclose(found.scores(hidden), expected.scores(hidden), **CLOSE)
     for k in (3, 1, CLASSES):
         ids, log_probs = found.best(hidden, k)
         others, wanted = expected.best(hidden, k)

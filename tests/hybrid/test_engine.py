@@ -174,7 +174,16 @@ def test_best_agrees_with_log_prob():
     hidden = trained.hidden(ids)
     every = np.stack([trained.readout.log_prob(hidden, np.full(BATCH, v, np.int32)) for v in range(CLASSES)], axis=1)
     np.testing.assert_allclose(log_probs, np.sort(every, axis=1)[:, ::-1][:, :5], rtol=1e-5)
+    np.testing.assert_allclose(trained.scores(ids), every, rtol=1e-5)
     assert np.take_along_axis(every, best, axis=1) == pytest.approx(log_probs, rel=1e-5)
+
+
+def test_scores_of_bags_are_those_of_the_readout():
+    trained = engine(bags=True)
+    list(trained.run(Feed(20, bags=True)))
+    batch = Feed(1, bags=True)[0]
+    hidden = trained.hidden(batch.ids, batch.bag_at)
+    np.testing.assert_array_equal(trained.scores(batch.ids, batch.bag_at), trained.readout.scores(hidden))
 
 
 def refusals():

@@ -75,6 +75,21 @@ def test_probabilities_sum_to_one_and_best_is_their_head(make):
     np.testing.assert_array_equal(np.sort(readout.best(hidden, CLASSES)[0], axis=1)[0], np.arange(CLASSES))
 
 
+def test_scores_are_the_log_probabilities_of_all_classes(make):
+    readout = make(rate=0.5)
+    train(readout)
+    _, hidden, _ = batch(rows=40, seed=9)  # more than a batch
+    found = readout.scores(hidden)
+    assert (found.shape, found.dtype) == ((40, CLASSES), np.float32)
+    np.testing.assert_allclose(found, every(readout, hidden), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(np.exp(found.astype(float)).sum(axis=1), 1, atol=1e-5)
+    assert readout.scores(hidden[:0]).shape == (0, CLASSES)
+    with pytest.raises(ValueError, match=r"hidden: found float32 \(16, 5\)"):
+        readout.scores(np.ascontiguousarray(hidden[:16, :5]))
+    with pytest.raises(ValueError, match=r"hidden\[2\]: found NaN"):
+        readout.scores(changed(hidden, (2, 0), np.nan))
+
+
 @pytest.mark.parametrize("kind", ["huffman", "balanced", "split", "full", "neighbours"])
 def test_the_gradient_is_the_slope_of_the_loss(kind):
     readout = MAKE[kind](rate=0.5)
@@ -136,7 +151,8 @@ def test_the_same_bits_at_any_number_of_threads(make):
         readout = make(rate=0.1)
         losses = train(readout)
         ids, log_probs = readout.best(batch(seed=9)[1], 5)
-        found.add((frozen(readout)[0], tuple(losses), ids.tobytes(), log_probs.tobytes()))
+        scores = readout.scores(batch(seed=9)[1])
+        found.add((frozen(readout)[0], tuple(losses), ids.tobytes(), log_probs.tobytes(), scores.tobytes()))
     assert len(found) == 1
 
 

@@ -1,0 +1,86 @@
+"""The log-probabilities of all classes at once, (B, V): for rankings and figures, not for training.
+
+Every matrix product is of a chunk of the table with all rows of hidden vectors, and its result is written where it stays;
+beside `out` there is scratch of a few numbers a class and thread. Bits do not depend on the number of threads.
+"""
+
+import numba
+import numpy as np
+
+from cpu import shards
+from cpu.activation import exp, log1p
+from cpu.blas import gemm
+from cpu.shards import CHUNK, SHARDS
+from cpu.softmax import count, normalise
+
+
+def softmax(out, weights, hidden):
+    """out[b, v] = log p(v | hidden[b]) of a softmax over the rows of weights; out (B, V), weights (V, D), hidden (B, D)."""
+    base, sums = np.empty((2, SHARDS, len(hidden)), out.dtype)
+    norm = np.empty(len(hidden), out.dtype)
+    _logits(out, base, sums, weights, hidden)
+    normalise(norm, base, sums, weights.shape[0])
+    _lower(out, norm, numba.get_num_threads())
+
+
+def tree(out, nodes, tree, hidden):
+    """out[b, v] = log p(v | hidden[b]) of a hierarchical softmax; out (B, V), nodes (V - 1, D), hidden (B, D)."""
+    _products(out, nodes, hidden)
+    _descend(out, tree.children, numba.get_num_threads())
+
+
+@numba.njit(parallel=True, cache=True, nogil=True)
+def _logits(out, base, sums, weights, hidden):
+    """Write hidden . weights, and base and sums of every shard."""
+    for shard in numba.prange(SHARDS):
+        first, last = shards.part(shard, weights.shape[0])
+        for begin in range(first, last, CHUNK):
+            end = min(begin + CHUNK, last)
+            gemm(out[:, begin:end], hidden, weights[begin:end].T, 1.0, 0.0)
+            for b in range(hidden.shape[0]):
+                count(base[shard], sums[shard], b, out[b, begin:end], begin == first)
+
+
+@numba.njit(parallel=True, cache=True, nogil=True)
+def _lower(out, norm, threads):
+    """out[b] -= norm[b]."""
+    for thread in numba.prange(threads):
+        for b in range(thread * norm.size // threads, (thread + 1) * norm.size // threads):
+            for v in range(out.shape[1]):
+                out[b, v] -= norm[b]
+
+
+@numba.njit(parallel=True, cache=True, nogil=True)
+def _products(out, nodes, hidden):
+    """out[b, n] = hidden[b] . nodes[n], which leaves the last column as it is."""
+    for shard in numba.prange(SHARDS):
+        first, last = shards.part(shard, nodes.shape[0])
+        for begin in range(first, last, CHUNK):
+            end = min(begin + CHUNK, last)
+            gemm(out[:, begin:end], hidden, nodes[begin:end].T, 1.0, 0.0)
+
+
+@numba.njit(parallel=True, cache=True, nogil=True, error_model="numpy")
+def _descend(out, children, threads):
+    """Each row of `out` turns from the scores of the nodes into the log-probabilities of the classes.
+
+    Nodes are numbered breadth first, so a node's way from the root is known when it comes. The sum along it is float64,
+    as in cpu/tree_softmax.py.
+    """
+    inner = children.shape[0]
+    for thread in numba.prange(threads):
+        scores, tails, way = np.empty(inner, out.dtype), np.empty(inner, out.dtype), np.zeros(inner)
+        for b in range(thread * out.shape[0] // threads, (thread + 1) * out.shape[0] // threads):
+            scores[:] = out[b, :inner]
+            for node in range(inner):
+                tails[node] = log1p(exp(-abs(scores[node])))
+            for node in range(inner):
+                score = np.float64(scores[node])
+                for turn in range(2):
+                    against = -score if turn else score
+                    log_prob = way[node] - (max(against, 0.0) + tails[node])  # minus softplus(against)
+                    child = children[node, turn]
+                    if child < 0:
+                        out[b, ~child] = log_prob
+                    else:
+                        way[child] = log_prob

@@ -1,0 +1,97 @@
+"""All log-probabilities at once: those of the functions that tell one class, a row worked by hand, the same bits anywhere."""
+
+import numpy as np
+import pytest
+
+from cpu import scores, softmax, tree_softmax
+from cpu.tree import balanced, huffman
+
+
+def case(rows, width, batch, dtype=np.float64, scale=1.0, seed=0):
+    rng = np.random.default_rng(seed)
+    return (scale * rng.normal(size=(rows, width))).astype(dtype), rng.normal(size=(batch, width)).astype(dtype)
+
+
+def written(function, classes, *arguments):
+    hidden = arguments[-1]
+    out = np.full((len(hidden), classes), np.nan, hidden.dtype)
+    function(out, *arguments)
+    return out
+
+
+def test_three_classes_by_hand():
+    weights, hidden = np.log([[1.0], [2.0], [4.0]]), np.array([[1.0], [0.0]])
+    found = np.exp(written(scores.softmax, 3, weights, hidden))
+    np.testing.assert_allclose(found, [[1 / 7, 2 / 7, 4 / 7], [1 / 3] * 3], rtol=1e-14)
+    # counts 3, 1, 1: the root parts class 0 from the others; e^ln 3 turns right three times out of four
+    tree, nodes = huffman([3, 1, 1]), np.log([[3.0], [1.0]])
+    found = np.exp(written(scores.tree, 3, nodes, tree, np.array([[1.0]])))[0]
+    root = 3 / 4 if tree.leaf_up[0] & 1 else 1 / 4
+    np.testing.assert_allclose(found, [root, (1 - root) / 2, (1 - root) / 2], rtol=1e-14)
+
+
+@pytest.mark.parametrize("classes", [2, 255, 256, 257, 5000])
+def test_a_softmax_is_the_float64_oracle(classes, threads):
+    weights, hidden = case(classes, 7, 5)
+    logits = hidden @ weights.T
+    expected = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+    np.testing.assert_allclose(written(scores.softmax, classes, weights, hidden), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("classes", [2, 3, 257, 3000])
+@pytest.mark.parametrize("shape", ["huffman", "balanced"])
+def test_a_tree_is_its_log_prob_of_every_class(classes, shape, threads):
+    tree = huffman(10**6 // np.arange(1, classes + 1)) if shape == "huffman" else balanced(classes)
+    nodes, hidden = case(classes - 1, 7, 3, scale=3)
+    found = written(scores.tree, classes, nodes, tree, hidden)
+    np.testing.assert_allclose(np.exp(found).sum(axis=1), 1, rtol=1e-12)
+    for b in range(len(hidden)):
+        one_by_one = np.empty(classes)
+        repeated = np.repeat(hidden[b : b + 1], classes, axis=0)
+        tree_softmax.log_prob(one_by_one, nodes, tree, repeated, np.arange(classes, dtype=np.int32))
+        np.testing.assert_allclose(found[b], one_by_one, rtol=1e-12, atol=1e-13)
+
+
+def test_unlikely_classes_keep_their_size_and_overflow_loses_nothing():
+    """Scores of some hundreds: exp of them is infinite in float32, and 1 minus a probability rounds to 0."""
+    hidden = np.array([[200.0], [-200.0]], np.float32)
+    found = written(scores.softmax, 3, np.array([[0], [1], [2]], np.float32), hidden)
+    np.testing.assert_allclose(found, [[-400, -200, 0], [0, -200, -400]], atol=1e-4)
+    found = written(scores.tree, 2, np.ones((1, 1), np.float32), balanced(2), hidden)
+    np.testing.assert_allclose(found, [[-200, 0], [0, -200]], atol=1e-4)
+
+
+def test_a_softmax_whose_first_chunk_is_small_beside_a_later_one():
+    """The base is that of a row's first chunk until a sum overflows; then nothing of the chunks before may be lost."""
+    weights = np.zeros((1024, 1), np.float32)
+    weights[700:] = 95  # e^95 is infinite in float32; with the 700 ones before them the sum is 324 e^95 + 700
+    found = written(scores.softmax, 1024, weights, np.ones((1, 1), np.float32))
+    np.testing.assert_allclose(found[0, 700:], -np.log(324), rtol=1e-5)
+    np.testing.assert_allclose(found[0, :700], -95 - np.log(324), rtol=1e-5)
+
+
+@pytest.mark.parametrize("function", ["softmax", "tree"])
+def test_the_same_bits_at_any_number_of_threads(function):
+    import numba
+
+    found = set()
+    for number in (1, 2, 4):
+        numba.set_num_threads(number)
+        table, hidden = case(1999 + (function == "softmax"), 5, 3, np.float32)
+        more = [balanced(2000)] if function == "tree" else []
+        found.add(written(getattr(scores, function), 2000, table, *more, hidden).tobytes())
+    assert len(found) == 1
+
+
+def test_no_rows():
+    weights, hidden = case(300, 4, 0, np.float32)
+    assert written(scores.softmax, 300, weights, hidden).shape == (0, 300)
+    assert written(scores.tree, 301, weights, balanced(301), hidden).shape == (0, 301)
+
+
+def test_softmax_agrees_with_its_log_prob_in_float32():
+    weights, hidden = case(700, 6, 4, np.float32)
+    found, out = written(scores.softmax, 700, weights, hidden), np.empty(4, np.float32)
+    target = np.array([0, 255, 256, 699], np.int32)
+    softmax.log_prob(out, weights, softmax.workspace(4, 6, np.float32), hidden, target)
+    np.testing.assert_allclose(found[np.arange(4), target], out, rtol=1e-6, atol=1e-6)
