@@ -7,10 +7,11 @@ import numpy as np
 
 from . import backend, check, checkpoint, readout
 from .embedding import Embedding
-from .feeds import Batch, Feed
+from .feeds import Batch, Feed, asked
+from .interrupt import Held
 from .pace import Pace
 from .plan import Route
-from .schedule import Schedule, Tick
+from .schedule import Schedule, Tick, broken_off
 from .slot import Slot
 from .trace import Trace
 from .trunk import Trunk
@@ -85,52 +86,66 @@ class Engine:
         """Train on the feed, from the tick where this engine stands to the feed's end; yields every finished tick.
 
         Between two ticks the caller may evaluate, save or stop: nothing but the `delay` batches begun is in flight. After
-        a stop the next run goes on with the same numbers as if it had not stopped.
+        a stop the next run goes on with the same numbers as if it had not stopped. An interrupt (SIGINT) waits for the end
+        of the tick: KeyboardInterrupt leaves the engine between two ticks too, and so does whatever the feed raises.
 
         Raises ValueError for a feed that does not fit this engine, FloatingPointError, naming the tick, for a loss that is
-        not finite, and what a stage raises, with a note of stage and tick. Then parameters may have moved in part: such an
-        engine neither runs nor saves any more (ValueError), and the last checkpoint stands.
+        not finite, and what a stage raises, with a note of stage and tick. Then parameters may have moved in part, as by a
+        second interrupt that breaks off a tick: such an engine neither runs nor saves any more (ValueError), and the last
+        checkpoint stands.
         """
         self._check_feed(feed)
         self._check_whole()
-        self.trace = Trace()
+        with Held() as held:
+            ticks = len(feed)
+            self._open(feed, ticks)
+            assert self._schedule and self.pace
+            try:
+                for tick in self._schedule.run(self._batches(feed, ticks), self._restore):
+                    self.tick = tick.number + 1
+                    self._schedule.moving = False
+                    self.pace.note(self._schedule)
+                    with held.released():
+                        yield tick
+            except BaseException as failure:
+                if self._schedule.moving:
+                    self.torn = broken_off(self.tick, failure)
+                    if isinstance(failure, FloatingPointError):
+                        raise FloatingPointError(f"tick {self.tick}: {failure}; the rates may be too high") from None
+                raise
+            finally:
+                self._close()
+
+    def _open(self, feed: Feed, ticks: int) -> None:
+        """Queues, buffers and the schedule of a run."""
+
+        def scale(slot: Slot) -> float:
+            return max(1 - slot.tick / ticks, 1e-4) if self.decay else 1.0
+
+        self.trace, plan, slots = Trace(), self.route.plan(scale), self._slots(feed)
         # Without a trunk there is nothing dense to overlap with.
         overlap = self.overlap if self.trunk else False
         self.pace = Pace(self.dense.device, self.sparse.device, self.threads, overlap, self.pin)
+        self._schedule = Schedule(plan, slots, self.pace.queues, self.delay, self.trace)
 
-        def scale(slot: Slot) -> float:
-            return max(1 - slot.tick / len(feed), 1e-4) if self.decay else 1.0
-
-        plan = self.route.plan(scale)
-        self._schedule = Schedule(plan, self._slots(feed), self.pace.queues, self.delay, self.trace)
-        try:
-            for tick in self._schedule.run(self._batches(feed), self._restore):
-                self.tick = tick.number + 1
-                self.pace.note(self._schedule)
-                yield tick
-            self._schedule.wait()
-        except GeneratorExit:  # between two ticks
-            raise
-        except BaseException as failure:
-            self.torn = f"tick {self.tick} failed half-way: {failure}"
-            if isinstance(failure, FloatingPointError):
-                raise FloatingPointError(f"tick {self.tick}: {failure}; the rates may be too high") from None
-            raise
-        finally:
-            self.pace.close()
-            # A device is closed here where the interpreter ends with a run still under way.
-            lost = self.torn or self.dense.device.closed
-            self._begun = {} if lost else self._begun_arrays()
-            self._schedule = None
-
-    def _batches(self, feed: Feed) -> Iterator[tuple[int, Batch]]:
-        for tick in range(self.tick, len(feed)):
+    def _close(self) -> None:
+        """Keep what the batches begun have computed, and end the queues."""
+        assert self._schedule and self.pace
+        with Held():
             try:
-                batch = feed[tick]
-            except Exception as failure:
-                failure.add_note(f"in the feed, at tick {tick}")
+                # A device is closed here where the interpreter ends with a run still under way.
+                lost = self.torn or self.dense.device.closed
+                self._begun = {} if lost else self._begun_arrays()
+                self.pace.close()
+            except BaseException as failure:
+                self.torn = self.torn or broken_off(self.tick, failure)
                 raise
-            yield tick, batch
+            finally:
+                self._schedule = None
+
+    def _batches(self, feed: Feed, ticks: int) -> Iterator[tuple[int, Batch]]:
+        for tick in range(self.tick, ticks):
+            yield tick, asked(feed, tick)
 
     def _slots(self, feed: Feed) -> list[list[Slot]]:
         """All buffers of a run: delay + 2 sets of one slot a micro-batch."""

@@ -58,6 +58,9 @@ class Schedule:
     slots   (delay + 2) sets of slots, each a `Turns`, one a micro-batch: `delay` begun, one being finished, one being
             filled; so a slow stage, or a slow caller, holds the feed up, and nothing grows
     queues  by name, "feed" among them; several names may share one queue, which then does everything in order
+
+    moving  True from a tick's first stage until the tick has been yielded and counted by whoever runs this, who makes it
+            False: what breaks off in between leaves parameters that have moved in part
     """
 
     def __init__(self, plan: Plan, slots: list[list[Any]], queues: dict[str, Any], delay: int, trace: Trace):
@@ -66,6 +69,7 @@ class Schedule:
         self.plan, self.slots, self.queues, self.delay, self.trace = plan, slots, queues, delay, trace
         self.begun: deque[list[Any]] = deque()
         self.seconds = 0.0  # of the last tick
+        self.moving = False
         self._filling: Any = None
 
     def run(
@@ -81,7 +85,8 @@ class Schedule:
         as for batches that were begun before a checkpoint. hold(slots): true for a batch after which none is begun until
         the caller has had its tick.
 
-        Raises what a stage raised, with a note of the stage, the tick and the micro-batch.
+        Raises what a stage raised, with a note of the stage, the tick and the micro-batch; and, once the ticks before are
+        past, what `batches` raised, or a slot that a batch does not fit: then nothing is moving.
         """
         sets = itertools.cycle(self.slots)
         self._fill(sets, batches)
@@ -89,8 +94,9 @@ class Schedule:
         while True:
             start = time.perf_counter()
             upcoming = None if held else self._filling.wait()
-            if isinstance(upcoming, Exception):
+            if isinstance(upcoming, BaseException):
                 raise upcoming
+            self.moving = bool(upcoming or self.begun)
             if upcoming:
                 self._begin(upcoming, restore)
                 held = hold(upcoming)
@@ -104,14 +110,16 @@ class Schedule:
             held = held and bool(self.begun)
             if upcoming:
                 self._fill(sets, batches)
-            if finishing:
-                self.wait([finishing])
-                for slot in finishing:
-                    slot.release()
-                self.seconds = time.perf_counter() - start
-                self.trace.ticks += 1
-                self.trace.wall += self.seconds
-                yield _tick(finishing)
+            if not finishing:
+                self.moving = False
+                continue
+            self.wait([finishing])
+            for slot in finishing:
+                slot.release()
+            self.seconds = time.perf_counter() - start
+            self.trace.ticks += 1
+            self.trace.wall += self.seconds
+            yield _tick(finishing)
 
     def wait(self, sets=None) -> None:
         """Wait for what has been put on the queues for these sets of slots (None: all that is in flight)."""
@@ -135,25 +143,26 @@ class Schedule:
         queue = self.queues["feed"]
         self._filling = queue.run(self._fill_next, sets, batches, queue.name)
 
-    def _fill_next(self, sets, batches, queue: str) -> list[Any] | Exception | None:
+    def _fill_next(self, sets, batches, queue: str) -> list[Any] | BaseException | None:
         """Copy the next batch into the next set of slots; None at the end of the feed.
 
-        What the feed raises is returned: it belongs to the next tick, and this one should be finished first.
+        What is raised, an interrupt of the feed's own code too, is returned: it belongs to the next tick, and this one
+        should be finished first.
         """
         start = time.perf_counter()
         try:
             pair = next(batches, None)
-        except Exception as failure:
+            if pair is None:
+                return None
+            tick, batch = pair
+            slots = next(sets)
+            examples = len(batch.target)
+            size = -(-examples // len(slots))
+            for micro, slot in enumerate(slots):
+                slot.fill(tick, micro, batch, min(micro * size, examples), min((micro + 1) * size, examples))
+            self.trace.note(queue, "feed", tick, 0, start, time.perf_counter())
+        except BaseException as failure:
             return failure
-        if pair is None:
-            return None
-        tick, batch = pair
-        slots = next(sets)
-        examples = len(batch.target)
-        size = -(-examples // len(slots))
-        for micro, slot in enumerate(slots):
-            slot.fill(tick, micro, batch, min(micro * size, examples), min((micro + 1) * size, examples))
-        self.trace.note(queue, "feed", tick, 0, start, time.perf_counter())
         return slots
 
     def _put(self, stages: list[Stage], slots: list[Any]) -> None:
@@ -182,6 +191,13 @@ def _named(stage: str, slot: Turns, work: Callable, *arguments):
         if not hasattr(failure, "__notes__"):
             failure.add_note(f"in stage {stage} of tick {slot.tick}, micro-batch {slot.micro}")
         raise
+
+
+def broken_off(tick: int, failure: BaseException) -> str:
+    """What to say of a model in which a tick failed half-way."""
+    if isinstance(failure, KeyboardInterrupt):
+        return f"tick {tick} was broken off by a second interrupt"
+    return f"tick {tick} failed half-way: {failure or type(failure).__name__}"
 
 
 def _tick(slots: list[Any]) -> Tick:

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from .turns import FILLING, READY, Turns
+from .turns import Turns
 
 
 class Slot(Turns):
@@ -64,18 +64,17 @@ class Slot(Turns):
 
     def fill(self, tick: int, micro: int, batch, first: int, last: int) -> None:
         """Take the examples first..last of a batch into a free slot: copies, so the feed may reuse its arrays."""
-        self._become(FILLING)
-        self.events.clear()
-        self.tick, self.micro, self.count = tick, micro, last - first
-        self.examples = examples = len(batch.target)
-        bags = "bag_at" in self._buffers
-        each = 0 if bags else len(batch.ids) // max(examples, 1)
-        begin, end = (batch.bag_at[first], batch.bag_at[last]) if bags else (first * each, last * each)
-        lengths = {"ids": end - begin, "bag_at": self.count + 1}
-        for name, buffer in self._buffers.items():
-            setattr(self, name, buffer[: lengths.get(name.removesuffix("_dev"), self.count)])
-        self.ids[:] = batch.ids[begin:end]
-        self.target[:] = batch.target[first:last]
-        if bags:
-            np.subtract(batch.bag_at[first : last + 1], begin, out=self.bag_at)
-        self._become(READY)
+        with self._filling():
+            self.events.clear()
+            self.tick, self.micro, self.count = tick, micro, last - first
+            self.examples = examples = len(batch.target)
+            bags = "bag_at" in self._buffers
+            each = 0 if bags else len(batch.ids) // max(examples, 1)
+            begin, end = (batch.bag_at[first], batch.bag_at[last]) if bags else (first * each, last * each)
+            lengths = {"ids": end - begin, "bag_at": self.count + 1}
+            for name, buffer in self._buffers.items():
+                setattr(self, name, buffer[: lengths.get(name.removesuffix("_dev"), self.count)])
+            self.ids[:] = batch.ids[begin:end]
+            self.target[:] = batch.target[first:last]
+            if bags:
+                np.subtract(batch.bag_at[first : last + 1], begin, out=self.bag_at)

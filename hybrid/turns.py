@@ -1,5 +1,7 @@
 """What may be done with the buffers of a batch under way, and when."""
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 FREE, FILLING, READY, IN_USE = "free", "filling", "ready", "in use"
@@ -19,6 +21,17 @@ class Turns:
         self.count = 0  # examples here
         self.loss = 0.0
         self.events: dict[str, Any] = {}
+
+    @contextlib.contextmanager
+    def _filling(self) -> Iterator[None]:
+        """Around what fills a free slot; one that could not be filled is free again."""
+        self._become(FILLING)
+        try:
+            yield
+        except BaseException:
+            self.state = FREE
+            raise
+        self._become(READY)
 
     def take(self) -> None:
         """Begin to work on a slot that is ready."""

@@ -47,3 +47,14 @@ class Feed(Protocol):
 
     def describe(self) -> dict[str, Any]:
         """Facts that JSON can say: kind, arguments and the sha256 of the data. Equal facts give equal batches."""
+
+
+def asked(feed, tick: int) -> Any:
+    """feed[tick]; what the feed raises carries a note of the tick."""
+    try:
+        return feed[tick]
+    except StopIteration as failure:  # which would end the generator that asks, as if the feed had ended
+        raise RuntimeError(f"the feed raised StopIteration at tick {tick}") from failure
+    except BaseException as failure:
+        failure.add_note(f"in the feed, at tick {tick}")
+        raise

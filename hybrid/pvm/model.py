@@ -18,8 +18,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import backend, check, checkpoint
-from ..schedule import Plan, Schedule
+from ..feeds import asked
+from ..interrupt import Held
+from ..schedule import Plan, Schedule, broken_off
 from ..trace import Trace
+from ..turns import FREE
 from .config import Config
 from .named import load
 from .pipeline import Pipeline
@@ -101,7 +104,6 @@ class PVM(Pipeline):
         self.step_number = 0
         self.trace = Trace()
         self.torn: str | None = None
-        self._missing: Exception | None = None  # what the feed raised
         self._schedule: Schedule | None = None
         self._step_slot = self.slot()
         counts = np.diff(self.layout.signal_at) * self.layout.steps * streams
@@ -127,24 +129,34 @@ class PVM(Pipeline):
                or a list of heatmaps in 0..1, one for each of `readouts.shapes`; of B streams a list of B such
 
         Raises ValueError for a frame of another shape or with numbers outside of 0..1, and FloatingPointError, naming layer,
-        unit and tick, where the model diverges: then it refuses to go on, and the last checkpoint stands.
+        unit and tick, where the model diverges: then it refuses to go on, and the last checkpoint stands. An interrupt
+        (SIGINT) waits for the end of the step; a second one breaks it off, which the model then refuses to go on from.
         """
         self._check_whole()
-        shown = self._show(frame, label, wanted=True)
-        slot = self._step_slot
-        slot.fill(self.step_number, 0, shown, 0, self.streams)
-        slot.take()
-        for stage in self.stages():
-            self.inline.run(stage.work, slot)
-        slot.release()
-        return self._seen(slot)
+        with Held():
+            slot, shown = self._step_slot, self._show(frame, label, wanted=True)
+            try:
+                slot.fill(self.step_number, 0, shown, 0, self.streams)
+                slot.take()
+                for stage in self.stages():
+                    self.inline.run(stage.work, slot)
+                self._count(slot)
+                slot.release()
+            except BaseException as failure:
+                self.forget_rates()
+                if slot.state != FREE:  # otherwise it could not be filled, and nothing has moved
+                    self.torn = self.torn or broken_off(self.step_number, failure)
+                raise
+            return self._seen(slot)
 
     def run(self, frames, *, every: int = 1, ahead: int = 0) -> Iterator[Seen]:
         """Step through a feed (hybrid/feeds/frames.py), from the tick where this model stands to the feed's end.
 
         On a GPU the next frame is decoded and sent while the device works on this one, and what comes home does not stop
         it. Yields every tick: complete where its number is a multiple of `every`, otherwise with the error alone. Between
-        two ticks the caller may save, freeze or stop; a freeze begins with the next frame that is filled in.
+        two ticks the caller may save, freeze or stop; a freeze begins with the next frame that is filled in. An interrupt
+        (SIGINT) waits for the end of the tick: KeyboardInterrupt leaves the model between two ticks too, and so does
+        whatever the feed raises; a second one breaks off.
 
         ahead  ticks that a GPU may have begun when the caller is given one that is not complete, so that it need not wait
                for the host; no number changes. Saving is then refused where ticks are under way, which are none after a
@@ -154,31 +166,50 @@ class PVM(Pipeline):
         """
         self._every, ahead = check.whole("every", every, 1), check.whole("ahead", ahead, 0, MOST_AHEAD)
         self._check_whole()
-        self.trace, first = Trace(), self.step_number
+        with Held() as held:
+            first, batches, queues = self.step_number, self._batches(frames, len(frames)), self.queues()
+            self._schedule = schedule = self._scheduled(queues, ahead)
+            try:
+                for tick in schedule.run(batches, lambda slots: False, lambda slots: ahead > 0 and slots[0].wanted):
+                    slot = schedule.slots[(tick.number - first) % len(schedule.slots)][0]
+                    self._count(slot)
+                    schedule.moving = False
+                    seen = self._seen(slot)
+                    with held.released():
+                        yield seen
+            except BaseException as failure:
+                if schedule.moving:
+                    self.torn = self.torn or broken_off(self.step_number, failure)
+                raise
+            finally:
+                self._close(queues)
+
+    def _scheduled(self, queues: dict[str, Any], ahead: int) -> Schedule:
+        """The schedule of a run, and its buffers."""
+        self.trace = Trace()
         self.forget_rates()
-        stages, queues = self.stages(), self.queues()
+        stages = self.stages()
         begin = stages if ahead else [stage for stage in stages if stage.queue == "copy in"]
         delay = 0 if self.backend.device.shares_host else max(ahead, DELAY)
         slots = [[self.slot()] for _ in range(delay + 2)]
-        self._schedule = Schedule(Plan(begin, stages[len(begin) :], []), slots, queues, delay, self.trace)
-        try:
-            batches = self._batches(frames)
-            for tick in self._schedule.run(batches, lambda slots: False, lambda slots: ahead > 0 and slots[0].wanted):
-                yield self._seen(slots[(tick.number - first) % len(slots)][0])
-            self._schedule.wait()
-        except BaseException as failure:
-            # Where a frame is missing, or the caller has enough, the model stands between two ticks.
-            if failure is not self._missing and not isinstance(failure, GeneratorExit):
-                self.torn = self.torn or f"tick {self.step_number} failed half-way: {failure}"
+        return Schedule(Plan(begin, stages[len(begin) :], []), slots, queues, delay, self.trace)
+
+    def _close(self, queues: dict[str, Any]) -> None:
+        """End a run: where no tick failed, the model stands behind those that were under way."""
+        assert self._schedule
+        with Held():
+            try:
+                if not self.torn:
+                    self._schedule.wait()
+                    self.step_number += self.under_way
+                for queue in queues.values():
+                    queue.close()
+            except BaseException as failure:
+                self.torn = self.torn or broken_off(self.step_number, failure)
                 raise
-            self._schedule.wait()
-            self.step_number += self.under_way
-            raise
-        finally:
-            for queue in queues.values():
-                queue.close()
-            self._schedule = None
-            self.forget_rates()
+            finally:
+                self._schedule = None
+                self.forget_rates()
 
     def expected(self) -> np.ndarray:
         """The next frame as the model expects it, (B, rows, columns, channels) floats in 0..1: what a dream shows it.
@@ -212,16 +243,16 @@ class PVM(Pipeline):
         """The first tick whose frame is not filled in yet."""
         return self.step_number + (len(self._schedule.slots) - 1 if self._schedule else 0)
 
-    def _batches(self, frames) -> Iterator[tuple[int, Shown]]:
-        for tick in range(self.step_number, len(frames)):
+    def _batches(self, frames, ticks: int) -> Iterator[tuple[int, Shown]]:
+        for tick in range(self.step_number, ticks):
+            batch = asked(frames, tick)
             try:
-                batch = frames[tick]
                 heat = self._heat(batch.box) if self.readouts and batch.labelled.all() else None
-                yield tick, Shown(self._image(batch.image), heat, tick % self._every == 0)
+                shown = Shown(self._image(batch.image), heat, tick % self._every == 0)
             except Exception as failure:
                 failure.add_note(f"in the feed, at tick {tick}")
-                self._missing = failure
                 raise
+            yield tick, shown
 
     def _show(self, frame, label, wanted: bool) -> Shown:
         image = np.asarray(frame)
@@ -261,12 +292,14 @@ class PVM(Pipeline):
 
     # What was seen
 
-    def _seen(self, slot: FrameSlot) -> Seen:
-        miss = slot.miss.astype(np.float64)
-        if not np.isfinite(miss).all():
+    def _count(self, slot: FrameSlot) -> None:
+        """The tick is past, unless the model has diverged."""
+        if not np.isfinite(slot.miss).all():
             self._diverged(slot)
         self.step_number = slot.tick + 1
-        error = np.bincount(self.wiring.layer, miss) / self._predicted
+
+    def _seen(self, slot: FrameSlot) -> Seen:
+        error = np.bincount(self.wiring.layer, slot.miss.astype(np.float64)) / self._predicted
         if not slot.wanted:
             return Seen(slot.tick, error, None, [], [])
         hidden = self._layers(slot.hidden.copy())

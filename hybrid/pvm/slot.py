@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..turns import FILLING, READY, Turns
+from ..turns import Turns
 
 NOBODY = np.zeros(0, np.int64)
 
@@ -86,11 +86,10 @@ class FrameSlot(Turns):
 
     def fill(self, tick: int, micro: int, batch: Shown, first: int, last: int) -> None:
         """Take the frames of a tick into a free slot."""
-        self._become(FILLING)
-        self.events.clear()
-        self.tick, self.micro, self.count = tick, micro, last - first
-        self._put_in(self, batch)
-        self._become(READY)
+        with self._filling():
+            self.events.clear()
+            self.tick, self.micro, self.count = tick, micro, last - first
+            self._put_in(self, batch)
 
     def take_frame(self, image: np.ndarray) -> None:
         """Copy a frame to `frame`; room for bytes, and for numbers, is made when the first of the kind comes."""

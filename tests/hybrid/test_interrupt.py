@@ -1,0 +1,352 @@
+"""Ctrl-C at any moment leaves a model between two ticks; a second one breaks off, and the model says so."""
+
+import itertools
+import os
+import random
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import cpu.device
+from hybrid.interrupt import Held
+from hybrid.pvm.model import PVM
+from hybrid.training import Stop
+from tests.hybrid.pvm.test_model import TINY, Scene, bytes_of, walk
+from tests.hybrid.test_engine import Feed, engine, parameters
+
+TICKS = 20
+
+
+class Kills:
+    """SIGINT by os.kill, from a thread, just before a piece of work that any CPU queue does."""
+
+    def __init__(self, monkeypatch):
+        self.countdown, self.times, self.sent, self.caught = -1, 1, 0, 0
+        timed = cpu.device._timed
+
+        def killing(*arguments):
+            self.countdown -= 1
+            if self.countdown == 0:
+                self.send()
+            return timed(*arguments)
+
+        monkeypatch.setattr(cpu.device, "_timed", killing)
+
+    def send(self):
+        for _ in range(self.times):
+            seen = signals_seen()
+            thread = threading.Thread(target=os.kill, args=(os.getpid(), signal.SIGINT))
+            thread.start()
+            thread.join()
+            self.sent += 1
+            for _ in range(100):  # two signals that come at once would be one
+                if threading.current_thread() is threading.main_thread() or signals_seen() != seen:
+                    break
+                time.sleep(1e-3)
+
+    def during(self, work, after):
+        """Do the work, with a signal before its piece number `after`; whether it was interrupted."""
+        before, self.countdown = self.sent, after
+        try:
+            work()
+            if self.sent > before:
+                time.sleep(60)  # until the signal comes
+        except KeyboardInterrupt:
+            self.caught += 1
+            return True
+        finally:
+            self.countdown = -1
+            assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        return False
+
+
+def signals_seen():
+    """How many signals wait, where they do."""
+    handler = signal.getsignal(signal.SIGINT)
+    return getattr(getattr(handler, "__self__", None), "_waiting", None)
+
+
+@pytest.fixture
+def kills(monkeypatch):
+    return Kills(monkeypatch)
+
+
+def drained(ticks):
+    return lambda: [None for _ in ticks]
+
+
+def assert_same_model(found, expected):
+    assert {name: array.tobytes() for name, array in found.items()} == {
+        name: array.tobytes() for name, array in expected.items()
+    }
+
+
+WAYS = {
+    "serial": {"overlap": False},
+    "overlapped": {"overlap": True},
+    "measured": {"overlap": None, "threads": 4},
+    "delay": {"overlap": True, "delay": 2},
+    "serial, delay": {"overlap": False, "delay": 2},
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_an_engine_interrupted_at_any_moment_goes_on_to_the_same_bytes(kills, tmp_path, way):
+    whole = engine(micro_batches=2, **WAYS[way])
+    list(whole.run(Feed(TICKS)))
+    rng = random.Random(way)
+    trained = engine(micro_batches=2, **WAYS[way])
+    while trained.tick < TICKS:
+        if kills.during(drained(trained.run(Feed(TICKS))), rng.randrange(1, 40)):
+            trained.save(tmp_path)
+            assert trained.torn is None
+    assert kills.caught >= 3
+    assert_same_model(parameters(trained), parameters(whole))
+
+
+@pytest.mark.parametrize("how", ["run", "step"])
+def test_a_pvm_interrupted_at_any_moment_goes_on_to_the_same_bytes(kills, tmp_path, how):
+    whole, model, feed, rng = PVM(TINY), PVM(TINY), Scene(TICKS), random.Random(how)
+    walk(whole, feed)
+    while model.step_number < TICKS:
+        work = drained(model.run(feed)) if how == "run" else lambda: walk(model, feed)
+        if kills.during(work, rng.randrange(1, 16)):
+            model.save(tmp_path)
+    assert kills.caught >= 3
+    assert bytes_of(model) == bytes_of(whole)
+
+
+@pytest.mark.parametrize("way", ["serial", "overlapped"])
+def test_a_second_interrupt_breaks_off_and_the_engine_says_so(kills, tmp_path, way):
+    trained, kills.times = engine(**WAYS[way]), 2
+    ticks = trained.run(Feed(TICKS))
+    next(ticks)
+    assert kills.during(drained(ticks), 2)
+    for refused in (lambda: trained.save(tmp_path), lambda: next(trained.run(Feed(TICKS)))):
+        with pytest.raises(ValueError, match=r"engine: tick 1 was broken off by a second interrupt; .*last checkpoint"):
+            refused()
+
+
+@pytest.mark.parametrize("how", ["run", "step"])
+def test_a_second_interrupt_breaks_off_and_the_pvm_says_so(kills, tmp_path, how):
+    model, feed, kills.times = PVM(TINY), Scene(TICKS), 2
+    walk(model, feed, 3)
+    work = drained(model.run(feed)) if how == "run" else lambda: walk(model, feed)
+    assert kills.during(work, 4)
+    broken = r"pvm: tick \d was broken off by a second interrupt; .*last checkpoint"
+    for refused in (lambda: model.save(tmp_path), lambda: walk(model, feed), lambda: next(model.run(feed))):
+        with pytest.raises(ValueError, match=broken):
+            refused()
+
+
+@pytest.mark.parametrize("overlap", [True, False])
+def test_a_second_interrupt_while_the_feed_is_read_leaves_the_engine_whole(kills, overlap):
+    class Slow(Feed):
+        def __getitem__(self, tick):
+            if tick == 4 and not kills.sent:
+                kills.send()
+            return super().__getitem__(tick)
+
+    whole, trained, kills.times = engine(), engine(overlap=overlap), 1 if overlap else 2
+    list(whole.run(Feed(TICKS)))
+    assert kills.during(drained(trained.run(Slow(TICKS))), 0)
+    list(trained.run(Slow(TICKS)))
+    assert_same_model(parameters(trained), parameters(whole))
+
+
+def test_asking_is_interrupted_at_once_and_changes_nothing(kills):
+    trained, whole = engine(), engine()
+    list(whole.run(Feed(TICKS)))
+    list(itertools.islice(trained.run(Feed(TICKS)), 3))
+    for after in range(1, 8):
+        assert kills.during(lambda: trained.evaluate(Feed(5)), after)
+    assert kills.during(lambda: trained.best(Feed()[0].ids, 3), 2)
+    assert kills.during(lambda: [trained.evaluate(Feed(5)) for _ in trained.run(Feed(TICKS))], 22)
+    list(trained.run(Feed(TICKS)))
+    assert_same_model(parameters(trained), parameters(whole))
+
+
+class Failing:
+    """A feed that fails once, in a way of its own."""
+
+    def __init__(self, feed, failure):
+        self._feed, self._failure = feed, failure
+
+    def __getattr__(self, name):
+        return getattr(self._feed, name)
+
+    def __len__(self):
+        return len(self._feed)
+
+    def __getitem__(self, tick):
+        if tick == 5:
+            raise self._failure
+        return self._feed[tick]
+
+
+FAILURES = [OSError("gone"), TypeError("no"), StopIteration(), KeyboardInterrupt(), SystemExit(3), GeneratorExit()]
+
+
+@pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: type(failure).__name__)
+def test_whatever_a_feed_raises_leaves_the_model_between_two_ticks(tmp_path, failure):
+    expected = RuntimeError if isinstance(failure, StopIteration) else type(failure)
+    for options in WAYS.values():
+        whole, trained = engine(**options), engine(**options)
+        list(whole.run(Feed(TICKS)))
+        with pytest.raises(expected):
+            list(trained.run(Failing(Feed(TICKS), failure)))
+        trained.save(tmp_path / "engine")
+        list(trained.run(Feed(TICKS)))
+        assert_same_model(parameters(trained), parameters(whole))
+    whole, model = PVM(TINY), PVM(TINY)
+    list(whole.run(Scene(TICKS)))
+    with pytest.raises(expected) as found:
+        list(model.run(Failing(Scene(TICKS), failure)))
+    assert "at tick 5" in " ".join([str(found.value), *getattr(found.value, "__notes__", [])])
+    model.save(tmp_path / "pvm")
+    list(model.run(Scene(TICKS)))
+    assert bytes_of(model) == bytes_of(whole)
+
+
+def test_a_feed_whose_length_cannot_be_told_or_whose_batch_has_another_form_leaves_the_model_whole(tmp_path):
+    class Endless(Feed):
+        def __len__(self):
+            raise TypeError("no length")
+
+    class Torn(Feed):
+        def __getitem__(self, tick):
+            batch = super().__getitem__(tick)
+            return batch._replace(ids=batch.ids[:-4]) if tick == 3 else batch
+
+    trained = engine()
+    with pytest.raises(TypeError, match="no length"):
+        list(trained.run(Endless()))
+    for overlap in (True, False):
+        trained.overlap, trained.tick = overlap, 0
+        with pytest.raises(ValueError):
+            list(trained.run(Torn()))
+        assert trained.tick == 3
+        trained.save(tmp_path)
+
+
+def test_what_the_callers_own_code_raises_leaves_the_model_whole(tmp_path):
+    trained, model = engine(delay=1), PVM(TINY)
+    for failure in (ValueError("no"), MemoryError(), KeyboardInterrupt()):
+        for ticks in (trained.run(Feed(TICKS)), model.run(Scene(TICKS))):
+            next(ticks)
+            with pytest.raises(type(failure)):
+                ticks.throw(failure)
+    assert trained.tick == model.step_number == 3
+    trained.save(tmp_path / "engine")
+    model.save(tmp_path / "pvm")
+
+
+def test_a_frame_that_cannot_be_filled_in_leaves_a_pvm_whole():
+    whole, model, feed = PVM(TINY), PVM(TINY), Scene(4)
+    walk(whole, feed)
+    for tick in range(4):
+        for frame in (np.zeros(TINY.frame, complex), np.zeros(3)):
+            with pytest.raises((TypeError, ValueError)):
+                model.step(frame)
+        model.step(feed[tick].image[0], feed[tick].box[0])
+    assert bytes_of(model) == bytes_of(whole)
+
+
+def test_what_fails_in_a_step_marks_the_model(tmp_path):
+    model = PVM(TINY)
+    walk(model, Scene(3))
+    model.readouts.step = lambda *arguments: (_ for _ in ()).throw(MemoryError())
+    with pytest.raises(MemoryError):
+        walk(model, Scene(4))
+    with pytest.raises(ValueError, match="tick 3 failed half-way: MemoryError"):
+        model.save(tmp_path)
+
+
+# What holds signals back
+
+
+def handled(number, frame):
+    received.append(number)
+
+
+received: list[int] = []
+
+
+@pytest.fixture
+def own_handler():
+    before = signal.signal(signal.SIGINT, handled)
+    received.clear()
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_one_signal_waits_and_is_handled_once_at_the_end(own_handler):
+    with Held():
+        signal.raise_signal(signal.SIGINT)
+        assert not received
+    assert received == [signal.SIGINT] and signal.getsignal(signal.SIGINT) is handled
+
+
+def test_from_the_second_on_signals_are_handled_at_once(own_handler):
+    with Held():
+        for count in (0, 2, 3):
+            signal.raise_signal(signal.SIGINT)
+            assert len(received) == count
+    assert len(received) == 3
+
+
+def test_where_it_is_released_signals_are_the_callers(own_handler):
+    with Held() as held:
+        for count in (1, 3):
+            signal.raise_signal(signal.SIGINT)
+            with held.released():
+                assert len(received) == count and signal.getsignal(signal.SIGINT) is handled
+                signal.raise_signal(signal.SIGINT)
+                assert len(received) == count + 1
+    assert signal.getsignal(signal.SIGINT) is handled
+
+
+def test_pythons_own_handler_raises_when_the_work_is_done():
+    done = False
+    with pytest.raises(KeyboardInterrupt), Held():
+        signal.raise_signal(signal.SIGINT)
+        done = True
+    assert done and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_held_twice_waits_for_the_outer_end(own_handler):
+    with Held():
+        with Held():
+            signal.raise_signal(signal.SIGINT)
+        assert not received
+    assert len(received) == 1
+
+
+def test_while_a_stop_is_open_it_is_told_after_the_tick():
+    with Stop() as stop:
+        with Held():
+            signal.raise_signal(signal.SIGINT)
+            assert not stop.signal
+        assert stop.signal == signal.SIGINT
+
+
+def test_nothing_is_held_in_another_thread_nor_where_nobody_handles():
+    found = []
+
+    def elsewhere():
+        with Held():
+            found.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=elsewhere)
+    thread.start()
+    thread.join()
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with Held():
+            found.append(signal.getsignal(signal.SIGINT))
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert found == [signal.default_int_handler, signal.SIG_IGN]
