@@ -197,7 +197,7 @@ def broken_off(tick: int, failure: BaseException) -> str:
     """What to say of a model in which a tick failed half-way."""
     if isinstance(failure, KeyboardInterrupt):
         return f"tick {tick} was broken off by a second interrupt"
-    return f"tick {tick} failed half-way: {failure or type(failure).__name__}"
+    return f"tick {tick} failed half-way: {str(failure) or type(failure).__name__}"
 
 
 def _tick(slots: list[Any]) -> Tick:
