@@ -5,16 +5,16 @@
     FOLDER/tensors-<sha256>.safetensors    the arrays; named by its content, so a JSON file only ever meets its own
 
 Never pickle: files from strangers are data. A save becomes visible by one rename, that of checkpoint.json, once all
-that it names is on the disk; a crash at any moment leaves the last complete save.
+that it names is on the disk; a crash at any moment leaves the last complete save. Who saves holds the folder alone.
 
 The safetensors format (8 bytes length, a JSON header, the bytes of the arrays) is written and read here, array by array
 between the disk and the live arrays: tables of several gigabytes exist once in memory, and a full disk keeps its errno.
 """
 
+import contextlib
 import hashlib
 import json
 import math
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,11 +22,13 @@ from typing import Any
 
 import numpy as np
 
-from . import atomic
+from . import atomic, lock
 
+CHECKPOINT = "checkpoint"  # the folder of a run's, within that of the run
 FORMAT = 1
 LATEST = "checkpoint.json"
 PREVIOUS = "checkpoint.previous.json"
+TENSORS = "tensors"
 DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "|i1"}
 DTYPES |= {"U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "|u1", "BOOL": "|b1"}
 CHUNK = 2**22  # bytes that are hashed and written together: they stay in the cache between the two
@@ -45,8 +47,14 @@ def save(folder, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> Path:
     forms = _forms(arrays)
     _json("facts", facts)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        _publish(folder, forms, arrays, facts)
+        if not folder.is_dir():
+            folder.mkdir(parents=True, exist_ok=True)
+            atomic.settle(folder.parent)
+        with lock.turn(folder) as alone:
+            try:
+                _publish(folder, forms, arrays, facts)
+            finally:
+                _tidy(folder, alone)
     except OSError as error:
         raise OSError(_why(folder, arrays, error)) from error
     return folder / LATEST
@@ -54,20 +62,30 @@ def save(folder, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> Path:
 
 def _publish(folder: Path, forms: dict[str, dict], arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
     """Write all that needs room beside what is there; then two renames, of checkpoint.json and of the one before."""
-    latest, earlier = folder / LATEST, folder / "checkpoint-earlier.tmp"
-    try:
-        digest = hashlib.sha256()
-        atomic.write(folder / "checkpoint-tensors.tmp", _pieces(forms, arrays, digest))
-        name = f"tensors-{digest.hexdigest()[:16]}.safetensors"
-        manifest = {"format": FORMAT, "file": name, "sha256": digest.hexdigest(), "arrays": forms, "facts": facts}
-        os.replace(folder / "checkpoint-tensors.tmp", folder / name)
-        if latest.exists():
-            atomic.write(earlier, [latest.read_bytes()])
-        atomic.write(latest, [_json("facts", manifest | {"checksum": _checksum(manifest)})])
-        if earlier.exists():
-            os.replace(earlier, folder / PREVIOUS)
-    finally:
-        _tidy(folder)
+    latest, digest = folder / LATEST, hashlib.sha256()
+    tensors = atomic.written(folder / TENSORS, _pieces(forms, arrays, digest))
+    name = f"{TENSORS}-{digest.hexdigest()[:16]}.safetensors"
+    manifest = {"format": FORMAT, "file": name, "sha256": digest.hexdigest(), "arrays": forms, "facts": facts}
+    atomic.publish(tensors, folder / name)
+    earlier = atomic.written(folder / PREVIOUS, [latest.read_bytes()]) if latest.exists() else None
+    atomic.write(latest, [_json("facts", manifest | {"checksum": _checksum(manifest)})])
+    if earlier:
+        atomic.publish(earlier, folder / PREVIOUS)
+
+
+def stands(folder) -> bool:
+    """Whether a save was ever completed in this folder."""
+    return any((Path(folder) / name).exists() for name in (LATEST, PREVIOUS))
+
+
+def erase(folder: Path) -> None:
+    """Remove what saves have written, the latest one's name last, and the folder where nothing else is in it."""
+    for name in (PREVIOUS, LATEST):
+        (folder / name).unlink(missing_ok=True)
+    if folder.is_dir():
+        _tidy(folder, alone=True)
+        if not any(folder.iterdir()):
+            folder.rmdir()
 
 
 def read_facts(path) -> dict[str, Any]:
@@ -75,8 +93,28 @@ def read_facts(path) -> dict[str, Any]:
     return _manifest(path)[1]["facts"]
 
 
+def numbers(path) -> int:
+    """How many numbers a checkpoint holds, which its file is held against; path and errors as in `load`.
+
+    What facts tell of cannot be larger: so memory is taken for no more than lies on the disk.
+    """
+    source, manifest = _manifest(path)
+    _verify_size(source, manifest)
+    return sum(math.prod(form["shape"]) for form in manifest["arrays"].values())
+
+
+@contextlib.contextmanager
+def told(path) -> Iterator[None]:
+    """While a model is made of the facts of a checkpoint: facts that tell of none are a ValueError that names the file."""
+    try:
+        yield
+    except (TypeError, KeyError, AttributeError, OverflowError) as error:
+        said = f"{type(error).__name__}: {error}"
+        raise ValueError(f"{path}: tells of no model ({said}); use the version that wrote it") from error
+
+
 def load(path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """The arrays and the facts of a checkpoint: a folder (its latest save) or one of its JSON files.
+    """The arrays and the facts of a checkpoint: its folder or the run's (the latest save), or one of its JSON files.
 
     Raises FileNotFoundError for a missing file, and ValueError, with the file's name, for one that is truncated,
     altered or of another format.
@@ -146,20 +184,24 @@ def _raw(array: np.ndarray) -> memoryview:
     return array.reshape(-1).view(np.uint8).data
 
 
-def _tidy(folder: Path) -> None:
-    """Remove what an unfinished save left, and the tensor files that neither JSON file names."""
+def _tidy(folder: Path, alone: bool) -> None:
+    """Remove the tensor files that neither JSON file names and, where nobody else saves here, what an unfinished save left."""
     named = b"".join(path.read_bytes() for path in (folder / LATEST, folder / PREVIOUS) if path.exists())
-    for path in (*folder.glob("checkpoint-*.tmp*"), *folder.glob(f"tensors-{'[0-9a-f]' * 16}.safetensors")):
+    for path in folder.glob(f"{TENSORS}-{'[0-9a-f]' * 16}.safetensors"):
         if path.name.encode() not in named:
             path.unlink()
+    if alone:
+        atomic.sweep(folder, (TENSORS, LATEST, PREVIOUS))
 
 
 def _manifest(path) -> tuple[Path, dict[str, Any]]:
     """The JSON file of a checkpoint, verified, and its path."""
     source = Path(path)
-    source = source / LATEST if source.is_dir() else source
+    if source.is_dir():
+        within = source / CHECKPOINT
+        source = (source if stands(source) or not stands(within) else within) / LATEST
     if not source.is_file():
-        raise FileNotFoundError(f"{source}: no such checkpoint; expected a folder with {LATEST} in it")
+        raise FileNotFoundError(f"{source}: no such checkpoint; expected a folder with {LATEST} in it{_remedy(source)}")
     try:
         manifest = json.loads(source.read_bytes())
         version, checksum = manifest["format"], manifest.pop("checksum")
@@ -176,6 +218,14 @@ def _manifest(path) -> tuple[Path, dict[str, Any]]:
 
 def _verify(source: Path, manifest: dict[str, Any]) -> None:
     """Hold the tensor file against its size and its sha256."""
+    path = _verify_size(source, manifest)
+    with open(path, "rb") as file:
+        if hashlib.file_digest(file, "sha256").hexdigest() != manifest["sha256"]:
+            raise ValueError(f"{path}: altered since it was saved: its sha256 differs{_remedy(source)}")
+
+
+def _verify_size(source: Path, manifest: dict[str, Any]) -> Path:
+    """The tensor file, held against its size alone."""
     path = source.parent / manifest["file"]
     if not path.is_file():
         raise FileNotFoundError(f"{path}: missing, and {source} needs it{_remedy(source)}")
@@ -183,9 +233,7 @@ def _verify(source: Path, manifest: dict[str, Any]) -> None:
     size = len(_prefix(forms)) + max((place["data_offsets"][1] for place in _places(forms).values()), default=0)
     if path.stat().st_size != size:
         raise ValueError(f"{path}: truncated: found {path.stat().st_size} bytes, expected {size}{_remedy(source)}")
-    with open(path, "rb") as file:
-        if hashlib.file_digest(file, "sha256").hexdigest() != manifest["sha256"]:
-            raise ValueError(f"{path}: altered since it was saved: its sha256 differs{_remedy(source)}")
+    return path
 
 
 def _read(source: Path, manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
@@ -214,7 +262,10 @@ def _json(name: str, value: Any) -> bytes:
 
 def _remedy(source: Path) -> str:
     previous = source.parent / PREVIOUS
-    return f"; the save before it is {previous}" if source.name == LATEST and previous.exists() else ""
+    if source.name != LATEST or not previous.exists():
+        return ""
+    run = source.parent.parent if source.parent.name == CHECKPOINT else "RUN"
+    return f"; the save before it is {previous}: load that, or hybrid train --resume {run} --previous"
 
 
 def _why(folder: Path, arrays: dict[str, np.ndarray], error: OSError) -> str:

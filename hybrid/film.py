@@ -9,14 +9,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from . import check
+from . import atomic, check
 from .feeds.video import av_library
 
 WATCHABLE = 240  # pixels of the shorter side that small frames are enlarged to, at least
 
 
 class Film:
-    """Frames go to a temporary name beside `path`, which is renamed to it at the end of the `with`, unless that failed.
+    """Frames go to a name of their own beside `path`, which is renamed to it at the end of the `with`, unless that failed.
 
         with Film("out.mp4", rate=25) as film:
             film.write(image)
@@ -40,7 +40,7 @@ class Film:
             raise FileNotFoundError(f"{self.path}: there is no directory {self.path.parent}; make it first")
         if self.path.is_dir() and (suffix or any(self.path.iterdir())):
             raise FileExistsError(f"{self.path}: is a directory with something in it; give another name")
-        self._part = self.path.with_name(self.path.name + ".part")
+        self._part = atomic.part(self.path)
         self._kind = KINDS[suffix]
         self._writer: _Writer | None = None
         self._shape: tuple[int, ...] | None = None
@@ -73,7 +73,6 @@ class Film:
         self._attempt(writer.write, np.broadcast_to(enlarged, (*enlarged.shape[:2], 3)))
 
     def _begin(self, frame: np.ndarray) -> "_Writer":
-        _remove(self._part)
         self._shape, self._writer = frame.shape, self._attempt(self._kind, self._part, self.rate)
         return self._writer
 

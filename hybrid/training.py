@@ -68,7 +68,7 @@ class Progress:
     """
 
     def __init__(self, facts: dict | None):
-        begun = {"seconds": 0.0, "evaluation_seconds": 0.0, "examples": 0, "loss": None, "curve": []}
+        begun: dict[str, Any] = {"seconds": 0.0, "evaluation_seconds": 0.0, "examples": 0, "loss": None, "curve": []}
         self.facts = begun | (facts or {})
         self._start = time.perf_counter()
 

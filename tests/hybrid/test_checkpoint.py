@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -108,20 +109,108 @@ def test_a_save_of_the_same_arrays_keeps_them_for_both(tmp_path):
 
 
 def test_files_of_others_are_left_alone(tmp_path):
-    for name in ("vectors.safetensors", "tensors-mine.safetensors", "notes.tmp"):
+    others = (
+        "vectors.safetensors", "tensors-mine.safetensors", "checkpoint-mine.tmp", "checkpoint.json.part", ".tensors.mine.part"
+    )  # fmt: skip
+    for name in others:
         (tmp_path / name).write_text("mine")
     for tick in range(3):
         checkpoint.save(tmp_path, arrays(tick), {})
-    assert len(content(tmp_path)) == 4 + 3
+    assert len(content(tmp_path)) == 4 + len(others)
+    checkpoint.erase(tmp_path)
+    assert content(tmp_path).keys() == set(others)
 
 
-RENAMES = [
-    "checkpoint-tensors.tmp",
-    "tensors-",
-    "checkpoint-earlier.tmp",
-    "checkpoint.json",
-    "checkpoint.previous.json",
-]
+def test_an_erased_checkpoint_is_gone_with_its_folder(tmp_path):
+    folder = tmp_path / "run"
+    checkpoint.erase(folder)  # which is not there
+    for tick in range(2):
+        checkpoint.save(folder, arrays(tick), {})
+    assert checkpoint.stands(folder)
+    checkpoint.erase(folder)
+    assert not checkpoint.stands(folder) and not folder.exists()
+
+
+def test_a_checkpoint_is_found_by_the_folder_of_its_run(tmp_path):
+    checkpoint.save(tmp_path / "run" / checkpoint.CHECKPOINT, arrays(), FACTS)
+    assert checkpoint.read_facts(tmp_path / "run") == FACTS
+    assert same(checkpoint.load(tmp_path / "run")[0], arrays())
+    with pytest.raises(FileNotFoundError, match=r"run2/checkpoint.json: no such checkpoint"):
+        (tmp_path / "run2").mkdir()
+        checkpoint.load(tmp_path / "run2")
+
+
+def test_what_a_checkpoint_names_is_on_the_disk_before_it_is_named(tmp_path, monkeypatch):
+    """The order that a power cut asks for: bytes, then their name, then the name's folder, then what names them."""
+    done, fsync, replace = [], os.fsync, os.replace
+    folder = tmp_path / "run"
+
+    def kind(path: str) -> str:
+        return (
+            "folder" if Path(path).is_dir() else re.search(r"tensors|previous|checkpoint(?=.json)", Path(path).name)[0]
+        )
+
+    def synced(descriptor):
+        done.append("sync " + kind(os.readlink(f"/proc/self/fd/{descriptor}")))
+        fsync(descriptor)
+
+    def renamed(source, target):
+        done.append("name " + kind(target))
+        replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "replace", renamed)
+    for tick in range(2):
+        checkpoint.save(folder, arrays(tick), {})
+    tensors = ["sync tensors", "name tensors", "sync folder"]
+    latest = ["sync checkpoint", "name checkpoint", "sync folder"]
+    first, second = (
+        ["sync folder", *tensors, *latest],
+        [*tensors, "sync previous", *latest, "name previous", "sync folder"],
+    )
+    assert done == first + second
+
+
+def test_two_writers_of_one_folder_take_turns(tmp_path):
+    """Two processes that save to one folder all the while: every save is whole, and so is the last of each kind."""
+    script = f"""
+import sys
+import numpy as np
+from hybrid import checkpoint
+for turn in range(40):
+    checkpoint.save({str(tmp_path)!r}, {{"a": np.full(5000, turn), "who": np.array(int(sys.argv[1]))}}, {{}})
+"""
+    both = [subprocess.Popen([sys.executable, "-c", script, str(who)], stderr=subprocess.PIPE) for who in range(2)]
+    while any(one.poll() is None for one in both):
+        for name in (checkpoint.LATEST, checkpoint.PREVIOUS):
+            if (tmp_path / name).exists():
+                json.loads((tmp_path / name).read_text())
+    assert [one.communicate()[1] for one in both] == [b"", b""]
+    for name in (checkpoint.LATEST, checkpoint.PREVIOUS):
+        assert set(checkpoint.load(tmp_path / name)[0]) == {"a", "who"}
+    assert len(content(tmp_path)) == 4
+
+
+def test_a_small_file_that_tells_of_much_takes_no_memory(tmp_path):
+    source = checkpoint.save(tmp_path, arrays(), {})
+    assert checkpoint.numbers(tmp_path) == sum(array.size for array in arrays().values())
+    manifest = json.loads(source.read_text())
+    manifest.pop("checksum")
+    manifest["arrays"]["table"]["shape"] = [10**9, 8]
+    source.write_text(json.dumps(manifest | {"checksum": checkpoint._checksum(manifest)}))
+    with pytest.raises(ValueError, match=r"truncated: found \d+ bytes, expected 3\d{10}"):
+        checkpoint.numbers(tmp_path)
+    with pytest.raises(ValueError, match="truncated"):
+        checkpoint.load(tmp_path)
+
+
+@pytest.mark.parametrize("failure", [TypeError("rows"), KeyError("rows"), AttributeError("rows")])
+def test_facts_that_tell_of_no_model_name_their_file(failure):
+    with pytest.raises(ValueError, match=r"run: tells of no model .*rows"), checkpoint.told("run"):
+        raise failure
+
+
+RENAMES = ["tensors-", "checkpoint.json", "checkpoint.previous.json"]
 
 
 @pytest.mark.parametrize("rename", range(len(RENAMES)), ids=RENAMES)
@@ -134,7 +223,7 @@ def test_a_crash_around_any_rename_leaves_a_whole_checkpoint(tmp_path, monkeypat
         crash_at_rename(patch, RENAMES[rename], when)
         checkpoint.save(tmp_path, arrays(2), {"tick": 2})
     done = rename + (when == "after")  # renames that took place
-    for name, tick in ((checkpoint.LATEST, 2 if done > 3 else 1), (checkpoint.PREVIOUS, 1 if done > 4 else 0)):
+    for name, tick in ((checkpoint.LATEST, 2 if done > 1 else 1), (checkpoint.PREVIOUS, 1 if done > 2 else 0)):
         loaded, facts = checkpoint.load(tmp_path / name)
         assert facts == {"tick": tick}
         assert same(loaded, arrays(tick))
@@ -159,11 +248,13 @@ def crash_at_rename(patch, name, when):
             raise Crash
 
     patch.setattr(os, "replace", crashing)
-    patch.setattr(checkpoint, "_tidy", lambda folder: None)
+    patch.setattr(checkpoint, "_tidy", lambda *_: None)
+    patch.setattr(atomic, "_forget", lambda _: None)
 
 
 def test_a_killed_save_is_tidied_by_the_next(tmp_path):
-    (tmp_path / "checkpoint-tensors.tmp.part").write_text("half")
+    for name in ("tensors", "checkpoint.json", "checkpoint.previous.json"):
+        atomic.part(tmp_path / name).write_text("half")
     (tmp_path / f"tensors-{'0' * 16}.safetensors").write_text("never named")
     checkpoint.save(tmp_path, arrays(), {})
     assert len(content(tmp_path)) == 2

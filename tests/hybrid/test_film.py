@@ -88,12 +88,20 @@ def test_a_disk_that_fails_is_named(tmp_path, name, monkeypatch):
 def test_replaces_a_film_but_no_full_directory(tmp_path):
     (tmp_path / "a.mp4").write_bytes(b"old")
     assert len(write(tmp_path / "a.mp4").read_bytes()) > 100
-    (tmp_path / "a.mp4.part").write_bytes(b"left by a crash")
-    write(tmp_path / "a.mp4")
     (tmp_path / "d").mkdir()
     write(tmp_path / "d")
     with pytest.raises(FileExistsError, match="d: is a directory with something in it"):
         write(tmp_path / "d")
+
+
+@pytest.mark.parametrize("name", ["a.mp4", "a.gif", "a"])
+def test_files_and_folders_of_the_user_are_not_touched(tmp_path, name):
+    mine = tmp_path / f"{name}.part"
+    mine.mkdir()
+    (mine / "thesis.txt").write_text("mine")
+    write(tmp_path / name)
+    assert (mine / "thesis.txt").read_text() == "mine"
+    assert {path.name for path in tmp_path.iterdir()} == {name, f"{name}.part"}
 
 
 def test_pngs_keep_every_byte(tmp_path):
