@@ -1,10 +1,14 @@
 """Tables from .jsonl files, as the README shows them; ratios are worked out here and stored nowhere."""
 
 import json
+import statistics
 from collections.abc import Iterable
 from typing import Any
 
 Record = dict[str, Any]
+NOISY = 0.2  # of the median: a wider range of samples is marked
+RANGE = "± is half the distance from the slowest sample to the fastest, as a share of the median."
+NOISE = f"(noisy): that distance is over {NOISY:.0%} of the median; other work on the machine may have decided."
 
 
 def read(paths: Iterable[str]) -> list[Record]:
@@ -53,6 +57,36 @@ def _setting(record: Record) -> list:
 
 
 def _table(work: str, records: list[Record]) -> str:
+    return _timed(work, records) if "value" in records[0] else _qualities(work, records)
+
+
+def _qualities(work: str, records: list[Record]) -> str:
+    """One row a record without a clock: of each quality the mean over seeds, and the lowest and highest."""
+    params = list(dict.fromkeys(name for record in records for name in record["params"]))
+    names = list(dict.fromkeys(name for record in records for name in record["quality"]))
+    rows = [[*params, "who", "seeds", *names]]
+    rows.append(["---"] * len(rows[0]))
+    for record in records:
+        rows.append(
+            [_plain(record["params"].get(name, "")) for name in params] + [record["who"], str(len(record["seeds"]))]
+        )
+        rows[-1] += [_mean(record["quality"].get(name, [])) for name in names]
+    sources = dict.fromkeys(f"{record['data']}, commit {record['commit']}" for record in records)
+    return "\n".join([f"### {work}", "", *_lines(rows), "", *(f"Learned from {source}." for source in sources)])
+
+
+def _mean(values: list[float]) -> str:
+    if not values:
+        return ""
+    mean = f"{statistics.mean(values):.3g}"
+    return mean if len(values) == 1 else f"{mean} ({min(values):.3g} to {max(values):.3g})"
+
+
+def _lines(rows: list[list[str]]) -> list[str]:
+    return [f"| {' | '.join(row)} |" for row in rows]
+
+
+def _timed(work: str, records: list[Record]) -> str:
     mine = [record for record in records if record["who"] == "ours"]
     params = list(dict.fromkeys(name for record in mine for name in record["params"]))
     peers = list(dict.fromkeys(who for record in mine for who in rivals(record, records)))
@@ -68,9 +102,10 @@ def _table(work: str, records: list[Record]) -> str:
             + [f"**{_figure(record)}**", *([share] if shares else [])]
             + [f"{_figure(found[who])} ({ratio(record, found[who]):.3g} x)" if who in found else "" for who in peers]
         )
-    lines = [f"| {' | '.join(row)} |" for row in rows]
+    marked = any(_noisy(record) for ours in mine for record in (ours, *rivals(ours, records).values()))
     sources = dict.fromkeys(f"{_machine(record)}, commit {record['commit']}" for record in mine)
-    return "\n".join([f"### {work}", "", *lines, "", *(f"Measured on {source}." for source in sources)])
+    notes = [RANGE, *([NOISE] if marked else []), *(f"Measured on {source}." for source in sources)]
+    return "\n".join([f"### {work}", "", *_lines(rows), "", *notes])
 
 
 def _place(record: Record, header: str) -> str:
@@ -85,10 +120,14 @@ def _machine(record: Record) -> str:
 
 
 def _figure(record: Record) -> str:
-    """The median with its unit; the spread is from the slowest to the fastest sample, half to each side."""
+    """The median with its unit; see RANGE for the spread, and NOISE for the mark."""
     value, unit = record["value"], record["unit"]
     scale, prefix = next((pair for pair in ((1e9, " G"), (1e6, " M"), (1e3, " k")) if value >= pair[0]), (1, " "))
-    return f"{value / scale:.3g}{prefix}{' ' * (prefix != ' ')}{unit} ± {record['spread'] / 2:.0%}"
+    return f"{value / scale:.3g}{prefix}{' ' * (prefix != ' ')}{unit} ± {record['spread'] / 2:.0%}{' (noisy)' * _noisy(record)}"
+
+
+def _noisy(record: Record) -> bool:
+    return record["spread"] > NOISY
 
 
 def _plain(value: Any) -> str:

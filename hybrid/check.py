@@ -1,6 +1,7 @@
 """Refuse bad arguments where the user meets the engine: name, found, expected. What lies below trusts its arguments."""
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -46,6 +47,18 @@ def counts(values) -> np.ndarray:
         at = int(bad.argmax())
         raise ValueError(f"counts[{at}]: found {values[at]}, expected a finite number of at least 0")
     return values.astype(np.float64)
+
+
+def row(name: str, values) -> np.ndarray:
+    """`values` as an array; ValueError unless they are one row of whole numbers, or none at all."""
+    values = values if isinstance(values, np.ndarray) else list(values) if isinstance(values, Iterable) else values
+    try:
+        found = np.asarray(values)
+    except ValueError:
+        raise ValueError(f"{name}: found rows of different lengths, expected one row of whole numbers") from None
+    if found.ndim != 1 or (found.size and found.dtype.kind not in "iu"):
+        raise ValueError(f"{name}: found {found.dtype} {found.shape}, expected one row of whole numbers")
+    return found
 
 
 def array(name: str, value, shape: tuple[int | None, ...], dtype, *, written=False) -> np.ndarray:

@@ -10,6 +10,8 @@ MODELS = ("language", "words", "factors")
 DEFAULTS: dict[str, dict] = {
     "language": {
         "tokens": "words",
+        "case": "lower",
+        "eos": False,
         "context": 4,
         "width": 64,
         "hidden": 256,
@@ -25,6 +27,7 @@ DEFAULTS: dict[str, dict] = {
     },
     "words": {
         "tokens": "whitespace",
+        "case": "lower",
         "model": "skipgram",
         "window": 5,
         "sample": 1e-3,
@@ -78,7 +81,11 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--debug", action="store_true", help="show the traceback of an error")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    _demo(commands.add_parser("demo", help="train a language model twice, full softmax and tree, and compare"))
+    _demo(
+        commands.add_parser(
+            "demo", help="train a language model under full softmax, tree and sampled softmax, and compare"
+        )
+    )
     _train(commands.add_parser("train", help="train a language model, word vectors or factors"))
     pvm.add(commands)
     _eval(commands.add_parser("eval", help="measure a trained run on other data"))
@@ -113,6 +120,14 @@ def _train(train) -> None:
     data.add_argument("--text", metavar="FILE", help="language, words: a UTF-8 text, one sentence or paragraph a line")
     data.add_argument("--valid", metavar="FILE", help="language: validation text (default: a part of --text)")
     data.add_argument("--tokens", choices=("words", "whitespace"), help="how text is cut into tokens")
+    data.add_argument("--case", choices=("lower", "keep"), help="whether upper case becomes lower case (default lower)")
+    data.add_argument(
+        "--eos",
+        action="store_true",
+        default=None,
+        help="language: every line, empty ones too, ends with the token <eos>, and contexts reach over lines; with "
+        "--tokens whitespace --case keep --min-count 1 this is WikiText as published",
+    )
     data.add_argument("--min-count", type=_positive, help="language, words: rarer words become <unk> or are left out")
     data.add_argument(
         "--ratings", metavar="FILE", help="factors: MovieLens u.data or ratings.dat, CSV with a header, or scipy .npz"

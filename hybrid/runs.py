@@ -15,7 +15,7 @@ from types import ModuleType
 
 from . import backend, pictures
 from .engine import Engine
-from .training import CHECKPOINT, Job, train, write_json
+from .training import CHECKPOINT, KNOWN, Job, train, write_json
 
 # What may change between a stop and the going on: threads change no number, another device rounds otherwise.
 FREE_ON_RESUME = {"resume", "device", "rows_device", "readout_device", "threads", "pin"}
@@ -124,8 +124,7 @@ def _finish(folder: Path, options: dict, job: Job, engine: Engine, facts: dict |
     report = train(job, folder, engine, facts, label=options["kind"])
     report = {"run": str(folder), "model": options["kind"], "readout": options["readout"]} | report
     write_json(folder / "report.json", report | {"options": options})
-    known = ("tick", "seconds", "evaluation_seconds", "examples", "loss")
-    figure = next((name for name in report["curve"][-1] if name not in known), "loss")
+    figure = next((name for name in report["curve"][-1] if name not in ("tick", *KNOWN)), "loss")
     pictures.curve(folder / "curve.png", {f"{options['kind']}, {options['readout']}": report["curve"]}, figure)
     if engine.trace.recent:
         engine.trace.write_chrome(folder / "timeline.json")

@@ -16,6 +16,8 @@ from .feeds import Feed
 from .schedule import Tick
 
 CHECKPOINT = "checkpoint"
+CLOCKS = ("seconds", "processor_seconds")  # of training
+KNOWN = (*CLOCKS, "evaluation_seconds", "examples", "loss")  # what every point of a curve has, beside its tick
 
 
 class Job(NamedTuple):
@@ -63,14 +65,15 @@ class Stop:
 class Progress:
     """What a run has done so far; `facts` is JSON-able and travels in the checkpoint.
 
-    seconds counts training alone, evaluation_seconds evaluation alone, neither saving; loss is a running mean over about
-    the last 50 ticks.
+    seconds counts training alone, processor_seconds the same over all threads, waiting ones that spin included;
+    evaluation_seconds evaluation alone, none of them saving; loss is a running mean over about the last 50 ticks.
     """
 
     def __init__(self, facts: dict | None):
-        begun: dict[str, Any] = {"seconds": 0.0, "evaluation_seconds": 0.0, "examples": 0, "loss": None, "curve": []}
+        counted = {"examples": 0, "loss": None, "curve": []}
+        begun: dict[str, Any] = dict.fromkeys((*CLOCKS, "evaluation_seconds"), 0.0) | counted
         self.facts = begun | (facts or {})
-        self._start = time.perf_counter()
+        self._start = _clocks()
 
     def note(self, tick: Tick) -> None:
         """Count a finished tick."""
@@ -80,19 +83,20 @@ class Progress:
             self.facts["loss"] = tick.loss if before is None else before + (tick.loss - before) / 50
 
     def pause(self) -> None:
-        """Stop the clock of training."""
-        self.facts["seconds"] += time.perf_counter() - self._start
+        """Stop the clocks of training."""
+        for name, now, start in zip(CLOCKS, _clocks(), self._start, strict=True):
+            self.facts[name] += now - start
 
     def go_on(self) -> None:
-        """Start the clock of training again."""
-        self._start = time.perf_counter()
+        """Start the clocks of training again."""
+        self._start = _clocks()
 
     def evaluated(self, evaluate: Callable[[Engine], dict[str, float]], engine: Engine) -> dict[str, float]:
         """Figures of the engine, and a point of the curve with them; on the clock of evaluation."""
         start = time.perf_counter()
         figures = evaluate(engine)
         self.facts["evaluation_seconds"] += time.perf_counter() - start
-        known = {name: self.facts[name] for name in ("seconds", "evaluation_seconds", "examples", "loss")}
+        known = {name: self.facts[name] for name in KNOWN}
         self.facts["curve"].append({"tick": engine.tick} | known | figures)
         return figures
 
@@ -100,6 +104,10 @@ class Progress:
     def rate(self) -> float:
         """Examples a second of training."""
         return self.facts["examples"] / self.facts["seconds"] if self.facts["seconds"] else math.nan
+
+
+def _clocks() -> tuple[float, float]:
+    return time.perf_counter(), time.process_time()
 
 
 def train(job: Job, folder: Path, engine: Engine, facts: dict | None = None, label: str = "") -> dict:

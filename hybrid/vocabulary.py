@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from . import atomic
+from . import atomic, check
 
 UNKNOWN = "<unk>"
 FORMAT = "hybrid vocabulary 1"
@@ -25,6 +25,9 @@ class Vocabulary:
 
     def __init__(self, words: Iterable[str], counts: Iterable[int]):
         self.words = list(words)
+        for place, word in enumerate(self.words):
+            if not isinstance(word, str):
+                raise ValueError(f"words[{place}]: found {word!r}, expected a string")
         self.counts = np.array(list(counts), np.int64)
         self._ids = {word: id for id, word in enumerate(self.words)}
         if len(self._ids) < len(self.words):
@@ -51,10 +54,13 @@ class Vocabulary:
         unknown    True: "<unk>" is a class, with the count of all words left out; False: there is none, as in word2vec
         source     name of the text, for messages
 
-        Raises ValueError for an empty text and where fewer than two words are left.
+        Raises ValueError for strings in the place of lists of words, for an empty text and where fewer than two words are
+        left.
         """
+        _refuse_string("sentences", sentences, "sentences, each a list of words")
         times: Counter[str] = Counter()
         for sentence in sentences:
+            _refuse_string("sentence", sentence)
             times.update(sentence)
         total = times.total()
         if total == 0:
@@ -74,16 +80,18 @@ class Vocabulary:
         return len(self.words)
 
     def encode(self, tokens: Iterable[str]) -> np.ndarray:
-        """The ids of words, int32; one that is not there becomes "<unk>", or without "<unk>" is left out."""
+        """The ids of words, int32; one that is not there becomes "<unk>", or without "<unk>" is left out.
+
+        Raises ValueError for a string, whose characters are no words.
+        """
+        _refuse_string("tokens", tokens)
         ids = [self._ids.get(token, self.unknown) for token in tokens]
         return np.array(ids if self.unknown is not None else [id for id in ids if id is not None], np.int32)
 
     def decode(self, ids: Iterable[int]) -> list[str]:
-        """The words of ids. Raises IndexError for an id outside [0, V)."""
-        found = [int(id) for id in ids]
-        for id in found:
-            if not 0 <= id < len(self.words):
-                raise IndexError(f"id: found {id}, expected 0 to {len(self.words) - 1}")
+        """The words of ids. Raises IndexError for an id outside [0, V), ValueError for anything but one row of ids."""
+        found = check.row("ids", ids)
+        check.ids("ids", found, len(self.words))
         return [self.words[id] for id in found]
 
     def id(self, word: str) -> int:
@@ -114,12 +122,21 @@ class Vocabulary:
             words, counts = facts["words"], facts["counts"]
             if not all(isinstance(word, str) for word in words) or not all(type(n) is int for n in counts):
                 raise TypeError
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             raise ValueError(f"{path}: truncated or no vocabulary; expected what Vocabulary.save wrote") from None
         try:
             return cls(words, counts)
         except (ValueError, OverflowError) as error:
             raise ValueError(f"{path}: {error}") from None
+
+
+def _refuse_string(name: str, value, expected: str = "a list of words") -> None:
+    """ValueError for a string or bytes where their characters would be taken for words."""
+    if isinstance(value, str | bytes):
+        shown = value[:40]
+        raise ValueError(
+            f"{name}: found the string {shown!r}, expected {expected}; {shown!r}.split() makes one of words"
+        )
 
 
 def _too_few(kept: int, min_count: int, max_size: int | None, source: str) -> str:

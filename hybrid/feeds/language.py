@@ -7,7 +7,7 @@ import numpy as np
 from .. import check
 from . import Batch
 from .epochs import Epochs
-from .text import Corpus
+from .text import Corpus, expect_corpus
 
 
 class LanguageFeed(Epochs):
@@ -15,9 +15,12 @@ class LanguageFeed(Epochs):
 
     The row V stands for "<s>" and fills contexts at the start of a sentence. Each epoch is a permutation drawn from
     (seed, epoch), or with shuffle=False the order of the text; its last batch is as short as it comes.
+
+    Raises ValueError for anything but a Corpus, and for sizes below 1.
     """
 
     def __init__(self, corpus: Corpus, *, context=4, batch=512, epochs=1, seed=0, shuffle=True):
+        expect_corpus(corpus)
         for name, value in (("context", context), ("batch", batch), ("epochs", epochs)):
             check.whole(name, value, 1)
         super().__init__(epochs, -(-len(corpus) // batch))

@@ -7,7 +7,7 @@ import numpy as np
 from .. import check
 from . import Batch
 from .epochs import Epochs
-from .text import Corpus
+from .text import Corpus, expect_corpus
 
 BLOCK = 16_384  # tokens whose pairs are drawn together: enough to be quick, few enough to stay in the cache
 
@@ -40,6 +40,7 @@ class PairFeed(Epochs):
         epochs: int = 1,
         seed: int = 0,
     ):
+        expect_corpus(corpus)
         check.choice("model", model, ("skipgram", "cbow"))
         check.whole("window", window, 1, 127)
         for name, value in (("mean_batch", mean_batch), ("epochs", epochs)):

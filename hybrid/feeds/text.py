@@ -13,9 +13,10 @@ from .. import check
 from ..vocabulary import Vocabulary
 
 TOKENS: dict[str, Callable[[str], list[str]]] = {  # ways to cut a sentence
-    "words": re.compile(r"<unk>|\w+(?:['\u2019]\w+)*|[^\w\s]").findall,
+    "words": re.compile(r"<unk>|<eos>|\w+(?:['\u2019]\w+)*|[^\w\s]").findall,
     "whitespace": str.split,
 }
+EOS = "<eos>"
 LONGEST = 20_000  # characters; longer lines are cut, so that a text without line ends can be split and shuffled
 _PIECE = re.compile(rf".{{1,{LONGEST}}}(?:\s|\Z)|.{{1,{LONGEST}}}", re.DOTALL)
 _PARAGRAPH = re.compile(r"\n\s*\n")
@@ -28,17 +29,24 @@ class Text:
     sentences  strings: the lines or paragraphs of the text
     tokens     "words": words, numbers and single punctuation marks; "whitespace": what white space separates
     lower      whether upper case becomes lower case first
+    eos        whether every sentence ends with the token "<eos>"; then an empty one is that token alone
     source     name of the text, for messages
+
+    Raises ValueError for one string instead of several, and for unknown `tokens`.
     """
 
-    def __init__(self, sentences: Sequence[str], *, tokens="words", lower=True, source="text"):
+    def __init__(self, sentences: Sequence[str], *, tokens="words", lower=True, eos=False, source="text"):
         check.choice("tokens", tokens, tuple(TOKENS))
-        self.sentences, self.tokens, self.lower, self.source = sentences, tokens, lower, source
+        if isinstance(sentences, str):
+            raise ValueError(
+                f"sentences: found the string {sentences[:40]!r}, expected a list of strings, one a sentence"
+            )
+        self.sentences, self.tokens, self.lower, self.eos, self.source = sentences, tokens, lower, eos, source
 
     def __iter__(self) -> Iterator[list[str]]:
-        cut = TOKENS[self.tokens]
+        cut, end = TOKENS[self.tokens], [EOS] if self.eos else []
         for sentence in self.sentences:
-            tokens = cut(sentence.lower() if self.lower else sentence)
+            tokens = cut(sentence.lower() if self.lower else sentence) + end
             if tokens:
                 yield tokens
 
@@ -64,7 +72,7 @@ class Text:
 
     def _some(self, chosen: np.ndarray) -> "Text":
         sentences = [self.sentences[number] for number in chosen]
-        return Text(sentences, tokens=self.tokens, lower=self.lower, source=self.source)
+        return Text(sentences, tokens=self.tokens, lower=self.lower, eos=self.eos, source=self.source)
 
 
 class Parts(NamedTuple):
@@ -75,8 +83,10 @@ class Parts(NamedTuple):
     test: Text
 
 
-def read(path, *, tokens="words", lower=True, paragraphs=False) -> Text:
+def read(path, *, tokens="words", lower=True, eos=False, paragraphs=False) -> Text:
     """The text of a UTF-8 file; its sentences are its lines, or its paragraphs, which empty lines separate.
+
+    tokens, lower, eos  see `Text`; with eos every line counts, empty ones too, and none is cut for its length
 
     Raises OSError for an unreadable file, and ValueError for one that is empty, binary or, with the byte, not UTF-8.
     """
@@ -93,7 +103,7 @@ def read(path, *, tokens="words", lower=True, paragraphs=False) -> Text:
     if not text.strip():
         what = "only white space" if data else "empty"
         raise ValueError(f"{path}: {what}; expected text")
-    return Text(_sentences(text, paragraphs), tokens=tokens, lower=lower, source=str(path))
+    return Text(_sentences(text, paragraphs, eos), tokens=tokens, lower=lower, eos=eos, source=str(path))
 
 
 def documentation() -> Text:
@@ -107,8 +117,10 @@ def documentation() -> Text:
     return Text(_sentences(_RULE.sub("", text), paragraphs=True), source="Python's documentation")
 
 
-def _sentences(text: str, paragraphs: bool) -> list[str]:
-    found = _PARAGRAPH.split(text) if paragraphs else text.split("\n")
+def _sentences(text: str, paragraphs: bool, every: bool = False) -> list[str]:
+    found = _PARAGRAPH.split(text) if paragraphs else text.removesuffix("\n").split("\n")
+    if every:
+        return [sentence for sentence in found if sentence.strip()] if paragraphs else found
     sentences: list[str] = []
     for sentence in found:
         if len(sentence) > LONGEST:
@@ -121,12 +133,18 @@ def _sentences(text: str, paragraphs: bool) -> list[str]:
 class Corpus:
     """A text in ids: sentence s is ids[at[s] : at[s + 1]].
 
-    ids  (T,) int32;  at  (S + 1,) int64
+    text        a Text, or sentences that are lists of words
+    vocabulary  the ids of words; those that it does not know become "<unk>", or are left out where it has none
+    ids, at     attributes: (T,) int32 and (S + 1,) int64
 
-    Raises ValueError where no token of the text is in the vocabulary.
+    Raises ValueError for a string among the sentences, and where no token of the text is in the vocabulary.
     """
 
     def __init__(self, text: Iterable[Sequence[str]], vocabulary: Vocabulary):
+        if isinstance(text, str):
+            raise ValueError(
+                f"text: found the string {text[:40]!r}, expected sentences; Text([...]) cuts strings into words"
+            )
         encoded = [ids for tokens in text if len(ids := vocabulary.encode(tokens))]
         if not encoded:
             source = getattr(text, "source", "text")
@@ -134,6 +152,26 @@ class Corpus:
         self.ids = np.concatenate(encoded)
         self.at = np.cumsum([0, *map(len, encoded)])
         self.vocabulary = vocabulary
+
+    @classmethod
+    def from_ids(cls, ids, vocabulary: Vocabulary, *, at=None) -> "Corpus":
+        """A text that is in ids of the vocabulary already.
+
+        ids  (T,) whole numbers in [0, V)
+        at   (S + 1,): where sentences begin, and T; None: one running text, so that contexts reach over all of it
+
+        Raises ValueError for arrays of another form, and IndexError for an id out of range.
+        """
+        ids = check.row("ids", ids)
+        at = check.row("at", [0, ids.size] if at is None else at)
+        if not ids.size:
+            raise ValueError("ids: found none, expected a text")
+        check.ids("ids", ids, len(vocabulary))
+        if at.size < 2 or at[0] != 0 or at[-1] != ids.size or (np.diff(at) < 0).any():
+            raise ValueError(f"at: found {at}, expected offsets that begin with 0, never fall and end with {ids.size}")
+        corpus = cls.__new__(cls)
+        corpus.ids, corpus.at, corpus.vocabulary = ids.astype(np.int32), at.astype(np.int64), vocabulary
+        return corpus
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -145,3 +183,11 @@ class Corpus:
         digest.update(self.ids.data)
         digest.update(self.at.data)
         return digest.hexdigest()
+
+
+def expect_corpus(corpus) -> Corpus:
+    """`corpus` itself; ValueError unless it is one."""
+    if not isinstance(corpus, Corpus):
+        made = "Corpus.from_ids(ids, vocabulary) makes one of ids, Corpus(sentences, vocabulary) of lists of words"
+        raise ValueError(f"corpus: found {type(corpus).__name__}, expected a Corpus; {made}")
+    return corpus

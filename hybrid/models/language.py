@@ -7,7 +7,7 @@ import numpy as np
 
 from ..engine import Engine
 from ..feeds.language import LanguageFeed
-from ..feeds.text import Corpus, Text, documentation, read
+from ..feeds.text import Corpus, Text, read
 from ..training import Job
 from ..vocabulary import Vocabulary
 from . import make_engine
@@ -17,16 +17,26 @@ NAMES = "vocabulary.json"
 
 def prepare(options: dict) -> Job:
     """Text -> feeds and an engine; validates on --valid, or on a tenth of the lines."""
-    train, valid = _texts(options)
+    return job_of(options, *_texts(options))
+
+
+def job_of(options: dict, train: Text, valid: Text) -> Job:
+    """What learns from one text and is measured on the other."""
     vocabulary = Vocabulary.build(train, min_count=options["min_count"], source=train.source)
     sizes = {"context": options["context"], "batch": options["batch"]}
-    feed = LanguageFeed(Corpus(train, vocabulary), **sizes, epochs=options["epochs"], seed=options["seed"])
-    measured = LanguageFeed(Corpus(valid, vocabulary), **sizes, shuffle=False)
+    feed = LanguageFeed(_corpus(train, vocabulary), **sizes, epochs=options["epochs"], seed=options["seed"])
+    measured = measured_feed(options, valid, vocabulary)
 
     def make() -> Engine:
         return make_engine(options, feed, per_example=options["context"])
 
     return Job(feed, make, lambda engine: {"perplexity": perplexity(engine, measured)})
+
+
+def measured_feed(options: dict, text: Text, vocabulary: Vocabulary) -> LanguageFeed:
+    """A text in its own order, once."""
+    corpus = _corpus(text, vocabulary)
+    return LanguageFeed(corpus, context=options["context"], batch=options["batch"], shuffle=False)
 
 
 def perplexity(engine: Engine, feed) -> float:
@@ -43,14 +53,12 @@ def keep(job: Job, folder: Path) -> None:
 def evaluate(folder: Path, options: dict, engine: Engine, given: dict) -> dict:
     """Perplexity on --text, or on the run's own validation text."""
     vocabulary = Vocabulary.load(folder / NAMES)
-    text = read(given["text"], tokens=options["tokens"]) if given["text"] else _texts(options)[1]
-    corpus = Corpus(text, vocabulary)
-    feed = LanguageFeed(corpus, context=options["context"], batch=options["batch"], shuffle=False)
-    unknown = vocabulary.unknown
+    text = _read(given["text"], options) if given["text"] else _texts(options)[1]
+    feed = measured_feed(options, text, vocabulary)
     return {
         "text": text.source,
-        "tokens": len(corpus),
-        "unknown": float((corpus.ids == unknown).mean()),
+        "tokens": len(feed.corpus),
+        "unknown": float((feed.corpus.ids == vocabulary.unknown).mean()),
         "perplexity": perplexity(engine, feed),
     }
 
@@ -61,12 +69,20 @@ def vectors(folder: Path, engine: Engine) -> tuple[list[str], np.ndarray]:
     return names, engine.embedding.parameters()["table"][: len(names)]
 
 
+def _corpus(text: Text, vocabulary: Vocabulary) -> Corpus:
+    """The ids of a text; one whose lines end with "<eos>" is a running text, and contexts reach over its lines."""
+    corpus = Corpus(text, vocabulary)
+    return Corpus.from_ids(corpus.ids, vocabulary) if text.eos else corpus
+
+
 def _texts(options: dict) -> tuple[Text, Text]:
-    if not options["text"]:
-        parts = documentation().split(seed=options["seed"])
-        return parts.train, parts.valid
-    text = read(options["text"], tokens=options["tokens"])
     if options["valid"]:
-        return text, read(options["valid"], tokens=options["tokens"])
-    parts = text.split(seed=options["seed"])
+        return _read(options["text"], options), _read(options["valid"], options)
+    parts = _read(options["text"], options).split(seed=options["seed"])
     return parts.train, parts.valid
+
+
+def _read(path, options: dict) -> Text:
+    """A file as the options cut it; runs of before `case` and `eos` were options have neither."""
+    lower, eos = options.get("case") != "keep", bool(options.get("eos"))
+    return read(path, tokens=options["tokens"], lower=lower, eos=eos)

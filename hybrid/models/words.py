@@ -20,7 +20,7 @@ def prepare(options: dict) -> Job:
 
     What a batch has to say of one row is summed, so a batch must not meet a row too often: it grows with the vocabulary.
     """
-    text = read(options["text"], tokens=options["tokens"])
+    text = read(options["text"], tokens=options["tokens"], lower=options.get("case") != "keep")
     vocabulary = Vocabulary.build(text, min_count=options["min_count"], unknown=False, source=text.source)
     feed = PairFeed(
         Corpus(text, vocabulary),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hybrid.cli import main
-from hybrid.demo import _reached
+from hybrid.demo import _reached, _verdict
 
 
 @pytest.fixture(scope="module")
@@ -20,14 +20,18 @@ def book(tmp_path_factory):
     return str(path)
 
 
-def test_demo_compares_both_readouts_and_writes_everything(capsys, tmp_path, book):
+def test_demo_compares_the_readouts_and_writes_everything(capsys, tmp_path, book):
     command = ["demo", "--text", book, "--out", str(tmp_path), "--epochs", "2", "--threads", "2"]
     assert main(command) == 0
     printed = capsys.readouterr().out
     for expected in (
         "full softmax",
         "Huffman tree",
+        "sampled softmax",
         "examples/s",
+        "processor s",
+        "to validate",
+        "On the test text",
         "Most likely next words",
         "Annoy",
         "exact:",
@@ -38,13 +42,31 @@ def test_demo_compares_both_readouts_and_writes_everything(capsys, tmp_path, boo
         assert file in printed and (tmp_path / file).read_bytes().startswith(b"\x89PNG")
     assert json.loads((tmp_path / "timeline.json").read_text())["traceEvents"]
     report = json.loads((tmp_path / "report.json").read_text())
-    assert report["runs"]["full"]["perplexity"] < 5 and report["runs"]["tree"]["perplexity"] < 5
+    assert all(run["perplexity"] < 5 and run["test_perplexity"] < 5 for run in report["runs"].values())
+    assert report["tokens"]["train"] == 8 * report["tokens"]["test"]
     assert 0.8 <= report["neighbours"]["recall"] <= 1
     next_words = report["next_words"][0]["next"]
     assert len(next_words) == 5 and next_words[0][1] == max(share for _, share in next_words)
 
 
-def test_seconds_to_a_level_are_read_off_the_curve():
-    curve = [{"seconds": s, "perplexity": p} for s, p in ((0.0, 100.0), (1.0, 60.0), (2.0, 40.0))]
-    assert _reached(curve, 50.0) == pytest.approx(1.5)
-    assert _reached(curve, 40.0) == pytest.approx(2.0)
+def test_what_a_level_took_is_read_off_the_curve():
+    points = ((0.0, 100.0), (1.0, 60.0), (2.0, 40.0))
+    curve = [{"seconds": s, "processor_seconds": 3 * s, "perplexity": p} for s, p in points]
+    assert _reached(curve, 50.0) == pytest.approx({"seconds": 1.5, "processor_seconds": 4.5})
+    assert _reached(curve, 40.0)["seconds"] == pytest.approx(2.0)
+
+
+def test_the_verdict_names_who_was_first_by_each_clock_and_who_ended_best():
+    to_level = {
+        "full": {"seconds": 3.0, "processor_seconds": 3.0},
+        "tree": {"seconds": 2.0, "processor_seconds": 4.0},
+        "sampled": {"seconds": 1.0, "processor_seconds": 5.0},
+    }
+    runs = {name: {"test_perplexity": value} for name, value in (("full", 20.0), ("tree", 30.0), ("sampled", 25.0))}
+    lines = _verdict({"level": 31.0, "to_level": to_level, "runs": runs})
+    assert (
+        lines[1]
+        == "  in seconds: first by sampled softmax after 1.0, then Huffman tree after 2.0, full softmax after 3.0"
+    )
+    assert lines[2].startswith("  in processor seconds: first by full softmax after 3.0, then")
+    assert lines[3] == "On the test text full softmax is the best at the end, with a perplexity of 20.0."

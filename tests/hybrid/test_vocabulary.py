@@ -104,8 +104,37 @@ def test_contradictions_are_refused(words, counts, message):
 
 @pytest.mark.parametrize("id", [-1, 4])
 def test_ids_out_of_range(id):
-    with pytest.raises(IndexError, match=f"id: found {id}, expected 0 to 3"):
+    with pytest.raises(IndexError, match=rf"ids\[1\]: found {id}, expected 0 to 3"):
         Vocabulary.build(TEXT, unknown=False).decode([0, id])
+
+
+@pytest.mark.parametrize("ids", [0, [0.5], "ab", [[0, 1]], np.zeros((1, 2), int)])
+def test_decode_wants_one_row_of_ids(ids):
+    with pytest.raises(ValueError, match=r"ids: found .*, expected one row of whole numbers"):
+        Vocabulary.build(TEXT).decode(ids)
+
+
+def test_decode_of_none_and_of_any_iterable():
+    vocabulary = Vocabulary("ab", [2, 1])
+    assert vocabulary.decode([]) == vocabulary.decode(np.empty(0)) == []
+    assert vocabulary.decode(iter([1, 0])) == vocabulary.decode(np.array([1, 0], np.uint8)) == ["b", "a"]
+
+
+@pytest.mark.parametrize("tokens", ["the president", b"the president"])
+def test_the_characters_of_a_string_are_no_words(tokens):
+    vocabulary = Vocabulary.build(TEXT)
+    remedy = r"tokens: found the string b?'the president', expected a list of words; b?'the president'.split\(\)"
+    with pytest.raises(ValueError, match=remedy):
+        vocabulary.encode(tokens)
+    with pytest.raises(ValueError, match="sentence: found the string"):
+        Vocabulary.build([tokens])
+    with pytest.raises(ValueError, match=r"sentences: found the string .* expected sentences, each a list of words"):
+        Vocabulary.build(tokens)
+
+
+def test_words_are_strings():
+    with pytest.raises(ValueError, match=r"words\[1\]: found 7, expected a string"):
+        Vocabulary(["a", 7], [1, 1])
 
 
 def test_a_word_that_must_be_there():
@@ -133,6 +162,7 @@ GOOD = {"format": "hybrid vocabulary 1", "words": ["a", "b"], "counts": [2, 1]}
         json.dumps(GOOD | {"counts": [2]}).encode(),
         json.dumps(GOOD | {"counts": [2, 10**30]}).encode(),
         json.dumps(GOOD | {"words": ["a", "a"]}).encode(),
+        b"[" * 100_000,
     ],
 )
 def test_files_that_are_no_vocabulary(tmp_path, content):

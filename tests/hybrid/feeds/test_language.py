@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -73,3 +74,16 @@ def test_bad_sizes(name, value):
     corpus = Corpus([list("ab")], VOCABULARY)
     with pytest.raises(ValueError, match=f"{name}: found {value}, expected a whole number"):
         LanguageFeed(corpus, **{name: value})
+
+
+def test_contexts_of_running_text_reach_over_its_lines():
+    feed = LanguageFeed(Corpus.from_ids([0, 5, 1], VOCABULARY), context=2, shuffle=False)
+    assert list(examples(feed, range(1))) == [("<s>", "<s>", "a"), ("<s>", "a", "f"), ("a", "f", "b")]
+
+
+@pytest.mark.parametrize("corpus", [np.arange(6), [["a", "b"]], "a b"])
+def test_a_corpus_is_asked_for_by_name(corpus):
+    with pytest.raises(
+        ValueError, match=r"corpus: found \w+, expected a Corpus; Corpus.from_ids\(ids, vocabulary\) makes"
+    ):
+        LanguageFeed(corpus)

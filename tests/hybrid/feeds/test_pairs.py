@@ -159,6 +159,11 @@ def test_bad_arguments(options, message):
         PairFeed(Corpus(text(), VOCABULARY), **options)
 
 
+def test_a_corpus_is_asked_for_by_name():
+    with pytest.raises(ValueError, match="corpus: found ndarray, expected a Corpus"):
+        PairFeed(np.arange(6))
+
+
 def test_every_seed_epoch_and_block_has_its_own_draws():
     corpus = Corpus(text(), VOCABULARY)
     draws = [PairFeed(corpus, seed=seed)._draw(epoch, block, corpus.ids) for seed, epoch, block in np.ndindex(2, 2, 2)]

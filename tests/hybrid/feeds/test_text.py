@@ -29,6 +29,17 @@ def test_tokens(options, expected):
     assert list(Text(["Don't stop, <unk> 2.5 «Été»!!", " \t"], **options)) == [expected]
 
 
+def test_every_line_ends_with_eos(tmp_path):
+    path = written(tmp_path, b" \n a b \r\n\nc <eos> d\n")
+    assert list(text.read(path, eos=True)) == [["<eos>"], ["a", "b", "<eos>"], ["<eos>"], ["c", "<eos>", "d", "<eos>"]]
+    assert list(text.read(path, eos=True, paragraphs=True)) == [["a", "b", "<eos>"], ["c", "<eos>", "d", "<eos>"]]
+    assert list(text.read(written(tmp_path, b"a"), eos=True)) == [["a", "<eos>"]]
+    long = "seven " * 10_000
+    assert list(chain(*text.read(written(tmp_path, long.encode()), eos=True))).count("<eos>") == 1
+    parts = Text(["a"] * 10, eos=True).split()
+    assert list(parts.valid) == [["a", "<eos>"]]
+
+
 def test_lines_and_paragraphs(tmp_path):
     path = written(tmp_path, "\ufeffOne two\r\nthree\r\n\r\n  \r\nfour\n".encode())
     assert list(text.read(path)) == [["one", "two"], ["three"], ["four"]]
@@ -126,6 +137,60 @@ def test_corpus_digest_sees_words_and_sentences():
 def test_corpus_of_strange_words():
     with pytest.raises(ValueError, match="F: none of its words is in the vocabulary"):
         Corpus(Text(["x y"], source="F"), Vocabulary("ab", [1, 1]))
+
+
+@pytest.mark.parametrize(
+    "sentences, message",
+    [
+        ("a b", "text: found the string 'a b', expected sentences"),
+        (["a b"], "tokens: found the string 'a b', expected a list of words; 'a b'.split()"),
+    ],
+)
+def test_corpus_of_strings(sentences, message):
+    with pytest.raises(ValueError, match=message):
+        Corpus(sentences, Vocabulary("ab", [1, 1]))
+
+
+def test_one_string_is_not_several_sentences():
+    with pytest.raises(ValueError, match="sentences: found the string 'a b', expected a list of strings"):
+        Text("a b")
+
+
+def test_corpus_from_ids():
+    vocabulary = Vocabulary("ab", [2, 2])
+    sentences = Corpus([["a", "b"], ["b"]], vocabulary)
+    same = Corpus.from_ids(np.array([0, 1, 1]), vocabulary, at=[0, 2, 3])
+    assert same.sha256 == sentences.sha256
+    running = Corpus.from_ids([0, 1, 1], vocabulary)
+    assert (running.at.tolist(), running.ids.dtype, running.at.dtype) == ([0, 3], np.int32, np.int64)
+
+
+@pytest.mark.parametrize(
+    "ids, at, error, message",
+    [
+        ([0, 2], None, IndexError, r"ids\[1\]: found 2, expected 0 to 1"),
+        ([], None, ValueError, "ids: found none, expected a text"),
+        ([0.5], None, ValueError, r"ids: found float64 \(1,\), expected one row of whole numbers"),
+        ([[0], [1]], None, ValueError, r"ids: found int64 \(2, 1\), expected one row"),
+        ([[0], [1, 1]], None, ValueError, "ids: found rows of different lengths"),
+        (["a"], None, ValueError, "ids: found <U1"),
+        (3, None, ValueError, r"ids: found int64 \(\), expected one row"),
+        ([0, 1], [0, 1], ValueError, r"at: found \[0 1\], expected offsets .* end with 2"),
+        ([0, 1], [0, 2, 1, 2], ValueError, "at: found"),
+        ([0, 1], [2], ValueError, "at: found"),
+    ],
+)
+def test_ids_that_are_no_corpus(ids, at, error, message):
+    with pytest.raises(error, match=message):
+        Corpus.from_ids(ids, Vocabulary("ab", [1, 1]), at=at)
+
+
+def test_wikitext_as_published():
+    train = text.read(real("wikitext-2/train.txt"), tokens="whitespace", lower=False, eos=True)
+    assert sum(map(len, train)) == 2_088_628
+    vocabulary = Vocabulary.build(train)
+    assert len(vocabulary) == 33_278
+    assert vocabulary.counts[vocabulary.unknown] == sum(sentence.count("<unk>") for sentence in train)
 
 
 def test_wikitext_has_its_known_counts():

@@ -1,0 +1,81 @@
+"""Learning rates of the three readouts of `hybrid demo`, searched alike: the same tries for each, judged on validation."""
+
+import itertools
+import math
+
+import numpy as np
+
+from bench.measure import append, commit, environment
+from hybrid import options
+from hybrid.feeds.text import Parts, documentation
+from hybrid.models import language
+
+READOUTS = ("full", "tree", "sampled")
+EPOCHS, SEEDS = 8, (0, 1, 2)
+TRIES = 24  # a readout
+GRID = {
+    "rate": (0.005, 0.01, 0.02, 0.04, 0.08),
+    "rows_rate": (0.0125, 0.025, 0.05, 0.1, 0.2),
+    "trunk_rate": (0.025, 0.05, 0.1, 0.2, 0.4),
+}
+FIGURES = ("valid perplexity", "test perplexity")
+
+
+def run(arguments) -> None:
+    """Draw TRIES points of the grid, train each readout at each of them, then the best of each with all seeds."""
+    parts = documentation().split(valid=0.1, test=0.1, seed=0)
+    epochs, tries, seeds = (1, 1, SEEDS[:1]) if arguments.quick else (EPOCHS, TRIES, SEEDS)
+    for readout in READOUTS:
+        searched = []
+        for rates in _points(tries):
+            found = _learn(readout, rates, epochs, 0, arguments.threads, parts)
+            searched.append((found["valid perplexity"], rates))
+            append(arguments.json, [_record("language.search", readout, rates, epochs, [0], [found], parts, arguments)])
+            print(f"{readout:<8} {rates} {found['valid perplexity']:.2f}", flush=True)
+        best = min(searched, key=lambda pair: pair[0])[1]
+        found_by_seed = [_learn(readout, best, epochs, seed, arguments.threads, parts) for seed in seeds]
+        record = _record("language.tuned", readout, best, epochs, list(seeds), found_by_seed, parts, arguments)
+        append(arguments.json, [record])
+        print(f"{readout:<8} {best} {record['quality']}", flush=True)
+
+
+def _points(tries: int) -> list[dict[str, float]]:
+    """The same points of the grid for every readout, the middle among them."""
+    points = list(itertools.product(*GRID.values()))
+    middle = points.pop(len(points) // 2)
+    drawn = np.random.default_rng(0).permutation(len(points))[: tries - 1]
+    return [dict(zip(GRID, point, strict=True)) for point in (middle, *(points[at] for at in drawn))]
+
+
+def _learn(readout: str, rates: dict, epochs: int, seed: int, threads: int, parts: Parts) -> dict[str, float]:
+    """Figures of one training; a loss that is not finite counts as an infinite perplexity."""
+    line = (
+        f"train language --text - --readout {readout} --epochs {epochs} --seed {seed} --threads {threads} --device cpu"
+    )
+    chosen = options.resolve(vars(options.parser().parse_args(line.split())) | rates)
+    job = language.job_of(chosen, parts.train, parts.valid)
+    tested = language.measured_feed(chosen, parts.test, job.feed.corpus.vocabulary)  # type: ignore[attr-defined]
+    engine = job.make()
+    try:
+        for _ in engine.run(job.feed):
+            pass
+    except FloatingPointError:
+        return dict.fromkeys(FIGURES, math.inf)
+    return dict(zip(FIGURES, (job.evaluate(engine)["perplexity"], language.perplexity(engine, tested)), strict=True))
+
+
+def _record(work, readout, rates, epochs, seeds, found: list[dict], parts: Parts, arguments) -> dict:
+    tokens = {name: sum(map(len, part)) for name, part in parts._asdict().items()}
+    return {
+        "bench": "tune_language",
+        "work": work,
+        "who": readout,
+        "params": rates | {"epochs": epochs},
+        "seeds": seeds,
+        "quality": {name: [figures[name] for figures in found] for name in FIGURES},
+        "data": f"Python's documentation, {tokens} tokens",
+        "threads": arguments.threads,
+        "device": "cpu",
+        "commit": commit(),
+        "env": environment(),
+    }

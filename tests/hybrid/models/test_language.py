@@ -1,0 +1,66 @@
+"""The language model as options describe it: how the text is cut, and what it is measured on."""
+
+import numpy as np
+import pytest
+
+from hybrid.models import language
+from hybrid.options import parser, resolve
+from tests.data import real
+
+
+def job(path, *options):
+    command = ["train", "language", "--text", str(path), "--min-count", "1", *options]
+    return language.prepare(resolve(vars(parser().parse_args(command))))
+
+
+def words(corpus):
+    return corpus.vocabulary.decode(corpus.ids)
+
+
+@pytest.fixture
+def text(tmp_path):
+    path = tmp_path / "some.txt"
+    path.write_text(" = A @-@ b = \n\n The <unk> b\n")
+    return path
+
+
+def test_tokens_and_case(text):
+    valid = ("--valid", str(text))
+    assert words(job(text, *valid).feed.corpus) == "= a @ - @ b = the <unk> b".split()
+    kept = job(text, *valid, "--tokens", "whitespace", "--case", "keep").feed.corpus
+    assert words(kept) == "= A @-@ b = The <unk> b".split()
+    assert kept.at.tolist() == [0, 5, 8]
+
+
+def test_eos_makes_one_running_text(text):
+    corpus = job(text, "--valid", str(text), "--tokens", "whitespace", "--eos").feed.corpus
+    assert words(corpus) == "= a @-@ b = <eos> <eos> the <unk> b <eos>".split()
+    assert corpus.at.tolist() == [0, 11]
+
+
+def test_runs_of_before_these_were_options(text):
+    old = {
+        "text": text,
+        "valid": text,
+        "tokens": "words",
+        "context": 2,
+        "batch": 4,
+        "min_count": 1,
+        "epochs": 1,
+        "seed": 0,
+    }
+    assert words(language.prepare(old).feed.corpus)[1] == "a"
+
+
+@pytest.mark.parametrize("option", [["--eos"], ["--valid", "other.txt"]])
+def test_word_vectors_take_no_such_option(option):
+    given = vars(parser().parse_args(["train", "words", "--text", "some.txt", *option]))
+    with pytest.raises(ValueError, match=f"{option[0]}: not used by `train words"):
+        resolve(given)
+
+
+def test_wikitext_as_published():
+    canonical = ("--tokens", "whitespace", "--case", "keep", "--eos")
+    feed = job(real("wikitext-2/valid.txt"), "--valid", str(real("wikitext-2/test.txt")), *canonical).feed
+    assert len(feed.corpus) == 217_646
+    assert np.bincount(feed.corpus.ids)[feed.corpus.vocabulary.id("<eos>")] == 3_760
