@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-demo: $(VENV)/installed  ## train the language model twice on real text and compare (under 3 minutes)
+demo: $(VENV)/installed  ## train the language model under three readouts and compare (under 3 minutes)
 	@$(BIN)/hybrid demo
 
 test: $(VENV)/installed-test  ## run all tests

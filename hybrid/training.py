@@ -70,8 +70,8 @@ class Progress:
     """
 
     def __init__(self, facts: dict | None):
-        counted = {"examples": 0, "loss": None, "curve": []}
-        begun: dict[str, Any] = dict.fromkeys((*CLOCKS, "evaluation_seconds"), 0.0) | counted
+        begun: dict[str, Any] = {"examples": 0, "loss": None, "curve": []}
+        begun |= dict.fromkeys((*CLOCKS, "evaluation_seconds"), 0.0)
         self.facts = begun | (facts or {})
         self._start = _clocks()
 

@@ -13,7 +13,7 @@ def book(tmp_path_factory):
     names = ["river", "mountain", "forest", "village", "garden", "castle"]
     lines = [
         " ".join(f"the {names[i]} leads to the {names[(i + 1) % 6]} ," for i in rng.integers(0, 6, 4))
-        for _ in range(200)
+        for _ in range(320)
     ]
     path = tmp_path_factory.mktemp("book") / "book.txt"
     path.write_text("\n".join(lines))
