@@ -85,7 +85,9 @@ def _eval(given) -> int:
 def _export(given) -> int:
     from . import runs
 
-    print(runs.export(given.run, given.file, given.binary))
+    if given.binary and given.format not in (None, "binary"):
+        raise ValueError(f"--binary and --format {given.format} contradict each other; leave one out")
+    print(runs.export(given.run, given.file, "binary" if given.binary else given.format, given.escape))
     return 0
 
 

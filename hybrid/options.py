@@ -1,6 +1,7 @@
 """The command line: every command, its options and their defaults. Imports nothing heavy, so --help is quick."""
 
 import argparse
+import os
 
 from .pvm import command as pvm
 
@@ -52,7 +53,7 @@ DEFAULTS: dict[str, dict] = {
     },
 }
 COMMON: dict = {"seed": 0, "delay": 0, "readout": "tree"}
-DATA = {"language": ("text", "valid"), "words": ("text",), "factors": ("ratings",)}
+DATA = {"language": ("text", "valid"), "words": ("text",), "factors": ("ratings", "columns")}
 READOUT_DEFAULTS: dict[str, dict] = {
     "tree": {"tree": "huffman", "mode": "deterministic"},
     "full": {},
@@ -89,7 +90,7 @@ def parser() -> argparse.ArgumentParser:
     _train(commands.add_parser("train", help="train a language model, word vectors or factors"))
     pvm.add(commands)
     _eval(commands.add_parser("eval", help="measure a trained run on other data"))
-    _export(commands.add_parser("export", help="write a run's vectors in word2vec format"))
+    _export(commands.add_parser("export", help="write a run's vectors: word2vec format, .npz, .tsv, .parquet"))
     doctor = commands.add_parser("doctor", help="what is installed, what is missing and the command that mends it")
     doctor.add_argument("--json", action="store_true", help="print JSON")
     return top
@@ -117,8 +118,15 @@ def _train(train) -> None:
     train.add_argument("--resume", metavar="DIR", help="go on with the stopped run in DIR, with its own options")
     train.add_argument("--out", metavar="DIR", help="where the run goes (default runs/MODEL)")
     data = train.add_argument_group("data")
-    data.add_argument("--text", metavar="FILE", help="language, words: a UTF-8 text, one sentence or paragraph a line")
-    data.add_argument("--valid", metavar="FILE", help="language: validation text (default: a part of --text)")
+    data.add_argument(
+        "--text",
+        type=os.path.abspath,
+        metavar="FILE",
+        help="language, words: a UTF-8 text, one sentence or paragraph a line",
+    )
+    data.add_argument(
+        "--valid", type=os.path.abspath, metavar="FILE", help="language: validation text (default: a part of --text)"
+    )
     data.add_argument("--tokens", choices=("words", "whitespace"), help="how text is cut into tokens")
     data.add_argument("--case", choices=("lower", "keep"), help="whether upper case becomes lower case (default lower)")
     data.add_argument(
@@ -129,9 +137,7 @@ def _train(train) -> None:
         "--tokens whitespace --case keep --min-count 1 this is WikiText as published",
     )
     data.add_argument("--min-count", type=_positive, help="language, words: rarer words become <unk> or are left out")
-    data.add_argument(
-        "--ratings", metavar="FILE", help="factors: MovieLens u.data or ratings.dat, CSV with a header, or scipy .npz"
-    )
+    _ratings(data)
     model = train.add_argument_group("model")
     model.add_argument("--readout", choices=("tree", "full", "sampled"), help="the output layer (default tree)")
     model.add_argument(
@@ -180,9 +186,25 @@ def _train(train) -> None:
     _machine(train)
 
 
+def _ratings(data, note: str = "") -> None:
+    data.add_argument(
+        "--ratings",
+        type=os.path.abspath,
+        metavar="FILE",
+        help=f"factors: {note}MovieLens u.data or ratings.dat, a table of text, Parquet, or scipy .npz",
+    )
+    data.add_argument(
+        "--columns",
+        type=lambda text: text.split(","),
+        metavar="USER,ITEM[,TIME]",
+        help="factors: which columns of --ratings these are: names of its header, or numbers from 1 where it has none",
+    )
+
+
 def _eval(command) -> None:
     command.add_argument("run", metavar="RUN", help="the folder of a trained run")
     command.add_argument("--text", metavar="FILE", help="language: perplexity on this text")
+    _ratings(command, "where the ratings of the run are now: ")
     command.add_argument("--similarity", metavar="FILE", action="append", help="words: WordSim- or SimLex-like pairs")
     command.add_argument("--analogies", metavar="FILE", help="words: questions-words format")
     command.add_argument("--device", help="cpu, cuda:N (default: the first GPU that can be used, else the CPU)")
@@ -195,7 +217,13 @@ def _eval(command) -> None:
 def _export(command) -> None:
     command.add_argument("run", metavar="RUN", help="the folder of a trained run")
     command.add_argument("file", metavar="FILE", help="the file to write")
-    command.add_argument("--binary", action="store_true", help="word2vec's binary format instead of its text format")
+    command.add_argument(
+        "--format",
+        choices=("text", "binary", "npz", "tsv", "parquet"),
+        help="text and binary are word2vec's (default: by the end of FILE: .npz, .tsv, .parquet, else text)",
+    )
+    command.add_argument("--binary", action="store_true", help="the same as --format binary")
+    command.add_argument("--escape", action="store_true", help="text, binary: write _ for white space in names")
 
 
 def _number(convert, low, text: str, expected: str):

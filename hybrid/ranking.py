@@ -1,43 +1,75 @@
-"""How high the held-out items rank: recall@k and nDCG@k, and popularity as the figure to beat."""
+"""How high the held-out items rank among those new to their users: recall@k, nDCG@k, and popularity as the figure to beat."""
 
+import sys
 from collections.abc import Callable
 
 import numpy as np
+from tqdm import tqdm
 
 from .feeds.ratings import HeldOut, Histories
 
 Scores = Callable[[np.ndarray], np.ndarray]  # user ids (n,) -> scores (n, V), higher is better
+NUMBERS = 2**23  # scores asked for at a time
 
 
-def ranks(scores: Scores, train: Histories, held: HeldOut, block: int = 256) -> np.ndarray:
+def figures(scores: Scores, seen: Histories, held: HeldOut, k: int = 10) -> dict[str, float]:
+    """recall@k and ndcg@k over `users`, whose held-out item is new to them; `repeats`: users who had it before, left out.
+
+    What a user has had is left out of the ranking; a target among it would stand alone at rank 1.
+
+    Raises ValueError as `ranks` does, and where no held-out item is new to its user.
+    """
+    new = unseen(seen, held)
+    repeats = len(held.user) - len(new.user)
+    return {**measures(ranks(scores, seen, new), k), "users": len(new.user), "repeats": repeats}
+
+
+def unseen(seen: Histories, held: HeldOut) -> HeldOut:
+    """Those of the held-out items that their users have not had before."""
+    classes = len(seen.items)
+    had = np.repeat(np.arange(len(seen.users)), np.diff(seen.at)) * classes + seen.item
+    new = ~np.isin(held.user.astype(np.int64) * classes + held.item, had)
+    return HeldOut(held.user[new], held.item[new])
+
+
+def ranks(scores: Scores, seen: Histories, held: HeldOut, block: int | None = None) -> np.ndarray:
     """The rank of every held-out item, (n,) int64: 1 + how many items that its user has not had score strictly higher.
 
-    scores  asked for `block` users at a time; what it returns is not written to
+    scores  asked for `block` users at a time (None: as many as bound memory), shows its progress where it takes long;
+            what it returns is not written to
+    held    items new to their users, see `unseen`
 
     Raises ValueError for scores of another shape or that are NaN.
     """
     found = np.empty(len(held.user), np.int64)
-    for first in range(0, len(found), block):
+    block = block or max(NUMBERS // len(seen.items), 1)
+    begins = range(0, len(found), block)
+    for first in tqdm(begins, desc="evaluating", unit=" blocks", delay=2, leave=False, disable=None, file=sys.stderr):
         users, target = held.user[first : first + block], held.item[first : first + block]
-        table = np.array(scores(users))
-        expected = (len(users), len(train.items))
-        if table.shape != expected:
-            raise ValueError(f"scores: found shape {table.shape}, expected {expected}: (users, items)")
-        if np.isnan(table).any():
-            user = train.users[users[np.isnan(table).any(axis=1).argmax()]]
-            raise ValueError(f"scores: NaN for user {user}; expected numbers")
-        wanted = table[np.arange(len(users)), target]
-        higher = table > wanted[:, None]
+        table = np.asarray(scores(users))
+        _check(table, seen, users)
+        higher = table > table[np.arange(len(users)), target][:, None]
         for row, user in enumerate(users):
-            higher[row, train.item[train.at[user] : train.at[user + 1]]] = False
+            higher[row, seen.item[seen.at[user] : seen.at[user + 1]]] = False
         found[first : first + block] = 1 + higher.sum(axis=1)
     return found
+
+
+def _check(table: np.ndarray, seen: Histories, users: np.ndarray) -> None:
+    expected = (len(users), len(seen.items))
+    if table.shape != expected:
+        raise ValueError(f"scores: found shape {table.shape}, expected {expected}: (users, items)")
+    bad = np.isnan(table).any(axis=1)
+    if bad.any():
+        raise ValueError(f"scores: NaN for user {seen.users[users[bad.argmax()]]}; expected numbers")
 
 
 def measures(found: np.ndarray, k: int = 10) -> dict[str, float]:
     """recall@k: the share of ranks up to k; ndcg@k: the mean of 1 / log2(rank + 1), 0 for ranks beyond k."""
     if not len(found):
-        raise ValueError("ranking: no user has a held-out item; expected users with at least 2 ratings")
+        raise ValueError(
+            "ranking: found no held-out item that is new to its user; expected users with at least 3 different items"
+        )
     near = found <= k
     gain = near / np.log2(found + 1)
     return {f"recall@{k}": float(near.mean()), f"ndcg@{k}": float(gain.mean())}

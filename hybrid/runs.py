@@ -36,7 +36,7 @@ def start(options: dict) -> dict:
     model = _model(options["kind"])
     job = model.prepare(options)
     engine = job.make()  # before anything is written: this refuses what the options cannot have
-    options |= _measured(options, engine)  # a resumed run does not measure again
+    options |= _measured(options, engine) | {"data": job.data}  # a resumed run does not measure again
     folder.mkdir(parents=True, exist_ok=True)
     model.keep(job, folder)
     write_json(folder / "run.json", options)
@@ -61,6 +61,10 @@ def resume(folder: str, given: dict) -> dict:
     if options["kind"] == "pvm":
         return _pvm("training").resume(path, options)
     job = _model(options["kind"]).prepare(options)
+    if job.data != options.get("data"):
+        raise ValueError(
+            f"{folder}: the data differ from those that it was started with; give back the old, or begin anew"
+        )
     if not (path / CHECKPOINT).exists():
         return _finish(path, options, job, job.make())
     return _finish(path, options, job, *_load(path, options))
@@ -83,17 +87,17 @@ def evaluate(folder: str, given: dict) -> dict:
     return _model(options["kind"]).evaluate(Path(folder), options, engine, given)
 
 
-def export(folder: str, file: str, binary: bool) -> str:
-    """Write a run's vectors in word2vec format; returns the sentence that says so."""
-    from . import vectors
+def export(folder: str, file: str, format: str | None = None, escape: bool = False) -> str:
+    """Write a run's vectors, see hybrid/export.py; returns the sentence that says so."""
+    from . import export
 
     options = options_of(Path(folder)) | HOME | {"device": "cpu"}  # nothing is computed
     if options["kind"] == "pvm":
         raise ValueError(f"{folder}: a Predictive Vision Model has no vectors of words or items to export")
     engine, _ = _load(Path(folder), options)
     names, table = _model(options["kind"]).vectors(Path(folder), engine)
-    vectors.save(file, names, table, binary=binary)
-    return f"{len(names):,} vectors of {table.shape[1]} numbers -> {file}"
+    export.write(file, names, table, format := export.format_of(file, format), escape=escape)
+    return f"{len(names):,} vectors of {table.shape[1]} numbers, {format} -> {file}"
 
 
 def text(report: dict) -> str:
@@ -122,7 +126,7 @@ def _measured(options: dict, engine: Engine) -> dict:
 def _finish(folder: Path, options: dict, job: Job, engine: Engine, facts: dict | None = None) -> dict:
     """Train to the end; write report and pictures."""
     report = train(job, folder, engine, facts, label=options["kind"])
-    report = {"run": str(folder), "model": options["kind"], "readout": options["readout"]} | report
+    report = {"run": str(folder), "model": options["kind"], "readout": options["readout"]} | report | job.final(engine)
     write_json(folder / "report.json", report | {"options": options})
     figure = next((name for name in report["curve"][-1] if name not in ("tick", *KNOWN)), "loss")
     pictures.curve(folder / "curve.png", {f"{options['kind']}, {options['readout']}": report["curve"]}, figure)

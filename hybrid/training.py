@@ -27,12 +27,16 @@ class Job(NamedTuple):
     make         builds the engine, untrained
     evaluate     engine -> figures by name, shown beside the progress bar and kept in the curve
     evaluations  how many times an epoch
+    final        engine -> figures of the trained model on the test data, for the report alone: nothing is chosen by them
+    data         digest of all data, of what validates and tests too; run.json keeps it
     """
 
     feed: Feed
     make: Callable[[], Engine]
     evaluate: Callable[[Engine], dict[str, float]]
     evaluations: int = 4
+    final: Callable[[Engine], dict[str, float]] = lambda engine: {}
+    data: str | None = None
 
 
 class Stopped(Exception):

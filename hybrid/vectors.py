@@ -26,23 +26,35 @@ def save(path, words: Sequence[str], rows: np.ndarray, *, binary: bool = False) 
     Raises ValueError for rows that are not (len(words), D) or hold NaN or infinity, and for words that are empty, hold
     white space or occur twice; OSError for a file that cannot be written.
     """
+    rows = check(words, rows)
+    for word in words:
+        if word.split() != [word]:
+            raise ValueError(
+                f"word {word!r}: expected one without white space; the word2vec formats cannot hold it: `hybrid export` "
+                "writes it to .npz, .tsv and .parquet, and with --escape as a word with _"
+            )
+    atomic.write(path, (_binary if binary else _text)(words, rows))
+
+
+def check(words: Sequence[str], rows) -> np.ndarray:
+    """The rows as float32; ValueError unless they are (len(words), D), finite, and the words different and not empty."""
     rows = np.asarray(rows)
     if rows.ndim != 2 or len(rows) != len(words) or rows.dtype.kind != "f" or not rows.size:
         raise ValueError(f"vectors: found {rows.dtype} {rows.shape}, expected floats ({len(words)}, D), a row a word")
     rows = rows.astype("<f4", copy=False)
     _check_finite("vectors", words, rows)
-    for word in words:
-        if word.split() != [word]:
-            raise ValueError(f"word {word!r}: expected one without white space; the word2vec formats cannot hold it")
+    if not all(words):
+        raise ValueError(f"words[{[*words].index('')}]: found an empty one, expected a name")
     if len(set(words)) < len(words):
         raise ValueError(f"words: {len(words)}, of which {len(set(words))} differ; expected different words")
-    atomic.write(path, (_binary if binary else _text)(words, rows))
+    return rows
 
 
 def load(path, *, binary: bool = False) -> Vectors:
     """Read vectors, of a file with the line ends that word2vec writes or the binary one without, as gensim writes it.
 
-    Raises OSError, and ValueError for a file that is truncated, in another format or holds NaN or infinity.
+    Raises OSError, and ValueError for a file that is truncated, in another format or holds NaN or infinity, or a word that
+    is empty or has white space in it; in a text with the line number.
     """
     with open(path, "rb") as file:
         count, width = _header(path, file.readline(100))
@@ -55,8 +67,11 @@ def load(path, *, binary: bool = False) -> Vectors:
         for number in range(count):
             try:
                 word, rows[number] = (_read_binary if binary else _read_text)(file, width)
+                if word.split() != [word]:
+                    raise ValueError(f"the word is {word!r}, expected one without white space")
             except ValueError as error:
-                raise ValueError(f"{path}, word {number + 1} of {count}: {error}; {_other(binary)}") from None
+                line = "" if binary else f", line {number + 2}"
+                raise ValueError(f"{path}{line}, word {number + 1} of {count}: {error}; {_other(binary)}") from None
             words.append(word)
         if file.read(2).strip():
             raise ValueError(

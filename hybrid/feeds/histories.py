@@ -22,6 +22,11 @@ class HistoryFeed(Epochs):
     ):
         for name, value in (("length", length), ("batch", batch), ("epochs", epochs)):
             check.whole(name, value, 1)
+        if not isinstance(histories, Histories):
+            raise ValueError(
+                f"histories: found {type(histories).__name__}, expected Histories; from columns of a table: "
+                "ratings.histories(ratings.from_columns(user, item, time)), of hybrid.feeds.ratings"
+            )
         self.histories, self.length, self.batch, self.seed, self.shuffle = histories, length, batch, seed, shuffle
         sizes = np.diff(histories.at)
         before = np.arange(len(histories.item)) - np.repeat(histories.at[:-1], sizes)  # items before each, of its user

@@ -1,19 +1,17 @@
-"""Who rated what, and when: files of ratings, and histories. A rating is a positive; its value is not used."""
+"""Who rated what, and when: files and arrays of ratings, and histories. A rating is a positive; its value is not used."""
 
-import csv
 import hashlib
-import itertools
 import json
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-USER = ("user", "userid", "uid")  # column names, in lower case without "_", "-" and blanks
-ITEM = ("item", "itemid", "iid", "movie", "movieid", "product", "productid")
-TIME = ("timestamp", "time", "unixtime")
+from . import tables
+
+LEAST = 3  # items of a user from whom one is held out for choosing and one for testing: one is left to learn from
 
 
 class Ratings(NamedTuple):
@@ -52,45 +50,130 @@ class Histories(NamedTuple):
 
 
 class HeldOut(NamedTuple):
-    """The last item of each of n users, left out of the training histories; user, item (n,) int32."""
+    """One item of each of n users, left out of the histories; user, item (n,) int32."""
 
     user: np.ndarray
     item: np.ndarray
 
 
-def load(path) -> Ratings:
-    """Read MovieLens u.data (tabs) or ratings.dat (::), a CSV file with a header, or a scipy .npz (users x items).
+class Split(NamedTuple):
+    """Histories to learn from, and the last items of their users, to choose and to test with.
 
-    The columns of a CSV file are found by name: user, userId, user_id ..., item, itemId, movieId, product_id ..., and,
-    where there is one, timestamp; other columns are not used. Of an .npz, what is not zero counts, in file order.
+    train  histories without what is held out
+    valid  the item before the last of every user with at least 3 items
+    seen   what stands before the test: train and valid
+    test   the last item of the same users
+
+    Users with one or two items are learned from and neither choose nor test.
+    """
+
+    train: Histories
+    valid: HeldOut
+    seen: Histories
+    test: HeldOut
+
+
+def load(path, columns: Sequence[str] | None = None) -> Ratings:
+    """Read MovieLens u.data or ratings.dat, a table of text, a Parquet file (with pyarrow), or a scipy .npz (users x items).
+
+    The separator of a text (tab, semicolon, comma, ::, blanks) is told by its first line. Columns are found by the names of
+    the header: user, userId, user_id ..., item, itemId, movieId, product_id ..., and, where there is one, timestamp, time or
+    date; other columns are not used. Times are numbers, or dates as of ISO 8601. Of an .npz, what is not zero counts, in
+    file order.
+
+    columns  which columns are user, item and, if there, time: names of the header or, also for a table without one, numbers
+             counted from 1; for example ("who", "what") or (1, 2, 4)
 
     Raises OSError for an unreadable file, and ValueError, with the line number, for a row that is cut short or ragged,
     for columns that cannot be told, and for a file without ratings, or with fewer than two items.
     """
     path = Path(path)
     with open(path, "rb") as file:
-        zipped = file.read(4) == b"PK\3\4"
-    ratings = _from_matrix(path) if zipped or path.suffix == ".npz" else _from_table(path)
+        begin = file.read(4)
+    if begin == b"PAR1":
+        ratings = _from_parquet(path, columns)
+    elif begin == b"PK\3\4" or path.suffix == ".npz":
+        if columns is not None:
+            raise ValueError(
+                f"columns: not used for {path}, a matrix: its rows are users, its columns items; leave it out"
+            )
+        ratings = _from_archive(path)
+    else:
+        ratings = _gathered(tables.rows(path, columns))
+        if not len(ratings.user):
+            raise ValueError(f"{path}: no ratings; expected one a line")
     if len(ratings.items) < 2:
         raise ValueError(f"{path}: {len(ratings.items)} different items; expected at least 2")
     return ratings
 
 
+def from_columns(user, item, time=None) -> Ratings:
+    """Ratings of columns of one length: lists, arrays, columns of a data frame.
+
+    user, item  names or numbers
+    time        numbers or datetime64; None: rated in this order
+
+    Raises ValueError for columns of different lengths, and for what is missing (None, NaN, NaT or empty), with its place.
+    """
+    user, item = (np.asarray(values) for values in (user, item))
+    moments = np.arange(len(user)) if time is None else np.asarray(time)
+    for name, values in (("user", user), ("item", item), ("time", moments)):
+        if values.ndim != 1 or len(values) != len(user):
+            raise ValueError(
+                f"{name}: found {values.dtype} {values.shape}, expected a column ({len(user)},) as user is"
+            )
+    if moments.dtype.kind not in "iufM":
+        raise ValueError(f"time: found {moments.dtype}, expected numbers or datetime64")
+    bad = np.isnat(moments) if moments.dtype.kind == "M" else ~np.isfinite(moments)
+    if bad.any():
+        raise ValueError(f"time[{bad.argmax()}]: found {moments[bad.argmax()]}, expected a time")
+    moments = moments.view(np.int64) if moments.dtype.kind == "M" else moments
+    names = _named("user", user), _named("item", item)
+    return _gathered(zip(*names, moments.tolist(), strict=True))
+
+
+def from_matrix(matrix) -> Ratings:
+    """Ratings of a scipy sparse matrix, users x items: what is not zero counts, in the order of its entries.
+
+    Raises ValueError for something else, and for a matrix that is all zero.
+    """
+    from scipy import sparse
+
+    if not sparse.issparse(matrix):
+        raise ValueError(f"matrix: found {type(matrix).__name__}, expected a scipy sparse matrix, users x items")
+    entries = matrix.tocoo()
+    user, item = entries.row[entries.data != 0], entries.col[entries.data != 0]
+    if not len(user):
+        raise ValueError(f"no ratings: the matrix {matrix.shape} is all zero; expected users x items")
+    return from_columns(user, item)
+
+
 def histories(ratings: Ratings) -> Histories:
     """All ratings, user by user in the order of time; equal times in file order."""
+    if not isinstance(ratings, Ratings):
+        raise ValueError(
+            f"ratings: found {type(ratings).__name__}, expected Ratings, as load(path), from_columns(user, item, time) or "
+            "from_matrix(matrix) give them"
+        )
     order = np.lexsort((np.arange(len(ratings.user)), ratings.time, ratings.user))
     at = np.concatenate([[0], np.cumsum(np.bincount(ratings.user, minlength=len(ratings.users)))])
     return Histories(ratings.item[order], at, ratings.users, ratings.items)
 
 
-def leave_last_out(ratings: Ratings) -> tuple[Histories, HeldOut]:
-    """Training histories, and the last item of every user with at least two ratings (of equal times: the later row)."""
-    whole = histories(ratings)
-    held = np.diff(whole.at) >= 2
+def split(whole: Histories) -> Split:
+    """The last item of every user with at least 3 held out to test with, and the one before it to choose with."""
+    held = np.diff(whole.at) >= LEAST
+    users = np.flatnonzero(held).astype(np.int32)
     last = whole.at[1:][held] - 1
-    at = whole.at - np.concatenate([[0], np.cumsum(held)])
-    train = Histories(np.delete(whole.item, last), at, whole.users, whole.items)
-    return train, HeldOut(np.flatnonzero(held).astype(np.int32), whole.item[last])
+    train, seen = (_without(whole, rows) for rows in (np.concatenate([last - 1, last]), last))
+    return Split(train, HeldOut(users, whole.item[last - 1]), seen, HeldOut(users, whole.item[last]))
+
+
+def _without(whole: Histories, rows: np.ndarray) -> Histories:
+    kept = np.ones(len(whole.item), bool)
+    kept[rows] = False
+    at = np.concatenate([[0], np.cumsum(kept)])[whole.at]
+    return Histories(whole.item[kept], at, whole.users, whole.items)
 
 
 class _Names:
@@ -104,82 +187,52 @@ class _Names:
         self.rows.append(self.ids.setdefault(name, len(self.ids)))
 
 
-def _from_table(path: Path) -> Ratings:
+def _gathered(rows: Iterable[tuple[str, str, int | float | None]]) -> Ratings:
     users, items = _Names(), _Names()
-    times: list[int | float] = []
-    rows = _rows(path)
-    first = next(rows, (1, [""]))
-    columns, header = _columns(path, first[1])
-    for line, row in rows if header else itertools.chain([first], rows):
-        if len(row) != (width := len(first[1])):
-            raise ValueError(
-                f"{path}, line {line}: {len(row)} fields, expected {width} as in line {first[0]}; is it cut short?"
-            )
-        for names, column, kind in ((users, columns[0], "user"), (items, columns[1], "item")):
-            if not (name := row[column].strip()):
-                raise ValueError(f"{path}, line {line}: the {kind} is empty; expected a name or number")
-            names.add(name)
-        if columns[2] is not None:
-            times.append(_number(path, line, row[columns[2]]))
-    if not users.rows:
-        raise ValueError(f"{path}: no ratings; expected one a line")
-    user, item = (np.array(names.rows, np.int32) for names in (users, items))
-    time = np.arange(len(user)) if columns[2] is None else np.array(times)
-    return _most_rated_first(Ratings(user, item, time, list(users.ids), list(items.ids)))
+    times = []
+    for user, item, time in rows:
+        users.add(user)
+        items.add(item)
+        if time is not None:
+            times.append(time)
+    user_ids, item_ids = (np.array(names.rows, np.int32) for names in (users, items))
+    moments = np.array(times) if times else np.arange(len(user_ids))
+    return _most_rated_first(Ratings(user_ids, item_ids, moments, list(users.ids), list(items.ids)))
 
 
-def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Line number and fields of every line that is not empty."""
+def _named(kind: str, values: np.ndarray) -> list[str]:
+    """The values as names; ValueError for one that is missing."""
+    names = []
+    for at, value in enumerate(values.tolist()):
+        missing = value is None or value != value  # NaN
+        name = "" if missing else str(value).strip()
+        if not name:
+            raise ValueError(f"{kind}[{at}]: found {value!r}, expected a name or number")
+        names.append(name)
+    return names
+
+
+def _from_parquet(path: Path, columns: Sequence[str] | None) -> Ratings:
     try:
-        with open(path, encoding="utf-8-sig", newline="") as file:
-            first = file.readline()
-            file.seek(0)
-            if "::" in first:
-                for line, text in enumerate(file, 1):
-                    if text.strip():
-                        yield line, text.rstrip("\r\n").split("::")
-                return
-            reader = csv.reader(file, delimiter="\t" if "\t" in first else ",", strict=True)
-            yield from ((reader.line_num, row) for row in reader if row)
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: not UTF-8 ({error.reason}); expected a table of text, or a scipy .npz") from None
-    except csv.Error as error:
-        raise ValueError(f"{path}, line {reader.line_num}: {error}; expected a CSV table with a header") from None
-
-
-def _columns(path: Path, first: list[str]) -> tuple[tuple[int, int, int | None], bool]:
-    """Where user, item and time stand, and whether the first row is a header."""
-    if first == [""]:
-        raise ValueError(f"{path}: empty; expected ratings, one a line")
-    names = ["".join(c for c in field.lower() if c not in "_- ") for field in first]
-    user, item, time = (next((names.index(n) for n in known if n in names), None) for known in (USER, ITEM, TIME))
-    if user is not None and item is not None:
-        return (user, item, time), True
-    if user is None and item is None and len(first) == 4 and first[3].strip().isdigit():
-        return (0, 1, 3), False  # MovieLens: user, item, rating, seconds
-    missing = "user" if user is None else "item"
-    raise ValueError(
-        f"{path}: no {missing} column; found the columns {', '.join(map(repr, first))};"
-        " expected a header with user (or userId, user_id) and item (or itemId, movieId, product_id);"
-        " add or rename it, or give MovieLens rows of user, item, rating, timestamp"
-    )
-
-
-def _number(path: Path, line: int, text: str) -> int | float:
+        from pyarrow import parquet
+    except ImportError:
+        raise ValueError(
+            f"{path}: a Parquet file is read with pyarrow; pip install pyarrow, or write it as CSV"
+        ) from None
     try:
-        return int(text)
-    except ValueError:
-        pass
+        table = parquet.read_table(path)
+    except Exception as error:  # pyarrow has its own
+        raise ValueError(f"{path}: no Parquet table ({error}); was it cut short?") from None
+    at = tables.place(path, table.column_names, columns, header=True)
+    user, item = (table.column(number).to_pylist() for number in (at.user, at.item))
+    time = None if at.time is None else table.column(at.time).to_numpy()
     try:
-        value = float(text)
-    except ValueError:
-        value = float("nan")
-    if not np.isfinite(value):
-        raise ValueError(f"{path}, line {line}: the timestamp is {text!r}; expected a number, as seconds since 1970")
-    return value
+        return from_columns(user, item, time)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
 
 
-def _from_matrix(path: Path) -> Ratings:
+def _from_archive(path: Path) -> Ratings:
     """The non-zero entries of a scipy sparse matrix; scipy reads it without pickle."""
     from scipy import sparse
 
@@ -188,24 +241,17 @@ def _from_matrix(path: Path) -> Ratings:
             matrix = sparse.load_npz(file)
         if hasattr(matrix, "check_format"):
             matrix.check_format(full_check=True)  # a stranger's indices may point anywhere
-        entries = matrix.tocoo()
-        user, item = entries.row[entries.data != 0], entries.col[entries.data != 0]
+        matrix = matrix.tocoo()
     except OSError as error:
         raise OSError(f"{path}: {error}") from None
     except Exception as error:  # zipfile, zlib, NumPy and scipy each have their own
         raise ValueError(
             f"{path}: no scipy sparse matrix ({error}); expected a file of scipy.sparse.save_npz, users x items"
         ) from None
-    if not len(user):
-        raise ValueError(f"{path}: no ratings: the matrix {matrix.shape} is all zero; expected users x items")
-    known, user = _dense(user)
-    names, item = _dense(item)
-    return _most_rated_first(Ratings(user, item, np.arange(len(user)), known, names))
-
-
-def _dense(numbers: np.ndarray) -> tuple[list[str], np.ndarray]:
-    found, ids = np.unique(numbers, return_inverse=True)
-    return [str(number) for number in found], ids.astype(np.int32)
+    try:
+        return from_matrix(matrix)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
 
 
 def _most_rated_first(ratings: Ratings) -> Ratings:

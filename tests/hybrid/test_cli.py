@@ -95,8 +95,8 @@ def test_train_and_eval_factors(capsys, tmp_path, ratings, readout):
     command = ["train", "factors", "--ratings", ratings, "--readout", readout, "--out", out, *few, *FACTORS]
     report = run_json(capsys, *command)
     figures = run_json(capsys, "eval", out)
-    assert figures["recall@10"] == report["recall@10"] and figures["users"] == 60
-    assert 0 <= figures["ndcg@10 of popularity"] <= figures["recall@10 of popularity"] <= 1
+    assert figures["test recall@10"] == report["test recall@10"] and figures["test users"] == 60
+    assert 0 <= figures["test ndcg@10 of popularity"] <= figures["test recall@10 of popularity"] <= 1
 
 
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(tmp_path, text):

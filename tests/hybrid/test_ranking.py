@@ -66,12 +66,46 @@ def test_scores_that_are_nan():
 
 
 def test_nobody_to_rank():
-    with pytest.raises(ValueError, match="no user has a held-out item"):
+    with pytest.raises(ValueError, match="no held-out item that is new to its user"):
         ranking.measures(np.empty(0, np.int64))
+
+
+def test_what_a_user_had_before_is_counted_apart():
+    seen = table([[0, 1], [2, 3, 2], [4], []])
+    held = HeldOut(np.array([0, 1, 2, 3], np.int32), np.array([1, 4, 4, 0], np.int32))
+    scores = np.array([[9, 0, 1, 1, 1], [5, 4, 9, 9, 3], [9, 9, 9, 9, 0], [1, 2, 2, 0, 0]], np.float32)
+    assert ranking.unseen(seen, held).user.tolist() == [1, 3]
+    found = ranking.figures(lambda users: scores[users], seen, held, k=2)
+    assert (found["users"], found["repeats"], found["recall@2"]) == (2, 2, 0)
+    assert ranking.figures(lambda users: scores[users], seen, held, k=3)["recall@3"] == 1
+
+
+def test_all_had_before():
+    held = HeldOut(np.array([0], np.int32), np.array([1], np.int32))
+    with pytest.raises(ValueError, match="no held-out item that is new"):
+        ranking.figures(lambda users: np.zeros((1, 5)), table([[0, 1]]), held)
+
+
+def test_scores_are_asked_for_in_bounded_blocks(monkeypatch):
+    monkeypatch.setattr(ranking, "NUMBERS", 11)
+    asked = []
+
+    def scores(users):
+        asked.append(len(users))
+        return np.zeros((len(users), 5))
+
+    held = HeldOut(np.arange(5, dtype=np.int32), np.zeros(5, np.int32))
+    ranking.ranks(scores, table([[]] * 5), held)
+    assert asked == [2, 2, 1]
 
 
 def test_popularity_on_movielens():
     # Taken with an implementation of its own beside the implicit package, on the same split
-    train, held = ratings.leave_last_out(ratings.load(real("ml-100k/u.data")))
-    found = ranking.measures(ranking.ranks(ranking.popularity(train), train, held), k=10)
-    assert {name: round(value, 4) for name, value in found.items()} == {"recall@10": 0.0859, "ndcg@10": 0.0450}
+    found = ratings.split(ratings.histories(ratings.load(real("ml-100k/u.data"))))
+    figures = ranking.figures(ranking.popularity(found.seen), found.seen, found.test)
+    assert {name: round(value, 4) for name, value in figures.items()} == {
+        "recall@10": 0.0859,
+        "ndcg@10": 0.0450,
+        "users": 943,
+        "repeats": 0,
+    }

@@ -81,7 +81,7 @@ ROWS = np.ones((2, 3), np.float32)
         ([], np.ones((0, 3)), r"found float64 \(0, 3\)"),
         (["a", "b c"], ROWS, "word 'b c': expected one without white space"),
         (["a", "b\xa0c"], ROWS, "without white space"),
-        (["a", ""], ROWS, "word '': "),
+        (["a", ""], ROWS, r"words\[1\]: found an empty one"),
         (["a", "\n"], ROWS, "without white space"),
         (["a", "a"], ROWS, "words: 2, of which 1 differ"),
     ],
@@ -101,7 +101,7 @@ def test_every_truncation_is_seen(tmp_path, binary):
     content = (tmp_path / "v").read_bytes()
     for size in range(len(content) - binary):  # the last byte of a binary file is a line end that gensim does not write
         (tmp_path / "v").write_bytes(content[:size])
-        with pytest.raises(ValueError, match=r"v: the first line|v: truncated|v, word"):
+        with pytest.raises(ValueError, match=r"v: the first line|v: truncated|v, (line \d, )?word"):
             vectors.load(tmp_path / "v", binary=binary)
 
 
@@ -124,6 +124,9 @@ def test_the_other_format_is_seen(tmp_path, binary):
         (b"1 2\na 1 2 3\n", "word 1 of 1: a line of 3 numbers; expected 2"),
         (b"1 2\n\xff 1 2\n", "word 1 of 1: 'utf-8' codec"),
         (b"1 2\na 1 2\nb 3 4\n", "more than the 1 words of its first line"),
+        (b"2 2\na 1 2\n 3 4\n", "v, line 3, word 2 of 2: the word is '', expected one without white space"),
+        (b"2 2\na\tb 1 2\nc 3 4\n", r"v, line 2, word 1 of 2: the word is 'a\\tb'"),
+        ("1 2\na\u00a0b 1 2\n".encode(), "v, line 2, word 1 of 1: the word is 'a\\\\xa0b'"),
         (b"1 2\na 1 nan\n", "the vector of 'a' is not finite"),
     ],
 )
@@ -136,3 +139,10 @@ def test_files_that_are_no_vectors(tmp_path, content, message):
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match="nowhere"):
         vectors.load(tmp_path / "nowhere")
+
+
+def test_binary_words_with_white_space(tmp_path):
+    for word in (b"", b"a\tb"):
+        (tmp_path / "v").write_bytes(b"1 2\n" + word + b" " + np.ones(2, "<f4").tobytes())
+        with pytest.raises(ValueError, match=r"v, word 1 of 1: the word is '.*', expected one without white space"):
+            vectors.load(tmp_path / "v", binary=True)

@@ -70,3 +70,9 @@ def test_bad_sizes(name):
 def test_histories_that_teach_nothing():
     with pytest.raises(ValueError, match="histories: none of 2 users has 2 items"):
         HistoryFeed(table([[1], [2]]))
+
+
+@pytest.mark.parametrize("other", [[[1, 2]], {"user": [1], "item": [2]}, np.eye(2)], ids=["lists", "columns", "matrix"])
+def test_what_is_no_histories(other):
+    with pytest.raises(ValueError, match=r"histories: found \w+, expected Histories; from columns of a table: ratings"):
+        HistoryFeed(other)

@@ -1,0 +1,177 @@
+"""Settings of `train factors` searched on MovieLens-100k, the same budget for every readout; tested beside baselines."""
+
+import math
+import os
+import statistics
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from bench.measure import append, commit, environment
+from hybrid import options, ranking
+from hybrid.feeds.ratings import Histories, Split, histories, load, split
+from hybrid.models import factors
+
+READOUTS: dict[str, dict] = {
+    "tree, balanced": {"readout": "tree", "tree": "balanced"},
+    "tree, huffman": {"readout": "tree", "tree": "huffman"},
+    "full": {"readout": "full"},
+    "sampled": {"readout": "sampled"},
+}
+SPACE = {
+    "history": (3, 5, 10, 20, 50),
+    "width": (32, 64, 128),
+    "hidden": (64, 128, 256),
+    "readout_width": (32, 64),
+    "epochs": (5, 10, 20),
+    "batch": (128, 256, 512),
+}
+RATES = {"rate": (0.005, 0.2), "rows_rate": (0.02, 0.5), "trunk_rate": (0.02, 0.5)}  # drawn evenly in the logarithm
+DRAWS = 16  # settings a readout: the defaults of the time and 15 drawn, the same for all
+FINALISTS = 3  # of them learn with the other seeds too
+SEEDS = (0, 1, 2)
+CHOSEN_BY = "valid ndcg@10"
+
+Figures = dict[str, float]
+Trial = Callable[[dict, int, bool], Figures]
+
+
+def run(arguments) -> None:
+    """Search on the validation items, then measure the best settings of every readout once on the test items."""
+    path = Path(os.environ.get("HYBRID_DATA", "data")) / "ml-100k" / "u.data"
+    parts = split(histories(load(path)))
+    for name, model in READOUTS.items():
+        settings = [_defaults(model), *drawn(1 if arguments.quick else DRAWS - 1)]
+        records = search(name, _trial(path, model, arguments.threads), settings)
+        append(arguments.json, [_record(record, arguments.threads) for record in records])
+    append(arguments.json, [_record(record, arguments.threads) for record in baselines(parts)])
+
+
+def search(name: str, trial: Trial, settings: list[dict], finalists=FINALISTS, seeds=SEEDS) -> list[dict]:
+    """A record of each of the settings, the best first, and at last of the test with the best."""
+    tried = []
+    for number, one in enumerate(settings, 1):
+        tried.append((one, [trial(one, seeds[0], False)]))
+        print(f"{name} {number}/{len(settings)}  {tried[-1][1][0]}  {one}", flush=True)
+    tried.sort(key=lambda pair: -_mean(pair[1], CHOSEN_BY))
+    for one, found in tried[:finalists]:
+        found += [trial(one, seed, False) for seed in seeds[1:]]
+    tried[:finalists] = sorted(tried[:finalists], key=lambda pair: -_mean(pair[1], CHOSEN_BY))
+    best = tried[0][0]
+    tested = [trial(best, seed, True) for seed in seeds]
+    records: list[dict] = [
+        {"work": "factors.search", "who": name, "params": one, "seeds": seeds[: len(found)], "found": found}
+        for one, found in tried
+    ]
+    records.append({"work": "factors.test", "who": name, "params": best, "seeds": seeds, "found": tested})
+    for record in (*records[:finalists], records[-1]):
+        print(f"{name}  {record['work']}  {_summary(record['found'])}  {record['params']}", flush=True)
+    return records
+
+
+def drawn(count: int) -> list[dict]:
+    """Settings drawn at random, the same in every call."""
+    rng = np.random.default_rng(0)
+    settings = []
+    for _ in range(count):
+        sizes = {name: int(rng.choice(values)) for name, values in SPACE.items()}
+        rates = {name: float(f"{math.exp(rng.uniform(*np.log(limits))):.2g}") for name, limits in RATES.items()}
+        settings.append(sizes | rates)
+    return settings
+
+
+def _defaults(model: dict) -> dict:
+    resolved = options.resolve({"kind": "factors", "ratings": "any", **model})
+    return {name: resolved[name] for name in (*SPACE, *RATES)}
+
+
+def _trial(path: Path, model: dict, threads: int) -> Trial:
+    """Trains once with some settings and a seed; figures on the validation items, or on the test items."""
+
+    def trial(settings: dict, seed: int, test: bool) -> Figures:
+        fixed = {"kind": "factors", "ratings": str(path), "device": "cpu", "threads": threads, "serial": True}
+        chosen = options.resolve(fixed | model | settings | {"seed": seed})
+        job = factors.prepare(chosen)
+        engine = job.make()
+        try:
+            for _ in engine.run(job.feed):
+                pass
+        except FloatingPointError:
+            return {CHOSEN_BY: 0.0, "diverged": 1}
+        return job.final(engine) if test else job.evaluate(engine)
+
+    return trial
+
+
+def baselines(parts: Split) -> list[dict]:
+    """Popularity, EASE and first-order Markov counts; their settings are chosen on the validation items too."""
+    fits: list[tuple] = [("popularity", {}, ranking.popularity(parts.train), ranking.popularity(parts.train))]
+    for ridge in (100, 200, 500, 1000, 2000):
+        weights = _ease(parts.train, ridge)
+        for last in (3, 5, 10, 20, 1000):
+            params = {"ridge": ridge, "history": last}
+            fits.append(("EASE", params, *(_weighted(weights, seen, last) for seen in (parts.train, parts.seen))))
+    for shrink in (0.01, 0.1, 1.0):
+        table = _markov(parts.train, shrink)
+        fits.append(
+            ("Markov counts", {"popularity": shrink}, *(_weighted(table, s, 1) for s in (parts.train, parts.seen)))
+        )
+    best: dict[str, tuple] = {}
+    for who, params, valid, test in fits:
+        value = ranking.figures(valid, parts.train, parts.valid)["ndcg@10"]
+        if who not in best or value > best[who][0]:
+            best[who] = value, params, test
+    records = []
+    for who, (_, params, test) in best.items():
+        found = {f"test {name}": value for name, value in ranking.figures(test, parts.seen, parts.test).items()}
+        records.append({"work": "factors.test", "who": who, "params": params, "seeds": [], "found": [found]})
+        print(f"{who}  {_summary([found])}  {params}", flush=True)
+    return records
+
+
+def _ease(train: Histories, ridge: float) -> np.ndarray:
+    """Item to item weights (V, V) of a linear autoencoder without a diagonal (Steck 2019, arXiv:1905.03375)."""
+    had = np.zeros((len(train.users), len(train.items)))
+    had[np.repeat(np.arange(len(train.users)), np.diff(train.at)), train.item] = 1
+    inverse = np.linalg.inv(had.T @ had + ridge * np.eye(had.shape[1]))
+    weights = -inverse / np.diag(inverse)
+    np.fill_diagonal(weights, 0)
+    return weights
+
+
+def _markov(train: Histories, shrink: float) -> np.ndarray:
+    """How often item j came right after item i, (V, V), and a little of how often j came at all."""
+    counts = np.zeros((len(train.items),) * 2)
+    follows = np.ones(len(train.item), bool)
+    follows[train.at[:-1][train.at[:-1] < len(follows)]] = False
+    after = np.flatnonzero(follows)
+    np.add.at(counts, (train.item[after - 1], train.item[after]), 1)
+    popular = np.bincount(train.item, minlength=len(train.items))
+    return counts + shrink * popular / popular.max()
+
+
+def _weighted(weights: np.ndarray, seen: Histories, last: int) -> ranking.Scores:
+    """Users -> the sum of the weights of their last items."""
+
+    def scores(users):
+        return np.stack(
+            [weights[seen.item[max(seen.at[u], seen.at[u + 1] - last) : seen.at[u + 1]]].sum(0) for u in users]
+        )
+
+    return scores
+
+
+def _mean(found: list[Figures], name: str) -> float:
+    return statistics.mean(figures[name] for figures in found)
+
+
+def _summary(found: list[Figures]) -> str:
+    names = [name for name in found[0] if "@" in name and "popularity" not in name]
+    ranges = ((name, [figures[name] for figures in found if name in figures]) for name in names)
+    return ", ".join(f"{name} {statistics.mean(all):.3f} ({min(all):.3f}-{max(all):.3f})" for name, all in ranges)
+
+
+def _record(found: dict, threads: int) -> dict:
+    more = {"bench": "tune_factors", "data": "ml-100k", "threads": threads, "device": "cpu", "commit": commit()}
+    return found | more | {"env": environment()}

@@ -1,0 +1,169 @@
+"""Tables of ratings: rows of text between tabs, semicolons, commas, :: or blanks, with a header or without; Parquet."""
+
+import csv
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+USER = ("user", "userid", "uid")  # column names, in lower case without "_", "-" and blanks
+ITEM = ("item", "itemid", "iid", "movie", "movieid", "product", "productid")
+TIME = ("timestamp", "time", "unixtime", "date", "datetime")
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+Moment = int | float
+
+
+class Place(NamedTuple):
+    """The columns, counted from 0, that hold user, item and, where there is one, time; whether the first row is a header."""
+
+    user: int
+    item: int
+    time: int | None
+    header: bool
+
+
+def rows(path: Path, columns: Sequence[str] | None = None) -> Iterator[tuple[str, str, Moment | None]]:
+    """User, item and time of every row of a text; the time is None where there is no such column.
+
+    columns  see `place`
+
+    Raises OSError, and ValueError with the line number.
+    """
+    lines = _lines(path)
+    first = next(lines, None)
+    if first is None:
+        raise ValueError(f"{path}: empty; expected ratings, one a line")
+    at = place(path, first[1], columns)
+    moment: Callable[[str], Moment] | None = None
+    for line, row in lines if at.header else itertools.chain([first], lines):
+        if len(row) != (width := len(first[1])):
+            raise ValueError(
+                f"{path}, line {line}: {len(row)} fields, expected {width} as in line {first[0]}; is it cut short?"
+            )
+        for column, kind in ((at.user, "user"), (at.item, "item")):
+            if not row[column].strip():
+                raise ValueError(f"{path}, line {line}: the {kind} is empty; expected a name or number")
+        time = None
+        if at.time is not None:
+            moment = moment or _reader(row[at.time])
+            time = _moment(moment, f"{path}, line {line}", row[at.time])
+        yield row[at.user].strip(), row[at.item].strip(), time
+
+
+def place(path: Path, first: Sequence[str], columns: Sequence[str] | None = None, header=False) -> Place:
+    """Where user, item and time stand in a table whose first row is given.
+
+    columns  which they are: two or three names of the header, or numbers counted from 1; None: known by their names, or
+             the four columns of MovieLens
+    header   the first row is known to be one
+
+    Raises ValueError where they cannot be told.
+    """
+    fields = [field.strip() for field in first]
+    names = ["".join(c for c in field.lower() if c not in "_- ") for field in fields]
+    user, item, time = (next((names.index(n) for n in known if n in names), None) for known in (USER, ITEM, TIME))
+    named = user is not None and item is not None
+    if columns is not None:
+        return _chosen(path, fields, [str(column).strip() for column in columns], header or named)
+    if user is not None and item is not None:
+        return Place(user, item, time, True)
+    if not header and user is None and item is None and len(first) == 4 and fields[3].isdigit():
+        return Place(0, 1, 3, False)  # MovieLens: user, item, rating, seconds
+    missing = "user" if user is None else "item"
+    raise ValueError(
+        f"{path}: no {missing} column; found the columns {', '.join(map(repr, fields))};"
+        " expected a header with user (or userId, user_id) and item (or itemId, movieId, product_id);"
+        " or say which they are: --columns NAME,NAME,NAME for user, item and time, by number (1,2,4) where there is no"
+        " header; the time may be left out"
+    )
+
+
+def _chosen(path: Path, fields: list[str], columns: list[str], header: bool) -> Place:
+    if len(columns) not in (2, 3) or len(set(columns)) < len(columns):
+        raise ValueError(f"columns: found {','.join(columns)}, expected two or three that differ: user, item, time")
+    numbered = all(column.isdigit() for column in columns)
+    known = [str(number) for number in range(1, len(fields) + 1)] if numbered else fields
+    for column in columns:
+        if column not in known:
+            found = f"{len(fields)} columns" if numbered else f"the columns {', '.join(map(repr, fields))}"
+            raise ValueError(f"{path}: no column {column!r}; found {found}; expected user, item and time among them")
+    at = [known.index(column) for column in columns]
+    return Place(at[0], at[1], at[2] if len(at) == 3 else None, header or not numbered)
+
+
+def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Line number and fields of every line that is not empty."""
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            first = file.readline()
+            file.seek(0)
+            separator = _separator(first)
+            if separator in ("::", None):
+                for line, text in enumerate(file, 1):
+                    if text.strip():
+                        yield line, text.rstrip("\r\n").split(separator)
+                return
+            reader = csv.reader(file, delimiter=separator, strict=True)
+            yield from ((reader.line_num, row) for row in reader if row)
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{path}: not UTF-8 ({error.reason}); expected a table of text, a Parquet file or a scipy .npz"
+        ) from None
+    except csv.Error as error:
+        raise ValueError(f"{path}, line {reader.line_num}: {error}; expected a CSV table") from None
+
+
+def _separator(first: str) -> str | None:
+    """What stands between the fields of the first line; None: blanks."""
+    if "::" in first or "\t" in first:
+        return "::" if "::" in first else "\t"
+    if ";" in first or "," in first:
+        return ";" if first.count(";") > first.count(",") else ","
+    return None if len(first.split()) > 1 else ","
+
+
+def _reader(text: str) -> Callable[[str], Moment]:
+    """How the times of a table are read, by its first: numbers, or dates as of ISO 8601."""
+    try:
+        float(text)
+    except ValueError:
+        pass
+    else:
+        return _number
+    try:
+        _date(text)
+    except ValueError:
+        return _number
+    return _date
+
+
+def _number(text: str) -> Moment:
+    try:
+        return int(text)
+    except ValueError:
+        value = float(text)
+    if not np.isfinite(value):
+        raise ValueError
+    return value
+
+
+def _date(text: str) -> int:
+    """Microseconds since 1970; a time without a zone is taken as UTC."""
+    moment = datetime.fromisoformat(text.strip())
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return (moment - EPOCH) // timedelta(microseconds=1)
+
+
+def _moment(reader: Callable[[str], Moment], where: str, text: str) -> Moment:
+    try:
+        return reader(text)
+    except ValueError:
+        wanted = (
+            "a number, as seconds since 1970" if reader is _number else "a date such as 2026-01-31 or 2026-01-31T12:00"
+        )
+        either = "" if reader is _date else ", or a date such as 2026-01-31T12:00 in every line"
+        raise ValueError(f"{where}: the timestamp is {text!r}; expected {wanted}{either}") from None

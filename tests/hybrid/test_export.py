@@ -1,0 +1,92 @@
+import csv
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hybrid import export, vectors
+from hybrid.cli import main
+
+NAMES = ["Star Wars", 'the "Bus"', "tab\there", "line\nend", "plain", "ünï"]
+ROWS = np.random.default_rng(0).normal(size=(6, 3)).astype(np.float32)
+
+
+def test_npz(tmp_path):
+    export.write(tmp_path / "v.npz", NAMES, ROWS, "npz")
+    with np.load(tmp_path / "v.npz") as found:  # without pickle
+        assert found["names"].tolist() == NAMES
+        assert found["vectors"].tobytes() == ROWS.tobytes() and found["vectors"].dtype == np.float32
+
+
+def test_tsv(tmp_path):
+    export.write(tmp_path / "v.tsv", NAMES, ROWS, "tsv")
+    with open(tmp_path / "v.tsv", newline="", encoding="utf-8") as file:
+        header, *lines = csv.reader(file, delimiter="\t")
+    assert header == ["name", "1", "2", "3"]
+    assert [line[0] for line in lines] == NAMES
+    assert np.array([line[1:] for line in lines], np.float32).tobytes() == ROWS.tobytes()
+
+
+def test_parquet(tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    export.write(tmp_path / "v.parquet", NAMES, ROWS, "parquet")
+    found = parquet.read_table(tmp_path / "v.parquet")
+    assert found.column("name").to_pylist() == NAMES
+    np.testing.assert_array_equal(np.array(found.column("vector").to_pylist(), np.float32), ROWS)
+
+
+def test_parquet_without_its_writer(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ValueError, match=r"which is missing; pip install pyarrow, or write \.npz"):
+        export.write(tmp_path / "v.parquet", NAMES, ROWS, "parquet")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("format", ["text", "binary"])
+def test_escape(tmp_path, format):
+    with pytest.raises(ValueError, match=r"word 'Star Wars': .* writes it to \.npz, .* and with --escape"):
+        export.write(tmp_path / "v", NAMES, ROWS, format)
+    export.write(tmp_path / "v", NAMES, ROWS, format, escape=True)
+    found = vectors.load(tmp_path / "v", binary=format == "binary")
+    assert found.words == ["Star_Wars", 'the_"Bus"', "tab_here", "line_end", "plain", "ünï"]
+    assert found.rows.tobytes() == ROWS.tobytes()
+
+
+def test_escape_refuses_names_that_would_be_the_same(tmp_path):
+    with pytest.raises(ValueError, match="--escape: 'a b' and 'a_b' would both be 'a_b'"):
+        export.write(tmp_path / "v", ["a b", "c", "a_b"], ROWS[:3], "text", escape=True)
+    with pytest.raises(ValueError, match="--escape: not used by tsv"):
+        export.write(tmp_path / "v", NAMES, ROWS, "tsv", escape=True)
+
+
+@pytest.mark.parametrize("format", ["npz", "tsv", "parquet"])
+def test_what_no_format_holds(tmp_path, format):
+    for names, rows in ((["a", "a"], ROWS[:2]), (["a", ""], ROWS[:2]), (["a"], ROWS[:2]), (["a"], ROWS[:1] * np.nan)):
+        with pytest.raises(ValueError, match=r"^(words|vectors)"):
+            export.write(tmp_path / "v", names, rows, format)
+    assert not list(tmp_path.iterdir())
+
+
+def test_formats_by_the_end_of_the_path():
+    ends = {"v.npz": "npz", "a.b/V.TSV": "tsv", "v.parquet": "parquet", "v.txt": "text", "v.bin": "text", "npz": "text"}
+    assert {path: export.format_of(path) for path in ends} == ends
+    assert export.format_of("v.npz", "binary") == "binary"
+
+
+def test_the_command(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = (f"user {u},item {(3 * u + t) % 9}\n" for u in range(20) for t in range(6))
+    Path("r.csv").write_text("user,item\n" + "".join(rows))
+    small = ["--width", "4", "--hidden", "4", "--readout-width", "4", "--epochs", "1", "--threads", "1"]
+    assert main(["train", "factors", "--ratings", "r.csv", "--out", "run", *small]) == 0
+    assert main(["export", "run", "v.txt"]) == 2
+    assert "expected one without white space" in capsys.readouterr().err
+    assert main(["export", "run", "v.tsv"]) == 0
+    assert "9 vectors of 4 numbers, tsv -> v.tsv" in capsys.readouterr().out
+    assert main(["export", "run", "v.txt", "--escape"]) == 0
+    assert "item_0" in vectors.load("v.txt").words
+    assert main(["export", "run", "v.tsv", "--format", "npz"]) == 0
+    assert np.load("v.tsv")["names"].shape == (9,)
+    assert main(["export", "run", "v.tsv", "--format", "npz", "--binary"]) == 2
+    assert "--binary and --format npz contradict each other" in capsys.readouterr().err
