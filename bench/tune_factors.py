@@ -24,11 +24,13 @@ SPACE = {
     "width": (32, 64, 128),
     "hidden": (64, 128, 256),
     "readout_width": (32, 64),
-    "epochs": (5, 10, 20),
+    "epochs": (2, 3, 5, 10, 20),
     "batch": (128, 256, 512),
 }
-RATES = {"rate": (0.005, 0.2), "rows_rate": (0.02, 0.5), "trunk_rate": (0.02, 0.5)}  # drawn evenly in the logarithm
-DRAWS = 16  # settings a readout: the defaults of the time and 15 drawn, the same for all
+# Drawn evenly in the logarithm. A tree learns example by example, the softmaxes from the sum over a micro-batch.
+RATES = {"rows_rate": (0.02, 0.5), "trunk_rate": (0.02, 0.5)}
+RATE = {"tree": (0.01, 0.2), "full": (0.002, 0.1), "sampled": (0.002, 0.1)}
+DRAWS = 24  # settings a readout: the defaults of the time and 23 drawn, which but for `rate` are the same for all
 FINALISTS = 3  # of them learn with the other seeds too
 SEEDS = (0, 1, 2)
 CHOSEN_BY = "valid ndcg@10"
@@ -42,7 +44,7 @@ def run(arguments) -> None:
     path = Path(os.environ.get("HYBRID_DATA", "data")) / "ml-100k" / "u.data"
     parts = split(histories(load(path)))
     for name, model in READOUTS.items():
-        settings = [_defaults(model), *drawn(1 if arguments.quick else DRAWS - 1)]
+        settings = [_defaults(model), *drawn(1 if arguments.quick else DRAWS - 1, RATE[model["readout"]])]
         records = search(name, _trial(path, model, arguments.threads), settings)
         append(arguments.json, [_record(record, arguments.threads) for record in records])
     append(arguments.json, [_record(record, arguments.threads) for record in baselines(parts)])
@@ -70,20 +72,23 @@ def search(name: str, trial: Trial, settings: list[dict], finalists=FINALISTS, s
     return records
 
 
-def drawn(count: int) -> list[dict]:
-    """Settings drawn at random, the same in every call."""
+def drawn(count: int, rate: tuple[float, float]) -> list[dict]:
+    """Settings drawn at random, the same in every call; rate: the limits of that of the readout."""
     rng = np.random.default_rng(0)
     settings = []
     for _ in range(count):
         sizes = {name: int(rng.choice(values)) for name, values in SPACE.items()}
-        rates = {name: float(f"{math.exp(rng.uniform(*np.log(limits))):.2g}") for name, limits in RATES.items()}
+        rates = {
+            name: float(f"{math.exp(rng.uniform(*np.log(limits))):.2g}")
+            for name, limits in {"rate": rate, **RATES}.items()
+        }
         settings.append(sizes | rates)
     return settings
 
 
 def _defaults(model: dict) -> dict:
     resolved = options.resolve({"kind": "factors", "ratings": "any", **model})
-    return {name: resolved[name] for name in (*SPACE, *RATES)}
+    return {name: resolved[name] for name in (*SPACE, "rate", *RATES)}
 
 
 def _trial(path: Path, model: dict, threads: int) -> Trial:

@@ -14,7 +14,7 @@ def test_the_best_on_validation_is_the_only_one_that_is_tested():
         value = settings["rate"] + 0.001 * seed
         return {"valid ndcg@10": value, "test recall@10": 1 - value} if test else {"valid ndcg@10": value}
 
-    settings = [{"rate": 0.01}, *tune_factors.drawn(4)]
+    settings = [{"rate": 0.01}, *tune_factors.drawn(4, (0.02, 0.1))]
     records = tune_factors.search("full", trial, settings, finalists=2, seeds=(0, 1, 2))
     assert len(records) == 6 and [len(record["found"]) for record in records] == [3, 3, 1, 1, 1, 3]
     assert [test for *_, test in asked] == [False] * (5 + 2 * 2) + [True] * 3
@@ -23,11 +23,14 @@ def test_the_best_on_validation_is_the_only_one_that_is_tested():
 
 
 def test_drawn_settings_are_the_same_in_every_call_and_within_the_space():
-    settings = tune_factors.drawn(5)
-    assert settings == tune_factors.drawn(7)[:5]
+    settings = tune_factors.drawn(5, (0.002, 0.1))
+    assert settings == tune_factors.drawn(7, (0.002, 0.1))[:5]
+    others = tune_factors.drawn(5, (0.01, 0.2))
+    assert [one | {"rate": 0} for one in settings] == [one | {"rate": 0} for one in others]
     for drawn in settings:
         assert all(drawn[name] in values for name, values in tune_factors.SPACE.items())
-        assert all(low <= drawn[name] <= high for name, (low, high) in tune_factors.RATES.items())
+        rates = {"rate": (0.002, 0.1), **tune_factors.RATES}
+        assert all(low <= drawn[name] <= high for name, (low, high) in rates.items())
 
 
 def walks() -> ratings.Split:
