@@ -104,13 +104,15 @@ def text(report: dict) -> str:
     """A report as lines for a person."""
     if report.get("model") == "pvm":
         return _pvm("evaluate" if "mode" in report else "training").text(report)
-    lines = []
-    for name, value in report.items():
-        if isinstance(value, str | int | float):
-            shown = f"{value:,.4g}" if isinstance(value, float) and abs(value) < 1e4 else value
-            shown = f"{shown:,.0f}" if isinstance(shown, int | float) else shown
-            lines.append(f"{name.replace('_', ' '):<24} {shown}")
-    return "\n".join(lines)
+    shown = {name.replace("_", " "): value for name, value in report.items() if isinstance(value, str | int | float)}
+    width = max(map(len, shown), default=0)
+    return "\n".join(f"{name:<{width}}  {_plain(value)}" for name, value in shown.items())
+
+
+def _plain(value: str | int | float) -> str:
+    if isinstance(value, str):
+        return value
+    return f"{value:,.4g}" if isinstance(value, float) and abs(value) < 1e4 else f"{value:,.0f}"
 
 
 def _measured(options: dict, engine: Engine) -> dict:
