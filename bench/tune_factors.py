@@ -3,8 +3,9 @@
 import math
 import os
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,13 +31,22 @@ SPACE = {
 # Drawn evenly in the logarithm. A tree learns example by example, the softmaxes from the sum over a micro-batch.
 RATES = {"rows_rate": (0.02, 0.5), "trunk_rate": (0.02, 0.5)}
 RATE = {"tree": (0.01, 0.2), "full": (0.002, 0.1), "sampled": (0.002, 0.1)}
-DRAWS = 24  # settings a readout: the defaults of the time and 23 drawn, which but for `rate` are the same for all
+DRAWS = 12  # settings a readout: the defaults of the time and 11 drawn, which but for `rate` are the same for all
 FINALISTS = 3  # of them learn with the other seeds too
 SEEDS = (0, 1, 2)
 CHOSEN_BY = "valid ndcg@10"
 
 Figures = dict[str, float]
-Trial = Callable[[dict, int, bool], Figures]
+
+
+class Trained(NamedTuple):
+    """A model's figures on the validation items; test() measures it on the test items."""
+
+    valid: Figures
+    test: Callable[[], Figures]
+
+
+Trial = Callable[[dict, int], Trained]  # of settings and a seed
 
 
 def run(arguments) -> None:
@@ -46,30 +56,33 @@ def run(arguments) -> None:
     for name, model in READOUTS.items():
         settings = [_defaults(model), *drawn(1 if arguments.quick else DRAWS - 1, RATE[model["readout"]])]
         records = search(name, _trial(path, model, arguments.threads), settings)
-        append(arguments.json, [_record(record, arguments.threads) for record in records])
-    append(arguments.json, [_record(record, arguments.threads) for record in baselines(parts)])
+        append(arguments.json, [record | {"threads": arguments.threads} for record in records])
+    append(arguments.json, baselines(parts))
 
 
 def search(name: str, trial: Trial, settings: list[dict], finalists=FINALISTS, seeds=SEEDS) -> list[dict]:
     """A record of each of the settings, the best first, and at last of the test with the best."""
     tried = []
     for number, one in enumerate(settings, 1):
-        tried.append((one, [trial(one, seeds[0], False)]))
-        print(f"{name} {number}/{len(settings)}  {tried[-1][1][0]}  {one}", flush=True)
-    tried.sort(key=lambda pair: -_mean(pair[1], CHOSEN_BY))
-    for one, found in tried[:finalists]:
-        found += [trial(one, seed, False) for seed in seeds[1:]]
-    tried[:finalists] = sorted(tried[:finalists], key=lambda pair: -_mean(pair[1], CHOSEN_BY))
-    best = tried[0][0]
-    tested = [trial(best, seed, True) for seed in seeds]
-    records: list[dict] = [
-        {"work": "factors.search", "who": name, "params": one, "seeds": seeds[: len(found)], "found": found}
-        for one, found in tried
+        tried.append((one, [trial(one, seeds[0])]))
+        print(f"{name} {number}/{len(settings)}  {tried[-1][1][0].valid}  {one}", flush=True)
+    tried.sort(key=_merit)
+    for one, trained in tried[:finalists]:
+        trained += [trial(one, seed) for seed in seeds[1:]]
+    tried[:finalists] = sorted(tried[:finalists], key=_merit)
+    records = [
+        _record("factors.search", name, one, seeds[: len(trained)], [model.valid for model in trained])
+        for one, trained in tried
     ]
-    records.append({"work": "factors.test", "who": name, "params": best, "seeds": seeds, "found": tested})
+    best, models = tried[0]
+    records.append(_record("factors.test", name, best, seeds, [model.test() for model in models]))
     for record in (*records[:finalists], records[-1]):
         print(f"{name}  {record['work']}  {_summary(record['found'])}  {record['params']}", flush=True)
     return records
+
+
+def _merit(tried: tuple[dict, list[Trained]]) -> float:
+    return -statistics.mean(trained.valid[CHOSEN_BY] for trained in tried[1])
 
 
 def drawn(count: int, rate: tuple[float, float]) -> list[dict]:
@@ -92,19 +105,18 @@ def _defaults(model: dict) -> dict:
 
 
 def _trial(path: Path, model: dict, threads: int) -> Trial:
-    """Trains once with some settings and a seed; figures on the validation items, or on the test items."""
+    """Trains once with some settings and a seed; a run that diverges is worth 0."""
 
-    def trial(settings: dict, seed: int, test: bool) -> Figures:
+    def trial(settings: dict, seed: int) -> Trained:
         fixed = {"kind": "factors", "ratings": str(path), "device": "cpu", "threads": threads, "serial": True}
-        chosen = options.resolve(fixed | model | settings | {"seed": seed})
-        job = factors.prepare(chosen)
+        job = factors.prepare(options.resolve(fixed | model | settings | {"seed": seed}))
         engine = job.make()
         try:
             for _ in engine.run(job.feed):
                 pass
         except FloatingPointError:
-            return {CHOSEN_BY: 0.0, "diverged": 1}
-        return job.final(engine) if test else job.evaluate(engine)
+            return Trained({CHOSEN_BY: 0.0, "diverged": 1}, dict)
+        return Trained(job.evaluate(engine), lambda: job.final(engine))
 
     return trial
 
@@ -130,7 +142,7 @@ def baselines(parts: Split) -> list[dict]:
     records = []
     for who, (_, params, test) in best.items():
         found = {f"test {name}": value for name, value in ranking.figures(test, parts.seen, parts.test).items()}
-        records.append({"work": "factors.test", "who": who, "params": params, "seeds": [], "found": [found]})
+        records.append(_record("factors.test", who, params, (), [found]))
         print(f"{who}  {_summary([found])}  {params}", flush=True)
     return records
 
@@ -167,16 +179,12 @@ def _weighted(weights: np.ndarray, seen: Histories, last: int) -> ranking.Scores
     return scores
 
 
-def _mean(found: list[Figures], name: str) -> float:
-    return statistics.mean(figures[name] for figures in found)
-
-
 def _summary(found: list[Figures]) -> str:
     names = [name for name in found[0] if "@" in name and "popularity" not in name]
     ranges = ((name, [figures[name] for figures in found if name in figures]) for name in names)
     return ", ".join(f"{name} {statistics.mean(all):.3f} ({min(all):.3f}-{max(all):.3f})" for name, all in ranges)
 
 
-def _record(found: dict, threads: int) -> dict:
-    more = {"bench": "tune_factors", "data": "ml-100k", "threads": threads, "device": "cpu", "commit": commit()}
-    return found | more | {"env": environment()}
+def _record(work: str, who: str, params: dict, seeds: Sequence[int], found: list[Figures]) -> dict:
+    own = {"bench": "tune_factors", "work": work, "who": who, "params": params, "data": "ml-100k", "seeds": seeds}
+    return own | {"found": found, "threads": 1, "device": "cpu", "commit": commit(), "env": environment()}

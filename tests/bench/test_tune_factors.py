@@ -7,18 +7,23 @@ from hybrid.feeds import ratings
 
 
 def test_the_best_on_validation_is_the_only_one_that_is_tested():
-    asked = []
+    learned, tested = [], []
 
-    def trial(settings, seed, test):
-        asked.append((settings.get("history"), seed, test))
+    def trial(settings, seed):
+        learned.append((settings["rate"], seed))
         value = settings["rate"] + 0.001 * seed
-        return {"valid ndcg@10": value, "test recall@10": 1 - value} if test else {"valid ndcg@10": value}
+
+        def test():
+            tested.append((settings["rate"], seed))
+            return {"test recall@10": 1 - value}
+
+        return tune_factors.Trained({"valid ndcg@10": value}, test)
 
     settings = [{"rate": 0.01}, *tune_factors.drawn(4, (0.02, 0.1))]
     records = tune_factors.search("full", trial, settings, finalists=2, seeds=(0, 1, 2))
     assert len(records) == 6 and [len(record["found"]) for record in records] == [3, 3, 1, 1, 1, 3]
-    assert [test for *_, test in asked] == [False] * (5 + 2 * 2) + [True] * 3
     best = max(one["rate"] for one in settings)
+    assert tested == [(best, 0), (best, 1), (best, 2)] and len(learned) == 5 + 2 * 2
     assert records[-1]["work"] == "factors.test" and records[-1]["params"]["rate"] == best
 
 
@@ -63,6 +68,7 @@ def test_a_trial_trains_with_its_settings(tmp_path: Path):
     (tmp_path / "u.data").write_text("".join(rows))
     trial = tune_factors._trial(tmp_path / "u.data", {"readout": "full"}, 1)
     settings = {"epochs": 2, "width": 4, "hidden": 4, "readout_width": 4, "batch": 64, "history": 2}
-    assert set(trial(settings, 0, False)) == {"valid recall@10", "valid ndcg@10"}
-    assert trial(settings, 0, True)["test users"] == 40
-    assert trial(settings | {"rate": 1e38, "trunk_rate": 1e38}, 0, False) == {"valid ndcg@10": 0.0, "diverged": 1}
+    trained = trial(settings, 0)
+    assert set(trained.valid) == {"valid recall@10", "valid ndcg@10"}
+    assert trained.test()["test users"] == 40
+    assert trial(settings | {"rate": 1e38, "trunk_rate": 1e38}, 0).valid == {"valid ndcg@10": 0.0, "diverged": 1}
