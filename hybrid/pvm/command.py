@@ -7,7 +7,7 @@ from pathlib import Path
 
 STEPS, FRAMES = 10_000, 250
 POINTS = 200  # of the curve, where --every is not given
-WATCHED, DREAMT = "watch.mp4", "dream.mp4"
+WATCHED, DREAMT, FIELDS = "watch.mp4", "dream.mp4", "fields.png"
 COMPAT = ("cuda2023", "classic2016")
 MODES = (
     "dream", "partial dream", "inverse partial dream", "blind spot", "inverse blind spot", "gray", "noise", "noise spot",
@@ -45,6 +45,7 @@ def add(commands) -> None:
     _dream(
         actions.add_parser("dream", help="write a film of a model that sees what it predicts, or half of it, or noise")
     )
+    _fields(actions.add_parser("fields", help="draw what the hidden numbers of a layer look at in the frame"))
     _import(actions.add_parser("import", help="make a run of a checkpoint of the CUDA original, Sim_*.zip"))
     configs = actions.add_parser("configs", help="list the configurations that come with the package")
     configs.add_argument("--json", action="store_true", help="print JSON")
@@ -135,6 +136,16 @@ def _dream(dream) -> None:
     _film(dream, DREAMT, "--video")
 
 
+def _fields(command) -> None:
+    command.add_argument("run", metavar="RUN", help="the folder of a trained run")
+    command.add_argument("--layer", type=_whole, default=0, metavar="L", help="of which layer (default 0)")
+    command.add_argument(
+        "--unit", type=_whole, metavar="U", help="of one unit alone, counted within its layer (default: all)"
+    )
+    command.add_argument("-o", "--out", metavar="FILE", help=f"the picture, .png, .pdf or .svg (default RUN/{FIELDS})")
+    _machine(command)
+
+
 def _import(command) -> None:
     command.add_argument("file", metavar="FILE", help="Sim_<name>_<id>_<step>.zip; nothing in it is unpickled")
     command.add_argument(
@@ -193,6 +204,10 @@ def run(given) -> int:
         from . import simulation
 
         report = simulation.into_run(given)
+    elif given.action == "fields":
+        from . import montage
+
+        report = montage.fields(given)
     else:
         from . import watch
 

@@ -73,7 +73,7 @@ class Recent:
     """A feed that remembers the frames it gave last: what they are compared with is not decoded twice."""
 
     def __init__(self, feed, most: int = 8):
-        self.feed, self.most = feed, most
+        self.feed, self.streams, self.most = feed, feed.streams, most
         self._images: dict[int, np.ndarray] = {}
 
     def __len__(self) -> int:

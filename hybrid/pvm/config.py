@@ -165,6 +165,11 @@ class Config:
         (rows, columns), (high, wide) = self.grids[0], self.block
         return rows * high, columns * wide, self.channels
 
+    @property
+    def moves(self) -> bool:
+        """Whether the schedule ever asks for momentum: then a model has velocities."""
+        return any(momentum for *_, momentum in self.schedule)
+
     def rates(self, step: int) -> Rates:
         """Rate and momentum of each layer in force at `step`: float64, read-only, the same arrays until they change."""
         starts, rates = self._stages
@@ -180,6 +185,35 @@ class Config:
                 if also is not None:
                     momentum[chosen] = also
         return rate, momentum
+
+    def with_rate(self, event: Event, now: int) -> Config:
+        """With one more event in the schedule, and without those that it replaces and those that say nothing of `now` and
+        the steps after: however often rates are set, the schedule stays short.
+        """
+        step, layer, _, momentum = event
+        kept = [
+            old
+            for old, needed in zip(self.schedule, self._needed(now), strict=True)
+            if needed and not (old[0] == step and layer in (None, old[1]) and (old[3] is None or momentum is not None))
+        ]
+        if self.moves and not any(old[3] for old in (*kept, event)):
+            kept.insert(0, next(old for old in self.schedule if old[3]))  # or its models would have no velocity
+        return dataclasses.replace(self, schedule=(*kept, event))
+
+    def _needed(self, now: int) -> list[bool]:
+        """Of each event, whether it lies in the future, or told a layer the rate or the momentum that is in force at `now`."""
+        layers = range(len(self.grids))
+        told: set[tuple[int, str]] = set()
+        needed = [True] * len(self.schedule)
+        for at in sorted(range(len(needed)), key=lambda at: (self.schedule[at][0], at), reverse=True):
+            step, layer, _, momentum = self.schedule[at]
+            if step <= now:
+                tells = {(one, "rate") for one in layers if layer in (None, one)}
+                if momentum is not None:
+                    tells |= {(one, "momentum") for one, _ in tells}
+                needed[at] = not tells <= told
+                told |= tells
+        return needed
 
     @cached_property
     def _stages(self) -> tuple[list[int], list[Rates]]:

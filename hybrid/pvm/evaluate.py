@@ -1,5 +1,6 @@
 """What a trained Predictive Vision Model is worth on a video: prediction, frozen, and tracking where there are labels."""
 
+import dataclasses
 import json
 import sys
 from collections.abc import Iterator
@@ -16,14 +17,16 @@ from . import tracking
 from .compare import compared, distance, floats, judged
 from .model import PVM, Seen
 from .modes import Mode
-from .source import clips
+from .source import clips, labelled
 from .tracker import box_of, combine
 
 ARENA = (96, 96)  # rows and columns at which boxes are compared, as in the original benchmark
 
 
 def opened(folder: Path, given: dict) -> tuple[PVM, dict]:
-    """The model of a run, with one stream and frozen, and the options of the run. ValueError for a run of another kind."""
+    """The model of a run, with one stream, frozen, and without readouts that have learned nothing, and the options of the
+    run. ValueError for a run of another kind.
+    """
     options = runs.options_of(folder)
     if options["kind"] != "pvm":
         raise ValueError(f"{folder}: found a run of {options['kind']!r}, expected one of `hybrid train pvm`")
@@ -31,19 +34,22 @@ def opened(folder: Path, given: dict) -> tuple[PVM, dict]:
         raise ValueError(f"{folder}: found no checkpoint; hybrid train --resume {folder} goes on to one")
     runs.announce({"kind": "pvm", "device": given["device"]})
     model, _ = PVM.load(folder / CHECKPOINT, device=given["device"], threads=given["threads"])
-    model = alone(model)
+    model = alone(model, readouts=model.readouts and model.readouts.learned(model.fetch()["readout.weights"]))
     model.frozen = True
     return model, options
 
 
-def alone(model: PVM) -> PVM:
-    """The model with its first stream only."""
-    if model.streams == 1:
+def alone(model: PVM, *, readouts: bool = True) -> PVM:
+    """The model with its first stream only, and without readouts where they are not wanted."""
+    drops = model.readouts is not None and not readouts
+    if model.streams == 1 and not drops:
         return model
-    one = PVM(model.config, wiring=model.wiring, device=model.backend.name, seed=model.seed, dtype=model.dtype)
+    config = dataclasses.replace(model.config, readout=None) if drops else model.config
+    settings = {"device": model.backend.name, "threads": model.threads, "seed": model.seed, "dtype": model.dtype}
+    one = PVM(config, wiring=model.wiring, **settings)
     first = {name: len(array) for name, array in one.fetch().items()}  # weights have no axis of streams
-    one.put({name: array[: first[name]] for name, array in model.fetch().items()})
-    one.step_number = model.step_number
+    one.put({name: array[: first[name]] for name, array in model.fetch().items() if name in first})
+    one.step_number, one.frozen = model.step_number, model.frozen
     return one
 
 
@@ -140,6 +146,7 @@ def evaluate(folder: Path, given: dict) -> dict:
     found = shown_clips(given, options, model)
     if given["steps"] is None and not all(hasattr(clip, "__len__") for clip in found):
         raise ValueError("--steps: needed with a camera, which has no end; found none")
+    model = alone(model, readouts=labelled(found))  # nothing is compared with what they say
     watcher = Watcher(model, given["mode"] and Mode(given["mode"]))
     tracks = [track for clip in found if (track := _follow(clip, watcher, given["steps"]))]
     figures = {

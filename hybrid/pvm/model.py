@@ -8,59 +8,34 @@ After Piekniewski et al., Unsupervised learning from continuous video in a scala
 (arXiv:1607.06854), and the CUDA implementation piekniewski/PVM_cuda.
 """
 
-import dataclasses
+import itertools
 import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from .. import backend, check, checkpoint
-from ..feeds import asked
 from ..interrupt import Held
 from ..schedule import Plan, Schedule, broken_off
 from ..trace import Trace
 from ..turns import FREE
+from . import fields
 from .config import Config
+from .inputs import Inputs, items
 from .named import load
 from .pipeline import Pipeline
+from .seen import Seen, alone, by_layer
+from .sizes import refuse_too_large
 from .slot import FrameSlot, Shown
 from .wiring import Wiring, custom, describe, wire
 
 MOST_STREAMS = 16
 MOST_AHEAD = 64
+END = object()  # of an iterator; it may give None
 DELAY = 1  # frames that are on their way to a GPU while it works on the one before; changes no number
-
-
-class Seen(NamedTuple):
-    """What a tick gave. Of a model with one stream the arrays are without their first axis.
-
-    tick        its number, from 0
-    error       (L,) mean |error| of each layer's units, as they see it (squeezed), of what they had predicted of this frame
-    prediction  (B, rows, columns, channels) in 0..1: the next frame
-    hidden      L arrays (B, units of the layer, hidden numbers): what each layer publishes
-    heatmaps    (B, rows, columns) each, in 0..1: one of tile readouts, one a layer of unit readouts; [] without readouts
-    """
-
-    tick: int
-    error: np.ndarray
-    prediction: np.ndarray | None
-    hidden: list[np.ndarray]
-    heatmaps: list[np.ndarray]
-
-    @property
-    def heatmap(self) -> np.ndarray | None:
-        """The heatmap, or the mean of several, of the size of the largest; None without readouts."""
-        from .tracker import combine
-
-        if len(self.heatmaps) < 2:
-            return self.heatmaps[0] if self.heatmaps else None
-        largest = max((heat.shape[-2:] for heat in self.heatmaps), key=lambda shape: shape[0] * shape[1])
-        if self.heatmaps[0].ndim == 2:
-            return combine(self.heatmaps, largest)
-        return np.stack([combine(list(heats), largest) for heats in zip(*self.heatmaps, strict=True)])
 
 
 class PVM(Pipeline):
@@ -92,7 +67,9 @@ class PVM(Pipeline):
         dtype: Any = np.float32,
     ):
         check.whole("streams", streams, 1, MOST_STREAMS)
-        self.seed, self._own_wiring = seed, wiring is not None
+        self.seed, self._own_wiring, dtype = seed, wiring is not None, np.dtype(dtype)
+        if wiring is None:
+            refuse_too_large(config, 1 + config.moves, dtype.itemsize)
         self.wiring = wire(config) if wiring is None else wiring
         if len(self.wiring.grids) != len(config.grids):
             raise ValueError(
@@ -105,6 +82,7 @@ class PVM(Pipeline):
         self.trace = Trace()
         self.torn: str | None = None
         self._schedule: Schedule | None = None
+        self._inputs = Inputs(self.wiring.frame, streams, self.readouts)
         self._step_slot = self.slot()
         counts = np.diff(self.layout.signal_at) * self.layout.steps * streams
         self._predicted = np.bincount(self.wiring.layer, counts)  # numbers that a layer predicts in a tick
@@ -124,7 +102,8 @@ class PVM(Pipeline):
     def step(self, frame: np.ndarray, label: Any = None) -> Seen:
         """See a frame, learn from it, predict the next.
 
-        frame  (rows, columns, channels) or (B, rows, columns, channels), uint8 or floats in 0..1
+        frame  (rows, columns, channels) or (B, rows, columns, channels), uint8 or floats in 0..1: an array, or whatever
+               `np.asarray` makes one of, such as a Pillow image
         label  where the object is, for the readouts to learn: a box (4,) x, y, width, height in pixels, width 0: not there;
                or a list of heatmaps in 0..1, one for each of `readouts.shapes`; of B streams a list of B such
 
@@ -134,7 +113,7 @@ class PVM(Pipeline):
         """
         self._check_whole()
         with Held():
-            slot, shown = self._step_slot, self._show(frame, label, wanted=True)
+            slot, shown = self._step_slot, self._inputs.shown(frame, label, wanted=True)
             try:
                 slot.fill(self.step_number, 0, shown, 0, self.streams)
                 slot.take()
@@ -150,7 +129,11 @@ class PVM(Pipeline):
             return self._seen(slot)
 
     def run(self, frames, *, every: int = 1, ahead: int = 0) -> Iterator[Seen]:
-        """Step through a feed (hybrid/feeds/frames.py), from the tick where this model stands to the feed's end.
+        """Step through frames to their end.
+
+        frames  an iterable, also one that ends or fails half-way: arrays, lists, generators, clips; of frames, or of pairs
+                (frame, label), as `step` takes them. Or a feed (hybrid/feeds/frames.py), anything with `streams`, a length
+                and feed[tick] -> `FrameBatch`: from the tick where this model stands
 
         On a GPU the next frame is decoded and sent while the device works on this one, and what comes home does not stop
         it. Yields every tick: complete where its number is a multiple of `every`, otherwise with the error alone. Between
@@ -162,12 +145,16 @@ class PVM(Pipeline):
                for the host; no number changes. Saving is then refused where ticks are under way, which are none after a
                complete one, and a caller that stops finds the model behind those that were.
 
-        Raises what `step` raises, and what the feed raises, with a note of the tick.
+        A caller that stops may find that an iterator has given one frame more than was seen, or on a GPU up to `ahead` + 2.
+
+        Raises what `step` raises, and what the feed raises, with a note of the tick; after the latter the model stands
+        between two ticks and can go on.
         """
-        self._every, ahead = check.whole("every", every, 1), check.whole("ahead", ahead, 0, MOST_AHEAD)
+        every, ahead = check.whole("every", every, 1), check.whole("ahead", ahead, 0, MOST_AHEAD)
         self._check_whole()
         with Held() as held:
-            first, batches, queues = self.step_number, self._batches(frames, len(frames)), self.queues()
+            first, queues = self.step_number, self.queues()
+            batches = self._batches(items(frames, first), every)
             self._schedule = schedule = self._scheduled(queues, ahead)
             try:
                 for tick in schedule.run(batches, lambda slots: False, lambda slots: ahead > 0 and slots[0].wanted):
@@ -233,62 +220,74 @@ class PVM(Pipeline):
         return self.config.rates(self.step_number)
 
     def set_rate(self, rate: float, layer: int | None = None, momentum: float | None = None) -> None:
-        """From the next tick on; of one layer or of all. It becomes part of the configuration's schedule."""
+        """From the next tick on; of one layer or of all. It becomes part of the configuration's schedule, which forgets what
+        is over.
+        """
         if momentum and self.velocity is None:
             raise ValueError(f"momentum: found {momentum} for a model without; it must begin with one in its schedule")
         event = (self._next_step(), layer, float(rate), momentum)
-        self.config = dataclasses.replace(self.config, schedule=(*self.config.schedule, event))
+        self.config = self.config.with_rate(event, self.step_number - 1)
 
     def _next_step(self) -> int:
         """The first tick whose frame is not filled in yet."""
         return self.step_number + (len(self._schedule.slots) - 1 if self._schedule else 0)
 
-    def _batches(self, frames, ticks: int) -> Iterator[tuple[int, Shown]]:
-        for tick in range(self.step_number, ticks):
-            batch = asked(frames, tick)
+    def _batches(self, given: Iterator, every: int) -> Iterator[tuple[int, Shown]]:
+        for tick in itertools.count(self.step_number):
             try:
-                heat = self._heat(batch.box) if self.readouts and batch.labelled.all() else None
-                shown = Shown(self._image(batch.image), heat, tick % self._every == 0)
-            except Exception as failure:
+                item = next(given, END)
+                if item is END:
+                    return
+                shown = self._inputs.item(item, tick % every == 0)
+            except BaseException as failure:
                 failure.add_note(f"in the feed, at tick {tick}")
                 raise
             yield tick, shown
 
-    def _show(self, frame, label, wanted: bool) -> Shown:
-        image = np.asarray(frame)
-        image = image[None] if image.ndim == 3 and self.streams == 1 else image
-        if label is None or not self.readouts:
-            return Shown(self._image(image), None, wanted)
-        return Shown(self._image(image), self._heat([label] if self.streams == 1 else label), wanted)
+    # What was learned
 
-    def _image(self, image: np.ndarray) -> np.ndarray:
-        expected = (self.streams, *self.wiring.frame)
-        if image.shape != expected:
-            shown = expected[1:] if self.streams == 1 else expected
-            raise ValueError(f"frame: found shape {image.shape}, expected {shown}: rows, columns, channels; resize it")
-        if image.dtype != np.uint8 and not (image.min() >= 0 and image.max() <= 1):
-            raise ValueError(
-                f"frame: found numbers from {image.min()} to {image.max()}, expected uint8, or floats from 0 to 1"
-            )
-        return image
+    def weights_of(self, unit: int) -> dict[str, np.ndarray]:
+        """Copies of a unit's matrices and biases: "NAME.weights" (outputs, inputs) and "NAME.bias" (outputs,), by dense layer.
 
-    def _heat(self, labels) -> np.ndarray:
-        """What the readouts are to say, (B, Y), of a label each stream."""
-        if len(labels) != self.streams:
-            raise ValueError(f"label: found {len(labels)} labels, expected {self.streams}, one for each stream")
-        return np.stack([self.readouts.target(self._maps(label)) for label in labels])
+        unit  its number among all, as errors name it and `wiring` counts
 
-    def _maps(self, label) -> list[np.ndarray]:
-        if isinstance(label, list):
-            shapes = [np.shape(heat) for heat in label]
-            if shapes != self.readouts.shapes:
-                raise ValueError(f"label: found heatmaps {shapes}, expected {self.readouts.shapes}")
-            for heat in label:
-                check.finite("label", np.asarray(heat))
-            return label
-        box = check.array("label", np.asarray(label, np.float32), (4,), np.float32)
-        check.finite("label", box)
-        return self.readouts.heats(box, self.wiring.frame)
+        NAME is "hidden" and "prediction"; of a complex unit "first" before them; of a residual one "context" (of a complex
+        residual one "context 1", "context 2", then "first") and "context prediction" too. Inputs and outputs are in the
+        order of the tape, see hybrid/pvm/layout.py. Where there is momentum "NAME.weights velocity" and
+        "NAME.bias velocity" follow, of the same shapes.
+        """
+        check.whole("unit", unit, 0, len(self.wiring.hidden) - 1)
+        self._settle()
+        found = fields.matrices(self.layout, self.config, unit, self.backend.device.to_host(self.weights))
+        if self.velocity is None:
+            return found
+        velocity = self.backend.device.to_host(self.velocity)
+        moves = fields.matrices(self.layout, self.config, unit, velocity)
+        return found | {f"{name} velocity": array for name, array in moves.items()}
+
+    def receptive_field(self, layer: int, unit: int) -> fields.Field:
+        """What a unit's hidden numbers look at in the frame: `row` and `column` where the region begins that reaches it, and
+        `weights` (hidden numbers, rows, columns, channels) float64.
+
+        unit  its number within the layer, as in `Seen.hidden[layer]`
+
+        The weights are a linear back-projection: by how much the sum that goes into the activation of each hidden number
+        changes with each pixel of a frame, as that frame climbs a layer a tick. In layer 0 of simple units these are the
+        input weights of the frame (times 0.8 where it is squeezed); above, products of the input weights of all layers,
+        each number in between counting by the slope of its activation at the last tick (of several streams: the mean).
+        What comes sideways, from above or from the frame before is left out.
+        """
+        unit = fields.unit_of(self.wiring, layer, unit)
+        return self.projection().field(unit)
+
+    def projection(self) -> fields.Projection:
+        """The back-projection of `receptive_field`, for many units of the model as it stands."""
+        self._settle()
+        names = ("weights", "low", "high")
+        arrays = {name: array for name, array in self.arrays().items() if name in names}
+        arrays["tape"] = self.tape(self.step_number - 1)
+        host = {name: self.backend.device.to_host(array) for name, array in arrays.items()}
+        return fields.Projection(self.wiring, self.layout, self.config, host)
 
     # What was seen
 
@@ -302,20 +301,10 @@ class PVM(Pipeline):
         error = np.bincount(self.wiring.layer, slot.miss.astype(np.float64)) / self._predicted
         if not slot.wanted:
             return Seen(slot.tick, error, None, [], [])
-        hidden = self._layers(slot.hidden.copy())
+        hidden = by_layer(slot.hidden.copy(), self.wiring)
         heat = self.readouts.shares(slot.heat) if self.readouts else []
         seen = Seen(slot.tick, error, self.picture.shown(slot.picture), hidden, heat)
-        return seen if self.streams > 1 else _alone(seen)
-
-    def _layers(self, published: np.ndarray) -> list[np.ndarray]:
-        """What units publish, (B, H), by layer: (B, units, hidden), or (B, 1, all of it) where units of a layer differ."""
-        ends = np.searchsorted(self.wiring.layer, np.arange(1, len(self.wiring.grids)))
-        parts = np.split(published, np.append(0, np.cumsum(self.layout.hidden))[ends], axis=1)
-        sizes = [set(part.tolist()) for part in np.split(self.layout.hidden, ends)]
-        return [
-            part.reshape(self.streams, -1, size.pop() if len(size) == 1 else part.shape[1])
-            for part, size in zip(parts, sizes, strict=True)
-        ]
+        return seen if self.streams > 1 else alone(seen)
 
     def _diverged(self, slot: FrameSlot) -> None:
         unit = int(np.isfinite(slot.miss).argmin())
@@ -395,13 +384,6 @@ class PVM(Pipeline):
     def _check_whole(self) -> None:
         if self.torn:
             raise ValueError(f"pvm: {self.torn}; its parameters have moved in part: load the last checkpoint")
-
-
-def _alone(seen: Seen) -> Seen:
-    """Without the axis of streams."""
-    hidden, heatmaps = ([part[0] for part in parts] for parts in (seen.hidden, seen.heatmaps))
-    prediction = None if seen.prediction is None else seen.prediction[0]
-    return seen._replace(prediction=prediction, hidden=hidden, heatmaps=heatmaps)
 
 
 def _dtype(dtype, found) -> np.dtype:

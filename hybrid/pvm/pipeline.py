@@ -25,6 +25,7 @@ class Pipeline:
     readouts           `Readouts`, or None
     layout, picture    where everything is on the tapes
     frozen             while True nothing learns
+    threads            of the CPU
     """
 
     def __init__(self, config: Config, wiring: Wiring, found, streams: int, threads: int, seed: int, dtype: np.dtype):
@@ -34,7 +35,7 @@ class Pipeline:
         self.picture = Picture(wiring, self.layout, config)
         self.readouts: Any = config.readout and Readouts(wiring, self.layout, config, streams, seed, dtype)
         self._in_force: Any = None  # what the rates and flags on the device, or on their way there, were made of
-        self._threads, self.inline = threads, found.device.inline("pvm", threads)
+        self.threads, self.inline = threads, found.device.inline("pvm", threads)
         self.inline.run(self._place, start.weights(self.layout, config, seed, dtype))
 
     def forget_rates(self) -> None:
@@ -48,8 +49,7 @@ class Pipeline:
         first = start.state(self.layout, self.config, self.wiring.layer, weights, frame, self.streams)
         self._plan, self.frame_size = kernels.plan(self.layout), frame
         self.weights = device.from_host(weights)
-        moving = any(momentum for *_, momentum in self.config.schedule)
-        self.velocity = device.from_host(np.zeros_like(weights)) if moving else None
+        self.velocity = device.from_host(np.zeros_like(weights)) if self.config.moves else None
         self.state = {name: device.from_host(array) for name, array in first.items()}
         self._delta = device.empty(first["tape_0"].shape, self.dtype)
         self._rates = device.from_host(np.zeros((2, units), self.dtype))
@@ -84,7 +84,7 @@ class Pipeline:
         if self.backend.device.shares_host:
             return dict.fromkeys(("copy in", "dense", "feed"), self.inline)
         queues = {name: self.backend.device.queue(name, 0) for name in ("copy in", "dense", "copy out")}
-        return queues | {"feed": backend.choose("cpu").device.inline("feed", self._threads)}
+        return queues | {"feed": backend.choose("cpu").device.inline("feed", self.threads)}
 
     # What the stages do
 

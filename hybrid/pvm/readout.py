@@ -4,6 +4,7 @@ Nothing of their error reaches the units. "tile" readouts stand on the tiles of 
 make one heatmap of the size of the frame. "unit" readouts stand on every unit and make a heatmap a layer.
 """
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -42,9 +43,14 @@ class Readouts:
         self.places = np.concatenate(places).astype(np.int32)
         self.order = np.concatenate(self.index)
         self.activation = "logistic" if found.kind == "tile" else config.activation
-        self.weights = _start(self.layout, config, seed).astype(dtype)
+        self._first = functools.partial(_start, self.layout, config, seed)
+        self.weights = self._first().astype(dtype)
         self.velocity = np.zeros_like(self.weights) if found.momentum else None
         self.streams, self.dtype = streams, dtype
+
+    def learned(self, weights: np.ndarray) -> bool:
+        """Whether they have moved at all from where they started; what they say is noise otherwise."""
+        return not np.array_equal(weights, self._first().astype(weights.dtype))
 
     def place(self, device, kernels, collect) -> None:
         """Compute on this device from here on; within the work of a queue."""

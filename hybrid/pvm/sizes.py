@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -36,6 +37,44 @@ def parameters(config: Config, wiring: Wiring) -> tuple[int, int]:
     """Weights and biases of (the units, their readouts)."""
     units = sum(int((rows * (columns + 1)).sum()) for columns, rows in _dense(config, wiring))
     return units, _readouts(config, wiring)
+
+
+def refuse_too_large(config: Config, copies: int, itemsize: int) -> None:
+    """MemoryError where the parameters cannot fit in this machine's memory, before anything is made of the configuration.
+
+    copies  of each parameter: 2 with momentum
+    """
+    least = itemsize * copies * fewest(config) / 2**30
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
+    if least > memory:
+        raise MemoryError(
+            f"pvm: found at least {least:,.0f} GiB of parameters, expected less than the {memory:,.0f} GiB of this machine;"
+            " make grids, block, channels, hidden or lateral_radius smaller"
+        )
+
+
+def fewest(config: Config) -> int:
+    """A number of parameters of the units that a wiring by rule has at least, without wiring it: signals of one source a
+    unit, and lateral context.
+    """
+    steps, total = config.predict_steps, 0
+    before = config.block[0] * config.block[1] * config.channels
+    for grid, h in zip(config.grids, config.hidden, strict=True):
+        total += grid[0] * grid[1] * (h * (len(config.features) * before + 1) + steps * before * (h + 1))
+        if config.unit in ("simple", "complex"):
+            total += _neighbours(grid, config.lateral_radius, config.self_context) * h * h
+        before = h
+    return total
+
+
+def _neighbours(grid: tuple[int, int], radius: float, itself: bool) -> int:
+    """Pairs of units of a grid within a radius, cut to a whole number, as the rule with the fewest does."""
+    rows, columns = grid
+    radius = min(int(radius), rows + columns)
+    y, x = np.arange(min(radius + 1, rows)), np.arange(columns)
+    beside = np.cumsum((columns - x) * np.where(x, 2, 1))  # pairs of columns no farther from each other than x
+    reach = np.minimum(np.sqrt(radius**2 - y**2).astype(np.int64), columns - 1)
+    return int(((rows - y) * np.where(y, 2, 1) * beside[reach]).sum()) - (0 if itself else rows * columns)
 
 
 def _dense(config: Config, wiring: Wiring) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -21,3 +21,8 @@ def clips(video: str, shape: Shape, labels: str | None = None, crop: bool = Fals
             " labels.txt"
         )
     return [keep(Video(Path(video), shape, labels=Path(labels), crop=crop), Memory())]
+
+
+def labelled(found: Sequence[Clip | Live]) -> bool:
+    """Whether any of the clips says where its target is; a live one does not."""
+    return any(hasattr(clip, "__len__") and clip[0].box is not None for clip in found)

@@ -7,6 +7,7 @@ timeline.json, timeline.png  the last ticks        tensorboard/ with --tensorboa
 """
 
 import contextlib
+import dataclasses
 import json
 import math
 import os
@@ -28,7 +29,7 @@ from .compare import Pair, Pairs, Recent, compared, judged
 from .config import Config
 from .model import PVM, Seen
 from .named import load
-from .source import clips
+from .source import clips, labelled
 
 AHEAD = 4  # ticks that a GPU may begin before the one is noted that was
 SAMPLE = 10  # every so many ticks, at least, a prediction is compared with the frame that came
@@ -44,6 +45,7 @@ def start(options: dict) -> dict:
         required()
     config = _configured(options)
     feed = _feed(options, config)
+    config = _with_use(options, config, feed)
     model = _fresh(options, config)
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / "run.json", {name: value for name, value in options.items() if name not in ("resume", "out")})
@@ -97,6 +99,15 @@ def _configured(options: dict) -> Config:
             raise ValueError(f"--set {setting}: found a configuration without readouts, expected one with")
         inside[name.removeprefix("readout.")] = value
     return Config.from_fields(fields)
+
+
+def _with_use(options: dict, config: Config, feed: Frames) -> Config:
+    """The configuration without readouts where there are no labels for them to learn, unless they were asked for."""
+    asked = any(setting.startswith("readout") for setting in options["set"] or ())
+    if config.readout is None or asked or labelled(feed.clips):
+        return config
+    print(f"hybrid: {options['video']} has no labels: no readouts, which would learn nothing", file=sys.stderr)
+    return dataclasses.replace(config, readout=None)
 
 
 def _feed(options: dict, config: Config) -> Frames:

@@ -150,8 +150,16 @@ GOOD = np.full(FRAME, 0.5, np.float32)
 @pytest.mark.parametrize(
     "frame, label, found",
     [
-        (np.zeros((6, 12, 1), np.uint8), None, r"frame: found shape \(1, 6, 12, 1\), expected \(6, 12, 3\)"),
-        (np.zeros((6, 12), np.uint8), None, r"frame: found shape \(6, 12\)"),
+        (np.zeros((6, 12, 1), np.uint8), None, r"frame: found shape \(1, 6, 12, 1\), .* give it 3 channels"),
+        (np.zeros((6, 12), np.uint8), None, r"frame: found shape \(6, 12\), .* put the channels last"),
+        (
+            np.zeros((8, 9, 3), np.uint8),
+            None,
+            r"resize it: np\.asarray\(PIL\.Image\.fromarray\(frame\)\.resize\(\(12, 6\)",
+        ),
+        (np.full(FRAME, 200), None, r"frame: found numbers from 200 to 200 \(int64\), .*astype\(np\.uint8\)"),
+        (np.full(FRAME, 1j), None, r"frame: found no numbers \(complex128\)"),
+        ([[1, 2], [3]], None, "frame: found list that is no array"),
         (np.zeros((2, *FRAME), np.uint8), None, r"frame: found shape \(2, 6, 12, 3\)"),
         (changed(np.nan), None, "frame: found numbers from nan"),
         (changed(1.01), None, "frame: found numbers from 0.5 to 1.0"),
@@ -466,7 +474,7 @@ def test_a_run_allocates_nothing_that_lasts():
     config = dataclasses.replace(TINY, grids=((6, 8), (3, 4), (1, 1)), hidden=(24,), block=(10, 10))
     frame = np.zeros((1, *config.frame), np.uint8)
     batch = SimpleNamespace(image=frame, box=np.zeros((1, 4), np.float32), labelled=np.zeros(1, bool))
-    feed = type("Still", (), {"__len__": lambda self: 40, "__getitem__": lambda self, tick: batch})()
+    feed = type("Still", (), {"streams": 1, "__len__": lambda self: 40, "__getitem__": lambda self, tick: batch})()
     model = PVM(config)
     ticks = model.run(feed, every=1000)
     risen = rise(ticks)

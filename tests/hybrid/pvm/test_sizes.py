@@ -1,8 +1,11 @@
+import dataclasses
+
 import pytest
 
 from hybrid.pvm.config import Config, Readout
+from hybrid.pvm.model import PVM
 from hybrid.pvm.named import load
-from hybrid.pvm.sizes import parameters, sizes
+from hybrid.pvm.sizes import fewest, parameters, sizes
 from hybrid.pvm.wiring import wire
 from tests.hybrid.pvm.recorded import recorded
 
@@ -119,3 +122,44 @@ def test_weights_of_readouts():
     assert count(hidden=(4, 6), block=((2, 3),), depth=2) == 4 * (4 * 9 + 6 * 5 + 12 * 7)
     assert count(kind="unit") == 4 * (6 * 4 + 1 * 7) + 10 * 6 + 1 * 11
     assert count(kind="unit", block=(1, (2, 3)), enabled=(False, True), depth=2) == 10 * 6 + 12 * 11
+
+
+@pytest.mark.parametrize("radius", [0, 1, 2.5, 1e5])
+@pytest.mark.parametrize("unit", ["simple", "complex", "residual", "complex_residual"])
+def test_the_fewest_parameters_are_no_more_than_there_are(unit, radius):
+    config = Config(grids=((5, 4), 3, 1), hidden=6, lateral_radius=radius, unit=unit, readout=None)
+    assert 0.2 < fewest(config) / parameters(config, wire(config))[0] <= 1
+    flat = Config(
+        grids=((5, 4),), hidden=6, lateral_radius=radius, top_to_all=False, two_layers_back=False, readout=None
+    )
+    if unit == "simple" and radius != 2.5:  # of which the whole part counts
+        assert fewest(flat) == parameters(flat, wire(flat))[0]
+
+
+@pytest.mark.parametrize(
+    "absurd",
+    [
+        {"grids": (10**5,)},
+        {"hidden": 10**7},
+        {"block": 10**6},
+        {"channels": 10**9},
+        {"grids": (400, 200), "lateral_radius": 1e5},
+    ],
+    ids=lambda fields: next(iter(fields)),
+)
+def test_what_cannot_fit_into_memory_is_refused_before_it_is_made(absurd):
+    config = Config(**({"grids": (4, 2), "readout": None} | absurd))
+    with pytest.raises(MemoryError, match=r"pvm: found at least [\d,]+ GiB of parameters, expected .* make grids"):
+        PVM(config)
+
+
+def test_a_reach_beyond_the_grid_is_that_of_the_grid():
+    """However far: the loops end at the edges."""
+    far, near = (
+        Config(grids=(4, 2), hidden=3, fan_in=fan_in, fan_in_radius=radius, lateral_radius=radius, readout=None)
+        for fan_in, radius in ((10**9, 1e12), (8, 100))
+    )
+    a, b = wire(far), wire(near)
+    for name in ("signal", "context"):
+        assert [ids.tolist() for ids in getattr(a, name)] == [ids.tolist() for ids in getattr(b, name)]
+    wire(dataclasses.replace(far, compat="cuda2023"))

@@ -1,0 +1,138 @@
+"""What a unit has learned: its matrices, and what of the frame its hidden numbers look at."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .. import check
+from .config import Config
+from .layout import TapeLayout
+from .refuse import FEATURES
+from .start import runs
+from .wiring import Wiring
+
+NAMES = {
+    "simple": ("hidden", "prediction"),
+    "complex": ("first", "hidden", "prediction"),
+    "residual": ("context", "hidden", "context prediction", "prediction"),
+    "complex_residual": ("context 1", "context 2", "first", "hidden", "context prediction", "prediction"),
+}  # of a unit's dense layers, in the order of `TapeLayout`
+
+
+class Field(NamedTuple):
+    """What hidden numbers of one unit look at in the frame.
+
+    row, column  of the frame, where the region begins that reaches the unit
+    weights      (hidden numbers, rows, columns, channels) float64, of that region; 0 where nothing reaches the unit
+    """
+
+    row: int
+    column: int
+    weights: np.ndarray
+
+
+def matrices(layout: TapeLayout, config: Config, unit: int, flat: np.ndarray) -> dict[str, np.ndarray]:
+    """Copies of a unit's dense layers, cut out of an array laid out as the weights are."""
+    found = {}
+    first, last = layout.layer_at[unit : unit + 2]
+    for name, k in zip(NAMES[config.unit], range(first, last), strict=True):
+        rows, columns, at = int(layout.rows[k]), int(layout.columns[k]), int(layout.w_at[k])
+        found[f"{name}.weights"] = flat[at : at + rows * columns].reshape(rows, columns).copy()
+        found[f"{name}.bias"] = flat[at + rows * columns : at + rows * (columns + 1)].copy()
+    return found
+
+
+class Projection:
+    """Linear back-projection of hidden numbers on the frame, through the weights of all units in between.
+
+    arrays  weights, flat as laid out; tape (B, T), activations of the tick whose slopes count; and where units publish by
+            their range low and high (B, W)
+    """
+
+    def __init__(self, wiring: Wiring, layout: TapeLayout, config: Config, arrays: dict[str, np.ndarray]):
+        self.wiring, self.layout = wiring, layout
+        self.weights = arrays["weights"]
+        self.slope = _slope(arrays["tape"].astype(np.float64), config.activation).mean(axis=0)
+        self.stretch = (1 / (arrays["high"] - arrays["low"])).mean(axis=0) if "low" in arrays else None
+        self._pixels = int(np.prod(wiring.frame))
+        self._share = _newest(config)
+
+    def field(self, unit: int) -> Field:
+        """Of the sums that go into the activations of a unit's hidden numbers."""
+        layout, layer = self.layout, self.wiring.layer
+        size, h = self._pixels + int(layout.hidden.sum()), int(layout.hidden[unit])
+        world, met = np.zeros((h, size)), np.zeros(size, bool)
+        self._pull(unit, np.eye(h), world, met)
+        below = [other for other in range(len(layer)) if layer[other] < layer[unit]]
+        for other in sorted(below, key=lambda one: -layer[one]):
+            at, many = int(layout.published_at[other]), int(layout.hidden[other])
+            if met[at : at + many].any():
+                first = int(layout.hidden_at[other])
+                change = world[:, at : at + many] * self.slope[first : first + many]
+                if self.stretch is not None:
+                    change *= self.stretch[at : at + many]
+                self._pull(other, change, world, met)
+        return self._cut(world[:, : self._pixels], met[: self._pixels])
+
+    def _pull(self, unit: int, change: np.ndarray, world: np.ndarray, met: np.ndarray) -> None:
+        """Add what a change (h, numbers) of a unit's hidden sums comes from to the world, (h, W)."""
+        layout = self.layout
+        first, last = layout.layer_at[unit : unit + 2]
+        begin, end = layout.tape_at[unit : unit + 2]
+        wanted = np.zeros((len(change), end - begin))  # of sums, then of activations, by their place on the unit's tape
+        hidden = int(layout.hidden_at[unit] - begin)
+        hidden_layer = next(k for k in range(first, last) if layout.out_at[k] == layout.hidden_at[unit])
+        wanted[:, hidden : hidden + change.shape[1]] = change
+        for k in range(hidden_layer, first - 1, -1):
+            rows, columns, at = int(layout.rows[k]), int(layout.columns[k]), int(layout.w_at[k])
+            out, into = int(layout.out_at[k] - begin), int(layout.in_at[k] - begin)
+            sums = wanted[:, out : out + rows]
+            if k != hidden_layer:
+                sums = sums * self.slope[begin + out : begin + out + rows]
+            matrix = self.weights[at : at + rows * columns].reshape(rows, columns)
+            wanted[:, into : into + columns] += sums @ matrix
+        self._spread(unit, wanted, world, met)
+
+    def _spread(self, unit: int, wanted: np.ndarray, world: np.ndarray, met: np.ndarray) -> None:
+        """From a unit's features to the parts of the world that they are of, unless those are beside it or above."""
+        layout, layer = self.layout, self.wiring.layer
+        begin, at = int(layout.tape_at[unit]), int(layout.features_at[unit])
+        signals = int(layout.signal_at[unit + 1] - layout.signal_at[unit])
+        block, features = int(layout.block[unit]), len(self._share)
+        blocks = wanted[:, at - begin : at - begin + signals * features].reshape(len(wanted), -1, features, block)
+        newest = np.einsum("hbfn,f->hbn", blocks, self._share).reshape(len(wanted), signals)
+        parts = slice(*layout.part_at[unit : unit + 2])
+        places = runs(layout.part_from[parts], layout.part_size[parts])
+        owner = np.searchsorted(layout.published_at, places, "right") - 1
+        lower = (places < self._pixels) | (layer[owner] < layer[unit])
+        np.add.at(world, (slice(None), places[lower]), newest[:, lower])
+        met[places[lower]] = True
+
+    def _cut(self, pixels: np.ndarray, met: np.ndarray) -> Field:
+        frame = pixels.reshape(-1, *self.wiring.frame)
+        seen = met.reshape(self.wiring.frame).any(axis=2)
+        rows, columns = np.flatnonzero(seen.any(axis=1)), np.flatnonzero(seen.any(axis=0))
+        if not rows.size:
+            return Field(0, 0, frame[:, :0, :0])
+        part = frame[:, rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+        return Field(int(rows[0]), int(columns[0]), part.copy())
+
+
+def unit_of(wiring: Wiring, layer: int, unit: int) -> int:
+    """The number of a layer's unit among all; ValueError for one that is not there."""
+    check.whole("layer", layer, 0, len(wiring.grids) - 1)
+    units = np.flatnonzero(wiring.layer == layer)
+    return int(units[check.whole("unit", unit, 0, len(units) - 1)])
+
+
+def _newest(config: Config) -> np.ndarray:
+    """By what a change of the newest signal changes each of the features."""
+    shares = dict(zip(FEATURES, (1.0, 0.5, 1 - config.tau, 0.5, 0.0), strict=True))
+    return np.array([shares[name] for name in config.features]) * (0.8 if config.squeeze else 1.0)
+
+
+def _slope(a: np.ndarray, activation: str) -> np.ndarray:
+    """Of an activation, by its value."""
+    if activation == "logistic":
+        return a * (1 - a)
+    return 1 - a * a if activation == "tanh" else (1 - abs(2 * a - 1)) ** 2 / 2
