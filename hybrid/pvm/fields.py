@@ -105,17 +105,17 @@ class Projection:
         places = runs(layout.part_from[parts], layout.part_size[parts])
         owner = np.searchsorted(layout.published_at, places, "right") - 1
         lower = (places < self._pixels) | (layer[owner] < layer[unit])
-        np.add.at(world, (slice(None), places[lower]), newest[:, lower])
+        np.add.at(world.T, places[lower], newest.T[lower])
         met[places[lower]] = True
 
     def _cut(self, pixels: np.ndarray, met: np.ndarray) -> Field:
         frame = pixels.reshape(-1, *self.wiring.frame)
-        seen = met.reshape(self.wiring.frame).any(axis=2)
-        rows, columns = np.flatnonzero(seen.any(axis=1)), np.flatnonzero(seen.any(axis=0))
+        seen = np.any(met.reshape(self.wiring.frame), axis=2)
+        rows, columns = np.nonzero(seen)
         if not rows.size:
             return Field(0, 0, frame[:, :0, :0])
-        part = frame[:, rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
-        return Field(int(rows[0]), int(columns[0]), part.copy())
+        top, left = int(rows.min()), int(columns.min())
+        return Field(top, left, frame[:, top : rows.max() + 1, left : columns.max() + 1].copy())
 
 
 def unit_of(wiring: Wiring, layer: int, unit: int) -> int:

@@ -20,7 +20,7 @@ def fields(given) -> dict:
     """Write the picture of `hybrid pvm fields`; returns a report."""
     folder = Path(given.run)
     model, _ = opened(folder, vars(given))
-    units = _units(model, given.layer, given.unit)
+    units = units_drawn(model, given.layer, given.unit)
     path = Path(given.out) if given.out else folder / FIELDS
     scale = draw(path, model, given.layer, units)
     return {
@@ -32,7 +32,7 @@ def fields(given) -> dict:
     }
 
 
-def _units(model: PVM, layer: int, unit: int | None) -> list[int]:
+def units_drawn(model: PVM, layer: int, unit: int | None) -> list[int]:
     """Numbers, among all, of the units to draw: one, or those of the layer as far as they fit in a picture."""
     if unit is not None:
         return [unit_of(model.wiring, layer, unit)]

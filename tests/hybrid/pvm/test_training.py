@@ -211,3 +211,25 @@ def test_settings_change_the_configuration(tmp_path):
 @pytest.mark.parametrize(("value", "said"), [(1.5, "1.5"), (2_500, "2.5 k"), (17_538_806, "17.5 M"), (5.2e9, "5.2 G")])
 def test_engineering(value, said):
     assert training.engineering(value) == said
+
+
+def unlabelled(path):
+    with Film(path, 25) as film:
+        for shade in range(6):
+            film.write(np.full((8, 8, 3), 40 * shade, np.uint8))
+    return str(path)
+
+
+def test_readouts_are_left_out_where_there_are_no_labels_unless_asked_for(capsys, tmp_path):
+    video = unlabelled(tmp_path / "video")
+    for name, more, kept in (("out", (), False), ("asked", ("--set", "readout.start=2"), True)):
+        run = tmp_path / name
+        assert main([*command(tmp_path, run, "--steps", "6", "--video", video, *more), "--json"]) == 0
+        printed = capsys.readouterr()
+        assert (json.loads(printed.out)["readout_parameters"] > 0) == kept
+        assert (f"hybrid: {video} has no labels: no readouts" in printed.err) == (not kept)
+        assert (load(run / "config.json")[0].readout is not None) == kept
+        assert main(["train", "pvm", "--resume", str(run), "--steps", "8"]) == 0
+    assert main(command(tmp_path, tmp_path / "labelled", "--steps", "3")) == 0
+    assert load(tmp_path / "labelled" / "config.json")[0].readout is not None
+    assert "no labels" not in capsys.readouterr().err
