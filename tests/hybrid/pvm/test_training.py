@@ -230,6 +230,7 @@ def test_readouts_are_left_out_where_there_are_no_labels_unless_asked_for(capsys
         assert (f"hybrid: {video} has no labels: no readouts" in printed.err) == (not kept)
         assert (load(run / "config.json")[0].readout is not None) == kept
         assert main(["train", "pvm", "--resume", str(run), "--steps", "8"]) == 0
+        capsys.readouterr()
     assert main(command(tmp_path, tmp_path / "labelled", "--steps", "3")) == 0
     assert load(tmp_path / "labelled" / "config.json")[0].readout is not None
     assert "no labels" not in capsys.readouterr().err
