@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 
 from bench.measure import Work, append, measure, show
-from hybrid import similarity
 from hybrid.embedding import Embedding
 from hybrid.engine import Engine
 from hybrid.feeds.pairs import PairFeed
@@ -14,12 +13,12 @@ from hybrid.feeds.text import Corpus, Text, documentation, read
 from hybrid.readout import TreeReadout
 from hybrid.vocabulary import Vocabulary
 
-WIDTH, WINDOW, SAMPLE, MIN_COUNT, RATE, EPOCHS = 100, 5, 1e-3, 5, 0.025, 5
+WIDTH, WINDOW, SAMPLE, MIN_COUNT, RATE = 100, 5, 1e-3, 5, 0.025
 MODE = "runs"  # what `hybrid train words` takes
 
 
 def run(arguments) -> None:
-    """One epoch is timed; then, unless --quick, both learn five and are asked for WordSim-353 and SimLex-999."""
+    """One epoch is timed; how good vectors get is measured by word_quality."""
     text = _text(arguments.quick)
     sentences = list(text)
     corpus = Corpus(text, Vocabulary.build(text, min_count=MIN_COUNT, unknown=False))
@@ -30,12 +29,6 @@ def run(arguments) -> None:
             *_gensim(sentences, tokens, model, arguments.threads),
         ]
         records = measure(rivals, arguments.repeat)
-        if not arguments.quick:
-            vectors = [_learn(corpus, model, EPOCHS, arguments.threads)]
-            vectors += [_gensim_rows(sentences, corpus, model, arguments.threads)] * (len(rivals) - 1)
-            for record, rows in zip(records, vectors, strict=True):
-                record["quality"] = _quality(corpus, rows)
-                print(f"  {record['who']}: after {EPOCHS} epochs {record['quality']}")
         show(records)
         append(arguments.json, records)
 
@@ -51,17 +44,12 @@ def _text(quick: bool) -> Text:
     return Text([line for line in kept if line], tokens="whitespace", source=str(path))
 
 
-def _learn(corpus: Corpus, model: str, epochs: int, threads: int, losses: list | None = None) -> np.ndarray:
-    """Train from the start; returns the rows (V, D)."""
-    feed = PairFeed(corpus, model=model, window=WINDOW, sample=SAMPLE, mean_batch=4096, epochs=epochs)
+def _learn(corpus: Corpus, model: str, threads: int) -> list[float]:
+    """Train for an epoch from the start; returns the losses."""
+    feed = PairFeed(corpus, model=model, window=WINDOW, sample=SAMPLE, mean_batch=4096)
     embedding = Embedding(feed.rows, WIDTH, mean=model == "cbow", undivided=True, rate=RATE)
-    engine = Engine(
-        embedding, None, TreeReadout(feed.counts, WIDTH, mode=MODE, batch=feed.batch, rate=RATE), threads=threads
-    )
-    found = [tick.loss for tick in engine.run(feed)]
-    if losses is not None:
-        losses[:] = found
-    return embedding.table
+    readout = TreeReadout(feed.counts, WIDTH, mode=MODE, batch=feed.batch, rate=RATE)
+    return [tick.loss for tick in Engine(embedding, None, readout, threads=threads).run(feed)]
 
 
 def _ours(corpus: Corpus, tokens: int, model: str, threads: int) -> Work:
@@ -73,7 +61,7 @@ def _ours(corpus: Corpus, tokens: int, model: str, threads: int) -> Work:
             raise AssertionError(f"the loss fell from {first} to {last} only")
 
     def epoch():
-        _learn(corpus, model, 1, threads, losses)
+        losses[:] = _learn(corpus, model, threads)
 
     return Work(
         f"words.{model}", "ours", _params(corpus) | {"mode": MODE}, tokens, "words/s", epoch, check, threads=threads
@@ -123,18 +111,3 @@ def _gensim(sentences, tokens: int, model: str, threads: int) -> list[Work]:
     return [
         Work(f"words.{model}", f"gensim {gensim.__version__}", params, tokens, "words/s", epoch, check, threads=threads)
     ]
-
-
-def _gensim_rows(sentences, corpus: Corpus, model: str, threads: int) -> np.ndarray:
-    """gensim's vectors after as many epochs, in the order of our vocabulary."""
-    built = _gensim_model(sentences, model, threads)
-    built.train(sentences, total_examples=built.corpus_count, epochs=EPOCHS)
-    return np.stack([built.wv[word] for word in corpus.vocabulary.words])
-
-
-def _quality(corpus: Corpus, rows: np.ndarray) -> dict[str, float]:
-    """Spearman's rho on the files that HYBRID_DATA has."""
-    folder = Path(os.environ.get("HYBRID_DATA", "data")) / "similarity"
-    files = [folder / "wordsim353.tsv", folder / "simlex999.txt"]
-    words = corpus.vocabulary.words
-    return {path.stem: round(similarity.agreement(path, words, rows).rho, 3) for path in files if path.exists()}

@@ -107,14 +107,16 @@ def read(path, *, tokens="words", lower=True, eos=False, paragraphs=False) -> Te
 
 
 def documentation() -> Text:
-    """The documentation of the Python language that every Python carries (about 0.45 MB), in paragraphs.
+    """The documentation of the Python language that every Python carries (about 0.35 MB), in paragraphs.
 
-    It differs from one version of Python to the next.
+    Its topics repeat each other; every paragraph is here once, or what is held out of a split would stand in the rest as
+    well. It differs from one version of Python to the next.
     """
     from pydoc_data.topics import topics
 
     text = "\n\n".join(topics[name] for name in sorted(topics))
-    return Text(_sentences(_RULE.sub("", text), paragraphs=True), source="Python's documentation")
+    paragraphs = map(str.strip, _sentences(_RULE.sub("", text), paragraphs=True))
+    return Text(list(dict.fromkeys(paragraphs)), source="Python's documentation")
 
 
 def _sentences(text: str, paragraphs: bool, every: bool = False) -> list[str]:

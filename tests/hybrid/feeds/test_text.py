@@ -108,6 +108,11 @@ def test_unreadable_files_are_named(tmp_path):
         text.read(tmp_path)
 
 
+def test_documentation_says_nothing_twice():
+    parts = text.documentation().split()
+    assert not set(map(str.strip, parts.train.sentences)) & set(map(str.strip, parts.valid.sentences))
+
+
 def test_documentation_is_english_text():
     sentences = list(text.documentation())
     tokens = list(chain(*sentences))
