@@ -51,15 +51,14 @@ def _learn(readout: str, rates: dict, epochs: int, seed: int, threads: int, part
         f"train language --text - --readout {readout} --epochs {epochs} --seed {seed} --threads {threads} --device cpu"
     )
     chosen = options.resolve(vars(options.parser().parse_args(line.split())) | rates)
-    job = language.job_of(chosen, parts.train, parts.valid)
-    tested = language.measured_feed(chosen, parts.test, job.feed.corpus.vocabulary)  # type: ignore[attr-defined]
+    job = language.job_of(chosen, *parts)
     engine = job.make()
     try:
         for _ in engine.run(job.feed):
             pass
     except FloatingPointError:
         return dict.fromkeys(FIGURES, math.inf)
-    return dict(zip(FIGURES, (job.evaluate(engine)["perplexity"], language.perplexity(engine, tested)), strict=True))
+    return dict(zip(FIGURES, (job.evaluate(engine)["perplexity"], job.final(engine)["test_perplexity"]), strict=True))
 
 
 def _record(work, readout, rates, epochs, seeds, found: list[dict], parts: Parts, arguments) -> dict:

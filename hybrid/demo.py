@@ -27,13 +27,13 @@ def run(text: str | None, out: str, epochs: int, device: str | None, threads: in
     reports, engines, job = {}, {}, None
     for readout, label in READOUTS.items():
         chosen = _options(readout, source.source, epochs, device, threads, seed)
-        job = language.job_of(chosen, parts.train, parts.valid)
-        tested = language.measured_feed(chosen, parts.test, job.feed.corpus.vocabulary)  # type: ignore[attr-defined]
+        job = language.job_of(chosen, *parts)
         (folder / readout).mkdir(parents=True, exist_ok=True)
         next(job.make().run(job.feed))  # kernels are compiled here, not on the clock
         engines[readout] = job.make()
-        reports[readout] = train(job, folder / readout, engines[readout], label=f"{label:>15}")
-        reports[readout]["test_perplexity"] = language.perplexity(engines[readout], tested)
+        reports[readout] = train(job, folder / readout, engines[readout], label=f"{label:>15}") | job.final(
+            engines[readout]
+        )
     assert job
     vocabulary = job.feed.corpus.vocabulary  # type: ignore[attr-defined]
     tree = engines["tree"]

@@ -53,7 +53,7 @@ DEFAULTS: dict[str, dict] = {
     },
 }
 COMMON: dict = {"seed": 0, "delay": 0, "readout": "tree"}
-DATA = {"language": ("text", "valid"), "words": ("text",), "factors": ("ratings", "columns")}
+DATA = {"language": ("text", "valid", "test"), "words": ("text",), "factors": ("ratings", "columns")}
 READOUT_DEFAULTS: dict[str, dict] = {
     "tree": {"tree": "huffman", "mode": "deterministic"},
     "full": {},
@@ -125,8 +125,9 @@ def _train(train) -> None:
         help="language, words: a UTF-8 text, one sentence or paragraph a line",
     )
     data.add_argument(
-        "--valid", type=os.path.abspath, metavar="FILE", help="language: validation text (default: a part of --text)"
+        "--valid", type=os.path.abspath, metavar="FILE", help="language: validation text (default: a tenth of --text)"
     )
+    data.add_argument("--test", type=os.path.abspath, metavar="FILE", help="language: tested on this text at the end")
     data.add_argument("--tokens", choices=("words", "whitespace"), help="how text is cut into tokens")
     data.add_argument("--case", choices=("lower", "keep"), help="whether upper case becomes lower case (default lower)")
     data.add_argument(

@@ -16,12 +16,13 @@ NAMES = "vocabulary.json"
 
 
 def prepare(options: dict) -> Job:
-    """Text -> feeds and an engine; validates on --valid, or on a tenth of the lines."""
-    return job_of(options, *_texts(options))
+    """Text -> feeds and an engine; validates on --valid, or on a tenth of the lines, and tests on --test."""
+    test = options.get("test")
+    return job_of(options, *_texts(options), _read(test, options) if test else None)
 
 
-def job_of(options: dict, train: Text, valid: Text) -> Job:
-    """What learns from one text and is measured on the other."""
+def job_of(options: dict, train: Text, valid: Text, test: Text | None = None) -> Job:
+    """What learns from one text, is measured on another and, once it has learned, on a third."""
     vocabulary = Vocabulary.build(train, min_count=options["min_count"], source=train.source)
     sizes = {"context": options["context"], "batch": options["batch"]}
     feed = LanguageFeed(_corpus(train, vocabulary), **sizes, epochs=options["epochs"], seed=options["seed"])
@@ -30,7 +31,19 @@ def job_of(options: dict, train: Text, valid: Text) -> Job:
     def make() -> Engine:
         return make_engine(options, feed, per_example=options["context"])
 
-    return Job(feed, make, lambda engine: {"perplexity": perplexity(engine, measured)})
+    def final(engine: Engine) -> dict:
+        about = {"text": train.source, "tokens": len(feed.corpus), "words": len(vocabulary)}
+        about |= {"valid": valid.source, "valid_tokens": len(measured.corpus)}
+        if test:
+            tested = measured_feed(options, test, vocabulary)
+            about |= {
+                "test": test.source,
+                "test_tokens": len(tested.corpus),
+                "test_perplexity": perplexity(engine, tested),
+            }
+        return about
+
+    return Job(feed, make, lambda engine: {"perplexity": perplexity(engine, measured)}, final=final)
 
 
 def measured_feed(options: dict, text: Text, vocabulary: Vocabulary) -> LanguageFeed:

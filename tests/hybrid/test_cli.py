@@ -50,8 +50,10 @@ def run_json(capsys, *arguments):
 def test_train_and_eval_language(capsys, tmp_path, text, readout):
     out = str(tmp_path / "run")
     few = ["--negatives", "20"] if readout == "sampled" else []
-    report = run_json(capsys, "train", "language", "--text", text, "--readout", readout, "--out", out, *few, *LANGUAGE)
+    texts = ["--text", text, "--test", text]
+    report = run_json(capsys, "train", "language", *texts, "--readout", readout, "--out", out, *few, *LANGUAGE)
     assert report["perplexity"] < report["curve"][0]["perplexity"]
+    assert report["tokens"] + report["valid_tokens"] == report["test_tokens"]
     kept = {path.name for path in Path(out).iterdir()}
     expected = {
         "run.json",
@@ -67,6 +69,7 @@ def test_train_and_eval_language(capsys, tmp_path, text, readout):
     assert figures["perplexity"] == pytest.approx(report["perplexity"], rel=1e-6)
     figures = run_json(capsys, "eval", out, "--text", text)
     assert 1 < figures["perplexity"] < 62
+    assert figures["perplexity"] == pytest.approx(report["test_perplexity"], rel=1e-6)
 
 
 @pytest.mark.parametrize("model", ["skipgram", "cbow"])
