@@ -33,7 +33,7 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("name", nargs="?", metavar="NAME", help="one of the benchmarks below")
     parser.add_argument("files", nargs="*", metavar="FILE", help="for report: .jsonl files")
     parser.add_argument("--json", metavar="FILE", help="append one line a result")
-    parser.add_argument("--threads", type=_positive, default=os.cpu_count(), help="for all rivals (default: all cores)")
+    parser.add_argument("--threads", type=_positive, help="for all rivals (default: all cores that may be used)")
     parser.add_argument("--repeat", type=_positive, default=7, help="turns of each rival (default: 7)")
     parser.add_argument("--quick", action="store_true", help="small sizes: shows that it runs, not how fast")
     gpu = parser.add_argument_group("for gpu")
@@ -66,6 +66,7 @@ def main(arguments: list[str] | None = None) -> int:
             open(given.json, "a").close()  # better to fail now than after the measurement
         except OSError as error:
             chosen.error(f"--json {given.json}: {error.strerror}")
+    given.threads = given.threads or len(os.sched_getaffinity(0))
     for name in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[name] = str(given.threads)  # read when the libraries are imported, which is below
     return importlib.import_module(f"bench.{given.name}").run(given) or 0

@@ -6,8 +6,13 @@ from pathlib import Path
 
 import numba
 
+from cpu import threads
+
+# Before the first parallel kernel, and before PyTorch, if that comes later.
+threads.settle()
+
 # Dense and sparse queues enter parallel kernels from two threads at once, which aborts Numba's fallback layer "workqueue":
-# insist on a thread-safe one (tbb or omp) unless the user named a layer.
+# insist on a thread-safe one, tbb, or omp where there is none, unless the user named a layer.
 if numba.config.THREADING_LAYER == "default":
     numba.config.THREADING_LAYER = "threadsafe"
 

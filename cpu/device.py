@@ -7,6 +7,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import numba
 import numpy as np
 
+from cpu.threads import layer
+
 
 class Event:
     """A point on a queue; `wait` blocks until it is past and raises what the work raised."""
@@ -110,7 +112,11 @@ class Device:
     closed = False  # nothing is held that could be given back
 
     def queue(self, name: str, threads: int, cores=None) -> Queue:
-        """A new worker thread, which keeps to these cores; ValueError for more threads than Numba was started with."""
+        """A new worker thread, which keeps to these cores; ValueError for more threads than Numba was started with, and for
+        cores where Numba's threads are TBB's, which belong to no queue.
+        """
+        if cores and threads > 1 and layer() == "tbb":
+            raise ValueError("pin: found TBB's threads, which no queue has to itself; set NUMBA_THREADING_LAYER=omp")
         return Queue(name, check_threads(threads), cores)
 
     def inline(self, name: str, threads: int) -> Inline:

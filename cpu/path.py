@@ -23,6 +23,7 @@ from cpu.activation import ONE, ZERO, exp, log1p
 from cpu.aligned import empty
 from cpu.lanes import LANES, load, multiply_add, splat, store, store_quads, totals
 from cpu.prefetch import prefetch_row
+from cpu.threads import shared
 
 SHARDS = 4  # owners of rows; the most threads that share one deterministic step
 AHEAD = 2  # examples between asking for a row and using it
@@ -73,7 +74,9 @@ def learn(grad, loss, rows, work, hidden, rate, mode):
     if mode == "hogwild":
         _race(grad, loss, rows, work.entries, work.cuts, work.misses, hidden, rate, threads)
     else:
-        _own(rows, *work[:5], hidden, rate, min(threads, SHARDS))
+        groups = 1 if threads == 1 else SHARDS
+        with shared(groups):
+            _own(rows, *work[:5], hidden, rate, groups)
         add_shards(grad, loss, work.cuts, work.grads, work.losses, threads)
 
 
@@ -81,13 +84,13 @@ def learn(grad, loss, rows, work, hidden, rate, mode):
 
 
 @numba.njit(parallel=True, cache=True, nogil=True)
-def _own(rows, entries, cuts, grads, losses, misses, hidden, rate, threads):
-    """Each thread takes all examples through the shards that it owns."""
+def _own(rows, entries, cuts, grads, losses, misses, hidden, rate, groups):
+    """Each group of shards takes all examples through the rows that it owns."""
     batch = hidden.shape[0]
-    for thread in numba.prange(threads):
-        scratch = misses[thread]
+    for group in numba.prange(groups):
+        scratch = misses[group]
         for b in range(batch):
-            for shard in range(thread * SHARDS // threads, (thread + 1) * SHARDS // threads):
+            for shard in range(group * SHARDS // groups, (group + 1) * SHARDS // groups):
                 first, last = cuts[b, shard], cuts[b, shard + 1]
                 if b + AHEAD < batch:
                     _ask(rows, entries, b + AHEAD, cuts[b + AHEAD, shard], cuts[b + AHEAD, shard + 1])

@@ -13,6 +13,7 @@ import numpy as np
 from cpu.activation import CODES, activate, times_slope
 from cpu.blas import gemm
 from cpu.online import assign
+from cpu.threads import PARTS, shared
 from cpu.vector import LINE, lanes, prefetch
 from cpu.visit import add, move_and_multiply, move_biases, multiply, transposed
 
@@ -43,17 +44,18 @@ def tick(
     number = weights.dtype.type
     scale, offset = squeeze
     numbers = (number(scale), number(offset), number(tau), number(factors[0]), number(factors[1]))
-    groups = _groups(layout, weights.size, numba.get_num_threads())
-    _tick(
-        world_next, tape, signals, integral, delta, low, high, miss, weights, velocity, layout, world, last, record, before,
-        rate, momentum, learns, adapts, numbers, predict_first, CODES[activation], groups,
-    )  # fmt: skip
+    groups = _groups(layout, weights.size, PARTS * numba.get_num_threads())
+    with shared(len(groups) - 1):
+        _tick(
+            world_next, tape, signals, integral, delta, low, high, miss, weights, velocity, layout, world, last, record,
+            before, rate, momentum, learns, adapts, numbers, predict_first, CODES[activation], groups,
+        )  # fmt: skip
 
 
-def _groups(layout, size, threads):
-    """Where to cut the units, so that each thread has about as many parameters."""
+def _groups(layout, size, parts):
+    """Where to cut the units, so that each part has about as many parameters."""
     first = np.append(layout.w_at[layout.layer_at[:-1]], size)
-    return np.searchsorted(first, np.linspace(0, size, threads + 1))
+    return np.searchsorted(first, np.linspace(0, size, parts + 1))
 
 
 @parallel

@@ -9,6 +9,7 @@ import numba
 from cpu.activation import CODES, activate, times_slope
 from cpu.blas import gemm
 from cpu.online import step_online
+from cpu.threads import shared
 
 ROWS = 64  # of a piece: a GEMM of fewer rows is slower a row, larger pieces leave threads idle
 NUMBERS = 1 << 16  # of a piece of an elementwise loop
@@ -57,7 +58,8 @@ def step(loss, y, hidden, weights, velocity, y_grad, hidden_grad, layout, x, tar
     number = weights.dtype.type
     kind = step_online if len(x) == 1 else _step
     rate, momentum, code = number(rate), number(momentum), CODES[activation]
-    kind(loss, y, hidden, weights, velocity, y_grad, hidden_grad, layout, x, target, rate, momentum, code)
+    with shared(len(layout.inputs)):
+        kind(loss, y, hidden, weights, velocity, y_grad, hidden_grad, layout, x, target, rate, momentum, code)
 
 
 def _pieces(rows):

@@ -13,7 +13,7 @@ USER_ERRORS = (ValueError, IndexError, OSError, FloatingPointError, MemoryError)
 def main(arguments: list[str] | None = None) -> int:
     """Run one command line; returns the exit code: 0 done, 1 unusable (doctor), 2 an error, 128 + n stopped by signal n."""
     given = options.parser().parse_args(pvm.joined(sys.argv[1:] if arguments is None else arguments))
-    _threads(getattr(given, "threads", None))
+    _threads(getattr(given, "threads", None), getattr(given, "pin", False))
     commands = {"doctor": _doctor, "demo": _demo, "train": _train, "eval": _eval, "export": _export, "pvm": pvm.run}
     try:
         return commands[given.command](given)
@@ -27,10 +27,14 @@ def main(arguments: list[str] | None = None) -> int:
         return 130
 
 
-def _threads(threads: int | None) -> None:
-    """Let Numba start as many threads as the user wants; it reads this once, when it is imported."""
-    if threads and "numba" not in sys.modules:
-        os.environ["NUMBA_NUM_THREADS"] = str(max(threads, os.cpu_count() or 1))
+def _threads(threads: int | None, pin: bool) -> None:
+    """Let Numba start as many threads as the user wants, and such as can be pinned; read once, when it is imported."""
+    if "numba" in sys.modules:
+        return
+    if threads:
+        os.environ["NUMBA_NUM_THREADS"] = str(threads)
+    if pin:
+        os.environ.setdefault("NUMBA_THREADING_LAYER", "omp")
 
 
 def _message(error: BaseException) -> str:

@@ -100,12 +100,18 @@ def _version(package: str) -> tuple[str, bool]:
 
 def _threads() -> dict[str, Any]:
     """Numba's thread layers; dense and sparse queues need one that two threads may enter at once."""
+    from cpu import threads
+
     try:
-        available = [layer for layer, module in LAYERS.items() if _importable(f"numba.np.ufunc.{module}")]
-        chosen = _chosen_layer()
+        layers = [layer for layer, module in LAYERS.items() if _importable(f"numba.np.ufunc.{module}")]
+        chosen = threads.layer()
     except Exception as error:
         return _finding("threads", False, f"no parallel kernel runs: {error}", "pip install tbb, or install libgomp1")
-    found = f"{chosen}, of {', '.join(available)}"
+    share = threads.share()
+    limit = f", a cgroup allows {share:.3g}" if share < float("inf") else ""
+    found = f"{threads.available()}{limit}; {chosen}, of {', '.join(layers)}"
+    if chosen == "omp":
+        found += "; slower beside other processes than tbb (pip install tbb)"
     return _finding("threads", chosen in THREADSAFE, found, "pip install tbb, or install libgomp1 (Debian, Ubuntu)")
 
 
@@ -115,15 +121,6 @@ def _importable(module: str) -> bool:
     except ImportError:
         return False
     return True
-
-
-def _chosen_layer() -> str:
-    import numba
-
-    from cpu import bandwidth
-
-    bandwidth.read_modify_write(megabytes=1, repeat=1)
-    return numba.threading_layer()
 
 
 def _kernel_cache() -> dict[str, Any]:

@@ -1,9 +1,10 @@
 """A model under training: rows -> trunk -> readout, on a schedule."""
 
-import os
 from collections.abc import Iterator
 
 import numpy as np
+
+from cpu.threads import available
 
 from . import backend, check, checkpoint, readout
 from .embedding import Embedding
@@ -28,7 +29,7 @@ class Engine:
                    split tree, which is on both, all of them cross
     device         "cpu", "cuda:0" or None: where the dense stages run; sparse stages run on the CPU, but for rows and readout
                    made for the trunk's GPU
-    threads        CPU threads in total (None: all cores)
+    threads        CPU threads in total (None: all cores that this process may use, see cpu/threads.py)
     micro_batches  parts a batch is cut into, so that dense and sparse stages of different parts overlap; the readout's
                    parameters move after every part
     delay          batches begun and not finished: 0 exact, k overlaps more and learns on parameters k batches old
@@ -60,7 +61,7 @@ class Engine:
         _check_widths(embedding, trunk, readout)
         self.embedding, self.trunk, self.readout = embedding, trunk, readout
         self.micro_batches, self.delay, self.overlap, self.decay = micro_batches, delay, overlap, decay
-        self.threads = len(os.sched_getaffinity(0)) if threads is None else threads
+        self.threads = available() if threads is None else threads
         self.sparse = backend.choose("cpu")
         self.dense = backend.choose(device) if trunk else self.sparse
         rows_on, readout_on = (

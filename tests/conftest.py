@@ -4,9 +4,6 @@ import os
 from pathlib import Path
 
 os.environ["NUMBA_NUM_THREADS"] = "4"  # so that 1, 2 and 4 threads can be compared on any machine
-os.environ["OMP_WAIT_POLICY"] = (
-    "passive"  # where threads outnumber cores, one that spins costs 400 times a small kernel
-)
 os.environ["MPLBACKEND"] = "Agg"
 if worker := os.environ.get("PYTEST_XDIST_WORKER"):
     # Numba's cache numbers its files without a lock: two processes that compile one kernel for two dtypes at once can

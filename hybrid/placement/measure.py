@@ -1,10 +1,11 @@
 """What measurements of places share: queues that wait, and the median of some steps on the feed's first batches."""
 
-import os
 import statistics
 import time
 from collections.abc import Callable
 from typing import Any
+
+from cpu.threads import available
 
 from .. import backend as backends
 from ..feeds import Batch
@@ -14,7 +15,7 @@ SKIPPED, MEASURED = 3, 7  # steps
 
 def queues(device, threads: int | None) -> tuple[Any, Any]:
     """One that carries and computes on the device, one of the CPU with all threads (None: all cores)."""
-    host = backends.choose("cpu").device.inline("placement", threads or len(os.sched_getaffinity(0)))
+    host = backends.choose("cpu").device.inline("placement", threads or available())
     return device.inline("placement", 1), host
 
 

@@ -10,12 +10,13 @@ After Piekniewski et al., Unsupervised learning from continuous video in a scala
 
 import itertools
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from cpu.threads import available
 
 from .. import backend, check, checkpoint
 from ..interrupt import Held
@@ -76,7 +77,7 @@ class PVM(Pipeline):
                 f"wiring: found {len(self.wiring.grids)} layers, expected {len(config.grids)} as config.grids has"
             )
         found = backend.choose(device)
-        threads = threads or len(os.sched_getaffinity(0))
+        threads = threads or available()
         super().__init__(config, self.wiring, found, streams, threads, seed, _dtype(dtype, found))
         self.step_number = 0
         self.trace = Trace()

@@ -10,7 +10,6 @@ import contextlib
 import dataclasses
 import json
 import math
-import os
 import resource
 import sys
 import time
@@ -19,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from cpu.threads import available
 
 from .. import checkpoint, pictures
 from ..feeds.frames import Frames
@@ -303,7 +304,7 @@ class Run:
             "configuration": model.config.name,
             "video": self.options["video"],
             "device": model.backend.name,
-            "threads": self.options["threads"] or len(os.sched_getaffinity(0)),
+            "threads": self.options["threads"] or available(),
             "streams": model.streams,
             "steps": model.step_number,
             "seconds": facts["seconds"],

@@ -202,7 +202,8 @@ def test_bad_input_is_one_clear_line_and_exit_code_2(capsys, tmp_path, text, rat
 
 
 @pytest.mark.parametrize(
-    "option, value", [("--threads", "0"), ("--epochs", "-1"), ("--rate", "fast"), ("--seed", "-3")]
+    "option, value",
+    [("--threads", "0"), ("--threads", "100000"), ("--epochs", "-1"), ("--rate", "fast"), ("--seed", "-3")],
 )
 def test_options_out_of_range_are_refused_by_the_parser(capsys, option, value):
     with pytest.raises(SystemExit) as stop:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from cpu import threads
 from hybrid import backend, doctor
 
 
@@ -86,9 +87,9 @@ def test_a_broken_package_is_named_with_its_error(monkeypatch):
 
 def test_only_workqueue_is_not_enough(monkeypatch):
     broken_import(monkeypatch, "numba.np.ufunc.tbbpool", "numba.np.ufunc.omppool")
-    monkeypatch.setattr(doctor, "_chosen_layer", lambda: "workqueue")
+    monkeypatch.setattr(threads, "layer", lambda: "workqueue")
     found = doctor._threads()
-    assert found["found"] == "workqueue, of workqueue"
+    assert found["found"] == f"{threads.available()}; workqueue, of workqueue"
     assert not found["ok"]
     assert "pip install tbb" in found["remedy"]
 
@@ -97,7 +98,7 @@ def test_no_thread_layer_at_all(monkeypatch):
     def none():
         raise ValueError("No threading layer could be loaded.")
 
-    monkeypatch.setattr(doctor, "_chosen_layer", none)
+    monkeypatch.setattr(threads, "layer", none)
     found = doctor._threads()
     assert "No threading layer" in found["found"]
     assert "pip install tbb" in found["remedy"]

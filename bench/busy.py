@@ -1,0 +1,218 @@
+"""How much speed is left while other processes want the cores too: our kernels, and PyTorch's, under each way of waiting.
+
+OpenMP's threads spin at the end of every parallel loop, for as long as the runtime's settings say; where another process has
+a core, the thread that is late is one that does not run, and its partner spins through the rest of its own time slice. So the
+setting decides what a busy machine leaves. Every setting gets a process of its own, since a runtime reads it once; all of
+them are measured in turns under every load. A load of n is n processes that do nothing but count.
+"""
+
+import concurrent.futures
+import functools
+import itertools
+import multiprocessing
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+from bench.measure import append, commit, environment
+from cpu.threads import available
+
+# "ours" is what the package chooses by itself (cpu/__init__.py); the others are what a user could say instead.
+NAMES = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY", "NUMBA_THREADING_LAYER")
+SETTINGS: dict[str, dict[str, str]] = {
+    "ours": {},
+    "omp, active by default": {"NUMBA_THREADING_LAYER": "omp", "GOMP_SPINCOUNT": "300000"},
+    "omp, passive": {"NUMBA_THREADING_LAYER": "omp", "OMP_WAIT_POLICY": "passive"},
+    "omp, 1,000 spins": {"NUMBA_THREADING_LAYER": "omp", "GOMP_SPINCOUNT": "1000"},
+    "omp, 3,000 spins": {"NUMBA_THREADING_LAYER": "omp", "GOMP_SPINCOUNT": "3000"},
+}
+SECONDS = 1.0  # a work is repeated for, in one turn; the first tenth is not counted
+SPIN = "while True: pass"
+
+
+def run(arguments) -> None:
+    """The table: works x loads x settings."""
+    cores = available()
+    loads = (0, 1) if arguments.quick else sorted({0, 1, cores, 2 * cores})
+    turns = 1 if arguments.quick else arguments.repeat
+    works = ("tree",) if arguments.quick else tuple(WORKS)
+    seconds = 0.1 if arguments.quick else SECONDS
+    workers = {name: _worker(setting) for name, setting in SETTINGS.items()}
+    try:
+        for work in works:
+            found = _measured(workers, work, loads, turns, seconds, arguments.threads)
+            _show(work, found, loads, arguments.threads)
+            append(arguments.json, _records(work, found, arguments.threads))
+    finally:
+        for worker in workers.values():
+            worker.shutdown()
+
+
+def _worker(setting: dict[str, str]) -> concurrent.futures.ProcessPoolExecutor:
+    """A process in which this setting is in force."""
+    kept = {name: os.environ.pop(name, None) for name in NAMES}
+    os.environ |= setting
+    worker = concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
+    worker.submit(os.getpid).result()  # it has begun, and has the environment
+    for name, value in kept.items():
+        os.environ.pop(name, None)
+        if value is not None:
+            os.environ[name] = value
+    return worker
+
+
+def _measured(
+    workers, work: str, loads, turns: int, seconds: float, threads: int
+) -> dict[tuple[str, int], list[float]]:
+    """Seconds of every step, by setting and load; settings without a runtime (no tbb) are left out."""
+    found: dict[tuple[str, int], list[float]] = {}
+    able = {}
+    for name, worker in workers.items():
+        try:
+            worker.submit(_steps, work, threads, 0.1).result()  # compiles, and starts the threads
+            able[name] = worker
+        except (ImportError, ValueError) as error:
+            print(f"{name}: left out, {error}")
+    for _, load in itertools.product(range(turns), loads):
+        spinning = [subprocess.Popen([sys.executable, "-c", SPIN]) for _ in range(load)]
+        try:
+            for name, worker in able.items():
+                found.setdefault((name, load), []).extend(worker.submit(_steps, work, threads, seconds).result())
+        finally:
+            for process in spinning:
+                process.kill()
+                process.wait()
+    return found
+
+
+def _steps(work: str, threads: int, seconds: float) -> list[float]:
+    """Seconds of each step of a work, repeated for about so long."""
+    step = _ready(work, threads)
+    begin, found = time.perf_counter(), []
+    while (start := time.perf_counter()) < begin + seconds:
+        step()
+        if start > begin + seconds / 10:
+            found.append(time.perf_counter() - start)
+    return found or [time.perf_counter() - begin]
+
+
+@functools.cache
+def _ready(work: str, threads: int):
+    step = WORKS[work](threads)
+    for _ in range(60 if "language" in work else 3):  # an engine that may choose measures its ways first
+        step()
+    return step
+
+
+def _tree(threads: int):
+    import numba
+
+    from hybrid import TreeReadout
+
+    numba.set_num_threads(threads)
+    classes, batch, width = 100_000, 1024, 128
+    counts = np.maximum(1e9 / np.arange(1, classes + 1), 1).astype(np.int64)
+    readout = TreeReadout(counts, width, batch=batch)
+    rng = np.random.default_rng(0)
+    hidden = rng.standard_normal((batch, width), np.float32)
+    share = np.cumsum(counts / counts.sum())
+    targets = itertools.cycle(np.searchsorted(share, rng.random((16, batch))).astype(np.int32))
+    grad = np.empty_like(hidden)
+    return lambda: readout.step(grad, hidden, next(targets))
+
+
+def _language(threads: int, overlap: bool | None):
+    from bench.language import ZipfFeed, _engine
+
+    feed = ZipfFeed(10_000, 512)
+    engine = _engine(feed, "tree", threads)
+    engine.overlap = overlap if threads > 1 else False
+    return functools.partial(next, engine.run(feed))
+
+
+def _words(threads: int):
+    from bench.words import MODE, RATE, SAMPLE, WIDTH, WINDOW
+    from hybrid import Embedding, Engine, TreeReadout
+    from hybrid.feeds.pairs import PairFeed
+    from hybrid.feeds.text import Corpus, documentation
+    from hybrid.vocabulary import Vocabulary
+
+    text = documentation()
+    corpus = Corpus(text, Vocabulary.build(text, min_count=5, unknown=False))
+    feed = PairFeed(corpus, model="skipgram", window=WINDOW, sample=SAMPLE, mean_batch=4096, epochs=10**6)
+    embedding = Embedding(feed.rows, WIDTH, undivided=True, rate=RATE)
+    readout = TreeReadout(feed.counts, WIDTH, mode=MODE, batch=feed.batch, rate=RATE)
+    return functools.partial(next, Engine(embedding, None, readout, threads=threads).run(feed))
+
+
+def _units(threads: int):
+    import numba
+
+    from bench.units import Problem, _ours
+
+    numba.set_num_threads(threads)
+    return _ours(Problem(38 * 38, 1, 0.0), threads).run
+
+
+def _pvm(threads: int):
+    from bench.pvm import Case, Ours
+
+    return functools.partial(Ours(Case("small"), "cpu", threads).learn, 1)
+
+
+def _torch(threads: int):
+    """A step of a dense net in PyTorch, in a process where our kernels were imported first."""
+    import cpu  # noqa: F401  first: what it sets is read by PyTorch's OpenMP too
+
+    import torch  # isort: skip
+
+    torch.set_num_threads(threads)
+    net = torch.nn.Sequential(torch.nn.Linear(256, 256), torch.nn.Tanh(), torch.nn.Linear(256, 128))
+    optimiser = torch.optim.SGD(net.parameters(), lr=0.01)
+    x, y = torch.randn(512, 256), torch.randn(512, 128)
+
+    def step():
+        optimiser.zero_grad()
+        torch.nn.functional.mse_loss(net(x), y).backward()
+        optimiser.step()
+
+    return step
+
+
+WORKS = {
+    "tree": _tree,
+    "language in turn": functools.partial(_language, overlap=False),
+    "language overlapped": functools.partial(_language, overlap=True),
+    "words": _words,
+    "units": _units,
+    "pvm": _pvm,
+    "torch": _torch,
+}
+
+
+def _records(work: str, found: dict[tuple[str, int], list[float]], threads: int) -> list[dict]:
+    facts = {"bench": "busy", "work": f"busy.{work}", "unit": "steps/s", "threads": threads, "device": "cpu"}
+    return [
+        facts
+        | {"who": name, "params": {"load": load}, "value": 1 / statistics.fmean(steps), "commit": commit()}
+        | {"median_seconds": statistics.median(steps), "p99_seconds": float(np.quantile(steps, 0.99))}
+        | {"steps": len(steps), "checked": True, "env": environment()}
+        for (name, load), steps in found.items()
+    ]
+
+
+def _show(work: str, found: dict[tuple[str, int], list[float]], loads, threads: int) -> None:
+    """Steps a second under each load, what is left of the quiet figure, and the slowest of a hundred steps."""
+    print(f"\n{work}, {threads} threads: steps a second (of quiet; milliseconds: median, 99 of 100 are below)")
+    for name in dict.fromkeys(name for name, _ in found):
+        quiet = 1 / statistics.fmean(found[name, 0])
+        cells = []
+        for load in loads:
+            steps = found[name, load]
+            rate, middle, slow = 1 / statistics.fmean(steps), statistics.median(steps), float(np.quantile(steps, 0.99))
+            cells.append(f"{load}: {rate:8,.0f} ({rate / quiet:4.2f}; {1e3 * middle:6.2f}, {1e3 * slow:7.2f})")
+        print(f"  {name:<24} " + "   ".join(cells), flush=True)

@@ -1,0 +1,152 @@
+"""How many threads, and how they wait: what the user, the affinity and the cgroups say is what happens."""
+
+import importlib.metadata
+import json
+import math
+import os
+import subprocess
+import sys
+
+import numba
+import pytest
+
+from cpu import threads
+from cpu.device import Device
+
+CHOICE = (
+    "GOMP_SPINCOUNT",
+    "OMP_WAIT_POLICY",
+    "KMP_BLOCKTIME",
+    "NUMBA_THREADING_LAYER",
+    "NUMBA_NUM_THREADS",
+    "OMP_NUM_THREADS",
+)
+
+
+def started(code: str, cores=None, **said: str):
+    """What a fresh process, told so by its environment and on these cores, prints as JSON."""
+    environment = {name: value for name, value in os.environ.items() if name not in CHOICE} | said
+    restrict = f"import os; os.sched_setaffinity(0, {cores})\n" if cores else ""
+    done = subprocess.run([sys.executable, "-c", restrict + code], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+WAITING = """
+import json, os, cpu
+from cpu import threads
+print(json.dumps([threads.layer(), *(os.environ.get(name) for name in threads.SAID[:2])]))
+"""
+
+
+def has_tbb() -> bool:
+    try:
+        return bool(importlib.metadata.version("tbb"))
+    except importlib.metadata.PackageNotFoundError:
+        return False
+
+
+def test_threads_wait_as_measured_to_be_best():
+    assert started(WAITING) == ["tbb" if has_tbb() else "omp", threads.SPINS, None]
+
+
+@pytest.mark.parametrize(
+    "said, expected",
+    [
+        ({"NUMBA_THREADING_LAYER": "omp"}, ["omp", threads.SPINS, None]),
+        ({"NUMBA_THREADING_LAYER": "omp", "OMP_WAIT_POLICY": "active"}, ["omp", None, "active"]),
+        ({"NUMBA_THREADING_LAYER": "omp", "GOMP_SPINCOUNT": "7"}, ["omp", "7", None]),
+    ],
+)
+def test_what_the_user_says_stays(said, expected):
+    assert started(WAITING, **said) == expected
+
+
+@pytest.mark.parametrize(
+    "said, expected",
+    [({}, None), ({"NUMBA_NUM_THREADS": "1"}, 1), ({"OMP_NUM_THREADS": "1"}, 1), ({"OMP_NUM_THREADS": "no"}, None)],
+)
+def test_as_many_threads_as_the_environment_allows(said, expected):
+    found = started("import json; from cpu.threads import available; print(json.dumps(available()))", **said)
+    assert found == (expected or math.ceil(min(len(os.sched_getaffinity(0)), threads.share())))
+
+
+def test_as_many_threads_as_the_affinity_allows():
+    one = {min(os.sched_getaffinity(0))}
+    assert started("import json; from cpu.threads import available; print(json.dumps(available()))", cores=one) == 1
+
+
+def test_a_run_takes_no_more_threads_than_numba_was_given(tmp_path):
+    text = tmp_path / "text.txt"
+    text.write_text("one two three four five six\n" * 40)
+    command = [
+        sys.executable,
+        "-m",
+        "hybrid.cli",
+        "train",
+        "language",
+        "--text",
+        str(text),
+        "--out",
+        str(tmp_path / "run"),
+    ]
+    sizes = ["--epochs", "1", "--width", "4", "--hidden", "8", "--readout-width", "8", "--batch", "32", "--json"]
+    environment = os.environ | {"NUMBA_NUM_THREADS": "1"}
+    done = subprocess.run([*command, *sizes], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["threads"] == 1
+
+
+def cgroups(folder, membership: str, files: dict[str, str]):
+    """A file system of control groups, and what a process finds in its own cgroup file."""
+    for name, text in files.items():
+        path = folder / "cgroup" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    (folder / "membership").write_text(membership)
+    return folder / "cgroup", folder / "membership"
+
+
+@pytest.mark.parametrize(
+    "membership, files, expected",
+    [
+        ("0::/\n", {"cpu.max": "max 100000\n"}, math.inf),
+        ("0::/\n", {"cpu.max": "150000 100000\n"}, 1.5),
+        ("0::/a/b\n", {"a/b/cpu.max": "max 100000\n", "a/cpu.max": "200000 100000\n"}, 2),  # the parent's holds too
+        ("0::/a/b\n", {"a/b/cpu.max": "50000 100000\n", "a/cpu.max": "200000 100000\n"}, 0.5),
+        ("0::/not/there\n", {"cpu.max": "300000 100000\n"}, 3),  # in a container the path is the host's
+        ("2:cpu,cpuacct:/a\n0::/a\n", {f"cpu,cpuacct/a/cpu.cfs_{n}_us": f"{k}00000" for n, k in (("quota", 5), ("period", 2))}, 2.5),
+        ("1:cpu:/\n", {"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, math.inf),
+        ("3:memory:/a\n", {"memory/a/cpu.max": "100000 100000"}, math.inf),
+        ("0::/\n", {"cpu.max": "what\n"}, math.inf),
+    ],
+)  # fmt: skip
+def test_the_share_of_processors_is_the_cgroups(tmp_path, membership, files, expected):
+    assert threads.share(*cgroups(tmp_path, membership, files)) == expected
+
+
+def test_without_cgroups_there_is_no_limit(tmp_path):
+    assert threads.share(tmp_path / "none", tmp_path / "nothing") == math.inf
+
+
+def test_less_than_a_processor_is_one_thread(monkeypatch):
+    monkeypatch.setattr(threads, "share", lambda: 0.3)
+    assert threads.available() == 1
+    monkeypatch.setattr(threads, "share", lambda: 1.2)
+    assert threads.available() == min(2, len(os.sched_getaffinity(0)))
+
+
+def test_a_loop_is_cut_finer_only_inside():
+    before = numba.get_parallel_chunksize()
+    with threads.shared(1000):
+        assert numba.get_parallel_chunksize() == 1000 // (threads.PARTS * numba.get_num_threads())
+    with threads.shared(3):
+        assert numba.get_parallel_chunksize() == 1
+    assert numba.get_parallel_chunksize() == before
+
+
+def test_threads_that_belong_to_no_queue_are_not_pinned(monkeypatch):
+    monkeypatch.setattr("cpu.device.layer", lambda: "tbb")
+    with pytest.raises(ValueError, match=r"pin: found TBB's threads.*NUMBA_THREADING_LAYER=omp"):
+        Device().queue("q", 2, [0, 1])
+    Device().queue("q", 1, [min(os.sched_getaffinity(0))]).close()  # a thread of its own
