@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from bench.measure import Work, append, measure, show
+from bench.peers import peer
 from hybrid.embedding import Embedding
 from hybrid.engine import Engine
 from hybrid.feeds import Batch
@@ -97,10 +98,8 @@ def _params(feed: ZipfFeed, readout: str) -> dict:
 
 def _torch(feed: ZipfFeed, readout: str, steps: int, threads: int) -> list[Work]:
     """The same trunk in PyTorch: under a full softmax, or beside the tree under its adaptive softmax (a smaller model)."""
-    try:
-        import torch
-    except ImportError:
-        print("PyTorch is missing: pip install .[bench]")
+    torch = peer("torch")
+    if not torch:
         return []
     torch.set_num_threads(threads)
     torch.manual_seed(0)

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from bench.measure import Work, append, measure, show
+from bench.peers import peer
 from hybrid import options
 from hybrid.engine import Engine
 from hybrid.feeds.text import Text, documentation, read
@@ -91,10 +92,8 @@ class Task:
 
     def torch_adaptive(self) -> list[Work]:
         """AdaptiveLogSoftmaxWithLoss and SGD: another, smaller model of the same targets."""
-        try:
-            import torch
-        except ImportError:
-            print("PyTorch is missing: pip install .[bench]")
+        torch = peer("torch")
+        if not torch:
             return []
         torch.set_num_threads(self.threads)
         cutoffs = [cut for cut in (2_000, 20_000) if cut < len(self.counts)]

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bench.measure import Work, append, measure, show
+from bench.peers import peer
 from cpu.bandwidth import pass_over
 
 FRAMES, EVERY, AHEAD, SEED = 8, 25, 4, 0
@@ -189,10 +190,8 @@ def rivals(case: Case, threads: int) -> list[Work]:
     """The same tick in PyTorch, where one product serves all units: the flat layer."""
     if case.config != "flat210m":
         return []
-    try:
-        import torch
-    except ImportError:
-        print("PyTorch is missing: pip install .[bench]")
+    torch = peer("torch")
+    if not torch:
         return []
     torch.set_num_threads(threads)
     return [Torch(case).work(threads)]

@@ -12,6 +12,7 @@ import numba
 import numpy as np
 
 from bench.measure import Work, append, measure, show
+from bench.peers import peer
 from cpu import tree_softmax
 from cpu.aligned import empty
 from cpu.tree import huffman, path
@@ -32,7 +33,9 @@ def run(arguments) -> None:
     del task
     task = Task(small, arguments.threads)
     with tempfile.TemporaryDirectory() as folder:
-        peers = [fasttext(task, Path(folder) / "labels.txt", lines), torch_tree(task), torch_adaptive(task)]
+        labels = Path(folder) / "labels.txt"
+        peers = [fasttext(task, labels, lines)] if peer("fasttext") else []
+        peers += [torch_tree(task), torch_adaptive(task)] if peer("torch") else []
         records = measure([*(ours(task, mode) for mode in MODES), *peers], arguments.repeat)
     _show(records, task, arguments)
 

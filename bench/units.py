@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from bench.measure import Work, append, measure, show
+from bench.peers import peer
 from hybrid.layout import unit_layout
 
 INPUTS, HIDDEN, OUTPUTS = 150, 49, 150
@@ -109,10 +110,8 @@ def _ours(problem: Problem, threads: int) -> Work:
 
 
 def _torch(problem: Problem, threads: int, compiled: bool) -> list[Work]:
-    try:
-        import torch
-    except ImportError:
-        print("PyTorch is missing: pip install .[bench]")
+    torch = peer("torch")
+    if not torch:
         return []
     torch.set_num_threads(threads)
     works = [_torch_step(problem, threads, f"torch {torch.__version__} bmm", lambda step: step)]

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from bench.measure import append, commit, environment
+from bench.peers import peer
 from hybrid import options, similarity
 from hybrid.feeds.text import read
 from hybrid.models import words
@@ -48,12 +49,10 @@ def _ours(chosen: dict) -> tuple[list[str], np.ndarray]:
 
 
 def _gensim() -> dict:
-    try:
-        import gensim
-        from gensim.models import Word2Vec
-    except ImportError:
-        print("gensim is missing: pip install .[bench]")
+    gensim = peer("gensim")
+    if not gensim:
         return {}
+    from gensim.models import Word2Vec
 
     def learn(chosen: dict) -> tuple[list[str], np.ndarray]:
         text = read(chosen["text"], tokens=chosen["tokens"])

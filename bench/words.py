@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from bench.measure import Work, append, measure, show
+from bench.peers import peer
 from hybrid.embedding import Embedding
 from hybrid.engine import Engine
 from hybrid.feeds.pairs import PairFeed
@@ -92,10 +93,8 @@ def _gensim_model(sentences, model: str, threads: int):
 
 
 def _gensim(sentences, tokens: int, model: str, threads: int) -> list[Work]:
-    try:
-        import gensim
-    except ImportError:
-        print("gensim is missing: pip install .[bench]")
+    gensim = peer("gensim")
+    if not gensim:
         return []
     built = _gensim_model(sentences, model, threads)
 

@@ -13,9 +13,9 @@ USER_ERRORS = (ValueError, IndexError, OSError, FloatingPointError, MemoryError)
 def main(arguments: list[str] | None = None) -> int:
     """Run one command line; returns the exit code: 0 done, 1 unusable (doctor), 2 an error, 128 + n stopped by signal n."""
     given = options.parser().parse_args(pvm.joined(sys.argv[1:] if arguments is None else arguments))
-    _threads(getattr(given, "threads", None), getattr(given, "pin", False))
     commands = {"doctor": _doctor, "demo": _demo, "train": _train, "eval": _eval, "export": _export, "pvm": pvm.run}
     try:
+        _threads(getattr(given, "threads", None), getattr(given, "pin", False))
         return commands[given.command](given)
     except USER_ERRORS as error:
         if given.debug:
@@ -29,6 +29,9 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _threads(threads: int | None, pin: bool) -> None:
     """Let Numba start as many threads as the user wants, and such as can be pinned; read once, when it is imported."""
+    most = max(64, 4 * (os.cpu_count() or 1))
+    if threads and threads > most:  # runtimes end the process where they cannot start them all
+        raise ValueError(f"--threads: found {threads:,}, expected at most {most}")
     if "numba" in sys.modules:
         return
     if threads:

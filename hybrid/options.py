@@ -107,7 +107,7 @@ def _machine(command) -> None:
     command.add_argument(
         "--device", help='"cpu", "cuda:N" or "auto": a GPU when one can be used (default), and says which and why'
     )
-    command.add_argument("--threads", type=_threads, help="CPU threads in total (default: all cores that it may use)")
+    command.add_argument("--threads", type=_positive, help="CPU threads in total (default: all cores that it may use)")
     command.add_argument("--seed", type=_whole, help="seed of everything drawn (default 0)")
     command.add_argument("--json", action="store_true", help="print the report as JSON")
 
@@ -210,7 +210,7 @@ def _eval(command) -> None:
     command.add_argument("--analogies", metavar="FILE", help="words: questions-words format")
     command.add_argument("--device", help="cpu, cuda:N (default: the first GPU that can be used, else the CPU)")
     command.add_argument("--at", type=_positive, default=10, metavar="K", help="factors: recall@K, nDCG@K (default 10)")
-    command.add_argument("--threads", type=_threads, help="CPU threads in total (default: all cores that it may use)")
+    command.add_argument("--threads", type=_positive, help="CPU threads in total (default: all cores that it may use)")
     command.add_argument("--json", action="store_true", help="print JSON")
     pvm.add_eval(command)
 
@@ -239,16 +239,6 @@ def _number(convert, low, text: str, expected: str):
 
 def _positive(text: str) -> int:
     return _number(int, 1, text, "a whole number of at least 1")
-
-
-def _threads(text: str) -> int:
-    most = max(
-        64, 4 * (os.cpu_count() or 1)
-    )  # the runtimes of threads end the process where they cannot start them all
-    threads = _positive(text)
-    if threads > most:
-        raise argparse.ArgumentTypeError(f"found {threads:,}, expected at most {most}")
-    return threads
 
 
 def _whole(text: str) -> int:

@@ -100,7 +100,7 @@ def _machine(command) -> None:
     command.add_argument(
         "--device", help='"cpu", "cuda:N" or "auto": a GPU when one can be used (default), and says why'
     )
-    command.add_argument("--threads", type=_positive, help="CPU threads in total (default: all cores)")
+    command.add_argument("--threads", type=_positive, help="CPU threads in total (default: all cores that it may use)")
     command.add_argument("--json", action="store_true", help="print the report as JSON")
 
 

@@ -115,8 +115,8 @@ def cgroups(folder, membership: str, files: dict[str, str]):
         ("0::/a/b\n", {"a/b/cpu.max": "max 100000\n", "a/cpu.max": "200000 100000\n"}, 2),  # the parent's holds too
         ("0::/a/b\n", {"a/b/cpu.max": "50000 100000\n", "a/cpu.max": "200000 100000\n"}, 0.5),
         ("0::/not/there\n", {"cpu.max": "300000 100000\n"}, 3),  # in a container the path is the host's
-        ("2:cpu,cpuacct:/a\n0::/a\n", {f"cpu,cpuacct/a/cpu.cfs_{n}_us": f"{k}00000" for n, k in (("quota", 5), ("period", 2))}, 2.5),
-        ("1:cpu:/\n", {"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, math.inf),
+        ("1:cpu:/a\n0::/a\n", {"cpu/a/cpu.cfs_quota_us": "250000", "cpu/a/cpu.cfs_period_us": "100000"}, 2.5),
+        ("1:cpu,cpuacct:/\n", {"cpu,cpuacct/cpu.cfs_quota_us": "-1", "cpu,cpuacct/cpu.cfs_period_us": "100000"}, math.inf),
         ("3:memory:/a\n", {"memory/a/cpu.max": "100000 100000"}, math.inf),
         ("0::/\n", {"cpu.max": "what\n"}, math.inf),
     ],

@@ -1,0 +1,27 @@
+"""A rival that is not installed is said to be missing, and left out."""
+
+import subprocess
+import sys
+
+import pytest
+
+from bench import peers
+
+# The modules of the peers cannot be imported by what follows.
+WITHOUT = (
+    "import sys; sys.modules.update(dict.fromkeys(('torch', 'fasttext', 'gensim'))); from bench.__main__ import main; "
+)
+
+
+def test_a_missing_peer_is_said_once(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "no_such_peer", None)
+    assert peers.peer("no_such_peer") is None and peers.peer("no_such_peer") is None
+    assert capsys.readouterr().out.count("no_such_peer is not measured") == 1
+
+
+@pytest.mark.parametrize("name, peer", [("tree", "fasttext"), ("units", "torch")])
+def test_a_benchmark_runs_without_its_peers(name, peer):
+    code = f"{WITHOUT}main(['{name}', '--quick', '--repeat', '1', '--threads', '1'])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert f"{peer} is not measured" in done.stdout and "  ours  " in done.stdout
