@@ -4,7 +4,7 @@ import json
 import os
 import sys
 
-from . import options
+from . import console, options
 from .pvm import command as pvm
 
 USER_ERRORS = (ValueError, IndexError, OSError, FloatingPointError, MemoryError)
@@ -13,6 +13,7 @@ USER_ERRORS = (ValueError, IndexError, OSError, FloatingPointError, MemoryError)
 def main(arguments: list[str] | None = None) -> int:
     """Run one command line; returns the exit code: 0 done, 1 unusable (doctor), 2 an error, 128 + n stopped by signal n."""
     given = options.parser().parse_args(pvm.joined(sys.argv[1:] if arguments is None else arguments))
+    console.quiet = given.quiet
     commands = {"doctor": _doctor, "demo": _demo, "train": _train, "eval": _eval, "export": _export, "pvm": pvm.run}
     try:
         _threads(getattr(given, "threads", None), getattr(given, "pin", False))
@@ -60,9 +61,14 @@ def _doctor(given) -> int:
 def _demo(given) -> int:
     from . import runs
     from .demo import run, text
+    from .training import Stopped
 
     runs.announce({"kind": "language", "device": given.device})
-    report = run(given.text, given.out, given.epochs, given.device, given.threads, given.seed or 0)
+    try:
+        report = run(given.text, given.out, given.epochs, given.device, given.threads, given.seed or 0)
+    except Stopped as stopped:
+        print("hybrid: stopped; a demo does not go on, begin it again", file=sys.stderr)
+        return 128 + stopped.signal
     print(json.dumps(report, indent=1) if given.json else text(report))
     return 0
 
@@ -71,7 +77,7 @@ def _train(given) -> int:
     from . import runs
     from .training import Stopped
 
-    chosen = {name: value for name, value in vars(given).items() if name not in ("command", "debug", "json")}
+    chosen = {name: value for name, value in vars(given).items() if name not in ("command", "debug", "json", "quiet")}
     try:
         report = runs.resume(given.resume, chosen) if given.resume else runs.start(options.resolve(chosen))
     except Stopped as stopped:

@@ -150,6 +150,10 @@ class Engine:
 
     def _slots(self, feed: Feed) -> list[list[Slot]]:
         """All buffers of a run: delay + 2 sets of one slot a micro-batch."""
+        if self.micro_batches > feed.batch:
+            raise ValueError(
+                f"micro_batches: found {self.micro_batches}, expected 1 to {feed.batch}, the examples of the feed's batches"
+            )
         rows = -(-feed.batch // self.micro_batches)
         sizes = (rows, feed.most_ids)
         return [[self.route.slot(*sizes) for _ in range(self.micro_batches)] for _ in range(self.delay + 2)]

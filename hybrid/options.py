@@ -1,8 +1,12 @@
 """The command line: every command, its options and their defaults. Imports nothing heavy, so --help is quick."""
 
-import argparse
 import os
 
+from . import __version__
+from .arguments import Parser
+from .arguments import positive as _positive
+from .arguments import rate as _rate
+from .arguments import whole as _whole
 from .pvm import command as pvm
 
 MODELS = ("language", "words", "factors")
@@ -54,6 +58,13 @@ DEFAULTS: dict[str, dict] = {
 }
 COMMON: dict = {"seed": 0, "delay": 0, "readout": "tree"}
 DATA = {"language": ("text", "valid", "test"), "words": ("text",), "factors": ("ratings", "columns")}
+# What `eval` takes of each kind of run, with defaults.
+EVAL: dict[str, dict] = {
+    "language": {"text": None},
+    "words": {"similarity": None, "analogies": None},
+    "factors": {"at": 10, "ratings": None, "columns": None},
+    "pvm": dict.fromkeys(pvm.EVAL),
+}
 READOUT_DEFAULTS: dict[str, dict] = {
     "tree": {"tree": "huffman", "mode": "deterministic"},
     "full": {},
@@ -74,13 +85,15 @@ RATES: dict[tuple[str, str], dict] = {
 }
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> Parser:
     """The parser of `hybrid`."""
-    top = argparse.ArgumentParser(
+    top = Parser(
         prog="hybrid",
         description="Train dense nets under tree, full, sampled and nearest-neighbour readouts; compare them honestly.",
     )
+    top.add_argument("--version", action="version", version=f"hybrid-engine {__version__}")
     top.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    top.add_quiet(False)
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _demo(
         commands.add_parser(
@@ -93,12 +106,15 @@ def parser() -> argparse.ArgumentParser:
     _export(commands.add_parser("export", help="write a run's vectors: word2vec format, .npz, .tsv, .parquet"))
     doctor = commands.add_parser("doctor", help="what is installed, what is missing and the command that mends it")
     doctor.add_argument("--json", action="store_true", help="print JSON")
+    for command in commands.choices.values():
+        command.add_quiet()
     return top
 
 
 def _demo(demo) -> None:
     demo.add_argument("--text", metavar="FILE", help="train on this text instead of Python's own documentation")
-    demo.add_argument("--epochs", type=_positive, default=8, help="passes over the text (default 8)")
+    epochs = DEFAULTS["language"]["epochs"]
+    demo.add_argument("--epochs", type=_positive, default=epochs, help=f"passes over the text (default {epochs})")
     demo.add_argument("--out", metavar="DIR", default="runs/demo", help="where results go (default runs/demo)")
     _machine(demo)
 
@@ -108,7 +124,7 @@ def _machine(command) -> None:
         "--device", help='"cpu", "cuda:N" or "auto": a GPU when one can be used (default), and says which and why'
     )
     command.add_argument("--threads", type=_positive, help="CPU threads in total (default: all cores that it may use)")
-    command.add_argument("--seed", type=_whole, help="seed of everything drawn (default 0)")
+    command.add_argument("--seed", type=_whole, help="seed of everything drawn")
     command.add_argument("--json", action="store_true", help="print the report as JSON")
 
 
@@ -129,7 +145,7 @@ def _train(train) -> None:
     )
     data.add_argument("--test", type=os.path.abspath, metavar="FILE", help="language: tested on this text at the end")
     data.add_argument("--tokens", choices=("words", "whitespace"), help="how text is cut into tokens")
-    data.add_argument("--case", choices=("lower", "keep"), help="whether upper case becomes lower case (default lower)")
+    data.add_argument("--case", choices=("lower", "keep"), help="whether upper case becomes lower case")
     data.add_argument(
         "--eos",
         action="store_true",
@@ -140,18 +156,17 @@ def _train(train) -> None:
     data.add_argument("--min-count", type=_positive, help="language, words: rarer words become <unk> or are left out")
     _ratings(data)
     model = train.add_argument_group("model")
-    model.add_argument("--readout", choices=("tree", "full", "sampled"), help="the output layer (default tree)")
+    model.add_argument("--readout", choices=("tree", "full", "sampled"), help="the output layer")
     model.add_argument(
         "--readout-device",
         metavar="DEVICE",
-        help='language, factors: where a tree or full readout computes: "cpu" (default), the trunk\'s "cuda:N", or "auto": '
+        help='language, factors: where a tree or full readout computes: "cpu", the trunk\'s "cuda:N", or "auto": '
         "both, and trees cut between them, are measured",
     )
     model.add_argument(
         "--rows-device",
         metavar="DEVICE",
-        help='language, factors: where the input rows are: "cpu" (default), the trunk\'s "cuda:N", or "auto": both are '
-        "measured",
+        help='language, factors: where the input rows are: "cpu", the trunk\'s "cuda:N", or "auto": both are measured',
     )
     model.add_argument(
         "--split",
@@ -159,25 +174,25 @@ def _train(train) -> None:
         metavar="K",
         help="tree readout on a GPU: its first K nodes are there, as dense products, and the others on the CPU (0: none)",
     )
-    model.add_argument("--tree", choices=("huffman", "balanced"), help="tree readout: its shape (default huffman)")
+    model.add_argument("--tree", choices=("huffman", "balanced"), help="tree readout: its shape")
     model.add_argument("--mode", choices=("deterministic", "runs", "hogwild"), help="tree readout: how rows learn")
     model.add_argument(
         "--negatives", type=_positive, help="sampled readout: classes drawn (language, factors: a batch)"
     )
-    model.add_argument("--model", choices=("skipgram", "cbow"), help="words: which word2vec model (default skipgram)")
-    model.add_argument("--context", type=_positive, help="language: words before the target (default 4)")
-    model.add_argument("--window", type=_positive, help="words: most words on each side (default 5)")
-    model.add_argument("--sample", type=_rate, help="words: subsampling of frequent words (default 1e-3; 0: none)")
-    model.add_argument("--history", type=_positive, help="factors: most items of a user's history (default 50)")
+    model.add_argument("--model", choices=("skipgram", "cbow"), help="words: which word2vec model")
+    model.add_argument("--context", type=_positive, help="language: words before the target")
+    model.add_argument("--window", type=_positive, help="words: most words on each side")
+    model.add_argument("--sample", type=_rate, help="words: subsampling of frequent words (0: none)")
+    model.add_argument("--history", type=_positive, help="factors: most items of a user's history")
     model.add_argument("--width", type=_positive, help="width of the input rows")
     model.add_argument("--hidden", type=_positive, help="language, factors: hidden width of the trunk")
     model.add_argument("--readout-width", type=_positive, help="language, factors: width of the hidden vector")
     model.add_argument("--activation", choices=("logistic", "rational", "tanh", "relu"), help="of the trunk")
     training = train.add_argument_group("training")
     training.add_argument("--epochs", type=_positive, help="passes over the data")
-    training.add_argument("--batch", type=_positive, help="examples a batch")
+    training.add_argument("--batch", type=_positive, help="examples a batch; of words, if not said, by the vocabulary")
     training.add_argument("--micro-batches", type=_positive, help="parts of a batch that overlap")
-    training.add_argument("--delay", type=_whole, help="batches begun and not finished, up to 16 (default 0: exact)")
+    training.add_argument("--delay", type=_whole, help="batches begun and not finished, up to 16 (0: exact)")
     training.add_argument("--pin", action="store_true", help="the threads of each queue keep to cores of their own")
     training.add_argument("--serial", action="store_true", help="one stage after another, on all threads")
     training.add_argument("--rate", type=_rate, help="learning rate of the readout")
@@ -185,6 +200,28 @@ def _train(train) -> None:
     training.add_argument("--trunk-rate", type=_rate, help="language, factors: learning rate of the trunk")
     training.add_argument("--momentum", type=_rate, help="language, factors: momentum of the trunk")
     _machine(train)
+    train.add_defaults(_default)
+
+
+def _default(name: str) -> str:
+    """An option's default, or those of the models and readouts that differ in it; "" for none."""
+    every = {(kind, readout): _defaults(kind, readout).get(name) for kind, readout in RATES}
+    found = {key: value for key, value in every.items() if value is not None and value is not False}
+    by_kind: dict[str, str] = {}
+    for kind in dict.fromkeys(kind for kind, _ in found):
+        of_kind = {readout: value for (other, readout), value in found.items() if other == kind}
+        values = set(of_kind.values())
+        shown = (f"{readout} {value}" for readout, value in of_kind.items())
+        by_kind[kind] = str(*values) if len(values) == 1 else " or ".join(shown)
+    if not by_kind:
+        return ""
+    if len(set(by_kind.values())) == 1:
+        return next(iter(by_kind.values()))
+    return ", ".join(f"{kind} {shown}" for kind, shown in by_kind.items())
+
+
+def _defaults(kind: str, readout: str) -> dict:
+    return COMMON | DEFAULTS[kind] | READOUT_DEFAULTS[readout] | RATES[kind, readout]
 
 
 def _ratings(data, note: str = "") -> None:
@@ -209,7 +246,8 @@ def _eval(command) -> None:
     command.add_argument("--similarity", metavar="FILE", action="append", help="words: WordSim- or SimLex-like pairs")
     command.add_argument("--analogies", metavar="FILE", help="words: questions-words format")
     command.add_argument("--device", help="cpu, cuda:N (default: the first GPU that can be used, else the CPU)")
-    command.add_argument("--at", type=_positive, default=10, metavar="K", help="factors: recall@K, nDCG@K (default 10)")
+    at = EVAL["factors"]["at"]
+    command.add_argument("--at", type=_positive, metavar="K", help=f"factors: recall@K, nDCG@K (default {at})")
     command.add_argument("--threads", type=_positive, help="CPU threads in total (default: all cores that it may use)")
     command.add_argument("--json", action="store_true", help="print JSON")
     pvm.add_eval(command)
@@ -227,28 +265,6 @@ def _export(command) -> None:
     command.add_argument("--escape", action="store_true", help="text, binary: write _ for white space in names")
 
 
-def _number(convert, low, text: str, expected: str):
-    try:
-        value = convert(text)
-    except ValueError:
-        value = None
-    if value is None or not value >= low:
-        raise argparse.ArgumentTypeError(f"found {text!r}, expected {expected}")
-    return value
-
-
-def _positive(text: str) -> int:
-    return _number(int, 1, text, "a whole number of at least 1")
-
-
-def _whole(text: str) -> int:
-    return _number(int, 0, text, "a whole number of at least 0")
-
-
-def _rate(text: str) -> float:
-    return _number(float, 0, text, "a number of at least 0")
-
-
 def resolve(options: dict) -> dict:
     """The options of a `train` command with the defaults of its model filled in.
 
@@ -260,10 +276,28 @@ def resolve(options: dict) -> dict:
     if kind == "pvm":
         return pvm.resolve(options)
     readout = options.get("readout") or COMMON["readout"]
-    defaults = COMMON | DEFAULTS[kind] | READOUT_DEFAULTS[readout] | RATES[kind, readout]
+    defaults = _defaults(kind, readout)
     _refuse(options, kind, readout, set(defaults))
     _check_split(options)
-    return options | {name: value for name, value in defaults.items() if options.get(name) is None}
+    chosen = options | {name: value for name, value in defaults.items() if options.get(name) is None}
+    batch, parts = chosen["batch"], chosen["micro_batches"]
+    if batch and parts > batch:
+        if options.get("micro_batches"):
+            raise ValueError(
+                f"--micro-batches: found {parts}, expected 1 to {batch}, the examples of a batch (--batch)"
+            )
+        chosen["micro_batches"] = batch
+    return chosen
+
+
+def for_eval(options: dict, kind: str) -> dict:
+    """The options of `eval` of a run of this kind, with their defaults; ValueError for those that it does not use."""
+    every = {name for names in EVAL.values() for name in names}
+    for name in sorted(every - set(EVAL[kind])):
+        if options.get(name) is not None:
+            raise ValueError(f"--{name.replace('_', '-')}: not used by `eval` of a {kind} run; leave it out")
+    taken = EVAL[kind].items()
+    return options | {name: value for name, value in taken if options.get(name) is None}
 
 
 def _refuse(options: dict, kind: str, readout: str, taken: set[str]) -> None:

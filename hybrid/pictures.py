@@ -1,67 +1,165 @@
-"""The two pictures of a run: how the loss fell, and who worked when."""
+"""The pictures of a run: how its figures went, and who worked when. Each as PNG and PDF; of curves the numbers as CSV too."""
 
+import contextlib
+import csv
+import io
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
-from .trace import Trace
+from . import atomic
+from .trace import Interval, Trace
+
+STYLE: Any = {
+    "font.size": 9,
+    "axes.titlesize": 9,
+    "axes.grid": True,
+    "grid.alpha": 0.3,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.frameon": False,
+    "pdf.fonttype": 42,  # letters, which journals ask for, not outlines
+}
+DOTS = 200  # an inch
+FEW = 10  # times the smallest value, up to which plain ticks read better than powers
 
 COLOURS = {
     "feed": "C5",
     "gather": "C2",
     "forward": "C0",
     "readout": "C3",
+    "top": "#e377c2",
+    "loss": "#7f7f7f",
     "backward": "C9",
     "scatter": "C8",
     "update": "C4",
+    # of a Predictive Vision Model; "frame" is all of them at once
+    "frame": "C0",
+    "tick": "C0",
+    "home": "C6",
 }
-COLOURS |= dict.fromkeys(("x in", "grad in", "target in"), "C1") | dict.fromkeys(
-    ("hidden out", "x_grad out", "losses out"), "C6"
-)
-COLOURS |= {"frame": "C0", "frame in": "C1", "tick": "C0", "home": "C6"}  # of a PVM
+COLOURS |= dict.fromkeys(("ids in", "bag_at in", "x in", "grad in", "target in", "frame in"), "C1")
+COLOURS |= dict.fromkeys(("hidden out", "x_grad out", "losses out"), "C6")
+LABELS = {"loss": "training loss (nats), running mean"}
+LETTER = 0.009  # width of a letter in a bar, as a share of the picture's
+
+
+@contextlib.contextmanager
+def drawn(path: Path, width: float, height: float, **style) -> Iterator[Any]:
+    """A matplotlib figure of so many inches to draw on; then it is written as PNG, and as PDF beside it."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(STYLE | style):
+        picture = Figure(figsize=(width, height), layout="constrained")
+        yield picture
+        _save(picture, path)
+
+
+def _save(picture: Any, path: Path) -> None:
+    for suffix, settings in ((".png", {"dpi": DOTS}), (".pdf", {"metadata": {"CreationDate": None}})):
+        data = io.BytesIO()
+        picture.savefig(data, format=suffix[1:], **settings)
+        atomic.write(path.with_suffix(suffix), [data.getvalue()])
+
+
+def table(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write CSV with a header of all names that occur, in their order."""
+    rows = list(rows)
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(dict.fromkeys(name for row in rows for name in row)), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    atomic.write(path, [text.getvalue().encode()])
 
 
 def curve(path: Path, runs: dict[str, list[dict]], figure: str) -> None:
-    """Plot `figure` of every run's curve against seconds of training, and against examples.
+    """Plot `figure` of every run against seconds of training and against examples, beside what training made of it.
 
     runs  by label: the points of a report's "curve"
-    """
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import ScalarFormatter
 
-    picture = Figure(figsize=(10, 4), layout="constrained")
-    axes = picture.subplots(1, 2, sharey=True)
-    for axis, along, title in zip(axes, ("seconds", "examples"), ("seconds of training", "examples"), strict=True):
-        for number, (label, points) in enumerate(runs.items()):
-            seen = [point for point in points if point["examples"]]
-            x, y = [point[along] for point in seen], [point[figure] for point in seen]
-            axis.plot(x, y, marker="o", markersize=3, color=f"C{number}", label=label)
-        axis.set_xlabel(title)
-        axis.grid(alpha=0.3)
-    axes[0].set_ylabel(figure)
-    axes[0].set_yscale("log")
-    for ticks in (axes[0].yaxis.set_major_formatter, axes[0].yaxis.set_minor_formatter):
-        ticks(ScalarFormatter())
-    axes[0].legend()
-    picture.savefig(path, dpi=110)
+    Perplexity while training is exp of the running mean of the loss; another figure has the loss in a row of its own, and
+    "loss" is drawn alone. The numbers go to a CSV beside the picture.
+    """
+    plotted = [figure] if figure in ("loss", "perplexity") else [figure, "loss"]
+    with drawn(path, 7.5, 0.4 + 2.7 * len(plotted)) as picture:
+        axes = picture.subplots(len(plotted), 2, sharex="col", sharey="row", squeeze=False)
+        for row, name in zip(axes, plotted, strict=True):
+            for axis, along in zip(row, ("seconds", "examples"), strict=True):
+                for number, (label, points) in enumerate(runs.items()):
+                    _line(axis, [point for point in points if point["examples"]], along, name, f"C{number}", label)
+            row[0].set_ylabel(LABELS.get(name, name))
+            if name == "perplexity":
+                logarithmic(row[0])
+        axes[-1][0].set_xlabel(_seconds(runs))
+        axes[-1][1].set_xlabel("examples learned from")
+        axes[0][0].legend()
+    table(path.with_suffix(".csv"), ({"run": label} | point for label, points in runs.items() for point in points))
+
+
+def _line(axis, points: list[dict], along: str, name: str, colour: str, label: str) -> None:
+    """A figure; of perplexity that of the training examples too, dashed."""
+    x = [point[along] for point in points]
+    axis.plot(
+        x, [point[name] for point in points], color=colour, marker="o", markersize=2.5, linewidth=1.2, label=label
+    )
+    if name == "perplexity":
+        y = [math.exp(min(point["loss"], 700)) for point in points]
+        axis.plot(x, y, color=colour, linestyle="--", linewidth=0.9, label=f"{label}: training, running mean")
+
+
+def _seconds(runs: dict[str, list[dict]]) -> str:
+    """The clock's axis, and what it leaves out."""
+    spent = [points[-1].get("evaluation_seconds", 0.0) for points in runs.values() if points]
+    besides = ", ".join(f"{seconds:.1f}" for seconds in spent)
+    return f"seconds of training (evaluation besides: {besides} s)" if any(spent) else "seconds of training"
+
+
+def logarithmic(axis) -> None:
+    """Make the y axis logarithmic, with ticks that are plain numbers."""
+    from matplotlib.ticker import AutoLocator, FuncFormatter, LogLocator, NullLocator
+
+    axis.set_yscale("log")
+    low, high = axis.get_ylim()
+    axis.yaxis.set_major_locator(AutoLocator() if high < FEW * low else LogLocator(subs=(1, 2, 5)))
+    axis.yaxis.set_minor_locator(NullLocator())
+    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.4g}"))
 
 
 def timeline(path: Path, trace: Trace, ticks: int = 3) -> None:
-    """Draw the last ticks of a trace: a row a queue, a bar a stage, the number in a bar its micro-batch."""
-    from matplotlib.figure import Figure
+    """Draw the last ticks of a trace: a row a queue, a bar a stage, with its name and, of several, its micro-batch."""
     from matplotlib.patches import Patch
 
-    intervals = trace.last_ticks(ticks)
+    intervals = sorted(trace.last_ticks(ticks), key=lambda i: i.start)
     queues = sorted({i.queue for i in intervals})
-    origin = min(i.start for i in intervals)
-    picture = Figure(figsize=(11, 1.6 + 0.7 * len(queues)), layout="constrained")
-    axis = picture.subplots()
-    for i in intervals:
-        row, start, length = queues.index(i.queue), 1e3 * (i.start - origin), 1e3 * (i.end - i.start)
-        axis.barh(row, length, left=start, color=COLOURS.get(i.stage, "C7"), edgecolor="white", linewidth=0.4)
-        if length > 0.02 * 1e3 * (max(j.end for j in intervals) - origin):
-            axis.text(start + length / 2, row, str(i.micro), ha="center", va="center", fontsize=7, color="white")
-    axis.set_yticks(range(len(queues)), queues)
-    axis.set_xlabel(f"milliseconds, ticks {intervals[0].tick} to {intervals[-1].tick}; the number is the micro-batch")
-    stages = dict.fromkeys(i.stage for i in intervals)
-    patches = [Patch(color=COLOURS.get(stage, "C7"), label=stage) for stage in stages]
-    axis.legend(handles=patches, ncols=6, loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False)
-    picture.savefig(path, dpi=110)
+    origin = intervals[0].start
+    whole = max(i.end for i in intervals) - origin
+    several = any(i.micro for i in intervals)
+    with drawn(path, 7.5, 1.3 + 0.5 * len(queues), **{"axes.grid": False}) as picture:
+        axis = picture.subplots()
+        for i in intervals:
+            row, start, length = queues.index(i.queue), 1e3 * (i.start - origin), 1e3 * (i.end - i.start)
+            axis.barh(row, length, left=start, color=COLOURS.get(i.stage, "C7"), edgecolor="white", linewidth=0.4)
+            shown = _inscription(i, several, (i.end - i.start) / whole)
+            axis.text(start + length / 2, row, shown, ha="center", va="center", fontsize=6, color="white")
+        for tick in {i.tick: i.start - origin for i in reversed(intervals)}.values():  # where its first stage begins
+            axis.axvline(1e3 * tick, color="0.6", linewidth=0.6, linestyle=":", zorder=0)
+        axis.set_yticks(range(len(queues)), queues)
+        axis.set_xlim(0, 1e3 * whole)
+        axis.set_xlabel(
+            f"milliseconds; ticks {intervals[0].tick} to {intervals[-1].tick}, a dotted line where one begins"
+        )
+        patches = [
+            Patch(color=COLOURS.get(stage, "C7"), label=stage) for stage in dict.fromkeys(i.stage for i in intervals)
+        ]
+        axis.legend(handles=patches, ncols=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize=8)
+
+
+def _inscription(interval: Interval, several: bool, share: float) -> str:
+    """The longest that a bar of this share of the width has room for: stage and micro-batch, one of them, or nothing."""
+    micro = str(interval.micro) if several else ""
+    for text in (f"{interval.stage} {micro}".strip(), micro or interval.stage):
+        if len(text) * LETTER < share:
+            return text
+    return ""

@@ -4,16 +4,16 @@ run.json         the options it was started with
 vocabulary.json  the words and their counts (language, words); items.json: the items' names (factors)
 checkpoint/      see hybrid/checkpoint.py
 report.json      figures, the curve, seconds of every stage
-curve.png        the curve; timeline.json (open in ui.perfetto.dev) and timeline.png: the last ticks
+curve.png        the curve, .pdf and .csv too; timeline.json (open in ui.perfetto.dev), timeline.png and .pdf: the last ticks
 """
 
 import importlib
 import json
-import sys
 from pathlib import Path
 from types import ModuleType
 
-from . import backend, pictures
+from . import backend, console, pictures, trace
+from . import options as settings
 from .engine import Engine
 from .training import CHECKPOINT, KNOWN, Job, train, write_json
 
@@ -74,12 +74,14 @@ def announce(options: dict) -> None:
     """Where the user left the device to us by name, say on stderr which it is and why."""
     if options.get("device") == "auto":
         taken = "cpu, because word vectors have no dense part" if options["kind"] == "words" else backend.auto()
-        print(f"hybrid: device auto: {taken}", file=sys.stderr)
+        console.note(f"device auto: {taken}")
 
 
 def evaluate(folder: str, given: dict) -> dict:
     """Figures of a trained run on other data; which, is the model's business."""
-    if options_of(Path(folder))["kind"] == "pvm":
+    kind = options_of(Path(folder))["kind"]
+    given = settings.for_eval(given, kind)
+    if kind == "pvm":
         return _pvm("evaluate").evaluate(Path(folder), given)
     given_here = {"threads": given["threads"], "device": given["device"]}
     options = options_of(Path(folder)) | HOME | given_here
@@ -105,6 +107,7 @@ def text(report: dict) -> str:
     if report.get("model") == "pvm":
         return _pvm("evaluate" if "mode" in report else "training").text(report)
     shown = {name.replace("_", " "): value for name, value in report.items() if isinstance(value, str | int | float)}
+    shown |= {"stages": trace.line(report["stages"])} if "stages" in report else {}
     width = max(map(len, shown), default=0)
     return "\n".join(f"{name:<{width}}  {_plain(value)}" for name, value in shown.items())
 

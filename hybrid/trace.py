@@ -65,16 +65,6 @@ class Trace:
             "efficiency": longest / self.wall if self.wall else 0.0,
         }
 
-    def line(self) -> str:
-        """The summary in one printed line, milliseconds a tick."""
-        facts = self.summary()
-        ticks = max(facts["ticks"], 1)
-        stages = ", ".join(f"{name} {1e3 * seconds / ticks:.2f}" for name, seconds in facts["stages"].items())
-        return (
-            f"ms a tick: {stages}; wall {1e3 * facts['wall'] / ticks:.2f}; "
-            f"overlap {facts['overlap']:.2f}, efficiency {facts['efficiency']:.2f}"
-        )
-
     def write_chrome(self, path: str | Path) -> None:
         """Write the kept intervals as Chrome trace JSON, which ui.perfetto.dev and chrome://tracing open."""
         tracks = {name: number for number, name in enumerate(sorted({i.queue for i in self.recent}), 1)}
@@ -101,3 +91,13 @@ class Trace:
         """The intervals of the last `count` whole ticks kept."""
         last = max((i.tick for i in self.recent), default=0)
         return [i for i in self.recent if last - count < i.tick <= last]
+
+
+def line(facts: dict) -> str:
+    """A summary in one printed line, milliseconds a tick."""
+    ticks = max(facts["ticks"], 1)
+    stages = ", ".join(f"{name} {1e3 * seconds / ticks:.2f}" for name, seconds in facts["stages"].items())
+    return (
+        f"{stages} ms a tick; wall {1e3 * facts['wall'] / ticks:.2f}; "
+        f"overlap {facts['overlap']:.2f}, efficiency {facts['efficiency']:.2f}"
+    )

@@ -4,13 +4,12 @@ import json
 import math
 import resource
 import signal
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from . import atomic
+from . import atomic, console
 from .engine import Engine
 from .feeds import Feed
 from .schedule import Tick
@@ -122,12 +121,10 @@ def train(job: Job, folder: Path, engine: Engine, facts: dict | None = None, lab
     Raises Stopped, after a checkpoint, on SIGINT or SIGTERM; FloatingPointError when a loss is not finite, and OSError
     when a checkpoint cannot be written: then the last one stands.
     """
-    from tqdm import tqdm
-
     if facts and facts["feed"] != job.feed.describe():
         raise ValueError(f"feed: the data or its options differ from those of the checkpoint in {folder}")
     progress = Progress(facts and facts["progress"])
-    bar = tqdm(total=len(job.feed), initial=engine.tick, desc=label, unit=" ticks", file=sys.stderr, mininterval=0.5)
+    bar = console.bar(len(job.feed), label, "ticks", engine.tick)
     with Stop() as stop, bar:
         progress.go_on()
         for tick in engine.run(job.feed):

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from .. import console
 from .frames import Frame, Shape, check_shape, inside
 from .images import Labels, placed, read_boxes, region, resized
 
@@ -230,10 +231,9 @@ def _look_through(path: Path) -> tuple[_Index, float]:
     index = index or _by_decoding(path)
     index = index if indexed else index._replace(key=[0])
     if not stated and end < 0.95 * length - 1:
-        note = (
-            f"its header says {length:.1f} s, but its pictures end at {end:.1f} s; going on with {index.frames} frames"
+        console.note(
+            f"{path}: its header says {length:.1f} s, but its pictures end at {end:.1f} s; going on with {index.frames} frames"
         )
-        print(f"hybrid: {path}: {note}", file=sys.stderr)
     return index, rate
 
 

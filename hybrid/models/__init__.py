@@ -9,9 +9,8 @@ Every module of this package has the same four functions:
 """
 
 import functools
-import sys
 
-from .. import backend
+from .. import backend, console
 from ..embedding import Embedding
 from ..engine import Engine
 from ..placement import readouts, rows
@@ -46,7 +45,7 @@ def _rows_place(options: dict, feed, make):
     named = options.get("rows_device") or "cpu"
     if named == "auto":
         named, line = rows.choose(lambda place: make(backend=place), feed, options["device"], options["threads"])
-        print(f"hybrid: rows device auto: {line}", file=sys.stderr)
+        console.note(f"rows device auto: {line}")
     return backend.choose(named)
 
 
@@ -57,7 +56,7 @@ def _placed_readout(options: dict, feed, width: int, loss: str):
     if named == "auto":
         choice = _measured(options, feed, width, make)
         named, split = choice.device, choice.split
-        print(f"hybrid: readout device auto: {choice.line}", file=sys.stderr)
+        console.note(f"readout device auto: {choice.line}")
     return make(backend.choose(named), split or 0)
 
 

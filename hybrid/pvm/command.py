@@ -5,9 +5,13 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from ..arguments import positive as _positive
+from ..arguments import whole as _whole
+
 STEPS, FRAMES = 10_000, 250
 POINTS = 200  # of the curve, where --every is not given
 WATCHED, DREAMT, FIELDS = "watch.mp4", "dream.mp4", "fields.png"
+EVAL = ("video", "labels", "steps", "mode")  # what `hybrid eval` takes of a run of a PVM
 COMPAT = ("cuda2023", "classic2016")
 MODES = (
     "dream", "partial dream", "inverse partial dream", "blind spot", "inverse blind spot", "gray", "noise", "noise spot",
@@ -49,6 +53,8 @@ def add(commands) -> None:
     _import(actions.add_parser("import", help="make a run of a checkpoint of the CUDA original, Sim_*.zip"))
     configs = actions.add_parser("configs", help="list the configurations that come with the package")
     configs.add_argument("--json", action="store_true", help="print JSON")
+    for action in actions.choices.values():
+        action.add_quiet()
 
 
 def _train(train) -> None:
@@ -170,21 +176,6 @@ def _setting(text: str) -> str:
     if not name or not equals:
         raise argparse.ArgumentTypeError(f"found {text!r}, expected NAME=VALUE, as in activation=tanh")
     return text
-
-
-def _positive(text: str) -> int:
-    return _at_least(1, text)
-
-
-def _whole(text: str) -> int:
-    return _at_least(0, text)
-
-
-def _at_least(low: int, text: str) -> int:
-    value = int(text) if text.isascii() and text.isdigit() else -1
-    if value < low:
-        raise argparse.ArgumentTypeError(f"found {text!r}, expected a whole number of at least {low}")
-    return value
 
 
 def resolve(options: dict) -> dict:

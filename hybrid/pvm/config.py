@@ -16,6 +16,7 @@ import numpy as np
 
 from . import refuse
 
+SCHEDULED = ("rate", "rates", "lr", "learning_rate", "momentum")  # what a stranger calls what `schedule` says
 Event = tuple[int, int | None, float, float | None]
 Rates = tuple[np.ndarray, np.ndarray]
 
@@ -273,13 +274,21 @@ def _known(cls, fields: Mapping[str, Any], prefix: str = ""):
     """`cls` of `fields`; ValueError for a name that it has not."""
     if not isinstance(fields, Mapping):
         raise ValueError(f"{prefix.rstrip('.') or 'configuration'}: found {fields!r}, expected names with values")
-    names = _names(cls)
     for name in fields:
-        if name not in names:
-            near = difflib.get_close_matches(name, names, 1, 0.5)
-            hint = f"did you mean {prefix}{near[0]}?" if near else f"one of {', '.join(names)}"
+        if name not in _names(cls):
+            hint = _hint(cls, name, prefix)
             raise ValueError(f"{prefix}{name}: found an unknown name, expected a field of {cls.__name__}; {hint}")
     return cls(**fields)
+
+
+def _hint(cls, name: str, prefix: str) -> str:
+    """What may have been meant by a name that `cls` has not."""
+    if name in SCHEDULED:
+        of_all = "[[0,null,0.01,0.1]], from step 0 on, of all layers, rate 0.01 and momentum 0.1"
+        event = "[[0,0.01]], from step 0 on 0.01" if cls is Readout else of_all
+        return f"rates are in the schedule: {prefix}schedule={event}"
+    near = difflib.get_close_matches(name, _names(cls), 1, 0.5)
+    return f"did you mean {prefix}{near[0]}?" if near else f"one of {', '.join(_names(cls))}"
 
 
 def _normalised(self, **how) -> None:

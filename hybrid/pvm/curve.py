@@ -1,38 +1,41 @@
 """The picture of a run: errors over steps."""
 
-import io
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from .. import atomic
+from .. import pictures
+
+FRAMES = {"prediction": ("prediction", "C0"), "last_frame": ("repeating the last frame", "C7")}
 
 
 def draw(path: Path, points: list[dict]) -> None:
     """Plot the error of each layer, and that of predicting the next frame beside that of repeating the last.
 
-    points  of a report's "curve"
+    points  of a report's "curve"; they go to a CSV beside the picture
     """
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import FuncFormatter, LogLocator
+    with pictures.drawn(path, 7.5, 3.1) as picture:
+        layers, frames = picture.subplots(1, 2)
+        steps = [point["step"] for point in points]
+        for layer in range(len(points[0]["error"]) if points else 0):
+            y = [point["error"][layer] for point in points]
+            layers.plot(steps, y, color=f"C{layer % 10}", linewidth=1.2, label=f"layer {layer}")
+        layers.set_ylabel("mean |error| of a layer's units")
+        known = [point for point in points if point["prediction"] is not None]
+        for name, (label, colour) in FRAMES.items():
+            x, y = [point["step"] for point in known], [point[name] for point in known]
+            frames.plot(x, y, color=colour, linewidth=1.2, label=label)
+        frames.set_ylabel("mean |error| of the next frame, pixels in 0..1")
+        for axis in (layers, frames):
+            axis.set_xlabel("steps")
+            pictures.logarithmic(axis)
+            if points:
+                axis.legend(fontsize=8)
+    pictures.table(path.with_suffix(".csv"), _rows(points))
 
-    picture = Figure(figsize=(11, 4), layout="constrained")
-    layers, frames = picture.subplots(1, 2)
-    steps = [point["step"] for point in points]
-    for layer in range(len(points[0]["error"]) if points else 0):
-        layers.plot(steps, [point["error"][layer] for point in points], color=f"C{layer % 10}", label=f"layer {layer}")
-    layers.set_title("mean |error| of a layer's units")
-    known = [point for point in points if point["prediction"] is not None]
-    for name, label, colour in (("prediction", "prediction", "C0"), ("last_frame", "repeating the last frame", "C7")):
-        frames.plot([point["step"] for point in known], [point[name] for point in known], color=colour, label=label)
-    frames.set_title("mean |error| of the next frame, pixels in 0..1")
-    for axis in (layers, frames):
-        axis.set_xlabel("steps")
-        axis.set_yscale("log")
-        axis.yaxis.set_minor_locator(LogLocator(subs=(2, 5)))
-        for ticks in (axis.yaxis.set_major_formatter, axis.yaxis.set_minor_formatter):
-            ticks(FuncFormatter(lambda value, _: f"{value:g}"))
-        axis.grid(alpha=0.3)
-        if points:
-            axis.legend(fontsize="small")
-    data = io.BytesIO()
-    picture.savefig(data, dpi=110)
-    atomic.write(path, [data.getvalue()])
+
+def _rows(points: list[dict]) -> Iterator[dict[str, Any]]:
+    """The points, with a column a layer."""
+    for point in points:
+        errors = {f"error of layer {layer}": error for layer, error in enumerate(point["error"])}
+        yield {name: value for name, value in point.items() if name != "error"} | errors

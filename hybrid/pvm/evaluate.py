@@ -2,15 +2,14 @@
 
 import dataclasses
 import json
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .. import runs
+from .. import console, runs
 from ..feeds.frames import Frame
 from ..training import CHECKPOINT
 from . import tracking
@@ -148,7 +147,8 @@ def evaluate(folder: Path, given: dict) -> dict:
         raise ValueError("--steps: needed with a camera, which has no end; found none")
     model = alone(model, readouts=labelled(found))  # nothing is compared with what they say
     watcher = Watcher(model, given["mode"] and Mode(given["mode"]))
-    tracks = [track for clip in found if (track := _follow(clip, watcher, given["steps"]))]
+    with console.bar(_frames(found, given["steps"]), "eval", "frames") as bar:
+        tracks = [track for clip in found if (track := _follow(clip, watcher, given["steps"], bar.update))]
     figures = {
         "run": str(folder),
         "model": "pvm",
@@ -159,7 +159,13 @@ def evaluate(folder: Path, given: dict) -> dict:
     return figures | {"tracking": _scores(tracks) if tracks else None}
 
 
-def _follow(clip, watcher: Watcher, most: int | None) -> dict[str, tracking.Track] | None:
+def _frames(found: list, most: int | None) -> int:
+    """How many frames there are to show; a camera has as many as it is asked for."""
+    there = sum(map(len, found)) if all(hasattr(clip, "__len__") for clip in found) else None
+    return min(value for value in (there, most) if value is not None)
+
+
+def _follow(clip, watcher: Watcher, most: int | None, shown: Callable[[], Any]) -> dict[str, tracking.Track] | None:
     """Show a clip; what the trackers said of it, None where it has no labels."""
     watcher.cut()
     left = None if most is None else most - watcher.frames
@@ -167,26 +173,23 @@ def _follow(clip, watcher: Watcher, most: int | None) -> dict[str, tracking.Trac
     trackers: dict[str, Any] = {"null": tracking.Null(), "centre": tracking.Centre()}
     if watcher.model.readouts:
         trackers = {"pvm": Follower(lambda image: watcher.seen), **trackers}
-    tracks = tracking.follow(trackers, _watched(frames, watcher))
+    tracks = tracking.follow(trackers, _watched(frames, watcher, shown))
     return tracks if len(tracks["null"].truth) else None
 
 
-def _watched(frames: Iterator[Frame], watcher: Watcher) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
+def _watched(
+    frames: Iterator[Frame], watcher: Watcher, shown: Callable[[], Any]
+) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
     """Shows each frame to the model; yields an image of the arena's size and the label in it.
 
     So the model sees what comes before the target, too, which the benchmark does not show to its trackers.
     """
-    for number, frame in enumerate(frames):
+    for frame in frames:
         watcher.see(frame.image)
+        shown()
         scale = np.divide(ARENA, frame.image.shape[:2])[[1, 0, 1, 0]]
         image = np.broadcast_to(np.uint8(0), (*ARENA, 3))  # the trackers look at its size alone
         yield image, None if frame.box is None else (frame.box * scale).astype(np.float32)
-        _say(number + 1)
-
-
-def _say(number: int) -> None:
-    if number % 100 == 0 and sys.stderr.isatty():
-        print(f"\r{number:,} frames", end="\r", file=sys.stderr, flush=True)
 
 
 def _scores(tracks: list[dict[str, tracking.Track]]) -> dict[str, Any]:

@@ -11,13 +11,12 @@ No pickle is run: unpickled.py reads them as data. What is not needed is not ope
 
 import dataclasses
 import re
-import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import check
+from .. import check, console
 from ..layout import unit_layout
 from . import original
 from .archive import Members, refuse_form
@@ -83,7 +82,7 @@ def into_run(given) -> dict:
         raise ValueError(f"--out: {folder} holds a run; expected a folder without, so name another")
     found = read(given.file, compat=None if given.corrected else "cuda2023")
     for note in found.notes:
-        print(f"hybrid: {given.file}: {note}", file=sys.stderr)
+        console.note(f"{given.file}: {note}")
     pvm, silent = model(found, device="cpu"), ("labels", "set", "save_every", "device", "threads", "every")
     said = {
         "kind": "pvm",

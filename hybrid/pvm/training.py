@@ -2,8 +2,8 @@
 
 run.json      the options it was started with      config.json  the whole configuration
 checkpoint/   see hybrid/checkpoint.py             report.json  figures and the curve
-curve.png     errors over steps                    last.png     the last frame that was compared, and what it was taken for
-timeline.json, timeline.png  the last ticks        tensorboard/ with --tensorboard
+curve.png     errors over steps, .pdf and .csv too last.png     the last frame that was compared, and what it was taken for
+timeline.json, timeline.png, .pdf  the last ticks  tensorboard/ with --tensorboard
 """
 
 import contextlib
@@ -11,7 +11,6 @@ import dataclasses
 import json
 import math
 import resource
-import sys
 import time
 from collections.abc import Generator
 from pathlib import Path
@@ -21,7 +20,7 @@ import numpy as np
 
 from cpu.threads import available
 
-from .. import checkpoint, pictures
+from .. import checkpoint, console, pictures, trace
 from ..feeds.frames import Frames
 from ..training import CHECKPOINT, Stop, Stopped, write_json
 from . import curve, panel
@@ -87,7 +86,7 @@ def _configured(options: dict) -> Config:
     """The configuration that the options name; notes on an original's file go to stderr."""
     config, notes = load(options["config"], compat=options["compat"])
     for note in notes:
-        print(f"hybrid: {options['config']}: {note}", file=sys.stderr)
+        console.note(f"{options['config']}: {note}")
     fields = json.loads(config.to_json())
     for setting in options["set"] or ():
         name, _, text = setting.partition("=")
@@ -202,12 +201,8 @@ class Run:
 
     def train(self) -> None:
         """To the end of the feed. Raises Stopped, after a checkpoint, on a signal, and what the feed or the model raise."""
-        from tqdm import tqdm
-
         total, first = len(self.feed), self.model.step_number
-        bar = tqdm(
-            total=total, initial=first, desc=self.model.config.name, unit=" steps", file=sys.stderr, mininterval=0.5
-        )
+        bar = console.bar(total, self.model.config.name, "steps", first)
         board = Board(self.folder / "tensorboard", first) if self.options["tensorboard"] else None
         with Stop() as stop, bar, board or contextlib.nullcontext():
             with contextlib.closing(self._ticks()) as ticks:
@@ -385,5 +380,6 @@ def text(report: dict) -> str:
         "error a layer": "  ".join(f"{error:.4f}" for error in report["error"]),
         "next frame": compared(report),
         "means since": f"step {report['averaged_from_step']:,}",
+        "stages": trace.line(report["stages"]),
     }
     return "\n".join(f"{name:<18}{line}" for name, line in lines.items())

@@ -1,12 +1,12 @@
 """Films of a trained Predictive Vision Model: what it makes of a video, and what it dreams."""
 
-import sys
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
+from .. import console
 from ..feeds.frames import Frame
 from ..film import Film
 from . import panel
@@ -106,9 +106,7 @@ def _again(found) -> Iterator[Frame]:
 
 
 def _bar(frames, total: int):
-    from tqdm import tqdm
-
-    return tqdm(frames, total=total, unit=" frames", file=sys.stderr, mininterval=0.5)
+    return console.bar(total, "film", "frames", items=frames)
 
 
 def _path(folder: Path, out: str | None, name: str) -> Path:

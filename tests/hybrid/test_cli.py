@@ -12,8 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hybrid import backend, vectors
+from hybrid import backend, training, vectors
 from hybrid.cli import main
+from hybrid.engine import Engine
 
 SMALL = ["--epochs", "1", "--threads", "2"]
 LANGUAGE = ["--width", "8", "--hidden", "12", "--readout-width", "8", "--batch", "64", *SMALL]
@@ -276,6 +277,44 @@ def test_doctor_reports_and_says_whether_the_cpu_can_be_used(capsys):
     assert report["usable"]
     assert main(["doctor"]) == 0
     assert "GB/s" in capsys.readouterr().out
+
+
+def kill(*arguments):
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_an_interrupt_is_one_line_and_exit_code_130(capsys, tmp_path, text, monkeypatch):
+    run = str(tmp_path / "run")
+    assert main(["train", "language", "--text", text, "--out", run, *LANGUAGE]) == 0
+    capsys.readouterr()
+    monkeypatch.setattr(Engine, "evaluate", kill)
+    assert main(["eval", run]) == 130
+    assert capsys.readouterr() == ("", "hybrid: interrupted\n")
+    monkeypatch.setattr(training, "_due", kill)
+    assert main(["demo", "--text", text, "--out", str(tmp_path / "demo"), "--quiet", *SMALL]) == 130
+    assert capsys.readouterr() == ("", "hybrid: stopped; a demo does not go on, begin it again\n")
+
+
+def test_train_prints_what_the_stages_took_and_a_log_of_lines(capsys, tmp_path, text):
+    command = ["train", "language", "--text", text, *LANGUAGE, "--device", "auto", "--out"]
+    assert main([*command, str(tmp_path / "run")]) == 0
+    printed = capsys.readouterr()
+    assert re.search(
+        r"^stages +.*gather \d.*readout \d.*ms a tick; wall [\d.]+; overlap \d.\d\d, efficiency", printed.out, re.M
+    )
+    assert "\r" not in printed.err and "language: 100 %" in printed.err and "device auto" in printed.err
+    assert main([*command, str(tmp_path / "quiet"), "--quiet"]) == 0
+    printed = capsys.readouterr()
+    assert printed.err == "" and "perplexity" in printed.out
+    assert main(["train", "--resume", str(tmp_path / "none"), "--quiet"]) == 2
+    assert capsys.readouterr().err.startswith("hybrid: error: ")
+
+
+def test_eval_refuses_options_that_are_not_the_models(capsys, tmp_path, text):
+    run = str(tmp_path / "run")
+    assert main(["train", "language", "--text", text, "--out", run, *LANGUAGE]) == 0
+    assert main(["eval", run, "--similarity", "nosuch"]) == 2
+    assert "--similarity: not used by `eval` of a language run" in capsys.readouterr().err
 
 
 def test_help_names_every_command(capsys):

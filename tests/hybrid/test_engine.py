@@ -197,6 +197,7 @@ def refusals():
     )
     yield "delay: found 17", lambda: engine(delay=17)
     yield "micro_batches: found 0", lambda: engine(micro_batches=0)
+    yield "micro_batches: found 17, expected 1 to 16", lambda: next(engine(micro_batches=17).run(Feed()))
     yield "threads: found 0", lambda: engine(threads=0)
     yield "overlap: needs at least 2 threads", lambda: next(engine(threads=1, overlap=True).run(Feed()))
     yield 'device: found "tpu"', lambda: engine(device="tpu")

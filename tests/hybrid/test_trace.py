@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from hybrid.trace import Interval, Trace
+from hybrid.trace import Interval, Trace, line
 
 
 def filled():
@@ -55,3 +55,10 @@ def test_memory_of_a_long_run_is_bounded():
         trace.note("q", "s", tick, 0, 0.0, 1.0)
     assert len(trace.recent) == 10
     assert {i.tick for i in trace.last_ticks(3)} == {97, 98, 99}
+
+
+def test_the_line_says_what_a_tick_took_by_hand():
+    trace = filled()
+    trace.ticks = 2
+    expected = "forward 1000.00, readout 1000.00 ms a tick; wall 1500.00; overlap 0.50, efficiency 0.67"
+    assert line(trace.summary()) == expected

@@ -158,6 +158,8 @@ def test_context_is_silent_before_its_step():
         ({"readout": {"schedule": (1,)}}, r"readout.schedule\[0\]: found 1, expected \(step, rate\)"),
         ({"readout": {"schedule": ((0, -1),)}}, r"readout.schedule\[0\] rate: found -1"),
         ({"odd": 1}, "odd: found an unknown name, expected a field of Config; one of name"),
+        ({"rate": 0.1}, r"rate: .*; rates are in the schedule: schedule=\[\[0,null,0.01,0.1\]\]"),
+        ({"readout": {"rate": 1}}, r"readout.rate: .*: readout.schedule=\[\[0,0.01\]\], from step 0"),
         ({"grid": 1}, "grid: found an unknown name, .* did you mean grids"),
         ([1], r"configuration: found \[1\], expected names"),
     ],

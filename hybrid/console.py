@@ -1,0 +1,45 @@
+"""What a command says on stderr while it works: notes, and how far it has come. Errors are said elsewhere, and always."""
+
+import sys
+from collections.abc import Iterable
+from typing import Any, TextIO
+
+MINUTE = 60.0
+LINE = "{desc}: {percentage:.0f} %, {n_fmt} of {total_fmt}{unit}, {elapsed}{postfix}"  # of a log
+
+quiet = False  # True: neither notes nor bars
+
+
+def note(text: str) -> None:
+    """Tell the user something that he may want to know."""
+    if not quiet:
+        print(f"hybrid: {text}", file=sys.stderr, flush=True)
+
+
+def bar(total: int | None, label: str, unit: str, initial: int = 0, items: Iterable | None = None) -> Any:
+    """A tqdm bar on a terminal; where stderr is a file or a pipe, a line a minute and at every postfix.
+
+    items  what to iterate over, if anything
+    """
+    from tqdm import tqdm
+
+    common = {"total": total, "desc": label, "unit": f" {unit}", "initial": initial, "disable": quiet}
+    if sys.stderr.isatty():
+        return tqdm(items, file=sys.stderr, mininterval=0.5, **common)
+    return tqdm(items, file=Lines(sys.stderr), mininterval=MINUTE, bar_format=LINE, **common)
+
+
+class Lines:
+    """Takes what tqdm writes over and over to one line of a terminal, and writes lines."""
+
+    def __init__(self, file: TextIO):
+        self._file = file
+
+    def write(self, text: str) -> None:
+        """Write the text as a line of its own, if there is any."""
+        if shown := text.strip():
+            self._file.write(shown + "\n")
+
+    def flush(self) -> None:
+        """Pass it on."""
+        self._file.flush()

@@ -1,0 +1,55 @@
+import io
+import sys
+
+import pytest
+
+from hybrid import console
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def stderr(monkeypatch, kind=io.StringIO):
+    """What stands for stderr from here on; pytest puts its own there when a test begins."""
+    file = kind()
+    monkeypatch.setattr(sys, "stderr", file)
+    monkeypatch.setattr(console, "quiet", False)
+    return file
+
+
+def work():
+    with console.bar(40, "language", "ticks", initial=10) as bar:
+        for tick in range(30):
+            bar.update()
+            if tick == 14:
+                bar.set_postfix({"perplexity": "42.5"})
+
+
+def test_a_log_gets_whole_lines_now_and_then(monkeypatch):
+    log = stderr(monkeypatch)
+    work()
+    lines = log.getvalue().splitlines()
+    assert "\r" not in log.getvalue() and len(lines) == 3
+    assert lines[0].startswith("language: 25 %, 10 of 40 ticks")
+    assert lines[1].startswith("language: 62 %, 25 of 40 ticks") and "perplexity=42.5" in lines[1]
+    assert lines[2].startswith("language: 100 %, 40 of 40 ticks")
+
+
+def test_a_terminal_gets_a_bar_on_one_line(monkeypatch):
+    terminal = stderr(monkeypatch, Terminal)
+    work()
+    assert terminal.getvalue().count("\n") == 1 and "\r" in terminal.getvalue()
+
+
+@pytest.mark.parametrize("kind", [Terminal, io.StringIO])
+def test_quiet_is_neither_notes_nor_a_bar(monkeypatch, kind):
+    file = stderr(monkeypatch, kind)
+    console.note("the device is the CPU")
+    assert file.getvalue() == "hybrid: the device is the CPU\n"
+    monkeypatch.setattr(console, "quiet", True)
+    work()
+    console.note("again")
+    assert list(console.bar(2, "film", "frames", items="ab")) == ["a", "b"]
+    assert file.getvalue().count("\n") == 1
