@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from . import options as settings
-from . import pictures
+from . import pictures, trace
 from .engine import Engine
 from .feeds.text import documentation, read
 from .models import language
@@ -155,7 +155,8 @@ def text(report: dict) -> str:
             f"{run['perplexity']:>12.1f}{run['test_perplexity']:>8.1f}"
             f"{reached['seconds']:>12.1f}{reached['processor_seconds']:>13.1f}"
         )
-    lines += ["", *_verdict(report), f"Cores: {report['runs']['tree']['pace']}"]
+    lines += ["", *_verdict(report), "", f"Cores: {report['runs']['tree']['pace']}"]
+    lines += [f"  {label:<15}  {trace.line(report['runs'][readout]['stages'])}" for readout, label in READOUTS.items()]
     lines.append("\nMost likely next words, by exact search in the tree:")
     for found in report["next_words"]:
         words = ", ".join(f"{word} {share:.0%}" for word, share in found["next"])
