@@ -16,16 +16,21 @@ def note(text: str) -> None:
         print(f"hybrid: {text}", file=sys.stderr, flush=True)
 
 
-def bar(total: int | None, label: str, unit: str, initial: int = 0, items: Iterable | None = None) -> Any:
+def bar(
+    total: int, label: str, unit: str, initial: int = 0, items: Iterable | None = None, passing: bool = False
+) -> Any:
     """A tqdm bar on a terminal; where stderr is a file or a pipe, a line a minute and at every postfix.
 
-    items  what to iterate over, if anything
+    items    what to iterate over, if anything
+    passing  beside another bar: on a terminal alone, after two seconds, gone at its end
     """
     from tqdm import tqdm
 
-    common = {"total": total, "desc": label, "unit": f" {unit}", "initial": initial, "disable": quiet}
-    if sys.stderr.isatty():
-        return tqdm(items, file=sys.stderr, mininterval=0.5, **common)
+    there = sys.stderr.isatty()
+    off = quiet or (passing and not there)
+    common: dict[str, Any] = {"total": total, "desc": label, "unit": f" {unit}", "initial": initial, "disable": off}
+    if there:
+        return tqdm(items, file=sys.stderr, mininterval=0.5, delay=2 * passing, leave=not passing, **common)
     return tqdm(items, file=Lines(sys.stderr), mininterval=MINUTE, bar_format=LINE, **common)
 
 

@@ -3,9 +3,10 @@
 import contextlib
 import fcntl
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
+
+from . import console
 
 LOCK = ".hybrid.lock"  # in the folder of a run; holds the number of the process that works there
 
@@ -52,7 +53,5 @@ def _try(descriptor: int, folder: Path) -> bool:
     except BlockingIOError:
         return False
     except OSError as error:
-        print(
-            f"hybrid: {folder}: cannot be locked ({error.strerror}): let no second process work on it", file=sys.stderr
-        )
+        console.note(f"{folder}: cannot be locked ({error.strerror}): let no second process work on it")
     return True

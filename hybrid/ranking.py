@@ -1,11 +1,10 @@
 """How high the held-out items rank among those new to their users: recall@k, nDCG@k, and popularity as the figure to beat."""
 
-import sys
 from collections.abc import Callable
 
 import numpy as np
-from tqdm import tqdm
 
+from . import console
 from .feeds.ratings import HeldOut, Histories
 
 Scores = Callable[[np.ndarray], np.ndarray]  # user ids (n,) -> scores (n, V), higher is better
@@ -44,7 +43,7 @@ def ranks(scores: Scores, seen: Histories, held: HeldOut, block: int | None = No
     found = np.empty(len(held.user), np.int64)
     block = block or max(NUMBERS // len(seen.items), 1)
     begins = range(0, len(found), block)
-    for first in tqdm(begins, desc="evaluating", unit=" blocks", delay=2, leave=False, disable=None, file=sys.stderr):
+    for first in console.bar(len(begins), "evaluating", "blocks", items=begins, passing=True):
         users, target = held.user[first : first + block], held.item[first : first + block]
         table = np.asarray(scores(users))
         _check(table, seen, users)

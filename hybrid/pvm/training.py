@@ -106,7 +106,7 @@ def _with_use(options: dict, config: Config, feed: Frames) -> Config:
     asked = any(setting.startswith("readout") for setting in options["set"] or ())
     if config.readout is None or asked or labelled(feed.clips):
         return config
-    print(f"hybrid: {options['video']} has no labels: no readouts, which would learn nothing", file=sys.stderr)
+    console.note(f"{options['video']} has no labels: no readouts, which would learn nothing")
     return dataclasses.replace(config, readout=None)
 
 
