@@ -88,6 +88,14 @@ def test_repeats_are_counted_apart(tmp_path, monkeypatch, capsys):
     assert (report["test users"], report["test repeats"]) == (50, 10)
 
 
+def test_many_users_validate_by_a_part_of_them(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(factors, "VALIDATING", 25)
+    Path("u.data").write_text(rows())
+    report = run_json(capsys, "train", "factors", "--ratings", "u.data", "--out", "run", *SMALL)
+    assert (report["valid users"], report["test users"]) == (20, 60)  # every third
+
+
 def test_ratings_that_leave_nothing_to_choose_with(tmp_path, capsys):
     few, again = tmp_path / "few.csv", tmp_path / "again.csv"
     few.write_text("user,item\n1,a\n1,b\n2,a\n2,b\n")
