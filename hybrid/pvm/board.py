@@ -1,5 +1,7 @@
 """A run in TensorBoard: figures and pictures, written by tensorboardX, which needs neither TensorFlow nor PyTorch."""
 
+import os
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -20,10 +22,22 @@ def required():
 
 
 class Board:
-    """Writes event files to a folder; what stands there of `first` and later steps, from a run that was stopped, is dropped."""
+    """Writes event files to a folder; what stands there of `first` and later steps, from a run that was stopped, is dropped.
+
+    The caller's thread writes. tensorboardX's own writer has a thread that waits by the wall clock: it dies when the clock
+    is set back by weeks, nobody empties its queue then, and the run waits for ever.
+    """
 
     def __init__(self, folder: Path, first: int = 0):
-        self._writer = required().SummaryWriter(str(folder), purge_step=first or None)
+        required()
+        from tensorboardX.event_file_writer import EventsWriter
+        from tensorboardX.proto.event_pb2 import SessionLog
+
+        folder.mkdir(parents=True, exist_ok=True)
+        # the name holds the second, the host and this: a run resumed within the second replaces no file
+        self._writer = EventsWriter(str(folder / "events"), f".{os.getpid()}.{first}")
+        if first:
+            self._event(first, session_log=SessionLog(status=SessionLog.START))
 
     def __enter__(self) -> "Board":
         return self
@@ -33,11 +47,18 @@ class Board:
 
     def write(self, step: int, figures: Mapping[str, float], pictures: Mapping[str, np.ndarray]) -> None:
         """Add figures, and pictures (rows, columns, 3) uint8, by name."""
+        from tensorboardX.summary import image, scalar
+
         for name, figure in figures.items():
-            self._writer.add_scalar(_tag(name), figure, step)
+            self._event(step, summary=scalar(_tag(name), figure))
         for name, picture in pictures.items():
-            self._writer.add_image(_tag(name), enlarged(picture), step, dataformats="HWC")
+            self._event(step, summary=image(_tag(name), enlarged(picture), dataformats="HWC"))
         self._writer.flush()
+
+    def _event(self, step: int, **what) -> None:
+        from tensorboardX.proto.event_pb2 import Event
+
+        self._writer.write_event(Event(step=step, wall_time=time.time(), **what))
 
 
 def _tag(name: str) -> str:

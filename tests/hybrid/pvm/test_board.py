@@ -3,6 +3,8 @@
 import io
 import struct
 import sys
+import threading
+import time
 from collections import defaultdict
 
 import numpy as np
@@ -55,7 +57,7 @@ def test_a_run_writes_what_there_is_to_see(tmp_path):
     found = values(run / "tensorboard")
     assert [step for step, _ in found["error/layer_2"]] == list(range(0, 20, 2))
     figures = {"next_frame/prediction", "next_frame/last_frame", "speed/frames_a_second", "rate/layer_0"}
-    pictures = {"frame", "prediction", "difference_x_3", "hidden/layer_0", "hidden/layer_2", "heatmap"}
+    pictures = {"frame", "prediction", "difference", "hidden/layer_0", "hidden/layer_2", "heatmap"}
     assert set(found) >= figures | pictures
     assert found["rate/layer_0"][0][1] == pytest.approx(0.05)
     assert all(picture.ndim == 3 for _, picture in found["frame"])
@@ -78,3 +80,22 @@ def test_tensorboardx_missing_is_said_before_anything_is_done(capsys, monkeypatc
     assert main(command(tmp_path, run, "--tensorboard")) == 2
     assert 'pip install "hybrid-engine[tensorboard]"' in capsys.readouterr().err
     assert not run.exists()
+
+
+def test_a_clock_set_back_by_a_year_stops_nothing(monkeypatch, tmp_path):
+    """tensorboardX's own thread dies of it; the run then waits for ever for room in a queue."""
+
+    def write():
+        with Board(tmp_path) as board:
+            board.write(0, {"figure": 0.0}, {})
+            time.sleep(0.2)  # its thread begins to wait for the time of the next flush
+            now = time.time()
+            monkeypatch.setattr(time, "time", lambda: now - 365 * 86400)
+            for step in range(1, 40):
+                board.write(step, {"figure": float(step)}, {})
+
+    writer = threading.Thread(target=write, daemon=True)
+    writer.start()
+    writer.join(20)
+    assert not writer.is_alive()
+    assert [step for step, _ in values(tmp_path)["figure"]] == list(range(40))
