@@ -1,7 +1,8 @@
 """The tracking benchmark: trackers follow labelled videos, and are scored on overlap, distance and presence.
 
 Its measures are those of braincorp/PVM (PVM_tools/benchmark.py), after Wu, Lim and Yang, Online object tracking: a
-benchmark (CVPR 2013). Boxes are those of `hybrid.pvm.tracker`; one without area is absent.
+benchmark (CVPR 2013). The table quotes those that do not depend on how many pixels a frame has. Boxes are those of
+`hybrid.pvm.tracker`; one without area is absent.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -150,10 +151,12 @@ class Scores(NamedTuple):
     false_positives: int  # target absent, and found somewhere
     false_negatives: int  # target there, and said to be absent
     presence: float  # (TN + TP - FN - FP + 100) / 2, all in percent of the frames: that is TP + TN
-    precision: float  # share of targets whose centre was found within 20 pixels
+    precision: float  # share of targets whose centre was found within 20 pixels, as published; see `centre`
     relative_precision: float  # ... within .2, x in image widths and y in image heights
     success: float  # mean of the success curve; .99 at most, since no overlap exceeds 1
     accuracy: float  # share of frames right: the centre found inside the target's box, or both absent
+    overlap: float  # share of targets found with an overlap above .5
+    centre: float  # share of targets whose centre was found within .1, x in image widths and y in image heights
     precision_curve: np.ndarray  # (51,) share of targets with distance < PIXELS
     relative_precision_curve: np.ndarray  # (1000,) ... with relative distance < RELATIVE
     success_curve: np.ndarray  # (100,) ... with overlap > OVERLAPS
@@ -205,6 +208,8 @@ def score(track: Track) -> Scores:
         relative_precision=float(relative_precision[200]),
         success=float(success.mean()),
         accuracy=float(accuracy[100]),
+        overlap=float(_shares(np.array((overlaps > 0.5).sum()), targets)),
+        centre=float(relative_precision[100]),
         precision_curve=precision,
         relative_precision_curve=relative_precision,
         success_curve=success,
@@ -226,14 +231,29 @@ def _shares(counts: np.ndarray, total: int) -> np.ndarray:
     return counts / total if total else np.full(counts.shape, np.nan)
 
 
+LEGEND = """\
+success     share of targets whose box overlaps the labelled one by more than t (intersection / union): mean over t in 0..1
+overlap .5  the same for t = .5
+centre .1   share of targets whose centre was found within .1 of the frame's size
+accuracy    share of frames right: the centre found inside the labelled box, or both say "absent"
+found       targets found, wherever, of those there    absent: frames rightly called without a target, of those without
+null keeps the first box, centre says the middle, perturbed truth is the label moved and scaled by up to 20 %"""
+
+
 def text(scores: Mapping[str, Scores]) -> str:
-    """A table of the quoted figures, a line a tracker, and below it why figures are missing."""
+    """A table of the quoted figures, a line a tracker; below it what they mean, and why some are missing."""
     width = max(map(len, ("tracker", *scores)))
-    heads = ("success", "prec. 20px", "prec. .2", "accuracy", "presence %", "TP", "TN", "FP", "FN")
-    lines = [" ".join([f"{'tracker':{width}}", *(f"{head:>10}" for head in heads)])]
+    heads = ("success", "overlap .5", "centre .1", "accuracy", "found", "absent")
+    lines = [" ".join([f"{'tracker':{width}}", *(f"{head:>11}" for head in heads)])]
     for name, one in scores.items():
-        figures = (one.success, one.precision, one.relative_precision, one.accuracy, one.presence)
+        figures = (one.success, one.overlap, one.centre, one.accuracy)
         cells = ["-" if figure != figure else f"{figure:.3f}" for figure in figures]
-        cells += map(str, one[1:5])
-        lines.append(" ".join([f"{name:{width}}", *(f"{cell:>10}" for cell in cells)]))
-    return "\n".join([*lines, *dict.fromkeys(one.undefined for one in scores.values() if one.undefined)])
+        cells.append(_of(one.true_positives, one.false_negatives))
+        cells.append(_of(one.true_negatives, one.false_positives))
+        lines.append(" ".join([f"{name:{width}}", *(f"{cell:>11}" for cell in cells)]))
+    why = dict.fromkeys(one.undefined for one in scores.values() if one.undefined)
+    return "\n".join([*lines, *why, "", LEGEND])
+
+
+def _of(right: int, wrong: int) -> str:
+    return f"{right}/{right + wrong}" if right + wrong else "-"

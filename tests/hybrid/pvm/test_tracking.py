@@ -76,7 +76,16 @@ def test_scores_by_hand():
     found = [curve[at] * 6 for at in (0, 79, 80, 100, 399, 400, 999)]
     assert found == pytest.approx([2, 2, 3, 3, 3, 4, 4])
     assert scores.accuracy == 0.5
+    assert (scores.overlap, scores.centre) == (0.25, 0.5)
     assert scores.undefined == ""
+
+
+def test_shares_of_the_frame_do_not_depend_on_its_size():
+    """20 pixels are a third of a frame of 60."""
+    truth, found = np.array([(12, 6, 12, 12)]), np.array([(16, 9, 12, 12)])
+    small, large = (tracking.score(track(truth * k, found * k, size=(60 * k, 48 * k))) for k in (1, 8))
+    assert (small.overlap, small.centre, small.success) == (large.overlap, large.centre, large.success)
+    assert (small.centre, small.precision, large.precision) == (1, 1, 0)
 
 
 def test_the_centre_on_the_edge_of_the_target_is_accurate():
@@ -254,8 +263,13 @@ def test_what_is_no_box_is_refused(label, said, message):
 def test_the_table():
     good, empty = track([(0, 0, 4, 4)], [(0, 0, 4, 4)]), track([ABSENT], [ABSENT])
     lines = tracking.text({name: tracking.score(one) for name, one in [("good", good), ("a longer name", empty)]})
-    head, first, second, reason = lines.splitlines()
+    head, first, second, reason, *legend = lines.splitlines()
     assert head.split("  ")[0] == "tracker" and len(head) == len(first) == len(second)
-    assert first.split() == ["good", "0.990", "1.000", "1.000", "1.000", "100.000", "1", "0", "0", "0"]
-    assert second.split()[3:] == ["-", "-", "-", "1.000", "100.000", "0", "1", "0", "0"]
+    assert first.split() == ["good", "0.990", "1.000", "1.000", "1.000", "1/1", "-"]
+    assert second.split()[3:] == ["-", "-", "-", "1.000", "-", "1/1"]
+    terms = {"tracker", "success", "overlap .5", "centre .1", "accuracy", "found", "absent"}
+    explained = "\n".join(legend)
+    assert [
+        term for term in terms - {"tracker"} if term not in head or f"{term}  " not in explained.replace(":", "  ")
+    ] == []
     assert reason == "no frame has a target: precision and success are undefined"
