@@ -19,7 +19,15 @@ from .training import CHECKPOINT, KNOWN, Job, train, write_json
 
 # What may change between a stop and the going on: threads change no number, another device rounds otherwise.
 FREE_ON_RESUME = {"resume", "device", "rows_device", "readout_device", "threads", "pin"}
-FREE_FOR_PVM = {"resume", "device", "threads", "steps", "save_every", "tensorboard"}  # it may be told to go on further
+FREE_FOR_PVM = {
+    "resume",
+    "device",
+    "threads",
+    "steps",
+    "save_every",
+    "tensorboard",
+    "live",
+}  # it may be told to go on further
 HOME = {"rows_device": "cpu", "readout_device": "cpu"}
 
 

@@ -48,6 +48,8 @@ class Clip(Protocol):
 
     shape  (rows, columns, channels)
     rate   frames per second
+
+    It may have an `aspect`, see `aspect_of`.
     """
 
     shape: Shape
@@ -153,7 +155,7 @@ class Kept:
     """A clip whose frames are decoded once and then stay in memory; a `Clip`."""
 
     def __init__(self, clip: Clip):
-        self.clip, self.shape, self.rate = clip, clip.shape, clip.rate
+        self.clip, self.shape, self.rate, self.aspect = clip, clip.shape, clip.rate, aspect_of(clip)
         self._image = np.empty((len(clip), *clip.shape), np.uint8)
         self._frames: list[Frame | None] = [None] * len(clip)
 
@@ -172,6 +174,11 @@ class Kept:
     def describe(self) -> dict[str, Any]:
         """See `Clip`."""
         return self.clip.describe()
+
+
+def aspect_of(clip: Clip | Live) -> float:
+    """Width / height of what its frames show, before they were stretched to `shape`; that of `shape` where it does not say."""
+    return getattr(clip, "aspect", clip.shape[1] / clip.shape[0])
 
 
 def keep(clip: Clip, memory: Memory) -> Clip:

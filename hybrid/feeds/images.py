@@ -42,6 +42,7 @@ class Images:
         self._read = read
         digest = hashlib.sha256()
         sizes = [self._look(name, digest) for name in names]
+        self.aspect = aspect_shown(sizes[0], self.shape, self.crop)
         self._boxes = read_boxes(labels, sizes) if labels else None
         if labels:
             digest.update(labels.text)
@@ -192,6 +193,12 @@ def region(size: tuple[int, int], shape: Shape, crop: bool) -> Region:
         left = max(0.0, width - height * aspect) / 2
         top = max(0.0, height - width / aspect) / 2
     return left, top, width - left, height - top
+
+
+def aspect_shown(size: tuple[int, int], shape: Shape, crop: bool) -> float:
+    """Width / height of the region."""
+    left, top, right, bottom = region(size, shape, crop)
+    return (right - left) / (bottom - top)
 
 
 def resized(picture, cut: Region, shape: Shape) -> np.ndarray:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from .. import console
 from .frames import Frame, Shape, check_shape, inside
-from .images import Labels, placed, read_boxes, region, resized
+from .images import Labels, aspect_shown, placed, read_boxes, region, resized
 
 SUFFIXES = (
     ".mp4 .m4v .mov .avi .mkv .webm .mpg .mpeg .ts .mts .m2ts .wmv .flv .ogv .3gp .gif .mjpeg .y4m .h264 .264".split()
@@ -41,6 +41,7 @@ class Video:
             self._data = hashlib.file_digest(file, "sha256")
         self._index, self.rate = _look_through(self.path)
         self._boxes, first = None, self._picture(0)
+        self.aspect = aspect_shown(first.size, self.shape, self.crop)
         self._picture(len(self) - 1)  # a file that was cut short shows it here
         if labels is not None:
             text = labels.read_bytes()
@@ -321,7 +322,8 @@ class Camera:
                 ' read? "camera:N" names another'
             ) from None
         stream = _pictures(self.device, self._container)
-        self.rate = _rate(stream)
+        self.rate, size = _rate(stream), (stream.codec_context.width, stream.codec_context.height)
+        self.aspect = aspect_shown(size, self.shape, self.crop)
         self._coming = self._container.decode(stream)
         self._last: tuple[int, Frame] | None = None
 

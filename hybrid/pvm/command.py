@@ -25,6 +25,8 @@ LABELS_HELP = (
     "boxes for a video file, a line x,y,w,h a frame (default: the file beside it that ends in .txt or .csv; directories"
     " and zips hold their own)"
 )
+CROP_HELP = "cut frames to the model's aspect instead of stretching them to it"
+LIVE_PORT = 8642
 
 
 def joined(arguments: Sequence[str]) -> list[str]:
@@ -43,13 +45,14 @@ def configurations() -> list[str]:
 def add(commands) -> None:
     """Add the commands `train pvm` and `pvm` to a parser's."""
     _train(commands.add_parser("train pvm", help="train a Predictive Vision Model on video"))
-    pvm = commands.add_parser("pvm", help="watch a trained Predictive Vision Model, let it dream, import one")
+    pvm = commands.add_parser("pvm", help="watch, compare or import trained Predictive Vision Models, let them dream")
     actions = pvm.add_subparsers(dest="action", required=True, metavar="ACTION")
     _watch(actions.add_parser("watch", help="write a film: frame, prediction, difference, hidden maps, heatmap"))
     _dream(
         actions.add_parser("dream", help="write a film of a model that sees what it predicts, or half of it, or noise")
     )
     _fields(actions.add_parser("fields", help="draw what the hidden numbers of a layer look at in the frame"))
+    _compare(actions.add_parser("compare", help="two runs on the same video, frozen: a table and a picture"))
     _import(actions.add_parser("import", help="make a run of a checkpoint of the CUDA original, Sim_*.zip"))
     configs = actions.add_parser("configs", help="list the configurations that come with the package")
     configs.add_argument("--json", action="store_true", help="print JSON")
@@ -78,7 +81,7 @@ def _train(train) -> None:
     data = train.add_argument_group("data")
     data.add_argument("--video", metavar="VIDEO", help=f"{VIDEO_HELP} (default synthetic)")
     data.add_argument("--labels", metavar="FILE", help=LABELS_HELP)
-    data.add_argument("--crop", action="store_true", help="cut frames to the model's aspect instead of stretching them")
+    data.add_argument("--crop", action="store_true", help=CROP_HELP)
     data.add_argument(
         "--streams", type=_positive, metavar="B", help="places of the video seen at once, 1 to 16 (default 1)"
     )
@@ -95,6 +98,10 @@ def _train(train) -> None:
         metavar="N",
         help="steps between checkpoints (default: one a minute); on a GPU up to 10 more",
     )
+    training.add_argument(
+        "--live", type=_port, nargs="?", const=LIVE_PORT, metavar="PORT",
+        help=f"show the run while it learns on http://127.0.0.1:PORT, to browsers of this machine only (PORT: {LIVE_PORT})",
+    )  # fmt: skip
     training.add_argument(
         "--tensorboard", action="store_true", help="write figures, and pictures every 10 K steps, to OUT/tensorboard"
     )
@@ -115,6 +122,7 @@ def add_eval(command) -> None:
     group = command.add_argument_group("pvm", "prediction against repeating the last frame; with labels, tracking")
     group.add_argument("--video", metavar="VIDEO", help=f"{VIDEO_HELP} (default: what it was trained on)")
     group.add_argument("--labels", metavar="FILE", help=LABELS_HELP)
+    group.add_argument("--crop", action="store_true", help=f"{CROP_HELP} (default: as in training)")
     group.add_argument("--steps", type=_positive, metavar="N", help="most frames (default: the video once)")
     group.add_argument("--mode", choices=MODES, metavar="MODE", help=f"change the frames: {', '.join(MODES)}")
 
@@ -123,6 +131,7 @@ def _watch(watch) -> None:
     watch.add_argument("run", metavar="RUN", help="the folder of a trained run")
     watch.add_argument("--video", metavar="VIDEO", help=f"{VIDEO_HELP} (default: what it was trained on)")
     watch.add_argument("--labels", metavar="FILE", help=LABELS_HELP)
+    watch.add_argument("--crop", action="store_true", help=f"{CROP_HELP} (default: as in training)")
     watch.add_argument("--frames", type=_positive, default=FRAMES, metavar="N", help=f"most frames (default {FRAMES})")
     _film(watch, WATCHED)
 
@@ -152,6 +161,17 @@ def _fields(command) -> None:
     _machine(command)
 
 
+def _compare(compare) -> None:
+    for name in ("A", "B"):
+        compare.add_argument(name.lower(), metavar=name, help="the folder of a trained run")
+    compare.add_argument("--video", metavar="VIDEO", help=f"{VIDEO_HELP} (default: what both were trained on)")
+    compare.add_argument("--labels", metavar="FILE", help=LABELS_HELP)
+    compare.add_argument("--crop", action="store_true", help=f"{CROP_HELP} (default: as each was trained)")
+    compare.add_argument("--steps", type=_positive, metavar="N", help="most frames (default: the video once)")
+    compare.add_argument("-o", "--out", metavar="FILE", help="the picture to write, .png (default A/compare.png)")
+    _machine(compare)
+
+
 def _import(command) -> None:
     command.add_argument("file", metavar="FILE", help="Sim_<name>_<id>_<step>.zip; nothing in it is unpickled")
     command.add_argument(
@@ -178,6 +198,13 @@ def _setting(text: str) -> str:
     return text
 
 
+def _port(text: str) -> int:
+    value = _positive(text)
+    if value > 65535:
+        raise argparse.ArgumentTypeError(f"found {text}, expected a port, 1 to 65535")
+    return value
+
+
 def resolve(options: dict) -> dict:
     """The options of `train pvm` with the defaults filled in."""
     if "config" not in options:
@@ -199,6 +226,10 @@ def run(given) -> int:
         from . import montage
 
         report = montage.fields(given)
+    elif given.action == "compare":
+        from . import comparison
+
+        report = comparison.compare(given)
     else:
         from . import watch
 

@@ -2,17 +2,18 @@
 
 import dataclasses
 import json
+from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import console, runs
-from ..feeds.frames import Frame
+from ..feeds.frames import Frame, aspect_of
 from ..training import CHECKPOINT
-from . import tracking
+from . import saturation, tracking
 from .compare import compared, distance, floats, judged
 from .model import PVM, Seen
 from .modes import Mode
@@ -55,7 +56,7 @@ def alone(model: PVM, *, readouts: bool = True) -> PVM:
 def shown_clips(given: dict, options: dict, model: PVM):
     """The clips that a command names, or those of the run."""
     labels = given["labels"] if given["video"] else given["labels"] or options["labels"]
-    return clips(given["video"] or options["video"], model.config.frame, labels, bool(options["crop"]))
+    return clips(given["video"] or options["video"], model.config.frame, labels, given["crop"] or bool(options["crop"]))
 
 
 def frames_of(clip) -> Iterator[Frame]:
@@ -70,6 +71,11 @@ class Watcher:
     """Shows frames to a model and sums up what its predictions are worth. Begin a clip with `cut`.
 
     mode  changes the frames that it sees; what it predicts is compared with the real ones
+
+    before, expected  the last frame, and what the model expects of the next
+    predicted         what it had expected of the last; None where there was nothing
+    off     how far the prediction of the last frame was from it, and the frame before; None where there was none
+    recent  what units published of the last frames, see `saturation.count_layers`
     """
 
     def __init__(self, model: PVM, mode: Mode | None = None):
@@ -77,24 +83,30 @@ class Watcher:
         self.frames = self.pairs = 0
         self.error = np.zeros(len(model.config.grids))
         self.prediction = self.last_frame = 0.0
+        self.recent: deque[list[np.ndarray]] = deque(maxlen=saturation.WINDOW)
         self.cut()
 
     def cut(self) -> None:
         """The next frame does not follow the last."""
         self.before: np.ndarray | None = None
         self.expected: np.ndarray | None = None
+        self.predicted: np.ndarray | None = None
+        self.off: tuple[float, float] | None = None
 
     def see(self, image: np.ndarray, label: Any = None) -> Seen:
         """Show it the next frame."""
         real = floats(image)
         shown = real if self.mode is None else changed(self.model, self.mode, real)
+        self.predicted = self.expected
         if self.before is not None and self.expected is not None:
+            self.off = distance(self.expected, real), distance(self.before, real)
             self.pairs += 1
-            self.prediction += distance(self.expected, real)
-            self.last_frame += distance(self.before, real)
+            self.prediction += self.off[0]
+            self.last_frame += self.off[1]
         seen = self.model.step(shown, label)
         self.frames += 1
         self.error += seen.error
+        self.recent.append(seen.hidden)
         self.before, self.expected, self.seen = real, seen.prediction, seen
         return seen
 
@@ -107,6 +119,7 @@ class Watcher:
             "frames": self.frames,
             "error": (self.error / max(self.frames, 1)).tolist(),
             **judged(prediction, repeated),
+            "activity": [counts._asdict() for counts in saturation.count_layers(self.recent, self.model.config)],
         }
 
 
@@ -139,8 +152,28 @@ def box_in(seen: Seen, shape: tuple[int, ...]) -> np.ndarray:
     return box_of(combine(seen.heatmaps, shape))
 
 
+class Evaluated(NamedTuple):
+    """What became of an evaluation.
+
+    figures  JSON-able
+    watcher  as it stands after the last frame
+    options  of the run
+    aspect   width / height of what the frames show
+    """
+
+    figures: dict[str, Any]
+    watcher: Watcher
+    options: dict
+    aspect: float
+
+
 def evaluate(folder: Path, given: dict) -> dict:
     """Figures of a run on a video, JSON-able."""
+    return evaluated(folder, given).figures
+
+
+def evaluated(folder: Path, given: dict) -> Evaluated:
+    """The same, and what they were taken from."""
     model, options = opened(folder, given)
     found = shown_clips(given, options, model)
     if given["steps"] is None and not all(hasattr(clip, "__len__") for clip in found):
@@ -156,7 +189,8 @@ def evaluate(folder: Path, given: dict) -> dict:
         "video": given["video"] or options["video"],
     }
     figures |= {"steps_learned": model.step_number - watcher.frames, **watcher.figures()}
-    return figures | {"tracking": _scores(tracks) if tracks else None}
+    figures |= {"tracking": _scores(tracks) if tracks else None}
+    return Evaluated(figures, watcher, options, aspect_of(found[0]))
 
 
 def _frames(found: list, most: int | None) -> int:
@@ -207,6 +241,7 @@ def text(figures: dict) -> str:
         "video": f"{figures['video']}, {figures['frames']:,} frames" + _seen_in(figures["mode"]),
         "error a layer": "  ".join(f"{error:.4f}" for error in figures["error"]),
         "next frame": compared(figures),
+        "hidden numbers": saturation.said(figures["activity"]),
     }
     said = "\n".join(f"{name:<18}{line}" for name, line in lines.items())
     return f"{said}\n\n{figures['tracking']['table']}" if figures["tracking"] else said

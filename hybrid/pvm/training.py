@@ -21,12 +21,14 @@ import numpy as np
 from cpu.threads import available
 
 from .. import checkpoint, console, pictures, trace
-from ..feeds.frames import Frames
+from ..feeds.frames import Frames, aspect_of
 from ..training import CHECKPOINT, Stop, Stopped, write_json
-from . import curve, panel
+from . import curve, panel, saturation
 from .board import Board, required
 from .compare import Pair, Pairs, Recent, compared, judged
 from .config import Config
+from .latest import Latest
+from .live import Live, page
 from .model import PVM, Seen
 from .named import load
 from .source import clips, labelled
@@ -35,6 +37,7 @@ AHEAD = 4  # ticks that a GPU may begin before the one is noted that was
 SAMPLE = 10  # every so many ticks, at least, a prediction is compared with the frame that came
 PICTURES = 10  # points of the curve between TensorBoard's pictures, which cost as much as some frames
 MINUTE = 60.0
+NOT_KEPT = ("resume", "out", "live")
 USER_ERRORS = (ValueError, IndexError, OSError, FloatingPointError)
 
 
@@ -47,10 +50,11 @@ def start(options: dict) -> dict:
     feed = _feed(options, config)
     config = _with_use(options, config, feed)
     model = _fresh(options, config)
-    folder.mkdir(parents=True, exist_ok=True)
-    write_json(folder / "run.json", {name: value for name, value in options.items() if name not in ("resume", "out")})
-    (folder / "config.json").write_text(config.to_json())
-    return _finish(folder, options, model, feed, None)
+    with page(options) as live:  # a port in use is refused before anything is written
+        folder.mkdir(parents=True, exist_ok=True)
+        write_json(folder / "run.json", {name: value for name, value in options.items() if name not in NOT_KEPT})
+        (folder / "config.json").write_text(config.to_json())
+        return _finish(folder, options, model, feed, None, live)
 
 
 def resume(folder: Path, options: dict) -> dict:
@@ -60,7 +64,8 @@ def resume(folder: Path, options: dict) -> dict:
     config = read_config(folder)
     feed = _feed(options, config)
     if not (folder / CHECKPOINT).exists():
-        return _finish(folder, options, _fresh(options, config), feed, None)
+        with page(options) as live:
+            return _finish(folder, options, _fresh(options, config), feed, None, live)
     model, facts = PVM.load(folder / CHECKPOINT, device=options["device"], threads=options["threads"])
     if _data(facts["feed"]) != _data(feed.describe()):
         raise ValueError(f"feed: the video or its options differ from those of the checkpoint in {folder}")
@@ -68,9 +73,10 @@ def resume(folder: Path, options: dict) -> dict:
         raise ValueError(
             f"--steps: found {options['steps']}, expected at least {model.step_number}, which the run has made"
         )
-    begun = json.loads((folder / "run.json").read_text())
-    write_json(folder / "run.json", begun | {"steps": options["steps"]})
-    return _finish(folder, options, model, feed, facts["progress"])
+    with page(options) as live:
+        begun = json.loads((folder / "run.json").read_text())
+        write_json(folder / "run.json", begun | {"steps": options["steps"]})
+        return _finish(folder, options, model, feed, facts["progress"], live)
 
 
 def read_config(folder: Path) -> Config:
@@ -194,7 +200,7 @@ class Run:
         self.frames = Recent(feed)
         self.pairs = Pairs(self.frames)
         self.every = math.gcd(options["every"], SAMPLE)
-        self.last: Pair | None = None
+        self.latest = Latest(model, aspect_of(feed.clips[0]), Path(options["video"]).name)
         self.saved, self.saved_step = time.monotonic(), model.step_number
         if model.step_number and (model.step_number - 1) % self.every == 0:
             self.pairs.wait(Seen(model.step_number - 1, np.empty(0), model.prediction(), [], []))
@@ -254,7 +260,7 @@ class Run:
         self.progress.note(seen)
         pair = self.pairs.take(seen)
         if pair:
-            self.last = pair
+            self.latest.take(pair)
             self.progress.compare(pair)
         bar.update()
         if pair and pair.seen.tick % self.options["every"] == 0:
@@ -263,7 +269,8 @@ class Run:
             bar.set_postfix_str(_postfix(point, self._speed()), refresh=False)
             if board:
                 drawn = point["step"] % (self.options["every"] * PICTURES) == 0
-                board.write(point["step"], self._figures(point), views(self.model, pair) if drawn else {})
+                views = self.latest.views() if drawn else {}
+                board.write(point["step"], self._figures(point), {name: view.picture for name, view in views.items()})
             self.progress.go_on()
 
     def _due(self) -> bool:
@@ -287,6 +294,11 @@ class Run:
         found |= {"speed/frames a second": frames, "speed/parameters a second": parameters}
         return found | {f"rate/layer {layer}": rate for layer, rate in enumerate(self.model.rates[0].tolist())}
 
+    def standing(self) -> dict[str, Any]:
+        """Where the run is, for the page that --live shows; asked by another thread."""
+        curve, frames = list(self.progress.facts["curve"]), self._speed()[0]
+        return {"step": self.model.step_number, "of": len(self.feed), "rate": frames, "curve": curve}
+
     def report(self) -> dict[str, Any]:
         """The figures of the run, JSON-able."""
         model, facts = self.model, self.progress.facts
@@ -309,6 +321,7 @@ class Run:
             "parameters_per_second": parameters,
             "error": [_mean([point["error"][layer] for point in last]) for layer in range(len(model.config.grids))],
             **judged(prediction, repeated),
+            "activity": [counts._asdict() for counts in self.latest.counts()],
             "averaged_from_step": facts["curve"][-len(last) - 1]["step"] if len(facts["curve"]) > len(last) else 0,
             "model_bytes": sum(array.nbytes for array in model.arrays().values()),
             "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
@@ -317,25 +330,17 @@ class Run:
         }
 
 
-def views(model: PVM, pair: Pair) -> dict[str, np.ndarray]:
-    """Pictures of a pair, of its first stream."""
-    seen = pair.seen
-    heatmap = seen.heatmap
-    alone = model.streams == 1
-    hidden = seen.hidden if alone else [part[0] for part in seen.hidden]
-    heatmap = heatmap if alone or heatmap is None else heatmap[0]
-    return panel.views(model.wiring, pair.after[0], pair.prediction[0], hidden, heatmap)
-
-
-def _finish(folder: Path, options: dict, model: PVM, feed: Frames, facts: dict | None) -> dict:
+def _finish(folder: Path, options: dict, model: PVM, feed: Frames, facts: dict | None, live: Live | None) -> dict:
     """Train to the end; write report and pictures."""
     run = Run(folder, options, model, feed, facts)
+    if live:
+        live.show(run.latest, run.standing)
     run.train()
     report = run.report()
     write_json(folder / "report.json", report | {"options": options})
     curve.draw(folder / "curve.png", report["curve"])
-    if run.last:
-        panel.save(folder / "last.png", panel.side_by_side(views(model, run.last)))
+    if (picture := run.latest.picture()) is not None:
+        panel.save(folder / "last.png", picture)
     if model.trace.recent:
         model.trace.write_chrome(folder / "timeline.json")
         pictures.timeline(folder / "timeline.png", model.trace)
@@ -379,6 +384,7 @@ def text(report: dict) -> str:
         "memory": f"{model} of the model, {process} of the process",
         "error a layer": "  ".join(f"{error:.4f}" for error in report["error"]),
         "next frame": compared(report),
+        "hidden numbers": saturation.said(report["activity"]),
         "means since": f"step {report['averaged_from_step']:,}",
         "stages": trace.line(report["stages"]),
     }

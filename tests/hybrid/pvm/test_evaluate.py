@@ -11,12 +11,15 @@ from PIL import Image
 from hybrid.cli import main
 from hybrid.feeds.frames import open_clips
 from hybrid.film import Film
-from hybrid.pvm import evaluate, tracking
+from hybrid.pvm import evaluate, panel, tracking
 from hybrid.pvm.model import PVM
 from hybrid.pvm.modes import Mode
 from hybrid.pvm.named import load
 
 from .tiny import TINY, command, tensors
+
+# Where the first two pictures of a film lie.
+FIRST, SECOND = np.s_[52:352, 8:308], np.s_[52:352, 316:616]
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +80,7 @@ def test_labels_bring_the_tracking_benchmark(capsys, run):
     assert found["perturbed truth"]["success"] > found["centre"]["success"]
     assert main(["eval", str(run), "--steps", "20"]) == 0
     printed = capsys.readouterr().out
-    assert "prec. 20px" in printed and "next frame" in printed and "pvm" in printed
+    assert "centre .1" in printed and "share of targets" in printed and "next frame" in printed and "pvm" in printed
 
 
 def test_several_clips_are_primed_one_by_one_and_labels_may_stand_elsewhere(capsys, run, tmp_path):
@@ -144,15 +147,35 @@ def test_watch_writes_a_film_of_all_there_is_to_see(capsys, run):
     assert main(["pvm", "watch", str(run), "--frames", "12"]) == 0
     assert "12 frames -> " in capsys.readouterr().out
     frames = frames_in(run / "watch.mp4")
-    assert len(frames) == 12 and frames[0].shape == (520, 980, 3)  # 7 pictures in two rows
+    assert len(frames) == 12 and frames[0].shape == (724, 1240, 3)  # 7 pictures in two rows
     assert frames[0].std() > 10
+    assert any((a[:32] != b[:32]).any() for a, b in pairwise(frames)), "the title counts frames"
 
 
 def test_watch_shows_the_labelled_box(run, tmp_path):
     assert main(["pvm", "watch", str(run), "--frames", "30", "--out", str(tmp_path / "film")]) == 0
     pictures = [np.array(Image.open(path)) for path in sorted((tmp_path / "film").iterdir())]
     assert len(pictures) == 30
-    assert any((picture == (60, 230, 90)).all(-1).any() for picture in pictures)
+    labelled = [(picture[32:] == panel.LABEL).all(-1).any() for picture in pictures]
+    assert any(labelled) and all((picture[:32] == panel.LABEL).all(-1).any() for picture in pictures), "a legend"
+
+
+def test_a_video_that_is_stretched_for_the_model_is_shown_with_its_own_aspect(three_streams, tmp_path):
+    with Film(tmp_path / "wide.mp4", 25, zoom=1) as film:
+        for shade in range(3):
+            film.write(np.full((100, 200, 3), 60 + 60 * shade, np.uint8))
+    for more, width in (([], 424), (["--crop"], 300)):
+        path = tmp_path / f"film{width}"
+        line = ["pvm", "watch", str(three_streams), "--video", str(tmp_path / "wide.mp4"), "-o", str(path)]
+        assert main([*line, *more]) == 0
+        assert np.array(Image.open(path / "000000.png")).shape[1] == 3 * (width + panel.GAP) + panel.GAP
+
+
+def test_saturated_and_dead_numbers_are_counted(capsys, run):
+    found = figures_of(capsys, "eval", str(run), "--steps", "40")
+    assert [layer["numbers"] for layer in found["activity"]] == [16 * 4, 4 * 4, 4]
+    assert main(["eval", str(run), "--steps", "40"]) == 0
+    assert "saturated" in capsys.readouterr().out
 
 
 def test_watch_may_go_on_learning_and_leaves_the_run_as_it_is(capsys, run):
@@ -166,10 +189,10 @@ def test_a_dream_shows_the_model_its_own_predictions(run, tmp_path):
     path = tmp_path / "dream"
     assert main(["pvm", "dream", str(run), "--frames", "6", "--seed-frames", "3", "--video", str(path)]) == 0
     films = [np.array(Image.open(file)) for file in sorted(path.iterdir())]
-    assert len(films) == 9 and films[0].shape == (260, 492, 3)  # seen, predicted
+    assert len(films) == 9 and films[0].shape == (360, 624, 3)  # seen, predicted
     for now, after in pairwise(films[2:]):
-        assert np.array_equal(now[16:256, 248:488], after[16:256, 4:244])  # what was predicted is seen next
-    assert not np.array_equal(films[0][16:256, 248:488], films[1][16:256, 4:244])
+        assert np.array_equal(now[SECOND], after[FIRST])  # what was predicted is seen next
+    assert not np.array_equal(films[0][SECOND], films[1][FIRST])
 
 
 @pytest.mark.parametrize("mode", ["dream", "noise", "partial dream"])
@@ -188,8 +211,8 @@ def test_a_blind_spot_and_a_freeze_show_the_video_beside(run, tmp_path):
             == 0
         )
         first = np.array(Image.open(path / "000000.png"))
-        assert first.shape == (260, 736, 3)  # video, seen, predicted
-        assert np.array_equal(first[16:256, 4:244], first[16:256, 248:488]) == same
+        assert first.shape == (360, 932, 3)  # video, seen, predicted
+        assert np.array_equal(first[FIRST], first[SECOND]) == same
 
 
 def test_a_partial_dream_of_the_cuda_original_divides_by_255(run):

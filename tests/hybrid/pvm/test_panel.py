@@ -6,6 +6,8 @@ from PIL import Image
 
 from hybrid.pvm import panel
 from hybrid.pvm.config import Config
+from hybrid.pvm.panel import View
+from hybrid.pvm.saturation import Counts
 from hybrid.pvm.wiring import Unit, custom, wire
 
 CONFIG = Config(grids=((2, 3), (1, 1)), block=(2, 2), hidden=(5, 4), fan_in=3, fan_in_radius=9.0)
@@ -34,53 +36,105 @@ def test_rgb_takes_any_number_of_channels(channels):
     assert found[0, 0, 0] == 0 and found[1, 1, min(channels, 3) - 1 if channels >= 3 else 0] == 255
 
 
-def test_heat_goes_from_black_to_white():
-    found = panel.heat(np.array([[0.0, 0.5, 1.0]]))
-    assert found[0, 0].tolist() == [0, 0, 0] and found[0, 2].tolist() == [255, 255, 255]
-    assert (np.diff(found.astype(int).sum(-1)) > 0).all()
+def test_colours_go_from_the_lower_end_of_a_scale_to_the_upper():
+    found = panel.coloured(np.array([[-2.0, -1.0, 0.0, 1.0, 5.0]]), panel.Scale(-1, 1, "inferno"))
+    low, *_, high = panel.colours("inferno").tolist()
+    assert found.picture[0, :2].tolist() == [low, low] and found.picture[0, 3:].tolist() == [high, high]
+    assert (np.diff(panel.colours("inferno").astype(int).sum(-1)) >= -3).all()  # the higher, the brighter
+    assert found.scale == (-1, 1, "inferno")
 
 
 def test_views_are_all_there_is_to_see():
-    frame, prediction = np.zeros((4, 6, 3)), np.full((4, 6, 3), 0.1)
+    frame, prediction = np.zeros((4, 6, 3)), np.full((4, 6, 3), panel.ERROR)
     hidden = [np.zeros((6, 5)), np.zeros((1, 4))]
-    found = panel.views(wire(CONFIG), frame, prediction, hidden, np.zeros((4, 6)))
-    assert list(found) == ["frame", "prediction", "difference x 3", "hidden, layer 0", "hidden, layer 1", "heatmap"]
-    assert (found["difference x 3"] == round(0.3 * 255 + 0.01)).all()
+    counts = [Counts(6, 30, 3, 0, 0), Counts(1, 4, 0, 4, 1)]
+    found = panel.views(wire(CONFIG), frame, prediction, hidden, np.zeros((4, 6)), (-1, 1), counts)
+    assert list(found) == ["frame", "prediction", "difference", "heatmap", "hidden, layer 0", "hidden, layer 1"]
+    assert (found["difference"].picture == panel.colours("inferno")[-1]).all()
+    assert found["hidden, layer 0"].units == (2, 3) and found["hidden, layer 1"].units is None
+    assert found["hidden, layer 0"].scale[:2] == (-1, 1)
+    assert found["hidden, layer 0"].note == "10 % saturated, 0 % dead"
+    assert found["hidden, layer 1"].note == "0 % saturated, 100 % dead (1 whole unit)"
     assert "heatmap" not in panel.views(wire(CONFIG), frame, prediction, hidden, None)
 
 
-def test_pictures_stand_side_by_side_enlarged_by_whole_numbers():
-    red = np.zeros((7, 10, 3), np.uint8)
-    red[3, 4] = 255, 0, 0
-    whole = panel.side_by_side({"one": red, "two": red})
-    where = np.argwhere((whole == (255, 0, 0)).all(-1))
-    zoom = panel.CELL // 10
-    assert len(where) == 2 * zoom * zoom
-    assert where.min(0).tolist() == [panel.CAPTION + 3 * zoom, panel.GAP + 4 * zoom]
-    assert whole.shape == (panel.CELL + panel.CAPTION + panel.GAP, 2 * panel.CELL + 3 * panel.GAP, 3)
+def plain(rows: int, columns: int, **fields) -> View:
+    return View(np.full((rows, columns, 3), 9, np.uint8), **fields)
 
 
-def test_ten_pictures_take_two_rows_and_large_ones_are_not_cut():
-    picture = np.full((300, 200, 3), 9, np.uint8)
-    whole = panel.side_by_side({str(number): picture for number in range(10)})
-    assert (whole == 9).all(-1).sum() == 10 * 300 * 200
-    assert whole.shape[0] == 2 * (300 + panel.CAPTION + panel.GAP)
-    large_map = {"frame": picture[:60, :60], "hidden, layer 0": np.full((833, 833, 3), 9, np.uint8)}
-    assert panel.side_by_side(large_map).shape[0] == panel.CELL + panel.CAPTION + panel.GAP
+def places(whole, colour) -> tuple[list[int], list[int]]:
+    """The first and the last place of a colour."""
+    found = np.argwhere((whole == colour).all(-1))
+    return found.min(0).tolist(), found.max(0).tolist()
+
+
+def test_all_panels_have_the_size_and_aspect_of_the_first():
+    whole = panel.side_by_side({"one": plain(60, 60), "two": plain(7, 10), "three": plain(900, 30)})
+    side = 300
+    assert (whole == 9).all(-1).sum() == 3 * side * side
+    assert whole.shape == (panel.GAP + panel.CAPTION + side + panel.GAP, 3 * (side + panel.GAP) + panel.GAP, 3)
+
+
+@pytest.mark.parametrize(("aspect", "size"), [(640 / 272, (460, 196)), (0.5, (212, 424)), (100.0, (520, 173))])
+def test_frames_that_were_stretched_for_the_model_are_shown_with_their_own_aspect(aspect, size):
+    whole = panel.side_by_side({"frame": plain(60, 60)}, aspect=aspect)
+    (top, left), (bottom, right) = places(whole, 9)
+    assert (right - left + 1, bottom - top + 1) == size
+
+
+def test_units_are_parted_by_lines_where_they_end():
+    whole = panel.side_by_side({"hidden": plain(2 * 7, 3 * 7, units=(2, 3))})
+    inside = whole[panel.GAP + panel.CAPTION :, panel.GAP :][:245, :367]
+    dark = (inside == panel.BEHIND).all(-1)
+    assert {122, 245} <= set(np.flatnonzero(dark.all(axis=0)).tolist()) <= {121, 122, 123, 244, 245, 246}
+    assert 122 in np.flatnonzero(dark.all(axis=1)) and (dark.mean() < 0.05)
+
+
+def test_many_small_units_have_two_pixels_a_number():
+    whole = panel.side_by_side({"frame": plain(120, 120), "hidden": plain(24 * 7, 24 * 7, units=(24, 24))})
+    assert whole.shape[1] == 2 * (336 + panel.GAP) + panel.GAP
+
+
+@pytest.mark.parametrize(("count", "across"), [(1, 1), (3, 3), (7, 4), (9, 3), (10, 5), (11, 4), (12, 4), (13, 5)])
+def test_few_places_stay_empty(count, across):
+    whole = panel.side_by_side({str(number): plain(60, 60) for number in range(count)})
+    assert whole.shape[1] == across * (300 + panel.GAP) + panel.GAP
+
+
+def test_a_scale_is_shown_between_its_ends():
+    without = panel.side_by_side({"map": plain(4, 4)})
+    whole = panel.side_by_side({"map": plain(4, 4, scale=panel.Scale(0, 1, "viridis"))})
+    changed = np.argwhere((whole != without).any(-1))
+    assert changed[:, 0].max() < panel.GAP + panel.CAPTION and changed[:, 1].min() > 150
+    for end in (panel.colours("viridis")[0], panel.colours("viridis")[-1]):
+        assert (whole == end).all(-1).any()
 
 
 def test_boxes_are_drawn_in_shares_of_the_picture_and_absent_ones_are_not():
-    picture = np.zeros((12, 24, 3), np.uint8)
-    box = panel.shares(np.array([6, 3, 12, 6]), picture.shape)
+    box = panel.shares(np.array([6, 3, 12, 6]), (12, 24))
     assert box.tolist() == [0.25, 0.25, 0.5, 0.5]
-    whole = panel.side_by_side({"frame": picture}, {"frame": [(box, panel.LABEL)]})
-    drawn = np.argwhere((whole == panel.LABEL).all(-1))
-    assert drawn.min(0).tolist() == [panel.CAPTION + 30, panel.GAP + 60]
-    assert drawn.max(0).tolist() == [panel.CAPTION + 89, panel.GAP + 179]
-    absent = panel.side_by_side({"frame": picture}, {"frame": [(np.zeros(4), panel.LABEL)]})
+    whole = panel.side_by_side({"frame": plain(12, 24, boxes=((box, panel.LABEL),))})
+    wide, high = 424, 212
+    (top, left), (bottom, right) = places(whole, panel.LABEL)
+    assert (left - panel.GAP, right - panel.GAP) == (wide // 4, 3 * wide // 4 - 1)
+    assert (top - panel.GAP - panel.CAPTION, bottom - panel.GAP - panel.CAPTION) == (high // 4, 3 * high // 4 - 1)
+    absent = panel.side_by_side({"frame": plain(12, 24, boxes=((np.zeros(4), panel.LABEL),))})
     assert not (absent == panel.LABEL).all(-1).any()
-    outside = panel.side_by_side({"frame": picture}, {"frame": [(np.array([-1, -1, 3, 3]), panel.FOUND)]})
+    outside = panel.side_by_side({"frame": plain(12, 24, boxes=((np.array([-1, -1, 3, 3]), panel.FOUND),))})
     assert (outside == panel.FOUND).all(-1).any()
+
+
+def test_title_legend_and_notes_stand_apart_from_the_pictures():
+    views = {name: plain(60, 60, note="off by .1") for name in ("frame", "prediction")}
+    legend = [(panel.LABEL, "label"), (panel.FOUND, "tracker")]
+    whole = panel.side_by_side(views, title="a model " * 40, legend=legend)
+    head = panel.GAP + panel.TITLE
+    assert (whole[head + panel.CAPTION :] == 9).all(-1).sum() == 2 * 300 * 300
+    assert whole.shape[0] == head + panel.CAPTION + 300 + panel.GAP + panel.NOTE
+    for colour, _ in legend:
+        assert places(whole, colour)[1][0] < head
+    assert (whole[:head, -200:] != panel.BEHIND).any(-1).sum() > 100
+    assert (whole[-panel.NOTE :] != panel.BEHIND).any(), "notes are written"
 
 
 def test_a_picture_is_saved_as_png(tmp_path):
