@@ -1,13 +1,12 @@
 """Two runs side by side: both see the same video, frozen; a table and a picture of what each makes of it."""
 
-import io
 import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import atomic, checkpoint, runs
+from .. import checkpoint, pictures, runs
 from ..training import CHECKPOINT
 from . import panel
 from .compare import ratio
@@ -121,41 +120,26 @@ def _short(value) -> str:
 
 def draw(path: Path, sides: list[Side]) -> None:
     """Write a picture: the last frame and what each side predicted of it, how both learned, and their layers."""
-    from matplotlib.figure import Figure
-
-    picture = Figure(figsize=(13, 7), layout="constrained")
-    halves = picture.subfigures(2, 1, height_ratios=(1, 1.1), squeeze=False)[:, 0]
-    _frames(halves[0], sides)
-    learning, layers = halves[1].subplots(1, 2)
-    for number, side in enumerate(sides):
-        known = [point for point in side.curve if point["prediction"] is not None and point["last_frame"]]
-        steps = [point["step"] for point in known]
-        share = [ratio(point["prediction"], point["last_frame"]) for point in known]
-        label = f"{side.name}: {Path(side.figures['run']).name}"
-        learning.plot(steps, share, color=f"C{number}", label=label)
-        errors = side.figures["error"]
-        layers.bar(np.arange(len(errors)) + 0.4 * (number - 0.5), errors, 0.4, color=f"C{number}", label=label)
-    learning.axhline(1, color="C7", linestyle="--", label="repeating the last frame")
-    learning.set(xlabel="steps of learning", ylabel="error / error of repeating the last frame", yscale="log")
-    learning.set_title("the next frame, while learning")
-    layers.set(xlabel="layer", ylabel="mean |error|", xticks=range(max(len(s.figures["error"]) for s in sides)))
-    layers.set_title("what units predict, frozen, on this video")
-    _plain_numbers(learning.yaxis)
-    for axis in (learning, layers):
-        axis.grid(alpha=0.3)
-        axis.legend()
-    data = io.BytesIO()
-    picture.savefig(data, dpi=200)
-    atomic.write(path, [data.getvalue()])
-
-
-def _plain_numbers(axis) -> None:
-    """1, 2, 5, 10 instead of powers."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_minor_formatter(NullFormatter())
+    with pictures.drawn(path, 10, 5.6) as picture:
+        halves = picture.subfigures(2, 1, height_ratios=(1, 1.2), squeeze=False)[:, 0]
+        _frames(halves[0], sides)
+        learning, layers = halves[1].subplots(1, 2)
+        for number, side in enumerate(sides):
+            known = [point for point in side.curve if point["prediction"] is not None and point["last_frame"]]
+            steps = [point["step"] for point in known]
+            share = [ratio(point["prediction"], point["last_frame"]) for point in known]
+            label = f"{side.name}: {Path(side.figures['run']).name}"
+            learning.plot(steps, share, color=f"C{number}", label=label)
+            errors = side.figures["error"]
+            layers.bar(np.arange(len(errors)) + 0.4 * (number - 0.5), errors, 0.4, color=f"C{number}", label=label)
+        learning.axhline(1, color="C7", linestyle="--", label="repeating the last frame")
+        learning.set(xlabel="steps of learning", ylabel="error / error of repeating the last frame")
+        learning.set_title("the next frame, while learning")
+        pictures.logarithmic(learning)
+        layers.set(xlabel="layer", ylabel="mean |error|", xticks=range(max(len(s.figures["error"]) for s in sides)))
+        layers.set_title("what units predict, frozen, on this video")
+        learning.legend()
+        layers.legend()
 
 
 def _frames(figure, sides: list[Side]) -> None:
@@ -171,7 +155,8 @@ def _frames(figure, sides: list[Side]) -> None:
     for axis, (title, image, aspect) in zip(axes, shown, strict=True):
         drawn = axis.imshow(image, extent=(0, aspect, 1, 0), cmap="inferno", vmin=0, vmax=panel.ERROR)
         error = drawn if image.ndim == 2 else error
-        axis.set_title(title, fontsize="medium")
+        axis.set_title(title)
+        axis.grid(False)
         axis.set_xticks([])
         axis.set_yticks([])
     figure.colorbar(error, ax=axes, shrink=0.6, label="mean |error| of a pixel", extend="max")
