@@ -82,37 +82,50 @@ def curve(path: Path, runs: dict[str, list[dict]], figure: str) -> None:
     Perplexity while training is exp of the running mean of the loss; another figure has the loss in a row of its own, and
     "loss" is drawn alone. The numbers go to a CSV beside the picture.
     """
+    from matplotlib.ticker import EngFormatter
+
     plotted = [figure] if figure in ("loss", "perplexity") else [figure, "loss"]
-    with drawn(path, 7.5, 0.4 + 2.7 * len(plotted)) as picture:
+    with drawn(path, 7.5, 0.6 + 2.6 * len(plotted)) as picture:
         axes = picture.subplots(len(plotted), 2, sharex="col", sharey="row", squeeze=False)
         for row, name in zip(axes, plotted, strict=True):
             for axis, along in zip(row, ("seconds", "examples"), strict=True):
-                for number, (label, points) in enumerate(runs.items()):
-                    _line(axis, [point for point in points if point["examples"]], along, name, f"C{number}", label)
+                for number, points in enumerate(runs.values()):
+                    _line(axis, [point for point in points if point["examples"]], along, name, f"C{number}")
             row[0].set_ylabel(LABELS.get(name, name))
             if name == "perplexity":
                 logarithmic(row[0])
         axes[-1][0].set_xlabel(_seconds(runs))
         axes[-1][1].set_xlabel("examples learned from")
-        axes[0][0].legend()
+        axes[-1][1].xaxis.set_major_formatter(EngFormatter(sep=" "))
+        _legend(picture, list(runs), figure == "perplexity")
     table(path.with_suffix(".csv"), ({"run": label} | point for label, points in runs.items() for point in points))
 
 
-def _line(axis, points: list[dict], along: str, name: str, colour: str, label: str) -> None:
+def _line(axis, points: list[dict], along: str, name: str, colour: str) -> None:
     """A figure; of perplexity that of the training examples too, dashed."""
     x = [point[along] for point in points]
-    axis.plot(
-        x, [point[name] for point in points], color=colour, marker="o", markersize=2.5, linewidth=1.2, label=label
-    )
+    axis.plot(x, [point[name] for point in points], color=colour, marker="o", markersize=2.5, linewidth=1.2)
     if name == "perplexity":
-        y = [math.exp(min(point["loss"], 700)) for point in points]
-        axis.plot(x, y, color=colour, linestyle="--", linewidth=0.9, label=f"{label}: training, running mean")
+        axis.plot(
+            x, [math.exp(min(point["loss"], 700)) for point in points], color=colour, linestyle="--", linewidth=0.9
+        )
+
+
+def _legend(picture, labels: list[str], trained: bool) -> None:
+    """Above the axes: a colour a run, and how validation and training are drawn."""
+    from matplotlib.lines import Line2D
+
+    handles = [Line2D([], [], color=f"C{number}", label=label) for number, label in enumerate(labels)]
+    if trained:
+        handles.append(Line2D([], [], color="0.3", marker="o", markersize=2.5, label="validation"))
+        handles.append(Line2D([], [], color="0.3", linestyle="--", label="training, running mean"))
+    picture.legend(handles=handles, loc="outside upper center", ncols=len(handles), fontsize=8)
 
 
 def _seconds(runs: dict[str, list[dict]]) -> str:
     """The clock's axis, and what it leaves out."""
     spent = [points[-1].get("evaluation_seconds", 0.0) for points in runs.values() if points]
-    besides = ", ".join(f"{seconds:.1f}" for seconds in spent)
+    besides = ", ".join(f"{seconds:.3g}" for seconds in spent)
     return f"seconds of training (evaluation besides: {besides} s)" if any(spent) else "seconds of training"
 
 

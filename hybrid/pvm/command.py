@@ -10,6 +10,7 @@ from ..arguments import whole as _whole
 
 STEPS, FRAMES = 10_000, 250
 POINTS = 200  # of the curve, where --every is not given
+DEFAULTS: dict = {"config": "small", "video": "synthetic", "streams": 1, "steps": STEPS, "seed": 0}  # of `train pvm`
 WATCHED, DREAMT, FIELDS = "watch.mp4", "dream.mp4", "fields.png"
 EVAL = ("video", "labels", "steps", "mode")  # what `hybrid eval` takes of a run of a PVM
 COMPAT = ("cuda2023", "classic2016")
@@ -70,7 +71,7 @@ def _train(train) -> None:
     model = train.add_argument_group("model")
     model.add_argument(
         "--config", metavar="NAME|FILE",
-        help=f"{', '.join(configurations())} (default small), or a file .json or .toml, ours or one of the originals'",
+        help=f"{', '.join(configurations())}, or a file .json or .toml, ours or one of the originals'",
     )  # fmt: skip
     model.add_argument(
         "--set", metavar="NAME=VALUE", action="append", type=_setting,
@@ -79,16 +80,12 @@ def _train(train) -> None:
     )  # fmt: skip
     model.add_argument("--compat", choices=COMPAT, help="repeat the mistakes of an original, and its numbers")
     data = train.add_argument_group("data")
-    data.add_argument("--video", metavar="VIDEO", help=f"{VIDEO_HELP} (default synthetic)")
+    data.add_argument("--video", metavar="VIDEO", help=VIDEO_HELP)
     data.add_argument("--labels", metavar="FILE", help=LABELS_HELP)
     data.add_argument("--crop", action="store_true", help=CROP_HELP)
-    data.add_argument(
-        "--streams", type=_positive, metavar="B", help="places of the video seen at once, 1 to 16 (default 1)"
-    )
+    data.add_argument("--streams", type=_positive, metavar="B", help="places of the video seen at once, 1 to 16")
     training = train.add_argument_group("training")
-    training.add_argument(
-        "--steps", type=_positive, metavar="N", help=f"frames of each stream to learn (default {STEPS:,})"
-    )
+    training.add_argument("--steps", type=_positive, metavar="N", help="frames of each stream to learn")
     training.add_argument(
         "--every", type=_positive, metavar="K", help=f"steps between points of the curve (default: steps / {POINTS})"
     )
@@ -106,7 +103,8 @@ def _train(train) -> None:
         "--tensorboard", action="store_true", help="write figures, and pictures every 10 K steps, to OUT/tensorboard"
     )
     _machine(train)
-    train.add_argument("--seed", type=_whole, help="seed of the weights (default 0)")
+    train.add_argument("--seed", type=_whole, help="seed of the weights")
+    train.add_defaults(lambda name: str(DEFAULTS.get(name, "")))
 
 
 def _machine(command) -> None:
@@ -209,8 +207,7 @@ def resolve(options: dict) -> dict:
     """The options of `train pvm` with the defaults filled in."""
     if "config" not in options:
         raise ValueError("train: pvm has options of its own; it comes first, as in `hybrid train pvm --seed 3`")
-    defaults = {"config": "small", "video": "synthetic", "streams": 1, "steps": STEPS, "seed": 0}
-    chosen = options | {name: value for name, value in defaults.items() if options.get(name) is None}
+    chosen = options | {name: value for name, value in DEFAULTS.items() if options.get(name) is None}
     return chosen | {"every": chosen["every"] or max(chosen["steps"] // POINTS, 1)}
 
 

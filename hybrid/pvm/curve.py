@@ -20,12 +20,12 @@ def draw(path: Path, points: list[dict]) -> None:
         for layer in range(len(points[0]["error"]) if points else 0):
             y = [point["error"][layer] for point in points]
             layers.plot(steps, y, color=f"C{layer % 10}", linewidth=1.2, label=f"layer {layer}")
-        layers.set_ylabel("mean |error| of a layer's units")
+        layers.set_title("mean |error| of a layer's units")
         known = [point for point in points if point["prediction"] is not None]
         for name, (label, colour) in FRAMES.items():
             x, y = [point["step"] for point in known], [point[name] for point in known]
             frames.plot(x, y, color=colour, linewidth=1.2, label=label)
-        frames.set_ylabel("mean |error| of the next frame, pixels in 0..1")
+        frames.set_title("mean |error| of the next frame, pixels in 0..1")
         for axis in (layers, frames):
             axis.set_xlabel("steps")
             pictures.logarithmic(axis)

@@ -6,6 +6,7 @@ import pytest
 
 from hybrid import options
 from hybrid.arguments import MOST
+from hybrid.pvm import command as pvm
 
 
 def parsed(*arguments):
@@ -55,6 +56,12 @@ def test_help_says_the_defaults_of_each_model_that_apply(capsys):
     for name in hidden:
         flag = "--" + name.replace("_", "-")
         assert re.search(rf" {flag} [^()]*(\([^()]*\)[^()]*)*\(default", printed), flag
+
+
+def test_help_of_a_pvm_says_its_defaults(capsys):
+    _, printed = said(capsys, "train pvm", "--help")
+    for name, value in pvm.DEFAULTS.items():
+        assert re.search(rf" --{name} .*?\(default: {value}\)", printed), name
 
 
 @pytest.mark.parametrize(

@@ -44,9 +44,10 @@ def test_a_curve_is_png_pdf_and_csv(tmp_path, monkeypatch):
     ]  # fmt: skip
     seconds, examples = kept[0].axes
     trained = seconds.get_lines()[1]
-    assert trained.get_label() == "tree: training, running mean"
+    legend = [text.get_text() for text in kept[0].legends[0].get_texts()]
+    assert legend == ["tree", "full", "validation", "training, running mean"]
     assert trained.get_ydata() == pytest.approx([2.718281828**4, 2.718281828**3, 2.718281828**2])
-    assert seconds.get_yscale() == "log" and "1.5, 1.0 s" in seconds.get_xlabel()
+    assert seconds.get_yscale() == "log" and "(evaluation besides: 1.5, 1 s)" in seconds.get_xlabel()
     assert all(re.fullmatch(r"[\d,.]+", text) for text in texts(seconds)) and len(texts(seconds)) >= 3
     assert examples.get_xlabel() == "examples learned from"
 
