@@ -8,7 +8,7 @@ import math
 import numba
 import numpy as np
 
-from cpu import shards, top
+from cpu import excluded, shards, top
 from cpu.activation import ZERO
 from cpu.blas import gemm
 from cpu.shards import CHUNK, SHARDS
@@ -16,17 +16,19 @@ from cpu.shards import CHUNK, SHARDS
 QUERIES = 256  # a pass; its scratch is some MB, whatever the number of queries
 
 
-def search(ids, scores, table, hidden, metric, rows=None, proposed=None):
+def search(ids, scores, table, hidden, metric, rows=None, proposed=None, without=None):
     """Write the k nearest rows of each query, nearest first; ids (B, k) int32, scores (B, k); table (V, D), hidden (B, D).
 
     metric    "angular": scores are cosines, 0 with a zero vector; "dot": dot products
-    rows      (N,) int32: search only these
+    rows      (N,) int32, rising: search only these
     proposed  (B, P) int32: search also these, for each query its own; -1 fills up, and none of them is in `rows`
+    without   what each query leaves out, see cpu/excluded.py
 
     Where fewer than k are searched the last ids are -1 and their scores -inf.
     """
     everything = rows is None
     rows = np.arange(len(table), dtype=np.int32) if rows is None else rows
+    without = without or excluded.nothing(len(hidden))
     angular, threads = metric == "angular", numba.get_num_threads()
     most = min(ids.shape[1], shards.largest(rows.size))
     some = np.empty((SHARDS, 0 if everything else min(CHUNK, rows.size), table.shape[1]), table.dtype)
@@ -36,9 +38,10 @@ def search(ids, scores, table, hidden, metric, rows=None, proposed=None):
         found = np.full((SHARDS, part.stop - first, most), -1, np.int32)
         found_scores = np.full(found.shape, -np.inf, table.dtype)
         dots, lengths = np.empty((SHARDS, part.stop - first, CHUNK), table.dtype), np.ones((SHARDS, CHUNK), table.dtype)
-        _scan(found, found_scores, dots, lengths, some, table, rows, hidden[part], angular)
+        left_out = without.of(part)
+        _scan(found, found_scores, dots, lengths, some, table, rows, hidden[part], angular, *left_out)
         if proposed is not None:
-            _take(ids[part], scores[part], table, proposed[part], hidden[part], angular, threads)
+            _take(ids[part], scores[part], table, proposed[part], hidden[part], angular, *left_out, threads)
         top.merge(ids[part], scores[part], found, found_scores, threads)
     if angular:
         lengths = np.linalg.norm(hidden, axis=1, keepdims=True).astype(scores.dtype)
@@ -46,7 +49,7 @@ def search(ids, scores, table, hidden, metric, rows=None, proposed=None):
 
 
 @numba.njit(parallel=True, cache=True, nogil=True)
-def _scan(found, scores, dots, lengths, some, table, rows, hidden, angular):
+def _scan(found, scores, dots, lengths, some, table, rows, hidden, angular, out_first, out_last, left_out):
     """Write the best of each shard's rows, as heaps."""
     for shard in numba.prange(SHARDS):
         first, last = shards.part(shard, rows.size)
@@ -58,8 +61,13 @@ def _scan(found, scores, dots, lengths, some, table, rows, hidden, angular):
                 for j in range(end - begin):
                     lengths[shard, j] = _length(chunk[j])
             for b in range(hidden.shape[0]):
+                skip = excluded.seek(left_out, out_first[b], out_last[b], rows[begin])
                 for j in range(end - begin):
-                    top.push(found[shard, b], scores[shard, b], rows[begin + j], dots[shard, b, j] / lengths[shard, j])
+                    row = rows[begin + j]
+                    while skip < out_last[b] and left_out[skip] < row:
+                        skip += 1
+                    if skip == out_last[b] or left_out[skip] > row:
+                        top.push(found[shard, b], scores[shard, b], row, dots[shard, b, j] / lengths[shard, j])
 
 
 @numba.njit(cache=True, nogil=True)
@@ -73,14 +81,14 @@ def _chunk(some, table, rows, begin, end):
 
 
 @numba.njit(parallel=True, cache=True, nogil=True)
-def _take(ids, scores, table, proposed, hidden, angular, threads):
+def _take(ids, scores, table, proposed, hidden, angular, out_first, out_last, left_out, threads):
     """Push each query's own proposals."""
     size = -(-ids.shape[0] // threads)
     for thread in numba.prange(threads):
         for b in range(thread * size, min((thread + 1) * size, ids.shape[0])):
             for i in range(proposed.shape[1]):
                 row = proposed[b, i]
-                if row >= 0:
+                if row >= 0 and not excluded.holds(left_out, out_first[b], out_last[b], row):
                     score = _dot(table[row], hidden[b])
                     top.push(ids[b], scores[b], row, score / _length(table[row]) if angular else score)
 

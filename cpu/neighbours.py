@@ -16,7 +16,7 @@ from typing import NamedTuple
 import annoy
 import numpy as np
 
-from cpu import exact
+from cpu import exact, excluded
 
 METRICS = ("angular", "dot")
 # Measured on word vectors of width 128 (CBOW on WikiText-2, 28,911 rows), k = 10, 2 threads, default settings, recall
@@ -88,28 +88,32 @@ class Neighbours:
             self._changed[ids] = True
             self._changed_next[ids] = True
 
-    def query(self, ids, scores, hidden) -> None:
+    def query(self, ids, scores, hidden, without=None) -> None:
         """Write the k nearest rows of each query, nearest first; ids (B, k) int32, scores (B, k), hidden (B, D).
 
+        without: what each query leaves out, see cpu/excluded.py; where fewer than k rows are left the last ids are -1 and
+        their scores -inf. As many more are asked of the forest.
         Raises ValueError for queries of another width or that are not finite, or for k above V.
         """
         _refuse("hidden", hidden, self.vectors.shape[1])
         if ids.shape[1] > len(self.vectors):
             raise ValueError(f"k: found {ids.shape[1]}, expected at most {len(self.vectors)}, the number of vectors")
+        without = without or excluded.nothing(len(hidden))
         with self._lock:
             index, mask = self._index, self._changed
             changed = np.flatnonzero(mask).astype(np.int32)
         if index is None or changed.size > STALE * len(self.vectors):
-            exact.search(ids, scores, self.vectors, hidden, self.metric)
+            exact.search(ids, scores, self.vectors, hidden, self.metric, without=without)
             return
         # Twice as many as wanted: some of them have changed since, and are not where the forest knew them
-        proposed = _propose(index, hidden, 2 * ids.shape[1] + 16, self.search, self.threads)
+        most = 2 * ids.shape[1] + 16 + int((without.last - without.first).max(initial=0))
+        proposed = _propose(index, hidden, most, self.search, self.threads)
         proposed[mask[proposed]] = -1  # they are searched with the changed rows
-        exact.search(ids, scores, self.vectors, hidden, self.metric, rows=changed, proposed=proposed)
+        exact.search(ids, scores, self.vectors, hidden, self.metric, rows=changed, proposed=proposed, without=without)
         short = np.flatnonzero((ids < 0).any(axis=1))  # the forest may know of fewer than k
         if short.size:
             more, their = ids[short], scores[short]
-            exact.search(more, their, self.vectors, hidden[short], self.metric)
+            exact.search(more, their, self.vectors, hidden[short], self.metric, without=without.of(short))
             ids[short], scores[short] = more, their
 
     def recall(self, hidden, k) -> float:

@@ -8,17 +8,21 @@ class, and after the equally likely prefixes that may hide a leaf of a lower cla
 import numba
 import numpy as np
 
+from cpu import excluded
 from cpu.activation import softplus
 from cpu.tree_softmax import node_score
 
 
-def best(ids, log_probs, nodes, tree, hidden):
+def best(ids, log_probs, nodes, tree, hidden, without=None):
     """Write the k most likely classes of each row, most likely first, equals by rising class; exact.
 
     ids (B, k) int32, log_probs (B, k); nodes (V - 1, D), hidden (B, D); k <= V. Visits exactly the nodes that are at
     least as likely as the k-th class, and remembers one prefix for each.
+    without: the classes that each row leaves out, see cpu/excluded.py; where fewer than k are left, ids ends with -1 and
+    log_probs with -inf.
     """
-    _best(ids, log_probs, nodes, tree.children, hidden, numba.get_num_threads())
+    without = without or excluded.nothing(len(hidden))
+    _best(ids, log_probs, nodes, tree.children, hidden, *without, numba.get_num_threads())
 
 
 def beam(ids, log_probs, nodes, tree, hidden, width):
@@ -32,21 +36,22 @@ def beam(ids, log_probs, nodes, tree, hidden, width):
 
 
 @numba.njit(parallel=True, cache=True, nogil=True)
-def _best(ids, log_probs, nodes, children, hidden, threads):
+def _best(ids, log_probs, nodes, children, hidden, out_first, out_last, left_out, threads):
     for thread in numba.prange(threads):
         keys, items = np.empty(1024), np.empty(1024, np.int32)
         for b in range(thread, hidden.shape[0], threads):
+            ids[b], log_probs[b] = -1, -np.inf
             size, keys, items = _push(keys, items, 0, 0.0, 0)
             found = 0
-            while found < ids.shape[1]:
+            while found < ids.shape[1] and size:
                 key, item = keys[0], items[0]
                 size = _drop(keys, items, size)
-                if item < 0:
+                if item >= 0:
+                    size, keys, items = _expand(keys, items, size, key, item, nodes, children, hidden, b)
+                elif not excluded.holds(left_out, out_first[b], out_last[b], ~item):
                     ids[b, found] = ~item
                     log_probs[b, found] = key
                     found += 1
-                else:
-                    size, keys, items = _expand(keys, items, size, key, item, nodes, children, hidden, b)
 
 
 @numba.njit(parallel=True, cache=True, nogil=True)

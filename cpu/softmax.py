@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from cpu import shards, top
+from cpu import excluded, shards, top
 from cpu.activation import ZERO, exp
 from cpu.blas import gemm
 from cpu.shards import CHUNK, SHARDS
@@ -63,10 +63,18 @@ def best(ids, log_probs, weights, work, hidden):
 
     Exact. Among equal logits the lower id comes first.
     """
+    best_without(ids, log_probs, weights, work, hidden, excluded.nothing(len(hidden)))
+
+
+def best_without(ids, log_probs, weights, work, hidden, without):
+    """As `best`, but for the classes that each row leaves out; without: see cpu/excluded.py.
+
+    The probabilities are those among all classes. Where fewer than k are left, ids ends with -1 and log_probs with -inf.
+    """
     batch, k = ids.shape
     found = np.full((SHARDS, batch, min(k, shards.largest(weights.shape[0]))), -1, ids.dtype)
     scores = np.full(found.shape, -np.inf, log_probs.dtype)
-    _search(found, scores, work.logits, work.base, work.sums, weights, hidden)
+    _search(found, scores, work.logits, work.base, work.sums, weights, hidden, *without)
     normalise(work.norm[:batch], work.base, work.sums, weights.shape[0])
     ids[:], log_probs[:] = -1, -np.inf
     top.merge(ids, log_probs, found, scores, numba.get_num_threads())
@@ -175,7 +183,7 @@ def _gather(grad, grads, classes, threads):
 
 
 @numba.njit(parallel=True, cache=True, nogil=True)
-def _search(found, scores, logits, base, sums, weights, hidden):
+def _search(found, scores, logits, base, sums, weights, hidden, out_first, out_last, left_out):
     """Write the best of every shard, as a heap, and its base and sums."""
     batch = hidden.shape[0]
     for shard in numba.prange(SHARDS):
@@ -185,6 +193,10 @@ def _search(found, scores, logits, base, sums, weights, hidden):
             chunk = logits[shard, :batch, : end - begin]
             gemm(chunk, hidden, weights[begin:end].T, 1.0, 0.0)
             for b in range(batch):
+                skip = excluded.seek(left_out, out_first[b], out_last[b], begin)
                 for j in range(end - begin):
-                    top.push(found[shard, b], scores[shard, b], begin + j, chunk[b, j])
+                    if skip < out_last[b] and left_out[skip] == begin + j:
+                        skip += 1
+                    else:
+                        top.push(found[shard, b], scores[shard, b], begin + j, chunk[b, j])
                 count(base[shard], sums[shard], b, logits[shard, b, : end - begin], begin == first)

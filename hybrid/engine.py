@@ -209,9 +209,12 @@ class Engine:
         slot = self._asking.slot(examples, ids.size)
         return self._forward(slot, Batch(ids, bag_at, np.zeros(examples, np.int32)))
 
-    def best(self, ids, k: int, bag_at=None) -> tuple[np.ndarray, np.ndarray]:
-        """The k most likely classes after each example: ids and log probabilities, both (B, k), most likely first."""
-        return self.inline.run(self.readout.best, self.hidden(ids, bag_at), k).wait()
+    def best(self, ids, k: int, bag_at=None, exclude=None) -> tuple[np.ndarray, np.ndarray]:
+        """The k most likely classes after each example: ids and log probabilities, both (B, k), most likely first.
+
+        exclude  scipy.sparse CSR (B, V): the classes that each example leaves out; see Readout.best
+        """
+        return self.inline.run(self.readout.best, self.hidden(ids, bag_at), k, exclude).wait()
 
     def scores(self, ids, bag_at=None) -> np.ndarray:
         """The log-probabilities of all classes after each example, (B, V) float32: 4 B V bytes; see Readout.scores."""

@@ -67,8 +67,15 @@ class Readout(Protocol):
         chunk of the parameters; computed on the host, to which those of a GPU are fetched first, once a call.
         """
 
-    def best(self, hidden: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """The k most likely classes of each row, most likely first: ids (B, k) int32 and log-probabilities (B, k)."""
+    def best(self, hidden: np.ndarray, k: int, exclude: Any = None) -> tuple[np.ndarray, np.ndarray]:
+        """The k most likely classes of each row, most likely first: ids (B, k) int32 and log-probabilities (B, k).
+
+        exclude  scipy.sparse CSR (B, V): row b leaves out the classes with a stored entry, whatever its value. The
+                 probabilities stay those among all classes; where fewer than k are left, ids ends with -1 and
+                 log-probabilities with -inf. Searched on the host, to which the parameters of a GPU are fetched
+
+        Raises ValueError for k outside 1 to V, and for an `exclude` that is no CSR array (B, V).
+        """
 
     def parameters(self) -> dict[str, np.ndarray]:
         """The arrays that a checkpoint keeps, by name, as they stand now; on the CPU the live ones."""

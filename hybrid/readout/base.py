@@ -7,17 +7,20 @@ import numpy as np
 
 from .. import backend as backends
 from .. import check, mirror
+from .exclude import excluded
 from .place import place
 
 
 class Base:
-    """A readout without its arithmetic: a subclass has `kind`, `_step`, `_log_prob`, `_best` and `_scores`, which trust all.
+    """A readout without its arithmetic: a subclass has `kind`, `_step`, `_log_prob`, `_best`, `_best_without` and
+    `_scores`, which trust all.
 
     backend  the modules that compute, from hybrid.backend.choose; None: those of the CPU
 
     A subclass that also computes on a GPU says so in `places`. Its parameters are NumPy arrays; what it computes with are
     those of the device, which `_pairs` lists beside them: the same arrays on the CPU. `_step`, `_log_prob` and `_best` take
-    arrays of the device, within the work of a queue; `_scores` takes NumPy's and computes on the host.
+    arrays of the device, within the work of a queue; `_best_without` and `_scores` take NumPy's and
+    compute on the host, with the parameters there.
     """
 
     kind: str
@@ -78,11 +81,15 @@ class Base:
             self._scores(out[part], hidden[part])
         return out
 
-    def best(self, hidden, k) -> tuple[np.ndarray, np.ndarray]:
-        """The k most likely classes of each row; see Readout."""
+    def best(self, hidden, k, exclude=None) -> tuple[np.ndarray, np.ndarray]:
+        """The k most likely classes of each row, but for those that `exclude` names; see Readout."""
         self._check(hidden)
         check.whole("k", k, 1, self.classes)
-        return self._each(self._find, hidden, k)
+        if exclude is None:
+            return self._each(self._find, hidden, k)
+        left_out = excluded(exclude, len(hidden), self.classes)
+        self.fetch()
+        return self._each(self._best_without, hidden, k, left_out)
 
     def state(self) -> dict[str, Any]:
         """Nothing but the parameters is kept."""
@@ -105,10 +112,11 @@ class Base:
         names = ("kind", "classes", "width", "batch", "rate", "seed")
         return {name: getattr(self, name) for name in names}
 
-    def _each(self, find, hidden, k) -> tuple[np.ndarray, np.ndarray]:
+    def _each(self, find, hidden, k, left_out=None) -> tuple[np.ndarray, np.ndarray]:
         ids, log_probs = np.empty((len(hidden), k), np.int32), np.empty((len(hidden), k), np.float32)
         for part in self._parts(hidden):
-            find(ids[part], log_probs[part], hidden[part])
+            more = () if left_out is None else (left_out.of(part),)
+            find(ids[part], log_probs[part], hidden[part], *more)
         return ids, log_probs
 
     def _parts(self, hidden) -> Iterator[slice]:
@@ -152,6 +160,9 @@ class Base:
         raise NotImplementedError
 
     def _best(self, ids, log_probs, hidden):
+        raise NotImplementedError
+
+    def _best_without(self, ids, log_probs, hidden, left_out):
         raise NotImplementedError
 
     def _scores(self, out, hidden):

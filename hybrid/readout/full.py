@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from cpu import aligned, scores
+from cpu import aligned, scores, softmax
 
 from .base import Base
 
@@ -53,6 +53,15 @@ class FullReadout(Base):
 
     def _best(self, ids, log_probs, hidden):
         self.backend.softmax.best(ids, log_probs, self._weights, self._work, hidden)
+
+    @functools.cached_property
+    def _host_work(self):
+        """Scratch of the host: the device's own where it shares the memory."""
+        shared = self.backend.device.shares_host
+        return self._work if shared else softmax.workspace(self.batch, self.width, np.float32)
+
+    def _best_without(self, ids, log_probs, hidden, left_out):
+        softmax.best_without(ids, log_probs, self.weights, self._host_work, hidden, left_out)
 
     def _scores(self, out, hidden):
         scores.softmax(out, self.weights, hidden)

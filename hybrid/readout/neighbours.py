@@ -9,6 +9,7 @@ from cpu.neighbours import Neighbours
 
 from .. import check
 from . import rebuild as rebuild_readout
+from .exclude import excluded
 from .full import FullReadout
 
 
@@ -71,15 +72,18 @@ class NeighbourReadout:
         """The log-probabilities of all classes, (B, V), as the readout has them: no forest is asked; see Readout."""
         return self.readout.scores(hidden)
 
-    def best(self, hidden, k) -> tuple[np.ndarray, np.ndarray]:
+    def best(self, hidden, k, exclude=None) -> tuple[np.ndarray, np.ndarray]:
         """The k classes of largest logit that the forest finds: ids (B, k) int32, logits (B, k), largest first.
+
+        exclude: as in Readout; the forest is asked for as many more.
 
         A logit is a log-probability up to a constant a row: to know that constant takes a sum over all classes, which
         is what the forest is there to avoid. log_prob knows it.
         """
         self._check(hidden, k)
         ids, logits = np.empty((len(hidden), k), np.int32), np.empty((len(hidden), k), np.float32)
-        self._neighbours.query(ids, logits, hidden)
+        left_out = None if exclude is None else excluded(exclude, len(hidden), self.classes)
+        self._neighbours.query(ids, logits, hidden, left_out)
         return ids, logits
 
     def build(self) -> None:

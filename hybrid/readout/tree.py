@@ -86,10 +86,10 @@ class TreeReadout(Base):
         self._plan = kernels.plan(self.tree)
         self._work = kernels.workspace(self.batch, self.width, self.tree.depth, np.float32)
 
-    def best(self, hidden, k) -> tuple[np.ndarray, np.ndarray]:
+    def best(self, hidden, k, exclude=None) -> tuple[np.ndarray, np.ndarray]:
         """The k most likely classes of each row, exactly; see Readout. Fetches the nodes of a GPU, once a call."""
         self.fetch()
-        return super().best(hidden, k)
+        return super().best(hidden, k, exclude)
 
     def beam(self, hidden, k, width) -> tuple[np.ndarray, np.ndarray]:
         """As best, following only the `width` likeliest prefixes of each length: fast, and may miss some.
@@ -166,6 +166,9 @@ class TreeReadout(Base):
 
     def _find(self, ids, log_probs, hidden):
         search.best(ids, log_probs, self.nodes, self.tree, hidden)
+
+    def _best_without(self, ids, log_probs, hidden, left_out):
+        search.best(ids, log_probs, self.nodes, self.tree, hidden, left_out)
 
     def _scores(self, out, hidden):
         scores.tree(out, self.nodes, self.tree, hidden)

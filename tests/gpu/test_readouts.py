@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from hybrid import backend
 from hybrid.readout import FullReadout, NeighbourReadout, SampledReadout, TreeReadout, rebuild
@@ -72,6 +73,9 @@ def test_the_numbers_are_those_of_the_cpu(cuda, make):
         assert ids.dtype == np.int32 and log_probs.dtype == np.float32
         np.testing.assert_allclose(log_probs, wanted, **CLOSE)
         assert (ids == others).mean() > 0.95  # but for ties by rounding
+    exclude = sparse.csr_array(np.eye(len(hidden), CLASSES))
+    for one, other in zip(found.best(hidden, 3, exclude), expected.best(hidden, 3, exclude), strict=True):
+        np.testing.assert_allclose(one, other, **CLOSE)
 
 
 def test_a_beam_searches_what_the_device_has_learned(cuda):

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from hybrid.embedding import Embedding
 from hybrid.engine import Engine
@@ -184,6 +185,15 @@ def test_scores_of_bags_are_those_of_the_readout():
     batch = Feed(1, bags=True)[0]
     hidden = trained.hidden(batch.ids, batch.bag_at)
     np.testing.assert_array_equal(trained.scores(batch.ids, batch.bag_at), trained.readout.scores(hidden))
+
+
+def test_best_of_an_engine_leaves_out_what_is_excluded():
+    trained = engine()
+    list(trained.run(Feed(20)))
+    ids = Feed(1)[0].ids
+    first = trained.best(ids, 1)[0][:, 0]
+    exclude = sparse.csr_array((np.ones(BATCH), (np.arange(BATCH), first)), (BATCH, CLASSES))
+    np.testing.assert_array_equal(trained.best(ids, 2, exclude=exclude)[0], trained.best(ids, 3)[0][:, 1:])
 
 
 def refusals():

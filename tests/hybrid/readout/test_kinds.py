@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from cpu.tree import path
 from hybrid.readout import FullReadout, NeighbourReadout, SampledReadout, TreeReadout
@@ -147,6 +148,16 @@ def test_the_forest_answers_and_tells_its_recall(indexed):
     recall = np.mean([np.isin(a, b).mean() for a, b in zip(truth, ids, strict=True)])
     assert recall > 0.9 and indexed.recall(hidden, 10) == pytest.approx(recall)
     np.testing.assert_allclose(logits, np.einsum("bd,bkd->bk", hidden, indexed.readout.weights[ids]), rtol=1e-4)
+
+
+def test_the_forest_is_asked_for_as_many_more_as_are_left_out(indexed):
+    _, hidden, _ = batch(3000, 16)
+    seen, _ = indexed.readout.best(hidden, 200)  # so none of the first 200 may come
+    exclude = sparse.csr_array((np.ones(seen.size), seen.ravel(), np.arange(33) * 200), (32, 3000))
+    ids, _ = indexed.best(hidden, 10, exclude)
+    truth, _ = indexed.readout.best(hidden, 10, exclude)
+    assert not any(np.isin(a, b).any() for a, b in zip(ids, seen, strict=True)) and (ids >= 0).all()
+    assert np.mean([np.isin(a, b).mean() for a, b in zip(truth, ids, strict=True)]) > 0.9
 
 
 def test_classes_that_learned_since_are_found(indexed):

@@ -5,6 +5,7 @@ import json
 import numba
 import numpy as np
 import pytest
+from scipy import sparse
 
 from hybrid import backend
 from hybrid.readout import FullReadout, NeighbourReadout, SampledReadout, TreeReadout, rebuild
@@ -88,6 +89,66 @@ def test_scores_are_the_log_probabilities_of_all_classes(make):
         readout.scores(np.ascontiguousarray(hidden[:16, :5]))
     with pytest.raises(ValueError, match=r"hidden\[2\]: found NaN"):
         readout.scores(changed(hidden, (2, 0), np.nan))
+
+
+def some_excluded(rows, seed=0):
+    """A CSR array with explicit zeros, unsorted and with entries twice: what is stored counts. And as a mask."""
+    rng = np.random.default_rng(seed)
+    mask = rng.random((rows, CLASSES)) < rng.random((rows, 1))
+    mask[0], mask[1] = False, True
+    mask[2] = np.arange(CLASSES) != 11
+    columns = [rng.permutation(np.repeat(np.flatnonzero(row), 2)) for row in mask]
+    at = np.cumsum([0, *map(len, columns)])
+    return sparse.csr_array((np.zeros(at[-1]), np.concatenate(columns), at), (rows, CLASSES)), mask
+
+
+def test_best_leaves_out_what_is_excluded(make):
+    readout = make(rate=0.5)
+    train(readout)
+    _, hidden, _ = batch(rows=40, seed=9)  # more than a batch
+    exclude, mask = some_excluded(40)
+    before = exclude.indices.copy()
+    every = np.where(mask, -np.inf, readout.scores(hidden))
+    ids, found = readout.best(hidden, 7, exclude)
+    np.testing.assert_array_equal(exclude.indices, before)
+    expected = -np.sort(-every, axis=1)[:, :7]
+    assert (ids.dtype, found.dtype) == (np.int32, np.float32)
+    np.testing.assert_array_equal(ids < 0, np.isneginf(expected))
+    np.testing.assert_array_equal(np.isneginf(found), np.isneginf(expected))
+    there = ids >= 0
+    np.testing.assert_allclose(
+        np.take_along_axis(every, np.maximum(ids, 0).astype(np.int64), 1)[there], expected[there], atol=1e-5
+    )
+    if isinstance(readout, NeighbourReadout):  # logits: up to a constant a row
+        with np.errstate(invalid="ignore"):
+            found = found - found[:, :1] + expected[:, :1]
+    np.testing.assert_allclose(found[there], expected[there], atol=1e-4)
+    assert ids[2].tolist() == [11] + [-1] * 6 and (ids[1] == -1).all()
+    for none in (None, sparse.csr_matrix((40, CLASSES))):
+        for one, other in zip(readout.best(hidden, 7, none), readout.best(hidden, 7), strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+BAD_EXCLUDE = {
+    "ndarray": (lambda: np.zeros((16, CLASSES)), r"exclude: found ndarray, expected .*CSR array \(16, 37\).*csr_array"),
+    "shape": (lambda: sparse.csr_array((16, 5)), r"exclude: found \(16, 5\), expected .*\(16, 37\)"),
+    "format": (lambda: sparse.csc_array((16, CLASSES)), r"exclude: found the format 'csc'.*tocsr"),
+    "index": (lambda: spoiled(CLASSES), "exclude: .* expected a scipy"),
+    "negative": (lambda: spoiled(-1), "exclude: .* expected a scipy"),
+}
+
+
+def spoiled(index):
+    exclude = sparse.csr_array(([1.0], ([3], [5])), (16, CLASSES))
+    exclude.indices[0] = index
+    return exclude
+
+
+@pytest.mark.parametrize("bad", BAD_EXCLUDE)
+def test_a_bad_exclude_is_refused(make, bad):
+    exclude, message = BAD_EXCLUDE[bad]
+    with pytest.raises(ValueError, match=message):
+        make().best(batch()[1], 3, exclude())
 
 
 @pytest.mark.parametrize("kind", ["huffman", "balanced", "split", "full", "neighbours"])

@@ -1,0 +1,47 @@
+"""Ids that a search leaves out, row by row: what a user has had already, classes that do not apply."""
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+
+class Excluded(NamedTuple):
+    """Row b leaves out ids[first[b] : last[b]], which rise and differ.
+
+    first, last  (B,) int64
+    ids          (N,) int32
+    """
+
+    first: np.ndarray
+    last: np.ndarray
+    ids: np.ndarray
+
+    def of(self, rows) -> "Excluded":
+        """What some of the rows leave out; rows: a slice or indices."""
+        return Excluded(self.first[rows], self.last[rows], self.ids)
+
+
+def nothing(rows: int) -> Excluded:
+    """No row leaves anything out."""
+    ends = np.zeros(rows, np.int64)
+    return Excluded(ends, ends, np.empty(0, np.int32))
+
+
+@numba.njit(cache=True, nogil=True)
+def seek(ids, first, last, id_):
+    """The first place in ids[first : last] that holds id_ or a higher id; `last` where there is none."""
+    while first < last:
+        middle = (first + last) // 2
+        if ids[middle] < id_:
+            first = middle + 1
+        else:
+            last = middle
+    return first
+
+
+@numba.njit(cache=True, nogil=True)
+def holds(ids, first, last, id_):
+    """Whether id_ is among ids[first : last]."""
+    place = seek(ids, first, last, id_)
+    return place < last and ids[place] == id_

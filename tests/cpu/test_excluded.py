@@ -1,0 +1,86 @@
+"""What searches leave out: found by halving, and the same as brute force in each of them."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cpu import exact, excluded, scores, search, softmax
+from cpu.excluded import Excluded
+from cpu.tree import huffman
+
+
+@given(st.sets(st.integers(0, 30)), st.integers(0, 31), st.integers(0, 3), st.integers(0, 3))
+def test_seek_is_searchsorted(some, id_, before, after):
+    """Within its part: neighbours of other rows are not looked at."""
+    ids = np.array([*[0] * before, *sorted(some), *[30] * after], np.int32)
+    first, last = before, before + len(some)
+    assert excluded.seek(ids, first, last, id_) == first + np.searchsorted(sorted(some), id_)
+    assert excluded.holds(ids, first, last, id_) == (id_ in some)
+
+
+def drawn(rows, classes, seed):
+    """What rows leave out: none, all, and some; as a mask too."""
+    rng = np.random.default_rng(seed)
+    mask = rng.random((rows, classes)) < rng.random((rows, 1))
+    mask[0], mask[1] = False, True
+    at = np.concatenate([[0], np.cumsum(mask.sum(axis=1))])
+    return Excluded(at[:-1], at[1:], np.nonzero(mask)[1].astype(np.int32)), mask
+
+
+def best_of(every, mask, k):
+    """Brute force: the k best of all scores, by rising id among equals."""
+    every = np.where(mask, -np.inf, every)
+    ids = np.argsort(-every, axis=1, kind="stable")[:, :k]
+    found = np.take_along_axis(every, ids, axis=1)
+    return np.where(np.isneginf(found), -1, ids), found
+
+
+FINDS = {
+    "softmax": lambda ids, out, table, hidden, without: softmax.best_without(
+        ids, out, table, softmax.workspace(len(hidden), table.shape[1], table.dtype), hidden, without
+    ),
+    "dot": lambda ids, out, table, hidden, without: exact.search(ids, out, table, hidden, "dot", without=without),
+    "tree": lambda ids, out, table, hidden, without: search.best(
+        ids, out, table[1:], huffman(np.arange(len(table))), hidden, without
+    ),
+}
+
+
+@pytest.mark.parametrize("find", FINDS)
+@pytest.mark.parametrize("classes, k", [(2, 2), (40, 40), (700, 5), (5000, 30)])
+def test_the_best_of_the_rest_is_that_of_brute_force(find, classes, k):
+    rng = np.random.default_rng(classes)
+    table, hidden = rng.normal(size=(classes, 5)), rng.normal(size=(6, 5))
+    without, mask = drawn(6, classes, k)
+    every = np.empty((6, classes))
+    if find == "tree":
+        scores.tree(every, table[1:], huffman(np.arange(classes)), hidden)
+    elif find == "softmax":
+        scores.softmax(every, table, hidden)
+    else:
+        every = hidden @ table.T
+    ids, found = np.empty((6, k), np.int32), np.empty((6, k))
+    FINDS[find](ids, found, table, hidden, without)
+    wanted, expected = best_of(every, mask, k)
+    np.testing.assert_array_equal(ids, wanted)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+    assert (ids[1] == -1).all() and np.isneginf(found[1]).all()
+
+
+def test_a_search_among_some_rows_and_proposals_leaves_out_of_both():
+    rng = np.random.default_rng(0)
+    table, hidden = rng.normal(size=(600, 4)), rng.normal(size=(5, 4))
+    rows = np.arange(1, 600, 2, dtype=np.int32)
+    proposed = np.sort(rng.choice(np.arange(0, 600, 2), (5, 20)), axis=1).astype(np.int32)
+    proposed[:, 1:][np.diff(proposed, axis=1) == 0] = -1  # each once
+    without, mask = drawn(5, 600, 1)
+    searched = np.zeros((5, 600), bool)
+    searched[:, rows] = True
+    for b in range(5):
+        searched[b, proposed[b][proposed[b] >= 0]] = True
+    ids, found = np.empty((5, 9), np.int32), np.empty((5, 9))
+    exact.search(ids, found, table, hidden, "dot", rows=rows, proposed=proposed, without=without)
+    wanted, expected = best_of(hidden @ table.T, mask | ~searched, 9)
+    np.testing.assert_array_equal(ids, wanted)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
