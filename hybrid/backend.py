@@ -48,6 +48,20 @@ def choose(device: str | None = None) -> Backend:
     return _gpu(device, int(named[1]), bool(named[2]))
 
 
+def again(owner: str, device: str) -> Backend:
+    """The backend on which a part of a model goes on that was pickled or copied.
+
+    Raises ValueError, naming the owner, where that device cannot be used here.
+    """
+    try:
+        return choose(device)
+    except ValueError as failure:
+        raise ValueError(
+            f"{owner}: pickled on {device} and goes on there only: {failure}. To go on elsewhere keep a checkpoint "
+            "(Engine.save, Engine.load)"
+        ) from None
+
+
 def auto() -> str:
     """The device that "auto" takes, and why, in one line."""
     reason = why_no_gpu()

@@ -24,6 +24,8 @@ def number(name: str, value, low: float) -> float:
 
 def choice(name: str, value, among: tuple[str, ...]) -> str:
     """`value` itself; ValueError unless it is one of `among`."""
+    if not isinstance(value, str | None):  # comparing an array gives an array
+        raise ValueError(f"{name}: found {type(value).__name__}, expected one of {', '.join(among)}")
     if value not in among:
         raise ValueError(f"{name}: found {value!r}, expected one of {', '.join(among)}")
     return value
@@ -66,19 +68,59 @@ def array(name: str, value, shape: tuple[int | None, ...], dtype, *, written=Fal
 
     written  refuse a read-only array too
     """
+    kind = np.dtype(dtype)
     sizes = ["any" if size is None else str(size) for size in shape]
-    wanted = f"{np.dtype(dtype)} ({', '.join(sizes)}{',' * (len(sizes) == 1)})"
-    remedy = f"numpy.ascontiguousarray(..., dtype=numpy.{np.dtype(dtype)}) makes one"
+    wanted = f"{kind} ({', '.join(sizes)}{',' * (len(sizes) == 1)})"
     if not isinstance(value, np.ndarray):
+        remedy = f"numpy.asarray({name}, dtype=numpy.{kind}) makes one"
         raise ValueError(f"{name}: found {type(value).__name__}, expected an array {wanted}; {remedy}")
-    fits = value.ndim == len(shape) and all(n in (None, m) for n, m in zip(shape, value.shape, strict=True))
-    if not fits or value.dtype != dtype:
-        raise ValueError(f"{name}: found {value.dtype} {value.shape}, expected {wanted}; {remedy}")
+    found = f"{name}: found {value.dtype} {value.shape}, expected {wanted}"
+    if value.ndim != len(shape):
+        raise ValueError(f"{found}: {len(shape)} axes, not {value.ndim}")
+    for axis, (size, length) in enumerate(zip(shape, value.shape, strict=True)):
+        if size not in (None, length):
+            raise ValueError(f"{found}: {size} along axis {axis}, not {length}")
+    if value.dtype != kind:
+        remedy = f"numpy.empty({value.shape}, numpy.{kind})" if written else f"{name}.astype(numpy.{kind})"
+        raise ValueError(f"{found}; {remedy} makes one")
     if not value.flags.c_contiguous:
+        remedy = f"numpy.ascontiguousarray({name}) makes one"
         raise ValueError(f"{name}: found strides {value.strides}, expected C order; {remedy}")
     if written and not value.flags.writeable:
         raise ValueError(f"{name}: found a read-only array, but results are written to it; pass a copy")
     return value
+
+
+def indices(name: str, values, limit: int) -> np.ndarray:
+    """Ids as a C-contiguous int32 array, of the array's or list's shape.
+
+    Raises ValueError for anything but whole numbers, and IndexError, naming the first bad place, unless all lie in
+    [0, limit); before they are cast, so that none comes back from beyond 2^31 as another.
+    """
+    values = np.asarray(values)
+    if values.size and values.dtype.kind not in "iu":
+        raise ValueError(f"{name}: found {values.dtype} {values.shape}, expected whole numbers, as int32")
+    ids(name, values, limit)
+    return np.ascontiguousarray(values, np.int32)
+
+
+def bags(name: str, values, ids: int) -> np.ndarray:
+    """Where bags begin among so many ids, (B + 1,) int64: they rise from 0 to `ids`; ValueError for anything else."""
+    values = np.asarray(values)
+    if values.ndim != 1 or not values.size or values.dtype.kind not in "iu":
+        raise ValueError(
+            f"{name}: found {values.dtype} {values.shape}, expected int64 (B + 1,): where each bag begins, and the end"
+        )
+    for at, wanted, meaning in ((0, 0, "where the first bag begins"), (-1, ids, "the number of ids")):
+        if values[at] != wanted:
+            raise ValueError(f"{name}[{at % values.size}]: found {values[at]}, expected {wanted}, {meaning}")
+    falls = values[1:] < values[:-1]
+    if falls.any():
+        at = int(falls.argmax())
+        raise ValueError(
+            f"{name}[{at + 1}]: found {values[at + 1]} after {values[at]}, expected places that never fall"
+        )
+    return np.ascontiguousarray(values, np.int64)
 
 
 def ids(name: str, values: np.ndarray, limit: int) -> None:

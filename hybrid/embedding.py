@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from . import backend as backends
-from . import mirror
+from . import check, mirror
 
 
 class Embedding:
@@ -18,6 +18,9 @@ class Embedding:
     spread       rows start uniform in [-spread, spread]; default 0.5 / width, as in word2vec
     backend      where the rows are and move, from hybrid.backend.choose (None: the CPU): a GPU, the trunk's, has its own, and
                  `table` is the host's copy
+
+    pickle and copy make one of its own rows, on a device of the same name. Raises ValueError for sizes below 1, more rows
+    than int32 can name, and a rate or spread that is negative or not finite.
     """
 
     def __init__(
@@ -33,13 +36,12 @@ class Embedding:
         seed=0,
         backend=None,
     ):
-        for name, value in (("rows", rows), ("width", width), ("per_example", per_example)):
-            if value < 1:
-                raise ValueError(f"{name}: found {value}, expected at least 1")
-        self.rows, self.width, self.per_example, self.mean = rows, width, 1 if mean else per_example, mean
-        self.undivided, self.rate, self.seed = undivided, rate, seed
-        self.spread = 0.5 / width if spread is None else spread
-        self.table = np.random.default_rng([seed, 1]).random((rows, width), np.float32)
+        self.rows, self.width = check.whole("rows", rows, 1, 2**31 - 1), check.whole("width", width, 1)
+        per_example = check.whole("per_example", per_example, 1)
+        self.per_example, self.mean, self.undivided = 1 if mean else per_example, mean, undivided
+        self.rate, self.seed = check.number("rate", rate, 0), check.whole("seed", seed, 0)
+        self.spread = 0.5 / self.width if spread is None else check.number("spread", spread, 0)
+        self.table = np.random.default_rng([self.seed, 1]).random((self.rows, self.width), np.float32)
         self.table -= 0.5
         self.table *= 2 * self.spread
         self.backend = backend or backends.choose("cpu")
@@ -84,7 +86,18 @@ class Embedding:
     def _pairs(self):
         return [(self.table, self._table)]
 
+    def __reduce__(self):
+        return _again, (self.describe(), self.backend.name, self.parameters()["table"])
+
     def describe(self) -> dict[str, Any]:
         """The arguments that make this object again."""
         names = ("rows", "width", "per_example", "mean", "undivided", "rate", "spread", "seed")
         return {name: getattr(self, name) for name in names}
+
+
+def _again(facts: dict[str, Any], device: str, table: np.ndarray) -> Embedding:
+    """An embedding as it was pickled or copied; ValueError where its device cannot be used here."""
+    made = Embedding(**facts, backend=backends.again("embedding", device))
+    made.table[:] = table
+    made.send()
+    return made

@@ -1,17 +1,19 @@
 """A model under training: rows -> trunk -> readout, on a schedule."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import numpy as np
 
 from cpu.threads import available
 
 from . import backend, check, checkpoint, readout
+from .alone import Alone, Runs
 from .embedding import Embedding
-from .feeds import Batch, Feed, asked
+from .feeds import Batch, Feed
+from .feeds.fit import fitting
 from .interrupt import Held
 from .pace import Pace
-from .plan import Route
+from .plan import Route, where
 from .schedule import Schedule, Tick, broken_off
 from .slot import Slot
 from .trace import Trace
@@ -64,9 +66,7 @@ class Engine:
         self.threads = available() if threads is None else threads
         self.sparse = backend.choose("cpu")
         self.dense = backend.choose(device) if trunk else self.sparse
-        rows_on, readout_on = (
-            _where(name, getattr(self, name), trunk, self.dense) for name in ("embedding", "readout")
-        )
+        rows_on, readout_on = (where(name, getattr(self, name), trunk, self.dense) for name in ("embedding", "readout"))
         self.route = Route(embedding, trunk, readout, self.dense.device, rows_on, readout_on)
         self._asking = self.route._replace(readout_on="host")
         self.inline = self.sparse.device.inline("all", self.threads)
@@ -80,6 +80,10 @@ class Engine:
         self.pace: Pace | None = None
         self._begun: dict[str, np.ndarray] = {}
         self._schedule: Schedule | None = None
+        self._alone = Alone(
+            "engine", "ask between two ticks, or give every thread an engine of its own (copy.deepcopy)"
+        )
+        self._runs = Runs("engine", self._alone)
 
     # Training
 
@@ -97,8 +101,10 @@ class Engine:
         """
         self._check_feed(feed)
         self._check_whole()
+        yield from self._runs.only(self._ticks(feed, len(feed)))
+
+    def _ticks(self, feed: Feed, ticks: int) -> Generator[Tick, None, None]:
         with Held() as held:
-            ticks = len(feed)
             self._open(feed, ticks)
             assert self._schedule and self.pace
             try:
@@ -146,7 +152,7 @@ class Engine:
 
     def _batches(self, feed: Feed, ticks: int) -> Iterator[tuple[int, Batch]]:
         for tick in range(self.tick, ticks):
-            yield tick, asked(feed, tick)
+            yield tick, fitting(feed, tick, self.embedding)
 
     def _slots(self, feed: Feed) -> list[list[Slot]]:
         """All buffers of a run: delay + 2 sets of one slot a micro-batch."""
@@ -193,45 +199,50 @@ class Engine:
     def hidden(self, ids, bag_at=None) -> np.ndarray:
         """The hidden vectors (B, D) of B examples.
 
-        ids     int32, as many an example as the embedding concatenates; (B, n) or flat
-        bag_at  (B + 1,) int64, for an embedding that averages: example b has ids[bag_at[b]:bag_at[b + 1]]
+        ids     whole numbers, as many an example as the embedding concatenates; (B, n) or flat
+        bag_at  (B + 1,) whole numbers, for an embedding that averages: example b has ids[bag_at[b]:bag_at[b + 1]]
 
-        Raises IndexError for an id out of range, ValueError for ids that make no whole number of examples.
+        Raises IndexError for an id out of range, ValueError for ids that make no whole number of examples and for places
+        that do not rise from 0 to the number of ids, RuntimeError while another thread is in a tick or asks.
         """
-        ids = np.ascontiguousarray(ids, np.int32).ravel()
-        check.ids("ids", ids, self.embedding.rows)
+        ids = check.indices("ids", ids, self.embedding.rows).reshape(-1)
         if (bag_at is None) == self.embedding.mean:
             raise ValueError(f"bag_at: {'needed' if self.embedding.mean else 'not used'} by this embedding")
         if ids.size % self.embedding.per_example:
             raise ValueError(f"ids: found {ids.size}, expected a multiple of {self.embedding.per_example}")
-        examples = ids.size // self.embedding.per_example if bag_at is None else len(bag_at) - 1
-        self.settle()
-        slot = self._asking.slot(examples, ids.size)
-        return self._forward(slot, Batch(ids, bag_at, np.zeros(examples, np.int32)))
+        bags = None if bag_at is None else check.bags("bag_at", bag_at, ids.size)
+        examples = ids.size // self.embedding.per_example if bags is None else len(bags) - 1
+        with self._alone:
+            self.settle()
+            slot = self._asking.slot(examples, ids.size)
+            return self._forward(slot, Batch(ids, bags, np.zeros(examples, np.int32)))
 
     def best(self, ids, k: int, bag_at=None, exclude=None) -> tuple[np.ndarray, np.ndarray]:
         """The k most likely classes after each example: ids and log probabilities, both (B, k), most likely first.
 
         exclude  scipy.sparse CSR (B, V): the classes that each example leaves out; see Readout.best
         """
-        return self.inline.run(self.readout.best, self.hidden(ids, bag_at), k, exclude).wait()
+        with self._alone:
+            return self.inline.run(self.readout.best, self.hidden(ids, bag_at), k, exclude).wait()
 
     def scores(self, ids, bag_at=None) -> np.ndarray:
         """The log-probabilities of all classes after each example, (B, V) float32: 4 B V bytes; see Readout.scores."""
-        return self.inline.run(self.readout.scores, self.hidden(ids, bag_at)).wait()
+        with self._alone:
+            return self.inline.run(self.readout.scores, self.hidden(ids, bag_at)).wait()
 
     def evaluate(self, feed: Feed) -> float:
         """Mean loss in nats over the feed's first epoch; exp of it is the perplexity. Nothing learns."""
         self._check_feed(feed)
-        self.settle()
-        slot = self._asking.slot(feed.batch, feed.most_ids)
         total, examples = 0.0, 0
-        for tick in range(feed.ticks_per_epoch):
-            batch = feed[tick]
-            log_prob = self.inline.run(self.readout.log_prob, self._forward(slot, batch), batch.target).wait()
-            slot.release()
-            total -= float(log_prob.sum(dtype=np.float64))
-            examples += len(batch.target)
+        with self._alone:
+            self.settle()
+            slot = self._asking.slot(feed.batch, feed.most_ids)
+            for tick in range(feed.ticks_per_epoch):
+                batch = fitting(feed, tick, self.embedding)
+                log_prob = self.inline.run(self.readout.log_prob, self._forward(slot, batch), batch.target).wait()
+                slot.release()
+                total -= float(log_prob.sum(dtype=np.float64))
+                examples += len(batch.target)
         if not examples:
             raise ValueError("evaluation: the feed has no example")
         return total / examples
@@ -276,17 +287,31 @@ class Engine:
         ValueError where a tick failed half-way.
         """
         self._check_whole()
-        begun = self._begun_arrays() if self._schedule else self._begun
-        settings = {name: getattr(self, name) for name in ("micro_batches", "delay", "decay")}
-        own = {
-            "embedding": self.embedding.describe(),
-            "trunk": self.trunk.describe() if self.trunk else None,
-            "readout": self.readout.describe() | {"state": self.readout.state()},
-            "settings": settings,
-            "tick": self.tick,
-            "begun": {name: array.shape for name, array in begun.items()},
-        }
-        checkpoint.save(folder, self.parameters() | begun, {"engine": own, "facts": facts or {}})
+        with self._alone:
+            begun = self._begun_now()
+            own = {
+                "embedding": self.embedding.describe(),
+                "trunk": self.trunk.describe() if self.trunk else None,
+                "readout": self.readout.describe() | {"state": self.readout.state()},
+                "settings": {name: getattr(self, name) for name in ("micro_batches", "delay", "decay")},
+                "tick": self.tick,
+                "begun": {name: array.shape for name, array in begun.items()},
+            }
+            checkpoint.save(folder, self.parameters() | begun, {"engine": own, "facts": facts or {}})
+
+    def __reduce__(self):
+        """An engine of its own parts, which stands where this one stands; not for one that failed half-way."""
+        self._check_whole()
+        names = ("threads", "micro_batches", "delay", "overlap", "decay", "pin")
+        settings = {name: getattr(self, name) for name in names} | {"device": self.dense.name}
+        with self._alone:
+            begun = {name: array.copy() for name, array in self._begun_now().items()}
+            if self.trunk:
+                self.settle()
+            return _again, (self.embedding, self.trunk, self.readout, settings, self.tick, begun)
+
+    def _begun_now(self) -> dict[str, np.ndarray]:
+        return self._begun_arrays() if self._schedule else self._begun
 
     @classmethod
     def load(
@@ -344,30 +369,16 @@ class Engine:
             raise ValueError(f"feed: {rows} examples a micro-batch, the readout was made for {self.readout.batch}")
 
 
+def _again(embedding, trunk, readout, settings: dict, tick: int, begun: dict[str, np.ndarray]) -> Engine:
+    """An engine as it was pickled or copied."""
+    engine = Engine(embedding, trunk, readout, **settings)
+    engine.tick, engine._begun = tick, begun
+    return engine
+
+
 def _check_widths(embedding, trunk, readout) -> None:
     if trunk and embedding.outputs != trunk.inputs:
         raise ValueError(f"trunk: takes {trunk.inputs} inputs, the embedding gives {embedding.outputs}")
     source, width = ("trunk", trunk.outputs) if trunk else ("embedding", embedding.outputs)
     if readout.width != width:
         raise ValueError(f"readout: width {readout.width}, the {source} gives {width}")
-
-
-def _where(name, part, trunk, dense) -> str:
-    """Whether the embedding or the readout is on the "host", on the trunk's "device", which is a GPU, or on "both".
-
-    ValueError for one on another device.
-    """
-    found, option = part.backend, {"embedding": "--rows-device", "readout": "--readout-device"}[name]
-    if found.device.shares_host:
-        return "host"
-    if trunk is None:
-        raise ValueError(
-            f'{name}: found one on "{found.name}", expected one on the CPU: without a trunk the hidden vectors are rows, '
-            f"which are the CPU's; make it without backend ({option} cpu)"
-        )
-    if found.device is not dense.device:
-        raise ValueError(
-            f'{name}: found one on "{found.name}", expected one on the CPU or on the trunk\'s device, "{dense.name}"; '
-            f'make it without backend ({option} cpu), or give the engine device="{found.name}" (--device)'
-        )
-    return "both" if getattr(part, "split", 0) else "device"

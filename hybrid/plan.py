@@ -157,3 +157,24 @@ class Route(NamedTuple):
 
 def _only(wanted: bool, stage: Stage) -> list[Stage]:
     return [stage] if wanted else []
+
+
+def where(name, part, trunk, dense) -> str:
+    """Whether the embedding or the readout is on the "host", on the trunk's "device", which is a GPU, or on "both".
+
+    ValueError for one on another device.
+    """
+    found, option = part.backend, {"embedding": "--rows-device", "readout": "--readout-device"}[name]
+    if found.device.shares_host:
+        return "host"
+    if trunk is None:
+        raise ValueError(
+            f'{name}: found one on "{found.name}", expected one on the CPU: without a trunk the hidden vectors are rows, '
+            f"which are the CPU's; make it without backend ({option} cpu)"
+        )
+    if found.device is not dense.device:
+        raise ValueError(
+            f'{name}: found one on "{found.name}", expected one on the CPU or on the trunk\'s device, "{dense.name}"; '
+            f'make it without backend ({option} cpu), or give the engine device="{found.name}" (--device)'
+        )
+    return "both" if getattr(part, "split", 0) else "device"

@@ -4,27 +4,34 @@ from typing import Any
 
 import numpy as np
 
-from . import mirror
+from . import check, mirror
 from .layout import unit_layout
 from .slot import Slot
+
+ACTIVATIONS = ("logistic", "rational", "tanh", "relu")
 
 
 class Trunk:
     """An MLP inputs -> hidden -> outputs, trained by SGD with momentum on the mean loss of a batch.
 
     activation  "logistic", "rational", "tanh" or "relu", on both layers
+
+    pickle and copy make one of its own weights, which computes where the engine that it is given to puts it. Raises
+    ValueError for sizes below 1, another activation, a rate that is negative or not finite and a momentum of 1 or more.
     """
 
     def __init__(self, inputs, hidden, outputs, *, activation="tanh", rate=0.1, momentum=0.0, seed=0):
-        if activation not in ("logistic", "rational", "tanh", "relu"):
-            raise ValueError(f'activation: found "{activation}", expected logistic, rational, tanh or relu')
-        if not 0 <= momentum < 1:
-            raise ValueError(f"momentum: found {momentum}, expected at least 0 and below 1")
-        self.layout = unit_layout([inputs], [hidden], [outputs])
-        self.inputs, self.hidden, self.outputs = inputs, hidden, outputs
-        self.activation, self.rate, self.momentum, self.seed = activation, rate, momentum, seed
-        self.weights = _glorot(inputs, hidden, outputs, np.random.default_rng([seed, 2]))
+        sizes = (("inputs", inputs), ("hidden", hidden), ("outputs", outputs))
+        self.inputs, self.hidden, self.outputs = (check.whole(name, size, 1) for name, size in sizes)
+        self.activation = check.choice("activation", activation, ACTIVATIONS)
+        self.rate, self.momentum = check.number("rate", rate, 0), check.number("momentum", momentum, 0)
+        if self.momentum >= 1:
+            raise ValueError(f"momentum: found {momentum}, expected a number below 1")
+        self.seed = check.whole("seed", seed, 0)
+        self.layout = unit_layout([self.inputs], [self.hidden], [self.outputs])
+        self.weights = _glorot(self.inputs, self.hidden, self.outputs, np.random.default_rng([self.seed, 2]))
         self.velocity = np.zeros_like(self.weights) if momentum else None
+        self._device: Any = None  # until it is placed
 
     def place(self, device, kernels) -> None:
         """Compute on this device from here on; within the work of a queue, since it makes what the kernels need."""
@@ -64,10 +71,23 @@ class Trunk:
         pairs = ((self.weights, self._weights), (self.velocity, self._velocity))
         return [(host, there) for host, there in pairs if host is not None]
 
+    def __reduce__(self):
+        if self._device:
+            self.fetch()
+        return _again, (self.describe(), self.parameters())
+
     def describe(self) -> dict[str, Any]:
         """The arguments that make this object again."""
         names = ("inputs", "hidden", "outputs", "activation", "rate", "momentum", "seed")
         return {name: getattr(self, name) for name in names}
+
+
+def _again(facts: dict[str, Any], parameters: dict[str, np.ndarray]) -> Trunk:
+    """A trunk as it was pickled or copied, not yet placed."""
+    made = Trunk(**facts)
+    for name, array in made.parameters().items():
+        array[:] = parameters[name]
+    return made
 
 
 def _glorot(inputs, hidden, outputs, rng) -> np.ndarray:

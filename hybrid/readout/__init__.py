@@ -29,7 +29,9 @@ class Readout(Protocol):
 
     Constructed from how often each class is met (counts, one a class) or, where that is not needed, from how many
     classes there are. All raise ValueError for arrays of other shapes, dtypes or order and for numbers that are not
-    finite, IndexError for an id out of range; then nothing has moved.
+    finite, IndexError for an id out of range, RuntimeError for a call while another thread's is under way: a readout is one
+    thread's at a time; then nothing has moved. pickle and copy make a readout of its own arrays, which goes on with the same
+    bytes, on a device of the same name.
     """
 
     classes: int

@@ -7,6 +7,7 @@ import numpy as np
 
 from .. import backend as backends
 from .. import check, mirror
+from ..alone import Alone
 from .exclude import excluded
 from .place import place
 
@@ -40,6 +41,7 @@ class Base:
         self._place = place(self.backend.device)
         self.rate_scale = 1.0
         self._loss = np.empty(self.batch, np.float32)
+        self.alone = Alone(f"{self.kind} readout", "give every thread a readout of its own: copy.deepcopy makes one")
 
     def step(self, grad, hidden, target) -> float:
         """Learn from a batch and return its mean loss in nats; see Readout."""
@@ -56,9 +58,10 @@ class Base:
             raise ValueError("grad: found the memory of hidden, expected an array of its own")
         if not rows:
             return 0.0
-        loss = self._loss[:rows]
-        take(grad, loss, hidden, target)
-        return check.loss(loss)
+        with self.alone:
+            loss = self._loss[:rows]
+            take(grad, loss, hidden, target)
+            return check.loss(loss)
 
     def learn(self, grad, loss, hidden, target) -> None:
         """Learn from a batch of arrays that are the device's, within the work of a queue; see Readout."""
@@ -68,17 +71,19 @@ class Base:
         """The log-probability of each row's target; see Readout."""
         self._check(hidden, target)
         out = np.empty(len(hidden), np.float32)
-        for part in self._parts(hidden):
-            self._score(out[part], hidden[part], target[part])
+        with self.alone:
+            for part in self._parts(hidden):
+                self._score(out[part], hidden[part], target[part])
         return out
 
     def scores(self, hidden) -> np.ndarray:
         """The log-probabilities of all classes, (B, V); see Readout. Fetches the parameters of a GPU, once a call."""
         self._check(hidden)
-        self.fetch()
         out = np.empty((len(hidden), self.classes), np.float32)
-        for part in self._parts(hidden):
-            self._scores(out[part], hidden[part])
+        with self.alone:
+            self.fetch()
+            for part in self._parts(hidden):
+                self._scores(out[part], hidden[part])
         return out
 
     def best(self, hidden, k, exclude=None) -> tuple[np.ndarray, np.ndarray]:
@@ -88,8 +93,9 @@ class Base:
         if exclude is None:
             return self._each(self._find, hidden, k)
         left_out = excluded(exclude, len(hidden), self.classes)
-        self.fetch()
-        return self._each(self._best_without, hidden, k, left_out)
+        with self.alone:
+            self.fetch()
+            return self._each(self._best_without, hidden, k, left_out)
 
     def state(self) -> dict[str, Any]:
         """Nothing but the parameters is kept."""
@@ -112,11 +118,16 @@ class Base:
         names = ("kind", "classes", "width", "batch", "rate", "seed")
         return {name: getattr(self, name) for name in names}
 
+    def __reduce__(self):
+        with self.alone:
+            return again, (self.describe(), self.backend.name, self.parameters(), self.state(), self.rate_scale)
+
     def _each(self, find, hidden, k, left_out=None) -> tuple[np.ndarray, np.ndarray]:
         ids, log_probs = np.empty((len(hidden), k), np.int32), np.empty((len(hidden), k), np.float32)
-        for part in self._parts(hidden):
-            more = () if left_out is None else (left_out.of(part),)
-            find(ids[part], log_probs[part], hidden[part], *more)
+        with self.alone:
+            for part in self._parts(hidden):
+                more = () if left_out is None else (left_out.of(part),)
+                find(ids[part], log_probs[part], hidden[part], *more)
         return ids, log_probs
 
     def _parts(self, hidden) -> Iterator[slice]:
@@ -149,6 +160,10 @@ class Base:
         """`_best` for NumPy's arrays."""
         self._place.call(self._best, {"ids": ids, "log_probs": log_probs}, {"hidden": hidden})
 
+    def parameters(self) -> dict[str, np.ndarray]:
+        """The arrays that a checkpoint keeps, by name; see Readout."""
+        raise NotImplementedError
+
     def _pairs(self) -> list[tuple[np.ndarray, Any]]:
         """Every learned array of the host, and its counterpart on the device."""
         raise NotImplementedError
@@ -167,3 +182,20 @@ class Base:
 
     def _scores(self, out, hidden):
         raise NotImplementedError
+
+
+def again(
+    facts: dict[str, Any], device: str, parameters: dict[str, np.ndarray], state: dict[str, Any], rate_scale: float
+):
+    """A readout as it was pickled or copied, on a device of that name; it owns its arrays, which begin on cache lines.
+
+    Raises ValueError where that device cannot be used here.
+    """
+    from . import rebuild
+
+    made = rebuild(facts, backends.again(f"{facts['kind']} readout", device))
+    for name, array in made.parameters().items():
+        np.copyto(array, parameters[name])
+    made.restore(state)
+    made.rate_scale = rate_scale
+    return made

@@ -9,6 +9,7 @@ from cpu.neighbours import Neighbours
 
 from .. import check
 from . import rebuild as rebuild_readout
+from .base import again
 from .exclude import excluded
 from .full import FullReadout
 
@@ -20,7 +21,8 @@ class NeighbourReadout:
     trees, search, threads, exact_below  see cpu/neighbours.py
 
     The forest is built by `build`, or beside the training by `rebuild`; without one, below `exact_below` classes, and
-    once more than a quarter of the weights have moved since, the search is exact. `recall` says what is missed.
+    once more than a quarter of the weights have moved since, the search is exact. `recall` says what is missed. Neither a
+    checkpoint nor a copy nor a pickle holds the forest.
 
     Raises ValueError for another kind of readout: a tree searches itself; and for one on a GPU: a forest grows on the host.
     """
@@ -49,14 +51,15 @@ class NeighbourReadout:
 
     def step(self, grad, hidden, target) -> float:
         """Learn from a batch; see Readout."""
-        self.readout.rate_scale = self.rate_scale
-        try:
-            loss = self.readout.step(grad, hidden, target)
-        except FloatingPointError:  # the weights have moved all the same
+        with self.readout.alone:
+            self.readout.rate_scale = self.rate_scale
+            try:
+                loss = self.readout.step(grad, hidden, target)
+            except FloatingPointError:  # the weights have moved all the same
+                self._neighbours.changed(self.readout.moved)
+                raise
             self._neighbours.changed(self.readout.moved)
-            raise
-        self._neighbours.changed(self.readout.moved)
-        return loss
+            return loss
 
     def learn(self, grad, loss, hidden, target) -> None:
         """Learn from a batch, unchecked; see Readout."""
@@ -83,7 +86,8 @@ class NeighbourReadout:
         self._check(hidden, k)
         ids, logits = np.empty((len(hidden), k), np.int32), np.empty((len(hidden), k), np.float32)
         left_out = None if exclude is None else excluded(exclude, len(hidden), self.classes)
-        self._neighbours.query(ids, logits, hidden, left_out)
+        with self.readout.alone:  # what is asked about may be learning
+            self._neighbours.query(ids, logits, hidden, left_out)
         return ids, logits
 
     def build(self) -> None:
@@ -97,7 +101,8 @@ class NeighbourReadout:
     def recall(self, hidden, k) -> float:
         """The share of the truly best k classes of these rows that `best` finds."""
         self._check(hidden, k)
-        return self._neighbours.recall(hidden, k)
+        with self.readout.alone:
+            return self._neighbours.recall(hidden, k)
 
     def parameters(self) -> dict[str, np.ndarray]:
         """Those of the readout; the forest is not kept."""
@@ -107,6 +112,10 @@ class NeighbourReadout:
         """Those of the readout were filled: the search is exact until `build` or `rebuild`."""
         self.readout.send()
         self._neighbours.changed()
+
+    def __reduce__(self):
+        with self.readout.alone:
+            return again, (self.describe(), self.backend.name, self.parameters(), self.state(), self.rate_scale)
 
     def describe(self) -> dict[str, Any]:
         """What `rebuild` needs."""

@@ -13,6 +13,7 @@ from .split import Split
 
 TREES = ("huffman", "balanced")
 MODES = ("deterministic", "runs", "hogwild")
+MOST = 2**30  # classes: 2 * parent + turn is an int32
 
 
 class TreeReadout(Base):
@@ -34,8 +35,8 @@ class TreeReadout(Base):
             by the batch, as a full softmax does: each finds all its examples as it was, and moves once by rate times the
             sum, so it needs a smaller rate or batch than the serial loop; `mode` is that of the others
 
-    A step costs O(B D log V), best is exact. Nodes start at 0. Raises ValueError for fewer than two classes, and for a
-    Huffman tree without counts.
+    A step costs O(B D log V), best is exact. Nodes start at 0. Raises ValueError for fewer than two classes or more than
+    2^30, and for a Huffman tree without counts.
 
     Morin and Bengio 2005, "Hierarchical Probabilistic Neural Network Language Model"; Huffman codes as in Mikolov et
     al. 2013, arXiv:1310.4546.
@@ -64,6 +65,8 @@ class TreeReadout(Base):
             raise ValueError(
                 'counts: found only how many classes there are; pass one count a class, or tree="balanced"'
             )
+        if self.classes > MOST:
+            raise ValueError(f"classes: found {self.classes}, expected at most {MOST}: a tree names its turns in int32")
         self.nodes = aligned.empty((self.classes - 1, self.width), np.float32)
         self.nodes.fill(0)
         self.split = check.whole("split", split, 0, self.classes - 1)
@@ -88,8 +91,9 @@ class TreeReadout(Base):
 
     def best(self, hidden, k, exclude=None) -> tuple[np.ndarray, np.ndarray]:
         """The k most likely classes of each row, exactly; see Readout. Fetches the nodes of a GPU, once a call."""
-        self.fetch()
-        return super().best(hidden, k, exclude)
+        with self.alone:
+            self.fetch()
+            return super().best(hidden, k, exclude)
 
     def beam(self, hidden, k, width) -> tuple[np.ndarray, np.ndarray]:
         """As best, following only the `width` likeliest prefixes of each length: fast, and may miss some.
@@ -99,12 +103,13 @@ class TreeReadout(Base):
         self._check(hidden)
         check.whole("k", k, 1, self.classes)
         check.whole("width", width, 1)
-        self.fetch()
 
         def find(ids, log_probs, rows):
             search.beam(ids, log_probs, self.nodes, self.tree, rows, width)
 
-        return self._each(find, hidden, k)
+        with self.alone:
+            self.fetch()
+            return self._each(find, hidden, k)
 
     def parameters(self) -> dict[str, np.ndarray]:
         """The nodes (V - 1, D), and the counts (V,) from which a Huffman tree is built."""

@@ -61,13 +61,17 @@ def test_unlikely_classes_keep_their_size_and_overflow_loses_nothing():
     np.testing.assert_allclose(found, [[-200, 0], [0, -200]], atol=1e-4)
 
 
-def test_a_softmax_whose_first_chunk_is_small_beside_a_later_one():
-    """The base is that of a row's first chunk until a sum overflows; then nothing of the chunks before may be lost."""
-    weights = np.zeros((1024, 1), np.float32)
-    weights[700:] = 95  # e^95 is infinite in float32; with the 700 ones before them the sum is 324 e^95 + 700
-    found = written(scores.softmax, 1024, weights, np.ones((1, 1), np.float32))
-    np.testing.assert_allclose(found[0, 700:], -np.log(324), rtol=1e-5)
-    np.testing.assert_allclose(found[0, :700], -95 - np.log(324), rtol=1e-5)
+def test_a_sum_that_overflows_in_a_later_chunk_of_a_shard_begins_anew_and_loses_nothing():
+    """The base is the largest logit of a shard's first chunk until a sum overflows; here every shard has three chunks."""
+    weights = np.zeros((3 * 16 * 256, 1), np.float32)
+    weights[300:310] = 95  # in the second chunk of the first shard: e^95 is infinite in float32
+    out = written(scores.softmax, len(weights), weights, np.ones((1, 1), np.float32))[0]
+    np.testing.assert_allclose(out[[0, 300, -1]], [-95 - np.log(10), -np.log(10), -95 - np.log(10)], rtol=1e-5)
+    weights[300:310] = 0
+    weights[300], weights[600:603] = 88, 87  # neither alone, but e^88 of the second chunk and 3 e^87 of the third
+    out = written(scores.softmax, len(weights), weights, np.ones((1, 1), np.float32))[0]
+    norm = 88 + np.log(1 + 3 / np.e)
+    np.testing.assert_allclose(out[[0, 300, 600]], [-norm, 88 - norm, 87 - norm], rtol=1e-5)
 
 
 @pytest.mark.parametrize("function", ["softmax", "tree"])

@@ -96,6 +96,17 @@ def test_a_beam_follows_the_likeliest_prefixes(threads):
     assert last == 1
 
 
+@pytest.mark.parametrize("root", [-3.0, 3.0])
+def test_a_beam_of_one_prefix_keeps_the_leaf_beside_it(root):
+    """Of a root with a leaf and a node below it: whether the leaf comes before the node or behind it, it is met."""
+    tree = huffman([3, 1, 1])
+    nodes, hidden = np.array([[root], [1.0]]), np.ones((1, 1))
+    for wide, exact in zip(
+        found(search.beam, tree, nodes, hidden, 3, 1), found(search.best, tree, nodes, hidden, 3), strict=True
+    ):
+        np.testing.assert_array_equal(wide, exact)
+
+
 def test_fewer_classes_met_than_asked_for():
     tree = balanced(64)
     nodes, hidden = case(64, 4, 3)

@@ -1,6 +1,7 @@
 """Readouts whose parameters live on the device: the numbers of the CPU's, the same bytes in every run, one checkpoint."""
 
 import json
+import pickle
 
 import numpy as np
 import pytest
@@ -117,6 +118,20 @@ def test_a_checkpoint_goes_on_on_either_device(cuda, make, there_and_back):
     np.testing.assert_allclose(learned(again), learned(written), **CLOSE)
     if first is second:
         assert frozen(again) == frozen(written)
+
+
+def test_a_pickle_goes_on_on_the_same_device_or_says_how_to_go_on_elsewhere(cuda, make, monkeypatch):
+    readout = make(rate=0.3, backend=cuda)
+    train(readout)
+    kept = pickle.dumps(readout)
+    other = pickle.loads(kept)
+    assert other.backend is cuda and frozen(other) == frozen(readout)
+    for one in (other, readout):
+        train(one, first=5)
+    assert frozen(other) == frozen(readout)
+    monkeypatch.setattr("hybrid.backend.why_no_gpu", lambda: "there is none")
+    with pytest.raises(ValueError, match=r"readout: pickled on cuda:0 .*there is none.*checkpoint \(Engine.save"):
+        pickle.loads(kept)
 
 
 @pytest.mark.parametrize("kind", WHOLE)

@@ -38,3 +38,79 @@ def test_loss_is_the_mean_and_names_the_first_bad_row():
     assert check.loss(np.array([1, 2], np.float32)) == 1.5
     with pytest.raises(FloatingPointError, match=r"loss\[1\]: found inf"):
         check.loss(np.array([1, np.inf, np.nan], np.float32))
+
+
+@pytest.mark.parametrize(
+    "value, message",
+    [
+        (
+            [[1.0, 2.0]],
+            r"x: found list, expected an array float32 \(any, 2\); numpy.asarray\(x, dtype=numpy.float32\) makes",
+        ),
+        (np.ones(2, np.float32), r"x: found float32 \(2,\), expected float32 \(any, 2\): 2 axes, not 1$"),
+        (
+            np.ones((4, 3), np.float32),
+            r"x: found float32 \(4, 3\), expected float32 \(any, 2\): 2 along axis 1, not 3$",
+        ),
+        (
+            np.ones((4, 2)),
+            r"x: found float64 \(4, 2\), expected float32 \(any, 2\); x.astype\(numpy.float32\) makes one$",
+        ),
+        (
+            np.ones((2, 4), np.float32).T,
+            r"x: found strides \(4, 16\), expected C order; numpy.ascontiguousarray\(x\) makes",
+        ),
+    ],
+)
+def test_array_names_what_is_wrong_and_the_remedy_that_mends_that(value, message):
+    with pytest.raises(ValueError, match=message):
+        check.array("x", value, (None, 2), np.float32)
+
+
+def test_array_advises_room_for_what_is_written_and_no_copy_of_it():
+    with pytest.raises(ValueError, match=r"y: found float64 .*; numpy.empty\(\(3,\), numpy.float32\) makes one"):
+        check.array("y", np.ones(3), (3,), np.float32, written=True)
+
+
+@pytest.mark.parametrize("value", [np.arange(3), ["a"], 5])
+def test_choice_names_the_kind_of_what_is_no_word(value):
+    with pytest.raises(ValueError, match=f"tree: found {type(value).__name__}, expected one of a, b"):
+        check.choice("tree", value, ("a", "b"))
+
+
+def test_indices_are_judged_before_they_are_cast():
+    for limit in (5, 2**31):
+        with pytest.raises(IndexError, match=r"ids\[1\]: found 4294967297, expected 0 to"):
+            check.indices("ids", [0, 2**32 + 1], limit)
+    with pytest.raises(ValueError, match=r"ids: found float64 \(2,\), expected whole numbers"):
+        check.indices("ids", [0.5, 1], 5)
+    with pytest.raises(ValueError, match=r"ids: found object"):
+        check.indices("ids", [0, 2**70], 5)
+    assert check.indices("ids", [], 5).shape == (0,)
+    found = check.indices("ids", np.array([[4, 0]], np.uint8), 5)
+    assert found.dtype == np.int32 and found.tolist() == [[4, 0]]
+
+
+@pytest.mark.parametrize(
+    "places, message",
+    [
+        ([0, 2_000_000_000], r"bag_at\[1\]: found 2000000000, expected 3, the number of ids"),
+        ([0, 7], r"bag_at\[1\]: found 7, expected 3"),
+        ([1, 3], r"bag_at\[0\]: found 1, expected 0, where the first bag begins"),
+        ([0, 2, 1, 3], r"bag_at\[2\]: found 1 after 2, expected places that never fall"),
+        ([0, -1, 3], r"bag_at\[1\]: found -1 after 0"),
+        ([], r"bag_at: found float64 \(0,\), expected int64 \(B \+ 1,\)"),
+        ([[0, 3]], r"bag_at: found int64 \(1, 2\)"),
+        ([0.0, 3.0], r"bag_at: found float64 \(2,\)"),
+        (np.array([0, 2**63 + 5, 3], np.uint64), r"bag_at\[2\]: found 3 after 9223372036854775813"),
+    ],
+)
+def test_bags_refuses_places_that_do_not_cut_the_ids(places, message):
+    with pytest.raises(ValueError, match=message):
+        check.bags("bag_at", places, 3)
+
+
+def test_bags_may_be_empty():
+    found = check.bags("bag_at", np.array([0, 0, 3, 3], np.int16), 3)
+    assert found.dtype == np.int64 and found.tolist() == [0, 0, 3, 3]
+    assert check.bags("bag_at", [0], 0).tolist() == [0]

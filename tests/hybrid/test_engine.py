@@ -1,7 +1,10 @@
 """The whole way of a batch: gradients against differences, exact stops, the same bits however the cores are spent."""
 
+import copy
 import itertools
 import math
+import pickle
+import threading
 
 import numpy as np
 import pytest
@@ -216,6 +219,18 @@ def refusals():
     yield "width: found 0", lambda: Embedding(5, 0)
     yield "ids: found 4, expected a multiple of 3", lambda: engine().hidden([1, 2, 3, 4])
     yield "bag_at: needed", lambda: engine(bags=True).hidden([1, 2, 3])
+    yield "bag_at.1.: found 2000000000, expected 2", lambda: engine(bags=True).best([1, 2], 3, [0, 2_000_000_000])
+    yield "bag_at.1.: found 7, expected 2", lambda: engine(bags=True).scores([1, 2], [0, 7])
+    yield "ids: found float64", lambda: engine().hidden([1.5, 2, 3])
+    yield "spread: found nan", lambda: Embedding(5, 4, spread=np.nan)
+    yield "spread: found -1", lambda: Embedding(5, 4, spread=-1)
+    yield "rate: found inf", lambda: Embedding(5, 4, rate=np.inf)
+    yield "rate: found -0.1", lambda: Embedding(5, 4, rate=-0.1)
+    yield "rows: found 2147483648, expected .* to 2147483647", lambda: Embedding(2**31, 1)
+    yield "per_example: found 1.5", lambda: Embedding(5, 4, per_example=1.5)
+    yield "rate: found nan", lambda: Trunk(3, 4, 5, rate=np.nan)
+    yield "momentum: found nan", lambda: Trunk(3, 4, 5, momentum=np.nan)
+    yield "hidden: found 0, expected a whole number", lambda: Trunk(3, 0, 5)
 
 
 @pytest.mark.parametrize("message, call", list(refusals()), ids=lambda value: value if isinstance(value, str) else "")
@@ -227,6 +242,8 @@ def test_refusals_name_what_was_found(message, call):
 def test_ids_out_of_range_are_refused():
     with pytest.raises(IndexError, match=r"ids\[2\]: found 30, expected 0 to 29"):
         engine().hidden([1, 2, 30])
+    with pytest.raises(IndexError, match=r"ids\[1\]: found 4294967296, expected 0 to 29"):  # its int32 is 0
+        engine().best([1, 2**32, 3], 2)
 
 
 def test_a_feed_that_does_not_fit_is_refused_and_nothing_moves():
@@ -283,3 +300,87 @@ def test_a_feed_that_fails_leaves_the_last_finished_tick_and_says_where():
     assert found.value.__notes__ == ["in the feed, at tick 5"] and trained.tick == 5
     list(itertools.islice(whole.run(Feed(10)), 5))
     assert_same_bits(parameters(trained), parameters(whole))
+
+
+def test_two_threads_cannot_run_one_engine_and_the_first_is_undisturbed():
+    trained, whole, raised = engine(overlap=False), engine(overlap=False), []
+
+    backward = trained.embedding.backward
+
+    def watched(*arguments):
+        calls = (
+            lambda: next(trained.run(Feed(10))),
+            lambda: trained.best([1, 2, 3], 2),
+            lambda: trained.evaluate(Feed(2)),
+            lambda: pickle.dumps(trained),
+        )
+        for call in calls if trained.tick == 3 else ():
+            thread = threading.Thread(target=lambda call=call: raised.append(failure_of(call)))
+            thread.start()
+            thread.join()
+        backward(*arguments)
+
+    trained.embedding.backward = watched
+    list(trained.run(Feed(10)))
+    list(whole.run(Feed(10)))
+    assert_same_bits(parameters(trained), parameters(whole))
+    assert [type(failure) for failure in raised] == [RuntimeError] * 4
+    assert all(str(failure).startswith("engine: found a call while another thread's") for failure in raised)
+
+
+def failure_of(call):
+    try:
+        call()
+    except Exception as failure:
+        return failure
+
+
+def test_a_run_left_between_two_ticks_ends_where_the_next_begins():
+    """As in a notebook after an interrupt, where the traceback keeps the run alive."""
+    trained, whole = engine("full", delay=1), engine("full", delay=1)
+    left = trained.run(Feed(10))
+    for _ in range(3):
+        next(left)
+    list(trained.run(Feed(10)))
+    with pytest.raises(RuntimeError, match="engine: found a run that ended when another began"):
+        next(left)
+    list(whole.run(Feed(10)))
+    assert_same_bits(parameters(trained), parameters(whole))
+
+
+@pytest.mark.parametrize(
+    "duplicate", [copy.deepcopy, lambda it: pickle.loads(pickle.dumps(it))], ids=["copy", "pickle"]
+)
+@pytest.mark.parametrize("options", [{"delay": 1}, {"kind": "sampled", "bags": True}, {"trunk": False}], ids=str)
+def test_a_copy_of_an_engine_goes_on_with_the_same_bytes_and_shares_nothing(duplicate, options):
+    bags = options.get("bags", False)
+    trained = engine(**options)
+    run = trained.run(Feed(12, bags))
+    for _ in range(5):
+        next(run)
+    other = duplicate(trained)
+    before = parameters(other)
+    list(run)
+    assert_same_bits(parameters(other), before)
+    assert other.tick == 5 and (other.delay, other.threads) == (trained.delay, 2)
+    list(other.run(Feed(12, bags)))
+    assert_same_bits(parameters(other), parameters(trained))
+
+
+@pytest.mark.parametrize("placed", [False, True])
+def test_a_copy_of_a_trunk_has_weights_and_velocity_of_its_own(placed):
+    trained = engine()
+    list(trained.run(Feed(3)))
+    trunk = trained.trunk if placed else Trunk(3, 4, 5, momentum=0.5)
+    trunk.velocity[0] = 7
+    other = copy.deepcopy(trunk)
+    assert other.describe() == trunk.describe()
+    for name, array in other.parameters().items():
+        assert array.tobytes() == trunk.parameters()[name].tobytes() and array is not trunk.parameters()[name]
+
+
+def test_a_torn_engine_is_not_copied():
+    trained = engine()
+    trained.torn = "tick 3 broke"
+    with pytest.raises(ValueError, match="engine: tick 3 broke"):
+        pickle.dumps(trained)

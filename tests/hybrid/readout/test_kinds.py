@@ -71,6 +71,34 @@ def test_negatives_follow_the_seed_and_the_tick():
     assert len({weights(1, 0), weights(2, 0), weights(1, 1)}) == 3
 
 
+@pytest.mark.parametrize("loss, classes, expected", [("softmax", 5000, 1024), ("softmax", 90, 90), ("logistic", 90, 5)])
+def test_the_default_number_of_negatives(loss, classes, expected):
+    assert SampledReadout(np.ones(classes), 4, loss=loss).negatives == expected
+
+
+@pytest.mark.parametrize("loss", ["softmax", "logistic"])
+def test_a_sampled_readout_tells_every_class_that_it_moved(loss):
+    """Targets and negatives: a forest over the weights searches them exactly until it is built anew."""
+    readout = SampledReadout(500, 4, loss=loss, negatives=20, rate=0.1)
+    readout.step(*batch(500, 4))
+    before = readout.weights.copy()
+    grad, hidden, target = batch(500, 4, seed=1)
+    readout.step(grad, hidden, target)
+    changed = np.flatnonzero((readout.weights != before).any(axis=1))
+    assert set(changed) <= set(readout.moved) and set(target) <= set(readout.moved)
+    assert set(changed) - set(target)
+
+
+def test_a_tree_of_more_classes_than_its_pointers_can_name_is_refused_before_it_takes_memory():
+    with pytest.raises(ValueError, match="classes: found 1073741825, expected at most 1073741824"):
+        TreeReadout(2**30 + 1, 1, tree="balanced")
+
+
+def test_a_tree_given_as_an_array_is_refused_by_name():
+    with pytest.raises(ValueError, match="tree: found ndarray, expected one of huffman, balanced"):
+        TreeReadout([1, 2], 4, tree=np.zeros(3))
+
+
 def test_a_beam_as_wide_as_the_tree_is_exact():
     readout = TreeReadout(np.arange(60), 5, rate=0.5)
     for seed in range(5):

@@ -1,6 +1,8 @@
 """What every readout promises."""
 
+import copy
 import json
+import pickle
 
 import numba
 import numpy as np
@@ -205,6 +207,22 @@ def test_a_checkpoint_goes_on_with_the_same_bits(make):
     assert frozen(again) == frozen(readout)
 
 
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, copy.copy, lambda it: pickle.loads(pickle.dumps(it))])
+def test_a_copy_goes_on_with_the_same_bytes_and_shares_nothing(make, duplicate):
+    readout = make(rate=0.1, seed=5)
+    readout.rate_scale = 0.5
+    train(readout)
+    other = duplicate(readout)
+    assert type(other) is type(readout) and other.describe() == readout.describe()
+    assert frozen(other) == frozen(readout) and other.rate_scale == 0.5
+    before = frozen(other)
+    losses = train(readout, first=5)
+    assert frozen(other) == before
+    assert train(other, first=5) == losses and frozen(other) == frozen(readout)
+    learned = next(iter(other.parameters().values()))
+    assert learned.ctypes.data % 64 == 0 and learned.flags.writeable
+
+
 def test_the_same_bits_at_any_number_of_threads(make):
     found = set()
     for threads in (1, 2, 4):
@@ -240,6 +258,12 @@ def changed(array, place, value):
     return array
 
 
+def overlapping(hidden, target):
+    """grad begins within hidden."""
+    memory = np.concatenate([hidden, hidden[:1]])
+    return memory[1:], memory[:-1], target
+
+
 BAD = {
     "shape of hidden": (lambda g, h, t: (g, h[:, :5].copy(), t), ValueError, r"hidden: found float32 \(16, 5\), exp"),
     "dtype of hidden": (lambda g, h, t: (g, h.astype(float), t), ValueError, r"hidden: found float64 \(16, 6\)"),
@@ -258,6 +282,7 @@ BAD = {
     "infinity": (lambda g, h, t: (g, changed(h, (15, 5), -np.inf), t), ValueError, r"hidden\[15\]: found NaN"),
     "too many": (lambda g, h, t: batch(rows=17), ValueError, "hidden: found 17 rows, expected at most 16"),
     "one array": (lambda g, h, t: (h, h, t), ValueError, "grad: found the memory of hidden"),
+    "one memory": (lambda g, h, t: overlapping(h, t), ValueError, "grad: found the memory of hidden"),
 }
 
 

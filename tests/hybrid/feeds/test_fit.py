@@ -1,0 +1,135 @@
+"""Feeds of the user's own: what does not fit is refused by feed, tick and array, before anything moves."""
+
+import numpy as np
+import pytest
+
+from hybrid.embedding import Embedding
+from hybrid.engine import Engine
+from hybrid.feeds import Batch
+from hybrid.feeds.fit import fitting
+from hybrid.readout import FullReadout
+from hybrid.trunk import Trunk
+
+ROWS, CLASSES, SIZE = 10, 7, 4
+
+
+class Own:
+    """Gives one batch at every tick."""
+
+    rows, classes, batch, most_ids, epochs, ticks_per_epoch = ROWS, CLASSES, SIZE, 3 * SIZE, 1, 3
+    counts = np.ones(CLASSES, np.int64)
+
+    def __init__(self, *batch):
+        self.given = batch[0] if len(batch) == 1 else Batch(*batch)
+
+    def __len__(self):
+        return self.ticks_per_epoch
+
+    def __getitem__(self, tick):
+        return self.given if tick == 1 else Batch(np.zeros(6, np.int32), self.places, np.zeros(2, np.int32))
+
+    places = None
+
+    def describe(self):
+        return {}
+
+
+class Bags(Own):
+    """So too, of bags."""
+
+    places = np.array([0, 1, 6])
+
+
+IDS, PLACES, TARGET = np.arange(6), np.array([0, 2, 6]), np.array([6, 0])
+TWICE = np.array([0, 2**32], np.int64)  # its int32 are zeros
+BAD = {
+    "id": (Own, (IDS + 5, None, TARGET), IndexError, r"Own\[1\]: ids\[5\]: found 10, expected 0 to 9"),
+    "negative id": (Own, (IDS - 1, None, TARGET), IndexError, r"Own\[1\]: ids\[0\]: found -1, expected 0 to 9"),
+    "id beyond int32": (Own, (np.tile(TWICE, 3), None, TARGET), IndexError, r"ids\[1\]: found 4294967296"),
+    "ids of floats": (Own, (IDS * 1.0, None, TARGET), ValueError, r"ids: found float64 \(6,\), expected whole numbers"),
+    "ids of words": (Own, (["a"] * 6, None, TARGET), ValueError, r"ids: found <U1 \(6,\), expected whole numbers"),
+    "target": (Own, (IDS, None, TARGET + 1), IndexError, r"Own\[1\]: target\[0\]: found 7, expected 0 to 6"),
+    "target beyond int32": (Own, (IDS, None, TWICE), IndexError, r"target\[1\]: found 4294967296"),
+    "shape of target": (Own, (IDS, None, TARGET[:, None]), ValueError, r"target: found \(2, 1\), expected \(B,\)"),
+    "too many targets": (
+        Own,
+        (IDS, None, np.zeros(5, int)),
+        ValueError,
+        r"target: found \(5,\).* at most 4, feed.batch",
+    ),
+    "too many ids": (
+        Own,
+        (np.zeros(13, int), None, TARGET),
+        ValueError,
+        r"ids: found 13, expected at most 12, feed.most",
+    ),
+    "ids of no example": (
+        Own,
+        (IDS[:5], None, TARGET),
+        ValueError,
+        r"ids: found 5, expected 6: 3 for each of 2 targets",
+    ),
+    "places not wanted": (Own, (IDS, PLACES, TARGET), ValueError, r"bag_at: found an array, expected None"),
+    "no places": (Bags, (IDS, None, TARGET), ValueError, r"Bags\[1\]: bag_at: found None, expected where each bag"),
+    "places of memory": (
+        Bags,
+        (IDS, [0, 2, 7], TARGET),
+        ValueError,
+        r"bag_at\[2\]: found 7, expected 6, the number of",
+    ),
+    "places far away": (
+        Bags,
+        (IDS, [0, 2_000_000_000, 6], TARGET),
+        ValueError,
+        r"bag_at\[2\]: found 6 after 2000000000",
+    ),
+    "places that begin late": (Bags, (IDS, [1, 2, 6], TARGET), ValueError, r"bag_at\[0\]: found 1, expected 0"),
+    "places of floats": (
+        Bags,
+        (IDS, PLACES * 1.0, TARGET),
+        ValueError,
+        r"bag_at: found float64 \(3,\), expected int64",
+    ),
+    "a place too few": (Bags, (IDS, [0, 6], TARGET), ValueError, r"bag_at: found 2 places, expected 3"),
+    "no batch": (Own, ([IDS, None, TARGET],), ValueError, r"Own\[1\]: found list, expected a Batch"),
+}
+
+
+def engine(mean):
+    embedding = Embedding(ROWS, 2, per_example=3, mean=mean)
+    return Engine(embedding, Trunk(embedding.outputs, 4, 3), FullReadout(CLASSES, 3), threads=1, overlap=False)
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_a_batch_that_does_not_fit_is_refused_in_training_and_in_evaluation(bad):
+    kind, batch, error, message = BAD[bad]
+    trained, feed = engine(kind is Bags), kind(*batch)
+    run = trained.run(feed)
+    next(run)
+    before = {name: array.copy() for name, array in trained.parameters().items()}
+    for call in (lambda: next(run), lambda: trained.evaluate(feed)):
+        with pytest.raises(error, match=message):
+            call()
+    assert trained.tick == 1 and not trained.torn
+    for name, array in trained.parameters().items():
+        np.testing.assert_array_equal(array, before[name])
+
+
+@pytest.mark.parametrize("kind, dtype", [(np.int64, np.int64), (np.uint8, np.uint16), (np.int32, np.int32)])
+def test_whole_numbers_of_any_size_are_taken_as_the_arrays_that_a_batch_promises(kind, dtype):
+    batch = fitting(Bags(IDS.astype(kind), PLACES.astype(dtype), TARGET.astype(kind)), 1)
+    assert [array.dtype for array in batch] == [np.int32, np.int64, np.int32]
+    for found, expected in zip(batch, (IDS, PLACES, TARGET), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_contexts_may_lie_in_rows_and_a_batch_may_be_empty():
+    assert fitting(Own(IDS.reshape(2, 3), None, TARGET), 1, Embedding(ROWS, 2, per_example=3)).ids.shape == (6,)
+    empty = fitting(Bags(np.empty(0), np.zeros(1, int), np.empty(0)), 1, Embedding(ROWS, 2, mean=True))
+    assert [len(array) for array in empty] == [0, 1, 0]
+
+
+def test_arrays_that_fit_are_not_copied():
+    ids, places, target = IDS.astype(np.int32), PLACES.astype(np.int64), TARGET.astype(np.int32)
+    for found, given in zip(fitting(Bags(ids, places, target), 1), (ids, places, target), strict=True):
+        assert np.shares_memory(found, given)

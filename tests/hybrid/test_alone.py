@@ -1,0 +1,148 @@
+"""One thread at a time: who comes second is refused by name, and who is inside goes on undisturbed."""
+
+import copy
+import threading
+
+import numpy as np
+import pytest
+
+from hybrid.alone import Alone, Runs
+from hybrid.readout import FullReadout, NeighbourReadout, SampledReadout, TreeReadout
+
+REFUSED = "found a call while another thread's is under way, expected one thread at a time; "
+
+
+def in_another_thread(work):
+    """What the work raised there, None for nothing."""
+    raised = []
+
+    def run():
+        try:
+            work()
+        except BaseException as failure:
+            raised.append(failure)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    return raised[0] if raised else None
+
+
+def enter(alone):
+    with alone:
+        pass
+
+
+def test_a_second_thread_is_refused_and_the_first_may_come_again():
+    alone = Alone("lamp", "take another")
+    with alone:
+        failure = in_another_thread(lambda: enter(alone))
+        assert isinstance(failure, RuntimeError) and str(failure) == f"lamp: {REFUSED}take another"
+        enter(alone)
+        assert in_another_thread(lambda: enter(alone))
+    assert in_another_thread(lambda: enter(alone)) is None
+
+
+def test_what_fails_inside_lets_the_next_one_in():
+    alone = Alone("lamp", "take another")
+    with pytest.raises(OSError), alone:
+        raise OSError
+    assert in_another_thread(lambda: enter(alone)) is None
+
+
+def test_a_run_that_is_left_ends_where_the_next_begins():
+    runs, ended = Runs("model", Alone("model", "take another")), []
+
+    def ticks(name):
+        try:
+            yield from range(3)
+        finally:
+            ended.append(name)
+
+    first, second = runs.only(ticks("first")), runs.only(ticks("second"))
+    assert next(first) == 0 and not ended
+    assert next(second) == 0 and ended == ["first"]
+    with pytest.raises(
+        RuntimeError, match="model: found a run that ended when another began, expected one run at a time"
+    ):
+        next(first)
+    assert list(second) == [1, 2] and list(runs.only(ticks("third"))) == [0, 1, 2]
+
+
+def test_a_tick_of_a_run_is_computed_alone_and_between_ticks_anyone_may_ask():
+    alone, found = Alone("model", "take another"), []
+
+    def ticks():
+        for _ in range(2):
+            found.append(in_another_thread(lambda: enter(alone)))
+            yield
+
+    for _ in Runs("model", alone).only(ticks()):
+        assert in_another_thread(lambda: enter(alone)) is None
+    assert [type(failure) for failure in found] == [RuntimeError] * 2
+
+
+MAKE = {
+    "tree": lambda: TreeReadout(np.arange(40), 6),
+    "split": lambda: TreeReadout(np.arange(40), 6, split=5),
+    "full": lambda: FullReadout(40, 6),
+    "sampled": lambda: SampledReadout(40, 6, negatives=8),
+    "neighbours": lambda: NeighbourReadout(FullReadout(40, 6)),
+}
+HIDDEN, TARGET = np.ones((4, 6), np.float32), np.arange(4, dtype=np.int32)
+CALLS = {
+    "step": lambda readout: readout.step(np.empty_like(HIDDEN), HIDDEN, TARGET),
+    "log_prob": lambda readout: readout.log_prob(HIDDEN, TARGET),
+    "scores": lambda readout: readout.scores(HIDDEN),
+    "best": lambda readout: readout.best(HIDDEN, 3),
+    "copy": copy.deepcopy,
+}
+
+
+@pytest.mark.parametrize("kind", MAKE)
+@pytest.mark.parametrize("call", CALLS)
+def test_no_call_of_a_readout_enters_while_another_thread_is_inside(kind, call):
+    readout = MAKE[kind]()
+    CALLS["step"](readout)
+    before = [array.copy() for array in readout.parameters().values()]
+    with getattr(readout, "readout", readout).alone:
+        failure = in_another_thread(lambda: CALLS[call](readout))
+    assert isinstance(failure, RuntimeError)
+    assert str(failure).endswith(f"readout: {REFUSED}give every thread a readout of its own: copy.deepcopy makes one")
+    for array, expected in zip(readout.parameters().values(), before, strict=True):
+        np.testing.assert_array_equal(array, expected)
+    CALLS[call](readout)
+
+
+def test_a_beam_too():
+    readout = MAKE["tree"]()
+    with readout.alone:
+        assert isinstance(in_another_thread(lambda: readout.beam(HIDDEN, 3, 4)), RuntimeError)
+
+
+def test_threads_that_step_one_readout_lose_no_step_to_another():
+    """Every step is either whole or refused, so the weights are those of that many steps in turn."""
+    rng = np.random.default_rng(0)
+    hidden, target = rng.normal(size=(64, 32)).astype(np.float32), rng.integers(0, 3000, 64).astype(np.int32)
+    readout, expected = (FullReadout(3000, 32, batch=64, rate=0.1) for _ in range(2))
+    together, done, raised = threading.Barrier(3), [], []
+
+    def work():
+        grad = np.empty_like(hidden)
+        together.wait()
+        for _ in range(20):
+            try:
+                readout.step(grad, hidden, target)
+                done.append(1)
+            except RuntimeError as failure:
+                raised.append(str(failure))
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for _ in done:
+        expected.step(np.empty_like(hidden), hidden, target)
+    assert len(done) + len(raised) == 60 and all(REFUSED in message for message in raised)
+    np.testing.assert_array_equal(readout.weights, expected.weights)
