@@ -77,7 +77,7 @@ def search(name: str, trial: Trial, settings: list[dict], finalists=FINALISTS, s
     best, models = tried[0]
     records.append(_record("factors.test", name, best, seeds, [model.test() for model in models]))
     for record in (*records[:finalists], records[-1]):
-        print(f"{name}  {record['work']}  {_summary(record['found'])}  {record['params']}", flush=True)
+        print(f"{name}  {record['work']}  {_summary(record['quality'])}  {record['params']}", flush=True)
     return records
 
 
@@ -124,12 +124,12 @@ def _trial(path: Path, model: dict, threads: int) -> Trial:
 def baselines(parts: Split) -> list[dict]:
     """Popularity, EASE and first-order Markov counts; their settings are chosen on the validation items too."""
     fits: list[tuple] = [("popularity", {}, ranking.popularity(parts.train), ranking.popularity(parts.train))]
-    for ridge in (100, 200, 500, 1000, 2000):
+    for ridge in (100, 300, 1000, 3000, 10_000):
         weights = _ease(parts.train, ridge)
         for last in (3, 5, 10, 20, 1000):
             params = {"ridge": ridge, "history": last}
             fits.append(("EASE", params, *(_weighted(weights, seen, last) for seen in (parts.train, parts.seen))))
-    for shrink in (0.01, 0.1, 1.0):
+    for shrink in (0.001, 0.01, 0.1, 1.0):
         table = _markov(parts.train, shrink)
         fits.append(
             ("Markov counts", {"popularity": shrink}, *(_weighted(table, s, 1) for s in (parts.train, parts.seen)))
@@ -143,7 +143,7 @@ def baselines(parts: Split) -> list[dict]:
     for who, (_, params, test) in best.items():
         found = {f"test {name}": value for name, value in ranking.figures(test, parts.seen, parts.test).items()}
         records.append(_record("factors.test", who, params, (), [found]))
-        print(f"{who}  {_summary([found])}  {params}", flush=True)
+        print(f"{who}  {_summary(records[-1]['quality'])}  {params}", flush=True)
     return records
 
 
@@ -179,12 +179,13 @@ def _weighted(weights: np.ndarray, seen: Histories, last: int) -> ranking.Scores
     return scores
 
 
-def _summary(found: list[Figures]) -> str:
-    names = [name for name in found[0] if "@" in name and "popularity" not in name]
-    ranges = ((name, [figures[name] for figures in found if name in figures]) for name in names)
-    return ", ".join(f"{name} {statistics.mean(all):.3f} ({min(all):.3f}-{max(all):.3f})" for name, all in ranges)
+def _summary(quality: dict[str, list[float]]) -> str:
+    means = ((name, statistics.mean(values), min(values), max(values)) for name, values in quality.items())
+    return ", ".join(f"{name} {mean:.3f} ({low:.3f} to {high:.3f})" for name, mean, low, high in means)
 
 
 def _record(work: str, who: str, params: dict, seeds: Sequence[int], found: list[Figures]) -> dict:
+    names = dict.fromkeys(name for figures in found for name in figures if "@" in name and "popularity" not in name)
+    quality = {name: [figures[name] for figures in found if name in figures] for name in names}
     own = {"bench": "tune_factors", "work": work, "who": who, "params": params, "data": "ml-100k", "seeds": seeds}
-    return own | {"found": found, "threads": 1, "device": "cpu", "commit": commit(), "env": environment()}
+    return own | {"quality": quality, "threads": 1, "device": "cpu", "commit": commit(), "env": environment()}

@@ -43,11 +43,7 @@ DEFAULTS: dict[str, dict] = {
         "micro_batches": 1,
     },
     "factors": {
-        "history": 50,
-        "width": 64,
-        "hidden": 128,
-        "readout_width": 64,
-        "epochs": 20,
+        "epochs": 5,
         "batch": 512,
         "micro_batches": 2,
         "activation": "tanh",
@@ -70,8 +66,18 @@ READOUT_DEFAULTS: dict[str, dict] = {
     "full": {},
     "sampled": {"negatives": None},
 }
-# Steps of SGD, and how a tree's nodes learn. A tree and a table of negatives learn example by example, the softmaxes
-# from the sum over a micro-batch.
+# The best that `python -m bench tune_factors` found: the same under full and sampled softmax, others under the tree.
+_FACTORS: dict = {
+    "history": 5,
+    "width": 64,
+    "hidden": 256,
+    "readout_width": 32,
+    "rate": 0.093,
+    "rows_rate": 0.18,
+    "trunk_rate": 0.16,
+}
+# Steps of SGD, and how a tree's nodes learn; of factors, sizes too. A tree and a table of negatives learn example by
+# example, the softmaxes from the sum over a micro-batch.
 RATES: dict[tuple[str, str], dict] = {
     ("language", "tree"): {"rate": 0.025, "rows_rate": 0.05, "trunk_rate": 0.1, "split": None},
     ("language", "full"): {"rate": 0.02, "rows_rate": 0.05, "trunk_rate": 0.1},
@@ -79,9 +85,19 @@ RATES: dict[tuple[str, str], dict] = {
     ("words", "tree"): {"rate": 0.025, "rows_rate": 0.025, "mode": "runs"},
     ("words", "full"): {"rate": 0.025, "rows_rate": 0.025},
     ("words", "sampled"): {"rate": 0.025, "rows_rate": 0.025},
-    ("factors", "tree"): {"rate": 0.05, "rows_rate": 0.05, "trunk_rate": 0.1, "split": None},
-    ("factors", "full"): {"rate": 0.02, "rows_rate": 0.05, "trunk_rate": 0.1},
-    ("factors", "sampled"): {"rate": 0.02, "rows_rate": 0.05, "trunk_rate": 0.1},
+    ("factors", "tree"): {
+        "tree": "balanced",
+        "history": 3,
+        "width": 32,
+        "hidden": 128,
+        "readout_width": 64,
+        "rate": 0.02,
+        "rows_rate": 0.34,
+        "trunk_rate": 0.024,
+        "split": None,
+    },
+    ("factors", "full"): _FACTORS,
+    ("factors", "sampled"): _FACTORS,
 }
 
 

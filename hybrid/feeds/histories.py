@@ -18,7 +18,7 @@ class HistoryFeed(Epochs):
     """
 
     def __init__(
-        self, histories: Histories, *, length: int = 50, batch: int = 512, epochs: int = 1, seed: int = 0, shuffle=True
+        self, histories: Histories, *, length: int = 5, batch: int = 512, epochs: int = 1, seed: int = 0, shuffle=True
     ):
         for name, value in (("length", length), ("batch", batch), ("epochs", epochs)):
             check.whole(name, value, 1)
@@ -53,7 +53,7 @@ class HistoryFeed(Epochs):
         return Batch(ids, bag_at, self.histories.item[at])
 
 
-def whole(histories: Histories, users: np.ndarray, target: np.ndarray, length: int = 50) -> Batch:
+def whole(histories: Histories, users: np.ndarray, target: np.ndarray, length: int = 5) -> Batch:
     """The last `length` items of each of the users (B,) as a bag, to score what comes next; target (B,) goes along."""
     last = histories.at[1:][users]
     first = np.maximum(histories.at[:-1][users], last - length)
