@@ -27,23 +27,32 @@ def _resize(heatmap: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def box_of(
-    heatmap: np.ndarray, *, threshold: float = 32 / 255, least_area: float = 25, grow: float = 1.1
+    heatmap: np.ndarray,
+    *,
+    likely: float = 0.5,
+    threshold: float = 32 / 255,
+    least_share: float = 25 / 96**2,
+    grow: float = 1.1,
 ) -> np.ndarray:
     """The box around the highest place of a heatmap of the image's size; absent where nothing stands out.
 
-    threshold   how far the maximum must exceed the median; the region is what lies above midway between the two and is
-                connected to the maximum, over corners too
-    least_area  width times height of the region's bounding rectangle must exceed it, in pixels
-    grow        the rectangle is scaled by it about its centre; it may then reach outside the image
+    Readouts learn by squared error, so a heatmap says how likely the object covers a place.
+
+    likely       the maximum must reach it: 0.5 is where "there" is as likely as not. The original has no such bound, and
+                 takes the little that a readout says of where the object mostly is for the object
+    threshold    how far the maximum must exceed the median; the region is what lies above midway between the two and is
+                 connected to the maximum, over corners too
+    least_share  of the image that the region's bounding rectangle must exceed; the original has 25 pixels of 96 x 96
+    grow         the rectangle is scaled by it about its centre; it may then reach outside the image
     """
     highest, median = heatmap.max(), np.median(heatmap)
-    if not highest > median + threshold:
+    if not (highest >= likely and highest > median + threshold):
         return np.zeros(4, np.float32)
     regions, _ = ndimage.label(heatmap > (highest + median) / 2, structure=np.ones((3, 3)))
     region = regions.flat[heatmap.argmax()]
     down, right = ndimage.find_objects(regions)[region - 1]
     width, height = right.stop - right.start, down.stop - down.start
-    if not width * height > least_area:
+    if not width * height > least_share * heatmap.size:
         return np.zeros(4, np.float32)
     x, y = right.start - (grow - 1) / 2 * width, down.start - (grow - 1) / 2 * height
     return np.array([x, y, grow * width, grow * height], np.float32)

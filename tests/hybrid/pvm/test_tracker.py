@@ -59,14 +59,14 @@ def test_the_box_is_that_of_the_region_with_the_maximum():
 @pytest.mark.parametrize(
     ("height", "width", "level", "present"),
     [
-        (5, 5, 0.9, False),  # 25 is not more than 25
+        (5, 5, 0.9, False),  # 25 of 96 x 96 is not more than that
         (2, 13, 0.9, True),
-        (8, 8, 32 / 255, False),  # nor is the threshold itself
-        (8, 8, 33 / 255, True),
+        (8, 8, 0.49, False),  # more likely not there
+        (8, 8, 0.5, True),
     ],
 )
-def test_what_is_small_or_faint_is_absent(height, width, level, present):
-    heat = np.zeros((40, 50))
+def test_what_is_small_or_unlikely_is_absent(height, width, level, present):
+    heat = np.zeros((96, 96))
     heat[3 : 3 + height, 4 : 4 + width] = level
     expected = [4, 3, width, height] if present else [0, 0, 0, 0]
     np.testing.assert_array_equal(tracker.box_of(heat, grow=1), expected)
@@ -75,7 +75,25 @@ def test_what_is_small_or_faint_is_absent(height, width, level, present):
 def test_limits_are_arguments():
     heat = np.zeros((40, 50))
     heat[3:5, 4:6] = 0.1
-    np.testing.assert_array_equal(tracker.box_of(heat, threshold=0.05, least_area=3, grow=2), [3, 2, 4, 4])
+    box = tracker.box_of(heat, likely=0.1, threshold=0.05, least_share=3 / heat.size, grow=2)
+    np.testing.assert_array_equal(box, [3, 2, 4, 4])
+    assert not tracker.box_of(heat, likely=0.1, threshold=0.1, least_share=0).any()  # not more than it
+
+
+def test_the_smallest_box_is_a_share_of_the_image():
+    """A frame of 60 pixels and the same at 96 have a target or have none alike."""
+    for side, present in ((5, False), (6, True)):
+        for size in (60, 96):
+            heat = np.zeros((size, size))
+            heat[: round(side * size / 96), : round(side * size / 96)] = 1
+            assert tracker.box_of(heat).any() == present
+
+
+def test_a_readout_that_has_learned_only_where_the_target_mostly_is_finds_none():
+    """It used to be found in every frame, so absence was never seen."""
+    rows, columns = np.mgrid[-1:1:60j, -1:1:60j]
+    heat = 0.04 + 0.2 * np.exp(-4 * (rows**2 + columns**2))
+    np.testing.assert_array_equal(tracker.box_of(heat), np.zeros(4))
 
 
 @pytest.mark.parametrize("level", [0, 0.5, 1])
@@ -121,7 +139,7 @@ def test_the_area_outside_the_image_is_cut_off(across, down):
 @given(side, side)
 def test_a_target_leads_back_to_its_box(across, down):
     box = np.array([across[0], down[0], across[1], down[1]], np.float32)
-    if across[1] * down[1] > 25 and across[1] * down[1] < 200:  # the median must be that of the ground
+    if across[1] * down[1] > 2 and across[1] * down[1] < 200:  # the median must be that of the ground
         heat = tracker.heat_target(box, 20, 20, (20, 20))
         np.testing.assert_array_equal(tracker.box_of(heat, grow=1), box)
 
