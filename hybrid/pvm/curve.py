@@ -24,14 +24,26 @@ def draw(path: Path, points: list[dict]) -> None:
         known = [point for point in points if point["prediction"] is not None]
         for name, (label, colour) in FRAMES.items():
             x, y = [point["step"] for point in known], [point[name] for point in known]
-            frames.plot(x, y, color=colour, linewidth=1.2, label=label)
+            last = y[-max(len(y) // 10, 1) :]
+            said = f"{label}: {sum(last) / len(last):.4f}" if last else label
+            frames.plot(x, y, color=colour, linewidth=1.2, label=said)
         frames.set_title("mean |error| of the next frame, pixels in 0..1")
         for axis in (layers, frames):
             axis.set_xlabel("steps")
             pictures.logarithmic(axis)
             if points:
-                axis.legend(fontsize=8)
+                axis.legend(fontsize=8, title="means of the last tenth" if axis is frames else None, title_fontsize=8)
+        _ticks_between(frames)
     pictures.table(path.with_suffix(".csv"), _rows(points))
+
+
+def _ticks_between(axis) -> None:
+    """More ticks within a decade, so that who is lower can be read at the end of a long fall."""
+    from matplotlib.ticker import LogLocator
+
+    low, high = axis.get_ylim()
+    if 2 * low < high < 100 * low:
+        axis.yaxis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 2.5, 3, 4, 5, 7)))
 
 
 def _rows(points: list[dict]) -> Iterator[dict[str, Any]]:

@@ -1,0 +1,56 @@
+"""The picture of a PVM's run: its claim, prediction against repeating the last frame, can be read off the axis."""
+
+import csv
+
+import matplotlib.figure
+import numpy as np
+import pytest
+
+from hybrid.pvm import curve
+
+
+def points(start: float, end: float) -> list[dict]:
+    """A run whose error falls from start to end."""
+    errors = np.geomspace(start, end, 100)
+    return [
+        {"step": 10 * k, "seconds": 0.1 * k, "error": [0.1, 0.2], "prediction": float(error), "last_frame": 0.0305}
+        for k, error in enumerate(errors)
+    ]
+
+
+@pytest.fixture
+def frames(monkeypatch):
+    """The axes of the last picture that was drawn, that of the next frame last."""
+    found = []
+    real = matplotlib.figure.Figure.subplots
+    monkeypatch.setattr(
+        matplotlib.figure.Figure, "subplots", lambda *given, **how: found.append(real(*given, **how)) or found[-1]
+    )
+    return lambda: found[-1][-1]
+
+
+@pytest.mark.parametrize("start", [0.14, 0.25, 0.5])
+def test_there_are_ticks_on_both_sides_of_the_line_to_beat(tmp_path, frames, start):
+    curve.draw(tmp_path / "curve.png", points(start, 0.0224))
+    axis = frames()
+    low, high = axis.get_ylim()
+    ticks = [tick for tick in axis.yaxis.get_majorticklocs() if low <= tick <= high]
+    assert any(0.0224 < tick < 0.0305 for tick in ticks)
+    assert len([tick for tick in ticks if tick > 0.0305]) >= 3
+
+
+def test_the_legend_says_the_means_of_the_last_tenth_and_the_numbers_are_beside(tmp_path, frames):
+    run = points(0.2, 0.02)
+    curve.draw(tmp_path / "curve.png", run)
+    said = [text.get_text() for text in frames().get_legend().get_texts()]
+    mean = np.mean([point["prediction"] for point in run[-10:]])
+    assert said == [f"prediction: {mean:.4f}", "repeating the last frame: 0.0305"]
+    rows = list(csv.DictReader((tmp_path / "curve.csv").open()))
+    assert [float(row["prediction"]) for row in rows] == [point["prediction"] for point in run]
+    assert [float(row["error of layer 1"]) for row in rows] == [0.2] * 100
+
+
+def test_a_run_that_compared_nothing_is_drawn(tmp_path):
+    curve.draw(tmp_path / "curve.png", [{"step": 0, "error": [0.1], "prediction": None, "last_frame": None}])
+    curve.draw(tmp_path / "none.png", [])
+    assert (tmp_path / "curve.png").exists() and (tmp_path / "none.png").exists()
