@@ -146,7 +146,11 @@ def timeline(path: Path, trace: Trace, ticks: int = 3) -> None:
 
     intervals = sorted(trace.last_ticks(ticks), key=lambda i: i.start)
     queues = sorted({i.queue for i in intervals})
-    origin = intervals[0].start
+    # The feed of a tick was read during the one before: what comes before the first tick's own stages is cut off.
+    begins = {i.tick: i.start for i in reversed(intervals) if i.stage != "feed"} or {
+        intervals[0].tick: intervals[0].start
+    }
+    origin = min(begins.values())
     whole = max(i.end for i in intervals) - origin
     several = any(i.micro for i in intervals)
     with drawn(path, 7.5, 1.3 + 0.5 * len(queues), **{"axes.grid": False}) as picture:
@@ -155,9 +159,9 @@ def timeline(path: Path, trace: Trace, ticks: int = 3) -> None:
             row, start, length = queues.index(i.queue), 1e3 * (i.start - origin), 1e3 * (i.end - i.start)
             axis.barh(row, length, left=start, color=COLOURS.get(i.stage, "C7"), edgecolor="white", linewidth=0.4)
             shown = _inscription(i, several, (i.end - i.start) / whole)
-            axis.text(start + length / 2, row, shown, ha="center", va="center", fontsize=6, color="white")
-        for tick in {i.tick: i.start - origin for i in reversed(intervals)}.values():  # where its first stage begins
-            axis.axvline(1e3 * tick, color="0.6", linewidth=0.6, linestyle=":", zorder=0)
+            axis.text(start + length / 2, row, shown, ha="center", va="center", fontsize=6, color="white", clip_on=True)
+        for start in begins.values():
+            axis.axvline(1e3 * (start - origin), color="0.6", linewidth=0.6, linestyle=":", zorder=0)
         axis.set_yticks(range(len(queues)), queues)
         axis.set_xlim(0, 1e3 * whole)
         axis.set_xlabel(

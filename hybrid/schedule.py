@@ -93,6 +93,7 @@ class Schedule:
         held = False
         while True:
             start = time.perf_counter()
+            self.trace.next_tick()
             upcoming = None if held else self._filling.wait()
             if isinstance(upcoming, BaseException):
                 raise upcoming

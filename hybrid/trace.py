@@ -21,20 +21,31 @@ class Interval(NamedTuple):
 class Trace:
     """Totals of every stage, and the most recent intervals.
 
-    Queues call `note` from their own threads; `keep` bounds the memory of a long run.
+    Queues call `note` from their own threads; `keep` bounds the memory of a long run. Where there is more than one tick the
+    totals leave out the first: its kernels are loaded, or compiled for a minute.
     """
 
     def __init__(self, keep: int = 4096):
         self.recent: deque[Interval] = deque(maxlen=keep)
         self._lock = threading.Lock()
+        self._first = True
         self.clear()
 
     def clear(self) -> None:
         """Forget what was noted so far."""
         self.recent.clear()
+        self._start()
+
+    def _start(self) -> None:
         self.seconds: dict[tuple[str, str], float] = defaultdict(float)  # (queue, stage)
         self.wall = 0.0
         self.ticks = 0
+
+    def next_tick(self) -> None:
+        """Another tick begins."""
+        if self._first and self.ticks:
+            self._first = False
+            self._start()
 
     def note(self, queue: str, stage: str, tick: int, micro: int, start: float, end: float) -> None:
         """A stage of a micro-batch ran on a queue from start to end."""

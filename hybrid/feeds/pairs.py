@@ -52,7 +52,12 @@ class PairFeed(Epochs):
         self.rows = self.classes = len(corpus.vocabulary)
         self._keep = keep_probability(np.bincount(corpus.ids, minlength=self.classes), sample).astype(np.float32)
         kept = self._keep[corpus.ids].mean(dtype=np.float64)  # of a token, on average
-        self.tokens = max(round(mean_batch / (kept if model == "cbow" else kept * (window + 1))), 1)
+        if kept * len(corpus) < 1:
+            raise ValueError(
+                f"sample: found {sample}, which leaves none of the {len(corpus):,} tokens; expected more, or 0 for all of them"
+            )
+        tokens = mean_batch / (kept if model == "cbow" else kept * (window + 1))
+        self.tokens = max(min(round(tokens), len(corpus)), 1)
         self.most_ids = 2 * window * self.tokens
         self.batch = self.tokens if model == "cbow" else self.most_ids
         self._ticks_per_block = -(-BLOCK // self.tokens)

@@ -57,6 +57,18 @@ def test_memory_of_a_long_run_is_bounded():
     assert {i.tick for i in trace.last_ticks(3)} == {97, 98, 99}
 
 
+def test_totals_leave_out_the_first_tick_of_several_whose_kernels_are_compiled():
+    trace = Trace()
+    for tick, seconds in enumerate((60.0, 1.0, 2.0)):
+        trace.next_tick()
+        trace.note("dense", "forward", tick, 0, 0.0, seconds)
+        trace.wall += seconds
+        trace.ticks += 1
+        expected = [60.0, 1.0, 3.0][tick]
+        assert (trace.summary()["stages"], trace.wall) == ({"forward": expected}, expected)
+    assert trace.ticks == 2 and len(trace.recent) == 3
+
+
 def test_the_line_says_what_a_tick_took_by_hand():
     trace = filled()
     trace.ticks = 2

@@ -152,6 +152,7 @@ def test_facts():
         ({"epochs": 0}, "epochs: found 0"),
         ({"sample": -1e-3}, "sample: found -0.001"),
         ({"sample": float("nan")}, "sample: found nan"),
+        ({"sample": 1e-300}, r"sample: found 1e-300, which leaves none of the [\d,]+ tokens"),
     ],
 )
 def test_bad_arguments(options, message):
