@@ -10,8 +10,8 @@ from hybrid.feeds.text import Parts, documentation
 from hybrid.models import language
 
 READOUTS = ("tree", "sampled", "full")
-TRIES, TRIED_EPOCHS = 12, 4  # of each readout
-EPOCHS, SEEDS = 8, (0, 1, 2)  # of the best
+TRIES, EPOCHS = 12, 4  # of each readout
+SEEDS = 0, 1, 2  # of the best
 GRID = {
     "rate": (0.01, 0.02, 0.04, 0.08),
     "rows_rate": (0.05, 0.1, 0.2, 0.4),
@@ -23,13 +23,13 @@ FIGURES = ("valid perplexity", "test perplexity")
 def run(arguments) -> None:
     """Draw TRIES points of the grid, train each readout at each of them, then the best of each with all seeds."""
     parts = documentation().split(valid=0.1, test=0.1, seed=0)
-    tries, tried, epochs, seeds = (1, 1, 1, SEEDS[:1]) if arguments.quick else (TRIES, TRIED_EPOCHS, EPOCHS, SEEDS)
+    tries, epochs, seeds = (1, 1, SEEDS[:1]) if arguments.quick else (TRIES, EPOCHS, SEEDS)
     for readout in READOUTS:
         searched = []
         for rates in _points(tries):
-            found = _learn(readout, rates, tried, 0, arguments.threads, parts)
+            found = _learn(readout, rates, epochs, 0, arguments.threads, parts)
             searched.append((found["valid perplexity"], rates))
-            append(arguments.json, [_record("language.search", readout, rates, tried, [0], [found], parts, arguments)])
+            append(arguments.json, [_record("language.search", readout, rates, epochs, [0], [found], parts, arguments)])
             print(f"{readout:<8} {rates} {found['valid perplexity']:.2f}", flush=True)
         best = min(searched, key=lambda pair: pair[0])[1]
         found_by_seed = [_learn(readout, best, epochs, seed, arguments.threads, parts) for seed in seeds]
