@@ -22,7 +22,7 @@ DEFAULTS: dict[str, dict] = {
         "hidden": 256,
         "readout_width": 128,
         "min_count": 2,
-        "epochs": 8,
+        "epochs": 4,
         "batch": 512,
         "micro_batches": 2,
         "activation": "tanh",
@@ -79,7 +79,7 @@ _FACTORS: dict = {
 # Steps of SGD, and how a tree's nodes learn; of factors, sizes too. A tree and a table of negatives learn example by
 # example, the softmaxes from the sum over a micro-batch.
 RATES: dict[tuple[str, str], dict] = {
-    ("language", "tree"): {"rate": 0.025, "rows_rate": 0.05, "trunk_rate": 0.1, "split": None},
+    ("language", "tree"): {"rate": 0.02, "rows_rate": 0.2, "trunk_rate": 0.2, "split": None},
     ("language", "full"): {"rate": 0.02, "rows_rate": 0.05, "trunk_rate": 0.1},
     ("language", "sampled"): {"rate": 0.02, "rows_rate": 0.05, "trunk_rate": 0.1},
     ("words", "tree"): {"rate": 0.025, "rows_rate": 0.025, "mode": "runs"},
