@@ -50,7 +50,8 @@ def test_help_says_the_defaults_of_each_model_that_apply(capsys):
     assert f"passes over the data (default: {epochs})" in printed
     assert "seed of everything drawn (default: 0)" in printed
     assert f"language: words before the target (default: {tables['language']['context']})" in printed
-    assert re.search(r"learning rate of the readout \(default: language tree 0.025 or full 0.02 or sampled", printed)
+    rates = [f"{readout} {options.RATES['factors', readout]['rate']}" for readout in ("tree", "full")]
+    assert re.search(rf"learning rate of the readout \(default: language .*, factors {' or '.join(rates)}", printed)
     assert "tree readout: how rows learn (default: language deterministic, words runs, factors det" in printed
     hidden = [name for table in tables.values() for name, value in table.items() if value is not None]
     for name in hidden:
