@@ -69,7 +69,7 @@ def resume(folder: str, given: dict) -> dict:
     if options["kind"] == "pvm":
         return _pvm("training").resume(path, options)
     job = _model(options["kind"]).prepare(options)
-    if job.data != options.get("data"):
+    if options.get("data") not in (None, job.data):  # None: a run of before it was kept
         raise ValueError(
             f"{folder}: the data differ from those that it was started with; give back the old, or begin anew"
         )

@@ -27,7 +27,7 @@ class Job(NamedTuple):
     evaluate     engine -> figures by name, shown beside the progress bar and kept in the curve
     evaluations  how many times an epoch
     final        engine -> figures of the trained model on the test data, for the report alone: nothing is chosen by them
-    data         digest of all data, of what validates and tests too; run.json keeps it
+    data         digest of what validates, and of test items too; run.json keeps it
     """
 
     feed: Feed

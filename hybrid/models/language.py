@@ -43,7 +43,10 @@ def job_of(options: dict, train: Text, valid: Text, test: Text | None = None) ->
             }
         return about
 
-    return Job(feed, make, lambda engine: {"perplexity": perplexity(engine, measured)}, final=final)
+    def valid_perplexity(engine: Engine) -> dict:
+        return {"perplexity": perplexity(engine, measured)}
+
+    return Job(feed, make, valid_perplexity, final=final, data=measured.corpus.sha256)
 
 
 def measured_feed(options: dict, text: Text, vocabulary: Vocabulary) -> LanguageFeed:
@@ -68,6 +71,11 @@ def evaluate(folder: Path, options: dict, engine: Engine, given: dict) -> dict:
     vocabulary = Vocabulary.load(folder / NAMES)
     text = _read(given["text"], options) if given["text"] else _texts(options)[1]
     feed = measured_feed(options, text, vocabulary)
+    if not given["text"] and options.get("data") not in (None, feed.corpus.sha256):  # None: a run of before it was kept
+        raise ValueError(
+            f"{text.source}: not the validation text that {folder} was trained with; give the text as it was, or say with "
+            "--text FILE what to measure on"
+        )
     return {
         "text": text.source,
         "tokens": len(feed.corpus),

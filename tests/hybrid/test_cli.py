@@ -258,7 +258,7 @@ def test_resume_refuses_other_options_and_other_data(capsys, tmp_path, text):
     with open(copy, "a") as file:
         file.write("\nnoun1 noun2 noun3")
     assert main(["train", "--resume", str(run)]) == 2
-    assert "feed: the data or its options differ" in capsys.readouterr().err
+    assert f"{run}: the data differ from those that it was started with" in capsys.readouterr().err
 
 
 def test_a_checkpoint_that_was_altered_is_refused(capsys, tmp_path, text):

@@ -1,8 +1,11 @@
 """The language model as options describe it: how the text is cut, and what it is measured on."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from hybrid.cli import main
 from hybrid.models import language
 from hybrid.options import parser, resolve
 from tests.data import real
@@ -64,3 +67,21 @@ def test_wikitext_as_published():
     feed = job(real("wikitext-2/valid.txt"), "--valid", str(real("wikitext-2/test.txt")), *canonical).feed
     assert len(feed.corpus) == 217_646
     assert np.bincount(feed.corpus.ids)[feed.corpus.vocabulary.id("<eos>")] == 3_760
+
+
+def test_eval_refuses_a_validation_text_that_has_changed(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for name in ("text.txt", "valid.txt"):
+        Path(name).write_text("one two three four\n" * 20)
+    small = ["--width", "4", "--hidden", "4", "--readout-width", "4", "--epochs", "1", "--threads", "1"]
+    assert main(["train", "language", "--text", "text.txt", "--valid", "valid.txt", "--out", "run", *small]) == 0
+    assert main(["eval", "run"]) == 0
+    with open("valid.txt", "a") as file:
+        file.write("four three\n")
+    capsys.readouterr()
+    assert main(["eval", "run"]) == 2
+    message = f"{tmp_path / 'valid.txt'}: not the validation text that run was trained with"
+    assert message in capsys.readouterr().err
+    assert main(["train", "--resume", "run"]) == 2
+    assert "run: the data differ from those that it was started with" in capsys.readouterr().err
+    assert main(["eval", "run", "--text", "valid.txt"]) == 0
