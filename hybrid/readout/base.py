@@ -8,6 +8,7 @@ import numpy as np
 from .. import backend as backends
 from .. import check, mirror
 from ..alone import Alone
+from ..interrupt import Held
 from .exclude import excluded
 from .place import place
 
@@ -58,7 +59,7 @@ class Base:
             raise ValueError("grad: found the memory of hidden, expected an array of its own")
         if not rows:
             return 0.0
-        with self.alone:
+        with Held(), self.alone:
             loss = self._loss[:rows]
             take(grad, loss, hidden, target)
             return check.loss(loss)

@@ -13,9 +13,10 @@ import pytest
 import cpu.device
 from hybrid.interrupt import Held
 from hybrid.pvm.model import PVM
+from hybrid.readout import FullReadout
 from hybrid.training import Stop
 from tests.hybrid.pvm.test_model import TINY, Scene, bytes_of, walk
-from tests.hybrid.test_engine import Feed, engine, parameters
+from tests.hybrid.test_engine import CLASSES, Feed, engine, parameters
 
 TICKS = 20
 
@@ -270,6 +271,25 @@ def test_what_fails_in_a_step_marks_the_model(tmp_path):
         walk(model, Scene(4))
     with pytest.raises(ValueError, match="tick 3 failed half-way: MemoryError"):
         model.save(tmp_path)
+
+
+def test_a_step_of_a_readout_alone_is_done_to_its_end():
+    rng = np.random.default_rng(0)
+    hidden, target = rng.normal(size=(8, 6)).astype(np.float32), rng.integers(0, CLASSES, 8).astype(np.int32)
+    grad, expected = np.empty_like(hidden), np.empty_like(hidden)
+    readout, whole = (FullReadout(Feed.counts, 6, batch=8) for _ in range(2))
+    whole.step(expected, hidden, target)
+    learn = readout.learn
+
+    def interrupted(*arguments):
+        signal.raise_signal(signal.SIGINT)
+        learn(*arguments)
+
+    readout.learn = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        readout.step(grad, hidden, target)
+    assert_same_model(readout.parameters(), whole.parameters())
+    assert np.array_equal(grad, expected)
 
 
 # What holds signals back
