@@ -45,7 +45,7 @@ def test_the_legend_says_the_means_of_the_last_tenth_and_the_numbers_are_beside(
     said = [text.get_text() for text in frames().get_legend().get_texts()]
     mean = np.mean([point["prediction"] for point in run[-10:]])
     assert said == [f"prediction: {mean:.4f}", "repeating the last frame: 0.0305"]
-    rows = list(csv.DictReader((tmp_path / "curve.csv").open()))
+    rows = list(csv.DictReader((tmp_path / "curve.csv").read_text().splitlines()))
     assert [float(row["prediction"]) for row in rows] == [point["prediction"] for point in run]
     assert [float(row["error of layer 1"]) for row in rows] == [0.2] * 100
 
