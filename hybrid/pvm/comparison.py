@@ -9,8 +9,9 @@ import numpy as np
 from .. import checkpoint, pictures, runs
 from ..training import CHECKPOINT
 from . import panel
-from .compare import ratio
 from .evaluate import evaluated
+from .sizes import parameters
+from .training import read_config
 
 PICTURE = "compare.png"
 # Options that change nothing that is learned, and those that the configuration repeats.
@@ -58,16 +59,16 @@ def _same_video(options: list[dict]) -> str:
 def _side(name: str, folder: Path, given: dict) -> Side:
     """What a run makes of the video."""
     seen = evaluated(folder, given)
-    model, watcher = seen.watcher.model, seen.watcher
-    units, readouts = model.size
-    own = {"configuration": model.config.name, "parameters": units, "readout_parameters": readouts}
+    watcher, config = seen.watcher, read_config(folder)  # what is shown may be without its readouts
+    units, readouts = parameters(config, watcher.model.wiring)
+    own = {"configuration": config.name, "parameters": units, "readout_parameters": readouts}
     if watcher.predicted is None or watcher.before is None:
         raise ValueError(f"{folder}: too few frames to compare a prediction; expected at least 2 of one clip")
     learned = {option: value for option, value in seen.options.items() if option not in APART}
     facts = checkpoint.read_facts(folder / CHECKPOINT)["facts"]
     curve = (facts.get("progress") or {}).get("curve", [])
     return Side(
-        name, seen.figures | own, learned | _flat(json.loads(model.config.to_json())), curve,
+        name, seen.figures | own, learned | _flat(json.loads(config.to_json())), curve,
         watcher.before, watcher.predicted, seen.aspect,
     )  # fmt: skip
 
@@ -120,26 +121,36 @@ def _short(value) -> str:
 
 def draw(path: Path, sides: list[Side]) -> None:
     """Write a picture: the last frame and what each side predicted of it, how both learned, and their layers."""
-    with pictures.drawn(path, 10, 5.6) as picture:
-        halves = picture.subfigures(2, 1, height_ratios=(1, 1.2), squeeze=False)[:, 0]
+    above, below = 1.75 / min(side.aspect for side in sides) + 0.4, 3.1  # five frames stand side by side
+    with pictures.drawn(path, 10, above + below) as picture:
+        halves = picture.subfigures(2, 1, height_ratios=(above, below), squeeze=False)[:, 0]
         _frames(halves[0], sides)
         learning, layers = halves[1].subplots(1, 2)
         for number, side in enumerate(sides):
-            known = [point for point in side.curve if point["prediction"] is not None and point["last_frame"]]
-            steps = [point["step"] for point in known]
-            share = [ratio(point["prediction"], point["last_frame"]) for point in known]
             label = f"{side.name}: {Path(side.figures['run']).name}"
-            learning.plot(steps, share, color=f"C{number}", label=label)
+            learning.plot(*_share(side.curve), color=f"C{number}", label=label)
             errors = side.figures["error"]
             layers.bar(np.arange(len(errors)) + 0.4 * (number - 0.5), errors, 0.4, color=f"C{number}", label=label)
         learning.axhline(1, color="C7", linestyle="--", label="repeating the last frame")
-        learning.set(xlabel="steps of learning", ylabel="error / error of repeating the last frame")
-        learning.set_title("the next frame, while learning")
+        learning.set(xlabel="steps of learning", ylabel="error / that of repeating")
+        learning.set_title("the next frame, while learning (mean over a twentieth of the run)")
         pictures.logarithmic(learning)
         layers.set(xlabel="layer", ylabel="mean |error|", xticks=range(max(len(s.figures["error"]) for s in sides)))
-        layers.set_title("what units predict, frozen, on this video")
+        layers.set_title("what units of a layer predict, frozen, on this video")
         learning.legend()
         layers.legend()
+
+
+def _share(curve: list[dict]) -> tuple[np.ndarray, np.ndarray]:
+    """Steps, and the error of the predictions as a share of that of repeating the last frame, over a twentieth each."""
+    known = [point for point in curve if point["prediction"] is not None]
+    names = ("step", "prediction", "last_frame")
+    steps, prediction, repeated = (np.array([point[name] for point in known], float) for name in names)
+    near = max(len(known) // 20, 1)
+    so_far = np.cumsum([np.append(0, prediction), np.append(0, repeated)], axis=1)
+    sums = so_far[:, near:] - so_far[:, :-near]
+    moved = sums[1] > 0
+    return steps[near - 1 :][moved], sums[0, moved] / sums[1, moved]
 
 
 def _frames(figure, sides: list[Side]) -> None:
@@ -156,7 +167,5 @@ def _frames(figure, sides: list[Side]) -> None:
         drawn = axis.imshow(image, extent=(0, aspect, 1, 0), cmap="inferno", vmin=0, vmax=panel.ERROR)
         error = drawn if image.ndim == 2 else error
         axis.set_title(title)
-        axis.grid(False)
-        axis.set_xticks([])
-        axis.set_yticks([])
-    figure.colorbar(error, ax=axes, shrink=0.6, label="mean |error| of a pixel", extend="max")
+        axis.axis("off")
+    figure.colorbar(error, ax=axes, shrink=0.9, label="mean |error|", extend="max")
