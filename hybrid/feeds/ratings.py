@@ -11,6 +11,7 @@ import numpy as np
 
 from . import tables
 
+MISSING = ("None", "nan", "NaT", "<NA>")  # how values that stand for none are written, of pandas too
 LEAST = 3  # items of a user from whom one is held out for choosing and one for testing: one is left to learn from
 
 
@@ -204,9 +205,8 @@ def _named(kind: str, values: np.ndarray) -> list[str]:
     """The values as names; ValueError for one that is missing."""
     names = []
     for at, value in enumerate(values.tolist()):
-        missing = value is None or value != value  # NaN
-        name = "" if missing else str(value).strip()
-        if not name:
+        name = str(value).strip()
+        if not name or (name in MISSING and not isinstance(value, str)):
             raise ValueError(f"{kind}[{at}]: found {value!r}, expected a name or number")
         names.append(name)
     return names

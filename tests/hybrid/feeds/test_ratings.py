@@ -152,6 +152,22 @@ def test_columns_of_a_program(user, item, time):
     assert by_name(ratings.from_columns(user, item)) == BY_ROW
 
 
+class Missing:
+    """As pandas writes what is missing, which equals nothing and has no truth."""
+
+    def __str__(self):
+        return "<NA>"
+
+    def __eq__(self, other):
+        raise TypeError("boolean value of NA is ambiguous")
+
+
+def test_names_that_look_like_what_is_missing():
+    assert ratings.from_columns(["nan", "None"], ["a", "b"]).users == ["nan", "None"]
+    with pytest.raises(ValueError, match=r"user\[1\]: found .*Missing.*, expected a name"):
+        ratings.from_columns(np.array(["a", Missing()], object), ["b", "c"])
+
+
 @pytest.mark.parametrize(
     "columns, message",
     [
