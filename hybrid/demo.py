@@ -9,7 +9,8 @@ from . import pictures, trace
 from .engine import Engine
 from .feeds.text import documentation, read
 from .models import language
-from .training import CLOCKS, train, write_json
+from .store import write_json
+from .training import CLOCKS, train
 
 READOUTS = {"full": "full softmax", "tree": "Huffman tree", "sampled": "sampled softmax"}
 SHOWN = 3  # contexts continued, words whose neighbours are listed
@@ -28,7 +29,6 @@ def run(text: str | None, out: str, epochs: int, device: str | None, threads: in
     for readout, label in READOUTS.items():
         chosen = _options(readout, source.source, epochs, device, threads, seed)
         job = language.job_of(chosen, *parts)
-        (folder / readout).mkdir(parents=True, exist_ok=True)
         next(job.make().run(job.feed))  # kernels are compiled here, not on the clock
         engines[readout] = job.make()
         reports[readout] = train(job, folder / readout, engines[readout], label=f"{label:>15}") | job.final(

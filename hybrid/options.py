@@ -1,5 +1,6 @@
 """The command line: every command, its options and their defaults. Imports nothing heavy, so --help is quick."""
 
+import argparse
 import os
 
 from . import __version__
@@ -8,6 +9,7 @@ from .arguments import positive as _positive
 from .arguments import rate as _rate
 from .arguments import whole as _whole
 from .pvm import command as pvm
+from .saving import EVERY
 
 MODELS = ("language", "words", "factors")
 
@@ -52,7 +54,7 @@ DEFAULTS: dict[str, dict] = {
         "readout_device": "cpu",
     },
 }
-COMMON: dict = {"seed": 0, "delay": 0, "readout": "tree"}
+COMMON: dict = {"seed": 0, "delay": 0, "readout": "tree", "save_every": EVERY}
 DATA = {"language": ("text", "valid", "test"), "words": ("text",), "factors": ("ratings", "columns")}
 # What `eval` takes of each kind of run, with defaults.
 EVAL: dict[str, dict] = {
@@ -117,7 +119,7 @@ def parser() -> Parser:
         )
     )
     _train(commands.add_parser("train", help="train a language model, word vectors or factors"))
-    pvm.add(commands)
+    _life(pvm.add(commands), "runs/pvm", "--steps N", f" (default: {EVERY})")
     _eval(commands.add_parser("eval", help="measure a trained run on other data"))
     _export(commands.add_parser("export", help="write a run's vectors: word2vec format, .npz, .tsv, .parquet"))
     doctor = commands.add_parser("doctor", help="what is installed, what is missing and the command that mends it")
@@ -146,9 +148,9 @@ def _machine(command) -> None:
 
 def _train(train) -> None:
     kinds = "language, words or factors; for pvm see hybrid train pvm --help"
-    train.add_argument("kind", nargs="?", choices=(*MODELS, "pvm"), metavar="MODEL", help=kinds)
-    train.add_argument("--resume", metavar="DIR", help="go on with the stopped run in DIR, with its own options")
-    train.add_argument("--out", metavar="DIR", help="where the run goes (default runs/MODEL)")
+    train.add_argument("kind", nargs="?", type=_model, metavar="MODEL", help=kinds)
+    _life(train, "runs/MODEL", "--epochs N (pvm: --steps N)")
+    train.add_argument("--steps", type=_positive, metavar="N", help=argparse.SUPPRESS)  # of a pvm, with --resume
     data = train.add_argument_group("data")
     data.add_argument(
         "--text",
@@ -255,6 +257,26 @@ def _ratings(data, note: str = "") -> None:
     )
 
 
+def _life(train, out: str, further: str, default: str = "") -> None:
+    life = train.add_argument_group("the run", "a folder, which one process at a time works on")
+    life.add_argument("--out", metavar="DIR", help=f"where it goes (default {out})")
+    life.add_argument("--overwrite", action="store_true", help="remove the run in --out first: what it wrote, no more")
+    life.add_argument(
+        "--resume",
+        metavar="DIR",
+        help=f"go on with the run in DIR, with its own options and to the same bytes; {further}: further than it was begun for",
+    )
+    life.add_argument(
+        "--previous", action="store_true", help="with --resume: go on from the save before the last, if that is damaged"
+    )
+    life.add_argument(
+        "--save-every",
+        type=_rate,
+        metavar="SECONDS",
+        help="between saves; 0: at the beginning, after epochs, on a stop and at the end alone" + default,
+    )
+
+
 def _eval(command) -> None:
     command.add_argument("run", metavar="RUN", help="the folder of a trained run")
     command.add_argument("--text", metavar="FILE", help="language: perplexity on this text")
@@ -279,6 +301,12 @@ def _export(command) -> None:
     )
     command.add_argument("--binary", action="store_true", help="the same as --format binary")
     command.add_argument("--escape", action="store_true", help="text, binary: write _ for white space in names")
+
+
+def _model(text: str) -> str:
+    if text not in (*MODELS, "pvm"):
+        raise argparse.ArgumentTypeError(f"found {text!r}, expected one of {', '.join(MODELS)}, pvm")
+    return text
 
 
 def resolve(options: dict) -> dict:
@@ -321,7 +349,7 @@ def _refuse(options: dict, kind: str, readout: str, taken: set[str]) -> None:
     if not options.get(source):
         raise ValueError(f"--{source}: needed by `train {kind}`, found none")
     tables: tuple = (*DATA.values(), *DEFAULTS.values(), *READOUT_DEFAULTS.values(), *RATES.values())
-    every: set[str] = set().union(*tables)
+    every: set[str] = {"steps"}.union(*tables)
     for name in sorted(every - taken - set(DATA[kind])):
         if options.get(name) is not None:
             flag = name.replace("_", "-")

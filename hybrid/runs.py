@@ -8,74 +8,93 @@ curve.png        the curve, .pdf and .csv too; timeline.json (open in ui.perfett
 """
 
 import importlib
-import json
 from pathlib import Path
 from types import ModuleType
 
-from . import backend, console, pictures, trace
+from . import backend, checkpoint, console, pictures, store, trace
 from . import options as settings
+from .checkpoint import CHECKPOINT
 from .engine import Engine
-from .training import CHECKPOINT, KNOWN, Job, train, write_json
+from .saving import EVERY
+from .store import options_of
+from .training import KNOWN, Job, check_same, train
 
 # What may change between a stop and the going on: threads change no number, another device rounds otherwise.
-FREE_ON_RESUME = {"resume", "device", "rows_device", "readout_device", "threads", "pin"}
-FREE_FOR_PVM = {
-    "resume",
-    "device",
-    "threads",
-    "steps",
-    "save_every",
-    "tensorboard",
-    "live",
-}  # it may be told to go on further
+FREE_ON_RESUME = {"resume", "previous", "device", "rows_device", "readout_device", "threads", "pin", "save_every"}
+FREE_FOR_PVM = {"resume", "previous", "device", "threads", "save_every", "tensorboard", "live"}
 HOME = {"rows_device": "cpu", "readout_device": "cpu"}
 
 
 def start(options: dict) -> dict:
     """Begin the run that resolved options describe, and finish it; returns its report."""
-    folder = Path(options["out"] or f"runs/{options['kind']}")
-    if (folder / "run.json").exists():
-        raise ValueError(
-            f"--out: {folder} holds a run; --resume {folder} goes on with it, another --out begins a new one"
-        )
+    folder, overwrite = Path(options["out"] or f"runs/{options['kind']}"), bool(options.get("overwrite"))
+    if options.get("previous"):
+        raise ValueError("--previous: goes with --resume DIR; leave it out to begin a run")
+    store.refuse_taken(folder, overwrite)  # before the data are read, which may take long
     announce(options)
     if options["kind"] == "pvm":
-        return _pvm("training").start(options)
+        return _pvm("training").start(folder, options)
     model = _model(options["kind"])
     job = model.prepare(options)
     engine = job.make()  # before anything is written: this refuses what the options cannot have
     options |= _measured(options, engine) | {"data": job.data}  # a resumed run does not measure again
-    folder.mkdir(parents=True, exist_ok=True)
-    model.keep(job, folder)
-    write_json(folder / "run.json", options)
-    return _finish(folder, options, job, engine)
+    with store.begun(folder, overwrite):
+        model.keep(job, folder)
+        store.keep_options(folder, options)
+        return _finish(folder, options, job, engine)
 
 
 def resume(folder: str, given: dict) -> dict:
-    """Go on with a stopped run, with its own options; returns its report."""
+    """Go on with a stopped run, with its own options, or further than it was begun for; returns its report.
+
+    given  what the user says to that: epochs (of a Predictive Vision Model steps) to go on to, `previous` to go on from the
+           save before the last, and options that change no number
+    """
     path = Path(folder)
-    options = options_of(path)
-    free = FREE_FOR_PVM if options["kind"] == "pvm" else FREE_ON_RESUME
-    said = [name for name, value in given.items() if value not in (None, False) and name not in free]
-    if any(given[name] != options.get(name) for name in said):
-        flags = ", ".join("--" + name.replace("_", "-") for name in said if given[name] != options.get(name))
+    with store.resumed(path) as options:
+        options |= _changed(folder, options, given)
+        announce(options)
+        if options["kind"] == "pvm":
+            return _pvm("training").resume(path, options)
+        job = _model(options["kind"]).prepare(options)
+        if options.get("data") not in (None, job.data):  # None: a run of before it was kept
+            raise ValueError(
+                f"{folder}: the data differ from those that it was started with; give back the old, or begin anew"
+            )
+        if not checkpoint.stands(path / CHECKPOINT):
+            return _finish(path, options, job, job.make())
+        engine, facts = _load(path, options)
+        check_same(job.feed, facts["feed"], engine.tick, path)
+        store.extend(path, "epochs", options["epochs"])
+        return _finish(path, options, job, engine, facts)
+
+
+def length_of(kind: str) -> str:
+    """What a run of this kind counts, and is extended by."""
+    return "steps" if kind == "pvm" else "epochs"
+
+
+def _changed(folder: str, options: dict, given: dict) -> dict:
+    """The options that the user gives a run to go on with; ValueError for those that it cannot go on with."""
+    kind = options["kind"]
+    said = {name: value for name, value in given.items() if value is not None and value is not False}
+    if said.pop("kind", kind) != kind:
+        raise ValueError(f"--resume: {folder} holds a run of {kind}; leave the model's name out")
+    length, free = length_of(kind), FREE_FOR_PVM if kind == "pvm" else FREE_ON_RESUME
+    for name in ("steps", "epochs"):
+        if name in said and name != length:
+            raise ValueError(
+                f"--{name}: {folder} holds a run of {kind}, which counts {length}; --{length} N goes on to N"
+            )
+    wrong = [name for name, value in said.items() if name not in {*free, length} and value != options.get(name)]
+    if wrong:
+        flags = ", ".join("--" + name.replace("_", "-") for name in wrong)
         raise ValueError(f"{flags}: --resume goes on with the options that {folder} was started with; leave them out")
     for name in ("rows_device", "readout_device"):
-        if given.get(name) == "auto":
+        if said.get(name) == "auto":
             flag = name.replace("_", "-")
             raise ValueError(f'--{flag} auto: measured when a run begins; to go on name "cpu" or "cuda:N"')
-    options |= {name: given[name] for name in free - {"resume"} if given.get(name)}
-    announce(options)
-    if options["kind"] == "pvm":
-        return _pvm("training").resume(path, options)
-    job = _model(options["kind"]).prepare(options)
-    if options.get("data") not in (None, job.data):  # None: a run of before it was kept
-        raise ValueError(
-            f"{folder}: the data differ from those that it was started with; give back the old, or begin anew"
-        )
-    if not (path / CHECKPOINT).exists():
-        return _finish(path, options, job, job.make())
-    return _finish(path, options, job, *_load(path, options))
+    return said
 
 
 def announce(options: dict) -> None:
@@ -137,10 +156,15 @@ def _measured(options: dict, engine: Engine) -> dict:
 
 
 def _finish(folder: Path, options: dict, job: Job, engine: Engine, facts: dict | None = None) -> dict:
-    """Train to the end; write report and pictures."""
-    report = train(job, folder, engine, facts, label=options["kind"])
+    """Train to the end, where the run is not there yet; write report and pictures, where it has none of that end."""
+    if facts and engine.tick == len(job.feed):
+        report = store.finished(folder, "tick", engine.tick, f"--epochs N, above {job.feed.epochs},")
+        if report:
+            return report
+    every = options.get("save_every")
+    report = train(job, folder, engine, facts, options["kind"], EVERY if every is None else every)
     report = {"run": str(folder), "model": options["kind"], "readout": options["readout"]} | report | job.final(engine)
-    write_json(folder / "report.json", report | {"options": options})
+    store.write_json(folder / store.REPORT, report | {"options": options})
     figure = next((name for name in report["curve"][-1] if name not in ("tick", *KNOWN)), "loss")
     pictures.curve(folder / "curve.png", {f"{options['kind']}, {options['readout']}": report["curve"]}, figure)
     if engine.trace.recent:
@@ -150,8 +174,9 @@ def _finish(folder: Path, options: dict, job: Job, engine: Engine, facts: dict |
 
 
 def _load(folder: Path, options: dict) -> tuple[Engine, dict]:
+    saved = folder / CHECKPOINT
     return Engine.load(
-        folder / CHECKPOINT,
+        saved / checkpoint.PREVIOUS if options.get("previous") else saved,
         device=options.get("device"),
         rows_device=options.get("rows_device") or "cpu",
         readout_device=options.get("readout_device") or "cpu",
@@ -159,16 +184,6 @@ def _load(folder: Path, options: dict) -> tuple[Engine, dict]:
         overlap=False if options["serial"] else None,
         pin=bool(options.get("pin")),
     )
-
-
-def options_of(folder: Path) -> dict:
-    """The options that a run was started with; ValueError for a folder that holds none."""
-    try:
-        return json.loads((folder / "run.json").read_text())
-    except FileNotFoundError:
-        raise ValueError(f"{folder}: holds no run (no run.json); expected the --out folder of `hybrid train`") from None
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{folder / 'run.json'}: not JSON ({error}); the file was altered or cut off") from None
 
 
 def _model(kind: str) -> ModuleType:

@@ -2,7 +2,7 @@
 
 import time
 
-EVERY = 60.0  # seconds, where the user does not say
+EVERY = 60  # seconds, where the user does not say
 
 
 class Saves:

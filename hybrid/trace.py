@@ -6,6 +6,8 @@ from collections import defaultdict, deque
 from pathlib import Path
 from typing import NamedTuple
 
+from . import atomic
+
 
 class Interval(NamedTuple):
     """One stage of one micro-batch on one queue; seconds on time.perf_counter's clock."""
@@ -96,7 +98,7 @@ class Trace:
                     "args": {"tick": i.tick, "micro-batch": i.micro},
                 }
             )
-        Path(path).write_text(json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}))
+        atomic.write(path, [json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}).encode()])
 
     def last_ticks(self, count: int) -> list[Interval]:
         """The intervals of the last `count` whole ticks kept."""

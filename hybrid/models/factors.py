@@ -14,7 +14,8 @@ from .. import ranking
 from ..engine import Engine
 from ..feeds.histories import HistoryFeed, whole
 from ..feeds.ratings import HeldOut, Histories, Split, histories, load, split
-from ..training import Job, write_json
+from ..store import write_json
+from ..training import Job
 from . import make_engine
 
 NAMES = "items.json"

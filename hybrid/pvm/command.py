@@ -7,10 +7,12 @@ from pathlib import Path
 
 from ..arguments import positive as _positive
 from ..arguments import whole as _whole
+from ..saving import EVERY
 
 STEPS, FRAMES = 10_000, 250
 POINTS = 200  # of the curve, where --every is not given
 DEFAULTS: dict = {"config": "small", "video": "synthetic", "streams": 1, "steps": STEPS, "seed": 0}  # of `train pvm`
+DEFAULTS |= {"save_every": EVERY}
 WATCHED, DREAMT, FIELDS = "watch.mp4", "dream.mp4", "fields.png"
 EVAL = ("video", "labels", "steps", "mode")  # what `hybrid eval` takes of a run of a PVM
 COMPAT = ("cuda2023", "classic2016")
@@ -43,9 +45,10 @@ def configurations() -> list[str]:
     return sorted(file.stem for file in (Path(__file__).parent / "configs").glob("*.json"))
 
 
-def add(commands) -> None:
-    """Add the commands `train pvm` and `pvm` to a parser's."""
-    _train(commands.add_parser("train pvm", help="train a Predictive Vision Model on video"))
+def add(commands) -> argparse.ArgumentParser:
+    """Add the commands `train pvm`, whose parser is returned, and `pvm` to a parser's."""
+    train = commands.add_parser("train pvm", help="train a Predictive Vision Model on video")
+    _train(train)
     pvm = commands.add_parser("pvm", help="watch, compare or import trained Predictive Vision Models, let them dream")
     actions = pvm.add_subparsers(dest="action", required=True, metavar="ACTION")
     _watch(actions.add_parser("watch", help="write a film: frame, prediction, difference, hidden maps, heatmap"))
@@ -59,15 +62,12 @@ def add(commands) -> None:
     configs.add_argument("--json", action="store_true", help="print JSON")
     for action in actions.choices.values():
         action.add_quiet()
+    return train
 
 
 def _train(train) -> None:
     train.description = "Train a Predictive Vision Model: units that predict what they see, frame by frame."
     train.set_defaults(command="train", kind="pvm")
-    train.add_argument(
-        "--resume", metavar="DIR", help="go on with the run in DIR, with its own options; --steps: further"
-    )
-    train.add_argument("--out", metavar="DIR", help="where the run goes (default runs/pvm)")
     model = train.add_argument_group("model")
     model.add_argument(
         "--config", metavar="NAME|FILE",
@@ -88,12 +88,6 @@ def _train(train) -> None:
     training.add_argument("--steps", type=_positive, metavar="N", help="frames of each stream to learn")
     training.add_argument(
         "--every", type=_positive, metavar="K", help=f"steps between points of the curve (default: steps / {POINTS})"
-    )
-    training.add_argument(
-        "--save-every",
-        type=_positive,
-        metavar="N",
-        help="steps between checkpoints (default: one a minute); on a GPU up to 10 more",
     )
     training.add_argument(
         "--live", type=_port, nargs="?", const=LIVE_PORT, metavar="PORT",

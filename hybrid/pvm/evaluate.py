@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import console, runs
+from .. import checkpoint, console, runs
+from ..checkpoint import CHECKPOINT
 from ..feeds.frames import Frame, aspect_of
-from ..training import CHECKPOINT
 from . import saturation, tracking
 from .compare import compared, distance, floats, judged
 from .model import PVM, Seen
@@ -30,7 +30,7 @@ def opened(folder: Path, given: dict) -> tuple[PVM, dict]:
     options = runs.options_of(folder)
     if options["kind"] != "pvm":
         raise ValueError(f"{folder}: found a run of {options['kind']!r}, expected one of `hybrid train pvm`")
-    if not (folder / CHECKPOINT).exists():
+    if not checkpoint.stands(folder / CHECKPOINT):
         raise ValueError(f"{folder}: found no checkpoint; hybrid train --resume {folder} goes on to one")
     runs.announce({"kind": "pvm", "device": given["device"]})
     model, _ = PVM.load(folder / CHECKPOINT, device=given["device"], threads=given["threads"])

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import check, console
+from .. import atomic, check, console, store
+from ..checkpoint import CHECKPOINT
 from ..layout import unit_layout
 from . import original
 from .archive import Members, refuse_form
@@ -75,11 +76,10 @@ def into_run(given) -> dict:
     from ..feeds.frames import Frames
     from .command import resolve
     from .source import clips
-    from .training import CHECKPOINT, Progress, write_json
+    from .training import CONFIG, Progress
 
     folder = Path(given.out)
-    if (folder / "run.json").exists():
-        raise ValueError(f"--out: {folder} holds a run; expected a folder without, so name another")
+    store.refuse_taken(folder)
     found = read(given.file, compat=None if given.corrected else "cuda2023")
     for note in found.notes:
         console.note(f"{given.file}: {note}")
@@ -93,10 +93,11 @@ def into_run(given) -> dict:
     }
     options = resolve(dict.fromkeys(silent) | {"crop": False, "tensorboard": False} | said)
     feed = Frames(clips(options["video"], pvm.config.frame), found.step)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "config.json").write_text(pvm.config.to_json())
-    pvm.save(folder / CHECKPOINT, {"feed": feed.describe(), "progress": Progress(len(pvm.config.grids), None).facts})
-    write_json(folder / "run.json", options)
+    facts = {"feed": feed.describe(), "progress": Progress(len(pvm.config.grids), None).facts}
+    with store.begun(folder):
+        atomic.write(folder / CONFIG, [pvm.config.to_json().encode()])
+        pvm.save(folder / CHECKPOINT, facts)  # before run.json: without it the run would be another
+        store.keep_options(folder, options)
     text = f"step {found.step:,} of {pvm.config.name}, {sum(pvm.size):,} parameters -> {folder}"
     return {"out": str(folder), "step": found.step, "parameters": sum(pvm.size), "notes": found.notes, "text": text}
 

@@ -20,9 +20,11 @@ import numpy as np
 
 from cpu.threads import available
 
-from .. import checkpoint, console, pictures, trace
+from .. import atomic, checkpoint, console, pictures, store, trace
+from ..checkpoint import CHECKPOINT
 from ..feeds.frames import Frames, aspect_of
-from ..training import CHECKPOINT, Stop, Stopped, write_json
+from ..saving import EVERY, Saves
+from ..training import USER_ERRORS, Stop, Stopped, leaving
 from . import curve, panel, saturation
 from .board import Board, required
 from .compare import Pair, Pairs, Recent, compared, judged
@@ -36,52 +38,47 @@ from .source import clips, labelled
 AHEAD = 4  # ticks that a GPU may begin before the one is noted that was
 SAMPLE = 10  # every so many ticks, at least, a prediction is compared with the frame that came
 PICTURES = 10  # points of the curve between TensorBoard's pictures, which cost as much as some frames
-MINUTE = 60.0
-NOT_KEPT = ("resume", "out", "live")
-USER_ERRORS = (ValueError, IndexError, OSError, FloatingPointError)
+CONFIG = "config.json"
 
 
-def start(options: dict) -> dict:
+def start(folder: Path, options: dict) -> dict:
     """Begin the run that resolved options describe, and finish it; returns its report."""
-    folder = Path(options["out"] or "runs/pvm")
     if options["tensorboard"]:
         required()
     config = _configured(options)
     feed = _feed(options, config)
     config = _with_use(options, config, feed)
     model = _fresh(options, config)
-    with page(options) as live:  # a port in use is refused before anything is written
-        folder.mkdir(parents=True, exist_ok=True)
-        write_json(folder / "run.json", {name: value for name, value in options.items() if name not in NOT_KEPT})
-        (folder / "config.json").write_text(config.to_json())
+    with page(options) as live, store.begun(folder, bool(options.get("overwrite"))):  # a port in use is refused first
+        atomic.write(folder / CONFIG, [config.to_json().encode()])
+        store.keep_options(folder, options)
         return _finish(folder, options, model, feed, None, live)
 
 
 def resume(folder: Path, options: dict) -> dict:
-    """Go on with a stopped run; returns its report."""
+    """Go on with a stopped run; returns its report. The caller holds its folder."""
     if options["tensorboard"]:
         required()
     config = read_config(folder)
-    feed = _feed(options, config)
-    if not (folder / CHECKPOINT).exists():
+    feed, saved = _feed(options, config), folder / CHECKPOINT
+    if not checkpoint.stands(saved):
         with page(options) as live:
             return _finish(folder, options, _fresh(options, config), feed, None, live)
-    model, facts = PVM.load(folder / CHECKPOINT, device=options["device"], threads=options["threads"])
+    source = saved / checkpoint.PREVIOUS if options.get("previous") else saved
+    model, facts = PVM.load(source, device=options["device"], threads=options["threads"])
     if _data(facts["feed"]) != _data(feed.describe()):
         raise ValueError(f"feed: the video or its options differ from those of the checkpoint in {folder}")
-    if options["steps"] < model.step_number:
-        raise ValueError(
-            f"--steps: found {options['steps']}, expected at least {model.step_number}, which the run has made"
-        )
+    made = model.step_number
+    if options["steps"] < made:
+        raise ValueError(f"--steps: found {options['steps']}, expected at least {made}, which the run has made")
     with page(options) as live:
-        begun = json.loads((folder / "run.json").read_text())
-        write_json(folder / "run.json", begun | {"steps": options["steps"]})
+        store.extend(folder, "steps", options["steps"])
         return _finish(folder, options, model, feed, facts["progress"], live)
 
 
 def read_config(folder: Path) -> Config:
     """The configuration of a run."""
-    path = folder / "config.json"
+    path = folder / CONFIG
     try:
         return Config.from_json(path.read_text())
     except json.JSONDecodeError as error:
@@ -201,7 +198,8 @@ class Run:
         self.pairs = Pairs(self.frames)
         self.every = math.gcd(options["every"], SAMPLE)
         self.latest = Latest(model, aspect_of(feed.clips[0]), Path(options["video"]).name)
-        self.saved, self.saved_step = time.monotonic(), model.step_number
+        every = options.get("save_every")
+        self.saves, self.anew = Saves(EVERY if every is None else every), facts is None
         if model.step_number and (model.step_number - 1) % self.every == 0:
             self.pairs.wait(Seen(model.step_number - 1, np.empty(0), model.prediction(), [], []))
 
@@ -210,15 +208,17 @@ class Run:
         total, first = len(self.feed), self.model.step_number
         bar = console.bar(total, self.model.config.name, "steps", first)
         board = Board(self.folder / "tensorboard", first) if self.options["tensorboard"] else None
-        with Stop() as stop, bar, board or contextlib.nullcontext():
+        with Stop() as stop, bar, board or contextlib.nullcontext(), leaving(self.folder):
+            if self.anew:
+                self.save()  # so that whatever begins can go on
             with contextlib.closing(self._ticks()) as ticks:
                 for seen in ticks:
                     self._note(seen, bar, board)
                     if self.model.under_way:
                         continue
-                    if stop.signal and self.model.step_number < total:
+                    if self.model.step_number == total or stop.signal:
                         break
-                    if self._due():
+                    if self.saves.due():
                         self.save()
             if self.model.step_number == total and self.progress.facts["since"]["ticks"]:
                 self.progress.point(total)
@@ -233,28 +233,19 @@ class Run:
         try:
             self.model.save(self.folder / CHECKPOINT, facts)
         except ValueError as failure:
-            failure.add_note(f"the model diverged: lower the rates; {self._stands()}")
+            failure.add_note("the model diverged: begin again with lower rates and --overwrite")
             raise
-        self.saved, self.saved_step = time.monotonic(), self.model.step_number
+        self.saves.done()
         self.progress.go_on()
 
     def _ticks(self) -> Generator[Seen, None, None]:
         """Those of the model; what fails says what is left. A model that is whole is saved."""
         try:
             yield from self.model.run(self.frames, every=self.every, ahead=AHEAD)
-        except USER_ERRORS as failure:
+        except USER_ERRORS:
             if self.model.torn is None:
                 self.save()
-            failure.add_note(self._stands())
             raise
-
-    def _stands(self) -> str:
-        """What is left after a failure."""
-        try:
-            saved = checkpoint.read_facts(self.folder / CHECKPOINT)["pvm"]["step"]
-        except FileNotFoundError:
-            return "there is no checkpoint yet; --save-every makes them sooner"
-        return f"the checkpoint of step {saved} stands in {self.folder}"
 
     def _note(self, seen: Seen, bar, board: Board | None) -> None:
         self.progress.note(seen)
@@ -272,14 +263,6 @@ class Run:
                 views = self.latest.views() if drawn else {}
                 board.write(point["step"], self._figures(point), {name: view.picture for name, view in views.items()})
             self.progress.go_on()
-
-    def _due(self) -> bool:
-        every = self.options["save_every"]
-        if self.model.step_number == len(self.feed):
-            return False  # the end saves
-        if every:
-            return self.model.step_number // every > self.saved_step // every
-        return time.monotonic() - self.saved > MINUTE
 
     def _speed(self) -> tuple[float, float]:
         """Frames of all streams a second, and parameters times that."""
@@ -331,13 +314,20 @@ class Run:
 
 
 def _finish(folder: Path, options: dict, model: PVM, feed: Frames, facts: dict | None, live: Live | None) -> dict:
-    """Train to the end; write report and pictures."""
-    run = Run(folder, options, model, feed, facts)
-    if live:
-        live.show(run.latest, run.standing)
-    run.train()
+    """Train to the end, where the run is not there yet; write report and pictures, where it has none of that end."""
+    made, run = model.step_number, Run(folder, options, model, feed, facts)
+    if facts is None or made < len(feed):
+        if live:
+            live.show(run.latest, run.standing)
+        run.train()
+    elif not facts["curve"]:
+        raise ValueError(
+            f"{folder}: imported at step {made}, with nothing left to learn; --steps N, above {made}, goes on"
+        )
+    elif kept := store.finished(folder, "steps", made, f"--steps N, above {made},"):
+        return kept
     report = run.report()
-    write_json(folder / "report.json", report | {"options": options})
+    store.write_json(folder / store.REPORT, report | {"options": options})
     curve.draw(folder / "curve.png", report["curve"])
     if (picture := run.latest.picture()) is not None:
         panel.save(folder / "last.png", picture)

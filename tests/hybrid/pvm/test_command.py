@@ -70,7 +70,7 @@ def test_defaults():
     found = options.resolve(given)
     expected = {"config": "small", "video": "synthetic", "steps": 10_000, "every": 50, "streams": 1, "seed": 0}
     assert {name: found[name] for name in expected} == expected
-    assert found["kind"] == "pvm" and found["save_every"] is None
+    assert found["kind"] == "pvm" and found["save_every"] == 60
 
 
 def test_configs_lists_what_comes_with_the_package(capsys):

@@ -1,0 +1,146 @@
+"""A run's folder: how it begins, who works in it, and how another run takes its place.
+
+Whatever a kill interrupts, the folder holds a run that --resume goes on with, or nothing that --out refuses. For what a
+run reads of its folder is written before run.json, and run.json before the first checkpoint; a run that is replaced loses
+its checkpoint first, and run.json before what stood there before it.
+"""
+
+import contextlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from . import atomic, checkpoint, console, lock
+
+KINDS = ("language", "words", "factors", "pvm")
+RUN = "run.json"
+BEFORE = ("config.json", "vocabulary.json", "items.json", "users.json")  # what is written before run.json
+REPORT = "report.json"
+PICTURES = (f"{name}.{kind}" for name in ("curve", "timeline", "last") for kind in ("png", "pdf", "csv"))
+AFTER = (REPORT, "timeline.json", *PICTURES)
+BOARD = "tensorboard"
+ASKED = ("resume", "previous", "overwrite", "out", "live")  # options of a command, not of its run
+
+
+def refuse_taken(folder: Path, overwrite: bool = False) -> None:
+    """ValueError where no run can begin in `folder`: it holds one that is not to be replaced, or that is under way."""
+    if (folder / RUN).exists() and overwrite:
+        with lock.held(folder):
+            return
+    _refuse_taken(folder, overwrite)
+
+
+def _refuse_taken(folder: Path, overwrite: bool) -> None:
+    if (folder / RUN).exists():
+        if not overwrite:
+            raise ValueError(
+                f"--out: {folder} holds a run; --resume {folder} goes on with it, --overwrite replaces it, another --out "
+                "begins a new one"
+            )
+    elif checkpoint.stands(folder / checkpoint.CHECKPOINT):
+        raise ValueError(
+            f"--out: {folder} holds a checkpoint, but not the run that it is of ({RUN}); move it away, or name another --out"
+        )
+
+
+@contextlib.contextmanager
+def begun(folder: Path, overwrite: bool = False) -> Iterator[None]:
+    """A new run in `folder`, made when missing, by this process alone; raises as `refuse_taken`.
+
+    overwrite  a run that stands there is removed: what it wrote, and nothing else
+    """
+    if not folder.is_dir():
+        folder.mkdir(parents=True, exist_ok=True)
+        atomic.settle(folder.parent)
+    with lock.held(folder):
+        _refuse_taken(folder, overwrite)
+        if (folder / RUN).exists():
+            _erase(folder)
+        _sweep(folder)
+        yield
+
+
+@contextlib.contextmanager
+def resumed(folder: Path) -> Iterator[dict[str, Any]]:
+    """The options of a run in `folder`, which this process alone goes on with.
+
+    Raises ValueError as `options_of` does, and where another process works on it.
+    """
+    options_of(folder)  # refuses a folder that is no run, before a lock is put there
+    with lock.held(folder):
+        _sweep(folder)
+        yield options_of(folder)  # another process may have had it until now
+
+
+def options_of(folder: Path) -> dict[str, Any]:
+    """The options that a run was started with; ValueError for a folder that holds none."""
+    path = folder / RUN
+    try:
+        options = json.loads(path.read_bytes())
+    except (FileNotFoundError, NotADirectoryError):
+        raise ValueError(f"{folder}: holds no run (no {RUN}); expected the --out folder of `hybrid train`") from None
+    except ValueError as error:
+        raise ValueError(f"{path}: not JSON ({error}); the file was altered or cut off") from None
+    if not isinstance(options, dict) or options.get("kind") not in KINDS:
+        raise ValueError(
+            f"{path}: found no options of a run, expected a kind of {', '.join(KINDS)}; the file was altered"
+        )
+    return options
+
+
+def keep_options(folder: Path, options: dict[str, Any]) -> None:
+    """Write the options of a run; from here on the folder holds one."""
+    write_json(folder / RUN, {name: value for name, value in options.items() if name not in ASKED})
+
+
+def extend(folder: Path, name: str, length: int) -> None:
+    """The run is to go on to another length than it was begun for."""
+    options = options_of(folder)
+    if options[name] != length:
+        keep_options(folder, options | {name: length})
+
+
+def finished(folder: Path, name: str, made: int, further: str) -> dict[str, Any] | None:
+    """Note that a run has made all its ticks; its report, where it has written one of so many.
+
+    name     of the report's figure that counts them
+    further  how to go on, the beginning of a sentence
+    """
+    console.note(f"{folder} is finished; {further} with --resume goes on")
+    try:
+        report = json.loads((folder / REPORT).read_bytes())
+    except (OSError, ValueError):
+        return None  # it was stopped before it could be written
+    if not isinstance(report, dict) or report.get(name) != made:
+        return None
+    return {key: value for key, value in report.items() if key != "options"}
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write JSON so that a reader sees the old file or the whole new one."""
+    atomic.write(path, [json.dumps(value, indent=1).encode(), b"\n"])
+
+
+def standing(folder: Path) -> str:
+    """What is left of a run after a failure, as a sentence."""
+    try:
+        facts = checkpoint.read_facts(folder / checkpoint.CHECKPOINT)
+        where = f"step {facts['pvm']['step']}" if "pvm" in facts else f"tick {facts['engine']['tick']}"
+    except (OSError, ValueError, KeyError, TypeError):
+        return f"no whole checkpoint stands in {folder}"
+    return f"the checkpoint of {where} stands in {folder}"
+
+
+def _erase(folder: Path) -> None:
+    """Remove what a run has written: all that it goes on from first, so that what is left at any moment begins anew."""
+    checkpoint.erase(folder / checkpoint.CHECKPOINT)
+    for path in (*(folder / BOARD).glob("events.out.tfevents.*"), *(folder / name for name in (*AFTER, RUN, *BEFORE))):
+        path.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):  # there is none, or something else is in it
+        (folder / BOARD).rmdir()
+    atomic.settle(folder)
+
+
+def _sweep(folder: Path) -> None:
+    atomic.sweep(folder, (RUN, *BEFORE, *AFTER))

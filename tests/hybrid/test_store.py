@@ -1,0 +1,144 @@
+"""A run's folder: who may begin there, what is removed for another run, and what is left alone."""
+
+import os
+
+import numpy as np
+import pytest
+
+from hybrid import atomic, checkpoint, lock, store
+
+OPTIONS = {"kind": "language", "epochs": 2, "out": "x", "resume": None, "previous": False, "overwrite": True}
+
+
+def files(folder):
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+def made(folder):
+    """A run with everything that a run leaves."""
+    with store.begun(folder):
+        for name in (*store.BEFORE, *store.AFTER):
+            atomic.write(folder / name, [b"{}"])
+        (folder / store.BOARD).mkdir()
+        (folder / store.BOARD / "events.out.tfevents.1.host").write_text("")
+        store.keep_options(folder, OPTIONS)
+        for tick in range(2):
+            checkpoint.save(folder / checkpoint.CHECKPOINT, {"a": np.full(3, tick)}, {"engine": {"tick": tick}})
+    return folder
+
+
+def test_the_options_of_a_run_are_kept_but_not_those_of_its_command(tmp_path):
+    assert store.options_of(made(tmp_path / "run")) == {"kind": "language", "epochs": 2}
+    store.extend(tmp_path / "run", "epochs", 5)
+    assert store.options_of(tmp_path / "run") == {"kind": "language", "epochs": 5}
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_folder_without_a_run_is_taken_as_it_is(tmp_path, overwrite):
+    (tmp_path / "notes.txt").write_text("mine")
+    atomic.part(tmp_path / "run.json").write_text("left by a kill")
+    store.refuse_taken(tmp_path, overwrite)
+    with store.begun(tmp_path, overwrite):
+        assert files(tmp_path) == {"notes.txt", lock.LOCK}
+
+
+def test_a_run_is_not_taken_unless_it_is_to_be_replaced(tmp_path):
+    run = made(tmp_path / "run")
+    before = files(run)
+    for begin in (store.refuse_taken, lambda folder: store.begun(folder).__enter__()):
+        with pytest.raises(ValueError, match=r"holds a run; --resume .* goes on with it, --overwrite replaces it"):
+            begin(run)
+    store.refuse_taken(run, overwrite=True)
+    assert files(run) == before
+
+
+def test_what_is_replaced_is_what_a_run_has_written_and_nothing_else(tmp_path):
+    run = made(tmp_path / "run")
+    mine = {"watch.mp4", "checkpoint/mine.safetensors", "tensorboard/notes.txt", "report.json.part"}
+    for name in mine:
+        (run / name).write_text("mine")
+    with store.begun(run, overwrite=True):
+        assert files(run) == {*mine, lock.LOCK}
+    assert not (run / store.RUN).exists()
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_checkpoint_without_its_run_is_the_users(tmp_path, overwrite):
+    checkpoint.save(tmp_path / checkpoint.CHECKPOINT, {"a": np.ones(3)}, {})
+    before = files(tmp_path)
+    with pytest.raises(ValueError, match="holds a checkpoint, but not the run that it is of"):
+        store.refuse_taken(tmp_path, overwrite)
+    with pytest.raises(ValueError, match="holds a checkpoint"), store.begun(tmp_path, overwrite):
+        pass
+    assert files(tmp_path) - before <= {lock.LOCK}
+
+
+def test_a_run_under_way_is_neither_replaced_nor_gone_on_with(tmp_path):
+    run = made(tmp_path / "run")
+    before = files(run)
+    with lock.held(run):
+        for use in (store.begun(run, overwrite=True), store.resumed(run)):
+            with pytest.raises(ValueError, match=f"process {os.getpid()} works on this run"), use:
+                pass
+        with pytest.raises(ValueError, match="works on this run"):
+            store.refuse_taken(run, overwrite=True)
+    assert files(run) == before
+
+
+class Killed(BaseException):
+    pass
+
+
+def test_a_kill_while_a_run_is_removed_leaves_one_that_begins_anew(tmp_path, monkeypatch):
+    """What is removed first is what a run goes on from; run.json goes before what stood there before it."""
+    unlink, seen = os.unlink, []
+    for kill in range(100):
+        run = made(tmp_path / str(kill))
+        left = [kill]
+
+        def killed(path, *more, left=left, **named):
+            if not left[0]:
+                raise Killed
+            left[0] -= 1
+            unlink(path, *more, **named)
+
+        with monkeypatch.context() as patch, pytest.raises((Killed, EOFError)):
+            patch.setattr(os, "unlink", killed)
+            with store.begun(run, overwrite=True):
+                raise EOFError  # all is removed
+        seen.append((checkpoint.stands(run / "checkpoint"), (run / store.RUN).exists(), (run / "config.json").exists()))
+        with store.begun(run, overwrite=True):
+            assert files(run) <= {lock.LOCK, *store.BEFORE}
+        if left[0]:
+            break
+    order = [(True, True, True), (False, True, True), (False, False, True), (False, False, False)]
+    assert list(dict.fromkeys(seen)) == order
+
+
+def test_to_go_on_a_folder_must_hold_a_run(tmp_path):
+    for folder in (tmp_path, tmp_path / "absent"):
+        with pytest.raises(ValueError, match=r"holds no run \(no run.json\)"), store.resumed(folder):
+            pass
+    assert not files(tmp_path)
+    for text, said in (("{", "not JSON"), ("[]", "no options of a run"), ('{"kind": "spam"}', "no options of a run")):
+        (tmp_path / store.RUN).write_text(text)
+        with pytest.raises(ValueError, match=said):
+            store.options_of(tmp_path)
+
+
+def test_what_stands_after_a_failure(tmp_path):
+    assert store.standing(tmp_path) == f"no whole checkpoint stands in {tmp_path}"
+    assert store.standing(made(tmp_path / "run")) == f"the checkpoint of tick 1 stands in {tmp_path / 'run'}"
+
+
+def test_a_finished_run_shows_the_report_of_its_end(tmp_path, capsys):
+    assert store.finished(tmp_path, "tick", 8, "--epochs N") is None
+    for report, found in (
+        ("[]", None),
+        ("{", None),
+        ('{"tick": 7}', None),
+        ('{"tick": 8, "options": {}}', {"tick": 8}),
+    ):
+        (tmp_path / store.REPORT).write_text(report)
+        assert store.finished(tmp_path, "tick", 8, "--epochs N") == found
+    assert f"hybrid: {tmp_path} is finished; --epochs N with --resume goes on\n" in capsys.readouterr().err
