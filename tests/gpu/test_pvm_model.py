@@ -1,6 +1,7 @@
 """The whole Predictive Vision Model on a device: against the CPU, in any order of completion, ahead of its caller, resumed."""
 
 import itertools
+import random
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from tests import cudasim
 from tests.hybrid.pvm.test_model import BLIND, TINY, Scene, assert_same, bytes_of, walk
 from tests.hybrid.pvm.test_training import whole_and_crashed
 from tests.hybrid.pvm.tiny import tensors
+from tests.hybrid.test_interrupt import Kills, drained
 
 
 @pytest.fixture(params=["one stage", "stages apart"])
@@ -45,6 +47,17 @@ def test_a_run_is_its_steps_bit_for_bit_in_any_order_of_completion(gpu, cuda, wa
         assert_same(seen[::3], expected[::3])
         assert [one.error.tolist() for one in seen] == [one.error.tolist() for one in expected]
         assert bytes_of(model) == bytes_of(stepped)
+
+
+@pytest.mark.parametrize("ahead", [0, 5])
+def test_interrupted_at_any_tick_it_goes_on_to_the_same_bytes(cuda, way, monkeypatch, tmp_path, ahead):
+    feed, whole, model, rng = Scene(14), PVM(TINY, device=cuda), PVM(TINY, device=cuda), random.Random(ahead)
+    walk(whole, feed)
+    kills = Kills(monkeypatch)
+    while model.step_number < len(feed):
+        if kills.during(drained(model.run(feed, every=4, ahead=ahead)), rng.randrange(1, 5)):
+            model.save(tmp_path)
+    assert kills.caught >= 2 and bytes_of(model) == bytes_of(whole)
 
 
 def test_ahead_it_saves_after_complete_ticks_alone(cuda, tmp_path):
