@@ -82,8 +82,8 @@ _FACTORS: dict = {
 # example, the softmaxes from the sum over a micro-batch.
 RATES: dict[tuple[str, str], dict] = {
     ("language", "tree"): {"rate": 0.02, "rows_rate": 0.2, "trunk_rate": 0.2, "split": None},
-    ("language", "full"): {"rate": 0.02, "rows_rate": 0.05, "trunk_rate": 0.1},
-    ("language", "sampled"): {"rate": 0.02, "rows_rate": 0.05, "trunk_rate": 0.1},
+    ("language", "full"): {"rate": 0.02, "rows_rate": 0.2, "trunk_rate": 0.05},
+    ("language", "sampled"): {"rate": 0.02, "rows_rate": 0.2, "trunk_rate": 0.05},
     ("words", "tree"): {"rate": 0.025, "rows_rate": 0.025, "mode": "runs"},
     ("words", "full"): {"rate": 0.025, "rows_rate": 0.025},
     ("words", "sampled"): {"rate": 0.025, "rows_rate": 0.025},
