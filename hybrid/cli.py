@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from pathlib import Path
 
 from . import console, options
 from .pvm import command as pvm
@@ -59,13 +60,14 @@ def _doctor(given) -> int:
 
 
 def _demo(given) -> int:
-    from . import runs
+    from . import runs, store
     from .demo import run, text
     from .training import Stopped
 
     runs.announce({"kind": "language", "device": given.device})
     try:
-        report = run(given.text, given.out, given.epochs, given.device, given.threads, given.seed or 0)
+        with store.begun(Path(given.out)):
+            report = run(given.text, given.out, given.epochs, given.device, given.threads, given.seed or 0)
     except Stopped as stopped:
         print("hybrid: stopped; a demo does not go on, begin it again", file=sys.stderr)
         return 128 + stopped.signal

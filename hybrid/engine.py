@@ -1,5 +1,6 @@
 """A model under training: rows -> trunk -> readout, on a schedule."""
 
+import math
 from collections.abc import Generator, Iterator
 
 import numpy as np
@@ -327,32 +328,40 @@ class Engine:
     ) -> tuple["Engine", dict]:
         """The engine of a checkpoint, standing where it was saved, and the facts saved with it.
 
+        folder  of the checkpoint or of its run (the latest save), or one of the checkpoint's JSON files
         device, rows_device, readout_device  where trunk, rows and readout are from here on, wherever they were before
 
         Raises ValueError or OSError for a checkpoint that is missing, truncated, altered or of another format.
         """
-        saved = checkpoint.read_facts(folder)
-        own = saved["engine"]
-        engine = cls(
-            Embedding(**own["embedding"], backend=backend.choose(rows_device)),
-            Trunk(**own["trunk"]) if own["trunk"] else None,
-            readout.rebuild(
-                {name: value for name, value in own["readout"].items() if name != "state"},
-                backend.choose(readout_device),
-            ),
-            device=device,
-            threads=threads,
-            overlap=overlap,
-            pin=pin,
-            **own["settings"],
-        )
-        engine._begun = {name: np.empty(shape, np.float32) for name, shape in own["begun"].items()}
-        checkpoint.load_into(folder, engine.parameters() | engine._begun)
-        engine.embedding.send()
-        if engine.trunk:
-            engine.trunk.send()
-        engine.readout.restore(own["readout"]["state"])
-        engine.tick = own["tick"]
+        saved, held = checkpoint.read_facts(folder), checkpoint.numbers(folder)
+        with checkpoint.told(folder):
+            own = saved["engine"]
+            table, dense = own["embedding"], own["trunk"]
+            stands = own["readout"].get("readout", own["readout"])  # of neighbours: what they are of
+            least = table["rows"] * table["width"] + (stands["classes"] - 1) * stands["width"]
+            least += dense["hidden"] * (dense["inputs"] + dense["outputs"]) if dense else 0
+            if least + sum(math.prod(shape) for shape in own["begun"].values()) > held:
+                raise ValueError(f"{folder}: tells of {least} parameters, but holds {held} numbers; it was altered")
+            engine = cls(
+                Embedding(**table, backend=backend.choose(rows_device)),
+                Trunk(**dense) if dense else None,
+                readout.rebuild(
+                    {name: value for name, value in own["readout"].items() if name != "state"},
+                    backend.choose(readout_device),
+                ),
+                device=device,
+                threads=threads,
+                overlap=overlap,
+                pin=pin,
+                **own["settings"],
+            )
+            engine._begun = {name: np.empty(shape, np.float32) for name, shape in own["begun"].items()}
+            checkpoint.load_into(folder, engine.parameters() | engine._begun)
+            engine.embedding.send()
+            if engine.trunk:
+                engine.trunk.send()
+            engine.readout.restore(own["readout"]["state"])
+            engine.tick = check.whole("tick", own["tick"], 0)
         return engine, saved["facts"]
 
     def _check_whole(self) -> None:

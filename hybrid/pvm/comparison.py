@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import checkpoint, pictures, runs
-from ..training import CHECKPOINT
+from ..checkpoint import CHECKPOINT
 from . import panel
 from .evaluate import evaluated
 from .sizes import parameters

@@ -29,7 +29,7 @@ from .inputs import Inputs, items
 from .named import load
 from .pipeline import Pipeline
 from .seen import Seen, alone, by_layer
-from .sizes import refuse_too_large
+from .sizes import refuse_more, refuse_too_large
 from .slot import FrameSlot, Shown
 from .wiring import Wiring, custom, describe, wire
 
@@ -353,17 +353,19 @@ class PVM(Pipeline):
 
     @classmethod
     def load(cls, folder: str | Path, *, device: str | None = None, threads: int | None = None) -> tuple["PVM", dict]:
-        """The model of a checkpoint, and the facts saved with it. ValueError for a checkpoint of something else."""
-        saved = checkpoint.read_facts(folder)
+        """The model of a checkpoint, or of a run's latest, and the facts saved with it. ValueError for one of another model."""
+        saved, held = checkpoint.read_facts(folder), checkpoint.numbers(folder)
         if "pvm" not in saved:
             raise ValueError(f"{folder}: found a checkpoint of another kind, expected one of a Predictive Vision Model")
-        own = saved["pvm"]
-        config = Config.from_fields(own["config"])
-        wiring = own["wiring"] and custom(**own["wiring"])
-        settings = {name: own[name] for name in ("streams", "seed", "dtype")}
-        model = cls(config, wiring=wiring, device=device, threads=threads, **settings)
-        model.restore(folder)
-        model.step_number, model.frozen = own["step"], own["frozen"]
+        with checkpoint.told(folder):
+            own = saved["pvm"]
+            config = Config.from_fields(own["config"])
+            refuse_more(folder, config, held)
+            wiring = own["wiring"] and custom(**own["wiring"])
+            settings = {name: own[name] for name in ("streams", "seed", "dtype")}
+            model = cls(config, wiring=wiring, device=device, threads=threads, **settings)
+            model.restore(folder)
+            model.step_number, model.frozen = check.whole("step", own["step"], 0), own["frozen"]
         return model, saved["facts"]
 
     def restore(self, folder: str | Path) -> None:

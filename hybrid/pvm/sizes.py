@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from itertools import pairwise
+from math import prod
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -109,3 +111,10 @@ def _readouts(config: Config, wiring: Wiring) -> int:
             outputs = blocks[layer][0] * blocks[layer][1] * readout.depth
             total += 2 * h * (h + 1) + outputs * (2 * h + 1)
     return total
+
+
+def refuse_more(source: str | Path, config: Config, held: int) -> None:
+    """ValueError where a configuration tells of more than the numbers that were saved with it, before anything is made."""
+    published = sum(rows * columns * size for (rows, columns), size in zip(config.grids, config.hidden, strict=True))
+    if published + prod(config.frame) > held:
+        raise ValueError(f"{source}: tells of {published} hidden numbers, but holds {held} numbers; it was altered")

@@ -429,6 +429,50 @@ def test_models_are_loaded_from_the_folder_of_their_run(tmp_path, data, undrawn)
     assert PVM.load(tmp_path / "pvm", device="cpu", threads=2)[0].step_number == 8
 
 
+def altered(run: Path, change) -> None:
+    """Change what a checkpoint tells of its model, and seal it again."""
+    path = run / "checkpoint" / checkpoint.LATEST
+    manifest = json.loads(path.read_text())
+    manifest.pop("checksum")
+    change(manifest["facts"])
+    path.write_text(json.dumps(manifest | {"checksum": checkpoint._checksum(manifest)}))
+
+
+@pytest.mark.parametrize("part, name", [("embedding", "rows"), ("readout", "classes"), ("trunk", "hidden")])
+def test_a_checkpoint_that_tells_of_more_than_it_holds_takes_no_memory(tmp_path, whole_language, part, name):
+    run = tmp_path / "run"
+    shutil.copytree(whole_language, run)
+    altered(run, lambda facts: facts["engine"][part].update({name: 10**9}))
+    with pytest.raises(ValueError, match=r"run: tells of \d+ parameters, but holds \d+ numbers"):
+        Engine.load(run)
+
+
+def test_a_pvm_that_tells_of_more_than_it_holds_takes_no_memory(tmp_path, data, undrawn):
+    run = tmp_path / "run"
+    assert main(command("pvm", data, run)) == 0
+    altered(run, lambda facts: facts["pvm"]["config"].update(grids=[[10**5, 10**5], [2, 2], [1, 1]]))
+    with pytest.raises(ValueError, match=r"run: tells of \d+ hidden numbers, but holds \d+"):
+        PVM.load(run)
+
+
+@pytest.mark.parametrize("value", [None, [], "many", {"rows": "many"}])
+@pytest.mark.parametrize("part", ["embedding", "readout", "settings", "begun", "tick"])
+def test_a_checkpoint_that_tells_of_no_model_is_refused_by_name(tmp_path, whole_language, part, value):
+    run = tmp_path / "run"
+    shutil.copytree(whole_language, run)
+    altered(run, lambda facts: facts["engine"].update({part: value}))
+    with pytest.raises(ValueError, match=r"run: tells of no model|found|expected"):
+        Engine.load(run)
+
+
+@pytest.fixture(scope="module")
+def whole_language(tmp_path_factory, data):
+    """A finished run of a language model."""
+    run = tmp_path_factory.mktemp("whole") / "run"
+    assert main(command("language", data, run, "--epochs", "1")) == 0
+    return run
+
+
 def test_a_run_without_a_checkpoint_begins_again(tmp_path, data, undrawn):
     whole, run = tmp_path / "whole", tmp_path / "run"
     for kind in ("language", "pvm"):
