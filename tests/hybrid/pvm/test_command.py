@@ -131,9 +131,9 @@ def test_bad_input_is_one_clear_line_and_exit_code_2(capsys, tmp_path):
 @pytest.mark.parametrize(
     ("option", "value", "expected"),
     [
-        ("--steps", "0", "at least 1"),
-        ("--seed", "-1", "at least 0"),
-        ("--every", "many", "at least 1"),
+        ("--steps", "0", "from 1"),
+        ("--seed", "-1", "from 0"),
+        ("--every", "many", "from 1"),
         ("--set", "activation", "NAME=VALUE"),
         ("--compat", "2016", "invalid choice"),
     ],
