@@ -31,9 +31,7 @@ def run(text: str | None, out: str, epochs: int, device: str | None, threads: in
         job = language.job_of(chosen, *parts)
         next(job.make().run(job.feed))  # kernels are compiled here, not on the clock
         engines[readout] = job.make()
-        reports[readout] = train(job, folder / readout, engines[readout], label=f"{label:>15}") | job.final(
-            engines[readout]
-        )
+        reports[readout] = train(job, folder / readout, engines[readout], label=f"{label:>15}")
     assert job
     vocabulary = job.feed.corpus.vocabulary  # type: ignore[attr-defined]
     tree = engines["tree"]

@@ -163,7 +163,7 @@ def _finish(folder: Path, options: dict, job: Job, engine: Engine, facts: dict |
             return report
     every = options.get("save_every")
     report = train(job, folder, engine, facts, options["kind"], EVERY if every is None else every)
-    report = {"run": str(folder), "model": options["kind"], "readout": options["readout"]} | report | job.final(engine)
+    report = {"run": str(folder), "model": options["kind"], "readout": options["readout"]} | report
     store.write_json(folder / store.REPORT, report | {"options": options})
     figure = next((name for name in report["curve"][-1] if name not in ("tick", *KNOWN)), "loss")
     pictures.curve(folder / "curve.png", {f"{options['kind']}, {options['readout']}": report["curve"]}, figure)

@@ -147,6 +147,8 @@ def train(
 ) -> dict:
     """Train the engine to the end of the job's feed; returns the report and leaves the last checkpoint in `folder`.
 
+    What is measured at the end alone, `job.final`, is in the report, and its time in evaluation_seconds.
+
     facts       from a checkpoint, with its engine, to go on with a feed that `check_same` finds the same; None starts anew
     save_every  seconds between checkpoints; 0: only at the beginning, after every epoch, on a stop and at the end
 
@@ -156,7 +158,7 @@ def train(
     total = len(job.feed)
     progress, saves = Progress(facts and facts["progress"]), Saves(save_every)
     if facts and engine.tick == total:
-        return _report(engine, progress)
+        return _report(job, engine, progress)
 
     def keep() -> None:
         progress.pause()
@@ -182,7 +184,7 @@ def train(
         keep()
     if engine.tick < total:
         raise Stopped(stop.signal, engine.tick, folder)
-    return _report(engine, progress)
+    return _report(job, engine, progress)
 
 
 def check_same(feed: Feed, saved: dict, tick: int, folder: Path) -> None:
@@ -227,10 +229,14 @@ def _evaluate(job: Job, engine: Engine, progress: Progress, bar) -> None:
     progress.go_on()
 
 
-def _report(engine: Engine, progress: Progress) -> dict[str, Any]:
+def _report(job: Job, engine: Engine, progress: Progress) -> dict[str, Any]:
     facts = progress.facts
+    start = time.perf_counter()
+    final = job.final(engine)
+    evaluation = facts["evaluation_seconds"] + time.perf_counter() - start
     return {
         **facts["curve"][-1],
+        "evaluation_seconds": evaluation,
         "examples_per_second": progress.rate,
         "parameters": engine.size,
         "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
@@ -241,4 +247,5 @@ def _report(engine: Engine, progress: Progress) -> dict[str, Any]:
         "pace": engine.pace.line() if engine.pace else None,
         "stages": engine.trace.summary(),
         "curve": facts["curve"],
+        **final,
     }

@@ -46,6 +46,7 @@ def test_the_test_items_are_measured_at_the_end_alone(trained, capsys):
     point = trained["curve"][-1]
     assert {name for name in point if "@" in name} == {"valid recall@10", "valid ndcg@10"}
     assert not [name for name in point if name.startswith("test")]
+    assert trained["evaluation_seconds"] > point["evaluation_seconds"]  # that of the test is counted too
     figures = run_json(capsys, "eval", "run")
     assert figures == {name: trained[name] for name in figures}
     assert set(figures) == {
