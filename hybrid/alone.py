@@ -1,5 +1,6 @@
 """One thread at a time: objects whose calls share buffers refuse a second one by name."""
 
+import contextlib
 import threading
 from collections.abc import Generator, Iterator
 from typing import Any, TypeVar
@@ -35,25 +36,26 @@ class Runs:
 
     One that the caller has left between two ticks, as an interrupt in a notebook leaves it, ends where the next begins; if
     it is asked for a tick after all, it raises RuntimeError.
+
+    alone  lets one thread into the model; name and remedy are its
     """
 
-    def __init__(self, name: str, alone: Alone):
-        self._name, self._alone = name, alone
+    def __init__(self, name: str, remedy: str):
+        self.alone = Alone(name, remedy)
+        self._name = name
         self._latest: Generator[Any, None, None] | None = None
 
     def only(self, ticks: Generator[T, None, None]) -> Iterator[T]:
         """The ticks of a run that begins with the first of them."""
-        with self._alone:
-            if self._latest:
-                self._latest.close()
+        with self.ended():
             self._latest = ticks
         try:
             while True:
-                with self._alone:
+                with self.alone:
                     if self._latest is not ticks:
                         raise RuntimeError(
-                            f"{self._name}: found a run that ended when another began, expected one run at a time; "
-                            "use up or close the first, then begin the second"
+                            f"{self._name}: found a run that ended when another run or a step began, expected one at a "
+                            "time; use up or close the first, then begin the second"
                         )
                     try:
                         tick = next(ticks)
@@ -62,3 +64,12 @@ class Runs:
                 yield tick
         finally:
             ticks.close()
+
+    @contextlib.contextmanager
+    def ended(self) -> Iterator[None]:
+        """Alone, and the latest run ended: for what moves the model outside of runs."""
+        with self.alone:
+            latest, self._latest = self._latest, None
+            if latest:
+                latest.close()
+            yield

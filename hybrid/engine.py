@@ -8,7 +8,7 @@ import numpy as np
 from cpu.threads import available
 
 from . import backend, check, checkpoint, readout
-from .alone import Alone, Runs
+from .alone import Runs
 from .embedding import Embedding
 from .feeds import Batch, Feed
 from .feeds.fit import fitting
@@ -81,10 +81,7 @@ class Engine:
         self.pace: Pace | None = None
         self._begun: dict[str, np.ndarray] = {}
         self._schedule: Schedule | None = None
-        self._alone = Alone(
-            "engine", "ask between two ticks, or give every thread an engine of its own (copy.deepcopy)"
-        )
-        self._runs = Runs("engine", self._alone)
+        self._runs = Runs("engine", "ask between two ticks, or give every thread an engine of its own (copy.deepcopy)")
 
     # Training
 
@@ -213,7 +210,7 @@ class Engine:
             raise ValueError(f"ids: found {ids.size}, expected a multiple of {self.embedding.per_example}")
         bags = None if bag_at is None else check.bags("bag_at", bag_at, ids.size)
         examples = ids.size // self.embedding.per_example if bags is None else len(bags) - 1
-        with self._alone:
+        with self._runs.alone:
             self.settle()
             slot = self._asking.slot(examples, ids.size)
             return self._forward(slot, Batch(ids, bags, np.zeros(examples, np.int32)))
@@ -223,19 +220,19 @@ class Engine:
 
         exclude  scipy.sparse CSR (B, V): the classes that each example leaves out; see Readout.best
         """
-        with self._alone:
+        with self._runs.alone:
             return self.inline.run(self.readout.best, self.hidden(ids, bag_at), k, exclude).wait()
 
     def scores(self, ids, bag_at=None) -> np.ndarray:
         """The log-probabilities of all classes after each example, (B, V) float32: 4 B V bytes; see Readout.scores."""
-        with self._alone:
+        with self._runs.alone:
             return self.inline.run(self.readout.scores, self.hidden(ids, bag_at)).wait()
 
     def evaluate(self, feed: Feed) -> float:
         """Mean loss in nats over the feed's first epoch; exp of it is the perplexity. Nothing learns."""
         self._check_feed(feed)
         total, examples = 0.0, 0
-        with self._alone:
+        with self._runs.alone:
             self.settle()
             slot = self._asking.slot(feed.batch, feed.most_ids)
             for tick in range(feed.ticks_per_epoch):
@@ -288,7 +285,7 @@ class Engine:
         ValueError where a tick failed half-way.
         """
         self._check_whole()
-        with self._alone:
+        with self._runs.alone:
             begun = self._begun_now()
             own = {
                 "embedding": self.embedding.describe(),
@@ -305,7 +302,7 @@ class Engine:
         self._check_whole()
         names = ("threads", "micro_batches", "delay", "overlap", "decay", "pin")
         settings = {name: getattr(self, name) for name in names} | {"device": self.dense.name}
-        with self._alone:
+        with self._runs.alone:
             begun = {name: array.copy() for name, array in self._begun_now().items()}
             if self.trunk:
                 self.settle()

@@ -10,7 +10,7 @@ After Piekniewski et al., Unsupervised learning from continuous video in a scala
 
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ import numpy as np
 from cpu.threads import available
 
 from .. import backend, check, checkpoint
+from ..alone import Runs
 from ..interrupt import Held
 from ..schedule import Plan, Schedule, broken_off
 from ..trace import Trace
@@ -77,12 +78,12 @@ class PVM(Pipeline):
                 f"wiring: found {len(self.wiring.grids)} layers, expected {len(config.grids)} as config.grids has"
             )
         found = backend.choose(device)
-        threads = threads or available()
-        super().__init__(config, self.wiring, found, streams, threads, seed, _dtype(dtype, found))
+        super().__init__(config, self.wiring, found, streams, threads or available(), seed, _dtype(dtype, found))
         self.step_number = 0
         self.trace = Trace()
         self.torn: str | None = None
         self._schedule: Schedule | None = None
+        self._runs = Runs("pvm", "give every thread a model of its own, as PVM.load does")
         self._inputs = Inputs(self.wiring.frame, streams, self.readouts)
         self._step_slot = self.slot()
         counts = np.diff(self.layout.signal_at) * self.layout.steps * streams
@@ -111,9 +112,10 @@ class PVM(Pipeline):
         Raises ValueError for a frame of another shape or with numbers outside of 0..1, and FloatingPointError, naming layer,
         unit and tick, where the model diverges: then it refuses to go on, and the last checkpoint stands. An interrupt
         (SIGINT) waits for the end of the step; a second one breaks it off, which the model then refuses to go on from.
+        RuntimeError while another thread's step is under way. A run that was left between two ticks ends here.
         """
         self._check_whole()
-        with Held():
+        with self._runs.ended(), Held():
             slot, shown = self._step_slot, self._inputs.shown(frame, label, wanted=True)
             try:
                 slot.fill(self.step_number, 0, shown, 0, self.streams)
@@ -148,9 +150,11 @@ class PVM(Pipeline):
 
         A caller that stops may find that an iterator has given one frame more than was seen, or on a GPU up to `ahead` + 2.
 
-        Raises what `step` raises, and what the feed raises, with a note of the tick; after the latter the model stands
-        between two ticks and can go on.
+        Raises what `step` raises, and what the feed raises, with a note of the tick.
         """
+        return self._runs.only(self._ticks(frames, every, ahead))
+
+    def _ticks(self, frames, every: int, ahead: int) -> Generator[Seen, None, None]:
         every, ahead = check.whole("every", every, 1), check.whole("ahead", ahead, 0, MOST_AHEAD)
         self._check_whole()
         with Held() as held:
@@ -284,8 +288,7 @@ class PVM(Pipeline):
     def projection(self) -> fields.Projection:
         """The back-projection of `receptive_field`, for many units of the model as it stands."""
         self._settle()
-        names = ("weights", "low", "high")
-        arrays = {name: array for name, array in self.arrays().items() if name in names}
+        arrays = {name: array for name, array in self.arrays().items() if name in ("weights", "low", "high")}
         arrays["tape"] = self.tape(self.step_number - 1)
         host = {name: self.backend.device.to_host(array) for name, array in arrays.items()}
         return fields.Projection(self.wiring, self.layout, self.config, host)

@@ -51,7 +51,7 @@ def test_what_fails_inside_lets_the_next_one_in():
 
 
 def test_a_run_that_is_left_ends_where_the_next_begins():
-    runs, ended = Runs("model", Alone("model", "take another")), []
+    runs, ended = Runs("model", "take another"), []
 
     def ticks(name):
         try:
@@ -63,22 +63,22 @@ def test_a_run_that_is_left_ends_where_the_next_begins():
     assert next(first) == 0 and not ended
     assert next(second) == 0 and ended == ["first"]
     with pytest.raises(
-        RuntimeError, match="model: found a run that ended when another began, expected one run at a time"
+        RuntimeError, match="model: found a run that ended when another run or a step began, expected one"
     ):
         next(first)
     assert list(second) == [1, 2] and list(runs.only(ticks("third"))) == [0, 1, 2]
 
 
 def test_a_tick_of_a_run_is_computed_alone_and_between_ticks_anyone_may_ask():
-    alone, found = Alone("model", "take another"), []
+    runs, found = Runs("model", "take another"), []
 
     def ticks():
         for _ in range(2):
-            found.append(in_another_thread(lambda: enter(alone)))
+            found.append(in_another_thread(lambda: enter(runs.alone)))
             yield
 
-    for _ in Runs("model", alone).only(ticks()):
-        assert in_another_thread(lambda: enter(alone)) is None
+    for _ in runs.only(ticks()):
+        assert in_another_thread(lambda: enter(runs.alone)) is None
     assert [type(failure) for failure in found] == [RuntimeError] * 2
 
 

@@ -342,7 +342,7 @@ def test_a_run_left_between_two_ticks_ends_where_the_next_begins():
     for _ in range(3):
         next(left)
     list(trained.run(Feed(10)))
-    with pytest.raises(RuntimeError, match="engine: found a run that ended when another began"):
+    with pytest.raises(RuntimeError, match="engine: found a run that ended when another run"):
         next(left)
     list(whole.run(Feed(10)))
     assert_same_bits(parameters(trained), parameters(whole))

@@ -1,3 +1,4 @@
+import concurrent.futures
 import dataclasses
 import json
 import re
@@ -482,3 +483,35 @@ def test_a_run_allocates_nothing_that_lasts():
         array.nbytes for name, array in model.fetch().items() if name.startswith(("tape", "signals", "world"))
     )
     assert risen < smallest, f"{risen} bytes"
+
+
+def test_a_second_thread_is_refused_and_leaves_the_model_as_it_was():
+    model, whole, feed, raised = PVM(BLIND), PVM(BLIND), Scene(6), []
+    stages = model.stages()
+
+    def watched(*arguments):
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            for call in (lambda: model.step(feed[0].image), lambda: next(model.run(feed))):
+                raised.append(pool.submit(call).exception())
+        return stages[0].work(*arguments)
+
+    model.stages = lambda: [stages[0]._replace(work=watched), *stages[1:]]
+    model.step(feed[0].image)
+    model.stages = lambda: stages
+    whole.step(feed[0].image)
+    assert [type(failure) for failure in raised] == [RuntimeError] * 2
+    assert all("pvm: found a call while another thread's is under way" in str(failure) for failure in raised)
+    assert model.torn is None and np.array_equal(walk(model, feed)[-1].prediction, walk(whole, feed)[-1].prediction)
+
+
+def test_a_step_ends_a_run_that_was_left_between_two_ticks():
+    model, whole, feed = PVM(BLIND), PVM(BLIND), Scene(8)
+    left = model.run(feed)
+    for _ in range(3):
+        next(left)
+    model.step(feed[3].image)
+    with pytest.raises(RuntimeError, match="pvm: found a run that ended when another run or a step began"):
+        next(left)
+    for tick in range(4):
+        whole.step(feed[tick].image)
+    assert model.step_number == 4 and np.array_equal(model.prediction(), whole.prediction())
