@@ -35,12 +35,20 @@ class Neighbours:
     threads      that build the forest; with more than one, what is missed may differ from run to run
     exact_below  with fewer rows than this nothing is built and the search is exact; see `measure`
 
-    Nothing is indexed before `build` or `rebuild`: until then the search is exact too.
+    Nothing is indexed before `build` or `rebuild`: until then the search is exact too. Raises ValueError for another metric
+    and for vectors that are no C-contiguous table of float32 or float64.
     """
 
     def __init__(self, vectors, *, metric="angular", trees=20, search=4000, seed=0, threads=1, exact_below=EXACT_BELOW):
         if metric not in METRICS:
             raise ValueError(f"metric: found {metric!r}, expected one of {', '.join(METRICS)}")
+        kind = f"{type(vectors).__name__} {getattr(vectors, 'dtype', '')} {getattr(vectors, 'shape', '')}".rstrip()
+        table = isinstance(vectors, np.ndarray) and vectors.ndim == 2 and vectors.dtype in (np.float32, np.float64)
+        if not table or not vectors.flags.c_contiguous:
+            raise ValueError(
+                f"vectors: found {kind}, expected a C-contiguous array (V, D) of float32 or float64; "
+                "numpy.ascontiguousarray(vectors, dtype=numpy.float32) makes a copy, which no longer learns"
+            )
         self.vectors, self.metric, self.trees, self.search = vectors, metric, trees, search
         self.seed, self.threads, self.exact_below = seed, threads, exact_below
         self._lock = threading.Lock()
@@ -93,9 +101,15 @@ class Neighbours:
 
         without: what each query leaves out, see cpu/excluded.py; where fewer than k rows are left the last ids are -1 and
         their scores -inf. As many more are asked of the forest.
-        Raises ValueError for queries of another width or that are not finite, or for k above V.
+        Raises ValueError for queries of another width or that are not finite, for k above V, and for ids or scores that
+        have no row for every query.
         """
+        hidden = np.ascontiguousarray(hidden, self.vectors.dtype)
         _refuse("hidden", hidden, self.vectors.shape[1])
+        if ids.ndim != 2 or len(ids) != len(hidden) or scores.shape != ids.shape:
+            raise ValueError(
+                f"ids, scores: found {ids.shape} and {scores.shape}, expected ({len(hidden)}, k): a row for every query"
+            )
         if ids.shape[1] > len(self.vectors):
             raise ValueError(f"k: found {ids.shape[1]}, expected at most {len(self.vectors)}, the number of vectors")
         without = without or excluded.nothing(len(hidden))
@@ -118,6 +132,7 @@ class Neighbours:
 
     def recall(self, hidden, k) -> float:
         """The share of the k truly nearest rows of these queries (B, D) that `query` finds."""
+        hidden = np.ascontiguousarray(hidden, self.vectors.dtype)
         found, truth = np.empty((2, len(hidden), k), np.int32)
         scores = np.empty((len(hidden), k), hidden.dtype)
         self.query(found, scores, hidden)

@@ -27,6 +27,7 @@ class HistoryFeed(Epochs):
                 f"histories: found {type(histories).__name__}, expected Histories; from columns of a table: "
                 "ratings.histories(ratings.from_columns(user, item, time)), of hybrid.feeds.ratings"
             )
+        histories = _checked(histories)
         self.histories, self.length, self.batch, self.seed, self.shuffle = histories, length, batch, seed, shuffle
         sizes = np.diff(histories.at)
         before = np.arange(len(histories.item)) - np.repeat(histories.at[:-1], sizes)  # items before each, of its user
@@ -51,6 +52,18 @@ class HistoryFeed(Epochs):
         at = self._order[1][tick * self.batch : (tick + 1) * self.batch]
         ids, bag_at = _bags(self.histories.item, at - self._length[at], at)
         return Batch(ids, bag_at, self.histories.item[at])
+
+
+def _checked(histories: Histories) -> Histories:
+    """The same, in int32 and int64: ValueError or IndexError for arrays that point anywhere else than into each other."""
+    item = check.indices("histories.item", histories.item, len(histories.items))
+    at = check.bags("histories.at", histories.at, item.size)
+    if item.ndim != 1 or len(at) != len(histories.users) + 1:
+        raise ValueError(
+            f"histories: found item {item.shape} and at {at.shape}, expected item (N,) and at ({len(histories.users) + 1},): "
+            "where the items of each user begin, and the end"
+        )
+    return histories._replace(item=item, at=at)
 
 
 def whole(histories: Histories, users: np.ndarray, target: np.ndarray, length: int = 5) -> Batch:

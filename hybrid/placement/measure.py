@@ -9,6 +9,7 @@ from cpu.threads import available
 
 from .. import backend as backends
 from ..feeds import Batch
+from ..feeds.fit import fitting
 
 SKIPPED, MEASURED = 3, 7  # steps
 
@@ -23,7 +24,7 @@ def median(step: Callable[[Batch], Any], feed) -> float:
     """Seconds of a step."""
     samples = []
     for tick in range(SKIPPED + MEASURED):
-        batch = feed[tick % len(feed)]
+        batch = fitting(feed, tick % len(feed))
         start = time.perf_counter()
         step(batch)
         samples.append(time.perf_counter() - start)

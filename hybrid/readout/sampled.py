@@ -79,9 +79,11 @@ class SampledReadout(FullReadout):
         return {"tick": self.tick}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Draw as the readout that wrote the state would have."""
+        """Draw as the readout that wrote the state would have; ValueError for counts or a tick that are none."""
+        if self.draws == "unigram":
+            check.counts(self.counts)
+        self.tick = check.whole("tick", state["tick"], 0, 2**63 - 1)
         super().restore(state)
-        self.tick = check.whole("tick", state["tick"], 0)
         self._prepare()
 
     def _step(self, grad, loss, hidden, target, rate):

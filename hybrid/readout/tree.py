@@ -122,7 +122,9 @@ class TreeReadout(Base):
         return super().describe() | {"tree": self.shape, "mode": self.mode} | split
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Build the tree of the counts that were filled in."""
+        """Build the tree of the counts that were filled in; ValueError for counts that are none."""
+        if self.shape == "huffman":
+            check.counts(self.counts)
         super().restore(state)
         self._prepare()
 

@@ -184,6 +184,14 @@ def test_measure():
     assert crossing.forest > 0 and crossing.exact > 0 and 0.5 < crossing.recall <= 1
 
 
+def test_queries_may_be_views_and_of_another_dtype():
+    vectors, hidden = clustered(300, 8), clustered(9, 16, seed=1)
+    found = Neighbours(vectors)
+    wanted = query(found, np.ascontiguousarray(hidden[:, ::2]), 5)
+    for one, other in zip(query(found, hidden[:, ::2].astype(float), 5), wanted, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 def test_bad_input():
     vectors = clustered(2000, 8)
     with pytest.raises(ValueError, match="metric: found 'euclidean', expected one of angular, dot"):
@@ -194,6 +202,11 @@ def test_bad_input():
         query(found, np.zeros((1, 7), np.float32), 1)
     with pytest.raises(ValueError, match=r"hidden\[1\]: found NaN or infinity"):
         query(found, np.array([[0] * 8, [np.nan] * 8], np.float32), 1)
+    with pytest.raises(ValueError, match=r"ids, scores: found \(3, 1\) and \(3, 1\), expected \(2, k\)"):
+        found.query(np.empty((3, 1), np.int32), np.empty((3, 1), np.float32), np.zeros((2, 8), np.float32))
+    for wrong in (vectors.T, vectors[:, ::2], vectors[0], vectors.astype(int), vectors.tolist()):
+        with pytest.raises(ValueError, match=r"vectors: found (ndarray|list).*expected a C-contiguous array"):
+            Neighbours(wrong)
     with pytest.raises(ValueError, match="k: found 2001, expected at most 2000"):
         query(found, np.zeros((1, 8), np.float32), 2001)
     old = found._index

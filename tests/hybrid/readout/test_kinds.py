@@ -94,6 +94,14 @@ def test_a_tree_of_more_classes_than_its_pointers_can_name_is_refused_before_it_
         TreeReadout(2**30 + 1, 1, tree="balanced")
 
 
+@pytest.mark.parametrize("kind", [TreeReadout, SampledReadout])
+def test_counts_of_a_checkpoint_that_are_none_are_refused(kind):
+    readout = kind(np.arange(1, 9), 4)
+    readout.parameters()["counts"][3] = np.nan
+    with pytest.raises(ValueError, match=r"counts\[3\]: found nan, expected a finite number"):
+        readout.restore(readout.state())
+
+
 def test_a_tree_given_as_an_array_is_refused_by_name():
     with pytest.raises(ValueError, match="tree: found ndarray, expected one of huffman, balanced"):
         TreeReadout([1, 2], 4, tree=np.zeros(3))
