@@ -15,6 +15,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 
 import numpy as np
 
@@ -32,6 +33,8 @@ SETTINGS: dict[str, dict[str, str]] = {
 }
 SECONDS = 1.0  # a work is repeated for, in one turn; the first tenth is not counted
 SPIN = "while True: pass"
+
+Found = dict[tuple[str, int], list[list[float]]]  # by setting and load: the turns, of each the seconds of every step
 
 
 def run(arguments) -> None:
@@ -65,11 +68,9 @@ def _worker(setting: dict[str, str]) -> concurrent.futures.ProcessPoolExecutor:
     return worker
 
 
-def _measured(
-    workers, work: str, loads, turns: int, seconds: float, threads: int
-) -> dict[tuple[str, int], list[float]]:
-    """Seconds of every step, by setting and load; settings without a runtime (no tbb) are left out."""
-    found: dict[tuple[str, int], list[float]] = {}
+def _measured(workers, work: str, loads, turns: int, seconds: float, threads: int) -> Found:
+    """The turns of each setting under each load; settings without a runtime (no tbb, no PyTorch) are left out."""
+    found: Found = {}
     able = {}
     for name, worker in workers.items():
         try:
@@ -81,7 +82,7 @@ def _measured(
         spinning = [subprocess.Popen([sys.executable, "-c", SPIN]) for _ in range(load)]
         try:
             for name, worker in able.items():
-                found.setdefault((name, load), []).extend(worker.submit(_steps, work, threads, seconds).result())
+                found.setdefault((name, load), []).append(worker.submit(_steps, work, threads, seconds).result())
         finally:
             for process in spinning:
                 process.kill()
@@ -102,9 +103,14 @@ def _steps(work: str, threads: int, seconds: float) -> list[float]:
 
 @functools.cache
 def _ready(work: str, threads: int):
-    step = WORKS[work](threads)
-    for _ in range(60 if "language" in work else 3):  # an engine that may choose measures its ways first
-        step()
+    return WORKS[work](threads)
+
+
+def _learning(step: Callable[[], float]) -> Callable[[], float]:
+    """The step, once it is seen to learn: the losses that it returns are numbers, and fall."""
+    losses = np.array([step() for _ in range(32)])
+    if not np.nanmean(losses[16:]) < np.nanmean(losses[:16]):
+        raise AssertionError(f"the loss does not fall: {losses}")
     return step
 
 
@@ -122,7 +128,7 @@ def _tree(threads: int):
     share = np.cumsum(counts / counts.sum())
     targets = itertools.cycle(np.searchsorted(share, rng.random((16, batch))).astype(np.int32))
     grad = np.empty_like(hidden)
-    return lambda: readout.step(grad, hidden, next(targets))
+    return _learning(lambda: readout.step(grad, hidden, next(targets)))
 
 
 def _language(threads: int, overlap: bool | None):
@@ -131,7 +137,8 @@ def _language(threads: int, overlap: bool | None):
     feed = ZipfFeed(10_000, 512)
     engine = _engine(feed, "tree", threads)
     engine.overlap = overlap if threads > 1 else False
-    return functools.partial(next, engine.run(feed))
+    ticks = engine.run(feed)
+    return _learning(lambda: next(ticks).loss)
 
 
 def _words(threads: int):
@@ -146,7 +153,8 @@ def _words(threads: int):
     feed = PairFeed(corpus, model="skipgram", window=WINDOW, sample=SAMPLE, mean_batch=4096, epochs=10**6)
     embedding = Embedding(feed.rows, WIDTH, undivided=True, rate=RATE)
     readout = TreeReadout(feed.counts, WIDTH, mode=MODE, batch=feed.batch, rate=RATE)
-    return functools.partial(next, Engine(embedding, None, readout, threads=threads).run(feed))
+    ticks = Engine(embedding, None, readout, threads=threads).run(feed)
+    return _learning(lambda: next(ticks).loss)
 
 
 def _units(threads: int):
@@ -155,13 +163,18 @@ def _units(threads: int):
     from bench.units import Problem, _ours
 
     numba.set_num_threads(threads)
-    return _ours(Problem(38 * 38, 1, 0.0), threads).run
+    work = _ours(Problem(38 * 38, 1, 0.0), threads)
+    work.run()
+    work.check()
+    return work.run
 
 
 def _pvm(threads: int):
     from bench.pvm import Case, Ours
 
-    return functools.partial(Ours(Case("small"), "cpu", threads).learn, 1)
+    ours = Ours(Case("small"), "cpu", threads)
+    ours.check()
+    return functools.partial(ours.learn, 1)
 
 
 def _torch(threads: int):
@@ -177,13 +190,15 @@ def _torch(threads: int):
 
     def step():
         optimiser.zero_grad()
-        torch.nn.functional.mse_loss(net(x), y).backward()
+        loss = torch.nn.functional.mse_loss(net(x), y)
+        loss.backward()
         optimiser.step()
+        return loss.item()
 
-    return step
+    return _learning(step)
 
 
-WORKS = {
+WORKS: dict[str, Callable[[int], Callable]] = {
     "tree": _tree,
     "language in turn": functools.partial(_language, overlap=False),
     "language overlapped": functools.partial(_language, overlap=True),
@@ -194,25 +209,28 @@ WORKS = {
 }
 
 
-def _records(work: str, found: dict[tuple[str, int], list[float]], threads: int) -> list[dict]:
+def _records(work: str, found: Found, threads: int) -> list[dict]:
     facts = {"bench": "busy", "work": f"busy.{work}", "unit": "steps/s", "threads": threads, "device": "cpu"}
-    return [
-        facts
-        | {"who": name, "params": {"load": load}, "value": 1 / statistics.fmean(steps), "commit": commit()}
-        | {"median_seconds": statistics.median(steps), "p99_seconds": float(np.quantile(steps, 0.99))}
-        | {"steps": len(steps), "checked": True, "env": environment()}
-        for (name, load), steps in found.items()
-    ]
+    facts |= {"checked": True, "commit": commit(), "env": environment()}
+    return [facts | {"who": name, "params": {"load": load}} | _figures(turns) for (name, load), turns in found.items()]
 
 
-def _show(work: str, found: dict[tuple[str, int], list[float]], loads, threads: int) -> None:
+def _figures(turns: list[list[float]]) -> dict:
+    """Steps a second of all turns and of each; a step's seconds, the median and what 99 of 100 are below."""
+    rates = [len(steps) / sum(steps) for steps in turns]
+    steps = list(itertools.chain(*turns))
+    value = len(steps) / sum(steps)
+    figures = {"value": value, "samples": rates, "spread": (max(rates) - min(rates)) / value, "steps": len(steps)}
+    return figures | {"median_seconds": statistics.median(steps), "p99_seconds": float(np.quantile(steps, 0.99))}
+
+
+def _show(work: str, found: Found, loads, threads: int) -> None:
     """Steps a second under each load, what is left of the quiet figure, and the slowest of a hundred steps."""
-    print(f"\n{work}, {threads} threads: steps a second (of quiet; milliseconds: median, 99 of 100 are below)")
+    print(f"\n{work}, {threads} threads: load: steps a second (of quiet; milliseconds: median, 99 of 100 are below)")
     for name in dict.fromkeys(name for name, _ in found):
-        quiet = 1 / statistics.fmean(found[name, 0])
-        cells = []
+        quiet, cells = _figures(found[name, 0])["value"], []
         for load in loads:
-            steps = found[name, load]
-            rate, middle, slow = 1 / statistics.fmean(steps), statistics.median(steps), float(np.quantile(steps, 0.99))
-            cells.append(f"{load}: {rate:8,.0f} ({rate / quiet:4.2f}; {1e3 * middle:6.2f}, {1e3 * slow:7.2f})")
+            one = _figures(found[name, load])
+            middle, slow = 1e3 * one["median_seconds"], 1e3 * one["p99_seconds"]
+            cells.append(f"{load}: {one['value']:8,.0f} ({one['value'] / quiet:4.2f}; {middle:6.2f}, {slow:7.2f})")
         print(f"  {name:<24} " + "   ".join(cells), flush=True)

@@ -109,7 +109,7 @@ def _torch(feed: ZipfFeed, readout: str, steps: int, threads: int) -> list[Work]
         torch.nn.Linear(CONTEXT * WIDTH, HIDDEN), torch.nn.Tanh(), torch.nn.Linear(HIDDEN, OUTPUTS), torch.nn.Tanh()
     )
     if readout == "full":
-        head: torch.nn.Module = torch.nn.Linear(OUTPUTS, feed.classes, bias=False)
+        head = torch.nn.Linear(OUTPUTS, feed.classes, bias=False)
         torch.nn.init.zeros_(head.weight)  # type: ignore[arg-type]
         name = "softmax"
     else:
