@@ -210,6 +210,16 @@ def test_a_run_killed_in_its_first_epoch_goes_on_from_its_last_save(tmp_path, da
     assert curve_of(killed) == curve_of(whole)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_the_clock_a_run_is_saved_at_its_beginning_after_epochs_and_at_its_end(tmp_path, data, undrawn, kind):
+    saved, save = [], checkpoint.save
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(checkpoint, "save", lambda folder, *what: (save(folder, *what), saved.append(ticks(folder))))
+        assert main(command(kind, data, tmp_path / "run", "--save-every", "0")) == 0
+    last = saved[-1]
+    assert saved == ([0, last] if kind == "pvm" else [0, last // 2, last])
+
+
 @pytest.mark.parametrize("kind", ["language", "pvm"])
 def test_kill_9_in_the_first_epoch_costs_no_more_than_the_time_between_saves(tmp_path, data, undrawn, kind):
     whole, killed = tmp_path / "whole", tmp_path / "killed"

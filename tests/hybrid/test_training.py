@@ -1,10 +1,11 @@
 """The life of a training run: its clocks, its saves, its end."""
 
 import time
+from typing import NamedTuple
 
 import pytest
 
-from hybrid.training import Progress
+from hybrid.training import Job, Progress, _due
 
 
 class Clock:
@@ -42,3 +43,16 @@ def test_training_and_evaluation_have_a_clock_each(monkeypatch):
 def test_a_run_of_an_earlier_version_has_no_clock_of_evaluation_yet():
     assert Progress({"seconds": 3.0, "examples": 9, "loss": 1.0, "curve": []}).facts["evaluation_seconds"] == 0
     assert Progress({"seconds": 3.0}).facts["seconds"] == pytest.approx(3.0)
+
+
+class Feed(NamedTuple):
+    ticks_per_epoch: int
+
+
+@pytest.mark.parametrize("evaluations", [1, 2, 4])
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 8, 1001])
+def test_an_epoch_of_any_length_is_evaluated_so_often_and_at_its_end(size, evaluations):
+    job = Job(Feed(size), Standing, dict, evaluations)
+    for epoch in range(2):
+        due = [tick for tick in range(epoch * size + 1, (epoch + 1) * size + 1) if _due(job, tick)]
+        assert len(due) == min(evaluations, size) and due[-1] == (epoch + 1) * size
