@@ -62,7 +62,7 @@ def test_help_says_the_defaults_of_each_model_that_apply(capsys):
 def test_help_of_a_pvm_says_its_defaults(capsys):
     _, printed = said(capsys, "train pvm", "--help")
     for name, value in pvm.DEFAULTS.items():
-        assert re.search(rf" --{name} .*?\(default: {value}\)", printed), name
+        assert re.search(rf" --{name.replace('_', '-')} .*?\(default: {value}\)", printed), name
 
 
 @pytest.mark.parametrize(
