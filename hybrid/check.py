@@ -97,7 +97,7 @@ def indices(name: str, values, limit: int) -> np.ndarray:
     Raises ValueError for anything but whole numbers, and IndexError, naming the first bad place, unless all lie in
     [0, limit); before they are cast, so that none comes back from beyond 2^31 as another.
     """
-    values = np.asarray(values)
+    values = _array(name, values)
     if values.size and values.dtype.kind not in "iu":
         raise ValueError(f"{name}: found {values.dtype} {values.shape}, expected whole numbers, as int32")
     ids(name, values, limit)
@@ -106,7 +106,7 @@ def indices(name: str, values, limit: int) -> np.ndarray:
 
 def bags(name: str, values, ids: int) -> np.ndarray:
     """Where bags begin among so many ids, (B + 1,) int64: they rise from 0 to `ids`; ValueError for anything else."""
-    values = np.asarray(values)
+    values = _array(name, values)
     if values.ndim != 1 or not values.size or values.dtype.kind not in "iu":
         raise ValueError(
             f"{name}: found {values.dtype} {values.shape}, expected int64 (B + 1,): where each bag begins, and the end"
@@ -121,6 +121,13 @@ def bags(name: str, values, ids: int) -> np.ndarray:
             f"{name}[{at + 1}]: found {values[at + 1]} after {values[at]}, expected places that never fall"
         )
     return np.ascontiguousarray(values, np.int64)
+
+
+def _array(name: str, values) -> np.ndarray:
+    try:
+        return np.asarray(values)
+    except ValueError:  # of NumPy, which does not know what the list is for
+        raise ValueError(f"{name}: found rows of different lengths, expected an array of whole numbers") from None
 
 
 def ids(name: str, values: np.ndarray, limit: int) -> None:

@@ -73,14 +73,12 @@ class PVM(Pipeline):
         if wiring is None:
             refuse_too_large(config, 1 + config.moves, dtype.itemsize)
         self.wiring = wire(config) if wiring is None else wiring
-        if len(self.wiring.grids) != len(config.grids):
-            raise ValueError(
-                f"wiring: found {len(self.wiring.grids)} layers, expected {len(config.grids)} as config.grids has"
-            )
+        layers, wanted = len(self.wiring.grids), len(config.grids)
+        if layers != wanted:
+            raise ValueError(f"wiring: found {layers} layers, expected {wanted} as config.grids has")
         found = backend.choose(device)
         super().__init__(config, self.wiring, found, streams, threads or available(), seed, _dtype(dtype, found))
-        self.step_number = 0
-        self.trace = Trace()
+        self.step_number, self.trace = 0, Trace()
         self.torn: str | None = None
         self._schedule: Schedule | None = None
         self._runs = Runs("pvm", "give every thread a model of its own, as PVM.load does")
