@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+MOST = 2**31 - 1  # sizes are int32
+
 
 class UnitLayout(NamedTuple):
     """Sizes (int32) and offsets (int64, in numbers, not bytes) of U units; a namedtuple, so Numba and launchers read it.
@@ -36,7 +38,7 @@ def unit_layout(inputs, hidden, outputs) -> UnitLayout:
     >>> unit_layout([150], [49], [150]).w_at[-1]
     np.int64(14899)
 
-    Raises ValueError for lists of unequal length, an empty list or a size below 1.
+    Raises ValueError for lists of unequal length, an empty list or a size below 1 or beyond int32.
     """
     sizes = {"inputs": inputs, "hidden": hidden, "outputs": outputs}
     arrays = {name: np.asarray(value) for name, value in sizes.items()}
@@ -45,6 +47,8 @@ def unit_layout(inputs, hidden, outputs) -> UnitLayout:
             raise ValueError(f"{name}: expected a list of whole numbers, one a unit; found {sizes[name]!r}")
         if array.min() < 1:
             raise ValueError(f"{name}[{array.argmin()}] is {array.min()}; a unit needs at least 1")
+        if array.max() > MOST:
+            raise ValueError(f"{name}[{array.argmax()}] is {array.max()}; a unit has at most {MOST}")
         if array.size != arrays["inputs"].size:
             raise ValueError(
                 f"{name} has {array.size} entries and inputs {arrays['inputs'].size}; one a unit is needed"
