@@ -52,6 +52,8 @@ Trial = Callable[[dict, int], Trained]  # of settings and a seed
 def run(arguments) -> None:
     """Search on the validation items, then measure the best settings of every readout once on the test items."""
     path = Path(os.environ.get("HYBRID_DATA", "data")) / "ml-100k" / "u.data"
+    if not path.exists():
+        raise SystemExit(f"{path}: not there; HYBRID_DATA names the folder that holds ml-100k/ (not ours to give away)")
     parts = split(histories(load(path)))
     for name, model in READOUTS.items():
         settings = [_defaults(model), *drawn(1 if arguments.quick else DRAWS - 1, RATE[model["readout"]])]
@@ -76,7 +78,7 @@ def search(name: str, trial: Trial, settings: list[dict], finalists=FINALISTS, s
     ]
     best, models = tried[0]
     records.append(_record("factors.test", name, best, seeds, [model.test() for model in models]))
-    for record in (*records[:finalists], records[-1]):
+    for record in (*records[:-1][:finalists], records[-1]):
         print(f"{name}  {record['work']}  {_summary(record['quality'])}  {record['params']}", flush=True)
     return records
 
