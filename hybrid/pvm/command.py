@@ -11,7 +11,7 @@ from ..saving import EVERY
 
 STEPS, FRAMES = 10_000, 250
 POINTS = 200  # of the curve, where --every is not given
-DEFAULTS: dict = {"config": "small", "video": "synthetic", "streams": 1, "steps": STEPS, "seed": 0}  # of `train pvm`
+DEFAULTS: dict = {"config": "quick", "video": "synthetic", "steps": STEPS, "seed": 0}  # of `train pvm`
 DEFAULTS |= {"save_every": EVERY}
 WATCHED, DREAMT, FIELDS = "watch.mp4", "dream.mp4", "fields.png"
 EVAL = ("video", "labels", "steps", "mode")  # what `hybrid eval` takes of a run of a PVM
@@ -83,7 +83,10 @@ def _train(train) -> None:
     data.add_argument("--video", metavar="VIDEO", help=VIDEO_HELP)
     data.add_argument("--labels", metavar="FILE", help=LABELS_HELP)
     data.add_argument("--crop", action="store_true", help=CROP_HELP)
-    data.add_argument("--streams", type=_positive, metavar="B", help="places of the video seen at once, 1 to 16")
+    data.add_argument(
+        "--streams", type=_positive, metavar="B",
+        help="places of the video seen at once, 1 to 16 (default: what the configuration asks for, 4 of quick, else 1)",
+    )  # fmt: skip
     training = train.add_argument_group("training")
     training.add_argument("--steps", type=_positive, metavar="N", help="frames of each stream to learn")
     training.add_argument(

@@ -104,6 +104,8 @@ class Config:
     init           "cuda": weights 0.03 (U[0, 1) - 0.5); "classic": U(-1, 1) / sqrt(inputs)
     schedule       (step, layer or None for all, rate, momentum or None for the one before), applied in order at the
                    beginning of their step: a later entry wins. Rates are 0 before the first
+    streams        places of a video that `hybrid train pvm` shows it at once where --streams does not say; rates are chosen
+                   for as many, since what the streams ask for is summed
     sign_of_error  learn from the sign of the error only
     ignore_depth   the 4th channel of the frame is taken as 0
     readout        heatmaps, or None
@@ -143,6 +145,7 @@ class Config:
     feedback_at: int | None = 0
     init: str = "cuda"
     schedule: tuple[Event, ...] = ((0, None, 0.002, 0.1), (1_000_000, None, 0.001, None))
+    streams: int = 1
     sign_of_error: bool = False
     ignore_depth: bool = False
     readout: Readout | None = field(default_factory=Readout)

@@ -1,6 +1,6 @@
 """The Predictive Vision Model: units that predict what they see, frame by frame.
 
-    pvm = PVM.from_config("small")
+    pvm = PVM.from_config("quick")
     for frame in video:
         out = pvm.step(frame)           # out.prediction, out.error, out.hidden[layer], out.heatmap
 
@@ -29,12 +29,12 @@ from .config import Config
 from .inputs import Inputs, items
 from .named import load
 from .pipeline import Pipeline
+from .refuse import MOST_STREAMS
 from .seen import Seen, alone, by_layer
 from .sizes import refuse_more, refuse_too_large
 from .slot import FrameSlot, Shown
 from .wiring import Wiring, custom, describe, wire
 
-MOST_STREAMS = 16
 MOST_AHEAD = 64
 END = object()  # of an iterator; it may give None
 DELAY = 1  # frames that are on their way to a GPU while it works on the one before; changes no number
@@ -89,7 +89,7 @@ class PVM(Pipeline):
 
     @classmethod
     def from_config(cls, source: str | Path | Config, **settings) -> "PVM":
-        """The model of a Config, of a named configuration ("small", "classic", ...) or of a file; see `named.load`.
+        """The model of a Config, of a named configuration ("quick", "small", ...) or of a file; see `named.load`.
 
         settings  `compat` of `named.load`, and those of PVM
         """

@@ -12,7 +12,7 @@ from .model import PVM
 
 MOST = 32  # rows and columns of units in one picture
 WIDE, DOTS = 1400, 100  # pixels of the montage, at least about so many, and of an inch
-MARGIN, HEAD, FOOT = 70, 60, 90  # pixels around it
+MARGIN, HEAD, FOOT = 70, 60, 100  # pixels around it
 BETWEEN = 0.15  # what lies between two fields: darker than a weight of 0, which is 0.5
 
 
@@ -63,7 +63,7 @@ def draw(path: Path, model: PVM, layer: int, units: list[int]) -> float:
         f" {len(units):,} units looks in the {frame} frame ({how})",
         fontsize=9, wrap=True,
     )  # fmt: skip
-    bar = picture.add_axes((0.3, 30 / size[1], 0.4, 14 / size[1]))
+    bar = picture.add_axes((0.3, 50 / size[1], 0.4, 14 / size[1]))
     bar.imshow(np.linspace(0, 1, 256)[None], cmap="gray", aspect="auto", extent=(-scale, scale, 0, 1))
     bar.set_yticks([])
     colours = ", of each colour by itself" if model.wiring.frame[2] >= 3 else ""

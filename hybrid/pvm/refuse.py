@@ -16,6 +16,7 @@ ACTIVATIONS = ("logistic", "rational", "tanh")
 PUBLISH = ("raw", "minmax")
 COMPAT = {"cuda2023": "cuda", "classic2016": "classic"}  # the rule each belongs to
 READOUTS = ("tile", "unit")
+MOST_STREAMS = 16
 SWITCHES = (
     "self_context",
     "two_layers_back",
@@ -41,6 +42,7 @@ def config(new: Config) -> None:
     _shape(new)
     _inputs(new)
     _compat(new)
+    check.whole("streams", new.streams, 1, MOST_STREAMS)
     for at, event in enumerate(new.schedule):
         _event(f"schedule[{at}]", event, len(new.grids))
     for name in ("lateral_at", "feedback_at"):

@@ -47,7 +47,7 @@ def start(folder: Path, options: dict) -> dict:
         required()
     config = _configured(options)
     feed = _feed(options, config)
-    config = _with_use(options, config, feed)
+    config, options = _with_use(options, config, feed), options | {"streams": feed.streams}
     model = _fresh(options, config)
     with page(options) as live, store.begun(folder, bool(options.get("overwrite"))):  # a port in use is refused first
         atomic.write(folder / CONFIG, [config.to_json().encode()])
@@ -115,7 +115,8 @@ def _with_use(options: dict, config: Config, feed: Frames) -> Config:
 
 def _feed(options: dict, config: Config) -> Frames:
     found = clips(options["video"], config.frame, options["labels"], bool(options["crop"]))
-    return Frames(found, options["steps"], options["streams"])
+    ends = all(hasattr(clip, "__len__") for clip in found)  # a live one cannot be in two places
+    return Frames(found, options["steps"], options["streams"] or (config.streams if ends else 1))
 
 
 def _data(facts: dict) -> dict:

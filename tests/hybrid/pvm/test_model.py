@@ -278,6 +278,20 @@ def test_a_rate_set_by_hand_holds_from_the_next_tick_on():
         model.set_rate(0.1, layer=3)
 
 
+def test_rates_set_at_every_step_leave_a_short_schedule_and_a_model_that_goes_on(tmp_path):
+    model, feed = PVM(BLIND), Scene(40)
+    for tick in range(30):
+        model.set_rate(0.01 * (tick % 5), layer=tick % 3)
+        model.set_rate(0.05, layer=0, momentum=0.0 if tick == 20 else None)
+        walk(model, feed, tick + 1)
+    assert len(model.config.schedule) < 10
+    model.save(tmp_path)
+    loaded, _ = PVM.load(tmp_path)
+    for one in (model, loaded):
+        walk(one, feed)
+    assert bytes_of(loaded) == bytes_of(model)
+
+
 def test_a_rate_set_within_a_run_is_that_of_the_steps():
     def stepped(set_at):
         model, feed = PVM(BLIND), Scene(9)

@@ -7,7 +7,7 @@ from hybrid.pvm.named import load, names
 
 
 def test_names_are_those_of_the_files():
-    assert names() == ["classic", "classic_bc", "flat210m", "large", "med", "med_exp", "small", "very_deep"]
+    assert names() == ["classic", "classic_bc", "flat210m", "large", "med", "med_exp", "quick", "small", "very_deep"]
     for name in names():
         config, notes = load(name)
         assert config.name == name

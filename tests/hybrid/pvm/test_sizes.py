@@ -13,6 +13,9 @@ TOP = [(784, 1029), (637, 637), (441, 441)]
 MIDDLE = (833, 2058)
 # name: units, projections of signals and contexts, inputs (least, most) of each layer, parameters, those of the readouts
 TABLE = {
+    "quick": (
+        139, 156, 905, [(256, 320), (416, 576), (416, 576), (416, 416), (288, 288)], 1_880_992, 356_480,
+    ),
     "small": (265, 484, 4453, [(591, 1816), MIDDLE, (833, 1470), *TOP], 17_538_806, 8_619_800),
     "classic": (
         350, 376, 4619, [(542, 885), (784, 1127), (784, 1176), (784, 1078), *TOP[1:]], 18_556_921, 11_334_400,

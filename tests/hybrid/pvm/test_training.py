@@ -1,5 +1,6 @@
 """Runs of a Predictive Vision Model: their folder, their figures, stops and failures, and exact resume."""
 
+import dataclasses
 import itertools
 import json
 import signal
@@ -12,7 +13,7 @@ from hybrid.cli import main
 from hybrid.feeds.frames import Frames, open_clips
 from hybrid.film import Film
 from hybrid.lock import LOCK
-from hybrid.pvm import training
+from hybrid.pvm import compare, training
 from hybrid.pvm.model import PVM
 from hybrid.pvm.named import load
 from hybrid.saving import Saves
@@ -241,3 +242,27 @@ def test_readouts_are_left_out_where_there_are_no_labels_unless_asked_for(capsys
     assert main(command(tmp_path, tmp_path / "labelled", "--steps", "3")) == 0
     assert load(tmp_path / "labelled" / "config.json")[0].readout is not None
     assert "no labels" not in capsys.readouterr().err
+
+
+def test_streams_are_those_of_the_configuration_unless_said_otherwise(capsys, tmp_path):
+    for name, more, changes, expected in (
+        ("its own", (), {"streams": 3}, 3),
+        ("said", ("--streams", "2"), {"streams": 3}, 2),
+        ("one", (), {}, 1),
+    ):
+        run = tmp_path / name
+        assert main([*command(tmp_path, run, "--steps", "3", *more, **changes), "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["streams"] == expected
+        assert json.loads((run / "run.json").read_text())["streams"] == expected
+    assert main(command(tmp_path, tmp_path / "many", streams=17)) == 2
+    assert "streams: found 17, expected a whole number from 1 to 16" in capsys.readouterr().err
+
+
+def test_the_quick_configuration_sees_the_scene_better_with_every_step():
+    """A tenth of its run: the prediction is a third of the way to repeating the last frame; all of it takes a minute."""
+    config = load("quick")[0]
+    model = PVM(dataclasses.replace(config, readout=None), device="cpu", streams=config.streams)
+    feed = Frames(open_clips("synthetic", config.frame), 301, config.streams)
+    pairs = compare.Pairs(compare.Recent(feed))
+    errors = [pair.error for seen in model.run(pairs.frames, every=1) if (pair := pairs.take(seen))]
+    assert np.mean(errors[:10]) > 0.12 and np.mean(errors[-30:]) < 0.09
