@@ -1,7 +1,11 @@
 """What every test stands on: settings made before Numba and matplotlib are imported, and the thread counts to sweep."""
 
 import os
+import signal
 from pathlib import Path
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a job of a script; what the tests start would ignore it too
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 os.environ["NUMBA_NUM_THREADS"] = "4"  # so that 1, 2 and 4 threads can be compared on any machine
 os.environ["MPLBACKEND"] = "Agg"
