@@ -62,7 +62,7 @@ def _learn(readout: str, rates: dict, epochs: int, seed: int, threads: int, part
 
 
 def _record(work, readout, rates, epochs, seeds, found: list[dict], parts: Parts, arguments) -> dict:
-    tokens = {name: sum(map(len, part)) for name, part in parts._asdict().items()}
+    train, valid, test = (f"{sum(map(len, part)):,}" for part in parts)
     return {
         "bench": "tune_language",
         "work": work,
@@ -70,7 +70,7 @@ def _record(work, readout, rates, epochs, seeds, found: list[dict], parts: Parts
         "params": rates | {"epochs": epochs},
         "seeds": seeds,
         "quality": {name: [figures[name] for figures in found] for name in FIGURES},
-        "data": f"Python's documentation, {tokens} tokens",
+        "data": f"Python's documentation, {train} tokens to learn from, {valid} to validate, {test} to test",
         "threads": arguments.threads,
         "device": "cpu",
         "commit": commit(),
