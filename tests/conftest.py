@@ -4,9 +4,6 @@ import os
 import signal
 from pathlib import Path
 
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a job of a script; what the tests start would ignore it too
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-
 os.environ["NUMBA_NUM_THREADS"] = "4"  # so that 1, 2 and 4 threads can be compared on any machine
 os.environ["MPLBACKEND"] = "Agg"
 if worker := os.environ.get("PYTEST_XDIST_WORKER"):
@@ -16,6 +13,11 @@ if worker := os.environ.get("PYTEST_XDIST_WORKER"):
 
 import hypothesis
 import pytest
+
+# A job of a script ignores Ctrl-C, one under nohup SIGHUP, and so would all that the tests start.
+for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, handler)
 
 hypothesis.settings.register_profile("tests", deadline=None)  # the first example may compile a kernel
 hypothesis.settings.register_profile("ci", parent=hypothesis.settings.get_profile("tests"), derandomize=True)

@@ -90,6 +90,7 @@ def into_run(given) -> dict:
         "compat": pvm.config.compat,
         "video": given.video,
         "steps": found.step,
+        "streams": 1,
     }
     options = resolve(dict.fromkeys(silent) | {"crop": False, "tensorboard": False} | said)
     feed = Frames(clips(options["video"], pvm.config.frame), found.step)

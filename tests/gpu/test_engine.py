@@ -381,8 +381,8 @@ def test_the_command_line_puts_a_part_on_the_device_and_keeps_it_there(cuda, com
         assert f'"{part}_device": "cuda:0"' in (out / file).read_text()
     assert main(["export", str(out), str(tmp_path / "vectors")]) == 0
     assert main(["eval", str(out), "--text", text]) == 0
-    for place in ([], [f"--{part}-device", "cpu"]):
-        assert main(["train", "--resume", str(out), *place]) == 0
+    for epochs, place in (("3", []), ("4", [f"--{part}-device", "cpu"])):
+        assert main(["train", "--resume", str(out), "--epochs", epochs, *place]) == 0
     assert f'"{part}_device": "cpu"' in (out / "report.json").read_text()
     capsys.readouterr()
     assert main(["train", "words", "--text", text, f"--{part}-device", cuda]) == 2
