@@ -125,7 +125,7 @@ def _searches(arguments) -> list[Work]:
     forest.build()
     exact, beam = tree.best(hidden, K)[0], tree.beam(hidden, K, BEAM)[0]
     met = float(np.mean([np.isin(*rows).mean() for rows in zip(exact, beam, strict=True)]))
-    params = {"data": train.source, "classes": tree.classes, "width": tree.width, "k": K}
+    params = {"data": "/".join(Path(train.source).parts[-2:]), "classes": tree.classes, "width": tree.width, "k": K}
 
     def work(search: str, recall: float, find, check=lambda: None) -> Work:
         facts = params | {"search": search, "recall": round(recall, 3)}

@@ -9,7 +9,7 @@ from ..arguments import positive as _positive
 from ..arguments import whole as _whole
 from ..saving import EVERY
 
-STEPS, FRAMES = 10_000, 250
+STEPS, FRAMES = 30_000, 250
 POINTS = 200  # of the curve, where --every is not given
 DEFAULTS: dict = {"config": "quick", "video": "synthetic", "steps": STEPS, "seed": 0}  # of `train pvm`
 DEFAULTS |= {"save_every": EVERY}

@@ -68,7 +68,7 @@ def test_help_imports_nothing_heavy():
 def test_defaults():
     given = vars(options.parser().parse_args(["train pvm"]))
     found = options.resolve(given)
-    expected = {"config": "quick", "video": "synthetic", "steps": 10_000, "every": 50, "streams": None, "seed": 0}
+    expected = {"config": "quick", "video": "synthetic", "steps": 30_000, "every": 150, "streams": None, "seed": 0}
     assert {name: found[name] for name in expected} == expected
     assert found["kind"] == "pvm" and found["save_every"] == 60
 
