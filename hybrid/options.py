@@ -151,7 +151,14 @@ def _train(train) -> None:
     train.add_argument("kind", nargs="?", type=_model, metavar="MODEL", help=kinds)
     _life(train, "runs/MODEL", "--epochs N (pvm: --steps N)")
     train.add_argument("--steps", type=_positive, metavar="N", help=argparse.SUPPRESS)  # of a pvm, with --resume
-    data = train.add_argument_group("data")
+    _data(train.add_argument_group("data"))
+    _parts(train.add_argument_group("model"))
+    _learning(train.add_argument_group("training"))
+    _machine(train)
+    train.add_defaults(_default)
+
+
+def _data(data) -> None:
     data.add_argument(
         "--text",
         type=os.path.abspath,
@@ -173,7 +180,9 @@ def _train(train) -> None:
     )
     data.add_argument("--min-count", type=_positive, help="language, words: rarer words become <unk> or are left out")
     _ratings(data)
-    model = train.add_argument_group("model")
+
+
+def _parts(model) -> None:
     model.add_argument("--readout", choices=("tree", "full", "sampled"), help="the output layer")
     model.add_argument(
         "--readout-device",
@@ -206,7 +215,9 @@ def _train(train) -> None:
     model.add_argument("--hidden", type=_positive, help="language, factors: hidden width of the trunk")
     model.add_argument("--readout-width", type=_positive, help="language, factors: width of the hidden vector")
     model.add_argument("--activation", choices=("logistic", "rational", "tanh", "relu"), help="of the trunk")
-    training = train.add_argument_group("training")
+
+
+def _learning(training) -> None:
     training.add_argument("--epochs", type=_positive, help="passes over the data")
     training.add_argument("--batch", type=_positive, help="examples a batch; of words, if not said, by the vocabulary")
     training.add_argument("--micro-batches", type=_positive, help="parts of a batch that overlap")
@@ -217,8 +228,6 @@ def _train(train) -> None:
     training.add_argument("--rows-rate", type=_rate, help="learning rate of the input rows")
     training.add_argument("--trunk-rate", type=_rate, help="language, factors: learning rate of the trunk")
     training.add_argument("--momentum", type=_rate, help="language, factors: momentum of the trunk")
-    _machine(train)
-    train.add_defaults(_default)
 
 
 def _default(name: str) -> str:
