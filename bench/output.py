@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from bench.measure import Work, append, measure, show
-from bench.peers import peer
+from bench.peers import adaptive_softmax, peer
 from hybrid import options
 from hybrid.engine import Engine
 from hybrid.feeds.text import Text, documentation, read
@@ -91,29 +91,14 @@ class Task:
         return self.work("ours", 1 if readout == "full" else 16, step, check, readout=readout, **more)
 
     def torch_adaptive(self) -> list[Work]:
-        """AdaptiveLogSoftmaxWithLoss and SGD: another, smaller model of the same targets."""
+        """PyTorch's adaptive softmax."""
         torch = peer("torch")
         if not torch:
             return []
         torch.set_num_threads(self.threads)
         cutoffs = [cut for cut in (2_000, 20_000) if cut < len(self.counts)]
-        model = torch.nn.AdaptiveLogSoftmaxWithLoss(WIDTH, len(self.counts), cutoffs, div_value=4)
-        optimiser = torch.optim.SGD(model.parameters(), lr=RATE)
-        hidden = [torch.from_numpy(vectors.copy()).requires_grad_() for vectors in self.hidden]
-        turn = itertools.cycle(zip(hidden, (torch.from_numpy(ids).long() for ids in self.targets), strict=True))
-
-        def step():
-            vectors, target = next(turn)
-            optimiser.zero_grad()
-            vectors.grad = None
-            (model(vectors, target).loss * BATCH).backward()  # summed over the batch, as ours
-            optimiser.step()
-
-        def check():
-            with torch.no_grad():
-                np.testing.assert_allclose(model.log_prob(hidden[0][:2]).exp().sum(1).numpy(), 1, rtol=1e-3)
-
-        return [self.work(f"torch {torch.__version__} adaptive softmax", 1, step, check)]
+        who, step, check = adaptive_softmax(self.hidden, self.targets, len(self.counts), cutoffs, RATE)
+        return [self.work(who, 1, step, check)]
 
 
 def _searches(arguments) -> list[Work]:

@@ -12,7 +12,7 @@ import numba
 import numpy as np
 
 from bench.measure import Work, append, measure, show
-from bench.peers import peer
+from bench.peers import adaptive_softmax, peer
 from cpu import tree_softmax
 from cpu.aligned import empty
 from cpu.tree import huffman, path
@@ -131,28 +131,13 @@ def torch_tree(task: Task) -> Work:
 
 
 def torch_adaptive(task: Task) -> Work:
-    """AdaptiveLogSoftmaxWithLoss and SGD: another, smaller model of the same targets, with a dense gradient."""
+    """PyTorch's adaptive softmax."""
     import torch
 
     torch.set_num_threads(task.threads)
     cutoffs = [cut for cut in (2_000, 20_000, 200_000) if cut < task.classes]
-    model = torch.nn.AdaptiveLogSoftmaxWithLoss(WIDTH, task.classes, cutoffs, div_value=4)
-    optimiser = torch.optim.SGD(model.parameters(), lr=RATE)
-    hidden = [torch.from_numpy(vectors.copy()).requires_grad_() for vectors in task.hidden]
-    turn = itertools.cycle(zip(hidden, (torch.from_numpy(ids).long() for ids in task.targets[:TRUNKS]), strict=True))
-
-    def step():
-        vectors, target = next(turn)
-        optimiser.zero_grad()
-        vectors.grad = None
-        (model(vectors, target).loss * BATCH).backward()  # summed over the batch, as the trees do
-        optimiser.step()
-
-    def check():
-        with torch.no_grad():
-            np.testing.assert_allclose(model.log_prob(hidden[0][:2]).exp().sum(1).numpy(), 1, rtol=1e-3)
-
-    return task.work(f"torch {torch.__version__} adaptive softmax", 1, step, check)
+    who, step, check = adaptive_softmax(task.hidden, task.targets[:TRUNKS], task.classes, cutoffs, RATE)
+    return task.work(who, 1, step, check)
 
 
 def fasttext(task: Task, file: Path, lines: int) -> Work:

@@ -15,7 +15,6 @@ from . import backend, checkpoint, console, pictures, store, trace
 from . import options as settings
 from .checkpoint import CHECKPOINT
 from .engine import Engine
-from .saving import EVERY
 from .store import options_of
 from .training import KNOWN, Job, check_same, train
 
@@ -161,8 +160,7 @@ def _finish(folder: Path, options: dict, job: Job, engine: Engine, facts: dict |
         report = store.finished(folder, "tick", engine.tick, f"--epochs N, above {job.feed.epochs},")
         if report:
             return report
-    every = options.get("save_every")
-    report = train(job, folder, engine, facts, options["kind"], EVERY if every is None else every)
+    report = train(job, folder, engine, facts, options["kind"], options.get("save_every"))
     report = {"run": str(folder), "model": options["kind"], "readout": options["readout"]} | report
     store.write_json(folder / store.REPORT, report | {"options": options})
     figure = next((name for name in report["curve"][-1] if name not in ("tick", *KNOWN)), "loss")

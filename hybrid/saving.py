@@ -8,11 +8,11 @@ EVERY = 60  # seconds, where the user does not say
 class Saves:
     """The clock of a run's saves, wound from the end of one to the beginning of the next.
 
-    every  seconds between two; 0: the clock asks for none
+    every  seconds between two; 0: the clock asks for none; None, as runs of before have it: EVERY
     """
 
-    def __init__(self, every: float):
-        self.every = every
+    def __init__(self, every: float | None):
+        self.every = EVERY if every is None else every
         self.done()
 
     def due(self) -> bool:

@@ -14,7 +14,7 @@ from . import console, store
 from .checkpoint import CHECKPOINT
 from .engine import Engine
 from .feeds import Feed
-from .saving import EVERY, Saves
+from .saving import Saves
 from .schedule import Tick
 
 CLOCKS = ("seconds", "processor_seconds")  # of training
@@ -143,7 +143,7 @@ def _clocks() -> tuple[float, float]:
 
 
 def train(
-    job: Job, folder: Path, engine: Engine, facts: dict | None = None, label: str = "", save_every: float = EVERY
+    job: Job, folder: Path, engine: Engine, facts: dict | None = None, label: str = "", save_every: float | None = None
 ) -> dict:
     """Train the engine to the end of the job's feed; returns the report and leaves the last checkpoint in `folder`.
 

@@ -23,7 +23,7 @@ from cpu.threads import available
 from .. import atomic, checkpoint, console, pictures, store, trace
 from ..checkpoint import CHECKPOINT
 from ..feeds.frames import Frames, aspect_of
-from ..saving import EVERY, Saves
+from ..saving import Saves
 from ..training import USER_ERRORS, Stop, Stopped, leaving
 from . import curve, panel, saturation
 from .board import Board, required
@@ -199,8 +199,7 @@ class Run:
         self.pairs = Pairs(self.frames)
         self.every = math.gcd(options["every"], SAMPLE)
         self.latest = Latest(model, aspect_of(feed.clips[0]), Path(options["video"]).name)
-        every = options.get("save_every")
-        self.saves, self.anew = Saves(EVERY if every is None else every), facts is None
+        self.saves, self.anew = Saves(options.get("save_every")), facts is None
         if model.step_number and (model.step_number - 1) % self.every == 0:
             self.pairs.wait(Seen(model.step_number - 1, np.empty(0), model.prediction(), [], []))
 
