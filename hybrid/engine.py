@@ -7,7 +7,7 @@ import numpy as np
 
 from cpu.threads import available
 
-from . import backend, check, checkpoint, readout
+from . import backend, check, readout
 from .alone import Runs
 from .embedding import Embedding
 from .feeds import Batch, Feed
@@ -17,6 +17,7 @@ from .pace import Pace
 from .plan import Route, where
 from .schedule import Schedule, Tick, broken_off
 from .slot import Slot
+from .storage import checkpoint
 from .trace import Trace
 from .trunk import Trunk
 
@@ -281,7 +282,7 @@ class Engine:
     def save(self, folder, facts: dict | None = None) -> None:
         """Write a checkpoint, atomically, keeping the one before; between ticks of a run too.
 
-        facts: whatever else should come back from `load`, JSON-able. See hybrid/checkpoint.py for what it raises; and
+        facts: whatever else should come back from `load`, JSON-able. See hybrid/storage/checkpoint.py for what it raises; and
         ValueError where a tick failed half-way.
         """
         self._check_whole()

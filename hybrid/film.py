@@ -9,8 +9,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from . import atomic, check
+from . import check
 from .feeds.video import av_library
+from .storage import atomic
 
 WATCHABLE = 240  # pixels of the shorter side that small frames are enlarged to, at least
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from . import atomic
+from .storage import atomic
 from .trace import Interval, Trace
 
 STYLE: Any = {

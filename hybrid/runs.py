@@ -2,7 +2,7 @@
 
 run.json         the options it was started with
 vocabulary.json  the words and their counts (language, words); items.json: the items' names (factors)
-checkpoint/      see hybrid/checkpoint.py
+checkpoint/      see hybrid/storage/checkpoint.py
 report.json      figures, the curve, seconds of every stage
 curve.png        the curve, .pdf and .csv too; timeline.json (open in ui.perfetto.dev), timeline.png and .pdf: the last ticks
 """
@@ -11,10 +11,11 @@ import importlib
 from pathlib import Path
 from types import ModuleType
 
-from . import backend, checkpoint, console, pictures, store, trace
+from . import backend, console, pictures, store, trace
 from . import options as settings
-from .checkpoint import CHECKPOINT
 from .engine import Engine
+from .storage import checkpoint
+from .storage.checkpoint import CHECKPOINT
 from .store import options_of
 from .training import KNOWN, Job, check_same, train
 
@@ -116,8 +117,8 @@ def evaluate(folder: str, given: dict) -> dict:
 
 
 def export(folder: str, file: str, format: str | None = None, escape: bool = False) -> str:
-    """Write a run's vectors, see hybrid/export.py; returns the sentence that says so."""
-    from . import export
+    """Write a run's vectors, see hybrid/storage/export.py; returns the sentence that says so."""
+    from .storage import export
 
     options = options_of(Path(folder)) | HOME | {"device": "cpu"}  # nothing is computed
     if options["kind"] == "pvm":

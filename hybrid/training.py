@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from . import console, store
-from .checkpoint import CHECKPOINT
 from .engine import Engine
 from .feeds import Feed
 from .saving import Saves
 from .schedule import Tick
+from .storage.checkpoint import CHECKPOINT
 
 CLOCKS = ("seconds", "processor_seconds")  # of training
 KNOWN = (*CLOCKS, "evaluation_seconds", "examples", "loss")  # what every point of a curve has, beside its tick

@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import checkpoint, pictures, runs
-from ..checkpoint import CHECKPOINT
+from .. import pictures, runs
+from ..storage import checkpoint
+from ..storage.checkpoint import CHECKPOINT
 from . import panel
 from .evaluate import evaluated
 from .sizes import parameters

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import checkpoint, console, runs
-from ..checkpoint import CHECKPOINT
+from .. import console, runs
 from ..feeds.frames import Frame, aspect_of
+from ..storage import checkpoint
+from ..storage.checkpoint import CHECKPOINT
 from . import saturation, tracking
 from .compare import compared, distance, floats, judged
 from .model import PVM, Seen

@@ -18,10 +18,11 @@ import numpy as np
 
 from cpu.threads import available
 
-from .. import backend, check, checkpoint
+from .. import backend, check
 from ..alone import Runs
 from ..interrupt import Held
 from ..schedule import Plan, Schedule, broken_off
+from ..storage import checkpoint
 from ..trace import Trace
 from ..turns import FREE
 from . import fields
@@ -330,7 +331,7 @@ class PVM(Pipeline):
         facts  whatever else should come back, JSON-able
 
         Raises ValueError where a tick failed half-way, or has left numbers that are not finite, which shows in the error of
-        a later tick only; then the checkpoint before stands. See hybrid/checkpoint.py for the rest.
+        a later tick only; then the checkpoint before stands. See hybrid/storage/checkpoint.py for the rest.
         """
         self._check_whole()
         if self.under_way:

@@ -263,6 +263,6 @@ def png(picture: np.ndarray) -> bytes:
 
 def save(path, picture: np.ndarray) -> None:
     """Write a picture as PNG."""
-    from .. import atomic
+    from ..storage import atomic
 
     atomic.write(path, [png(picture)])

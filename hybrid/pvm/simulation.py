@@ -16,9 +16,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import atomic, check, console, store
-from ..checkpoint import CHECKPOINT
+from .. import check, console, store
 from ..layout import unit_layout
+from ..storage import atomic
+from ..storage.checkpoint import CHECKPOINT
 from . import original
 from .archive import Members, refuse_form
 from .config import Config

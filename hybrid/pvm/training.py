@@ -1,7 +1,7 @@
 """A Predictive Vision Model's run: options to a folder with a curve, pictures, checkpoints and a report.
 
 run.json      the options it was started with      config.json  the whole configuration
-checkpoint/   see hybrid/checkpoint.py             report.json  figures and the curve
+checkpoint/   see hybrid/storage/checkpoint.py             report.json  figures and the curve
 curve.png     errors over steps, .pdf and .csv too last.png     the last frame that was compared, and what it was taken for
 timeline.json, timeline.png, .pdf  the last ticks  tensorboard/ with --tensorboard
 """
@@ -20,10 +20,11 @@ import numpy as np
 
 from cpu.threads import available
 
-from .. import atomic, checkpoint, console, pictures, store, trace
-from ..checkpoint import CHECKPOINT
+from .. import console, pictures, store, trace
 from ..feeds.frames import Frames, aspect_of
 from ..saving import Saves
+from ..storage import atomic, checkpoint
+from ..storage.checkpoint import CHECKPOINT
 from ..training import USER_ERRORS, Stop, Stopped, leaving
 from . import curve, panel, saturation
 from .board import Board, required

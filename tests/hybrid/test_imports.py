@@ -78,7 +78,7 @@ def test_pycuda_is_imported_inside_functions():
 
 
 @pytest.mark.parametrize(
-    "command", ["import hybrid", "from hybrid import cli; cli.main(['--help'])", "import hybrid.checkpoint"]
+    "command", ["import hybrid", "from hybrid import cli; cli.main(['--help'])", "import hybrid.storage.checkpoint"]
 )
 def test_nothing_slow_is_imported_before_it_is_needed(command):
     script = f"""

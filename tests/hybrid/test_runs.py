@@ -16,12 +16,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hybrid import atomic, checkpoint, pictures, store
+from hybrid import pictures, store
 from hybrid.cli import main
 from hybrid.engine import Engine
 from hybrid.pvm import curve, panel
 from hybrid.pvm.model import PVM
 from hybrid.saving import Saves
+from hybrid.storage import atomic, checkpoint
 from hybrid.training import Stop, Stopped
 from tests.hybrid.pvm import tiny
 

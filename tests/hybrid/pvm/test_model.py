@@ -353,7 +353,7 @@ def test_a_lesson_that_was_interrupted_is_saved_too(tmp_path):
 
 
 def test_a_checkpoint_of_something_else_is_refused(tmp_path):
-    from hybrid import checkpoint
+    from hybrid.storage import checkpoint
 
     checkpoint.save(tmp_path, {"weights": np.zeros(3)}, {"engine": {}})
     with pytest.raises(ValueError, match="expected one of a Predictive Vision Model"):

@@ -8,15 +8,15 @@ import signal
 import numpy as np
 import pytest
 
-from hybrid import checkpoint
 from hybrid.cli import main
 from hybrid.feeds.frames import Frames, open_clips
 from hybrid.film import Film
-from hybrid.lock import LOCK
 from hybrid.pvm import compare, training
 from hybrid.pvm.model import PVM
 from hybrid.pvm.named import load
 from hybrid.saving import Saves
+from hybrid.storage import checkpoint
+from hybrid.storage.lock import LOCK
 
 from .tiny import command, tensors
 

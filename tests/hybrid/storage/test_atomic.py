@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from hybrid import atomic
+from hybrid.storage import atomic
 
 
 def test_writes_and_replaces(tmp_path):

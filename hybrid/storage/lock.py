@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from . import console
+from .. import console
 
 LOCK = ".hybrid.lock"  # in the folder of a run; holds the number of the process that works there
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
-from hybrid import atomic, checkpoint
+from hybrid.storage import atomic, checkpoint
 
 FACTS = {"tick": 7, "loss": 0.1 + 0.2, "seed": 2**127, "names": ["ä", None, True], "nested": {"rate": 1e-300}}
 
@@ -176,7 +176,7 @@ def test_two_writers_of_one_folder_take_turns(tmp_path):
     script = f"""
 import sys
 import numpy as np
-from hybrid import checkpoint
+from hybrid.storage import checkpoint
 for turn in range(40):
     checkpoint.save({str(tmp_path)!r}, {{"a": np.full(5000, turn), "who": np.array(int(sys.argv[1]))}}, {{}})
 """
@@ -439,7 +439,7 @@ def test_tables_exist_once_in_memory(tmp_path):
     script = f"""
 import resource
 import numpy as np
-from hybrid import checkpoint
+from hybrid.storage import checkpoint
 arrays = {{"table": np.ones((100, 2**20), np.float32), "small": np.ones(1000, np.int64)}}
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 checkpoint.save({str(tmp_path)!r}, arrays, {{}})

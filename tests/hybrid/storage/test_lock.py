@@ -9,12 +9,12 @@ import sys
 
 import pytest
 
-from hybrid import lock
+from hybrid.storage import lock
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from hybrid import lock
+from hybrid.storage import lock
 with lock.held(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hybrid import export, vectors
 from hybrid.cli import main
+from hybrid.storage import export, vectors
 
 NAMES = ["Star Wars", 'the "Bus"', "tab\there", "line\nend", "plain", "ünï"]
 ROWS = np.random.default_rng(0).normal(size=(6, 3)).astype(np.float32)
