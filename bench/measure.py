@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from hybrid.doctor import processor
+from hybrid.cli.doctor import processor
 
 PAUSE = 0.1  # seconds; the OpenMP threads of the rival before spin for some 20 ms, on cores that the next one needs
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from bench.measure import Work, append, measure, show
 from bench.peers import adaptive_softmax, peer
-from hybrid import options
+from hybrid.cli import options
 from hybrid.engine import Engine
 from hybrid.feeds.text import Text, documentation, read
 from hybrid.models import language

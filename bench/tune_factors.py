@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from bench.measure import append, commit, environment
-from hybrid import options, ranking
+from hybrid.cli import options
 from hybrid.feeds.ratings import Histories, Split, histories, load, split
-from hybrid.models import factors
+from hybrid.models import factors, ranking
 
 READOUTS: dict[str, dict] = {
     "tree, balanced": {"readout": "tree", "tree": "balanced"},

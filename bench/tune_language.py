@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from bench.measure import append, commit, environment
-from hybrid import options
+from hybrid.cli import options
 from hybrid.feeds.text import Parts, documentation
 from hybrid.models import language
 

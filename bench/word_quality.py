@@ -8,9 +8,9 @@ import numpy as np
 
 from bench.measure import append, commit, environment
 from bench.peers import peer
-from hybrid import options, similarity
+from hybrid.cli import options
 from hybrid.feeds.text import read
-from hybrid.models import words
+from hybrid.models import similarity, words
 
 EPOCHS, SEEDS = 5, (0, 1, 2)
 SETTINGS = [(model, readout) for readout in ("tree", "sampled") for model in ("skipgram", "cbow")]

@@ -10,13 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
-from .. import ranking
 from ..engine import Engine
 from ..feeds.histories import HistoryFeed, whole
 from ..feeds.ratings import HeldOut, Histories, Split, histories, load, split
-from ..store import write_json
-from ..training import Job
-from . import make_engine
+from ..train.loop import Job
+from ..train.store import write_json
+from . import make_engine, ranking
 
 NAMES = "items.json"
 USERS = "users.json"

@@ -8,7 +8,7 @@ import numpy as np
 from ..engine import Engine
 from ..feeds.language import LanguageFeed
 from ..feeds.text import Corpus, Text, read
-from ..training import Job
+from ..train.loop import Job
 from ..vocabulary import Vocabulary
 from . import make_engine
 

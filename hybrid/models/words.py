@@ -4,13 +4,12 @@ from pathlib import Path
 
 import numpy as np
 
-from .. import similarity
 from ..engine import Engine
 from ..feeds.pairs import PairFeed
 from ..feeds.text import Corpus, read
-from ..training import Job
+from ..train.loop import Job
 from ..vocabulary import Vocabulary
-from . import make_engine
+from . import make_engine, similarity
 
 NAMES = "vocabulary.json"
 

@@ -5,9 +5,9 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..arguments import positive as _positive
-from ..arguments import whole as _whole
-from ..saving import EVERY
+from ..cli.arguments import positive as _positive
+from ..cli.arguments import whole as _whole
+from ..train.saving import EVERY
 
 STEPS, FRAMES = 30_000, 250
 POINTS = 200  # of the curve, where --every is not given

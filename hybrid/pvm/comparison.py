@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import pictures, runs
 from ..storage import checkpoint
 from ..storage.checkpoint import CHECKPOINT
+from ..train import plots, runs
 from . import panel
 from .evaluate import evaluated
 from .sizes import parameters
@@ -123,7 +123,7 @@ def _short(value) -> str:
 def draw(path: Path, sides: list[Side]) -> None:
     """Write a picture: the last frame and what each side predicted of it, how both learned, and their layers."""
     above, below = 1.75 / min(side.aspect for side in sides) + 0.4, 3.1  # five frames stand side by side
-    with pictures.drawn(path, 10, above + below) as picture:
+    with plots.drawn(path, 10, above + below) as picture:
         halves = picture.subfigures(2, 1, height_ratios=(above, below), squeeze=False)[:, 0]
         _frames(halves[0], sides)
         learning, layers = halves[1].subplots(1, 2)
@@ -135,7 +135,7 @@ def draw(path: Path, sides: list[Side]) -> None:
         learning.axhline(1, color="C7", linestyle="--", label="repeating the last frame")
         learning.set(xlabel="steps of learning", ylabel="error / that of repeating")
         learning.set_title("the next frame, while learning (mean over a twentieth of the run)")
-        pictures.logarithmic(learning)
+        plots.logarithmic(learning)
         layers.set(xlabel="layer", ylabel="mean |error|", xticks=range(max(len(s.figures["error"]) for s in sides)))
         layers.set_title("what units of a layer predict, frozen, on this video")
         learning.legend()

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from .. import pictures
+from ..train import plots
 
 FRAMES = {"prediction": ("prediction", "C0"), "last_frame": ("repeating the last frame", "C7")}
 
@@ -14,7 +14,7 @@ def draw(path: Path, points: list[dict]) -> None:
 
     points  of a report's "curve"; they go to a CSV beside the picture
     """
-    with pictures.drawn(path, 7.5, 3.1) as picture:
+    with plots.drawn(path, 7.5, 3.1) as picture:
         layers, frames = picture.subplots(1, 2)
         steps = [point["step"] for point in points]
         for layer in range(len(points[0]["error"]) if points else 0):
@@ -30,11 +30,11 @@ def draw(path: Path, points: list[dict]) -> None:
         frames.set_title("mean |error| of the next frame, pixels in 0..1")
         for axis in (layers, frames):
             axis.set_xlabel("steps")
-            pictures.logarithmic(axis)
+            plots.logarithmic(axis)
             if points:
                 axis.legend(fontsize=8, title="means of the last tenth" if axis is frames else None, title_fontsize=8)
         _ticks_between(frames)
-    pictures.table(path.with_suffix(".csv"), _rows(points))
+    plots.table(path.with_suffix(".csv"), _rows(points))
 
 
 def _ticks_between(axis) -> None:

@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import console, runs
+from .. import console
 from ..feeds.frames import Frame, aspect_of
 from ..storage import checkpoint
 from ..storage.checkpoint import CHECKPOINT
+from ..train import runs
 from . import saturation, tracking
 from .compare import compared, distance, floats, judged
 from .model import PVM, Seen

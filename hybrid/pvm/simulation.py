@@ -16,10 +16,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import check, console, store
+from .. import check, console
 from ..layout import unit_layout
 from ..storage import atomic
 from ..storage.checkpoint import CHECKPOINT
+from ..train import store
 from . import original
 from .archive import Members, refuse_form
 from .config import Config

@@ -20,14 +20,15 @@ import numpy as np
 
 from cpu.threads import available
 
-from .. import console, pictures, store, trace
+from .. import console, trace
 from ..feeds.frames import Frames, aspect_of
-from ..saving import Saves
 from ..storage import atomic, checkpoint
 from ..storage.checkpoint import CHECKPOINT
-from ..training import USER_ERRORS, Stop, Stopped, leaving
+from ..train import plots, store
+from ..train.loop import USER_ERRORS, Stop, Stopped, leaving
+from ..train.saving import Saves
+from ..train.tensorboard import Board, required
 from . import curve, panel, saturation
-from .board import Board, required
 from .compare import Pair, Pairs, Recent, compared, judged
 from .config import Config
 from .latest import Latest
@@ -334,7 +335,7 @@ def _finish(folder: Path, options: dict, model: PVM, feed: Frames, facts: dict |
         panel.save(folder / "last.png", picture)
     if model.trace.recent:
         model.trace.write_chrome(folder / "timeline.json")
-        pictures.timeline(folder / "timeline.png", model.trace)
+        plots.timeline(folder / "timeline.png", model.trace)
     return report
 
 

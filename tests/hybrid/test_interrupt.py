@@ -14,7 +14,7 @@ import cpu.device
 from hybrid.interrupt import Held
 from hybrid.pvm.model import PVM
 from hybrid.readout import FullReadout
-from hybrid.training import Stop
+from hybrid.train.loop import Stop
 from tests.hybrid.pvm.test_model import TINY, Scene, bytes_of, walk
 from tests.hybrid.test_engine import CLASSES, Feed, engine, parameters
 

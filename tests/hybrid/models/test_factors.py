@@ -8,10 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hybrid import ranking
 from hybrid.cli import main
 from hybrid.feeds import ratings
-from hybrid.models import factors
+from hybrid.models import factors, ranking
 
 SMALL = ["--width", "8", "--hidden", "12", "--readout-width", "8", "--batch", "64", "--epochs", "1", "--threads", "2"]
 

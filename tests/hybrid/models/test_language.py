@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from hybrid.cli import main
+from hybrid.cli.options import parser, resolve
 from hybrid.models import language
-from hybrid.options import parser, resolve
 from tests.data import real
 
 

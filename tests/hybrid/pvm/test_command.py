@@ -7,8 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from hybrid import options
-from hybrid.cli import main
+from hybrid.cli import main, options
 from hybrid.film import Film
 from hybrid.pvm import command, modes, named
 

@@ -11,11 +11,11 @@ from argparse import Namespace
 import numpy as np
 import pytest
 
-from hybrid import runs
 from hybrid.pvm import simulation
 from hybrid.pvm.evaluate import opened
 from hybrid.pvm.simulation import import_simulation, read
 from hybrid.pvm.unpickled import unpickled
+from hybrid.train import runs
 from tests.twins.pvm_cuda import SLOTS, CudaModel, Readout
 from tests.twins.recordings import CUDA, HIDDEN, video
 

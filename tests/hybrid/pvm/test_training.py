@@ -14,9 +14,9 @@ from hybrid.film import Film
 from hybrid.pvm import compare, training
 from hybrid.pvm.model import PVM
 from hybrid.pvm.named import load
-from hybrid.saving import Saves
 from hybrid.storage import checkpoint
 from hybrid.storage.lock import LOCK
+from hybrid.train.saving import Saves
 
 from .tiny import command, tensors
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from cpu import threads
-from hybrid import backend, doctor
+from hybrid import backend
+from hybrid.cli import doctor
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +56,7 @@ def test_the_text_says_everything(healthy):
 
 
 def test_the_packages_are_those_of_pyproject():
-    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]
 
     def names(requirements):
         return {re.match(r"[\w.-]+", requirement)[0] for requirement in requirements}

@@ -169,7 +169,7 @@ def _gpu() -> list[dict[str, Any]]:
 
 def _conclusion(amiss: str) -> dict[str, Any]:
     """Whether a GPU is used, or the first reason why not; `amiss` names what was found to need mending."""
-    from . import backend
+    from .. import backend
 
     try:
         reason = backend.why_no_gpu() or (f"mend {amiss}" if amiss else None)

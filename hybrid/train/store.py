@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from . import console
-from .storage import atomic, checkpoint, lock
+from .. import console
+from ..storage import atomic, checkpoint, lock
 
 KINDS = ("language", "words", "factors", "pvm")
 RUN = "run.json"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hybrid.cli import main
-from hybrid.demo import _reached, _verdict
+from hybrid.cli.demo import _reached, _verdict
 
 
 @pytest.fixture(scope="module")

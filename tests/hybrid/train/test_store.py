@@ -5,8 +5,8 @@ import os
 import numpy as np
 import pytest
 
-from hybrid import store
 from hybrid.storage import atomic, checkpoint, lock
+from hybrid.train import store
 
 OPTIONS = {"kind": "language", "epochs": 2, "out": "x", "resume": None, "previous": False, "overwrite": True}
 

@@ -6,8 +6,8 @@ import pytest
 
 import hybrid.plan
 import hybrid.pvm.pipeline
-from hybrid import pictures
 from hybrid.trace import Interval, Trace
+from hybrid.train import plots
 
 CURVE = [
     {"tick": s, "seconds": s, "examples": 10 * s, "loss": 5.0 - s, "perplexity": 100.0 / s, "evaluation_seconds": s / 2}
@@ -17,13 +17,13 @@ CURVE = [
 
 def drawn(monkeypatch):
     """The figures that are saved from here on."""
-    kept, save = [], pictures._save
+    kept, save = [], plots._save
 
     def keep(picture, path):
         kept.append(picture)
         save(picture, path)
 
-    monkeypatch.setattr(pictures, "_save", keep)
+    monkeypatch.setattr(plots, "_save", keep)
     return kept
 
 
@@ -33,9 +33,9 @@ def texts(axis):
 
 def test_a_curve_is_png_pdf_and_csv(tmp_path, monkeypatch):
     kept = drawn(monkeypatch)
-    pictures.curve(tmp_path / "curve.png", {"tree": CURVE, "full": CURVE[:2]}, "perplexity")
+    plots.curve(tmp_path / "curve.png", {"tree": CURVE, "full": CURVE[:2]}, "perplexity")
     png = (tmp_path / "curve.png").read_bytes()
-    assert png.startswith(b"\x89PNG") and int.from_bytes(png[16:20], "big") == 7.5 * pictures.DOTS
+    assert png.startswith(b"\x89PNG") and int.from_bytes(png[16:20], "big") == 7.5 * plots.DOTS
     assert (tmp_path / "curve.pdf").read_bytes().startswith(b"%PDF")
     with open(tmp_path / "curve.csv", newline="") as file:
         rows = list(csv.DictReader(file))
@@ -55,17 +55,17 @@ def test_a_curve_is_png_pdf_and_csv(tmp_path, monkeypatch):
 def test_recall_is_linear_and_its_loss_beside_it(tmp_path, monkeypatch):
     kept = drawn(monkeypatch)
     points = [point | {"recall@10": 0.1 * point["tick"]} for point in CURVE]
-    pictures.curve(tmp_path / "curve.png", {"factors": points}, "recall@10")
+    plots.curve(tmp_path / "curve.png", {"factors": points}, "recall@10")
     assert [axis.get_ylabel() for axis in kept[0].axes[::2]] == ["recall@10", "training loss (nats), running mean"]
     assert {axis.get_yscale() for axis in kept[0].axes} == {"linear"}
 
 
 @pytest.mark.parametrize("values", [(27.1, 37.4), (28, 700), (0.021, 0.033), (100, 100)])
 def test_a_logarithmic_axis_has_several_plain_ticks(tmp_path, values):
-    with pictures.drawn(tmp_path / "axis.png", 4, 3) as picture:
+    with plots.drawn(tmp_path / "axis.png", 4, 3) as picture:
         axis = picture.subplots()
         axis.plot(values)
-        pictures.logarithmic(axis)
+        plots.logarithmic(axis)
         picture.canvas.draw()
         low, high = axis.get_ylim()
         inside = [tick for tick in axis.get_yticks() if low <= tick <= high]
@@ -77,7 +77,7 @@ def test_a_timeline_names_stages_and_micro_batches_where_there_is_room(tmp_path,
     for tick in range(5):
         trace.recent.append(Interval("dense", "forward", tick, 0, tick, tick + 0.5))
         trace.recent.append(Interval("dense", "update", tick, 1, tick + 0.5, tick + 0.51))
-    pictures.timeline(tmp_path / "timeline.png", trace)
+    plots.timeline(tmp_path / "timeline.png", trace)
     assert all((tmp_path / name).exists() for name in ("timeline.png", "timeline.pdf"))
     shown = [text.get_text() for text in kept[0].axes[0].texts]
     assert shown == ["forward 0", ""] * 3
@@ -88,4 +88,4 @@ def test_every_stage_has_a_colour():
     sources = inspect.getsource(hybrid.plan) + inspect.getsource(hybrid.pvm.pipeline)
     stages = set(re.findall(r'Stage\("([^"]+)"', sources)) | set(re.findall(r'_crossing\("([^"]+)"', sources))
     assert {"tick", "home", "frame in", "readout", "gather", "x in", "losses out"} <= stages
-    assert stages | {"feed", "top"} <= set(pictures.COLOURS)
+    assert stages | {"feed", "top"} <= set(plots.COLOURS)

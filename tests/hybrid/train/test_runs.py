@@ -16,14 +16,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hybrid import pictures, store
 from hybrid.cli import main
 from hybrid.engine import Engine
 from hybrid.pvm import curve, panel
 from hybrid.pvm.model import PVM
-from hybrid.saving import Saves
 from hybrid.storage import atomic, checkpoint
-from hybrid.training import Stop, Stopped
+from hybrid.train import plots, store
+from hybrid.train.loop import Stop, Stopped
+from hybrid.train.saving import Saves
 from tests.hybrid.pvm import tiny
 
 SIZES = ["--width", "4", "--threads", "2"]
@@ -59,7 +59,7 @@ def command(kind, data, out, *more):
 @pytest.fixture
 def undrawn(monkeypatch):
     """Pictures, which take longest of a small run, are not drawn."""
-    for module, name in ((pictures, "curve"), (pictures, "timeline"), (curve, "draw"), (panel, "save")):
+    for module, name in ((plots, "curve"), (plots, "timeline"), (curve, "draw"), (panel, "save")):
         monkeypatch.setattr(module, name, lambda *_: None)
 
 

@@ -4,13 +4,14 @@ from pathlib import Path
 
 import numpy as np
 
+from .. import trace
+from ..engine import Engine
+from ..feeds.text import documentation, read
+from ..models import language
+from ..train import plots
+from ..train.loop import CLOCKS, train
+from ..train.store import write_json
 from . import options as settings
-from . import pictures, trace
-from .engine import Engine
-from .feeds.text import documentation, read
-from .models import language
-from .store import write_json
-from .training import CLOCKS, train
 
 READOUTS = {"full": "full softmax", "tree": "Huffman tree", "sampled": "sampled softmax"}
 SHOWN = 3  # contexts continued, words whose neighbours are listed
@@ -117,10 +118,10 @@ def _files(folder: Path, reports: dict, engine: Engine) -> dict[str, str]:
         files |= {"timeline": "timeline.png", "trace": "timeline.json"}
     paths = {name: str(folder / file) for name, file in files.items()}
     labelled = {READOUTS[readout]: report["curve"] for readout, report in reports.items()}
-    pictures.curve(Path(paths["curve"]), labelled, "perplexity")
+    plots.curve(Path(paths["curve"]), labelled, "perplexity")
     if engine.trace.recent:
         engine.trace.write_chrome(paths["trace"])
-        pictures.timeline(Path(paths["timeline"]), engine.trace)
+        plots.timeline(Path(paths["timeline"]), engine.trace)
     return paths
 
 

@@ -12,10 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hybrid import backend, training
+from hybrid import backend
 from hybrid.cli import main
 from hybrid.engine import Engine
 from hybrid.storage import vectors
+from hybrid.train import loop as training
 
 SMALL = ["--epochs", "1", "--threads", "2"]
 LANGUAGE = ["--width", "8", "--hidden", "12", "--readout-width", "8", "--batch", "64", *SMALL]

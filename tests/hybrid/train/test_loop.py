@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import pytest
 
-from hybrid.training import Job, Progress, _due
+from hybrid.train.loop import Job, Progress, _due
 
 
 class Clock:

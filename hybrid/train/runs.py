@@ -11,13 +11,14 @@ import importlib
 from pathlib import Path
 from types import ModuleType
 
-from . import backend, console, pictures, store, trace
-from . import options as settings
-from .engine import Engine
-from .storage import checkpoint
-from .storage.checkpoint import CHECKPOINT
+from .. import backend, console, trace
+from ..cli import options as settings
+from ..engine import Engine
+from ..storage import checkpoint
+from ..storage.checkpoint import CHECKPOINT
+from . import plots, store
+from .loop import KNOWN, Job, check_same, train
 from .store import options_of
-from .training import KNOWN, Job, check_same, train
 
 # What may change between a stop and the going on: threads change no number, another device rounds otherwise.
 FREE_ON_RESUME = {"resume", "previous", "device", "rows_device", "readout_device", "threads", "pin", "save_every"}
@@ -118,7 +119,7 @@ def evaluate(folder: str, given: dict) -> dict:
 
 def export(folder: str, file: str, format: str | None = None, escape: bool = False) -> str:
     """Write a run's vectors, see hybrid/storage/export.py; returns the sentence that says so."""
-    from .storage import export
+    from ..storage import export
 
     options = options_of(Path(folder)) | HOME | {"device": "cpu"}  # nothing is computed
     if options["kind"] == "pvm":
@@ -165,10 +166,10 @@ def _finish(folder: Path, options: dict, job: Job, engine: Engine, facts: dict |
     report = {"run": str(folder), "model": options["kind"], "readout": options["readout"]} | report
     store.write_json(folder / store.REPORT, report | {"options": options})
     figure = next((name for name in report["curve"][-1] if name not in ("tick", *KNOWN)), "loss")
-    pictures.curve(folder / "curve.png", {f"{options['kind']}, {options['readout']}": report["curve"]}, figure)
+    plots.curve(folder / "curve.png", {f"{options['kind']}, {options['readout']}": report["curve"]}, figure)
     if engine.trace.recent:
         engine.trace.write_chrome(folder / "timeline.json")
-        pictures.timeline(folder / "timeline.png", engine.trace)
+        plots.timeline(folder / "timeline.png", engine.trace)
     return report
 
 

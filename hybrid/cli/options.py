@@ -3,13 +3,13 @@
 import argparse
 import os
 
-from . import __version__
+from .. import __version__
+from ..pvm import command as pvm
+from ..train.saving import EVERY
 from .arguments import Parser
 from .arguments import positive as _positive
 from .arguments import rate as _rate
 from .arguments import whole as _whole
-from .pvm import command as pvm
-from .saving import EVERY
 
 MODELS = ("language", "words", "factors")
 

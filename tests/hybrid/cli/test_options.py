@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from hybrid import options
-from hybrid.arguments import MOST
+from hybrid.cli import options
+from hybrid.cli.arguments import MOST
 from hybrid.pvm import command as pvm
 
 

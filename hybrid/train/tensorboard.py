@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .panel import enlarged
+from ..pvm.panel import enlarged
 
 
 def required():

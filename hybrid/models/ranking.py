@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from . import console
-from .feeds.ratings import HeldOut, Histories
+from .. import console
+from ..feeds.ratings import HeldOut, Histories
 
 Scores = Callable[[np.ndarray], np.ndarray]  # user ids (n,) -> scores (n, V), higher is better
 NUMBERS = 2**23  # scores asked for at a time

@@ -13,7 +13,7 @@ from PIL import Image
 
 from hybrid.cli import main
 from hybrid.pvm import panel
-from hybrid.pvm.board import Board
+from hybrid.train.tensorboard import Board
 
 from .tiny import command
 

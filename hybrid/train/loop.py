@@ -10,12 +10,13 @@ from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from . import console, store
-from .engine import Engine
-from .feeds import Feed
+from .. import console
+from ..engine import Engine
+from ..feeds import Feed
+from ..schedule import Tick
+from ..storage.checkpoint import CHECKPOINT
+from . import store
 from .saving import Saves
-from .schedule import Tick
-from .storage.checkpoint import CHECKPOINT
 
 CLOCKS = ("seconds", "processor_seconds")  # of training
 KNOWN = (*CLOCKS, "evaluation_seconds", "examples", "loss")  # what every point of a curve has, beside its tick

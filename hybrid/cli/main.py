@@ -5,8 +5,9 @@ import os
 import sys
 from pathlib import Path
 
-from . import console, options
-from .pvm import command as pvm
+from .. import console
+from ..pvm import command as pvm
+from . import options
 
 USER_ERRORS = (ValueError, IndexError, OSError, FloatingPointError, MemoryError)
 
@@ -60,9 +61,9 @@ def _doctor(given) -> int:
 
 
 def _demo(given) -> int:
-    from . import runs, store
+    from ..train import runs, store
+    from ..train.loop import Stopped
     from .demo import run, text
-    from .training import Stopped
 
     runs.announce({"kind": "language", "device": given.device})
     try:
@@ -76,8 +77,8 @@ def _demo(given) -> int:
 
 
 def _train(given) -> int:
-    from . import runs
-    from .training import Stopped
+    from ..train import runs
+    from ..train.loop import Stopped
 
     chosen = {name: value for name, value in vars(given).items() if name not in ("command", "debug", "json", "quiet")}
     try:
@@ -90,7 +91,7 @@ def _train(given) -> int:
 
 
 def _eval(given) -> int:
-    from . import runs
+    from ..train import runs
 
     figures = runs.evaluate(given.run, vars(given))
     print(json.dumps(figures, indent=1) if given.json else runs.text(figures))
@@ -98,13 +99,9 @@ def _eval(given) -> int:
 
 
 def _export(given) -> int:
-    from . import runs
+    from ..train import runs
 
     if given.binary and given.format not in (None, "binary"):
         raise ValueError(f"--binary and --format {given.format} contradict each other; leave one out")
     print(runs.export(given.run, given.file, "binary" if given.binary else given.format, given.escape))
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

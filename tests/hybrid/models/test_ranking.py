@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybrid import ranking
 from hybrid.feeds import ratings
 from hybrid.feeds.ratings import HeldOut, Histories
+from hybrid.models import ranking
 from tests.data import real
 
 

@@ -1,0 +1,1 @@
+"""A training run: the loop for every model, its folder, its saves, its pictures."""
