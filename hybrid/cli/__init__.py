@@ -1,5 +1,8 @@
 """The command `hybrid`: what a user types, and where errors meet him."""
 
-from .main import main
 
-__all__ = ["main"]
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command line; see `command_line.main`."""
+    from .command_line import main
+
+    return main(arguments)
