@@ -1,11 +1,13 @@
 """A hybrid CPU/GPU training engine: dense MLPs beside trees, rows and nearest neighbours.
 
-Names are imported on first use, so that `import hybrid` is quick and needs neither Numba nor a GPU.
+Names are imported on first use, so that `import hybrid` is quick and needs neither Numba nor a GPU. `ratings`, `text` and
+`vectors` are modules: `from hybrid import text; text.read("book.txt")`.
 """
 
 import importlib
 
 _HOME = {
+    "Corpus": "feeds.text",
     "Embedding": "embedding",
     "Engine": "engine",
     "FullReadout": "readout",
@@ -15,14 +17,22 @@ _HOME = {
     "PVM": "pvm.model",
     "PairFeed": "feeds.pairs",
     "SampledReadout": "readout",
+    "Scene": "feeds.scene",
+    "Text": "feeds.text",
     "TreeReadout": "readout",
     "Trunk": "trunk",
+    "Vocabulary": "vocabulary",
+    "choose": "backend",
+    "unit_layout": "layout",
 }
-__all__ = sorted(_HOME)
+_MODULES = {"ratings": "feeds.ratings", "text": "feeds.text", "vectors": "vectors"}
+__all__ = sorted([*_HOME, *_MODULES])
 __version__ = "0.1.0"
 
 
 def __getattr__(name: str):
+    if name in _MODULES:
+        return importlib.import_module(f"hybrid.{_MODULES[name]}")
     if name not in _HOME:
         raise AttributeError(f"module 'hybrid' has no attribute {name!r}")
     return getattr(importlib.import_module(f"hybrid.{_HOME[name]}"), name)

@@ -1,0 +1,42 @@
+"""Every example runs as a user runs it, on small sizes, and prints the table or writes the picture that it promises."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+SMALL = {  # options that make an example quick, what it prints, and the files that it writes under --out
+    "next_item": ([], ["among ten recommended", "after comedy 3"], []),
+    "own_text": (["--text", "book.txt", "--epochs", "1", "--ask", "word3 word4"], ["perplexity", "word3 word4"], []),
+    "tree_on_vectors": (["--classes", "100", "--steps", "50"], ["Huffman tree", "full softmax"], []),
+    "word_vectors": (["--epochs", "1", "--out", "out"], ["nearest", "anchor"], ["vectors.txt"]),
+}
+
+
+def test_every_example_is_here():
+    assert {path.stem for path in EXAMPLES} == set(SMALL)
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_example(path, tmp_path):
+    options, printed, written = SMALL[path.stem]
+    (tmp_path / "book.txt").write_text("\n".join(f"word{i % 7} word{i % 7 + 1} word{i % 7 + 2}" for i in range(200)))
+    command = [sys.executable, str(path), *options]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert all(line in done.stdout for line in printed), done.stdout
+    assert {file.name for file in (tmp_path / "out").glob("*")} == set(written)
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_example_is_short_and_uses_the_public_names(path):
+    lines = path.read_text().splitlines()
+    assert len(lines) <= 75
+    assert lines[0].startswith('"""') and f"    python examples/{path.name}" in path.read_text()
+    ours = [line for line in lines if line.startswith(("import hybrid", "from hybrid", "import cpu", "from cpu"))]
+    assert len(ours) == 1 and ours[0].startswith("from hybrid import ")
