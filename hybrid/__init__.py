@@ -25,7 +25,7 @@ _HOME = {
     "choose": "backend",
     "unit_layout": "layout",
 }
-_MODULES = {"ratings": "feeds.ratings", "text": "feeds.text", "vectors": "vectors"}
+_MODULES = {"ratings": "feeds.ratings", "text": "feeds.text", "vectors": "storage.vectors"}
 __all__ = sorted([*_HOME, *_MODULES])
 __version__ = "0.1.0"
 
