@@ -15,7 +15,7 @@ from hybrid.readout import TreeReadout
 from hybrid.vocabulary import Vocabulary
 
 WIDTH, WINDOW, SAMPLE, MIN_COUNT, RATE = 100, 5, 1e-3, 5, 0.025
-MODE = "runs"  # what `hybrid train words` takes
+MODE = "grouped"  # what `hybrid train words` takes
 
 
 def run(arguments) -> None:

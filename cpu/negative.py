@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from cpu import path
-from cpu.path import SHARDS
+from cpu import logistic_rows
+from cpu.logistic_rows import OWNERS
 from cpu.splitmix import GOLDEN, mix
 
 
@@ -40,9 +40,9 @@ def draw(negatives, alias, seed, tick):
     _draw(negatives, alias.keep, alias.other, *key, numba.get_num_threads())
 
 
-def workspace(batch, width, count, dtype) -> path.Work:
+def workspace(batch, width, count, dtype) -> logistic_rows.Work:
     """Scratch for calls of `step` with up to `batch` rows and `count` negatives each."""
-    return path.workspace(batch, width, count + 1, dtype)
+    return logistic_rows.workspace(batch, width, count + 1, dtype)
 
 
 def step(grad, loss, table, work, hidden, target, negatives, rate, mode):
@@ -52,7 +52,7 @@ def step(grad, loss, table, work, hidden, target, negatives, rate, mode):
     the target nor drawn before for the same example. target (B,) int32. Modes as in cpu/tree_softmax.py.
     """
     _enter(work.entries, work.cuts, target, negatives, numba.get_num_threads())
-    path.learn(grad, loss, table, work, hidden, rate, mode)
+    logistic_rows.learn(grad, loss, table, work, hidden, rate, mode)
 
 
 @numba.njit(cache=True)
@@ -98,25 +98,25 @@ def _draw(negatives, keep, other, seed, tick, threads):
 
 @numba.njit(parallel=True, cache=True, nogil=True)
 def _enter(entries, cuts, target, negatives, threads):
-    """Write each example's classes, shard by shard, with turn 1 for the target."""
+    """Write each example's classes, sorted by owner, with turn 1 for the target."""
     batch, count = negatives.shape
     for thread in numba.prange(threads):
         for b in range(thread * batch // threads, (thread + 1) * batch // threads):
             n = 0
-            for shard in range(SHARDS):
-                cuts[b, shard] = n
-                if target[b] % SHARDS == shard:
+            for owner in range(OWNERS):
+                cuts[b, owner] = n
+                if target[b] % OWNERS == owner:
                     entries[b, n] = 2 * target[b] + 1
                     n += 1
                 for i in range(count):
                     v = negatives[b, i]
-                    if v % SHARDS == shard and v != target[b] and not _met(entries, b, cuts[b, shard], n, v):
+                    if v % OWNERS == owner and v != target[b] and not _met(entries, b, cuts[b, owner], n, v):
                         entries[b, n] = 2 * v
                         n += 1
-            cuts[b, SHARDS] = n
+            cuts[b, OWNERS] = n
 
 
-@numba.njit(**path.INNER)
+@numba.njit(**logistic_rows.INNER)
 def _met(entries, b, first, last, v):
     for i in range(first, last):
         if entries[b, i] >> 1 == v:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import annoy
 import numpy as np
 
-from cpu import exact, excluded
+from cpu import brute_force, excluded
 
 METRICS = ("angular", "dot")
 # Measured on word vectors of width 128 (CBOW on WikiText-2, 28,911 rows), k = 10, 2 threads, default settings, recall
@@ -117,17 +117,19 @@ class Neighbours:
             index, mask = self._index, self._changed
             changed = np.flatnonzero(mask).astype(np.int32)
         if index is None or changed.size > STALE * len(self.vectors):
-            exact.search(ids, scores, self.vectors, hidden, self.metric, without=without)
+            brute_force.search(ids, scores, self.vectors, hidden, self.metric, without=without)
             return
         # Twice as many as wanted: some of them have changed since, and are not where the forest knew them
         most = 2 * ids.shape[1] + 16 + int((without.last - without.first).max(initial=0))
         proposed = _propose(index, hidden, most, self.search, self.threads)
         proposed[mask[proposed]] = -1  # they are searched with the changed rows
-        exact.search(ids, scores, self.vectors, hidden, self.metric, rows=changed, proposed=proposed, without=without)
+        brute_force.search(
+            ids, scores, self.vectors, hidden, self.metric, rows=changed, proposed=proposed, without=without
+        )
         short = np.flatnonzero((ids < 0).any(axis=1))  # the forest may know of fewer than k
         if short.size:
             more, their = ids[short], scores[short]
-            exact.search(more, their, self.vectors, hidden[short], self.metric, without=without.of(short))
+            brute_force.search(more, their, self.vectors, hidden[short], self.metric, without=without.of(short))
             ids[short], scores[short] = more, their
 
     def recall(self, hidden, k) -> float:
@@ -136,7 +138,7 @@ class Neighbours:
         found, truth = np.empty((2, len(hidden), k), np.int32)
         scores = np.empty((len(hidden), k), hidden.dtype)
         self.query(found, scores, hidden)
-        exact.search(truth, scores, self.vectors, hidden, self.metric)
+        brute_force.search(truth, scores, self.vectors, hidden, self.metric)
         return float(np.mean([np.isin(a, b).mean() for a, b in zip(truth, found, strict=True)]))
 
 
@@ -183,7 +185,7 @@ def measure(vectors, hidden, k=10, **settings) -> Crossing:
         return (time.perf_counter() - start) / len(hidden)
 
     by_forest = [seconds(neighbours.query, hidden) for _ in range(5)]
-    exactly = [seconds(exact.search, vectors, hidden, neighbours.metric) for _ in range(5)]
+    exactly = [seconds(brute_force.search, vectors, hidden, neighbours.metric) for _ in range(5)]
     return Crossing(float(np.median(by_forest)), float(np.median(exactly)), recall)
 
 

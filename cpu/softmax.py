@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from cpu import excluded, shards, top
+from cpu import excluded, shards, topk
 from cpu.activation import ZERO, exp
 from cpu.blas import gemm
 from cpu.shards import CHUNK, SHARDS
@@ -77,7 +77,7 @@ def best_without(ids, log_probs, weights, work, hidden, without):
     _search(found, scores, work.logits, work.base, work.sums, weights, hidden, *without)
     normalise(work.norm[:batch], work.base, work.sums, weights.shape[0])
     ids[:], log_probs[:] = -1, -np.inf
-    top.merge(ids, log_probs, found, scores, numba.get_num_threads())
+    topk.merge(ids, log_probs, found, scores, numba.get_num_threads())
     np.subtract(log_probs, work.norm[:batch, None], out=log_probs)
 
 
@@ -198,5 +198,5 @@ def _search(found, scores, logits, base, sums, weights, hidden, out_first, out_l
                     if skip < out_last[b] and left_out[skip] == begin + j:
                         skip += 1
                     else:
-                        top.push(found[shard, b], scores[shard, b], begin + j, chunk[b, j])
+                        topk.push(found[shard, b], scores[shard, b], begin + j, chunk[b, j])
                 count(base[shard], sums[shard], b, logits[shard, b, : end - begin], begin == first)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from cpu.path import SHARDS
+from cpu.logistic_rows import OWNERS
 
 
 class Tree(NamedTuple):
@@ -14,7 +14,7 @@ class Tree(NamedTuple):
     leaf_up   (V,) int32        2 * parent + turn of each leaf; turn 1: the leaf is its parent's right child
     node_up   (V - 1,) int32    the same of each inner node; -1 at the root
     children  (V - 1, 2) int32  left and right child: an inner node, or ~leaf where negative
-    shard     (V - 1,) uint8    which of SHARDS owners moves the node; never falls on the way from a leaf to the root
+    owner     (V - 1,) uint8    which of the OWNERS moves the node; never falls on the way from a leaf to the root
     depth     int               inner nodes on the longest path
 
     Pointers to parents spell every path in 8 bytes a class, where a table of paths would take about 100.
@@ -23,7 +23,7 @@ class Tree(NamedTuple):
     leaf_up: np.ndarray
     node_up: np.ndarray
     children: np.ndarray
-    shard: np.ndarray
+    owner: np.ndarray
     depth: int
 
 
@@ -79,9 +79,9 @@ def _tree(leaf_up, node_up, counts) -> Tree:
     visits = np.zeros(node_up.size)
     weights = counts.astype(np.float64) if counts.any() else np.ones(counts.size)
     _hang(children, visits, leaf_up, node_up, weights)
-    shard = np.empty(node_up.size, np.uint8)
-    _share(shard, children, visits, SHARDS)
-    return Tree(leaf_up, node_up, children, shard, _depth(node_up))
+    owner = np.empty(node_up.size, np.uint8)
+    _share(owner, children, visits, OWNERS)
+    return Tree(leaf_up, node_up, children, owner, _depth(node_up))
 
 
 @numba.njit(cache=True)
@@ -139,20 +139,20 @@ def _hang(children, visits, leaf_up, node_up, weights):
 
 
 @numba.njit(cache=True)
-def _share(shard, children, visits, shards):
-    """Cut the tree, read depth first, into runs of equal work.
+def _share(owner, children, visits, owners):
+    """Cut the tree, in depth-first order, into stretches of equal work.
 
     So each owner has a few whole subtrees, which few paths leave, and the way up from a leaf meets the owners in rising order.
     """
     work = visits.copy()  # of each node and all below it
-    for node in range(shard.size - 1, -1, -1):
+    for node in range(owner.size - 1, -1, -1):
         for turn in range(2):
             if children[node, turn] >= 0:
                 work[node] += work[children[node, turn]]
     total = work[0]
-    before = np.zeros(shard.size)  # work met before the node
-    for node in range(shard.size):
-        shard[node] = max(shards - 1 - int(shards * before[node] / total), 0)
+    before = np.zeros(owner.size)  # work met before the node
+    for node in range(owner.size):
+        owner[node] = max(owners - 1 - int(owners * before[node] / total), 0)
         after = before[node] + visits[node]
         for turn in range(2):
             child = children[node, turn]

@@ -5,7 +5,7 @@ Morin and Bengio 2005, "Hierarchical Probabilistic Neural Network Language Model
 
 import numba
 
-from cpu import path, runs
+from cpu import groups, logistic_rows
 from cpu.activation import ZERO, softplus
 
 TOGETHER = 16  # examples that climb together
@@ -16,9 +16,9 @@ def plan(tree):
     return tree
 
 
-def workspace(batch, width, depth, dtype) -> path.Work:
+def workspace(batch, width, depth, dtype) -> logistic_rows.Work:
     """Scratch for calls of `step` with up to `batch` rows and paths of up to `depth` nodes."""
-    return path.workspace(batch, width, depth, dtype)
+    return logistic_rows.workspace(batch, width, depth, dtype)
 
 
 def step(grad, loss, nodes, work, tree, hidden, target, rate, mode):
@@ -26,16 +26,16 @@ def step(grad, loss, nodes, work, tree, hidden, target, rate, mode):
 
     nodes (V - 1, D) and hidden (B, D) of one floating dtype, target (B,) int32 classes; fastest where arrays begin on
     a cache line (cpu/aligned.py). grad is summed over the path, not averaged over B.
-    mode "deterministic": as the serial loop over rows does it, bit for bit, at any number of threads (cpu/path.py).
-    mode "runs": so too, but neighbouring rows of one target learn together, from the nodes as they found them: faster for
-    skip-gram, whose batches are made of such runs (cpu/runs.py).
+    mode "deterministic": as the serial loop over rows does it, bit for bit, at any number of threads (cpu/logistic_rows.py).
+    mode "grouped": so too, but neighbouring rows of one target learn together, from the nodes before any of them moves:
+    faster for skip-gram, whose batches are made of such groups (cpu/groups.py).
     mode "hogwild": threads take parts of the batch and race.
     """
-    _climb(work.entries, work.cuts, tree.leaf_up, tree.node_up, tree.shard, target, numba.get_num_threads())
-    if mode == "runs":
-        runs.learn(grad, loss, nodes, work, hidden, rate)
+    _climb(work.entries, work.cuts, tree.leaf_up, tree.node_up, tree.owner, target, numba.get_num_threads())
+    if mode == "grouped":
+        groups.learn(grad, loss, nodes, work, hidden, rate)
     else:
-        path.learn(grad, loss, nodes, work, hidden, rate, mode)
+        logistic_rows.learn(grad, loss, nodes, work, hidden, rate, mode)
 
 
 def log_prob(out, nodes, tree, hidden, target):
@@ -44,8 +44,8 @@ def log_prob(out, nodes, tree, hidden, target):
 
 
 @numba.njit(parallel=True, cache=True, nogil=True)
-def _climb(entries, cuts, leaf_up, node_up, shard, target, threads):
-    """Write each target's path, leaf first, and where its shards begin.
+def _climb(entries, cuts, leaf_up, node_up, owner, target, threads):
+    """Write each target's path, leaf first, and where the entries of each owner begin.
 
     A climb waits for one pointer after another, so a few examples climb together, step by step.
     """
@@ -64,7 +64,7 @@ def _climb(entries, cuts, leaf_up, node_up, shard, target, threads):
                     up = entries[b, level]
                     if up >= 0:
                         climbing = True
-                        cuts[b, shard[up >> 1] + 1] += 1
+                        cuts[b, owner[up >> 1] + 1] += 1
                         up = node_up[up >> 1]
                     entries[b, level + 1] = up
                 level += 1
@@ -86,7 +86,7 @@ def _log_prob(out, nodes, leaf_up, node_up, hidden, target, threads):
             out[b] = total
 
 
-@numba.njit(fastmath={"reassoc", "contract"}, **path.INNER)
+@numba.njit(fastmath={"reassoc", "contract"}, **logistic_rows.INNER)
 def node_score(nodes, node, hidden, b):
     """w . h; the log-odds of turning right at the node."""
     score = ZERO

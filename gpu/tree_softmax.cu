@@ -2,7 +2,7 @@
 //
 // leaf_up, node_up  2 * parent + turn of each class and of each node, -1 at the root (cpu/tree.py)
 // entries (depth, B)  2 * node + turn at each level of each example's path, the root's level first; -1 past its end
-// starts  (B,)      1 where a run of examples begins that learn together; in deterministic mode everywhere
+// starts  (B,)      1 where a group of examples begins that learn together; in deterministic mode everywhere
 // terms   (B, depth, pitch), towards (B, depth): what each node of a path adds to the gradient and the loss; the pitch is D
 //         rounded up to what the kernels take, so that a warp writes without asking where a row ends
 //
@@ -12,9 +12,9 @@
 #include "logistic.cuh"
 #include "segments.cuh"
 
-constexpr int SPAN = 1024;  // examples whose paths a warp looks through at once
-constexpr int GROUP = 4;    // examples under way at once; those of one run are also judged at once
-constexpr int WARPS = 4;    // warps of a block of `learn`
+constexpr int SPAN = 1024;     // examples whose paths a warp looks through at once
+constexpr int IN_FLIGHT = 4;  // examples computed at once; those that learn together are also judged at once
+constexpr int WARPS = 4;      // warps of a block of `learn`
 
 static_assert(SPAN <= WINDOW, "places within a window fit 16 bits");
 
@@ -47,8 +47,8 @@ __device__ __forceinline__ int stretch(const int *target, int b, int B)
     return b;
 }
 
-// entries[.][b] = the path of target[b] from the root, lengths[b] = its nodes, starts[b] = whether b begins a run: stretches
-// of equal targets are cut into runs of at most `together` from their start.
+// entries[.][b] = the path of target[b] from the root, lengths[b] = its nodes, starts[b] = whether b begins a group: stretches
+// of equal targets are cut into groups of at most `together` from their start.
 //   work    a thread an example: climbs, then turns its path around
 //   launch  grid: B / 64, block: 64
 //   bound   latency: a pointer after another, up to `depth` of them
@@ -107,8 +107,7 @@ __device__ __forceinline__ void load(Example<CHUNKS> &example, const Step &step,
     }
 }
 
-// COUNT examples of one run, of which only the first may begin it, meet the node: w as the run finds it, `next` as the run
-// leaves it.
+// The node meets COUNT examples, of which only the first may begin a group: w is the row before the group, `next` after it.
 template <int CHUNKS, int COUNT>
 __device__ __forceinline__ void visit(float *w, float *next, const Step &step, const Node &node,
                                       const Example<CHUNKS> *examples)
@@ -142,8 +141,8 @@ __device__ __forceinline__ void visit(float *w, float *next, const Step &step, c
     }
 }
 
-// All examples of a node from `b` on, which is its first; D <= 32 CHUNKS. The next GROUP examples are asked for before the
-// GROUP at hand is judged.
+// All examples of a node from `b` on, which is its first; D <= 32 CHUNKS. The next IN_FLIGHT examples are asked for before the
+// IN_FLIGHT at hand is judged.
 template <int CHUNKS>
 __device__ __forceinline__ void narrow(const Step &step, const Node &node, int b, int B, unsigned short *places)
 {
@@ -153,26 +152,26 @@ __device__ __forceinline__ void narrow(const Step &step, const Node &node, int b
     const int id = node.entries[b] >> 1;
     for (int first = b; first < B; first += SPAN) {
         const int count = collect(places, node.entries, 1, id, first, min(first + SPAN, B));
-        Example<CHUNKS> now[GROUP], later[GROUP];
+        Example<CHUNKS> now[IN_FLIGHT], later[IN_FLIGHT];
 #pragma unroll
-        for (int k = 0; k < GROUP; ++k)
+        for (int k = 0; k < IN_FLIGHT; ++k)
             if (k < count) load(now[k], step, node, first + places[k]);
-        for (int i = 0; i < count; i += GROUP) {
+        for (int i = 0; i < count; i += IN_FLIGHT) {
 #pragma unroll
-            for (int k = 0; k < GROUP; ++k)
-                if (i + GROUP + k < count) load(later[k], step, node, first + places[i + GROUP + k]);
-            bool start = i + GROUP > count;
+            for (int k = 0; k < IN_FLIGHT; ++k)
+                if (i + IN_FLIGHT + k < count) load(later[k], step, node, first + places[i + IN_FLIGHT + k]);
+            bool start = i + IN_FLIGHT > count;
 #pragma unroll
-            for (int k = 1; k < GROUP; ++k) start = start || now[k].start;
+            for (int k = 1; k < IN_FLIGHT; ++k) start = start || now[k].start;
             if (!__any_sync(FULL, start)) {  // so the compiler sees that the warp stays together
-                visit<CHUNKS, GROUP>(w, next, step, node, now);
+                visit<CHUNKS, IN_FLIGHT>(w, next, step, node, now);
             } else {
 #pragma unroll
-                for (int k = 0; k < GROUP; ++k)
+                for (int k = 0; k < IN_FLIGHT; ++k)
                     if (i + k < count) visit<CHUNKS, 1>(w, next, step, node, now + k);
             }
 #pragma unroll
-            for (int k = 0; k < GROUP; ++k) now[k] = later[k];
+            for (int k = 0; k < IN_FLIGHT; ++k) now[k] = later[k];
         }
         __syncwarp();  // before the list is written again
     }
@@ -181,7 +180,7 @@ __device__ __forceinline__ void narrow(const Step &step, const Node &node, int b
         if (32 * c + lane() < step.D) node.row[32 * c + lane()] = next[c];
 }
 
-// The row moves for the `count` examples of a run: lane e knows the b of the run's example e, and rate * miss.
+// The row moves for the `count` examples of a group: lane e knows the b of the group's example e, and rate * miss.
 __device__ __forceinline__ void move(const Step &step, const Node &node, int mine, float push, int count)
 {
     for (int first = 0; first < step.D; first += 32) {
@@ -196,7 +195,7 @@ __device__ __forceinline__ void move(const Step &step, const Node &node, int min
     }
 }
 
-// The same for rows of any width: the row stays in memory, and moves when the next run begins.
+// The same for rows of any width: the row stays in memory, and moves when the next group begins.
 __device__ __forceinline__ void wide(const Step &step, const Node &node, int b, int B, unsigned short *places)
 {
     const int id = node.entries[b] >> 1;
@@ -231,7 +230,7 @@ __device__ __forceinline__ void wide(const Step &step, const Node &node, int b, 
 }
 
 // At node w, for its examples b in order: miss = turn - logistic(w . h[b]), terms[b][level] = miss w, w += rate miss h[b];
-// examples of one run all find w as the first of them does.
+// examples of one group all find w as the first of them does.
 //   work    a warp a place of an example's path; the first example of a node takes all of them, near the root first
 //   launch  grid: (B / WARPS, depth), block: 128
 //   bound   latency: the root's B visits in turn, each 2 rounds of shuffles, an exponential and a reciprocal (some

@@ -10,7 +10,7 @@ import numpy as np
 from gpu import device, kernels
 from gpu.array import Array
 
-LONGEST = 16  # examples of a run, at most 32: the lanes of a warp
+LONGEST = 16  # examples of a group, at most 32: the lanes of a warp
 WARPS = 4  # warps of a block of `learn`, as in gpu/tree_softmax.cu
 CHUNKS = (1, 2, 4, 8)  # widths, in warps, for which a node fits the registers
 
@@ -28,7 +28,7 @@ class Work(NamedTuple):
 
     entries  (L, B) int32    2 * node + turn from the root on, -1 past a path's end
     lengths  (B,) int32      nodes on the path
-    starts   (B,) int32      1 where a run of examples begins that learn together
+    starts   (B,) int32      1 where a group of examples begins that learn together
     terms    (B, L, pitch)   what each node of a path takes from the gradient; pitch >= D, see `_fit`
     towards  (B, L)          the log-odds of the turn taken
     """
@@ -67,12 +67,12 @@ def step(grad, loss, nodes, work, tree, hidden, target, rate, mode):
     nodes (V - 1, D) and hidden (B, D) float32, target (B,) int32 classes; tree: a `Plan`. grad is summed over the path,
     not averaged over B.
     mode "deterministic": as the serial loop over rows does it, bit for bit.
-    mode "runs": so too, but neighbouring rows of one target learn together, up to LONGEST of them, from the nodes as they
-    found them: several of them are judged at once, so skip-gram, whose batches are made of such runs, waits less.
+    mode "grouped": so too, but neighbouring rows of one target learn together, up to LONGEST of them, from the nodes before
+    any of them moves. Skip-gram, whose batches are made of such groups, waits less.
     mode "hogwild": the same as "deterministic"; each node has one warp, and a race would gain nothing.
     """
     B, D = hidden.shape
-    depth, together = tree.depth, LONGEST if mode == "runs" else 1
+    depth, together = tree.depth, LONGEST if mode == "grouped" else 1
     learn, pitch = _fit(D)
     paths = work.entries, work.lengths, work.starts, tree.leaf_up, tree.node_up, target
     kernels.launch(__file__, "climb", "PPPPPPiii", -(-B // 64), 64, *paths, together, depth, B)

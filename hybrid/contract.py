@@ -185,8 +185,9 @@ class TreeSoftmax(Protocol):
         """Learn from a batch: write grad (B, D) = d loss / d hidden and loss (B,) in nats, move the nodes.
 
         mode "deterministic": node n sees the batch's rows in order, each after the node moved for the row before, so the
-        result equals the serial loop over rows, bit for bit, at any number of threads. mode "runs": the same, but
-        neighbouring rows of one target learn together, from the nodes as they found them. mode "hogwild": threads race.
+        result equals the serial loop over rows, bit for bit, at any number of threads. mode "grouped": the same,
+        but neighbouring rows of one target learn together, from the nodes before any of them moves. mode "hogwild": threads
+        race.
         grad is summed over the path, not averaged over B.
         """
 

@@ -84,7 +84,7 @@ RATES: dict[tuple[str, str], dict] = {
     ("language", "tree"): {"rate": 0.02, "rows_rate": 0.2, "trunk_rate": 0.2, "split": None},
     ("language", "full"): {"rate": 0.02, "rows_rate": 0.2, "trunk_rate": 0.05},
     ("language", "sampled"): {"rate": 0.02, "rows_rate": 0.2, "trunk_rate": 0.05},
-    ("words", "tree"): {"rate": 0.025, "rows_rate": 0.025, "mode": "runs"},
+    ("words", "tree"): {"rate": 0.025, "rows_rate": 0.025, "mode": "grouped"},
     ("words", "full"): {"rate": 0.025, "rows_rate": 0.025},
     ("words", "sampled"): {"rate": 0.025, "rows_rate": 0.025},
     ("factors", "tree"): {
@@ -202,7 +202,9 @@ def _parts(model) -> None:
         help="tree readout on a GPU: its first K nodes are there, as dense products, and the others on the CPU (0: none)",
     )
     model.add_argument("--tree", choices=("huffman", "balanced"), help="tree readout: its shape")
-    model.add_argument("--mode", choices=("deterministic", "runs", "hogwild"), help="tree readout: how rows learn")
+    model.add_argument(
+        "--mode", choices=("deterministic", "grouped", "hogwild", "runs"), help="tree readout: how rows learn"
+    )
     model.add_argument(
         "--negatives", type=_positive, help="sampled readout: classes drawn (language, factors: a batch)"
     )

@@ -1,18 +1,20 @@
 """The tree readout: hierarchical softmax, where a class costs as many rows as its path is long."""
 
+import functools
 from typing import Any
 
 import numpy as np
 
-from cpu import aligned, scores, search
+from cpu import aligned, scores, tree_search
 from cpu import tree as trees
 
-from .. import check
+from .. import check, console
 from .base import Base
 from .split import Split
 
 TREES = ("huffman", "balanced")
-MODES = ("deterministic", "runs", "hogwild")
+MODES = ("deterministic", "grouped", "hogwild")
+FORMER = {"runs": "grouped"}  # former names of modes, accepted for one more release
 MOST = 2**30  # classes: 2 * parent + turn is an int32
 
 
@@ -22,8 +24,8 @@ class TreeReadout(Base):
     counts  how often each class is met; a balanced tree is content with how many classes there are
     width   numbers of a hidden vector
     tree    "huffman": short paths for frequent classes, the fastest; "balanced": all paths about log2 V
-    mode    "deterministic": the serial loop over rows, bit for bit, at any number of threads; "runs": deterministic too,
-            but neighbouring rows of one target learn together, faster where batches have such runs (skip-gram);
+    mode    "deterministic": the serial loop over rows, bit for bit, at any number of threads; "grouped": deterministic
+            too, but neighbouring rows of one target learn together, faster where batches have such groups (skip-gram);
             "hogwild": threads race
     batch   most rows a step
     rate    step of SGD; nodes move row after row, so row b sees what the rows before it changed
@@ -60,7 +62,7 @@ class TreeReadout(Base):
     ):
         super().__init__(counts, width, batch=batch, rate=rate, seed=seed, backend=backend)
         self.shape = check.choice("tree", tree, TREES)
-        self.mode = check.choice("mode", mode, MODES)
+        self.mode = check.choice("mode", _named_now(mode), MODES)
         if self.shape == "huffman" and self.counts is None:
             raise ValueError(
                 'counts: found only how many classes there are; pass one count a class, or tree="balanced"'
@@ -105,7 +107,7 @@ class TreeReadout(Base):
         check.whole("width", width, 1)
 
         def find(ids, log_probs, rows):
-            search.beam(ids, log_probs, self.nodes, self.tree, rows, width)
+            tree_search.beam(ids, log_probs, self.nodes, self.tree, rows, width)
 
         with self.alone:
             self.fetch()
@@ -172,15 +174,27 @@ class TreeReadout(Base):
         return self._cut.pairs() if self._cut else [(self.nodes, self._nodes)]
 
     def _find(self, ids, log_probs, hidden):
-        search.best(ids, log_probs, self.nodes, self.tree, hidden)
+        tree_search.best(ids, log_probs, self.nodes, self.tree, hidden)
 
     def _best_without(self, ids, log_probs, hidden, left_out):
-        search.best(ids, log_probs, self.nodes, self.tree, hidden, left_out)
+        tree_search.best(ids, log_probs, self.nodes, self.tree, hidden, left_out)
 
     def _scores(self, out, hidden):
         scores.tree(out, self.nodes, self.tree, hidden)
 
 
-def rebuild(classes, **facts) -> TreeReadout:
-    """From describe()."""
-    return TreeReadout(np.ones(classes), **facts)
+def rebuild(classes, mode="deterministic", **facts) -> TreeReadout:
+    """From describe(), of an earlier release too."""
+    return TreeReadout(np.ones(classes), mode=FORMER.get(mode, mode), **facts)
+
+
+def _named_now(mode):
+    if isinstance(mode, str) and mode in FORMER:
+        _note_former(mode)
+        return FORMER[mode]
+    return mode
+
+
+@functools.cache  # once
+def _note_former(mode: str) -> None:
+    console.note(f'mode "{mode}" is now called "{FORMER[mode]}"; the former name will be refused by the next release')

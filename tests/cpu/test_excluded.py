@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpu import exact, excluded, scores, search, softmax
+from cpu import brute_force, excluded, scores, softmax, tree_search
 from cpu.excluded import Excluded
 from cpu.tree import huffman
 
@@ -40,8 +40,8 @@ FINDS = {
     "softmax": lambda ids, out, table, hidden, without: softmax.best_without(
         ids, out, table, softmax.workspace(len(hidden), table.shape[1], table.dtype), hidden, without
     ),
-    "dot": lambda ids, out, table, hidden, without: exact.search(ids, out, table, hidden, "dot", without=without),
-    "tree": lambda ids, out, table, hidden, without: search.best(
+    "dot": lambda ids, out, table, hidden, without: brute_force.search(ids, out, table, hidden, "dot", without=without),
+    "tree": lambda ids, out, table, hidden, without: tree_search.best(
         ids, out, table[1:], huffman(np.arange(len(table))), hidden, without
     ),
 }
@@ -80,7 +80,7 @@ def test_a_search_among_some_rows_and_proposals_leaves_out_of_both():
     for b in range(5):
         searched[b, proposed[b][proposed[b] >= 0]] = True
     ids, found = np.empty((5, 9), np.int32), np.empty((5, 9))
-    exact.search(ids, found, table, hidden, "dot", rows=rows, proposed=proposed, without=without)
+    brute_force.search(ids, found, table, hidden, "dot", rows=rows, proposed=proposed, without=without)
     wanted, expected = best_of(hidden @ table.T, mask | ~searched, 9)
     np.testing.assert_array_equal(ids, wanted)
     np.testing.assert_allclose(found, expected, atol=1e-12)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cpu import negative
-from cpu.path import SHARDS
+from cpu.logistic_rows import OWNERS
 from tests.cpu.oracle import learn
 
 
@@ -63,7 +63,7 @@ def lists(target, negatives):
     pairs = []
     for b, positive in enumerate(target.tolist()):
         met = [(positive, 1)] + [(v, 0) for v in dict.fromkeys(negatives[b].tolist()) if v != positive]
-        pairs.append(sorted(met, key=lambda pair: pair[0] % SHARDS))
+        pairs.append(sorted(met, key=lambda pair: pair[0] % OWNERS))
     return pairs
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cpu import exact, neighbours
+from cpu import brute_force, neighbours
 from cpu.neighbours import Neighbours
 
 
@@ -46,7 +46,7 @@ def test_exact_search_is_the_head_of_a_sorted_list(rows, queries, k, metric, see
     vectors, hidden = vectors.astype(np.float32), hidden.astype(np.float32)  # small: many ties, many zero vectors
     k = min(k, rows)
     ids, scores = np.empty((queries, k), np.int32), np.empty((queries, k), np.float32)
-    exact.search(ids, scores, vectors, hidden, metric)
+    brute_force.search(ids, scores, vectors, hidden, metric)
     truth, best = oracle(vectors, hidden, k, metric)
     np.testing.assert_allclose(scores, best, atol=1e-6)
     if metric == "dot":
@@ -57,9 +57,9 @@ def test_exact_search_of_some_rows():
     vectors, hidden = clustered(600, 8), clustered(5, 8, seed=1)
     rows = np.arange(7, 600, 3, dtype=np.int32)
     ids, scores = np.empty((5, 4), np.int32), np.empty((5, 4), np.float32)
-    exact.search(ids, scores, vectors, hidden, "dot", rows=rows)
+    brute_force.search(ids, scores, vectors, hidden, "dot", rows=rows)
     np.testing.assert_array_equal(ids, rows[oracle(vectors[rows], hidden, 4, "dot")[0]])
-    exact.search(ids, scores, vectors, hidden, "dot", rows=rows[:2])
+    brute_force.search(ids, scores, vectors, hidden, "dot", rows=rows[:2])
     assert (ids[:, 2:] == -1).all() and np.isneginf(scores[:, 2:]).all()
 
 

@@ -1,4 +1,4 @@
-"""Builders of trees: the shape is a full binary tree, its cost the least, its numbering and its shards as promised."""
+"""Builders of trees: the shape is a full binary tree, its cost the least, its numbering and its owners as promised."""
 
 import heapq
 
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpu.path import SHARDS
+from cpu.logistic_rows import OWNERS
 from cpu.tree import balanced, huffman, path
 
 COUNTS = st.lists(st.integers(0, 50), min_size=2, max_size=60)
@@ -34,7 +34,7 @@ def check_shape(tree):
     inner = tree.node_up.size
     assert tree.leaf_up.size == inner + 1 and tree.node_up[0] == -1
     assert tree.leaf_up.dtype == tree.node_up.dtype == tree.children.dtype == np.int32
-    assert tree.shard.dtype == np.uint8 and tree.shard.max() < SHARDS
+    assert tree.owner.dtype == np.uint8 and tree.owner.max() < OWNERS
 
     assert sorted([*tree.leaf_up, *tree.node_up[1:]]) == list(range(2 * inner)), "each place of each node is taken once"
     assert (np.diff(tree.node_up) > 0).all(), "numbered breadth first: children in the order of their parents"
@@ -44,8 +44,8 @@ def check_shape(tree):
     depths = lengths(tree)
     assert tree.depth == depths.max()
     assert sum(0.5**depth for depth in depths.tolist()) == 1  # Kraft, exact in binary
-    owners = [[tree.shard[node] for node, _ in path(tree, leaf)] for leaf in range(inner + 1)]
-    assert all(owner == sorted(owner, reverse=True) for owner in owners), "shards rise on the way up"
+    owners = [[tree.owner[node] for node, _ in path(tree, leaf)] for leaf in range(inner + 1)]
+    assert all(owner == sorted(owner, reverse=True) for owner in owners), "owners rise on the way up"
 
 
 @given(COUNTS)
@@ -85,17 +85,17 @@ def test_equal_counts_give_a_balanced_tree():
 def test_same_counts_same_tree():
     counts = np.random.default_rng(0).integers(0, 5, 1000)
     first, second = huffman(counts), huffman(counts.astype(np.float64))
-    for name in ("leaf_up", "node_up", "children", "shard"):
+    for name in ("leaf_up", "node_up", "children", "owner"):
         np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
 
 
 @pytest.mark.parametrize("build", [lambda counts: huffman(counts), lambda counts: balanced(counts.size)])
-def test_shards_share_the_visits(build):
+def test_owners_share_the_visits(build):
     counts = (1e6 / np.arange(1, 20001)).astype(np.int64)
     tree = build(counts)
     weights = counts if tree.depth > 15 else np.ones(counts.size)
-    visits = np.zeros(SHARDS)
+    visits = np.zeros(OWNERS)
     for leaf in range(counts.size):
         for node, _ in path(tree, leaf):
-            visits[tree.shard[node]] += weights[leaf]
+            visits[tree.owner[node]] += weights[leaf]
     assert visits.max() < 1.2 * visits.mean()

@@ -16,7 +16,7 @@ COUNTS = np.arange(CLASSES)[::-1]
 MAKE = {
     "huffman": lambda **more: TreeReadout(COUNTS, WIDTH, batch=BATCH, **more),
     "balanced": lambda **more: TreeReadout(CLASSES, WIDTH, tree="balanced", batch=BATCH, **more),
-    "runs": lambda **more: TreeReadout(COUNTS, WIDTH, mode="runs", batch=BATCH, **more),
+    "grouped": lambda **more: TreeReadout(COUNTS, WIDTH, mode="grouped", batch=BATCH, **more),
     "split": lambda **more: TreeReadout(COUNTS, WIDTH, split=5, batch=BATCH, **more),
     "full": lambda **more: FullReadout(COUNTS, WIDTH, batch=BATCH, **more),
 }

@@ -79,9 +79,9 @@ def test_runs_learn_together(gpu, width):
     rows = nodes.astype(np.float64)
     lists = [path(tree, leaf) for leaf in target]
     expected = learn_runs(rows, hidden.astype(np.float64), target, lists, 0.1)
-    found = run(gpu, tree, nodes, hidden, target, 0.1, "runs")
+    found = run(gpu, tree, nodes, hidden, target, 0.1, "grouped")
     close(found, (*expected, rows))
-    close(found, run_on_cpu(tree, nodes, hidden, target, 0.1, "runs"))
+    close(found, run_on_cpu(tree, nodes, hidden, target, 0.1, "grouped"))
     apart = run(gpu, tree, nodes, hidden, target, 0.1)
     assert abs(found[2] - apart[2]).max() > 1e-4
 
@@ -93,11 +93,11 @@ def test_where_runs_begin(gpu, begin, length):
     target[begin : begin + length] = 200
     nodes, hidden, _ = case(300, 2, 120)
     work = gpu.run(tree_softmax.workspace, 120, 2, tree.depth, np.float32)
-    run(gpu, tree, nodes, hidden, target, 0.1, "runs", work)
+    run(gpu, tree, nodes, hidden, target, 0.1, "grouped", work)
     assert np.flatnonzero(gpu.get(work.starts)).tolist() == [first for first, _ in runs(target)]
 
 
-@pytest.mark.parametrize("mode", ["deterministic", "runs", "hogwild"])
+@pytest.mark.parametrize("mode", ["deterministic", "grouped", "hogwild"])
 @pytest.mark.parametrize("rate", [0.0, 0.3])
 def test_agrees_with_the_cpu(gpu, mode, rate):
     tree = huffman(10**4 // np.arange(1, 61))
@@ -125,7 +125,7 @@ def test_same_bits_as_the_serial_loop(gpu, width):
     same([nodes], [moved])
 
 
-@pytest.mark.parametrize("mode", ["deterministic", "runs"])
+@pytest.mark.parametrize("mode", ["deterministic", "grouped"])
 def test_same_bytes_in_every_run(gpu, mode):
     tree = huffman(1000 // np.arange(1, 41))
     nodes, hidden, target = case(40, 33, 50)
@@ -150,7 +150,7 @@ def test_more_examples_than_a_warp_looks_through_at_once(gpu):
     tree = balanced(2)
     nodes, hidden, target = case(2, 1, 1100)
     target[1000:1060] = 1
-    for mode in ("deterministic", "runs"):
+    for mode in ("deterministic", "grouped"):
         expected = run_on_cpu(tree, nodes, hidden, target, 0.1, mode)
         close(run(gpu, tree, nodes, hidden, target, 0.1, mode), expected, atol=2e-4)
 
@@ -212,7 +212,7 @@ def test_a_nan_stays_visible(gpu):
     assert np.isnan(log_prob(gpu, tree, nodes, hidden, target)).tolist() == [True, False, False]
 
 
-@pytest.mark.parametrize("mode", ["deterministic", "runs"])
+@pytest.mark.parametrize("mode", ["deterministic", "grouped"])
 def test_one_workspace_serves_smaller_batches(gpu, mode):
     tree = huffman([5, 3, 1, 1])
     nodes, hidden, target = case(4, 16, 40)

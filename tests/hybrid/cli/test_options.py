@@ -52,7 +52,7 @@ def test_help_says_the_defaults_of_each_model_that_apply(capsys):
     assert f"language: words before the target (default: {tables['language']['context']})" in printed
     rates = [f"{readout} {options.RATES['factors', readout]['rate']}" for readout in ("tree", "full")]
     assert re.search(rf"learning rate of the readout \(default: language .*, factors {' or '.join(rates)}", printed)
-    assert "tree readout: how rows learn (default: language deterministic, words runs, factors det" in printed
+    assert "tree readout: how rows learn (default: language deterministic, words grouped, factors det" in printed
     hidden = [name for table in tables.values() for name, value in table.items() if value is not None]
     for name in hidden:
         flag = "--" + name.replace("_", "-")

@@ -5,7 +5,8 @@ import pytest
 from scipy import sparse
 
 from cpu.tree import path
-from hybrid.readout import FullReadout, NeighbourReadout, SampledReadout, TreeReadout
+from hybrid.readout import FullReadout, NeighbourReadout, SampledReadout, TreeReadout, rebuild
+from hybrid.readout.tree import _note_former
 
 
 def batch(classes, width, rows=32, seed=0):
@@ -122,7 +123,7 @@ def test_a_beam_as_wide_as_the_tree_is_exact():
         readout.beam(hidden, 6, 0)
 
 
-@pytest.mark.parametrize("mode", ["deterministic", "runs"])
+@pytest.mark.parametrize("mode", ["deterministic", "grouped"])
 @pytest.mark.parametrize("split", [1, 7, 59])
 @pytest.mark.parametrize("tree", ["huffman", "balanced"])
 def test_a_split_tree_has_the_probabilities_of_the_whole(tree, split, mode):
@@ -219,3 +220,17 @@ def test_after_a_restore_the_search_is_exact(indexed):
     indexed.readout.weights[:] *= -1
     indexed.restore(indexed.state())
     assert indexed.recall(batch(3000, 16)[1], 10) == 1
+
+
+def test_the_former_name_of_a_mode_is_taken_with_one_note(capsys):
+    _note_former.cache_clear()
+    readouts = [TreeReadout([3, 2, 1], 4, mode="runs") for _ in range(2)]
+    assert all(readout.mode == "grouped" for readout in readouts)
+    assert capsys.readouterr().err.count('mode "runs" is now called "grouped"') == 1
+
+
+def test_a_checkpoint_with_the_former_name_of_a_mode_loads_silently(capsys):
+    _note_former.cache_clear()
+    facts = TreeReadout([3, 2, 1], 4, mode="grouped").describe()
+    assert rebuild(facts | {"mode": "runs"}).describe() == facts
+    assert not capsys.readouterr().err

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpu import search, tree_softmax
+from cpu import tree_search, tree_softmax
 from cpu.tree import balanced, huffman
 
 
@@ -40,7 +40,7 @@ def found(find, tree, nodes, hidden, k, *arguments):
 def test_best_is_the_top_of_everything(counts, k, scale, seed):
     tree, k = huffman(counts), min(k, len(counts))
     nodes, hidden = case(len(counts), 6, 5, scale, seed)
-    ids, log_probs = found(search.best, tree, nodes, hidden, k)
+    ids, log_probs = found(tree_search.best, tree, nodes, hidden, k)
     every = everything(tree, nodes, hidden)
     np.testing.assert_allclose(log_probs, -np.sort(-every, 1)[:, :k], atol=1e-12)
     np.testing.assert_allclose(np.take_along_axis(every, ids, 1), log_probs, atol=1e-12)
@@ -52,8 +52,8 @@ def test_a_beam_as_wide_as_the_tree_misses_nothing(classes, seed):
     tree = balanced(classes)
     nodes, hidden = case(classes, 6, 5, seed=seed)
     for exact, wide in zip(
-        found(search.best, tree, nodes, hidden, classes),
-        found(search.beam, tree, nodes, hidden, classes, classes),
+        found(tree_search.best, tree, nodes, hidden, classes),
+        found(tree_search.beam, tree, nodes, hidden, classes, classes),
         strict=True,
     ):
         np.testing.assert_array_equal(exact, wide)
@@ -63,8 +63,8 @@ def test_equals_come_by_rising_class():
     tree = balanced(16)  # all scores 0: every class has 1/16, exactly
     nodes, hidden = np.zeros((15, 4)), np.ones((2, 4))
     for ids, log_probs in (
-        found(search.best, tree, nodes, hidden, 16),
-        found(search.beam, tree, nodes, hidden, 16, 16),
+        found(tree_search.best, tree, nodes, hidden, 16),
+        found(tree_search.beam, tree, nodes, hidden, 16, 16),
     ):
         assert (ids == np.arange(16)).all()
         np.testing.assert_allclose(log_probs, np.log(1 / 16))
@@ -73,7 +73,7 @@ def test_equals_come_by_rising_class():
 def test_large_trees_and_every_class(threads):
     tree = huffman(10**6 // np.arange(1, 5001))  # more prefixes than the heap begins with
     nodes, hidden = case(5000, 16, 7, 0.1)
-    ids, log_probs = found(search.best, tree, nodes, hidden, 5000)
+    ids, log_probs = found(tree_search.best, tree, nodes, hidden, 5000)
     every = everything(tree, nodes, hidden)
     assert (np.sort(ids, 1) == np.arange(5000)).all()
     np.testing.assert_allclose(log_probs, -np.sort(-every, 1), atol=1e-11)
@@ -82,10 +82,10 @@ def test_large_trees_and_every_class(threads):
 def test_a_beam_follows_the_likeliest_prefixes(threads):
     tree = huffman(10**6 // np.arange(1, 2001))
     nodes, hidden = case(2000, 16, 9, 2.0)
-    exact, _ = found(search.best, tree, nodes, hidden, 5)
+    exact, _ = found(tree_search.best, tree, nodes, hidden, 5)
     last = 0.0
     for width in (1, 8, 64, 2000):
-        ids, log_probs = found(search.beam, tree, nodes, hidden, 5, width)
+        ids, log_probs = found(tree_search.beam, tree, nodes, hidden, 5, width)
         every = everything(tree, nodes, hidden)
         met = ids >= 0
         assert (np.diff(log_probs[:, :2], axis=1) <= 0).all()
@@ -102,7 +102,7 @@ def test_a_beam_of_one_prefix_keeps_the_leaf_beside_it(root):
     tree = huffman([3, 1, 1])
     nodes, hidden = np.array([[root], [1.0]]), np.ones((1, 1))
     for wide, exact in zip(
-        found(search.beam, tree, nodes, hidden, 3, 1), found(search.best, tree, nodes, hidden, 3), strict=True
+        found(tree_search.beam, tree, nodes, hidden, 3, 1), found(tree_search.best, tree, nodes, hidden, 3), strict=True
     ):
         np.testing.assert_array_equal(wide, exact)
 
@@ -110,7 +110,7 @@ def test_a_beam_of_one_prefix_keeps_the_leaf_beside_it(root):
 def test_fewer_classes_met_than_asked_for():
     tree = balanced(64)
     nodes, hidden = case(64, 4, 3)
-    ids, log_probs = found(search.beam, tree, nodes, hidden, 5, 1)
+    ids, log_probs = found(tree_search.beam, tree, nodes, hidden, 5, 1)
     assert (ids[:, :2] >= 0).all() and (ids[:, 2:] == -1).all() and np.isneginf(log_probs[:, 2:]).all()
 
 
@@ -118,6 +118,9 @@ def test_fewer_classes_met_than_asked_for():
 def test_two_classes(dtype):
     tree = balanced(2)
     nodes, hidden = np.array([[2, 0]], dtype), np.array([[1, 5], [-1, 5]], dtype)
-    for ids, log_probs in (found(search.best, tree, nodes, hidden, 2), found(search.beam, tree, nodes, hidden, 2, 9)):
+    for ids, log_probs in (
+        found(tree_search.best, tree, nodes, hidden, 2),
+        found(tree_search.beam, tree, nodes, hidden, 2, 9),
+    ):
         assert ids.tolist() == [[1, 0], [0, 1]]
         np.testing.assert_allclose(np.exp(log_probs), [[0.8807971, 0.1192029]] * 2, rtol=1e-6)

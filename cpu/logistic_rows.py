@@ -4,11 +4,11 @@ An example brings a hidden vector h and a list of entries 2 * row + turn, each o
 
     miss = turn - logistic(w . h);  grad -= miss * w;  w += rate * miss * h;  loss -= log p(turn)
 
-where grad uses the row as it was found. Hidden vectors stand still within a batch, so what becomes of a row depends on
-nothing but the row and the examples that meet it, in order: rows do not know of each other. Therefore rows have
-*owners*: a fixed number of shards, each worked by one thread, which takes the examples in order and moves the rows that
-it owns. Every row goes through exactly what the serial loop over examples would do to it, bit for bit, at any number of
-threads; and no two threads write one row, so the hot rows near a root stay in the cache of their owner.
+where grad uses the row before it moves. Hidden vectors do not change within a batch, so the new value of a row depends
+only on its old value and on the examples that visit it, in order, not on other rows. So each row has one of a fixed
+number of *owners*. One thread works for an owner: it takes the examples in order and moves the owner's rows. Every row
+goes through exactly the steps of the serial loop over examples, bit for bit, at any number of threads; and no two
+threads write one row, so the often used rows near a root stay in the cache of one core.
 
 Kernels below the parallel loops are compiled without reference counts (`_nrt=False`): a count is an atomic addition
 that all threads fight over, and costs more than a row does.
@@ -25,10 +25,10 @@ from cpu.lanes import LANES, load, multiply_add, splat, store, store_quads, tota
 from cpu.prefetch import prefetch_row
 from cpu.threads import shared
 
-SHARDS = 4  # owners of rows; the most threads that share one deterministic step
+OWNERS = 4  # owners of rows; the most threads that share one deterministic step
 AHEAD = 2  # examples between asking for a row and using it
 HOT = 2048  # rows below are near the root, and in the cache anyway
-LONGEST = 16  # examples of a run, see cpu/runs.py
+LONGEST = 16  # examples of a group, see cpu/groups.py
 WIDE = 16  # scores judged at once: the compiler makes vectors of a loop of 16, and not of one of 4
 
 INNER = {"cache": True, "nogil": True, "_nrt": False, "forceinline": True}
@@ -38,11 +38,11 @@ class Work(NamedTuple):
     """Scratch for up to B examples with up to L entries each.
 
     entries  (B, L + WIDE) int32     2 * row + turn
-    cuts     (B, SHARDS + 1) int32  entries[b, cuts[b, s]:cuts[b, s + 1]] belong to shard s
-    grads    (SHARDS * B, D)        what shard s adds to the gradient of example b, in row s * B + b
-    losses   (SHARDS, B)
-    misses   (threads, ...)         of the example or the run at hand; rows lie far enough apart not to share cache lines
-    costs    (threads, ...)         -log p(turn) of the run at hand
+    cuts     (B, OWNERS + 1) int32  entries[b, cuts[b, o]:cuts[b, o + 1]] belong to owner o
+    grads    (OWNERS * B, D)        what owner o adds to the gradient of example b, in row o * B + b
+    losses   (OWNERS, B)
+    misses   (threads, ...)         of the current example or group; rows lie far enough apart not to share cache lines
+    costs    (threads, ...)         -log p(turn) of the current group
     """
 
     entries: np.ndarray
@@ -55,15 +55,15 @@ class Work(NamedTuple):
 
 def workspace(batch, width, length, dtype) -> Work:
     """Scratch for calls with up to `batch` examples of `width` numbers and up to `length` entries each."""
-    threads = max(SHARDS, numba.config.NUMBA_NUM_THREADS)
-    run = LONGEST * -(-length // WIDE) * WIDE + 128
+    threads = max(OWNERS, numba.config.NUMBA_NUM_THREADS)
+    room = LONGEST * -(-length // WIDE) * WIDE + 128
     return Work(
         empty((batch, length + WIDE), np.int32),
-        empty((batch, SHARDS + 1), np.int32),
-        empty((SHARDS * batch, width), dtype),
-        empty((SHARDS, batch), dtype),
-        empty((threads, run), dtype),
-        empty((threads, run), dtype),
+        empty((batch, OWNERS + 1), np.int32),
+        empty((OWNERS * batch, width), dtype),
+        empty((OWNERS, batch), dtype),
+        empty((threads, room), dtype),
+        empty((threads, room), dtype),
     )
 
 
@@ -74,29 +74,29 @@ def learn(grad, loss, rows, work, hidden, rate, mode):
     if mode == "hogwild":
         _race(grad, loss, rows, work.entries, work.cuts, work.misses, hidden, rate, threads)
     else:
-        groups = 1 if threads == 1 else SHARDS
-        with shared(groups):
-            _own(rows, *work[:5], hidden, rate, groups)
-        add_shards(grad, loss, work.cuts, work.grads, work.losses, threads)
+        workers = 1 if threads == 1 else OWNERS
+        with shared(workers):
+            _own(rows, *work[:5], hidden, rate, workers)
+        add_owners(grad, loss, work.cuts, work.grads, work.losses, threads)
 
 
 # Numba 0.68 loses writes to arrays of a namedtuple inside a parallel loop, so these take the arrays one by one.
 
 
 @numba.njit(parallel=True, cache=True, nogil=True)
-def _own(rows, entries, cuts, grads, losses, misses, hidden, rate, groups):
-    """Each group of shards takes all examples through the rows that it owns."""
+def _own(rows, entries, cuts, grads, losses, misses, hidden, rate, workers):
+    """Each worker takes all examples through the rows of its owners."""
     batch = hidden.shape[0]
-    for group in numba.prange(groups):
-        scratch = misses[group]
+    for worker in numba.prange(workers):
+        scratch = misses[worker]
         for b in range(batch):
-            for shard in range(group * SHARDS // groups, (group + 1) * SHARDS // groups):
-                first, last = cuts[b, shard], cuts[b, shard + 1]
+            for owner in range(worker * OWNERS // workers, (worker + 1) * OWNERS // workers):
+                first, last = cuts[b, owner], cuts[b, owner + 1]
                 if b + AHEAD < batch:
-                    _ask(rows, entries, b + AHEAD, cuts[b + AHEAD, shard], cuts[b + AHEAD, shard + 1])
+                    _ask(rows, entries, b + AHEAD, cuts[b + AHEAD, owner], cuts[b + AHEAD, owner + 1])
                 if last > first:
-                    part = shard * batch + b
-                    losses[shard, b] = visit(grads, part, rows, scratch, hidden, b, entries, first, last, rate)
+                    part = owner * batch + b
+                    losses[owner, b] = visit(grads, part, rows, scratch, hidden, b, entries, first, last, rate)
 
 
 @numba.njit(parallel=True, cache=True, nogil=True)
@@ -108,20 +108,20 @@ def _race(grad, loss, rows, entries, cuts, misses, hidden, rate, threads):
         end = (thread + 1) * batch // threads
         for b in range(thread * batch // threads, end):
             if b + AHEAD < end:
-                _ask(rows, entries, b + AHEAD, 0, cuts[b + AHEAD, SHARDS])
-            loss[b] = visit(grad, b, rows, scratch, hidden, b, entries, 0, cuts[b, SHARDS], rate)
+                _ask(rows, entries, b + AHEAD, 0, cuts[b + AHEAD, OWNERS])
+            loss[b] = visit(grad, b, rows, scratch, hidden, b, entries, 0, cuts[b, OWNERS], rate)
 
 
 @numba.njit(parallel=True, cache=True, nogil=True)
-def add_shards(grad, loss, cuts, grads, losses, threads):
-    """Add up the shards of each example, in their order."""
+def add_owners(grad, loss, cuts, grads, losses, threads):
+    """Sum what the owners found for each example, in the order of the owners."""
     batch, width = grad.shape
     for thread in numba.prange(threads):
         for b in range(thread * batch // threads, (thread + 1) * batch // threads):
             loss[b] = 0
-            for shard in range(SHARDS):
-                if cuts[b, shard + 1] > cuts[b, shard]:
-                    loss[b] += losses[shard, b]
+            for owner in range(OWNERS):
+                if cuts[b, owner + 1] > cuts[b, owner]:
+                    loss[b] += losses[owner, b]
             for d in range(0, width, LANES):
                 _add(grad, cuts, grads, b, d, min(LANES, width - d))
 
@@ -130,9 +130,9 @@ def add_shards(grad, loss, cuts, grads, losses, threads):
 def _add(grad, cuts, grads, b, d, count):
     """Columns d to d + count of one sum."""
     value = splat(grad.dtype.type(0))
-    for shard in range(SHARDS):
-        if cuts[b, shard + 1] > cuts[b, shard]:
-            value = multiply_add(splat(grad.dtype.type(1)), load(grads, shard * grad.shape[0] + b, d, count), value)
+    for owner in range(OWNERS):
+        if cuts[b, owner + 1] > cuts[b, owner]:
+            value = multiply_add(splat(grad.dtype.type(1)), load(grads, owner * grad.shape[0] + b, d, count), value)
     store(grad, b, d, value, count)
 
 

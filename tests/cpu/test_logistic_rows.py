@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpu import path
-from cpu.path import SHARDS
+from cpu import logistic_rows
+from cpu.logistic_rows import OWNERS
 from tests.cpu.oracle import learn
 
 EPS = {np.float32: 2.0**-23, np.float64: 2.0**-52}
@@ -20,19 +20,19 @@ def case(batch, width, rows, most, dtype, seed=0):
     lists = []
     for _ in range(batch):
         met = rng.permutation(rows)[: rng.integers(0, most + 1)]
-        lists.append([(int(row), int(rng.integers(2))) for row in sorted(met, key=lambda row: row % SHARDS)])
+        lists.append([(int(row), int(rng.integers(2))) for row in sorted(met, key=lambda row: row % OWNERS)])
     return table, hidden, lists
 
 
 def run(table, hidden, lists, rate, mode="deterministic"):
-    """path.learn on copies of a case: grad, loss and the moved rows."""
-    work = path.workspace(len(lists), hidden.shape[1], max(map(len, lists)), hidden.dtype)
+    """logistic_rows.learn on copies of a case: grad, loss and the moved rows."""
+    work = logistic_rows.workspace(len(lists), hidden.shape[1], max(map(len, lists)), hidden.dtype)
     for b, entries in enumerate(lists):
         work.entries[b, : len(entries)] = [2 * row + turn for row, turn in entries]
-        owners = np.array([row % SHARDS for row, _ in entries])
-        work.cuts[b] = [np.sum(owners < shard) for shard in range(SHARDS + 1)]
+        owners = np.array([row % OWNERS for row, _ in entries])
+        work.cuts[b] = [np.sum(owners < owner) for owner in range(OWNERS + 1)]
     grad, loss, table = np.empty_like(hidden), np.empty(len(hidden), hidden.dtype), table.copy()
-    path.learn(grad, loss, table, work, hidden, rate, mode)
+    logistic_rows.learn(grad, loss, table, work, hidden, rate, mode)
     return grad, loss, table
 
 

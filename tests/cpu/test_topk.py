@@ -3,14 +3,14 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpu import top
+from cpu import topk
 
 
 @numba.njit
 def best(ids, scores, stream):
     for i in range(stream.size):
-        top.push(ids, scores, i, stream[i])
-    top.sort(ids, scores)
+        topk.push(ids, scores, i, stream[i])
+    topk.sort(ids, scores)
 
 
 def run(stream, k):

@@ -1,13 +1,14 @@
-"""Runs: neighbouring examples of a batch with the same list of rows learn together, as in a small batch of their own.
+"""Groups: neighbouring examples of a batch with the same list of rows learn together, as a small batch of their own.
 
-Skip-gram makes such runs: all context words around one centre word follow the centre word's path. One after another, as
-in cpu/path.py, each of them waits for the rows that the one before has moved. Together they read the rows as the run finds
-them, so nothing waits, every row is written once a run, and the logistic functions are worked out side by side:
+Skip-gram makes such groups: all context words around one centre word follow the centre word's path. One after another,
+as in cpu/logistic_rows.py, each example waits for the rows that the one before has moved. A group reads the rows once,
+before any of them moves: so no example waits, a row is written once a group, and the logistic functions are computed
+side by side:
 
     miss[e, n] = turn[n] - logistic(w[n] . h[e]);  grad[e] -= sum_n miss[e, n] w[n];  w[n] += rate sum_e miss[e, n] h[e]
 
-Ji et al. 2016, "Parallelizing Word2Vec in Shared and Distributed Memory", arXiv:1604.04661. Owners as in cpu/path.py: the
-same bits at any number of threads.
+Ji et al. 2016, "Parallelizing Word2Vec in Shared and Distributed Memory", arXiv:1604.04661. Rows have owners as in
+cpu/logistic_rows.py: the same bits at any number of threads.
 """
 
 import numba
@@ -15,32 +16,32 @@ import numpy as np
 
 from cpu.activation import ONE, ZERO, exp, log1p
 from cpu.lanes import LANES, load, multiply_add, splat, store
-from cpu.path import INNER, LONGEST, SHARDS, WIDE, add_shards, score
+from cpu.logistic_rows import INNER, LONGEST, OWNERS, WIDE, add_owners, score
 
 
 def learn(grad, loss, rows, work, hidden, rate):
-    """As cpu/path.py's, but runs learn together."""
-    threads = min(numba.get_num_threads(), SHARDS)
-    _own_runs(grad, loss, rows, *work, hidden, rows.dtype.type(rate), threads)
+    """As `learn` of cpu/logistic_rows.py, but groups learn together."""
+    threads = min(numba.get_num_threads(), OWNERS)
+    _own_groups(grad, loss, rows, *work, hidden, rows.dtype.type(rate), threads)
     if threads > 1:
-        add_shards(grad, loss, work.cuts, work.grads, work.losses, threads)
+        add_owners(grad, loss, work.cuts, work.grads, work.losses, threads)
 
 
 @numba.njit(parallel=True, cache=True, nogil=True)
-def _own_runs(grad, loss, rows, entries, cuts, grads, losses, misses, costs, hidden, rate, threads):
-    """Each thread takes all runs through the shards that it owns.
+def _own_groups(grad, loss, rows, entries, cuts, grads, losses, misses, costs, hidden, rate, threads):
+    """Each thread takes all groups through the rows of its owners.
 
-    One thread writes grad and loss itself, adding up the shards in their order; more leave that to add_shards.
+    One thread writes grad and loss itself, summing over the owners in their order; several leave that to add_owners.
     """
     batch = hidden.shape[0]
     alone = threads == 1
     for thread in numba.prange(threads):
-        begin, end = thread * SHARDS // threads, (thread + 1) * SHARDS // threads
+        begin, end = thread * OWNERS // threads, (thread + 1) * OWNERS // threads
         out, out_loss = (grad, loss.reshape((1, batch))) if alone else (grads, losses)
         first = 0
         while first < batch:
             last = first + 1
-            # The entry nearest to the leaf tells the leaf.
+            # The entry nearest to the leaf identifies the leaf.
             while last < batch and last - first < LONGEST and entries[last, 0] == entries[first, 0]:
                 last += 1
             _visit(
@@ -63,11 +64,11 @@ def _own_runs(grad, loss, rows, entries, cuts, grads, losses, misses, costs, hid
 
 
 @numba.njit(**INNER)
-def _visit(out, out_loss, rows, entries, cuts, misses, costs, hidden, rate, shard, shards, first, last, alone):
-    """The examples first:last at the rows of some shards: write their gradients and losses, move the rows."""
+def _visit(out, out_loss, rows, entries, cuts, misses, costs, hidden, rate, owner, owners, first, last, alone):
+    """Examples first:last at the rows of owners owner:owners: write gradients and losses, move the rows."""
     # Unsigned indices: Numba then leaves out its test for negative ones.
     b, examples = np.uintp(first), np.uintp(last - first)
-    begin, end = np.uintp(cuts[first, shard]), np.uintp(cuts[first, shards])
+    begin, end = np.uintp(cuts[first, owner]), np.uintp(cuts[first, owners])
     pitch = (end - begin + np.uintp(WIDE - 1)) // np.uintp(WIDE) * np.uintp(WIDE)
     for e in range(examples):
         for i in range(begin, end, WIDE):
@@ -75,30 +76,30 @@ def _visit(out, out_loss, rows, entries, cuts, misses, costs, hidden, rate, shar
     for e in range(examples):
         for i in range(begin, end, WIDE):
             _judge(misses, costs, e * pitch + i - begin, entries, b, i)
-        _lose(out_loss, costs, e * pitch - begin, cuts, b, e, shard, shards, alone)
+        _lose(out_loss, costs, e * pitch - begin, cuts, b, e, owner, owners, alone)
     batch, width = np.uintp(hidden.shape[0]), hidden.shape[1]
     whole = width // LANES * LANES
     for d in range(0, whole, LANES):
-        _collect(out, rows, misses, pitch, begin, cuts, shard, shards, alone, batch, b, examples, entries, d, LANES)
+        _collect(out, rows, misses, pitch, begin, cuts, owner, owners, alone, batch, b, examples, entries, d, LANES)
         _move(rows, misses, pitch, hidden, b, examples, entries, begin, end, rate, d, LANES)
     if whole < width:
         rest = width - whole
-        _collect(out, rows, misses, pitch, begin, cuts, shard, shards, alone, batch, b, examples, entries, whole, rest)
+        _collect(out, rows, misses, pitch, begin, cuts, owner, owners, alone, batch, b, examples, entries, whole, rest)
         _move(rows, misses, pitch, hidden, b, examples, entries, begin, end, rate, whole, rest)
 
 
 @numba.njit(**INNER)
-def _lose(out, costs, at, cuts, b, e, shard, shards, alone):
-    """The loss of example b + e: by shard, or their sum in order."""
+def _lose(out, costs, at, cuts, b, e, owner, owners, alone):
+    """The loss of example b + e: by owner, or summed in the owners' order."""
     total = ZERO
-    for s in range(shard, shards):
+    for o in range(owner, owners):
         loss = ZERO
-        for i in range(np.uintp(cuts[b, s]), np.uintp(cuts[b, s + 1])):
+        for i in range(np.uintp(cuts[b, o]), np.uintp(cuts[b, o + 1])):
             loss += costs[at + i]
         if alone:
             total += loss
         else:
-            out[s, b + e] = loss
+            out[o, b + e] = loss
     if alone:
         out[0, b + e] = total
 
@@ -118,20 +119,20 @@ def _judge(misses, costs, at, entries, b, i):
 
 
 @numba.njit(**INNER)
-def _collect(out, rows, misses, pitch, begin, cuts, shard, shards, alone, batch, b, examples, entries, d, count):
-    """Columns d to d + count of the gradients, from the rows as they are: by shard, or their sum in order."""
+def _collect(out, rows, misses, pitch, begin, cuts, owner, owners, alone, batch, b, examples, entries, d, count):
+    """Columns d to d + count of the gradients, from the rows as they are: by owner, or summed in the owners' order."""
     zero, one = splat(rows.dtype.type(0)), splat(rows.dtype.type(1))
     for e in range(examples):
         total = zero
-        for s in range(np.uintp(shard), np.uintp(shards)):
+        for o in range(np.uintp(owner), np.uintp(owners)):
             grad = zero
-            for i in range(np.uintp(cuts[b, s]), np.uintp(cuts[b, s + 1])):
+            for i in range(np.uintp(cuts[b, o]), np.uintp(cuts[b, o + 1])):
                 miss = splat(-misses[e * pitch + i - begin])
                 grad = multiply_add(miss, load(rows, entries[b, i] >> 1, d, count), grad)
             if alone:
                 total = multiply_add(one, grad, total)
             else:
-                store(out, s * batch + b + e, d, grad, count)
+                store(out, o * batch + b + e, d, grad, count)
         if alone:
             store(out, b + e, d, total, count)
 

@@ -1,4 +1,4 @@
-"""Runs of one target: against plain NumPy, by difference, and bit for bit at any number of threads."""
+"""Groups of one target: against plain NumPy, by difference, and bit for bit at any number of threads."""
 
 import numba
 import numpy as np
@@ -6,20 +6,20 @@ import pytest
 
 from cpu import tree as trees
 from cpu import tree_softmax
-from cpu.path import LONGEST
+from cpu.logistic_rows import LONGEST
 
 CLASSES = 60
 
 
-def case(width, dtype, runs, seed=0):
+def case(width, dtype, lengths, seed=0):
     rng = np.random.default_rng(seed)
     tree = trees.huffman(np.arange(1, CLASSES + 1))
-    target = np.repeat(rng.integers(0, CLASSES, len(runs)), runs).astype(np.int32)
+    target = np.repeat(rng.integers(0, CLASSES, len(lengths)), lengths).astype(np.int32)
     nodes = rng.normal(size=(CLASSES - 1, width)).astype(dtype) / width**0.5
     return tree, nodes, rng.normal(size=(len(target), width)).astype(dtype), target
 
 
-def step(tree, nodes, hidden, target, rate, mode="runs", room=5):
+def step(tree, nodes, hidden, target, rate, mode="grouped", room=5):
     """One step on a copy of the nodes, in a workspace with room for more rows: grad, loss and the moved nodes."""
     work = tree_softmax.workspace(len(target) + room, hidden.shape[1], tree.depth, hidden.dtype)
     grad, loss, nodes = np.empty_like(hidden), np.empty(len(target), hidden.dtype), nodes.copy()
@@ -64,13 +64,13 @@ def test_same_bits_at_any_number_of_threads(threads):
 def test_without_neighbours_of_one_target_it_is_the_serial_loop():
     tree, nodes, hidden, _ = case(24, np.float64, [1] * 30)
     target = np.arange(30, dtype=np.int32)
-    for runs, serial in zip(
-        *(step(tree, nodes, hidden, target, 0.1, mode) for mode in ("runs", "deterministic")), strict=True
+    for grouped, serial in zip(
+        *(step(tree, nodes, hidden, target, 0.1, mode) for mode in ("grouped", "deterministic")), strict=True
     ):
-        np.testing.assert_allclose(runs, serial, rtol=0, atol=1e-13)
+        np.testing.assert_allclose(grouped, serial, rtol=0, atol=1e-13)
 
 
-def test_gradient_and_change_are_slopes_of_the_loss_of_a_run():
+def test_gradient_and_change_are_slopes_of_the_loss_of_a_group():
     tree, nodes, hidden, target = case(4, np.float64, [3])
     grad, _, moved = step(tree, nodes, hidden, target, 1e-3)
     shift = 1e-6

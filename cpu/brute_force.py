@@ -1,4 +1,4 @@
-"""Exact search: the nearest of a table's rows by cosine or dot product, all of them scored, in chunks, by GEMM.
+"""Brute force search: the nearest of a table's rows by cosine or dot product; all rows are scored, in chunks, by GEMM.
 
 Among equal scores the lower id is first. See cpu/shards.py for why the result does not depend on the number of threads.
 """
@@ -8,7 +8,7 @@ import math
 import numba
 import numpy as np
 
-from cpu import excluded, shards, top
+from cpu import excluded, shards, topk
 from cpu.activation import ZERO
 from cpu.blas import gemm
 from cpu.shards import CHUNK, SHARDS
@@ -42,7 +42,7 @@ def search(ids, scores, table, hidden, metric, rows=None, proposed=None, without
         _scan(found, found_scores, dots, lengths, some, table, rows, hidden[part], angular, *left_out)
         if proposed is not None:
             _take(ids[part], scores[part], table, proposed[part], hidden[part], angular, *left_out, threads)
-        top.merge(ids[part], scores[part], found, found_scores, threads)
+        topk.merge(ids[part], scores[part], found, found_scores, threads)
     if angular:
         lengths = np.linalg.norm(hidden, axis=1, keepdims=True).astype(scores.dtype)
         np.divide(scores, lengths, out=scores, where=lengths > 0)
@@ -67,7 +67,7 @@ def _scan(found, scores, dots, lengths, some, table, rows, hidden, angular, out_
                     while skip < out_last[b] and left_out[skip] < row:
                         skip += 1
                     if skip == out_last[b] or left_out[skip] > row:
-                        top.push(found[shard, b], scores[shard, b], row, dots[shard, b, j] / lengths[shard, j])
+                        topk.push(found[shard, b], scores[shard, b], row, dots[shard, b, j] / lengths[shard, j])
 
 
 @numba.njit(cache=True, nogil=True)
@@ -90,7 +90,7 @@ def _take(ids, scores, table, proposed, hidden, angular, out_first, out_last, le
                 row = proposed[b, i]
                 if row >= 0 and not excluded.holds(left_out, out_first[b], out_last[b], row):
                     score = _dot(table[row], hidden[b])
-                    top.push(ids[b], scores[b], row, score / _length(table[row]) if angular else score)
+                    topk.push(ids[b], scores[b], row, score / _length(table[row]) if angular else score)
 
 
 @numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
