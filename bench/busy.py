@@ -146,7 +146,7 @@ def _words(threads: int):
     from hybrid import Embedding, Engine, TreeReadout
     from hybrid.feeds.pairs import PairFeed
     from hybrid.feeds.text import Corpus, documentation
-    from hybrid.vocabulary import Vocabulary
+    from hybrid.feeds.vocabulary import Vocabulary
 
     text = documentation()
     corpus = Corpus(text, Vocabulary.build(text, min_count=5, unknown=False))

@@ -98,7 +98,7 @@ class Feed:
         return 1 << 40
 
     def __getitem__(self, tick: int):
-        from hybrid.feeds.frames import FrameBatch
+        from hybrid.feeds.video.frames import FrameBatch
 
         return FrameBatch(self.images[tick % FRAMES], self.box, self.labelled)
 

@@ -11,8 +11,8 @@ from hybrid.embedding import Embedding
 from hybrid.engine import Engine
 from hybrid.feeds.pairs import PairFeed
 from hybrid.feeds.text import Corpus, Text, documentation, read
+from hybrid.feeds.vocabulary import Vocabulary
 from hybrid.readout import TreeReadout
-from hybrid.vocabulary import Vocabulary
 
 WIDTH, WINDOW, SAMPLE, MIN_COUNT, RATE = 100, 5, 1e-3, 5, 0.025
 MODE = "grouped"  # what `hybrid train words` takes

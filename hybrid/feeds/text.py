@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import check
-from ..vocabulary import Vocabulary
+from .vocabulary import Vocabulary
 
 TOKENS: dict[str, Callable[[str], list[str]]] = {  # ways to cut a sentence
     "words": re.compile(r"<unk>|<eos>|\w+(?:['\u2019]\w+)*|[^\w\s]").findall,

@@ -8,8 +8,8 @@ import numpy as np
 from ..engine import Engine
 from ..feeds.language import LanguageFeed
 from ..feeds.text import Corpus, Text, read
+from ..feeds.vocabulary import Vocabulary
 from ..train.loop import Job
-from ..vocabulary import Vocabulary
 from . import make_engine
 
 NAMES = "vocabulary.json"

@@ -7,8 +7,8 @@ import numpy as np
 from ..engine import Engine
 from ..feeds.pairs import PairFeed
 from ..feeds.text import Corpus, read
+from ..feeds.vocabulary import Vocabulary
 from ..train.loop import Job
-from ..vocabulary import Vocabulary
 from . import make_engine, similarity
 
 NAMES = "vocabulary.json"

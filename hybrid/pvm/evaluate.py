@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import console
-from ..feeds.frames import Frame, aspect_of
+from ..feeds.video.clip import Frame, aspect_of
 from ..storage import checkpoint
 from ..storage.checkpoint import CHECKPOINT
 from ..train import runs

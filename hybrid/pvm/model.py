@@ -134,8 +134,8 @@ class PVM(Pipeline):
         """Step through frames to their end.
 
         frames  an iterable, also one that ends or fails half-way: arrays, lists, generators, clips; of frames, or of pairs
-                (frame, label), as `step` takes them. Or a feed (hybrid/feeds/frames.py), anything with `streams`, a length
-                and feed[tick] -> `FrameBatch`: from the tick where this model stands
+                (frame, label), as `step` takes them. Or a feed (hybrid/feeds/video/frames.py): anything with `streams`, a
+                length and feed[tick] -> `FrameBatch`: from the tick where this model stands
 
         On a GPU the next frame is decoded and sent while the device works on this one, and what comes home does not stop
         it. Yields every tick: complete where its number is a multiple of `every`, otherwise with the error alone. Between

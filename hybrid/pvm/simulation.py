@@ -75,7 +75,7 @@ def into_run(given) -> dict:
 
     given  file, out: the folder; corrected: without the original's mistakes from here on; video: what it goes on with
     """
-    from ..feeds.frames import Frames
+    from ..feeds.video.frames import Frames
     from .command import resolve
     from .source import clips
     from .training import CONFIG, Progress

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..feeds.frames import Clip, Live, Memory, Shape, keep, open_clips
+from ..feeds.video.cache import Memory, keep
+from ..feeds.video.clip import Clip, Live, Shape
+from ..feeds.video.open import open_clips
 
 
 def clips(video: str, shape: Shape, labels: str | None = None, crop: bool = False) -> Sequence[Clip | Live]:
@@ -13,7 +15,7 @@ def clips(video: str, shape: Shape, labels: str | None = None, crop: bool = Fals
     """
     if labels is None:
         return open_clips(video, shape, crop=crop)
-    from ..feeds.video import Video
+    from ..feeds.video.video_file import Video
 
     if not Path(video).is_file() or Path(video).suffix.lower() == ".zip":
         raise ValueError(

@@ -21,7 +21,8 @@ import numpy as np
 from cpu.threads import available
 
 from .. import console, trace
-from ..feeds.frames import Frames, aspect_of
+from ..feeds.video.clip import aspect_of
+from ..feeds.video.frames import Frames
 from ..storage import atomic, checkpoint
 from ..storage.checkpoint import CHECKPOINT
 from ..train import plots, store

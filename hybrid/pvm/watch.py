@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from .. import console
-from ..feeds.frames import Frame, aspect_of
-from ..film import Film
+from ..feeds.video.clip import Frame, aspect_of
+from ..feeds.video.film import Film
 from . import panel, saturation
 from .command import DREAMT, WATCHED
 from .compare import compared, floats

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from hybrid.feeds.language import LanguageFeed
 from hybrid.feeds.text import Corpus
-from hybrid.vocabulary import Vocabulary
+from hybrid.feeds.vocabulary import Vocabulary
 
 from .purity import check_feed
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hybrid.feeds import pairs
 from hybrid.feeds.pairs import PairFeed
 from hybrid.feeds.text import Corpus
-from hybrid.vocabulary import Vocabulary
+from hybrid.feeds.vocabulary import Vocabulary
 
 from .purity import check_feed
 

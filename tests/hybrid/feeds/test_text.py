@@ -6,7 +6,7 @@ import pytest
 
 from hybrid.feeds import text
 from hybrid.feeds.text import Corpus, Text
-from hybrid.vocabulary import Vocabulary
+from hybrid.feeds.vocabulary import Vocabulary
 from tests.data import real
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hybrid.cli import main, options
-from hybrid.film import Film
+from hybrid.feeds.video.film import Film
 from hybrid.pvm import command, modes, named
 
 from .tiny import command as tiny

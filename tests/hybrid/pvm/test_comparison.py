@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from hybrid.cli import main
-from hybrid.film import Film
+from hybrid.feeds.video.film import Film
 from hybrid.pvm import comparison
 
 from .tiny import command

@@ -9,8 +9,8 @@ import pytest
 from PIL import Image
 
 from hybrid.cli import main
-from hybrid.feeds.frames import open_clips
-from hybrid.film import Film
+from hybrid.feeds.video.film import Film
+from hybrid.feeds.video.open import open_clips
 from hybrid.pvm import evaluate, panel, tracking
 from hybrid.pvm.model import PVM
 from hybrid.pvm.modes import Mode

@@ -5,8 +5,9 @@ import dataclasses
 import numpy as np
 import pytest
 
-from hybrid.feeds.frames import Frame, Frames
-from hybrid.feeds.scene import Scene
+from hybrid.feeds.video.clip import Frame
+from hybrid.feeds.video.frames import Frames
+from hybrid.feeds.video.scene import Scene
 from hybrid.pvm.config import Config, Readout
 from hybrid.pvm.model import PVM
 

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from hybrid.cli import main
-from hybrid.feeds.frames import Frames, open_clips
+from hybrid.feeds.video.frames import Frames
+from hybrid.feeds.video.open import open_clips
 from hybrid.pvm import live, training
 from hybrid.pvm.compare import Pairs, Recent
 from hybrid.pvm.latest import Latest

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from hybrid.cli import main
-from hybrid.feeds.frames import Frames, open_clips
-from hybrid.film import Film
+from hybrid.feeds.video.film import Film
+from hybrid.feeds.video.frames import Frames
+from hybrid.feeds.video.open import open_clips
 from hybrid.pvm import compare, training
 from hybrid.pvm.model import PVM
 from hybrid.pvm.named import load

@@ -9,9 +9,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from . import check
-from .feeds.video import av_library
-from .storage import atomic
+from ... import check
+from ...storage import atomic
+from .ffmpeg import av_library
 
 WATCHABLE = 240  # pixels of the shorter side that small frames are enlarged to, at least
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybrid.vocabulary import UNKNOWN, Vocabulary
+from hybrid.feeds.vocabulary import UNKNOWN, Vocabulary
 
 TEXT = [["b", "a", "b"], [], ["c", "a", "b", "d"]]
 words = st.text(st.characters(codec="utf-8"), min_size=1, max_size=4)

@@ -1,31 +1,23 @@
-"""Sets of images as clips: directories and zips, labelled or not; how a picture and its box come to the size asked for.
-
-Every picture, those of videos too, is resized by Pillow: its bicubic filter is integer arithmetic, so the bytes are the
-same on all machines.
-"""
+"""Sets of images as clips: directories and zips, labelled or not."""
 
 import hashlib
 import io
-import math
 import re
 import warnings
 import zipfile
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
-
-from .frames import Frame, Shape, check_shape, inside, read_only
+from .boxes import LABELS, Labels, placed, read_boxes
+from .clip import Frame, Shape, check_shape, inside
+from .resize import aspect_shown, region, resized
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".webp")
-LABELS = ("labels.txt", "labels.csv", "groundtruth_rect.txt")
 LARGEST = 2**28  # bytes of a file in a zip: one from a stranger may unpack to anything
 UPRIGHT = {2: 0, 3: 3, 4: 1, 5: 5, 6: 4, 7: 6, 8: 2}  # EXIF orientation -> Pillow's transposition; from 5 on it lies
 RATE = 25.0  # a set of images states none
-
-Region = tuple[float, float, float, float]  # left, top, right, bottom, in pixels of the original
 
 
 class Images:
@@ -36,7 +28,7 @@ class Images:
     boxes  what `read_boxes` gives; None: not labelled
     """
 
-    def __init__(self, names: Sequence[str], read: Callable[[str], bytes], shape: Shape, labels: "Labels | None", crop):
+    def __init__(self, names: Sequence[str], read: Callable[[str], bytes], shape: Shape, labels: Labels | None, crop):
         self.shape, self.rate = check_shape(shape), RATE
         self.names, self.crop = names, bool(crop)
         self._read = read
@@ -68,13 +60,6 @@ class Images:
         data = self._read(name)
         digest.update(Path(name).name.encode() + len(data).to_bytes(8, "little") + data)
         return size_of(name, data)
-
-
-class Labels(NamedTuple):
-    """A file of boxes: `name` for messages, `text` as read."""
-
-    name: str
-    text: bytes
 
 
 def directory(path: Path, shape: Shape, *, labels=True, crop=False) -> Images:
@@ -182,96 +167,3 @@ def _reading(name: str):
     except Exception as error:  # Pillow's plugins raise what they like on data from strangers
         reason = "not an image" if type(error).__name__ == "UnidentifiedImageError" else error
         raise ValueError(f"{name}: cannot be read as an image ({reason}); replace or remove it") from None
-
-
-def region(size: tuple[int, int], shape: Shape, crop: bool) -> Region:
-    """What is shown of a picture of width, height: all, or with crop the largest centred part of the shape's aspect."""
-    width, height = float(size[0]), float(size[1])
-    left = top = 0.0
-    if crop:
-        aspect = shape[1] / shape[0]
-        left = max(0.0, width - height * aspect) / 2
-        top = max(0.0, height - width / aspect) / 2
-    return left, top, width - left, height - top
-
-
-def aspect_shown(size: tuple[int, int], shape: Shape, crop: bool) -> float:
-    """Width / height of the region."""
-    left, top, right, bottom = region(size, shape, crop)
-    return (right - left) / (bottom - top)
-
-
-def resized(picture, cut: Region, shape: Shape) -> np.ndarray:
-    """A Pillow image's region as (rows, columns, channels) uint8, by the cubic filter; alpha is dropped."""
-    from PIL import Image
-
-    picture = _plain(picture)
-    if picture.size != (shape[1], shape[0]) or cut != (0, 0, *picture.size):
-        picture = picture.resize((shape[1], shape[0]), Image.Resampling.BICUBIC, box=cut)
-    pixels = np.array(picture.convert("L" if shape[2] == 1 else "RGB"), np.uint8)
-    return read_only(pixels.reshape(shape))
-
-
-def _plain(picture):
-    """The picture in a mode whose values can be averaged: grey or RGB, 8 bits."""
-    from PIL import Image
-
-    if picture.mode.startswith(("I", "F")):  # 16 bits, which Pillow would clip
-        return Image.fromarray((np.clip(np.array(picture, np.float64), 0, 65535) / 257).round().astype(np.uint8))
-    if picture.mode in ("RGB", "L"):
-        return picture
-    if "transparency" in picture.info:
-        picture = picture.convert("RGBA")  # else Pillow warns
-    return picture.convert("L" if picture.mode in ("1", "LA") else "RGB")
-
-
-def read_boxes(labels: Labels, sizes: Sequence[tuple[int, int]]) -> np.ndarray:
-    """The boxes of a file of lines x,y,w,h, one a frame, in pixels of the original: (frames, 4) float64, zeros if absent.
-
-    sizes  width, height of every frame
-
-    An empty line, or a width or height of 0, says that the target is absent; a box may reach over an edge. Commas, tabs and
-    spaces separate. Raises ValueError, with file and line, for a wrong count, for what is no number, and for a box wholly
-    outside its frame.
-    """
-    try:
-        lines = labels.text.decode("utf-8-sig").splitlines()
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{labels.name}: not UTF-8 ({error.reason}); expected lines x,y,w,h") from None
-    while len(lines) > len(sizes) and not lines[-1].strip():
-        lines.pop()
-    if len(lines) != len(sizes):
-        raise ValueError(f"{labels.name}: {len(lines)} lines, expected {len(sizes)}, a line x,y,w,h for each frame")
-    found = [_box(labels.name, at, line, size) for at, (line, size) in enumerate(zip(lines, sizes, strict=True), 1)]
-    return np.array(found, np.float64).reshape(-1, 4)
-
-
-def _box(name: str, at: int, line: str, size: tuple[int, int]) -> tuple[float, ...]:
-    fields = re.split(r"\s*[,;\s]\s*", line.strip()) if line.strip() else ["0"] * 4
-    try:
-        x, y, width, height = map(float, fields)
-    except ValueError:
-        x = math.nan
-    if math.isnan(x) or not all(map(math.isfinite, (x, y, width, height))):
-        raise ValueError(f"{name}, line {at}: found {line.strip()!r}, expected four numbers x,y,w,h, or an empty line")
-    if width < 0 or height < 0:
-        raise ValueError(f"{name}, line {at}: the box is {width:g} by {height:g}, expected a size of at least 0")
-    if not width or not height:
-        return 0.0, 0.0, 0.0, 0.0
-    if x >= size[0] or y >= size[1] or x + width <= 0 or y + height <= 0:
-        raise ValueError(
-            f"{name}, line {at}: the box {line.strip()} lies outside its frame of {size[0]} by {size[1]} pixels;"
-            " expected pixels of the original, or an empty line where the target is absent"
-        )
-    return x, y, width, height
-
-
-def placed(box: np.ndarray, cut: Region, shape: Shape) -> np.ndarray:
-    """A box of the original, as (4,) float32 in pixels of the region resized to `shape`; zeros if nothing of it is seen."""
-    left, top, right, bottom = cut
-    scale = np.array([shape[1] / (right - left), shape[0] / (bottom - top)])
-    limit = np.array([shape[1], shape[0]])
-    low = np.clip((box[:2] - (left, top)) * scale, 0, limit)
-    size = np.clip((box[:2] + box[2:] - (left, top)) * scale, 0, limit) - low
-    found = np.concatenate([low, size]).astype(np.float32)
-    return read_only(found if (found[2:] > 0).all() else np.zeros(4, np.float32))

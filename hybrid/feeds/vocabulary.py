@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from . import check
-from .storage import atomic
+from .. import check
+from ..storage import atomic
 
 UNKNOWN = "<unk>"
 FORMAT = "hybrid vocabulary 1"

@@ -7,9 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hybrid.feeds.frames import Frames
-from hybrid.feeds.scene import Scene
-from hybrid.feeds.video import Camera, Video, labels_beside
+from hybrid.feeds.video.boxes import labels_beside
+from hybrid.feeds.video.camera import Camera
+from hybrid.feeds.video.frames import Frames
+from hybrid.feeds.video.scene import Scene
+from hybrid.feeds.video.video_file import Video
 from tests.data import real
 
 SHAPE = (24, 32, 3)
@@ -85,19 +87,19 @@ def test_numbers_outside(tmp_path, number):
 
 
 def test_streams_side_by_side_decode_each_frame_once(tmp_path, monkeypatch):
-    from hybrid.feeds import video
+    from hybrid.feeds.video import video_file
 
     clip = Video(record(tmp_path / "a.mp4"), SHAPE)
     feed = Frames([clip], COUNT, streams=4)
     decoded = []
-    numbered = video._Cursor._numbered
+    numbered = video_file._Cursor._numbered
 
     def counted(self, sought):
         for found in numbered(self, sought):
             decoded.append(found[0])
             yield found
 
-    monkeypatch.setattr(video._Cursor, "_numbered", counted)
+    monkeypatch.setattr(video_file._Cursor, "_numbered", counted)
     for tick in range(10):
         feed[tick]
     settled = len(decoded)

@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from hybrid.feeds.images import Labels, directory, natural, placed, read_boxes, region, zipped
+from hybrid.feeds.video.boxes import Labels, placed, read_boxes
+from hybrid.feeds.video.images import directory, natural, zipped
+from hybrid.feeds.video.resize import region
 
 SHAPE = (4, 4, 3)
 
@@ -262,6 +264,6 @@ def test_zips_refused(tmp_path, monkeypatch):
     path.write_bytes(b"text")
     with pytest.raises(ValueError, match=r"set.zip: File is not a zip file; expected a zip of images"):
         zipped(path, SHAPE)
-    monkeypatch.setattr("hybrid.feeds.images.LARGEST", 10)
+    monkeypatch.setattr("hybrid.feeds.video.images.LARGEST", 10)
     with pytest.raises(ValueError, match=r"set.zip, a.png: unpacks to \d+ bytes, expected at most 10"):
         zipped(archive(tmp_path, {"a.png": encoded(0)}), SHAPE)

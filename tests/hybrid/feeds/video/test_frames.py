@@ -5,11 +5,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from hybrid.feeds.frames import Frame, Frames, Kept, Memory, check_shape, keep, open_clips
-from hybrid.feeds.images import Images
-from hybrid.feeds.scene import Scene
-from hybrid.feeds.video import Camera, Video
-from hybrid.film import Film
+from hybrid.feeds.video.cache import Kept, Memory, keep
+from hybrid.feeds.video.camera import Camera
+from hybrid.feeds.video.clip import Frame, check_shape
+from hybrid.feeds.video.film import Film
+from hybrid.feeds.video.frames import Frames
+from hybrid.feeds.video.images import Images
+from hybrid.feeds.video.open import open_clips
+from hybrid.feeds.video.scene import Scene
+from hybrid.feeds.video.video_file import Video
 
 
 class Numbers:

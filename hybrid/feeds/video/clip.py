@@ -1,0 +1,88 @@
+"""What a clip is: a sequence of frames, each with the place of its target where that is known."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from ... import check
+
+Shape = tuple[int, int, int]
+
+
+class Frame(NamedTuple):
+    """One picture and where its target is. The arrays may be views of the clip's own, so they are read-only.
+
+    image  (rows, columns, channels) uint8
+    box    (4,) float32: x, y, width, height in pixels of this image, x to the right, y down; width 0: labelled, but the
+           target is absent; None: not labelled
+    """
+
+    image: np.ndarray
+    box: np.ndarray | None
+
+
+class Clip(Protocol):
+    """One sequence of frames, all of one shape: clip[i] is a pure function of i.
+
+    shape  (rows, columns, channels)
+    rate   frames per second
+
+    It may have an `aspect`, see `aspect_of`.
+    """
+
+    shape: Shape
+    rate: float
+
+    def __len__(self) -> int:
+        """Frames in total."""
+
+    def __getitem__(self, number: int) -> Frame:
+        """Frame `number`; IndexError outside [0, len), ValueError or OSError where it cannot be decoded."""
+
+    def describe(self) -> dict[str, Any]:
+        """Facts that JSON can say: kind, arguments and the sha256 of the data. Equal facts give equal frames."""
+
+
+class Live(Protocol):
+    """Frames as they come, all of one shape, in order: clip[i] is asked for i, i + 1, ... and has no length.
+
+    shape  (rows, columns, channels)
+    rate   frames per second
+    """
+
+    shape: Shape
+    rate: float
+
+    def __getitem__(self, number: int) -> Frame:
+        """Frame `number`; ValueError unless it is the last one given, or the one after it."""
+
+    def describe(self) -> dict[str, Any]:
+        """Facts that JSON can say."""
+
+
+def aspect_of(clip: Clip | Live) -> float:
+    """Width / height of what its frames show, before they were stretched to `shape`; that of `shape` where it does not say."""
+    return getattr(clip, "aspect", clip.shape[1] / clip.shape[0])
+
+
+def inside(number: int, count: int) -> None:
+    """IndexError unless a clip of `count` frames has frame `number`."""
+    if not 0 <= number < count:
+        raise IndexError(f"frame: found {number}, expected 0 to {count - 1}")
+
+
+def read_only(array: np.ndarray) -> np.ndarray:
+    """The array itself, which nobody writes to from now on."""
+    array.flags.writeable = False
+    return array
+
+
+def check_shape(shape) -> Shape:
+    """`shape` itself; ValueError unless it is (rows, columns, channels), with 1 channel (grey) or 3 (RGB)."""
+    if not isinstance(shape, Sequence) or len(shape) != 3:
+        raise ValueError(f"shape: found {shape!r}, expected (rows, columns, channels)")
+    rows, columns = (check.whole(name, size, 1) for name, size in zip(("rows", "columns"), shape[:2], strict=True))
+    if shape[2] not in (1, 3):
+        raise ValueError(f"channels: found {shape[2]!r}, expected 1 (grey) or 3 (red, green, blue)")
+    return rows, columns, int(shape[2])

@@ -1,0 +1,115 @@
+"""Where the frames of a video file are, found by reading it once."""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from ... import console
+from .ffmpeg import REMEDY, av_library, frame_rate, opened, pictures
+
+INDEXED = ("mov", "matroska", "avi")  # a seek in others may give frames wrong time stamps: they are read from the start
+
+
+class Index(NamedTuple):
+    """Where the frames of a file are.
+
+    frames  how many there are
+    time    (frames,) time stamps, ascending; None: the file has none, so frames are counted from its start
+    key     the frames at which decoding can begin, ascending
+    """
+
+    frames: int
+    time: list[int] | None
+    key: list[int]
+
+    def key_of(self, number: int) -> int:
+        return self.key[bisect_right(self.key, number) - 1]
+
+    def number_of(self, time: int | None) -> int | None:
+        """The frame that is shown at a time; None for one that is before the first."""
+        assert self.time is not None
+        at = bisect_right(self.time, time) - 1 if time is not None else -1
+        return at if at >= 0 and self.time[at] == time else None
+
+
+def look_through(path: Path) -> tuple[Index, float]:
+    """Where the frames are, and how many a second. Reads the file once, decodes no more than it must."""
+    with opened(path) as container:
+        stream = pictures(path, container)
+        stated, rate, codec = stream.frames, frame_rate(stream), stream.codec_context.name
+        indexed = container.format.name.split(",")[0] in INDEXED
+        packets = list(_packets(path, container, stream))
+        end = float((stream.time_base or 0) * max([time or 0 for time, _, _ in packets], default=0)) + 1 / rate
+        length = (container.duration or 0) / 1e6
+    if not packets:
+        raise ValueError(f"{path}: not one frame in it; it was cut short, or is still being written: {REMEDY}")
+    if stated > len(packets):
+        raise ValueError(
+            f"{path}: its header says {stated} frames, but it ends after {len(packets)}; it was cut short: {REMEDY}"
+        )
+    shown = [(time, key) for time, key, discarded in packets if not discarded]
+    index = _by_time(path, shown) if codec != "vp8" else None  # VP8 has packets that show nothing
+    index = index or _by_decoding(path)
+    index = index if indexed else index._replace(key=[0])
+    if not stated and end < 0.95 * length - 1:
+        console.note(
+            f"{path}: its header says {length:.1f} s, but its pictures end at {end:.1f} s; going on with {index.frames} frames"
+        )
+    return index, rate
+
+
+def _packets(path: Path, container, stream) -> Iterator[tuple[int | None, bool, bool]]:
+    """Time stamp, whether decoding can begin here, whether it is not shown: of every packet."""
+    number = 0
+    try:
+        for packet in container.demux(stream):
+            if packet.is_corrupt:
+                raise ValueError(
+                    f"{path}: frame {number} is there in part only; the file is corrupt or cut short: {REMEDY}"
+                )
+            if packet.size:
+                yield packet.pts, packet.is_keyframe, packet.is_discard
+                number += 1
+    except av_library().FFmpegError as error:
+        raise ValueError(f"{path}: cannot be read after frame {number} ({error.strerror}); {REMEDY}") from None
+
+
+def _by_time(path: Path, shown: list[tuple[int | None, bool]]) -> Index | None:
+    """The index of packets with their time stamps; None where these are missing or ambiguous."""
+    first = next(_decoded(path), (None, False))[0]
+    if first is None or not (known := _in_time(shown)):
+        return None
+    return _index([(time, key) for time, key in known if time >= first])  # those before it need what the file lacks
+
+
+def _by_decoding(path: Path) -> Index:
+    """The index of the frames that come out when all is decoded."""
+    shown = list(_decoded(path))
+    if not shown:
+        raise ValueError(f"{path}: not one frame can be decoded; the file is corrupt: {REMEDY}")
+    known = _in_time(shown)
+    return _index(known) if known else Index(len(shown), None, [0])
+
+
+def _in_time(shown: list[tuple[int | None, bool]]) -> list[tuple[int, bool]]:
+    """Sorted by time stamp; nothing where one is missing or stands twice."""
+    known = sorted((time, key) for time, key in shown if time is not None)
+    return known if len({time for time, _ in known}) == len(shown) else []
+
+
+def _index(shown: list[tuple[int, bool]]) -> Index:
+    keys = {number for number, (_, key) in enumerate(shown) if key}
+    return Index(len(shown), [time for time, _ in shown], sorted({0, *keys}))
+
+
+def _decoded(path: Path) -> Iterator[tuple[int | None, bool]]:
+    """Time stamp, and whether it is a key frame, of every frame as it comes out."""
+    number = 0
+    try:
+        with opened(path) as container:
+            for frame in container.decode(pictures(path, container)):
+                yield frame.pts, bool(frame.key_frame)
+                number += 1
+    except av_library().FFmpegError as error:
+        raise ValueError(f"{path}: frame {number} cannot be decoded ({error.strerror}); {REMEDY}") from None

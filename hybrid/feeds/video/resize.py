@@ -1,0 +1,52 @@
+"""How a picture comes to the size asked for.
+
+Every picture, those of videos too, is resized by Pillow: its bicubic filter is integer arithmetic, so the bytes are the
+same on all machines.
+"""
+
+import numpy as np
+
+from .clip import Shape, read_only
+
+Region = tuple[float, float, float, float]  # left, top, right, bottom, in pixels of the original
+
+
+def region(size: tuple[int, int], shape: Shape, crop: bool) -> Region:
+    """What is shown of a picture of width, height: all, or with crop the largest centred part of the shape's aspect."""
+    width, height = float(size[0]), float(size[1])
+    left = top = 0.0
+    if crop:
+        aspect = shape[1] / shape[0]
+        left = max(0.0, width - height * aspect) / 2
+        top = max(0.0, height - width / aspect) / 2
+    return left, top, width - left, height - top
+
+
+def aspect_shown(size: tuple[int, int], shape: Shape, crop: bool) -> float:
+    """Width / height of the region."""
+    left, top, right, bottom = region(size, shape, crop)
+    return (right - left) / (bottom - top)
+
+
+def resized(picture, cut: Region, shape: Shape) -> np.ndarray:
+    """A Pillow image's region as (rows, columns, channels) uint8, by the cubic filter; alpha is dropped."""
+    from PIL import Image
+
+    picture = _plain(picture)
+    if picture.size != (shape[1], shape[0]) or cut != (0, 0, *picture.size):
+        picture = picture.resize((shape[1], shape[0]), Image.Resampling.BICUBIC, box=cut)
+    pixels = np.array(picture.convert("L" if shape[2] == 1 else "RGB"), np.uint8)
+    return read_only(pixels.reshape(shape))
+
+
+def _plain(picture):
+    """The picture in a mode whose values can be averaged: grey or RGB, 8 bits."""
+    from PIL import Image
+
+    if picture.mode.startswith(("I", "F")):  # 16 bits, which Pillow would clip
+        return Image.fromarray((np.clip(np.array(picture, np.float64), 0, 65535) / 257).round().astype(np.uint8))
+    if picture.mode in ("RGB", "L"):
+        return picture
+    if "transparency" in picture.info:
+        picture = picture.convert("RGBA")  # else Pillow warns
+    return picture.convert("L" if picture.mode in ("1", "LA") else "RGB")

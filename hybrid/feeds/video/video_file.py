@@ -1,0 +1,136 @@
+"""Video files as clips: places that are decoded side by side, so that several streams read one file."""
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from .boxes import Labels, placed, read_boxes
+from .clip import Frame, Shape, check_shape, inside
+from .ffmpeg import REMEDY, av_library, opened, pictures, upright
+from .index import Index, look_through
+from .resize import aspect_shown, region, resized
+
+SUFFIXES = (
+    ".mp4 .m4v .mov .avi .mkv .webm .mpg .mpeg .ts .mts .m2ts .wmv .flv .ogv .3gp .gif .mjpeg .y4m .h264 .264".split()
+)
+
+
+class Video:
+    """The frames of a video file in order; a `Clip`.
+
+    labels   a file of boxes, see `boxes.read_boxes`; None: not labelled
+    crop     cut to the aspect of `shape` around the centre; else stretch
+    cursors  how many places are decoded side by side; streams beyond them seek, and decode from a key frame, every time
+
+    Raises OSError for an unreadable file, and ValueError, naming file and frame, where it ends before its header says so,
+    or does not decode: at opening where that is known without decoding all, else when the frame is asked for. Every
+    frame asked for before stays right.
+    """
+
+    def __init__(self, path: Path, shape: Shape, *, labels: Path | None = None, crop=False, cursors: int = 16):
+        self.path, self.shape, self.crop = Path(path), check_shape(shape), bool(crop)
+        self._cursors: list[_Cursor] = []
+        self._most = cursors
+        with open(self.path, "rb") as file:
+            self._data = hashlib.file_digest(file, "sha256")
+        self._index, self.rate = look_through(self.path)
+        self._boxes, first = None, self._picture(0)
+        self.aspect = aspect_shown(first.size, self.shape, self.crop)
+        self._picture(len(self) - 1)  # a file that was cut short shows it here
+        if labels is not None:
+            text = labels.read_bytes()
+            self._boxes = read_boxes(Labels(str(labels), text), [first.size] * len(self))
+            self._data.update(text)
+
+    def __len__(self) -> int:
+        return self._index.frames
+
+    def __getitem__(self, number: int) -> Frame:
+        inside(number, len(self))
+        picture = self._picture(number)
+        cut = region(picture.size, self.shape, self.crop)
+        box = None if self._boxes is None else placed(self._boxes[number], cut, self.shape)
+        return Frame(resized(picture, cut, self.shape), box)
+
+    def describe(self) -> dict[str, Any]:
+        """See `Clip`."""
+        facts = {"kind": "video", "data": self._data.hexdigest(), "frames": len(self)}
+        return facts | {"labelled": self._boxes is not None, "shape": list(self.shape), "crop": self.crop}
+
+    def _picture(self, number: int):
+        """Frame `number` as a Pillow image in the size of the original."""
+        cursor = self._cursor(number)
+        picture = upright(cursor.read(number))  # a cursor that fails is dropped
+        if cursor.at < len(self):
+            self._cursors.append(cursor)
+        return picture
+
+    def _cursor(self, number: int) -> "_Cursor":
+        """The one that gets there soonest, taken from the list, whose order is that of use."""
+        near = [c for c in self._cursors if self._index.key_of(number) <= c.at <= number]
+        if near:
+            cursor = max(near, key=lambda cursor: cursor.at)
+        elif len(self._cursors) < self._most:
+            return _Cursor(self.path, self._index)
+        else:
+            cursor = self._cursors[0]
+        self._cursors.remove(cursor)
+        return cursor
+
+
+class _Cursor:
+    """A place in a file that is being decoded: the next frame to come is `at`."""
+
+    def __init__(self, path: Path, index: Index):
+        self.path, self.index = path, index
+        self.at = index.frames
+        self._container: Any = None
+        self._coming: Iterator[tuple[int, Any]] = iter(())
+
+    def read(self, number: int):
+        """Frame `number` as PyAV's; ValueError when it does not decode."""
+        reason: Any = "it is not in the data"
+        for begin in (self._go_on, self._seek, self._restart):  # a seek may miss where the file's own index is wrong
+            try:
+                for found, frame in begin(number):
+                    if found == number:
+                        return frame
+                    if found > number:
+                        break
+            except av_library().FFmpegError as error:
+                reason = error.strerror
+        raise ValueError(
+            f"{self.path}: frame {number} of {self.index.frames} cannot be decoded ({reason}); the file is corrupt:"
+            f" {REMEDY}"
+        )
+
+    def _go_on(self, number: int) -> Iterator[tuple[int, Any]]:
+        return self._coming if self.index.key_of(number) <= self.at <= number else iter(())
+
+    def _seek(self, number: int) -> Iterator[tuple[int, Any]]:
+        if self.index.time is None or not (key := self.index.key_of(number)):
+            return iter(())
+        if self._container is None:
+            self._container = opened(self.path)
+        self._container.seek(self.index.time[key], stream=pictures(self.path, self._container))
+        return self._decode(sought=True)
+
+    def _restart(self, number: int) -> Iterator[tuple[int, Any]]:
+        self._container = opened(self.path)
+        return self._decode(sought=False)
+
+    def _decode(self, sought: bool) -> Iterator[tuple[int, Any]]:
+        self._coming = self._numbered(sought)
+        return self._coming
+
+    def _numbered(self, sought: bool) -> Iterator[tuple[int, Any]]:
+        stream = pictures(self.path, self._container)
+        for place, frame in enumerate(self._container.decode(stream)):
+            sought = sought and not frame.key_frame
+            if sought:
+                continue  # made from frames before the place, which were not decoded
+            number = place if self.index.time is None else self.index.number_of(frame.pts)
+            if number is not None:
+                self.at = number + 1
+                yield number, frame
