@@ -6,11 +6,11 @@ import numpy as np
 
 from bench.measure import Work, append, measure, show
 from bench.peers import peer
-from hybrid.embedding import Embedding
 from hybrid.engine import Engine
+from hybrid.engine.embedding import Embedding
+from hybrid.engine.trunk.mlp import Trunk
 from hybrid.feeds import Batch
 from hybrid.readout import FullReadout, TreeReadout
-from hybrid.trunk import Trunk
 
 CONTEXT, WIDTH, HIDDEN, OUTPUTS = 4, 64, 256, 128
 RATE = 0.01

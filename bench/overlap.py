@@ -6,10 +6,10 @@ import numpy as np
 
 from bench.language import CONTEXT, OUTPUTS, RATE, WIDTH, ZipfFeed
 from bench.measure import Work, append, measure, show
-from hybrid.embedding import Embedding
 from hybrid.engine import Engine
+from hybrid.engine.embedding import Embedding
+from hybrid.engine.trunk.mlp import Trunk
 from hybrid.readout import TreeReadout
-from hybrid.trunk import Trunk
 
 WAYS = {  # who: (overlap, None: it decides itself; threads, None: all that are given)
     "ours": (None, None),
@@ -117,7 +117,7 @@ def facts(engine: Engine) -> dict:
     summary = engine.trace.summary()
     dense, sparse = kinds(engine)
     kept = {name: summary[name] for name in ("stages", "overlap", "efficiency")}
-    return kept | {"balance": dense / sparse, "pace": engine.pace.line() if engine.pace else ""}
+    return kept | {"balance": dense / sparse, "pace": engine.cores.line() if engine.cores else ""}
 
 
 def _judge(records: dict[str, dict]) -> None:

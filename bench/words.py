@@ -7,8 +7,8 @@ import numpy as np
 
 from bench.measure import Work, append, measure, show
 from bench.peers import peer
-from hybrid.embedding import Embedding
 from hybrid.engine import Engine
+from hybrid.engine.embedding import Embedding
 from hybrid.feeds.pairs import PairFeed
 from hybrid.feeds.text import Corpus, Text, documentation, read
 from hybrid.feeds.vocabulary import Vocabulary

@@ -8,7 +8,7 @@ import importlib
 
 _HOME = {
     "Corpus": "feeds.text",
-    "Embedding": "embedding",
+    "Embedding": "engine.embedding",
     "Engine": "engine",
     "Film": "feeds.video.film",
     "Frames": "feeds.video.frames",
@@ -22,7 +22,7 @@ _HOME = {
     "Scene": "feeds.video.scene",
     "Text": "feeds.text",
     "TreeReadout": "readout",
-    "Trunk": "trunk",
+    "Trunk": "engine.trunk.mlp",
     "Vocabulary": "feeds.vocabulary",
     "choose": "backend",
     "open_clips": "feeds.video.open",

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .. import trace
-from ..engine import Engine
+from ..engine import Engine, trace
 from ..feeds.text import documentation, read
 from ..models import language
 from ..train import plots

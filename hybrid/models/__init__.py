@@ -11,11 +11,11 @@ Every module of this package has the same four functions:
 import functools
 
 from .. import backend, console
-from ..embedding import Embedding
 from ..engine import Engine
+from ..engine.embedding import Embedding
+from ..engine.trunk.mlp import Trunk
 from ..placement import readouts, rows
 from ..readout import FullReadout, SampledReadout, TreeReadout
-from ..trunk import Trunk
 
 
 def make_engine(options: dict, feed, *, per_example=1, mean=False, trunk=True) -> Engine:

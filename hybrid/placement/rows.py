@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from .. import backend as backends
-from ..embedding import Embedding
+from ..engine.embedding import Embedding
 from .measure import median, queues, told
 
 

@@ -20,11 +20,11 @@ from cpu.threads import available
 
 from .. import backend, check
 from ..alone import Runs
+from ..engine.schedule import Plan, Schedule, broken_off
+from ..engine.slot_state import FREE
+from ..engine.trace import Trace
 from ..interrupt import Held
-from ..schedule import Plan, Schedule, broken_off
 from ..storage import checkpoint
-from ..trace import Trace
-from ..turns import FREE
 from . import fields
 from .config import Config
 from .inputs import Inputs, items

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from .. import backend
-from ..schedule import Stage
+from ..engine.schedule import Stage
 from . import lessons, start
 from .config import Config
 from .layout import tape_layout

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..turns import Turns
+from ..engine.slot_state import SlotState
 
 NOBODY = np.zeros(0, np.int64)
 
@@ -28,7 +28,7 @@ class Shown(NamedTuple):
         return self.image
 
 
-class FrameSlot(Turns):
+class FrameSlot(SlotState):
     """B frames, one of each stream.
 
     frame (B, F)                filled on the host: bytes, or numbers in 0..1

@@ -20,7 +20,8 @@ import numpy as np
 
 from cpu.threads import available
 
-from .. import console, trace
+from .. import console
+from ..engine import trace
 from ..feeds.video.clip import aspect_of
 from ..feeds.video.frames import Frames
 from ..storage import atomic, checkpoint

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from .. import console
 from ..engine import Engine
+from ..engine.schedule import Tick
 from ..feeds import Feed
-from ..schedule import Tick
 from ..storage.checkpoint import CHECKPOINT
 from . import store
 from .saving import Saves
@@ -245,7 +245,7 @@ def _report(job: Job, engine: Engine, progress: Progress) -> dict[str, Any]:
         "device": engine.dense.name,
         "rows_device": engine.embedding.backend.name,
         "readout_device": engine.readout.backend.name,
-        "pace": engine.pace.line() if engine.pace else None,
+        "pace": engine.cores.line() if engine.cores else None,
         "stages": engine.trace.summary(),
         "curve": facts["curve"],
         **final,

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from ..engine.trace import Interval, Trace
 from ..storage import atomic
-from ..trace import Interval, Trace
 
 STYLE: Any = {
     "font.size": 9,

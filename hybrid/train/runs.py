@@ -11,9 +11,9 @@ import importlib
 from pathlib import Path
 from types import ModuleType
 
-from .. import backend, console, trace
+from .. import backend, console
 from ..cli import options as settings
-from ..engine import Engine
+from ..engine import Engine, trace
 from ..storage import checkpoint
 from ..storage.checkpoint import CHECKPOINT
 from . import plots, store

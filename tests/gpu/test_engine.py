@@ -14,8 +14,8 @@ from hybrid import backend
 from hybrid.cli import main
 from hybrid.engine import Engine
 from tests import cudasim
-from tests.hybrid.test_engine import BATCH, Feed, assert_same_bits, engine, parameters
-from tests.hybrid.test_orders import MODELS
+from tests.hybrid.engine.test_engine import BATCH, Feed, assert_same_bits, engine, parameters
+from tests.hybrid.engine.test_orders import MODELS
 
 ROOT = Path(__file__).parents[2]
 
@@ -122,7 +122,7 @@ def test_the_timeline_has_the_copies_and_the_device(cuda):
         ("sparse", "scatter"),
         ("dense", "update"),
     }
-    assert trained.pace.line() == "dense and sparse stages overlapped"
+    assert trained.cores.line() == "dense and sparse stages overlapped"
 
 
 def test_after_the_first_ticks_nothing_is_allocated(gpu, cuda):
@@ -150,7 +150,7 @@ from tests.cudasim import cublas
 cublas.use()
 from gpu.device import DeviceError
 from hybrid.engine import Engine
-from tests.hybrid.test_engine import Feed, engine
+from tests.hybrid.engine.test_engine import Feed, engine
 trained = engine(device="cuda:0", delay={delay})
 ticks = trained.run(Feed(40))
 list(itertools.islice(ticks, 2))
@@ -189,7 +189,7 @@ def test_another_device_of_several_can_be_chosen(gpu, cuda):
     script = """
 from tests.cudasim import cublas
 cublas.use()
-from tests.hybrid.test_engine import Feed, engine
+from tests.hybrid.engine.test_engine import Feed, engine
 both = [engine(device=name) for name in ("cuda:0", "cuda:3")]
 runs = [trained.run(Feed(6)) for trained in both]
 print([first.loss == second.loss for first, second in zip(*runs)], [trained.dense.device.ordinal for trained in both])

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from hybrid import backend
-from hybrid.embedding import Embedding
 from hybrid.engine import Engine
+from hybrid.engine.embedding import Embedding
+from hybrid.engine.trunk.mlp import Trunk
 from hybrid.readout import FullReadout, TreeReadout
-from hybrid.trunk import Trunk
 from tests import cudasim
-from tests.hybrid.test_engine import BATCH, CLASSES, CONTEXT, Feed, assert_same_bits, parameters
+from tests.hybrid.engine.test_engine import BATCH, CLASSES, CONTEXT, Feed, assert_same_bits, parameters
 
 READOUTS = {  # on the host, on the device, on both
     "host": lambda: TreeReadout(Feed.counts, 6, batch=BATCH, rate=0.05),

@@ -7,11 +7,11 @@ import re
 import pytest
 
 from hybrid import backend
-from hybrid.embedding import Embedding
+from hybrid.engine.embedding import Embedding
 from hybrid.placement import readouts, rows
 from hybrid.readout import FullReadout, SampledReadout, TreeReadout
 from tests.gpu.test_command_line import hybrid, train  # noqa: F401  (a fixture)
-from tests.hybrid.test_engine import BATCH, CLASSES, CONTEXT, Feed
+from tests.hybrid.engine.test_engine import BATCH, CLASSES, CONTEXT, Feed
 
 MAKE = {
     kind: lambda place, split, kind=kind: kind(Feed.counts, 6, batch=BATCH, backend=place)

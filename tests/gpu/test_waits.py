@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from gpu.device import DeviceError
-from hybrid.plan import Route
-from hybrid.schedule import Plan, Stage
+from hybrid.engine.route import Route
+from hybrid.engine.schedule import Plan, Stage
 from tests import cudasim
 from tests.gpu.test_engine_rows import Ragged, placed
-from tests.hybrid.test_engine import Feed, engine, parameters
+from tests.hybrid.engine.test_engine import Feed, engine, parameters
 
 WAITS = [
     ("x in", "gather"),

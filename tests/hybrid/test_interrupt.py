@@ -15,8 +15,8 @@ from hybrid.interrupt import Held
 from hybrid.pvm.model import PVM
 from hybrid.readout import FullReadout
 from hybrid.train.loop import Stop
+from tests.hybrid.engine.test_engine import CLASSES, Feed, engine, parameters
 from tests.hybrid.pvm.test_model import TINY, Scene, bytes_of, walk
-from tests.hybrid.test_engine import CLASSES, Feed, engine, parameters
 
 TICKS = 20
 

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from hybrid.embedding import Embedding
 from hybrid.engine import Engine
+from hybrid.engine.embedding import Embedding
+from hybrid.engine.trunk.mlp import Trunk
 from hybrid.feeds import Batch
 from hybrid.feeds.fit import fitting
 from hybrid.readout import FullReadout
-from hybrid.trunk import Trunk
 
 ROWS, CLASSES, SIZE = 10, 7, 4
 

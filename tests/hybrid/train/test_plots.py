@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-import hybrid.plan
+import hybrid.engine.route
 import hybrid.pvm.pipeline
-from hybrid.trace import Interval, Trace
+from hybrid.engine.trace import Interval, Trace
 from hybrid.train import plots
 
 CURVE = [
@@ -85,7 +85,7 @@ def test_a_timeline_names_stages_and_micro_batches_where_there_is_room(tmp_path,
 
 
 def test_every_stage_has_a_colour():
-    sources = inspect.getsource(hybrid.plan) + inspect.getsource(hybrid.pvm.pipeline)
+    sources = inspect.getsource(hybrid.engine.route) + inspect.getsource(hybrid.pvm.pipeline)
     stages = set(re.findall(r'Stage\("([^"]+)"', sources)) | set(re.findall(r'_crossing\("([^"]+)"', sources))
     assert {"tick", "home", "frame in", "readout", "gather", "x in", "losses out"} <= stages
     assert stages | {"feed", "top"} <= set(plots.COLOURS)

@@ -8,7 +8,7 @@ FREE, FILLING, READY, IN_USE = "free", "filling", "ready", "in use"
 NEXT = {FREE: FILLING, FILLING: READY, READY: IN_USE, IN_USE: FREE}
 
 
-class Turns:
+class SlotState:
     """A slot goes round: free, filling, ready, in use, free.
 
     A step out of turn, as filling it while its work is under way, is a RuntimeError that names the slot and both states.

@@ -7,19 +7,19 @@ import numpy as np
 
 from cpu.threads import available
 
-from . import backend, check, readout
-from .alone import Runs
+from .. import backend, check, readout
+from ..alone import Runs
+from ..feeds import Batch, Feed
+from ..feeds.fit import fitting
+from ..interrupt import Held
+from ..storage import checkpoint
+from .cores import Cores
 from .embedding import Embedding
-from .feeds import Batch, Feed
-from .feeds.fit import fitting
-from .interrupt import Held
-from .pace import Pace
-from .plan import Route, where
+from .route import Route, where
 from .schedule import Schedule, Tick, broken_off
 from .slot import Slot
-from .storage import checkpoint
 from .trace import Trace
-from .trunk import Trunk
+from .trunk.mlp import Trunk
 
 MOST_DELAY = 16
 
@@ -79,7 +79,7 @@ class Engine:
         self.tick = 0
         self.torn: str | None = None  # why the parameters are no longer those of a finished tick
         self.trace = Trace()
-        self.pace: Pace | None = None
+        self.cores: Cores | None = None
         self._begun: dict[str, np.ndarray] = {}
         self._schedule: Schedule | None = None
         self._runs = Runs("engine", "ask between two ticks, or give every thread an engine of its own (copy.deepcopy)")
@@ -105,12 +105,12 @@ class Engine:
     def _ticks(self, feed: Feed, ticks: int) -> Generator[Tick, None, None]:
         with Held() as held:
             self._open(feed, ticks)
-            assert self._schedule and self.pace
+            assert self._schedule and self.cores
             try:
                 for tick in self._schedule.run(self._batches(feed, ticks), self._restore):
                     self.tick = tick.number + 1
                     self._schedule.moving = False
-                    self.pace.note(self._schedule)
+                    self.cores.note(self._schedule)
                     with held.released():
                         yield tick
             except BaseException as failure:
@@ -131,18 +131,18 @@ class Engine:
         self.trace, plan, slots = Trace(), self.route.plan(scale), self._slots(feed)
         # Without a trunk there is nothing dense to overlap with.
         overlap = self.overlap if self.trunk else False
-        self.pace = Pace(self.dense.device, self.sparse.device, self.threads, overlap, self.pin)
-        self._schedule = Schedule(plan, slots, self.pace.queues, self.delay, self.trace)
+        self.cores = Cores(self.dense.device, self.sparse.device, self.threads, overlap, self.pin)
+        self._schedule = Schedule(plan, slots, self.cores.queues, self.delay, self.trace)
 
     def _close(self) -> None:
         """Keep what the batches begun have computed, and end the queues."""
-        assert self._schedule and self.pace
+        assert self._schedule and self.cores
         with Held():
             try:
                 # A device is closed here where the interpreter ends with a run still under way.
                 lost = self.torn or self.dense.device.closed
                 self._begun = {} if lost else self._begun_arrays()
-                self.pace.close()
+                self.cores.close()
             except BaseException as failure:
                 self.torn = self.torn or broken_off(self.tick, failure)
                 raise

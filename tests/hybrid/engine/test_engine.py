@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from hybrid.embedding import Embedding
 from hybrid.engine import Engine
+from hybrid.engine.embedding import Embedding
+from hybrid.engine.trunk.mlp import Trunk
 from hybrid.feeds import Batch
 from hybrid.readout import FullReadout, SampledReadout, TreeReadout
-from hybrid.trunk import Trunk
 
 CLASSES, CONTEXT, BATCH = 30, 3, 16
 

@@ -4,11 +4,11 @@ import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from . import check
+from .. import check
 from .embedding import Embedding
 from .schedule import Plan, Stage
 from .slot import Slot
-from .trunk import Trunk
+from .trunk.mlp import Trunk
 
 
 class Route(NamedTuple):

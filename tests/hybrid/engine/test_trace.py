@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from hybrid.trace import Interval, Trace, line
+from hybrid.engine.trace import Interval, Trace, line
 
 
 def filled():

@@ -6,7 +6,7 @@ from collections import defaultdict, deque
 from pathlib import Path
 from typing import NamedTuple
 
-from .storage import atomic
+from ..storage import atomic
 
 
 class Interval(NamedTuple):

@@ -17,8 +17,8 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from .slot_state import SlotState
 from .trace import Trace
-from .turns import Turns
 
 
 class Stage(NamedTuple):
@@ -55,7 +55,7 @@ class Plan(NamedTuple):
 class Schedule:
     """Runs a plan over a feed.
 
-    slots   (delay + 2) sets of slots, each a `Turns`, one a micro-batch: `delay` begun, one being finished, one being
+    slots   (delay + 2) sets of slots, each a `SlotState`, one a micro-batch: `delay` begun, one being finished, one being
             filled; so a slow stage, or a slow caller, holds the feed up, and nothing grows
     queues  by name, "feed" among them; several names may share one queue, which then does everything in order
 
@@ -178,13 +178,13 @@ class Schedule:
         for stage in self.plan.update if full else ():
             self._run(stage, full[-1], [slot.events[name] for slot in full for name in stage.after])
 
-    def _run(self, stage: Stage, slot: Turns, after: list) -> None:
+    def _run(self, stage: Stage, slot: SlotState, after: list) -> None:
         queue = self.queues[stage.queue]
         note = functools.partial(self.trace.note, queue.name, stage.name, slot.tick, slot.micro)
         slot.events[stage.name] = queue.run(_named, stage.name, slot, stage.work, slot, after=after, note=note)
 
 
-def _named(stage: str, slot: Turns, work: Callable, *arguments):
+def _named(stage: str, slot: SlotState, work: Callable, *arguments):
     """Do the work; what it raises carries the stage's name and the slot's tick."""
     try:
         return work(*arguments)

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from cpu.device import Device
+from hybrid.engine.schedule import Plan, Schedule, Stage
+from hybrid.engine.slot import Slot
+from hybrid.engine.trace import Trace
 from hybrid.feeds import Batch
-from hybrid.schedule import Plan, Schedule, Stage
-from hybrid.slot import Slot
-from hybrid.trace import Trace
 
 QUEUES = ("feed", "dense", "sparse")
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from .turns import Turns
+from .slot_state import SlotState
 
 
-class Slot(Turns):
+class Slot(SlotState):
     """One micro-batch of up to `rows` examples and `ids` input ids.
 
     Filled by `fill`: `ids`, `bag_at` (None: as many ids for every example), `target`. Written by the stages, as far as there

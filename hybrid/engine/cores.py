@@ -12,7 +12,7 @@ MEASURED = 4  # ticks a way of spending the cores is measured for at a time
 TURNS = (False, True, False, True)  # the ways take turns: what else the machine does meets both
 
 
-class Pace:
+class Cores:
     """The queues of a run; measures both ways in the first ticks where the user left the choice open.
 
     dense, sparse  devices of the two kinds of stages

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from cpu.device import Device
+from hybrid.engine.slot import Slot
 from hybrid.feeds import Batch
-from hybrid.slot import Slot
 
 
 def test_fill_copies_a_part_of_a_batch_of_contexts():

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 import cpu.device
-from hybrid.embedding import Embedding
 from hybrid.engine import Engine
+from hybrid.engine.embedding import Embedding
+from hybrid.engine.trunk.mlp import Trunk
 from hybrid.readout import FullReadout, TreeReadout
-from hybrid.trunk import Trunk
+from tests.hybrid.engine.test_engine import BATCH, CLASSES, CONTEXT, Feed, assert_same_bits, engine, parameters
 from tests.hybrid.rise import rise
-from tests.hybrid.test_engine import BATCH, CLASSES, CONTEXT, Feed, assert_same_bits, engine, parameters
 
 MODELS = {  # as the command line makes them
     "language": {"kind": "tree"},

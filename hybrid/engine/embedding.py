@@ -1,0 +1,103 @@
+"""The input table: ids in, the trunk's input out; its rows learn by plain SGD."""
+
+from typing import Any
+
+import numpy as np
+
+from .. import backend as backends
+from .. import check, mirror
+
+
+class Embedding:
+    """A table of `rows` vectors of `width` numbers.
+
+    per_example  how many ids an example has; their vectors are concatenated (1: the vector itself)
+    mean         instead: any number of ids an example (a bag), whose vectors are averaged
+    undivided    with mean: every vector of a bag gets the whole gradient of the mean, as in word2vec, not its share
+    rate         step of SGD on the sum of the loss over a batch
+    spread       rows start uniform in [-spread, spread]; default 0.5 / width, as in word2vec
+    backend      where the rows are and move, from hybrid.backend.choose (None: the CPU): a GPU, the trunk's, has its own, and
+                 `table` is the host's copy
+
+    pickle and copy make one of its own rows, on a device of the same name. Raises ValueError for sizes below 1, more rows
+    than int32 can name, and a rate or spread that is negative or not finite.
+    """
+
+    def __init__(
+        self,
+        rows,
+        width,
+        *,
+        per_example=1,
+        mean=False,
+        undivided=False,
+        rate=0.05,
+        spread=None,
+        seed=0,
+        backend=None,
+    ):
+        self.rows, self.width = check.whole("rows", rows, 1, 2**31 - 1), check.whole("width", width, 1)
+        per_example = check.whole("per_example", per_example, 1)
+        self.per_example, self.mean, self.undivided = 1 if mean else per_example, mean, undivided
+        self.rate, self.seed = check.number("rate", rate, 0), check.whole("seed", seed, 0)
+        self.spread = 0.5 / self.width if spread is None else check.number("spread", spread, 0)
+        self.table = np.random.default_rng([self.seed, 1]).random((self.rows, self.width), np.float32)
+        self.table -= 0.5
+        self.table *= 2 * self.spread
+        self.backend = backend or backends.choose("cpu")
+        if undivided and not self.backend.device.shares_host:
+            raise ValueError(
+                f"undivided: found True with rows on {self.backend.name}, expected False: it is word2vec's, which "
+                "has no trunk; leave it out"
+            )
+        self._table = self.backend.device.from_host(self.table)
+
+    @property
+    def outputs(self) -> int:
+        """Width of what an example becomes."""
+        return self.width * self.per_example
+
+    def forward(self, x, bag_at, ids) -> None:
+        """Write x (B, outputs); bag_at: of bags, else None. Arrays of the backend's device, in the work of a queue."""
+        if bag_at is not None:
+            self.backend.rows.gather_mean(x, self._table, bag_at, ids)
+        else:
+            self.backend.rows.gather(x.reshape(-1, self.width), self._table, ids)
+
+    def backward(self, bag_at, ids, x_grad, scale: float) -> None:
+        """Move the rows of the ids against x_grad (B, outputs), by `scale` times the rate; arrays as in `forward`."""
+        step = -self.rate * scale
+        if bag_at is not None:
+            if self.undivided:
+                x_grad *= np.diff(bag_at)[:, None]
+            self.backend.rows.scatter_mean(self._table, bag_at, ids, x_grad, step)
+        else:
+            self.backend.rows.scatter_add(self._table, ids, x_grad.reshape(-1, self.width), step)
+
+    def parameters(self) -> dict[str, np.ndarray]:
+        """The rows, by name, as they stand now; on the CPU the live array."""
+        mirror.fetch(self.backend.device, self._pairs())
+        return {"table": self.table}
+
+    def send(self) -> None:
+        """Go on from parameters() as they were filled; nothing to do where the device shares the host's memory."""
+        mirror.send(self.backend.device, self._pairs())
+
+    def _pairs(self):
+        return [(self.table, self._table)]
+
+    def __reduce__(self):
+        return _again, (self.describe(), self.backend.name, self.parameters()["table"])
+
+    def describe(self) -> dict[str, Any]:
+        """The arguments that make this object again."""
+        names = ("rows", "width", "per_example", "mean", "undivided", "rate", "spread", "seed")
+        return {name: getattr(self, name) for name in names}
+
+
+def _again(facts: dict[str, Any], device: str, table: np.ndarray) -> Embedding:
+    """An embedding as it was pickled or copied; ValueError where its device cannot be used here."""
+    made = Embedding(**facts, backend=backends.again("embedding", device))
+    made.table[:] = table
+    made.send()
+    return made

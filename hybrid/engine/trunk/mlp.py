@@ -1,0 +1,99 @@
+"""The dense part of a model: one MLP between the input rows and the readout."""
+
+from typing import Any
+
+import numpy as np
+
+from ... import check, mirror
+from ...layout import unit_layout
+from ..slot import Slot
+
+ACTIVATIONS = ("logistic", "rational", "tanh", "relu")
+
+
+class Trunk:
+    """An MLP inputs -> hidden -> outputs, trained by SGD with momentum on the mean loss of a batch.
+
+    activation  "logistic", "rational", "tanh" or "relu", on both layers
+
+    pickle and copy make one of its own weights, which computes where the engine that it is given to puts it. Raises
+    ValueError for sizes below 1, another activation, a rate that is negative or not finite and a momentum of 1 or more.
+    """
+
+    def __init__(self, inputs, hidden, outputs, *, activation="tanh", rate=0.1, momentum=0.0, seed=0):
+        sizes = (("inputs", inputs), ("hidden", hidden), ("outputs", outputs))
+        self.inputs, self.hidden, self.outputs = (check.whole(name, size, 1) for name, size in sizes)
+        self.activation = check.choice("activation", activation, ACTIVATIONS)
+        self.rate, self.momentum = check.number("rate", rate, 0), check.number("momentum", momentum, 0)
+        if self.momentum >= 1:
+            raise ValueError(f"momentum: found {momentum}, expected a number below 1")
+        self.seed = check.whole("seed", seed, 0)
+        self.layout = unit_layout([self.inputs], [self.hidden], [self.outputs])
+        self.weights = _glorot(self.inputs, self.hidden, self.outputs, np.random.default_rng([self.seed, 2]))
+        self.velocity = np.zeros_like(self.weights) if momentum else None
+        self._device: Any = None  # until it is placed
+
+    def place(self, device, kernels) -> None:
+        """Compute on this device from here on; within the work of a queue, since it makes what the kernels need."""
+        self._device, self._kernels, self._plan = device, kernels, kernels.plan(self.layout)
+        self._weights = device.from_host(self.weights)
+        self._velocity = None if self.velocity is None else device.from_host(self.velocity)
+        self._weight_grad = device.from_host(np.zeros_like(self.weights))
+
+    def forward(self, slot: Slot) -> None:
+        """Write slot.inner_dev and slot.hidden_dev from slot.x_dev."""
+        written = (slot.hidden_dev, slot.inner_dev)
+        self._kernels.forward(*written, self._plan, self._weights, slot.x_dev, self.activation)
+
+    def backward(self, slot: Slot) -> None:
+        """Write slot.x_grad_dev from slot.grad_dev, which is used up, and add to the gradient of the weights."""
+        written = (slot.x_grad_dev, self._weight_grad, slot.grad_dev, slot.inner_grad_dev)
+        read = (self._weights, slot.hidden_dev, slot.inner_dev, slot.x_dev)
+        self._kernels.backward(*written, self._plan, *read, self.activation)
+
+    def update(self, scale: float) -> None:
+        """Move the weights against the gradient gathered since the last update, by `scale` times the rate; forget it."""
+        self._kernels.update(self._weights, self._velocity, self._weight_grad, self.rate * scale, self.momentum)
+
+    def parameters(self) -> dict[str, np.ndarray]:
+        """Weights, and their velocity where there is momentum, by name: arrays of the host."""
+        return {"weights": self.weights} | ({} if self.velocity is None else {"velocity": self.velocity})
+
+    def fetch(self) -> None:
+        """Bring the parameters from the device to the host; nothing to do where the device shares its memory."""
+        mirror.fetch(self._device, self._pairs())
+
+    def send(self) -> None:
+        """Bring the parameters from the host to the device; nothing to do where the device shares its memory."""
+        mirror.send(self._device, self._pairs())
+
+    def _pairs(self):
+        pairs = ((self.weights, self._weights), (self.velocity, self._velocity))
+        return [(host, there) for host, there in pairs if host is not None]
+
+    def __reduce__(self):
+        if self._device:
+            self.fetch()
+        return _again, (self.describe(), self.parameters())
+
+    def describe(self) -> dict[str, Any]:
+        """The arguments that make this object again."""
+        names = ("inputs", "hidden", "outputs", "activation", "rate", "momentum", "seed")
+        return {name: getattr(self, name) for name in names}
+
+
+def _again(facts: dict[str, Any], parameters: dict[str, np.ndarray]) -> Trunk:
+    """A trunk as it was pickled or copied, not yet placed."""
+    made = Trunk(**facts)
+    for name, array in made.parameters().items():
+        array[:] = parameters[name]
+    return made
+
+
+def _glorot(inputs, hidden, outputs, rng) -> np.ndarray:
+    """Uniform weights of variance 2 / (fan in + fan out), zero biases (Glorot and Bengio 2010)."""
+    parts = []
+    for fan_in, fan_out in ((inputs, hidden), (hidden, outputs)):
+        bound = np.sqrt(6 / (fan_in + fan_out))
+        parts += [rng.uniform(-bound, bound, fan_out * fan_in), np.zeros(fan_out)]
+    return np.concatenate(parts).astype(np.float32)

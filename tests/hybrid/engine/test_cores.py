@@ -1,0 +1,73 @@
+"""The choice between overlapped stages and stages in turn follows what was measured."""
+
+import os
+
+import pytest
+
+from cpu.device import Device
+from hybrid.engine.cores import MEASURED, SKIPPED, TURNS, Cores
+from hybrid.engine.trace import Trace
+
+
+class Schedule:
+    """As much of a schedule as Cores sees."""
+
+    def __init__(self):
+        self.trace, self.seconds, self.queues, self.waited = Trace(), 0.0, None, 0
+
+    def wait(self):
+        self.waited += 1
+
+
+def measured(in_turn, overlapped):
+    cores, schedule = Cores(Device(), Device(), 2, None), Schedule()
+    for way in TURNS:
+        seconds = overlapped if way else in_turn
+        for tick in range(SKIPPED + MEASURED):
+            assert cores.measuring and cores.overlapped == way
+            schedule.seconds = 100.0 if tick < SKIPPED else seconds  # the first ticks of a way must not count
+            cores.note(schedule)
+    cores.close()
+    return cores, schedule
+
+
+@pytest.mark.parametrize("in_turn, overlapped", [(1.0, 2.0), (2.0, 1.0)])
+def test_the_faster_way_is_kept(in_turn, overlapped):
+    cores, schedule = measured(in_turn, overlapped)
+    assert cores.overlapped == (overlapped < in_turn)
+    assert schedule.queues is cores.queues and schedule.waited == len(TURNS) and not cores.measuring
+    assert f"{1e3 * in_turn:.2f} ms a tick in turn, {1e3 * overlapped:.2f} ms overlapped" in cores.line()
+
+
+def test_a_choice_that_was_made_is_not_measured():
+    for overlap in (True, False):
+        cores = Cores(Device(), Device(), 2, overlap)
+        assert not cores.measuring and cores.overlapped == overlap
+        cores.close()
+
+
+def test_one_thread_has_nothing_to_choose():
+    cores = Cores(Device(), Device(), 1, None)
+    assert not cores.measuring and cores.queues["dense"] is cores.queues["sparse"]
+    with pytest.raises(ValueError, match="overlap: needs at least 2 threads, found 1"):
+        Cores(Device(), Device(), 1, True)
+
+
+def test_threads_are_shared_between_the_queues():
+    import numba
+
+    for threads, shares in ((2, [1, 1, 1]), (3, [1, 1, 1]), (4, [1, 2, 1])):  # of 2, the feed's is the caller's own
+        cores = Cores(Device(), Device(), threads, True)
+        names = ("dense", "sparse", "feed")
+        assert [cores.queues[name].run(numba.get_num_threads).wait() for name in names] == shares
+        cores.close()
+
+
+def test_pinned_queues_keep_to_cores_of_their_own():
+    ours = os.sched_getaffinity(0)
+    cores = Cores(Device(), Device(), 2, True, pin=True)
+    found = [cores.queues[name].run(os.sched_getaffinity, 0).wait() for name in ("dense", "sparse")]
+    cores.close()
+    if len(ours) > 1:
+        assert len(found[0]) == len(found[1]) == 1 and not found[0] & found[1]
+    assert os.sched_getaffinity(0) == ours  # the caller's own are as they were
