@@ -1,18 +1,78 @@
 """Options of models, readouts and trunks: fields of frozen dataclasses, from which parsers, defaults and refusals are made."""
 
+import argparse
 import dataclasses
+import math
+from collections.abc import Mapping
 from typing import Any
 
+MOST = 10**9  # of anything that is counted: beyond it sizes overflow before memory does
 
-def option(default: Any, help: str, *, group: str = "model", free: bool = False, **argument: Any) -> Any:
+
+def option(
+    default: Any, help: str, *, group: str = "model", free: bool = False, needed: bool = False, **argument: Any
+) -> Any:
     """A field of a dataclass of options; its name with dashes is the flag on the command line.
 
     default   what it is where the user does not say; False makes a flag without a value
     help      a line for `--help`, which adds the default
     group     the heading under which `--help` lists it: "data", "model", "training" or "the run"
     free      whether a run may go on with another value than the one that it was begun with: it changes no number
+    needed    whether the user has to say it
     argument  keywords of argparse's add_argument: type, choices, metavar, nargs, action, ...
     """
-    return dataclasses.field(
-        default=default, metadata={"help": help, "group": group, "free": free, "argument": argument}
-    )
+    facts = {"help": help, "group": group, "free": free, "needed": needed, "argument": argument}
+    return dataclasses.field(default=default, metadata=facts)
+
+
+def fields(options: type | None) -> dict[str, dataclasses.Field[Any]]:
+    """The options that a dataclass declares, by name; of None, which declares none, {}."""
+    return {field.name: field for field in dataclasses.fields(options)} if options else {}
+
+
+def defaults(options: type | None) -> dict[str, Any]:
+    """The default of every option that a dataclass declares."""
+    return {name: field.default for name, field in fields(options).items()}
+
+
+def flag(name: str) -> str:
+    """How a user types an option: rows_rate -> --rows-rate."""
+    return "--" + name.replace("_", "-")
+
+
+def given(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Those options that a user has said: in parsers every default is None, or False for a flag without a value."""
+    return {name: value for name, value in options.items() if value is not None and value is not False}
+
+
+def positive(text: str) -> int:
+    """A whole number of at least 1."""
+    return _whole(text, 1)
+
+
+def whole(text: str) -> int:
+    """A whole number of at least 0."""
+    return _whole(text, 0)
+
+
+def rate(text: str) -> float:
+    """A finite number of at least 0."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"found {text!r}, expected a number of at least 0")
+    return value
+
+
+def names(text: str) -> list[str]:
+    """Names with commas between them."""
+    return text.split(",")
+
+
+def _whole(text: str, low: int) -> int:
+    value = int(text) if text.isascii() and text.isdigit() else -1
+    if not low <= value <= MOST:
+        raise argparse.ArgumentTypeError(f"found {text!r}, expected a whole number from {low} to {MOST:,}")
+    return value
