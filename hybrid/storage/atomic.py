@@ -1,7 +1,7 @@
 """Files that are there whole or not at all.
 
-What is not whole yet has a name that nobody else has, `.NAME.<16 hex digits>.part` beside the file: two writers do not
-meet, and no file of the user's is touched.
+A file that is being written has a name of its own, `.NAME.<16 hex digits>.part`, beside the one it will have: two writers
+never write to the same file, and no file of the user's is touched.
 """
 
 import contextlib
@@ -11,13 +11,15 @@ import secrets
 from collections.abc import Iterable
 from pathlib import Path
 
-MOST = 100  # characters of a name that its part repeats, so that the part's is not too long
+MOST = 100  # characters of a file's name in that of its part, so that the longer name is not too long
+
+Pieces = Iterable[bytes | memoryview]
 
 
-def write(path, pieces: Iterable[bytes]) -> None:
-    """Write the pieces to `path` by one rename: a reader, or a crash, sees the file before or the whole new one.
+def write(path: str | Path, pieces: Pieces) -> None:
+    """Write the pieces to `path` by one rename: after a crash, and for any reader, it is the old file or the new one, whole.
 
-    A link goes on pointing to the file; a pipe or a device, such as /dev/stdout, is written to as it is.
+    A symbolic link goes on pointing to the file; a pipe or a device, such as /dev/stdout, is written to directly.
 
     Raises OSError, naming the path (full disk, unwritable folder); then the file is as it was.
     """
@@ -31,12 +33,12 @@ def write(path, pieces: Iterable[bytes]) -> None:
 
 
 def part(path: Path) -> Path:
-    """A name beside `path` that nobody has."""
+    """A new name for a file beside `path`."""
     return path.with_name(f".{path.name[:MOST]}.{secrets.token_hex(8)}.part")
 
 
-def written(path: Path, pieces: Iterable[bytes]) -> Path:
-    """Write the pieces under a `part` name of `path`, to the disk itself, for `publish`; raises as `write`."""
+def written(path: Path, pieces: Pieces) -> Path:
+    """Write the pieces to a `part` of `path`, through to the disk; returns it, for `publish`. Raises as `write` does."""
     target = part(path)
     try:
         with open(target, "xb") as file:
@@ -50,7 +52,7 @@ def written(path: Path, pieces: Iterable[bytes]) -> Path:
 
 
 def publish(target: Path, path: Path) -> None:
-    """Give what was `written` its name, and bring the rename itself to the disk; raises as `write`."""
+    """Give what was `written` its final name, `path`, through to the disk. Raises as `write` does."""
     try:
         os.replace(target, path)
     except BaseException as failure:
@@ -60,7 +62,7 @@ def publish(target: Path, path: Path) -> None:
 
 
 def settle(folder: Path) -> None:
-    """Bring the names of a folder to the disk."""
+    """Bring the names in a folder, new and removed ones, through to the disk."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -69,7 +71,7 @@ def settle(folder: Path) -> None:
 
 
 def sweep(folder: Path, names: Iterable[str]) -> None:
-    """Remove the parts of these files that a killed process left; only where nobody else writes them."""
+    """Remove the parts of files of these names that a killed process left. Call it only where nobody else writes them."""
     ours = re.compile(rf"\.({'|'.join(map(re.escape, names))})\.[0-9a-f]{{16}}\.part")
     for path in folder.iterdir():
         if ours.fullmatch(path.name):

@@ -1,4 +1,4 @@
-"""Vectors in a file for other programs: word2vec's formats, which hold no name with white space, and three that hold any."""
+"""Vectors in a file for other programs: in word2vec's two formats, whose names have no white space, or in one of three more."""
 
 import csv
 import io
@@ -12,21 +12,24 @@ from . import atomic, vectors
 FORMATS = ("text", "binary", "npz", "tsv", "parquet")  # the first two are word2vec's
 
 
-def format_of(path, named: str | None = None) -> str:
-    """The format of a file: as it is named, or by the end of the path (.npz, .tsv, .parquet), else word2vec's text."""
+def format_of(path: str | Path, named: str | None = None) -> str:
+    """The format of a file: `named`, where that is given; else by the path's suffix (.npz, .tsv, .parquet), else "text"."""
     ending = Path(path).suffix.lower().removeprefix(".")
     return named or (ending if ending in FORMATS[2:] else "text")
 
 
-def write(path, names: Sequence[str], rows: np.ndarray, format: str, *, escape: bool = False) -> None:
-    """Write V names and their vectors, rows (V, D) float32. The file appears whole or, on any error, stays as it was.
+def write(path: str | Path, names: Sequence[str], rows: np.ndarray, format: str, *, escape: bool = False) -> None:
+    """Write names and their vectors. The file appears whole or, on any error, stays as it was.
 
-    format  "text", "binary": of word2vec. "npz": arrays `names` (V,) and `vectors` (V, D), for numpy.load. "tsv": a header,
-            then a line a name, quoted as csv's where it holds a tab, a quote or a line end; keeps every bit. "parquet":
-            columns `name` and `vector`, with pyarrow
-    escape  text, binary: write _ for every white space in a name
+    names   V strings
+    rows    (V, D) floats, written as float32; every format keeps every bit of them
+    format  "text" or "binary": those of word2vec
+            "npz": arrays `names` (V,) and `vectors` (V, D), for numpy.load
+            "tsv": a header, then a line for each name, which is quoted as in CSV where it holds a tab, a quote or a line end
+            "parquet": columns `name` and `vector`; needs pyarrow
+    escape  for text and binary: write _ in the place of white space in a name
 
-    Raises ValueError for what a format cannot hold, for names that --escape makes the same, and where pyarrow is missing;
+    Raises ValueError for what a format cannot hold, for names that escaping would make equal, and where pyarrow is missing;
     OSError for a file that cannot be written.
     """
     if escape and format not in FORMATS[:2]:
@@ -34,8 +37,7 @@ def write(path, names: Sequence[str], rows: np.ndarray, format: str, *, escape: 
     if format in FORMATS[:2]:
         vectors.save(path, _escaped(names) if escape else names, rows, binary=format == "binary")
         return
-    vectors.check(names, rows)
-    rows = rows.astype("<f4", copy=False)
+    rows = vectors.check(names, rows)
     atomic.write(path, {"npz": _npz, "tsv": _tsv, "parquet": _parquet}[format](names, rows))
 
 

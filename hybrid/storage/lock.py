@@ -1,4 +1,4 @@
-"""One process at a time: locks on files, which end with the process that holds them, however it ends."""
+"""One process at a time: locks on files, which the system releases when the process ends, however it ends."""
 
 import contextlib
 import fcntl
@@ -8,14 +8,14 @@ from pathlib import Path
 
 from .. import console
 
-LOCK = ".hybrid.lock"  # in the folder of a run; holds the number of the process that works there
+LOCK = ".hybrid.lock"  # in the folder of a run; contains the number of the process that works there
 
 
 @contextlib.contextmanager
 def held(folder: Path) -> Iterator[None]:
-    """Work on the run in `folder`, which exists, as the only process.
+    """A context in which this is the only process that works on the run in `folder`, which exists.
 
-    Raises ValueError, naming the process, where another one works on it.
+    Raises ValueError, naming the other process, where one works on it already.
     """
     descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
     try:
@@ -33,7 +33,7 @@ def held(folder: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def turn(folder: Path) -> Iterator[bool]:
-    """Wait until nobody else writes to `folder`, and keep others waiting; false where the file system has no locks."""
+    """A context that begins once nobody else is in one for `folder`; its value is False where the file system has no locks."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         try:
@@ -47,7 +47,7 @@ def turn(folder: Path) -> Iterator[bool]:
 
 
 def _try(descriptor: int, folder: Path) -> bool:
-    """Take the lock, or not where another process has it; where there are no locks, say so and go on without."""
+    """Whether the lock was free, and is taken now; where the file system has no locks, True, and a note says so."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -1,12 +1,12 @@
 """Word vectors in the text and the binary format of word2vec, which gensim and others open.
 
-Both begin with a line "V D". Text: a line "word number ... number" for each word. Binary: the word, a blank, D float32
-in little-endian order, a line end.
+Both begin with a line "V D": how many words, how many numbers a word. Then, for each word, text: a line "word number ...
+number"; binary: the word, a blank, D float32 in little-endian order, a line end.
 """
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -14,14 +14,22 @@ from . import atomic
 
 
 class Vectors(NamedTuple):
-    """V words and their vectors, rows (V, D) float32, as the file orders them."""
+    """V words and their vectors, in the order of the file.
+
+    words  V strings
+    rows   (V, D) float32
+    """
 
     words: list[str]
     rows: np.ndarray
 
 
-def save(path, words: Sequence[str], rows: np.ndarray, *, binary: bool = False) -> None:
-    """Write vectors; text keeps every bit of a float32. The file appears whole or, on any error, stays as it was.
+def save(path: str | Path, words: Sequence[str], rows: np.ndarray, *, binary: bool = False) -> None:
+    """Write a file that `load`, gensim and others read. It appears whole or, on any error, stays as it was.
+
+    words   V strings
+    rows    (V, D) floats, written as float32; the text format keeps every bit of them, too
+    binary  which of the two formats
 
     Raises ValueError for rows that are not (len(words), D) or hold NaN or infinity, and for words that are empty, hold
     white space or occur twice; OSError for a file that cannot be written.
@@ -36,12 +44,12 @@ def save(path, words: Sequence[str], rows: np.ndarray, *, binary: bool = False) 
     atomic.write(path, (_binary if binary else _text)(words, rows))
 
 
-def check(words: Sequence[str], rows) -> np.ndarray:
+def check(words: Sequence[str], rows: np.ndarray) -> np.ndarray:
     """The rows as float32; ValueError unless they are (len(words), D), finite, and the words different and not empty."""
     rows = np.asarray(rows)
     if rows.ndim != 2 or len(rows) != len(words) or rows.dtype.kind != "f" or not rows.size:
         raise ValueError(f"vectors: found {rows.dtype} {rows.shape}, expected floats ({len(words)}, D), a row a word")
-    rows = rows.astype("<f4", copy=False)
+    rows = np.asarray(rows, "<f4")
     _check_finite("vectors", words, rows)
     if not all(words):
         raise ValueError(f"words[{[*words].index('')}]: found an empty one, expected a name")
@@ -50,16 +58,16 @@ def check(words: Sequence[str], rows) -> np.ndarray:
     return rows
 
 
-def load(path, *, binary: bool = False) -> Vectors:
-    """Read vectors, of a file with the line ends that word2vec writes or the binary one without, as gensim writes it.
+def load(path: str | Path, *, binary: bool = False) -> Vectors:
+    """Read what `save`, word2vec or gensim wrote; a binary file may lack the line end after each word, as gensim's do.
 
-    Raises OSError, and ValueError for a file that is truncated, in another format or holds NaN or infinity, or a word that
-    is empty or has white space in it; in a text with the line number.
+    Raises OSError for a file that cannot be read. Raises ValueError, for a text with the line number, for one that is
+    truncated or in another format, and for NaN, infinity, and words that are empty or hold white space.
     """
     with open(path, "rb") as file:
         count, width = _header(path, file.readline(100))
         size, least = Path(path).stat().st_size, count * (1 + width * (4 if binary else 2))
-        if size < least:  # so that no memory is taken on a header's word alone
+        if size < least:  # checked before memory is taken for as much as the header claims
             raise ValueError(
                 f"{path}: truncated: {size} bytes; expected {least} at least, for {count} x {width} numbers"
             )
@@ -81,7 +89,7 @@ def load(path, *, binary: bool = False) -> Vectors:
     return Vectors(words, rows)
 
 
-def _check_finite(name, words: Sequence[str], rows: np.ndarray) -> None:
+def _check_finite(name: str | Path, words: Sequence[str], rows: np.ndarray) -> None:
     finite = np.isfinite(rows).all(axis=1)
     if not finite.all():
         raise ValueError(f"{name}: the vector of {words[finite.argmin()]!r} is not finite; expected float32 numbers")
@@ -100,7 +108,7 @@ def _binary(words: Sequence[str], rows: np.ndarray) -> Iterator[bytes]:
         yield word.encode() + b" " + row.tobytes() + b"\n"
 
 
-def _header(path, line: bytes) -> tuple[int, int]:
+def _header(path: str | Path, line: bytes) -> tuple[int, int]:
     try:
         count, width = (int(field) for field in line.split())
     except ValueError:
@@ -116,7 +124,7 @@ def _other(binary: bool) -> str:
     return f"if this is a {'text' if binary else 'binary'} file, read it with binary={not binary}"
 
 
-def _read_text(file, width: int) -> tuple[str, np.ndarray]:
+def _read_text(file: BinaryIO, width: int) -> tuple[str, np.ndarray]:
     line = file.readline()
     word, *numbers = line.rstrip().split(b" ")
     if not line.endswith(b"\n") or len(numbers) != width:
@@ -124,7 +132,7 @@ def _read_text(file, width: int) -> tuple[str, np.ndarray]:
     return word.decode(), np.array(numbers, np.float32)
 
 
-def _read_binary(file, width: int) -> tuple[str, np.ndarray]:
+def _read_binary(file: BinaryIO, width: int) -> tuple[str, np.ndarray]:
     word = bytearray()
     while (byte := file.read(1)) not in (b" ", b""):
         if byte != b"\n" or word:  # a line end before the word

@@ -1,0 +1,196 @@
+"""Saves survive crashes, power cuts, full disks and a second writer: the checkpoints before stay as they were."""
+
+import errno
+import json
+import os
+import re
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hybrid.storage import atomic, checkpoint
+
+from .samples import FACTS, arrays, content, same
+
+
+def test_what_a_checkpoint_names_is_on_the_disk_before_it_is_named(tmp_path, monkeypatch):
+    """The order that a power cut asks for: bytes, then their name, then the name's folder, then what names them."""
+    done, fsync, replace = [], os.fsync, os.replace
+    folder = tmp_path / "run"
+
+    def kind(path: str) -> str:
+        return (
+            "folder" if Path(path).is_dir() else re.search(r"tensors|previous|checkpoint(?=.json)", Path(path).name)[0]
+        )
+
+    def synced(descriptor):
+        done.append("sync " + kind(os.readlink(f"/proc/self/fd/{descriptor}")))
+        fsync(descriptor)
+
+    def renamed(source, target):
+        done.append("name " + kind(target))
+        replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "replace", renamed)
+    for tick in range(2):
+        checkpoint.save(folder, arrays(tick), {})
+    tensors = ["sync tensors", "name tensors", "sync folder"]
+    latest = ["sync checkpoint", "name checkpoint", "sync folder"]
+    first, second = (
+        ["sync folder", *tensors, *latest],
+        [*tensors, "sync previous", *latest, "name previous", "sync folder"],
+    )
+    assert done == first + second
+
+
+def test_two_writers_of_one_folder_take_turns(tmp_path):
+    """Two processes that save to one folder all the while: every save is whole, and so is the last of each kind."""
+    script = f"""
+import sys
+import numpy as np
+from hybrid.storage import checkpoint
+for turn in range(40):
+    checkpoint.save({str(tmp_path)!r}, {{"a": np.full(5000, turn), "who": np.array(int(sys.argv[1]))}}, {{}})
+"""
+    both = [subprocess.Popen([sys.executable, "-c", script, str(who)], stderr=subprocess.PIPE) for who in range(2)]
+    while any(one.poll() is None for one in both):
+        for name in (checkpoint.LATEST, checkpoint.PREVIOUS):
+            if (tmp_path / name).exists():
+                json.loads((tmp_path / name).read_text())
+    assert [one.communicate()[1] for one in both] == [b"", b""]
+    for name in (checkpoint.LATEST, checkpoint.PREVIOUS):
+        assert set(checkpoint.load(tmp_path / name)[0]) == {"a", "who"}
+    assert len(content(tmp_path)) == 4
+
+
+RENAMES = ["tensors-", "checkpoint.json", "checkpoint.previous.json"]
+
+
+@pytest.mark.parametrize("rename", range(len(RENAMES)), ids=RENAMES)
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_crash_around_any_rename_leaves_a_whole_checkpoint(tmp_path, monkeypatch, rename, when):
+    """The process dies before or after a rename: nothing is tidied, and this is what the next process finds."""
+    for tick in range(2):
+        checkpoint.save(tmp_path, arrays(tick), {"tick": tick})
+    with monkeypatch.context() as patch, pytest.raises(Crash):
+        crash_at_rename(patch, RENAMES[rename], when)
+        checkpoint.save(tmp_path, arrays(2), {"tick": 2})
+    done = rename + (when == "after")  # renames that took place
+    for name, tick in ((checkpoint.LATEST, 2 if done > 1 else 1), (checkpoint.PREVIOUS, 1 if done > 2 else 0)):
+        loaded, facts = checkpoint.load(tmp_path / name)
+        assert facts == {"tick": tick}
+        assert same(loaded, arrays(tick))
+    checkpoint.save(tmp_path, arrays(3), {"tick": 3})
+    assert same(checkpoint.load(tmp_path)[0], arrays(3))
+    assert len(content(tmp_path)) == 4
+
+
+class Crash(BaseException):
+    pass
+
+
+def crash_at_rename(patch, name, when):
+    """Die at the rename to a file whose name begins so."""
+    rename = os.replace
+
+    def crashing(source, target):
+        there = target.name.startswith(name)
+        if not there or when == "after":
+            rename(source, target)
+        if there:
+            raise Crash
+
+    patch.setattr(os, "replace", crashing)
+    patch.setattr(checkpoint, "_tidy", lambda *_: None)
+    patch.setattr(atomic, "_forget", lambda _: None)
+
+
+def test_a_killed_save_is_tidied_by_the_next(tmp_path):
+    for name in ("tensors", "checkpoint.json", "checkpoint.previous.json"):
+        atomic.part(tmp_path / name).write_text("half")
+    (tmp_path / f"tensors-{'0' * 16}.safetensors").write_text("never named")
+    checkpoint.save(tmp_path, arrays(), {})
+    assert len(content(tmp_path)) == 2
+
+
+def test_an_interrupted_save_leaves_nothing_behind(tmp_path, monkeypatch):
+    checkpoint.save(tmp_path, arrays(), FACTS)
+    before = content(tmp_path)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        checkpoint.save(tmp_path, arrays(1), {})
+    assert content(tmp_path) == before
+
+
+class FullDisk:
+    """A file on a disk that has room for `room` more bytes."""
+
+    room = 0
+
+    def __init__(self, file):
+        self._file = file
+
+    def writelines(self, pieces):
+        for piece in pieces:
+            FullDisk.room -= memoryview(piece).nbytes
+            if FullDisk.room < 0:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            self._file.write(piece)
+
+    def __getattr__(self, name):
+        return getattr(self._file, name)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._file.close()
+
+
+@pytest.mark.parametrize("room", [0, 1000, 2800, 3000, 4000])
+def test_a_full_disk_is_named_and_harms_nothing(tmp_path, monkeypatch, room):
+    for tick in range(2):
+        checkpoint.save(tmp_path, arrays(tick), FACTS)
+    before = content(tmp_path)
+    monkeypatch.setattr(atomic, "open", lambda *how: FullDisk(open(*how)), raising=False)
+    FullDisk.room = room
+    with pytest.raises(OSError, match=rf"{tmp_path}: No space left on device: it needs 0.0 MB, [\d,.]+ MB are free"):
+        checkpoint.save(tmp_path, arrays(2), FACTS)
+    assert content(tmp_path) == before
+
+
+def test_a_limit_on_file_size_is_named_and_harms_nothing(tmp_path):
+    checkpoint.save(tmp_path, arrays(), FACTS)
+    before = content(tmp_path)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2**20, hard))
+    try:
+        with pytest.raises(OSError, match=r"File too large: it needs 4\.2 MB"):
+            checkpoint.save(tmp_path, {"table": np.ones(2**20, np.float32)}, {})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert content(tmp_path) == before
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path):
+    (tmp_path / "taken").write_text("a file")
+    with pytest.raises(OSError, match=r"taken: .*: it needs"):
+        checkpoint.save(tmp_path / "taken", arrays(), {})
+    with pytest.raises(OSError, match="run: Not a directory: it needs"):
+        checkpoint.save(tmp_path / "taken" / "run", arrays(), {})
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_an_unwritable_folder_is_named(tmp_path):
+    tmp_path.chmod(0o500)
+    with pytest.raises(OSError, match="Permission denied"):
+        checkpoint.save(tmp_path, arrays(), {})
