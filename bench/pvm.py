@@ -111,7 +111,7 @@ class Ours:
 
         from hybrid.pvm.config import Config
         from hybrid.pvm.model import PVM
-        from hybrid.pvm.named import load
+        from hybrid.pvm.presets import load
 
         config = Config(**TINY) if case.config == TINY["name"] else load(case.config)[0]
         readout = config.readout if case.readouts else None
@@ -157,9 +157,9 @@ class Ours:
 
 def shown(feed: Feed, tick: int):
     """What a slot is filled with."""
-    from hybrid.pvm.slot import Shown
+    from hybrid.pvm.slot import FrameInput
 
-    return Shown(feed[tick].image, None, False)
+    return FrameInput(feed[tick].image, None, False)
 
 
 def shares(ours: Ours, repeat: int) -> dict:
@@ -206,7 +206,7 @@ class Torch:
     def __init__(self, case: Case, device: str = "cpu"):
         import torch
 
-        from hybrid.pvm.start import weights
+        from hybrid.pvm.initial import weights
 
         self.torch, self.case, self.device, self.place = torch, case, device, device.split(":")[0]
         self.who = f"torch {torch.__version__} bmm by hand"

@@ -213,19 +213,19 @@ def run(given) -> int:
     if given.action == "configs":
         report = _configs()
     elif given.action == "import":
-        from . import simulation
+        from .originals import checkpoint
 
-        report = simulation.into_run(given)
+        report = checkpoint.into_run(given)
     elif given.action == "fields":
-        from . import montage
+        from .judge import montage
 
         report = montage.fields(given)
     elif given.action == "compare":
-        from . import comparison
+        from .judge import comparison
 
         report = comparison.compare(given)
     else:
-        from . import watch
+        from .judge import watch
 
         report = watch.watch(given) if given.action == "watch" else watch.dream(given)
     print(json.dumps(report, indent=1) if given.json else report["text"])
@@ -233,7 +233,7 @@ def run(given) -> int:
 
 
 def _configs() -> dict:
-    from .named import load
+    from .presets import load
     from .sizes import parameters
     from .wiring import wire
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from . import refuse
+from . import validate
 
 SCHEDULED = ("rate", "rates", "lr", "learning_rate", "momentum")  # what a stranger calls what `schedule` says
 Event = tuple[int, int | None, float, float | None]
@@ -48,7 +48,7 @@ class Readout:
 
     def __post_init__(self):
         _normalised(self, hidden=_row, block=_pairs, enabled=_row, schedule=_rows)
-        refuse.readout(self)
+        validate.readout(self)
 
     def rate(self, step: int, before: float | None = None) -> float:
         """The rate in force at `step`.
@@ -161,7 +161,7 @@ class Config:
         _normalised(self, grids=_pairs, block=_pair, hidden=_row, features=_row, schedule=_events)
         if len(self.hidden) == 1:
             object.__setattr__(self, "hidden", self.hidden * len(self.grids))
-        refuse.config(self)
+        validate.config(self)
 
     @property
     def frame(self) -> tuple[int, int, int]:

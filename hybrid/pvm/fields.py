@@ -6,9 +6,9 @@ import numpy as np
 
 from .. import check
 from .config import Config
+from .initial import runs
 from .layout import TapeLayout
-from .refuse import FEATURES
-from .start import runs
+from .validate import FEATURES
 from .wiring import Wiring
 
 NAMES = {

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from .. import check
-from .readout import Readouts
-from .slot import Shown
+from .heads import Heads
+from .slot import FrameInput
 
 
 class Inputs:
@@ -17,17 +17,17 @@ class Inputs:
     readouts  or None: labels are left aside
     """
 
-    def __init__(self, frame: tuple[int, int, int], streams: int, readouts: Readouts | None):
+    def __init__(self, frame: tuple[int, int, int], streams: int, readouts: Heads | None):
         self.frame, self.streams, self.readouts = frame, streams, readouts
 
-    def shown(self, frame, label: Any, wanted: bool) -> Shown:
+    def shown(self, frame, label: Any, wanted: bool) -> FrameInput:
         """A frame and its label, as `PVM.step` takes them. Raises ValueError for what does not fit."""
         image = self._image(frame)
         if label is None or not self.readouts:
-            return Shown(image, None, wanted)
-        return Shown(image, self._heat([label] if self.streams == 1 else label), wanted)
+            return FrameInput(image, None, wanted)
+        return FrameInput(image, self._heat([label] if self.streams == 1 else label), wanted)
 
-    def item(self, item, wanted: bool) -> Shown:
+    def item(self, item, wanted: bool) -> FrameInput:
         """An item of what `PVM.run` takes: a `FrameBatch`, a pair (frame, label), or a frame."""
         if hasattr(item, "labelled"):
             label = item.box if item.labelled.all() else None

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .config import Config
-from .refuse import FEATURES
+from .validate import FEATURES
 from .wiring import Wiring
 
 LATERAL, FEEDBACK, RAW = range(3)  # kinds of a copy of the context

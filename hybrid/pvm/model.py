@@ -28,12 +28,12 @@ from ..storage import checkpoint
 from . import fields
 from .config import Config
 from .inputs import Inputs, items
-from .named import load
 from .pipeline import Pipeline
-from .refuse import MOST_STREAMS
-from .seen import Seen, alone, by_layer
+from .presets import load
+from .result import StepResult, alone, by_layer
 from .sizes import refuse_more, refuse_too_large
-from .slot import FrameSlot, Shown
+from .slot import FrameInput, FrameSlot
+from .validate import MOST_STREAMS
 from .wiring import Wiring, custom, describe, wire
 
 MOST_AHEAD = 64
@@ -100,7 +100,7 @@ class PVM(Pipeline):
 
     # Frames
 
-    def step(self, frame: np.ndarray, label: Any = None) -> Seen:
+    def step(self, frame: np.ndarray, label: Any = None) -> StepResult:
         """See a frame, learn from it, predict the next.
 
         frame  (rows, columns, channels) or (B, rows, columns, channels), uint8 or floats in 0..1: an array, or whatever
@@ -130,7 +130,7 @@ class PVM(Pipeline):
                 raise
             return self._seen(slot)
 
-    def run(self, frames, *, every: int = 1, ahead: int = 0) -> Iterator[Seen]:
+    def run(self, frames, *, every: int = 1, ahead: int = 0) -> Iterator[StepResult]:
         """Step through frames to their end.
 
         frames  an iterable, also one that ends or fails half-way: arrays, lists, generators, clips; of frames, or of pairs
@@ -153,7 +153,7 @@ class PVM(Pipeline):
         """
         return self._runs.only(self._ticks(frames, every, ahead))
 
-    def _ticks(self, frames, every: int, ahead: int) -> Generator[Seen, None, None]:
+    def _ticks(self, frames, every: int, ahead: int) -> Generator[StepResult, None, None]:
         every, ahead = check.whole("every", every, 1), check.whole("ahead", ahead, 0, MOST_AHEAD)
         self._check_whole()
         with Held() as held:
@@ -210,7 +210,7 @@ class PVM(Pipeline):
         return self.picture.dreamt(self._last_parts(self.picture.dream))
 
     def prediction(self) -> np.ndarray:
-        """What the last tick gave as `Seen.prediction`, (B, rows, columns, channels): a loaded model has it too."""
+        """What the last tick gave as `StepResult.prediction`, (B, rows, columns, channels): a loaded model has it too."""
         return self.picture.shown(self._last_parts(self.picture.index))
 
     def _last_parts(self, places: list[np.ndarray]) -> np.ndarray:
@@ -236,7 +236,7 @@ class PVM(Pipeline):
         """The first tick whose frame is not filled in yet."""
         return self.step_number + (len(self._schedule.slots) - 1 if self._schedule else 0)
 
-    def _batches(self, given: Iterator, every: int) -> Iterator[tuple[int, Shown]]:
+    def _batches(self, given: Iterator, every: int) -> Iterator[tuple[int, FrameInput]]:
         for tick in itertools.count(self.step_number):
             try:
                 item = next(given, END)
@@ -273,7 +273,7 @@ class PVM(Pipeline):
         """What a unit's hidden numbers look at in the frame: `row` and `column` where the region begins that reaches it, and
         `weights` (hidden numbers, rows, columns, channels) float64.
 
-        unit  its number within the layer, as in `Seen.hidden[layer]`
+        unit  its number within the layer, as in `StepResult.hidden[layer]`
 
         The weights are a linear back-projection: by how much the sum that goes into the activation of each hidden number
         changes with each pixel of a frame, as that frame climbs a layer a tick. In layer 0 of simple units these are the
@@ -300,13 +300,13 @@ class PVM(Pipeline):
             self._diverged(slot)
         self.step_number = slot.tick + 1
 
-    def _seen(self, slot: FrameSlot) -> Seen:
+    def _seen(self, slot: FrameSlot) -> StepResult:
         error = np.bincount(self.wiring.layer, slot.miss.astype(np.float64)) / self._predicted
         if not slot.wanted:
-            return Seen(slot.tick, error, None, [], [])
+            return StepResult(slot.tick, error, None, [], [])
         hidden = by_layer(slot.hidden.copy(), self.wiring)
         heat = self.readouts.shares(slot.heat) if self.readouts else []
-        seen = Seen(slot.tick, error, self.picture.shown(slot.picture), hidden, heat)
+        seen = StepResult(slot.tick, error, self.picture.shown(slot.picture), hidden, heat)
         return seen if self.streams > 1 else alone(seen)
 
     def _diverged(self, slot: FrameSlot) -> None:

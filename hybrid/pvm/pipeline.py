@@ -6,12 +6,12 @@ import numpy as np
 
 from .. import backend
 from ..engine.schedule import Stage
-from . import lessons, start
+from . import initial, resumed
 from .config import Config
+from .heads import Heads
 from .layout import tape_layout
-from .picture import Picture
-from .readout import Readouts
-from .slot import NOBODY, FrameSlot, Shown
+from .prediction import Prediction
+from .slot import NOBODY, FrameInput, FrameSlot
 from .wiring import Wiring
 
 TOGETHER = 1 << 22  # bytes of frames that cross sooner than a stage more is handed to a GPU, about 0.1 ms
@@ -21,8 +21,8 @@ class Pipeline:
     """A model's arrays on its device, and the stages that a frame goes through; what it has of the host are the slots.
 
     weights, velocity  of the units; velocity None where no schedule asks for momentum
-    state              all else that changes from tick to tick, by name; see `start.state`
-    readouts           `Readouts`, or None
+    state              all else that changes from tick to tick, by name; see `initial.state`
+    readouts           `Heads`, or None
     layout, picture    where everything is on the tapes
     frozen             while True nothing learns
     threads            of the CPU
@@ -32,11 +32,11 @@ class Pipeline:
         self.config, self.wiring, self.streams, self.dtype, self.frozen = config, wiring, streams, dtype, False
         self.backend = found
         self.layout = tape_layout(wiring, config)
-        self.picture = Picture(wiring, self.layout, config)
-        self.readouts: Any = config.readout and Readouts(wiring, self.layout, config, streams, seed, dtype)
+        self.picture = Prediction(wiring, self.layout, config)
+        self.readouts: Any = config.readout and Heads(wiring, self.layout, config, streams, seed, dtype)
         self._in_force: Any = None  # what the rates and flags on the device, or on their way there, were made of
         self.threads, self.inline = threads, found.device.inline("pvm", threads)
-        self.inline.run(self._place, start.weights(self.layout, config, seed, dtype))
+        self.inline.run(self._place, initial.weights(self.layout, config, seed, dtype))
 
     def forget_rates(self) -> None:
         """Frames that were filled in and not shown have not set their rates: the next one does."""
@@ -46,7 +46,7 @@ class Pipeline:
         """Put everything where it is computed; within the work of a queue."""
         device, kernels, units = self.backend.device, self.backend.pvm, len(self.wiring.hidden)
         frame = int(np.prod(self.wiring.frame))
-        first = start.state(self.layout, self.config, self.wiring.layer, weights, frame, self.streams)
+        first = initial.state(self.layout, self.config, self.wiring.layer, weights, frame, self.streams)
         self._plan, self.frame_size = kernels.plan(self.layout), frame
         self.weights = device.from_host(weights)
         self.velocity = device.from_host(np.zeros_like(weights)) if self.config.moves else None
@@ -56,8 +56,8 @@ class Pipeline:
         self._flags = device.from_host(np.zeros((3, units), np.uint8))
         self._speed, self._chosen = _rows(self._rates), _rows(self._flags)
         self._picture_at = [device.from_host(index) for index in self.picture.index]
-        rests = lessons.kept(self.layout, self.config)
-        self._lessons = lessons.Lessons(device, self.layout, self.state, units) if rests else None
+        rests = resumed.kept(self.layout, self.config)
+        self._lessons = resumed.Resumed(device, self.layout, self.state, units) if rests else None
         if self.readouts:
             self.readouts.place(device, self.backend.units, kernels.collect)
 
@@ -88,7 +88,7 @@ class Pipeline:
 
     # What the stages do
 
-    def _put_in(self, slot: FrameSlot, shown: Shown) -> None:
+    def _put_in(self, slot: FrameSlot, shown: FrameInput) -> None:
         """Write a frame, its target and the rates of its tick to the slot."""
         slot.take_frame(shown.image)
         if self.config.ignore_depth and self.wiring.frame[2] == 4:

@@ -10,7 +10,7 @@ from ..engine.slot_state import SlotState
 NOBODY = np.zeros(0, np.int64)
 
 
-class Shown(NamedTuple):
+class FrameInput(NamedTuple):
     """What a tick shows to the model.
 
     image   (B, rows, columns, channels), uint8, or floats in 0..1
@@ -44,7 +44,7 @@ class FrameSlot(SlotState):
     wanted      whether all comes home, not only `miss`
     rests       units that stop learning, where what they stop at is kept
     resumes     whether any unit goes on with that
-    put_in      writes what is filled: called with the slot and a Shown
+    put_in      writes what is filled: called with the slot and a FrameInput
     """
 
     frame: np.ndarray
@@ -64,7 +64,16 @@ class FrameSlot(SlotState):
     heat_dev: Any
 
     def __init__(
-        self, streams, frame, units, heat, hidden, pictures, device, dtype, put_in: Callable[["FrameSlot", Shown], None]
+        self,
+        streams,
+        frame,
+        units,
+        heat,
+        hidden,
+        pictures,
+        device,
+        dtype,
+        put_in: Callable[["FrameSlot", FrameInput], None],
     ):
         super().__init__()
         self._put_in, self._device, self._dtype = put_in, device, np.dtype(dtype)
@@ -84,7 +93,7 @@ class FrameSlot(SlotState):
         self.supervised = self.fresh = self.wanted = self.resumes = False
         self.rests = NOBODY
 
-    def fill(self, tick: int, micro: int, batch: Shown, first: int, last: int) -> None:
+    def fill(self, tick: int, micro: int, batch: FrameInput, first: int, last: int) -> None:
         """Take the frames of a tick into a free slot."""
         with self._filling():
             self.events.clear()

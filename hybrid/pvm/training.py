@@ -30,13 +30,14 @@ from ..train import plots, store
 from ..train.loop import USER_ERRORS, Stop, Stopped, leaving
 from ..train.saving import Saves
 from ..train.tensorboard import Board, required
-from . import curve, panel, saturation
-from .compare import Pair, Pairs, Recent, compared, judged
+from . import curve
 from .config import Config
-from .latest import Latest
-from .live import Live, page
-from .model import PVM, Seen
-from .named import load
+from .judge import panel, saturation
+from .judge.baseline import Pair, Pairs, Recent, compared, judged
+from .judge.latest import Latest
+from .judge.live import Live, page
+from .model import PVM, StepResult
+from .presets import load
 from .source import clips, labelled
 
 AHEAD = 4  # ticks that a GPU may begin before the one is noted that was
@@ -144,7 +145,7 @@ class Progress:
         self.facts = facts or {"seconds": 0.0, "clocked": 0, "curve": [], "since": _nothing(layers)}
         self._start: float | None = None
 
-    def note(self, seen: Seen) -> None:
+    def note(self, seen: StepResult) -> None:
         """Count a tick that is done."""
         since = self.facts["since"]
         since["ticks"] += 1
@@ -205,7 +206,7 @@ class Run:
         self.latest = Latest(model, aspect_of(feed.clips[0]), Path(options["video"]).name)
         self.saves, self.anew = Saves(options.get("save_every")), facts is None
         if model.step_number and (model.step_number - 1) % self.every == 0:
-            self.pairs.wait(Seen(model.step_number - 1, np.empty(0), model.prediction(), [], []))
+            self.pairs.wait(StepResult(model.step_number - 1, np.empty(0), model.prediction(), [], []))
 
     def train(self) -> None:
         """To the end of the feed. Raises Stopped, after a checkpoint, on a signal, and what the feed or the model raise."""
@@ -242,7 +243,7 @@ class Run:
         self.saves.done()
         self.progress.go_on()
 
-    def _ticks(self) -> Generator[Seen, None, None]:
+    def _ticks(self) -> Generator[StepResult, None, None]:
         """Those of the model; what fails says what is left. A model that is whole is saved."""
         try:
             yield from self.model.run(self.frames, every=self.every, ahead=AHEAD)
@@ -251,7 +252,7 @@ class Run:
                 self.save()
             raise
 
-    def _note(self, seen: Seen, bar, board: Board | None) -> None:
+    def _note(self, seen: StepResult, bar, board: Board | None) -> None:
         self.progress.note(seen)
         pair = self.pairs.take(seen)
         if pair:

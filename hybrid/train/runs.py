@@ -110,7 +110,7 @@ def evaluate(folder: str, given: dict) -> dict:
     kind = options_of(Path(folder))["kind"]
     given = settings.for_eval(given, kind)
     if kind == "pvm":
-        return _pvm("evaluate").evaluate(Path(folder), given)
+        return _pvm("judge.evaluate").evaluate(Path(folder), given)
     given_here = {"threads": given["threads"], "device": given["device"]}
     options = options_of(Path(folder)) | HOME | given_here
     engine, _ = _load(Path(folder), options)
@@ -133,7 +133,7 @@ def export(folder: str, file: str, format: str | None = None, escape: bool = Fal
 def text(report: dict) -> str:
     """A report as lines for a person."""
     if report.get("model") == "pvm":
-        return _pvm("evaluate" if "mode" in report else "training").text(report)
+        return _pvm("judge.evaluate" if "mode" in report else "training").text(report)
     shown = {name.replace("_", " "): value for name, value in report.items() if isinstance(value, str | int | float)}
     shown |= {"stages": trace.line(report["stages"])} if "stages" in report else {}
     width = max(map(len, shown), default=0)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..pvm.panel import enlarged
+from ..pvm.judge.panel import enlarged
 
 
 def required():

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from cpu import pvm
-from hybrid.pvm import original, start
+from hybrid.pvm import initial
 from hybrid.pvm.config import Config
 from hybrid.pvm.layout import FEATURES, LATERAL, RAW, tape_layout
+from hybrid.pvm.originals import config as original
 from hybrid.pvm.wiring import custom, wire
 from tests.twins.pvm_classic import ClassicModel
 from tests.twins.recordings import E
@@ -397,7 +398,7 @@ def test_all_kinds_are_the_twins(kind):
     wiring = wire(config)
     layout, frame = tape_layout(wiring, config), int(np.prod(wiring.frame))
     weights, units = weights_of(twin, layout, name), len(wiring.hidden)
-    state = start.state(layout, config, wiring.layer, weights, frame, 1)
+    state = initial.state(layout, config, wiring.layer, weights, frame, 1)
     velocity, delta, miss = np.zeros_like(weights), np.zeros((1, int(layout.tape_at[-1]))), np.zeros(units)
     steps, some = layout.steps, np.ones(units, np.uint8)
     for t in range(TICKS):

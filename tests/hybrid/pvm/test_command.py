@@ -9,7 +9,8 @@ import pytest
 
 from hybrid.cli import main, options
 from hybrid.feeds.video.film import Film
-from hybrid.pvm import command, modes, named
+from hybrid.pvm import command, presets
+from hybrid.pvm.judge import modes
 
 from .tiny import command as tiny
 
@@ -30,7 +31,7 @@ def test_train_pvm_is_one_word(typed, joined):
 
 def test_the_lists_of_names_are_those_of_their_modules():
     """They stand twice, so that --help imports nothing."""
-    assert command.configurations() == named.names()
+    assert command.configurations() == presets.names()
     assert sorted(command.MODES) == sorted(modes.NAMES)
 
 
@@ -57,7 +58,7 @@ def test_help_is_complete(capsys, line, said):
 
 def test_help_imports_nothing_heavy():
     script = (
-        "import sys; from hybrid import options; options.parser();"
+        "import sys; from hybrid.cli import options; options.parser();"
         "print(sorted({'numpy', 'numba', 'PIL', 'av', 'tensorboardX'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
@@ -78,7 +79,7 @@ def test_configs_lists_what_comes_with_the_package(capsys):
     assert "17,538,806" in printed and "210,984,739" in printed
     assert main(["pvm", "configs", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["configurations"]
-    assert found["small"]["parameters"] == 17_538_806 and set(found) == set(named.names())
+    assert found["small"]["parameters"] == 17_538_806 and set(found) == set(presets.names())
 
 
 def refusals(folder):
@@ -153,4 +154,4 @@ def test_notes_on_an_originals_file_are_said_once(capsys, tmp_path):
     assert main(line) == 0
     said = [text for text in capsys.readouterr().err.splitlines() if text.startswith("hybrid: ")]
     assert len([text for text in said if "nonsense" in text]) == 1
-    assert named.load(tmp_path / "run" / "config.json")[0].grids == ((4, 4), (2, 2))
+    assert presets.load(tmp_path / "run" / "config.json")[0].grids == ((4, 4), (2, 2))

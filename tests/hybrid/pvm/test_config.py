@@ -3,9 +3,9 @@ import dataclasses
 import numpy as np
 import pytest
 
-from hybrid.pvm import original
 from hybrid.pvm.config import Config, Readout, staged
-from hybrid.pvm.named import load, names
+from hybrid.pvm.originals import config as original
+from hybrid.pvm.presets import load, names
 from tests.hybrid.pvm.recorded import recorded
 
 

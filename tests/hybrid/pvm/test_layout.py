@@ -3,10 +3,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from hybrid.pvm import named
+from hybrid.pvm import presets
 from hybrid.pvm.config import Config, Readout
+from hybrid.pvm.heads import Heads
 from hybrid.pvm.layout import FEEDBACK, LATERAL, RAW, tape_layout
-from hybrid.pvm.readout import Readouts
 from hybrid.pvm.sizes import parameters, sizes
 from hybrid.pvm.wiring import Unit, custom, wire
 
@@ -142,9 +142,9 @@ def test_runs_of_the_tape_do_not_overlap(unit):
     assert (count == 1).all()
 
 
-@pytest.mark.parametrize("name", named.names())
+@pytest.mark.parametrize("name", presets.names())
 def test_named_configurations_have_as_many_parameters_as_they_say(name):
-    config, _ = named.load(name)
+    config, _ = presets.load(name)
     wiring = wire(config)
     layout, size = tape_layout(wiring, config), sizes(config, wiring)
     matrices = layout.rows.astype(np.int64) * (layout.columns + 1)
@@ -156,7 +156,7 @@ def test_named_configurations_have_as_many_parameters_as_they_say(name):
         assert layout.columns[first].tolist() == size.input.tolist()
         assert layout.rows[first + 1].tolist() == size.output.tolist()
     if config.readout and units < 100_000_000:
-        made = Readouts(wiring, layout, config, 1, 0, np.float32)
+        made = Heads(wiring, layout, config, 1, 0, np.float32)
         assert made.weights.size == readouts
 
 
@@ -166,6 +166,6 @@ def test_all_kinds_have_as_many_parameters_as_they_say(unit):
     config = Config(grids=((3, 2), (2, 1)), hidden=(5, 3), unit=unit, readout=readout, **TWO)
     wiring = wire(config)
     layout = tape_layout(wiring, config)
-    made = Readouts(wiring, layout, config, 1, 0, np.float32)
+    made = Heads(wiring, layout, config, 1, 0, np.float32)
     matrices = layout.rows.astype(np.int64) * (layout.columns + 1)
     assert (matrices.sum(), made.weights.size) == parameters(config, wiring)

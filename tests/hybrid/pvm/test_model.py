@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from hybrid.pvm import lessons
+from hybrid.pvm import resumed
 from hybrid.pvm.config import Config, Readout
 from hybrid.pvm.model import PVM
 from hybrid.pvm.wiring import Unit, custom
@@ -348,7 +348,7 @@ def test_a_lesson_that_was_interrupted_is_saved_too(tmp_path):
     loaded, _ = PVM.load(tmp_path)
     list(loaded.run(feed))
     assert bytes_of(loaded) == bytes_of(model)
-    assert lessons.kept(model.layout, config)
+    assert resumed.kept(model.layout, config)
     assert "rest_tape" not in PVM(dataclasses.replace(config, compat=None)).fetch()
 
 

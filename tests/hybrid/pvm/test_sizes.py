@@ -4,7 +4,7 @@ import pytest
 
 from hybrid.pvm.config import Config, Readout
 from hybrid.pvm.model import PVM
-from hybrid.pvm.named import load
+from hybrid.pvm.presets import load
 from hybrid.pvm.sizes import fewest, parameters, sizes
 from hybrid.pvm.wiring import wire
 from tests.hybrid.pvm.recorded import recorded

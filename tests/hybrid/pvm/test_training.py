@@ -12,9 +12,10 @@ from hybrid.cli import main
 from hybrid.feeds.video.film import Film
 from hybrid.feeds.video.frames import Frames
 from hybrid.feeds.video.open import open_clips
-from hybrid.pvm import compare, training
+from hybrid.pvm import training
+from hybrid.pvm.judge import baseline
 from hybrid.pvm.model import PVM
-from hybrid.pvm.named import load
+from hybrid.pvm.presets import load
 from hybrid.storage import checkpoint
 from hybrid.storage.lock import LOCK
 from hybrid.train.saving import Saves
@@ -264,6 +265,6 @@ def test_the_quick_configuration_sees_the_scene_better_with_every_step():
     config = load("quick")[0]
     model = PVM(dataclasses.replace(config, readout=None), device="cpu", streams=config.streams)
     feed = Frames(open_clips("synthetic", config.frame), 301, config.streams)
-    pairs = compare.Pairs(compare.Recent(feed))
+    pairs = baseline.Pairs(baseline.Recent(feed))
     errors = [pair.error for seen in model.run(pairs.frames, every=1) if (pair := pairs.take(seen))]
     assert np.mean(errors[:10]) > 0.12 and np.mean(errors[-30:]) < 0.09

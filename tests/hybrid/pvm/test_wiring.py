@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from hybrid.pvm import original
 from hybrid.pvm.config import Config
+from hybrid.pvm.originals import config as original
 from hybrid.pvm.wiring import Unit, custom, receptive, wire
 from tests.hybrid.pvm.recorded import ragged, recorded
 

@@ -18,7 +18,8 @@ import pytest
 
 from hybrid.cli import main
 from hybrid.engine import Engine
-from hybrid.pvm import curve, panel
+from hybrid.pvm import curve
+from hybrid.pvm.judge import panel
 from hybrid.pvm.model import PVM
 from hybrid.storage import atomic, checkpoint
 from hybrid.train import plots, store

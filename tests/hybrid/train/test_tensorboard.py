@@ -12,10 +12,9 @@ import pytest
 from PIL import Image
 
 from hybrid.cli import main
-from hybrid.pvm import panel
+from hybrid.pvm.judge import panel
 from hybrid.train.tensorboard import Board
-
-from .tiny import command
+from tests.hybrid.pvm.tiny import command
 
 
 def events(folder):

@@ -1,0 +1,154 @@
+"""Heatmaps: small MLPs that read hidden vectors of the units and learn where a labelled object is.
+
+Nothing of their error reaches the units. "tile" readouts stand on the tiles of layer 0 and read every unit above them; they
+make one heatmap of the size of the frame. "unit" readouts stand on every unit and make a heatmap a layer.
+"""
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from ..layout import unit_layout
+from .config import Config, Readout
+from .heatmap import heat_target, raised, squeezed
+from .initial import runs
+from .layout import TapeLayout
+from .wiring import Wiring, receptive
+
+DEPTH = "readout.depth: found {}, expected 1: heatmaps of several classes are not built yet"
+
+
+class Heads:
+    """All readouts of a model, and the arrays they compute in.
+
+    shapes   of the heatmaps, (rows, columns) each
+    weights, velocity  laid out by hybrid/layout.py; arrays of the host as they start
+    """
+
+    def __init__(self, wiring: Wiring, layout: TapeLayout, config: Config, streams: int, seed: int, dtype):
+        found = _asked(config)
+        if found.depth != 1:
+            raise ValueError(DEPTH.format(found.depth))
+        if len(found.hidden) > 1:
+            raise ValueError(
+                f"readout.hidden: found {found.hidden}, expected one size: two hidden layers are not built yet"
+            )
+        self.config, self.kind, self.learns_from = found, found.kind, squeezed if found.kind == "tile" else raised
+        read, hidden, self.shapes, self.index = (
+            _tiles(wiring, config) if found.kind == "tile" else _units(wiring, config)
+        )
+        places = [runs(layout.hidden_at[units], layout.hidden[units]) for units in read]
+        self.layout = unit_layout([len(place) for place in places], hidden, [len(index) for index in self.index])
+        self.places = np.concatenate(places).astype(np.int32)
+        self.order = np.concatenate(self.index)
+        self.activation = "logistic" if found.kind == "tile" else config.activation
+        self._first = functools.partial(_start, self.layout, config, seed)
+        self.weights = self._first().astype(dtype)
+        self.velocity = np.zeros_like(self.weights) if found.momentum else None
+        self.streams, self.dtype = streams, dtype
+
+    def learned(self, weights: np.ndarray) -> bool:
+        """Whether they have moved at all from where they started; what they say is noise otherwise."""
+        return not np.array_equal(weights, self._first().astype(weights.dtype))
+
+    def place(self, device, kernels, collect) -> None:
+        """Compute on this device from here on; within the work of a queue."""
+        self._kernels, self._collect, self._plan = kernels, collect, kernels.plan(self.layout)
+        self.weights, self._places = device.from_host(self.weights), device.from_host(self.places)
+        self.velocity = None if self.velocity is None else device.from_host(self.velocity)
+        x, h, y = (int(at[-1]) for at in (self.layout.x_at, self.layout.h_at, self.layout.y_at))
+        self._x, self._hidden, self._y, self._y_grad, self._hidden_grad = (
+            device.empty((self.streams, size), self.dtype) for size in (x, h, y, y, h)
+        )
+        self._loss = device.empty(len(self.layout.inputs), self.dtype)
+
+    def forward(self, tape) -> Any:
+        """What the readouts say of the hidden vectors on the tape, (B, Y), a readout behind the other."""
+        self._collect(self._x, tape, self._places)
+        self._kernels.forward(self._y, self._hidden, self._plan, self.weights, self._x, self.activation)
+        return self._y
+
+    def step(self, tape, target, rate: float) -> Any:
+        """The same, and then learn from a target (B, Y)."""
+        self._collect(self._x, tape, self._places)
+        written = (self._loss, self._y, self._hidden, self.weights, self.velocity, self._y_grad, self._hidden_grad)
+        self._kernels.step(*written, self._plan, self._x, target, rate, self.config.momentum, self.activation)
+        return self._y
+
+    def maps(self, y: np.ndarray) -> list[np.ndarray]:
+        """The heatmaps (B, rows, columns) of what `forward` returned, as the readouts say them."""
+        flat = np.zeros((len(y), sum(rows * columns for rows, columns in self.shapes)), y.dtype)
+        flat[:, self.order] = y
+        return [part.reshape(-1, *shape) for part, shape in zip(self._split(flat), self.shapes, strict=True)]
+
+    def shares(self, y: np.ndarray) -> list[np.ndarray]:
+        """The heatmaps in 0..1, 1 where the object is: `maps` without the stretch that the targets have."""
+        low, high = self.learns_from(np.array([0, 1], np.float32))
+        return [np.clip((heat - low) / (high - low), 0, 1) for heat in self.maps(y)]
+
+    def target(self, heats: list[np.ndarray]) -> np.ndarray:
+        """What to learn from heatmaps (rows, columns), one for each of `shapes`, in 0..1: (Y,)."""
+        flat = np.concatenate([np.asarray(heat, self.dtype).ravel() for heat in heats])
+        return self.learns_from(flat)[self.order].astype(self.dtype)
+
+    def heats(self, box: np.ndarray, frame: tuple[int, ...]) -> list[np.ndarray]:
+        """The heatmaps that a labelled box asks for."""
+        return [heat_target(box, rows, columns, frame) for rows, columns in self.shapes]
+
+    def _split(self, flat: np.ndarray) -> list[np.ndarray]:
+        ends = np.cumsum([rows * columns for rows, columns in self.shapes])
+        return np.split(flat, ends[:-1], axis=1)
+
+
+def _asked(config: Config) -> Readout:
+    """The configuration's readout: without one nobody comes here."""
+    assert config.readout is not None
+    return config.readout
+
+
+def _tiles(wiring: Wiring, config: Config):
+    """Units read, hidden sizes, heatmaps and the places in them, for a readout a tile."""
+    read, readout = receptive(wiring), _asked(config)
+    rows, columns = readout.block[0] if readout.block else config.block
+    high, wide = wiring.grids[0]
+    shape = high * rows, wide * columns
+    tiles = [u for u, patch in enumerate(wiring.patch) if patch is not None]
+    index = [_block(shape, int(wiring.row[u]), int(wiring.column[u]), rows, columns) for u in tiles]
+    return read, [readout.hidden[0]] * len(read), [shape], index
+
+
+def _units(wiring: Wiring, config: Config):
+    """The same, for a readout a unit of the layers that have them."""
+    layers, readout = len(wiring.grids), _asked(config)
+    blocks = readout.block or ((1, 1),) * layers
+    enabled = readout.enabled or (True,) * layers
+    shapes, first, total = [], {}, 0
+    for layer in np.flatnonzero(enabled):
+        (high, wide), (rows, columns) = wiring.grids[layer], blocks[layer]
+        shapes.append((high * rows, wide * columns))
+        first[layer] = total
+        total += shapes[-1][0] * shapes[-1][1]
+    units = [u for u, layer in enumerate(wiring.layer) if enabled[layer]]
+    index = []
+    for u in units:
+        layer = wiring.layer[u]
+        shape = shapes[sorted(first).index(layer)]
+        index.append(first[layer] + _block(shape, int(wiring.row[u]), int(wiring.column[u]), *blocks[layer]))
+    return [np.array([u]) for u in units], [2 * int(wiring.hidden[u]) for u in units], shapes, index
+
+
+def _block(shape: tuple[int, int], row: int, column: int, rows: int, columns: int) -> np.ndarray:
+    """Where a block lies in a flat map of this shape."""
+    y, x = np.mgrid[row * rows : (row + 1) * rows, column * columns : (column + 1) * columns]
+    return (y * shape[1] + x).ravel()
+
+
+def _start(layout, config: Config, seed: int) -> np.ndarray:
+    """U(-1, 1) / sqrt(inputs) for each dense layer; the CUDA original divides by sqrt(outputs - 0.9)."""
+    rng, parts = np.random.default_rng([seed, 1]), []
+    for n, h, o in zip(layout.inputs, layout.hidden, layout.outputs, strict=True):
+        for columns, rows in ((n, h), (h, o)):
+            spread = rows - 0.9 if config.compat == "cuda2023" else columns
+            parts.append(rng.uniform(-1, 1, rows * (columns + 1)) / np.sqrt(spread))
+    return np.concatenate(parts)

@@ -1,0 +1,95 @@
+"""What a model starts from: weights drawn from a seed, and the state before the first frame."""
+
+import numpy as np
+
+from . import resumed
+from .config import Config
+from .layout import TapeLayout
+
+
+def weights(layout: TapeLayout, config: Config, seed: int, dtype) -> np.ndarray:
+    """The weights of all dense layers, biases like the rest; by the rule that the configuration names."""
+    rng = np.random.default_rng([seed, 0])
+    sizes = layout.rows.astype(np.int64) * (layout.columns + 1)
+    drawn = rng.random(sizes.sum(), np.float32)
+    drawn -= np.float32(0.5)
+    if config.init == "cuda":
+        drawn *= np.float32(0.03)
+    else:
+        drawn *= np.repeat(np.float32(2) / np.sqrt(np.maximum(layout.columns, 1).astype(np.float32)), sizes)
+    return drawn.astype(dtype, copy=False)
+
+
+def state(
+    layout: TapeLayout, config: Config, layer: np.ndarray, weights: np.ndarray, frame: int, streams: int
+) -> dict[str, np.ndarray]:
+    """All arrays that change from tick to tick, beside the weights, as they are before tick 0. Tick t writes number t modulo
+    their count, so the last one is what the tick before the first is taken to have left. B streams; layer (U,).
+
+    world_0, world_1   (B, W): tick t reads number t, writes what the units publish to the next
+    tape_0 ... tape_k  (B, T), of the last `steps` ticks and this one
+    signals_0, _1      (B, S)
+    integral           (B, S), or (B, 0) where it is no feature
+    low, high          (B, W), where what is published is stretched by its range
+    rest_tape, rest_signals  (B, T), (B, S), see resumed.py
+
+    The model begins as if it had seen nothing: its first predictions are what it makes of inputs that are 0. The CUDA
+    original begins with ones everywhere.
+    """
+    dtype, ones = weights.dtype, config.compat == "cuda2023"
+    fill = np.ones if ones else np.zeros
+    sizes = {
+        "world": frame + int(layout.hidden.sum()),
+        "tape": int(layout.tape_at[-1]),
+        "signals": int(layout.signal_at[-1]),
+    }
+    counts = {"world": 2, "tape": layout.steps + 1, "signals": 2}
+    arrays = {f"{name}_{k}": fill((streams, sizes[name]), dtype) for name in sizes for k in range(counts[name])}
+    if resumed.kept(layout, config):
+        arrays |= {f"rest_{name}": np.zeros((streams, sizes[name]), dtype) for name in ("tape", "signals")}
+    arrays["integral"] = np.zeros((streams, sizes["signals"] if "integral" in config.features else 0), dtype)
+    if config.publish == "minmax":
+        arrays |= {"low": np.zeros((streams, sizes["world"]), dtype), "high": np.ones((streams, sizes["world"]), dtype)}
+    if not ones:
+        _predict(arrays, layout, config, weights, frame)
+        if config.publish == "minmax":
+            learning = np.repeat(config.rates(0)[0][layer] != 0, layout.hidden)
+            published, low, high = (arrays[name][:, frame:] for name in ("world_0", "low", "high"))
+            _stretch(published, low, high, learning)
+    return arrays
+
+
+def _predict(
+    arrays: dict[str, np.ndarray], layout: TapeLayout, config: Config, weights: np.ndarray, frame: int
+) -> None:
+    """What the units make of inputs that are 0: to the tape of the tick before the first, and published to the world."""
+    tape, world = arrays[f"tape_{layout.steps}"], arrays["world_0"]
+    for k in range(len(layout.rows)):
+        rows, columns, at = layout.rows[k], layout.columns[k], layout.w_at[k]
+        matrix, bias = weights[at : at + rows * columns].reshape(rows, columns), at + rows * columns
+        x = tape[:, layout.in_at[k] : layout.in_at[k] + columns]
+        tape[:, layout.out_at[k] : layout.out_at[k] + rows] = _activate(
+            x @ matrix.T + weights[bias : bias + rows], config
+        )
+    hidden = runs(layout.hidden_at, layout.hidden)
+    world[:, frame:] = tape[:, hidden]
+
+
+def _stretch(published, low, high, learning) -> None:
+    """As `_publish` of cpu/pvm.py."""
+    least = published.dtype.type(1e-6)
+    low[:, learning] = np.minimum(published, low)[:, learning] + least
+    high[:, learning] = np.maximum(published, high)[:, learning] - least
+    published[:] = (published - low) / (high - low)
+
+
+def _activate(s: np.ndarray, config: Config) -> np.ndarray:
+    if config.activation == "logistic":
+        return 1 / (1 + np.exp(-s))
+    return np.tanh(s) if config.activation == "tanh" else s / (2 * (abs(s) + 1)) + s.dtype.type(0.5)
+
+
+def runs(start: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """start[0], start[0] + 1, ... start[0] + sizes[0] - 1, start[1], ..."""
+    first = np.cumsum(sizes) - sizes
+    return np.repeat(start - first, sizes) + np.arange(sizes.sum())

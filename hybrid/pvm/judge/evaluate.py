@@ -1,0 +1,253 @@
+"""What a trained Predictive Vision Model is worth on a video: prediction, frozen, and tracking where there are labels."""
+
+import dataclasses
+import json
+from collections import deque
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ... import console
+from ...feeds.video.clip import Frame, aspect_of
+from ...storage import checkpoint
+from ...storage.checkpoint import CHECKPOINT
+from ...train import runs
+from ..heatmap import box_of, combine
+from ..model import PVM, StepResult
+from ..source import clips, labelled
+from . import saturation, tracking
+from .baseline import compared, distance, floats, judged
+from .modes import Mode
+
+ARENA = (96, 96)  # rows and columns at which boxes are compared, as in the original benchmark
+
+
+def opened(folder: Path, given: dict) -> tuple[PVM, dict]:
+    """The model of a run, with one stream, frozen, and without readouts that have learned nothing, and the options of the
+    run. ValueError for a run of another kind.
+    """
+    options = runs.options_of(folder)
+    if options["kind"] != "pvm":
+        raise ValueError(f"{folder}: found a run of {options['kind']!r}, expected one of `hybrid train pvm`")
+    if not checkpoint.stands(folder / CHECKPOINT):
+        raise ValueError(f"{folder}: found no checkpoint; hybrid train --resume {folder} goes on to one")
+    runs.announce({"kind": "pvm", "device": given["device"]})
+    model, _ = PVM.load(folder / CHECKPOINT, device=given["device"], threads=given["threads"])
+    model = alone(model, readouts=model.readouts and model.readouts.learned(model.fetch()["readout.weights"]))
+    model.frozen = True
+    return model, options
+
+
+def alone(model: PVM, *, readouts: bool = True) -> PVM:
+    """The model with its first stream only, and without readouts where they are not wanted."""
+    drops = model.readouts is not None and not readouts
+    if model.streams == 1 and not drops:
+        return model
+    config = dataclasses.replace(model.config, readout=None) if drops else model.config
+    settings = {"device": model.backend.name, "threads": model.threads, "seed": model.seed, "dtype": model.dtype}
+    one = PVM(config, wiring=model.wiring, **settings)
+    first = {name: len(array) for name, array in one.fetch().items()}  # weights have no axis of streams
+    one.put({name: array[: first[name]] for name, array in model.fetch().items() if name in first})
+    one.step_number, one.frozen = model.step_number, model.frozen
+    return one
+
+
+def shown_clips(given: dict, options: dict, model: PVM):
+    """The clips that a command names, or those of the run."""
+    labels = given["labels"] if given["video"] else given["labels"] or options["labels"]
+    return clips(given["video"] or options["video"], model.config.frame, labels, given["crop"] or bool(options["crop"]))
+
+
+def frames_of(clip) -> Iterator[Frame]:
+    """The frames of a clip, once; those of a live one for ever."""
+    number = 0
+    while not hasattr(clip, "__len__") or number < len(clip):
+        yield clip[number]
+        number += 1
+
+
+class Watcher:
+    """Shows frames to a model and sums up what its predictions are worth. Begin a clip with `cut`.
+
+    mode  changes the frames that it sees; what it predicts is compared with the real ones
+
+    before, expected  the last frame, and what the model expects of the next
+    predicted         what it had expected of the last; None where there was nothing
+    off     how far the prediction of the last frame was from it, and the frame before; None where there was none
+    recent  what units published of the last frames, see `saturation.count_layers`
+    """
+
+    def __init__(self, model: PVM, mode: Mode | None = None):
+        self.model, self.mode = model, mode
+        self.frames = self.pairs = 0
+        self.error = np.zeros(len(model.config.grids))
+        self.prediction = self.last_frame = 0.0
+        self.recent: deque[list[np.ndarray]] = deque(maxlen=saturation.WINDOW)
+        self.cut()
+
+    def cut(self) -> None:
+        """The next frame does not follow the last."""
+        self.before: np.ndarray | None = None
+        self.expected: np.ndarray | None = None
+        self.predicted: np.ndarray | None = None
+        self.off: tuple[float, float] | None = None
+
+    def see(self, image: np.ndarray, label: Any = None) -> StepResult:
+        """Show it the next frame."""
+        real = floats(image)
+        shown = real if self.mode is None else changed(self.model, self.mode, real)
+        self.predicted = self.expected
+        if self.before is not None and self.expected is not None:
+            self.off = distance(self.expected, real), distance(self.before, real)
+            self.pairs += 1
+            self.prediction += self.off[0]
+            self.last_frame += self.off[1]
+        seen = self.model.step(shown, label)
+        self.frames += 1
+        self.error += seen.error
+        self.recent.append(seen.hidden)
+        self.before, self.expected, self.seen = real, seen.prediction, seen
+        return seen
+
+    def figures(self) -> dict[str, Any]:
+        """Means over all frames, JSON-able."""
+        prediction, repeated = (
+            (total / self.pairs if self.pairs else None) for total in (self.prediction, self.last_frame)
+        )
+        return {
+            "frames": self.frames,
+            "error": (self.error / max(self.frames, 1)).tolist(),
+            **judged(prediction, repeated),
+            "activity": [counts._asdict() for counts in saturation.count_layers(self.recent, self.model.config)],
+        }
+
+
+def changed(model: PVM, mode: Mode, frame: np.ndarray) -> np.ndarray:
+    """The frame that a model sees in a mode; the CUDA original divides its partial dreams by 255 once too often."""
+    expected = model.expected()[0] if model.step_number else frame
+    slip = model.config.compat == "cuda2023" and mode.name == "partial dream"
+    return mode(frame, expected / np.float32(255) if slip else expected, model.step_number)
+
+
+class Follower:
+    """The model as a tracker of the benchmark: the box around what its heatmaps show.
+
+    see  shows a frame to the model; what it returns has the heatmaps
+    """
+
+    def __init__(self, see):
+        self.see = see
+
+    def prime(self, image: np.ndarray, box: np.ndarray) -> None:
+        """Nothing: it knows its target by heart."""
+
+    def track(self, image: np.ndarray) -> np.ndarray:
+        """The target's box in this image."""
+        return box_in(self.see(image), image.shape)
+
+
+def box_in(seen: StepResult, shape: tuple[int, ...]) -> np.ndarray:
+    """The box that the heatmaps show, in pixels of an image of this shape."""
+    return box_of(combine(seen.heatmaps, shape))
+
+
+class Evaluated(NamedTuple):
+    """What became of an evaluation.
+
+    figures  JSON-able
+    watcher  as it stands after the last frame
+    options  of the run
+    aspect   width / height of what the frames show
+    """
+
+    figures: dict[str, Any]
+    watcher: Watcher
+    options: dict
+    aspect: float
+
+
+def evaluate(folder: Path, given: dict) -> dict:
+    """Figures of a run on a video, JSON-able."""
+    return evaluated(folder, given).figures
+
+
+def evaluated(folder: Path, given: dict) -> Evaluated:
+    """The same, and what they were taken from."""
+    model, options = opened(folder, given)
+    found = shown_clips(given, options, model)
+    if given["steps"] is None and not all(hasattr(clip, "__len__") for clip in found):
+        raise ValueError("--steps: needed with a camera, which has no end; found none")
+    model = alone(model, readouts=labelled(found))  # nothing is compared with what they say
+    watcher = Watcher(model, given["mode"] and Mode(given["mode"]))
+    with console.bar(_frames(found, given["steps"]), "eval", "frames") as bar:
+        tracks = [track for clip in found if (track := _follow(clip, watcher, given["steps"], bar.update))]
+    figures = {
+        "run": str(folder),
+        "model": "pvm",
+        "mode": given["mode"] or "none",
+        "video": given["video"] or options["video"],
+    }
+    figures |= {"steps_learned": model.step_number - watcher.frames, **watcher.figures()}
+    figures |= {"tracking": _scores(tracks) if tracks else None}
+    return Evaluated(figures, watcher, options, aspect_of(found[0]))
+
+
+def _frames(found: list, most: int | None) -> int:
+    """How many frames there are to show; a camera has as many as it is asked for."""
+    there = sum(map(len, found)) if all(hasattr(clip, "__len__") for clip in found) else None
+    return min(value for value in (there, most) if value is not None)
+
+
+def _follow(clip, watcher: Watcher, most: int | None, shown: Callable[[], Any]) -> dict[str, tracking.Track] | None:
+    """Show a clip; what the trackers said of it, None where it has no labels."""
+    watcher.cut()
+    left = None if most is None else most - watcher.frames
+    frames = islice(frames_of(clip), left)
+    trackers: dict[str, Any] = {"null": tracking.Null(), "centre": tracking.Centre()}
+    if watcher.model.readouts:
+        trackers = {"pvm": Follower(lambda image: watcher.seen), **trackers}
+    tracks = tracking.follow(trackers, _watched(frames, watcher, shown))
+    return tracks if len(tracks["null"].truth) else None
+
+
+def _watched(
+    frames: Iterator[Frame], watcher: Watcher, shown: Callable[[], Any]
+) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
+    """Shows each frame to the model; yields an image of the arena's size and the label in it.
+
+    So the model sees what comes before the target, too, which the benchmark does not show to its trackers.
+    """
+    for frame in frames:
+        watcher.see(frame.image)
+        shown()
+        scale = np.divide(ARENA, frame.image.shape[:2])[[1, 0, 1, 0]]
+        image = np.broadcast_to(np.uint8(0), (*ARENA, 3))  # the trackers look at its size alone
+        yield image, None if frame.box is None else (frame.box * scale).astype(np.float32)
+
+
+def _scores(tracks: list[dict[str, tracking.Track]]) -> dict[str, Any]:
+    """Scores by tracker, over all clips; the perturbed truth among them."""
+    pooled = {name: tracking.pool([track[name] for track in tracks]) for name in tracks[0]}
+    scores = {name: tracking.score(track) for name, track in pooled.items()}
+    scores["perturbed truth"] = tracking.score(tracking.perturbed(pooled["null"]))
+    return {"trackers": {name: score.as_dict() for name, score in scores.items()}, "table": tracking.text(scores)}
+
+
+def text(figures: dict) -> str:
+    """Figures as lines for a person."""
+    lines = {
+        "run": f"{figures['run']}, after {figures['steps_learned']:,} steps of learning, frozen",
+        "video": f"{figures['video']}, {figures['frames']:,} frames" + _seen_in(figures["mode"]),
+        "error a layer": "  ".join(f"{error:.4f}" for error in figures["error"]),
+        "next frame": compared(figures),
+        "hidden numbers": saturation.said(figures["activity"]),
+    }
+    said = "\n".join(f"{name:<18}{line}" for name, line in lines.items())
+    return f"{said}\n\n{figures['tracking']['table']}" if figures["tracking"] else said
+
+
+def _seen_in(mode: str) -> str:
+    return "" if mode == "none" else f", seen in mode {json.dumps(mode)}"

@@ -1,0 +1,101 @@
+"""A picture of what the units of a layer have learned to look at: the receptive fields of their hidden numbers."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+
+from ..command import FIELDS
+from ..fields import unit_of
+from ..model import PVM
+from .evaluate import opened
+
+MOST = 32  # rows and columns of units in one picture
+WIDE, DOTS = 1400, 100  # pixels of the montage, at least about so many, and of an inch
+MARGIN, HEAD, FOOT = 70, 60, 100  # pixels around it
+BETWEEN = 0.15  # what lies between two fields: darker than a weight of 0, which is 0.5
+
+
+def fields(given) -> dict:
+    """Write the picture of `hybrid pvm fields`; returns a report."""
+    folder = Path(given.run)
+    model, _ = opened(folder, vars(given))
+    units = units_drawn(model, given.layer, given.unit)
+    path = Path(given.out) if given.out else folder / FIELDS
+    scale = draw(path, model, given.layer, units)
+    return {
+        "picture": str(path),
+        "layer": given.layer,
+        "units": len(units),
+        "scale": scale,
+        "text": f"layer {given.layer}, {len(units):,} units, black and white at -{scale:.3g} and {scale:.3g} -> {path}",
+    }
+
+
+def units_drawn(model: PVM, layer: int, unit: int | None) -> list[int]:
+    """Numbers, among all, of the units to draw: one, or those of the layer as far as they fit in a picture."""
+    if unit is not None:
+        return [unit_of(model.wiring, layer, unit)]
+    first = unit_of(model.wiring, layer, 0)
+    wiring = model.wiring
+    fits = (wiring.layer == layer) & (wiring.row < MOST) & (wiring.column < MOST)
+    return np.flatnonzero(fits).tolist() or [first]
+
+
+def draw(path: Path, model: PVM, layer: int, units: list[int]) -> float:
+    """Write the montage of these units of a layer as a picture; returns the weight that is white."""
+    from matplotlib.figure import Figure
+
+    image, scale, ticks = montage(model, units)
+    zoom = max(1, round(WIDE / image.shape[1]))
+    high, wide = image.shape[0] * zoom, image.shape[1] * zoom
+    size = wide + 2 * MARGIN, high + HEAD + FOOT
+    picture = Figure(figsize=(size[0] / DOTS, size[1] / DOTS), dpi=DOTS)
+    axis = picture.add_axes((MARGIN / size[0], FOOT / size[1], wide / size[0], high / size[1]))
+    axis.imshow(image, interpolation="nearest", aspect="auto")
+    for which, places, name in ((axis.set_xticks, ticks[1], "column"), (axis.set_yticks, ticks[0], "row")):
+        step = -(-len(places) // 16)
+        which([at for at, _ in places[::step]], [f"{name} {number}" for _, number in places[::step]], fontsize=7)
+    numbers, frame = int(model.layout.hidden[units[0]]), "x".join(str(side) for side in model.wiring.frame)
+    how = "input weights" if layer == 0 else "linear back-projection"
+    axis.set_title(
+        f"{model.config.name}, layer {layer}, after {model.step_number:,} steps: where each of {numbers} hidden numbers of"
+        f" {len(units):,} units looks in the {frame} frame ({how})",
+        fontsize=9, wrap=True,
+    )  # fmt: skip
+    bar = picture.add_axes((0.3, 50 / size[1], 0.4, 14 / size[1]))
+    bar.imshow(np.linspace(0, 1, 256)[None], cmap="gray", aspect="auto", extent=(-scale, scale, 0, 1))
+    bar.set_yticks([])
+    colours = ", of each colour by itself" if model.wiring.frame[2] >= 3 else ""
+    bar.set_xlabel(f"change of the hidden number's sum with a pixel{colours}", fontsize=7)
+    bar.tick_params(labelsize=7)
+    picture.savefig(path)
+    return scale
+
+
+def montage(model: PVM, units: list[int]) -> tuple[np.ndarray, float, tuple[list, list]]:
+    """Fields of units where the units stand, a nearly square block of fields each.
+
+    Returns the image, (rows, columns, 3) in 0..1 with 0.5 for a weight of 0; the weight that is 1, beyond which lies one
+    in a hundred; and for rows and for columns of units (place in the image, number).
+    """
+    wiring, projection = model.wiring, model.projection()
+    found = [projection.field(unit).weights for unit in units]
+    scale = float(np.percentile(np.abs(np.concatenate([one.ravel() for one in found])), 99)) or 1.0
+    numbers, high, wide = (max(one.shape[axis] for one in found) for axis in range(3))
+    across = math.ceil(math.sqrt(numbers))
+    down = -(-numbers // across)
+    block = down * (high + 1) + 2, across * (wide + 1) + 2
+    rows, columns = (sorted(set(place[units].tolist())) for place in (wiring.row, wiring.column))
+    image = np.full((len(rows) * block[0], len(columns) * block[1], 3), BETWEEN)
+    for unit, weights in zip(units, found, strict=True):
+        top, left = rows.index(wiring.row[unit]) * block[0] + 1, columns.index(wiring.column[unit]) * block[1] + 1
+        shown = np.clip(0.5 + weights / (2 * scale), 0, 1)
+        shown = shown[..., :3] if shown.shape[3] >= 3 else shown[..., :1]
+        for number, field in enumerate(shown):
+            y, x = top + number // across * (high + 1), left + number % across * (wide + 1)
+            image[y : y + field.shape[0], x : x + field.shape[1]] = field
+    places = [
+        [((at + 0.5) * size, one) for at, one in enumerate(of)] for of, size in zip((rows, columns), block, strict=True)
+    ]
+    return image, scale, (places[0], places[1])

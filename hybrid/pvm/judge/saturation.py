@@ -1,0 +1,68 @@
+"""Hidden numbers that say nothing: those that stay at an end of their range, and those that do not move."""
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from ..config import Config
+
+EDGE = 0.02  # of the range: so near to an end counts as at it
+MOSTLY = 0.9  # of the frames
+STILL = 0.01  # of the range: what moves less over all frames is dead
+WINDOW = 32  # frames that tell: fewer than 2 do not
+
+
+class Counts(NamedTuple):
+    """Of the hidden numbers of one layer, or of all.
+
+    units      MLPs; `dead_units`: those of which every number is dead
+    numbers    hidden numbers of all of them
+    saturated  numbers within 2 % of an end of their range in at least 9 of 10 frames: there they hardly learn
+    dead       numbers that moved by less than 1 % of their range over all frames; may be saturated too
+    """
+
+    units: int
+    numbers: int
+    saturated: int
+    dead: int
+    dead_units: int
+
+    def __str__(self) -> str:
+        said = f"{_percent(self.saturated, self.numbers)} saturated, {_percent(self.dead, self.numbers)} dead"
+        whole = f"{self.dead_units} whole unit{'s' * (self.dead_units > 1)}"
+        return f"{said} ({whole})" if self.dead_units else said
+
+
+def count(hidden: np.ndarray, low: float = 0.0, high: float = 1.0) -> Counts:
+    """What of a layer is saturated and dead; hidden (frames, units, numbers), at least two frames, in the range low..high."""
+    span = high - low
+    at_end = (hidden <= low + EDGE * span) | (hidden >= high - EDGE * span)
+    dead = np.ptp(hidden, axis=0) < STILL * span
+    saturated = at_end.mean(axis=0) >= MOSTLY
+    return Counts(len(dead), dead.size, int(saturated.sum()), int(dead.sum()), int(dead.all(axis=1).sum()))
+
+
+def count_layers(frames: Collection[Sequence[np.ndarray]], config: Config) -> list[Counts]:
+    """The same of each layer; frames are those of `StepResult.hidden` of one stream. [] for fewer than two frames."""
+    if len(frames) < 2:
+        return []
+    return [count(np.stack(layer), *bounds(config)) for layer in zip(*frames, strict=True)]
+
+
+def bounds(config: Config) -> tuple[float, float]:
+    """Between what the published hidden numbers lie."""
+    return (-1.0, 1.0) if config.activation == "tanh" and config.publish == "raw" else (0.0, 1.0)
+
+
+def said(layers: Sequence[dict]) -> str:
+    """What of all layers is saturated and dead, in words; layers as a report holds them."""
+    if not layers:
+        return "too few frames to tell which are saturated or dead"
+    counts = Counts(*(sum(layer[name] for layer in layers) for name in Counts._fields))
+    return f"{counts}, of {counts.numbers:,}"
+
+
+def _percent(part: int, whole: int) -> str:
+    share = 100 * part / whole
+    return f"{share:.0f} %" if share >= 1 or not part else "< 1 %"

@@ -1,0 +1,141 @@
+"""Films of a trained Predictive Vision Model: what it makes of a video, and what it dreams."""
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from ... import console
+from ...feeds.video.clip import Frame, aspect_of
+from ...feeds.video.film import Film
+from ..command import DREAMT, WATCHED
+from ..model import PVM, StepResult
+from ..source import clips
+from . import panel, saturation
+from .baseline import compared, floats
+from .evaluate import Watcher, box_in, changed, frames_of, opened, shown_clips
+from .modes import Mode
+
+
+def watch(given) -> dict:
+    """Write the film of `hybrid pvm watch`; returns a report."""
+    folder = Path(given.run)
+    model, options = opened(folder, vars(given))
+    found = shown_clips(vars(given), options, model)
+    model.frozen = not given.learn
+    watcher, path = Watcher(model), _path(folder, given.out, WATCHED)
+    aspect, title = aspect_of(found[0]), _title(model, given.video or options["video"])
+    with Film(path, found[0].rate, zoom=1) as film, _bar(None, given.frames) as bar:
+        for clip in found:
+            watcher.cut()
+            for number, frame in enumerate(islice(frames_of(clip), given.frames - watcher.frames)):
+                film.write(_looked(watcher, frame, aspect, f"{title}, frame {number:,}"))
+                bar.update()
+    figures = watcher.figures()
+    return figures | {
+        "film": str(path),
+        "text": f"{figures['frames']:,} frames -> {path}\nnext frame: {compared(figures)}",
+    }
+
+
+def _title(model: PVM, video: str) -> str:
+    """What of a film's title stays."""
+    return f"{model.config.name}, {model.step_number:,} steps of learning, {Path(video).name}"
+
+
+def _looked(watcher: Watcher, frame: Frame, aspect: float, title: str) -> np.ndarray:
+    """A picture of the film: what the model makes of a frame, its box and the labelled one."""
+    model = watcher.model
+    seen = watcher.see(frame.image, frame.box)
+    real = floats(frame.image)
+    views = panel.views(
+        model.wiring,
+        real,
+        real * 0 if watcher.predicted is None else watcher.predicted,
+        seen.hidden,
+        seen.heatmap,
+        saturation.bounds(model.config),
+        saturation.count_layers(watcher.recent, model.config),
+    )
+    notes = {"prediction": "none yet", "difference": "none yet"}
+    if watcher.off:
+        notes = {
+            "prediction": f"mean |error| {watcher.off[0]:.4f}",
+            "difference": f"repeating the last frame: {watcher.off[1]:.4f}",
+        }
+    views |= {name: views[name]._replace(note=note) for name, note in notes.items()}
+    boxes, legend = _boxes(frame, seen)
+    views |= {name: views[name]._replace(boxes=boxes) for name in ("frame", "heatmap") if name in views}
+    return panel.side_by_side(views, aspect=aspect, title=title, legend=legend)
+
+
+def _boxes(frame: Frame, seen: StepResult):
+    """The boxes in a frame, and which colour is whose; both whether they are there or not, so that a film stays in place."""
+    shape, boxes, legend = frame.image.shape, [], []
+    if frame.box is not None:
+        boxes.append((panel.shares(frame.box, shape), panel.LABEL))
+        legend.append((panel.LABEL, "label" if frame.box[2] > 0 else "label: absent"))
+    if seen.heatmaps:
+        found = box_in(seen, shape)
+        boxes.append((panel.shares(found, shape), panel.FOUND))
+        legend.append((panel.FOUND, "tracker, from the heatmap" if found[2] > 0 else "tracker: absent"))
+    return tuple(boxes), legend
+
+
+def dream(given) -> dict:
+    """Write the film of `hybrid pvm dream`; returns a report."""
+    if given.mode == "freeze" and given.learn:
+        raise ValueError("--mode freeze and --learn contradict each other; leave one out")
+    folder = Path(given.run)
+    model, options = opened(folder, vars(given))
+    model.frozen = not given.learn
+    mode = Mode("none" if given.mode == "freeze" else given.mode, given.seed)
+    needs_video = mode.name not in ("dream", "gray", "noise")
+    source = given.seed_video or options["video"]
+    path = _path(folder, given.out, DREAMT)
+    frames: Iterator[Frame] = iter(())
+    rate, aspect = 25.0, None
+    if given.seed_frames or needs_video:
+        found = clips(source, model.config.frame, crop=bool(options["crop"]))
+        frames, rate, aspect = _again(found), found[0].rate, aspect_of(found[0])
+    title = _title(model, source)
+    with Film(path, rate, zoom=1) as film:
+        shown = _bar(_dreamt(model, mode, frames, given, needs_video), given.seed_frames + given.frames)
+        for number, views in enumerate(shown):
+            film.write(panel.side_by_side(views, aspect=aspect, title=f"{title}, frame {number:,}"))
+    before = f"{given.seed_frames:,} frames of {source}, then " if given.seed_frames else ""
+    said = f"{before}{given.frames:,} of {given.mode} -> {path}"
+    return {"film": str(path), "frames": given.seed_frames + given.frames, "text": said}
+
+
+def _dreamt(
+    model: PVM, mode: Mode, frames: Iterator[Frame], given, needs_video: bool
+) -> Iterator[dict[str, panel.View]]:
+    """What there is to see, frame by frame: the model's eye open, then in the mode."""
+    blank = np.zeros(model.config.frame, np.float32)
+    awake = Mode("none")
+    for number in range(given.seed_frames + given.frames):
+        asleep = number >= given.seed_frames
+        real = floats(next(frames).image) if needs_video or not asleep else blank
+        shown = changed(model, mode if asleep else awake, real)
+        seen = model.step(shown)
+        assert seen.prediction is not None
+        pictures = {"video": real} if needs_video else {}
+        pictures |= {f"seen: {given.mode if asleep else 'video'}": shown, "predicted next": seen.prediction}
+        yield {name: panel.View(panel.rgb(picture)) for name, picture in pictures.items()}
+
+
+def _again(found) -> Iterator[Frame]:
+    """The frames of the clips, again and again."""
+    while True:
+        for clip in found:
+            yield from frames_of(clip)
+
+
+def _bar(frames, total: int):
+    return console.bar(total, "film", "frames", items=frames)
+
+
+def _path(folder: Path, out: str | None, name: str) -> Path:
+    return Path(out) if out else folder / name

@@ -1,0 +1,1 @@
+"""The two original implementations: their configurations, checkpoints and recordings, read as ours."""

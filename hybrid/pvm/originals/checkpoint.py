@@ -1,0 +1,371 @@
+"""Checkpoints of the CUDA original, `Sim_<name>_<id>_<step>.zip` of piekniewski/PVM_cuda, read as models of ours.
+
+    pvm = import_simulation("Sim_small_0badcafe_000100000.zip")
+
+Such a zip holds the attributes of three objects, one by one: pvm/ the units, readout/ and mlp/ the readouts, if there are
+any. An array is NAME.npy, its bytes as they lie (no header, whatever the ending says), and NAME.npy.meta, the pickle of
+[shape, dtype]; all else is NAME.pkl, a pickle: also the three time slots, which are lists of arrays.
+
+No pickle is run: unpickled.py reads them as data. What is not needed is not opened.
+"""
+
+import dataclasses
+import re
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ... import check, console
+from ...layout import unit_layout
+from ...storage import atomic
+from ...storage.checkpoint import CHECKPOINT
+from ...train import store
+from ..config import Config
+from ..initial import runs
+from ..layout import TapeLayout, tape_layout
+from ..model import PVM
+from ..sizes import parameters
+from ..wiring import Wiring, receptive, wire
+from . import config as original
+from .members import Members, refuse_form
+
+SLOTS = 3
+# A file of the original's largest configuration has 1497 units, 35 thousand connections and 119 million weights.
+MOST_UNITS, MOST_LINKS, MOST_NUMBERS, MOST_WEIGHTS = 2**13, 5_000_000, 2**16, 2**31 - 1
+MOST_SQUEEZED = 20  # weights are noise, which no zip makes much smaller
+
+
+class Simulation(NamedTuple):
+    """What a checkpoint says.
+
+    config  with what was changed by hand while it ran: rates in force are events of the schedule
+    notes   what was left out of it, or taken otherwise, a line each
+    step    the frame that comes next
+    arrays  for `PVM.put`
+    """
+
+    config: Config
+    notes: list[str]
+    step: int
+    arrays: dict[str, np.ndarray]
+
+
+def import_simulation(path: str | Path, *, compat: str | None = "cuda2023", device: str | None = None) -> PVM:
+    """The model of an original's checkpoint; it goes on as the original would, which resets the rate of the readouts.
+
+    compat  None: from here on without the original's mistakes; see `Config`
+    device  as of PVM
+
+    Raises FileNotFoundError, and ValueError, naming file and member, for what is no such checkpoint, or a damaged one.
+    """
+    return model(read(path, compat=compat), device=device)
+
+
+def model(simulation: Simulation, *, device: str | None = None) -> PVM:
+    """The model of what `read` has found."""
+    pvm = PVM(simulation.config, device=device)
+    pvm.put(simulation.arrays)
+    pvm.step_number = simulation.step
+    return pvm
+
+
+def into_run(given) -> dict:
+    """Make a run of a checkpoint, as `hybrid pvm import` says it; returns a report. `hybrid train --resume` goes on with it.
+
+    given  file, out: the folder; corrected: without the original's mistakes from here on; video: what it goes on with
+    """
+    from ...feeds.video.frames import Frames
+    from ..command import resolve
+    from ..source import clips
+    from ..training import CONFIG, Progress
+
+    folder = Path(given.out)
+    store.refuse_taken(folder)
+    found = read(given.file, compat=None if given.corrected else "cuda2023")
+    for note in found.notes:
+        console.note(f"{given.file}: {note}")
+    pvm, silent = model(found, device="cpu"), ("labels", "set", "save_every", "device", "threads", "every")
+    said = {
+        "kind": "pvm",
+        "config": str(given.file),
+        "compat": pvm.config.compat,
+        "video": given.video,
+        "steps": found.step,
+        "streams": 1,
+    }
+    options = resolve(dict.fromkeys(silent) | {"crop": False, "tensorboard": False} | said)
+    feed = Frames(clips(options["video"], pvm.config.frame), found.step)
+    facts = {"feed": feed.describe(), "progress": Progress(len(pvm.config.grids), None).facts}
+    with store.begun(folder):
+        atomic.write(folder / CONFIG, [pvm.config.to_json().encode()])
+        pvm.save(folder / CHECKPOINT, facts)  # before run.json: without it the run would be another
+        store.keep_options(folder, options)
+    text = f"step {found.step:,} of {pvm.config.name}, {sum(pvm.size):,} parameters -> {folder}"
+    return {"out": str(folder), "step": found.step, "parameters": sum(pvm.size), "notes": found.notes, "text": text}
+
+
+def read(path: str | Path, *, compat: str | None = "cuda2023") -> Simulation:
+    """Everything of a checkpoint that a model of ours needs; arguments and errors as of `import_simulation`."""
+    with Members(Path(path)) as members:
+        try:
+            return _simulation(members, compat)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from error
+
+
+def _simulation(members: Members, compat: str | None) -> Simulation:
+    """The order matters: nothing is wired, laid out or read before the sizes that it has are known to be honest."""
+    step = _whole("pvm/step.pkl", members.value("pvm/step.pkl"), 0, 2**62)
+    config, notes, multiplier = _config(members, compat)
+    config = _with_readouts(members, config, notes)
+    wiring = wire(config)
+    weights, readouts = _counted(members, config, wiring)
+    _refuse_other_graph(members, wiring)
+    layout = tape_layout(wiring, config)
+    config = _in_force(members, config, wiring, step, multiplier)
+    if not config.rates(step)[0].any():
+        notes.append(
+            "rates: all 0 at this step, saved while it was frozen or before it began; the schedule sets the next"
+        )
+    resting = ~np.any(config.rates(step), axis=0)[wiring.layer]
+    arrays = _units(members, layout, weights, resting) | _state(members, layout, int(np.prod(wiring.frame)), step)
+    if config.readout:
+        arrays |= _readouts(members, config, wiring, readouts)
+    return Simulation(config, notes, step, arrays)
+
+
+# What the model is
+
+
+def _config(members: Members, compat: str | None) -> tuple[Config, list[str], float]:
+    """The configuration, notes on what it was made of, and by what the readouts learn faster than the units."""
+    specs = _plain_specs(members.value("pvm/specs.pkl"))
+    name = members.value("pvm/name.pkl")
+    plain = type(name) is str and re.fullmatch(r"[\w.-]{1,99}", name)
+    config, notes = original.read(specs, name if plain else "simulation", wiring="cuda", compat=compat)
+    asked = members.value("pvm/poly.pkl")  # of the specs that it began with; later ones do not change it
+    if type(asked) is not bool:
+        raise ValueError(f"pvm/poly.pkl: found a {type(asked).__name__}, expected a bool")
+    config = dataclasses.replace(config, activation="rational" if asked else "logistic")
+    _refuse_size(config)
+    return config, notes, check.number("readout_multiplier", float(specs.get("readout_multiplier", 10)), 0)
+
+
+def _plain_specs(specs: Any) -> dict[str, Any]:
+    """The specs, if they are what a configuration file says; ValueError otherwise."""
+    if type(specs) is not dict or not original.recognised(specs):
+        raise ValueError(f"pvm/specs.pkl: found a {type(specs).__name__}, expected the options of a model")
+    for name, value in specs.items():
+        if type(name) is not str or not name.isprintable():  # they stand in notes
+            raise ValueError(f"pvm/specs.pkl: found the name {name!r}, expected words")
+        for one in value if type(value) is list else [value]:
+            if type(one) not in (str, int, float, bool, type(None)) or (type(one) is int and abs(one) > 2**53):
+                raise ValueError(f"pvm/specs.pkl: {name}: found a {type(one).__name__}, expected words and numbers")
+    return specs
+
+
+def _refuse_size(config: Config) -> None:
+    """ValueError for a model so large that even to count its weights takes long."""
+    units = sum(rows * columns for rows, columns in config.grids)
+    _whole("pvm/specs.pkl: units", units, 1, MOST_UNITS)
+    _whole("pvm/specs.pkl: hidden numbers of a unit", config.hidden[0], 1, MOST_NUMBERS)
+    _whole("pvm/specs.pkl: numbers of a patch", config.block[0] * config.block[1] * config.channels, 1, MOST_NUMBERS)
+    top = config.grids[-1][0] * config.grids[-1][1]
+    links = units * ((2 * int(config.lateral_radius) + 1) ** 2 + 2 * config.fan_in**4 + top)  # there are no more
+    _whole("pvm/specs.pkl: connections", links, 1, MOST_LINKS)
+
+
+def _with_readouts(members: Members, config: Config, notes: list[str]) -> Config:
+    """The configuration with the readouts that the file has: their sizes are of the run, not of the specs."""
+    if not members.have("mlp/") or not members.have("readout/"):
+        notes.append("readout: none in this file, none taken; the original would begin a new one")
+        return dataclasses.replace(config, readout=None)
+    layers = _whole("mlp/max_layers.pkl", members.value("mlp/max_layers.pkl"), 1, 9)
+    if layers != 2:
+        raise ValueError(f"mlp/max_layers.pkl: found {layers}, expected 2: readouts with more layers are not built yet")
+    tiles = config.grids[0][0] * config.grids[0][1]
+    hidden = _one("mlp/objects/shape0_00.npy", members.array("mlp/objects/shape0_00.npy", tiles, np.int32))
+    momentum = _one("mlp/objects/momentum_mem_00.npy", members.array("mlp/objects/momentum_mem_00.npy", tiles))
+    name, block = "readout/heatmap_block_size.pkl", config.block[0]
+    if members.have(name) and (found := members.value(name)) is not None:  # older files have none, or None
+        block = _whole(name, found, 1, MOST_NUMBERS)
+    assert config.readout
+    readout = dataclasses.replace(
+        config.readout,
+        hidden=(_whole("mlp/objects/shape0_00.npy", int(hidden), 1, MOST_NUMBERS),),
+        block=() if (block, block) == config.block else ((block, block),),
+        momentum=_short(momentum),
+    )
+    return dataclasses.replace(config, readout=readout)
+
+
+def _counted(members: Members, config: Config, wiring: Wiring) -> tuple[int, int]:
+    """Weights of the units and of the readouts, which is what the file has, to the byte; else ValueError."""
+    units, readouts = parameters(config, wiring)
+    first, second = (members.size(f"mlp/objects/weight_mem_{k:02d}.npy") if readouts else 0 for k in range(2))
+    for name, expected, size in (
+        ("pvm/weight_memory_main.npy", units, members.size("pvm/weight_memory_main.npy")),
+        ("mlp/objects/weight_mem_00.npy and _01", readouts, first + second),
+    ):
+        if size != 4 * expected:
+            raise ValueError(f"{name}: found {size} bytes, expected {4 * expected}, which the specs ask for")
+        _whole(f"{name}: numbers", expected, 0, min(MOST_WEIGHTS, MOST_SQUEEZED * members.disk // 4))
+    return units, readouts
+
+
+def _refuse_other_graph(members: Members, wiring: Wiring) -> None:
+    """ValueError unless the connections that the file lists are those that we make of its specs."""
+    links = sum(map(len, wiring.signal)) + sum(map(len, wiring.context))
+    units, name = len(wiring.hidden), "pvm/graph.pkl"
+    graph = members.value(name, 4096 + 4096 * units + 32 * links)
+    if type(graph) is not list or len(graph) != units or any(type(unit) is not dict for unit in graph):
+        raise ValueError(f"{name}: found a {type(graph).__name__}, expected a list of {units} units")
+    for at, unit in enumerate(graph):
+        for key, expected in (("primary_sources", wiring.signal[at]), ("context_sources", wiring.context[at])):
+            found = unit.get(key)
+            if type(found) is not list or found != expected.tolist():
+                raise ValueError(
+                    f"{name}: found other {key} of unit {at} than the specs ask for, expected {expected.tolist()}; "
+                    "specs that were exchanged while it ran, or, without compat 'cuda2023', a rule of the original"
+                )
+
+
+def _in_force(members: Members, config: Config, wiring: Wiring, step: int, multiplier: float) -> Config:
+    """With an event for each layer that has another rate or momentum than scheduled, and for the readouts."""
+    names = "pvm/learning_rate_arr.npy", "pvm/momentum_arr.npy"
+    units = [members.array(name, len(wiring.layer)) for name in names]
+    layers = [wiring.layer == layer for layer in range(len(config.grids))]
+    rate, momentum = (
+        np.array([check.number(name, float(_one(name, values[layer])), 0) for layer in layers])
+        for name, values in zip(names, units, strict=True)
+    )
+    # What is due at this very step is still to come, and wins.
+    kept = config.rates_after((rate, momentum), step)
+    found, planned = (np.array(one, np.float32) for one in (kept, config.rates(step)))
+    changed = np.flatnonzero((found != planned).any(axis=0))
+    events = tuple((step, int(layer), _short(found[0, layer]), _short(found[1, layer])) for layer in changed)
+    readout = config.readout
+    if readout:
+        # The original resets them when it loads a file, by the rate of unit 0.
+        reset = readout.rate(step, _short(np.float32(multiplier * _short(units[0][0]))))
+        if np.float32(reset) != np.float32(readout.rate(step)):
+            readout = dataclasses.replace(readout, schedule=(*readout.schedule, (step, reset)))
+    return dataclasses.replace(config, schedule=(*config.schedule, *events), readout=readout)
+
+
+# What the model holds
+
+
+def _units(members: Members, layout: TapeLayout, count: int, resting: np.ndarray) -> dict[str, np.ndarray]:
+    """Weights and velocity. The last change stands in the one of two buffers that is not written next."""
+    last = 1 - _whole("pvm/buffer_index.pkl", members.value("pvm/buffer_index.pkl"), 0, 1)
+    bias = np.stack([layout.columns[::2], layout.hidden], 1).ravel()
+    weights, velocity = (
+        _repacked([members.array(member, count)], layout.rows, layout.columns, bias, layout.w_at)
+        for member in ("pvm/weight_memory_main.npy", f"pvm/dweight_memory_{last}.npy")
+    )
+    begin = np.append(layout.w_at[::2], count)
+    for u in np.flatnonzero(resting):  # the original's next frame does that; we leave units alone that do not learn
+        velocity[begin[u] : begin[u + 1]] = 0
+    return {"weights": weights, "velocity": velocity}
+
+
+def _readouts(members: Members, config: Config, wiring: Wiring, count: int) -> dict[str, np.ndarray]:
+    """The same of the readouts, whose first and second matrices stand in members of their own."""
+    assert config.readout
+    (h,), (rows, columns) = config.readout.hidden, (config.readout.block or (config.block,))[0]
+    inputs = [int(wiring.hidden[ids].sum()) for ids in receptive(wiring)]
+    layout = unit_layout(inputs, [h] * len(inputs), [rows * columns] * len(inputs))
+    for name, expected in (("shape0_00", [h]), ("shape1_00", np.add(inputs, 1)), ("shape0_01", [rows * columns])):
+        if (members.array(f"mlp/objects/{name}.npy", len(inputs), np.int32) != expected).any():
+            raise ValueError(
+                f"mlp/objects/{name}.npy: found other sizes, expected {expected[:3]}... as the specs ask for"
+            )
+    flipped = members.value("mlp/flip_buf.pkl")
+    if type(flipped) is not bool:
+        raise ValueError(f"mlp/flip_buf.pkl: found a {type(flipped).__name__}, expected a bool")
+    first = h * np.add(inputs, 1)
+    w_at = np.stack([layout.w_at[:-1], layout.w_at[:-1] + first], 1).ravel()
+    high, wide = (
+        np.stack([layout.hidden, layout.outputs], 1).ravel(),
+        np.stack([layout.inputs, layout.hidden], 1).ravel(),
+    )
+    sizes = int(first.sum()), count - int(first.sum())
+    arrays = {}
+    for name, member in (("weights", "weight_mem"), ("velocity", "dweight_mem" if flipped else "mweight_mem")):
+        parts = [members.array(f"mlp/objects/{member}_{k:02d}.npy", size) for k, size in enumerate(sizes)]
+        arrays[f"readout.{name}"] = _repacked(parts, high, wide, wide, w_at)
+    return arrays
+
+
+def _repacked(parts: list[np.ndarray], rows, columns, bias, w_at) -> np.ndarray:
+    """Weights in our order, each matrix and then its bias: the original has all first matrices and then all second ones.
+
+    parts     one or more flat arrays, one behind the other, that end with a matrix
+    rows, columns, bias, w_at  of the dense layers, two a unit; the bias is so many columns from the left of its matrix
+    """
+    flat = np.concatenate(parts) if len(parts) > 1 else parts[0]
+    packed, at = np.empty_like(flat), 0
+    for k in (*range(0, len(rows), 2), *range(1, len(rows), 2)):
+        high, wide, middle = int(rows[k]), int(columns[k]), int(bias[k])
+        matrix = flat[at : at + high * (wide + 1)].reshape(high, wide + 1)
+        at += matrix.size
+        place = packed[w_at[k] : w_at[k] + matrix.size]
+        weights = place[: high * wide].reshape(high, wide)
+        weights[:, :middle], weights[:, middle:] = matrix[:, :middle], matrix[:, middle + 1 :]
+        place[high * wide :] = matrix[:, middle]
+    return packed
+
+
+def _state(members: Members, layout: TapeLayout, frame: int, step: int) -> dict[str, np.ndarray]:
+    """Tapes, signals and worlds of the last frames. Frame t stands in slot t modulo 3, with the original as with us."""
+    read = layout.columns[::2]  # behind which stands a 1
+    later = layout.columns[1::2] + 1  # with the 1 behind the hidden vector
+    x, y = (_slots(members, f"pvm/{name}_mem_activation.pkl", int((read + 1).sum())) for name in ("input", "output"))
+    z = _slots(members, "pvm/repre_mem_activation.pkl", int(later.sum()))
+    x_at, z_at = np.cumsum(read + 1) - read - 1, np.cumsum(later) - later
+    arrays = {}
+    for k in range(SLOTS):
+        pieces = []
+        for u, h in enumerate(layout.hidden):
+            tail = slice(z_at[u] + h + 1, z_at[u] + later[u])  # raw context, where it goes into the second matrix
+            predicted = slice(x_at[u], x_at[u] + layout.rows[2 * u + 1])
+            pieces += [x[k][x_at[u] : x_at[u] + read[u]], z[k][z_at[u] : z_at[u] + h], z[k][tail], y[k][predicted]]
+        arrays[f"tape_{k}"] = np.concatenate(pieces)[None]
+    signals, hidden = runs(x_at, np.diff(layout.signal_at)), runs(z_at, layout.hidden)
+    for back in (1, 2):
+        arrays[f"signals_{(step - back) % 2}"] = x[(step - back) % SLOTS][signals][None]
+        # A tick reads what the one before has published, and writes its frame beside it.
+        published = z[(step - back) % SLOTS][hidden]
+        arrays[f"world_{(step - back + 1) % 2}"] = np.concatenate([np.zeros(frame, np.float32), published])[None]
+    return arrays
+
+
+def _slots(members: Members, name: str, count: int) -> list[np.ndarray]:
+    """What a member holds for each of the three time slots. Protocol 2 spells bytes as text, of up to twice their size."""
+    slots = members.value(name, 2 * SLOTS * 4 * count + 4096)
+    if type(slots) is not list or len(slots) != SLOTS or any(type(one) is not np.ndarray for one in slots):
+        raise ValueError(f"{name}: found a {type(slots).__name__}, expected a list of {SLOTS} arrays")
+    for one in slots:
+        refuse_form(name, one.shape, one.dtype, count, np.float32)
+        check.finite(name, one)
+    return slots
+
+
+def _one(name: str, values: np.ndarray):
+    """The number that all of them are."""
+    if (values != values[0]).any():
+        raise ValueError(f"{name}: found {values.min()} and {values.max()}, expected the same throughout a layer")
+    return values[0]
+
+
+def _short(number: np.floating) -> float:
+    """The shortest decimal that a float32 is the nearest to: 0.002, not 0.0020000000949949026."""
+    return float(str(np.float32(number)))
+
+
+def _whole(name: str, value: Any, low: int, high: int) -> int:
+    if type(value) is not int:
+        raise ValueError(f"{name}: found a {type(value).__name__}, expected a whole number")
+    return check.whole(name, value, low, high)

@@ -1,0 +1,85 @@
+"""A model of ours that repeats a recording, frame by frame: what the replays of both originals share."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+
+import numpy as np
+
+from .. import initial
+from ..config import Config
+from ..model import PVM
+from ..result import StepResult
+from .recording import GPU, TOLERANCE, Recording
+
+
+class Replay(ABC):
+    """A model that repeats a recording, frame by frame.
+
+    config, order, readout_order  set by the subclass: our configuration; where our weights are in the recorded ones
+    frames                        the array that says how many frames there are
+    """
+
+    frames: str
+
+    def __init__(self, recording: Recording, device: str, real: str):
+        self.recording = recording
+        self.config, self.order, self.readout_order = self.configured(), np.empty(0, int), np.empty(0, int)
+        self.real = np.dtype(real if device == "cpu" else "float32")
+        recording.allowed = TOLERANCE[self.real.name] if device == "cpu" else GPU
+        self.pvm = PVM(self.config, device=device, dtype=self.real)
+        self.layout, self.wiring = self.pvm.layout, self.pvm.wiring
+
+    def run(self) -> None:
+        """Compare what is wired and how large it is, and only where that agrees go through the frames."""
+        for begin in (self.patterns, self.places):
+            begin()
+            if any(row.fails for row in self.recording.rows.values()):
+                return
+        self.give(*self.first())
+        for t in range(len(self.recording[self.frames])):
+            self.frame(t)
+
+    @abstractmethod
+    def configured(self) -> Config:
+        """Our configuration of the recorded options."""
+
+    @abstractmethod
+    def patterns(self) -> None:
+        """Compare wiring and sizes."""
+
+    @abstractmethod
+    def places(self) -> None:
+        """Find out where everything is: on our tape and in the recorded arrays."""
+
+    @abstractmethod
+    def first(self) -> tuple[np.ndarray, np.ndarray]:
+        """Recorded weights of units and readouts at the start."""
+
+    @abstractmethod
+    def frame(self, t: int) -> None:
+        """Show a frame and compare."""
+
+    def give(self, weights: np.ndarray, readouts: np.ndarray) -> None:
+        """Start from these weights: what the units make of nothing depends on them."""
+        given, frame = weights[self.order].astype(self.real), int(np.prod(self.wiring.frame))
+        arrays = initial.state(self.layout, self.config, self.wiring.layer, given, frame, 1)
+        arrays["weights"] = given
+        if self.pvm.readouts:
+            arrays["readout.weights"] = readouts[self.readout_order].astype(self.real)
+        self.pvm.put(arrays)
+
+    def delta(self) -> np.ndarray:
+        return np.asarray(self.pvm.backend.device.to_host(self.pvm._delta)[0]).copy()
+
+    def heat(self) -> list[np.ndarray]:
+        """What the readouts said: the shown heatmaps are clipped and stretched."""
+        return [heat[0] for heat in self.pvm.readouts.maps(self.pvm._step_slot.heat)]
+
+    def mean_error(self, seen: StepResult) -> float:
+        """Mean |error| of all units."""
+        counts = np.bincount(self.wiring.layer, np.diff(self.layout.signal_at))
+        return float(np.average(seen.error, weights=counts))
+
+    def due(self, t: int) -> Iterator[int]:
+        """At which place of the kept weights this frame's are."""
+        yield from np.flatnonzero(self.recording["w_steps"] == t).tolist()

@@ -1,0 +1,65 @@
+"""Configurations by name, by file, by the originals' files."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import json
+import tomllib
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from .config import Config
+from .originals import config as original
+
+
+def names() -> list[str]:
+    """The configurations that come with the package."""
+    return sorted(Path(one.name).stem for one in _folder().iterdir() if one.name.endswith(".json"))
+
+
+def load(
+    source: str | Path | Mapping[str, Any], *, wiring: str | None = None, compat: str | None = None
+) -> tuple[Config, list[str]]:
+    """A configuration, and notes on what an original's file said in vain or left out; none for ours.
+
+    source  one of `names()`, a path to a .json or .toml, ours or an original's, or what such a file says
+    wiring  for an original's: the rule, see `original.read`
+    compat  repeat the mistakes of an original; None: corrected, or for a file of ours as it says
+    """
+    if isinstance(source, Mapping):
+        name, fields = "custom", source
+    elif str(source) in names():
+        name, fields = str(source), json.loads((_folder() / f"{source}.json").read_text("utf-8"))
+    else:
+        name, fields = Path(source).stem, _file(Path(source))
+    if original.recognised(fields):
+        return original.read(fields, name, wiring=wiring, compat=compat)
+    config = Config.from_fields({"name": name, **fields})
+    if wiring not in (None, config.wiring):
+        raise ValueError(f"wiring: found {wiring!r}, expected {config.wiring!r}, which {name} says, or None")
+    return (config if compat is None else dataclasses.replace(config, compat=compat)), []
+
+
+def _folder():
+    return resources.files(__package__) / "configs"
+
+
+def _file(path: Path) -> Mapping[str, Any]:
+    """What a file says; ValueError, naming it, where it says nothing that we can read."""
+    if path.suffix not in (".json", ".toml"):
+        near = difflib.get_close_matches(str(path), names(), 1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise ValueError(
+            f"configuration: found {str(path)!r}, expected a file .json or .toml, or one of {', '.join(names())}{hint}"
+        )
+    text = path.read_text("utf-8")
+    try:
+        fields = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    except ValueError as error:
+        raise ValueError(f"{path}: found {error}, expected {path.suffix[1:].upper()}") from error
+    if not isinstance(fields, dict):
+        raise ValueError(f"{path}: found a {type(fields).__name__}, expected names with values")
+    return fields

@@ -1,0 +1,271 @@
+"""`hybrid eval`, `hybrid pvm watch` and `hybrid pvm dream`: figures against a loop written by hand, films that repeat."""
+
+import json
+from itertools import pairwise
+
+import av
+import numpy as np
+import pytest
+from PIL import Image
+
+from hybrid.cli import main
+from hybrid.feeds.video.film import Film
+from hybrid.feeds.video.open import open_clips
+from hybrid.pvm.judge import evaluate, panel, tracking
+from hybrid.pvm.judge.modes import Mode
+from hybrid.pvm.model import PVM
+from hybrid.pvm.presets import load
+
+from ..tiny import TINY, command, tensors
+
+# Where the first two pictures of a film lie.
+FIRST, SECOND = np.s_[52:352, 8:308], np.s_[52:352, 316:616]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A run of the synthetic scene."""
+    folder = tmp_path_factory.mktemp("run")
+    assert main(command(folder, folder / "run", "--steps", "60")) == 0
+    return folder / "run"
+
+
+@pytest.fixture(scope="module")
+def three_streams(tmp_path_factory):
+    """A run of three streams, without readouts, on an unlabelled video."""
+    folder = tmp_path_factory.mktemp("streams")
+    rng = np.random.default_rng(0)
+    with Film(folder / "video", 25) as film:
+        for _ in range(8):
+            film.write(rng.integers(0, 255, (8, 8, 3)).astype(np.uint8))
+    line = command(
+        folder, folder / "run", "--steps", "10", "--streams", "3", "--video", str(folder / "video"), readout=None
+    )
+    assert main(line) == 0
+    return folder / "run"
+
+
+def figures_of(capsys, *arguments):
+    assert main([*arguments, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_figures_are_those_of_a_loop_written_by_hand(capsys, run):
+    found = figures_of(capsys, "eval", str(run), "--video", "synthetic:4", "--steps", "40")
+    model = PVM.load(run / "checkpoint", device="cpu")[0]
+    model.frozen = True
+    frames = [frame.image / np.float32(255) for frame in open_clips("synthetic:4", model.config.frame)[0].clip][:40]
+    seen = [model.step(frame) for frame in frames]
+    off = [np.abs(one.prediction - frame).mean() for one, frame in zip(seen, frames[1:], strict=False)]
+    still = [np.abs(a - b).mean() for a, b in pairwise(frames)]
+    assert found["frames"] == 40 and found["steps_learned"] == 60
+    assert found["prediction_error"] == pytest.approx(np.mean(off), rel=1e-5)
+    assert found["last_frame_error"] == pytest.approx(np.mean(still), rel=1e-5)
+    assert found["prediction_to_last_frame"] == pytest.approx(np.mean(off) / np.mean(still), rel=1e-5)
+    assert found["error"] == pytest.approx(np.mean([one.error for one in seen], axis=0), rel=1e-5)
+
+
+def test_evaluation_learns_nothing(capsys, run):
+    before = tensors(run)
+    first = figures_of(capsys, "eval", str(run), "--steps", "30")
+    assert figures_of(capsys, "eval", str(run), "--steps", "30") == first
+    assert tensors(run) == before
+
+
+def test_labels_bring_the_tracking_benchmark(capsys, run):
+    found = figures_of(capsys, "eval", str(run), "--steps", "120")["tracking"]["trackers"]
+    assert set(found) == {"pvm", "null", "centre", "perturbed truth"}
+    counts = ("true_positives", "true_negatives", "false_positives", "false_negatives")
+    assert all(sum(scores[name] for name in counts) == 120 for scores in found.values())
+    assert found["perturbed truth"]["success"] > found["centre"]["success"]
+    assert main(["eval", str(run), "--steps", "20"]) == 0
+    printed = capsys.readouterr().out
+    assert "centre .1" in printed and "share of targets" in printed and "next frame" in printed and "pvm" in printed
+
+
+def test_several_clips_are_primed_one_by_one_and_labels_may_stand_elsewhere(capsys, run, tmp_path):
+    rng = np.random.default_rng(0)
+    (tmp_path / "clips").mkdir()
+    for name in ("a", "b"):
+        with Film(tmp_path / "clips" / f"{name}.mp4", 25) as film:
+            for _ in range(6):
+                film.write(rng.integers(0, 255, (16, 16, 3)).astype(np.uint8))
+        (tmp_path / "clips" / f"{name}.txt").write_text("\n".join(["", *["40,40,100,100"] * 5]))
+    found = figures_of(capsys, "eval", str(run), "--video", str(tmp_path / "clips"))
+    null = found["tracking"]["trackers"]["null"]
+    assert (null["true_positives"], null["true_negatives"]) == (10, 2) and null["success"] > 0.98
+    labels = tmp_path / "labels.txt"
+    labels.write_text("0,0,50,50\n" * 6)
+    video = ["--video", str(tmp_path / "clips" / "a.mp4")]
+    found = figures_of(capsys, "eval", str(run), *video, "--labels", str(labels))
+    assert found["tracking"]["trackers"]["null"]["true_positives"] == 6
+
+
+def test_a_mode_changes_what_is_seen_and_not_what_is_compared(capsys, run):
+    plain = figures_of(capsys, "eval", str(run), "--steps", "30")
+    blind = figures_of(capsys, "eval", str(run), "--steps", "30", "--mode", "gray")
+    assert blind["last_frame_error"] == plain["last_frame_error"] and blind["mode"] == "gray"
+    assert blind["prediction_error"] != plain["prediction_error"]
+    assert (
+        figures_of(capsys, "eval", str(run), "--steps", "30", "--mode", "none")["prediction_error"]
+        == plain["prediction_error"]
+    )
+
+
+def test_a_model_of_streams_is_watched_as_its_first(capsys, three_streams):
+    found = figures_of(capsys, "eval", str(three_streams))
+    assert found["frames"] == 8 and found["tracking"] is None
+    many = PVM.load(three_streams / "checkpoint", device="cpu")[0]
+    one = evaluate.alone(PVM.load(three_streams / "checkpoint", device="cpu")[0])
+    many.frozen = one.frozen = True
+    frames = np.random.default_rng(1).random((3, *many.config.frame), np.float32)
+    for _ in range(3):
+        # several streams go through GEMMs, which sum in another order
+        np.testing.assert_allclose(many.step(frames).prediction[0], one.step(frames[0]).prediction, atol=1e-6)
+
+
+def test_a_run_on_a_gpu_or_another_number_of_threads_is_watched_anywhere(capsys, run):
+    one, two = (figures_of(capsys, "eval", str(run), "--steps", "20", "--threads", count) for count in "12")
+    assert one == two
+
+
+def test_the_follower_steps_the_model():
+    config = load(TINY)[0]
+    model = PVM.from_config(config, device="cpu")
+    follower = evaluate.Follower(model.step)
+    video = [(np.full(config.frame, 30 * shade, np.uint8), np.array([1, 1, 4, 4])) for shade in range(4)]
+    found = tracking.follow({"pvm": follower}, video)["pvm"]
+    assert model.step_number == 4 and found.found.shape == (4, 4)
+
+
+def frames_in(path):
+    with av.open(str(path)) as container:
+        return [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
+
+
+def test_watch_writes_a_film_of_all_there_is_to_see(capsys, run):
+    assert main(["pvm", "watch", str(run), "--frames", "12"]) == 0
+    assert "12 frames -> " in capsys.readouterr().out
+    frames = frames_in(run / "watch.mp4")
+    assert len(frames) == 12 and frames[0].shape == (724, 1240, 3)  # 7 pictures in two rows
+    assert frames[0].std() > 10
+    assert any((a[:32] != b[:32]).any() for a, b in pairwise(frames)), "the title counts frames"
+
+
+def test_watch_shows_the_labelled_box(run, tmp_path):
+    assert main(["pvm", "watch", str(run), "--frames", "30", "--out", str(tmp_path / "film")]) == 0
+    pictures = [np.array(Image.open(path)) for path in sorted((tmp_path / "film").iterdir())]
+    assert len(pictures) == 30
+    labelled = [(picture[32:] == panel.LABEL).all(-1).any() for picture in pictures]
+    assert any(labelled) and all((picture[:32] == panel.LABEL).all(-1).any() for picture in pictures), "a legend"
+
+
+def test_a_video_that_is_stretched_for_the_model_is_shown_with_its_own_aspect(three_streams, tmp_path):
+    with Film(tmp_path / "wide.mp4", 25, zoom=1) as film:
+        for shade in range(3):
+            film.write(np.full((100, 200, 3), 60 + 60 * shade, np.uint8))
+    for more, width in (([], 424), (["--crop"], 300)):
+        path = tmp_path / f"film{width}"
+        line = ["pvm", "watch", str(three_streams), "--video", str(tmp_path / "wide.mp4"), "-o", str(path)]
+        assert main([*line, *more]) == 0
+        assert np.array(Image.open(path / "000000.png")).shape[1] == 3 * (width + panel.GAP) + panel.GAP
+
+
+def test_saturated_and_dead_numbers_are_counted(capsys, run):
+    found = figures_of(capsys, "eval", str(run), "--steps", "40")
+    assert [layer["numbers"] for layer in found["activity"]] == [16 * 4, 4 * 4, 4]
+    assert main(["eval", str(run), "--steps", "40"]) == 0
+    assert "saturated" in capsys.readouterr().out
+
+
+def test_watch_may_go_on_learning_and_leaves_the_run_as_it_is(capsys, run):
+    before = tensors(run)
+    frozen = figures_of(capsys, "pvm", "watch", str(run), "--frames", "10")
+    learning = figures_of(capsys, "pvm", "watch", str(run), "--frames", "10", "--learn")
+    assert learning["prediction_error"] != frozen["prediction_error"] and tensors(run) == before
+
+
+def test_a_dream_shows_the_model_its_own_predictions(run, tmp_path):
+    path = tmp_path / "dream"
+    assert main(["pvm", "dream", str(run), "--frames", "6", "--seed-frames", "3", "--video", str(path)]) == 0
+    films = [np.array(Image.open(file)) for file in sorted(path.iterdir())]
+    assert len(films) == 9 and films[0].shape == (360, 624, 3)  # seen, predicted
+    for now, after in pairwise(films[2:]):
+        assert np.array_equal(now[SECOND], after[FIRST])  # what was predicted is seen next
+    assert not np.array_equal(films[0][SECOND], films[1][FIRST])
+
+
+@pytest.mark.parametrize("mode", ["dream", "noise", "partial dream"])
+def test_a_dream_is_the_same_each_time(run, tmp_path, mode):
+    line = ["pvm", "dream", str(run), "--frames", "5", "--seed-frames", "2", "--mode", mode, "-o"]
+    for name in ("a.mp4", "b.mp4"):
+        assert main([*line, str(tmp_path / name)]) == 0
+    assert (tmp_path / "a.mp4").read_bytes() == (tmp_path / "b.mp4").read_bytes()
+
+
+def test_a_blind_spot_and_a_freeze_show_the_video_beside(run, tmp_path):
+    for mode, same in (("freeze", True), ("blind spot", False)):
+        path = tmp_path / mode
+        assert (
+            main(["pvm", "dream", str(run), "--frames", "2", "--seed-frames", "0", "--mode", mode, "-o", str(path)])
+            == 0
+        )
+        first = np.array(Image.open(path / "000000.png"))
+        assert first.shape == (360, 932, 3)  # video, seen, predicted
+        assert np.array_equal(first[FIRST], first[SECOND]) == same
+
+
+def test_a_partial_dream_of_the_cuda_original_divides_by_255(run):
+    model = PVM.load(run / "checkpoint", device="cpu")[0]
+    frame = np.full(model.config.frame, 0.5, np.float32)
+    dreamt = evaluate.changed(model, Mode("partial dream"), frame)
+    fields = json.loads(model.config.to_json()) | {"compat": "cuda2023"}
+    slip = PVM.from_config(load(fields)[0], device="cpu")
+    slip.step(frame)
+    middle = evaluate.changed(slip, Mode("partial dream"), frame)[3, 3]
+    assert middle.max() <= 1 / 255 < dreamt[3, 3].max()
+
+
+def refusals(run, folder):
+    yield ["eval", str(run), "--video", str(folder / "no.mp4")], "there is no such file"
+    yield ["eval", str(run), "--video", "camera"], "camera"
+    yield ["eval", str(run), "--labels", str(folder / "labels.txt")], "--labels: found"
+    yield ["pvm", "watch", str(run), "--out", str(folder / "film.webm")], "expected .mp4"
+    yield ["pvm", "watch", str(run), "--out", str(folder / "no" / "film.mp4")], "there is no directory"
+    yield ["pvm", "dream", str(run), "--seed-video", str(folder / "no.mp4")], "there is no such file"
+    yield ["export", str(run), str(folder / "vectors.txt")], "no vectors"
+    other = folder / "other"
+    other.mkdir()
+    (other / "run.json").write_text('{"kind": "words"}')
+    yield ["pvm", "watch", str(other)], "found a run of 'words'"
+    begun = folder / "begun"
+    begun.mkdir()
+    (begun / "run.json").write_text('{"kind": "pvm"}')
+    yield ["eval", str(begun)], "found no checkpoint"
+
+
+def test_bad_input_is_one_clear_line_and_exit_code_2(capsys, run, tmp_path):
+    for line, message in refusals(run, tmp_path):
+        assert main(line) == 2, line
+        said = [text for text in capsys.readouterr().err.splitlines() if text.startswith("hybrid: ")]
+        assert len(said) == 1 and said[0].startswith("hybrid: error: ") and message in said[0], (line, said)
+
+
+def test_readouts_that_learned_nothing_and_those_that_nobody_asks_say_nothing(run, tmp_path):
+    """Nothing: their video had no labels. Nobody: the video that is evaluated has none."""
+    given = {"device": "cpu", "threads": 1}
+    trained, _ = evaluate.opened(run, given)
+    assert trained.readouts and trained.frozen and trained.threads == 1
+    frame = np.zeros(trained.config.frame, np.uint8)
+    assert trained.step(frame).heatmaps
+    alone = evaluate.alone(trained, readouts=False)
+    assert alone.step_number == trained.step_number and alone.frozen
+    assert np.array_equal(alone.step(frame).prediction, trained.step(frame).prediction)
+    assert alone.step(frame).heatmaps == []
+    with Film(tmp_path / "video", 25) as film:
+        for shade in range(5):
+            film.write(np.full((8, 8, 3), 50 * shade, np.uint8))
+    line = command(tmp_path, tmp_path / "asked", "--steps", "5", "--video", str(tmp_path / "video"))
+    assert main([*line, "--set", "readout.start=0"]) == 0
+    assert PVM.load(tmp_path / "asked" / "checkpoint")[0].readouts
+    assert evaluate.opened(tmp_path / "asked", given)[0].readouts is None

@@ -1,0 +1,63 @@
+"""`hybrid pvm fields`: a picture whose every patch is a field where its unit and number stand."""
+
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from hybrid.cli import main
+from hybrid.pvm.config import Config
+from hybrid.pvm.judge import montage
+from hybrid.pvm.model import PVM
+
+from ..tiny import command
+
+CONFIG = Config(grids=((2, 3), (1, 1)), block=(3, 2), hidden=(5, 2), init="classic", readout=None)
+
+
+def test_every_field_stands_where_its_unit_and_number_stand():
+    model = PVM(CONFIG)
+    image, scale, (rows, columns) = montage.montage(model, list(range(6)))
+    high, wide = 2 * (3 + 1) + 2, 3 * (2 + 1) + 2  # 5 numbers: 2 rows of 3, a line between, a border
+    assert image.shape == (2 * high, 3 * wide, 3)
+    assert [number for _, number in rows] == [0, 1] and [number for _, number in columns] == [0, 1, 2]
+    assert columns[1][0] == 1.5 * wide
+    for unit, number in ((0, 0), (4, 3)):
+        field = model.receptive_field(0, unit).weights[number]
+        top, left = unit // 3 * high + 1 + number // 3 * 4, unit % 3 * wide + 1 + number % 3 * 3
+        expected = np.clip(0.5 + field / (2 * scale), 0, 1)
+        np.testing.assert_allclose(image[top : top + 3, left : left + 2], expected)
+    assert (image[high + 1 + 4 : high + 1 + 7, 2 * 3 + 1 : 2 * 3 + 3] == montage.BETWEEN).all()  # there is no number 5
+    every = np.concatenate([model.receptive_field(0, unit).weights.ravel() for unit in range(6)])
+    assert (abs(every) > scale).mean() < 0.02
+
+
+@pytest.mark.parametrize("channels", [1, 2, 4])
+def test_any_number_of_channels_has_a_picture(channels):
+    model = PVM(Config(grids=(2, 1), block=2, hidden=3, channels=channels, readout=None))
+    image, _, _ = montage.montage(model, [0, 1, 2, 3])
+    assert image.shape[2] == 3 and (channels > 2 or np.array_equal(image[..., 0], image[..., 2]))
+
+
+def test_a_layer_of_too_many_units_is_cut(tmp_path):
+    model = PVM(Config(grids=((40, 1),), block=1, hidden=1, readout=None, lateral_radius=0))
+    assert montage.units_drawn(model, 0, None) == list(range(32))
+    assert montage.units_drawn(model, 0, 39) == [39]
+
+
+def test_the_command_writes_a_picture_and_says_its_scale(capsys, tmp_path):
+    run = tmp_path / "run"
+    assert main(command(tmp_path, run, "--steps", "12")) == 0
+    capsys.readouterr()
+    assert main(["pvm", "fields", str(run), "--device", "cpu"]) == 0
+    said = capsys.readouterr().out
+    assert "layer 0, 16 units, black and white at -" in said and str(run / "fields.png") in said
+    with Image.open(run / "fields.png") as picture:
+        assert picture.size[0] > 1000
+    line = ["pvm", "fields", str(run), "--layer", "1", "--unit", "3", "--out", str(tmp_path / "one.png"), "--json"]
+    assert main([*line, "--device", "cpu"]) == 0
+    assert json.loads(capsys.readouterr().out)["units"] == 1 and (tmp_path / "one.png").exists()
+    for more, found in ((["--layer", "3"], "layer: found 3"), (["--unit", "16"], "unit: found 16")):
+        assert main(["pvm", "fields", str(run), *more, "--device", "cpu"]) == 2
+        assert found in capsys.readouterr().err

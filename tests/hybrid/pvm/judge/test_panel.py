@@ -1,0 +1,143 @@
+"""Pictures of what a model sees: every number at its place, whole enlargements, boxes where they belong."""
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from hybrid.pvm.config import Config
+from hybrid.pvm.judge import panel
+from hybrid.pvm.judge.panel import View
+from hybrid.pvm.judge.saturation import Counts
+from hybrid.pvm.wiring import Unit, custom, wire
+
+CONFIG = Config(grids=((2, 3), (1, 1)), block=(2, 2), hidden=(5, 4), fan_in=3, fan_in_radius=9.0)
+
+
+def test_hidden_numbers_stand_where_their_unit_stands():
+    wiring = wire(CONFIG)
+    hidden = np.arange(6 * 5).reshape(6, 5) + 1.0
+    found = panel.hidden_map(wiring, 0, hidden)
+    assert found.shape == (2 * 2, 3 * 3)  # 5 numbers: 2 rows of 3, the last empty
+    assert found[:2, 3:6].tolist() == [[6, 7, 8], [9, 10, 0]]  # unit 1: row 0, column 1
+    assert found[2:, :3].tolist() == [[16, 17, 18], [19, 20, 0]]  # unit 3: row 1, column 0
+
+
+def test_units_of_several_sizes_are_one_block():
+    units = [Unit(0, 3, patch=(0, 0, 2, 2)), Unit(0, 2, patch=(0, 2, 2, 2))]
+    wiring = custom((2, 4, 1), units)
+    assert panel.hidden_map(wiring, 0, np.arange(5.0)[None]).tolist() == [[0, 1, 2], [3, 4, 0]]
+
+
+@pytest.mark.parametrize("channels", [1, 2, 3, 4])
+def test_rgb_takes_any_number_of_channels(channels):
+    image = np.linspace(-0.5, 1.5, 4 * channels).reshape(2, 2, channels)
+    found = panel.rgb(image)
+    assert found.shape == (2, 2, 3) and found.dtype == np.uint8
+    assert found[0, 0, 0] == 0 and found[1, 1, min(channels, 3) - 1 if channels >= 3 else 0] == 255
+
+
+def test_colours_go_from_the_lower_end_of_a_scale_to_the_upper():
+    found = panel.coloured(np.array([[-2.0, -1.0, 0.0, 1.0, 5.0]]), panel.Scale(-1, 1, "inferno"))
+    low, *_, high = panel.colours("inferno").tolist()
+    assert found.picture[0, :2].tolist() == [low, low] and found.picture[0, 3:].tolist() == [high, high]
+    assert (np.diff(panel.colours("inferno").astype(int).sum(-1)) >= -3).all()  # the higher, the brighter
+    assert found.scale == (-1, 1, "inferno")
+
+
+def test_views_are_all_there_is_to_see():
+    frame, prediction = np.zeros((4, 6, 3)), np.full((4, 6, 3), panel.ERROR)
+    hidden = [np.zeros((6, 5)), np.zeros((1, 4))]
+    counts = [Counts(6, 30, 3, 0, 0), Counts(1, 4, 0, 4, 1)]
+    found = panel.views(wire(CONFIG), frame, prediction, hidden, np.zeros((4, 6)), (-1, 1), counts)
+    assert list(found) == ["frame", "prediction", "difference", "heatmap", "hidden, layer 0", "hidden, layer 1"]
+    assert (found["difference"].picture == panel.colours("inferno")[-1]).all()
+    assert found["hidden, layer 0"].units == (2, 3) and found["hidden, layer 1"].units is None
+    assert found["hidden, layer 0"].scale[:2] == (-1, 1)
+    assert found["hidden, layer 0"].note == "10 % saturated, 0 % dead"
+    assert found["hidden, layer 1"].note == "0 % saturated, 100 % dead (1 whole unit)"
+    assert "heatmap" not in panel.views(wire(CONFIG), frame, prediction, hidden, None)
+
+
+def plain(rows: int, columns: int, **fields) -> View:
+    return View(np.full((rows, columns, 3), 9, np.uint8), **fields)
+
+
+def places(whole, colour) -> tuple[list[int], list[int]]:
+    """The first and the last place of a colour."""
+    found = np.argwhere((whole == colour).all(-1))
+    return found.min(0).tolist(), found.max(0).tolist()
+
+
+def test_all_panels_have_the_size_and_aspect_of_the_first():
+    whole = panel.side_by_side({"one": plain(60, 60), "two": plain(7, 10), "three": plain(900, 30)})
+    side = 300
+    assert (whole == 9).all(-1).sum() == 3 * side * side
+    assert whole.shape == (panel.GAP + panel.CAPTION + side + panel.GAP, 3 * (side + panel.GAP) + panel.GAP, 3)
+
+
+@pytest.mark.parametrize(("aspect", "size"), [(640 / 272, (460, 196)), (0.5, (212, 424)), (100.0, (520, 173))])
+def test_frames_that_were_stretched_for_the_model_are_shown_with_their_own_aspect(aspect, size):
+    whole = panel.side_by_side({"frame": plain(60, 60)}, aspect=aspect)
+    (top, left), (bottom, right) = places(whole, 9)
+    assert (right - left + 1, bottom - top + 1) == size
+
+
+def test_units_are_parted_by_lines_where_they_end():
+    whole = panel.side_by_side({"hidden": plain(2 * 7, 3 * 7, units=(2, 3))})
+    inside = whole[panel.GAP + panel.CAPTION :, panel.GAP :][:245, :367]
+    dark = (inside == panel.BEHIND).all(-1)
+    assert {122, 245} <= set(np.flatnonzero(dark.all(axis=0)).tolist()) <= {121, 122, 123, 244, 245, 246}
+    assert 122 in np.flatnonzero(dark.all(axis=1)) and (dark.mean() < 0.05)
+
+
+def test_many_small_units_have_two_pixels_a_number():
+    whole = panel.side_by_side({"frame": plain(120, 120), "hidden": plain(24 * 7, 24 * 7, units=(24, 24))})
+    assert whole.shape[1] == 2 * (336 + panel.GAP) + panel.GAP
+
+
+@pytest.mark.parametrize(("count", "across"), [(1, 1), (3, 3), (7, 4), (9, 3), (10, 5), (11, 4), (12, 4), (13, 5)])
+def test_few_places_stay_empty(count, across):
+    whole = panel.side_by_side({str(number): plain(60, 60) for number in range(count)})
+    assert whole.shape[1] == across * (300 + panel.GAP) + panel.GAP
+
+
+def test_a_scale_is_shown_between_its_ends():
+    without = panel.side_by_side({"map": plain(4, 4)})
+    whole = panel.side_by_side({"map": plain(4, 4, scale=panel.Scale(0, 1, "viridis"))})
+    changed = np.argwhere((whole != without).any(-1))
+    assert changed[:, 0].max() < panel.GAP + panel.CAPTION and changed[:, 1].min() > 150
+    for end in (panel.colours("viridis")[0], panel.colours("viridis")[-1]):
+        assert (whole == end).all(-1).any()
+
+
+def test_boxes_are_drawn_in_shares_of_the_picture_and_absent_ones_are_not():
+    box = panel.shares(np.array([6, 3, 12, 6]), (12, 24))
+    assert box.tolist() == [0.25, 0.25, 0.5, 0.5]
+    whole = panel.side_by_side({"frame": plain(12, 24, boxes=((box, panel.LABEL),))})
+    wide, high = 424, 212
+    (top, left), (bottom, right) = places(whole, panel.LABEL)
+    assert (left - panel.GAP, right - panel.GAP) == (wide // 4, 3 * wide // 4 - 1)
+    assert (top - panel.GAP - panel.CAPTION, bottom - panel.GAP - panel.CAPTION) == (high // 4, 3 * high // 4 - 1)
+    absent = panel.side_by_side({"frame": plain(12, 24, boxes=((np.zeros(4), panel.LABEL),))})
+    assert not (absent == panel.LABEL).all(-1).any()
+    outside = panel.side_by_side({"frame": plain(12, 24, boxes=((np.array([-1, -1, 3, 3]), panel.FOUND),))})
+    assert (outside == panel.FOUND).all(-1).any()
+
+
+def test_title_legend_and_notes_stand_apart_from_the_pictures():
+    views = {name: plain(60, 60, note="off by .1") for name in ("frame", "prediction")}
+    legend = [(panel.LABEL, "label"), (panel.FOUND, "tracker")]
+    whole = panel.side_by_side(views, title="a model " * 40, legend=legend)
+    head = panel.GAP + panel.TITLE
+    assert (whole[head + panel.CAPTION :] == 9).all(-1).sum() == 2 * 300 * 300
+    assert whole.shape[0] == head + panel.CAPTION + 300 + panel.GAP + panel.NOTE
+    for colour, _ in legend:
+        assert places(whole, colour)[1][0] < head
+    assert (whole[:head, -200:] != panel.BEHIND).any(-1).sum() > 100
+    assert (whole[-panel.NOTE :] != panel.BEHIND).any(), "notes are written"
+
+
+def test_a_picture_is_saved_as_png(tmp_path):
+    picture = np.random.default_rng(0).integers(0, 255, (5, 6, 3)).astype(np.uint8)
+    panel.save(tmp_path / "picture.png", picture)
+    assert np.array_equal(np.array(Image.open(tmp_path / "picture.png")), picture)

@@ -1,0 +1,67 @@
+import json
+
+import pytest
+
+from hybrid.pvm.config import Config
+from hybrid.pvm.presets import load, names
+
+
+def test_names_are_those_of_the_files():
+    assert names() == ["classic", "classic_bc", "flat210m", "large", "med", "med_exp", "quick", "small", "very_deep"]
+    for name in names():
+        config, notes = load(name)
+        assert config.name == name
+        assert config.compat is None
+        assert notes == []
+
+
+def test_a_name_with_the_mistakes_of_its_original():
+    config, _ = load("small", compat="cuda2023")
+    assert config.compat == "cuda2023"
+    assert config.rates(1_000_000)[0].tolist() == [0.001] * 6  # what the original learned with
+    with pytest.raises(ValueError, match="compat: found 'classic2016'"):
+        load("small", compat="classic2016")
+    with pytest.raises(ValueError, match="wiring: found 'classic', expected 'cuda', which small says"):
+        load("small", wiring="classic")
+
+
+def test_the_flat_collection_has_neither_context_nor_momentum():
+    config, _ = load("flat210m")
+    assert config.rates(0)[1].tolist() == [0]
+    assert config.readout is None
+
+
+def test_files_of_ours(tmp_path):
+    wanted = Config(name="mine", grids=(3, 1), schedule=((0, None, 0.1, 0.2),), lateral_at=7, readout=None)
+    (tmp_path / "mine.json").write_text(wanted.to_json())
+    (tmp_path / "mine.toml").write_text(
+        'grids = [3, [1, 1]]\nlateral_at = 7\nreadout = false\nschedule = [[0, "all", 0.1, 0.2]]\n'
+    )
+    assert load(tmp_path / "mine.json") == (wanted, [])
+    assert load(str(tmp_path / "mine.toml")) == (wanted, [])
+    assert load({"name": "mine", "grids": [3, 1]})[0] == Config(name="mine", grids=(3, 1))
+
+
+def test_files_of_the_originals_are_recognised(tmp_path):
+    path = tmp_path / "theirs.json"
+    path.write_text(json.dumps({"layer_shapes": ["2", "1"], "input_block_size": "3"}))
+    config, notes = load(path, compat="cuda2023")
+    assert (config.name, config.frame, config.compat) == ("theirs", (6, 6, 3), "cuda2023")
+    assert notes
+
+
+def test_files_that_say_nothing_are_refused(tmp_path):
+    broken = tmp_path / "broken.json"
+    broken.write_text("{")
+    with pytest.raises(ValueError, match=r"broken.json: found .*, expected JSON"):
+        load(broken)
+    broken.write_text("[1]")
+    with pytest.raises(ValueError, match=r"broken.json: found a list"):
+        load(broken)
+    (tmp_path / "broken.toml").write_text("=")
+    with pytest.raises(ValueError, match=r"broken.toml: found .*, expected TOML"):
+        load(tmp_path / "broken.toml")
+    with pytest.raises(ValueError, match=r"found 'smal', expected a file .* did you mean small"):
+        load("smal")
+    with pytest.raises(OSError, match="absent"):
+        load(tmp_path / "absent.json")
