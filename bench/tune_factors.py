@@ -12,7 +12,8 @@ import numpy as np
 from bench.measure import append, commit, environment
 from hybrid.cli import options
 from hybrid.feeds.ratings import Histories, Split, histories, load, split
-from hybrid.models import factors, ranking
+from hybrid.judge import ranking
+from hybrid.models import factors
 
 READOUTS: dict[str, dict] = {
     "tree, balanced": {"readout": "tree", "tree": "balanced"},

@@ -10,7 +10,8 @@ from bench.measure import append, commit, environment
 from bench.peers import peer
 from hybrid.cli import options
 from hybrid.feeds.text import read
-from hybrid.models import similarity, words
+from hybrid.judge import similarity
+from hybrid.models import words
 
 EPOCHS, SEEDS = 5, (0, 1, 2)
 SETTINGS = [(model, readout) for readout in ("tree", "sampled") for model in ("skipgram", "cbow")]

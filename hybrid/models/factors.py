@@ -13,9 +13,10 @@ import numpy as np
 from ..engine import Engine
 from ..feeds.histories import HistoryFeed, whole
 from ..feeds.ratings import HeldOut, Histories, Split, histories, load, split
+from ..judge import ranking
 from ..train.loop import Job
 from ..train.store import write_json
-from . import make_engine, ranking
+from ._engine import make_engine
 
 NAMES = "items.json"
 USERS = "users.json"

@@ -10,7 +10,7 @@ from ..feeds.language import LanguageFeed
 from ..feeds.text import Corpus, Text, read
 from ..feeds.vocabulary import Vocabulary
 from ..train.loop import Job
-from . import make_engine
+from ._engine import make_engine
 
 NAMES = "vocabulary.json"
 

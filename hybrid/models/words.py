@@ -8,8 +8,9 @@ from ..engine import Engine
 from ..feeds.pairs import PairFeed
 from ..feeds.text import Corpus, read
 from ..feeds.vocabulary import Vocabulary
+from ..judge import similarity
 from ..train.loop import Job
-from . import make_engine, similarity
+from ._engine import make_engine
 
 NAMES = "vocabulary.json"
 

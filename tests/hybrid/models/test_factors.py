@@ -10,7 +10,8 @@ import pytest
 
 from hybrid.cli import main
 from hybrid.feeds import ratings
-from hybrid.models import factors, ranking
+from hybrid.judge import ranking
+from hybrid.models import factors
 
 SMALL = ["--width", "8", "--hidden", "12", "--readout-width", "8", "--batch", "64", "--epochs", "1", "--threads", "2"]
 

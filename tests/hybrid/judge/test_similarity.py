@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from hybrid.models import similarity
+from hybrid.judge import similarity
 from tests.data import real
 
 WORDS = "man woman king queen boy girl Man apple".split()

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from hybrid.feeds import ratings
 from hybrid.feeds.ratings import HeldOut, Histories
-from hybrid.models import ranking
+from hybrid.judge import ranking
 from tests.data import real
 
 
