@@ -36,36 +36,28 @@ def show(world, frame, scale):
     np.multiply(frame, world.dtype.type(scale), out=world[:, : frame.shape[1]])
 
 
-def tick(
-    world_next, tape, signals, integral, delta, low, high, miss, weights, velocity, layout, world, last, record, before,
-    rate, momentum, learns, adapts, squeeze, tau, factors, predict_first, activation,
-):  # fmt: skip
+def tick(state, layout, past, learning, gathering, activation, first, last):
     """See hybrid/contract.py."""
-    number = weights.dtype.type
-    scale, offset = squeeze
-    numbers = (number(scale), number(offset), number(tau), number(factors[0]), number(factors[1]))
-    groups = _groups(layout, weights.size, PARTS * numba.get_num_threads())
-    with shared(len(groups) - 1):
-        _tick(
-            world_next, tape, signals, integral, delta, low, high, miss, weights, velocity, layout, world, last, record,
-            before, rate, momentum, learns, adapts, numbers, predict_first, CODES[activation], groups,
-        )  # fmt: skip
+    numbers = tuple(map(state.weights.dtype.type, gathering))
+    cuts = _cuts(layout, state.weights.size, first, last, PARTS * numba.get_num_threads())
+    with shared(len(cuts) - 1):  # Numba 0.68 loses writes to arrays of a namedtuple inside a parallel loop: one by one
+        _tick(*state, layout, *past, *learning, numbers, CODES[activation], cuts)
 
 
-def _groups(layout, size, parts):
-    """Where to cut the units, so that each part has about as many parameters."""
-    first = np.append(layout.w_at[layout.layer_at[:-1]], size)
-    return np.searchsorted(first, np.linspace(0, size, parts + 1))
+def _cuts(layout, size, first, last, parts):
+    """Where to cut the units first:last, so that each part has about as many parameters."""
+    starts = np.append(layout.w_at[layout.layer_at[:-1]], size)[first : last + 1]
+    return first + np.searchsorted(starts, np.linspace(starts[0], starts[-1], parts + 1))
 
 
 @parallel
 def _tick(
     world_next, tape, signals, integral, delta, low, high, miss, weights, velocity, layout, world, last, record, before,
-    rate, momentum, learns, adapts, numbers, predict_first, code, groups,
+    rate, momentum, learns, adapts, predict_first, numbers, code, cuts,
 ):  # fmt: skip
-    for group in numba.prange(groups.size - 1):
-        for u in range(groups[group], groups[group + 1]):
-            if u + 1 < groups[group + 1]:
+    for part in numba.prange(cuts.size - 1):
+        for u in range(cuts[part], cuts[part + 1]):
+            if u + 1 < cuts[part + 1]:
                 _ask(tape, record, delta, signals, before, world, layout, u + 1)
             _gather(tape, signals, integral, layout, u, world, last, before, numbers)
             miss[u] = _errors(delta, layout, u, record, signals, before)

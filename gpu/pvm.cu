@@ -35,7 +35,7 @@ struct Copy {
     int64 from, to, size, kind;
 };
 
-// All that is given to a launch; names as in hybrid/contract.py.
+// All that is given to a launch, in the order of the contract's State, Past, Learning and Gathering (hybrid/contract.py).
 struct Tick {
     float *world_next, *tape, *signals, *integral, *delta, *low, *high, *miss, *weights, *velocity;
     const Unit *units;
@@ -45,8 +45,9 @@ struct Tick {
     int given, steps, newest_first;  // given: bits of Feature
     const float *world, *last, *record, *before, *rate, *momentum;
     const unsigned char *learns, *adapts;
+    int predict_first;
     float scale, offset, tau, lateral, feedback;
-    int predict_first, code, B;
+    int code, B;
     int64 W, T, S;
 };
 
@@ -55,13 +56,13 @@ struct Tick {
         float *weights, float *velocity, const Unit *units, const Layer *layers, const Part *parts, const Copy *copies,         \
         int given, int steps, int newest_first, const float *world, const float *last, const float *record,                     \
         const float *before, const float *rate, const float *momentum, const unsigned char *learns,                             \
-        const unsigned char *adapts, float scale, float offset, float tau, float lateral, float feedback, int predict_first,    \
+        const unsigned char *adapts, int predict_first, float scale, float offset, float tau, float lateral, float feedback,    \
         int code, int B, int64 W, int64 T, int64 S
 #define GIVEN                                                                                                                   \
     {                                                                                                                           \
         world_next, tape, signals, integral, delta, low, high, miss, weights, velocity, units, layers, parts, copies, given,    \
-            steps, newest_first, world, last, record, before, rate, momentum, learns, adapts, scale, offset, tau, lateral,      \
-            feedback, predict_first, code, B, W, T, S                                                                           \
+            steps, newest_first, world, last, record, before, rate, momentum, learns, adapts, predict_first, scale, offset,     \
+            tau, lateral, feedback, code, B, W, T, S                                                                            \
     }
 
 // What errors will be pulled back through, and the biases, are brought into the L2 cache while the unit gathers.

@@ -5,26 +5,37 @@ from typing import Any
 import numpy as np
 
 from gpu import device, kernels
+from gpu.array import Array
 from gpu.device import Device
 from gpu.units import CODES
 
 ONE, MANY = 448, 256  # as in pvm.cu
 FEW = 512  # units, up to which a block has all its threads; not of the device, so sums have the same order on all
-TICK = "PPPPPPPPPPPPPPiiiPPPPPPPPfffffiiiqqq"
+TICK = "PPPPPPPPPPPPPPiiiPPPPPPPPifffffiiqqq"
 
 
 class Plan:
     """A layout on a device; made by `plan`, passed where the contract says layout.
 
-    units, layers, parts, copies  its tables as pvm.cu reads them: int64, a row each; units the largest first
+    layers, parts, copies  its tables as pvm.cu reads them: int64, a row each
     """
 
     def __init__(self, device: Device, layout: Any):
         self.device, self.layout = device, layout
-        self.units, self.layers, self.parts, self.copies = (device.from_host(table) for table in _tables(layout))
+        self._units, *tables = _tables(layout)
+        self.layers, self.parts, self.copies = (device.from_host(table) for table in tables)
+        self._ranges: dict[tuple[int, int], Array] = {}
 
     def __len__(self) -> int:
-        return len(self.units)
+        return len(self._units)
+
+    def units(self, first: int, last: int) -> Array:
+        """The table of the units first:last, the largest first; made by the first call."""
+        if (first, last) not in self._ranges:
+            units = self._units[first:last]
+            order = np.argsort(-_parameters(self.layout)[first:last], kind="stable")
+            self._ranges[first, last] = self.device.from_host(units[order])
+        return self._ranges[first, last]
 
     def threads(self, streams: int) -> int:
         """Of a block."""
@@ -43,20 +54,15 @@ def show(world, frame, scale):
     kernels.launch(__file__, name, "PPfqq", grid, 256, world, frame, scale, size, world.shape[1])
 
 
-def tick(
-    world_next, tape, signals, integral, delta, low, high, miss, weights, velocity, layout, world, last, record, before,
-    rate, momentum, learns, adapts, squeeze, tau, factors, predict_first, activation,
-):  # fmt: skip
+def tick(state, layout, past, learning, gathering, activation, first, last):
     """See hybrid/contract.py."""
-    streams = len(world)
-    name = f"tick_{'one' if streams == 1 else 'many'}{'_momentum' * (velocity is not None)}"
-    wired = layout.layout
+    streams, wired = len(past.world), layout.layout
+    name = f"tick_{'one' if streams == 1 else 'many'}{'_momentum' * (state.velocity is not None)}"
+    tables = layout.units(first, last), layout.layers, layout.parts, layout.copies
+    widths = past.world.shape[1], state.tape.shape[1], state.signals.shape[1]
     kernels.launch(
-        __file__, name, TICK, len(layout), layout.threads(streams),
-        world_next, tape, signals, integral, delta, low, high, miss, weights, velocity,
-        layout.units, layout.layers, layout.parts, layout.copies, wired.features, wired.steps, wired.newest_first,
-        world, last, record, before, rate, momentum, learns, adapts, *squeeze, tau, *factors, predict_first,
-        CODES[activation], streams, world.shape[1], tape.shape[1], signals.shape[1],
+        __file__, name, TICK, last - first, layout.threads(streams), *state, *tables, wired.features, wired.steps,
+        wired.newest_first, *past, *learning, *gathering, CODES[activation], streams, *widths,
     )  # fmt: skip
 
 
@@ -68,10 +74,9 @@ def collect(out, source, index):
 
 def _tables(layout) -> tuple[np.ndarray, ...]:
     """Units, layers, parts, copies: int64, columns as in the structs of the same names in pvm.cu."""
-    number = np.argsort(-_parameters(layout), kind="stable")
     units = np.stack(
         [
-            np.arange(number.size),
+            np.arange(len(layout.hidden)),
             *(at for ends in (layout.layer_at, layout.part_at, layout.copy_at) for at in (ends[:-1], ends[1:])),
             *(layout.signal_at[:-1], np.diff(layout.signal_at), layout.block, layout.features_at),
             *(layout.hidden_at, layout.hidden, layout.published_at, layout.predicted_at, layout.residual_at),
@@ -82,9 +87,7 @@ def _tables(layout) -> tuple[np.ndarray, ...]:
     layers = (layout.rows, layout.columns, layout.pulled, layout.w_at, layout.in_at, layout.out_at)
     copies = (layout.copy_from, layout.copy_to, layout.copy_size, layout.copy_kind)
     parts = (layout.part_from, layout.part_size, _places(layout))
-    return units[number].astype(np.int64), *(
-        np.stack(table, axis=1).astype(np.int64) for table in (layers, parts, copies)
-    )
+    return units.astype(np.int64), *(np.stack(table, axis=1).astype(np.int64) for table in (layers, parts, copies))
 
 
 def _parameters(layout) -> np.ndarray:

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import backend
+from .. import backend, contract
 from ..engine.schedule import Stage
 from . import initial, resumed
 from .config import Config
@@ -157,14 +157,18 @@ class Pipeline:
     def _advance(self, slot: FrameSlot, written: tuple, record, before, learns, adapts) -> None:
         """The `Pvm` contract's tick: what it writes, what it learns from, who learns."""
         t, state, config = slot.tick, self.state, self.config
-        world_next, tape, signals, integral = written
+        world, tape, signals, integral = written
+        scaled = state.get("low"), state.get("high")
+        now = contract.State(
+            world, tape, signals, integral, self._delta, *scaled, slot.miss_dev, self.weights, self.velocity
+        )
+        past = contract.Past(state[f"world_{t % 2}"], self.tape(t - 1), record, before)
         rate, momentum = self._speed
-        self.backend.pvm.tick(
-            world_next, tape, signals, integral, self._delta, state.get("low"), state.get("high"), slot.miss_dev,
-            self.weights, self.velocity, self._plan, state[f"world_{t % 2}"], self.tape(t - 1), record, before,
-            rate, momentum, learns, adapts, (0.8, 0.1) if config.squeeze else (1.0, 0.0), config.tau, config.factors(t),
-            config.wiring == "cuda", self._activation,
-        )  # fmt: skip
+        learning = contract.Learning(rate, momentum, learns, adapts, config.wiring == "cuda")
+        squeeze = (0.8, 0.1) if config.squeeze else (1.0, 0.0)
+        gathering = contract.Gathering(*squeeze, config.tau, *config.factors(t))
+        units = 0, len(self.wiring.hidden)
+        self.backend.pvm.tick(now, self._plan, past, learning, gathering, self._activation, *units)
 
     @property
     def _activation(self) -> str:

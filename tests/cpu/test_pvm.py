@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from cpu import pvm
+from hybrid.contract import Gathering, Learning, Past, State
 from hybrid.pvm import initial
 from hybrid.pvm.config import Config
 from hybrid.pvm.layout import FEATURES, LATERAL, RAW, tape_layout
@@ -21,6 +22,8 @@ UNITS = (
     {"layer": 1, "hidden": 2, "patch": (0, 0, 1, 2), "signal": (2,), "context": (3,)},
 )
 FRAME = (5, 7, 2)
+WRITTEN = tuple("world_next tape signals integral delta low high miss weights velocity".split())
+READ = ("world", "last", "record", "before")
 ALL = {"wiring": "classic", "features": FEATURES}
 TWO = {"wiring": "classic", "features": ("signal", "past"), "predict_steps": 2}
 KINDS = {
@@ -56,8 +59,7 @@ def case(kind, streams=1, seed=0, plain=False, **fields):
         (weights,),
         (weights,),
     ]
-    names = "world_next tape signals integral delta low high miss weights velocity".split()
-    made = {name: some(*size) for name, size in zip(names, sizes, strict=True)}
+    made = {name: some(*size) for name, size in zip(WRITTEN, sizes, strict=True)}
     made["weights"] -= 0.5
     made["high"] += 1.0
     made |= {"integral": made["integral"] if "integral" in config.features else np.zeros((streams, 0))}
@@ -73,8 +75,16 @@ def case(kind, streams=1, seed=0, plain=False, **fields):
 def tick(made):
     """The arrays afterwards; those of `made` stay as they are."""
     own = {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in made.items()}
-    pvm.tick(*own.values())
+    pvm.tick(*arguments(**own))
     return own
+
+
+def arguments(layout, activation, squeeze, tau, factors, units=(0, 5), **arrays):
+    """The arrays of a case as the contract's tick takes them."""
+    *written, world, tape, record, before = (arrays[name] for name in WRITTEN + READ)
+    learning = Learning(*(arrays[name] for name in Learning._fields))
+    gathering = Gathering(*squeeze, tau, *factors)
+    return State(*written), layout, Past(world, tape, record, before), learning, gathering, activation, *units
 
 
 # ---------------------------------------------------------------------------------------------------- in plain NumPy
@@ -279,6 +289,20 @@ def test_threads_change_no_byte(kind, streams, threads):
 
 
 @pytest.mark.parametrize("streams", [1, 2])
+@pytest.mark.parametrize("kind", ["simple, context twice", "complex residual"])
+def test_a_tick_by_ranges_of_units_writes_the_same_bytes(kind, streams, threads):
+    made = case(kind, streams)
+    whole = tick(made)
+    for cut in range(1, len(UNITS)):
+        parts = tick(made | {"units": (0, cut)})
+        untouched = whole["layout"].published_at[cut]
+        assert np.array_equal(parts["world_next"][:, untouched:], made["world_next"][:, untouched:])
+        parts = tick(parts | {"units": (cut, len(UNITS))})
+        for name in WRITTEN:
+            assert parts[name].tobytes() == whole[name].tobytes(), (name, cut)
+
+
+@pytest.mark.parametrize("streams", [1, 2])
 def test_who_does_not_learn_keeps_every_bit(streams):
     made = case("simple, newest first", streams)
     made["learns"][:] = 0, 1, 0, 1, 0
@@ -414,12 +438,12 @@ def test_all_kinds_are_the_twins(kind):
             published = before[0, layout.published_at[u] :][: one.h]
             np.testing.assert_allclose(published, one.published, rtol=0, atol=1e-12)
         before[0, :frame] = pixels.ravel() / 255
-        pvm.tick(
-            state[f"world_{(t + 1) % 2}"], state[f"tape_{t % (steps + 1)}"], state[f"signals_{t % 2}"], state["integral"],
-            delta, state.get("low"), state.get("high"), miss, weights, velocity, layout, before, tape,
-            state[f"tape_{(t - steps) % (steps + 1)}"], state[f"signals_{(t - 1) % 2}"], np.full(units, RATE),
-            np.full(units, MOMENTUM), some * (t >= steps - 1), some, (1.0, 0.0), config.tau, factors, False, "rational",
-        )  # fmt: skip
+        written = state[f"world_{(t + 1) % 2}"], state[f"tape_{t % (steps + 1)}"], state[f"signals_{t % 2}"]
+        scaled = state.get("low"), state.get("high")
+        now = State(*written, state["integral"], delta, *scaled, miss, weights, velocity)
+        past = Past(before, tape, state[f"tape_{(t - steps) % (steps + 1)}"], state[f"signals_{(t - 1) % 2}"])
+        learning = Learning(np.full(units, RATE), np.full(units, MOMENTUM), some * (t >= steps - 1), some, False)
+        pvm.tick(now, layout, past, learning, Gathering(1.0, 0.0, config.tau, *factors), "rational", 0, units)
         np.testing.assert_allclose(weights, weights_of(twin, layout, name), rtol=0, atol=1e-12)
 
 

@@ -1,5 +1,6 @@
 """A tick of a Predictive Vision Model on the device, against the CPU in float64, and a recording of an original."""
 
+import itertools
 import json
 import os
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from cpu import pvm as cpu_pvm
 from gpu import pvm
 from gpu.array import Array
+from hybrid.contract import Gathering, Learning, Past, State
 from hybrid.pvm.config import Config
 from hybrid.pvm.layout import tape_layout
 from hybrid.pvm.wiring import Unit, custom, wire
@@ -45,7 +47,7 @@ class Case:
     def __init__(self, layout, *, streams=1, momentum=0.4, minmax=False, learns=None, ticks=4, lag=2, **given):
         rng = np.random.default_rng(streams)
         units = layout.hidden.size
-        self.layout, self.ticks, self.lag = layout, ticks, lag
+        self.layout, self.ticks, self.lag, self.cuts = layout, ticks, lag, (0, units)
         world = int(layout.published_at[-1] + layout.hidden[-1])
         tape, signals = int(layout.tape_at[-1]), int(layout.signal_at[-1])
         size = int((layout.rows.astype(int) * (layout.columns + 1)).sum())
@@ -72,12 +74,14 @@ class Case:
 
     def tick(self, module, layout, t, arrays):
         """The tick `t` of either backend."""
-        a = SimpleNamespace(**arrays)
-        module.tick(
-            a.worlds[t + 1], a.tapes[t + self.lag], a.signals[t + 1], a.integral, a.delta, a.low, a.high, a.miss,
-            a.weights, a.velocity, layout, a.worlds[t], a.tapes[t + self.lag - 1], a.tapes[t], a.signals[t], a.rate,
-            a.momentum, a.learns, a.adapts, **self.given,
-        )  # fmt: skip
+        a, given = SimpleNamespace(**arrays), SimpleNamespace(**self.given)
+        written = a.worlds[t + 1], a.tapes[t + self.lag], a.signals[t + 1], a.integral, a.delta, a.low, a.high, a.miss
+        past = Past(a.worlds[t], a.tapes[t + self.lag - 1], a.tapes[t], a.signals[t])
+        learning = Learning(a.rate, a.momentum, a.learns, a.adapts, given.predict_first)
+        gathering = Gathering(*given.squeeze, given.tau, *given.factors)
+        for first, last in itertools.pairwise(self.cuts):
+            state = State(*written, a.weights, a.velocity)
+            module.tick(state, layout, past, learning, gathering, given.activation, first, last)
 
     def on_the_cpu(self):
         """All arrays after the last tick."""
@@ -210,6 +214,17 @@ def test_the_order_of_work_on_the_device_changes_nothing(gpu, streams):
     assert found[0] == found[1] == found[2]
 
 
+@pytest.mark.parametrize("streams", [1, 3])
+def test_a_tick_by_ranges_of_units_writes_the_same_bytes(gpu, streams):
+    case = Case(graph(), streams=streams, minmax=True, ticks=3)
+    whole = case.on(gpu)
+    for cut in (1, 3):
+        case.cuts = (0, cut, 5)
+        parts = case.on(gpu)
+        for name in WRITTEN:
+            assert parts[name].tobytes() == whole[name].tobytes(), (name, cut)
+
+
 def test_nan_stays_visible(gpu):
     case = Case(graph(), ticks=1, minmax=True)
     case.host["worlds"][0, 0, 0] = np.nan  # the first unit sees it
@@ -223,7 +238,8 @@ def test_the_largest_unit_comes_first(gpu):
     plan = gpu.run(pvm.plan, layout)
     assert len(plan) == 5
     size = np.add.reduceat(layout.rows.astype(int) * (layout.columns + 1), layout.layer_at[:-1])
-    assert gpu.get(plan.units)[:, 0].tolist() == np.argsort(-size).tolist()
+    assert gpu.get(gpu.run(plan.units, 0, 5))[:, 0].tolist() == np.argsort(-size).tolist()
+    assert gpu.get(gpu.run(plan.units, 1, 4))[:, 0].tolist() == (1 + np.argsort(-size[1:4])).tolist()
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32])
@@ -315,11 +331,21 @@ def test_the_numbers_of_the_original(gpu):
         gpu.device.write(rate, golden["t_lr"][t].astype(np.float32))
         gpu.device.write(momentum, golden["t_mom"][t].astype(np.float32))
         flags = gpu.put(np.full(units, learned, np.uint8))
-        gpu.run(
-            pvm.tick, worlds[(t + 1) % 2], tapes[t % 3], signals[t % 2], integral, delta, None, None, miss, weights, velocity,
-            plan, now, tapes[(t - 1) % 3], tapes[(t - 2) % 3], signals[(t - 1) % 2], rate, momentum, flags, flags,
-            (0.8, 0.1), 0.98, (1.0, 1.0), True, "rational2023",
-        )  # fmt: skip
+        written = (
+            worlds[(t + 1) % 2],
+            tapes[t % 3],
+            signals[t % 2],
+            integral,
+            delta,
+            None,
+            None,
+            miss,
+            weights,
+            velocity,
+        )
+        past = Past(now, tapes[(t - 1) % 3], tapes[(t - 2) % 3], signals[(t - 1) % 2])
+        learning, gathering = Learning(rate, momentum, flags, flags, True), Gathering(0.8, 0.1, 0.98, 1.0, 1.0)
+        gpu.run(pvm.tick, State(*written), plan, past, learning, gathering, "rational2023", 0, units)
         expected = np.concatenate(list(golden.activations(t)))
         np.testing.assert_allclose(gpu.get(tapes[t % 3])[0], expected, atol=1e-5, err_msg=f"frame {t}")
         if learned:

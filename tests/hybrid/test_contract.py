@@ -50,6 +50,19 @@ def test_a_backend_keeps_the_contract(backend, name, protocol):
         )
 
 
+MOST = 10  # arguments of a promise
+LONGER = {"Units.step": 13}  # every array is the caller's own, who has them from another call: nothing to put together
+
+
+def test_a_promise_takes_few_arguments():
+    counts = {
+        f"{name}.{function}": len(arguments(getattr(protocol, function), True))
+        for name, protocol in PROMISES
+        for function in promised(protocol)
+    }
+    assert {promise: count for promise, count in counts.items() if count > MOST} == LONGER
+
+
 def test_the_contract_is_not_empty():
     assert {"Device", "Queue", "Event", "Units", "Rows", "Softmax", "TreeSoftmax"} <= {name for name, _ in PROMISES}
     assert all(promised(protocol) and inspect.getdoc(protocol) for _, protocol in PROMISES)
