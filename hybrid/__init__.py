@@ -19,7 +19,7 @@ _HOME = {
     "PVM": "pvm.model",
     "PairFeed": "feeds.pairs",
     "SampledReadout": "readout",
-    "Scene": "feeds.video.scene",
+    "Scene": "feeds.video.clips.synthetic",
     "Text": "feeds.text",
     "TreeReadout": "readout",
     "Trunk": "engine.trunk.mlp",

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from hybrid.cli import main
+from hybrid.feeds.video.clips.synthetic import Scene
 from hybrid.feeds.video.film import Film
-from hybrid.feeds.video.scene import Scene
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
 PYTHON = re.findall(r"```python\n(.*?)```", README, re.DOTALL)

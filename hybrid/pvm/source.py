@@ -15,7 +15,7 @@ def clips(video: str, shape: Shape, labels: str | None = None, crop: bool = Fals
     """
     if labels is None:
         return open_clips(video, shape, crop=crop)
-    from ..feeds.video.video_file import Video
+    from ..feeds.video.clips.video_file import Video
 
     if not Path(video).is_file() or Path(video).suffix.lower() == ".zip":
         raise ValueError(

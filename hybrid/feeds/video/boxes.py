@@ -1,4 +1,4 @@
-"""Files of boxes, one a frame: where they stand, how they are read, and where a box comes to lie in a resized frame."""
+"""Files of boxes, which say for each frame where its target is: reading them, and moving a box into a resized frame."""
 
 import math
 import re
@@ -11,24 +11,28 @@ import numpy as np
 from .clip import Shape, read_only
 from .resize import Region
 
-LABELS = ("labels.txt", "labels.csv", "groundtruth_rect.txt")
+LABELS = ("labels.txt", "labels.csv", "groundtruth_rect.txt")  # names of such a file in a directory of images
 
 
 class Labels(NamedTuple):
-    """A file of boxes: `name` for messages, `text` as read."""
+    """A file of boxes.
+
+    name  of the file, for messages
+    text  its bytes
+    """
 
     name: str
     text: bytes
 
 
 def read_boxes(labels: Labels, sizes: Sequence[tuple[int, int]]) -> np.ndarray:
-    """The boxes of a file of lines x,y,w,h, one a frame, in pixels of the original: (frames, 4) float64, zeros if absent.
+    """The boxes in a file that has a line x,y,w,h for each frame, in pixels of the original.
 
-    sizes  width, height of every frame
+    sizes  width and height of every frame
 
-    An empty line, or a width or height of 0, says that the target is absent; a box may reach over an edge. Commas, tabs and
-    spaces separate. Raises ValueError, with file and line, for a wrong count, for what is no number, and for a box wholly
-    outside its frame.
+    Returns (frames, 4) float64, zeros where the target is absent: where the line is empty, or width or height is 0. A box may
+    reach over an edge. Numbers are separated by commas, semicolons, tabs or spaces. Raises ValueError, with file and line,
+    for a wrong number of lines, for what is no number, and for a box wholly outside its frame.
     """
     try:
         lines = labels.text.decode("utf-8-sig").splitlines()
@@ -38,8 +42,8 @@ def read_boxes(labels: Labels, sizes: Sequence[tuple[int, int]]) -> np.ndarray:
         lines.pop()
     if len(lines) != len(sizes):
         raise ValueError(f"{labels.name}: {len(lines)} lines, expected {len(sizes)}, a line x,y,w,h for each frame")
-    found = [_box(labels.name, at, line, size) for at, (line, size) in enumerate(zip(lines, sizes, strict=True), 1)]
-    return np.array(found, np.float64).reshape(-1, 4)
+    boxes = [_box(labels.name, at, line, size) for at, (line, size) in enumerate(zip(lines, sizes, strict=True), 1)]
+    return np.array(boxes, np.float64).reshape(-1, 4)
 
 
 def _box(name: str, at: int, line: str, size: tuple[int, int]) -> tuple[float, ...]:
@@ -63,19 +67,22 @@ def _box(name: str, at: int, line: str, size: tuple[int, int]) -> tuple[float, .
 
 
 def placed(box: np.ndarray, cut: Region, shape: Shape) -> np.ndarray:
-    """A box of the original, as (4,) float32 in pixels of the region resized to `shape`; zeros if nothing of it is seen."""
+    """A box of the original in pixels of the frame, which shows the region `cut` of it in `shape`.
+
+    Returns (4,) float32, zeros where nothing of the box is seen.
+    """
     left, top, right, bottom = cut
     scale = np.array([shape[1] / (right - left), shape[0] / (bottom - top)])
     limit = np.array([shape[1], shape[0]])
     low = np.clip((box[:2] - (left, top)) * scale, 0, limit)
     size = np.clip((box[:2] + box[2:] - (left, top)) * scale, 0, limit) - low
-    found = np.concatenate([low, size]).astype(np.float32)
-    return read_only(found if (found[2:] > 0).all() else np.zeros(4, np.float32))
+    moved = np.concatenate([low, size]).astype(np.float32)
+    return read_only(moved if (moved[2:] > 0).all() else np.zeros(4, np.float32))
 
 
 def labels_beside(path: Path) -> Path | None:
-    """The file of boxes beside a video: its name with .txt or .csv for the suffix; None where there is none."""
-    found = [file for file in (path.with_suffix(".txt"), path.with_suffix(".csv")) if file.exists()]
-    if len(found) > 1:
-        raise ValueError(f"{path}: beside it are both {found[0].name} and {found[1].name}; expected one file of labels")
-    return found[0] if found else None
+    """The file of boxes of a video, which has the video's name with the suffix .txt or .csv; None where there is none."""
+    texts = [file for file in (path.with_suffix(".txt"), path.with_suffix(".csv")) if file.exists()]
+    if len(texts) > 1:
+        raise ValueError(f"{path}: beside it are both {texts[0].name} and {texts[1].name}; expected one file of labels")
+    return texts[0] if texts else None

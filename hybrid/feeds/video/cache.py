@@ -11,13 +11,16 @@ MEMORY = 2**30  # bytes
 
 
 class Memory:
-    """How many bytes of decoded frames may be kept, by all clips together."""
+    """How many bytes of decoded frames all clips together may keep.
+
+    left  attribute: bytes that are free
+    """
 
     def __init__(self, limit: int = MEMORY):
         self.left = check.whole("memory", limit, 0)
 
     def take(self, size: int) -> bool:
-        """Whether `size` bytes are left; they are taken then."""
+        """Take `size` bytes if so many are left; returns whether they were."""
         fits = size <= self.left
         self.left -= size * fits
         return fits
@@ -49,8 +52,8 @@ class Kept:
 
 
 def keep(clip: Clip, memory: Memory) -> Clip:
-    """The clip with its frames kept, where all of them fit; else the clip, which decodes every frame each time.
+    """The clip with its frames kept, where all of them fit; else the clip itself, which decodes a frame each time.
 
-    A part would not help: frames are asked for in order, again and again.
+    To keep a part would not help: frames are asked for in order, again and again.
     """
     return Kept(clip) if memory.take(len(clip) * int(np.prod(clip.shape))) else clip

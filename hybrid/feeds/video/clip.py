@@ -41,11 +41,14 @@ class Clip(Protocol):
         """Frame `number`; IndexError outside [0, len), ValueError or OSError where it cannot be decoded."""
 
     def describe(self) -> dict[str, Any]:
-        """Facts that JSON can say: kind, arguments and the sha256 of the data. Equal facts give equal frames."""
+        """What the frames depend on, as JSON can hold it: kind, arguments and the sha256 of the data.
+
+        Clips with equal descriptions give equal frames.
+        """
 
 
 class Live(Protocol):
-    """Frames as they come, all of one shape, in order: clip[i] is asked for i, i + 1, ... and has no length.
+    """Frames as they come, all of one shape, without a length: clip[i] is asked for once for each i, in order.
 
     shape  (rows, columns, channels)
     rate   frames per second
@@ -58,12 +61,37 @@ class Live(Protocol):
         """Frame `number`; ValueError unless it is the last one given, or the one after it."""
 
     def describe(self) -> dict[str, Any]:
-        """Facts that JSON can say."""
+        """Kind and arguments, as JSON can hold them."""
+
+
+class Options(NamedTuple):
+    """How a clip is to be opened; a kind of clip takes what concerns it.
+
+    shape   (rows, columns, channels) of the frames
+    labels  read the boxes where there are any
+    crop    cut to the aspect of `shape` around the centre; else stretch
+    length  how many frames a clip has that could have any number
+    """
+
+    shape: Shape
+    labels: bool = True
+    crop: bool = False
+    length: int = 1000
 
 
 def aspect_of(clip: Clip | Live) -> float:
-    """Width / height of what its frames show, before they were stretched to `shape`; that of `shape` where it does not say."""
-    return getattr(clip, "aspect", clip.shape[1] / clip.shape[0])
+    """Width / height of what the frames show, before they were stretched to `shape`: its `aspect`, else that of `shape`."""
+    return float(getattr(clip, "aspect", clip.shape[1] / clip.shape[0]))
+
+
+def whole_number(kind: str, detail: str) -> int:
+    """The number after the colon in the name of a clip, as in "camera:1"; 0 where there is none.
+
+    Raises ValueError for anything else.
+    """
+    if detail and not (detail.isascii() and detail.isdigit()):
+        raise ValueError(f"{kind}:{detail}: expected a whole number after the colon, as in {kind}:1")
+    return int(detail or 0)
 
 
 def inside(number: int, count: int) -> None:
@@ -73,12 +101,12 @@ def inside(number: int, count: int) -> None:
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
-    """The array itself, which nobody writes to from now on."""
+    """The array itself, marked as one that nobody writes to."""
     array.flags.writeable = False
     return array
 
 
-def check_shape(shape) -> Shape:
+def check_shape(shape: Any) -> Shape:
     """`shape` itself; ValueError unless it is (rows, columns, channels), with 1 channel (grey) or 3 (RGB)."""
     if not isinstance(shape, Sequence) or len(shape) != 3:
         raise ValueError(f"shape: found {shape!r}, expected (rows, columns, channels)")

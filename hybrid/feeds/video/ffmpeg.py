@@ -4,12 +4,13 @@ Decoding takes one thread: the cores belong to training.
 """
 
 from pathlib import Path
+from typing import Any
 
 REMEDY = "copy it again, or make a whole one of what is there: ffmpeg -i OLD NEW.mp4"
 
 
-def av_library():
-    """PyAV; ValueError where it is not installed."""
+def av_library() -> Any:
+    """The module of PyAV; ValueError where it is not installed."""
     try:
         import av
     except ImportError as error:
@@ -19,7 +20,8 @@ def av_library():
     return av
 
 
-def opened(path: Path):
+def opened(path: Path) -> Any:
+    """PyAV's container of a video file; ValueError, with its name, for a file that is none."""
     av = av_library()
     try:
         # Absolute, so that a name with a colon is no protocol. A file from a stranger may send FFmpeg nowhere else:
@@ -31,8 +33,8 @@ def opened(path: Path):
         ) from None
 
 
-def pictures(name, container):
-    """The video stream of a container, which decodes in one thread."""
+def pictures(name: str | Path, container: Any) -> Any:
+    """The video stream of a container, set to decode in one thread; ValueError, with the name, where there is none."""
     if not container.streams.video:
         raise ValueError(
             f"{name}: no pictures in it, only {', '.join({s.type for s in container.streams}) or 'nothing'}"
@@ -45,12 +47,13 @@ def pictures(name, container):
     return stream
 
 
-def frame_rate(stream) -> float:
+def frame_rate(stream: Any) -> float:
+    """Frames per second of a stream; 25 where it states none."""
     return float(stream.average_rate or stream.guessed_rate or 25)
 
 
-def upright(frame):
-    """A PyAV frame as a Pillow image, turned as the file says (telephones store pictures lying on their side)."""
+def upright(frame: Any) -> Any:
+    """A PyAV frame as a Pillow image, turned as its file says: telephones store pictures lying on their side."""
     from PIL import Image
 
     picture = Image.fromarray(frame.to_ndarray(format="rgb24", threads=1))

@@ -1,8 +1,9 @@
-"""Writes frames as a film: .mp4, .gif, or a directory of .png. It is there whole or not at all."""
+"""Films of frames: .mp4, .gif, or a directory of .png, each there whole or not at all."""
 
 import math
 import os
 import shutil
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Protocol
@@ -17,16 +18,18 @@ WATCHABLE = 240  # pixels of the shorter side that small frames are enlarged to,
 
 
 class Film:
-    """Frames go to a name of their own beside `path`, which is renamed to it at the end of the `with`, unless that failed.
+    """A film that is written frame by frame:
 
         with Film("out.mp4", rate=25) as film:
             film.write(image)
 
+    path  ends in .mp4 or .gif; without a suffix: a directory of .png
     rate  frames per second
-    zoom  whole factor to enlarge by; None: as small frames need to be watched, but 1 for .png, which are data
+    zoom  whole factor to enlarge by; None: so that small frames can be watched, but 1 for .png, which are data
 
-    A film of that name is replaced, a directory only when it is empty. Raises ValueError for another suffix, a frame
-    unlike the first or no frame at all, and OSError, naming the path, where it cannot be written.
+    The file appears under its name at the end of the `with`, unless that failed, and replaces one of that name; a directory is
+    replaced only where it is empty. Raises ValueError for another suffix, a frame unlike the first or no frame at all, and
+    OSError, naming the path, where it cannot be written.
     """
 
     def __init__(self, path: str | Path, rate: float, *, zoom: int | None = None):
@@ -49,7 +52,7 @@ class Film:
     def __enter__(self) -> "Film":
         return self
 
-    def __exit__(self, kind, error, trace) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             if self._writer:
                 self._attempt(self._writer.close)
@@ -66,8 +69,8 @@ class Film:
             isinstance(frame, np.ndarray) and frame.dtype == np.uint8 and frame.ndim == 3 and frame.shape[2] in (1, 3)
         )
         if not fits or (self._shape and frame.shape != self._shape):
-            found = f"{frame.dtype} {frame.shape}" if isinstance(frame, np.ndarray) else type(frame).__name__
-            raise ValueError(f"frame: found {found}, expected uint8 {self._shape or '(rows, columns, 3)'}")
+            given = f"{frame.dtype} {frame.shape}" if isinstance(frame, np.ndarray) else type(frame).__name__
+            raise ValueError(f"frame: found {given}, expected uint8 {self._shape or '(rows, columns, 3)'}")
         writer = self._writer or self._begin(frame)
         zoom = self.zoom or self._watchable(frame)
         enlarged = frame.repeat(zoom, axis=0).repeat(zoom, axis=1)
@@ -80,7 +83,7 @@ class Film:
     def _watchable(self, frame: np.ndarray) -> int:
         return 1 if self._kind is _Pngs else math.ceil(WATCHABLE / min(*frame.shape[:2], WATCHABLE))
 
-    def _attempt(self, act, *arguments) -> Any:
+    def _attempt(self, act: Callable[..., Any], *arguments: Any) -> Any:
         try:
             return act(*arguments)
         except OSError as error:
@@ -123,7 +126,7 @@ class _Mp4:
 
 
 class _Gif:
-    """All frames wait in memory, each with a palette of its own, for Pillow writes them at once."""
+    """Frames are kept in memory until the end, each with a palette of its own, since Pillow writes all at once."""
 
     def __init__(self, path: Path, rate: float):
         self.path = path

@@ -1,9 +1,9 @@
-"""Where the frames of a video file are, found by reading it once."""
+"""Where the frames of a video file are. The file is read once for it, and decoded no more than it must be."""
 
 from bisect import bisect_right
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ... import console
 from .ffmpeg import REMEDY, av_library, frame_rate, opened, pictures
@@ -24,17 +24,21 @@ class Index(NamedTuple):
     key: list[int]
 
     def key_of(self, number: int) -> int:
+        """The last frame, up to `number`, at which decoding can begin."""
         return self.key[bisect_right(self.key, number) - 1]
 
     def number_of(self, time: int | None) -> int | None:
-        """The frame that is shown at a time; None for one that is before the first."""
+        """The frame with a time stamp; None where there is none, as before the first."""
         assert self.time is not None
         at = bisect_right(self.time, time) - 1 if time is not None else -1
         return at if at >= 0 and self.time[at] == time else None
 
 
 def look_through(path: Path) -> tuple[Index, float]:
-    """Where the frames are, and how many a second. Reads the file once, decodes no more than it must."""
+    """Where the frames of a file are, and how many it shows a second.
+
+    Raises ValueError, naming the file, for one that is no video, is cut short or corrupt.
+    """
     with opened(path) as container:
         stream = pictures(path, container)
         stated, rate, codec = stream.frames, frame_rate(stream), stream.codec_context.name
@@ -59,8 +63,8 @@ def look_through(path: Path) -> tuple[Index, float]:
     return index, rate
 
 
-def _packets(path: Path, container, stream) -> Iterator[tuple[int | None, bool, bool]]:
-    """Time stamp, whether decoding can begin here, whether it is not shown: of every packet."""
+def _packets(path: Path, container: Any, stream: Any) -> Iterator[tuple[int | None, bool, bool]]:
+    """Of every packet: its time stamp, whether decoding can begin there, whether it is not to be shown."""
     number = 0
     try:
         for packet in container.demux(stream):
@@ -84,7 +88,7 @@ def _by_time(path: Path, shown: list[tuple[int | None, bool]]) -> Index | None:
 
 
 def _by_decoding(path: Path) -> Index:
-    """The index of the frames that come out when all is decoded."""
+    """The index of all frames that decoding gives."""
     shown = list(_decoded(path))
     if not shown:
         raise ValueError(f"{path}: not one frame can be decoded; the file is corrupt: {REMEDY}")
@@ -104,7 +108,7 @@ def _index(shown: list[tuple[int, bool]]) -> Index:
 
 
 def _decoded(path: Path) -> Iterator[tuple[int | None, bool]]:
-    """Time stamp, and whether it is a key frame, of every frame as it comes out."""
+    """Of every frame, as decoding gives it: its time stamp, and whether decoding can begin there."""
     number = 0
     try:
         with opened(path) as container:

@@ -1,8 +1,10 @@
-"""How a picture comes to the size asked for.
+"""Pictures of any size made into frames of one shape.
 
 Every picture, those of videos too, is resized by Pillow: its bicubic filter is integer arithmetic, so the bytes are the
 same on all machines.
 """
+
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +14,9 @@ Region = tuple[float, float, float, float]  # left, top, right, bottom, in pixel
 
 
 def region(size: tuple[int, int], shape: Shape, crop: bool) -> Region:
-    """What is shown of a picture of width, height: all, or with crop the largest centred part of the shape's aspect."""
+    """What is shown of a picture of a size (width, height): all of it, or with `crop` the largest part around the centre that
+    has the aspect of `shape`.
+    """
     width, height = float(size[0]), float(size[1])
     left = top = 0.0
     if crop:
@@ -23,13 +27,13 @@ def region(size: tuple[int, int], shape: Shape, crop: bool) -> Region:
 
 
 def aspect_shown(size: tuple[int, int], shape: Shape, crop: bool) -> float:
-    """Width / height of the region."""
+    """Width / height of the `region` that is shown."""
     left, top, right, bottom = region(size, shape, crop)
     return (right - left) / (bottom - top)
 
 
-def resized(picture, cut: Region, shape: Shape) -> np.ndarray:
-    """A Pillow image's region as (rows, columns, channels) uint8, by the cubic filter; alpha is dropped."""
+def resized(picture: Any, cut: Region, shape: Shape) -> np.ndarray:
+    """The region `cut` of a Pillow image as (rows, columns, channels) uint8, by the cubic filter; alpha is dropped."""
     from PIL import Image
 
     picture = _plain(picture)
@@ -39,7 +43,7 @@ def resized(picture, cut: Region, shape: Shape) -> np.ndarray:
     return read_only(pixels.reshape(shape))
 
 
-def _plain(picture):
+def _plain(picture: Any) -> Any:
     """The picture in a mode whose values can be averaged: grey or RGB, 8 bits."""
     from PIL import Image
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from hybrid.feeds.video.clip import Frame
+from hybrid.feeds.video.clips.synthetic import Scene
 from hybrid.feeds.video.frames import Frames
-from hybrid.feeds.video.scene import Scene
 from hybrid.pvm.config import Config, Readout
 from hybrid.pvm.model import PVM
 

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from hybrid.feeds.video.clips.synthetic import Scene
 from hybrid.feeds.video.film import Film
 from hybrid.feeds.video.open import open_clips
-from hybrid.feeds.video.scene import Scene
 
 SCENE = [frame.image for frame in (Scene((25, 31, 3), 8)[number] for number in range(8))]
 

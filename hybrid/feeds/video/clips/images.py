@@ -1,34 +1,46 @@
-"""Sets of images as clips: directories and zips, labelled or not."""
+"""Sets of images: a directory or a zip is a clip."""
 
 import hashlib
 import io
 import re
 import warnings
 import zipfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from .boxes import LABELS, Labels, placed, read_boxes
-from .clip import Frame, Shape, check_shape, inside
-from .resize import aspect_shown, region, resized
+from ..boxes import LABELS, Labels, placed, read_boxes
+from ..clip import Frame, Options, Shape, check_shape, inside
+from ..resize import aspect_shown, region, resized
 
-SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".webp")
+SUFFIXES = (".zip",)
+PICTURES = (".jpg", ".jpeg", ".png", ".bmp", ".webp")
 LARGEST = 2**28  # bytes of a file in a zip: one from a stranger may unpack to anything
 UPRIGHT = {2: 0, 3: 3, 4: 1, 5: 5, 6: 4, 7: 6, 8: 2}  # EXIF orientation -> Pillow's transposition; from 5 on it lies
 RATE = 25.0  # a set of images states none
 
 
-class Images:
-    """Images in the order given; a `Clip`. See `directory` and `zipped`, which make one.
+def open_clip(source: str, options: Options) -> "Images":
+    """A zip of images; see hybrid/feeds/video/clips/__init__.py."""
+    return zipped(Path(source), options.shape, labels=options.labels, crop=options.crop)
 
-    names  of the images
-    read   name -> the bytes of the file
-    boxes  what `read_boxes` gives; None: not labelled
+
+class Images:
+    """Images in the order given; a `Clip`. `directory` and `zipped` make one.
+
+    names   of the images
+    read    name -> the bytes of the file
+    shape   (rows, columns, channels) of the frames
+    labels  a file of boxes; None: not labelled
+    crop    cut to the aspect of `shape` around the centre; else stretch
+
+    Raises ValueError, naming the file, for an image that cannot be read and for wrong labels.
     """
 
-    def __init__(self, names: Sequence[str], read: Callable[[str], bytes], shape: Shape, labels: Labels | None, crop):
+    def __init__(
+        self, names: Sequence[str], read: Callable[[str], bytes], shape: Shape, labels: Labels | None, crop: bool
+    ):
         self.shape, self.rate = check_shape(shape), RATE
         self.names, self.crop = names, bool(crop)
         self._read = read
@@ -55,32 +67,32 @@ class Images:
         facts = {"kind": "images", "data": self._data, "frames": len(self), "labelled": self._boxes is not None}
         return facts | {"shape": list(self.shape), "crop": self.crop}
 
-    def _look(self, name: str, digest) -> tuple[int, int]:
-        """Add a file to the digest; its size as width, height."""
+    def _look(self, name: str, digest: Any) -> tuple[int, int]:
+        """Add a file to the digest; returns the image's width and height."""
         data = self._read(name)
         digest.update(Path(name).name.encode() + len(data).to_bytes(8, "little") + data)
         return size_of(name, data)
 
 
-def directory(path: Path, shape: Shape, *, labels=True, crop=False) -> Images:
+def directory(path: Path, shape: Shape, *, labels: bool = True, crop: bool = False) -> Images:
     """The images in a directory, in natural order of names, img2 before img10; a `Clip`.
 
-    Boxes stand in one of `LABELS` in it. Raises ValueError or OSError, naming the file, for a directory without images,
-    an image that cannot be read, and wrong labels (see `read_boxes`).
+    Boxes stand in a file in it with one of the names `boxes.LABELS`. Raises ValueError or OSError, naming the file, for a
+    directory without images, an image that cannot be read, and wrong labels (see `boxes.read_boxes`).
     """
     path = Path(path)
     files = [file for file in path.iterdir() if not file.name.startswith(".")]
-    names = [str(file) for file in natural(file for file in files if file.suffix.lower() in SUFFIXES)]
+    names = [str(file) for file in natural(file for file in files if file.suffix.lower() in PICTURES)]
     if not names:
-        raise ValueError(f"{path}: no images in it; expected files that end in {', '.join(SUFFIXES)}")
-    found = [path / name for name in LABELS if (path / name).exists()] if labels else []
-    if len(found) > 1:
-        raise ValueError(f"{path}: holds both {found[0].name} and {found[1].name}; expected one file of labels")
-    boxes = Labels(str(found[0]), found[0].read_bytes()) if found else None
+        raise ValueError(f"{path}: no images in it; expected files that end in {', '.join(PICTURES)}")
+    texts = [path / name for name in LABELS if (path / name).exists()] if labels else []
+    if len(texts) > 1:
+        raise ValueError(f"{path}: holds both {texts[0].name} and {texts[1].name}; expected one file of labels")
+    boxes = Labels(str(texts[0]), texts[0].read_bytes()) if texts else None
     return Images(names, lambda name: Path(name).read_bytes(), shape, boxes, crop)
 
 
-def zipped(path: Path, shape: Shape, *, labels=True, crop=False) -> Images:
+def zipped(path: Path, shape: Shape, *, labels: bool = True, crop: bool = False) -> Images:
     """The images in a zip, in natural order of names; a `Clip`. Boxes stand in the one .txt or .csv file in it.
 
     Raises as `directory` does, and for what is no zip.
@@ -91,10 +103,10 @@ def zipped(path: Path, shape: Shape, *, labels=True, crop=False) -> Images:
         raise ValueError(f"{path}: {error}; expected a zip of images") from None
     members = [name for name in archive.namelist() if not name.startswith("__MACOSX/") and not name.endswith("/")]
     members = [name for name in members if not Path(name).name.startswith(".")]
-    names = [str(name) for name in natural(Path(name) for name in members if Path(name).suffix.lower() in SUFFIXES)]
+    names = [str(name) for name in natural(Path(name) for name in members if Path(name).suffix.lower() in PICTURES)]
     texts = [name for name in members if Path(name).suffix.lower() in (".txt", ".csv")] if labels else []
     if not names:
-        raise ValueError(f"{path}: no images in it; expected files that end in {', '.join(SUFFIXES)}")
+        raise ValueError(f"{path}: no images in it; expected files that end in {', '.join(PICTURES)}")
     if len(texts) > 1:
         raise ValueError(f"{path}: holds both {texts[0]} and {texts[1]}; expected one file of labels")
 
@@ -117,15 +129,15 @@ def _unpacked(archive: zipfile.ZipFile, path: Path, name: str) -> bytes:
 def natural(paths: Iterable[Path]) -> list[Path]:
     """Sorted with numbers by value: img2 before img10."""
 
-    def key(path: Path) -> list:
+    def key(path: Path) -> list[tuple[str, int]]:
         parts = re.split(r"(\d+)", str(path))
         return [(part.casefold(), 0) if place % 2 == 0 else ("", int(part)) for place, part in enumerate(parts)]
 
     return sorted(paths, key=lambda path: (key(path), str(path)))
 
 
-def decoded(name: str, data: bytes):
-    """The Pillow image in a file's bytes, upright; ValueError, with its name, when it cannot be read."""
+def decoded(name: str, data: bytes) -> Any:
+    """The Pillow image in a file's bytes, upright; ValueError, with its name, where it cannot be read."""
     with _reading(name):
         picture = _opened(data)
         turn = UPRIGHT.get(_orientation(picture))
@@ -136,10 +148,11 @@ def size_of(name: str, data: bytes) -> tuple[int, int]:
     """Width and height of `decoded(name, data)`, from the header alone."""
     with _reading(name):
         picture = _opened(data, pixels=False)
-        return picture.size[::-1] if _orientation(picture) >= 5 else picture.size
+        width, height = picture.size
+        return (height, width) if _orientation(picture) >= 5 else (width, height)
 
 
-def _opened(data: bytes, pixels=True):
+def _opened(data: bytes, pixels: bool = True) -> Any:
     from PIL import Image
 
     picture = Image.open(io.BytesIO(data))
@@ -148,18 +161,18 @@ def _opened(data: bytes, pixels=True):
     return picture
 
 
-def _orientation(picture) -> int:
-    """How the camera was held, 1 to 8, from the header alone: a PNG file's getexif would read all of it."""
+def _orientation(picture: Any) -> int:
+    """How the camera was held, 1 to 8, from the header alone: Pillow's getexif would read all of a PNG file."""
     from PIL import Image
 
     exif = Image.Exif()
     exif.load(picture.info.get("exif", b""))
-    found = exif.get(0x0112, 1)
-    return found if found in UPRIGHT else 1
+    orientation: int = exif.get(0x0112, 1)
+    return orientation if orientation in UPRIGHT else 1
 
 
 @contextmanager
-def _reading(name: str):
+def _reading(name: str) -> Iterator[None]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of odd metadata, of many pixels

@@ -3,7 +3,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from hybrid.feeds.video.scene import GREY, TARGET, Scene
+from hybrid.feeds.video.clips.synthetic import GREY, TARGET, Scene
 
 SHAPE = (60, 60, 3)
 

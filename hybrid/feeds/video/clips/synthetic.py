@@ -1,24 +1,35 @@
-"""A scene made of arithmetic: three textured bodies over a scrolling background, one of them the target.
+"""A synthetic scene: three textured bodies over a scrolling background, one of them the target.
 
-Every position is a formula of the frame's number, so any frame is at hand at once. The motion is smooth and can be
-learned: a model that predicts beats one that repeats the last frame.
+Every position is a formula of the frame's number, so any frame can be drawn without those before it. The motion is smooth
+and can be learned: a model that predicts beats one that repeats the last frame.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ... import check
-from .clip import Frame, Shape, check_shape, inside, read_only
+from .... import check
+from ..clip import Frame, Options, Shape, check_shape, inside, read_only, whole_number
+
+SUFFIXES = ()
 
 TARGET, BOX, TRIANGLE = (1.0, 0.85, 0.1), (0.1, 0.35, 0.95), (0.75, 0.1, 0.5)  # yellow, blue, purple
 GREY = np.array([0.299, 0.587, 0.114], np.float32)
 
 
-class Scene:
-    """`length` frames of the scene that a seed draws; a `Clip`, labelled.
+Outline = Callable[[np.ndarray, np.ndarray, float], np.ndarray]
 
-    The target, a disc in front of all, crosses the picture from side to side and stays outside for some of the time.
+
+def open_clip(source: str, options: Options) -> "Scene":
+    """The scene of a seed, 0 where there is none; see hybrid/feeds/video/clips/__init__.py."""
+    return Scene(options.shape, options.length, seed=whole_number("synthetic", source))
+
+
+class Scene:
+    """`length` frames of the scene that is drawn from a seed; a labelled `Clip`.
+
+    The target is a disc in front of all else. It crosses the picture from side to side, and is outside some of the time.
     """
 
     def __init__(self, shape: Shape, length: int = 1000, *, seed: int = 0, rate: float = 25.0):
@@ -52,28 +63,30 @@ class Scene:
         return {"kind": "scene", "seed": self.seed, "frames": self.length, "shape": list(self.shape)}
 
     def _background(self, number: int) -> np.ndarray:
-        """The texture, moved by parts of a pixel: (rows, columns, 3) float32."""
+        """The part of the texture that is seen, (rows, columns, 3) float32; it moves by parts of a pixel."""
         rows, columns = self.shape[:2]
         period = np.array(self._texture.shape[:2]) - self.shape[:2] - 1
         at = self._scroll * number % period
         y, x = (int(place) for place in at)
         down, right = (np.float32(part) for part in at % 1)
-        piece = self._texture[y : y + rows + 1, x : x + columns + 1]
+        piece: np.ndarray = self._texture[y : y + rows + 1, x : x + columns + 1]
         piece = piece[:-1] + down * (piece[1:] - piece[:-1])
-        return piece[:, :-1] + right * (piece[:, 1:] - piece[:, :-1])
+        return np.asarray(piece[:, :-1] + right * (piece[:, 1:] - piece[:, :-1]))
 
     def _centre(self, number: int, body: int) -> np.ndarray:
-        """Of a body, as x, y: the triangle goes round an ellipse, the others there and back; the target goes beyond."""
+        """Where a body's centre is, as x, y: the triangle goes round an ellipse, the others there and back, the target beyond
+        the edges.
+        """
         size = np.array([self.shape[1], self.shape[0]], float)
         phase = self._start[body] + self._speed[body] * number
         if body == 0:
             angle = 2 * np.pi * phase[0]
-            return size * (0.5 + 0.32 * np.array([np.cos(angle), np.sin(angle)]))
+            return np.asarray(size * (0.5 + 0.32 * np.array([np.cos(angle), np.sin(angle)])))
         way = 1 - np.abs(2 * (phase % 1) - 1)  # 0 to 1 and back
         reach = np.array([1.7, 1.0]) if body == 2 else np.array([0.8, 0.8])
-        return size * (0.5 + reach * (way - 0.5))
+        return np.asarray(size * (0.5 + reach * (way - 0.5)))
 
-    def _draw(self, picture: np.ndarray, number: int, body: int, outline, colour: np.ndarray) -> None:
+    def _draw(self, picture: np.ndarray, number: int, body: int, outline: Outline, colour: np.ndarray) -> None:
         """Paint a body over the picture, with stripes that turn with it, its edge one pixel soft."""
         x, y = self._centre(number, body)
         radius = self._radius[body]
@@ -102,24 +115,26 @@ class Scene:
         return np.concatenate([low, high - low]).astype(np.float32) if seen else np.zeros(4, np.float32)
 
 
-def _disc(along, across, radius):
+def _disc(along: np.ndarray, across: np.ndarray, radius: float) -> np.ndarray:
     """Distance from the edge in pixels, negative inside."""
-    return np.hypot(along, across) - radius
+    return np.asarray(np.hypot(along, across) - radius)
 
 
-def _box(along, across, radius):
-    return np.maximum(np.abs(along), np.abs(across)) - radius / np.sqrt(2)
+def _box(along: np.ndarray, across: np.ndarray, radius: float) -> np.ndarray:
+    return np.asarray(np.maximum(np.abs(along), np.abs(across)) - radius / np.sqrt(2))
 
 
-def _triangle(along, across, radius):
+def _triangle(along: np.ndarray, across: np.ndarray, radius: float) -> np.ndarray:
     """Three half planes, each at half the radius."""
     slope = np.float32(np.sqrt(3) / 2)
-    return np.maximum(np.maximum(-along, along / 2 + slope * across), along / 2 - slope * across) - radius / 2
+    edges = np.maximum(np.maximum(-along, along / 2 + slope * across), along / 2 - slope * across)
+    return np.asarray(edges - radius / 2)
 
 
 def _texture(rng: np.random.Generator, shape: Shape) -> np.ndarray:
-    """Smooth noise of three colours, twice the picture's size, which joins at its edges; the first rows and columns come
-    again behind the last, so that every piece of it is one slice.
+    """Smooth noise of three colours, twice the picture's size, whose opposite edges join.
+
+    The first rows and columns are repeated behind the last, so that every piece of it is one slice.
     """
     from scipy import ndimage
 
@@ -130,4 +145,4 @@ def _texture(rng: np.random.Generator, shape: Shape) -> np.ndarray:
     smooth /= smooth.std(axis=(0, 1))
     smooth = 0.42 + 0.07 * smooth + 0.07 * smooth.sum(axis=2, keepdims=True)  # paler than the bodies
     whole = np.pad(smooth, ((0, rows + 1), (0, columns + 1), (0, 0)), mode="wrap")
-    return np.clip(whole, 0.05, 0.85).astype(np.float32)
+    return np.asarray(np.clip(whole, 0.05, 0.85), np.float32)

@@ -1,24 +1,31 @@
-"""Cameras as clips that never end."""
+"""Cameras: clips that never end."""
 
 import sys
 from collections.abc import Callable
 from typing import Any
 
-from .clip import Frame, Shape, check_shape
-from .ffmpeg import av_library, frame_rate, pictures, upright
-from .resize import aspect_shown, region, resized
+from ..clip import Frame, Options, Shape, check_shape, whole_number
+from ..ffmpeg import av_library, frame_rate, pictures, upright
+from ..resize import aspect_shown, region, resized
+
+SUFFIXES = ()
+
+
+def open_clip(source: str, options: Options) -> "Camera":
+    """The camera of a number, 0 where there is none; see hybrid/feeds/video/clips/__init__.py."""
+    return Camera(whole_number("camera", source), options.shape, crop=options.crop)
 
 
 class Camera:
-    """A camera, or another input that never ends; a `Live` clip: nothing is kept, frames are asked for in order.
+    """A camera, or another input that never ends; a `Live` clip, which keeps its last frame only.
 
-    number  which camera, as the system counts
-    opener  () -> PyAV container; None: the camera's
+    number  which camera, as the system counts them
+    opener  () -> PyAV container of another input; None: the camera's
 
-    Raises OSError where there is none, or when it stops.
+    Raises OSError where there is no such camera, and when it stops.
     """
 
-    def __init__(self, number: int, shape: Shape, *, crop=False, opener: Callable[[], Any] | None = None):
+    def __init__(self, number: int, shape: Shape, *, crop: bool = False, opener: Callable[[], Any] | None = None):
         self.shape, self.crop = check_shape(shape), bool(crop)
         self.device, kind = _camera(number)
         try:

@@ -1,22 +1,28 @@
+"""Video files; tests ffmpeg.py and index.py too, which this is the way to."""
+
 import builtins
 import json
 import struct
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from hybrid.feeds.video.boxes import labels_beside
-from hybrid.feeds.video.camera import Camera
+from hybrid.feeds.video.clips.synthetic import Scene
+from hybrid.feeds.video.clips.video_file import Video
 from hybrid.feeds.video.frames import Frames
-from hybrid.feeds.video.scene import Scene
-from hybrid.feeds.video.video_file import Video
 from tests.data import real
 
 SHAPE = (24, 32, 3)
+
+
 COUNT = 40
+
+
 SCENE = Scene((48, 64, 3), COUNT)
+
+
 CODECS = {
     "a.mp4": ("libx264", "yuv420p"),
     "a.mkv": ("libx264", "yuv420p"),
@@ -87,7 +93,7 @@ def test_numbers_outside(tmp_path, number):
 
 
 def test_streams_side_by_side_decode_each_frame_once(tmp_path, monkeypatch):
-    from hybrid.feeds.video import video_file
+    from hybrid.feeds.video.clips import video_file
 
     clip = Video(record(tmp_path / "a.mp4"), SHAPE)
     feed = Frames([clip], COUNT, streams=4)
@@ -265,45 +271,3 @@ def test_real_videos(name, count, rate):
     for number, image in images(clip, np.random.default_rng(0).permutation(count)[:30]).items():
         np.testing.assert_array_equal(image, ordered[number])
     assert all(image.std() > 20 for image in ordered.values())
-
-
-def pattern(seconds):
-    import av
-
-    return lambda: av.open(f"testsrc=size=64x48:rate=20:duration={seconds}", format="lavfi")
-
-
-def test_live_frames(monkeypatch):
-    monkeypatch.setattr(sys, "platform", "linux")
-    camera = Camera(0, SHAPE, opener=pattern(0.5))
-    assert camera.rate == 20
-    feed = Frames([camera], 10)
-    first = feed[0]
-    assert first.image.shape == (1, *SHAPE)
-    assert not first.labelled.any()
-    np.testing.assert_array_equal(feed[0].image, first.image)
-    assert (feed[1].image != first.image).any()
-    for tick in (0, 3):
-        with pytest.raises(ValueError, match=f"/dev/video0: asked for frame {tick} after 1"):
-            feed[tick]
-    for tick in range(2, 10):
-        feed[tick]
-    with pytest.raises(OSError, match="/dev/video0: no frame 10 came"):
-        camera[10]
-    assert feed.describe()["clips"][0]["device"] == "/dev/video0"
-
-
-def test_a_resumed_run_begins_where_it_is(monkeypatch):
-    monkeypatch.setattr(sys, "platform", "darwin")
-    camera = Camera(1, SHAPE, opener=pattern(1))
-    assert (camera[500].image == Camera(1, SHAPE, opener=pattern(1))[0].image).all()
-    camera[501]
-
-
-def test_no_camera(monkeypatch):
-    monkeypatch.setattr(sys, "platform", "linux")
-    with pytest.raises(OSError, match="/dev/video99: no camera can be opened there "):
-        Camera(99, SHAPE)
-    monkeypatch.setattr(sys, "platform", "plan9")
-    with pytest.raises(OSError, match="camera: not offered on plan9"):
-        Camera(0, SHAPE)

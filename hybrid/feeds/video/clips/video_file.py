@@ -1,19 +1,25 @@
-"""Video files as clips: places that are decoded side by side, so that several streams read one file."""
+"""Video files. Several places of a file are decoded side by side, since several streams may read it."""
 
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from .boxes import Labels, placed, read_boxes
-from .clip import Frame, Shape, check_shape, inside
-from .ffmpeg import REMEDY, av_library, opened, pictures, upright
-from .index import Index, look_through
-from .resize import aspect_shown, region, resized
+from ..boxes import Labels, labels_beside, placed, read_boxes
+from ..clip import Frame, Options, Shape, check_shape, inside
+from ..ffmpeg import REMEDY, av_library, opened, pictures, upright
+from ..index import Index, look_through
+from ..resize import aspect_shown, region, resized
 
 SUFFIXES = (
     ".mp4 .m4v .mov .avi .mkv .webm .mpg .mpeg .ts .mts .m2ts .wmv .flv .ogv .3gp .gif .mjpeg .y4m .h264 .264".split()
 )
+
+
+def open_clip(source: str, options: Options) -> "Video":
+    """A video file, with the boxes that stand beside it; see hybrid/feeds/video/clips/__init__.py."""
+    path = Path(source)
+    return Video(path, options.shape, labels=labels_beside(path) if options.labels else None, crop=options.crop)
 
 
 class Video:
@@ -21,14 +27,13 @@ class Video:
 
     labels   a file of boxes, see `boxes.read_boxes`; None: not labelled
     crop     cut to the aspect of `shape` around the centre; else stretch
-    cursors  how many places are decoded side by side; streams beyond them seek, and decode from a key frame, every time
+    cursors  most places that are decoded side by side; where more streams read the file, each frame costs a seek
 
-    Raises OSError for an unreadable file, and ValueError, naming file and frame, where it ends before its header says so,
-    or does not decode: at opening where that is known without decoding all, else when the frame is asked for. Every
-    frame asked for before stays right.
+    Raises OSError for an unreadable file, and ValueError, naming file and frame, for one that is cut short or corrupt: at
+    opening, where that is seen without decoding all, else when the frame is asked for.
     """
 
-    def __init__(self, path: Path, shape: Shape, *, labels: Path | None = None, crop=False, cursors: int = 16):
+    def __init__(self, path: Path, shape: Shape, *, labels: Path | None = None, crop: bool = False, cursors: int = 16):
         self.path, self.shape, self.crop = Path(path), check_shape(shape), bool(crop)
         self._cursors: list[_Cursor] = []
         self._most = cursors
@@ -58,7 +63,7 @@ class Video:
         facts = {"kind": "video", "data": self._data.hexdigest(), "frames": len(self)}
         return facts | {"labelled": self._boxes is not None, "shape": list(self.shape), "crop": self.crop}
 
-    def _picture(self, number: int):
+    def _picture(self, number: int) -> Any:
         """Frame `number` as a Pillow image in the size of the original."""
         cursor = self._cursor(number)
         picture = upright(cursor.read(number))  # a cursor that fails is dropped
@@ -67,7 +72,7 @@ class Video:
         return picture
 
     def _cursor(self, number: int) -> "_Cursor":
-        """The one that gets there soonest, taken from the list, whose order is that of use."""
+        """The cursor that gets to a frame soonest, taken from the list, which begins with the one used longest ago."""
         near = [c for c in self._cursors if self._index.key_of(number) <= c.at <= number]
         if near:
             cursor = max(near, key=lambda cursor: cursor.at)
@@ -80,7 +85,7 @@ class Video:
 
 
 class _Cursor:
-    """A place in a file that is being decoded: the next frame to come is `at`."""
+    """A place in a file that is being decoded; the frame that comes next is `at`."""
 
     def __init__(self, path: Path, index: Index):
         self.path, self.index = path, index
@@ -88,15 +93,15 @@ class _Cursor:
         self._container: Any = None
         self._coming: Iterator[tuple[int, Any]] = iter(())
 
-    def read(self, number: int):
-        """Frame `number` as PyAV's; ValueError when it does not decode."""
+    def read(self, number: int) -> Any:
+        """PyAV's frame `number`; ValueError where it cannot be decoded."""
         reason: Any = "it is not in the data"
         for begin in (self._go_on, self._seek, self._restart):  # a seek may miss where the file's own index is wrong
             try:
-                for found, frame in begin(number):
-                    if found == number:
+                for coming, frame in begin(number):
+                    if coming == number:
                         return frame
-                    if found > number:
+                    if coming > number:
                         break
             except av_library().FFmpegError as error:
                 reason = error.strerror

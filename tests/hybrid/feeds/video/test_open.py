@@ -1,0 +1,123 @@
+import zipfile
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from hybrid.feeds.video.cache import Kept
+from hybrid.feeds.video.clips.camera import Camera
+from hybrid.feeds.video.clips.images import Images
+from hybrid.feeds.video.clips.synthetic import Scene
+from hybrid.feeds.video.clips.video_file import Video
+from hybrid.feeds.video.film import Film
+from hybrid.feeds.video.open import open_clips
+
+
+def test_synthetic_by_name():
+    (plain,), (seeded,) = (open_clips(name, (8, 9, 3), length=7) for name in ("synthetic", "synthetic:4"))
+    assert [clip.describe()["seed"] for clip in (plain, seeded)] == [0, 4]
+    assert (len(plain), plain.shape) == (7, (8, 9, 3))
+    assert isinstance(plain, Kept)
+    assert isinstance(open_clips("synthetic", (8, 9, 3), memory=100)[0], Scene)
+
+
+def film(path, count=3):
+    with Film(path, 10, zoom=1) as film:
+        for number in range(count):
+            film.write(np.full((16, 16, 3), 20 * number, np.uint8))
+
+
+def test_files_by_name(tmp_path):
+    shape = (4, 4, 1)
+    film(tmp_path / "pictures")
+    for name in ("v10.mp4", "v9.gif"):
+        film(tmp_path / name, 2 + len(name))
+    with zipfile.ZipFile(tmp_path / "v11.zip", "w") as archive:
+        archive.write(tmp_path / "pictures" / "000001.png", "1.png")
+    opened = [open_clips(str(tmp_path / name), shape) for name in ("", "pictures", "v9.gif", "v11.zip")]
+    assert [[len(clip) for clip in clips] for clips in opened] == [[8, 9, 1], [3], [8], [1]]
+    kinds = [[type(clip.clip) for clip in clips] for clips in opened]
+    assert kinds == [[Video, Video, Images], [Images], [Video], [Images]]
+    assert opened[3][0][0].image.tolist() == np.full(shape, 20).tolist()
+
+
+def test_labels_by_name_unless_not_wanted(tmp_path):
+    film(tmp_path / "v.mp4")
+    (tmp_path / "v.txt").write_text("4,0,8,4\n\n0,0,0,0\n")
+    (labelled,), (plain,) = (open_clips(str(tmp_path / "v.mp4"), (8, 8, 3), labels=wanted) for wanted in (True, False))
+    assert [labelled[number].box.tolist() for number in range(3)] == [[2, 0, 4, 2], [0] * 4, [0] * 4]
+    assert plain[0].box is None
+    assert labelled.describe() != plain.describe()
+
+
+def test_sources_refused(tmp_path):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "mixed").mkdir()
+    Image.new("RGB", (4, 4)).save(tmp_path / "mixed" / "a.png")
+    Image.new("RGB", (4, 4)).save(tmp_path / "a.png")
+    for name in ("mixed/a.mp4", "a.doc", "none.zip", "none.mp4"):
+        (tmp_path / name).write_bytes(b"text")
+    for name, message in {
+        "missing": "missing: there is no such file or directory",
+        "empty": "empty: no images and no videos in it",
+        "mixed": r"mixed: holds images \(a.png\) and clips \(a.mp4\)",
+        "a.png": "a.png: a single image; give the directory",
+        "a.doc": "a.doc: found a file that ends in '.doc', expected one of .264, ",
+        "none.zip": "none.zip: File is not a zip file",
+        "none.mp4": "none.mp4: cannot be opened as a video .*Invalid data",
+    }.items():
+        with pytest.raises((ValueError, FileNotFoundError), match=message):
+            open_clips(str(tmp_path / name), (4, 4, 3))
+    for name in ("synthetic:x", "camera:-1", "synthetic:²"):
+        with pytest.raises(ValueError, match=f"{name}: expected a whole number after the colon"):
+            open_clips(name, (4, 4, 3))
+
+
+def test_camera_by_name(monkeypatch):
+    monkeypatch.setattr("sys.platform", "linux")
+    with pytest.raises(OSError, match="/dev/video77: no camera can be opened there"):
+        open_clips("camera:77", (4, 4, 3))
+    assert not hasattr(Camera, "__len__")
+
+
+STRIPES = """
+from pathlib import Path
+import numpy as np
+from hybrid.feeds.video.clip import Frame
+
+SUFFIXES = (".stripes",)
+
+class Stripes:
+    rate = 25.0
+
+    def __init__(self, path, shape):
+        self.shape, self.brightness = shape, [int(line) for line in Path(path).read_text().split()]
+
+    def __len__(self):
+        return len(self.brightness)
+
+    def __getitem__(self, number):
+        return Frame(np.full(self.shape, self.brightness[number], np.uint8), None)
+
+    def describe(self):
+        return {"kind": "stripes", "data": self.brightness}
+
+def open_clip(source, options):
+    return Stripes(source, options.shape)
+"""
+
+
+def test_a_kind_of_clip_from_another_distribution(tmp_path, monkeypatch):
+    """One file, and the entry point that names it."""
+    facts = tmp_path / "site" / "toy-1.0.dist-info"
+    facts.mkdir(parents=True)
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: toy\nVersion: 1.0\n")
+    (facts / "entry_points.txt").write_text("[hybrid.clips]\nstripes = toy_stripes\n")
+    (tmp_path / "site" / "toy_stripes.py").write_text(STRIPES)
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    (tmp_path / "a.stripes").write_text("7\n9\n")
+    (clip,) = open_clips(str(tmp_path / "a.stripes"), (2, 3, 1))
+    assert isinstance(clip, Kept) and [clip[number].image.max() for number in range(2)] == [7, 9]
+    (facts / "entry_points.txt").write_text("[hybrid.clips]\nstripes = toy_missing\n")
+    with pytest.raises(ValueError, match="clip 'stripes', offered by toy: No module named 'toy_missing'"):
+        open_clips(str(tmp_path / "a.stripes"), (2, 3, 1))
