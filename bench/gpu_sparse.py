@@ -16,7 +16,7 @@ from bench import tree as cpu_tree
 from bench.gpu_ceilings import TF32_TOLERANCE, precision
 from bench.gpu_machine import Contest, Machine, near
 from cpu.tree import path
-from tests.cpu.oracle import learn
+from tests.support.tree_nodes import learn
 
 WIDTH, BATCH = 128, 1024
 QUICK_WIDTH, QUICK_BATCH = 32, 16

@@ -16,7 +16,7 @@ from bench.peers import adaptive_softmax, peer
 from cpu import tree_softmax
 from cpu.aligned import empty
 from cpu.tree import huffman, path
-from tests.cpu.oracle import learn
+from tests.support.tree_nodes import learn
 
 WIDTH, BATCH, RATE = 128, 1024, 0.02
 BATCHES = 64  # different targets, so that a batch finds its rows gone from the cache when it comes again

@@ -14,6 +14,8 @@ if worker := os.environ.get("PYTEST_XDIST_WORKER"):
 import hypothesis
 import pytest
 
+pytest.register_assert_rewrite("tests.support")
+
 # A job of a script ignores Ctrl-C, one under nohup SIGHUP, and so would all that the tests start.
 for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
     if signal.getsignal(number) is signal.SIG_IGN:

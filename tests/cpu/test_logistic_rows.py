@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from cpu import logistic_rows
 from cpu.logistic_rows import OWNERS
-from tests.cpu.oracle import learn
+from tests.support.tree_nodes import learn
 
 EPS = {np.float32: 2.0**-23, np.float64: 2.0**-52}
 

@@ -5,7 +5,7 @@ import pytest
 
 from cpu import negative
 from cpu.logistic_rows import OWNERS
-from tests.cpu.oracle import learn
+from tests.support.tree_nodes import learn
 
 
 def drawn(counts, power=1.0, seed=1, tick=0, shape=(2000, 50)):

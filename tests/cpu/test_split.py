@@ -4,34 +4,11 @@ import numba
 import numpy as np
 import pytest
 
-from cpu import split, tree_softmax
+from cpu import tree_softmax
 from cpu.tree import balanced, huffman, path
 from cpu.tree import split as cut
-from tests.cpu.test_tree_softmax import case
-
-
-def oracle(tree, top, nodes, hidden, target, rate):
-    """grad, loss and nodes (K, D) after a step, in float64, from whole paths."""
-    nodes, hidden = nodes[:top].astype(float), hidden.astype(float)
-    grad, loss, moves = np.zeros(hidden.shape), np.zeros(len(hidden)), np.zeros_like(nodes)
-    for b, leaf in enumerate(target):
-        for node, turn in path(tree, leaf):
-            if node < top:
-                score = nodes[node] @ hidden[b]
-                miss = turn - 1 / (1 + np.exp(-score))
-                loss[b] += np.log1p(np.exp(-score if turn else score))
-                grad[b] -= miss * nodes[node]
-                moves[node] += rate * miss * hidden[b]
-    return grad, loss, nodes + moves
-
-
-def run(tree, top, nodes, hidden, target, rate):
-    """One step on copies, with a gradient of ones to add to."""
-    upper, _ = cut(tree, top)
-    work = split.workspace(len(hidden) + 3, top, nodes.dtype)
-    grad, loss, moved = np.ones_like(hidden), np.full(len(hidden), np.nan, hidden.dtype), nodes[:top].copy()
-    split.step(grad, loss, moved, work, upper, hidden, target, rate)
-    return grad - 1, loss, moved
+from tests.support.split_tree import oracle, run
+from tests.support.tree_softmax import case
 
 
 @pytest.mark.parametrize("dtype, atol", [(np.float32, 1e-4), (np.float64, 1e-12)])

@@ -7,23 +7,8 @@ from hypothesis import strategies as st
 
 from cpu import tree_softmax
 from cpu.tree import balanced, huffman, path
-from tests.cpu.oracle import learn
-
-
-def case(classes, width, batch, dtype=np.float32, seed=0):
-    rng = np.random.default_rng(seed)
-    nodes = rng.normal(size=(classes - 1, width)).astype(dtype)
-    hidden = (rng.normal(size=(batch, width)) / np.sqrt(width)).astype(dtype)
-    target = np.minimum(rng.zipf(1.3, batch) - 1, classes - 1).astype(np.int32)
-    return nodes, hidden, target
-
-
-def run(tree, nodes, hidden, target, rate, mode="deterministic"):
-    """One step on copies: grad, loss and the moved nodes."""
-    work = tree_softmax.workspace(*hidden.shape, tree.depth, hidden.dtype)
-    grad, loss, nodes = np.empty_like(hidden), np.empty(len(hidden), hidden.dtype), nodes.copy()
-    tree_softmax.step(grad, loss, nodes, work, tree, hidden, target, rate, mode)
-    return grad, loss, nodes
+from tests.support.tree_nodes import learn
+from tests.support.tree_softmax import case, run
 
 
 @given(st.lists(st.integers(0, 9), min_size=2, max_size=40), st.integers(1, 40), st.integers(0, 2**31))

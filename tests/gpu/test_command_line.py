@@ -1,32 +1,14 @@
 """What a user sees of a GPU that works, and of each that does not: one line with the cause, and nothing after it."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.gpu.conftest import SIMULATED
+from tests.support.simulated_command import hybrid
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.skipif(not SIMULATED, reason="causes are made by the simulated driver")
-
-
-def hybrid(*arguments, **environment):
-    """Run the command under the simulated driver; its exit code, output and the lines of its errors but the progress bar."""
-    command = [sys.executable, "-m", "tests.cudasim", sys.executable, "-m", "hybrid.cli", *arguments]
-    done = subprocess.run(command, cwd=ROOT, env=os.environ | environment, capture_output=True, text=True, timeout=120)
-    errors = [line for line in done.stderr.replace("\r", "\n").splitlines() if line and "ticks" not in line]
-    return done.returncode, done.stdout, errors
-
-
-@pytest.fixture
-def train(tmp_path):
-    text = tmp_path / "text.txt"
-    text.write_text("\n".join(f"the {i % 7} of {i % 5} and {i % 3} is {i % 11}" for i in range(200)))
-    sizes = ("--hidden", "16", "--width", "8", "--readout-width", "8", "--batch", "128", "--epochs", "1")
-    return ("train", "language", "--text", str(text), "--out", str(tmp_path / "run"), *sizes)
 
 
 def test_training_and_asking_on_the_device(train, tmp_path):

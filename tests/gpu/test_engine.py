@@ -14,8 +14,7 @@ from hybrid import backend
 from hybrid.cli import main
 from hybrid.engine import Engine
 from tests import cudasim
-from tests.hybrid.engine.test_engine import BATCH, Feed, assert_same_bits, engine, parameters
-from tests.hybrid.engine.test_orders import MODELS
+from tests.support.small_engine import BATCH, MODELS, Feed, assert_same_bits, engine, parameters
 
 ROOT = Path(__file__).parents[2]
 
@@ -150,7 +149,7 @@ from tests.cudasim import cublas
 cublas.use()
 from gpu.device import DeviceError
 from hybrid.engine import Engine
-from tests.hybrid.engine.test_engine import Feed, engine
+from tests.support.small_engine import Feed, engine
 trained = engine(device="cuda:0", delay={delay})
 ticks = trained.run(Feed(40))
 list(itertools.islice(ticks, 2))
@@ -189,7 +188,7 @@ def test_another_device_of_several_can_be_chosen(gpu, cuda):
     script = """
 from tests.cudasim import cublas
 cublas.use()
-from tests.hybrid.engine.test_engine import Feed, engine
+from tests.support.small_engine import Feed, engine
 both = [engine(device=name) for name in ("cuda:0", "cuda:3")]
 runs = [trained.run(Feed(6)) for trained in both]
 print([first.loss == second.loss for first, second in zip(*runs)], [trained.dense.device.ordinal for trained in both])

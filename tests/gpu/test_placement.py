@@ -10,8 +10,8 @@ from hybrid import backend
 from hybrid.engine.embedding import Embedding
 from hybrid.placement import readouts, rows
 from hybrid.readout import FullReadout, SampledReadout, TreeReadout
-from tests.gpu.test_command_line import hybrid, train  # noqa: F401  (a fixture)
-from tests.hybrid.engine.test_engine import BATCH, CLASSES, CONTEXT, Feed
+from tests.support.simulated_command import hybrid
+from tests.support.small_engine import BATCH, CLASSES, CONTEXT, Feed
 
 MAKE = {
     kind: lambda place, split, kind=kind: kind(Feed.counts, 6, batch=BATCH, backend=place)
@@ -122,7 +122,7 @@ def test_measuring_leaves_nothing_behind(gpu):
     assert measured() == measured()
 
 
-def test_rows_that_do_not_fit_stay_on_the_cpu(train, tmp_path):  # noqa: F811
+def test_rows_that_do_not_fit_stay_on_the_cpu(train, tmp_path):
     code, _, errors = hybrid(*train, "--device", "cuda:0", "--rows-device", "auto", CUDASIM_MEMORY="1000")
     assert errors[0].startswith(
         "hybrid: rows device auto: cpu, because the rows do not fit: cuda:0: no room for an array"
@@ -130,7 +130,7 @@ def test_rows_that_do_not_fit_stay_on_the_cpu(train, tmp_path):  # noqa: F811
     assert code == 2 and "out of memory" in errors[1]  # the trunk has no room either
 
 
-def test_the_place_of_rows_is_said_once_and_kept(train, tmp_path):  # noqa: F811
+def test_the_place_of_rows_is_said_once_and_kept(train, tmp_path):
     code, _, errors = hybrid(*train, "--device", "cuda:0", "--rows-device", "auto")
     assert code == 0 and len(errors) == 1 and errors[0].startswith("hybrid: rows device auto: c"), errors
     chosen = errors[0].split(": ")[2].split()[0]
@@ -140,7 +140,7 @@ def test_the_place_of_rows_is_said_once_and_kept(train, tmp_path):  # noqa: F811
     assert code == 2 and "--rows-device auto: measured when a run begins" in errors[0]
 
 
-def test_the_choice_is_said_once_and_kept(train, tmp_path):  # noqa: F811
+def test_the_choice_is_said_once_and_kept(train, tmp_path):
     code, _, errors = hybrid(*train, "--device", "cuda:0", "--readout-device", "auto")
     assert code == 0 and len(errors) == 1 and errors[0].startswith("hybrid: readout device auto: c"), errors
     chosen = errors[0].split(": ")[2].split()[0]

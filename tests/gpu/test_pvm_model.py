@@ -10,10 +10,10 @@ from hybrid.cli import main
 from hybrid.pvm import pipeline
 from hybrid.pvm.model import PVM
 from tests import cudasim
-from tests.hybrid.pvm.test_model import BLIND, TINY, Scene, assert_same, bytes_of, walk
-from tests.hybrid.pvm.test_training import whole_and_crashed
 from tests.hybrid.pvm.tiny import tensors
-from tests.hybrid.test_interrupt import Kills, drained
+from tests.support.crashed_pvm import whole_and_crashed
+from tests.support.interrupts import Kills, drained
+from tests.support.small_pvm import BLIND, TINY, Scene, assert_same, bytes_of, walk
 
 
 @pytest.fixture(params=["one stage", "stages apart"])

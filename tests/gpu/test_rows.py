@@ -7,7 +7,7 @@ from cpu import rows as cpu_rows
 from gpu import rows
 from gpu.array import Array
 from tests import cudasim
-from tests.cpu.test_rows import bags, zipf
+from tests.support.drawn_ids import bags, zipf
 
 WIDTHS = (1, 3, 31, 32, 33, 100, 128, 300)
 

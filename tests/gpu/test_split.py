@@ -7,9 +7,9 @@ from cpu.tree import huffman
 from cpu.tree import split as cut
 from gpu import split, tree_softmax
 from tests import cudasim
-from tests.cpu.test_split import oracle
-from tests.cpu.test_split import run as run_on_cpu
-from tests.cpu.test_tree_softmax import case
+from tests.support.split_tree import oracle
+from tests.support.split_tree import run as run_on_cpu
+from tests.support.tree_softmax import case
 
 
 def run(gpu, tree, top, nodes, hidden, target, rate):

@@ -7,9 +7,9 @@ from cpu import tree_softmax as cpu_tree_softmax
 from cpu.tree import balanced, huffman, path
 from gpu import tree_softmax
 from tests import cudasim
-from tests.cpu.oracle import learn
-from tests.cpu.test_tree_softmax import case
-from tests.cpu.test_tree_softmax import run as run_on_cpu
+from tests.support.tree_nodes import learn
+from tests.support.tree_softmax import case
+from tests.support.tree_softmax import run as run_on_cpu
 
 
 def run(gpu, tree, nodes, hidden, target, rate, mode="deterministic", work=None):

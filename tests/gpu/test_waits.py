@@ -7,8 +7,8 @@ from gpu.device import DeviceError
 from hybrid.engine.route import Route
 from hybrid.engine.schedule import Plan, Stage
 from tests import cudasim
-from tests.gpu.test_engine_rows import Ragged, placed
-from tests.hybrid.engine.test_engine import Feed, engine, parameters
+from tests.support.placed_engine import Ragged, placed
+from tests.support.small_engine import Feed, engine, parameters
 
 WAITS = [
     ("x in", "gather"),

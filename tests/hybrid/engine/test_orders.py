@@ -11,16 +11,8 @@ from hybrid.engine import Engine
 from hybrid.engine.embedding import Embedding
 from hybrid.engine.trunk.mlp import Trunk
 from hybrid.readout import FullReadout, TreeReadout
-from tests.hybrid.engine.test_engine import BATCH, CLASSES, CONTEXT, Feed, assert_same_bits, engine, parameters
 from tests.hybrid.rise import rise
-
-MODELS = {  # as the command line makes them
-    "language": {"kind": "tree"},
-    "language, full": {"kind": "full"},
-    "factors": {"kind": "sampled", "bags": True},
-    "words": {"kind": "tree", "trunk": False},
-    "words, cbow": {"kind": "sampled", "trunk": False, "bags": True},
-}
+from tests.support.small_engine import BATCH, CLASSES, CONTEXT, MODELS, Feed, assert_same_bits, engine, parameters
 
 
 @pytest.fixture

@@ -8,20 +8,11 @@ import numpy as np
 import pytest
 
 from hybrid.pvm import resumed
-from hybrid.pvm.config import Config, Readout
 from hybrid.pvm.model import PVM
 from hybrid.pvm.wiring import Unit, custom
 from tests.hybrid.rise import rise
+from tests.support.small_pvm import BLIND, FRAME, TINY, Scene, assert_same, bytes_of, walk
 
-TINY = Config(
-    grids=((3, 4), (2, 2), (1, 1)),
-    block=(2, 3),
-    hidden=(5, 4, 7),
-    schedule=((0, None, 0.05, 0.3),),
-    readout=Readout(hidden=(6,), schedule=((0, 0.5),)),
-)
-FRAME = TINY.frame
-BLIND = dataclasses.replace(TINY, readout=None)
 OWN = custom(
     (4, 5, 2),
     [
@@ -30,53 +21,6 @@ OWN = custom(
         Unit(1, 2, signal=(0, 1), context=(2,)),
     ],
 )
-
-
-class Scene:
-    """A square that moves over noise that does not, in every stream from another place; a feed of so many ticks."""
-
-    def __init__(self, ticks=24, streams=1, seed=0, labelled=True):
-        self.ticks, self.streams, self.labelled = ticks, streams, labelled
-        self.noise = np.random.default_rng(seed).integers(0, 90, FRAME).astype(np.uint8)
-
-    def __len__(self):
-        return self.ticks
-
-    def __getitem__(self, tick):
-        images = np.repeat(self.noise[None], self.streams, 0)
-        box = np.zeros((self.streams, 4), np.float32)
-        for stream in range(self.streams):
-            y, x = (tick + stream) % 4, (tick + 3 * stream) % 9
-            images[stream, y : y + 2, x : x + 3] = 255
-            box[stream] = x, y, 3, 2
-        return SimpleNamespace(image=images, box=box, labelled=np.full(self.streams, self.labelled))
-
-
-def bytes_of(model):
-    return {name: array.tobytes() for name, array in model.fetch().items()} | {"step": model.step_number}
-
-
-def walk(model, feed, until=None):
-    """Step by step through a feed, from where the model stands."""
-    seen = []
-    for tick in range(model.step_number, until or len(feed)):
-        batch = feed[tick]
-        one = model.streams == 1
-        image, box = (part[0] if one else part for part in (batch.image, batch.box))
-        seen.append(model.step(image, (box if one else list(box)) if batch.labelled.all() else None))
-    return seen
-
-
-def assert_same(found, expected):
-    """Two lists of what was seen, bit for bit."""
-    assert [seen.tick for seen in found] == [seen.tick for seen in expected]
-    for one, other in zip(found, expected, strict=True):
-        for a, b in zip([one.error, one.prediction, *one.hidden, *one.heatmaps], [*_parts(other)], strict=True):
-            assert a.dtype == b.dtype and a.tobytes() == b.tobytes()
-
-
-def _parts(seen):
-    return [seen.error, seen.prediction, *seen.hidden, *seen.heatmaps]
 
 
 def test_made_of_a_configuration_a_name_or_a_file(tmp_path):

@@ -19,6 +19,7 @@ from hybrid.pvm.presets import load
 from hybrid.storage import checkpoint
 from hybrid.storage.lock import LOCK
 from hybrid.train.saving import Saves
+from tests.support.crashed_pvm import at_tick, whole_and_crashed
 
 from .tiny import command, tensors
 
@@ -30,18 +31,6 @@ def report_of(run):
 def curve_of(run):
     """The curve without its clock."""
     return [{name: value for name, value in point.items() if name != "seconds"} for point in report_of(run)["curve"]]
-
-
-def at_tick(monkeypatch, tick, act):
-    """Do something when the feed is asked for a tick."""
-    real = Frames.__getitem__
-
-    def asked(self, number):
-        if number == tick:
-            act()
-        return real(self, number)
-
-    monkeypatch.setattr(Frames, "__getitem__", asked)
 
 
 def test_a_run_leaves_its_folder_and_a_report(capsys, tmp_path):
@@ -111,20 +100,6 @@ def test_a_run_stopped_by_a_signal_goes_on_to_the_same_bytes(capsys, monkeypatch
     assert main(["train", "pvm", "--resume", str(stopped)]) == 0
     assert tensors(stopped) == tensors(whole)
     assert curve_of(stopped) == curve_of(whole)
-
-
-def whole_and_crashed(monkeypatch, folder, tick, *options):
-    """The folders of a run to its end, and of one whose feed crashed at a tick."""
-    whole, crashed = folder / "whole", folder / "crashed"
-    assert main(command(folder, whole, *options)) == 0
-
-    def crash():
-        raise RuntimeError("power cut")
-
-    with monkeypatch.context() as patch, pytest.raises(RuntimeError):
-        at_tick(patch, tick, crash)
-        main(command(folder, crashed, *options))
-    return whole, crashed
 
 
 def test_a_run_that_crashed_goes_on_from_its_last_checkpoint_to_the_same_bytes(monkeypatch, tmp_path):

@@ -1,0 +1,38 @@
+"""The small engine with rows and readout where a test wants them."""
+
+import numpy as np
+
+from hybrid import backend
+from hybrid.engine import Engine
+from hybrid.engine.embedding import Embedding
+from hybrid.engine.trunk.mlp import Trunk
+from hybrid.readout import FullReadout, TreeReadout
+from tests.support.small_engine import BATCH, CLASSES, CONTEXT, Feed
+
+READOUTS = {  # on the host, on the device, on both
+    "host": lambda: TreeReadout(Feed.counts, 6, batch=BATCH, rate=0.05),
+    "device": lambda: FullReadout(Feed.counts, 6, batch=BATCH, rate=0.05, backend=backend.choose("cuda:0")),
+    "both": lambda: TreeReadout(Feed.counts, 6, batch=BATCH, rate=0.05, split=9, backend=backend.choose("cuda:0")),
+}
+
+
+class Ragged(Feed):
+    """Bags of 0 to 5 ids, so that no two batches have as many."""
+
+    most_ids = 5 * BATCH
+
+    def __getitem__(self, tick):
+        rng = np.random.default_rng([self.seed, tick])
+        bag_at = np.concatenate([[0], np.cumsum(rng.integers(0, 6, BATCH))])
+        ids, target = rng.integers(0, CLASSES, bag_at[-1]), rng.integers(0, CLASSES, BATCH)
+        return (
+            super().__getitem__(tick)._replace(ids=ids.astype(np.int32), bag_at=bag_at, target=target.astype(np.int32))
+        )
+
+
+def placed(rows="cuda:0", readout="host", bags=False, trunk="cuda:0", **options):
+    embedding = Embedding(
+        CLASSES, 4, per_example=CONTEXT, mean=bags, rate=0.05, spread=0.3, backend=backend.choose(rows)
+    )
+    dense = Trunk(embedding.outputs, 10, 6, rate=0.1, momentum=0.5)
+    return Engine(embedding, dense, READOUTS[readout](), device=trunk, **({"threads": 2} | options))
