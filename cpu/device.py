@@ -108,7 +108,7 @@ class Device:
     """Where arrays live and queues run: this machine's memory and cores."""
 
     name = "cpu"
-    shares_host = True
+    host_memory = float64 = threads = True
     closed = False  # nothing is held that could be given back
 
     def queue(self, name: str, threads: int, cores=None) -> Queue:

@@ -100,7 +100,7 @@ class Device:
     Raises DeviceError for a device that is not there or does not start.
     """
 
-    shares_host = False
+    host_memory = float64 = threads = False
 
     @property
     def closed(self) -> bool:

@@ -2,30 +2,43 @@
 
 import functools
 import importlib
+import importlib.util
 import re
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
+
+KERNELS = (
+    "units",
+    "rows",
+    "softmax",
+    "tree_softmax",
+    "split",
+    "pvm",
+    "sampled_softmax",
+    "negative",
+)  # of a whole backend
 
 
-class Backend(NamedTuple):
-    """A device and the modules that compute on it; each module keeps its Protocol in hybrid/contract.py.
+class Backend:
+    """A device and the modules of kernels that compute on it: `backend.units`, `backend.rows`, ...; see KERNELS.
 
-    sampled_softmax and negative are None on a GPU: what is drawn and sparse is the CPU's.
+    Each module keeps the Protocol of its name in hybrid/contract.py. A backend may have only some of them: the GPU's has
+    neither sampled_softmax nor negative. To ask for one that is missing raises ValueError.
+
+    name    as `choose` takes it
+    device  a Device of hybrid/contract.py
     """
 
-    name: str
-    device: Any
-    units: ModuleType
-    rows: ModuleType
-    softmax: ModuleType
-    tree_softmax: ModuleType
-    split: ModuleType
-    pvm: ModuleType
-    sampled_softmax: Any = None
-    negative: Any = None
+    def __init__(self, name: str, device: Any, modules: dict[str, ModuleType]):
+        self.name, self.device, self._modules = name, device, modules
 
-
-MODULES = {"gpu": Backend._fields[2:8], "cpu": Backend._fields[2:]}
+    def __getattr__(self, name: str) -> Any:
+        if name not in KERNELS:
+            raise AttributeError(f"a backend has no attribute {name!r}")
+        if name not in self._modules:
+            offered = ", ".join(self._modules)
+            raise ValueError(f'device: "{self.name}" has no kernels for {name}, only for {offered}; use --device cpu')
+        return self._modules[name]
 
 
 def choose(device: str | None = None) -> Backend:
@@ -49,7 +62,7 @@ def choose(device: str | None = None) -> Backend:
 
 
 def again(owner: str, device: str) -> Backend:
-    """The backend on which a part of a model goes on that was pickled or copied.
+    """The backend on which a part of a model that was pickled or copied goes on.
 
     Raises ValueError, naming the owner, where that device cannot be used here.
     """
@@ -79,5 +92,7 @@ def _gpu(name: str, ordinal: int, tf32: bool) -> Backend:
 
 
 def _backend(package: str, name: str, *settings) -> Backend:
+    """The backend of a package with a module `device` and those of KERNELS that it has."""
     device = importlib.import_module(f"{package}.device").Device(*settings)
-    return Backend(name, device, *(importlib.import_module(f"{package}.{module}") for module in MODULES[package]))
+    there = [kernel for kernel in KERNELS if importlib.util.find_spec(f"{package}.{kernel}")]
+    return Backend(name, device, {kernel: importlib.import_module(f"{package}.{kernel}") for kernel in there})

@@ -6,7 +6,7 @@ tests/hybrid/test_contract.py holds every backend to the names, the order and th
 Order of arguments, everywhere: written first, then layout or tree, then read, then scalars.
 Kernels trust their arguments; they are validated once, where `hybrid` meets the user. Arrays are those of the backend's
 device: NumPy's on the CPU, arrays in device memory on a GPU.
-Floating arrays are float32 and C-contiguous (float64 too on the CPU, for tests); ids are int32.
+Floating arrays are float32 and C-contiguous (float64 too where `Device.float64` says so); ids are int32.
 Every call is made by the work of a queue (Queue.run). The number of threads and the stream are not arguments: they belong
 to the queue.
 Results do not depend on it, bit for bit, except where a mode named "hogwild" says so.
@@ -45,12 +45,16 @@ class Device(Protocol):
     """Where arrays live and queues run.
 
     name         "cpu", "cuda:0"
-    shares_host  True where the device computes on NumPy's arrays: then nothing needs to be copied
+    host_memory  True where the device computes on NumPy's own arrays: then nothing needs to be copied
+    float64      True where the kernels also take arrays of float64
+    threads      True where its queues use threads of this machine: then they share its cores with all other work
     closed       True once `close` was called
     """
 
     name: str
-    shares_host: bool
+    host_memory: bool
+    float64: bool
+    threads: bool
     closed: bool
 
     def queue(self, name: str, threads: int, cores=None) -> Queue:

@@ -24,7 +24,7 @@ class Cores:
 
     def __init__(self, dense, sparse, threads: int, overlap: bool | None, pin: bool = False):
         self._sparse, self._cores = sparse, sorted(os.sched_getaffinity(0)) if pin else None
-        apart = not dense.shares_host
+        apart = not dense.threads
         if overlap and threads < 2 and not apart:
             raise ValueError(f"overlap: needs at least 2 threads, found {threads}; raise threads or leave overlap out")
         inline = sparse.inline("all", threads)

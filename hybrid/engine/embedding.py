@@ -45,7 +45,7 @@ class Embedding:
         self.table -= 0.5
         self.table *= 2 * self.spread
         self.backend = backend or backends.choose("cpu")
-        if undivided and not self.backend.device.shares_host:
+        if undivided and not self.backend.device.host_memory:
             raise ValueError(
                 f"undivided: found True with rows on {self.backend.name}, expected False: it is word2vec's, which "
                 "has no trunk; leave it out"

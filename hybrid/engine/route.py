@@ -141,7 +141,7 @@ class Route(NamedTuple):
         """The stage "ARRAY in" or "ARRAY out", which copies an array of a slot to the device or home from it; none where
         the array stays where it is."""
         array, way = name.split()
-        if self.device.shares_host or array not in self._crossings:
+        if self.device.host_memory or array not in self._crossings:
             return []
         ends = operator.attrgetter(*((f"{array}_dev", array) if way == "in" else (array, f"{array}_dev")))
         return [Stage(name, f"copy {way}", lambda slot: self.device.copy(*ends(slot)), after)]
@@ -165,7 +165,7 @@ def where(name, part, trunk, dense) -> str:
     ValueError for one on another device.
     """
     found, option = part.backend, {"embedding": "--rows-device", "readout": "--readout-device"}[name]
-    if found.device.shares_host:
+    if found.device.host_memory:
         return "host"
     if trunk is None:
         raise ValueError(

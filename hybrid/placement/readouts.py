@@ -58,7 +58,7 @@ def choose(
     note    what else the line should say of what was measured
     """
     there = backends.choose(device)
-    if there.device.shares_host:
+    if there.device.host_memory:
         return Choice("cpu", 0, "cpu, where the trunk is")
     seconds, refusals = _tried(make, there, feed, threads, (0, *splits))
     if not seconds:
@@ -101,7 +101,7 @@ def _name(device: str, split: int) -> str:
 
 def _seconds(readout, device, feed, threads) -> float:
     """Seconds of a step where the readout is, and of what crosses for it."""
-    if readout.backend.device.shares_host:
+    if readout.backend.device.host_memory:
         step = _on_the_host
     else:
         step = _on_both if getattr(readout, "split", 0) else _beside

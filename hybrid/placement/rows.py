@@ -18,7 +18,7 @@ def choose(make: Callable[[Any], Embedding], feed, device: str | None, threads: 
     device  of the trunk: the rows go there or to the CPU
     """
     there = backends.choose(device)
-    if there.device.shares_host:
+    if there.device.host_memory:
         return "cpu", "cpu, where the trunk is"
     try:
         beside = _beside(make(there), there.device, feed)

@@ -181,7 +181,7 @@ class PVM(Pipeline):
         self.forget_rates()
         stages = self.stages()
         begin = stages if ahead else [stage for stage in stages if stage.queue == "copy in"]
-        delay = 0 if self.backend.device.shares_host else max(ahead, DELAY)
+        delay = 0 if self.backend.device.threads else max(ahead, DELAY)
         slots = [[self.slot()] for _ in range(delay + 2)]
         return Schedule(Plan(begin, stages[len(begin) :], []), slots, queues, delay, self.trace)
 
@@ -395,6 +395,6 @@ def _dtype(dtype, found) -> np.dtype:
     dtype = np.dtype(dtype)
     if dtype not in (np.float32, np.float64):
         raise ValueError(f"dtype: found {dtype}, expected float32 or float64")
-    if dtype == np.float64 and not found.device.shares_host:
+    if dtype == np.float64 and not found.device.float64:
         raise ValueError(f"dtype: found float64 on {found.name}, expected float32; float64 is computed on the CPU")
     return dtype

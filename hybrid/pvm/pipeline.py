@@ -65,7 +65,7 @@ class Pipeline:
         """The way of a frame. All that changes on the device moves on "dense", so nothing depends on how queues overlap."""
         read = [Stage("readout", "dense", self._read, ("frame in",))] if self.readouts else []
         way = [Stage("frame in", "copy in", self._send), Stage("tick", "dense", self.tick, ("frame in",)), *read]
-        if self.backend.device.shares_host:
+        if self.backend.device.host_memory:
             return way
         way.append(Stage("home", "copy out", self._home, (way[-1].name,)))
         together = self.streams * self.frame_size <= TOGETHER
@@ -81,7 +81,7 @@ class Pipeline:
         """A CPU does everything in turn on all its threads. Beside a GPU the caller's thread reads the feed, while the device
         works: to wait for another thread would take as long as a tick of a small model.
         """
-        if self.backend.device.shares_host:
+        if self.backend.device.threads:
             return dict.fromkeys(("copy in", "dense", "feed"), self.inline)
         queues = {name: self.backend.device.queue(name, 0) for name in ("copy in", "dense", "copy out")}
         return queues | {"feed": backend.choose("cpu").device.inline("feed", self.threads)}
@@ -188,7 +188,7 @@ class Pipeline:
         """Collect what is to come home in arrays of the slot."""
         for part, index in zip(_rows(slot.picture_dev), self._picture_at, strict=True):
             self.backend.pvm.collect(part, self.tape(slot.tick), index)
-        if self.backend.device.shares_host:
+        if self.backend.device.host_memory:
             self._publish(slot)
 
     def _home(self, slot: FrameSlot) -> None:

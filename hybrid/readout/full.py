@@ -57,7 +57,7 @@ class FullReadout(Base):
     @functools.cached_property
     def _host_work(self):
         """Scratch of the host: the device's own where it shares the memory."""
-        shared = self.backend.device.shares_host
+        shared = self.backend.device.host_memory
         return self._work if shared else softmax.workspace(self.batch, self.width, np.float32)
 
     def _best_without(self, ids, log_probs, hidden, left_out):

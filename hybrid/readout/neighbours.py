@@ -32,7 +32,7 @@ class NeighbourReadout:
     def __init__(self, readout, *, trees=20, search=4000, threads=1, exact_below=None):
         if not isinstance(readout, FullReadout):
             raise ValueError(f"readout: found {type(readout).__name__}, expected a FullReadout or a SampledReadout")
-        if not readout.backend.device.shares_host:
+        if not readout.backend.device.host_memory:
             raise ValueError(
                 f'readout: found one on "{readout.backend.name}", expected one on the CPU, where forests of neighbours are '
                 "built; make it without backend"

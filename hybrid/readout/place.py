@@ -7,7 +7,7 @@ import numpy as np
 
 def place(device) -> "Here | There":
     """The place for a device of hybrid/contract.py."""
-    return Here() if device.shares_host else There(device)
+    return Here() if device.host_memory else There(device)
 
 
 class Here:

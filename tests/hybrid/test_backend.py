@@ -4,6 +4,9 @@ from types import SimpleNamespace
 import pytest
 
 from hybrid import backend
+from hybrid.pvm.config import Config
+from hybrid.pvm.model import PVM
+from hybrid.readout import TreeReadout
 
 
 def test_the_cpu_can_be_chosen_by_name():
@@ -36,3 +39,31 @@ def test_a_device_that_cannot_be_used_says_why(monkeypatch):
 def test_a_device_that_is_none_is_refused(name):
     with pytest.raises(ValueError, match=re.escape(f'device: found "{name}"')):
         backend.choose(name)
+
+
+@pytest.fixture
+def partial(tmp_path, monkeypatch):
+    """A backend with the kernels of rows only, on the CPU's device."""
+    (tmp_path / "partial").mkdir()
+    (tmp_path / "partial" / "device.py").write_text("from cpu.device import Device\n")
+    (tmp_path / "partial" / "rows.py").write_text("from cpu.rows import gather, scatter_add\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    return backend._backend("partial", "cuda:7")
+
+
+def test_a_backend_offers_the_kernels_that_its_package_has(partial):
+    assert partial.name == "cuda:7" and partial.rows.__name__ == "partial.rows"
+    with pytest.raises(AttributeError, match="'colour'"):
+        _ = partial.colour
+
+
+def test_a_readout_whose_kernels_a_backend_lacks_is_refused(partial):
+    expected = '"cuda:7" has no kernels for tree_softmax, only for rows; use --device cpu'
+    with pytest.raises(ValueError, match=re.escape(expected)):
+        TreeReadout([3, 2, 1], 4, backend=partial)
+
+
+def test_a_pvm_on_a_backend_without_its_kernels_is_refused(partial, monkeypatch):
+    monkeypatch.setattr(backend, "choose", lambda device=None: partial)
+    with pytest.raises(ValueError, match=re.escape('"cuda:7" has no kernels for pvm')):
+        PVM(Config(grids=(2, 1), block=2, hidden=3))

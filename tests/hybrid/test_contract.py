@@ -63,6 +63,12 @@ def test_a_promise_takes_few_arguments():
     assert {promise: count for promise, count in counts.items() if count > MOST} == LONGER
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_device_says_what_it_can(backend):
+    device = importlib.import_module(f"{backend}.device").Device
+    assert {type(getattr(device, capability)) for capability in ("host_memory", "float64", "threads")} == {bool}
+
+
 def test_the_contract_is_not_empty():
     assert {"Device", "Queue", "Event", "Units", "Rows", "Softmax", "TreeSoftmax"} <= {name for name, _ in PROMISES}
     assert all(promised(protocol) and inspect.getdoc(protocol) for _, protocol in PROMISES)
