@@ -1,7 +1,7 @@
-"""What feeds are: sequences of batches, each a pure function of the feed's arguments and the tick.
+"""What a feed is: a sequence of batches, each a pure function of the feed's arguments and the tick.
 
-So a run can stop at any tick and go on with the same bytes, and a feed has no state to save. A feed keeps what it
-computed last (an epoch's order, a block of pairs) only to be quick: it answers the same in any order of asking.
+So a run can stop at any tick and go on with the same bytes, and a feed has no state to save. What a feed keeps (the order
+of an epoch, a block of pairs) makes it quicker and changes no batch, whatever the order in which batches are asked for.
 """
 
 from typing import Any, NamedTuple, Protocol
@@ -10,12 +10,12 @@ import numpy as np
 
 
 class Batch(NamedTuple):
-    """B examples. The arrays may be views of the feed's own, so they are read-only.
+    """B examples. The arrays may be views of the feed's own: nobody else writes to them.
 
     ids     (N,) int32, rows of the input table
     bag_at  (B + 1,) int64: example b is the mean of the rows ids[bag_at[b] : bag_at[b + 1]];
-            None: every example has N / B ids, in order (a context to concatenate, or one id)
-    target  (B,) int32, the classes to predict
+            None: every example has the same number of ids, N / B, in order (a context to concatenate, or one id)
+    target  (B,) int32, the class that each example is to predict
     """
 
     ids: np.ndarray
@@ -24,11 +24,15 @@ class Batch(NamedTuple):
 
 
 class Feed(Protocol):
-    """The batches of all epochs: len(feed) = epochs * ticks_per_epoch, feed[tick] -> Batch.
+    """The batches of all epochs: feed[tick] -> Batch, for len(feed) = epochs * ticks_per_epoch ticks.
 
-    rows, classes    how many input ids and classes there are
+    rows             how many input ids there are
+    classes          how many classes there are
     counts           (classes,) int64, how often each class occurs in the training data
-    batch, most_ids  the most examples and the most ids that a batch can have; a batch may have none
+    batch            most examples that a batch can have; it may have none
+    most_ids         most ids that a batch can have
+    epochs           how often the training data are gone through
+    ticks_per_epoch  batches of one epoch
     """
 
     rows: int
@@ -46,14 +50,17 @@ class Feed(Protocol):
         """The batch of a tick; IndexError outside [0, len)."""
 
     def describe(self) -> dict[str, Any]:
-        """Facts that JSON can say: kind, arguments and the sha256 of the data. Equal facts give equal batches."""
+        """What the batches depend on, as JSON can hold it: kind, arguments and the sha256 of the data.
+
+        Feeds with equal descriptions give equal batches.
+        """
 
 
-def asked(feed, tick: int) -> Any:
-    """feed[tick]; what the feed raises carries a note of the tick."""
+def asked(feed: Any, tick: int) -> Any:
+    """feed[tick]; where the feed raises, a note of the tick is added to the error."""
     try:
         return feed[tick]
-    except StopIteration as failure:  # which would end the generator that asks, as if the feed had ended
+    except StopIteration as failure:  # in a generator that asks, this would look like the end of the feed
         raise RuntimeError(f"the feed raised StopIteration at tick {tick}") from failure
     except BaseException as failure:
         failure.add_note(f"in the feed, at tick {tick}")

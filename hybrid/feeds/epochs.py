@@ -1,10 +1,10 @@
-"""Epochs of ticks, as one sequence."""
+"""What feeds that go through their data again and again share: epochs of ticks, as one sequence."""
 
 from . import Batch
 
 
 class Epochs:
-    """What every feed shares; a feed gives `_cut`, the batch of a tick of an epoch."""
+    """A sequence of epochs * ticks_per_epoch batches; a feed is a subclass with `_cut`, the batch of a tick of an epoch."""
 
     def __init__(self, epochs: int, ticks_per_epoch: int):
         self.epochs, self.ticks_per_epoch = epochs, ticks_per_epoch

@@ -1,4 +1,6 @@
-"""What a feed gives, checked once a batch: kernels index with it, so what does not fit is refused here."""
+"""Batches of any feed, checked as they come: kernels index with them, so what does not fit is refused here."""
+
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -6,25 +8,34 @@ from .. import check
 from . import Batch, Feed, asked
 
 
-def fitting(feed: Feed, tick: int, embedding=None) -> Batch:
-    """feed[tick], its arrays as `Batch` promises them; `embedding`: whose rows the ids are (None: not looked at).
+class Rows(Protocol):
+    """What a batch has to suit of an embedding: whether it takes means of bags, else how many ids each example has."""
 
-    Raises, naming feed, tick and array, ValueError for arrays of other shapes or of no whole numbers, IndexError for an id
-    or a target out of range, and what the feed raises, with a note of the tick.
+    mean: bool
+    per_example: int
+
+
+def fitting(feed: Feed, tick: int, embedding: Rows | None = None) -> Batch:
+    """feed[tick], with arrays of the shapes and dtypes that `Batch` states.
+
+    embedding  whose rows the ids are; None: it is not checked whether they suit one
+
+    Raises, naming feed, tick and array: ValueError for arrays of other shapes or not of whole numbers, IndexError for an id
+    or a target out of range. What the feed itself raises gets a note of the tick.
     """
-    found = asked(feed, tick)
+    batch = asked(feed, tick)
     try:
-        return _checked(found, feed, embedding)
+        return _checked(batch, feed, embedding)
     except (ValueError, IndexError) as failure:
         raise type(failure)(f"{type(feed).__name__}[{tick}]: {failure}") from None
 
 
-def _checked(found, feed: Feed, embedding) -> Batch:
-    if not all(hasattr(found, name) for name in Batch._fields):
-        raise ValueError(f"found {type(found).__name__}, expected a Batch(ids, bag_at, target) of hybrid.feeds")
-    target = check.indices("target", found.target, feed.classes)
-    ids = check.indices("ids", found.ids, feed.rows).reshape(-1)
-    bag_at = None if found.bag_at is None else check.bags("bag_at", found.bag_at, ids.size)
+def _checked(batch: Any, feed: Feed, embedding: Rows | None) -> Batch:
+    if not all(hasattr(batch, name) for name in Batch._fields):
+        raise ValueError(f"found {type(batch).__name__}, expected a Batch(ids, bag_at, target) of hybrid.feeds")
+    target = check.indices("target", batch.target, feed.classes)
+    ids = check.indices("ids", batch.ids, feed.rows).reshape(-1)
+    bag_at = None if batch.bag_at is None else check.bags("bag_at", batch.bag_at, ids.size)
     if target.ndim != 1 or len(target) > feed.batch:
         raise ValueError(f"target: found {target.shape}, expected (B,) with B of at most {feed.batch}, feed.batch")
     if ids.size > feed.most_ids:
@@ -36,7 +47,7 @@ def _checked(found, feed: Feed, embedding) -> Batch:
     return Batch(ids, bag_at, target)
 
 
-def _check_examples(ids: int, bag_at: np.ndarray | None, examples: int, embedding) -> None:
+def _check_examples(ids: int, bag_at: np.ndarray | None, examples: int, embedding: Rows) -> None:
     if embedding.mean != (bag_at is not None):
         wanted = (
             "where each bag begins: this embedding averages"

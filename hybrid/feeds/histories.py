@@ -1,4 +1,4 @@
-"""What a user chose so far and what he chose next, for recommending."""
+"""What a user chose so far, and what he chose next: what a recommender learns from."""
 
 from typing import Any
 
@@ -11,14 +11,27 @@ from .ratings import Histories
 
 
 class HistoryFeed(Epochs):
-    """Every item of a history but its first as a target, after the mean of up to `length` items before it; a `Feed`.
+    """Every item of a history but its first is a target; its input is the mean of up to `length` items before it. A `Feed`.
 
-    Rows and classes are both the items. Each epoch is a permutation drawn from (seed, epoch), or with shuffle=False the
-    order of users and times. Raises ValueError where no user has two items.
+    histories  the items of each user in the order of time; rows and classes are both the items
+    length     most items before a target that are its input
+    batch      examples of a batch; the last one of an epoch may have fewer
+    epochs     how often the histories are gone through
+    seed       each epoch is a permutation of the targets, drawn from (seed, epoch)
+    shuffle    False: each epoch is in the order of users and times
+
+    Raises ValueError where no user has two items, and ValueError or IndexError for arrays that do not fit together.
     """
 
     def __init__(
-        self, histories: Histories, *, length: int = 5, batch: int = 512, epochs: int = 1, seed: int = 0, shuffle=True
+        self,
+        histories: Histories,
+        *,
+        length: int = 5,
+        batch: int = 512,
+        epochs: int = 1,
+        seed: int = 0,
+        shuffle: bool = True,
     ):
         for name, value in (("length", length), ("batch", batch), ("epochs", epochs)):
             check.whole(name, value, 1)
@@ -55,7 +68,7 @@ class HistoryFeed(Epochs):
 
 
 def _checked(histories: Histories) -> Histories:
-    """The same, in int32 and int64: ValueError or IndexError for arrays that point anywhere else than into each other."""
+    """The histories with int32 items and int64 places; ValueError or IndexError for arrays that do not fit together."""
     item = check.indices("histories.item", histories.item, len(histories.items))
     at = check.bags("histories.at", histories.at, item.size)
     if item.ndim != 1 or len(at) != len(histories.users) + 1:
@@ -67,7 +80,11 @@ def _checked(histories: Histories) -> Histories:
 
 
 def whole(histories: Histories, users: np.ndarray, target: np.ndarray, length: int = 5) -> Batch:
-    """The last `length` items of each of the users (B,) as a bag, to score what comes next; target (B,) goes along."""
+    """The last `length` items of each of some users, to predict what comes next.
+
+    users   (B,) numbers of users
+    target  (B,) items, which become those of the batch
+    """
     last = histories.at[1:][users]
     first = np.maximum(histories.at[:-1][users], last - length)
     return Batch(*_bags(histories.item, first, last), target)

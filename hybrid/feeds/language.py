@@ -1,4 +1,4 @@
-"""Contexts of words and the word after each, for a language model."""
+"""Contexts of words, and the word that follows each: what a language model learns from."""
 
 from typing import Any
 
@@ -11,15 +11,28 @@ from .text import Corpus, expect_corpus
 
 
 class LanguageFeed(Epochs):
-    """Every token of a corpus as a target, after the `context` tokens before it; a `Feed`.
+    """Every token of a corpus is a target; its input is the `context` tokens before it. A `Feed`.
 
-    The row V stands for "<s>" and fills contexts at the start of a sentence. Each epoch is a permutation drawn from
-    (seed, epoch), or with shuffle=False the order of the text; its last batch is as short as it comes.
+    corpus   the text
+    context  tokens before a target that are its input. At the start of a sentence some are missing; row V stands for them
+    batch    examples of a batch; the last one of an epoch may have fewer
+    epochs   how often the text is gone through
+    seed     each epoch is a permutation of the tokens, drawn from (seed, epoch)
+    shuffle  False: each epoch is in the order of the text
 
     Raises ValueError for anything but a Corpus, and for sizes below 1.
     """
 
-    def __init__(self, corpus: Corpus, *, context=4, batch=512, epochs=1, seed=0, shuffle=True):
+    def __init__(
+        self,
+        corpus: Corpus,
+        *,
+        context: int = 4,
+        batch: int = 512,
+        epochs: int = 1,
+        seed: int = 0,
+        shuffle: bool = True,
+    ):
         expect_corpus(corpus)
         for name, value in (("context", context), ("batch", batch), ("epochs", epochs)):
             check.whole(name, value, 1)
@@ -45,7 +58,7 @@ class LanguageFeed(Epochs):
 
 
 def _windows(corpus: Corpus, context: int) -> tuple[np.ndarray, np.ndarray]:
-    """All windows of context + 1 ids over the text with its sentences padded, and which of them end in a token."""
+    """All windows of context + 1 ids over the text, its sentences padded, and the numbers of those that end in a token."""
     lengths = np.diff(corpus.at)
     at = np.arange(len(corpus)) + context * np.repeat(np.arange(len(lengths)), lengths)
     padded = np.full(len(corpus) + context * len(lengths), len(corpus.vocabulary), np.int32)

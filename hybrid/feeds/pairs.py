@@ -1,4 +1,4 @@
-"""Pairs of nearby words, as word2vec draws them."""
+"""Pairs of nearby words, drawn as word2vec draws them."""
 
 from typing import Any, NamedTuple
 
@@ -13,20 +13,21 @@ BLOCK = 16_384  # tokens whose pairs are drawn together: enough to be quick, few
 
 
 class PairFeed(Epochs):
-    """Skip-gram pairs or CBOW bags of a corpus; a `Feed`.
+    """Skip-gram pairs or CBOW bags of a corpus; a `Feed`. Mikolov et al. 2013, arXiv:1310.4546, as in word2vec.c.
 
-    model "skipgram"  input = one context word, target = the centre word, in the order of centre words; as in word2vec.c
-                      and gensim the context word's row learns, from the centre word's path or negatives
-    model "cbow"      input = the mean of the context words, target = the centre word
-    window            most context words on each side; each centre word draws its own reach from 1 to window
-    sample            subsampling of frequent words as in word2vec.c (see `keep_probability`); 0 keeps all
-    mean_batch        about how many examples a batch has on average; the most it can have is `batch`
-    tokens            attribute: every tick covers this many tokens of the corpus
+    corpus      the text; a vocabulary without "<unk>" leaves rare words out, as word2vec does
+    model       "skipgram": the input is one context word, the target the centre word; as in word2vec.c and gensim it is the
+                context word's row that learns, from the centre word's path or negatives
+                "cbow": the input is the mean of the context words, the target the centre word
+    window      most context words on each side; for each centre word the number is drawn from 1 to window
+    sample      subsampling of frequent words as in word2vec.c (see `keep_probability`); 0 keeps all
+    mean_batch  how many examples a batch has on average, about; the most it can have is the attribute `batch`
+    epochs      how often the text is gone through
+    seed        every block of about 16,384 tokens draws its numbers from (seed, epoch, block)
+    tokens      attribute: how many tokens of the corpus a tick covers
 
-    Windows reach over words left out, but not over the ends of sentences, nor of blocks of about 16,384 tokens.
-    Draws come from (seed, epoch, block). A vocabulary without "<unk>" leaves rare words out, as word2vec does.
-
-    Mikolov et al. 2013, arXiv:1310.4546; the formulas are those of word2vec.c.
+    A window steps over words that were left out, and ends where its sentence or its block ends. Raises ValueError for
+    anything but a Corpus, and for a sample that leaves no token.
     """
 
     def __init__(
@@ -100,7 +101,11 @@ class PairFeed(Epochs):
 
 
 class Block(NamedTuple):
-    """The examples of a span of tokens, as a batch; edges (ticks + 1,) says where the examples of each tick begin."""
+    """The examples of a span of tokens.
+
+    ids, bag_at, target  as in a `Batch`
+    edges                (ticks + 1,): tick t has the examples edges[t] to edges[t + 1]
+    """
 
     ids: np.ndarray
     bag_at: np.ndarray | None
@@ -109,18 +114,27 @@ class Block(NamedTuple):
 
 
 def keep_probability(counts: np.ndarray, sample: float) -> np.ndarray:
-    """How likely a word stays: min(1, (sqrt(f / sample) + 1) sample / f), f its share of all tokens; counts (V,)."""
+    """How likely each word is kept: min(1, (sqrt(f / sample) + 1) sample / f), where f is its share of all tokens.
+
+    counts (V,); returns (V,) float64, ones where sample is 0.
+    """
     if not sample:
         return np.ones(len(counts))
     share = np.maximum(counts, 1) / max(counts.sum(), 1) / sample
-    return np.minimum((np.sqrt(share) + 1) / share, 1)
+    return np.asarray(np.minimum((np.sqrt(share) + 1) / share, 1))
 
 
-def pairs(ids, sentence_at, keep, reach, tokens: int, cbow: bool) -> Block:
-    """The examples of n tokens, `tokens` of them a tick.
+def pairs(
+    ids: np.ndarray, sentence_at: np.ndarray, keep: np.ndarray, reach: np.ndarray, tokens: int, cbow: bool
+) -> Block:
+    """The examples of n tokens.
 
-    ids (n,) int32; sentence_at (S + 1,): sentence s is ids[sentence_at[s] : sentence_at[s + 1]];
-    keep (n,) bool: which tokens are left; reach (n,): how many words a window takes on each side
+    ids          (n,) int32
+    sentence_at  (S + 1,): sentence s is ids[sentence_at[s] : sentence_at[s + 1]]
+    keep         (n,) bool: which tokens are kept
+    reach        (n,): how many words the window around each token takes on each side
+    tokens       how many tokens a tick covers
+    cbow         bags instead of pairs
     """
     kept_at = np.concatenate([[0], np.cumsum(keep)])  # of each token: its place among those kept
     kept, reach = ids[keep], reach[keep]

@@ -1,26 +1,29 @@
-"""Who rated what, and when: files and arrays of ratings, and histories. A rating is a positive; its value is not used."""
+"""Who rated what, and when: ratings from files and arrays, and histories of them. The value of a rating is not used."""
 
 import hashlib
 import json
 from array import array
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from . import tables
 
-MISSING = ("None", "nan", "NaT", "<NA>")  # how values that stand for none are written, of pandas too
-LEAST = 3  # items of a user from whom one is held out for choosing and one for testing: one is left to learn from
+MISSING = ("None", "nan", "NaT", "<NA>")  # how missing values are written, those of pandas too
+LEAST = 3  # items of a user of whom two are held out, to choose and to test: one is left to learn from
 
 
 class Ratings(NamedTuple):
     """N ratings in file order: user[n] rated item[n] at time[n].
 
-    user, item    (N,) int32, dense ids
-    time          (N,) int64 or float64; where the file has no times, the number of the row
-    users, items  what the file calls them: users by first appearance, items by descending count, then by name
+    user   (N,) int32, ids from 0 to U - 1
+    item   (N,) int32, ids from 0 to I - 1
+    time   (N,) int64 or float64; where the file has no times, the number of the row
+    users  U names, in the order of first appearance
+    items  I names, those rated most often first, equal counts in alphabetical order
     """
 
     user: np.ndarray
@@ -31,9 +34,11 @@ class Ratings(NamedTuple):
 
 
 class Histories(NamedTuple):
-    """The items of each user in the order of time: user u has item[at[u] : at[u + 1]].
+    """The items of each of U users in the order of time.
 
-    item (N,) int32; at (U + 1,) int64; users, items: see `Ratings`
+    item          (N,) int32, all histories one after another
+    at            (U + 1,) int64, user u has item[at[u] : at[u + 1]]
+    users, items  names, see `Ratings`
     """
 
     item: np.ndarray
@@ -43,7 +48,7 @@ class Histories(NamedTuple):
 
     @property
     def sha256(self) -> str:
-        """Digest of all four."""
+        """Digest of the names and the histories."""
         digest = hashlib.sha256(json.dumps([self.users, self.items]).encode())
         digest.update(self.item.data)
         digest.update(self.at.data)
@@ -51,21 +56,25 @@ class Histories(NamedTuple):
 
 
 class HeldOut(NamedTuple):
-    """One item of each of n users, left out of the histories; user, item (n,) int32."""
+    """One item of each of n users, held out of the histories.
+
+    user  (n,) int32, numbers of users
+    item  (n,) int32, the item of each
+    """
 
     user: np.ndarray
     item: np.ndarray
 
 
 class Split(NamedTuple):
-    """Histories to learn from, and the last items of their users, to choose and to test with.
+    """Histories to learn from, and the items held out of them: for validation, by which settings are chosen, and for test.
 
-    train  histories without what is held out
-    valid  the item before the last of every user with at least 3 items
-    seen   what stands before the test: train and valid
+    train  histories without the items held out
+    valid  the last but one item of every user with at least 3 items
+    seen   what comes before the test: train and valid
     test   the last item of the same users
 
-    Users with one or two items are learned from and neither choose nor test.
+    Of users with one or two items nothing is held out.
     """
 
     train: Histories
@@ -74,19 +83,19 @@ class Split(NamedTuple):
     test: HeldOut
 
 
-def load(path, columns: Sequence[str] | None = None) -> Ratings:
-    """Read MovieLens u.data or ratings.dat, a table of text, a Parquet file (with pyarrow), or a scipy .npz (users x items).
+def load(path: str | Path, columns: Sequence[str] | None = None) -> Ratings:
+    """Read a file of ratings.
 
-    The separator of a text (tab, semicolon, comma, ::, blanks) is told by its first line. Columns are found by the names of
-    the header: user, userId, user_id ..., item, itemId, movieId, product_id ..., and, where there is one, timestamp, time or
-    date; other columns are not used. Times are numbers, or dates as of ISO 8601. Of an .npz, what is not zero counts, in
-    file order.
+    path     MovieLens' u.data or ratings.dat; a table of text, separated by tabs, semicolons, commas, :: or blanks, as its
+             first line shows; a Parquet file (needs pyarrow); or a matrix users x items as scipy.sparse.save_npz writes it,
+             each entry that is not zero a rating
+    columns  which columns of a table are user, item and, if there is one, time: names of the header, or numbers counted from
+             1, for example ("who", "what") or (1, 2, 4). None: by the usual names in the header, such as user, userId,
+             user_id, item, movieId, product_id, timestamp, time, date
 
-    columns  which columns are user, item and, if there, time: names of the header or, also for a table without one, numbers
-             counted from 1; for example ("who", "what") or (1, 2, 4)
-
-    Raises OSError for an unreadable file, and ValueError, with the line number, for a row that is cut short or ragged,
-    for columns that cannot be told, and for a file without ratings, or with fewer than two items.
+    Times are numbers, or dates as in ISO 8601. Other columns are not used. Raises OSError for an unreadable file, and
+    ValueError for a row that is too short or too long, with its line number, for columns that cannot be told, and for fewer
+    than two items.
     """
     path = Path(path)
     with open(path, "rb") as file:
@@ -108,13 +117,13 @@ def load(path, columns: Sequence[str] | None = None) -> Ratings:
     return ratings
 
 
-def from_columns(user, item, time=None) -> Ratings:
-    """Ratings of columns of one length: lists, arrays, columns of a data frame.
+def from_columns(user: ArrayLike, item: ArrayLike, time: ArrayLike | None = None) -> Ratings:
+    """Ratings from columns of one length N: lists, arrays, or columns of a data frame.
 
-    user, item  names or numbers
-    time        numbers or datetime64; None: rated in this order
+    user, item  (N,) names or numbers
+    time        (N,) numbers or datetime64; None: in the order given
 
-    Raises ValueError for columns of different lengths, and for what is missing (None, NaN, NaT or empty), with its place.
+    Raises ValueError for columns of different lengths, and for a missing value (None, NaN, NaT or empty), with its place.
     """
     user, item = (np.asarray(values) for values in (user, item))
     moments = np.arange(len(user)) if time is None else np.asarray(time)
@@ -133,10 +142,10 @@ def from_columns(user, item, time=None) -> Ratings:
     return _gathered(zip(*names, moments.tolist(), strict=True))
 
 
-def from_matrix(matrix) -> Ratings:
-    """Ratings of a scipy sparse matrix, users x items: what is not zero counts, in the order of its entries.
+def from_matrix(matrix: Any) -> Ratings:
+    """Ratings from a scipy sparse matrix, users x items: each entry that is not zero, in the matrix's order of entries.
 
-    Raises ValueError for something else, and for a matrix that is all zero.
+    Raises ValueError for something else, and for a matrix without such an entry.
     """
     from scipy import sparse
 
@@ -150,7 +159,7 @@ def from_matrix(matrix) -> Ratings:
 
 
 def histories(ratings: Ratings) -> Histories:
-    """All ratings, user by user in the order of time; equal times in file order."""
+    """The history of each user, in the order of time; equal times in file order. Raises ValueError for anything but Ratings."""
     if not isinstance(ratings, Ratings):
         raise ValueError(
             f"ratings: found {type(ratings).__name__}, expected Ratings, as load(path), from_columns(user, item, time) or "
@@ -162,7 +171,7 @@ def histories(ratings: Ratings) -> Histories:
 
 
 def split(whole: Histories) -> Split:
-    """The last item of every user with at least 3 held out to test with, and the one before it to choose with."""
+    """Hold out the last item of every user who has at least 3, for test, and the one before it, for validation."""
     held = np.diff(whole.at) >= LEAST
     users = np.flatnonzero(held).astype(np.int32)
     last = whole.at[1:][held] - 1

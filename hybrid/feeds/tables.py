@@ -1,4 +1,4 @@
-"""Tables of ratings: rows of text between tabs, semicolons, commas, :: or blanks, with a header or without; Parquet."""
+"""Tables of ratings: which columns hold user, item and time, and the rows of a table of text."""
 
 import csv
 import itertools
@@ -18,7 +18,7 @@ Moment = int | float
 
 
 class Place(NamedTuple):
-    """The columns, counted from 0, that hold user, item and, where there is one, time; whether the first row is a header."""
+    """The columns that hold user, item and, where there is one, time, counted from 0; and whether the first row is a header."""
 
     user: int
     item: int
@@ -27,11 +27,11 @@ class Place(NamedTuple):
 
 
 def rows(path: Path, columns: Sequence[str] | None = None) -> Iterator[tuple[str, str, Moment | None]]:
-    """User, item and time of every row of a text; the time is None where there is no such column.
+    """User, item and time of every row of a table of text; the time is None where there is no such column.
 
     columns  see `place`
 
-    Raises OSError, and ValueError with the line number.
+    Raises OSError for an unreadable file, and ValueError, with the line number, for what is no such table.
     """
     lines = _lines(path)
     first = next(lines, None)
@@ -54,14 +54,15 @@ def rows(path: Path, columns: Sequence[str] | None = None) -> Iterator[tuple[str
         yield row[at.user].strip(), row[at.item].strip(), time
 
 
-def place(path: Path, first: Sequence[str], columns: Sequence[str] | None = None, header=False) -> Place:
-    """Where user, item and time stand in a table whose first row is given.
+def place(path: Path, first: Sequence[str], columns: Sequence[str] | None = None, header: bool = False) -> Place:
+    """Which columns of a table hold user, item and time.
 
-    columns  which they are: two or three names of the header, or numbers counted from 1; None: known by their names, or
-             the four columns of MovieLens
-    header   the first row is known to be one
+    first    the first row of the table
+    columns  names of the header, or numbers counted from 1, of user, item and, if there is one, time; None: by the usual
+             names, or the four columns of MovieLens
+    header   the first row is known to be a header
 
-    Raises ValueError where they cannot be told.
+    Raises ValueError where that cannot be told.
     """
     fields = [field.strip() for field in first]
     names = ["".join(c for c in field.lower() if c not in "_- ") for field in fields]
@@ -89,8 +90,8 @@ def _chosen(path: Path, fields: list[str], columns: list[str], header: bool) -> 
     known = [str(number) for number in range(1, len(fields) + 1)] if numbered else fields
     for column in columns:
         if column not in known:
-            found = f"{len(fields)} columns" if numbered else f"the columns {', '.join(map(repr, fields))}"
-            raise ValueError(f"{path}: no column {column!r}; found {found}; expected user, item and time among them")
+            there = f"{len(fields)} columns" if numbered else f"the columns {', '.join(map(repr, fields))}"
+            raise ValueError(f"{path}: no column {column!r}; found {there}; expected user, item and time among them")
     at = [known.index(column) for column in columns]
     return Place(at[0], at[1], at[2] if len(at) == 3 else None, header or not numbered)
 
@@ -118,7 +119,7 @@ def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def _separator(first: str) -> str | None:
-    """What stands between the fields of the first line; None: blanks."""
+    """What separates the fields of the first line; None: blanks."""
     if "::" in first or "\t" in first:
         return "::" if "::" in first else "\t"
     if ";" in first or "," in first:
@@ -127,7 +128,7 @@ def _separator(first: str) -> str | None:
 
 
 def _reader(text: str) -> Callable[[str], Moment]:
-    """How the times of a table are read, by its first: numbers, or dates as of ISO 8601."""
+    """What reads the times of a table, by its first one: numbers, or dates as in ISO 8601."""
     try:
         float(text)
     except ValueError:

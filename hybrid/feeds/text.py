@@ -24,18 +24,26 @@ _RULE = re.compile(r"^[^\w\n]+$", re.MULTILINE)  # a line without a letter or di
 
 
 class Text:
-    """Sentences of a text; iterating gives the tokens of each, sentences without one left out.
+    """Sentences of a text. Iterating over it gives a list of tokens for each sentence that has any.
 
     sentences  strings: the lines or paragraphs of the text
     tokens     "words": words, numbers and single punctuation marks; "whitespace": what white space separates
-    lower      whether upper case becomes lower case first
-    eos        whether every sentence ends with the token "<eos>"; then an empty one is that token alone
+    lower      make upper case lower case first
+    eos        end every sentence with the token "<eos>"; then an empty one is that token alone
     source     name of the text, for messages
 
     Raises ValueError for one string instead of several, and for unknown `tokens`.
     """
 
-    def __init__(self, sentences: Sequence[str], *, tokens="words", lower=True, eos=False, source="text"):
+    def __init__(
+        self,
+        sentences: Sequence[str],
+        *,
+        tokens: str = "words",
+        lower: bool = True,
+        eos: bool = False,
+        source: str = "text",
+    ):
         check.choice("tokens", tokens, tuple(TOKENS))
         if isinstance(sentences, str):
             raise ValueError(
@@ -51,9 +59,12 @@ class Text:
                 yield tokens
 
     def split(self, *, valid: float = 0.1, test: float = 0.0, seed: int = 0) -> "Parts":
-        """Draw sentences for validation and test, the given shares of all; the rest is for training. Order is kept.
+        """Draw sentences for validation and for test; the rest is for training. Each part keeps their order.
 
-        Raises ValueError for shares that leave a part, wanted or not, without a sentence to train on or to measure by.
+        valid, test  shares of all sentences; a share above 0 gives at least one
+        seed         of the draw
+
+        Raises ValueError for shares that sum to 1 or more, and where no sentence is left to train on.
         """
         if not (0 <= valid < 1 and 0 <= test < 1 and valid + test < 1):
             raise ValueError(f"split: found valid {valid} and test {test}, expected shares that sum to less than 1")
@@ -76,19 +87,22 @@ class Text:
 
 
 class Parts(NamedTuple):
-    """A text, split."""
+    """A text in three parts, see `Text.split`."""
 
     train: Text
     valid: Text
     test: Text
 
 
-def read(path, *, tokens="words", lower=True, eos=False, paragraphs=False) -> Text:
-    """The text of a UTF-8 file; its sentences are its lines, or its paragraphs, which empty lines separate.
+def read(
+    path: str | Path, *, tokens: str = "words", lower: bool = True, eos: bool = False, paragraphs: bool = False
+) -> Text:
+    """The text of a UTF-8 file.
 
-    tokens, lower, eos  see `Text`; with eos every line counts, empty ones too, and none is cut for its length
+    tokens, lower, eos  see `Text`; with eos empty lines are sentences too, and long lines stay whole
+    paragraphs          sentences are paragraphs, which empty lines separate; else lines
 
-    Raises OSError for an unreadable file, and ValueError for one that is empty, binary or, with the byte, not UTF-8.
+    Raises OSError for an unreadable file, and ValueError for one that is empty, binary or, naming the byte, not UTF-8.
     """
     data = Path(path).read_bytes()
     if (zero := data.find(b"\0")) >= 0:
@@ -109,8 +123,8 @@ def read(path, *, tokens="words", lower=True, eos=False, paragraphs=False) -> Te
 def documentation() -> Text:
     """The documentation of the Python language that every Python carries (about 0.35 MB), in paragraphs.
 
-    Its topics repeat each other; every paragraph is here once, or what is held out of a split would stand in the rest as
-    well. It differs from one version of Python to the next.
+    Its topics repeat each other. Here every paragraph occurs once, so that what a split holds out is not also trained on.
+    The text differs from one version of Python to the next.
     """
     from pydoc_data.topics import topics
 
@@ -120,11 +134,11 @@ def documentation() -> Text:
 
 
 def _sentences(text: str, paragraphs: bool, every: bool = False) -> list[str]:
-    found = _PARAGRAPH.split(text) if paragraphs else text.removesuffix("\n").split("\n")
+    pieces = _PARAGRAPH.split(text) if paragraphs else text.removesuffix("\n").split("\n")
     if every:
-        return [sentence for sentence in found if sentence.strip()] if paragraphs else found
+        return [sentence for sentence in pieces if sentence.strip()] if paragraphs else pieces
     sentences: list[str] = []
-    for sentence in found:
+    for sentence in pieces:
         if len(sentence) > LONGEST:
             sentences += _PIECE.findall(sentence)
         elif sentence.strip():
@@ -133,11 +147,12 @@ def _sentences(text: str, paragraphs: bool, every: bool = False) -> list[str]:
 
 
 class Corpus:
-    """A text in ids: sentence s is ids[at[s] : at[s + 1]].
+    """A text of T tokens in S sentences, as ids of a vocabulary.
 
     text        a Text, or sentences that are lists of words
-    vocabulary  the ids of words; those that it does not know become "<unk>", or are left out where it has none
-    ids, at     attributes: (T,) int32 and (S + 1,) int64
+    vocabulary  gives the ids; words that it lacks become "<unk>", or are left out where it has no "<unk>"
+    ids         attribute: (T,) int32
+    at          attribute: (S + 1,) int64, sentence s is ids[at[s] : at[s + 1]]
 
     Raises ValueError for a string among the sentences, and where no token of the text is in the vocabulary.
     """
@@ -156,11 +171,11 @@ class Corpus:
         self.vocabulary = vocabulary
 
     @classmethod
-    def from_ids(cls, ids, vocabulary: Vocabulary, *, at=None) -> "Corpus":
-        """A text that is in ids of the vocabulary already.
+    def from_ids(cls, ids: Iterable[int], vocabulary: Vocabulary, *, at: Iterable[int] | None = None) -> "Corpus":
+        """A corpus of a text that is in ids of the vocabulary already.
 
         ids  (T,) whole numbers in [0, V)
-        at   (S + 1,): where sentences begin, and T; None: one running text, so that contexts reach over all of it
+        at   (S + 1,): where each sentence begins, and T; None: the text is one sentence, so contexts reach over all of it
 
         Raises ValueError for arrays of another form, and IndexError for an id out of range.
         """
@@ -187,7 +202,7 @@ class Corpus:
         return digest.hexdigest()
 
 
-def expect_corpus(corpus) -> Corpus:
+def expect_corpus(corpus: object) -> Corpus:
     """`corpus` itself; ValueError unless it is one."""
     if not isinstance(corpus, Corpus):
         made = "Corpus.from_ids(ids, vocabulary) makes one of ids, Corpus(sentences, vocabulary) of lists of words"

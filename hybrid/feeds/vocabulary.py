@@ -17,11 +17,11 @@ FORMAT = "hybrid vocabulary 1"
 
 
 class Vocabulary:
-    """V words; a word's id is its place: the most frequent first, equal counts in alphabetical order.
+    """V words. The id of a word is its place among them; `build` puts frequent words first, equal counts in alphabetical order.
 
-    words    the words; "<unk>", where it is among them, stands for all other words
-    counts   (V,) int64, how often each occurs in the text it was built from
-    unknown  the id of "<unk>"; None: words that are not in the vocabulary are left out of what is encoded
+    words    the words; "<unk>", where it is one of them, stands for all words that are not
+    counts   (V,) int64, how often each word occurs in the text it was built from
+    unknown  attribute: the id of "<unk>"; None: there is none, and `encode` leaves other words out
     """
 
     def __init__(self, words: Iterable[str], counts: Iterable[int]):
@@ -48,14 +48,15 @@ class Vocabulary:
         unknown: bool = True,
         source: str = "text",
     ) -> "Vocabulary":
-        """The vocabulary of sentences, each a list of words.
+        """The vocabulary of a text.
 
-        min_count  rarer words are not in it
-        max_size   most words kept, "<unk>" counted
-        unknown    True: "<unk>" is a class, with the count of all words left out; False: there is none, as in word2vec
+        sentences  lists of words
+        min_count  words that occur less often are left out
+        max_size   most words to keep, "<unk>" included
+        unknown    True: "<unk>" is a word, with the counts of all words left out; False: there is none, as in word2vec
         source     name of the text, for messages
 
-        Raises ValueError for strings in the place of lists of words, for an empty text and where fewer than two words are
+        Raises ValueError for strings in the place of lists of words, for an empty text, and where fewer than two words are
         left.
         """
         _refuse_string("sentences", sentences, "sentences, each a list of words")
@@ -81,9 +82,9 @@ class Vocabulary:
         return len(self.words)
 
     def encode(self, tokens: Iterable[str]) -> np.ndarray:
-        """The ids of words, int32; one that is not there becomes "<unk>", or without "<unk>" is left out.
+        """The ids of words, (N,) int32. Words that the vocabulary lacks become "<unk>", or are left out where there is none.
 
-        Raises ValueError for a string, whose characters are no words.
+        Raises ValueError for a string, since its characters are no words.
         """
         _refuse_string("tokens", tokens)
         ids = [self._ids.get(token, self.unknown) for token in tokens]
@@ -91,12 +92,12 @@ class Vocabulary:
 
     def decode(self, ids: Iterable[int]) -> list[str]:
         """The words of ids. Raises IndexError for an id outside [0, V), ValueError for anything but one row of ids."""
-        found = check.row("ids", ids)
-        check.ids("ids", found, len(self.words))
-        return [self.words[id] for id in found]
+        row = check.row("ids", ids)
+        check.ids("ids", row, len(self.words))
+        return [self.words[id] for id in row]
 
     def id(self, word: str) -> int:
-        """The id of a word that must be there. Raises ValueError for another."""
+        """The id of a word; ValueError where the vocabulary lacks it."""
         if word not in self._ids:
             raise ValueError(f"word {word!r}: not in the vocabulary; expected one of its {len(self):,} words")
         return self._ids[word]
@@ -108,13 +109,13 @@ class Vocabulary:
         digest.update(self.counts.tobytes())
         return digest.hexdigest()
 
-    def save(self, path) -> None:
+    def save(self, path: str | Path) -> None:
         """Write the vocabulary as JSON, atomically. Raises OSError."""
         facts = {"format": FORMAT, "words": self.words, "counts": self.counts.tolist()}
         atomic.write(path, [json.dumps(facts, indent=0).encode(), b"\n"])
 
     @classmethod
-    def load(cls, path) -> "Vocabulary":
+    def load(cls, path: str | Path) -> "Vocabulary":
         """Read what `save` wrote. Raises OSError, and ValueError for a file that is truncated or something else."""
         try:
             facts = json.loads(Path(path).read_bytes())
@@ -131,7 +132,7 @@ class Vocabulary:
             raise ValueError(f"{path}: {error}") from None
 
 
-def _refuse_string(name: str, value, expected: str = "a list of words") -> None:
+def _refuse_string(name: str, value: object, expected: str = "a list of words") -> None:
     """ValueError for a string or bytes where their characters would be taken for words."""
     if isinstance(value, str | bytes):
         shown = value[:40]

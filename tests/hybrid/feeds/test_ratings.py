@@ -13,94 +13,7 @@ from hybrid.feeds import ratings
 from hybrid.feeds.ratings import Ratings
 from tests.data import real
 
-ROWS = [("7", "x", 5, 30), ("3", "y", 1, 20), ("7", "y", 2, 10), ("3", "z", 4, 20), ("9", "y", 3, 1)]
-USERS, ITEMS = ["7", "3", "9"], ["y", "x", "z"]  # by first appearance; most rated first, then by name
-
-
-def written(tmp_path, content, name="ratings"):
-    path = tmp_path / name
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return path
-
-
-def by_name(found: Ratings):
-    named = zip(found.user, found.item, found.time, strict=True)
-    return [(found.users[user], found.items[item], time) for user, item, time in named]
-
-
-TIMED = [(user, item, time) for user, item, _, time in ROWS]
-BY_ROW = [(user, item, row) for row, (user, item, _, _) in enumerate(ROWS)]
-FORMATS = {
-    "u.data": ("\n".join("\t".join(map(str, row)) for row in ROWS), TIMED),
-    "u.data, blank lines": ("\r\n\r\n".join("\t".join(map(str, row)) for row in ROWS) + "\r\n\r\n", TIMED),
-    "ratings.dat": ("\n".join("::".join(map(str, row)) for row in ROWS) + "\n", TIMED),
-    "csv": ("userId,movieId,rating,timestamp\n" + "".join(f"{u},{i},{r},{t}\n" for u, i, r, t in ROWS), TIMED),
-    "csv, other order": ("Timestamp, ITEM_ID ,User\n" + "".join(f"{t}, {i},{u} \n" for u, i, _, t in ROWS), TIMED),
-    "csv without times": ("user,item\n" + "".join(f"{u},{i}\n" for u, i, _, _ in ROWS), BY_ROW),
-    "csv, quoted": ("\ufeffuser,item\n" + "".join(f'"{u}","{i}"\n' for u, i, _, _ in ROWS), BY_ROW),
-    "csv with dates": (
-        "user;item;rating;date\n" + "".join(f"{u};{i};{r};1970-01-01T00:00:{t:02}Z\n" for u, i, r, t in ROWS),
-        [(user, item, time * 1_000_000) for user, item, time in TIMED],
-    ),
-    "tabs with a header": ("user_id\titem_id\n" + "".join(f"{u}\t{i}\n" for u, i, _, _ in ROWS), BY_ROW),
-}
-
-
-@pytest.mark.parametrize("content, expected", FORMATS.values(), ids=FORMATS)
-def test_formats(tmp_path, content, expected):
-    found = ratings.load(written(tmp_path, content))
-    assert by_name(found) == expected
-    assert (found.users, found.items) == (USERS, ITEMS)
-    assert found.user.dtype == found.item.dtype == np.int32
-
-
-CHOSEN = {
-    "names of the header": ("who,stars,what,when", "who,what,when"),
-    "numbers of a header with known names": ("user,rating,item,whatever", "1,3,4"),
-    "numbers": (None, "1,3,4"),
-    "blanks about them": ("who, stars,what , when", "who, what,when "),
-}
-
-
-@pytest.mark.parametrize("header, columns", CHOSEN.values(), ids=CHOSEN)
-@pytest.mark.parametrize("separator", [",", ";", "\t", "::", " "], ids=["comma", "semicolon", "tab", "colons", "blank"])
-def test_columns_by_option(tmp_path, header, columns, separator):
-    if separator == " " and header and ", " in header:
-        pytest.skip("blanks separate the fields here")
-    lines = [] if header is None else [header.replace(",", separator)]
-    lines += [separator.join(map(str, (user, stars, item, time))) for user, item, stars, time in ROWS]
-    found = ratings.load(written(tmp_path, "\n".join(lines)), columns.split(","))
-    assert by_name(found) == TIMED
-
-
-def test_lines_of_user_and_item(tmp_path):
-    path = written(tmp_path, "".join(f"{user} {item}\n" for user, item, _, _ in ROWS))
-    assert by_name(ratings.load(path, ("1", "2"))) == BY_ROW
-
-
-@pytest.mark.parametrize(
-    "columns, message",
-    [
-        (
-            ["who", "item"],
-            "no column 'who'; found the columns 'user', 'item', 'timestamp'; expected user, item and time",
-        ),
-        (["1", "4"], "no column '4'; found 3 columns"),
-        (["0", "1"], "no column '0'"),
-        (["user"], "columns: found user, expected two or three that differ"),
-        (["1", "2", "2"], "columns: found 1,2,2, expected two or three that differ"),
-    ],
-)
-def test_columns_that_are_not_there(tmp_path, columns, message):
-    with pytest.raises(ValueError, match=message):
-        ratings.load(written(tmp_path, CSV), columns)
-
-
-def test_dates_order_the_histories(tmp_path):
-    times = ["2021-03-04", "2021-03-04 00:00:01", "2021-03-04T00:00:02.5+00:00", "2021-03-04T02:00:01+02:00"]
-    rows = "".join(f"u,{item},{time}\n" for item, time in zip("abcd", times, strict=True))
-    found = ratings.load(written(tmp_path, "user,item,date\n" + rows))
-    assert found.time.tolist() == [1614816000000000 + offset for offset in (0, 1_000_000, 2_500_000, 1_000_000)]
+from .rated import BY_ROW, ITEMS, ROWS, TIMED, USERS, by_name, written
 
 
 def test_parquet(tmp_path):
@@ -198,13 +111,6 @@ def test_histories_of_something_else():
         ratings.histories({"user": [1]})
 
 
-def test_times_keep_their_digits(tmp_path):
-    first = 1_700_000_000_000_000_001  # float64 has no such number
-    path = written(tmp_path, f"user,item,timestamp\n1,a,{first + 1}\n1,b,{first}\n")
-    assert ratings.load(path).time.tolist() == [first + 1, first]
-    assert ratings.load(written(tmp_path, "user,item,timestamp\n1,a,0.5\n1,b,2\n")).time.tolist() == [0.5, 2]
-
-
 @pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.csc_matrix, sparse.coo_matrix, sparse.coo_array])
 def test_sparse_matrix(tmp_path, kind):
     matrix = sparse.coo_matrix(([1, 2, 0, 3, 1], ([4, 4, 2, 0, 0], [1, 3, 0, 3, 5])), (6, 6))  # one is a stored zero
@@ -218,42 +124,6 @@ def test_sparse_matrix(tmp_path, kind):
 def test_sparse_matrix_keeps_the_order_of_the_file(tmp_path):
     sparse.save_npz(tmp_path / "m.npz", sparse.coo_matrix(([1, 1, 1], ([0, 0, 0], [5, 2, 3])), (1, 6)))
     assert [item for _, item, _ in by_name(ratings.load(tmp_path / "m.npz"))] == ["5", "2", "3"]
-
-
-CSV = "user,item,timestamp\n1,a,5\n"
-
-
-@pytest.mark.parametrize(
-    "content, message",
-    [
-        ("", "ratings: empty; expected ratings"),
-        ("\n\n", "ratings: empty; expected ratings"),
-        ("user,item\n", "ratings: no ratings; expected one a line"),
-        ("user,item\n1,a\n2,a\n", "ratings: 1 different items; expected at least 2"),
-        (CSV + "1,b\n", "line 3: 2 fields, expected 3 as in line 1; is it cut short?"),
-        (CSV + "1,b,3,4\n", "line 3: 4 fields, expected 3"),
-        (CSV + "1,b,soon\n", "line 3: the timestamp is 'soon'; expected a number"),
-        (CSV + "1,b,nan\n", "line 3: the timestamp is 'nan'"),
-        ("user,item,date\n1,a,2020-01-01\n1,b,7\n", "line 3: the timestamp is '7'; expected a date such as"),
-        ("user,item,time\n1,a,5\n1,b,2020-01-01\n", "line 3: the timestamp is '2020-01-01'; expected a number"),
-        (CSV + ",b,3\n", "line 3: the user is empty"),
-        (CSV + "\n2, ,3\n", "line 4: the item is empty"),
-        (CSV + '1,"b,3\n', "line 3: unexpected end of data"),
-        ("1\t2\t3\t881250949\n1\t3\t3\n", "line 2: 3 fields, expected 4 as in line 1"),
-        ("1::2::3::881250949\n1::3::3::8812::5\n", "line 2: 5 fields, expected 4"),
-        (
-            "who,what\n1,2\n",
-            "no user column; found the columns 'who', 'what'; expected a header .*--columns NAME,NAME,NAME",
-        ),
-        ("user,what\n1,2\n", "no item column; found the columns 'user', 'what'"),
-        ("1,2,5\n", "no user column; found the columns '1', '2', '5'"),
-        (b"user,item\n\xff\xfe,1\n", "not UTF-8"),
-        (b"PK\3\4 and no more", "no scipy sparse matrix .* expected a file of scipy.sparse.save_npz"),
-    ],
-)
-def test_files_that_are_no_ratings(tmp_path, content, message):
-    with pytest.raises(ValueError, match=message):
-        ratings.load(written(tmp_path, content))
 
 
 def archive(**arrays) -> bytes:
