@@ -1,0 +1,187 @@
+"""The rules of files: none is long, and every module says where it is tested.
+
+A module is tested in its mirrored file (hybrid/x/y.py in tests/hybrid/x/test_y.py) or in the file that TESTED_IN names.
+Of bench/ only what its files share has tests: a benchmark holds its own results against an oracle before it times anything.
+"""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.support.imports import ROOT, modules
+
+MOST_LINES = 350
+SOURCES = ("hybrid", "cpu", "gpu", "bench", "examples", "tests")
+ENDINGS = {".py", ".cu", ".cuh", ".cpp", ".h", ".html"}
+
+# Files that are longer: what is left to cut. A file that is no longer so is taken out of the list.
+LONG: set[str] = {
+    "gpu/pvm.cu",
+    "gpu/units.cu",
+    "hybrid/cli/doctor.py",
+    "hybrid/cli/options.py",
+    "hybrid/engine/engine.py",
+    "hybrid/pvm/model.py",
+    "hybrid/pvm/originals/checkpoint.py",
+    "hybrid/pvm/training.py",
+    "hybrid/pvm/wiring.py",
+    "tests/cpu/test_pvm.py",
+    "tests/cudasim/driver/devices.cpp",
+    "tests/cudasim/driver/streams.cpp",
+    "tests/gpu/test_engine.py",
+    "tests/gpu/test_pvm.py",
+    "tests/hybrid/feeds/test_ratings.py",
+    "tests/hybrid/pvm/originals/test_checkpoint.py",
+    "tests/hybrid/pvm/test_model.py",
+    "tests/hybrid/readout/test_readouts.py",
+    "tests/hybrid/train/test_runs.py",
+    "tests/twins/pvm_classic.py",
+    "tests/twins/pvm_cuda.py",
+    "tests/twins/recordings.py",
+}
+
+# Modules without a mirrored test file, and the file that tests them: it imports them or names their path.
+TESTED_IN: dict[str, str] = {}
+
+# Modules that no test file claims yet. One that has its test is taken out of the list.
+UNCLAIMED: set[str] = {
+    "cpu/aligned.py",
+    "cpu/brute_force.py",
+    "cpu/lanes.py",
+    "cpu/online.py",
+    "cpu/prefetch.py",
+    "cpu/shards.py",
+    "cpu/splitmix.py",
+    "cpu/vector.py",
+    "cpu/visit.py",
+    "gpu/errors.py",
+    "gpu/plan.py",
+    "gpu/queues.py",
+    "hybrid/__init__.py",
+    "hybrid/cli/__init__.py",
+    "hybrid/cli/arguments.py",
+    "hybrid/engine/__init__.py",
+    "hybrid/engine/embedding.py",
+    "hybrid/engine/route.py",
+    "hybrid/engine/slot_state.py",
+    "hybrid/engine/trunk/mlp.py",
+    "hybrid/feeds/__init__.py",
+    "hybrid/feeds/epochs.py",
+    "hybrid/feeds/tables.py",
+    "hybrid/feeds/video/ffmpeg.py",
+    "hybrid/feeds/video/index.py",
+    "hybrid/mirror.py",
+    "hybrid/models/_engine.py",
+    "hybrid/models/words.py",
+    "hybrid/placement/measure.py",
+    "hybrid/placement/readouts.py",
+    "hybrid/placement/rows.py",
+    "hybrid/pvm/initial.py",
+    "hybrid/pvm/judge/baseline.py",
+    "hybrid/pvm/judge/latest.py",
+    "hybrid/pvm/judge/watch.py",
+    "hybrid/pvm/originals/members.py",
+    "hybrid/pvm/originals/pickles.py",
+    "hybrid/pvm/originals/recording.py",
+    "hybrid/pvm/originals/replay_classic.py",
+    "hybrid/pvm/originals/replay_cuda.py",
+    "hybrid/pvm/originals/replayer.py",
+    "hybrid/pvm/pipeline.py",
+    "hybrid/pvm/result.py",
+    "hybrid/pvm/resumed.py",
+    "hybrid/pvm/slot.py",
+    "hybrid/pvm/source.py",
+    "hybrid/pvm/validate.py",
+    "hybrid/readout/__init__.py",
+    "hybrid/readout/base.py",
+    "hybrid/readout/exclude.py",
+    "hybrid/readout/full.py",
+    "hybrid/readout/neighbours.py",
+    "hybrid/readout/place.py",
+    "hybrid/readout/sampled.py",
+    "hybrid/readout/split.py",
+    "hybrid/readout/tree.py",
+    "hybrid/registry.py",
+    "hybrid/settings.py",
+}
+
+
+def long_files() -> set[str]:
+    paths = (path for source in SOURCES for path in (ROOT / source).rglob("*") if path.suffix in ENDINGS)
+    return {_name(path) for path in paths if path.read_bytes().count(b"\n") > MOST_LINES}
+
+
+def _name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def sources() -> dict[str, str]:
+    """The paths of the modules that need a test, with their names: those that define a function or a class."""
+    found = {_name(path): name for package in ("hybrid", "cpu", "gpu") for name, path in modules(package).items()}
+    return {path: name for path, name in found.items() if _defined(path) and not path.endswith("__main__.py")}
+
+
+def _defined(path: str) -> set[str]:
+    """The names of the functions and classes that a module defines."""
+    body = ast.parse((ROOT / path).read_text()).body
+    return {node.name for node in body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)}
+
+
+def mirrored(path: str) -> Path:
+    """The test file of a module: that of a package is named after it."""
+    source = Path(path)
+    source = source.parent if source.name == "__init__.py" else source
+    return ROOT / "tests" / source.parent / f"test_{source.stem.removeprefix('_')}.py"
+
+
+def mentions(test: Path, path: str, module: str) -> bool:
+    """Whether a test file names the module or its path, or imports something that the module defines."""
+    text = test.read_text()
+    if re.search(rf"\b{re.escape(module)}\b", text) or path in text:
+        return True
+    imported = {
+        (node.module, alias.name)
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    package, _, stem = module.rpartition(".")
+    offered = {name for source, name in imported if source and module.startswith(source)}
+    return (package, stem) in imported or bool(offered & _defined(path))
+
+
+def test_no_file_is_long():
+    assert long_files() == LONG, f"files over {MOST_LINES} lines; cut them, and take out of LONG those that are cut"
+
+
+def test_every_module_says_where_it_is_tested():
+    found = sources()
+    assert {*TESTED_IN, *UNCLAIMED} <= found.keys(), "modules that are gone"
+    untold = {path for path in found if path not in TESTED_IN and not mirrored(path).exists()}
+    assert untold == UNCLAIMED, "neither a mirrored test file nor a line in TESTED_IN"
+
+
+@pytest.mark.parametrize(("path", "test"), TESTED_IN.items())
+def test_the_file_named_tests_the_module(path, test):
+    assert not mirrored(path).exists(), "it has a mirrored test file; take it out of TESTED_IN"
+    assert (ROOT / test).exists(), f"{test} is gone"
+    assert mentions(ROOT / test, path, sources()[path]), f"{test} neither imports nor names {path}"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('"""Also of cpu/tree.py."""', True),
+        ("import cpu.tree", True),
+        ("from cpu import tree", True),
+        ("from cpu.tree import balanced", True),
+        ("from cpu.tree_softmax import step", False),
+        ("balanced = 1", False),
+    ],
+)
+def test_a_test_file_tells_of_a_module_by_its_path_its_name_or_what_it_defines(tmp_path, text, told):
+    test = tmp_path / "test_other.py"
+    test.write_text(text)
+    assert mentions(test, "cpu/tree.py", "cpu.tree") is told
