@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
     simulated = bool(os.environ.get("CUDASIM"))
     if simulated:
         _simulate()
-    from gpu.device import unavailable
+    from gpu.available import unavailable
 
     if reason := unavailable():
         print(f"no GPU to measure: {reason}; with CUDASIM=1 and --quick the command runs on a simulated one")

@@ -19,7 +19,7 @@ import numpy as np
 from gpu.array import Array, adopt
 from gpu.errors import DeviceError, Translated, failed
 from gpu.owner import Owner
-from gpu.queues import CUDA, Event, Inline, Queue, copy, current, fill_bytes, here, libcuda, scratch
+from gpu.queues import Event, Inline, Queue, copy, current, fill_bytes, here, libcuda, scratch
 
 __all__ = [
     "Device",
@@ -31,65 +31,18 @@ __all__ = [
     "failed",
     "fill_bytes",
     "scratch",
-    "unavailable",
+    "too_old",
 ]
 
 REBASE = 30.0  # seconds; CUDA tells times between events in float32
 LEAST = (7, 5)  # compute capability: Turing; nvcc 13 compiles for nothing older
 
 
-def unavailable() -> str | None:
-    """The first reason why no GPU can be used, None when one can."""
-    try:
-        ctypes.CDLL(CUDA)
-    except OSError as error:
-        return f"there is no NVIDIA driver ({error})"
-    try:
-        import pycuda.driver as driver
-    except ImportError as error:
-        return f"PyCUDA cannot be imported ({error}); install it: pip install 'hybrid-engine[gpu]'"
-    try:
-        driver.init()
-        count, version = driver.Device.count(), driver.get_driver_version()
-    except driver.Error as error:
-        return f"the NVIDIA driver does not start ({error})"
-    if not count:
-        return "the NVIDIA driver sees no device"
-    return _too_old(driver.Device(0)) or _no_compiler(version // 1000) or _no_blas()
-
-
-def _too_old(cuda) -> str | None:
-    """Why a device cannot run the kernels."""
+def too_old(cuda: Any) -> str | None:
+    """Why a device, one of PyCUDA's, cannot run the kernels; None where it can."""
     found = cuda.compute_capability()
     if found < LEAST:
         return f"{cuda.name()} has compute capability {found[0]}.{found[1]}, the kernels need {LEAST[0]}.{LEAST[1]}"
-    return None
-
-
-def _no_blas() -> str | None:
-    from gpu import blas
-
-    try:
-        blas.library()
-    except OSError as error:
-        return str(error)
-    return None
-
-
-def _no_compiler(supported: int) -> str | None:
-    """Why kernels cannot be compiled for a driver that supports this major version of CUDA."""
-    from gpu import kernels
-
-    try:
-        version = kernels.nvcc_version()
-    except OSError as error:
-        return str(error)
-    if version[0] > supported:
-        newer = ".".join(map(str, version))
-        return (
-            f"the driver supports CUDA {supported}, older than nvcc {newer}; update the driver, or name an older nvcc in "
-            "HYBRID_NVCC"
-        )
     return None
 
 
@@ -127,7 +80,7 @@ class Device:
             if self.ordinal >= driver.Device.count():
                 raise DeviceError(f"{self.name}: there are {driver.Device.count()} devices, numbered from 0")
             self.cuda = driver.Device(self.ordinal)
-            if old := _too_old(self.cuda):
+            if old := too_old(self.cuda):
                 raise DeviceError(f"{self.name}: {old}")
             self.context = self.cuda.retain_primary_context()
             self.context.push()

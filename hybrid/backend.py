@@ -83,7 +83,7 @@ def auto() -> str:
 
 def why_no_gpu() -> str | None:
     """The reason why no GPU can be used, None when one can."""
-    return importlib.import_module("gpu.device").unavailable()
+    return importlib.import_module("gpu.available").unavailable()
 
 
 @functools.cache  # one context, one owner thread and one set of compiled kernels a device

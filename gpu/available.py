@@ -1,0 +1,51 @@
+"""Whether a GPU can be used: the driver, PyCUDA, a device that is new enough, nvcc and cuBLAS."""
+
+import ctypes
+
+from gpu import blas, kernels
+from gpu.device import too_old
+from gpu.queues import CUDA
+
+
+def unavailable() -> str | None:
+    """The first reason why no GPU can be used, with the remedy; None when one can."""
+    try:
+        ctypes.CDLL(CUDA)
+    except OSError as error:
+        return f"there is no NVIDIA driver ({error})"
+    try:
+        import pycuda.driver as driver
+    except ImportError as error:
+        return f"PyCUDA cannot be imported ({error}); install it: pip install 'hybrid-engine[gpu]'"
+    try:
+        driver.init()
+        count, version = driver.Device.count(), driver.get_driver_version()
+    except driver.Error as error:
+        return f"the NVIDIA driver does not start ({error})"
+    if not count:
+        return "the NVIDIA driver sees no device"
+    return too_old(driver.Device(0)) or _no_compiler(version // 1000) or _no_blas()
+
+
+def _no_compiler(supported: int) -> str | None:
+    """Why kernels cannot be compiled for a driver that supports this major version of CUDA."""
+    try:
+        version = kernels.nvcc_version()
+    except OSError as error:
+        return str(error)
+    if version[0] > supported:
+        newer = ".".join(map(str, version))
+        return (
+            f"the driver supports CUDA {supported}, older than nvcc {newer}; update the driver, or name an older nvcc in "
+            "HYBRID_NVCC"
+        )
+    return None
+
+
+def _no_blas() -> str | None:
+    """Why matrices cannot be multiplied."""
+    try:
+        blas.library()
+    except OSError as error:
+        return str(error)
+    return None
