@@ -23,6 +23,9 @@ format: $(VENV)/installed-test  ## write the files in the style that lint asks f
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
+docs: $(VENV)/installed-docs  ## build the pages and the API reference into build/site; a warning is an error
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
 bench: $(VENV)/installed-bench  ## measure beside peers: make bench NAME=units (without NAME: lists them)
 	@$(BIN)/python -m bench $(NAME) $(ARGS)
 
@@ -33,14 +36,15 @@ clean:  ## remove the environment and everything made
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(MAKEFILE_LIST)
 
-.PHONY: demo test test-slow lint format bench clean help
+.PHONY: demo test test-slow lint format docs bench clean help
 
 # A stamp exists only where its installation succeeded, and is out of date when the requirements change.
 $(VENV)/installed: EXTRA :=
 $(VENV)/installed-test: EXTRA := [test]
 $(VENV)/installed-test: AND_THEN := $(BIN)/python -m tests.cudasim.prepare
+$(VENV)/installed-docs: EXTRA := [docs]
 $(VENV)/installed-bench: EXTRA := [bench]
-$(VENV)/installed $(VENV)/installed-test $(VENV)/installed-bench: pyproject.toml setup.py | $(BIN)/pip
+$(VENV)/installed $(VENV)/installed-test $(VENV)/installed-docs $(VENV)/installed-bench: pyproject.toml setup.py | $(BIN)/pip
 	@echo 'installing hybrid-engine$(EXTRA) into $(VENV) (a minute or two)'
 	@$(PIP) install --quiet --editable '.$(EXTRA)' || \
 	  { echo 'installation failed: the lines above say why; pip needs a package index (PIP_INDEX_URL names another)'; exit 1; }

@@ -1,0 +1,60 @@
+"""What the pages name is there: options, files, public names."""
+
+import re
+
+import pytest
+
+import hybrid
+from hybrid.cli import main
+
+from .pages import PAGES, ROOT, prose
+
+HELP = [
+    ["train", "language"],
+    ["train", "words"],
+    ["train", "factors"],
+    ["train", "pvm"],
+    ["eval"],
+    ["export"],
+    ["demo"],
+    ["doctor"],
+    *(["pvm", action] for action in ("watch", "dream", "fields", "compare", "import", "configs")),
+]
+OTHERS = {"--help"}
+
+
+@pytest.fixture(scope="module")
+def options():
+    """Every option that any command's help tells of."""
+    import contextlib
+    import io
+
+    told = io.StringIO()
+    for command in HELP:
+        with contextlib.redirect_stdout(told), pytest.raises(SystemExit):
+            main([*command, "--help"])
+    return set(re.findall(r"--[a-z][a-z-]+", told.getvalue())) | OTHERS
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_options_exist(page, options):
+    inline = re.findall(r"`([^`]+)`", prose(page))
+    named = {option for code in inline if "bench" not in code for option in re.findall(r"--[a-z][a-z-]+", code)}
+    assert named <= options
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_files_exist(page):
+    inline = re.findall(r"`((?:hybrid|cpu|gpu|tests|bench|examples|docs)/[\w/.*]+)`", prose(page))
+    links = re.findall(r"\]\((?!http)([^)#]+)", prose(page))
+    assert all(list(ROOT.glob(path)) for path in inline), inline
+    assert all((page.parent / path).exists() for path in links), links
+
+
+def test_all_public_names_are_in_the_reference():
+    told = re.findall(r"^::: hybrid\.(\w+)$", (ROOT / "docs" / "api.md").read_text(), re.MULTILINE)
+    assert sorted(told) == hybrid.__all__
+
+
+def test_readme_is_short():
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 130
