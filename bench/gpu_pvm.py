@@ -52,13 +52,13 @@ class Video:
 
     def _alone(self) -> Work:
         """The kernel on a slot that is filled once, launched again and again by one piece of work."""
-        found = self.model.pvm
-        slot, queue = found.slot(), found.inline
-        slot.fill(found.step_number, 0, pvm.shown(self.model.feed, found.step_number), 0, self.case.streams)
+        model = self.model.pvm
+        slot, queue = model.pipeline.slot(), model.pipeline.inline
+        slot.fill(model.tick, 0, pvm.frame_input(model, self.model.feed), 0, self.case.streams)
 
         def loop():
             for _ in range(self.frames):
-                found.tick(slot)
+                model.pipeline.tick(slot)
                 slot.tick += 1
 
         return self._work("ours, tick alone", lambda: queue.run(loop), lambda: None)

@@ -155,11 +155,13 @@ class Ours:
             pass
 
 
-def shown(feed: Feed, tick: int):
-    """What a slot is filled with."""
+def frame_input(model, feed: Feed):
+    """What a slot is filled with for the model's next tick."""
+    from hybrid.pvm.rates import Rates
     from hybrid.pvm.slot import FrameInput
 
-    return FrameInput(feed[tick].image, None, False)
+    rates = Rates(model.wiring, model.layout, model.config).at(model.tick, model.config, model.frozen)
+    return FrameInput(feed[model.tick].image, None, False, rates)
 
 
 def shares(ours: Ours, repeat: int) -> dict:

@@ -1,4 +1,4 @@
-"""Frames and labels as users give them: checked, and made into what a slot takes."""
+"""Frames and labels as users give them: checked, and made into arrays that a slot copies."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,36 +7,44 @@ import numpy as np
 
 from .. import check
 from .heads import Heads
-from .slot import FrameInput
+
+Arrays = tuple[np.ndarray, np.ndarray | None]  # the image, as `FrameInput` has it, and what the readouts learn
 
 
 class Inputs:
     """What a model takes: frames of one shape for so many streams, and labels where it has readouts.
 
-    frame     (rows, columns, channels)
-    readouts  or None: labels are left aside
+    frame         (rows, columns, channels)
+    readouts      or None: labels are left aside
+    ignore_depth  whether the 4th channel is taken as 0
     """
 
-    def __init__(self, frame: tuple[int, int, int], streams: int, readouts: Heads | None):
+    def __init__(
+        self, frame: tuple[int, int, int], streams: int, readouts: Heads | None, *, ignore_depth: bool = False
+    ):
         self.frame, self.streams, self.readouts = frame, streams, readouts
+        self.ignore_depth = ignore_depth and frame[2] == 4
 
-    def shown(self, frame, label: Any, wanted: bool) -> FrameInput:
-        """A frame and its label, as `PVM.step` takes them. Raises ValueError for what does not fit."""
-        image = self._image(frame)
-        if label is None or not self.readouts:
-            return FrameInput(image, None, wanted)
-        return FrameInput(image, self._heat([label] if self.streams == 1 else label), wanted)
-
-    def item(self, item, wanted: bool) -> FrameInput:
-        """An item of what `PVM.run` takes: a `FrameBatch`, a pair (frame, label), or a frame."""
+    def item(self, item: Any) -> Arrays:
+        """Of an item of what `PVM.run` takes: a `FrameBatch`, a pair (frame, label), or a frame."""
         if hasattr(item, "labelled"):
             label = item.box if item.labelled.all() else None
-            return self.shown(item.image, label if label is None or self.streams > 1 else label[0], wanted)
+            return self.pair(item.image, label if label is None or self.streams > 1 else label[0])
         if isinstance(item, tuple) and len(item) == 2:
-            return self.shown(*item, wanted)
-        return self.shown(item, None, wanted)
+            return self.pair(*item)
+        return self.pair(item, None)
 
-    def _image(self, frame) -> np.ndarray:
+    def pair(self, frame: Any, label: Any) -> Arrays:
+        """Of a frame and its label, as `PVM.step` takes them. Raises ValueError for what does not fit."""
+        image = self._image(frame)
+        if self.ignore_depth:
+            image = image.copy()
+            image[..., 3] = 0
+        if label is None or not self.readouts:
+            return image, None
+        return image, self._heat([label] if self.streams == 1 else label)
+
+    def _image(self, frame: Any) -> np.ndarray:
         """(B, rows, columns, channels)."""
         try:
             image = np.asarray(frame)
@@ -58,14 +66,14 @@ class Inputs:
             )
         return image
 
-    def _heat(self, labels) -> np.ndarray:
-        """What the readouts are to say, (B, Y), of a label each stream."""
+    def _heat(self, labels: Any) -> np.ndarray:
+        """What the readouts learn, (B, Y), of a label each stream."""
         assert self.readouts is not None
         if len(labels) != self.streams:
             raise ValueError(f"label: found {len(labels)} labels, expected {self.streams}, one for each stream")
         return np.stack([self.readouts.target(self._maps(label)) for label in labels])
 
-    def _maps(self, label) -> list[np.ndarray]:
+    def _maps(self, label: Any) -> list[np.ndarray]:
         assert self.readouts is not None
         if isinstance(label, list):
             shapes = [np.shape(heat) for heat in label]
@@ -79,8 +87,8 @@ class Inputs:
         return self.readouts.heats(box, self.frame)
 
 
-def items(frames, first: int) -> Iterator[Any]:
-    """What there is to see from tick `first` on: of a feed the items of its ticks, of any other iterable all that it gives.
+def items(frames: Any, first: int) -> Iterator[Any]:
+    """The items from tick `first` on: of a feed those of its ticks, of any other iterable all that it gives.
 
     Raises ValueError for what is neither.
     """

@@ -9,7 +9,6 @@ After Piekniewski et al., Unsupervised learning from continuous video in a scala
 """
 
 import itertools
-import json
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
@@ -25,23 +24,25 @@ from ..engine.slot_state import FREE
 from ..engine.trace import Trace
 from ..interrupt import Held
 from ..storage import checkpoint
-from . import fields
+from . import fields, saved
 from .config import Config
-from .inputs import Inputs, items
+from .inputs import Arrays, Inputs, items
 from .pipeline import Pipeline
 from .presets import load
-from .result import StepResult, alone, by_layer
-from .sizes import refuse_more, refuse_too_large
+from .rates import Rates
+from .result import Results, StepResult, divergence
+from .saved import Saved
+from .sizes import refuse_too_large
 from .slot import FrameInput, FrameSlot
 from .validate import MOST_STREAMS
-from .wiring import Wiring, custom, describe, wire
+from .wiring import Wiring, wire
 
 MOST_AHEAD = 64
 END = object()  # of an iterator; it may give None
 DELAY = 1  # frames that are on their way to a GPU while it works on the one before; changes no number
 
 
-class PVM(Pipeline):
+class PVM:
     """A model and its state.
 
     config   a Config, see there
@@ -52,8 +53,11 @@ class PVM(Pipeline):
     seed     of the weights
     dtype    float32; float64 on the CPU
 
-    frozen   while True nothing learns
-    step_number  ticks so far
+    frozen    while True nothing learns
+    tick      ticks so far; `step_number` is another name for it
+    torn      why the parameters are no longer those of a finished tick; None while they are
+    trace     of the last run, see hybrid/engine/trace.py
+    pipeline  the arrays, and the stages that a frame goes through
 
     Raises ValueError for settings that do not fit together, MemoryError where the model does not fit the device.
     """
@@ -70,26 +74,31 @@ class PVM(Pipeline):
         dtype: Any = np.float32,
     ):
         check.whole("streams", streams, 1, MOST_STREAMS)
-        self.seed, self._own_wiring, dtype = seed, wiring is not None, np.dtype(dtype)
+        self.config, self.seed, self._own_wiring, dtype = config, seed, wiring is not None, np.dtype(dtype)
         if wiring is None:
             refuse_too_large(config, 1 + config.moves, dtype.itemsize)
         self.wiring = wire(config) if wiring is None else wiring
-        layers, wanted = len(self.wiring.grids), len(config.grids)
-        if layers != wanted:
-            raise ValueError(f"wiring: found {layers} layers, expected {wanted} as config.grids has")
-        found = backend.choose(device)
-        super().__init__(config, self.wiring, found, streams, threads or available(), seed, _dtype(dtype, found))
-        self.step_number, self.trace = 0, Trace()
+        layers, expected = len(self.wiring.grids), len(config.grids)
+        if layers != expected:
+            raise ValueError(f"wiring: found {layers} layers, expected {expected} as config.grids has")
+        self.backend = backend.choose(device)
+        self.streams, self.threads, self.dtype = streams, threads or available(), _dtype(dtype, self.backend)
+        self.pipeline = Pipeline(
+            config, self.wiring, self.backend, streams=streams, threads=self.threads, seed=seed, dtype=self.dtype
+        )
+        self.layout, self.readouts = self.pipeline.layout, self.pipeline.readouts
+        self.weights, self.velocity = self.pipeline.weights, self.pipeline.velocity
+        self.tick, self.frozen, self.trace = 0, False, Trace()
         self.torn: str | None = None
         self._schedule: Schedule | None = None
         self._runs = Runs("pvm", "give every thread a model of its own, as PVM.load does")
-        self._inputs = Inputs(self.wiring.frame, streams, self.readouts)
-        self._step_slot = self.slot()
-        counts = np.diff(self.layout.signal_at) * self.layout.steps * streams
-        self._predicted = np.bincount(self.wiring.layer, counts)  # numbers that a layer predicts in a tick
+        self._inputs = Inputs(self.wiring.frame, streams, self.readouts, ignore_depth=config.ignore_depth)
+        self._rates = Rates(self.wiring, self.layout, config)
+        self._results = Results(self.wiring, self.layout, self.pipeline.prediction, self.readouts, streams)
+        self._step_slot = self.pipeline.slot()
 
     @classmethod
-    def from_config(cls, source: str | Path | Config, **settings) -> "PVM":
+    def from_config(cls, source: str | Path | Config, **settings: Any) -> "PVM":
         """The model of a Config, of a named configuration ("quick", "small", ...) or of a file; see `named.load`.
 
         settings  `compat` of `named.load`, and those of PVM
@@ -98,9 +107,18 @@ class PVM(Pipeline):
         config = source if isinstance(source, Config) else load(source, compat=compat)[0]
         return cls(config, **settings)
 
+    @property
+    def step_number(self) -> int:
+        """Ticks so far."""
+        return self.tick
+
+    @step_number.setter
+    def step_number(self, tick: int) -> None:
+        self.tick = tick
+
     # Frames
 
-    def step(self, frame: np.ndarray, label: Any = None) -> StepResult:
+    def step(self, frame: Any, label: Any = None) -> StepResult:
         """See a frame, learn from it, predict the next.
 
         frame  (rows, columns, channels) or (B, rows, columns, channels), uint8 or floats in 0..1: an array, or whatever
@@ -115,22 +133,25 @@ class PVM(Pipeline):
         """
         self._check_whole()
         with self._runs.ended(), Held():
-            slot, shown = self._step_slot, self._inputs.shown(frame, label, wanted=True)
+            slot, arrays = self._step_slot, self._inputs.pair(frame, label)
             try:
-                slot.fill(self.step_number, 0, shown, 0, self.streams)
+                slot.fill(self.tick, 0, self._frame_input(self.tick, arrays, complete=True), 0, self.streams)
                 slot.take()
-                for stage in self.stages():
-                    self.inline.run(stage.work, slot)
+                for stage in self.pipeline.stages():
+                    self.pipeline.inline.run(stage.work, slot)
                 self._count(slot)
                 slot.release()
             except BaseException as failure:
-                self.forget_rates()
+                self._rates.forget()
                 if slot.state != FREE:  # otherwise it could not be filled, and nothing has moved
-                    self.torn = self.torn or broken_off(self.step_number, failure)
+                    self.torn = self.torn or broken_off(self.tick, failure)
                 raise
-            return self._seen(slot)
+            return self._results.of(slot)
 
-    def run(self, frames, *, every: int = 1, ahead: int = 0) -> Iterator[StepResult]:
+    def _frame_input(self, tick: int, arrays: Arrays, complete: bool) -> FrameInput:
+        return FrameInput(*arrays, complete, self._rates.at(tick, self.config, self.frozen))
+
+    def run(self, frames: Any, *, every: int = 1, ahead: int = 0) -> Iterator[StepResult]:
         """Step through frames to their end.
 
         frames  an iterable, also one that ends or fails half-way: arrays, lists, generators, clips; of frames, or of pairs
@@ -153,24 +174,24 @@ class PVM(Pipeline):
         """
         return self._runs.only(self._ticks(frames, every, ahead))
 
-    def _ticks(self, frames, every: int, ahead: int) -> Generator[StepResult, None, None]:
+    def _ticks(self, frames: Any, every: int, ahead: int) -> Generator[StepResult, None, None]:
         every, ahead = check.whole("every", every, 1), check.whole("ahead", ahead, 0, MOST_AHEAD)
         self._check_whole()
         with Held() as held:
-            first, queues = self.step_number, self.queues()
+            first, queues = self.tick, self.pipeline.queues()
             batches = self._batches(items(frames, first), every)
             self._schedule = schedule = self._scheduled(queues, ahead)
             try:
-                for tick in schedule.run(batches, lambda slots: False, lambda slots: ahead > 0 and slots[0].wanted):
+                for tick in schedule.run(batches, lambda slots: False, lambda slots: ahead > 0 and slots[0].complete):
                     slot = schedule.slots[(tick.number - first) % len(schedule.slots)][0]
                     self._count(slot)
                     schedule.moving = False
-                    seen = self._seen(slot)
+                    result = self._results.of(slot)
                     with held.released():
-                        yield seen
+                        yield result
             except BaseException as failure:
                 if schedule.moving:
-                    self.torn = self.torn or broken_off(self.step_number, failure)
+                    self.torn = self.torn or broken_off(self.tick, failure)
                 raise
             finally:
                 self._close(queues)
@@ -178,11 +199,11 @@ class PVM(Pipeline):
     def _scheduled(self, queues: dict[str, Any], ahead: int) -> Schedule:
         """The schedule of a run, and its buffers."""
         self.trace = Trace()
-        self.forget_rates()
-        stages = self.stages()
+        self._rates.forget()
+        stages = self.pipeline.stages()
         begin = stages if ahead else [stage for stage in stages if stage.queue == "copy in"]
         delay = 0 if self.backend.device.threads else max(ahead, DELAY)
-        slots = [[self.slot()] for _ in range(delay + 2)]
+        slots = [[self.pipeline.slot()] for _ in range(delay + 2)]
         return Schedule(Plan(begin, stages[len(begin) :], []), slots, queues, delay, self.trace)
 
     def _close(self, queues: dict[str, Any]) -> None:
@@ -192,36 +213,36 @@ class PVM(Pipeline):
             try:
                 if not self.torn:
                     self._schedule.wait()
-                    self.step_number += self.under_way
+                    self.tick += self.under_way
                 for queue in queues.values():
                     queue.close()
             except BaseException as failure:
-                self.torn = self.torn or broken_off(self.step_number, failure)
+                self.torn = self.torn or broken_off(self.tick, failure)
                 raise
             finally:
                 self._schedule = None
-                self.forget_rates()
+                self._rates.forget()
 
     def expected(self) -> np.ndarray:
         """The next frame as the model expects it, (B, rows, columns, channels) floats in 0..1: what a dream shows it.
 
         With compat "cuda2023" what that implementation dreams: the frame after the next, not taken back from 0.1..0.9.
         """
-        return self.picture.dreamt(self._last_parts(self.picture.dream))
+        return self.pipeline.prediction.dreamt(self._last_parts(self.pipeline.prediction.dream))
 
     def prediction(self) -> np.ndarray:
         """What the last tick gave as `StepResult.prediction`, (B, rows, columns, channels): a loaded model has it too."""
-        return self.picture.shown(self._last_parts(self.picture.index))
+        return self.pipeline.prediction.shown(self._last_parts(self.pipeline.prediction.index))
 
     def _last_parts(self, places: list[np.ndarray]) -> np.ndarray:
         self._settle()
-        tape = self.backend.device.to_host(self.tape(self.step_number - 1))
+        tape = self.backend.device.to_host(self.pipeline.tape(self.tick - 1))
         return np.stack([tape[:, index] for index in places])
 
     @property
     def rates(self) -> tuple[np.ndarray, np.ndarray]:
         """Rate and momentum of each layer, (L,), in force at the next tick."""
-        return self.config.rates(self.step_number)
+        return self.config.rates(self.tick)
 
     def set_rate(self, rate: float, layer: int | None = None, momentum: float | None = None) -> None:
         """From the next tick on; of one layer or of all. It becomes part of the configuration's schedule, which forgets what
@@ -230,23 +251,23 @@ class PVM(Pipeline):
         if momentum and self.velocity is None:
             raise ValueError(f"momentum: found {momentum} for a model without; it must begin with one in its schedule")
         event = (self._next_step(), layer, float(rate), momentum)
-        self.config = self.config.with_rate(event, self.step_number - 1)
+        self.config = self.config.with_rate(event, self.tick - 1)
 
     def _next_step(self) -> int:
         """The first tick whose frame is not filled in yet."""
-        return self.step_number + (len(self._schedule.slots) - 1 if self._schedule else 0)
+        return self.tick + (len(self._schedule.slots) - 1 if self._schedule else 0)
 
-    def _batches(self, given: Iterator, every: int) -> Iterator[tuple[int, FrameInput]]:
-        for tick in itertools.count(self.step_number):
+    def _batches(self, frames: Iterator[Any], every: int) -> Iterator[tuple[int, FrameInput]]:
+        for tick in itertools.count(self.tick):
             try:
-                item = next(given, END)
+                item = next(frames, END)
                 if item is END:
                     return
-                shown = self._inputs.item(item, tick % every == 0)
+                given = self._frame_input(tick, self._inputs.item(item), complete=tick % every == 0)
             except BaseException as failure:
                 failure.add_note(f"in the feed, at tick {tick}")
                 raise
-            yield tick, shown
+            yield tick, given
 
     # What was learned
 
@@ -288,44 +309,37 @@ class PVM(Pipeline):
         """The back-projection of `receptive_field`, for many units of the model as it stands."""
         self._settle()
         arrays = {name: array for name, array in self.arrays().items() if name in ("weights", "low", "high")}
-        arrays["tape"] = self.tape(self.step_number - 1)
+        arrays["tape"] = self.pipeline.tape(self.tick - 1)
         host = {name: self.backend.device.to_host(array) for name, array in arrays.items()}
         return fields.Projection(self.wiring, self.layout, self.config, host)
 
-    # What was seen
-
     def _count(self, slot: FrameSlot) -> None:
         """The tick is past, unless the model has diverged."""
-        if not np.isfinite(slot.miss).all():
-            self._diverged(slot)
-        self.step_number = slot.tick + 1
-
-    def _seen(self, slot: FrameSlot) -> StepResult:
-        error = np.bincount(self.wiring.layer, slot.miss.astype(np.float64)) / self._predicted
-        if not slot.wanted:
-            return StepResult(slot.tick, error, None, [], [])
-        hidden = by_layer(slot.hidden.copy(), self.wiring)
-        heat = self.readouts.shares(slot.heat) if self.readouts else []
-        seen = StepResult(slot.tick, error, self.picture.shown(slot.picture), hidden, heat)
-        return seen if self.streams > 1 else alone(seen)
-
-    def _diverged(self, slot: FrameSlot) -> None:
-        unit = int(np.isfinite(slot.miss).argmin())
-        layer = int(self.wiring.layer[unit])
-        self.torn = (
-            f"tick {slot.tick}: the error of unit {unit} (layer {layer}, row {self.wiring.row[unit]}, column "
-            f"{self.wiring.column[unit]}) is {slot.miss[unit]}; lower the rates"
-        )
-        raise FloatingPointError(self.torn)
+        if why := divergence(slot, self.wiring):
+            self.torn = why
+            raise FloatingPointError(why)
+        self.tick = slot.tick + 1
 
     # Keeping
+
+    def arrays(self) -> dict[str, Any]:
+        """Weights, velocity and state by name, where they are computed; those of the device are read by `fetch`."""
+        return self.pipeline.arrays()
+
+    def fetch(self) -> dict[str, np.ndarray]:
+        """The same as NumPy arrays; live ones on the CPU."""
+        return self.pipeline.fetch()
+
+    def put(self, arrays: dict[str, np.ndarray]) -> None:
+        """Write arrays, named as `arrays` names them, to where they are computed."""
+        self.pipeline.put(arrays)
 
     @property
     def size(self) -> tuple[int, int]:
         """Parameters of the units, and of the readouts."""
         return self.weights.size, self.readouts.weights.size if self.readouts else 0
 
-    def save(self, folder: str | Path, facts: dict | None = None) -> None:
+    def save(self, folder: str | Path, facts: dict[str, Any] | None = None) -> None:
         """Write a checkpoint, from which `load` goes on with the same numbers, on this device or another.
 
         facts  whatever else should come back, JSON-able
@@ -341,34 +355,35 @@ class PVM(Pipeline):
         self._settle()
         arrays = self.fetch()
         for name, array in arrays.items():
-            check.finite(f"pvm, before tick {self.step_number}: {name}", array)
-        own = {
-            "config": json.loads(self.config.to_json()),
-            "wiring": describe(self.wiring) if self._own_wiring else None,
-            "streams": self.streams,
-            "seed": self.seed,
-            "dtype": self.dtype.name,
-            "step": self.step_number,
-            "frozen": self.frozen,
-        }
-        checkpoint.save(folder, arrays, {"pvm": own, "facts": facts or {}})
+            check.finite(f"pvm, before tick {self.tick}: {name}", array)
+        wiring = self.wiring if self._own_wiring else None
+        own = Saved(self.config, wiring, self.streams, self.seed, self.dtype.name, self.tick, self.frozen)
+        checkpoint.save(folder, arrays, {"pvm": own.facts(), "facts": facts or {}})
 
     @classmethod
-    def load(cls, folder: str | Path, *, device: str | None = None, threads: int | None = None) -> tuple["PVM", dict]:
-        """The model of a checkpoint, or of a run's latest, and the facts saved with it. ValueError for one of another model."""
-        saved, held = checkpoint.read_facts(folder), checkpoint.numbers(folder)
-        if "pvm" not in saved:
-            raise ValueError(f"{folder}: found a checkpoint of another kind, expected one of a Predictive Vision Model")
+    def load(
+        cls, folder: str | Path, *, device: str | None = None, threads: int | None = None
+    ) -> tuple["PVM", dict[str, Any]]:
+        """The model of a checkpoint, or of a run's latest, and the facts saved with it.
+
+        device, threads  as of PVM, wherever it was before
+
+        Raises ValueError or OSError for a checkpoint that is missing, truncated, altered or of another kind.
+        """
+        own, facts = saved.read(folder)
         with checkpoint.told(folder):
-            own = saved["pvm"]
-            config = Config.from_fields(own["config"])
-            refuse_more(folder, config, held)
-            wiring = own["wiring"] and custom(**own["wiring"])
-            settings = {name: own[name] for name in ("streams", "seed", "dtype")}
-            model = cls(config, wiring=wiring, device=device, threads=threads, **settings)
+            model = cls(
+                own.config,
+                wiring=own.wiring,
+                device=device,
+                streams=own.streams,
+                threads=threads,
+                seed=own.seed,
+                dtype=own.dtype,
+            )
             model.restore(folder)
-            model.step_number, model.frozen = check.whole("step", own["step"], 0), own["frozen"]
-        return model, saved["facts"]
+            model.tick, model.frozen = own.step, own.frozen
+        return model, facts
 
     def restore(self, folder: str | Path) -> None:
         """Take the arrays of a checkpoint of the same model."""
@@ -391,10 +406,10 @@ class PVM(Pipeline):
             raise ValueError(f"pvm: {self.torn}; its parameters have moved in part: load the last checkpoint")
 
 
-def _dtype(dtype, found) -> np.dtype:
-    dtype = np.dtype(dtype)
+def _dtype(dtype: np.dtype, device: backend.Backend) -> np.dtype:
+    """The dtype itself; ValueError where the device does not compute in it."""
     if dtype not in (np.float32, np.float64):
         raise ValueError(f"dtype: found {dtype}, expected float32 or float64")
-    if dtype == np.float64 and not found.device.float64:
-        raise ValueError(f"dtype: found float64 on {found.name}, expected float32; float64 is computed on the CPU")
+    if dtype == np.float64 and not device.device.float64:
+        raise ValueError(f"dtype: found float64 on {device.name}, expected float32; float64 is computed on the CPU")
     return dtype

@@ -1,10 +1,14 @@
-"""What a tick of a model gave its caller."""
+"""What a tick of a model gives its caller."""
 
 from typing import NamedTuple
 
 import numpy as np
 
+from .heads import Heads
 from .heatmap import combine
+from .layout import TapeLayout
+from .prediction import Prediction
+from .slot import FrameSlot
 from .wiring import Wiring
 
 
@@ -12,10 +16,14 @@ class StepResult(NamedTuple):
     """What a tick gave. Of a model with one stream the arrays are without their first axis.
 
     tick        its number, from 0
-    error       (L,) mean |error| of each layer's units, as they see it (squeezed), of what they had predicted of this frame
+    error       (L,) float64: of each layer the mean |error| of what its units had predicted of this frame, as they see it
+                (squeezed, where the configuration says so)
     prediction  (B, rows, columns, channels) in 0..1: the next frame
     hidden      L arrays (B, units of the layer, hidden numbers): what each layer publishes
     heatmaps    (B, rows, columns) each, in 0..1: one of tile readouts, one a layer of unit readouts; [] without readouts
+    examples    frames that it learned from: one a stream
+
+    Of a tick that is not complete, see `PVM.run`, prediction is None, hidden and heatmaps are [].
     """
 
     tick: int
@@ -23,6 +31,17 @@ class StepResult(NamedTuple):
     prediction: np.ndarray | None
     hidden: list[np.ndarray]
     heatmaps: list[np.ndarray]
+    examples: int = 1
+
+    @property
+    def number(self) -> int:
+        """The tick's number, by the name that ticks of an `Engine` have for it."""
+        return self.tick
+
+    @property
+    def loss(self) -> float:
+        """The mean of `error` over the layers."""
+        return float(self.error.mean())
 
     @property
     def heatmap(self) -> np.ndarray | None:
@@ -35,11 +54,27 @@ class StepResult(NamedTuple):
         return np.stack([combine(list(heats), largest) for heats in zip(*self.heatmaps, strict=True)])
 
 
-def alone(seen: StepResult) -> StepResult:
-    """Without the axis of streams."""
-    hidden, heatmaps = ([part[0] for part in parts] for parts in (seen.hidden, seen.heatmaps))
-    prediction = None if seen.prediction is None else seen.prediction[0]
-    return seen._replace(prediction=prediction, hidden=hidden, heatmaps=heatmaps)
+class Results:
+    """Makes results of the slots of finished ticks."""
+
+    def __init__(
+        self, wiring: Wiring, layout: TapeLayout, prediction: Prediction, readouts: Heads | None, streams: int
+    ):
+        self._wiring, self._prediction, self._readouts, self._streams = wiring, prediction, readouts, streams
+        counts = np.diff(layout.signal_at) * layout.steps * streams
+        self._predicted = np.bincount(wiring.layer, counts)  # numbers that a layer predicts in a tick
+
+    def of(self, slot: FrameSlot) -> StepResult:
+        """The result of a tick; its arrays are copies."""
+        error = np.bincount(self._wiring.layer, slot.miss.astype(np.float64)) / self._predicted
+        if not slot.complete:
+            return StepResult(slot.tick, error, None, [], [], self._streams)
+        prediction = self._prediction.shown(slot.predicted)
+        hidden = by_layer(slot.hidden.copy(), self._wiring)
+        heatmaps = self._readouts.shares(slot.heat) if self._readouts else []
+        if self._streams == 1:
+            prediction, hidden, heatmaps = prediction[0], [part[0] for part in hidden], [heat[0] for heat in heatmaps]
+        return StepResult(slot.tick, error, prediction, hidden, heatmaps, self._streams)
 
 
 def by_layer(published: np.ndarray, wiring: Wiring) -> list[np.ndarray]:
@@ -51,3 +86,15 @@ def by_layer(published: np.ndarray, wiring: Wiring) -> list[np.ndarray]:
         part.reshape(len(published), -1, size.pop() if len(size) == 1 else part.shape[1])
         for part, size in zip(parts, sizes, strict=True)
     ]
+
+
+def divergence(slot: FrameSlot, wiring: Wiring) -> str | None:
+    """Which unit's error is not finite, in words; None where all are."""
+    finite = np.isfinite(slot.miss)
+    if finite.all():
+        return None
+    unit = int(finite.argmin())
+    return (
+        f"tick {slot.tick}: the error of unit {unit} (layer {wiring.layer[unit]}, row {wiring.row[unit]}, column "
+        f"{wiring.column[unit]}) is {slot.miss[unit]}; lower the rates"
+    )

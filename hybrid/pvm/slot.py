@@ -1,26 +1,26 @@
-"""The buffers of one frame under way: what goes to the device for it, and what comes home of it."""
+"""The buffers of one frame under way: what is copied to the device for it, and what is copied back."""
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..engine.slot_state import SlotState
-
-NOBODY = np.zeros(0, np.int64)
+from .rates import NOBODY, TickRates
 
 
 class FrameInput(NamedTuple):
-    """What a tick shows to the model.
+    """All that a tick is given, ready to be copied into a slot.
 
-    image   (B, rows, columns, channels), uint8, or floats in 0..1
-    heat    (B, Y) what the readouts are to say, or None: they do not learn
-    wanted  whether more than the error is to come home
+    image     (B, rows, columns, channels), uint8, or floats in 0..1
+    heat      (B, Y) heatmaps for the readouts to learn, or None: they do not learn
+    complete  whether more than the error is copied back
+    rates     who learns, and how fast
     """
 
     image: np.ndarray
     heat: np.ndarray | None
-    wanted: bool
+    complete: bool
+    rates: TickRates
 
     @property
     def target(self) -> np.ndarray:
@@ -28,23 +28,37 @@ class FrameInput(NamedTuple):
         return self.image
 
 
+class SlotSizes(NamedTuple):
+    """How much a slot holds: B streams of F numbers of the frame, U units, heatmaps of Y and H hidden numbers, and how many
+    parts a predicted frame has."""
+
+    streams: int
+    frame: int
+    units: int
+    heat: int
+    hidden: int
+    parts: int
+
+
 class FrameSlot(SlotState):
     """B frames, one of each stream.
 
-    frame (B, F)                filled on the host: bytes, or numbers in 0..1
-    target (B, Y), rates (2, U), flags (3, U)
-                                filled on the host: rate and momentum; `learns`, `adapts`, and which units first learn what
-                                they stopped at
-    miss (U,), picture (n, B, F), heat (B, Y), hidden (B, H)
-                                come home; picture holds n parts of the predicted frame
-    NAME_dev                    the same on the device, the same array where it shares the host's memory
+    Filled on the host
+    frame (B, F)       bytes, or numbers in 0..1
+    target (B, Y)      heatmaps to learn
+    rates (2, U), flags (3, U)  see `TickRates`
 
-    supervised  whether there is a target
-    fresh       whether rates and flags differ from those of the tick before
-    wanted      whether all comes home, not only `miss`
-    rests       units that stop learning, where what they stop at is kept
-    resumes     whether any unit goes on with that
-    put_in      writes what is filled: called with the slot and a FrameInput
+    Copied back
+    miss (U,)          of each unit the sum of |error|
+    predicted (n, B, F)  n parts of the predicted frame
+    heat (B, Y), hidden (B, H)
+
+    NAME_dev           the same on the device, the same array where it shares the host's memory
+
+    supervised    whether there is a target
+    complete      whether all is copied back, and not only `miss`
+    fresh         whether rates and flags differ from those of the tick before
+    stops, resumes, readout_rate  see `TickRates`
     """
 
     frame: np.ndarray
@@ -52,7 +66,7 @@ class FrameSlot(SlotState):
     rates: np.ndarray
     flags: np.ndarray
     miss: np.ndarray
-    picture: np.ndarray
+    predicted: np.ndarray
     heat: np.ndarray
     hidden: np.ndarray
     frame_dev: Any
@@ -60,47 +74,44 @@ class FrameSlot(SlotState):
     rates_dev: Any
     flags_dev: Any
     miss_dev: Any
-    picture_dev: Any
+    predicted_dev: Any
     heat_dev: Any
 
-    def __init__(
-        self,
-        streams,
-        frame,
-        units,
-        heat,
-        hidden,
-        pictures,
-        device,
-        dtype,
-        put_in: Callable[["FrameSlot", FrameInput], None],
-    ):
+    def __init__(self, sizes: SlotSizes, device: Any, dtype: Any):
         super().__init__()
-        self._put_in, self._device, self._dtype = put_in, device, np.dtype(dtype)
-        self._frame_shape = streams, frame
+        self._device, self._dtype = device, np.dtype(dtype)
+        self._frame_shape = sizes.streams, sizes.frame
         self._frames: dict[np.dtype, tuple[np.ndarray, Any]] = {}
         shapes = {
-            "target": (streams, heat),
-            "rates": (2, units),
-            "miss": (units,),
-            "picture": (pictures, streams, frame),
-            "heat": (streams, heat),
-            "hidden": (streams, hidden),
+            "target": (sizes.streams, sizes.heat),
+            "rates": (2, sizes.units),
+            "miss": (sizes.units,),
+            "predicted": (sizes.parts, sizes.streams, sizes.frame),
+            "heat": (sizes.streams, sizes.heat),
+            "hidden": (sizes.streams, sizes.hidden),
         }
         for name, shape in shapes.items():
             self._room(name, shape, dtype)
-        self._room("flags", (3, units), np.uint8)
-        self.supervised = self.fresh = self.wanted = self.resumes = False
-        self.rests = NOBODY
+        self._room("flags", (3, sizes.units), np.uint8)
+        self.supervised = self.complete = self.fresh = self.resumes = False
+        self.stops, self.readout_rate = NOBODY, 0.0
 
     def fill(self, tick: int, micro: int, batch: FrameInput, first: int, last: int) -> None:
-        """Take the frames of a tick into a free slot."""
+        """Copy the input of a tick into a free slot."""
         with self._filling():
             self.events.clear()
             self.tick, self.micro, self.count = tick, micro, last - first
-            self._put_in(self, batch)
+            self._copy_frame(batch.image)
+            self.complete, self.supervised = batch.complete, batch.heat is not None
+            if batch.heat is not None:
+                self.target[:] = batch.heat
+            rates = batch.rates
+            self.fresh, self.resumes = rates.units is not None, rates.resumes
+            self.stops, self.readout_rate = rates.stops, rates.readout
+            if self.fresh:
+                self.rates[:], self.flags[:] = rates.units, rates.flags
 
-    def take_frame(self, image: np.ndarray) -> None:
+    def _copy_frame(self, image: np.ndarray) -> None:
         """Copy a frame to `frame`; room for bytes, and for numbers, is made when the first of the kind comes."""
         dtype = np.dtype(np.uint8) if image.dtype == np.uint8 else self._dtype
         if dtype not in self._frames:
@@ -108,12 +119,12 @@ class FrameSlot(SlotState):
         self.frame, self.frame_dev = self._frames[dtype]
         np.copyto(self.frame, image.reshape(self._frame_shape), casting="same_kind")
 
-    def _room(self, name: str, shape, dtype) -> None:
+    def _room(self, name: str, shape: tuple[int, ...], dtype: Any) -> None:
         host, there = self._pair(shape, dtype)
         setattr(self, name, host)
         setattr(self, f"{name}_dev", there)
 
-    def _pair(self, shape, dtype) -> tuple[np.ndarray, Any]:
+    def _pair(self, shape: tuple[int, ...], dtype: Any) -> tuple[np.ndarray, Any]:
         """An array of the host and its mirror on the device."""
         host = self._device.host_empty(shape, dtype)
         return host, self._device.mirror(host)

@@ -36,7 +36,7 @@ def opened(folder: Path, given: dict) -> tuple[PVM, dict]:
         raise ValueError(f"{folder}: found no checkpoint; hybrid train --resume {folder} goes on to one")
     runs.announce({"kind": "pvm", "device": given["device"]})
     model, _ = PVM.load(folder / CHECKPOINT, device=given["device"], threads=given["threads"])
-    model = alone(model, readouts=model.readouts and model.readouts.learned(model.fetch()["readout.weights"]))
+    model = alone(model, readouts=bool(model.readouts and model.readouts.learned(model.fetch()["readout.weights"])))
     model.frozen = True
     return model, options
 
@@ -47,8 +47,14 @@ def alone(model: PVM, *, readouts: bool = True) -> PVM:
     if model.streams == 1 and not drops:
         return model
     config = dataclasses.replace(model.config, readout=None) if drops else model.config
-    settings = {"device": model.backend.name, "threads": model.threads, "seed": model.seed, "dtype": model.dtype}
-    one = PVM(config, wiring=model.wiring, **settings)
+    one = PVM(
+        config,
+        wiring=model.wiring,
+        device=model.backend.name,
+        threads=model.threads,
+        seed=model.seed,
+        dtype=model.dtype,
+    )
     first = {name: len(array) for name, array in one.fetch().items()}  # weights have no axis of streams
     one.put({name: array[: first[name]] for name, array in model.fetch().items() if name in first})
     one.step_number, one.frozen = model.step_number, model.frozen

@@ -69,10 +69,11 @@ class Replay(ABC):
         self.pvm.put(arrays)
 
     def delta(self) -> np.ndarray:
-        return np.asarray(self.pvm.backend.device.to_host(self.pvm._delta)[0]).copy()
+        return np.asarray(self.pvm.backend.device.to_host(self.pvm.pipeline.delta)[0]).copy()
 
     def heat(self) -> list[np.ndarray]:
         """What the readouts said: the shown heatmaps are clipped and stretched."""
+        assert self.pvm.readouts
         return [heat[0] for heat in self.pvm.readouts.maps(self.pvm._step_slot.heat)]
 
     def mean_error(self, seen: StepResult) -> float:

@@ -120,7 +120,7 @@ def test_fields_of_a_graph_made_by_hand():
     low, middle, top = (model.weights_of(unit)["hidden.weights"] for unit in range(3))
     zero, one, two = (model.receptive_field(layer, 0) for layer in range(3))
     np.testing.assert_allclose(zero.weights.reshape(2, 4), 0.8 * low[:, :4])
-    tape = model.tape(-1)[0]
+    tape = model.pipeline.tape(-1)[0]
     slopes = [tape[at : at + 2] * (1 - tape[at : at + 2]) for at in model.layout.hidden_at[:2]]
     of_low = 0.8 * middle[:, 2:4] * slopes[0] @ (0.8 * low[:, :4])
     expected = np.zeros((2, 2, 3))
@@ -141,7 +141,7 @@ def test_fields_of_several_streams_take_the_mean_of_their_slopes():
         model.step(rng.random((2, *BASE.frame)))
     assert model.receptive_field(2, 0).weights.shape == (2, 6, 3, 2)
     at = slice(int(model.layout.hidden_at[3]), int(model.layout.hidden_at[3]) + 3)
-    tape = model.tape(model.step_number - 1)[:, at]
+    tape = model.pipeline.tape(model.step_number - 1)[:, at]
     np.testing.assert_allclose(model.projection().slope[at], (tape * (1 - tape)).mean(axis=0))
 
 
@@ -189,7 +189,7 @@ def test_matrices_are_those_that_compute():
     model = still(BASE)
     model.step(np.zeros(BASE.frame))  # the last step has learned behind what it computed
     unit = 17  # of layer 1
-    own, tape = model.weights_of(unit), model.tape(model.step_number - 1)[0]
+    own, tape = model.weights_of(unit), model.pipeline.tape(model.step_number - 1)[0]
     first = int(model.layout.tape_at[unit])
     inputs = tape[first : first + own["hidden.weights"].shape[1]]
     at = int(model.layout.hidden_at[unit])

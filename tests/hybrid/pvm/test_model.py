@@ -445,7 +445,7 @@ def test_a_run_allocates_nothing_that_lasts():
 
 def test_a_second_thread_is_refused_and_leaves_the_model_as_it_was():
     model, whole, feed, raised = PVM(BLIND), PVM(BLIND), Scene(6), []
-    stages = model.stages()
+    stages = model.pipeline.stages()
 
     def watched(*arguments):
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
@@ -453,9 +453,9 @@ def test_a_second_thread_is_refused_and_leaves_the_model_as_it_was():
                 raised.append(pool.submit(call).exception())
         return stages[0].work(*arguments)
 
-    model.stages = lambda: [stages[0]._replace(work=watched), *stages[1:]]
+    model.pipeline.stages = lambda: [stages[0]._replace(work=watched), *stages[1:]]
     model.step(feed[0].image)
-    model.stages = lambda: stages
+    model.pipeline.stages = lambda: stages
     whole.step(feed[0].image)
     assert [type(failure) for failure in raised] == [RuntimeError] * 2
     assert all("pvm: found a call while another thread's is under way" in str(failure) for failure in raised)

@@ -1,0 +1,38 @@
+"""What a tick gives its caller."""
+
+import numpy as np
+
+from hybrid.pvm.result import StepResult, by_layer
+from hybrid.pvm.wiring import Unit, custom
+
+
+def result(**changes):
+    return StepResult(3, np.array([0.1, 0.3]), None, [], [])._replace(**changes)
+
+
+def test_it_counts_as_ticks_of_an_engine_do():
+    one = result(examples=4)
+    assert (one.number, one.examples) == (one.tick, 4) and one.loss == np.mean([0.1, 0.3])
+
+
+def test_one_heatmap_is_itself_and_several_are_their_mean():
+    assert result().heatmap is None
+    small, large = np.full((2, 2), 0.2), np.full((4, 6), 0.6)
+    assert result(heatmaps=[small]).heatmap is small
+    np.testing.assert_allclose(result(heatmaps=[small, large]).heatmap, np.full((4, 6), 0.4), rtol=1e-6)
+    streams = result(heatmaps=[np.stack([small, 2 * small]), np.stack([large, large])]).heatmap
+    np.testing.assert_allclose(streams, [np.full((4, 6), 0.4), np.full((4, 6), 0.5)], rtol=1e-6)
+
+
+def test_hidden_numbers_by_layer_and_layers_of_units_that_differ_in_one_row():
+    wiring = custom(
+        (2, 4, 1),
+        [
+            Unit(0, 2, patch=(0, 0, 2, 2)),
+            Unit(0, 2, patch=(0, 2, 2, 2)),
+            Unit(1, 1, signal=(0,)),
+            Unit(1, 3, signal=(1,)),
+        ],
+    )
+    first, second = by_layer(np.arange(8)[None], wiring)
+    assert first.tolist() == [[[0, 1], [2, 3]]] and second.tolist() == [[[4, 5, 6, 7]]]
