@@ -14,10 +14,11 @@ test: $(VENV)/installed-test  ## run all tests
 test-slow: $(VENV)/installed-test  ## run the long sweeps too
 	@$(BIN)/python -m pytest -n auto --dist loadfile
 
-lint: $(VENV)/installed-test  ## check style and types
+lint: $(VENV)/installed-test  ## check style, types and the rules of scientific Python packages
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet . || { echo 'run: make format'; exit 1; }
 	@$(BIN)/mypy
+	@$(BIN)/sp-repo-review --show err .
 
 format: $(VENV)/installed-test  ## write the files in the style that lint asks for
 	@$(BIN)/ruff check --fix .

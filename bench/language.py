@@ -110,7 +110,7 @@ def _torch(feed: ZipfFeed, readout: str, steps: int, threads: int) -> list[Work]
     )
     if readout == "full":
         head = torch.nn.Linear(OUTPUTS, feed.classes, bias=False)
-        torch.nn.init.zeros_(head.weight)  # type: ignore[arg-type]
+        torch.nn.init.zeros_(head.weight)
         name = "softmax"
     else:
         cutoffs = [cut for cut in (2_000, 20_000) if cut < feed.classes] or [feed.classes // 4]

@@ -36,7 +36,7 @@ def launch(launcher: str, name: str, kinds: str, grid, block, *values, shared: i
 
 def _three(size) -> tuple[int, int, int]:
     sizes = (size,) if isinstance(size, int) else tuple(size)
-    return (*sizes, *(1,) * (3 - len(sizes)))  # type: ignore[return-value]
+    return (*sizes, *(1,) * (3 - len(sizes)))
 
 
 class _Function:
