@@ -1,8 +1,8 @@
 """Frames per second of the Predictive Vision Model: 211 M parameters in a flat layer, and the hierarchy `small`.
 
 Before anything is timed, the recording of the original implementation is replayed (tests/golden.py), or where it is not at
-hand that of its independent twin. A frame is a tick of `PVM.run`: a byte image in, learning, the error home; what is seen
-comes home of every 25th, up to which a GPU may run 4 ticks ahead of the host.
+hand that of its independent twin. A frame is a tick of `PVM.run`: an image of bytes goes in, the units learn, the error is
+read. All results are read of every 25th frame; between those a GPU may run 4 ticks ahead of the host.
 """
 
 import functools

@@ -58,3 +58,8 @@ def test_all_public_names_are_in_the_reference():
 
 def test_readme_is_short():
     assert len((ROOT / "README.md").read_text().splitlines()) <= 130
+
+
+def test_every_example_is_in_the_gallery():
+    shown = re.findall(r'^ *--8<-- "(examples/\w+\.py)"$', (ROOT / "docs" / "gallery.md").read_text(), re.MULTILINE)
+    assert sorted(shown) == sorted(f"examples/{path.name}" for path in (ROOT / "examples").glob("*.py"))
