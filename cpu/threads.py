@@ -52,8 +52,13 @@ def available() -> int:
     """
     said = os.environ.get("OMP_NUM_THREADS", "")
     limit = int(said) if said.isdecimal() and int(said) else math.inf
-    found = min(len(os.sched_getaffinity(0)), numba.config.NUMBA_NUM_THREADS, share(), limit)
+    found = min(_affinity(), numba.config.NUMBA_NUM_THREADS, share(), limit)
     return max(1, math.ceil(found))
+
+
+def _affinity() -> int:
+    """The cores that this process may be moved to; where the system does not say (macOS, Windows), all."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def shared(items: int):

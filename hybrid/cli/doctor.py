@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..machine import memory
+
 NEEDED = ("numpy", "scipy", "numba", "annoy", "threadpoolctl", "tqdm", "matplotlib", "pillow")
 MODULES = {"pillow": "PIL"}  # where it is not the package's name
 OPTIONAL = {"av": "video", "tensorboardX": "tensorboard"}  # and the extra that brings it
@@ -53,8 +55,9 @@ def report(megabytes: int = 512) -> dict[str, Any]:
 def text(report: dict[str, Any]) -> str:
     """The report as a person reads it; what needs mending is marked !! and comes with its remedy."""
     machine, system = report["machine"], report["system"]
+    room = f", {machine['memory'] / 2**30:.1f} GiB" if machine["memory"] else ""
     lines = [
-        f"{machine['processor']}, {machine['cores']} cores, {machine['memory'] / 2**30:.1f} GiB",
+        f"{machine['processor']}, {machine['cores']} cores{room}",
         f"{system['os']}, Python {system['python']}",
         "",
     ]
@@ -361,8 +364,3 @@ def processor() -> str:
             return next(line.split(":")[1].strip() for line in file if line.startswith("model name"))
     except (OSError, StopIteration):
         return platform.processor() or platform.machine()
-
-
-def memory() -> int:
-    """The machine's memory in bytes."""
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

@@ -2,6 +2,7 @@
 
 import os
 import statistics
+import sys
 from typing import Any
 
 from .schedule import Schedule
@@ -23,7 +24,7 @@ class Cores:
     """
 
     def __init__(self, dense, sparse, threads: int, overlap: bool | None, pin: bool = False):
-        self._sparse, self._cores = sparse, sorted(os.sched_getaffinity(0)) if pin else None
+        self._sparse, self._cores = sparse, _own_cores() if pin else None
         apart = not dense.threads
         if overlap and threads < 2 and not apart:
             raise ValueError(f"overlap: needs at least 2 threads, found {threads}; raise threads or leave overlap out")
@@ -96,3 +97,10 @@ class Cores:
         for queues in self.ways.values():
             for queue in queues.values():
                 queue.close()
+
+
+def _own_cores() -> list[int]:
+    """The cores that this process may use; ValueError where the system gives threads no cores of their own (macOS, Windows)."""
+    if not hasattr(os, "sched_getaffinity"):
+        raise ValueError(f"pin: not offered on {sys.platform}, which gives threads no cores of their own; leave it out")
+    return sorted(os.sched_getaffinity(0))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import math
 from itertools import pairwise
 from math import prod
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .. import machine
 from .config import Config
 from .wiring import Wiring, receptive
 
@@ -47,7 +48,7 @@ def refuse_too_large(config: Config, copies: int, itemsize: int) -> None:
     copies  of each parameter: 2 with momentum
     """
     least = itemsize * copies * fewest(config) / 2**30
-    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
+    memory = (machine.memory() or math.inf) / 2**30
     if least > memory:
         raise MemoryError(
             f"pvm: found at least {least:,.0f} GiB of parameters, expected less than the {memory:,.0f} GiB of this machine;"

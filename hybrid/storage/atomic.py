@@ -62,7 +62,9 @@ def publish(target: Path, path: Path) -> None:
 
 
 def settle(folder: Path) -> None:
-    """Bring the names in a folder, new and removed ones, through to the disk."""
+    """Bring the names in a folder, new and removed ones, through to the disk; Windows does so by itself and opens no folder."""
+    if not hasattr(os, "O_DIRECTORY"):
+        return
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,12 +1,16 @@
 """One process at a time: locks on files, which the system releases when the process ends, however it ends."""
 
 import contextlib
-import fcntl
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
 from .. import console
+
+try:
+    import fcntl
+except ImportError:  # Windows: no folder is locked there
+    fcntl = None  # type: ignore[assignment]
 
 LOCK = ".hybrid.lock"  # in the folder of a run; contains the number of the process that works there
 
@@ -17,7 +21,7 @@ def held(folder: Path) -> Iterator[None]:
 
     Raises ValueError, naming the other process, where one works on it already.
     """
-    descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+    descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | _flags("O_CLOEXEC", "O_NOFOLLOW"), 0o666)
     try:
         if not _try(descriptor, folder):
             owner = os.read(descriptor, 20).decode("ascii", "replace").strip() or "another"
@@ -34,7 +38,10 @@ def held(folder: Path) -> Iterator[None]:
 @contextlib.contextmanager
 def turn(folder: Path) -> Iterator[bool]:
     """A context that begins once nobody else is in one for `folder`; its value is False where the file system has no locks."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    if fcntl is None:
+        yield False
+        return
+    descriptor = os.open(folder, os.O_RDONLY | _flags("O_DIRECTORY", "O_CLOEXEC"))
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -48,6 +55,9 @@ def turn(folder: Path) -> Iterator[bool]:
 
 def _try(descriptor: int, folder: Path) -> bool:
     """Whether the lock was free, and is taken now; where the file system has no locks, True, and a note says so."""
+    if fcntl is None:
+        console.note(f"{folder}: cannot be locked on this system: let no second process work on it")
+        return True
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -55,3 +65,8 @@ def _try(descriptor: int, folder: Path) -> bool:
     except OSError as error:
         console.note(f"{folder}: cannot be locked ({error.strerror}): let no second process work on it")
     return True
+
+
+def _flags(*names: str) -> int:
+    """Those flags of os.open that the system has."""
+    return sum(getattr(os, name, 0) for name in names)
