@@ -6,6 +6,9 @@ import numpy as np
 
 from .. import backend as backends
 from .. import check, mirror
+from .part import Buffers, Copies
+from .schedule import Stage
+from .slot import Slot
 
 
 class Embedding:
@@ -25,16 +28,16 @@ class Embedding:
 
     def __init__(
         self,
-        rows,
-        width,
+        rows: int,
+        width: int,
         *,
-        per_example=1,
-        mean=False,
-        undivided=False,
-        rate=0.05,
-        spread=None,
-        seed=0,
-        backend=None,
+        per_example: int = 1,
+        mean: bool = False,
+        undivided: bool = False,
+        rate: float = 0.05,
+        spread: float | None = None,
+        seed: int = 0,
+        backend: Any = None,
     ):
         self.rows, self.width = check.whole("rows", rows, 1, 2**31 - 1), check.whole("width", width, 1)
         per_example = check.whole("per_example", per_example, 1)
@@ -57,14 +60,49 @@ class Embedding:
         """Width of what an example becomes."""
         return self.width * self.per_example
 
-    def forward(self, x, bag_at, ids) -> None:
+    def buffers(self) -> Buffers:
+        """Beside the trunk ids cross to the rows; rows on the host send vectors and get gradients."""
+        ids = ("ids", "bag_at") if self.mean else ("ids",)
+        return Buffers(dict.fromkeys(("x", "x_grad"), self.outputs), ids if self.beside else ("x", "x_grad"), ("x",))
+
+    def begin(self, copy: Copies) -> list[Stage]:
+        """The vectors of the ids."""
+        gather = Stage("gather", self._queue, self._gather, ("ids in", "bag_at in"))
+        return [*copy("ids in"), *copy("bag_at in"), gather, *copy("x in", "gather")]
+
+    def last(self, copy: Copies, ready: tuple[str, ...]) -> list[Stage]:
+        """The rows move, after the stages named in `ready`, which write their gradient."""
+        return [Stage("scatter", self._queue, self._scatter, ready)]
+
+    @property
+    def beside(self) -> bool:
+        """Whether the rows are on the trunk's GPU, beside the trunk."""
+        return not self.backend.device.host_memory
+
+    @property
+    def _queue(self) -> str:
+        return "dense" if self.beside else "sparse"
+
+    def _gather(self, slot: Slot) -> None:
+        if self.beside:
+            self.forward(slot.x_dev, slot.bag_at_dev, slot.ids_dev)
+        else:
+            self.forward(slot.x, slot.bag_at, slot.ids)
+
+    def _scatter(self, slot: Slot) -> None:
+        if self.beside:
+            self.backward(slot.bag_at_dev, slot.ids_dev, slot.x_grad_dev, slot.scale)
+        else:
+            self.backward(slot.bag_at, slot.ids, slot.x_grad, slot.scale)
+
+    def forward(self, x: Any, bag_at: Any, ids: Any) -> None:
         """Write x (B, outputs); bag_at: of bags, else None. Arrays of the backend's device, in the work of a queue."""
         if bag_at is not None:
             self.backend.rows.gather_mean(x, self._table, bag_at, ids)
         else:
             self.backend.rows.gather(x.reshape(-1, self.width), self._table, ids)
 
-    def backward(self, bag_at, ids, x_grad, scale: float) -> None:
+    def backward(self, bag_at: Any, ids: Any, x_grad: Any, scale: float) -> None:
         """Move the rows of the ids against x_grad (B, outputs), by `scale` times the rate; arrays as in `forward`."""
         step = -self.rate * scale
         if bag_at is not None:
@@ -83,10 +121,10 @@ class Embedding:
         """Go on from parameters() as they were filled; nothing to do where the device shares the host's memory."""
         mirror.send(self.backend.device, self._pairs())
 
-    def _pairs(self):
+    def _pairs(self) -> list[tuple[np.ndarray, Any]]:
         return [(self.table, self._table)]
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return _again, (self.describe(), self.backend.name, self.parameters()["table"])
 
     def describe(self) -> dict[str, Any]:

@@ -1,11 +1,10 @@
 """A model under training: rows -> trunk -> readout, on a schedule."""
 
 import math
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
+from typing import Any
 
 import numpy as np
-
-from cpu.threads import available
 
 from .. import backend, check, readout
 from ..alone import Runs
@@ -13,13 +12,14 @@ from ..feeds import Batch, Feed
 from ..feeds.fit import fitting
 from ..interrupt import Held
 from ..storage import checkpoint
+from . import trunk as trunks
 from .cores import Cores
 from .embedding import Embedding
-from .route import Route, where
+from .route import Route, check_place
 from .schedule import Schedule, Tick, broken_off
 from .slot import Slot
 from .trace import Trace
-from .trunk.mlp import Trunk
+from .trunk import TrunkProtocol
 
 MOST_DELAY = 16
 
@@ -49,8 +49,8 @@ class Engine:
     def __init__(
         self,
         embedding: Embedding,
-        trunk: Trunk | None,
-        readout,
+        trunk: TrunkProtocol | None,
+        readout: Any,
         *,
         device: str | None = None,
         threads: int | None = None,
@@ -60,6 +60,8 @@ class Engine:
         decay: bool = True,
         pin: bool = False,
     ):
+        from cpu.threads import available
+
         check.whole("delay", delay, 0, MOST_DELAY)
         check.whole("micro_batches", micro_batches, 1)
         _check_widths(embedding, trunk, readout)
@@ -67,10 +69,12 @@ class Engine:
         self.micro_batches, self.delay, self.overlap, self.decay = micro_batches, delay, overlap, decay
         self.threads = available() if threads is None else threads
         self.sparse = backend.choose("cpu")
-        self.dense = backend.choose(device) if trunk else self.sparse
-        rows_on, readout_on = (where(name, getattr(self, name), trunk, self.dense) for name in ("embedding", "readout"))
-        self.route = Route(embedding, trunk, readout, self.dense.device, rows_on, readout_on)
-        self._asking = self.route._replace(readout_on="host")
+        self.dense = _dense(trunk, device) if trunk else self.sparse
+        for name, part in (("embedding", embedding), ("readout", readout)):
+            check_place(name, part, trunk, self.dense)
+        self.route = Route(embedding, trunk, readout, self.dense.device)
+        self._asking = self.route._replace(readout=None)
+        self._asking_stages = self._asking.begin(self._asking.copies)
         self.inline = self.sparse.device.inline("all", self.threads)
         self.dense_inline = self.dense.device.inline("all", self.threads)
         if trunk:
@@ -125,10 +129,10 @@ class Engine:
     def _open(self, feed: Feed, ticks: int) -> None:
         """Queues, buffers and the schedule of a run."""
 
-        def scale(slot: Slot) -> float:
-            return max(1 - slot.tick / ticks, 1e-4) if self.decay else 1.0
+        def scale(tick: int) -> float:
+            return max(1 - tick / ticks, 1e-4) if self.decay else 1.0
 
-        self.trace, plan, slots = Trace(), self.route.plan(scale), self._slots(feed)
+        self.trace, plan, slots = Trace(), self.route.plan(), self._slots(feed, scale)
         # Without a trunk there is nothing dense to overlap with.
         overlap = self.overlap if self.trunk else False
         self.cores = Cores(self.dense.device, self.sparse.device, self.threads, overlap, self.pin)
@@ -153,14 +157,14 @@ class Engine:
         for tick in range(self.tick, ticks):
             yield tick, fitting(feed, tick, self.embedding)
 
-    def _slots(self, feed: Feed) -> list[list[Slot]]:
+    def _slots(self, feed: Feed, scale: Callable[[int], float]) -> list[list[Slot]]:
         """All buffers of a run: delay + 2 sets of one slot a micro-batch."""
         if self.micro_batches > feed.batch:
             raise ValueError(
                 f"micro_batches: found {self.micro_batches}, expected 1 to {feed.batch}, the examples of the feed's batches"
             )
         rows = -(-feed.batch // self.micro_batches)
-        sizes = (rows, feed.most_ids)
+        sizes = (rows, feed.most_ids, scale)
         return [[self.route.slot(*sizes) for _ in range(self.micro_batches)] for _ in range(self.delay + 2)]
 
     def _begun_arrays(self) -> dict[str, np.ndarray]:
@@ -172,25 +176,22 @@ class Engine:
         return {
             f"begun.{slot.tick}.{slot.micro}.{name}": device.to_host(getattr(slot, f"{name}_dev")).copy()
             for slot in slots
-            for name in self._begun_names
+            for name in self.route.begun
         }
 
-    @property
-    def _begun_names(self) -> tuple[str, ...]:
-        """What the begin stages write; the last is what the readout reads."""
-        return ("x", "inner", "hidden") if self.trunk else ("x",)
-
     def _restore(self, slots: list[Slot]) -> bool:
+        if not self._begun:
+            return False
         for slot in slots:
-            keys = [f"begun.{slot.tick}.{slot.micro}.{name}" for name in self._begun_names]
-            if keys[0] not in self._begun:
+            keys = {name: f"begun.{slot.tick}.{slot.micro}.{name}" for name in self.route.begun}
+            if keys["x"] not in self._begun:
                 return False
-            for name, key in zip(self._begun_names, keys, strict=True):
+            for name, key in keys.items():
                 self.dense.device.write(getattr(slot, f"{name}_dev"), self._begun[key])
             for name in self.route.fed:
                 self.dense.device.write(getattr(slot, f"{name}_dev"), getattr(slot, name))
-            if self.route.readout_on != "device":
-                slot.hidden[:] = self._begun[keys[-1]]
+            if "hidden" in self.route.crossing:
+                slot.hidden[:] = self._begun[keys.get("hidden", keys["x"])]
         return True
 
     # Asking
@@ -250,7 +251,7 @@ class Engine:
         """The hidden vectors of a batch, in a slot that is in use from here on."""
         slot.fill(self.tick, 0, batch, 0, len(batch.target))
         slot.take()
-        for stage in self._asking.begin:
+        for stage in self._asking_stages:
             (self.inline if stage.queue == "sparse" else self.dense_inline).run(stage.work, slot)
         return slot.hidden
 
@@ -335,18 +336,14 @@ class Engine:
         with checkpoint.told(folder):
             own = saved["engine"]
             table, dense = own["embedding"], own["trunk"]
-            stands = own["readout"].get("readout", own["readout"])  # of neighbours: what they are of
-            least = table["rows"] * table["width"] + (stands["classes"] - 1) * stands["width"]
-            least += dense["hidden"] * (dense["inputs"] + dense["outputs"]) if dense else 0
+            told = {name: value for name, value in own["readout"].items() if name != "state"}
+            least = table["rows"] * table["width"] + readout.least(told) + (trunks.least(dense) if dense else 0)
             if least + sum(math.prod(shape) for shape in own["begun"].values()) > held:
                 raise ValueError(f"{folder}: tells of {least} parameters, but holds {held} numbers; it was altered")
             engine = cls(
                 Embedding(**table, backend=backend.choose(rows_device)),
-                Trunk(**dense) if dense else None,
-                readout.rebuild(
-                    {name: value for name, value in own["readout"].items() if name != "state"},
-                    backend.choose(readout_device),
-                ),
+                trunks.rebuild(dense) if dense else None,
+                readout.rebuild(told, backend.choose(readout_device)),
                 device=device,
                 threads=threads,
                 overlap=overlap,
@@ -381,6 +378,17 @@ def _again(embedding, trunk, readout, settings: dict, tick: int, begun: dict[str
     engine = Engine(embedding, trunk, readout, **settings)
     engine.tick, engine._begun = tick, begun
     return engine
+
+
+def _dense(trunk: TrunkProtocol, device: str | None) -> backend.Backend:
+    """Where the dense stages run; a trunk that computes on the CPU only takes no GPU that the user has not asked for."""
+    kinds = trunk.places
+    chosen = backend.choose("cpu" if kinds == ("cpu",) and device in (None, "auto") else device)
+    if chosen.name.partition(":")[0] not in kinds:
+        raise ValueError(
+            f'device: found "{chosen.name}", expected one of {", ".join(kinds)}: a {trunk.kind} trunk computes nowhere else'
+        )
+    return chosen
 
 
 def _check_widths(embedding, trunk, readout) -> None:

@@ -1,5 +1,6 @@
 """The buffers of one micro-batch under way, all allocated before the first tick, and what may be done with them when."""
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ class Slot(SlotState):
     same            names of arrays that are another one's buffer
     lists           those of ids, bag_at, target and losses that cross
     device          where the dense stages run
+    scale           tick -> by how much all rates are scaled in it, which a filled slot has as `scale`
 
     The names are views of the first `count` rows of their buffers, so a stage never sees rows of an earlier batch.
     """
@@ -47,9 +49,19 @@ class Slot(SlotState):
     losses_dev: Any
 
     def __init__(
-        self, rows: int, ids: int, crossing: dict[str, int], bags: bool, device, kept=None, same=None, lists=()
+        self,
+        rows: int,
+        ids: int,
+        crossing: dict[str, int],
+        bags: bool,
+        device: Any,
+        kept: dict[str, int] | None = None,
+        same: dict[str, str] | None = None,
+        lists: Iterable[str] = (),
+        scale: Callable[[int], float] = lambda tick: 1.0,
     ):
         super().__init__()
+        self._scale, self.scale = scale, 1.0
         sizes: dict[str, tuple[int, type]] = {"ids": (ids, np.int32), "target": (rows, np.int32)}
         sizes |= {"bag_at": (rows + 1, np.int64)} if bags else {}
         sizes |= {"losses": (rows, np.float32)} if "losses" in lists else {}
@@ -62,11 +74,12 @@ class Slot(SlotState):
         self._buffers = host | {f"{name}_dev": buffer for name, buffer in there.items()}
         self.examples = 0  # examples in the whole batch
 
-    def fill(self, tick: int, micro: int, batch, first: int, last: int) -> None:
+    def fill(self, tick: int, micro: int, batch: Any, first: int, last: int) -> None:
         """Take the examples first..last of a batch into a free slot: copies, so the feed may reuse its arrays."""
         with self._filling():
             self.events.clear()
             self.tick, self.micro, self.count = tick, micro, last - first
+            self.scale = self._scale(tick)
             self.examples = examples = len(batch.target)
             bags = "bag_at" in self._buffers
             each = 0 if bags else len(batch.ids) // max(examples, 1)

@@ -2,12 +2,11 @@
 
 import functools
 
-from .. import backend, console
+from .. import backend, console, readout
 from ..engine import Engine
+from ..engine import trunk as trunks
 from ..engine.embedding import Embedding
-from ..engine.trunk.mlp import Trunk
 from ..placement import readouts, rows
-from ..readout import FullReadout, SampledReadout, TreeReadout
 
 
 def make_engine(options: dict, feed, *, per_example=1, mean=False, trunk=True) -> Engine:
@@ -22,14 +21,14 @@ def make_engine(options: dict, feed, *, per_example=1, mean=False, trunk=True) -
     embedding = make(backend=_rows_place(options, feed, make))
     dense = None
     if trunk:
-        settings = {"activation": options["activation"], "rate": options["trunk_rate"], "momentum": options["momentum"]}
-        dense = Trunk(embedding.outputs, options["hidden"], options["readout_width"], seed=seed, **settings)
-    width, loss = (dense.outputs, "softmax") if dense else (embedding.outputs, "logistic")
-    readout = _placed_readout(options, feed, width, loss)
+        kind = options.get("trunk") or "mlp"
+        dense = trunks.make(kind, embedding.outputs, options["readout_width"], options, seed=seed)
+    width = dense.outputs if dense else embedding.outputs
+    placed = _placed_readout(options, feed, width, trunk)
     names = ("device", "threads", "micro_batches", "delay")
     overlap = False if options["serial"] else None
     settings = {name: options[name] for name in names}
-    return Engine(embedding, dense, readout, overlap=overlap, pin=bool(options.get("pin")), **settings)
+    return Engine(embedding, dense, placed, overlap=overlap, pin=bool(options.get("pin")), **settings)
 
 
 def _rows_place(options: dict, feed, make):
@@ -41,39 +40,31 @@ def _rows_place(options: dict, feed, make):
     return backend.choose(named)
 
 
-def _placed_readout(options: dict, feed, width: int, loss: str):
+def _placed_readout(options: dict, feed, width: int, trunk: bool):
     """The readout where the options or, said on stderr, a measurement put it."""
-    make = functools.partial(_readout, options, feed, width, loss)
-    named, split = options.get("readout_device") or "cpu", options.get("split")
+
+    def make(place, other):
+        return readout.make(
+            options["readout"], feed.counts, width, options | other, batch=feed.batch, trunk=trunk, backend=place
+        )
+
+    named, other = options.get("readout_device") or "cpu", {}
     if named == "auto":
         choice = _measured(options, feed, width, make)
-        named, split = choice.device, choice.split
+        named, other = choice.device, choice.options
         console.note(f"readout device auto: {choice.line}")
-    return make(backend.choose(named), split or 0)
+    return make(backend.choose(named), other)
 
 
 def _measured(options: dict, feed, width: int, make) -> readouts.Choice:
-    """The place that is measured to be the fastest: of a tree, cut trees too unless the user says --split 0."""
-    where = feed, options["device"], options["threads"]
-    if options["readout"] != "tree":
-        return readouts.choose(make, *where)
-    splits: tuple[int, ...] = ()
-    note = ""
-    if options["split"] is None:
-        examples = -(-feed.batch // options["micro_batches"])
-        splits, note = readouts.splits_of(feed.classes, options["rate"] * examples)
-    full = functools.partial(_full, options, feed, width)
-    return readouts.choose(make, *where, splits=splits, full=full, note=note)
+    """The place that is measured to be the fastest, among those that the kind of readout names."""
+    examples = -(-feed.batch // options["micro_batches"])
+    trials = readout.trials(options["readout"], options, feed.classes, examples)
+    rival = None
+    if trials.rival:
+        rival = functools.partial(_untrained, trials.rival, options, feed, width)
+    return readouts.choose(make, feed, options["device"], options["threads"], trials=trials, rival=rival)
 
 
-def _readout(options: dict, feed, width: int, loss: str, place, split: int):
-    if options["readout"] == "full":
-        return _full(options, feed, width, place)
-    common = {"batch": feed.batch, "rate": options["rate"], "seed": options["seed"], "backend": place}
-    if options["readout"] == "tree":
-        return TreeReadout(feed.counts, width, tree=options["tree"], mode=options["mode"], split=split, **common)
-    return SampledReadout(feed.counts, width, negatives=options["negatives"], loss=loss, **common)
-
-
-def _full(options: dict, feed, width: int, place):
-    return FullReadout(feed.counts, width, batch=feed.batch, rate=options["rate"], seed=options["seed"], backend=place)
+def _untrained(kind: str, options: dict, feed, width: int, place):
+    return readout.make(kind, feed.counts, width, options, batch=feed.batch, backend=place)

@@ -5,8 +5,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from cpu.threads import available
-
 from .. import backend as backends
 from ..feeds import Batch
 from ..feeds.fit import fitting
@@ -14,13 +12,15 @@ from ..feeds.fit import fitting
 SKIPPED, MEASURED = 3, 7  # steps
 
 
-def queues(device, threads: int | None) -> tuple[Any, Any]:
-    """One that carries and computes on the device, one of the CPU with all threads (None: all cores)."""
+def queues(device: Any, threads: int | None) -> tuple[Any, Any]:
+    """One that copies and computes on the device, one of the CPU with all threads (None: all cores)."""
+    from cpu.threads import available
+
     host = backends.choose("cpu").device.inline("placement", threads or available())
     return device.inline("placement", 1), host
 
 
-def median(step: Callable[[Batch], Any], feed) -> float:
+def median(step: Callable[[Batch], Any], feed: Any) -> float:
     """Seconds of a step."""
     samples = []
     for tick in range(SKIPPED + MEASURED):
@@ -31,7 +31,7 @@ def median(step: Callable[[Batch], Any], feed) -> float:
     return statistics.median(samples[SKIPPED:])
 
 
-def told(seconds: dict[str, float], feed) -> str:
+def told(seconds: dict[str, float], feed: Any) -> str:
     """What was measured, in words."""
     figures = ", ".join(f"{name} {1e3 * value:.2f} ms" for name, value in seconds.items())
     return f"measured, a batch of {feed.batch:,}: {figures}"

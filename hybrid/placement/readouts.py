@@ -1,149 +1,130 @@
-"""Whether a readout should be on the CPU, beside the trunk, or, a tree, cut between them: its own step and what crosses."""
+"""Whether a readout should be on the CPU or beside the trunk: its own stages, and what crosses for them, are measured."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import backend as backends
+from ..engine.part import Copies
+from ..engine.schedule import Stage
+from ..engine.slot import Slot
+from ..feeds import Batch
+from ..readout import Readout
+from ..readout.base.trials import Trials
 from .measure import median, queues, told
 
-SPLITS = (15, 255, 1023)  # nodes of a tree's top: its first 4, 8 and 10 levels where it is balanced
-
-# The most that rate times the examples of a micro-batch may be for a top that learns by the batch. On Python's documentation
-# (three epochs, rate 0.025) the perplexity of a split tree is 1.02 times the whole tree's at 6.4, 1.04 at 12.8, 5 at 25.6.
-SAFE = 10.0
+NO_IDS = np.empty(0, np.int32)
+NO_TRIALS = Trials()
 
 
 class Choice(NamedTuple):
-    """The device of a readout, how many nodes of a tree are split off to it, and the line that says why."""
+    """The device of a readout, the options that are taken there, and the line that says why."""
 
     device: str
-    split: int
+    options: dict[str, Any]
     line: str
 
 
-def splits_of(classes: int, move: float) -> tuple[tuple[int, ...], str]:
-    """The splits to try of a tree, and where there are none, why.
+class _Way(NamedTuple):
+    """A place that is tried: a device, and options other than the user's."""
 
-    move  the rate times the examples of a micro-batch, for which the nodes of a top move at once
-    """
-    if move > SAFE:
-        return (), (
-            f"no split tree was tried: rate times examples of a micro-batch is {move:.3g}, and above {SAFE:g} a top that "
-            "learns by the batch may diverge; a smaller --batch or --rate, or more --micro-batches, helps"
-        )
-    return tuple(split for split in SPLITS if split < classes - 1), ""
+    device: str
+    options: tuple[tuple[str, Any], ...] = ()
+
+    def __str__(self) -> str:
+        return " ".join([self.device, *(f"{name} {value}" for name, value in self.options)])
 
 
 def choose(
-    make: Callable[[Any, int], Any],
-    feed,
+    make: Callable[[Any, Mapping[str, Any]], Readout],
+    feed: Any,
     device: str | None,
     threads: int | None = None,
     *,
-    splits: tuple[int, ...] = (),
-    full: Callable[[Any], Any] | None = None,
-    note: str = "",
+    trials: Trials = NO_TRIALS,
+    rival: Callable[[Any], Readout] | None = None,
 ) -> Choice:
     """The fastest place.
 
-    make    (a backend, a split) -> the readout, untrained; ValueError where it does not compute there, MemoryError where
-            there is no room for it
+    make    (a backend, options other than the user's) -> the readout, untrained; ValueError where it does not compute there,
+            MemoryError where there is no room for it
     feed    whose first batches are learned
     device  of the trunk: the readout goes there or to the CPU
-    splits  the split trees to try; none for a readout that is no tree
-    full    a backend -> a full softmax, whose time is told beside the others, but which is never taken: it is another model
-    note    what else the line should say of what was measured
+    trials  the options to try there beside the user's own
+    rival   a backend -> the readout that `trials` names as rival: its time is told, but it is never taken
     """
     there = backends.choose(device)
     if there.device.host_memory:
-        return Choice("cpu", 0, "cpu, where the trunk is")
-    seconds, refusals = _tried(make, there, feed, threads, (0, *splits))
+        return Choice("cpu", {}, "cpu, where the trunk is")
+    seconds, refusals = _tried(make, there, feed, threads, trials)
     if not seconds:
-        return Choice("cpu", 0, f"cpu, because {next(iter(refusals.values()))}")
-    seconds = {("cpu", 0): _seconds(make(backends.choose("cpu"), 0), there.device, feed, threads)} | seconds
+        return Choice("cpu", {}, f"cpu, because {next(iter(refusals.values()))}")
+    seconds = {_Way("cpu"): _seconds(make(backends.choose("cpu"), {}), there.device, feed, threads)} | seconds
     best = min(seconds, key=lambda way: seconds[way])
-    figures = told({_name(*way): value for way, value in seconds.items()}, feed)
-    notes = [f"{_name(*best)} ({figures})", *(f"{name} left out: {refusal}" for name, refusal in refusals.items())]
-    notes += [note] if note else []
-    if best[1]:
-        notes.append(f"the first {best[1]:,} nodes learn by the batch, --split 0 keeps the tree whole")
-    return Choice(*best, "; ".join(notes + _beside_it(full, there, feed)))
+    figures = told({str(way): value for way, value in seconds.items()}, feed)
+    notes = [f"{best} ({figures})", *(f"{way} left out: {refusal}" for way, refusal in refusals.items())]
+    notes += [trials.note] if trials.note else []
+    notes += [trial.remark for trial in trials.tried if trial.options == dict(best.options)]
+    return Choice(best.device, dict(best.options), "; ".join(notes + _beside_it(trials.rival, rival, there, feed)))
 
 
-def _tried(make, there, feed, threads, splits) -> tuple[dict[tuple[str, int], float], dict[str, str]]:
-    """Seconds of a step with each of the splits, and why others were refused."""
+def _tried(
+    make: Callable[[Any, Mapping[str, Any]], Readout], there: Any, feed: Any, threads: int | None, trials: Trials
+) -> tuple[dict[_Way, float], dict[_Way, str]]:
+    """Seconds of a step in every way, and why others were refused."""
     seconds, refusals = {}, {}
-    for split in splits:
+    for options in ({}, *(trial.options for trial in trials.tried)):
+        way = _Way(there.name, tuple(options.items()))
         try:
-            seconds[there.name, split] = _seconds(make(there, split), there.device, feed, threads)
+            seconds[way] = _seconds(make(there, options), there.device, feed, threads)
         except (ValueError, MemoryError) as refusal:
-            refusals[_name(there.name, split)] = str(refusal)
+            refusals[way] = str(refusal)
     return seconds, refusals
 
 
-def _beside_it(full, there, feed) -> list[str]:
-    """What a full softmax takes on the device; nothing where it does not fit."""
-    if full is None:
+def _beside_it(kind: str, rival: Callable[[Any], Readout] | None, there: Any, feed: Any) -> list[str]:
+    """What the rival takes on the device; nothing where there is none or it does not fit."""
+    if rival is None:
         return []
     try:
-        seconds = _seconds(full(there), there.device, feed, None)
+        seconds = _seconds(rival(there), there.device, feed, None)
     except MemoryError:
         return []
-    return [f"a full softmax takes {1e3 * seconds:.2f} ms on {there.name}, but is another model: --readout full"]
+    name = {"full": "a full softmax"}.get(kind, f"a {kind} readout")
+    return [f"{name} takes {1e3 * seconds:.2f} ms on {there.name}, but is another model: --readout {kind}"]
 
 
-def _name(device: str, split: int) -> str:
-    return f"{device} split {split}" if split else device
+def _seconds(readout: Readout, device: Any, feed: Any, threads: int | None) -> float:
+    """Seconds of the readout's stages in a tick, from the hidden vectors on the device to their gradient there."""
+    there, here = queues(device, threads)
+    copy = Copies(device, readout.buffers().crossing)
+    stages = [*copy("hidden out"), *readout.finish(copy)]
+    slot = _slot(readout, device, feed)
+    return median(partial(_step, slot, [(here if stage.queue == "sparse" else there, stage) for stage in stages]), feed)
 
 
-def _seconds(readout, device, feed, threads) -> float:
-    """Seconds of a step where the readout is, and of what crosses for it."""
-    if readout.backend.device.host_memory:
-        step = _on_the_host
-    else:
-        step = _on_both if getattr(readout, "split", 0) else _beside
-    return median(partial(step, readout, _Buffers(readout, device, feed, threads)), feed)
+def _step(slot: Slot, stages: list[tuple[Any, Stage]], batch: Any) -> None:
+    examples = len(batch.target)
+    slot.fill(0, 0, Batch(NO_IDS, None, batch.target), 0, examples)
+    slot.take()
+    for queue, stage in stages:
+        queue.run(stage.work, slot)
+    slot.release()
 
 
-class _Buffers:
-    """What a step reads and writes, on the host and on the device, and the queues that do it."""
-
-    def __init__(self, readout, device, feed, threads):
-        self.device, (self.there, self.here) = device, queues(device, threads)
-        shape = feed.batch, readout.width
-        self.hidden, self.grad = (device.host_empty(shape, np.float32) for _ in range(2))
-        self.target, self.losses = device.host_empty(feed.batch, np.int32), device.host_empty(feed.batch, np.float32)
-        drawn = np.random.default_rng(0).standard_normal(shape, np.float32) * np.float32(0.1)
-        self.hidden_dev, self.grad_dev = device.from_host(drawn), device.mirror(drawn)
-        self.target_dev, self.losses_dev = device.mirror(self.target), device.mirror(self.losses)
-
-    def learn(self, work, rows: slice) -> None:
-        """Do the work of a readout on the device, within the work of a queue; targets and losses cross."""
-        self.device.copy(self.target_dev[rows], self.target[rows])
-        work(self.grad_dev[rows], self.losses_dev[rows], self.hidden_dev[rows], self.target_dev[rows])
-        self.device.copy(self.losses[rows], self.losses_dev[rows])
-
-
-def _on_the_host(readout, at: _Buffers, batch) -> None:
-    rows = slice(len(batch.target))
-    at.there.copy(at.hidden[rows], at.hidden_dev[rows])
-    at.here.run(readout.step, at.grad[rows], at.hidden[rows], batch.target)
-    at.there.copy(at.grad_dev[rows], at.grad[rows])
-
-
-def _beside(readout, at: _Buffers, batch) -> None:
-    rows = slice(len(batch.target))
-    at.target[rows] = batch.target
-    at.there.run(at.learn, readout.learn, rows)
-
-
-def _on_both(readout, at: _Buffers, batch) -> None:
-    rows = slice(len(batch.target))
-    at.target[rows] = batch.target
-    at.there.copy(at.hidden[rows], at.hidden_dev[rows])
-    at.here.run(readout.step_tail, at.grad[rows], at.hidden[rows], batch.target)
-    at.there.copy(at.grad_dev[rows], at.grad[rows])
-    at.there.run(at.learn, readout.learn_top, rows)
+def _slot(readout: Readout, device: Any, feed: Any) -> Slot:
+    """The readout's buffers for the largest batch, with hidden vectors on the device."""
+    needs = readout.buffers()
+    widths = dict.fromkeys(("hidden", "grad"), readout.width) | needs.widths
+    crossing = {name: width for name, width in widths.items() if name in needs.crossing}
+    kept = {name: width for name, width in widths.items() if name not in crossing}
+    lists = [name for name in needs.crossing if name not in widths]
+    slot = Slot(feed.batch, 0, crossing, False, device, kept, lists=lists)
+    slot.fill(0, 0, Batch(NO_IDS, None, np.zeros(feed.batch, np.int32)), 0, feed.batch)
+    drawn = np.random.default_rng(0).standard_normal((feed.batch, readout.width), np.float32) * np.float32(0.1)
+    device.write(slot.hidden_dev, drawn)
+    slot.take()
+    slot.release()
+    return slot

@@ -10,7 +10,9 @@ from ..engine.embedding import Embedding
 from .measure import median, queues, told
 
 
-def choose(make: Callable[[Any], Embedding], feed, device: str | None, threads: int | None = None) -> tuple[str, str]:
+def choose(
+    make: Callable[[Any], Embedding], feed: Any, device: str | None, threads: int | None = None
+) -> tuple[str, str]:
     """The device for the rows, and the line that says why.
 
     make    a backend -> the embedding, untrained; MemoryError where there is no room for it
@@ -30,13 +32,13 @@ def choose(make: Callable[[Any], Embedding], feed, device: str | None, threads: 
     return best, f"{best} ({told(seconds, feed)})"
 
 
-def _on_the_host(embedding, device, feed, threads) -> float:
+def _on_the_host(embedding: Embedding, device: Any, feed: Any, threads: int | None) -> float:
     """Seconds of gather and scatter on the CPU, and of carrying the trunk's inputs there and their gradients home."""
     carry, work = queues(device, threads)
     x, x_grad = (device.host_empty((feed.batch, embedding.outputs), np.float32) for _ in range(2))
     x_dev, x_grad_dev = device.mirror(x), device.from_host(np.zeros_like(x_grad))
 
-    def step(batch):
+    def step(batch: Any) -> None:
         rows = slice(len(batch.target))
         work.run(embedding.forward, x[rows], batch.bag_at, batch.ids)
         carry.copy(x_dev[rows], x[rows])
@@ -46,7 +48,7 @@ def _on_the_host(embedding, device, feed, threads) -> float:
     return median(step, feed)
 
 
-def _beside(embedding, device, feed) -> float:
+def _beside(embedding: Embedding, device: Any, feed: Any) -> float:
     """Seconds of gather and scatter on the device, their launches and the crossing of ids included."""
     carry, _ = queues(device, 1)
     ids, bag_at = device.host_empty(feed.most_ids, np.int32), device.host_empty(feed.batch + 1, np.int64)
@@ -54,12 +56,12 @@ def _beside(embedding, device, feed) -> float:
     x = device.empty((feed.batch, embedding.outputs), np.float32)
     x_grad = device.from_host(np.zeros(x.shape, np.float32))
 
-    def send(there, host, values):
+    def send(there: Any, host: np.ndarray, values: np.ndarray) -> Any:
         host[: len(values)] = values
         device.copy(there[: len(values)], host[: len(values)])
         return there[: len(values)]
 
-    def both_ways(batch):
+    def both_ways(batch: Any) -> None:
         rows = slice(len(batch.target))
         bags = None if batch.bag_at is None else send(bag_at_dev, bag_at, batch.bag_at)
         given = send(ids_dev, ids, batch.ids)

@@ -2,23 +2,61 @@
 
 Every readout keeps the Protocol below and moves its own parameters. Names are imported on first use, so that importing
 this package needs no Numba.
+
+A kind of readout is a file of this package, or of another distribution, which offers it by an entry point of the group
+"hybrid.readouts". The file exports:
+
+    rebuild(**facts, backend)   the readout that `describe()` told of, without "kind"
+
+and so that the command line offers it:
+
+    Options     a frozen dataclass, a field for each option of its own, see hybrid/settings.py
+    make(counts, width, options, *, batch, trunk, backend)
+                the untrained readout. options: those of the command line by name, "rate" and "seed" among them;
+                trunk: False where the hidden vectors are rows of the input table, as in word2vec
+    BY_EXAMPLE  whether its parameters move example by example, or by the sum over a micro-batch: models have default rates
+                for either
+
+and where it has reason to:
+
+    least(**facts)                       how many numbers a checkpoint of it holds at least: an altered one is then refused
+                                         before it takes memory
+    trials(options, classes, examples)   what else to measure where its place is left open, see hybrid/readout/base/trials.py
+
+It imports Numba, SciPy and cpu inside functions, so that its options are quick to read.
 """
 
 import importlib
-from typing import Any, Protocol
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+
+from ..engine.part import Buffers, Copies
+from ..engine.schedule import Stage
+from ..registry import Registry
+from .base.trials import Trials
+
+if TYPE_CHECKING:
+    from .full import FullReadout as FullReadout
+    from .neighbours import NeighbourReadout as NeighbourReadout
+    from .sampled import SampledReadout as SampledReadout
+    from .split_tree import SplitTreeReadout as SplitTreeReadout
+    from .tree import TreeReadout as TreeReadout
 
 _HOME = {
     "FullReadout": "full",
     "NeighbourReadout": "neighbours",
     "SampledReadout": "sampled",
+    "SplitTreeReadout": "split_tree",
     "TreeReadout": "tree",
 }
-__all__ = ["Readout", "rebuild", *sorted(_HOME)]
+__all__ = ["Readout", "least", "make", "rebuild", "registry", "trials", *sorted(_HOME)]
+
+registry = Registry("hybrid.readout", "hybrid.readouts", "readout")
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'hybrid.readout' has no attribute {name!r}")
     return getattr(importlib.import_module(f"hybrid.readout.{_HOME[name]}"), name)
@@ -40,6 +78,7 @@ class Readout(Protocol):
     batch: int
     rate: float
     rate_scale: float
+    ready: tuple[str, ...]
 
     def step(self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray) -> float:
         """Learn from up to `batch` rows, at rate_scale times rate, and return their mean loss in nats.
@@ -79,6 +118,15 @@ class Readout(Protocol):
         Raises ValueError for k outside 1 to V, and for an `exclude` that is no CSR array (B, V).
         """
 
+    def buffers(self) -> Buffers:
+        """The arrays of a slot that its stages need."""
+
+    def finish(self, copy: Copies) -> list[Stage]:
+        """The stages from the hidden vectors to their gradient, which is whole after those named in `ready`."""
+
+    def last(self, copy: Copies) -> list[Stage]:
+        """The stages that nothing waits for. After them `slot.loss` is the mean loss of the micro-batch."""
+
     def parameters(self) -> dict[str, np.ndarray]:
         """The arrays that a checkpoint keeps, by name, as they stand now; on the CPU the live ones."""
 
@@ -95,15 +143,58 @@ class Readout(Protocol):
         """Go on from a state; call it after the parameters have been filled, which it sends."""
 
 
-def rebuild(facts: dict[str, Any], backend=None) -> Readout:
+def make(
+    kind: str,
+    counts: Any,
+    width: int,
+    options: Mapping[str, Any],
+    *,
+    batch: int,
+    trunk: bool = True,
+    backend: Any = None,
+) -> Readout:
+    """The untrained readout of a kind, from options of the command line; see above.
+
+    Raises ValueError for a kind that is not known or not offered by the command line, and what its file raises.
+    """
+    module = registry.load(kind)
+    if not hasattr(module, "make"):
+        raise ValueError(f"readout: found {kind!r}, which is made in Python only; expected another kind")
+    made: Readout = module.make(counts, width, options, batch=batch, trunk=trunk, backend=backend)
+    return made
+
+
+def rebuild(facts: dict[str, Any], backend: Any = None) -> Readout:
     """The readout that describe() told of, untrained: fill its parameters(), then restore its state().
 
     backend  where it computes, from hybrid.backend.choose (None: the CPU): no fact of the readout, any will do
 
     Raises ValueError for facts that tell of no readout, and for one that does not compute there.
     """
+    module, facts = _told(facts)
+    made: Readout = module.rebuild(**facts, backend=backend)
+    return made
+
+
+def least(facts: dict[str, Any]) -> int:
+    """How many numbers a checkpoint of the readout that describe() told of holds at least."""
+    module, facts = _told(facts)
+    return int(module.least(**facts)) if hasattr(module, "least") else 0
+
+
+def trials(kind: str, options: Mapping[str, Any], classes: int, examples: int) -> Trials:
+    """What else to measure where the place of a readout of this kind is left open.
+
+    options   of the command line
+    classes   of the feed
+    examples  of a micro-batch
+    """
+    module = registry.load(kind)
+    found: Trials = module.trials(options, classes, examples) if hasattr(module, "trials") else Trials()
+    return found
+
+
+def _told(facts: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """The file of the kind that describe() told of, and the other facts."""
     facts = dict(facts)
-    kind = facts.pop("kind", None)
-    if kind not in _HOME.values():
-        raise ValueError(f"readout kind: found {kind!r}, expected one of {', '.join(sorted(_HOME.values()))}")
-    return importlib.import_module(f"hybrid.readout.{kind}").rebuild(**facts, backend=backend)
+    return registry.load(facts.pop("kind", None)), facts

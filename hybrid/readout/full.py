@@ -1,13 +1,23 @@
 """The full softmax: every class has a row of weights, every step moves all of them."""
 
 import functools
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cpu import aligned, scores, softmax
+from .base import Base, Pairs
 
-from .base import Base
+if TYPE_CHECKING:
+    from cpu.excluded import Excluded
+
+BY_EXAMPLE = False
+
+
+@dataclass(frozen=True)
+class Options:
+    """`--readout full` takes no option of its own."""
 
 
 class FullReadout(Base):
@@ -27,7 +37,18 @@ class FullReadout(Base):
     places: tuple[str, ...] = ("cpu", "cuda")
     moved: Any = slice(None)  # the classes whose weights the last step moved
 
-    def __init__(self, counts, width, *, batch=1024, rate=0.02, seed=0, backend=None):
+    def __init__(
+        self,
+        counts: Any,
+        width: int,
+        *,
+        batch: int = 1024,
+        rate: float = 0.02,
+        seed: int = 0,
+        backend: Any = None,
+    ):
+        from cpu import aligned
+
         super().__init__(counts, width, batch=batch, rate=rate, seed=seed, backend=backend)
         self.weights = aligned.empty((self.classes, self.width), np.float32)
         self.weights.fill(0)
@@ -38,35 +59,61 @@ class FullReadout(Base):
         self.fetch()
         return {"weights": self.weights}
 
-    def _pairs(self):
+    def learn(self, grad: Any, loss: Any, hidden: Any, target: Any) -> None:
+        """Learn from a batch of the device's arrays, within the work of a queue; see Readout."""
+        rate = self.rate * self.rate_scale
+        self.backend.softmax.step(grad, loss, self._weights, self._work, hidden, target, rate)
+
+    def _pairs(self) -> Pairs:
         return [(self.weights, self._weights)]
 
     @functools.cached_property
-    def _work(self):
+    def _work(self) -> Any:
         return self.backend.softmax.workspace(self.batch, self.width, np.float32)
 
-    def _step(self, grad, loss, hidden, target, rate):
-        self.backend.softmax.step(grad, loss, self._weights, self._work, hidden, target, rate)
-
-    def _log_prob(self, out, hidden, target):
+    def _log_prob(self, out: Any, hidden: Any, target: Any) -> None:
         self.backend.softmax.log_prob(out, self._weights, self._work, hidden, target)
 
-    def _best(self, ids, log_probs, hidden):
+    def _best(self, ids: Any, log_probs: Any, hidden: Any) -> None:
         self.backend.softmax.best(ids, log_probs, self._weights, self._work, hidden)
 
     @functools.cached_property
-    def _host_work(self):
+    def _host_work(self) -> Any:
         """Scratch of the host: the device's own where it shares the memory."""
+        from cpu import softmax
+
         shared = self.backend.device.host_memory
         return self._work if shared else softmax.workspace(self.batch, self.width, np.float32)
 
-    def _best_without(self, ids, log_probs, hidden, left_out):
+    def _best_without(self, ids: np.ndarray, log_probs: np.ndarray, hidden: np.ndarray, left_out: "Excluded") -> None:
+        from cpu import softmax
+
         softmax.best_without(ids, log_probs, self.weights, self._host_work, hidden, left_out)
 
-    def _scores(self, out, hidden):
+    def _scores(self, out: np.ndarray, hidden: np.ndarray) -> None:
+        from cpu import scores
+
         scores.softmax(out, self.weights, hidden)
 
 
-def rebuild(classes, **facts) -> FullReadout:
+def make(
+    counts: Any,
+    width: int,
+    options: Mapping[str, Any],
+    *,
+    batch: int,
+    trunk: bool = True,
+    backend: Any = None,
+) -> FullReadout:
+    """From options of the command line; see hybrid/readout/__init__.py."""
+    return FullReadout(counts, width, batch=batch, rate=options["rate"], seed=options["seed"], backend=backend)
+
+
+def rebuild(classes: int, **facts: Any) -> FullReadout:
     """From describe()."""
     return FullReadout(classes, **facts)
+
+
+def least(classes: int, width: int, **facts: Any) -> int:
+    """How many numbers a checkpoint holds at least."""
+    return classes * width

@@ -5,16 +5,16 @@ from typing import Any
 
 import numpy as np
 
-from cpu.neighbours import Neighbours
-
 from .. import check
+from . import least as least_of
 from . import rebuild as rebuild_readout
 from .base import again
-from .exclude import excluded
+from .base.exclude import excluded
+from .base.stages import Staged
 from .full import FullReadout
 
 
-class NeighbourReadout:
+class NeighbourReadout(Staged):
     """A FullReadout or SampledReadout, whose `best` asks an Annoy forest over its weights for the largest dot products.
 
     readout  learns, through this one's step, and answers all else
@@ -29,7 +29,17 @@ class NeighbourReadout:
 
     kind = "neighbours"
 
-    def __init__(self, readout, *, trees=20, search=4000, threads=1, exact_below=None):
+    def __init__(
+        self,
+        readout: FullReadout,
+        *,
+        trees: int = 20,
+        search: int = 4000,
+        threads: int = 1,
+        exact_below: int | None = None,
+    ):
+        from cpu.neighbours import Neighbours
+
         if not isinstance(readout, FullReadout):
             raise ValueError(f"readout: found {type(readout).__name__}, expected a FullReadout or a SampledReadout")
         if not readout.backend.device.host_memory:
@@ -49,7 +59,7 @@ class NeighbourReadout:
         self.backend, self.rate_scale = readout.backend, 1.0
         self._neighbours = Neighbours(readout.weights, metric="dot", seed=readout.seed, **self._settings)
 
-    def step(self, grad, hidden, target) -> float:
+    def step(self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray) -> float:
         """Learn from a batch; see Readout."""
         with self.readout.alone:
             self.readout.rate_scale = self.rate_scale
@@ -61,21 +71,21 @@ class NeighbourReadout:
             self._neighbours.changed(self.readout.moved)
             return loss
 
-    def learn(self, grad, loss, hidden, target) -> None:
+    def learn(self, grad: np.ndarray, loss: np.ndarray, hidden: np.ndarray, target: np.ndarray) -> None:
         """Learn from a batch, unchecked; see Readout."""
         self.readout.rate_scale = self.rate_scale
         self.readout.learn(grad, loss, hidden, target)
         self._neighbours.changed(self.readout.moved)
 
-    def log_prob(self, hidden, target) -> np.ndarray:
+    def log_prob(self, hidden: np.ndarray, target: np.ndarray) -> np.ndarray:
         """The log-probability of each row's target, normalised over all classes; see Readout."""
         return self.readout.log_prob(hidden, target)
 
-    def scores(self, hidden) -> np.ndarray:
+    def scores(self, hidden: np.ndarray) -> np.ndarray:
         """The log-probabilities of all classes, (B, V), as the readout has them: no forest is asked; see Readout."""
         return self.readout.scores(hidden)
 
-    def best(self, hidden, k, exclude=None) -> tuple[np.ndarray, np.ndarray]:
+    def best(self, hidden: np.ndarray, k: int, exclude: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """The k classes of largest logit that the forest finds: ids (B, k) int32, logits (B, k), largest first.
 
         exclude: as in Readout; the forest is asked for as many more.
@@ -94,15 +104,17 @@ class NeighbourReadout:
         """Index the weights as they are; ValueError for weights that are not finite."""
         self._neighbours.build()
 
-    def rebuild(self) -> Future:
+    def rebuild(self) -> Future[None]:
         """Begin to index the weights as they are, beside the index in use; done once the new one answers."""
-        return self._neighbours.rebuild()
+        begun: Future[None] = self._neighbours.rebuild()
+        return begun
 
-    def recall(self, hidden, k) -> float:
+    def recall(self, hidden: np.ndarray, k: int) -> float:
         """The share of the truly best k classes of these rows that `best` finds."""
         self._check(hidden, k)
         with self.readout.alone:
-            return self._neighbours.recall(hidden, k)
+            found: float = self._neighbours.recall(hidden, k)
+            return found
 
     def parameters(self) -> dict[str, np.ndarray]:
         """Those of the readout; the forest is not kept."""
@@ -113,7 +125,7 @@ class NeighbourReadout:
         self.readout.send()
         self._neighbours.changed()
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         with self.readout.alone:
             return again, (self.describe(), self.backend.name, self.parameters(), self.state(), self.rate_scale)
 
@@ -130,12 +142,18 @@ class NeighbourReadout:
         self.readout.restore(state)
         self._neighbours.changed()
 
-    def _check(self, hidden, k) -> None:
+    def _check(self, hidden: np.ndarray, k: int) -> None:
         check.array("hidden", hidden, (None, self.width), np.float32)
         check.finite("hidden", hidden)
         check.whole("k", k, 1, self.classes)
 
 
-def rebuild(readout, backend=None, **facts) -> NeighbourReadout:
+def rebuild(readout: dict[str, Any], backend: Any = None, **facts: Any) -> NeighbourReadout:
     """From describe()."""
-    return NeighbourReadout(rebuild_readout(readout, backend), **facts)
+    learner: Any = rebuild_readout(readout, backend)
+    return NeighbourReadout(learner, **facts)
+
+
+def least(readout: dict[str, Any], **facts: Any) -> int:
+    """How many numbers a checkpoint holds at least: those of the readout that is asked."""
+    return least_of(readout)

@@ -1,14 +1,26 @@
 """Sampled readouts: every class has a row of weights, a step moves those of the targets and of a few drawn negatives."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from .. import check
+from ..settings import option, positive
 from .full import FullReadout
+from .full import least as least
 
+BY_EXAMPLE = False
 LOSSES = ("softmax", "logistic")
 DRAWS = ("unigram", "log-uniform")
+
+
+@dataclass(frozen=True)
+class Options:
+    """What `--readout sampled` takes."""
+
+    negatives: int | None = option(None, "sampled readout: classes drawn (language, factors: a batch)", type=positive)
 
 
 class SampledReadout(FullReadout):
@@ -33,16 +45,16 @@ class SampledReadout(FullReadout):
 
     def __init__(
         self,
-        counts,
-        width,
+        counts: Any,
+        width: int,
         *,
-        loss="softmax",
-        negatives=None,
-        draws=None,
-        batch=1024,
-        rate=0.02,
-        seed=0,
-        backend=None,
+        loss: str = "softmax",
+        negatives: int | None = None,
+        draws: str | None = None,
+        batch: int = 1024,
+        rate: float = 0.02,
+        seed: int = 0,
+        backend: Any = None,
     ):
         super().__init__(counts, width, batch=batch, rate=rate, seed=seed, backend=backend)
         self.loss = check.choice("loss", loss, LOSSES)
@@ -54,7 +66,7 @@ class SampledReadout(FullReadout):
         self.tick = 0
         self._prepare()
 
-    def _prepare(self):
+    def _prepare(self) -> None:
         """What follows from counts: made anew when they are filled from a checkpoint."""
         sampled, unigram, shape = self.backend.sampled_softmax, self.draws == "unigram", (self.batch, self.width)
         self._sampler = sampled.unigram(self.counts) if unigram else sampled.log_uniform(self.classes)
@@ -69,6 +81,22 @@ class SampledReadout(FullReadout):
     def parameters(self) -> dict[str, np.ndarray]:
         """The weights (V, D), and the counts (V,) where negatives are drawn by them."""
         return super().parameters() | ({"counts": self.counts} if self.draws == "unigram" else {})
+
+    def learn(self, grad: Any, loss: Any, hidden: Any, target: Any) -> None:
+        """Learn from a batch, unchecked; see Readout."""
+        rate = self.rate * self.rate_scale
+        if self.loss == "softmax":
+            drawn = self.backend.sampled_softmax.step(
+                grad, loss, self.weights, self._scratch, self._sampler, hidden, target, rate, self.seed, self.tick
+            )
+        else:
+            drawn = self._drawn[: len(hidden)]
+            self.backend.negative.draw(drawn, self._alias, self.seed, self.tick)
+            self.backend.negative.step(
+                grad, loss, self.weights, self._scratch, hidden, target, drawn, rate, "deterministic"
+            )
+        self.moved = np.concatenate([target, drawn.ravel()])
+        self.tick += 1
 
     def describe(self) -> dict[str, Any]:
         """What `rebuild` needs."""
@@ -86,21 +114,22 @@ class SampledReadout(FullReadout):
         super().restore(state)
         self._prepare()
 
-    def _step(self, grad, loss, hidden, target, rate):
-        if self.loss == "softmax":
-            drawn = self.backend.sampled_softmax.step(
-                grad, loss, self.weights, self._scratch, self._sampler, hidden, target, rate, self.seed, self.tick
-            )
-        else:
-            drawn = self._drawn[: len(hidden)]
-            self.backend.negative.draw(drawn, self._alias, self.seed, self.tick)
-            self.backend.negative.step(
-                grad, loss, self.weights, self._scratch, hidden, target, drawn, rate, "deterministic"
-            )
-        self.moved = np.concatenate([target, drawn.ravel()])
-        self.tick += 1
+
+def make(
+    counts: Any,
+    width: int,
+    options: Mapping[str, Any],
+    *,
+    batch: int,
+    trunk: bool = True,
+    backend: Any = None,
+) -> SampledReadout:
+    """From options of the command line, see hybrid/readout/__init__.py; without a trunk word2vec's negative sampling."""
+    given = {name: options[name] for name in ("negatives", "rate", "seed")}
+    loss = "softmax" if trunk else "logistic"
+    return SampledReadout(counts, width, loss=loss, batch=batch, backend=backend, **given)
 
 
-def rebuild(classes, **facts) -> SampledReadout:
+def rebuild(classes: int, **facts: Any) -> SampledReadout:
     """From describe()."""
     return SampledReadout(np.ones(classes) if facts["draws"] == "unigram" else classes, **facts)

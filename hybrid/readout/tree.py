@@ -1,21 +1,40 @@
 """The tree readout: hierarchical softmax, where a class costs as many rows as its path is long."""
 
 import functools
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cpu import aligned, scores, tree_search
-from cpu import tree as trees
-
 from .. import check, console
-from .base import Base
-from .split import Split
+from ..settings import option, whole
+from . import registry
+from .base import Base, Pairs
+from .base.trials import Trials
+
+if TYPE_CHECKING:
+    from cpu.excluded import Excluded
 
 TREES = ("huffman", "balanced")
 MODES = ("deterministic", "grouped", "hogwild")
 FORMER = {"runs": "grouped"}  # former names of modes, accepted for one more release
 MOST = 2**30  # classes: 2 * parent + turn is an int32
+BY_EXAMPLE = True
+
+
+@dataclass(frozen=True)
+class Options:
+    """What `--readout tree` takes."""
+
+    tree: str = option("huffman", "tree readout: its shape", choices=TREES)
+    mode: str = option("deterministic", "tree readout: how rows learn", choices=(*MODES, *FORMER))
+    split: int | None = option(
+        None,
+        "tree readout on a GPU: its first K nodes are there, as dense products, and the others on the CPU (0: none)",
+        type=whole,
+        metavar="K",
+    )
 
 
 class TreeReadout(Base):
@@ -47,19 +66,27 @@ class TreeReadout(Base):
     kind = "tree"
     places: tuple[str, ...] = ("cpu", "cuda")
 
+    def __new__(cls, *arguments: Any, split: int = 0, **settings: Any) -> "TreeReadout":
+        """A tree with a split is a readout of the kind "split_tree"."""
+        if split and cls is TreeReadout:
+            cls = registry.load("split_tree").SplitTreeReadout
+        return super().__new__(cls)
+
     def __init__(
         self,
-        counts,
-        width,
+        counts: Any,
+        width: int,
         *,
-        tree="huffman",
-        mode="deterministic",
-        split=0,
-        batch=1024,
-        rate=0.025,
-        seed=0,
-        backend=None,
+        tree: str = "huffman",
+        mode: str = "deterministic",
+        split: int = 0,
+        batch: int = 1024,
+        rate: float = 0.025,
+        seed: int = 0,
+        backend: Any = None,
     ):
+        from cpu import aligned
+
         super().__init__(counts, width, batch=batch, rate=rate, seed=seed, backend=backend)
         self.shape = check.choice("tree", tree, TREES)
         self.mode = check.choice("mode", _named_now(mode), MODES)
@@ -72,41 +99,51 @@ class TreeReadout(Base):
         self.nodes = aligned.empty((self.classes - 1, self.width), np.float32)
         self.nodes.fill(0)
         self.split = check.whole("split", split, 0, self.classes - 1)
-        self._cut: Any = None
-        if self.split:
-            self._cut = Split(self.nodes, self.split, self.backend, self._place, self.batch)
-        self._nodes = None if self._cut else self.backend.device.from_host(self.nodes)
+        self._place_nodes()
         self._prepare()
 
-    def _prepare(self):
+    def _place_nodes(self) -> None:
+        """Where the nodes learn."""
+        self._nodes = self.backend.device.from_host(self.nodes)
+
+    def _prepare(self) -> None:
         """What follows from counts: made anew when they are filled from a checkpoint."""
-        self.tree = trees.huffman(self.counts) if self.shape == "huffman" else trees.balanced(self.classes)
-        if self._cut:
-            self._cut.cut(self.tree)
-        else:
-            self._place.do(self._make_room)
+        self.tree = self._grown()
+        self._place.do(self._make_room, self.tree)
 
-    def _make_room(self):
+    def _grown(self) -> Any:
+        from cpu import tree as trees
+
+        return trees.huffman(self.counts) if self.shape == "huffman" else trees.balanced(self.classes)
+
+    def _make_room(self, tree: Any) -> None:
         kernels = self.backend.tree_softmax
-        self._plan = kernels.plan(self.tree)
-        self._work = kernels.workspace(self.batch, self.width, self.tree.depth, np.float32)
+        self._plan = kernels.plan(tree)
+        self._work = kernels.workspace(self.batch, self.width, tree.depth, np.float32)
 
-    def best(self, hidden, k, exclude=None) -> tuple[np.ndarray, np.ndarray]:
+    def learn(self, grad: Any, loss: Any, hidden: Any, target: Any) -> None:
+        """Learn from a batch of the device's arrays, within the work of a queue; see Readout."""
+        rate, work = self.rate * self.rate_scale, self._work
+        self.backend.tree_softmax.step(grad, loss, self._nodes, work, self._plan, hidden, target, rate, self.mode)
+
+    def best(self, hidden: np.ndarray, k: int, exclude: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """The k most likely classes of each row, exactly; see Readout. Fetches the nodes of a GPU, once a call."""
         with self.alone:
             self.fetch()
             return super().best(hidden, k, exclude)
 
-    def beam(self, hidden, k, width) -> tuple[np.ndarray, np.ndarray]:
+    def beam(self, hidden: np.ndarray, k: int, width: int) -> tuple[np.ndarray, np.ndarray]:
         """As best, following only the `width` likeliest prefixes of each length: fast, and may miss some.
 
         Where fewer than k classes are met, ids ends with -1 and log-probabilities with -inf.
         """
+        from cpu import tree_search
+
         self._check(hidden)
         check.whole("k", k, 1, self.classes)
         check.whole("width", width, 1)
 
-        def find(ids, log_probs, rows):
+        def find(ids: np.ndarray, log_probs: np.ndarray, rows: np.ndarray) -> None:
             tree_search.beam(ids, log_probs, self.nodes, self.tree, rows, width)
 
         with self.alone:
@@ -130,65 +167,59 @@ class TreeReadout(Base):
         super().restore(state)
         self._prepare()
 
-    def learn(self, grad, loss, hidden, target) -> None:
-        """As in Readout; but a split tree takes NumPy's arrays, and waits, since its tail is on the CPU wherever its top is.
-
-        A schedule puts `step_tail` and then `learn_top` on queues instead.
-        """
-        if self._cut:
-            self._cut.learn(grad, loss, hidden, target, self.rate * self.rate_scale, self.mode)
-        else:
-            super().learn(grad, loss, hidden, target)
-
-    def step_tail(self, grad, hidden, target) -> float:
-        """The first half of a split tree's `step`: write the tail's part of grad, return that of the loss; raises as step."""
-        return self._learned(self._take_tail, grad, hidden, target)
-
-    def learn_top(self, grad, loss, hidden, target) -> None:
-        """The second half: add the top's part to grad and write that of loss; arrays of the device, in the work of a queue."""
-        self._cut.learn_top(grad, loss, hidden, target, self.rate * self.rate_scale)
-
-    def _take_tail(self, grad, loss, hidden, target):
-        self._cut.learn_tail(grad, loss, hidden, target, self.rate * self.rate_scale, self.mode)
-
-    def _take(self, grad, loss, hidden, target):
-        if self._cut:
-            self.learn(grad, loss, hidden, target)
-        else:
-            super()._take(grad, loss, hidden, target)
-
-    def _score(self, out, hidden, target):
-        if self._cut:
-            self._cut.log_prob(out, hidden, target)
-        else:
-            super()._score(out, hidden, target)
-
-    def _step(self, grad, loss, hidden, target, rate):
-        arguments = (self._nodes, self._work, self._plan, hidden, target, rate, self.mode)
-        self.backend.tree_softmax.step(grad, loss, *arguments)
-
-    def _log_prob(self, out, hidden, target):
+    def _log_prob(self, out: Any, hidden: Any, target: Any) -> None:
         self.backend.tree_softmax.log_prob(out, self._nodes, self._plan, hidden, target)
 
-    def _pairs(self):
-        return self._cut.pairs() if self._cut else [(self.nodes, self._nodes)]
+    def _pairs(self) -> Pairs:
+        return [(self.nodes, self._nodes)]
 
-    def _find(self, ids, log_probs, hidden):
+    def _find(self, ids: np.ndarray, log_probs: np.ndarray, hidden: np.ndarray) -> None:
+        from cpu import tree_search
+
         tree_search.best(ids, log_probs, self.nodes, self.tree, hidden)
 
-    def _best_without(self, ids, log_probs, hidden, left_out):
+    def _best_without(self, ids: np.ndarray, log_probs: np.ndarray, hidden: np.ndarray, left_out: "Excluded") -> None:
+        from cpu import tree_search
+
         tree_search.best(ids, log_probs, self.nodes, self.tree, hidden, left_out)
 
-    def _scores(self, out, hidden):
+    def _scores(self, out: np.ndarray, hidden: np.ndarray) -> None:
+        from cpu import scores
+
         scores.tree(out, self.nodes, self.tree, hidden)
 
 
-def rebuild(classes, mode="deterministic", **facts) -> TreeReadout:
+def make(
+    counts: Any,
+    width: int,
+    options: Mapping[str, Any],
+    *,
+    batch: int,
+    trunk: bool = True,
+    backend: Any = None,
+) -> TreeReadout:
+    """From options of the command line; see hybrid/readout/__init__.py."""
+    given = {name: options[name] for name in ("tree", "mode", "rate", "seed")}
+    return TreeReadout(counts, width, split=options.get("split") or 0, batch=batch, backend=backend, **given)
+
+
+def rebuild(classes: int, mode: str = "deterministic", **facts: Any) -> TreeReadout:
     """From describe(), of an earlier release too."""
     return TreeReadout(np.ones(classes), mode=FORMER.get(mode, mode), **facts)
 
 
-def _named_now(mode):
+def least(classes: int, width: int, **facts: Any) -> int:
+    """How many numbers a checkpoint holds at least."""
+    return (classes - 1) * width
+
+
+def trials(options: Mapping[str, Any], classes: int, examples: int) -> Trials:
+    """What is measured on a GPU beside the tree as the user wants it: trees that are split."""
+    found: Trials = registry.load("split_tree").trials(options, classes, examples)
+    return found
+
+
+def _named_now(mode: Any) -> Any:
     if isinstance(mode, str) and mode in FORMER:
         _note_former(mode)
         return FORMER[mode]

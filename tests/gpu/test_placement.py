@@ -1,4 +1,7 @@
-"""Where rows and a readout go when it is left to us: what was measured decides, and the line says it."""
+"""Where rows and a readout go when it is left to us: what was measured decides, and the line says it.
+
+Here are tested hybrid/placement/measure.py, readouts and rows.
+"""
 
 import gc
 import json
@@ -10,18 +13,25 @@ from hybrid import backend
 from hybrid.engine.embedding import Embedding
 from hybrid.placement import readouts, rows
 from hybrid.readout import FullReadout, SampledReadout, TreeReadout
+from hybrid.readout.base.trials import Trial, Trials
 from tests.support.simulated_command import hybrid
 from tests.support.small_engine import BATCH, CLASSES, CONTEXT, Feed
 
 MAKE = {
-    kind: lambda place, split, kind=kind: kind(Feed.counts, 6, batch=BATCH, backend=place)
+    kind: lambda place, options, kind=kind: kind(Feed.counts, 6, batch=BATCH, backend=place)
     for kind in (TreeReadout, FullReadout, SampledReadout)
 }
 FIGURE = re.compile(r"((?:cpu|cuda:0)(?: split \d+)?) ([\d.]+) ms")
 
 
-def tree(place, split):
-    return TreeReadout(Feed.counts, 6, batch=BATCH, split=split, backend=place)
+def tree(place, options):
+    return TreeReadout(Feed.counts, 6, batch=BATCH, backend=place, **options)
+
+
+def splits(*sizes):
+    """What a tree would have tried, with these sizes of a top."""
+    remark = "the first {:,} nodes learn by the batch, --split 0 keeps the tree whole"
+    return Trials(tuple(Trial({"split": size}, remark.format(size)) for size in sizes), rival="full")
 
 
 def full(place):
@@ -37,60 +47,52 @@ def timed(monkeypatch, seconds):
 
 @pytest.mark.parametrize("kind", [TreeReadout, FullReadout])
 def test_both_places_are_measured(gpu, kind):
-    name, split, line = readouts.choose(MAKE[kind], Feed(), "cuda:0")
+    name, options, line = readouts.choose(MAKE[kind], Feed(), "cuda:0")
     figures = dict(FIGURE.findall(line))
-    assert name == min(figures, key=lambda place: float(figures[place])) and len(figures) == 2 and split == 0
+    assert name == min(figures, key=lambda place: float(figures[place])) and len(figures) == 2 and not options
     assert line.startswith(f"{name} (measured, a batch of 16: cpu ")
 
 
 def test_trees_cut_between_the_places_are_measured_and_a_full_softmax_is_told_of(gpu):
-    name, split, line = readouts.choose(tree, Feed(), "cuda:0", 2, splits=(5, 9), full=full)
+    name, options, line = readouts.choose(tree, Feed(), "cuda:0", 2, trials=splits(5, 9), rival=full)
     measured, told = line.split(")", 1)
     figures = {place: float(value) for place, value in FIGURE.findall(measured)}
     assert list(figures) == ["cpu", "cuda:0", "cuda:0 split 5", "cuda:0 split 9"]
-    assert figures[f"{name} split {split}" if split else name] == min(figures.values())
+    assert figures[f"{name} split {options['split']}" if options else name] == min(figures.values())
     assert re.search(r"; a full softmax takes [\d.]+ ms on cuda:0, but is another model: --readout full$", told)
 
 
 @pytest.mark.parametrize("faster", [("cpu", 0), ("cuda:0", 0), ("cuda:0", 5), ("cuda:0", 9)])
 def test_the_fastest_is_taken_but_never_the_full_softmax(gpu, monkeypatch, faster):
     timed(monkeypatch, dict.fromkeys([("cpu", 0), ("cuda:0", 0), ("cuda:0", 5), ("cuda:0", 9)], 2.0) | {faster: 1.0})
-    found = readouts.choose(tree, Feed(), "cuda:0", splits=(5, 9), full=full)
-    assert found[:2] == faster
+    found = readouts.choose(tree, Feed(), "cuda:0", trials=splits(5, 9), rival=full)
+    assert (found.device, found.options.get("split", 0)) == faster
     assert ("the first" in found.line and "--split 0 keeps the tree whole" in found.line) == bool(faster[1])
 
 
 def test_a_tree_that_does_not_fit_may_be_cut(gpu, monkeypatch):
     timed(monkeypatch, {("cpu", 0): 2.0, ("cuda:0", 5): 1.0})
 
-    def make(place, split):
-        if place.name == "cuda:0" and not split:
+    def make(place, options):
+        if place.name == "cuda:0" and not options:
             raise MemoryError("no room for the nodes")
-        return tree(place, split)
+        return tree(place, options)
 
     def large(place):
         raise MemoryError("no room for the weights")
 
-    device, split, line = readouts.choose(make, Feed(), "cuda:0", splits=(5,), full=large)
-    assert (device, split) == ("cuda:0", 5)
+    device, options, line = readouts.choose(make, Feed(), "cuda:0", trials=splits(5), rival=large)
+    assert (device, options) == ("cuda:0", {"split": 5})
     assert "; cuda:0 left out: no room for the nodes" in line and "full softmax" not in line
 
 
 def test_what_computes_on_the_cpu_only_stays_there(gpu):
-    name, split, line = readouts.choose(MAKE[SampledReadout], Feed(), "cuda:0")
-    assert (name, split) == ("cpu", 0) and line.startswith("cpu, because backend: found")
+    name, options, line = readouts.choose(MAKE[SampledReadout], Feed(), "cuda:0")
+    assert (name, options) == ("cpu", {}) and line.startswith("cpu, because backend: found")
 
 
 def test_a_readout_follows_a_trunk_on_the_cpu(gpu):
-    assert readouts.choose(MAKE[TreeReadout], Feed(), "cpu") == ("cpu", 0, "cpu, where the trunk is")
-
-
-def test_splits_are_tried_where_they_are_safe():
-    assert readouts.splits_of(2000, 6.4) == ((15, 255, 1023), "")
-    assert readouts.splits_of(256, 6.4) == ((15,), "")  # 255 nodes are the whole tree
-    assert readouts.splits_of(257, 6.4) == ((15, 255), "")
-    splits, note = readouts.splits_of(2000, 25.6)
-    assert splits == () and "rate times examples of a micro-batch is 25.6, and above 10" in note
+    assert readouts.choose(MAKE[TreeReadout], Feed(), "cpu") == ("cpu", {}, "cpu, where the trunk is")
 
 
 @pytest.mark.parametrize("bags", [False, True])
@@ -114,7 +116,7 @@ def test_the_faster_place_of_rows_is_taken(gpu, monkeypatch, faster):
 
 def test_measuring_leaves_nothing_behind(gpu):
     def measured():
-        readouts.choose(tree, Feed(), "cuda:0", splits=(5,), full=full)
+        readouts.choose(tree, Feed(), "cuda:0", trials=splits(5), rival=full)
         rows.choose(lambda place: Embedding(CLASSES, 4, per_example=CONTEXT, backend=place), Feed(), "cuda:0")
         gc.collect()
         return backend.choose("cuda:0").device.memory()["device"]

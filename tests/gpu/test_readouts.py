@@ -1,4 +1,7 @@
-"""Readouts whose parameters live on the device: the numbers of the CPU's, the same bytes in every run, one checkpoint."""
+"""Readouts whose parameters live on the device: the numbers of the CPU's, the same bytes in every run, one checkpoint.
+
+Here is tested hybrid/readout/base/place.py.
+"""
 
 import json
 import pickle

@@ -1,4 +1,7 @@
-"""Every wait between two queues is needed: with one of them left out, the simulated driver gives itself away."""
+"""Every wait between two queues is needed: with one of them left out, the simulated driver gives itself away.
+
+Here are tested hybrid/engine/route.py, hybrid/engine/part.py and hybrid/readout/base/stages.py.
+"""
 
 import numpy as np
 import pytest

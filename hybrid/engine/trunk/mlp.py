@@ -1,14 +1,29 @@
-"""The dense part of a model: one MLP between the input rows and the readout."""
+"""A trunk that is one MLP with one hidden layer."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ... import check, mirror
 from ...layout import unit_layout
+from ...settings import option, positive, rate
+from ..part import Buffers, Copies
+from ..schedule import Stage
 from ..slot import Slot
 
 ACTIVATIONS = ("logistic", "rational", "tanh", "relu")
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line takes for an MLP."""
+
+    hidden: int = option(256, "hidden width of the trunk", type=positive)
+    activation: str = option("tanh", "of the trunk", choices=ACTIVATIONS)
+    momentum: float = option(0.9, "momentum of the trunk", group="training", type=rate)
+    trunk_rate: float = option(0.2, "learning rate of the trunk", group="training", type=rate)
 
 
 class Trunk:
@@ -20,7 +35,21 @@ class Trunk:
     ValueError for sizes below 1, another activation, a rate that is negative or not finite and a momentum of 1 or more.
     """
 
-    def __init__(self, inputs, hidden, outputs, *, activation="tanh", rate=0.1, momentum=0.0, seed=0):
+    kind = "mlp"
+    places: tuple[str, ...] = ("cpu", "cuda")
+    ready: tuple[str, ...] = ("backward", "x_grad out")
+
+    def __init__(
+        self,
+        inputs: int,
+        hidden: int,
+        outputs: int,
+        *,
+        activation: str = "tanh",
+        rate: float = 0.1,
+        momentum: float = 0.0,
+        seed: int = 0,
+    ):
         sizes = (("inputs", inputs), ("hidden", hidden), ("outputs", outputs))
         self.inputs, self.hidden, self.outputs = (check.whole(name, size, 1) for name, size in sizes)
         self.activation = check.choice("activation", activation, ACTIVATIONS)
@@ -33,12 +62,29 @@ class Trunk:
         self.velocity = np.zeros_like(self.weights) if momentum else None
         self._device: Any = None  # until it is placed
 
-    def place(self, device, kernels) -> None:
+    def place(self, device: Any, kernels: Any) -> None:
         """Compute on this device from here on; within the work of a queue, since it makes what the kernels need."""
         self._device, self._kernels, self._plan = device, kernels, kernels.plan(self.layout)
         self._weights = device.from_host(self.weights)
         self._velocity = None if self.velocity is None else device.from_host(self.velocity)
         self._weight_grad = device.from_host(np.zeros_like(self.weights))
+
+    def buffers(self) -> Buffers:
+        """What goes up, and the gradients that come down, of both layers."""
+        widths = dict.fromkeys(("inner", "inner_grad"), self.hidden) | dict.fromkeys(("hidden", "grad"), self.outputs)
+        return Buffers(widths, begun=("inner", "hidden"))
+
+    def begin(self, copy: Copies) -> list[Stage]:
+        """Forward."""
+        return [Stage("forward", "dense", self.forward, ("gather", "x in")), *copy("hidden out", "forward")]
+
+    def finish(self, copy: Copies, ready: tuple[str, ...]) -> list[Stage]:
+        """Backward; the gradient of the weights is gathered."""
+        return [Stage("backward", "dense", self.backward, ready), *copy("x_grad out", "backward")]
+
+    def update(self) -> list[Stage]:
+        """The weights move, once a tick."""
+        return [Stage("update", "dense", self.move, ("backward",))]
 
     def forward(self, slot: Slot) -> None:
         """Write slot.inner_dev and slot.hidden_dev from slot.x_dev."""
@@ -51,9 +97,10 @@ class Trunk:
         read = (self._weights, slot.hidden_dev, slot.inner_dev, slot.x_dev)
         self._kernels.backward(*written, self._plan, *read, self.activation)
 
-    def update(self, scale: float) -> None:
-        """Move the weights against the gradient gathered since the last update, by `scale` times the rate; forget it."""
-        self._kernels.update(self._weights, self._velocity, self._weight_grad, self.rate * scale, self.momentum)
+    def move(self, slot: Slot) -> None:
+        """Move the weights against the gradient gathered since the last time, and forget it."""
+        rate = self.rate * (slot.scale / slot.examples)
+        self._kernels.update(self._weights, self._velocity, self._weight_grad, rate, self.momentum)
 
     def parameters(self) -> dict[str, np.ndarray]:
         """Weights, and their velocity where there is momentum, by name: arrays of the host."""
@@ -67,30 +114,46 @@ class Trunk:
         """Bring the parameters from the host to the device; nothing to do where the device shares its memory."""
         mirror.send(self._device, self._pairs())
 
-    def _pairs(self):
+    def _pairs(self) -> list[tuple[np.ndarray, Any]]:
         pairs = ((self.weights, self._weights), (self.velocity, self._velocity))
         return [(host, there) for host, there in pairs if host is not None]
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         if self._device:
             self.fetch()
         return _again, (self.describe(), self.parameters())
 
     def describe(self) -> dict[str, Any]:
-        """The arguments that make this object again."""
-        names = ("inputs", "hidden", "outputs", "activation", "rate", "momentum", "seed")
+        """The arguments that make this object again, and its kind."""
+        names = ("kind", "inputs", "hidden", "outputs", "activation", "rate", "momentum", "seed")
         return {name: getattr(self, name) for name in names}
+
+
+def make(inputs: int, outputs: int, options: Mapping[str, Any], *, seed: int) -> Trunk:
+    """From options of the command line; see hybrid/engine/trunk/__init__.py."""
+    given = {"activation": options["activation"], "rate": options["trunk_rate"], "momentum": options["momentum"]}
+    return Trunk(inputs, options["hidden"], outputs, seed=seed, **given)
+
+
+def rebuild(inputs: int, hidden: int, outputs: int, kind: str = "mlp", **facts: Any) -> Trunk:
+    """From describe()."""
+    return Trunk(inputs, hidden, outputs, **facts)
+
+
+def least(inputs: int, hidden: int, outputs: int, **facts: Any) -> int:
+    """How many numbers a checkpoint holds at least."""
+    return hidden * (inputs + outputs)
 
 
 def _again(facts: dict[str, Any], parameters: dict[str, np.ndarray]) -> Trunk:
     """A trunk as it was pickled or copied, not yet placed."""
-    made = Trunk(**facts)
+    made = rebuild(**facts)
     for name, array in made.parameters().items():
         array[:] = parameters[name]
     return made
 
 
-def _glorot(inputs, hidden, outputs, rng) -> np.ndarray:
+def _glorot(inputs: int, hidden: int, outputs: int, rng: np.random.Generator) -> np.ndarray:
     """Uniform weights of variance 2 / (fan in + fan out), zero biases (Glorot and Bengio 2010)."""
     parts = []
     for fan_in, fan_out in ((inputs, hidden), (hidden, outputs)):

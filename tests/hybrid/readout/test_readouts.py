@@ -1,4 +1,7 @@
-"""What every readout promises."""
+"""What every readout promises.
+
+Here are tested hybrid/readout/base/__init__.py and hybrid/readout/base/exclude.py.
+"""
 
 import copy
 import json
@@ -346,7 +349,10 @@ BAD_CONSTRUCTION = [
     (lambda: FullReadout(3, 4, seed=-1), "seed: found -1"),
     (lambda: TreeReadout(3, 4), "counts: found only how many classes"),
     (lambda: TreeReadout([1, 2], 4, tree="oak"), "tree: found 'oak', expected one of huffman, balanced"),
-    (lambda: TreeReadout([1, 2], 4, mode="fast"), "mode: found 'fast', expected one of deterministic, runs, hogwild"),
+    (
+        lambda: TreeReadout([1, 2], 4, mode="fast"),
+        "mode: found 'fast', expected one of deterministic, grouped, hogwild",
+    ),
     (lambda: TreeReadout([1, 2], 4, split=2), "split: found 2, expected a whole number from 0 to 1"),
     (lambda: SampledReadout(3, 4, loss="hinge"), "loss: found 'hinge', expected one of softmax, logistic"),
     (lambda: SampledReadout(3, 4, negatives=0), "negatives: found 0"),
@@ -354,7 +360,7 @@ BAD_CONSTRUCTION = [
     (lambda: NeighbourReadout(TreeReadout([1, 2], 4)), "readout: found TreeReadout, expected a FullReadout or a"),
     (
         lambda: rebuild({"kind": "forest"}),
-        "readout kind: found 'forest', expected one of full, neighbours, sampled, tree",
+        "readout: found 'forest', expected one of full, neighbours, sampled, split_tree, tree",
     ),
 ]
 

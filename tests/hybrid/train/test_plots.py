@@ -4,9 +4,12 @@ import re
 
 import pytest
 
-import hybrid.engine.route
 import hybrid.pvm.pipeline
+import hybrid.readout.base.stages
+from hybrid.engine import embedding
 from hybrid.engine.trace import Interval, Trace
+from hybrid.engine.trunk import mlp
+from hybrid.readout import split_tree
 from hybrid.train import plots
 
 CURVE = [
@@ -85,7 +88,8 @@ def test_a_timeline_names_stages_and_micro_batches_where_there_is_room(tmp_path,
 
 
 def test_every_stage_has_a_colour():
-    sources = inspect.getsource(hybrid.engine.route) + inspect.getsource(hybrid.pvm.pipeline)
-    stages = set(re.findall(r'Stage\("([^"]+)"', sources)) | set(re.findall(r'_crossing\("([^"]+)"', sources))
-    assert {"tick", "home", "frame in", "readout", "gather", "x in", "losses out"} <= stages
-    assert stages | {"feed", "top"} <= set(plots.COLOURS)
+    parts = (embedding, mlp, split_tree, hybrid.readout.base.stages, hybrid.pvm.pipeline)
+    sources = "".join(map(inspect.getsource, parts))
+    stages = set(re.findall(r'Stage\("([^"]+)"', sources)) | set(re.findall(r'copy\("([^"]+)"', sources))
+    assert {"tick", "home", "frame in", "readout", "top", "gather", "x in", "losses out", "update"} <= stages
+    assert stages | {"feed"} <= set(plots.COLOURS)

@@ -1,16 +1,22 @@
 """The classes that a question leaves out, as the searches of cpu/ take them."""
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
-from scipy import sparse
 
-from cpu.excluded import Excluded
+if TYPE_CHECKING:
+    from cpu.excluded import Excluded
 
 
-def excluded(exclude, rows: int, classes: int) -> Excluded:
+def excluded(exclude: Any, rows: int, classes: int) -> "Excluded":
     """The stored entries of a scipy CSR array (rows, classes), whatever their values; it is not written to.
 
     Raises ValueError for anything else, and for indices that point elsewhere.
     """
+    from scipy import sparse
+
+    from cpu.excluded import Excluded
+
     wanted = f"expected a scipy.sparse CSR array ({rows}, {classes}), an entry for each class that a row leaves out"
     if not sparse.issparse(exclude):
         raise ValueError(f"exclude: found {type(exclude).__name__}, {wanted}; scipy.sparse.csr_array(...) makes one")

@@ -1,35 +1,41 @@
-"""What all readouts share: arguments are checked here, once, and long inputs are cut into calls of `batch` rows."""
+"""What readouts share: arguments are checked here, once, and long inputs are cut into calls of `batch` rows."""
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import backend as backends
-from .. import check, mirror
-from ..alone import Alone
-from ..interrupt import Held
+from ... import backend as backends
+from ... import check, mirror
+from ...alone import Alone
+from ...interrupt import Held
 from .exclude import excluded
 from .place import place
+from .stages import Staged
+
+if TYPE_CHECKING:  # Numba is imported with a readout's first use
+    from cpu.excluded import Excluded
+
+Pairs = list[tuple[np.ndarray, Any]]
 
 
-class Base:
-    """A readout without its arithmetic: a subclass has `kind`, `_step`, `_log_prob`, `_best`, `_best_without` and
-    `_scores`, which trust all.
+class Base(Staged):
+    """A readout without its arithmetic. A subclass has `kind`, and these methods, which trust their arguments:
+
+        learn, _log_prob, _best   compute with arrays of the device, within the work of a queue
+        _best_without, _scores    compute with NumPy's arrays on the host, with the parameters there
+        _pairs                    every learned array of the host, and its counterpart on the device: the same one on the CPU
 
     backend  the modules that compute, from hybrid.backend.choose; None: those of the CPU
 
-    A subclass that also computes on a GPU says so in `places`. Its parameters are NumPy arrays; what it computes with are
-    those of the device, which `_pairs` lists beside them: the same arrays on the CPU. `_step`, `_log_prob` and `_best` take
-    arrays of the device, within the work of a queue; `_best_without` and `_scores` take NumPy's and
-    compute on the host, with the parameters there.
+    A subclass that also computes on a GPU says so in `places`.
     """
 
     kind: str
     places: tuple[str, ...] = ("cpu",)  # kinds of devices: "cpu", "cuda"
     counts: Any  # (V,) float64, None where only the number of classes is known
 
-    def __init__(self, counts, width, *, batch, rate, seed, backend):
+    def __init__(self, counts: Any, width: int, *, batch: int, rate: float, seed: int, backend: Any):
         whole = isinstance(counts, int | np.integer)
         self.counts = None if whole else check.counts(counts)
         self.classes = check.classes(counts if whole else self.counts.size)
@@ -44,31 +50,21 @@ class Base:
         self._loss = np.empty(self.batch, np.float32)
         self.alone = Alone(f"{self.kind} readout", "give every thread a readout of its own: copy.deepcopy makes one")
 
-    def step(self, grad, hidden, target) -> float:
+    def step(self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray) -> float:
         """Learn from a batch and return its mean loss in nats; see Readout."""
-        return self._learned(self._take, grad, hidden, target)
-
-    def _learned(self, take, grad, hidden, target) -> float:
-        """The mean loss of take(grad, loss, hidden, target), between the checks of `step`."""
-        self._check(hidden, target)
-        check.array("grad", grad, hidden.shape, np.float32, written=True)
-        rows = len(hidden)
-        if rows > self.batch:
-            raise ValueError(f"hidden: found {rows} rows, expected at most {self.batch}; make it with a larger batch")
-        if np.may_share_memory(grad, hidden):
-            raise ValueError("grad: found the memory of hidden, expected an array of its own")
+        rows = self._check_step(grad, hidden, target)
         if not rows:
             return 0.0
         with Held(), self.alone:
             loss = self._loss[:rows]
-            take(grad, loss, hidden, target)
+            self._place.call(self.learn, {"grad": grad, "loss": loss}, {"hidden": hidden, "target": target})
             return check.loss(loss)
 
-    def learn(self, grad, loss, hidden, target) -> None:
-        """Learn from a batch of arrays that are the device's, within the work of a queue; see Readout."""
-        self._step(grad, loss, hidden, target, self.rate * self.rate_scale)
+    def learn(self, grad: Any, loss: Any, hidden: Any, target: Any) -> None:
+        """Learn from a batch of the device's arrays, within the work of a queue; see Readout."""
+        raise NotImplementedError
 
-    def log_prob(self, hidden, target) -> np.ndarray:
+    def log_prob(self, hidden: np.ndarray, target: np.ndarray) -> np.ndarray:
         """The log-probability of each row's target; see Readout."""
         self._check(hidden, target)
         out = np.empty(len(hidden), np.float32)
@@ -77,7 +73,7 @@ class Base:
                 self._score(out[part], hidden[part], target[part])
         return out
 
-    def scores(self, hidden) -> np.ndarray:
+    def scores(self, hidden: np.ndarray) -> np.ndarray:
         """The log-probabilities of all classes, (B, V); see Readout. Fetches the parameters of a GPU, once a call."""
         self._check(hidden)
         out = np.empty((len(hidden), self.classes), np.float32)
@@ -87,8 +83,8 @@ class Base:
                 self._scores(out[part], hidden[part])
         return out
 
-    def best(self, hidden, k, exclude=None) -> tuple[np.ndarray, np.ndarray]:
-        """The k most likely classes of each row, but for those that `exclude` names; see Readout."""
+    def best(self, hidden: np.ndarray, k: int, exclude: Any = None) -> tuple[np.ndarray, np.ndarray]:
+        """The k most likely classes of each row, without those that `exclude` names; see Readout."""
         self._check(hidden)
         check.whole("k", k, 1, self.classes)
         if exclude is None:
@@ -97,6 +93,10 @@ class Base:
         with self.alone:
             self.fetch()
             return self._each(self._best_without, hidden, k, left_out)
+
+    def parameters(self) -> dict[str, np.ndarray]:
+        """The arrays that a checkpoint keeps, by name; see Readout."""
+        raise NotImplementedError
 
     def state(self) -> dict[str, Any]:
         """Nothing but the parameters is kept."""
@@ -119,11 +119,13 @@ class Base:
         names = ("kind", "classes", "width", "batch", "rate", "seed")
         return {name: getattr(self, name) for name in names}
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         with self.alone:
             return again, (self.describe(), self.backend.name, self.parameters(), self.state(), self.rate_scale)
 
-    def _each(self, find, hidden, k, left_out=None) -> tuple[np.ndarray, np.ndarray]:
+    def _each(
+        self, find: Callable[..., None], hidden: np.ndarray, k: int, left_out: "Excluded | None" = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         ids, log_probs = np.empty((len(hidden), k), np.int32), np.empty((len(hidden), k), np.float32)
         with self.alone:
             for part in self._parts(hidden):
@@ -131,15 +133,26 @@ class Base:
                 find(ids[part], log_probs[part], hidden[part], *more)
         return ids, log_probs
 
-    def _parts(self, hidden) -> Iterator[slice]:
+    def _parts(self, hidden: np.ndarray) -> Iterator[slice]:
         return (slice(at, at + self.batch) for at in range(0, len(hidden), self.batch))
 
-    def _check(self, hidden, target=None) -> None:
+    def _check(self, hidden: np.ndarray, target: np.ndarray | None = None) -> None:
         check.array("hidden", hidden, (None, self.width), np.float32)
         if target is not None:
             check.array("target", target, (len(hidden),), np.int32)
             check.ids("target", target, self.classes)
         check.finite("hidden", hidden)
+
+    def _check_step(self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray) -> int:
+        """The number of rows to learn from."""
+        self._check(hidden, target)
+        check.array("grad", grad, hidden.shape, np.float32, written=True)
+        rows = len(hidden)
+        if rows > self.batch:
+            raise ValueError(f"hidden: found {rows} rows, expected at most {self.batch}; make it with a larger batch")
+        if np.may_share_memory(grad, hidden):
+            raise ValueError("grad: found the memory of hidden, expected an array of its own")
+        return rows
 
     def _check_place(self) -> None:
         name = self.backend.name
@@ -149,50 +162,42 @@ class Base:
                 "or take a tree or full readout"
             )
 
-    def _take(self, grad, loss, hidden, target) -> None:
-        """`learn` for NumPy's arrays."""
-        self._place.call(self.learn, {"grad": grad, "loss": loss}, {"hidden": hidden, "target": target})
-
-    def _score(self, out, hidden, target) -> None:
+    def _score(self, out: np.ndarray, hidden: np.ndarray, target: np.ndarray) -> None:
         """`_log_prob` for NumPy's arrays."""
         self._place.call(self._log_prob, {"loss": out}, {"hidden": hidden, "target": target})
 
-    def _find(self, ids, log_probs, hidden) -> None:
+    def _find(self, ids: np.ndarray, log_probs: np.ndarray, hidden: np.ndarray) -> None:
         """`_best` for NumPy's arrays."""
         self._place.call(self._best, {"ids": ids, "log_probs": log_probs}, {"hidden": hidden})
 
-    def parameters(self) -> dict[str, np.ndarray]:
-        """The arrays that a checkpoint keeps, by name; see Readout."""
+    def _pairs(self) -> Pairs:
         raise NotImplementedError
 
-    def _pairs(self) -> list[tuple[np.ndarray, Any]]:
-        """Every learned array of the host, and its counterpart on the device."""
+    def _log_prob(self, out: Any, hidden: Any, target: Any) -> None:
         raise NotImplementedError
 
-    def _step(self, grad, loss, hidden, target, rate):
+    def _best(self, ids: Any, log_probs: Any, hidden: Any) -> None:
         raise NotImplementedError
 
-    def _log_prob(self, out, hidden, target):
+    def _best_without(self, ids: np.ndarray, log_probs: np.ndarray, hidden: np.ndarray, left_out: "Excluded") -> None:
         raise NotImplementedError
 
-    def _best(self, ids, log_probs, hidden):
-        raise NotImplementedError
-
-    def _best_without(self, ids, log_probs, hidden, left_out):
-        raise NotImplementedError
-
-    def _scores(self, out, hidden):
+    def _scores(self, out: np.ndarray, hidden: np.ndarray) -> None:
         raise NotImplementedError
 
 
 def again(
-    facts: dict[str, Any], device: str, parameters: dict[str, np.ndarray], state: dict[str, Any], rate_scale: float
-):
+    facts: dict[str, Any],
+    device: str,
+    parameters: dict[str, np.ndarray],
+    state: dict[str, Any],
+    rate_scale: float,
+) -> Any:
     """A readout as it was pickled or copied, on a device of that name; it owns its arrays, which begin on cache lines.
 
     Raises ValueError where that device cannot be used here.
     """
-    from . import rebuild
+    from .. import rebuild
 
     made = rebuild(facts, backends.again(f"{facts['kind']} readout", device))
     for name, array in made.parameters().items():

@@ -1,0 +1,46 @@
+"""What a part of a model (input rows, trunk, readout) tells the route: the arrays it needs in a slot, and the copies of them.
+
+A part has three lists of stages, each a method that gets `copy`, a `Copies`:
+
+    begin   up to the hidden vectors; nothing learns in them
+    finish  from the hidden vectors back to the gradient of what the part reads
+    last    what no other part waits for
+"""
+
+import operator
+from collections.abc import Collection
+from typing import Any, NamedTuple
+
+from .schedule import Stage
+
+
+class Buffers(NamedTuple):
+    """The arrays of a slot that a part reads and writes.
+
+    widths    numbers a row of its float32 arrays, by name; the dense stages find them on their device as NAME_dev
+    crossing  names of the arrays that are needed on the host as well: some of these, or of ids, bag_at, target and losses
+    begun     names of those that `begin` writes: a checkpoint keeps them for batches begun and not finished
+    """
+
+    widths: dict[str, int]
+    crossing: tuple[str, ...] = ()
+    begun: tuple[str, ...] = ()
+
+
+class Copies:
+    """Makes the stages that copy an array of a slot to the device or home from it.
+
+    device    of the dense stages
+    crossing  names of the arrays that are needed on both sides
+    """
+
+    def __init__(self, device: Any, crossing: Collection[str]):
+        self._device, self._crossing = device, crossing
+
+    def __call__(self, name: str, *after: str) -> list[Stage]:
+        """The stage "ARRAY in" or "ARRAY out", which comes after the stages named; none where nothing has to be copied."""
+        array, way = name.split()
+        if self._device.host_memory or array not in self._crossing:
+            return []
+        ends = operator.attrgetter(*((f"{array}_dev", array) if way == "in" else (array, f"{array}_dev")))
+        return [Stage(name, f"copy {way}", lambda slot: self._device.copy(*ends(slot)), after)]

@@ -1,0 +1,163 @@
+"""A tree cut below its first nodes: the top learns on a GPU, as dense products, and the tail on the CPU."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from .. import backend as backends
+from .. import check
+from ..engine.part import Buffers, Copies
+from ..engine.schedule import Stage
+from ..engine.slot import Slot
+from ..interrupt import Held
+from .base import Pairs
+from .base.stages import stepped
+from .base.trials import Trial, Trials
+from .tree import TreeReadout
+from .tree import least as least
+
+SPLITS = (15, 255, 1023)  # nodes of the top: the first 4, 8 and 10 levels of a balanced tree
+
+# The most that rate times the examples of a micro-batch may be for a top that learns by the batch. On Python's documentation
+# (three epochs, rate 0.025) the perplexity of a split tree is 1.02 times the whole tree's at 6.4, 1.04 at 12.8, 5 at 25.6.
+SAFE = 10.0
+
+
+class SplitTreeReadout(TreeReadout):
+    """A TreeReadout whose first `split` nodes, breadth first, are on the backend's device and all others on the CPU.
+
+    The top learns by the batch, so it needs a smaller rate or batch than the tail, see `TreeReadout`. Each half of a step
+    adds its part to the loss and to the gradient; in a tick they are two stages, "readout" and then "top".
+
+    Raises ValueError for a split of 0, and what TreeReadout raises.
+    """
+
+    kind = "split_tree"
+    ready = ("readout", "grad in", "top")
+
+    def __init__(self, counts: Any, width: int, *, split: int, **settings: Any):
+        if split == 0:
+            raise ValueError("split: found 0, expected at least 1 node; TreeReadout is a tree in one place")
+        super().__init__(counts, width, split=split, **settings)
+
+    def _place_nodes(self) -> None:
+        self._cpu = backends.choose("cpu").tree_softmax
+        self._top_host = self.nodes[: self.split]
+        self._top = self.backend.device.from_host(self._top_host)
+        self._top_loss = np.empty(self.batch, np.float32)
+
+    def _prepare(self) -> None:
+        from cpu import tree as trees
+
+        self.tree = self._grown()
+        upper, self._tail = trees.split(self.tree, self.split)
+        self._tail_work = self._cpu.workspace(self.batch, self.width, self.tree.depth, np.float32)
+        self._place.do(self._make_room, upper)
+
+    def _make_room(self, upper: Any) -> None:
+        self._plan = self.backend.tree_softmax.plan(upper)
+        self._work = self.backend.split.workspace(self.batch, self.split, np.float32)
+
+    def buffers(self) -> Buffers:
+        """Beside the trunk everything crosses: the tail reads hidden vectors on the host, the top learns on the device."""
+        return Buffers({}, ("hidden", "grad", "target", "losses")) if self.beside else super().buffers()
+
+    def finish(self, copy: Copies) -> list[Stage]:
+        """The tail on the CPU, then the top beside the trunk."""
+        if not self.beside:
+            return super().finish(copy)
+        return [
+            *copy("target in"),
+            Stage("readout", "sparse", self._step_tail, ("forward", "hidden out")),
+            *copy("grad in", "readout"),
+            Stage("top", "dense", self._step_top, ("forward", "target in", "grad in")),
+            *copy("losses out", "top"),
+        ]
+
+    def step(self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray) -> float:
+        """Learn from a batch and return its mean loss in nats; see Readout."""
+        rows = self._check_step(grad, hidden, target)
+        if not rows:
+            return 0.0
+        with Held(), self.alone:
+            loss = self._loss[:rows]
+            self.learn(grad, loss, hidden, target)
+            return check.loss(loss)
+
+    def learn(self, grad: np.ndarray, loss: np.ndarray, hidden: np.ndarray, target: np.ndarray) -> None:
+        """As in Readout, but with NumPy's arrays, and it waits: the tail is on the CPU wherever the top is.
+
+        In a tick `step_tail` and `learn_top` are stages of their own instead.
+        """
+        self._learn_tail(grad, loss, hidden, target)
+        top = self._top_loss[: len(loss)]
+        written, read = {"grad": grad, "top loss": top}, {"grad": grad, "hidden": hidden, "target": target}
+        self._place.call(lambda _, loss, *arrays: self.learn_top(arrays[0], loss, *arrays[1:]), written, read)
+        loss += top
+
+    def step_tail(self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray) -> float:
+        """The first half of `step`: write the tail's part of grad, return that of the loss; raises what `step` raises."""
+        rows = self._check_step(grad, hidden, target)
+        if not rows:
+            return 0.0
+        with Held(), self.alone:
+            loss = self._loss[:rows]
+            self._learn_tail(grad, loss, hidden, target)
+            return check.loss(loss)
+
+    def learn_top(self, grad: Any, loss: Any, hidden: Any, target: Any) -> None:
+        """The second half: add the top's part to grad and write that of loss; arrays of the device, in the work of a queue."""
+        rate = self.rate * self.rate_scale
+        self.backend.split.step(grad, loss, self._top, self._work, self._plan, hidden, target, rate)
+
+    def _learn_tail(self, grad: np.ndarray, loss: np.ndarray, hidden: np.ndarray, target: np.ndarray) -> None:
+        rate = self.rate * self.rate_scale
+        self._cpu.step(grad, loss, self.nodes, self._tail_work, self._tail, hidden, target, rate, self.mode)
+
+    def _step_tail(self, slot: Slot) -> None:
+        self.rate_scale = slot.scale
+        slot.loss = stepped(self.step_tail, slot)
+
+    def _step_top(self, slot: Slot) -> None:
+        self.rate_scale = slot.scale
+        self.learn_top(slot.grad_dev, slot.losses_dev, slot.hidden_dev, slot.target_dev)
+
+    def _judge(self, slot: Slot) -> None:
+        slot.loss = check.loss(slot.losses) + slot.loss
+
+    def _score(self, out: np.ndarray, hidden: np.ndarray, target: np.ndarray) -> None:
+        self._cpu.log_prob(out, self.nodes, self._tail, hidden, target)
+        top = self._top_loss[: len(out)]
+        self._place.call(self._top_log_prob, {"top loss": top}, {"hidden": hidden, "target": target})
+        out += top
+
+    def _top_log_prob(self, out: Any, hidden: Any, target: Any) -> None:
+        self.backend.tree_softmax.log_prob(out, self._top, self._plan, hidden, target)
+
+    def _pairs(self) -> Pairs:
+        return [(self._top_host, self._top)]
+
+
+def rebuild(classes: int, **facts: Any) -> SplitTreeReadout:
+    """From describe()."""
+    return SplitTreeReadout(np.ones(classes), **facts)
+
+
+def trials(options: Mapping[str, Any], classes: int, examples: int) -> Trials:
+    """The splits to measure where the user has named none, and a full softmax to tell of.
+
+    examples  of a micro-batch: the nodes of a top move at once by rate times the sum over them
+    """
+    if options.get("split") is not None:
+        return Trials(rival="full")
+    move = options["rate"] * examples
+    if move > SAFE:
+        return Trials(
+            note=f"no split tree was tried: rate times examples of a micro-batch is {move:.3g}, and above {SAFE:g} a top "
+            "that learns by the batch may diverge; a smaller --batch or --rate, or more --micro-batches, helps",
+            rival="full",
+        )
+    remark = "the first {:,} nodes learn by the batch, --split 0 keeps the tree whole"
+    tried = tuple(Trial({"split": split}, remark.format(split)) for split in SPLITS if split < classes - 1)
+    return Trials(tried, rival="full")

@@ -1,0 +1,143 @@
+"""Kinds of trunks are found by name: those of hybrid/engine/trunk/__init__.py, and one of another distribution."""
+
+import copy
+import itertools
+
+import numpy as np
+import pytest
+
+from hybrid import backend, settings
+from hybrid.engine import Embedding, Engine, trunk
+from hybrid.readout import FullReadout
+from tests.support.plugin import offered
+from tests.support.small_engine import BATCH, CLASSES, CONTEXT, Feed, assert_same_bits, parameters
+
+TOY = '''
+"""A trunk that is one matrix, in NumPy."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hybrid.engine.part import Buffers
+from hybrid.engine.schedule import Stage
+from hybrid.settings import option, rate
+
+
+@dataclass(frozen=True)
+class Options:
+    trunk_rate: float = option(0.1, "toy trunk: learning rate", type=rate)
+
+
+class LinearTrunk:
+    kind, places, ready = "linear", ("cpu",), ("backward", "x_grad out")
+
+    def __init__(self, inputs, outputs, *, rate=0.1, seed=0):
+        self.inputs, self.outputs, self.rate, self.seed = inputs, outputs, rate, seed
+        self.weights = np.random.default_rng(seed).normal(0, inputs**-0.5, (outputs, inputs)).astype(np.float32)
+        self._grad = np.zeros_like(self.weights)
+
+    def place(self, device, kernels):
+        pass
+
+    def buffers(self):
+        return Buffers(dict.fromkeys(("hidden", "grad"), self.outputs), begun=("hidden",))
+
+    def begin(self, copy):
+        return [Stage("forward", "dense", self.forward, ("gather", "x in")), *copy("hidden out", "forward")]
+
+    def finish(self, copy, ready):
+        return [Stage("backward", "dense", self.backward, ready), *copy("x_grad out", "backward")]
+
+    def update(self):
+        return [Stage("update", "dense", self.move, ("backward",))]
+
+    def forward(self, slot):
+        np.matmul(slot.x_dev, self.weights.T, out=slot.hidden_dev)
+
+    def backward(self, slot):
+        np.matmul(slot.grad_dev, self.weights, out=slot.x_grad_dev)
+        self._grad += slot.grad_dev.T @ slot.x_dev
+
+    def move(self, slot):
+        self.weights -= self.rate * slot.scale / slot.examples * self._grad
+        self._grad[:] = 0
+
+    def parameters(self):
+        return {"weights": self.weights}
+
+    def fetch(self):
+        pass
+
+    def send(self):
+        pass
+
+    def describe(self):
+        return {name: getattr(self, name) for name in ("kind", "inputs", "outputs", "rate", "seed")}
+
+
+def make(inputs, outputs, options, *, seed):
+    return LinearTrunk(inputs, outputs, rate=options["trunk_rate"], seed=seed)
+
+
+def rebuild(**facts):
+    return LinearTrunk(**facts)
+'''
+
+
+@pytest.fixture
+def linear(monkeypatch, tmp_path):
+    offered(monkeypatch, tmp_path, "linear", "hybrid.trunks", TOY)
+
+
+def begun(**options):
+    embedding = Embedding(CLASSES, 4, per_example=CONTEXT, spread=0.3)
+    dense = trunk.make("linear", embedding.outputs, 6, {"trunk_rate": 0.5}, seed=3)
+    readout = FullReadout(CLASSES, 6, batch=BATCH, rate=0.05)
+    return Engine(embedding, dense, readout, threads=2, **options)
+
+
+def test_an_mlp_is_made_of_options_with_defaults():
+    options = settings.defaults(trunk.registry.load("mlp").Options)
+    made = trunk.make("mlp", 8, 6, options | {"hidden": 5}, seed=3)
+    facts = made.describe()
+    assert facts["kind"] == made.kind == "mlp" and (facts["hidden"], facts["momentum"], facts["rate"]) == (5, 0.9, 0.2)
+    assert trunk.least(facts) == 5 * (8 + 6) <= sum(array.size for array in made.parameters().values())
+
+
+def test_facts_of_before_trunks_had_a_kind_are_those_of_an_mlp():
+    facts = trunk.make(
+        "mlp", 8, 6, {"hidden": 5, "activation": "relu", "momentum": 0.0, "trunk_rate": 0.1}, seed=3
+    ).describe()
+    assert trunk.rebuild({name: value for name, value in facts.items() if name != "kind"}).describe() == facts
+
+
+def test_an_unknown_kind_is_refused():
+    with pytest.raises(ValueError, match="trunk: found 'tower', expected one of mlp"):
+        trunk.make("tower", 8, 6, {}, seed=0)
+
+
+@pytest.mark.parametrize("delay", [0, 1])
+def test_a_trunk_of_another_distribution_trains_is_saved_and_goes_on(linear, tmp_path, delay):
+    assert trunk.registry.names() == ["linear", "mlp"]
+    options = {"delay": delay, "micro_batches": 2}
+    whole, stopped = begun(**options), begun(**options)
+    losses = [tick.loss for tick in whole.run(Feed(200))]
+    assert np.mean(losses[-20:]) < 0.8 * np.mean(losses[:20])
+    list(itertools.islice(stopped.run(Feed(200)), 9))
+    stopped.save(tmp_path / "checkpoint")
+    resumed, _ = Engine.load(tmp_path / "checkpoint")
+    assert resumed.trunk.describe() == whole.trunk.describe()
+    list(resumed.run(Feed(200)))
+    assert_same_bits(parameters(resumed), parameters(whole))
+    assert copy.deepcopy(resumed.trunk).describe() == whole.trunk.describe()
+
+
+def test_it_computes_where_it_says_that_it_can(linear, monkeypatch):
+    assert begun(device="auto").dense.name == "cpu"
+    gpu = backend.choose("cpu")._replace(name="cuda:0")
+    monkeypatch.setattr(backend, "choose", lambda device=None: gpu)
+    with pytest.raises(
+        ValueError, match='device: found "cuda:0", expected one of cpu: a linear trunk computes nowhere'
+    ):
+        begun(device="cuda:0")

@@ -1,0 +1,169 @@
+"""Kinds of readouts are found by name: those of hybrid/readout/__init__.py, and one of another distribution."""
+
+import copy
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from hybrid import settings
+from hybrid.engine import Embedding, Engine
+from hybrid.readout import TreeReadout, least, make, rebuild, registry
+from tests.support.plugin import offered
+from tests.support.small_engine import BATCH, CLASSES, CONTEXT, Feed, assert_same_bits, parameters
+
+OPTIONS = {"tree": "huffman", "mode": "deterministic", "split": None, "negatives": 5, "rate": 0.05, "seed": 0}
+
+TOY = '''
+"""A softmax of one matrix, in NumPy."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hybrid.readout.base import Base
+from hybrid.settings import option, rate
+
+BY_EXAMPLE = False
+
+
+@dataclass(frozen=True)
+class Options:
+    start: float = option(0.0, "toy readout: what all weights are at first", type=rate)
+
+
+class ToyReadout(Base):
+    kind = "toy"
+
+    def __init__(self, classes, width, *, start=0.0, batch=1024, rate=0.02, seed=0, backend=None):
+        super().__init__(classes, width, batch=batch, rate=rate, seed=seed, backend=backend)
+        self.start = start
+        self.weights = np.full((self.classes, self.width), start, np.float32)
+
+    def learn(self, grad, loss, hidden, target):
+        log_probs, rows = self._log_probs(hidden), np.arange(len(hidden))
+        loss[:] = -log_probs[rows, target]
+        miss = np.exp(log_probs)
+        miss[rows, target] -= 1
+        grad[:] = miss @ self.weights
+        self.weights -= self.rate * self.rate_scale * (miss.T @ hidden)
+
+    def parameters(self):
+        return {"weights": self.weights}
+
+    def describe(self):
+        return super().describe() | {"start": self.start}
+
+    def _pairs(self):
+        return [(self.weights, self.weights)]
+
+    def _log_probs(self, hidden):
+        logits = hidden @ self.weights.T
+        logits -= logits.max(axis=1, keepdims=True)
+        return logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+
+    def _log_prob(self, out, hidden, target):
+        out[:] = self._log_probs(hidden)[np.arange(len(hidden)), target]
+
+    def _scores(self, out, hidden):
+        out[:] = self._log_probs(hidden)
+
+    def _best(self, ids, log_probs, hidden):
+        found = self._log_probs(hidden)
+        ids[:] = np.argsort(-found, axis=1)[:, : ids.shape[1]]
+        log_probs[:] = np.take_along_axis(found, ids.astype(np.int64), 1)
+
+
+def make(counts, width, options, *, batch, trunk, backend):
+    given = {name: options[name] for name in ("start", "rate", "seed")}
+    return ToyReadout(len(counts), width, batch=batch, backend=backend, **given)
+
+
+def rebuild(classes, **facts):
+    return ToyReadout(classes, **facts)
+'''
+
+
+@pytest.fixture
+def toy(monkeypatch, tmp_path):
+    offered(monkeypatch, tmp_path, "toy", "hybrid.readouts", TOY)
+
+
+def test_the_kinds_of_the_package_are_its_files():
+    assert registry.names() == ["full", "neighbours", "sampled", "split_tree", "tree"]
+
+
+@pytest.mark.parametrize("kind", ["full", "neighbours", "sampled", "split_tree", "tree"])
+def test_a_file_is_read_without_numba_and_without_scipy(kind):
+    script = f"import sys, hybrid.readout.{kind}; assert not {{'numba', 'scipy', 'annoy'}} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "defaults"),
+    [
+        ("tree", {"tree": "huffman", "mode": "deterministic", "split": None}),
+        ("full", {}),
+        ("sampled", {"negatives": None}),
+    ],
+)
+def test_options_of_the_kinds_that_the_command_line_offers(kind, defaults):
+    assert settings.defaults(registry.load(kind).Options) == defaults
+
+
+@pytest.mark.parametrize("kind", ["full", "sampled", "tree"])
+def test_a_readout_is_made_of_options(kind):
+    made = make(kind, Feed.counts, 6, OPTIONS, batch=BATCH)
+    assert (made.kind, made.rate, made.batch) == (kind, 0.05, BATCH)
+    assert least(made.describe()) <= sum(array.size for array in made.parameters().values())
+
+
+def test_without_a_trunk_a_sampled_readout_is_that_of_word2vec():
+    assert [make("sampled", 9, 6, OPTIONS, batch=4, trunk=trunk).loss for trunk in (True, False)] == [
+        "softmax",
+        "logistic",
+    ]
+
+
+def test_options_name_a_split():
+    made = make("tree", Feed.counts, 6, OPTIONS | {"split": 3}, batch=BATCH)
+    assert isinstance(made, TreeReadout) and made.split == 3
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("forest", "readout: found 'forest', expected one of full, neighbours"),
+        ("neighbours", "readout: found 'neighbours', which is made in Python only"),
+    ],
+)
+def test_a_kind_that_cannot_be_made_of_options_is_refused(kind, message):
+    with pytest.raises(ValueError, match=message):
+        make(kind, Feed.counts, 6, OPTIONS, batch=BATCH)
+
+
+def test_a_readout_of_another_distribution_trains_is_saved_and_goes_on(toy, tmp_path):
+    assert "toy" in registry.names()
+    assert settings.defaults(registry.load("toy").Options) == {"start": 0.0}
+
+    def begun():
+        readout = make(
+            "toy", Feed.counts, 4 * CONTEXT, {"start": 0.01, "rate": 0.1, "seed": 0}, batch=BATCH, trunk=False
+        )
+        return Engine(Embedding(CLASSES, 4, per_example=CONTEXT, spread=0.3), None, readout, threads=2)
+
+    whole, stopped = begun(), begun()
+    losses = [tick.loss for tick in whole.run(Feed(200))]
+    assert np.mean(losses[-20:]) < 0.8 * np.mean(losses[:20])
+    for tick in stopped.run(Feed(200)):
+        if tick.number == 9:
+            break
+    stopped.save(tmp_path / "checkpoint")
+    resumed, _ = Engine.load(tmp_path / "checkpoint")
+    assert resumed.readout.describe() == whole.readout.describe()
+    list(resumed.run(Feed(200)))
+    assert_same_bits(parameters(resumed), parameters(whole))
+    ids, log_probs = resumed.best(Feed()[0].ids, 3)
+    assert ids.shape == (BATCH, 3) and np.isfinite(log_probs).all()
+    assert copy.deepcopy(resumed.readout).describe() == rebuild(whole.readout.describe()).describe()
