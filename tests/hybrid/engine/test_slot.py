@@ -1,3 +1,5 @@
+"""The buffers of a micro-batch, and its states, which are those of hybrid/engine/slot_state.py."""
+
 import numpy as np
 import pytest
 
