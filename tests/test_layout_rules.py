@@ -26,7 +26,6 @@ LONG: set[str] = {
     "hybrid/pvm/model.py",
     "hybrid/pvm/originals/checkpoint.py",
     "hybrid/pvm/training.py",
-    "hybrid/pvm/wiring.py",
     "tests/cpu/test_pvm.py",
     "tests/cudasim/driver/devices.cpp",
     "tests/cudasim/driver/streams.cpp",

@@ -234,8 +234,8 @@ def run(given) -> int:
 
 def _configs() -> dict:
     from .presets import load
+    from .rules import wire
     from .sizes import parameters
-    from .wiring import wire
 
     lines, found = [f"{'':<12}{'frame':>12}{'layers':>8}{'units':>8}{'parameters':>14}{'of readouts':>14}"], {}
     for name in configurations():

@@ -31,11 +31,12 @@ from .pipeline import Pipeline
 from .presets import load
 from .rates import Rates
 from .result import Results, StepResult, divergence
+from .rules import wire
 from .saved import Saved
 from .sizes import refuse_too_large
 from .slot import FrameInput, FrameSlot
 from .validate import MOST_STREAMS
-from .wiring import Wiring, wire
+from .wiring import Wiring
 
 MOST_AHEAD = 64
 END = object()  # of an iterator; it may give None

@@ -1,37 +1,40 @@
-"""Which unit sees what: patches of the frame, the outputs of other units (signal), neighbours and feedback (context)."""
+"""Which unit is input to which: a graph of units, and how it is made by hand. rules.py makes those of a configuration."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Mapping
-from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import check
-
-if TYPE_CHECKING:
-    from .config import Config
 
 Patch = tuple[int, int, int, int]
 Lists = list[list[int]]
 
 
 class Wiring(NamedTuple):
-    """Which unit sees what; units are numbered layer by layer, within a layer row by row. U units."""
+    """A graph of U units, which are numbered layer by layer, within a layer row by row.
 
-    layer: np.ndarray  # (U,) int32, ascending from 0
-    row: np.ndarray  # (U,) int32: place in the layer's grid
-    column: np.ndarray  # (U,) int32
-    hidden: np.ndarray  # (U,) int32: hidden numbers, which are what a unit publishes
-    patch: list[
-        Patch | None
-    ]  # U: (row, column, rows, columns) of the frame that the unit predicts; None: it has a signal
-    signal: list[np.ndarray]  # U x int32: units whose outputs it predicts, in the order of its input
-    context: list[np.ndarray]  # U x int32: units that it only listens to, in the order of its input; may repeat
-    feedback: list[np.ndarray]  # U x bool, one for each context unit: from above (True) or from beside (False)
-    grids: tuple[tuple[int, int], ...]  # rows and columns of each layer
-    frame: tuple[int, int, int]  # rows, columns, channels
+    layer        (U,) int32, ascending from 0
+    row, column  (U,) int32: the unit's place in its layer's grid
+    hidden       (U,) int32: hidden numbers, which are what a unit publishes
+    patch        U: the part of the frame that the unit predicts, (row, column, rows, columns); None: it has a signal
+    signal       U x int32: units whose hidden numbers it predicts, in the order of its input
+    context      U x int32: units whose hidden numbers are input only, in the order of its input; may repeat
+    feedback     U x bool, one for each context unit: from above (True) or from beside (False)
+    grids        rows and columns of each layer
+    frame        rows, columns, channels
+    """
+
+    layer: np.ndarray
+    row: np.ndarray
+    column: np.ndarray
+    hidden: np.ndarray
+    patch: list[Patch | None]
+    signal: list[np.ndarray]
+    context: list[np.ndarray]
+    feedback: list[np.ndarray]
+    grids: tuple[tuple[int, int], ...]
+    frame: tuple[int, int, int]
 
 
 class Unit(NamedTuple):
@@ -47,51 +50,13 @@ class Unit(NamedTuple):
     column: int = 0
 
 
-class _Grid(NamedTuple):
-    """One layer's units: base + row * columns + column."""
-
-    base: int
-    rows: int
-    columns: int
-
-    def places(self) -> Iterable[tuple[int, int]]:
-        return ((row, column) for row in range(self.rows) for column in range(self.columns))
-
-
-def wire(config: Config) -> Wiring:
-    """The graph of `config` by its rule, "cuda" or "classic"."""
-    grids = _number(config.grids)
-    signal: Lists = [[] for _ in grids[0].places()]
-    for low, up in pairwise(grids):
-        signal += _blocks(config, low, up)
-    if any(not ids for ids in signal[grids[0].rows * grids[0].columns :]):
-        raise ValueError(
-            f"fan_in: found {config.fan_in} within {config.fan_in_radius}, which leaves a unit without a signal, "
-            "expected no more than the layer below has; make fan_in smaller or fan_in_radius larger"
-        )
-    lateral = [ids for grid in grids for ids in _lateral(config, grid)]
-    above = (_above_cuda if config.wiring == "cuda" else _above_classic)(config, grids, signal, lateral)
-    rows, columns = config.block
-    patch: list[Patch | None] = [None] * len(signal)
-    for unit, (row, column) in enumerate(grids[0].places()):
-        patch[unit] = (row * rows, column * columns, rows, columns)
-    return _wiring(
-        layer=[layer for layer, grid in enumerate(grids) for _ in grid.places()],
-        places=[place for grid in grids for place in grid.places()],
-        hidden=[hidden for grid, hidden in zip(grids, config.hidden, strict=True) for _ in grid.places()],
-        patch=patch,
-        signal=signal,
-        context=[beside + feedback for beside, feedback in zip(lateral, above, strict=True)],
-        feedback=[[False] * len(beside) + [True] * len(over) for beside, over in zip(lateral, above, strict=True)],
-        frame=config.frame,
-    )
-
-
-def custom(frame: tuple[int, int, int], units: Iterable[Unit | Mapping]) -> Wiring:
-    """Any graph of units, in ascending order of their layers; ValueError for one that cannot work.
+def custom(frame: tuple[int, int, int], units: Iterable[Unit | Mapping[str, Any]]) -> Wiring:
+    """A graph made by hand.
 
     frame  rows, columns, channels
-    units  `Unit`s, or mappings with the names of its fields
+    units  `Unit`s, or mappings with the names of its fields; in ascending order of their layers
+
+    Raises ValueError, naming the unit, for a graph that cannot work.
     """
     found = [unit if isinstance(unit, Unit) else _unit(at, unit) for at, unit in enumerate(units)]
     _refuse_frame(frame)
@@ -103,7 +68,7 @@ def custom(frame: tuple[int, int, int], units: Iterable[Unit | Mapping]) -> Wiri
     if found[0].layer != 0:
         raise ValueError(f"units[0].layer: found {found[0].layer}, expected 0; layers are counted from 0 without a gap")
     layers = [unit.layer for unit in found]
-    return _wiring(
+    return built(
         layer=layers,
         places=_places(found),
         hidden=[unit.hidden for unit in found],
@@ -118,7 +83,7 @@ def custom(frame: tuple[int, int, int], units: Iterable[Unit | Mapping]) -> Wiri
     )
 
 
-def describe(wiring: Wiring) -> dict:
+def describe(wiring: Wiring) -> dict[str, Any]:
     """The arguments of `custom` that make this graph again, for JSON."""
     lists = zip(
         *(map(np.ndarray.tolist, part) for part in (wiring.signal, wiring.context, wiring.feedback)), strict=True
@@ -155,116 +120,18 @@ def receptive(wiring: Wiring) -> list[np.ndarray]:
     return [np.array(units, np.int32) for units in over.values()]
 
 
-def _number(shapes: Iterable[tuple[int, int]]) -> list[_Grid]:
-    """Grids whose units are numbered one layer after the other."""
-    grids: list[_Grid] = []
-    base = 0
-    for rows, columns in shapes:
-        grids.append(_Grid(base, rows, columns))
-        base += rows * columns
-    return grids
-
-
-def _blocks(config: Config, low: _Grid, up: _Grid, times: int = 1) -> Lists:
-    """Ids of `low`, ascending, that each unit of `up` sees: blocks of fan_in x fan_in spread evenly, without wrap.
-
-    Offsets farther than fan_in_radius from the centre of the block are left out; block and radius are `times` as large.
-    """
-    size, radius = config.fan_in * times, config.fan_in_radius * times
-    centre = (size - 1) / 2
-    compat = config.compat is not None
-    rows = [_along(low.rows, up.rows, size, row, compat) for row in range(up.rows)]
-    columns = [_along(low.columns, up.columns, size, column, compat) for column in range(up.columns)]
-    lists = []
-    for row, column in up.places():
-        ids = [
-            low.base + at * low.columns + beside
-            for y, at in rows[row]
-            for x, beside in columns[column]
-            if (y - centre) ** 2 + (x - centre) ** 2 <= radius * radius
-        ]
-        # Where the originals' rounding meets a place twice, the older of them lists it twice.
-        lists.append(ids if config.compat == "classic2016" else sorted(set(ids)))
-    return lists
-
-
-def _along(low: int, up: int, size: int, at: int, compat: bool) -> list[tuple[int, int]]:
-    """Where a block of `size` stands among `low` for the unit at `at` of `up`, (place in the block, place in `low`) of what
-    lies within; a single unit sees the middle.
-    """
-    if compat:
-        # The originals divide first and cut last. That costs some grids (17 under 12) their last row, and a block that
-        # is larger than the layer meets its first row twice.
-        begin = (low - size) / (up - 1) * at if up > 1 else (low - size) / 2
-    else:
-        begin = int((low - size) * at / (up - 1)) if up > 1 else int((low - size) / 2)
-    near = range(max(0, int(-begin) - 1), min(size, int(low - begin) + 1))
-    places = ((offset, int(begin + offset)) for offset in near)
-    return [(offset, place) for offset, place in places if 0 <= place < low]
-
-
-def _lateral(config: Config, grid: _Grid) -> Lists:
-    """Ids of the neighbours within the radius, ascending, for each unit of a layer."""
-    radius = int(config.lateral_radius) if config.compat == "cuda2023" else config.lateral_radius
-    high, wide = (min(int(radius), size - 1) for size in (grid.rows, grid.columns))
-    offsets = [
-        (y, x)
-        for y in range(-high, high + 1)
-        for x in range(-wide, wide + 1)
-        if y * y + x * x <= radius**2 and (config.self_context or (y, x) != (0, 0))
-    ]
-    # The original forgets where the layer begins, so upper layers listen to layer 0.
-    base = 0 if config.compat == "classic2016" else grid.base
-    return [
-        [
-            base + (row + y) * grid.columns + column + x
-            for y, x in offsets
-            if 0 <= row + y < grid.rows and 0 <= column + x < grid.columns
-        ]
-        for row, column in grid.places()
-    ]
-
-
-def _fed(signal: Lists) -> Lists:
-    """The units that each unit feeds, ascending."""
-    fed: Lists = [[] for _ in signal]
-    for unit, sources in enumerate(signal):
-        for source in sources:
-            fed[source].append(unit)
-    return fed
-
-
-def _above_cuda(config: Config, grids: list[_Grid], signal: Lists, lateral: Lists) -> Lists:
-    """Feedback by the rule "cuda": parents, their parents once for every path, then tops that are not listed yet."""
-    parents = _fed(signal)
-    above = [list(ids) for ids in parents]
-    if config.two_layers_back:
-        for unit, ids in enumerate(parents):
-            above[unit] += [grandparent for parent in ids for grandparent in parents[parent]]
-    if config.top_to_all:
-        for unit, ids in enumerate(above):
-            known = {*lateral[unit], *ids}
-            ids += [top for top in range(grids[-1].base, len(signal)) if top not in known]
-    return above
-
-
-def _above_classic(config: Config, grids: list[_Grid], signal: Lists, lateral: Lists) -> Lists:
-    """Feedback by the rule "classic": parents, units two layers up by one wider fan-in, then every top, listed or not."""
-    above = _fed(signal)
-    if config.two_layers_back:
-        wider: Lists = [[] for _ in signal]
-        for low, up in zip(grids, grids[2:], strict=False):
-            ids = _blocks(config, low, up, times=2)
-            wider[up.base : up.base + len(ids)] = ids
-        above = [near + far for near, far in zip(above, _fed(wider), strict=True)]
-    if config.top_to_all:
-        tops = list(range(grids[-1].base, len(signal)))
-        above = [ids if unit >= tops[0] else ids + tops for unit, ids in enumerate(above)]
-    return above
-
-
-def _wiring(*, layer, places, hidden, patch, signal, context, feedback, frame) -> Wiring:
-    """Lists as arrays, and how far each layer reaches."""
+def built(
+    *,
+    layer: Sequence[int],
+    places: Sequence[tuple[int, int]],
+    hidden: Sequence[int],
+    patch: list[Patch | None],
+    signal: Lists,
+    context: Lists,
+    feedback: Sequence[Sequence[bool]],
+    frame: tuple[int, int, int],
+) -> Wiring:
+    """A wiring of lists, one entry a unit; places are (row, column). The extent of each layer's grid follows from them."""
     place = np.array(places, np.int32).reshape(-1, 2)
     layers = np.array(layer, np.int32)
     ends = [place[layers == one].max(axis=0) + 1 for one in range(layers.max() + 1)]
@@ -282,7 +149,7 @@ def _wiring(*, layer, places, hidden, patch, signal, context, feedback, frame) -
     )
 
 
-def _unit(at: int, fields: Mapping) -> Unit:
+def _unit(at: int, fields: Mapping[str, Any]) -> Unit:
     """A unit from a mapping; ValueError for a name that is not of a unit, or a missing one."""
     unknown = [name for name in fields if name not in Unit._fields]
     missing = [name for name in ("layer", "hidden") if name not in fields]

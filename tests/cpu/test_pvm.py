@@ -9,7 +9,8 @@ from hybrid.pvm import initial
 from hybrid.pvm.config import Config
 from hybrid.pvm.layout import FEATURES, LATERAL, RAW, tape_layout
 from hybrid.pvm.originals import config as original
-from hybrid.pvm.wiring import custom, wire
+from hybrid.pvm.rules import wire
+from hybrid.pvm.wiring import custom
 from tests.twins.pvm_classic import ClassicModel
 from tests.twins.recordings import E
 

@@ -15,7 +15,8 @@ from gpu.array import Array
 from hybrid.contract import Gathering, Learning, Past, State
 from hybrid.pvm.config import Config
 from hybrid.pvm.layout import tape_layout
-from hybrid.pvm.wiring import Unit, custom, wire
+from hybrid.pvm.rules import wire
+from hybrid.pvm.wiring import Unit, custom
 from tests import cudasim
 
 GOLDEN = Path(os.environ.get("HYBRID_GOLDEN") or Path(__file__).parents[3] / "shared" / "golden")

@@ -25,8 +25,9 @@ from ..config import Config
 from ..initial import runs
 from ..layout import TapeLayout, tape_layout
 from ..model import PVM
+from ..rules import wire
 from ..sizes import parameters
-from ..wiring import Wiring, receptive, wire
+from ..wiring import Wiring, receptive
 from . import config as original
 from .members import Members, refuse_form
 

@@ -6,7 +6,7 @@ from cpu.device import Device
 from hybrid.pvm.config import Config, Readout
 from hybrid.pvm.heads import Heads
 from hybrid.pvm.layout import tape_layout
-from hybrid.pvm.wiring import wire
+from hybrid.pvm.rules import wire
 from tests.twins.pvm_cuda import Readout as Tiles
 from tests.twins.pvm_cuda import wire as twin_wire
 from tests.twins.recordings import A

@@ -5,8 +5,8 @@ import pytest
 from hybrid.pvm.config import Config, Readout
 from hybrid.pvm.model import PVM
 from hybrid.pvm.presets import load
+from hybrid.pvm.rules import wire
 from hybrid.pvm.sizes import fewest, parameters, sizes
-from hybrid.pvm.wiring import wire
 from tests.hybrid.pvm.recorded import recorded
 
 TOP = [(784, 1029), (637, 637), (441, 441)]
