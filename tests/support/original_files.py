@@ -1,0 +1,200 @@
+"""Checkpoints of the CUDA original, written member by member as its code writes them, from its twin: no file is at hand."""
+
+import pickle
+import pickletools
+import re
+import zipfile
+
+import numpy as np
+
+from tests.support.hostile_pickles import EVIL
+from tests.twins.pvm_cuda import SLOTS, CudaModel
+from tests.twins.recordings import CUDA, HIDDEN, video
+
+SAVED, LATER = 7, 10  # frames before the file, and after it
+DELAYS = {  # layers begin, and both switches fall, before the file and after it; readouts learn before it too
+    "delay_each_layer_learning": "3",
+    "delay_intermediate_learning_rate": "4",
+    "delay_final_learning_rate": "12",
+}
+
+
+def dumps(value, protocol=None, numpy_1=False):
+    """The pickle of a value; as NumPy before 2 names its parts."""
+    data = pickle.dumps(value, protocol)
+    if not numpy_1:
+        return data
+    if data[1] < 4:
+        return data.replace(b"cnumpy._core.", b"cnumpy.core.")
+    for opcode, _, at in reversed(list(pickletools.genops(data))):
+        if opcode.name == "FRAME":  # may be left out; its length would be another
+            data = data[:at] + data[at + 9 :]
+    return re.sub(
+        rb"\x8c(.)numpy\._core\.",
+        lambda found: b"\x8c" + bytes([found[1][0] - 1]) + b"numpy.core.",
+        data,
+        flags=re.DOTALL,
+    )
+
+
+def drop(file, name, data):
+    info = zipfile.ZipInfo(name, (2023, 6, 1, 12, 0, 0))
+    info.compress_type, info.external_attr = zipfile.ZIP_DEFLATED, 0o777 << 16
+    file.writestr(info, data)
+
+
+def attributes(file, folder, values, suffix="", **how):
+    """Arrays with their shape and dtype; all else pickled."""
+    for name, value in values.items():
+        if type(value) is np.ndarray:
+            drop(file, f"{folder}/{name}{suffix}.npy", memoryview(value))
+            drop(file, f"{folder}/{name}{suffix}.npy.meta", dumps([value.shape, value.dtype], **how))
+        else:
+            drop(file, f"{folder}/{name}{suffix}.pkl", dumps(value, **how))
+
+
+def units(twin):
+    """The attributes of the original's units."""
+    size, half = len(twin.units), twin.step % 2
+    old = np.full_like(twin.velocity, 9)  # one of the two buffers is a step behind
+    outer, inner = ([np.ones_like(part[0]) for _ in range(SLOTS)] for part in (twin.input, twin.hidden))
+    graph = [
+        {
+            "base_input_offset": 2 * twin.primary_dim[u] * (unit.layer == 0),
+            "output_dim": twin.output_dim[u],
+            "base_input_size": twin.primary_dim[u],
+            "xs": unit.xs,
+            "ys": unit.ys,
+            "id": u,
+            "type": "hidden",
+            "size": twin.h,
+            "input_dim": twin.input_dim[u],
+            "layer": unit.layer,
+            "grid_pos": (unit.x, unit.y),
+            "image_pos": None,
+            "primary_destinations": [up.id for up in twin.units if u in up.primary],
+            "context_destinations": [other.id for other in twin.units if u in other.context],
+            "primary_sources": unit.primary,
+            "context_sources": unit.context,
+            "context_dim": twin.context_dim[u],
+            "sources": [],
+            "w0_ptr": int(twin.w0_at[u]),
+        }
+        for u, unit in enumerate(twin.units)
+    ]
+    return {
+        "device": "TITAN X (Pascal)",
+        "specs": twin.config,
+        "name": "small",
+        "uniq_id": "0badcafe",
+        "time_stamp": "2023_06_01_12_00_00",
+        "poly": twin.config["polynomial"] == "1",
+        "total_weights": twin.weights.size,
+        "sequence_length": SLOTS,
+        "step": twin.step,
+        "sequence_interval": 2,
+        "graph": graph,
+        "learning_rate": float(twin.rate[0]),
+        "momentum": 0.9,
+        "input_channels": 3,
+        "weight_memory_main": twin.weights,
+        "dweight_memory_0": twin.velocity if half else old,
+        "dweight_memory_1": old if half else twin.velocity,
+        "weight_memory_cache0": np.zeros_like(old),
+        "buffer_index": half,
+        "input_mem_activation": list(twin.input.copy()),
+        "input_mem_delta": outer,
+        "input_mem_error": outer,
+        "output_mem_activation": list(twin.output.copy()),
+        "output_mem_delta": list(twin.out_delta.copy()),
+        "output_mem_error": list(twin.out_error.copy()),
+        "beta_input": outer[0],
+        "repre_mem_activation": list(twin.hidden.copy()),
+        "repre_mem_delta": inner,
+        "repre_mem_error": inner,
+        "weight_ptr0": np.array(twin.w0_at, np.int32),
+        "weight_ptr1": np.array(twin.w1_at, np.int32),
+        "learning_rate_arr": twin.rate,
+        "momentum_arr": twin.momentum,
+        "shape0_L0": np.full(size, twin.h, np.int32),
+    }
+
+
+def readouts(twin):
+    """The attributes of the original's readouts; and of the collection of nets in them: all, and each layer's."""
+    readout, tiles, h = twin.readout, len(twin.readout.tiles), twin.readout.hidden
+    flipped = twin.trained % 2 == 1
+    own = {
+        "readout_layer": 2,
+        "heatmap_block_size": readout.block,
+        "sizes": np.array(readout.sizes),
+        "total_units": tiles,
+    }
+    nets = {
+        "layerwise_weight_objects": np.array([tiles, tiles, *[0] * 8], np.int32),
+        "flip_buf": flipped,
+        "max_layers": 2,
+    }
+    layers = []
+    for weights, velocity, rows, columns in (
+        (readout.w0, readout.v0, [h] * tiles, np.add(readout.sizes, 1)),
+        (readout.w1, readout.v1, [readout.outputs] * tiles, [h + 1] * tiles),
+    ):
+        old = np.full_like(velocity, 9)
+        layers.append(
+            {
+                "layer": len(layers),
+                "weight_mem": weights,
+                "weight_mem_buf": np.zeros_like(old),
+                "dweight_mem": velocity if flipped else old,
+                "mweight_mem": old if flipped else velocity,
+                "shape0": np.array(rows, np.int32),
+                "shape1": np.array(columns, np.int32),
+                "block_size": 128,
+                "learning_rate_mem": np.full(tiles, twin.readout_rate, np.float32),
+                "momentum_mem": np.full(tiles, readout.momentum, np.float32),
+            }
+        )
+    return own, nets, layers
+
+
+def save(path, twin, with_readouts=True, **how):
+    """Units, readouts and the nets in them are appended one after the other."""
+    with zipfile.ZipFile(path, "a", allowZip64=True) as file:
+        attributes(file, "pvm", units(twin), **how)
+    if with_readouts:
+        own, nets, layers = readouts(twin)
+        with zipfile.ZipFile(path, "a", allowZip64=True) as file:
+            attributes(file, "readout", own, **how)
+        with zipfile.ZipFile(path, "a", allowZip64=True) as file:
+            for k, layer in enumerate(layers):
+                attributes(file, "mlp/objects", layer, f"_{k:02d}", **how)
+            for name, value in nets.items():
+                drop(file, f"mlp/{name}.pkl", dumps(value, **how))
+            drop(file, "mlp/total_objects_gpu.pkl", EVIL)  # of a class of PyCUDA's: nobody may open it
+    return path
+
+
+def trained(letter="A", frames=SAVED, **options):
+    """A twin that has seen frames, and those that come next."""
+    rng = np.random.default_rng(5)
+    twin = CudaModel(CUDA[letter] | DELAYS | options, np.float32, readout_hidden=HIDDEN)
+    twin.initialise(rng)
+    images, labels = (part.astype(np.float32) for part in video(rng, frames + LATER, twin.side * twin.block))
+    shown = list(zip(images, labels, strict=True))
+    twin.trained = 0
+    for image, label in shown[:frames]:
+        twin.frame(image, label)
+        twin.trained += twin.readout_trained
+    return twin, shown[frames:]
+
+
+def changed(source, target, name, data):
+    """The same file with other content of a member; None: without it."""
+    with zipfile.ZipFile(source) as old, zipfile.ZipFile(target, "w") as new:
+        for member in old.namelist():
+            if member != name:
+                drop(new, member, old.read(member))
+        if data is not None:
+            drop(new, name, data)
+    return target
