@@ -1,26 +1,12 @@
 import concurrent.futures
 import dataclasses
 import json
-import re
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from hybrid.pvm import resumed
 from hybrid.pvm.model import PVM
-from hybrid.pvm.wiring import Unit, custom
-from tests.hybrid.rise import rise
-from tests.support.small_pvm import BLIND, FRAME, TINY, Scene, assert_same, bytes_of, walk
-
-OWN = custom(
-    (4, 5, 2),
-    [
-        Unit(0, 3, patch=(0, 0, 3, 4), context=(1, 2)),
-        Unit(0, 5, patch=(2, 1, 2, 4), context=(0,)),
-        Unit(1, 2, signal=(0, 1), context=(2,)),
-    ],
-)
+from tests.support.small_pvm import BLIND, FRAME, TINY, Scene, bytes_of, walk
 
 
 def test_made_of_a_configuration_a_name_or_a_file(tmp_path):
@@ -126,62 +112,6 @@ def test_a_bad_frame_or_label_changes_nothing(frame, label, found):
     walk(model, Scene(3))
 
 
-@pytest.mark.parametrize("streams", [1, 2])
-def test_a_run_is_its_steps_bit_for_bit(streams):
-    config = TINY if streams == 1 else BLIND  # readouts of several streams: below, once
-    one, other = PVM(config, streams=streams), PVM(config, streams=streams)
-    feed = Scene(14, streams)
-    stepped, ran = walk(one, feed), list(other.run(feed))
-    assert_same(ran, stepped)
-    assert bytes_of(one) == bytes_of(other)
-    assert list(other.run(feed)) == []
-
-
-def test_a_run_brings_all_home_only_every_so_many_ticks():
-    whole, sparse = list(PVM(TINY).run(Scene(7))), list(PVM(TINY).run(Scene(7), every=3))
-    assert_same(sparse[::3], whole[::3])
-    for one, other in zip(whole, sparse, strict=True):
-        assert one.error.tolist() == other.error.tolist()
-        assert (other.prediction is None) == bool(other.tick % 3)
-        assert bool(other.hidden) == bool(other.heatmaps) == (other.tick % 3 == 0)
-    with pytest.raises(ValueError, match="every: found 0"):
-        next(PVM(TINY).run(Scene(), every=0))
-
-
-def test_on_a_cpu_nothing_runs_ahead():
-    one, other = PVM(TINY), PVM(TINY)
-    walk(one, Scene(7))
-    for seen in other.run(Scene(7), every=3, ahead=5):
-        assert other.step_number == seen.tick + 1
-    assert bytes_of(one) == bytes_of(other)
-    with pytest.raises(ValueError, match="ahead: found -1"):
-        next(PVM(TINY).run(Scene(), ahead=-1))
-
-
-def test_a_run_goes_on_where_the_model_stands_and_stops_when_left():
-    model, other, feed = PVM(TINY), PVM(TINY), Scene(10)
-    for seen in model.run(feed):
-        if seen.tick == 3:
-            break
-    assert model.step_number == 4
-    assert [seen.tick for seen in model.run(feed)] == [4, 5, 6, 7, 8, 9]
-    walk(other, feed)
-    assert bytes_of(model) == bytes_of(other)
-
-
-def test_a_failing_feed_is_named_with_its_tick():
-    class Broken(Scene):
-        def __getitem__(self, tick):
-            if tick == 2:
-                raise OSError("no such file")
-            return super().__getitem__(tick)
-
-    model = PVM(TINY)
-    with pytest.raises(OSError, match="no such file") as failure:
-        list(model.run(Broken()))
-    assert failure.value.__notes__ == ["in the feed, at tick 2"]
-
-
 def test_frozen_it_predicts_and_learns_nothing():
     model, feed = PVM(TINY), Scene(12)
     walk(model, feed, 4)
@@ -234,130 +164,6 @@ def test_rates_set_at_every_step_leave_a_short_schedule_and_a_model_that_goes_on
     for one in (model, loaded):
         walk(one, feed)
     assert bytes_of(loaded) == bytes_of(model)
-
-
-def test_a_rate_set_within_a_run_is_that_of_the_steps():
-    def stepped(set_at):
-        model, feed = PVM(BLIND), Scene(9)
-        walk(model, feed, set_at)
-        model.set_rate(0.5)
-        walk(model, feed)
-        return model
-
-    ran = PVM(BLIND)
-    for seen in ran.run(Scene(9)):
-        if seen.tick == 2:
-            ran.set_rate(0.5)
-    at = ran.config.schedule[-1][0]
-    assert at in (3, 4)  # the next frame may be filled in already, with the rates of its tick
-    assert bytes_of(ran) == bytes_of(stepped(at))
-
-
-@pytest.mark.parametrize("streams", [1, 2])
-def test_a_saved_model_goes_on_with_the_same_bytes(tmp_path, streams):
-    config = TINY if streams == 1 else BLIND
-    model, feed = PVM(config, streams=streams, seed=3), Scene(17, streams)
-    walk(model, feed, 7)
-    model.save(tmp_path, {"note": "mine"})
-    expected = walk(model, feed)
-    loaded, facts = PVM.load(tmp_path)
-    assert facts == {"note": "mine"}
-    assert (loaded.config, loaded.streams, loaded.step_number) == (config, streams, 7)
-    assert_same(list(loaded.run(feed)), expected)
-    assert bytes_of(loaded) == bytes_of(model)
-
-
-def test_saved_within_a_run_and_frozen_it_goes_on_too(tmp_path):
-    model, feed = PVM(TINY), Scene(10)
-    for seen in model.run(feed):
-        if seen.tick == 5:
-            model.frozen = True
-            model.save(tmp_path)
-    loaded, _ = PVM.load(tmp_path)
-    assert loaded.frozen and loaded.step_number == 6
-    list(loaded.run(feed))
-    assert loaded.fetch()["velocity"].shape == model.fetch()["velocity"].shape
-
-
-def test_a_lesson_that_was_interrupted_is_saved_too(tmp_path):
-    """The classic original keeps what a layer stopped at, and goes on with it."""
-    schedule = ((0, None, 0.05, 0.3), (4, 1, 0.0, None), (8, 1, 0.05, None))
-    fields = {"wiring": "classic", "squeeze": False, "compat": "classic2016", "schedule": schedule}
-    config = dataclasses.replace(BLIND, **fields)
-    model, feed = PVM(config), Scene(12)
-    walk(model, feed, 6)
-    assert model.fetch()["rest_tape"].any()
-    model.save(tmp_path)
-    walk(model, feed)
-    loaded, _ = PVM.load(tmp_path)
-    list(loaded.run(feed))
-    assert bytes_of(loaded) == bytes_of(model)
-    assert resumed.kept(model.layout, config)
-    assert "rest_tape" not in PVM(dataclasses.replace(config, compat=None)).fetch()
-
-
-def test_a_checkpoint_of_something_else_is_refused(tmp_path):
-    from hybrid.storage import checkpoint
-
-    checkpoint.save(tmp_path, {"weights": np.zeros(3)}, {"engine": {}})
-    with pytest.raises(ValueError, match="expected one of a Predictive Vision Model"):
-        PVM.load(tmp_path)
-
-
-def own_model(**settings):
-    config = dataclasses.replace(BLIND, grids=((2, 1), (1, 1)), hidden=(3, 2))
-    return PVM(config, wiring=OWN, **settings)
-
-
-def test_a_wiring_made_by_hand_is_saved_and_loaded(tmp_path):
-    model, frames = own_model(), np.random.default_rng(0).random((9, 4, 5, 2)).astype(np.float32)
-    for frame in frames[:5]:
-        seen = model.step(frame)
-    assert seen.prediction.shape == (4, 5, 2)
-    assert (seen.prediction[3, 0] == 0).all() and (seen.prediction[:3, :4] > 0).all()  # nobody sees the corner
-    assert [part.shape for part in seen.hidden] == [(1, 8), (1, 2)]  # units of a layer differ
-    model.save(tmp_path)
-    loaded, _ = PVM.load(tmp_path)
-    assert loaded.wiring.patch == OWN.patch
-    for frame in frames[5:]:
-        assert_same([loaded.step(frame)], [model.step(frame)])
-    assert bytes_of(loaded) == bytes_of(model)
-    with pytest.raises(ValueError, match="wiring: found 2 layers, expected 3"):
-        PVM(BLIND, wiring=OWN)
-
-
-def test_a_model_that_diverges_names_layer_unit_and_tick_and_keeps_its_checkpoint(tmp_path):
-    model, feed = PVM(TINY), Scene(20)
-    walk(model, feed, 3)
-    model.save(tmp_path)
-    saved = bytes_of(model)
-    model.set_rate(3e38)
-    with (
-        np.errstate(all="ignore"),
-        pytest.raises(
-            FloatingPointError, match=r"tick \d+: the error of unit \d+ \(layer \d, row \d, column \d\) is nan"
-        ),
-    ):
-        walk(model, feed)
-    tick = int(re.search(r"tick (\d+)", model.torn)[1])
-    assert 3 <= tick <= 8
-    with pytest.raises(ValueError, match="load the last checkpoint"):
-        model.step(GOOD)
-    with pytest.raises(ValueError, match="load the last checkpoint"):
-        model.save(tmp_path)
-    loaded, _ = PVM.load(tmp_path)
-    assert bytes_of(loaded) == saved
-
-
-def test_numbers_that_are_not_finite_are_not_saved(tmp_path):
-    """They show in the error only when the next frames come."""
-    model = PVM(TINY)
-    walk(model, Scene(3))
-    model.save(tmp_path)
-    model.weights[7] = np.inf
-    with pytest.raises(ValueError, match=r"before tick 3: weights.*NaN or infinity"):
-        model.save(tmp_path)
-    assert np.isfinite(PVM.load(tmp_path)[0].weights).all()
 
 
 def test_streams_share_the_weights_and_nothing_else():
@@ -428,21 +234,6 @@ def test_what_it_expects_is_what_it_predicted_and_can_be_shown_to_it():
     assert np.array_equal(dream[:2, :3].ravel(), old.fetch()[f"tape_{7 % 3}"][0, first : first + size])
 
 
-def test_a_run_allocates_nothing_that_lasts():
-    """Beyond the small arrays of what is seen, memory does not rise, not even for a moment, once the run is warm."""
-    config = dataclasses.replace(TINY, grids=((6, 8), (3, 4), (1, 1)), hidden=(24,), block=(10, 10))
-    frame = np.zeros((1, *config.frame), np.uint8)
-    batch = SimpleNamespace(image=frame, box=np.zeros((1, 4), np.float32), labelled=np.zeros(1, bool))
-    feed = type("Still", (), {"streams": 1, "__len__": lambda self: 40, "__getitem__": lambda self, tick: batch})()
-    model = PVM(config)
-    ticks = model.run(feed, every=1000)
-    risen = rise(ticks)
-    smallest = min(
-        array.nbytes for name, array in model.fetch().items() if name.startswith(("tape", "signals", "world"))
-    )
-    assert risen < smallest, f"{risen} bytes"
-
-
 def test_a_second_thread_is_refused_and_leaves_the_model_as_it_was():
     model, whole, feed, raised = PVM(BLIND), PVM(BLIND), Scene(6), []
     stages = model.pipeline.stages()
@@ -460,16 +251,3 @@ def test_a_second_thread_is_refused_and_leaves_the_model_as_it_was():
     assert [type(failure) for failure in raised] == [RuntimeError] * 2
     assert all("pvm: found a call while another thread's is under way" in str(failure) for failure in raised)
     assert model.torn is None and np.array_equal(walk(model, feed)[-1].prediction, walk(whole, feed)[-1].prediction)
-
-
-def test_a_step_ends_a_run_that_was_left_between_two_ticks():
-    model, whole, feed = PVM(BLIND), PVM(BLIND), Scene(8)
-    left = model.run(feed)
-    for _ in range(3):
-        next(left)
-    model.step(feed[3].image)
-    with pytest.raises(RuntimeError, match="pvm: found a run that ended when another run or a step began"):
-        next(left)
-    for tick in range(4):
-        whole.step(feed[tick].image)
-    assert model.step_number == 4 and np.array_equal(model.prediction(), whole.prediction())

@@ -1,17 +1,28 @@
-"""What a checkpoint tells of a model, read back as it was."""
+"""Models are saved and loaded, on the same device, and go on to the same bytes; what was altered is refused."""
 
+import dataclasses
 import json
+import re
 
 import numpy as np
 import pytest
 
 from hybrid.pvm import saved
 from hybrid.pvm.config import Config
+from hybrid.pvm.model import PVM
 from hybrid.pvm.wiring import Unit, custom, describe
 from hybrid.storage import checkpoint
+from tests.support.small_pvm import BLIND, TINY, Scene, assert_same, bytes_of, walk
 
 CONFIG = Config(grids=((1, 1),), block=(2, 2), hidden=(3,), schedule=((0, None, 0.1, None),), readout=None)
-OWN = custom((2, 2, 3), [Unit(0, 3, patch=(0, 0, 2, 2))])
+OWN = custom(
+    (4, 5, 2),
+    [
+        Unit(0, 3, patch=(0, 0, 3, 4), context=(1, 2)),
+        Unit(0, 5, patch=(2, 1, 2, 4), context=(0,)),
+        Unit(1, 2, signal=(0, 1), context=(2,)),
+    ],
+)
 
 
 def written(folder, model, **changes):
@@ -20,7 +31,7 @@ def written(folder, model, **changes):
     return folder
 
 
-@pytest.mark.parametrize("wiring", [None, OWN])
+@pytest.mark.parametrize("wiring", [None, OWN], ids=["by rule", "by hand"])
 def test_all_comes_back(tmp_path, wiring):
     model = saved.Saved(CONFIG, wiring, 2, 7, "float32", 11, True)
     found, facts = saved.read(written(tmp_path / "checkpoint", model))
@@ -43,3 +54,93 @@ def test_a_configuration_of_more_than_the_checkpoint_holds_is_refused(tmp_path):
     large = model.facts()["config"] | {"grids": [[9, 9]]}
     with pytest.raises(ValueError, match="it was altered"):
         saved.read(written(tmp_path / "checkpoint", model, config=large))
+
+
+@pytest.mark.parametrize("streams", [1, 2])
+def test_a_saved_model_goes_on_with_the_same_bytes(tmp_path, streams):
+    config = TINY if streams == 1 else BLIND
+    model, feed = PVM(config, streams=streams, seed=3), Scene(17, streams)
+    walk(model, feed, 7)
+    model.save(tmp_path, {"note": "mine"})
+    expected = walk(model, feed)
+    loaded, facts = PVM.load(tmp_path)
+    assert facts == {"note": "mine"}
+    assert (loaded.config, loaded.streams, loaded.step_number) == (config, streams, 7)
+    assert_same(list(loaded.run(feed)), expected)
+    assert bytes_of(loaded) == bytes_of(model)
+
+
+def test_saved_within_a_run_and_frozen_it_goes_on_too(tmp_path):
+    model, feed = PVM(TINY), Scene(10)
+    for seen in model.run(feed):
+        if seen.tick == 5:
+            model.frozen = True
+            model.save(tmp_path)
+    loaded, _ = PVM.load(tmp_path)
+    assert loaded.frozen and loaded.step_number == 6
+    list(loaded.run(feed))
+    assert loaded.fetch()["velocity"].shape == model.fetch()["velocity"].shape
+
+
+def own_model(**settings):
+    config = dataclasses.replace(BLIND, grids=((2, 1), (1, 1)), hidden=(3, 2))
+    return PVM(config, wiring=OWN, **settings)
+
+
+def test_a_wiring_made_by_hand_is_saved_and_loaded(tmp_path):
+    model, frames = own_model(), np.random.default_rng(0).random((9, 4, 5, 2)).astype(np.float32)
+    for frame in frames[:5]:
+        seen = model.step(frame)
+    assert seen.prediction.shape == (4, 5, 2)
+    assert (seen.prediction[3, 0] == 0).all() and (seen.prediction[:3, :4] > 0).all()  # nobody sees the corner
+    assert [part.shape for part in seen.hidden] == [(1, 8), (1, 2)]  # units of a layer differ
+    model.save(tmp_path)
+    loaded, _ = PVM.load(tmp_path)
+    assert loaded.wiring.patch == OWN.patch
+    for frame in frames[5:]:
+        assert_same([loaded.step(frame)], [model.step(frame)])
+    assert bytes_of(loaded) == bytes_of(model)
+    with pytest.raises(ValueError, match="wiring: found 2 layers, expected 3"):
+        PVM(BLIND, wiring=OWN)
+
+
+def test_a_model_that_diverges_names_layer_unit_and_tick_and_keeps_its_checkpoint(tmp_path):
+    model, feed = PVM(TINY), Scene(20)
+    walk(model, feed, 3)
+    model.save(tmp_path)
+    saved = bytes_of(model)
+    model.set_rate(3e38)
+    with (
+        np.errstate(all="ignore"),
+        pytest.raises(
+            FloatingPointError, match=r"tick \d+: the error of unit \d+ \(layer \d, row \d, column \d\) is nan"
+        ),
+    ):
+        walk(model, feed)
+    tick = int(re.search(r"tick (\d+)", model.torn)[1])
+    assert 3 <= tick <= 8
+    with pytest.raises(ValueError, match="load the last checkpoint"):
+        model.step(Scene()[0].image[0])
+    with pytest.raises(ValueError, match="load the last checkpoint"):
+        model.save(tmp_path)
+    loaded, _ = PVM.load(tmp_path)
+    assert bytes_of(loaded) == saved
+
+
+def test_numbers_that_are_not_finite_are_not_saved(tmp_path):
+    """They show in the error only when the next frames come."""
+    model = PVM(TINY)
+    walk(model, Scene(3))
+    model.save(tmp_path)
+    model.weights[7] = np.inf
+    with pytest.raises(ValueError, match=r"before tick 3: weights.*NaN or infinity"):
+        model.save(tmp_path)
+    assert np.isfinite(PVM.load(tmp_path)[0].weights).all()
+
+
+def test_a_checkpoint_of_something_else_is_refused(tmp_path):
+    from hybrid.storage import checkpoint
+
+    checkpoint.save(tmp_path, {"weights": np.zeros(3)}, {"engine": {}})
+    with pytest.raises(ValueError, match="expected one of a Predictive Vision Model"):
+        PVM.load(tmp_path)
