@@ -1,3 +1,5 @@
+"""Configurations, and what they may not be (hybrid/pvm/validate.py)."""
+
 import dataclasses
 
 import numpy as np

@@ -1,6 +1,7 @@
 """Recordings of the original implementations, and of their NumPy twins, replayed: the numbers are theirs.
 
-`python -m tests.golden FILE` replays any other recording.
+`python -m tests.golden FILE` replays any other recording. Tested with it: hybrid/pvm/originals/recording.py,
+hybrid/pvm/originals/replayer.py, hybrid/pvm/originals/replay_cuda.py and hybrid/pvm/originals/replay_classic.py.
 """
 
 import sys

@@ -1,0 +1,76 @@
+"""What a model begins with: weights of the two rules, and the state of one that has seen nothing."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from hybrid.pvm import initial
+from hybrid.pvm.config import Config
+from hybrid.pvm.layout import tape_layout
+from hybrid.pvm.wiring import Unit, custom
+
+CONFIG = Config(grids=((1, 2),), block=(2, 2), channels=1, hidden=(3,), readout=None)
+WIRING = custom((2, 4, 1), [Unit(0, 3, (0, 0, 2, 2)), Unit(0, 3, (0, 2, 2, 2), context=(0,))])
+LAYER = np.zeros(2, int)
+
+
+def made(streams=2, **changes):
+    config = dataclasses.replace(CONFIG, **changes)
+    layout = tape_layout(WIRING, config)
+    weights = initial.weights(layout, config, 0, np.float64)
+    return config, layout, weights, initial.state(layout, config, LAYER, weights, 8, streams)
+
+
+def test_weights_are_those_of_their_seed_and_rule():
+    config, layout, weights, _ = made()
+    assert np.array_equal(weights, initial.weights(layout, config, 0, np.float64))
+    assert not np.array_equal(weights, initial.weights(layout, config, 1, np.float64))
+    assert (
+        weights.size == (layout.rows * (layout.columns + 1)).sum()
+        and -0.015 <= weights.min() < -0.01 < 0.01 < weights.max() < 0.015
+    )
+    classic = initial.weights(layout, dataclasses.replace(config, init="classic"), 0, np.float32)
+    for at, rows, columns in zip(layout.w_at, layout.rows, layout.columns, strict=False):
+        one = np.abs(classic[at : at + rows * (columns + 1)]).max()
+        assert 0.5 < one * np.sqrt(columns) <= 1
+
+
+@pytest.mark.parametrize("streams", [1, 3])
+def test_every_array_has_its_streams(streams):
+    _, layout, _, state = made(streams)
+    assert {len(array) for array in state.values()} == {streams}
+    assert {name for name in state if name.startswith("tape")} == {"tape_0", "tape_1", "tape_2"}
+    assert state["world_0"].shape[1] == 8 + 2 * 3 and state["integral"].shape[1] == 0
+    assert state["signals_0"].shape[1] == layout.signal_at[-1]
+
+
+def test_a_model_has_predicted_what_it_makes_of_nothing():
+    _, layout, weights, state = made()
+    tape = state[f"tape_{layout.steps}"][0]  # of the tick before the first
+    k = layout.layer_at[0]
+    matrix, bias = np.split(weights[layout.w_at[k] :][: layout.rows[k] * (layout.columns[k] + 1)], [-layout.rows[k]])
+    sums = bias + matrix.reshape(layout.rows[k], -1) @ np.zeros(layout.columns[k])
+    hidden = sums / (2 * (abs(sums) + 1)) + 0.5
+    np.testing.assert_allclose(tape[layout.hidden_at[0] :][:3], hidden, rtol=1e-12)
+    np.testing.assert_allclose(state["world_0"][0, 8:11], hidden, rtol=1e-12)
+    assert not state["tape_0"].any() and not state["world_1"].any()
+
+
+def test_the_cuda_original_begins_with_ones():
+    *_, state = made(compat="cuda2023")
+    assert all((array == 1).all() for array in state.values())
+
+
+def test_what_is_stretched_by_its_range_is_so_from_the_start():
+    changes = {"publish": "minmax", "wiring": "classic", "schedule": ((0, None, 0.1, None),)}
+    *_, state = made(**changes)
+    low, high, published = (state[name][:, 8:] for name in ("low", "high", "world_0"))
+    assert (low == 1e-6).all() and (high == 1 - 1e-6).all()
+    assert (0 < published).all() and (published < 1).all()
+    *_, still = made(**changes | {"schedule": ((5, None, 0.1, None),)})
+    assert not still["low"].any() and (still["high"] == 1).all()
+
+
+def test_runs_of_numbers_lie_one_behind_the_other():
+    np.testing.assert_array_equal(initial.runs(np.array([5, 0, 9]), np.array([2, 0, 3])), [5, 6, 9, 10, 11])

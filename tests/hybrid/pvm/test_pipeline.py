@@ -1,0 +1,47 @@
+"""A pipeline's arrays and stages; what they compute is tested with the model and with the kernels."""
+
+import numpy as np
+import pytest
+
+from hybrid import backend
+from hybrid.pvm import rules
+from hybrid.pvm.inputs import Inputs
+from hybrid.pvm.pipeline import Pipeline
+from hybrid.pvm.rates import Rates
+from hybrid.pvm.slot import FrameInput
+from tests.support.small_pvm import BLIND, TINY, Scene
+
+
+def made(config, streams=1):
+    settings = {"streams": streams, "threads": 1, "seed": 0, "dtype": np.dtype(np.float32)}
+    return Pipeline(config, rules.wire(config), backend.choose("cpu"), **settings)
+
+
+@pytest.mark.parametrize(("config", "stages"), [(BLIND, ["frame in", "tick"]), (TINY, ["frame in", "tick", "readout"])])
+def test_on_a_cpu_a_frame_goes_through_all_stages_in_turn(config, stages):
+    pipeline = made(config)
+    assert [stage.name for stage in pipeline.stages()] == stages
+    assert set(pipeline.queues().values()) == {pipeline.inline}
+
+
+def test_a_frame_goes_from_the_slot_through_the_stages_and_nothing_calls_back():
+    pipeline = made(TINY, streams=2)
+    inputs = Inputs(TINY.frame, 2, pipeline.readouts)
+    rates = Rates(pipeline.wiring, pipeline.layout, TINY).at(0, TINY, frozen=False)
+    slot = pipeline.slot()
+    slot.fill(0, 0, FrameInput(*inputs.item(Scene(1, streams=2)[0]), True, rates), 0, 2)
+    slot.take()
+    for stage in pipeline.stages():
+        pipeline.inline.run(stage.work, slot)
+    assert slot.miss.all() and slot.hidden.shape == (2, 12 * 5 + 4 * 4 + 7)
+    np.testing.assert_array_equal(slot.predicted[0], pipeline.tape(0)[:, pipeline.prediction.index[0]])
+    assert slot.heat.all() and pipeline.state["world_0"][:, : pipeline.frame_size].max() == 1
+
+
+def test_arrays_are_fetched_by_name_and_put_back():
+    pipeline, other = made(TINY), made(TINY)
+    arrays = {name: array + 1 for name, array in pipeline.fetch().items()}
+    assert {"weights", "velocity", "readout.weights", "readout.velocity", "tape_0", "world_1"} <= set(arrays)
+    other.put(arrays | {"of another model": np.zeros(3)})
+    assert all(np.array_equal(array, arrays[name]) for name, array in other.fetch().items())
+    assert "velocity" not in made(BLIND.__class__(grids=(2, 1), schedule=((0, None, 0.1, None),), readout=None)).fetch()
