@@ -135,6 +135,15 @@ def logistic(s):
     return (e if s < 0 else ONE) / (ONE + e)
 
 
+@numba.njit(cache=True, nogil=True, _nrt=False, forceinline=True, error_model="numpy", fastmath={"reassoc", "contract"})
+def miss_and_loss(score, turn):
+    """turn - logistic(score), and -log p(turn): how wrong a logistic regression is that should have said `turn`, 0 or 1."""
+    toward = score if turn else -score
+    small = exp(-abs(score))
+    wrong = (small if toward > 0 else ONE) / (ONE + small)
+    return wrong if turn else -wrong, log1p(small) - (toward if toward < 0 else ZERO)
+
+
 @scalar
 def rational(s):
     """s / (2 (|s| + 1)) + 1/2, written without a difference of near equals, and good for an infinity."""

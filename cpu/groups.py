@@ -14,9 +14,9 @@ cpu/logistic_rows.py: the same bits at any number of threads.
 import numba
 import numpy as np
 
-from cpu.activation import ONE, ZERO, exp, log1p
-from cpu.lanes import LANES, load, multiply_add, splat, store
+from cpu.activation import ZERO, miss_and_loss
 from cpu.logistic_rows import INNER, LONGEST, OWNERS, WIDE, add_owners, score
+from cpu.simd import LANES, load_row, multiply_add, splat, store_row
 
 
 def learn(grad, loss, rows, work, hidden, rate):
@@ -109,13 +109,7 @@ def _judge(misses, costs, at, entries, b, i):
     """Turn WIDE scores at `at` into misses, turn - logistic(score), and write what -log p(turn) of each is."""
     for k in range(WIDE):
         j = at + np.uintp(k)
-        score = misses[j]
-        turn = entries[b, i + np.uintp(k)] & 1
-        toward = score if turn else -score
-        small = exp(-abs(score))
-        wrong = (small if toward > 0 else ONE) / (ONE + small)
-        misses[j] = wrong if turn else -wrong
-        costs[j] = log1p(small) - (toward if toward < 0 else ZERO)
+        misses[j], costs[j] = miss_and_loss(misses[j], entries[b, i + np.uintp(k)] & 1)
 
 
 @numba.njit(**INNER)
@@ -128,13 +122,13 @@ def _collect(out, rows, misses, pitch, begin, cuts, owner, owners, alone, batch,
             grad = zero
             for i in range(np.uintp(cuts[b, o]), np.uintp(cuts[b, o + 1])):
                 miss = splat(-misses[e * pitch + i - begin])
-                grad = multiply_add(miss, load(rows, entries[b, i] >> 1, d, count), grad)
+                grad = multiply_add(miss, load_row(rows, entries[b, i] >> 1, d, count), grad)
             if alone:
                 total = multiply_add(one, grad, total)
             else:
-                store(out, o * batch + b + e, d, grad, count)
+                store_row(out, o * batch + b + e, d, grad, count)
         if alone:
-            store(out, b + e, d, total, count)
+            store_row(out, b + e, d, total, count)
 
 
 @numba.njit(**INNER)
@@ -142,7 +136,7 @@ def _move(rows, misses, pitch, hidden, b, examples, entries, begin, end, rate, d
     """Columns d to d + count of the rows."""
     for i in range(begin, end):
         row = entries[b, i] >> 1
-        w = load(rows, row, d, count)
+        w = load_row(rows, row, d, count)
         for e in range(examples):
-            w = multiply_add(splat(rate * misses[e * pitch + i - begin]), load(hidden, b + e, d, count), w)
-        store(rows, row, d, w, count)
+            w = multiply_add(splat(rate * misses[e * pitch + i - begin]), load_row(hidden, b + e, d, count), w)
+        store_row(rows, row, d, w, count)

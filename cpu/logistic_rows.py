@@ -19,10 +19,10 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from cpu.activation import ONE, ZERO, exp, log1p
+from cpu.activation import ZERO, miss_and_loss
 from cpu.aligned import empty
-from cpu.lanes import LANES, load, multiply_add, splat, store, store_quads, totals
 from cpu.prefetch import prefetch_row
+from cpu.simd import LANES, load_row, multiply_add, splat, store_row, store_totals, totals
 from cpu.threads import shared
 
 OWNERS = 4  # owners of rows; the most threads that share one deterministic step
@@ -132,8 +132,8 @@ def _add(grad, cuts, grads, b, d, count):
     value = splat(grad.dtype.type(0))
     for owner in range(OWNERS):
         if cuts[b, owner + 1] > cuts[b, owner]:
-            value = multiply_add(splat(grad.dtype.type(1)), load(grads, owner * grad.shape[0] + b, d, count), value)
-    store(grad, b, d, value, count)
+            value = multiply_add(splat(grad.dtype.type(1)), load_row(grads, owner * grad.shape[0] + b, d, count), value)
+    store_row(grad, b, d, value, count)
 
 
 @numba.njit(**INNER)
@@ -168,19 +168,19 @@ def visit(out, part, rows, misses, hidden, b, entries, first, last, rate):
 @numba.njit(**INNER)
 def score(scores, at, rows, hidden, b, entries, i, last):
     """scores[at : at + WIDE] = w . h of entries i and on, and numbers that nobody reads past the last."""
-    q0 = _quad(scores, rows, hidden, b, entries, i, last)
+    q0 = _four_scores(scores, rows, hidden, b, entries, i, last)
     q1 = q2 = q3 = q0
     if i + np.uintp(4) < last:
-        q1 = _quad(scores, rows, hidden, b, entries, i + np.uintp(4), last)
+        q1 = _four_scores(scores, rows, hidden, b, entries, i + np.uintp(4), last)
     if i + np.uintp(8) < last:
-        q2 = _quad(scores, rows, hidden, b, entries, i + np.uintp(8), last)
+        q2 = _four_scores(scores, rows, hidden, b, entries, i + np.uintp(8), last)
     if i + np.uintp(12) < last:
-        q3 = _quad(scores, rows, hidden, b, entries, i + np.uintp(12), last)
-    store_quads(scores, at, q0, q1, q2, q3)
+        q3 = _four_scores(scores, rows, hidden, b, entries, i + np.uintp(12), last)
+    store_totals(scores, at, q0, q1, q2, q3)
 
 
 @numba.njit(**INNER)
-def _quad(scores, rows, hidden, b, entries, i, last):
+def _four_scores(scores, rows, hidden, b, entries, i, last):
     """w . h of four entries: independent sums hide each other's latency. Past the last, its row again."""
     end = last - np.uintp(1)
     r0 = entries[b, i] >> 1
@@ -191,18 +191,18 @@ def _quad(scores, rows, hidden, b, entries, i, last):
     width = hidden.shape[1]
     whole = width // LANES * LANES
     for d in range(0, whole, LANES):
-        h = load(hidden, b, d, LANES)
-        s0 = multiply_add(load(rows, r0, d, LANES), h, s0)
-        s1 = multiply_add(load(rows, r1, d, LANES), h, s1)
-        s2 = multiply_add(load(rows, r2, d, LANES), h, s2)
-        s3 = multiply_add(load(rows, r3, d, LANES), h, s3)
+        h = load_row(hidden, b, d, LANES)
+        s0 = multiply_add(load_row(rows, r0, d, LANES), h, s0)
+        s1 = multiply_add(load_row(rows, r1, d, LANES), h, s1)
+        s2 = multiply_add(load_row(rows, r2, d, LANES), h, s2)
+        s3 = multiply_add(load_row(rows, r3, d, LANES), h, s3)
     if whole < width:
         rest = width - whole
-        h = load(hidden, b, whole, rest)
-        s0 = multiply_add(load(rows, r0, whole, rest), h, s0)
-        s1 = multiply_add(load(rows, r1, whole, rest), h, s1)
-        s2 = multiply_add(load(rows, r2, whole, rest), h, s2)
-        s3 = multiply_add(load(rows, r3, whole, rest), h, s3)
+        h = load_row(hidden, b, whole, rest)
+        s0 = multiply_add(load_row(rows, r0, whole, rest), h, s0)
+        s1 = multiply_add(load_row(rows, r1, whole, rest), h, s1)
+        s2 = multiply_add(load_row(rows, r2, whole, rest), h, s2)
+        s3 = multiply_add(load_row(rows, r3, whole, rest), h, s3)
     return totals(s0, s1, s2, s3)
 
 
@@ -215,13 +215,8 @@ def _judge(misses, entries, b, i, last):
     loss = ZERO
     for k in range(WIDE):
         j = i + np.uintp(k)
-        score = misses[j]
-        turn = entries[b, j] & 1
-        toward = score if turn else -score
-        small = exp(-abs(score))
-        wrong = (small if toward > 0 else ONE) / (ONE + small)
-        misses[j] = wrong if turn else -wrong
-        loss += log1p(small) - (toward if toward < 0 else ZERO) if j < last else ZERO
+        misses[j], cost = miss_and_loss(misses[j], entries[b, j] & 1)
+        loss += cost if j < last else ZERO
     return loss
 
 
@@ -229,13 +224,13 @@ def _judge(misses, entries, b, i, last):
 def _move(out, part, rows, misses, hidden, b, entries, first, last, rate, d, count):
     """Columns d to d + count of the gradient and of all rows."""
     grad = splat(out.dtype.type(0))
-    h = multiply_add(load(hidden, b, d, count), splat(rate), grad)
+    h = multiply_add(load_row(hidden, b, d, count), splat(rate), grad)
     for i in range(first, last):
         row = entries[b, i] >> 1
-        w = load(rows, row, d, count)
+        w = load_row(rows, row, d, count)
         grad = multiply_add(splat(-misses[i]), w, grad)
-        store(rows, row, d, multiply_add(splat(misses[i]), h, w), count)
-    store(out, part, d, grad, count)
+        store_row(rows, row, d, multiply_add(splat(misses[i]), h, w), count)
+    store_row(out, part, d, grad, count)
 
 
 @numba.njit(**INNER)
@@ -244,22 +239,22 @@ def _move_wide(out, part, rows, misses, hidden, b, entries, first, last, rate, d
     d1, d2, d3 = d + LANES, d + 2 * LANES, d + 3 * LANES
     g0 = g1 = g2 = g3 = splat(out.dtype.type(0))
     step = splat(rate)
-    h0 = multiply_add(load(hidden, b, d, LANES), step, g0)
-    h1 = multiply_add(load(hidden, b, d1, LANES), step, g0)
-    h2 = multiply_add(load(hidden, b, d2, LANES), step, g0)
-    h3 = multiply_add(load(hidden, b, d3, LANES), step, g0)
+    h0 = multiply_add(load_row(hidden, b, d, LANES), step, g0)
+    h1 = multiply_add(load_row(hidden, b, d1, LANES), step, g0)
+    h2 = multiply_add(load_row(hidden, b, d2, LANES), step, g0)
+    h3 = multiply_add(load_row(hidden, b, d3, LANES), step, g0)
     for i in range(first, last):
         row = entries[b, i] >> 1
         miss, back = splat(misses[i]), splat(-misses[i])
-        w0, w1 = load(rows, row, d, LANES), load(rows, row, d1, LANES)
-        w2, w3 = load(rows, row, d2, LANES), load(rows, row, d3, LANES)
+        w0, w1 = load_row(rows, row, d, LANES), load_row(rows, row, d1, LANES)
+        w2, w3 = load_row(rows, row, d2, LANES), load_row(rows, row, d3, LANES)
         g0, g1 = multiply_add(back, w0, g0), multiply_add(back, w1, g1)
         g2, g3 = multiply_add(back, w2, g2), multiply_add(back, w3, g3)
-        store(rows, row, d, multiply_add(miss, h0, w0), LANES)
-        store(rows, row, d1, multiply_add(miss, h1, w1), LANES)
-        store(rows, row, d2, multiply_add(miss, h2, w2), LANES)
-        store(rows, row, d3, multiply_add(miss, h3, w3), LANES)
-    store(out, part, d, g0, LANES)
-    store(out, part, d1, g1, LANES)
-    store(out, part, d2, g2, LANES)
-    store(out, part, d3, g3, LANES)
+        store_row(rows, row, d, multiply_add(miss, h0, w0), LANES)
+        store_row(rows, row, d1, multiply_add(miss, h1, w1), LANES)
+        store_row(rows, row, d2, multiply_add(miss, h2, w2), LANES)
+        store_row(rows, row, d3, multiply_add(miss, h3, w3), LANES)
+    store_row(out, part, d, g0, LANES)
+    store_row(out, part, d1, g1, LANES)
+    store_row(out, part, d2, g2, LANES)
+    store_row(out, part, d3, g3, LANES)

@@ -2,13 +2,13 @@
 
 A unit is read from memory once and written once; between, it stays in the core's own cache. While one unit is computed the
 next one is asked for: without that, memory waits for the arithmetic and the arithmetic for memory. Rows are short and
-start anywhere, so the inner loops are written with the masked vectors of cpu/vector.py.
+start anywhere, so the inner loops are written with the masked vectors of cpu/simd.py.
 """
 
 import numba
 
 from cpu.activation import activate, times_slope
-from cpu.vector import LINE, add_sums, lanes, load, multiply_add, prefetch, spread, store, zeros
+from cpu.simd import LINE, add_sums, lanes, load, multiply_add, prefetch, spread, store, zeros
 
 BITS = 2048  # of a vector: four of the widest registers
 REST = BITS - LINE  # of it, behind the first cache line

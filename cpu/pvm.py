@@ -13,8 +13,8 @@ import numpy as np
 from cpu.activation import CODES, activate, times_slope
 from cpu.blas import gemm
 from cpu.online import assign
+from cpu.simd import LINE, lanes, prefetch
 from cpu.threads import PARTS, shared
-from cpu.vector import LINE, lanes, prefetch
 from cpu.visit import add, move_and_multiply, move_biases, multiply, transposed
 
 SIGNAL, DERIVATIVE, INTEGRAL, ERROR, PAST = (1 << k for k in range(5))

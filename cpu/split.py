@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from cpu.activation import ONE, ZERO, exp, log1p
+from cpu.activation import ZERO, miss_and_loss
 from cpu.blas import gemm
 
 ROWS = 64  # examples, or nodes, of a product; it does not know of the threads
@@ -62,11 +62,8 @@ def _climb(misses, scores, leaf_up, node_up, target, b):
     up = leaf_up[target[b]]
     while up >= 0:
         node, turn = up >> 1, up & 1
-        toward = scores[b, node] if turn else -scores[b, node]
-        small = exp(-abs(toward))
-        wrong = (small if toward > 0 else ONE) / (ONE + small)
-        misses[b, node] = wrong if turn else -wrong
-        total += log1p(small) - (toward if toward < 0 else ZERO)
+        misses[b, node], cost = miss_and_loss(scores[b, node], turn)
+        total += cost
         up = node_up[node]
     return total
 

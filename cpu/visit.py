@@ -1,13 +1,13 @@
 """A matrix visited once: each row is moved along an old input and multiplied with a new one. Four rows at a time.
 
 While one matrix is in work the same place of the next unit's is asked for. Rows are short and start anywhere, so the loops
-are written with the masked vectors of cpu/vector.py.
+are written with the masked vectors of cpu/simd.py.
 """
 
 import numba
 
 from cpu.online import assign
-from cpu.vector import add_sums, lanes, load, multiply_add, prefetch, spread, store, zeros
+from cpu.simd import add_sums, lanes, load, multiply_add, prefetch, spread, store, zeros
 
 BITS = 1024  # of a vector: two of the widest registers, so that those of four rows leave room
 

@@ -1,0 +1,111 @@
+"""Vectors of the kernels: what is masked is neither read nor written, and sums have one order."""
+
+import numba
+import numpy as np
+import pytest
+
+from cpu import simd
+from cpu.simd import LANES
+
+BITS = 1024
+DTYPES = (np.float32, np.float64)
+
+
+@numba.njit
+def copied(out, source, count):
+    """A loop over an array, as kernels write it."""
+    for i in range(0, count, simd.lanes(source, BITS)):
+        simd.store(out, i, count - i, simd.load(source, i, count - i, BITS))
+
+
+@numba.njit
+def moved(out, table, row, column, count, factor):
+    """LANES numbers of a row, times a factor, plus 1."""
+    one = simd.splat(table.dtype.type(1))
+    value = simd.multiply_add(simd.load_row(table, row, column, count), simd.splat(factor), one)
+    simd.store_row(out, row, column, value, count)
+
+
+@numba.njit
+def four_rows(rows):
+    return (
+        simd.load_row(rows, 0, 0, LANES),
+        simd.load_row(rows, 1, 0, LANES),
+        simd.load_row(rows, 2, 0, LANES),
+        simd.load_row(rows, 3, 0, LANES),
+    )
+
+
+@numba.njit
+def summed(out, index, count, rows):
+    """Four sums, added to the first `count` numbers from an index on."""
+    a, b, c, d = four_rows(rows)
+    simd.add_sums(out, index, count, a, b, c, d)
+
+
+@numba.njit
+def four_totals(out, rows):
+    a, b, c, d = four_rows(rows)
+    sums = simd.totals(a, b, c, d)
+    simd.store_totals(out, 1, sums, sums, sums, sums)
+
+
+@numba.njit
+def spread_and_multiplied(out, source, factor):
+    value = simd.multiply_add(
+        simd.spread(factor, BITS), simd.load(source, 0, source.size, BITS), simd.zeros(source, BITS)
+    )
+    simd.store(out, 0, source.size, value)
+    simd.prefetch(source, -1000, BITS)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("count", [0, 1, 15, 16, 17, 31, 32, 33, 49, 64, 100])
+def test_a_loop_takes_what_is_there_and_no_more(dtype, count):
+    source, out = np.arange(1.0, 101).astype(dtype), np.full(132, -1, dtype)
+    copied(out, source, count)
+    assert np.array_equal(out[:count], source[:count]) and np.all(out[count:] == -1)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("count", [1, 7, 31, 32])
+def test_a_row_of_a_table(dtype, count):
+    table, out = np.arange(3.0 * 40).reshape(3, 40).astype(dtype), np.full((3, 40), -1, dtype)
+    moved(out, table, 1, 5, count, dtype(2))
+    expected = np.full((3, 40), -1, dtype)
+    expected[1, 5 : 5 + count] = 2 * table[1, 5 : 5 + count] + 1
+    assert np.array_equal(out, expected)
+
+
+def halved(row):
+    """The sum of a row in the order of the contract: the upper half is added to the lower."""
+    while len(row) > 1:
+        row = row[: len(row) // 2] + row[len(row) // 2 :]
+    return row[0]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_sums_have_one_order(dtype):
+    rows = np.random.default_rng(0).normal(size=(4, LANES)).astype(dtype)
+    expected = np.array([halved(row) for row in rows])
+    found = np.full(20, -1, dtype)
+    four_totals(found, rows)
+    assert np.array_equal(found[1:17], np.tile(expected, 4)) and found[0] == -1 and np.all(found[17:] == -1)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 9])
+def test_sums_are_added_to_as_many_numbers_as_there_are(dtype, count):
+    rows = np.random.default_rng(1).normal(size=(4, LANES)).astype(dtype)
+    found = np.arange(8).astype(dtype)
+    summed(found, 2, count, rows)
+    expected = np.arange(8).astype(dtype)
+    expected[2 : 2 + min(count, 4)] += np.array([halved(row) for row in rows])[:count]
+    assert np.array_equal(found, expected)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_number_in_every_lane(dtype):
+    source, out = np.arange(10.0).astype(dtype), np.empty(10, dtype)
+    spread_and_multiplied(out, source, dtype(3))
+    assert np.array_equal(out, 3 * source)
