@@ -5,6 +5,7 @@ Names are imported on first use, so that `import hybrid` is quick and needs neit
 """
 
 import importlib
+from typing import Any
 
 _HOME = {
     "Corpus": "feeds.text",
@@ -33,7 +34,7 @@ __all__ = sorted([*_HOME, *_MODULES])
 __version__ = "0.1.0"
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return importlib.import_module(f"hybrid.{_MODULES[name]}")
     if name not in _HOME:

@@ -27,7 +27,7 @@ class Alone:
                 f"{self._remedy}"
             )
 
-    def __exit__(self, *exception) -> None:
+    def __exit__(self, *exception: object) -> None:
         self._lock.release()
 
 

@@ -83,7 +83,8 @@ def auto() -> str:
 
 def why_no_gpu() -> str | None:
     """The reason why no GPU can be used, None when one can."""
-    return importlib.import_module("gpu.available").unavailable()
+    reason: str | None = importlib.import_module("gpu.available").unavailable()
+    return reason
 
 
 @functools.cache  # one context, one owner thread and one set of compiled kernels a device
@@ -91,7 +92,7 @@ def _gpu(name: str, ordinal: int, tf32: bool) -> Backend:
     return _backend("gpu", name, ordinal, tf32)
 
 
-def _backend(package: str, name: str, *settings) -> Backend:
+def _backend(package: str, name: str, *settings: Any) -> Backend:
     """The backend of a package with a module `device` and those of KERNELS that it has."""
     device = importlib.import_module(f"{package}.device").Device(*settings)
     there = [kernel for kernel in KERNELS if importlib.util.find_spec(f"{package}.{kernel}")]

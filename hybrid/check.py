@@ -2,11 +2,13 @@
 
 import math
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 
-def whole(name: str, value, low: int, high: int | None = None) -> int:
+def whole(name: str, value: Any, low: int, high: int | None = None) -> int:
     """`value` itself; ValueError unless it is a whole number from `low` to `high` (None: any size)."""
     fits = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not fits or value < low or (high is not None and value > high):
@@ -15,14 +17,14 @@ def whole(name: str, value, low: int, high: int | None = None) -> int:
     return int(value)
 
 
-def number(name: str, value, low: float) -> float:
+def number(name: str, value: Any, low: float) -> float:
     """`value` itself; ValueError unless it is a finite number of at least `low`."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not low <= value < math.inf:
         raise ValueError(f"{name}: found {value!r}, expected a finite number of at least {low}")
     return float(value)
 
 
-def choice(name: str, value, among: tuple[str, ...]) -> str:
+def choice(name: str, value: str | None, among: tuple[str, ...]) -> str:
     """`value` itself; ValueError unless it is one of `among`."""
     if not isinstance(value, str | None):  # comparing an array gives an array
         raise ValueError(f"{name}: found {type(value).__name__}, expected one of {', '.join(among)}")
@@ -31,27 +33,27 @@ def choice(name: str, value, among: tuple[str, ...]) -> str:
     return value
 
 
-def classes(value) -> int:
+def classes(value: Any) -> int:
     """`value` itself; ValueError unless there are at least 2 classes, and few enough for int32 ids."""
     if isinstance(value, int | np.integer) and value < 2:
         raise ValueError(f"classes: found {value}, at least 2 needed")
     return whole("classes", value, 2, 2**31 - 1)
 
 
-def counts(values) -> np.ndarray:
+def counts(values: Any) -> np.ndarray:
     """How often each class is met, as float64; ValueError unless they are one row of finite numbers of at least 0."""
-    values = np.asarray(values)
-    if values.ndim != 1 or values.dtype.kind not in "iuf":
-        raise ValueError(f"counts: found {values.dtype} {values.shape}, expected one number a class")
-    classes(values.size)
-    bad = ~((values >= 0) & (values < math.inf))
+    met: np.ndarray = np.asarray(values)
+    if met.ndim != 1 or met.dtype.kind not in "iuf":
+        raise ValueError(f"counts: found {met.dtype} {met.shape}, expected one number a class")
+    classes(met.size)
+    bad = ~((met >= 0) & (met < math.inf))
     if bad.any():
         at = int(bad.argmax())
-        raise ValueError(f"counts[{at}]: found {values[at]}, expected a finite number of at least 0")
-    return values.astype(np.float64)
+        raise ValueError(f"counts[{at}]: found {met[at]}, expected a finite number of at least 0")
+    return met.astype(np.float64)
 
 
-def row(name: str, values) -> np.ndarray:
+def row(name: str, values: Any) -> np.ndarray:
     """`values` as an array; ValueError unless they are one row of whole numbers, or none at all."""
     values = values if isinstance(values, np.ndarray) else list(values) if isinstance(values, Iterable) else values
     try:
@@ -63,7 +65,9 @@ def row(name: str, values) -> np.ndarray:
     return found
 
 
-def array(name: str, value, shape: tuple[int | None, ...], dtype, *, written=False) -> np.ndarray:
+def array(
+    name: str, value: Any, shape: tuple[int | None, ...], dtype: DTypeLike, *, written: bool = False
+) -> np.ndarray:
     """`value` itself; ValueError unless it is a C-contiguous array of this dtype and shape (None: any length).
 
     written  refuse a read-only array too
@@ -91,7 +95,7 @@ def array(name: str, value, shape: tuple[int | None, ...], dtype, *, written=Fal
     return value
 
 
-def indices(name: str, values, limit: int) -> np.ndarray:
+def indices(name: str, values: Any, limit: int) -> np.ndarray:
     """Ids as a C-contiguous int32 array, of the array's or list's shape.
 
     Raises ValueError for anything but whole numbers, and IndexError, naming the first bad place, unless all lie in
@@ -104,7 +108,7 @@ def indices(name: str, values, limit: int) -> np.ndarray:
     return np.ascontiguousarray(values, np.int32)
 
 
-def bags(name: str, values, ids: int) -> np.ndarray:
+def bags(name: str, values: Any, ids: int) -> np.ndarray:
     """Where bags begin among so many ids, (B + 1,) int64: they rise from 0 to `ids`; ValueError for anything else."""
     values = _array(name, values)
     if values.ndim != 1 or not values.size or values.dtype.kind not in "iu":
@@ -123,7 +127,7 @@ def bags(name: str, values, ids: int) -> np.ndarray:
     return np.ascontiguousarray(values, np.int64)
 
 
-def _array(name: str, values) -> np.ndarray:
+def _array(name: str, values: Any) -> np.ndarray:
     try:
         return np.asarray(values)
     except ValueError:  # of NumPy, which does not know what the list is for

@@ -17,7 +17,7 @@ def note(text: str) -> None:
 
 
 def bar(
-    total: int, label: str, unit: str, initial: int = 0, items: Iterable | None = None, passing: bool = False
+    total: int, label: str, unit: str, initial: int = 0, items: Iterable[Any] | None = None, passing: bool = False
 ) -> Any:
     """A tqdm bar on a terminal; where stderr is a file or a pipe, a line a minute and at every postfix.
 

@@ -3,7 +3,7 @@
 import signal
 import threading
 from collections.abc import Callable
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any
 
 
@@ -29,7 +29,12 @@ class Held:
                 signal.signal(signal.SIGINT, self._note)
         return self
 
-    def __exit__(self, kind=None, error: BaseException | None = None, trace: TracebackType | None = None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None = None,
+        error: BaseException | None = None,
+        trace: TracebackType | None = None,
+    ) -> None:
         if self._before is None:
             return
         self._breaks = False  # from here on signals are counted only, so that the handler is sure to be put back
@@ -41,14 +46,14 @@ class Held:
         """A context in which signals are the caller's; what has waited until then is his at its beginning."""
         return Released(self)
 
-    def _note(self, number: int, frame) -> None:
+    def _note(self, number: int, frame: FrameType | None) -> None:
         self._waiting += 1
         if self._first:
             self._first = False
         elif self._breaks and self._before:
             self._pass_on(self._before)
 
-    def _pass_on(self, handler) -> None:
+    def _pass_on(self, handler: Callable[[int, Any], Any]) -> None:
         waiting, self._waiting = self._waiting, 0
         for _ in range(waiting):
             handler(signal.SIGINT, None)
@@ -63,5 +68,5 @@ class Released:
     def __enter__(self) -> None:
         self._held.__exit__()
 
-    def __exit__(self, *exception) -> None:
+    def __exit__(self, *exception: object) -> None:
         self._held.__enter__()

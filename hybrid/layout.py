@@ -12,6 +12,7 @@ so nothing is a rectangular array of units: every array of a collection is flat,
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 MOST = 2**31 - 1  # sizes are int32
 
@@ -32,7 +33,7 @@ class UnitLayout(NamedTuple):
     y_at: np.ndarray
 
 
-def unit_layout(inputs, hidden, outputs) -> UnitLayout:
+def unit_layout(inputs: ArrayLike, hidden: ArrayLike, outputs: ArrayLike) -> UnitLayout:
     """Lay out one unit per entry of three equally long lists of sizes.
 
     >>> unit_layout([150], [49], [150]).w_at[-1]

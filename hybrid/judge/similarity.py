@@ -48,7 +48,7 @@ class Analogies(NamedTuple):
     total: Section
 
 
-def agreement(path, words: Sequence[str], rows: np.ndarray) -> Agreement:
+def agreement(path: Path | str, words: Sequence[str], rows: np.ndarray) -> Agreement:
     """Compare with a file of pairs: word, word, score, between tabs or blanks; lines that begin with # are left out.
 
     words by descending frequency, rows (V, D) float.
@@ -73,7 +73,9 @@ def agreement(path, words: Sequence[str], rows: np.ndarray) -> Agreement:
     return Agreement(float(spearmanr(scores, cosines).statistic), len(known), 1 - len(known) / len(pairs))
 
 
-def analogies(path, words: Sequence[str], rows: np.ndarray, *, most_frequent=30_000, block=256) -> Analogies:
+def analogies(
+    path: Path | str, words: Sequence[str], rows: np.ndarray, *, most_frequent: int = 30_000, block: int = 256
+) -> Analogies:
     """Answer "a is to b as c is to ?" by 3CosAdd: the word nearest to b - a + c, unit vectors, without a, b and c.
 
     path           lines of four words, under lines ": section"
@@ -123,7 +125,7 @@ def _unit(rows: np.ndarray) -> np.ndarray:
     return rows / np.where(lengths > 0, lengths, 1)
 
 
-def _pairs(path) -> list[tuple[str, str, float]]:
+def _pairs(path: Path | str) -> list[tuple[str, str, float]]:
     pairs = []
     for number, line in _lines(path):
         if line.startswith("#"):
@@ -141,7 +143,7 @@ def _pairs(path) -> list[tuple[str, str, float]]:
     return pairs
 
 
-def _questions(path) -> dict[str, list[list[str]]]:
+def _questions(path: Path | str) -> dict[str, list[list[str]]]:
     sections: dict[str, list[list[str]]] = {}
     name = None
     for number, line in _lines(path):
@@ -158,7 +160,7 @@ def _questions(path) -> dict[str, list[list[str]]]:
     return sections
 
 
-def _lines(path) -> list[tuple[int, str]]:
+def _lines(path: Path | str) -> list[tuple[int, str]]:
     """Number and text of the lines that are not blank."""
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
