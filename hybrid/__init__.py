@@ -29,7 +29,7 @@ _HOME = {
     "open_clips": "feeds.video.open",
     "unit_layout": "layout",
 }
-_MODULES = {"ratings": "feeds.ratings", "text": "feeds.text", "vectors": "storage.vectors"}
+_MODULES = {"plots": "train.plots", "ratings": "feeds.ratings", "text": "feeds.text", "vectors": "storage.vectors"}
 __all__ = sorted([*_HOME, *_MODULES])
 __version__ = "0.1.0"
 

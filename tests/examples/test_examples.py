@@ -10,9 +10,21 @@ import pytest
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 SMALL = {  # options that make an example quick, what it prints, and the files that it writes under --out
+    "gpu_placement": (["--epochs", "1"], ["all on the CPU", "crosses in a tick"], []),
     "next_item": ([], ["among ten recommended", "after comedy 3"], []),
     "own_text": (["--text", "book.txt", "--epochs", "1", "--ask", "word3 word4"], ["perplexity", "word3 word4"], []),
+    "pvm_on_a_clip": (["--steps", "20", "--out", "out"], ["1,880,992 weights", "repeating the last"], ["pvm.png"]),
+    "timeline": (
+        ["--ticks", "5", "--out", "out"],
+        ["ms a tick", "readout", "busiest queue"],
+        ["timeline.png", "timeline.pdf", "timeline.json"],
+    ),
     "tree_on_vectors": (["--classes", "100", "--steps", "50"], ["Huffman tree", "full softmax"], []),
+    "units_online": (
+        ["--units", "40", "--steps", "50", "--device", "cpu"],
+        ["40 units", "repeating the last value"],
+        [],
+    ),
     "word_vectors": (["--epochs", "1", "--out", "out"], ["nearest", "anchor"], ["vectors.txt"]),
 }
 
