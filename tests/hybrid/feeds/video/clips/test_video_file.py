@@ -1,4 +1,4 @@
-"""Video files; tests ffmpeg.py and index.py too, which this is the way to."""
+"""Video files, and with them hybrid/feeds/video/ffmpeg.py and hybrid/feeds/video/index.py, by which they are read."""
 
 import builtins
 import json
