@@ -1,3 +1,5 @@
+"""A tick of a Predictive Vision Model on the CPU, and cpu/visit.py, which visits its matrices."""
+
 from types import SimpleNamespace
 
 import numpy as np

@@ -1,3 +1,5 @@
+"""Collections of MLPs on the CPU, also one example at a time: cpu/online.py is the step of a batch of one."""
+
 import inspect
 
 import numba

@@ -1,4 +1,4 @@
-"""Queues, events, memory and their errors, on whatever device the tests have."""
+"""Queues, events, memory and their errors (gpu/queues.py, gpu/errors.py), on whatever device the tests have."""
 
 import gc
 import threading

@@ -106,7 +106,6 @@ KNOWN_CIRCLES: dict[str, list[list[str]]] = {
             "hybrid.train.runs",
         ]
     ],
-    "gpu": [["gpu.blas", "gpu.device", "gpu.kernels"]],
 }
 
 

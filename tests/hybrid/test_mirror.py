@@ -1,0 +1,32 @@
+"""Pairs of an array of the host and its copy on a device."""
+
+import numpy as np
+
+from hybrid import mirror
+
+
+class Device:
+    """Copies of it are arrays of lists, so that no copy can be taken for its original."""
+
+    def to_host(self, there):
+        return np.array(there["numbers"], np.float32)
+
+    def write(self, there, host):
+        if there is not host:
+            there["numbers"] = host.tolist()
+
+
+def test_arrays_go_to_the_device_and_come_back():
+    host, there = np.arange(3, dtype=np.float32), {"numbers": [7, 8, 9]}
+    mirror.send(Device(), [(host, there)])
+    assert there["numbers"] == [0, 1, 2]
+    there["numbers"] = [4, 5, 6]
+    mirror.fetch(Device(), [(host, there)])
+    assert host.tolist() == [4, 5, 6]
+
+
+def test_an_array_that_both_share_is_left_alone():
+    shared = np.arange(3, dtype=np.float32)
+    mirror.fetch(Device(), [(shared, shared)])  # to_host would fail
+    mirror.send(Device(), [(shared, shared)])
+    assert shared.tolist() == [0, 1, 2]
