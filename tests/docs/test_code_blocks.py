@@ -19,7 +19,8 @@ from . import files
 from .pages import PAGES, ROOT, blocks, commands
 
 LONG = ("train pvm", "eval runs/pvm", "pvm compare")  # of videos; the first by default takes a minute
-RUN = {page: [block for block in blocks(page) if block.language in ("python", "sh", "text")] for page in PAGES}
+LANGUAGES = {"python", "sh", "text", "toml"}
+RUN = {page: [block for block in blocks(page) if block.language in LANGUAGES] for page in PAGES}
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if RUN[page]], ids=lambda page: page.stem)
@@ -37,6 +38,8 @@ def test_blocks(page, tmp_path, monkeypatch, capsys):
             for command in commands(block.code):
                 _run(command, capsys)
             printed = ""
+        elif block.language == "toml":
+            tomllib.loads(block.code)
         elif printed:
             assert _plain(block.code) == _plain(printed)
     CHECKS.get(page.stem, lambda space: None)(space)
@@ -93,7 +96,7 @@ def test_every_command_is_shown():
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_languages_of_blocks(page):
     """A block in another language would not be run."""
-    assert {block.language for block in blocks(page)} <= {"python", "sh", "text"}
+    assert {block.language for block in blocks(page)} <= LANGUAGES
 
 
 def _run(command: str, capsys) -> None:
