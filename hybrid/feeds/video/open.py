@@ -37,7 +37,9 @@ def open_clips(
 
 
 def _by_suffix() -> dict[str, ModuleType]:
+    """The kinds that open files; where two claim a suffix, it is ours that has it."""
     kinds = [KINDS.load(name) for name in KINDS.names()]
+    kinds.sort(key=lambda kind: kind.__name__.startswith(KINDS.package))  # ours last
     return {suffix: kind for kind in kinds for suffix in kind.SUFFIXES}
 
 

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from hybrid.feeds.histories import HistoryFeed, whole
 from hybrid.feeds.ratings import Histories
-
-from .purity import check_feed
+from tests.support.purity import check_feed
 
 
 def table(lists) -> Histories:

@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 from hybrid.feeds.language import LanguageFeed
 from hybrid.feeds.text import Corpus
 from hybrid.feeds.vocabulary import Vocabulary
-
-from .purity import check_feed
+from tests.support.purity import check_feed
 
 VOCABULARY = Vocabulary("abcdef", [6, 5, 4, 3, 2, 1])
 texts = st.lists(st.lists(st.sampled_from("abcdef"), max_size=6), min_size=1).filter(any)

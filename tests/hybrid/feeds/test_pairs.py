@@ -10,8 +10,7 @@ from hybrid.feeds import pairs
 from hybrid.feeds.pairs import PairFeed
 from hybrid.feeds.text import Corpus
 from hybrid.feeds.vocabulary import Vocabulary
-
-from .purity import check_feed
+from tests.support.purity import check_feed
 
 LETTERS = "abcdefgh"
 VOCABULARY = Vocabulary(LETTERS, range(8, 0, -1))

@@ -12,8 +12,7 @@ from scipy import sparse
 from hybrid.feeds import ratings
 from hybrid.feeds.ratings import Ratings
 from tests.data import real
-
-from .rated import BY_ROW, ITEMS, ROWS, TIMED, USERS, by_name, written
+from tests.support.few_ratings import BY_ROW, ITEMS, ROWS, TIMED, USERS, by_name, written
 
 
 def test_parquet(tmp_path):

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from hybrid.feeds import ratings
-
-from .rated import BY_ROW, ITEMS, ROWS, TIMED, USERS, by_name, written
+from tests.support.few_ratings import BY_ROW, ITEMS, ROWS, TIMED, USERS, by_name, written
 
 FORMATS = {
     "u.data": ("\n".join("\t".join(map(str, row)) for row in ROWS), TIMED),

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from hybrid.storage import checkpoint
-
-from .samples import FACTS, arrays, content, same, tensor_file
+from tests.support.saved_arrays import FACTS, arrays, content, same, tensor_file
 
 
 def test_what_was_saved_comes_back(tmp_path):

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 from hybrid.storage import atomic, checkpoint
-
-from .samples import FACTS, arrays, content, same
+from tests.support.saved_arrays import FACTS, arrays, content, same
 
 
 def test_what_a_checkpoint_names_is_on_the_disk_before_it_is_named(tmp_path, monkeypatch):

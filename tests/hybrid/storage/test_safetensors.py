@@ -9,8 +9,7 @@ import pytest
 import safetensors.numpy
 
 from hybrid.storage import checkpoint
-
-from .samples import arrays, content, same, tensor_file
+from tests.support.saved_arrays import arrays, content, same, tensor_file
 
 
 def test_the_library_of_the_format_reads_the_file(tmp_path):

@@ -1,8 +1,7 @@
 import pytest
 
 from hybrid.feeds.video.cache import Kept, Memory, keep
-
-from .made import Numbers
+from tests.support.numbered_clip import Numbers
 
 
 def test_kept_frames_are_decoded_once():

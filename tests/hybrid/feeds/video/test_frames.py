@@ -7,8 +7,7 @@ from hybrid.feeds.video.cache import Memory, keep
 from hybrid.feeds.video.clip import Frame
 from hybrid.feeds.video.clips.synthetic import Scene
 from hybrid.feeds.video.frames import Frames
-
-from .made import Numbers
+from tests.support.numbered_clip import Numbers
 
 
 class Ticker:

@@ -85,7 +85,7 @@ from pathlib import Path
 import numpy as np
 from hybrid.feeds.video.clip import Frame
 
-SUFFIXES = (".stripes",)
+SUFFIXES = (".stripes", ".zip")  # the second one is taken
 
 class Stripes:
     rate = 25.0
@@ -118,6 +118,9 @@ def test_a_kind_of_clip_from_another_distribution(tmp_path, monkeypatch):
     (tmp_path / "a.stripes").write_text("7\n9\n")
     (clip,) = open_clips(str(tmp_path / "a.stripes"), (2, 3, 1))
     assert isinstance(clip, Kept) and [clip[number].image.max() for number in range(2)] == [7, 9]
+    (tmp_path / "a.zip").write_text("7\n9\n")
+    with pytest.raises(ValueError, match=r"a.zip: File is not a zip file"):
+        open_clips(str(tmp_path / "a.zip"), (2, 3, 1))
     (facts / "entry_points.txt").write_text("[hybrid.clips]\nstripes = toy_missing\n")
     with pytest.raises(ValueError, match="clip 'stripes', offered by toy: No module named 'toy_missing'"):
         open_clips(str(tmp_path / "a.stripes"), (2, 3, 1))
