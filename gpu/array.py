@@ -4,18 +4,21 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
+
+Shape = int | tuple[int, ...]
 
 
 class Array:
-    """A C-contiguous array in device memory; its first axis can be cut, its shape changed, nothing is computed.
+    """A C-contiguous array in device memory: it can be sliced along its first axis and reshaped; it has no arithmetic.
 
-    keep  what must live as long as the memory is used
+    keep  an object that keeps the memory alive
 
     Other libraries read it through __cuda_array_interface__ (version 3). It names no stream: wait for the event of the work
-    that writes it, or hand the queue over to the other library's stream (gpu/device.py).
+    that writes it, or let the other library's stream wait (`hand_over` in gpu/queues.py).
     """
 
-    def __init__(self, pointer: int, shape, dtype, keep: Any):
+    def __init__(self, pointer: int, shape: Shape, dtype: DTypeLike, keep: Any):
         self.shape = (shape,) if isinstance(shape, int) else tuple(int(size) for size in shape)
         self.pointer, self.dtype, self.keep = pointer, np.dtype(dtype), keep
         self.ndim, self.size = len(self.shape), math.prod(self.shape)
@@ -25,7 +28,7 @@ class Array:
         return self.shape[0]
 
     def __getitem__(self, rows: slice) -> "Array":
-        """A view of some rows; steps are not supported."""
+        """A view of some rows; TypeError for anything but a slice, ValueError for one with a step."""
         if not isinstance(rows, slice):
             raise TypeError(f"a device array is cut by a slice of rows, found {rows!r}")
         first, last, step = rows.indices(len(self))
@@ -54,7 +57,7 @@ class Array:
         }
 
 
-def adopt(foreign) -> Array:
+def adopt(foreign: Any) -> Array:
     """A view of another library's device memory (PyTorch, CuPy, Numba), which is kept alive.
 
     Raises TypeError for an object without __cuda_array_interface__, ValueError for one that is not C-contiguous.

@@ -1,9 +1,9 @@
 """GEMM on the device: cuBLAS through ctypes, for row-major float32 matrices, on the stream of the current queue.
 
-The same bytes in every run. cuBLAS documents them for one version of the library on devices of one architecture and number
-of multiprocessors, provided that streams do not share a workspace, and excepts the atomics that cublasSetAtomicsMode
-allows. So every queue has a workspace of its own, which also leaves nothing to allocate in a loop, and no mode is allowed.
-fp32 is meant literally: the tensor cores' TF32, of 10 bits, is used where the device was made with tf32=True.
+Results are the same bytes in every run. cuBLAS promises that for one version of the library, on devices of one architecture
+and number of multiprocessors, unless streams share a workspace or cublasSetAtomicsMode allows atomics. So every queue has a
+workspace of its own, which also avoids allocations in a loop, and atomics stay off. Products are computed in fp32; the tensor
+cores' TF32, with factors of 10 bits, is used only where the device was made with tf32=True.
 """
 
 import ctypes
@@ -55,7 +55,7 @@ def gemm(out, a, b, alpha=1.0, beta=0.0, a_transposed=False, b_transposed=False)
     """out <- alpha a b + beta out; beta 0 never reads `out`.
 
     out (M, N), a (M, K) and b (K, N) are Arrays or a Matrix each; a, b are stored as (K, M), (N, K) where transposed.
-    Where `out` is several matrices, so many products are made in one launch.
+    Where `out` is several matrices, all products are made by one launch.
     """
     out, a, b = Matrix.of(out), Matrix.of(a), Matrix.of(b)
     if not (out.rows and out.columns and out.number):
@@ -75,7 +75,7 @@ def gemm(out, a, b, alpha=1.0, beta=0.0, a_transposed=False, b_transposed=False)
 
 
 def ready() -> None:
-    """Make now what the first product on the current queue would have to make."""
+    """Create what the first product on the current queue would create: the handle and the queue's workspace."""
     queue = device.current()
     _handle(queue.device).follow(queue)
 
@@ -89,7 +89,7 @@ class Handle:
         self._mode = FP32
         self._do("cublasCreate_v2", ctypes.byref(self._handle))
 
-    def call(self, name: str, queue: device.Queue, *arguments) -> None:
+    def call(self, name: str, queue: device.Queue, *arguments: Any) -> None:
         """Launch a function of the library on a queue."""
         if queue is not self._queue:
             self.follow(queue)
@@ -100,7 +100,7 @@ class Handle:
         self._do(name, self._handle, *arguments)
 
     def follow(self, queue: device.Queue) -> None:
-        """Go over to a queue. Its workspace comes second: a new stream puts the library's own back."""
+        """Switch to a queue: its stream, then its workspace, since cublasSetStream restores the library's own workspace."""
         self._queue = None
         workspace = device.scratch("cublas", self._room(), "u1")
         self._do("cublasSetStream_v2", self._handle, queue.handle)
@@ -111,14 +111,14 @@ class Handle:
         """Bytes of workspace that cuBLAS recommends."""
         return 32 << 20 if self._device.capability[0] >= 9 else 4 << 20
 
-    def _do(self, name: str, *arguments) -> None:
+    def _do(self, name: str, *arguments: Any) -> None:
         status = getattr(self._library, name)(*arguments)
         if status:
             what = self._library.cublasGetStatusName(status).decode()
             raise device.failed(self._device.name, f"{name} answers with {what}")
 
     def close(self) -> None:
-        """Give the handle back; the device has done all its work, or is lost."""
+        """Destroy the handle; the device has done all its work, or is lost."""
         self._queue = None
         self._library.cublasDestroy_v2(self._handle)
 
@@ -131,9 +131,9 @@ def _handle(where: device.Device) -> Handle:
 
 @functools.cache
 def library() -> Any:
-    """The library, one a process; OSError, with the remedy, where there is none.
+    """The library, loaded once; OSError, with the remedy, where there is none.
 
-    HYBRID_CUBLAS names it; else it is that of the wheel, of the toolkit or of the system, in this order.
+    It is the one that HYBRID_CUBLAS names, else that of the wheel, of the toolkit or of the system, in this order.
     """
     if named := os.environ.get("HYBRID_CUBLAS"):
         try:
@@ -161,7 +161,7 @@ def _places() -> Iterator[str]:
 
 
 def _load(path: str) -> ctypes.CDLL:
-    """Open libcublas, and before it the libcublasLt beside it, where the loader would not look."""
+    """Open libcublas. The libcublasLt in its folder is opened first, because the loader would not find it there."""
     beside = Path(path).with_name(Path(path).name.replace("libcublas.", "libcublasLt."))
     if beside.is_file() and beside.name != Path(path).name:
         ctypes.CDLL(str(beside), mode=ctypes.RTLD_GLOBAL)
@@ -169,7 +169,7 @@ def _load(path: str) -> ctypes.CDLL:
 
 
 def _declare(found: ctypes.CDLL) -> ctypes.CDLL:
-    """Tell ctypes the arguments; a device pointer is a number."""
+    """Declare the arguments for ctypes; a device pointer is a number."""
     p, i, s, q = ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t, ctypes.c_longlong
     found.cublasCreate_v2.argtypes = (p,)
     found.cublasDestroy_v2.argtypes = (p,)

@@ -1,10 +1,10 @@
 """A CUDA device: its primary context, its memory and page-locked memory of the host, its clock.
 
 The primary context is the one that PyTorch and CuPy use in the same process, so memory and streams can be shared with them.
-All calls of the driver are made by one thread, the device's owner, whoever asks; only waiting is done where it is asked for.
+All calls of the driver are made by one thread, the device's owner; each thread waits for events itself.
 
-Streams are "blocking" in CUDA's sense: work on the legacy default stream, where PyTorch computes unless told otherwise,
-and work on a queue wait for each other.
+Streams are "blocking" in CUDA's sense: they wait for the legacy default stream, where PyTorch computes unless told
+otherwise, and it waits for them.
 """
 
 import atexit
@@ -12,11 +12,13 @@ import collections
 import ctypes
 import time
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
-from gpu.array import Array, adopt
+from gpu.array import Array, Shape, adopt
 from gpu.errors import DeviceError, Translated, failed
 from gpu.owner import Owner
 from gpu.queues import Event, Inline, Queue, copy, current, fill_bytes, here, libcuda, scratch
@@ -49,8 +51,9 @@ def too_old(cuda: Any) -> str | None:
 class Device:
     """Where arrays live and queues run: CUDA device number `ordinal`.
 
-    tf32: matrices are multiplied by the tensor cores, with factors rounded to 10 bits; otherwise in fp32.
-    Raises DeviceError for a device that is not there or does not start.
+    tf32  True: the tensor cores multiply matrices, with factors rounded to 10 bits; False: fp32
+
+    Raises DeviceError for a device that does not exist or does not start.
     """
 
     host_memory = float64 = threads = False
@@ -64,15 +67,15 @@ class Device:
         self.tf32 = tf32
         self.ordinal, self.name = ordinal, f"cuda:{ordinal}"
         self.owner = Owner(self.name)
-        self.allocated: collections.Counter = collections.Counter()  # bytes of memory, number of streams
+        self.allocated: collections.Counter[str] = collections.Counter()  # bytes of memory, number of streams
         self.modules: dict[str, Any] = {}  # compiled kernels, see gpu/kernels.py
         self.libraries: dict[str, Any] = {}  # handles of libraries, see gpu/blas.py
-        self.held: dict[int, list] = {}  # what PyCUDA allocated and nobody has forgotten yet
-        self._marks: collections.deque = collections.deque()
+        self.held: dict[int, list[Any]] = {}  # what PyCUDA allocated and is still in use
+        self._marks: collections.deque[Any] = collections.deque()
         self.owner.call(self._start)
         atexit.register(self.close)
 
-    def _start(self):
+    def _start(self) -> None:
         import pycuda.driver as driver
 
         with Translated(self.name):
@@ -94,8 +97,8 @@ class Device:
         origin.event.synchronize()
         self._origin = origin, time.perf_counter()
 
-    def queue(self, name: str, threads: int, cores=None) -> Queue:
-        """A new stream; `threads` and `cores` are those of a CPU, of which a stream has none."""
+    def queue(self, name: str, threads: int, cores: Any = None) -> Queue:
+        """A new stream; `threads` and `cores` are ignored: they are a CPU's."""
         return Queue(self, name)
 
     def inline(self, name: str, threads: int) -> Inline:
@@ -104,11 +107,12 @@ class Device:
 
     # Memory
 
-    def empty(self, shape, dtype) -> Array:
+    def empty(self, shape: Shape, dtype: DTypeLike) -> Array:
         """An uninitialised array on the device; MemoryError, with what is free, where it does not fit."""
-        return self.owner.call(self._empty, shape, dtype)
+        array: Array = self.owner.call(self._empty, shape, dtype)
+        return array
 
-    def _empty(self, shape, dtype):
+    def _empty(self, shape: Shape, dtype: DTypeLike) -> Array:
         import pycuda.driver as driver
 
         array = Array(0, shape, dtype, None)
@@ -117,11 +121,12 @@ class Device:
         array.pointer, array.keep = int(memory), self.guard(memory, "device", array.nbytes)
         return array
 
-    def host_empty(self, shape, dtype) -> np.ndarray:
+    def host_empty(self, shape: Shape, dtype: DTypeLike) -> NDArray[Any]:
         """An uninitialised NumPy array in page-locked memory, from which the device copies asynchronously."""
-        return self.owner.call(self._host_empty, shape, dtype)
+        array: NDArray[Any] = self.owner.call(self._host_empty, shape, dtype)
+        return array
 
-    def _host_empty(self, shape, dtype):
+    def _host_empty(self, shape: Shape, dtype: DTypeLike) -> NDArray[Any]:
         import pycuda.driver as driver
 
         dtype = np.dtype(dtype)
@@ -133,8 +138,8 @@ class Device:
         block.keep = self.guard(memory, "page-locked", memory.nbytes)
         return np.frombuffer(block, dtype, count).reshape(shape)
 
-    def guard(self, thing, kind: str, size: int) -> Any:
-        """What keeps a thing of PyCUDA's until it is itself forgotten, in whatever thread; the owner frees it then."""
+    def guard(self, thing: Any, kind: str, size: int) -> Any:
+        """An object that keeps a thing of PyCUDA's alive. When it is deleted, in whatever thread, the owner frees the thing."""
         held = [thing]
         guard = _Guard(held)
         self.held[id(held)] = held
@@ -142,31 +147,31 @@ class Device:
         weakref.finalize(guard, _forget, weakref.ref(self), self.owner, held, kind, size).atexit = False
         return guard
 
-    def mirror(self, array) -> Array:
+    def mirror(self, array: NDArray[Any]) -> Array:
         """Room on the device for a NumPy array, uninitialised."""
         return self.empty(array.shape, array.dtype)
 
-    def from_host(self, array) -> Array:
-        """A copy of a NumPy array on the device, there when this returns."""
+    def from_host(self, array: NDArray[Any]) -> Array:
+        """A copy of a NumPy array on the device; complete when this returns."""
         target = self.empty(array.shape, array.dtype)
         self.write(target, array)
         return target
 
-    def write(self, array: Array, source) -> None:
-        """Copy a NumPy array into one of the device, once all that the device has been given is done."""
+    def write(self, array: Array, source: NDArray[Any]) -> None:
+        """Copy a NumPy array into one of the device, once all earlier work of the device is done."""
         self.owner.call(self._copy_now, array, np.ascontiguousarray(source))
 
-    def copy(self, target, source) -> None:
+    def copy(self, target: Any, source: Any) -> None:
         """Copy between page-locked host memory and the device, or within it, within the work of a queue."""
         copy(target, source)
 
-    def to_host(self, array: Array) -> np.ndarray:
-        """A copy of a device array, once all that the device has been given is done."""
+    def to_host(self, array: Array) -> NDArray[Any]:
+        """A copy of a device array, once all earlier work of the device is done."""
         target = np.empty(array.shape, array.dtype)
         self.owner.call(self._copy_now, target, array)
         return target
 
-    def _copy_now(self, target, source):
+    def _copy_now(self, target: Any, source: Any) -> None:
         import pycuda.driver as driver
 
         with Translated(self.name):
@@ -176,12 +181,12 @@ class Device:
             elif target.nbytes:
                 driver.memcpy_htod(target.pointer, source)
 
-    def adopt(self, foreign) -> Array:
+    def adopt(self, foreign: Any) -> Array:
         """A view of an array of PyTorch, CuPy or Numba on this device, see gpu/array.py."""
         return adopt(foreign)
 
     def memory(self) -> dict[str, int]:
-        """Bytes: held by this object on the device and page-locked, free on the device, and the device's total."""
+        """In bytes: "device" and "page-locked" memory of this object; "free" and "total" memory of the device."""
         import pycuda.driver as driver
 
         free, total = self.owner.call(driver.mem_get_info)
@@ -190,8 +195,8 @@ class Device:
 
     # Time
 
-    def mark(self, stream):
-        """A CUDA event on the stream; in the owner's thread."""
+    def mark(self, stream: Any) -> "_Mark":
+        """A CUDA event recorded on the stream; call it in the owner's thread."""
         import pycuda.driver as driver
 
         event = self._marks.popleft() if self._marks else driver.Event()
@@ -199,7 +204,7 @@ class Device:
         return _Mark(event, self._marks)
 
     def clock(self, mark: "_Mark") -> float:
-        """When the device was at a mark that is past, in seconds of time.perf_counter."""
+        """The time when the device reached a mark, in seconds of time.perf_counter; the mark is past."""
         origin, seconds = self._origin
         elapsed = 1e-3 * origin.event.time_till(mark.event)
         if elapsed > REBASE:
@@ -217,14 +222,14 @@ class Device:
             mark.event.synchronize()
 
     def close(self) -> None:
-        """Finish all queues and give the context back; arrays of this device are void afterwards."""
+        """Finish all queues and release the context; arrays of this device must not be used afterwards."""
         atexit.unregister(self.close)
         if self.closed:
             return
         stopped = self.owner.submit(self._stop)
         self.owner.close(end=stopped.exception() is None)
 
-    def _stop(self):
+    def _stop(self) -> None:
         try:
             self.context.synchronize()
         except BaseException:
@@ -243,31 +248,31 @@ class Device:
 
 
 class _Mark:
-    """A CUDA event that goes back to the device's stock when it is forgotten, in whatever thread."""
+    """A CUDA event that goes back to the device's stock when it is deleted, in whatever thread."""
 
-    def __init__(self, event, stock: collections.deque):
+    def __init__(self, event: Any, stock: collections.deque[Any]):
         self.event, self._stock = event, stock
 
-    def __del__(self):
+    def __del__(self) -> None:
         self._stock.append(self.event)
 
 
 class _Guard:
-    """Something that can be forgotten; `held` has the thing until the device is closed."""
+    """Keeps a thing of PyCUDA's alive; `held` is emptied when the device is closed."""
 
-    def __init__(self, held: list):
+    def __init__(self, held: list[Any]):
         self.held = held
 
 
-def _forget(device, owner: Owner, held: list, kind: str, size: int) -> None:
-    """Free what is held, in the owner's thread, once no work can use it any more: a queue keeps nothing alive."""
+def _forget(device: "Callable[[], Device | None]", owner: Owner, held: list[Any], kind: str, size: int) -> None:
+    """Free what is held, in the owner's thread, once all work is done: queues keep nothing alive."""
     if alive := device():
         alive.allocated[kind] -= size
         del alive.held[id(held)]
         owner.post(_free, alive.context, held)
 
 
-def _free(context, held: list) -> None:
+def _free(context: Any, held: list[Any]) -> None:
     try:
         context.synchronize()
     except BaseException:
@@ -276,6 +281,6 @@ def _free(context, held: list) -> None:
     held.clear()
 
 
-def _abandon(thing) -> None:
-    """Never destroy a thing whose device is lost: there is nothing to give back, and PyCUDA would complain of each part."""
+def _abandon(thing: Any) -> None:
+    """Never destroy a thing whose device is lost: nothing can be released, and PyCUDA would warn about each part."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))

@@ -1,27 +1,31 @@
-"""Errors of the driver in the words of this package: the device, what was asked for, the remedy."""
+"""Errors of the driver as exceptions of this package, which name the device, what was asked for and the remedy."""
 
 
 class DeviceError(OSError):
-    """The device or its driver failed; what was on the device is lost, what is on the host stands."""
+    """The device or its driver failed: what was on the device is lost, what is on the host is not."""
 
 
-def failed(name: str, error) -> DeviceError:
-    """What to raise when the driver, or a library on the device `name`, answers with an error."""
+def failed(name: str, error: object) -> DeviceError:
+    """The exception to raise when the driver, or a library on the device `name`, reports an error."""
     return DeviceError(
         f"{name}: {error}; what was on the device is lost, the last checkpoint stands; `hybrid doctor` may say more"
     )
 
 
 class Translated:
-    """While open, errors of the driver become MemoryError or DeviceError: the device, what was asked for, the remedy."""
+    """A context in which errors of the driver become MemoryError or DeviceError.
+
+    name    of the device
+    wanted  what memory is asked for, for the message
+    """
 
     def __init__(self, name: str, wanted: str = ""):
         self._name, self._wanted = name, wanted
 
-    def __enter__(self):
+    def __enter__(self) -> "Translated":
         return self
 
-    def __exit__(self, kind, error, traceback):
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         import pycuda.driver as driver
 
         if not isinstance(error, driver.Error):
@@ -32,7 +36,7 @@ class Translated:
 
 
 def _room() -> str:
-    """How much memory of the current device is free, in words."""
+    """How much memory of the current device is free, for a message."""
     import pycuda.driver as driver
 
     try:

@@ -1,4 +1,4 @@
-"""A .cu beside its launcher -> functions on the device: compiled once by nvcc for the device at hand, kept on disk."""
+"""Compiles the .cu file beside a launcher with nvcc, once for each architecture, keeps the result on disk, launches kernels."""
 
 import functools
 import hashlib
@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from gpu import device
 from gpu.array import Array
@@ -16,12 +17,15 @@ from gpu.array import Array
 HERE = Path(__file__).parent
 OPTIONS = ("-O3", "-std=c++17", "-lineinfo")
 
+Size = int | tuple[int, ...]  # of a grid or a block: one to three numbers
 
-def launch(launcher: str, name: str, kinds: str, grid, block, *values, shared: int = 0) -> None:
+
+def launch(launcher: str, name: str, kinds: str, grid: Size, block: Size, *values: Any, shared: int = 0) -> None:
     """Launch the kernel `name` of the .cu beside `launcher` on the current queue.
 
     kinds   one letter an argument: P a pointer (a device array, None for a null pointer), i int32, q int64, f float32
-    grid    blocks, block: threads; a number or up to three
+    grid    how many blocks; where it is 0 nothing is launched
+    block   threads a block; both are a number, or up to three
     shared  bytes of dynamic shared memory a block
     """
     if not all(_three(grid)):
@@ -34,17 +38,17 @@ def launch(launcher: str, name: str, kinds: str, grid, block, *values, shared: i
     function.kernel.prepared_async_call(_three(grid), _three(block), queue.stream, *arguments, shared_size=shared)
 
 
-def _three(size) -> tuple[int, int, int]:
-    sizes = (size,) if isinstance(size, int) else tuple(size)
-    return (*sizes, *(1,) * (3 - len(sizes)))
+def _three(size: Size) -> tuple[int, int, int]:
+    first, second, third, *_ = (size, 1, 1) if isinstance(size, int) else (*size, 1, 1)
+    return first, second, third
 
 
 class _Function:
-    """A prepared kernel, and how much dynamic shared memory it has been allowed."""
+    """A prepared kernel, and how much dynamic shared memory a block of it may have."""
 
-    allowed = 48 << 10  # what every device gives unasked
+    allowed = 48 << 10  # without asking, on every device
 
-    def __init__(self, kernel):
+    def __init__(self, kernel: Any):
         self.kernel = kernel
 
 
@@ -55,7 +59,7 @@ def _function(where: device.Device, launcher: str, name: str, kinds: str) -> _Fu
     return where.modules[key]
 
 
-def _module(where: device.Device, launcher: str):
+def _module(where: device.Device, launcher: str) -> Any:
     import pycuda.driver as driver
 
     if launcher not in where.modules:
@@ -73,11 +77,11 @@ def _allow(function: _Function, shared: int) -> None:
 
 
 def cubin(source: Path, arch: str) -> Path:
-    """The file with the compiled kernels of `source`; compiled where the cache does not have it.
+    """The file with the compiled kernels of `source`, which is compiled where the cache does not have it.
 
-    Its name is a hash of all that goes into it, so it is never out of date; processes that race write the same bytes and
-    rename atomically. Raises OSError where nvcc or the cache is missing, and with nvcc's words, which name the line, where
-    the source does not compile.
+    The name has a hash of everything that is compiled, so the file is never out of date. Processes that compile at the same
+    time write the same bytes, and each renames its file atomically. Raises OSError where nvcc or the cache is missing, and,
+    with the output of nvcc, where the source does not compile.
     """
     folder = cache()
     path = folder / f"{source.stem}-{arch}-{_content(source, arch)}.cubin"
@@ -112,7 +116,7 @@ def cache() -> Path:
 
 
 def nvcc() -> str:
-    """The compiler: named by HYBRID_NVCC, on the PATH, of CUDA_HOME, or of the wheel nvidia-cuda-nvcc, in this order.
+    """The path of the compiler: HYBRID_NVCC, on the PATH, in CUDA_HOME, or from the wheel nvidia-cuda-nvcc, in this order.
 
     Raises OSError, with the remedy, where there is none.
     """
@@ -132,7 +136,7 @@ def nvcc() -> str:
 
 
 def nvcc_version() -> tuple[int, int]:
-    """CUDA's version that nvcc compiles for, as (13, 0)."""
+    """The version of CUDA that nvcc belongs to, as (13, 0); OSError where it does not tell."""
     found = re.search(r"release (\d+)\.(\d+)", _described(nvcc()))
     if not found:
         raise OSError(f"{nvcc()} does not say its version")

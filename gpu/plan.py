@@ -1,7 +1,7 @@
-"""How a collection of MLPs runs on a device: its layout there, and which units keep how much of their weights on chip.
+"""How a collection of MLPs runs on a device: its layout there, and how many weights of each unit shared memory holds.
 
-A block has a unit. It holds the unit's signals and, as far as there is room, its weights in shared memory, from their first
-use to their last, so that each is read from memory once a step:
+A block computes a unit. Its shared memory holds the unit's signals and, as far as there is room, its weights, from their
+first use to their last, so that each is read from memory once a step:
 
     whole  all weights are held; several blocks share a multiprocessor, so that one computes while another copies
     part   the tail of the weights is held, cut between two rows; the rows before it are read from memory at each use
@@ -16,7 +16,7 @@ from gpu.device import Device
 
 MOST = 16  # examples that share a visit; more make a GEMM
 RESERVED = 1024  # bytes of shared memory that a block takes beside its own
-CROWD = 8  # blocks on a multiprocessor are not worth counting further
+CROWD = 8  # more blocks on a multiprocessor make no difference
 FLOAT = 4
 
 
@@ -66,13 +66,16 @@ class Plan:
         return self.sizes[0].size
 
     def bins(self, batch: int) -> list[Bin] | None:
-        """The units by launch, for a batch; None where the signals of one do not fit on chip: then they are GEMMs."""
+        """The units of each launch, for a batch; None where the signals of a unit exceed shared memory: then GEMMs are used."""
         if batch not in self._bins:
             self._bins[batch] = self._sort(batch)
         return self._bins[batch]
 
     def shared(self, batch: int, threads: int, backward: bool = False) -> np.ndarray:
-        """Bytes of shared memory that the signals of each unit take; backward: in the kernel that goes back to x too."""
+        """Bytes of shared memory that the signals of each unit take.
+
+        backward  in the kernel `backward`, which also computes the gradient of x
+        """
         n, h, o = self.sizes
         groups = batch if batch == 1 else -(-batch // 4)
         pulled = np.stack([n, h]) if backward else h[None]  # the columns whose sums are taken in parts
@@ -80,7 +83,7 @@ class Plan:
         return FLOAT * (batch * (n + 2 * h + o) + np.maximum(parts.max(0), threads // 32) + 3)
 
     def describe(self, batch: int) -> str:
-        """Which variants run, in one printed line."""
+        """Which kernels run, for how many units, in one printed line."""
         bins = self.bins(batch)
         if bins is None:
             return f"{len(self):,} units by GEMM: the signals of {batch} examples do not fit in shared memory"
@@ -116,7 +119,7 @@ class Plan:
         return Bin("part", units, held, members.size, 512, self.device.shared_block, 1)
 
     def _cut(self, members: np.ndarray, room: np.ndarray) -> np.ndarray:
-        """The first weight that is held where `room` floats are left for weights: between two rows, as far ahead as fits."""
+        """The first weight that is held, where there is room for so many floats: the first of a row, as early as fits."""
         n, h, o = (size[members] for size in self.sizes)
         second = h * (n + 1)
         rows_of_first = np.clip((room - o * (h + 1) - h) // n, 0, h)

@@ -10,7 +10,7 @@ from gpu.device import Device
 from gpu.units import CODES
 
 ONE, MANY = 448, 256  # as in pvm.cu
-FEW = 512  # units, up to which a block has all its threads; not of the device, so sums have the same order on all
+FEW = 512  # up to so many units a block has all its threads; it depends on no device, so sums have one order on all
 TICK = "PPPPPPPPPPPPPPiiiPPPPPPPPifffffiiqqq"
 
 
@@ -38,23 +38,25 @@ class Plan:
         return self._ranges[first, last]
 
     def threads(self, streams: int) -> int:
-        """Of a block."""
+        """Threads a block; by the number of all units, so a tick by ranges has the same order of sums."""
         return MANY if streams > 1 else ONE if len(self) <= FEW else ONE // 2
 
 
-def plan(layout) -> Plan:
+def plan(layout: Any) -> Plan:
     """The layout as `tick` takes it: on the device, in tables."""
     return Plan(device.current().device, layout)
 
 
-def show(world, frame, scale):
+def show(world: Array, frame: Array, scale: float) -> None:
     """world[b, :F] = scale frame[b]."""
     (streams, size), name = frame.shape, "show_bytes" if frame.dtype == np.uint8 else "show_numbers"
     grid = (-(-size // 256), streams)
     kernels.launch(__file__, name, "PPfqq", grid, 256, world, frame, scale, size, world.shape[1])
 
 
-def tick(state, layout, past, learning, gathering, activation, first, last):
+def tick(
+    state: Any, layout: Plan, past: Any, learning: Any, gathering: Any, activation: str, first: int, last: int
+) -> None:
     """See hybrid/contract.py."""
     streams, wired = len(past.world), layout.layout
     name = f"tick_{'one' if streams == 1 else 'many'}{'_momentum' * (state.velocity is not None)}"
@@ -66,13 +68,13 @@ def tick(state, layout, past, learning, gathering, activation, first, last):
     )  # fmt: skip
 
 
-def collect(out, source, index):
+def collect(out: Array, source: Array, index: Array) -> None:
     """out[b, n] = source[b, index[n]]."""
     grid = (-(-index.size // 256), len(out))
     kernels.launch(__file__, "collect", "PPPqq", grid, 256, out, source, index, index.size, source.shape[1])
 
 
-def _tables(layout) -> tuple[np.ndarray, ...]:
+def _tables(layout: Any) -> tuple[np.ndarray, ...]:
     """Units, layers, parts, copies: int64, columns as in the structs of the same names in pvm.cu."""
     units = np.stack(
         [
@@ -90,12 +92,12 @@ def _tables(layout) -> tuple[np.ndarray, ...]:
     return units.astype(np.int64), *(np.stack(table, axis=1).astype(np.int64) for table in (layers, parts, copies))
 
 
-def _parameters(layout) -> np.ndarray:
+def _parameters(layout: Any) -> np.ndarray:
     """Of each unit."""
     return np.add.reduceat(layout.rows.astype(np.int64) * (layout.columns + 1), layout.layer_at[:-1])
 
 
-def _places(layout) -> np.ndarray:
+def _places(layout: Any) -> np.ndarray:
     """Where each part begins among the signals of its unit."""
     size = layout.part_size.astype(np.int64)
     return np.cumsum(size) - size - np.repeat(layout.signal_at[:-1], np.diff(layout.part_at))

@@ -1,18 +1,22 @@
-"""Queues over CUDA streams, their events, and what the work of a queue may do: copy, fill, take scratch memory."""
+"""Queues over CUDA streams and their events, and what the work of a queue may call: copy, fill_bytes, scratch."""
 
 import contextlib
 import ctypes
 import functools
 import threading
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
-from gpu.array import Array
+from gpu.array import Array, Shape
 from gpu.errors import DeviceError, Translated
 
 CUDA = "libcuda.so.1"
+
+Note = Callable[[float, float], object]  # is told when work ran: from, to, in seconds of time.perf_counter
 
 
 class Here(threading.local):
@@ -26,14 +30,14 @@ here = Here()
 
 
 class Event:
-    """A point on a queue; `wait` blocks until the device is past it and raises what the work raised."""
+    """A point on a queue; see the contract."""
 
-    def __init__(self, queue: "Queue", future: Future, note):
+    def __init__(self, queue: "Queue", future: Future[Any], note: Note | None):
         self.queue, self._future = queue, future
         self._notes = [note] if note else []
 
-    def wait(self):
-        """What the work returned, once the device is past the point. In any thread."""
+    def wait(self) -> Any:
+        """Wait until the device is past the point, in any thread; return what the work returned, raise what it raised."""
         result, start, mark = self._future.result()
         device = self.queue.device
         device.wait(mark)
@@ -41,15 +45,15 @@ class Event:
             self._notes.pop()(device.clock(start), device.clock(mark))
         return result
 
-    def mark(self):
-        """The CUDA event, once it is on its stream."""
+    def mark(self) -> Any:
+        """The CUDA event, once it has been recorded on its stream."""
         return self._future.result()[2].event
 
 
 class Queue:
-    """A CUDA stream: work put on it launches kernels and copies, which the device does in order.
+    """A CUDA stream: its work launches kernels and copies, which the device does in order.
 
-    After a failure the queue takes no more work: everything put on it later fails with the same exception.
+    After a failure the queue does no more work: everything put on it later fails with the same exception.
     """
 
     def __init__(self, device: Any, name: str):
@@ -61,24 +65,26 @@ class Queue:
         self._failure: BaseException | None = None
 
     @property
-    def stream(self):
-        """PyCUDA's stream, which the guard alone keeps: a queue may outlive its device, and be forgotten in any thread."""
+    def stream(self) -> Any:
+        """PyCUDA's stream. Only the guard refers to it: a queue may outlive its device, and be deleted in any thread."""
         return self._keep.held[0]
 
     @property
     def handle(self) -> int:
         """The CUstream as a number, for torch.cuda.ExternalStream or cupy.cuda.ExternalStream."""
-        return self.stream.handle
+        return int(self.stream.handle)
 
-    def run(self, work, *arguments, after=(), note=None) -> Event:
+    def run(
+        self, work: Callable[..., Any], *arguments: Any, after: Sequence[Any] = (), note: Note | None = None
+    ) -> Event:
         """Do `work(*arguments)`, which launches on this queue, after its earlier work and after the events in `after`.
 
-        note(start, end) is called, once a wait for the event knows it, with the seconds of time.perf_counter between which
-        the device did the work.
+        note(start, end) is called by the first wait for the event, with the time when the device did the work, in seconds of
+        time.perf_counter.
         """
         return Event(self, self.device.owner.submit(self._do, work, arguments, after, note), note)
 
-    def _do(self, work, arguments, after, note):
+    def _do(self, work: Callable[..., Any], arguments: Any, after: Sequence[Any], note: Note | None) -> Any:
         if self._failure:
             raise self._failure
         try:
@@ -93,36 +99,38 @@ class Queue:
             self._failure = failure
             raise
 
-    def _follow(self, event) -> None:
-        """What is launched from here on comes after an event: on the device where the event is one of its own."""
+    def _follow(self, event: Any) -> None:
+        """Let later launches wait for an event: on the device for an event of the same device, else here."""
         if not isinstance(event, Event) or event.queue.device is not self.device:
             event.wait()
         elif event.queue is not self:
             self.stream.wait_for_event(event.mark())
 
-    def copy(self, target, source, after=(), note=None) -> Event:
+    def copy(self, target: Any, source: Any, after: Sequence[Any] = (), note: Note | None = None) -> Event:
         """Copy between page-locked host memory and the device, or within either; shapes may differ, bytes may not."""
         return self.run(copy, target, source, after=after, note=note)
 
     def wait_for(self, stream: int) -> None:
-        """What is put on this queue from here on comes after what another library's CUDA stream holds now."""
+        """Let later work of this queue wait for what another library has put on its CUDA stream so far."""
         self.device.owner.call(_order, stream, self.handle)
 
     def hand_over(self, stream: int) -> None:
-        """What is put on another library's CUDA stream from here on comes after what this queue holds now."""
+        """Let later work on another library's CUDA stream wait for what has been put on this queue so far."""
         self.device.owner.call(_order, self.handle, stream)
 
     def close(self) -> None:
-        """Finish what was put on the queue; one whose device is closed has nothing left to do."""
+        """Finish what was put on the queue; nothing where the device is closed already."""
         if not self.device.closed:
             with Translated(self.device.name):
                 self.device.owner.call(self.stream.synchronize)
 
 
 class Inline(Queue):
-    """A queue that the caller waits for after every piece of work."""
+    """A queue whose `run` returns when the device has done the work."""
 
-    def run(self, work, *arguments, after=(), note=None) -> Event:
+    def run(
+        self, work: Callable[..., Any], *arguments: Any, after: Sequence[Any] = (), note: Note | None = None
+    ) -> Event:
         """Do the work now, on the device too."""
         event = super().run(work, *arguments, after=after, note=note)
         event.wait()
@@ -130,14 +138,15 @@ class Inline(Queue):
 
 
 def current() -> Queue:
-    """The queue whose work the caller is; RuntimeError outside the work of a queue."""
+    """The queue whose work is being done; RuntimeError outside the work of a queue."""
     if here.queue is None:
         raise RuntimeError("gpu: kernels are launched by the work of a queue, see Queue.run in hybrid/contract.py")
-    return here.queue
+    queue: Queue = here.queue
+    return queue
 
 
-def copy(target, source) -> None:
-    """Copy on the current queue, from where the caller's arrays lie to where they should."""
+def copy(target: Any, source: Any) -> None:
+    """Copy on the current queue, between host and device or within the device; ValueError for unequal numbers of bytes."""
     import pycuda.driver as driver
 
     stream = current().stream
@@ -161,10 +170,10 @@ def fill_bytes(target: Array, value: int) -> None:
         driver.memset_d8_async(target.pointer, value, target.nbytes, current().stream)
 
 
-def scratch(name: str, shape, dtype, zero: bool = False) -> Array:
-    """Memory of the current queue under a name, at least of this size, kept for the next call with the same name.
+def scratch(name: str, shape: Shape, dtype: DTypeLike, zero: bool = False) -> Array:
+    """Memory of the current queue under a name, kept for the next call with the same name.
 
-    zero: it begins as zeros; who uses it leaves zeros behind.
+    zero  it is filled with zeros when it is made; whoever uses it must leave zeros
     """
     queue = current()
     wanted = Array(0, shape, dtype, None)
@@ -183,9 +192,9 @@ def libcuda() -> ctypes.CDLL:
 
 
 def _order(first: int, second: int) -> None:
-    """Work put on the stream `second` from here on comes after what the stream `first` holds now.
+    """Let later work on the stream `second` wait for what has been put on the stream `first` so far.
 
-    Through the driver itself, because PyCUDA records events on streams of its own only.
+    By the driver's own functions, because PyCUDA records events only on streams that it made.
     """
     cuda, event = libcuda(), ctypes.c_void_p()
     _check(cuda.cuEventCreate(ctypes.byref(event), 2))  # 2: without timing

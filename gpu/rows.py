@@ -1,24 +1,25 @@
-"""Tables of vectors, one row an id: the input side of embeddings. See `Rows` in the contract.
+"""Tables of vectors, one row an id, as of an embedding. See `Rows` in the contract.
 
-A scatter meets the same row many times (ids are Zipf-distributed). The first of equal ids adds all of them, in their order
-(gpu/segments.cuh), so a row receives what a serial loop would add, the same bits as on the CPU.
+A scatter adds to the same row many times (ids are Zipf-distributed). The threads of the first of equal ids add for all of
+them, in their order (gpu/segments.cuh): so a row gets what a serial loop would add, the same bits as on the CPU.
 """
 
 import numpy as np
 
 from gpu import device, kernels
+from gpu.array import Array
 
-PART = 4096  # ids of one launch, WINDOW in gpu/segments.cuh; longer lists are added part after part
+PART = 4096  # ids of one launch, WINDOW in gpu/segments.cuh; longer lists take several launches
 THREADS = 256
 
 
-def gather(out, table, ids):
+def gather(out: Array, table: Array, ids: Array) -> None:
     """out[n] = table[ids[n]]; out (N, D), ids (N,)."""
     N, D = out.shape
     kernels.launch(__file__, "gather", "PPPii", _warps(N), THREADS, out, table, ids, N, D)
 
 
-def scatter_add(table, ids, grad, scale):
+def scatter_add(table: Array, ids: Array, grad: Array, scale: float) -> None:
     """table[ids[n]] += scale * grad[n], in the order of n: duplicates are summed, the same bits in every run."""
     D = table.shape[1]
     for first in range(0, ids.size, PART):
@@ -27,13 +28,13 @@ def scatter_add(table, ids, grad, scale):
         kernels.launch(__file__, "scatter_add", "PPPfii", part.size, _columns(D), *values)
 
 
-def gather_mean(out, table, bag_at, ids):
+def gather_mean(out: Array, table: Array, bag_at: Array, ids: Array) -> None:
     """out[b] = mean of table[ids[bag_at[b]:bag_at[b+1]]], zero for an empty bag; out (B, D), bag_at (B+1,) int64."""
     B, D = out.shape
     kernels.launch(__file__, "gather_mean", "PPPPi", B, _columns(D), out, table, bag_at, ids, D)
 
 
-def scatter_mean(table, bag_at, ids, grad, scale):
+def scatter_mean(table: Array, bag_at: Array, ids: Array, grad: Array, scale: float) -> None:
     """The reverse of gather_mean: every row of bag b gets scale / size(b) * grad[b], in the order of b."""
     B, D = grad.shape
     bag, share = device.scratch("bag", PART, np.int32), device.scratch("share", PART, np.float32)

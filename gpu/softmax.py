@@ -1,13 +1,13 @@
-"""The full softmax over V classes, twice through the classes in chunks: a (B, V) array never exists. See `Softmax`.
+"""The full softmax over V classes, in two passes over chunks of classes: a (B, V) array never exists. See `Softmax`.
 
-Products by cuBLAS, the rest in softmax.cu, in its stream; nothing is allocated, copied or waited for.
+Products by cuBLAS, the rest in softmax.cu, in the same stream; nothing is allocated, copied or waited for.
 
-    pass 1, every chunk       logits = hidden W^T; take them into the largest logit and the sum of exponentials of each row
-    pass 2, from the last on  logits again, but those of the last chunk are still there; they become d loss / d logit;
+    pass 1, every chunk       logits = hidden W^T; update the largest logit and the sum of exponentials of each row
+    pass 2, last chunk first  logits again, except for the last chunk, whose are still there; they become d loss / d logit;
                               grad += logits W; W -= rate logits^T hidden
 
-Operations: 8 B V D, less 2 B C D for the chunk of C classes that is kept; so 6 B V D, as in a framework that keeps B V
-numbers, where all classes are one chunk. Bytes a logit: written and read in pass 1, written, read, written and twice read
+Operations: 8 B V D, less 2 B C D for the chunk of C classes that is kept. Where all classes are one chunk, 6 B V D, as in
+a framework that keeps B V numbers. Bytes a logit: written and read in pass 1, written, read, written and twice read
 in pass 2 is 28, 24 where it is kept. A framework moves 48: the product writes; the softmax reads for the maximum, for the
 sum and for its result, and writes; a gradient is filled with zeros; the backward reads that twice and the result once, and
 writes; two products read.
@@ -22,6 +22,8 @@ chunks, 6.7 B V D, 11 launches.
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from numpy.typing import DTypeLike
+
 from gpu import blas, device, kernels
 from gpu.array import Array
 from gpu.blas import Matrix
@@ -35,7 +37,7 @@ THREADS, TILE = 256, 1024  # as in softmax.cu
 class Work(NamedTuple):
     """Scratch of up to B rows, for chunks of up to C classes.
 
-    logits  (B, C)  of the chunk at hand; then d loss / d logit
+    logits  (B, C)  of the current chunk; then d loss / d logit
     most    (B,)    the largest logit so far
     sums    (B,)    sum of exp(logit - most) so far
     score   (B,)    logit of the target
@@ -48,21 +50,21 @@ class Work(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """Classes begin to end, and where their logits (B, end - begin) are."""
+    """The classes begin:end, and their logits (B, end - begin)."""
 
     begin: int
     end: int
     logits: Matrix
 
     def extent(self) -> tuple[int, int, int]:
-        """What the kernels take: begin, count, pitch."""
+        """The first class, how many there are, and the pitch of the logits, as the kernels take them."""
         return self.begin, self.end - self.begin, self.logits.pitch
 
 
-def workspace(batch, width, dtype) -> Work:
+def workspace(batch: int, width: int, dtype: DTypeLike) -> Work:
     """Scratch for calls with up to `batch` rows: 65,536 classes a chunk, fewer above 1024 rows, at most 256 MiB.
 
-    The floor of 128 classes breaks the limit from 524,288 rows on.
+    A chunk has at least 128 classes, so from 524,288 rows on it takes more.
     """
     classes = min(CLASSES, max(LOGITS // max(batch, 1) // 128 * 128, 128))
     blas.ready()
@@ -70,7 +72,7 @@ def workspace(batch, width, dtype) -> Work:
     return Work(empty((batch, classes), dtype), *(empty(batch, dtype) for _ in range(3)))
 
 
-def step(grad, loss, weights, work, hidden, target, rate):
+def step(grad: Array, loss: Array, weights: Array, work: Work, hidden: Array, target: Array, rate: float) -> None:
     """Write grad (B, D) = d loss / d hidden and loss (B,) in nats; weights -= rate * gradient summed over B."""
     chunks = _chunks(work, len(weights), len(hidden))
     _measure_all(loss, weights, work, hidden, target, chunks, -1)
@@ -84,15 +86,15 @@ def step(grad, loss, weights, work, hidden, target, rate):
         blas.gemm(part, chunk.logits, hidden, alpha=-rate, beta=1, a_transposed=True)
 
 
-def log_prob(out, weights, work, hidden, target):
+def log_prob(out: Array, weights: Array, work: Work, hidden: Array, target: Array) -> None:
     """out[b] = log p(target[b] | hidden[b])."""
     _measure_all(out, weights, work, hidden, target, _chunks(work, len(weights), len(hidden)), 1)
 
 
-def best(ids, log_probs, weights, work, hidden):
+def best(ids: Array, log_probs: Array, weights: Array, work: Work, hidden: Array) -> None:
     """Write the k most likely classes of each row, most likely first; ids and log_probs (B, k).
 
-    Exact. Among equal logits the lower id comes first. ValueError for a k whose keys exceed a block's shared memory.
+    Exact. Among equal logits the lower id comes first. Raises ValueError for a k that does not fit a block's shared memory.
     """
     k = ids.shape[1]
     size = 1 << (k + TILE - 1).bit_length()
@@ -109,7 +111,7 @@ def best(ids, log_probs, weights, work, hidden):
 
 
 def _chunks(work: Work, classes: int, batch: int) -> Sequence[Chunk]:
-    """The last, whose logits are kept, is as large as can be; what is left over comes first."""
+    """All classes in chunks. The last one, whose logits are kept, is full; the first one has the remainder."""
     size = work.logits.shape[1]
     chunks = []
     for end in range(classes, 0, -size):
@@ -119,13 +121,17 @@ def _chunks(work: Work, classes: int, batch: int) -> Sequence[Chunk]:
     return chunks[::-1]
 
 
-def _measure_all(out, weights, work, hidden, target, chunks, sign):
+def _measure_all(
+    out: Array, weights: Array, work: Work, hidden: Array, target: Array, chunks: Sequence[Chunk], sign: float
+) -> None:
     """The first pass: the largest logit and the sum of each row; out = sign * log p(target)."""
     for chunk in chunks:
         _measure(out, weights, work, hidden, target, chunk, sign)
 
 
-def _measure(out, weights, work, hidden, target, chunk, sign):
+def _measure(
+    out: Array | None, weights: Array, work: Work, hidden: Array, target: Array | None, chunk: Chunk, sign: float
+) -> None:
     blas.gemm(chunk.logits, hidden, weights[chunk.begin : chunk.end], b_transposed=True)
     first = chunk.begin == 0
     arguments = (out, work.most, work.sums, work.score, work.logits, target, *chunk.extent(), first, sign)

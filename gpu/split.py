@@ -1,10 +1,12 @@
 """The top of a tree as dense products: nodes (K, D), near the root, where nearly every example passes. See `Split`.
 
-Products by cuBLAS, the rest in split.cu. Bytes an example and node: the scores are written and some read, the misses are
-cleared, some written, and all read twice: 20, beside 6 D operations.
+Products by cuBLAS, the rest in split.cu. Bytes for each example and node, beside 6 D operations: 20. Scores are written
+and partly read; misses are cleared, partly written, and read twice.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from numpy.typing import DTypeLike
 
 from gpu import blas, device, kernels
 from gpu.array import Array
@@ -21,18 +23,20 @@ class Work(NamedTuple):
     misses: Array
 
 
-def workspace(batch, top, dtype) -> Work:
+def workspace(batch: int, top: int, dtype: DTypeLike) -> Work:
     """Scratch for calls of `step` with up to `batch` rows and `top` nodes."""
     blas.ready()
     empty = device.current().device.empty
     return Work(empty((batch, top), dtype), empty((batch, top), dtype))
 
 
-def step(grad, loss, nodes, work, tree, hidden, target, rate):
+def step(
+    grad: Array, loss: Array, nodes: Array, work: Work, tree: Any, hidden: Array, target: Array, rate: float
+) -> None:
     """Learn from a batch: add d loss / d hidden to grad (B, D), write loss (B,) in nats, move nodes (K, D).
 
-    tree: the plan of a tree's top, see `plan` in gpu/tree_softmax.py. All examples find the nodes as they were; a node moves
-    once, by the sum over its examples.
+    tree: the plan of a tree's top, see `plan` in gpu/tree_softmax.py. All examples use the nodes before the step; a node
+    moves once, by the sum over its examples.
     """
     B, K = len(hidden), len(nodes)
     scores, misses = work.scores[:B], work.misses[:B]

@@ -3,9 +3,10 @@
 Morin and Bengio 2005, "Hierarchical Probabilistic Neural Network Language Model".
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from gpu import device, kernels
 from gpu.array import Array
@@ -29,8 +30,8 @@ class Work(NamedTuple):
     entries  (L, B) int32    2 * node + turn from the root on, -1 past a path's end
     lengths  (B,) int32      nodes on the path
     starts   (B,) int32      1 where a group of examples begins that learn together
-    terms    (B, L, pitch)   what each node of a path takes from the gradient; pitch >= D, see `_fit`
-    towards  (B, L)          the log-odds of the turn taken
+    terms    (B, L, pitch)   what each node of a path subtracts from the gradient; pitch >= D, see `_fit`
+    towards  (B, L)          the log-odds of the turn of the path at each node
     """
 
     entries: Array
@@ -40,13 +41,13 @@ class Work(NamedTuple):
     towards: Array
 
 
-def plan(tree) -> Plan:
+def plan(tree: Any) -> Plan:
     """The tree as the other functions take it: its pointers to parents on the current queue's device."""
     here = device.current().device
     return Plan(here.from_host(tree.leaf_up), here.from_host(tree.node_up), tree.depth)
 
 
-def workspace(batch, width, depth, dtype) -> Work:
+def workspace(batch: int, width: int, depth: int, dtype: DTypeLike) -> Work:
     """Scratch for calls of `step` with up to `batch` rows and paths of up to `depth` nodes.
 
     It takes 4 batch (depth (pitch + 2) + 2) bytes: 16 MB for 1024 rows of 128 numbers and paths of 30 nodes.
@@ -61,7 +62,9 @@ def workspace(batch, width, depth, dtype) -> Work:
     )
 
 
-def step(grad, loss, nodes, work, tree, hidden, target, rate, mode):
+def step(
+    grad: Array, loss: Array, nodes: Array, work: Work, tree: Plan, hidden: Array, target: Array, rate: float, mode: str
+) -> None:
     """Learn from a batch: write grad (B, D) = d loss / d hidden and loss (B,) in nats, move the nodes.
 
     nodes (V - 1, D) and hidden (B, D) float32, target (B,) int32 classes; tree: a `Plan`. grad is summed over the path,
@@ -69,7 +72,7 @@ def step(grad, loss, nodes, work, tree, hidden, target, rate, mode):
     mode "deterministic": as the serial loop over rows does it, bit for bit.
     mode "grouped": so too, but neighbouring rows of one target learn together, up to LONGEST of them, from the nodes before
     any of them moves. Skip-gram, whose batches are made of such groups, waits less.
-    mode "hogwild": the same as "deterministic"; each node has one warp, and a race would gain nothing.
+    mode "hogwild": the same as "deterministic": each node has a warp, so a race would not be faster.
     """
     B, D = hidden.shape
     depth, together = tree.depth, LONGEST if mode == "grouped" else 1
@@ -83,7 +86,7 @@ def step(grad, loss, nodes, work, tree, hidden, target, rate, mode):
     kernels.launch(__file__, "add", "PPPPPiii", B, min(-(-D // 32) * 32, 256), *sums, depth, D, pitch)
 
 
-def log_prob(out, nodes, tree, hidden, target):
+def log_prob(out: Array, nodes: Array, tree: Plan, hidden: Array, target: Array) -> None:
     """out[b] = log p(target[b] | hidden[b]), in nats; exp of it sums to 1 over all classes."""
     B, D = hidden.shape
     values = out, nodes, tree.leaf_up, tree.node_up, hidden, target
@@ -91,7 +94,7 @@ def log_prob(out, nodes, tree, hidden, target):
 
 
 def _fit(width: int) -> tuple[str, int]:
-    """The kernel that moves nodes of this width, and the numbers between two rows that it writes."""
+    """The kernel for nodes of this width, and the pitch of `terms`, in numbers."""
     for chunks in CHUNKS:
         if width <= 32 * chunks:
             return f"learn_{chunks}", 32 * chunks

@@ -1,6 +1,9 @@
-"""Collections of MLPs on a GPU: the `Units` contract. Small batches of many units in units.cu, the rest as cuBLAS GEMMs."""
+"""Collections of MLPs on a GPU: the `Units` contract. Small batches by the kernels of units.cu, others by cuBLAS GEMMs."""
+
+from typing import Any
 
 from gpu import blas, device, kernels
+from gpu.array import Array
 from gpu.blas import Matrix
 from gpu.plan import MOST, Plan
 
@@ -9,12 +12,12 @@ FEW = 32  # units below which a block a unit leaves most of a device idle
 LAYOUT = "PPPPPPP"
 
 
-def plan(layout) -> Plan:
+def plan(layout: Any) -> Plan:
     """The layout as the other functions take it: on the device, with what each unit keeps on chip."""
     return Plan(device.current().device, layout)
 
 
-def forward(y, hidden, layout, weights, x, activation):
+def forward(y: Array, hidden: Array, layout: Plan, weights: Array, x: Array, activation: str) -> None:
     """Write hidden and y."""
     code = CODES[activation]
     if not _visited(layout, len(x)):
@@ -26,7 +29,18 @@ def forward(y, hidden, layout, weights, x, activation):
     kernels.launch(__file__, "forward", f"PP{LAYOUT}PPPiiqqq", len(layout), 256, *arguments, shared=shared)
 
 
-def backward(x_grad, weight_grad, y_grad, hidden_grad, layout, weights, y, hidden, x, activation):
+def backward(
+    x_grad: Array | None,
+    weight_grad: Array,
+    y_grad: Array,
+    hidden_grad: Array,
+    layout: Plan,
+    weights: Array,
+    y: Array,
+    hidden: Array,
+    x: Array,
+    activation: str,
+) -> None:
     """Write x_grad (None: not wanted); add the sum over the batch to weight_grad, laid out like the weights.
 
     y_grad (B, Y) comes in as d loss / d y; it and hidden_grad (B, H) leave as the gradients before the activation.
@@ -42,7 +56,7 @@ def backward(x_grad, weight_grad, y_grad, hidden_grad, layout, weights, y, hidde
     kernels.launch(__file__, "backward", kinds, len(layout), 256, *arguments, *_extent(x, hidden, y), shared=shared)
 
 
-def update(weights, velocity, weight_grad, rate, momentum):
+def update(weights: Array, velocity: Array | None, weight_grad: Array, rate: float, momentum: float) -> None:
     """velocity <- momentum velocity - rate weight_grad; weights <- weights + velocity; weight_grad <- 0.
 
     velocity None: plain SGD.
@@ -51,8 +65,22 @@ def update(weights, velocity, weight_grad, rate, momentum):
     kernels.launch(__file__, "update", "PPPffq", _pieces(weights.size), 256, *arguments)
 
 
-def step(loss, y, hidden, weights, velocity, y_grad, hidden_grad, layout, x, target, rate, momentum, activation):
-    """One step, fused where the batch is small: forward, squared error, backward, update, each weight visited once.
+def step(
+    loss: Array,
+    y: Array,
+    hidden: Array,
+    weights: Array,
+    velocity: Array | None,
+    y_grad: Array,
+    hidden_grad: Array,
+    layout: Plan,
+    x: Array,
+    target: Array,
+    rate: float,
+    momentum: float,
+    activation: str,
+) -> None:
+    """One step, fused where the batch is small: forward, squared error, backward and update read each weight once.
 
     loss (U,) is written: half the squared error of each unit, summed over its outputs and the batch.
     y_grad (B, Y) and hidden_grad (B, H) are written: the gradients before the activation, one row an example.
@@ -73,25 +101,25 @@ def step(loss, y, hidden, weights, velocity, y_grad, hidden_grad, layout, x, tar
 
 
 def _visited(layout: Plan, batch: int) -> bool:
-    """Whether a block a unit is the way, not a GEMM."""
+    """Whether a kernel with a block for each unit is used, rather than a GEMM."""
     fits = layout.shared(batch, 256, backward=True).max() <= layout.device.shared_block
     return batch <= MOST and len(layout) >= FEW and bool(fits)
 
 
-def _extent(x, hidden, y) -> tuple[int, int, int, int]:
+def _extent(x: Array, hidden: Array, y: Array) -> tuple[int, int, int, int]:
     """B, X, H, Y."""
     return len(x), x.shape[1], hidden.shape[1], y.shape[1]
 
 
 def _pieces(count: int) -> int:
-    """Blocks of 256 threads for a loop over so many numbers: enough to fill a device, each with several turns."""
+    """How many blocks of 256 threads loop over `count` numbers: as many as fill the device, each of several iterations."""
     return min(-(-count // 256), 16 * device.current().device.multiprocessors)
 
 
-# The products of a collection, each over the whole batch: one batched GEMM for units of one size, else one GEMM a unit.
+# Products over the whole batch: one batched GEMM where all units have the same sizes, else one GEMM for each unit.
 
 
-def _matrices(layout: Plan, weights, first: bool) -> list[Matrix]:
+def _matrices(layout: Plan, weights: Array, first: bool) -> list[Matrix]:
     """The matrices of the first or the second layer in an array laid out like the weights, one a unit or all in one."""
     n, h, o = layout.sizes
     rows, columns = (h, n) if first else (o, h)
@@ -99,14 +127,14 @@ def _matrices(layout: Plan, weights, first: bool) -> list[Matrix]:
     return _stack(layout, weights, at, rows, columns, columns)
 
 
-def _columns(layout: Plan, signals, which: int) -> list[Matrix]:
-    """The columns of each unit in signals (B, pitch); which: 0 x, 1 hidden, 2 y."""
+def _columns(layout: Plan, signals: Array, which: int) -> list[Matrix]:
+    """The columns of each unit in x (which = 0), hidden (1) or y (2), each (B, pitch)."""
     at = layout.layout[4 + which][:-1]
     batch, pitch = signals.shape
     return _stack(layout, signals, at, [batch] * len(layout), layout.sizes[which], [pitch] * len(layout))
 
 
-def _stack(layout: Plan, array, at, rows, columns, pitch) -> list[Matrix]:
+def _stack(layout: Plan, array: Array, at: Any, rows: Any, columns: Any, pitch: Any) -> list[Matrix]:
     if layout.uniform:
         step = int(at[1] - at[0]) if len(at) > 1 else 0
         return [Matrix(array.pointer + 4 * int(at[0]), int(rows[0]), int(columns[0]), int(pitch[0]), step, len(at))]
@@ -114,7 +142,7 @@ def _stack(layout: Plan, array, at, rows, columns, pitch) -> list[Matrix]:
     return [Matrix(array.pointer + 4 * int(a), int(r), int(c), int(p)) for a, r, c, p in parts]
 
 
-def _layer(out, layout: Plan, weights, x, code, first: bool):
+def _layer(out: Array, layout: Plan, weights: Array, x: Array, code: int, first: bool) -> None:
     """out = activation(x weights^T + bias)."""
     which = 1 if first else 2
     products = (_columns(layout, out, which), _columns(layout, x, which - 1), _matrices(layout, weights, first))
@@ -126,13 +154,22 @@ def _layer(out, layout: Plan, weights, x, code, first: bool):
     kernels.launch(__file__, "finish", "PPPPPiiq", grid, 256, *arguments)
 
 
-def _bias(layout: Plan, first: bool):
-    """Of the layer: how many rows each unit has, where their signals and where their biases begin."""
+def _bias(layout: Plan, first: bool) -> tuple[Array, Array, Array]:
+    """Of each unit, in one layer: its number of rows, and where its signals and its biases begin."""
     there = layout.fields
     return (there.hidden, there.h_at, layout.first_bias) if first else (there.outputs, there.y_at, layout.second_bias)
 
 
-def _signals(x_grad, y_grad, hidden_grad, layout: Plan, weights, y, hidden, code):
+def _signals(
+    x_grad: Array | None,
+    y_grad: Array,
+    hidden_grad: Array,
+    layout: Plan,
+    weights: Array,
+    y: Array,
+    hidden: Array,
+    code: int,
+) -> None:
     """y_grad becomes the gradient before the activation; hidden_grad, and x_grad where wanted, follow from it."""
     _times_slope(y_grad, y, code)
     products = (_columns(layout, hidden_grad, 1), _columns(layout, y_grad, 2), _matrices(layout, weights, False))
@@ -145,11 +182,11 @@ def _signals(x_grad, y_grad, hidden_grad, layout: Plan, weights, y, hidden, code
             blas.gemm(target, delta, matrix)
 
 
-def _times_slope(delta, values, code):
+def _times_slope(delta: Array, values: Array, code: int) -> None:
     kernels.launch(__file__, "times_slope", "PPiq", _pieces(delta.size), 256, delta, values, code, delta.size)
 
 
-def _gradient(weights, layout: Plan, delta, x, first: bool, scale, keep):
+def _gradient(weights: Array, layout: Plan, delta: Array, x: Array, first: bool, scale: float, keep: float) -> None:
     """matrix <- keep matrix + scale delta^T x over the batch, and the same for the bias, whose input is 1."""
     which = 1 if first else 2
     products = (_matrices(layout, weights, first), _columns(layout, delta, which), _columns(layout, x, which - 1))
@@ -161,7 +198,21 @@ def _gradient(weights, layout: Plan, delta, x, first: bool, scale, keep):
     kernels.launch(__file__, "bias", "PPPPPffiq", grid, 256, *arguments)
 
 
-def _step_by_gemm(loss, y, hidden, weights, velocity, y_grad, hidden_grad, layout, x, target, rate, momentum, code):
+def _step_by_gemm(
+    loss: Array,
+    y: Array,
+    hidden: Array,
+    weights: Array,
+    velocity: Array | None,
+    y_grad: Array,
+    hidden_grad: Array,
+    layout: Plan,
+    x: Array,
+    target: Array,
+    rate: float,
+    momentum: float,
+    code: int,
+) -> None:
     _layer(hidden, layout, weights, x, code, first=True)
     _layer(y, layout, weights, hidden, code, first=False)
     arguments = (loss, y_grad, layout.fields.outputs, layout.fields.y_at, y, target, len(y), y.shape[1])
