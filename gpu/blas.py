@@ -51,7 +51,15 @@ class Matrix(NamedTuple):
         return cls(array.pointer, rows, columns, columns, *batch)
 
 
-def gemm(out, a, b, alpha=1.0, beta=0.0, a_transposed=False, b_transposed=False) -> None:
+def gemm(
+    out: Array | Matrix,
+    a: Array | Matrix,
+    b: Array | Matrix,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    a_transposed: bool = False,
+    b_transposed: bool = False,
+) -> None:
     """out <- alpha a b + beta out; beta 0 never reads `out`.
 
     out (M, N), a (M, K) and b (K, N) are Arrays or a Matrix each; a, b are stored as (K, M), (N, K) where transposed.
@@ -126,7 +134,8 @@ class Handle:
 def _handle(where: device.Device) -> Handle:
     if "cublas" not in where.libraries:
         where.libraries["cublas"] = Handle(where)
-    return where.libraries["cublas"]
+    handle: Handle = where.libraries["cublas"]
+    return handle
 
 
 @functools.cache

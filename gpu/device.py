@@ -95,7 +95,7 @@ class Device:
         here.device = self
         origin = self.mark(None)
         origin.event.synchronize()
-        self._origin = origin, time.perf_counter()
+        self._origin: tuple[_Mark, float] = origin, time.perf_counter()
 
     def queue(self, name: str, threads: int, cores: Any = None) -> Queue:
         """A new stream; `threads` and `cores` are ignored: they are a CPU's."""
@@ -206,7 +206,7 @@ class Device:
     def clock(self, mark: "_Mark") -> float:
         """The time when the device reached a mark, in seconds of time.perf_counter; the mark is past."""
         origin, seconds = self._origin
-        elapsed = 1e-3 * origin.event.time_till(mark.event)
+        elapsed = 1e-3 * float(origin.event.time_till(mark.event))
         if elapsed > REBASE:
             self._origin = mark, seconds + elapsed
         return seconds + elapsed

@@ -56,7 +56,8 @@ def _function(where: device.Device, launcher: str, name: str, kinds: str) -> _Fu
     key = f"{launcher}:{name}"
     if key not in where.modules:
         where.modules[key] = _Function(_module(where, launcher).get_function(name).prepare(kinds))
-    return where.modules[key]
+    function: _Function = where.modules[key]
+    return function
 
 
 def _module(where: device.Device, launcher: str) -> Any:

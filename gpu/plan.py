@@ -80,7 +80,8 @@ class Plan:
         groups = batch if batch == 1 else -(-batch // 4)
         pulled = np.stack([n, h]) if backward else h[None]  # the columns whose sums are taken in parts
         parts = np.maximum(threads // 32 // (-(-pulled // 32) * groups), 1) * batch * pulled
-        return FLOAT * (batch * (n + 2 * h + o) + np.maximum(parts.max(0), threads // 32) + 3)
+        bytes_: np.ndarray = FLOAT * (batch * (n + 2 * h + o) + np.maximum(parts.max(0), threads // 32) + 3)
+        return bytes_
 
     def describe(self, batch: int) -> str:
         """Which kernels run, for how many units, in one printed line."""
@@ -124,4 +125,5 @@ class Plan:
         second = h * (n + 1)
         rows_of_first = np.clip((room - o * (h + 1) - h) // n, 0, h)
         rows_of_second = np.clip((room - o) // h, 0, o)
-        return np.where(rows_of_first > 0, (h - rows_of_first) * n, second + (o - rows_of_second) * h)
+        held: np.ndarray = np.where(rows_of_first > 0, (h - rows_of_first) * n, second + (o - rows_of_second) * h)
+        return held

@@ -93,11 +93,12 @@ def _tables(layout: Any) -> tuple[np.ndarray, ...]:
 
 
 def _parameters(layout: Any) -> np.ndarray:
-    """Of each unit."""
+    """How many each unit has."""
     return np.add.reduceat(layout.rows.astype(np.int64) * (layout.columns + 1), layout.layer_at[:-1])
 
 
 def _places(layout: Any) -> np.ndarray:
     """Where each part begins among the signals of its unit."""
     size = layout.part_size.astype(np.int64)
-    return np.cumsum(size) - size - np.repeat(layout.signal_at[:-1], np.diff(layout.part_at))
+    places: np.ndarray = np.cumsum(size) - size - np.repeat(layout.signal_at[:-1], np.diff(layout.part_at))
+    return places

@@ -113,7 +113,7 @@ def _extent(x: Array, hidden: Array, y: Array) -> tuple[int, int, int, int]:
 
 def _pieces(count: int) -> int:
     """How many blocks of 256 threads loop over `count` numbers: as many as fill the device, each of several iterations."""
-    return min(-(-count // 256), 16 * device.current().device.multiprocessors)
+    return min(-(-count // 256), 16 * int(device.current().device.multiprocessors))
 
 
 # Products over the whole batch: one batched GEMM where all units have the same sizes, else one GEMM for each unit.
