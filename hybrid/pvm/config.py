@@ -1,4 +1,4 @@
-"""Everything that can be chosen of a Predictive Vision Model, checked; written and read as JSON."""
+"""The configuration of a Predictive Vision Model: its fields, checked when it is made; read and written as JSON."""
 
 from __future__ import annotations
 
@@ -6,35 +6,36 @@ import dataclasses
 import difflib
 import json
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate, chain
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from . import validate
 
-SCHEDULED = ("rate", "rates", "lr", "learning_rate", "momentum")  # what a stranger calls what `schedule` says
+SCHEDULED = ("rate", "rates", "lr", "learning_rate", "momentum")  # other names for what `schedule` says
 Event = tuple[int, int | None, float, float | None]
 Rates = tuple[np.ndarray, np.ndarray]
+T = TypeVar("T", "Config", "Readout")
 
 
 @dataclass(frozen=True)
 class Readout:
     """Small MLPs that turn hidden vectors into a heatmap; nothing of their error reaches the units.
 
-    kind      "tile": one for each unit that sees a patch, reading all units whose receptive field holds the patch;
-              "unit": one for each unit, reading its hidden vector of h, with 2 h hidden numbers
+    kind      "tile": one MLP for each unit that sees a patch, whose input is all units with that patch in their receptive
+              field; "unit": one for each unit, whose input is the unit's h hidden numbers, with 2 h hidden numbers itself
     hidden    "tile": sizes of the hidden layers, one or two
     block     rows and columns of the heatmap that one MLP makes. "tile": one pair, or () for those of the patch;
               "unit": one pair a layer, or () for 1 x 1. A single number stands for a square
     enabled   "unit": which layers have readouts; () for all
     depth     channels of the heatmap
     schedule  (step, rate): the rate from that step on, a later entry wins; 0 before the first
-    start     first step at which the readouts learn, whatever their rate was before
-    momentum
+    start     first step at which the readouts learn, whatever rate the schedule has before
+    momentum  of their gradient descent
     """
 
     kind: str = "tile"
@@ -46,25 +47,25 @@ class Readout:
     start: int = 0
     momentum: float = 0.1
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         _normalised(self, hidden=_row, block=_pairs, enabled=_row, schedule=_rows)
         validate.readout(self)
 
     def rate(self, step: int, before: float | None = None) -> float:
         """The rate in force at `step`.
 
-        before  the rate of the step before, maybe changed by hand; None: what the schedule makes of it
+        before  the rate of the step before, where it may have been changed by hand; None: the schedule's own
         """
-        found = before or 0.0
+        in_force = before or 0.0
         for at, rate in sorted(self.schedule, key=lambda event: event[0]):
             if at == step or (before is None and at < step):
-                found = rate
-        return found
+                in_force = rate
+        return in_force
 
 
 @dataclass(frozen=True)
 class Config:
-    """A model, and how it learns. The defaults make a corrected model in the manner of the CUDA implementation.
+    """A model, and how it learns. The defaults are those of the CUDA implementation, without its mistakes.
 
     Shape
     name           what to call it
@@ -72,17 +73,17 @@ class Config:
     block          rows and columns of the patch that a unit of layer 0 sees
     channels       of the frame
     hidden         hidden numbers of a unit, one for each layer (or one for all)
-    unit           "simple": a net of 3 layers; "complex": of 4; "residual", "complex_residual": a net that predicts from
-                   the context alone, and one for what it gets wrong
+    unit           "simple": a net of 3 layers; "complex": of 4; "residual", "complex_residual": two nets, one that
+                   predicts from the context alone, and one that predicts the error of the first
 
     Wiring (wiring.py)
-    wiring         "cuda" or "classic": the rules of the two originals. The rule also says what stands in time for what:
-                   "cuda": target of the output of two frames ago is [frame, frame before], features of a unit's whole
-                   signal stand one behind the other; "classic": target is [next frame (, the one after)], and each block
-                   of a signal is followed by its own features
+    wiring         "cuda" or "classic": the rules of the two originals. The rule also decides what is predicted, and the
+                   order of the input. "cuda": the output of two frames ago is compared with [this frame, the frame
+                   before], and each feature is that of the whole signal; "classic": the output is compared with
+                   [the next frame (, the one after)], and each block of the signal is followed by its own features
     fan_in         a unit above layer 0 sees a block of fan_in x fan_in units of the layer below
-    fan_in_radius  of this block only those so near to its centre
-    lateral_radius neighbours of the same layer so near are context; 0: none
+    fan_in_radius  units of this block that are farther from its centre are left out
+    lateral_radius neighbours of the same layer up to this distance are context; 0: none
     self_context   whether a unit is context to itself
     two_layers_back  whether units two layers up are context, as those one layer up always are
     top_to_all     whether the units of the last layer are context to all
@@ -90,34 +91,34 @@ class Config:
                    dense layer instead of the first
 
     Input and output
-    features       what of a signal is input: "signal", its "derivative", its "integral", the "error" of its prediction,
-                   and "past", the signal of the frame before; in this order
-    tau            of the integral: i <- tau i + (1 - tau) s
-    predict_steps  frames that are predicted, 1 or 2
+    features       which features of a signal are input: the "signal", its "derivative", its "integral", the "error" of
+                   its prediction, and "past", the signal of the frame before; in this order
+    tau            decay of the integral: i <- tau i + (1 - tau) s
+    predict_steps  how many frames are predicted, 1 or 2
     activation     "logistic", "rational" (s / (2 (|s| + 1)) + 1/2) or "tanh"
     publish        hidden vectors are published "raw", or stretched by their running "minmax"
-    squeeze        frames and hidden numbers are seen as 0.8 v + 0.1, so that every target can be reached
-    lateral_at     lateral context is 0 before this step; None: for ever
-    feedback_at    feedback is 0 before this step; None: for ever
+    squeeze        frames and hidden numbers v are input, and targets, as 0.8 v + 0.1, which an activation can reach
+    lateral_at     lateral context is 0 before this step; None: always
+    feedback_at    feedback is 0 before this step; None: always
 
     Learning
     init           "cuda": weights 0.03 (U[0, 1) - 0.5); "classic": U(-1, 1) / sqrt(inputs)
-    schedule       (step, layer or None for all, rate, momentum or None for the one before), applied in order at the
-                   beginning of their step: a later entry wins. Rates are 0 before the first
-    streams        places of a video that `hybrid train pvm` shows it at once where --streams does not say; rates are chosen
-                   for as many, since what the streams ask for is summed
+    schedule       entries (step, layer or None for all layers, rate, momentum or None to leave it), applied in order at
+                   the beginning of their step: a later entry wins. Rates are 0 before the first
+    streams        how many places of a video `hybrid train pvm` shows at once, without --streams; the rates are chosen for
+                   this number, since the gradients of the streams are summed
     sign_of_error  learn from the sign of the error only
     ignore_depth   the 4th channel of the frame is taken as 0
     readout        heatmaps, or None
 
-    compat         None: corrected. Otherwise with the mistakes of an original, to repeat its numbers:
-                   "cuda2023": the derivative of the rational activation has a slip; all starts from ones, which costs two
-                   spurious updates; the lateral radius is cut to a whole number; of rates for the same step the
-                   intermediate one wins (the files of the original are read so); the sign of the error is taken of the
-                   first few numbers only; dreamt frames are squeezed again, and divided by 255 in a partial dream;
+    compat         None: without the originals' mistakes. Otherwise with those of one of them, to repeat its numbers:
+                   "cuda2023": the derivative of the rational activation is wrong; all state starts from ones, which
+                   causes two spurious updates; the lateral radius is cut to a whole number; of rates for the same step
+                   the intermediate one wins (when a file of the original is read); the sign of the error is taken of
+                   the first few numbers only; dreamt frames are squeezed again, and divided by 255 in a partial dream;
                    readouts start from U(-1, 1) / sqrt(outputs - 0.9)
-                   "classic2016": the lateral context of upper layers comes from layer 0; the rational activation whatever
-                   a file says of it; two-step prediction starts with a record of zeros
+                   "classic2016": the lateral context of upper layers comes from layer 0; the activation is rational
+                   whatever a file says; two-step prediction starts with a record of zeros
                    Both: places in fan-in blocks are rounded twice, which leaves out the last row of some grids
     """
 
@@ -151,13 +152,14 @@ class Config:
     readout: Readout | None = field(default_factory=Readout)
     compat: str | None = None
 
-    def __post_init__(self):
-        if isinstance(self.readout, Mapping):
-            object.__setattr__(self, "readout", _known(Readout, self.readout, "readout."))
-        elif self.readout is False:  # TOML has no null
+    def __post_init__(self) -> None:
+        readout: Any = self.readout  # as a file says it
+        if isinstance(readout, Mapping):
+            object.__setattr__(self, "readout", _known(Readout, readout, "readout."))
+        elif readout is False:  # TOML has no null
             object.__setattr__(self, "readout", None)
-        elif not isinstance(self.readout, Readout | None):
-            raise ValueError(f"readout: found {self.readout!r}, expected a Readout, its fields, or None")
+        elif not isinstance(readout, Readout | None):
+            raise ValueError(f"readout: found {readout!r}, expected a Readout, its fields, or None")
         _normalised(self, grids=_pairs, block=_pair, hidden=_row, features=_row, schedule=_events)
         if len(self.hidden) == 1:
             object.__setattr__(self, "hidden", self.hidden * len(self.grids))
@@ -171,7 +173,7 @@ class Config:
 
     @property
     def moves(self) -> bool:
-        """Whether the schedule ever asks for momentum: then a model has velocities."""
+        """Whether the schedule has any momentum: then a model has velocities."""
         return any(momentum for *_, momentum in self.schedule)
 
     def rates(self, step: int) -> Rates:
@@ -180,7 +182,10 @@ class Config:
         return rates[bisect_right(starts, step)]
 
     def rates_after(self, before: Rates, step: int) -> Rates:
-        """The same, of those in force at the step before, maybe changed by hand; as new arrays."""
+        """The same as new arrays.
+
+        before  those of the step before, which may have been changed by hand
+        """
         rate, momentum = (np.array(one, np.float64) for one in before)
         for at, layer, new, also in self.schedule:
             if at == step:
@@ -191,8 +196,8 @@ class Config:
         return rate, momentum
 
     def with_rate(self, event: Event, now: int) -> Config:
-        """With one more event in the schedule, and without those that it replaces and those that say nothing of `now` and
-        the steps after: however often rates are set, the schedule stays short.
+        """With one more event in the schedule, and without those that it replaces and those that change nothing at `now` or
+        later: however often rates are set, the schedule stays short.
         """
         step, layer, _, momentum = event
         kept = [
@@ -205,7 +210,7 @@ class Config:
         return dataclasses.replace(self, schedule=(*kept, event))
 
     def _needed(self, now: int) -> list[bool]:
-        """Of each event, whether it lies in the future, or told a layer the rate or the momentum that is in force at `now`."""
+        """Of each event, whether it lies in the future, or set a rate or a momentum that is still in force at `now`."""
         layers = range(len(self.grids))
         told: set[tuple[int, str]] = set()
         needed = [True] * len(self.schedule)
@@ -221,7 +226,7 @@ class Config:
 
     @cached_property
     def _stages(self) -> tuple[list[int], list[Rates]]:
-        """The steps where the schedule says something, and the rates before the first and from each on."""
+        """The steps at which the schedule changes something, and the rates before the first and from each on."""
         starts = sorted({event[0] for event in self.schedule})
         nothing = np.zeros(len(self.grids))
         rates = list(accumulate(starts, self.rates_after, initial=(nothing, nothing)))
@@ -235,7 +240,7 @@ class Config:
         return float(lateral), float(feedback)
 
     def to_json(self) -> str:
-        """A field a line; `from_json` makes an equal configuration of it."""
+        """JSON with one field a line, of which `from_json` makes an equal configuration."""
         fields = {name: getattr(self, name) for name in _names(Config)}
         if self.readout is not None:
             fields["readout"] = {name: getattr(self.readout, name) for name in _names(Readout)}
@@ -247,12 +252,15 @@ class Config:
 
     @classmethod
     def from_json(cls, text: str) -> Config:
-        """ValueError, with the name that is nearest, for a name that is no field; defaults for those that are missing."""
+        """The configuration that a JSON text describes; fields that are missing have their defaults.
+
+        Raises ValueError for a name that is no field, with the one that was meant, and for values that cannot be.
+        """
         return cls.from_fields(json.loads(text))
 
     @classmethod
     def from_fields(cls, fields: Mapping[str, Any]) -> Config:
-        """As `from_json`, of what it says."""
+        """As `from_json`, of the parsed text."""
         return _known(cls, fields)
 
 
@@ -262,19 +270,19 @@ def staged(layers: int, each: int, rate: float, momentum: float, *later: tuple[i
     return (*begin, *((step, None, new, None) for step, new in later))
 
 
-def _plain(value) -> int | float | bool:
+def _plain(value: object) -> Any:
     """NumPy's numbers as Python's."""
     if isinstance(value, np.generic):
         return value.item()
     raise TypeError(f"no JSON for {value!r}")
 
 
-def _names(cls) -> list[str]:
+def _names(cls: type[Config] | type[Readout]) -> list[str]:
     return [one.name for one in dataclasses.fields(cls)]
 
 
-def _known(cls, fields: Mapping[str, Any], prefix: str = ""):
-    """`cls` of `fields`; ValueError for a name that it has not."""
+def _known(cls: type[T], fields: Mapping[str, Any], prefix: str = "") -> T:
+    """`cls` of `fields`; ValueError for a name that it does not have."""
     if not isinstance(fields, Mapping):
         raise ValueError(f"{prefix.rstrip('.') or 'configuration'}: found {fields!r}, expected names with values")
     for name in fields:
@@ -284,8 +292,8 @@ def _known(cls, fields: Mapping[str, Any], prefix: str = ""):
     return cls(**fields)
 
 
-def _hint(cls, name: str, prefix: str) -> str:
-    """What may have been meant by a name that `cls` has not."""
+def _hint(cls: type[Config] | type[Readout], name: str, prefix: str) -> str:
+    """Which field may have been meant by a name that `cls` does not have."""
     if name in SCHEDULED:
         of_all = "[[0,null,0.01,0.1]], from step 0 on, of all layers, rate 0.01 and momentum 0.1"
         event = "[[0,0.01]], from step 0 on 0.01" if cls is Readout else of_all
@@ -294,30 +302,30 @@ def _hint(cls, name: str, prefix: str) -> str:
     return f"did you mean {prefix}{near[0]}?" if near else f"one of {', '.join(_names(cls))}"
 
 
-def _normalised(self, **how) -> None:
-    """Put lists, as they come from files, into the tuples that the fields are; what does not fit is left to be refused."""
+def _normalised(self: Config | Readout, **how: Callable[[Any], Any]) -> None:
+    """Make tuples of the lists that files have; what does not fit is left for the checks, which refuse it."""
     for name, change in how.items():
         object.__setattr__(self, name, change(getattr(self, name)))
 
 
-def _row(value) -> tuple:
+def _row(value: Any) -> tuple[Any, ...]:
     return tuple(value) if isinstance(value, list | tuple) else (value,)
 
 
-def _rows(value) -> tuple:
+def _rows(value: Any) -> tuple[Any, ...]:
     return tuple(tuple(one) if isinstance(one, list) else one for one in _row(value))
 
 
-def _pair(value) -> tuple:
+def _pair(value: Any) -> tuple[Any, ...]:
     return tuple(value) if isinstance(value, list | tuple) else (value, value)
 
 
-def _pairs(value) -> tuple:
+def _pairs(value: Any) -> tuple[Any, ...]:
     return tuple(_pair(one) for one in _row(value))
 
 
-def _events(value) -> tuple:
-    """Events of 4; "all" stands for None, which TOML has not, and the momentum may be left out."""
+def _events(value: Any) -> tuple[Any, ...]:
+    """Events of 4 entries; "all" stands for None, which TOML does not have, and the momentum may be left out."""
     events = _rows(value)
     if any(not isinstance(event, tuple) or len(event) not in (3, 4) for event in events):
         return events

@@ -8,6 +8,7 @@ import json
 import tomllib
 from collections.abc import Mapping
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +24,13 @@ def names() -> list[str]:
 def load(
     source: str | Path | Mapping[str, Any], *, wiring: str | None = None, compat: str | None = None
 ) -> tuple[Config, list[str]]:
-    """A configuration, and notes on what an original's file said in vain or left out; none for ours.
+    """A configuration, and notes on what was ignored or missing in an original's file; no notes for ours.
 
-    source  one of `names()`, a path to a .json or .toml, ours or an original's, or what such a file says
-    wiring  for an original's: the rule, see `original.read`
-    compat  repeat the mistakes of an original; None: corrected, or for a file of ours as it says
+    source  one of `names()`, a path to a .json or .toml, ours or an original's, or the parsed content of one
+    wiring  for an original's file: the rule, see `originals.config.read`
+    compat  repeat the mistakes of an original; None: no mistakes, or for a file of ours the compat in the file
+
+    Raises ValueError, naming the file, for one that is no configuration, and FileNotFoundError.
     """
     if isinstance(source, Mapping):
         name, fields = "custom", source
@@ -43,12 +46,12 @@ def load(
     return (config if compat is None else dataclasses.replace(config, compat=compat)), []
 
 
-def _folder():
+def _folder() -> Traversable:
     return resources.files(__package__) / "configs"
 
 
 def _file(path: Path) -> Mapping[str, Any]:
-    """What a file says; ValueError, naming it, where it says nothing that we can read."""
+    """The content of a file; ValueError, naming it, where it cannot be parsed."""
     if path.suffix not in (".json", ".toml"):
         near = difflib.get_close_matches(str(path), names(), 1)
         hint = f"; did you mean {near[0]}?" if near else ""

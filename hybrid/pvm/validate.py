@@ -1,8 +1,8 @@
-"""What a configuration of a Predictive Vision Model may not be: ValueErrors with name, found, expected, remedy."""
+"""Checks of a configuration: a ValueError says which field is wrong, what was found, and what is expected."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .. import check
 
@@ -14,7 +14,7 @@ UNITS = ("simple", "complex", "residual", "complex_residual")
 FEATURES = ("signal", "derivative", "integral", "error", "past")
 ACTIVATIONS = ("logistic", "rational", "tanh")
 PUBLISH = ("raw", "minmax")
-COMPAT = {"cuda2023": "cuda", "classic2016": "classic"}  # the rule each belongs to
+COMPAT = {"cuda2023": "cuda", "classic2016": "classic"}  # the wiring rule of each
 READOUTS = ("tile", "unit")
 MOST_STREAMS = 16
 SWITCHES = (
@@ -29,9 +29,10 @@ SWITCHES = (
 
 
 def config(new: Config) -> None:
-    """ValueError for the first field that is wrong, by itself or beside the others."""
-    if not isinstance(new.name, str) or not new.name:
-        raise ValueError(f"name: found {new.name!r}, expected a word")
+    """ValueError for the first field that is wrong, by itself or together with others."""
+    name: Any = new.name
+    if not isinstance(name, str) or not name:
+        raise ValueError(f"name: found {name!r}, expected a word")
     check.choice("wiring", new.wiring, RULES)
     check.choice("unit", new.unit, UNITS)
     check.choice("activation", new.activation, ACTIVATIONS)
@@ -65,7 +66,8 @@ def readout(new: Readout) -> None:
     check.whole("readout.depth", new.depth, 1)
     check.whole("readout.start", new.start, 0)
     _fraction("readout.momentum", new.momentum)
-    for at, event in enumerate(new.schedule):
+    events: tuple[Any, ...] = new.schedule
+    for at, event in enumerate(events):
         name = f"readout.schedule[{at}]"
         if not isinstance(event, tuple) or len(event) != 2:
             raise ValueError(f"{name}: found {event!r}, expected (step, rate)")
@@ -102,7 +104,7 @@ def _shape(new: Config) -> None:
 
 
 def _inputs(new: Config) -> None:
-    """ValueError for features and steps that do not go with the rule or the kind of unit."""
+    """ValueError for features and steps that the rule or the kind of unit does not have."""
     for at, name in enumerate(new.features):
         check.choice(f"features[{at}]", name, FEATURES)
     ordered = tuple(name for name in FEATURES if name in new.features)
@@ -116,7 +118,7 @@ def _inputs(new: Config) -> None:
     if new.wiring == "cuda" and not two_frames:
         raise ValueError(
             f"features: found {new.features} and predict_steps {new.predict_steps} with wiring 'cuda', expected "
-            "('signal', 'past') and 2, which are all it knows; wiring 'classic' takes any"
+            "('signal', 'past') and 2, the only ones it has; wiring 'classic' takes any"
         )
     if "residual" in new.unit:
         if not two_frames:
@@ -139,7 +141,7 @@ def _compat(new: Config) -> None:
         )
 
 
-def _event(name: str, event, layers: int) -> None:
+def _event(name: str, event: Any, layers: int) -> None:
     if not isinstance(event, tuple) or len(event) != 4:
         raise ValueError(f"{name}: found {event!r}, expected (step, layer or None for all, rate, momentum or None)")
     step, layer, rate, momentum = event
@@ -152,14 +154,14 @@ def _event(name: str, event, layers: int) -> None:
 
 
 def _readout_fits(new: Config) -> None:
-    """ValueError for a readout that counts layers differently."""
+    """ValueError for a readout with another number of layers than the configuration."""
     if new.readout is None:
         return
-    wanted = 1 if new.readout.kind == "tile" else len(new.grids)
-    if len(new.readout.block) not in (0, wanted):
-        which = "of all tiles" if wanted == 1 else "one a layer"
+    expected = 1 if new.readout.kind == "tile" else len(new.grids)
+    if len(new.readout.block) not in (0, expected):
+        which = "of all tiles" if expected == 1 else "one a layer"
         raise ValueError(
-            f"readout.block: found {len(new.readout.block)}, expected {wanted}, {which}, or () for the default"
+            f"readout.block: found {len(new.readout.block)}, expected {expected}, {which}, or () for the default"
         )
     if len(new.readout.enabled) not in (0, len(new.grids)) or (new.readout.kind == "tile" and new.readout.enabled):
         raise ValueError(
@@ -168,19 +170,19 @@ def _readout_fits(new: Config) -> None:
         )
 
 
-def _flag(name: str, value) -> None:
+def _flag(name: str, value: Any) -> None:
     if not isinstance(value, bool):
         raise ValueError(f"{name}: found {value!r}, expected true or false")
 
 
-def _sizes(name: str, pair) -> None:
+def _sizes(name: str, pair: Any) -> None:
     if not isinstance(pair, tuple) or len(pair) != 2:
         raise ValueError(f"{name}: found {pair!r}, expected a number or (rows, columns)")
     check.whole(f"{name} rows", pair[0], 1)
     check.whole(f"{name} columns", pair[1], 1)
 
 
-def _fraction(name: str, value, closed: bool = False) -> None:
+def _fraction(name: str, value: Any, closed: bool = False) -> None:
     """ValueError unless `value` lies in [0, 1), or [0, 1]."""
     check.number(name, value, 0)
     if value > 1 or (value == 1 and not closed):
