@@ -1,6 +1,6 @@
-"""What a unit has learned: its matrices, and what of the frame its hidden numbers look at."""
+"""What a unit has learned: its matrices, and the receptive fields of its hidden numbers in the frame."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,9 +20,9 @@ NAMES = {
 
 
 class Field(NamedTuple):
-    """What hidden numbers of one unit look at in the frame.
+    """The receptive fields of the hidden numbers of one unit.
 
-    row, column  of the frame, where the region begins that reaches the unit
+    row, column  where in the frame the region begins that reaches the unit
     weights      (hidden numbers, rows, columns, channels) float64, of that region; 0 where nothing reaches the unit
     """
 
@@ -58,7 +58,7 @@ class Projection:
         self._share = _newest(config)
 
     def field(self, unit: int) -> Field:
-        """Of the sums that go into the activations of a unit's hidden numbers."""
+        """The fields of a unit: those of the sums before the activations of its hidden numbers."""
         layout, layer = self.layout, self.wiring.layer
         size, h = self._pixels + int(layout.hidden.sum()), int(layout.hidden[unit])
         world, met = np.zeros((h, size)), np.zeros(size, bool)
@@ -75,32 +75,33 @@ class Projection:
         return self._cut(world[:, : self._pixels], met[: self._pixels])
 
     def _pull(self, unit: int, change: np.ndarray, world: np.ndarray, met: np.ndarray) -> None:
-        """Add what a change (h, numbers) of a unit's hidden sums comes from to the world, (h, W)."""
+        """Go back from changes (h, numbers) of a unit's hidden sums to the changes of the world, (h, W), that cause them; add
+        these to `world`, and note their places in `met`."""
         layout = self.layout
         first, last = layout.layer_at[unit : unit + 2]
         begin, end = layout.tape_at[unit : unit + 2]
-        wanted = np.zeros((len(change), end - begin))  # of sums, then of activations, by their place on the unit's tape
+        back = np.zeros((len(change), end - begin))  # changes of sums, then of activations, by place on the unit's tape
         hidden = int(layout.hidden_at[unit] - begin)
         hidden_layer = next(k for k in range(first, last) if layout.out_at[k] == layout.hidden_at[unit])
-        wanted[:, hidden : hidden + change.shape[1]] = change
+        back[:, hidden : hidden + change.shape[1]] = change
         for k in range(hidden_layer, first - 1, -1):
             rows, columns, at = int(layout.rows[k]), int(layout.columns[k]), int(layout.w_at[k])
             out, into = int(layout.out_at[k] - begin), int(layout.in_at[k] - begin)
-            sums = wanted[:, out : out + rows]
+            sums = back[:, out : out + rows]
             if k != hidden_layer:
                 sums = sums * self.slope[begin + out : begin + out + rows]
             matrix = self.weights[at : at + rows * columns].reshape(rows, columns)
-            wanted[:, into : into + columns] += sums @ matrix
-        self._spread(unit, wanted, world, met)
+            back[:, into : into + columns] += sums @ matrix
+        self._spread(unit, back, world, met)
 
-    def _spread(self, unit: int, wanted: np.ndarray, world: np.ndarray, met: np.ndarray) -> None:
-        """From a unit's features to the parts of the world that they are of, unless those are beside it or above."""
+    def _spread(self, unit: int, back: np.ndarray, world: np.ndarray, met: np.ndarray) -> None:
+        """Go on from a unit's features to the parts of the world below it; those beside it and above are left out."""
         layout, layer = self.layout, self.wiring.layer
         begin, at = int(layout.tape_at[unit]), int(layout.features_at[unit])
         signals = int(layout.signal_at[unit + 1] - layout.signal_at[unit])
         block, features = int(layout.block[unit]), len(self._share)
-        blocks = wanted[:, at - begin : at - begin + signals * features].reshape(len(wanted), -1, features, block)
-        newest = np.einsum("hbfn,f->hbn", blocks, self._share).reshape(len(wanted), signals)
+        blocks = back[:, at - begin : at - begin + signals * features].reshape(len(back), -1, features, block)
+        newest = np.einsum("hbfn,f->hbn", blocks, self._share).reshape(len(back), signals)
         parts = slice(*layout.part_at[unit : unit + 2])
         places = runs(layout.part_from[parts], layout.part_size[parts])
         owner = np.searchsorted(layout.published_at, places, "right") - 1
@@ -126,13 +127,13 @@ def unit_of(wiring: Wiring, layer: int, unit: int) -> int:
 
 
 def _newest(config: Config) -> np.ndarray:
-    """By what a change of the newest signal changes each of the features."""
+    """The slope of each feature by the newest signal."""
     shares = dict(zip(FEATURES, (1.0, 0.5, 1 - config.tau, 0.5, 0.0), strict=True))
     return np.array([shares[name] for name in config.features]) * (0.8 if config.squeeze else 1.0)
 
 
-def _slope(a: np.ndarray, activation: str) -> np.ndarray:
-    """Of an activation, by its value."""
+def _slope(a: np.ndarray, activation: str) -> Any:
+    """The slope of an activation, by its value."""
     if activation == "logistic":
         return a * (1 - a)
     return 1 - a * a if activation == "tanh" else (1 - abs(2 * a - 1)) ** 2 / 2

@@ -1,7 +1,8 @@
-"""Heatmaps: small MLPs that read hidden vectors of the units and learn where a labelled object is.
+"""Readouts: small MLPs whose inputs are hidden numbers of the units, and which learn heatmaps of a labelled object.
 
-Nothing of their error reaches the units. "tile" readouts stand on the tiles of layer 0 and read every unit above them; they
-make one heatmap of the size of the frame. "unit" readouts stand on every unit and make a heatmap a layer.
+Their errors do not reach the units. A "tile" readout belongs to a patch of the frame, and its input is every unit with that
+patch in its receptive field; together they make one heatmap. A "unit" readout belongs to a unit, whose hidden numbers are its
+input; together they make a heatmap a layer.
 """
 
 import functools
@@ -9,24 +10,27 @@ from typing import Any
 
 import numpy as np
 
-from ..layout import unit_layout
+from ..layout import UnitLayout, unit_layout
 from .config import Config, Readout
 from .heatmap import heat_target, raised, squeezed
 from .initial import runs
 from .layout import TapeLayout
 from .wiring import Wiring, receptive
 
+# Of all readouts: units that are their input, hidden sizes, shapes of the heatmaps, and places in these, flat.
+Places = tuple[list[np.ndarray], list[int], list[tuple[int, int]], list[np.ndarray]]
 DEPTH = "readout.depth: found {}, expected 1: heatmaps of several classes are not built yet"
 
 
 class Heads:
-    """All readouts of a model, and the arrays they compute in.
+    """All readouts of a model, and the arrays they compute in. Y numbers of all heatmaps.
 
-    shapes   of the heatmaps, (rows, columns) each
-    weights, velocity  laid out by hybrid/layout.py; arrays of the host as they start
+    shapes             of the heatmaps, (rows, columns) each
+    order              (Y,) where in the heatmaps, flat and one behind the other, each output of the readouts belongs
+    weights, velocity  laid out by hybrid/layout.py; NumPy arrays until `place`
     """
 
-    def __init__(self, wiring: Wiring, layout: TapeLayout, config: Config, streams: int, seed: int, dtype):
+    def __init__(self, wiring: Wiring, layout: TapeLayout, config: Config, streams: int, seed: int, dtype: Any):
         found = _asked(config)
         if found.depth != 1:
             raise ValueError(DEPTH.format(found.depth))
@@ -49,11 +53,14 @@ class Heads:
         self.streams, self.dtype = streams, dtype
 
     def learned(self, weights: np.ndarray) -> bool:
-        """Whether they have moved at all from where they started; what they say is noise otherwise."""
+        """Whether the weights differ from their initial values; otherwise the heatmaps are noise."""
         return not np.array_equal(weights, self._first().astype(weights.dtype))
 
-    def place(self, device, kernels, collect) -> None:
-        """Compute on this device from here on; within the work of a queue."""
+    def place(self, device: Any, kernels: Any, collect: Any) -> None:
+        """Compute on this device from here on; to be called within the work of a queue.
+
+        kernels, collect  `Units` and the `collect` of `Pvm`, see hybrid/contract.py
+        """
         self._kernels, self._collect, self._plan = kernels, collect, kernels.plan(self.layout)
         self.weights, self._places = device.from_host(self.weights), device.from_host(self.places)
         self.velocity = None if self.velocity is None else device.from_host(self.velocity)
@@ -63,37 +70,38 @@ class Heads:
         )
         self._loss = device.empty(len(self.layout.inputs), self.dtype)
 
-    def forward(self, tape) -> Any:
-        """What the readouts say of the hidden vectors on the tape, (B, Y), a readout behind the other."""
+    def forward(self, tape: Any) -> Any:
+        """The outputs for the hidden numbers on the tape (B, T): (B, Y), one readout behind the other."""
         self._collect(self._x, tape, self._places)
         self._kernels.forward(self._y, self._hidden, self._plan, self.weights, self._x, self.activation)
         return self._y
 
-    def step(self, tape, target, rate: float) -> Any:
-        """The same, and then learn from a target (B, Y)."""
+    def step(self, tape: Any, target: Any, rate: float) -> Any:
+        """The same, and then learn from a target (B, Y), which is of `target`."""
         self._collect(self._x, tape, self._places)
         written = (self._loss, self._y, self._hidden, self.weights, self.velocity, self._y_grad, self._hidden_grad)
         self._kernels.step(*written, self._plan, self._x, target, rate, self.config.momentum, self.activation)
         return self._y
 
     def maps(self, y: np.ndarray) -> list[np.ndarray]:
-        """The heatmaps (B, rows, columns) of what `forward` returned, as the readouts say them."""
+        """The heatmaps (B, rows, columns) of outputs (B, Y), unchanged."""
         flat = np.zeros((len(y), sum(rows * columns for rows, columns in self.shapes)), y.dtype)
         flat[:, self.order] = y
         return [part.reshape(-1, *shape) for part, shape in zip(self._split(flat), self.shapes, strict=True)]
 
     def shares(self, y: np.ndarray) -> list[np.ndarray]:
-        """The heatmaps in 0..1, 1 where the object is: `maps` without the stretch that the targets have."""
+        """The heatmaps in 0..1, 1 where the object is: `maps`, stretched back as the targets were squeezed."""
         low, high = self.learns_from(np.array([0, 1], np.float32))
         return [np.clip((heat - low) / (high - low), 0, 1) for heat in self.maps(y)]
 
     def target(self, heats: list[np.ndarray]) -> np.ndarray:
-        """What to learn from heatmaps (rows, columns), one for each of `shapes`, in 0..1: (Y,)."""
+        """The target, (Y,), of heatmaps (rows, columns) in 0..1, one for each of `shapes`."""
         flat = np.concatenate([np.asarray(heat, self.dtype).ravel() for heat in heats])
-        return self.learns_from(flat)[self.order].astype(self.dtype)
+        target: np.ndarray = self.learns_from(flat)[self.order]
+        return target.astype(self.dtype)
 
     def heats(self, box: np.ndarray, frame: tuple[int, ...]) -> list[np.ndarray]:
-        """The heatmaps that a labelled box asks for."""
+        """The heatmaps of a labelled box, (4,) x, y, width, height in pixels of a frame of shape `frame`."""
         return [heat_target(box, rows, columns, frame) for rows, columns in self.shapes]
 
     def _split(self, flat: np.ndarray) -> list[np.ndarray]:
@@ -102,13 +110,13 @@ class Heads:
 
 
 def _asked(config: Config) -> Readout:
-    """The configuration's readout: without one nobody comes here."""
+    """The configuration's readout; only configurations with one come here."""
     assert config.readout is not None
     return config.readout
 
 
-def _tiles(wiring: Wiring, config: Config):
-    """Units read, hidden sizes, heatmaps and the places in them, for a readout a tile."""
+def _tiles(wiring: Wiring, config: Config) -> Places:
+    """Of a readout a tile."""
     read, readout = receptive(wiring), _asked(config)
     rows, columns = readout.block[0] if readout.block else config.block
     high, wide = wiring.grids[0]
@@ -118,8 +126,8 @@ def _tiles(wiring: Wiring, config: Config):
     return read, [readout.hidden[0]] * len(read), [shape], index
 
 
-def _units(wiring: Wiring, config: Config):
-    """The same, for a readout a unit of the layers that have them."""
+def _units(wiring: Wiring, config: Config) -> Places:
+    """Of a readout a unit, for the layers that have readouts."""
     layers, readout = len(wiring.grids), _asked(config)
     blocks = readout.block or ((1, 1),) * layers
     enabled = readout.enabled or (True,) * layers
@@ -141,10 +149,10 @@ def _units(wiring: Wiring, config: Config):
 def _block(shape: tuple[int, int], row: int, column: int, rows: int, columns: int) -> np.ndarray:
     """Where a block lies in a flat map of this shape."""
     y, x = np.mgrid[row * rows : (row + 1) * rows, column * columns : (column + 1) * columns]
-    return (y * shape[1] + x).ravel()
+    return np.ravel(y * shape[1] + x)
 
 
-def _start(layout, config: Config, seed: int) -> np.ndarray:
+def _start(layout: UnitLayout, config: Config, seed: int) -> np.ndarray:
     """U(-1, 1) / sqrt(inputs) for each dense layer; the CUDA original divides by sqrt(outputs - 0.9)."""
     rng, parts = np.random.default_rng([seed, 1]), []
     for n, h, o in zip(layout.inputs, layout.hidden, layout.outputs, strict=True):

@@ -1,4 +1,4 @@
-"""Between heatmaps and boxes: what the readouts say of an image becomes a box, a labelled box becomes their target.
+"""Heatmaps and boxes: the box that a heatmap shows, and the heatmap that a labelled box becomes.
 
 A box is x, y, width, height in pixels, (4,) float32, x to the right and y down from the image's upper left corner; a
 box of width 0 is absent. A heatmap is (rows, columns), 0 to 1, of any size: it covers the image. The rule is that of
@@ -6,6 +6,7 @@ braincorp/PVM (PVM_models/PVM_tracker.py), on floats where the original rounds t
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from scipy import ndimage
@@ -16,11 +17,12 @@ def combine(heatmaps: Sequence[np.ndarray], shape: tuple[int, ...]) -> np.ndarra
 
     shape  of the image: rows, columns and what follows
     """
-    return np.mean([_resize(heatmap, shape) for heatmap in heatmaps], axis=0).clip(0, 1).astype(np.float32)
+    mean: np.ndarray = np.mean([_resize(heatmap, shape) for heatmap in heatmaps], axis=0)
+    return mean.clip(0, 1).astype(np.float32)
 
 
-def _resize(heatmap: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """Cubic, float64. Pixels are areas (grid_mode), and the edge goes on outside: so a flat heatmap stays flat."""
+def _resize(heatmap: np.ndarray, shape: tuple[int, ...]) -> Any:
+    """Cubic interpolation in float64. Pixels are areas (grid_mode), and the edge continues outside: flat maps stay flat."""
     rows, columns = heatmap.shape
     factors = shape[0] / rows, shape[1] / columns
     return ndimage.zoom(heatmap, factors, output=np.float64, order=3, mode="nearest", grid_mode=True)
@@ -34,14 +36,14 @@ def box_of(
     least_share: float = 25 / 96**2,
     grow: float = 1.1,
 ) -> np.ndarray:
-    """The box around the highest place of a heatmap of the image's size; absent where nothing stands out.
+    """The box around the maximum of a heatmap of the image's size; absent where nothing stands out.
 
-    Heads learn by squared error, so a heatmap says how likely the object covers a place.
+    Readouts learn by squared error, so a heatmap gives the probability that the object covers a place.
 
-    likely       the maximum must reach it: 0.5 is where "there" is as likely as not. The original has no such bound, and
-                 takes the little that a readout says of where the object mostly is for the object
-    threshold    how far the maximum must exceed the median; the region is what lies above midway between the two and is
-                 connected to the maximum, over corners too
+    likely       the least maximum of an object that is there; at 0.5 it is as likely there as not. The original has no such
+                 bound, and reports an object that is absent where it is seen most of the time
+    threshold    how far the maximum must exceed the median; the region is where the heatmap is above the mean of the two
+                 and connected to the maximum, over corners too
     least_share  of the image that the region's bounding rectangle must exceed; the original has 25 pixels of 96 x 96
     grow         the rectangle is scaled by it about its centre; it may then reach outside the image
     """
@@ -78,10 +80,10 @@ def _covered(start: float, length: float, cells: int) -> np.ndarray:
 
 
 def squeezed(mask: np.ndarray) -> np.ndarray:
-    """What the readout of piekniewski/PVM_cuda learns of a mask: 0.1 outside, 0.9 inside."""
+    """The targets of piekniewski/PVM_cuda's readout for a mask: 0.1 outside, 0.9 inside."""
     return 0.8 * mask + 0.1
 
 
 def raised(mask: np.ndarray) -> np.ndarray:
-    """What the readouts of braincorp/PVM learn of a mask: 0.4 outside, 1 inside."""
+    """The targets of braincorp/PVM's readouts for a mask: 0.4 outside, 1 inside."""
     return 0.6 * mask + 0.4

@@ -1,4 +1,6 @@
-"""What a model starts from: weights drawn from a seed, and the state before the first frame."""
+"""Initial values: weights drawn from a seed, and the state before the first frame."""
+
+from typing import Any
 
 import numpy as np
 
@@ -7,11 +9,11 @@ from .config import Config
 from .layout import TapeLayout
 
 
-def weights(layout: TapeLayout, config: Config, seed: int, dtype) -> np.ndarray:
-    """The weights of all dense layers, biases like the rest; by the rule that the configuration names."""
+def weights(layout: TapeLayout, config: Config, seed: int, dtype: Any) -> np.ndarray:
+    """The weights and biases of all dense layers, flat, (weights,) of `dtype`; by the rule of `config.init`."""
     rng = np.random.default_rng([seed, 0])
     sizes = layout.rows.astype(np.int64) * (layout.columns + 1)
-    drawn = rng.random(sizes.sum(), np.float32)
+    drawn: np.ndarray = rng.random(sizes.sum(), np.float32)
     drawn -= np.float32(0.5)
     if config.init == "cuda":
         drawn *= np.float32(0.03)
@@ -23,18 +25,21 @@ def weights(layout: TapeLayout, config: Config, seed: int, dtype) -> np.ndarray:
 def state(
     layout: TapeLayout, config: Config, layer: np.ndarray, weights: np.ndarray, frame: int, streams: int
 ) -> dict[str, np.ndarray]:
-    """All arrays that change from tick to tick, beside the weights, as they are before tick 0. Tick t writes number t modulo
-    their count, so the last one is what the tick before the first is taken to have left. B streams; layer (U,).
+    """All arrays but the weights that change from tick to tick, as they are before tick 0. B streams.
+
+    Tick t writes the array with number t modulo their count, so the last one is that of the tick before the first.
+
+    layer   (U,) of each unit
+    frame   numbers of a frame
 
     world_0, world_1   (B, W): tick t reads number t, writes what the units publish to the next
     tape_0 ... tape_k  (B, T), of the last `steps` ticks and this one
     signals_0, _1      (B, S)
     integral           (B, S), or (B, 0) where it is no feature
-    low, high          (B, W), where what is published is stretched by its range
+    low, high          (B, W), with `config.publish` "minmax"
     rest_tape, rest_signals  (B, T), (B, S), see resumed.py
 
-    The model begins as if it had seen nothing: its first predictions are what it makes of inputs that are 0. The CUDA
-    original begins with ones everywhere.
+    The first predictions are those for inputs that are 0. The CUDA original begins with ones everywhere.
     """
     dtype, ones = weights.dtype, config.compat == "cuda2023"
     fill = np.ones if ones else np.zeros
@@ -62,7 +67,7 @@ def state(
 def _predict(
     arrays: dict[str, np.ndarray], layout: TapeLayout, config: Config, weights: np.ndarray, frame: int
 ) -> None:
-    """What the units make of inputs that are 0: to the tape of the tick before the first, and published to the world."""
+    """Compute what the units predict and publish for inputs that are 0, on the tape of the tick before the first."""
     tape, world = arrays[f"tape_{layout.steps}"], arrays["world_0"]
     for k in range(len(layout.rows)):
         rows, columns, at = layout.rows[k], layout.columns[k], layout.w_at[k]
@@ -75,7 +80,7 @@ def _predict(
     world[:, frame:] = tape[:, hidden]
 
 
-def _stretch(published, low, high, learning) -> None:
+def _stretch(published: np.ndarray, low: np.ndarray, high: np.ndarray, learning: np.ndarray) -> None:
     """As `_publish` of cpu/pvm.py."""
     least = published.dtype.type(1e-6)
     low[:, learning] = np.minimum(published, low)[:, learning] + least
@@ -83,7 +88,7 @@ def _stretch(published, low, high, learning) -> None:
     published[:] = (published - low) / (high - low)
 
 
-def _activate(s: np.ndarray, config: Config) -> np.ndarray:
+def _activate(s: np.ndarray, config: Config) -> Any:
     if config.activation == "logistic":
         return 1 / (1 + np.exp(-s))
     return np.tanh(s) if config.activation == "tanh" else s / (2 * (abs(s) + 1)) + s.dtype.type(0.5)

@@ -12,7 +12,7 @@ Arrays = tuple[np.ndarray, np.ndarray | None]  # the image, as `FrameInput` has 
 
 
 class Inputs:
-    """What a model takes: frames of one shape for so many streams, and labels where it has readouts.
+    """The inputs of a model: frames of one shape, one a stream, and labels where it has readouts.
 
     frame         (rows, columns, channels)
     readouts      or None: labels are left aside
@@ -106,7 +106,7 @@ def items(frames: Any, first: int) -> Iterator[Any]:
 
 
 def _remedy(found: tuple[int, ...], expected: tuple[int, ...]) -> str:
-    """What to do with an array of this shape, as NumPy or Pillow says it."""
+    """What to do with an array of this shape, in terms of NumPy or Pillow."""
     streams, rows, columns, channels = expected
     if streams > 1 and len(found) == 4 and found[1:] == expected[1:]:
         return f"give a frame for each of the {streams} streams"

@@ -1,9 +1,9 @@
-"""Where everything of a Predictive Vision Model lies in flat arrays: what each unit gathers, computes, predicts, publishes.
+"""Where everything of a Predictive Vision Model lies in flat arrays.
 
 Three arrays hold the state of a stream, a row each:
 
     world    [ the frame, row-major | what unit 0 published | unit 1 ... ]
-    signals  what each unit is to predict: its part of the world, squeezed, one unit behind the other
+    signals  the targets of each unit: its part of the world, squeezed, one unit behind the other
     tape     all activations of a frame; a unit's part, by the kind of its dense layers:
 
         simple            [ features | context | hidden (| raw context) | prediction ]
@@ -11,11 +11,11 @@ Three arrays hold the state of a stream, a row each:
         residual          [ context | a | features | hidden | prediction of a | prediction of b ]
         complex residual  [ context | a | a | features | b | hidden | prediction of a | prediction of b ]
 
-A dense layer reads one run of the tape and writes another, so all kinds are a list of dense layers, computed in order:
-what feeds a layer beside the layer before it (a context, a's hidden vector) lies next to it on the tape.
+A dense layer reads one run of the tape and writes another, so a unit of any kind is a list of dense layers, computed in
+order. Where a layer has another input beside the layer before it (a context, a's hidden vector), both lie side by side.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,20 +27,20 @@ LATERAL, FEEDBACK, RAW = range(3)  # kinds of a copy of the context
 
 
 class TapeLayout(NamedTuple):
-    """U units, sizes int32, places int64, in numbers; a namedtuple, so Numba and launchers read it.
+    """U units; sizes are int32, places int64, both count numbers. A namedtuple, which Numba and launchers can read.
 
     layer_at, part_at, copy_at, signal_at, tape_at  (U + 1,) where a unit's layers, parts, copies, signals and tape begin
-    block          (U,) a unit's signals are blocks of this size, each with all its features behind one another
+    block          (U,) a unit's signals are blocks of this size, each followed by its other features
     features_at    (U,) on the tape
     hidden_at, hidden, published_at  (U,) the hidden vector: on the tape, its size, where it is published in the world
     predicted_at   (U,) on the tape; predictions of `steps` frames, each of all signals
-    residual_at    (U,) on the tape, the prediction of what predicted_at got wrong; -1: none
-    signed         (U,) of so many leading errors only the sign is learned from
+    residual_at    (U,) on the tape, the prediction of the error of the one at predicted_at; -1: none
+    signed         (U,) how many of the first errors are replaced by their sign
     part_from, part_size                      runs of the world that are a unit's signals, in order
     copy_from, copy_to, copy_size, copy_kind  runs of the world that go to the tape as LATERAL, FEEDBACK or RAW context
     rows, columns, pulled, w_at, in_at, out_at  of a dense layer: a matrix (rows, columns), behind it its bias (rows,); it
                    reads the tape at in_at and writes it at out_at; errors flow back to the first `pulled` inputs
-    features       bits: number k is the k-th of FEATURES in refuse.py
+    features       bits: number k is the k-th of FEATURES in validate.py
     steps          frames that are predicted
     newest_first   whether the prediction of the last of them comes first
     """
@@ -76,7 +76,7 @@ class TapeLayout(NamedTuple):
 
 
 def tape_layout(wiring: Wiring, config: Config) -> TapeLayout:
-    """Lay out the units of a wiring, of the kind and with the inputs that the configuration names."""
+    """The layout of the units of a wiring; their kind and their inputs are those of the configuration."""
     published_at = np.prod(wiring.frame) + _offsets(wiring.hidden)
     parts = [_parts(wiring, u, published_at) for u in range(len(wiring.hidden))]
     signals = [sum(size for _, size in part) for part in parts]
@@ -123,23 +123,26 @@ def tape_layout(wiring: Wiring, config: Config) -> TapeLayout:
 
 
 class _Unit:
-    """A unit under construction: its tape grows with what lies on it. Places count from the beginning of its tape."""
+    """A unit under construction: its tape grows with everything that is placed on it. Places count from its beginning."""
 
     features = context = hidden = predicted = 0
     raw: int | None = None  # where the raw context goes
     residual: int | None = None
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.size = 0
         self.layers: list[tuple[int, int, int, int, int]] = []  # rows, columns, pulled, reads, writes
 
     def place(self, size: int) -> int:
-        """Room on the tape."""
+        """Make room on the tape; returns where."""
         self.size += size
         return self.size - size
 
     def layer(self, reads: int, columns: int, rows: int, pulled: int = 0) -> int:
-        """A dense layer that reads what is on the tape and writes behind it; returns where."""
+        """Add a dense layer that writes to the end of the tape; returns where.
+
+        reads, columns  where its input begins on the tape, and how large it is; the first `pulled` inputs get errors back
+        """
         self.layers.append((rows, columns, pulled, reads, self.place(rows)))
         return self.size - rows
 
@@ -172,7 +175,7 @@ def _plain(config: Config, inputs: int, context: int, h: int, outputs: int) -> _
 
 
 def _residual(config: Config, inputs: int, context: int, h: int, outputs: int) -> _Unit:
-    """Net a predicts from the context alone, net b what a gets wrong, from the features and a's hidden vector."""
+    """Net a predicts from the context alone, net b predicts the error of a from the features and a's hidden vector."""
     unit, deep = _Unit(), config.unit == "complex_residual"
     unit.context = unit.place(context)
     a = unit.layer(0, context, (3 if deep else 2) * h)
@@ -187,7 +190,7 @@ def _residual(config: Config, inputs: int, context: int, h: int, outputs: int) -
 
 
 def _parts(wiring: Wiring, u: int, published_at: np.ndarray) -> list[tuple[int, int]]:
-    """The runs (where, how many) of the world that a unit is to predict: rows of its patch, then the units it sees."""
+    """The runs (where, how many) of the world that a unit predicts: rows of its patch, then the units below it."""
     parts = []
     if (patch := wiring.patch[u]) is not None:
         row, column, rows, columns = patch
@@ -219,9 +222,9 @@ def _copies(wiring: Wiring, u: int, unit: _Unit, published_at: np.ndarray) -> li
 
 
 def _signed(config: Config, units: list[_Unit], signals: list[int]) -> np.ndarray:
-    """Of how many leading errors only the sign counts: all, where that is asked for.
+    """How many of the first errors of each unit are replaced by their sign: all of them, where the configuration says so.
 
-    The original's kernel was started for as many threads as there are units, not errors, so it reached the first of them only.
+    The CUDA original started its kernel with one thread a unit instead of one an error, so it reached the first of them only.
     """
     outputs = np.array(signals) * config.predict_steps
     if not config.sign_of_error:
@@ -232,9 +235,9 @@ def _signed(config: Config, units: list[_Unit], signals: list[int]) -> np.ndarra
     return _sizes(np.clip(len(units) - _offsets(inputs)[:-1], 0, outputs))
 
 
-def _offsets(sizes) -> np.ndarray:
+def _offsets(sizes: Any) -> np.ndarray:
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
-def _sizes(values) -> np.ndarray:
+def _sizes(values: Any) -> np.ndarray:
     return np.array(values, np.int32)

@@ -1,4 +1,4 @@
-"""How many numbers a Predictive Vision Model takes in, gives out and learns."""
+"""How many inputs, outputs and parameters a Predictive Vision Model has."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Sizes(NamedTuple):
 
 
 def sizes(config: Config, wiring: Wiring) -> Sizes:
-    """What goes in and out of each unit."""
+    """The inputs and outputs of each unit."""
     signal, context = (
         np.array([wiring.hidden[ids].sum(dtype=np.int64) for ids in lists], np.int64)
         for lists in (wiring.signal, wiring.context)
@@ -57,8 +57,8 @@ def refuse_too_large(config: Config, copies: int, itemsize: int) -> None:
 
 
 def fewest(config: Config) -> int:
-    """A number of parameters of the units that a wiring by rule has at least, without wiring it: signals of one source a
-    unit, and lateral context.
+    """A lower bound of the parameters of the units, without wiring them: with one source of signals a unit, and the lateral
+    context.
     """
     steps, total = config.predict_steps, 0
     before = config.block[0] * config.block[1] * config.channels
@@ -71,7 +71,7 @@ def fewest(config: Config) -> int:
 
 
 def _neighbours(grid: tuple[int, int], radius: float, itself: bool) -> int:
-    """Pairs of units of a grid within a radius, cut to a whole number, as the rule with the fewest does."""
+    """Pairs of units of a grid within a radius, which is cut to a whole number as the rule with the fewest pairs does."""
     rows, columns = grid
     radius = min(int(radius), rows + columns)
     y, x = np.arange(min(radius + 1, rows)), np.arange(columns)
@@ -115,7 +115,7 @@ def _readouts(config: Config, wiring: Wiring) -> int:
 
 
 def refuse_more(source: str | Path, config: Config, held: int) -> None:
-    """ValueError where a configuration tells of more than the numbers that were saved with it, before anything is made."""
+    """ValueError where a configuration needs more numbers than were saved with it, before anything is made of it."""
     published = sum(rows * columns * size for (rows, columns), size in zip(config.grids, config.hidden, strict=True))
     if published + prod(config.frame) > held:
         raise ValueError(f"{source}: tells of {published} hidden numbers, but holds {held} numbers; it was altered")
