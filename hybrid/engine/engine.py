@@ -1,22 +1,22 @@
 """A model under training: rows -> trunk -> readout, on a schedule."""
 
-import math
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .. import backend, check, readout
-from ..alone import Runs
+from .. import backend, check
 from ..feeds import Batch, Feed
 from ..feeds.fit import fitting
-from ..interrupt import Held
+from ..readout import Readout
 from ..storage import checkpoint
-from . import trunk as trunks
+from . import begun, saved
 from .cores import Cores
 from .embedding import Embedding
 from .route import Route, check_place
-from .schedule import Schedule, Tick, broken_off
+from .runner import Course, Runner
+from .schedule import Schedule, Tick
 from .slot import Slot
 from .trace import Trace
 from .trunk import TrunkProtocol
@@ -24,33 +24,36 @@ from .trunk import TrunkProtocol
 MOST_DELAY = 16
 
 
-class Engine:
+class Engine(Runner[Tick]):
     """Trains an embedding, a trunk (None: the rows are the hidden vectors) and a readout together.
 
-    embedding      made for the CPU, or for the trunk's GPU (its backend): then the trunk's inputs and their gradients stay
-                   there, and ids cross instead
-    readout        so too: then hidden vectors and their gradients stay there, and targets and losses cross instead; for a
-                   split tree, which is on both, all of them cross
-    device         "cpu", "cuda:0" or None: where the dense stages run; sparse stages run on the CPU, but for rows and readout
-                   made for the trunk's GPU
+    embedding      on the CPU, or on the trunk's GPU (its backend): then ids are copied to the GPU, and the trunk's inputs
+                   and their gradients stay there
+    readout        on the CPU, or on the trunk's GPU: then targets and losses are copied, and hidden vectors and their
+                   gradients stay there; for a split tree, which is on both, all of them are copied
+    device         "cpu", "cuda:0" or None: where the dense stages run. Sparse stages run on the CPU, except those of rows
+                   and a readout on the trunk's GPU
     threads        CPU threads in total (None: all cores that this process may use, see cpu/threads.py)
     micro_batches  parts a batch is cut into, so that dense and sparse stages of different parts overlap; the readout's
                    parameters move after every part
-    delay          batches begun and not finished: 0 exact, k overlaps more and learns on parameters k batches old
+    delay          batches begun and not finished: 0 is exact, k overlaps more and learns on parameters k batches old
     overlap        True: dense and sparse stages at the same time, sharing the threads; False: one after another, each on
                    all threads; None: measure both in the first ticks and keep the faster. The numbers are the same.
     decay          True: all rates fall linearly to 0 over the feed, as in word2vec
     pin            True: each queue's threads keep to cores of their own
 
-    Raises ValueError where widths do not fit together, for rows or a readout on another device than the trunk, or for
-    threads, delay or micro_batches out of range.
+    tick, torn, trace  see Runner
+    cores              how the cores are spent in the last run; None before the first
+
+    Raises ValueError where widths do not fit together, for rows or a readout on another device than the trunk, for a device
+    where the trunk does not compute, and for threads, delay or micro_batches out of range.
     """
 
     def __init__(
         self,
         embedding: Embedding,
         trunk: TrunkProtocol | None,
-        readout: Any,
+        readout: Readout,
         *,
         device: str | None = None,
         threads: int | None = None,
@@ -62,12 +65,13 @@ class Engine:
     ):
         from cpu.threads import available
 
+        super().__init__("engine", "ask between two ticks, or give every thread an engine of its own (copy.deepcopy)")
         check.whole("delay", delay, 0, MOST_DELAY)
         check.whole("micro_batches", micro_batches, 1)
         _check_widths(embedding, trunk, readout)
         self.embedding, self.trunk, self.readout = embedding, trunk, readout
         self.micro_batches, self.delay, self.overlap, self.decay = micro_batches, delay, overlap, decay
-        self.threads = available() if threads is None else threads
+        self.threads, self.pin = available() if threads is None else threads, pin
         self.sparse = backend.choose("cpu")
         self.dense = _dense(trunk, device) if trunk else self.sparse
         for name, part in (("embedding", embedding), ("readout", readout)):
@@ -79,14 +83,8 @@ class Engine:
         self.dense_inline = self.dense.device.inline("all", self.threads)
         if trunk:
             self.dense_inline.run(trunk.place, self.dense.device, self.dense.units)
-        self.pin = pin
-        self.tick = 0
-        self.torn: str | None = None  # why the parameters are no longer those of a finished tick
-        self.trace = Trace()
         self.cores: Cores | None = None
         self._begun: dict[str, np.ndarray] = {}
-        self._schedule: Schedule | None = None
-        self._runs = Runs("engine", "ask between two ticks, or give every thread an engine of its own (copy.deepcopy)")
 
     # Training
 
@@ -95,38 +93,18 @@ class Engine:
 
         Between two ticks the caller may evaluate, save or stop: nothing but the `delay` batches begun is in flight. After
         a stop the next run goes on with the same numbers as if it had not stopped. An interrupt (SIGINT) waits for the end
-        of the tick: KeyboardInterrupt leaves the engine between two ticks too, and so does whatever the feed raises.
+        of the tick: KeyboardInterrupt leaves the engine between two ticks, and so does whatever the feed raises.
 
         Raises ValueError for a feed that does not fit this engine, FloatingPointError, naming the tick, for a loss that is
-        not finite, and what a stage raises, with a note of stage and tick. Then parameters may have moved in part, as by a
-        second interrupt that breaks off a tick: such an engine neither runs nor saves any more (ValueError), and the last
-        checkpoint stands.
+        not finite, and what a stage raises, with a note of stage and tick. After one of the latter two, and after a second
+        interrupt, which breaks off a tick, parameters may have moved in part: such an engine neither runs nor saves any more
+        (ValueError), and the last checkpoint stands.
         """
         self._check_feed(feed)
         self._check_whole()
-        yield from self._runs.only(self._ticks(feed, len(feed)))
+        yield from self._follow(lambda: self._laid_out(feed, len(feed)))
 
-    def _ticks(self, feed: Feed, ticks: int) -> Generator[Tick, None, None]:
-        with Held() as held:
-            self._open(feed, ticks)
-            assert self._schedule and self.cores
-            try:
-                for tick in self._schedule.run(self._batches(feed, ticks), self._restore):
-                    self.tick = tick.number + 1
-                    self._schedule.moving = False
-                    self.cores.note(self._schedule)
-                    with held.released():
-                        yield tick
-            except BaseException as failure:
-                if self._schedule.moving:
-                    self.torn = broken_off(self.tick, failure)
-                    if isinstance(failure, FloatingPointError):
-                        raise FloatingPointError(f"tick {self.tick}: {failure}; the rates may be too high") from None
-                raise
-            finally:
-                self._close()
-
-    def _open(self, feed: Feed, ticks: int) -> None:
+    def _laid_out(self, feed: Feed, ticks: int) -> Course:
         """Queues, buffers and the schedule of a run."""
 
         def scale(tick: int) -> float:
@@ -136,22 +114,25 @@ class Engine:
         # Without a trunk there is nothing dense to overlap with.
         overlap = self.overlap if self.trunk else False
         self.cores = Cores(self.dense.device, self.sparse.device, self.threads, overlap, self.pin)
-        self._schedule = Schedule(plan, slots, self.cores.queues, self.delay, self.trace)
+        schedule = Schedule(plan, slots, self.cores.queues, self.delay, self.trace)
+        return Course(schedule, self._batches(feed, ticks), self._restore)
 
-    def _close(self) -> None:
-        """Keep what the batches begun have computed, and end the queues."""
+    def _result(self, tick: Tick) -> Tick:
         assert self._schedule and self.cores
-        with Held():
-            try:
-                # A device is closed here where the interpreter ends with a run still under way.
-                lost = self.torn or self.dense.device.closed
-                self._begun = {} if lost else self._begun_arrays()
-                self.cores.close()
-            except BaseException as failure:
-                self.torn = self.torn or broken_off(self.tick, failure)
-                raise
-            finally:
-                self._schedule = None
+        self.cores.note(self._schedule)
+        return tick
+
+    def _explain(self, failure: BaseException) -> None:
+        if isinstance(failure, FloatingPointError):
+            raise FloatingPointError(f"tick {self.tick}: {failure}; the rates may be too high") from None
+
+    def _leave(self) -> None:
+        """Keep what the batches begun have computed, and end the queues."""
+        assert self.cores
+        # A device is closed here where the interpreter ends while a run is under way.
+        lost = self.torn or self.dense.device.closed
+        self._begun = {} if lost else self._begun_arrays()
+        self.cores.close()
 
     def _batches(self, feed: Feed, ticks: int) -> Iterator[tuple[int, Batch]]:
         for tick in range(self.tick, ticks):
@@ -167,36 +148,19 @@ class Engine:
         sizes = (rows, feed.most_ids, scale)
         return [[self.route.slot(*sizes) for _ in range(self.micro_batches)] for _ in range(self.delay + 2)]
 
-    def _begun_arrays(self) -> dict[str, np.ndarray]:
-        """Copies of what the begin stages wrote for batches begun and not finished: they cannot be computed again, since
-        the parameters have moved."""
-        assert self._schedule
-        self._schedule.wait()
-        slots, device = [slot for slots in self._schedule.begun for slot in slots], self.dense.device
-        return {
-            f"begun.{slot.tick}.{slot.micro}.{name}": device.to_host(getattr(slot, f"{name}_dev")).copy()
-            for slot in slots
-            for name in self.route.begun
-        }
-
     def _restore(self, slots: list[Slot]) -> bool:
-        if not self._begun:
-            return False
-        for slot in slots:
-            keys = {name: f"begun.{slot.tick}.{slot.micro}.{name}" for name in self.route.begun}
-            if keys["x"] not in self._begun:
-                return False
-            for name, key in keys.items():
-                self.dense.device.write(getattr(slot, f"{name}_dev"), self._begun[key])
-            for name in self.route.fed:
-                self.dense.device.write(getattr(slot, f"{name}_dev"), getattr(slot, name))
-            if "hidden" in self.route.crossing:
-                slot.hidden[:] = self._begun[keys.get("hidden", keys["x"])]
-        return True
+        return begun.restored(slots, self.route, self._begun)
+
+    def _begun_arrays(self) -> dict[str, np.ndarray]:
+        """Of batches begun and not finished: as they stand, or as the last run left them."""
+        if self._schedule is None:
+            return self._begun
+        self.settle()
+        return begun.kept(self._schedule.begun, self.route)
 
     # Asking
 
-    def hidden(self, ids, bag_at=None) -> np.ndarray:
+    def hidden(self, ids: Any, bag_at: Any = None) -> np.ndarray:
         """The hidden vectors (B, D) of B examples.
 
         ids     whole numbers, as many an example as the embedding concatenates; (B, n) or flat
@@ -217,18 +181,21 @@ class Engine:
             slot = self._asking.slot(examples, ids.size)
             return self._forward(slot, Batch(ids, bags, np.zeros(examples, np.int32)))
 
-    def best(self, ids, k: int, bag_at=None, exclude=None) -> tuple[np.ndarray, np.ndarray]:
+    def best(self, ids: Any, k: int, bag_at: Any = None, exclude: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """The k most likely classes after each example: ids and log probabilities, both (B, k), most likely first.
 
         exclude  scipy.sparse CSR (B, V): the classes that each example leaves out; see Readout.best
         """
         with self._runs.alone:
-            return self.inline.run(self.readout.best, self.hidden(ids, bag_at), k, exclude).wait()
+            found: tuple[np.ndarray, np.ndarray]
+            found = self.inline.run(self.readout.best, self.hidden(ids, bag_at), k, exclude).wait()
+            return found
 
-    def scores(self, ids, bag_at=None) -> np.ndarray:
+    def scores(self, ids: Any, bag_at: Any = None) -> np.ndarray:
         """The log-probabilities of all classes after each example, (B, V) float32: 4 B V bytes; see Readout.scores."""
         with self._runs.alone:
-            return self.inline.run(self.readout.scores, self.hidden(ids, bag_at)).wait()
+            found: np.ndarray = self.inline.run(self.readout.scores, self.hidden(ids, bag_at)).wait()
+            return found
 
     def evaluate(self, feed: Feed) -> float:
         """Mean loss in nats over the feed's first epoch; exp of it is the perplexity. Nothing learns."""
@@ -255,11 +222,6 @@ class Engine:
             (self.inline if stage.queue == "sparse" else self.dense_inline).run(stage.work, slot)
         return slot.hidden
 
-    def settle(self) -> None:
-        """Wait for what is in flight."""
-        if self._schedule:
-            self._schedule.wait()
-
     # Keeping
 
     def parameters(self) -> dict[str, np.ndarray]:
@@ -268,11 +230,8 @@ class Engine:
             self.settle()
             self.trunk.fetch()
         parts = {"embedding": self.embedding, "trunk": self.trunk, "readout": self.readout}
-        arrays: dict[str, np.ndarray] = {}
-        for part, owner in parts.items():
-            if owner:
-                arrays |= {f"{part}.{name}": array for name, array in owner.parameters().items()}
-        return arrays
+        owned = {part: owner.parameters() for part, owner in parts.items() if owner is not None}
+        return {f"{part}.{name}": array for part, arrays in owned.items() for name, array in arrays.items()}
 
     @property
     def size(self) -> int:
@@ -280,51 +239,31 @@ class Engine:
         state = ("velocity", "counts")  # kept with the parameters, but not learned
         return sum(array.size for name, array in self.parameters().items() if not name.endswith(state))
 
-    def save(self, folder, facts: dict | None = None) -> None:
-        """Write a checkpoint, atomically, keeping the one before; between ticks of a run too.
+    def save(self, folder: str | Path, facts: dict[str, Any] | None = None) -> None:
+        """Write a checkpoint, atomically, keeping the one before; also between the ticks of a run.
 
-        facts: whatever else should come back from `load`, JSON-able. See hybrid/storage/checkpoint.py for what it raises; and
-        ValueError where a tick failed half-way.
+        facts  whatever else should come back from `load`, JSON-able
+
+        Raises ValueError where a tick failed half-way; see hybrid/storage/checkpoint.py for the rest.
         """
         self._check_whole()
         with self._runs.alone:
-            begun = self._begun_now()
-            own = {
-                "embedding": self.embedding.describe(),
-                "trunk": self.trunk.describe() if self.trunk else None,
-                "readout": self.readout.describe() | {"state": self.readout.state()},
-                "settings": {name: getattr(self, name) for name in ("micro_batches", "delay", "decay")},
-                "tick": self.tick,
-                "begun": {name: array.shape for name, array in begun.items()},
-            }
-            checkpoint.save(folder, self.parameters() | begun, {"engine": own, "facts": facts or {}})
-
-    def __reduce__(self):
-        """An engine of its own parts, which stands where this one stands; not for one that failed half-way."""
-        self._check_whole()
-        names = ("threads", "micro_batches", "delay", "overlap", "decay", "pin")
-        settings = {name: getattr(self, name) for name in names} | {"device": self.dense.name}
-        with self._runs.alone:
-            begun = {name: array.copy() for name, array in self._begun_now().items()}
-            if self.trunk:
-                self.settle()
-            return _again, (self.embedding, self.trunk, self.readout, settings, self.tick, begun)
-
-    def _begun_now(self) -> dict[str, np.ndarray]:
-        return self._begun_arrays() if self._schedule else self._begun
+            arrays = self._begun_arrays()
+            told = {"engine": saved.facts(self, arrays), "facts": facts or {}}
+            checkpoint.save(folder, self.parameters() | arrays, told)
 
     @classmethod
     def load(
         cls,
-        folder,
+        folder: str | Path,
         *,
-        device=None,
-        rows_device="cpu",
-        readout_device="cpu",
-        threads=None,
-        overlap=None,
-        pin=False,
-    ) -> tuple["Engine", dict]:
+        device: str | None = None,
+        rows_device: str = "cpu",
+        readout_device: str = "cpu",
+        threads: int | None = None,
+        overlap: bool | None = None,
+        pin: bool = False,
+    ) -> tuple["Engine", dict[str, Any]]:
         """The engine of a checkpoint, standing where it was saved, and the facts saved with it.
 
         folder  of the checkpoint or of its run (the latest save), or one of the checkpoint's JSON files
@@ -332,36 +271,23 @@ class Engine:
 
         Raises ValueError or OSError for a checkpoint that is missing, truncated, altered or of another format.
         """
-        saved, held = checkpoint.read_facts(folder), checkpoint.numbers(folder)
-        with checkpoint.told(folder):
-            own = saved["engine"]
-            table, dense = own["embedding"], own["trunk"]
-            told = {name: value for name, value in own["readout"].items() if name != "state"}
-            least = table["rows"] * table["width"] + readout.least(told) + (trunks.least(dense) if dense else 0)
-            if least + sum(math.prod(shape) for shape in own["begun"].values()) > held:
-                raise ValueError(f"{folder}: tells of {least} parameters, but holds {held} numbers; it was altered")
-            engine = cls(
-                Embedding(**table, backend=backend.choose(rows_device)),
-                trunks.rebuild(dense) if dense else None,
-                readout.rebuild(told, backend.choose(readout_device)),
-                device=device,
-                threads=threads,
-                overlap=overlap,
-                pin=pin,
-                **own["settings"],
-            )
-            engine._begun = {name: np.empty(shape, np.float32) for name, shape in own["begun"].items()}
-            checkpoint.load_into(folder, engine.parameters() | engine._begun)
-            engine.embedding.send()
-            if engine.trunk:
-                engine.trunk.send()
-            engine.readout.restore(own["readout"]["state"])
-            engine.tick = check.whole("tick", own["tick"], 0)
-        return engine, saved["facts"]
+        machine = {"device": device, "threads": threads, "overlap": overlap, "pin": pin}
+        return saved.load(cls, folder, rows_device=rows_device, readout_device=readout_device, **machine)
 
-    def _check_whole(self) -> None:
-        if self.torn:
-            raise ValueError(f"engine: {self.torn}; its parameters have moved in part: load the last checkpoint")
+    def go_on(self, tick: int, arrays: dict[str, np.ndarray]) -> None:
+        """Stand behind so many ticks; arrays: of batches begun and not finished, see hybrid/engine/begun.py."""
+        self.tick, self._begun = tick, arrays
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """An engine of its own parts, which stands where this one stands; not for one that failed half-way."""
+        self._check_whole()
+        names = ("threads", "micro_batches", "delay", "overlap", "decay", "pin")
+        settings = {name: getattr(self, name) for name in names} | {"device": self.dense.name}
+        with self._runs.alone:
+            arrays = {name: array.copy() for name, array in self._begun_arrays().items()}
+            if self.trunk:
+                self.settle()
+            return _again, (self.embedding, self.trunk, self.readout, settings, self.tick, arrays)
 
     def _check_feed(self, feed: Feed) -> None:
         if feed.rows > self.embedding.rows:
@@ -373,15 +299,22 @@ class Engine:
             raise ValueError(f"feed: {rows} examples a micro-batch, the readout was made for {self.readout.batch}")
 
 
-def _again(embedding, trunk, readout, settings: dict, tick: int, begun: dict[str, np.ndarray]) -> Engine:
+def _again(
+    embedding: Embedding,
+    trunk: TrunkProtocol | None,
+    readout: Readout,
+    settings: dict[str, Any],
+    tick: int,
+    begun: dict[str, np.ndarray],
+) -> Engine:
     """An engine as it was pickled or copied."""
     engine = Engine(embedding, trunk, readout, **settings)
-    engine.tick, engine._begun = tick, begun
+    engine.go_on(tick, begun)
     return engine
 
 
 def _dense(trunk: TrunkProtocol, device: str | None) -> backend.Backend:
-    """Where the dense stages run; a trunk that computes on the CPU only takes no GPU that the user has not asked for."""
+    """Where the dense stages run; where the user leaves it open, a trunk that computes on the CPU only is put there."""
     kinds = trunk.places
     chosen = backend.choose("cpu" if kinds == ("cpu",) and device in (None, "auto") else device)
     if chosen.name.partition(":")[0] not in kinds:
@@ -391,7 +324,7 @@ def _dense(trunk: TrunkProtocol, device: str | None) -> backend.Backend:
     return chosen
 
 
-def _check_widths(embedding, trunk, readout) -> None:
+def _check_widths(embedding: Embedding, trunk: TrunkProtocol | None, readout: Readout) -> None:
     if trunk and embedding.outputs != trunk.inputs:
         raise ValueError(f"trunk: takes {trunk.inputs} inputs, the embedding gives {embedding.outputs}")
     source, width = ("trunk", trunk.outputs) if trunk else ("embedding", embedding.outputs)

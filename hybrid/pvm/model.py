@@ -9,7 +9,7 @@ After Piekniewski et al., Unsupervised learning from continuous video in a scala
 """
 
 import itertools
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,8 @@ import numpy as np
 from cpu.threads import available
 
 from .. import backend, check
-from ..alone import Runs
-from ..engine.schedule import Plan, Schedule, broken_off
+from ..engine.runner import Course, Runner
+from ..engine.schedule import Plan, Schedule, Tick, broken_off
 from ..engine.slot_state import FREE
 from ..engine.trace import Trace
 from ..interrupt import Held
@@ -43,7 +43,7 @@ END = object()  # of an iterator; it may give None
 DELAY = 1  # frames that are on their way to a GPU while it works on the one before; changes no number
 
 
-class PVM:
+class PVM(Runner[StepResult]):
     """A model and its state.
 
     config   a Config, see there
@@ -74,6 +74,7 @@ class PVM:
         seed: int = 0,
         dtype: Any = np.float32,
     ):
+        super().__init__("pvm", "give every thread a model of its own, as PVM.load does")
         check.whole("streams", streams, 1, MOST_STREAMS)
         self.config, self.seed, self._own_wiring, dtype = config, seed, wiring is not None, np.dtype(dtype)
         if wiring is None:
@@ -89,10 +90,7 @@ class PVM:
         )
         self.layout, self.readouts = self.pipeline.layout, self.pipeline.readouts
         self.weights, self.velocity = self.pipeline.weights, self.pipeline.velocity
-        self.tick, self.frozen, self.trace = 0, False, Trace()
-        self.torn: str | None = None
-        self._schedule: Schedule | None = None
-        self._runs = Runs("pvm", "give every thread a model of its own, as PVM.load does")
+        self.frozen = False
         self._inputs = Inputs(self.wiring.frame, streams, self.readouts, ignore_depth=config.ignore_depth)
         self._rates = Rates(self.wiring, self.layout, config)
         self._results = Results(self.wiring, self.layout, self.pipeline.prediction, self.readouts, streams)
@@ -140,7 +138,7 @@ class PVM:
                 slot.take()
                 for stage in self.pipeline.stages():
                     self.pipeline.inline.run(stage.work, slot)
-                self._count(slot)
+                self._finish(slot)
                 slot.release()
             except BaseException as failure:
                 self._rates.forget()
@@ -173,29 +171,14 @@ class PVM:
 
         Raises what `step` raises, and what the feed raises, with a note of the tick.
         """
-        return self._runs.only(self._ticks(frames, every, ahead))
+        return self._follow(lambda: self._laid_out(frames, every, ahead))
 
-    def _ticks(self, frames: Any, every: int, ahead: int) -> Generator[StepResult, None, None]:
+    def _laid_out(self, frames: Any, every: int, ahead: int) -> Course:
+        """The schedule of a run, and its frames."""
         every, ahead = check.whole("every", every, 1), check.whole("ahead", ahead, 0, MOST_AHEAD)
-        self._check_whole()
-        with Held() as held:
-            first, queues = self.tick, self.pipeline.queues()
-            batches = self._batches(items(frames, first), every)
-            self._schedule = schedule = self._scheduled(queues, ahead)
-            try:
-                for tick in schedule.run(batches, lambda slots: False, lambda slots: ahead > 0 and slots[0].complete):
-                    slot = schedule.slots[(tick.number - first) % len(schedule.slots)][0]
-                    self._count(slot)
-                    schedule.moving = False
-                    result = self._results.of(slot)
-                    with held.released():
-                        yield result
-            except BaseException as failure:
-                if schedule.moving:
-                    self.torn = self.torn or broken_off(self.tick, failure)
-                raise
-            finally:
-                self._close(queues)
+        batches = self._batches(items(frames, self.tick), every)
+        schedule = self._scheduled(self.pipeline.queues(), ahead)
+        return Course(schedule, batches, hold=lambda slots: ahead > 0 and slots[0].complete)
 
     def _scheduled(self, queues: dict[str, Any], ahead: int) -> Schedule:
         """The schedule of a run, and its buffers."""
@@ -207,22 +190,27 @@ class PVM:
         slots = [[self.pipeline.slot()] for _ in range(delay + 2)]
         return Schedule(Plan(begin, stages[len(begin) :], []), slots, queues, delay, self.trace)
 
-    def _close(self, queues: dict[str, Any]) -> None:
-        """End a run: where no tick failed, the model stands behind those that were under way."""
+    def _count(self, tick: Tick) -> None:
+        self._finish(self._slot_of(tick))
+
+    def _result(self, tick: Tick) -> StepResult:
+        return self._results.of(self._slot_of(tick))
+
+    def _slot_of(self, tick: Tick) -> FrameSlot:
         assert self._schedule
-        with Held():
-            try:
-                if not self.torn:
-                    self._schedule.wait()
-                    self.tick += self.under_way
-                for queue in queues.values():
-                    queue.close()
-            except BaseException as failure:
-                self.torn = self.torn or broken_off(self.tick, failure)
-                raise
-            finally:
-                self._schedule = None
-                self._rates.forget()
+        return next(slot for (slot,) in self._schedule.slots if slot.tick == tick.number)
+
+    def _leave(self) -> None:
+        """Where no tick failed, the model stands behind those that were under way."""
+        assert self._schedule
+        try:
+            if not self.torn:
+                self.settle()
+                self.tick += self.under_way
+            for queue in self._schedule.queues.values():
+                queue.close()
+        finally:
+            self._rates.forget()
 
     def expected(self) -> np.ndarray:
         """The next frame as the model expects it, (B, rows, columns, channels) floats in 0..1: what a dream shows it.
@@ -236,7 +224,7 @@ class PVM:
         return self.pipeline.prediction.shown(self._last_parts(self.pipeline.prediction.index))
 
     def _last_parts(self, places: list[np.ndarray]) -> np.ndarray:
-        self._settle()
+        self.settle()
         tape = self.backend.device.to_host(self.pipeline.tape(self.tick - 1))
         return np.stack([tape[:, index] for index in places])
 
@@ -283,7 +271,7 @@ class PVM:
         "NAME.bias velocity" follow, of the same shapes.
         """
         check.whole("unit", unit, 0, len(self.wiring.hidden) - 1)
-        self._settle()
+        self.settle()
         found = fields.matrices(self.layout, self.config, unit, self.backend.device.to_host(self.weights))
         if self.velocity is None:
             return found
@@ -308,13 +296,13 @@ class PVM:
 
     def projection(self) -> fields.Projection:
         """The back-projection of `receptive_field`, for many units of the model as it stands."""
-        self._settle()
+        self.settle()
         arrays = {name: array for name, array in self.arrays().items() if name in ("weights", "low", "high")}
         arrays["tape"] = self.pipeline.tape(self.tick - 1)
         host = {name: self.backend.device.to_host(array) for name, array in arrays.items()}
         return fields.Projection(self.wiring, self.layout, self.config, host)
 
-    def _count(self, slot: FrameSlot) -> None:
+    def _finish(self, slot: FrameSlot) -> None:
         """The tick is past, unless the model has diverged."""
         if why := divergence(slot, self.wiring):
             self.torn = why
@@ -353,7 +341,7 @@ class PVM:
             raise ValueError(
                 f"save: {self.under_way} ticks are under way; of a run with `ahead`, save after a complete tick"
             )
-        self._settle()
+        self.settle()
         arrays = self.fetch()
         for name, array in arrays.items():
             check.finite(f"pvm, before tick {self.tick}: {name}", array)
@@ -392,19 +380,11 @@ class PVM:
         checkpoint.load_into(folder, arrays)
         self.put(arrays)
 
-    def _settle(self) -> None:
-        if self._schedule:
-            self._schedule.wait()
-
     @property
     def under_way(self) -> int:
         """Ticks that a run has begun ahead of the one that its caller has."""
         found = self._schedule
         return len(found.begun) if found and not found.plan.finish else 0
-
-    def _check_whole(self) -> None:
-        if self.torn:
-            raise ValueError(f"pvm: {self.torn}; its parameters have moved in part: load the last checkpoint")
 
 
 def _dtype(dtype: np.dtype, device: backend.Backend) -> np.dtype:

@@ -1,4 +1,7 @@
-"""The whole way of a batch: gradients against differences, exact stops, the same bits however the cores are spent."""
+"""The whole way of a batch: gradients against differences, exact stops, the same bits however the cores are spent.
+
+Stops and checkpoints are also the tests of hybrid/engine/begun.py.
+"""
 
 import copy
 import itertools

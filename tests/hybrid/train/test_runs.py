@@ -1,4 +1,7 @@
-"""The life of a run on disk, for every model: killed anywhere it goes on or begins anew, and ends with the same bytes."""
+"""The life of a run on disk, for every model: killed anywhere it goes on or begins anew, and ends with the same bytes.
+
+Altered checkpoints are also the tests of hybrid/engine/saved.py.
+"""
 
 import contextlib
 import errno

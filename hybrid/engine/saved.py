@@ -1,0 +1,68 @@
+"""What a checkpoint tells of an engine beside its arrays, and an engine made of what it tells."""
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import backend, check, readout
+from ..storage import checkpoint
+from . import trunk
+from .embedding import Embedding
+
+if TYPE_CHECKING:
+    from .engine import Engine
+
+SETTINGS = ("micro_batches", "delay", "decay")  # of an engine; the others belong to the machine
+
+
+def facts(engine: "Engine", begun: dict[str, np.ndarray]) -> dict[str, Any]:
+    """JSON-able facts of an engine; begun: its arrays of batches begun and not finished."""
+    return {
+        "embedding": engine.embedding.describe(),
+        "trunk": engine.trunk.describe() if engine.trunk else None,
+        "readout": engine.readout.describe() | {"state": engine.readout.state()},
+        "settings": {name: getattr(engine, name) for name in SETTINGS},
+        "tick": engine.tick,
+        "begun": {name: array.shape for name, array in begun.items()},
+    }
+
+
+def load(
+    cls: type["Engine"],
+    folder: str | Path,
+    *,
+    rows_device: str,
+    readout_device: str,
+    **machine: Any,
+) -> tuple["Engine", dict[str, Any]]:
+    """See Engine.load; machine: the arguments of Engine that a checkpoint does not keep."""
+    manifest, held = checkpoint.read_facts(folder), checkpoint.numbers(folder)
+    with checkpoint.told(folder):
+        own = manifest["engine"]
+        output = {name: value for name, value in own["readout"].items() if name != "state"}
+        _check_size(folder, own, output, held)
+        engine = cls(
+            Embedding(**own["embedding"], backend=backend.choose(rows_device)),
+            trunk.rebuild(own["trunk"]) if own["trunk"] else None,
+            readout.rebuild(output, backend.choose(readout_device)),
+            **machine,
+            **own["settings"],
+        )
+        begun = {name: np.empty(shape, np.float32) for name, shape in own["begun"].items()}
+        checkpoint.load_into(folder, engine.parameters() | begun)
+        engine.embedding.send()
+        if engine.trunk:
+            engine.trunk.send()
+        engine.readout.restore(own["readout"]["state"])
+        engine.go_on(check.whole("tick", own["tick"], 0), begun)
+    return engine, manifest["facts"]
+
+
+def _check_size(folder: str | Path, own: dict[str, Any], output: dict[str, Any], held: int) -> None:
+    """ValueError, before memory is taken, for facts that tell of more numbers than the checkpoint holds."""
+    rows, dense = own["embedding"], own["trunk"]
+    least = rows["rows"] * rows["width"] + readout.least(output) + (trunk.least(dense) if dense else 0)
+    if least + sum(math.prod(shape) for shape in own["begun"].values()) > held:
+        raise ValueError(f"{folder}: tells of {least} parameters, but holds {held} numbers; it was altered")
