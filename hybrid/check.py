@@ -1,4 +1,4 @@
-"""Refuse bad arguments where the user meets the engine: name, found, expected. What lies below trusts its arguments."""
+"""Checks of arguments where the user passes them: name, found, expected. Kernels and launchers do not check again."""
 
 import math
 from collections.abc import Iterable
@@ -41,7 +41,7 @@ def classes(value: Any) -> int:
 
 
 def counts(values: Any) -> np.ndarray:
-    """How often each class is met, as float64; ValueError unless they are one row of finite numbers of at least 0."""
+    """How often each class occurs, as float64; ValueError unless it is one row of finite numbers of at least 0."""
     met: np.ndarray = np.asarray(values)
     if met.ndim != 1 or met.dtype.kind not in "iuf":
         raise ValueError(f"counts: found {met.dtype} {met.shape}, expected one number a class")
@@ -98,8 +98,8 @@ def array(
 def indices(name: str, values: Any, limit: int) -> np.ndarray:
     """Ids as a C-contiguous int32 array, of the array's or list's shape.
 
-    Raises ValueError for anything but whole numbers, and IndexError, naming the first bad place, unless all lie in
-    [0, limit); before they are cast, so that none comes back from beyond 2^31 as another.
+    Raises ValueError for anything but whole numbers, and IndexError, naming the first bad place, unless all are in [0, limit).
+    They are checked before they are cast to int32, since a cast would turn an id beyond 2^31 into another one.
     """
     values = _array(name, values)
     if values.size and values.dtype.kind not in "iu":
@@ -109,7 +109,7 @@ def indices(name: str, values: Any, limit: int) -> np.ndarray:
 
 
 def bags(name: str, values: Any, ids: int) -> np.ndarray:
-    """Where bags begin among so many ids, (B + 1,) int64: they rise from 0 to `ids`; ValueError for anything else."""
+    """Where bags begin in a list of `ids` ids, (B + 1,) int64; ValueError unless the values rise from 0 to `ids`."""
     values = _array(name, values)
     if values.ndim != 1 or not values.size or values.dtype.kind not in "iu":
         raise ValueError(
@@ -143,7 +143,7 @@ def ids(name: str, values: np.ndarray, limit: int) -> None:
 
 
 def finite(name: str, values: np.ndarray) -> None:
-    """ValueError, naming the first bad row, for a NaN or an infinity in `values`; costs two passes and no memory."""
+    """ValueError, naming the first bad row, for a NaN or an infinity in `values`; takes two passes and no memory."""
     if values.size and not (math.isfinite(values.min()) and math.isfinite(values.max())):
         good = np.isfinite(values)
         row = int(good.reshape(len(values), -1).all(axis=1).argmin())

@@ -1,41 +1,49 @@
 """What a backend promises: `cpu` keeps it with Numba, `gpu` with PyCUDA.
 
-These Protocols are structural: backends keep them without importing them, `hybrid` is the only reader, and
-tests/hybrid/test_contract.py holds every backend to the names, the order and the defaults of the arguments.
+These Protocols are structural: a backend keeps them without importing them. tests/hybrid/test_contract.py compares names,
+order and defaults of the arguments of every backend with them.
 
-Order of arguments, everywhere: written first, then layout or tree, then read, then scalars.
-Kernels trust their arguments; they are validated once, where `hybrid` meets the user. Arrays are those of the backend's
-device: NumPy's on the CPU, arrays in device memory on a GPU.
-Floating arrays are float32 and C-contiguous (float64 too where `Device.float64` says so); ids are int32.
-Every call is made by the work of a queue (Queue.run). The number of threads and the stream are not arguments: they belong
-to the queue.
-Results do not depend on it, bit for bit, except where a mode named "hogwild" says so.
+Order of arguments, everywhere: what is written first, then layout or tree, then what is read, then scalars.
+Kernels do not check their arguments: hybrid has checked them. Arrays are those of the backend's device: NumPy's on the CPU,
+arrays in device memory on a GPU. Floating arrays are float32 and C-contiguous (float64 too where `Device.float64` says so);
+ids are int32.
+Every call is made by the work of a queue (Queue.run), to which the number of threads or the stream belongs. Results do not
+depend on them, bit for bit, except in the mode "hogwild".
 """
 
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
+
+from numpy.typing import DTypeLike, NDArray
+
+Array = Any  # NumPy's on the CPU, the device's own elsewhere
+Shape = int | tuple[int, ...]
+Note = Callable[[float, float], object]
 
 
 class Event(Protocol):
-    """A point on a queue, past once everything put on the queue before it has been done."""
+    """A point on a queue. It is past once everything that was put on the queue before it is done."""
 
     def wait(self) -> Any:
-        """Block the caller until the point is past; raise here what the work raised."""
+        """Block the caller until the point is past; return what the work returned, raise what it raised."""
 
 
 class Queue(Protocol):
-    """Something that does work in the order given: a CUDA stream, a worker thread."""
+    """Does work in the order given: a CUDA stream, a worker thread."""
 
     name: str
 
-    def run(self, work, *arguments, after=(), note=None) -> Event:
+    def run(
+        self, work: Callable[..., Any], *arguments: Any, after: Sequence[Event] = (), note: Note | None = None
+    ) -> Event:
         """Do `work(*arguments)` after all earlier work of this queue and after the events in `after`.
 
-        note(start, end) is called, from any thread and no later than when a wait for the event returns, with the time when
-        the work ran, in seconds of time.perf_counter.
+        note(start, end) is called with the time when the work ran, in seconds of time.perf_counter: from any thread, at the
+        latest before a wait for the event returns.
         """
 
-    def copy(self, target, source, after=(), note=None) -> Event:
-        """Copy an array to another place; costs nothing where both are the same array."""
+    def copy(self, target: Array, source: Array, after: Sequence[Event] = (), note: Note | None = None) -> Event:
+        """Copy an array into another one; costs nothing where both are the same."""
 
     def close(self) -> None:
         """Finish what was put on the queue."""
@@ -57,67 +65,76 @@ class Device(Protocol):
     threads: bool
     closed: bool
 
-    def queue(self, name: str, threads: int, cores=None) -> Queue:
-        """A new queue, named for the trace; cores: the numbers of those that its threads keep to."""
+    def queue(self, name: str, threads: int, cores: Sequence[int] | None = None) -> Queue:
+        """A new queue.
+
+        name     shown in the trace
+        threads  of the CPU, for its work
+        cores    the numbers of the cores that its threads are pinned to; None: any
+        """
 
     def inline(self, name: str, threads: int) -> Queue:
         """A queue whose work is done when `run` returns."""
 
-    def empty(self, shape, dtype) -> Any:
+    def empty(self, shape: Shape, dtype: DTypeLike) -> Any:
         """An uninitialised array on the device."""
 
-    def host_empty(self, shape, dtype) -> Any:
+    def host_empty(self, shape: Shape, dtype: DTypeLike) -> Any:
         """An uninitialised NumPy array from which the device copies asynchronously (page-locked on a GPU)."""
 
-    def mirror(self, array) -> Any:
-        """Room on the device for a NumPy array, uninitialised (the same array on the CPU)."""
+    def mirror(self, array: NDArray[Any]) -> Any:
+        """An uninitialised array on the device, of the shape and dtype of a NumPy array (the same array on the CPU)."""
 
-    def from_host(self, array) -> Any:
-        """The array on the device (the same array on the CPU)."""
+    def from_host(self, array: NDArray[Any]) -> Any:
+        """A copy of the array on the device (the same array on the CPU)."""
 
-    def to_host(self, array) -> Any:
-        """The array as NumPy sees it, once all queues have done what they were given (the same array on the CPU)."""
+    def to_host(self, array: Array) -> Any:
+        """The array as a NumPy array, once all queues have done their work (the same array on the CPU)."""
 
-    def copy(self, target, source) -> None:
-        """Copy between host and device, or within either, within the work of a queue; where both are the same: nothing."""
+    def copy(self, target: Array, source: Array) -> None:
+        """Copy between host and device or within either, in the work of a queue; nothing where both are the same array."""
 
-    def write(self, array, source) -> None:
-        """Copy a NumPy array into one of the device, once all queues have done what they were given."""
+    def write(self, array: Array, source: NDArray[Any]) -> None:
+        """Copy a NumPy array into one of the device, once all queues have done their work."""
 
     def close(self) -> None:
         """Finish all queues and release what the device holds."""
 
 
 class Units(Protocol):
-    """Collections of MLPs, inputs -> hidden -> outputs, both layers with a bias and the same activation.
+    """Collections of MLPs: inputs -> hidden -> outputs; both layers have a bias and the same activation.
 
     Shapes: weights (layout.w_at[-1],), x (B, X), hidden (B, H), y and target (B, Y), see hybrid/layout.py.
     activation: "logistic" 1/(1+exp(-s)), "rational" s/(2(|s|+1)) + 1/2, "tanh", "relu".
     Tolerance against a float64 oracle: a float32 sum of n products drifts by about sqrt(n) roundings.
     """
 
-    def plan(self, layout) -> Any:
-        """The layout as the other functions take it; made once."""
+    def plan(self, layout: Any) -> Any:
+        """The layout in the form that the other functions take; made once."""
 
-    def forward(self, y, hidden, layout, weights, x, activation):
+    def forward(self, y: Array, hidden: Array, layout: Any, weights: Array, x: Array, activation: str) -> None:
         """Write hidden and y."""
 
-    def backward(self, x_grad, weight_grad, y_grad, hidden_grad, layout, weights, y, hidden, x, activation):
+    def backward(
+        self, x_grad: Array | None, weight_grad: Array, y_grad: Array, hidden_grad: Array, layout: Any,
+        weights: Array, y: Array, hidden: Array, x: Array, activation: str,
+    ) -> None:  # fmt: skip
         """Write x_grad (None: not wanted); add the sum over the batch to weight_grad, laid out like the weights.
 
         y_grad (B, Y) comes in as d loss / d y; it and hidden_grad (B, H) leave as the gradients before the activation.
         """
 
-    def update(self, weights, velocity, weight_grad, rate, momentum):
+    def update(self, weights: Array, velocity: Array | None, weight_grad: Array, rate: float, momentum: float) -> None:
         """velocity <- momentum velocity - rate weight_grad; weights <- weights + velocity; weight_grad <- 0.
 
         velocity None: plain SGD.
         """
 
     def step(
-        self, loss, y, hidden, weights, velocity, y_grad, hidden_grad, layout, x, target, rate, momentum, activation
-    ):
-        """One online step, fused: forward, squared error, backward, update; each weight is read and written once.
+        self, loss: Array, y: Array, hidden: Array, weights: Array, velocity: Array | None, y_grad: Array,
+        hidden_grad: Array, layout: Any, x: Array, target: Array, rate: float, momentum: float, activation: str,
+    ) -> None:  # fmt: skip
+        """One online step, fused: forward, squared error, backward and update read and write each weight once.
 
         loss (U,) is written: half the squared error of each unit, summed over its outputs and the batch.
         y_grad (B, Y) and hidden_grad (B, H) are written: the gradients before the activation, one row an example.
@@ -128,87 +145,96 @@ class Units(Protocol):
 class Rows(Protocol):
     """Tables of vectors, one row an id; table (R, D)."""
 
-    def gather(self, out, table, ids):
+    def gather(self, out: Array, table: Array, ids: Array) -> None:
         """out[n] = table[ids[n]]; out (N, D), ids (N,)."""
 
-    def scatter_add(self, table, ids, grad, scale):
-        """table[ids[n]] += scale * grad[n], in the order of n: duplicates are summed, the same bits at any threads."""
+    def scatter_add(self, table: Array, ids: Array, grad: Array, scale: float) -> None:
+        """table[ids[n]] += scale * grad[n], in the order of n. Equal ids are summed; the same bits at any number of threads."""
 
-    def gather_mean(self, out, table, bag_at, ids):
+    def gather_mean(self, out: Array, table: Array, bag_at: Array, ids: Array) -> None:
         """out[b] = mean of table[ids[bag_at[b]:bag_at[b+1]]], zero for an empty bag; out (B, D), bag_at (B+1,) int64."""
 
-    def scatter_mean(self, table, bag_at, ids, grad, scale):
-        """The reverse of gather_mean: every row of bag b gets scale / size(b) * grad[b], in the order of b."""
+    def scatter_mean(self, table: Array, bag_at: Array, ids: Array, grad: Array, scale: float) -> None:
+        """The reverse of gather_mean: scale / size(b) * grad[b] is added to every row of bag b, in the order of b."""
 
 
 class Softmax(Protocol):
-    """The full softmax over V classes, in chunks: a (B, V) array never exists. weights (V, D), hidden (B, D)."""
+    """The full softmax over V classes, computed in chunks: a (B, V) array never exists. weights (V, D), hidden (B, D)."""
 
-    def workspace(self, batch, width, dtype) -> Any:
+    def workspace(self, batch: int, width: int, dtype: DTypeLike) -> Any:
         """The scratch arrays that calls with up to `batch` rows need; made once."""
 
-    def step(self, grad, loss, weights, work, hidden, target, rate):
+    def step(
+        self, grad: Array, loss: Array, weights: Array, work: Any, hidden: Array, target: Array, rate: float
+    ) -> None:
         """Write grad (B, D) = d loss / d hidden and loss (B,) in nats; weights -= rate * gradient summed over B."""
 
-    def log_prob(self, out, weights, work, hidden, target):
+    def log_prob(self, out: Array, weights: Array, work: Any, hidden: Array, target: Array) -> None:
         """out[b] = log p(target[b] | hidden[b])."""
 
-    def best(self, ids, log_probs, weights, work, hidden):
+    def best(self, ids: Array, log_probs: Array, weights: Array, work: Any, hidden: Array) -> None:
         """Write the k most likely classes of each row, most likely first; ids and log_probs (B, k)."""
 
 
 class SampledSoftmax(Protocol):
-    """The softmax over a row's own class and negatives that the batch shares; weights (V, D), hidden (B, D)."""
+    """The softmax over the target of each row and negatives that the whole batch shares; weights (V, D), hidden (B, D)."""
 
-    def log_uniform(self, classes) -> Any:
-        """Draw about by Zipf's law, for classes in falling order of frequency."""
+    def log_uniform(self, classes: int) -> Any:
+        """A sampler that draws approximately by Zipf's law; classes are numbered by falling frequency."""
 
-    def unigram(self, counts, power=0.75) -> Any:
-        """Draw in proportion to counts[v]^power."""
+    def unigram(self, counts: Array, power: float = 0.75) -> Any:
+        """A sampler that draws class v in proportion to counts[v]^power."""
 
-    def workspace(self, batch, width, negatives, dtype) -> Any:
+    def workspace(self, batch: int, width: int, negatives: int, dtype: DTypeLike) -> Any:
         """The scratch arrays that calls with up to `batch` rows and `negatives` draws need; made once."""
 
-    def step(self, grad, loss, weights, work, sampler, hidden, target, rate, seed, tick):
+    def step(
+        self, grad: Array, loss: Array, weights: Array, work: Any, sampler: Any, hidden: Array, target: Array,
+        rate: float, seed: int, tick: int,
+    ) -> Array:  # fmt: skip
         """Write grad (B, D) = d loss / d hidden and loss (B,) in nats; weights -= rate * gradient summed over B.
 
-        The draws are a function of seed and tick. Returns the negatives, distinct class ids, valid until the next step.
+        The draws are a function of seed and tick. Returns the negatives: distinct class ids, valid until the next step.
         """
 
 
 class TreeSoftmax(Protocol):
     """Hierarchical softmax: nodes (V - 1, D), one logistic regression a node of a binary tree over V classes."""
 
-    def plan(self, tree) -> Any:
-        """The tree as the other functions take it; made once."""
+    def plan(self, tree: Any) -> Any:
+        """The tree in the form that the other functions take; made once."""
 
-    def workspace(self, batch, width, depth, dtype) -> Any:
+    def workspace(self, batch: int, width: int, depth: int, dtype: DTypeLike) -> Any:
         """The scratch arrays that calls with up to `batch` rows and paths up to `depth` need; made once."""
 
-    def step(self, grad, loss, nodes, work, tree, hidden, target, rate, mode):
+    def step(
+        self, grad: Array, loss: Array, nodes: Array, work: Any, tree: Any, hidden: Array, target: Array,
+        rate: float, mode: str,
+    ) -> None:  # fmt: skip
         """Learn from a batch: write grad (B, D) = d loss / d hidden and loss (B,) in nats, move the nodes.
 
-        mode "deterministic": node n sees the batch's rows in order, each after the node moved for the row before, so the
-        result equals the serial loop over rows, bit for bit, at any number of threads. mode "grouped": the same,
-        but neighbouring rows of one target learn together, from the nodes before any of them moves. mode "hogwild": threads
-        race.
+        mode "deterministic": a node moves for the rows of the batch in order, one after another, so the result equals the
+        serial loop over rows, bit for bit, at any number of threads. mode "grouped": the same, but neighbouring rows of one
+        target learn together, from the nodes before any of them moves. mode "hogwild": threads race.
         grad is summed over the path, not averaged over B.
         """
 
-    def log_prob(self, out, nodes, tree, hidden, target):
+    def log_prob(self, out: Array, nodes: Array, tree: Any, hidden: Array, target: Array) -> None:
         """out[b] = log p(target[b] | hidden[b]); sums to 1 over all classes."""
 
 
 class Split(Protocol):
-    """The top of a tree over V classes as dense products: nodes (K, D), of which a path meets those at its beginning."""
+    """The top of a tree over V classes, computed by dense products: nodes (K, D), the first K in breadth-first order."""
 
-    def workspace(self, batch, top, dtype) -> Any:
+    def workspace(self, batch: int, top: int, dtype: DTypeLike) -> Any:
         """The scratch arrays that calls with up to `batch` rows and `top` nodes need; made once."""
 
-    def step(self, grad, loss, nodes, work, tree, hidden, target, rate):
+    def step(
+        self, grad: Array, loss: Array, nodes: Array, work: Any, tree: Any, hidden: Array, target: Array, rate: float
+    ) -> None:
         """Learn from a batch: add d loss / d hidden to grad (B, D), write loss (B,) in nats, move nodes (K, D).
 
-        tree: TreeSoftmax.plan of the tree's top. All examples find the nodes as they were, and a node moves once, by rate
+        tree: TreeSoftmax.plan of the tree's top. All examples use the nodes before the step, and a node moves once, by rate
         times the sum over its examples: the semantics of a mini-batch, not of the serial loop.
         """
 
@@ -290,13 +316,16 @@ class Pvm(Protocol):
     B streams share the weights; the arrays are those of hybrid/pvm/layout.py: world (B, W), tape (B, T), signals (B, S).
     """
 
-    def plan(self, layout) -> Any:
-        """The layout as `tick` takes it; made once."""
+    def plan(self, layout: Any) -> Any:
+        """The layout in the form that `tick` takes; made once."""
 
-    def show(self, world, frame, scale):
+    def show(self, world: Array, frame: Array, scale: float) -> None:
         """Write a frame to the front of the world: world[b, :F] = scale frame[b]; frame (B, F) uint8, or as the world."""
 
-    def tick(self, state, layout, past, learning, gathering, activation, first, last):
+    def tick(
+        self, state: State, layout: Any, past: Past, learning: Learning, gathering: Gathering, activation: str,
+        first: int, last: int,
+    ) -> None:  # fmt: skip
         """The units first:last gather their inputs, learn, predict and publish.
 
         A unit gathers its signals from the world and writes its features and its context to the tape. Its error is what it
@@ -313,5 +342,5 @@ class Pvm(Protocol):
         first, last  a range of units, 0 <= first < last <= U. Units are independent: a tick by ranges writes the same bytes
         """
 
-    def collect(self, out, source, index):
+    def collect(self, out: Array, source: Array, index: Array) -> None:
         """out[b, n] = source[b, index[n]]; out (B, N), source (B, M), index (N,) int32."""

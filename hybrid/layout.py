@@ -1,7 +1,7 @@
 """Where each unit's weights and signals lie in flat arrays.
 
-A unit is an MLP with one hidden layer: inputs -> hidden -> outputs. Units of a collection may differ in all three sizes,
-so nothing is a rectangular array of units: every array of a collection is flat, and a unit finds its part by an offset.
+A unit is an MLP with one hidden layer: inputs -> hidden -> outputs. Units of a collection may differ in all three sizes, so
+every array of a collection is flat along the units, and an offset says where the part of a unit begins.
 
     weights  [ unit 0: first (h, n) | first bias (h) | second (o, h) | second bias (o) | unit 1: ... ]
     x        (B, X)   one row a batch element; unit u reads   x[:, x_at[u] : x_at[u] + inputs[u]]
@@ -34,7 +34,7 @@ class UnitLayout(NamedTuple):
 
 
 def unit_layout(inputs: ArrayLike, hidden: ArrayLike, outputs: ArrayLike) -> UnitLayout:
-    """Lay out one unit per entry of three equally long lists of sizes.
+    """The layout of as many units as the three lists of sizes, equally long, have entries.
 
     >>> unit_layout([150], [49], [150]).w_at[-1]
     np.int64(14899)
