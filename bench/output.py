@@ -11,11 +11,11 @@ import numpy as np
 
 from bench.measure import Work, append, measure, show
 from bench.peers import adaptive_softmax, peer
-from hybrid.cli import options
 from hybrid.engine import Engine
 from hybrid.feeds.text import Text, documentation, read
 from hybrid.models import language
 from hybrid.readout import FullReadout, NeighbourReadout, SampledReadout, TreeReadout
+from hybrid.train.options import choose
 
 CLASSES, WIDTH, BATCH, RATE = 250_000, 128, 512, 0.02
 BATCHES = 8  # different targets and hidden vectors
@@ -137,13 +137,12 @@ def _texts(quick: bool) -> tuple[Text, Text]:
 
 def _trained(readout: str, train: Text, valid: Text, threads: int):
     """The readout of a language model after one epoch, and the hidden vectors of ROWS contexts."""
-    line = f"train language --text - --readout {readout} --epochs 1 --threads {threads} --device cpu"
-    chosen = options.resolve(vars(options.parser().parse_args(line.split())))
-    job = language.job_of(chosen, train, valid)
+    chosen = choose("language", text="-", readout=readout, epochs=1, threads=threads, device="cpu")
+    job = language.Language(chosen, train, valid)
     engine: Engine = job.make()
     for _ in engine.run(job.feed):
         pass
-    asked = language.measured_feed(chosen, valid, job.feed.corpus.vocabulary)[0]  # type: ignore[attr-defined]
+    asked = language.measured_feed(chosen, valid, job.vocabulary)[0]
     return engine.readout, np.ascontiguousarray(engine.hidden(asked.ids)[:ROWS])
 
 

@@ -10,10 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from bench.measure import append, commit, environment
-from hybrid.cli import options
 from hybrid.feeds.ratings import Histories, Split, histories, load, split
 from hybrid.judge import ranking
 from hybrid.models import factors
+from hybrid.train.options import choose
 
 READOUTS: dict[str, dict] = {
     "tree, balanced": {"readout": "tree", "tree": "balanced"},
@@ -103,7 +103,7 @@ def drawn(count: int, rate: tuple[float, float]) -> list[dict]:
 
 
 def _defaults(model: dict) -> dict:
-    resolved = options.resolve({"kind": "factors", "ratings": "any", **model})
+    resolved = choose("factors", ratings="any", **model)
     return {name: resolved[name] for name in (*SPACE, "rate", *RATES)}
 
 
@@ -111,15 +111,15 @@ def _trial(path: Path, model: dict, threads: int) -> Trial:
     """Trains once with some settings and a seed; a run that diverges is worth 0."""
 
     def trial(settings: dict, seed: int) -> Trained:
-        fixed = {"kind": "factors", "ratings": str(path), "device": "cpu", "threads": threads, "serial": True}
-        job = factors.prepare(options.resolve(fixed | model | settings | {"seed": seed}))
+        fixed = {"ratings": str(path), "device": "cpu", "threads": threads, "serial": True}
+        job = factors.prepare(choose("factors", **fixed | model | settings | {"seed": seed}))
         engine = job.make()
         try:
             for _ in engine.run(job.feed):
                 pass
         except FloatingPointError:
             return Trained({CHOSEN_BY: 0.0, "diverged": 1}, dict)
-        return Trained(job.evaluate(engine), lambda: job.final(engine))
+        return Trained(job.validate(engine), lambda: job.final(engine))
 
     return trial
 

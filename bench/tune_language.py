@@ -5,9 +5,9 @@ import math
 import numpy as np
 
 from bench.measure import append, commit, environment
-from hybrid.cli import options
 from hybrid.feeds.text import Parts, documentation
 from hybrid.models import language
+from hybrid.train.options import choose
 
 READOUTS = ("tree", "sampled", "full")
 TRIES, EPOCHS = 12, 4  # of each readout
@@ -47,18 +47,16 @@ def _points(tries: int) -> list[dict[str, float]]:
 
 def _learn(readout: str, rates: dict, epochs: int, seed: int, threads: int, parts: Parts) -> dict[str, float]:
     """Figures of one training; a loss that is not finite counts as an infinite perplexity."""
-    line = (
-        f"train language --text - --readout {readout} --epochs {epochs} --seed {seed} --threads {threads} --device cpu"
-    )
-    chosen = options.resolve(vars(options.parser().parse_args(line.split())) | rates)
-    job = language.job_of(chosen, *parts)
+    machine = {"threads": threads, "device": "cpu"}
+    chosen = choose("language", text="-", readout=readout, epochs=epochs, seed=seed, **machine, **rates)
+    job = language.Language(chosen, *parts)
     engine = job.make()
     try:
         for _ in engine.run(job.feed):
             pass
     except FloatingPointError:
         return dict.fromkeys(FIGURES, math.inf)
-    return dict(zip(FIGURES, (job.evaluate(engine)["perplexity"], job.final(engine)["test_perplexity"]), strict=True))
+    return dict(zip(FIGURES, (job.validate(engine)["perplexity"], job.final(engine)["test_perplexity"]), strict=True))
 
 
 def _record(work, readout, rates, epochs, seeds, found: list[dict], parts: Parts, arguments) -> dict:

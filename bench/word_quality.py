@@ -8,10 +8,10 @@ import numpy as np
 
 from bench.measure import append, commit, environment
 from bench.peers import peer
-from hybrid.cli import options
 from hybrid.feeds.text import read
 from hybrid.judge import similarity
 from hybrid.models import words
+from hybrid.train.options import choose
 
 EPOCHS, SEEDS = 5, (0, 1, 2)
 SETTINGS = [(model, readout) for readout in ("tree", "sampled") for model in ("skipgram", "cbow")]
@@ -37,8 +37,8 @@ def run(arguments) -> int:
 
 def _options(text: Path, model: str, readout: str, epochs: int, seed: int, threads: int) -> dict:
     """What `hybrid train words` takes: our defaults, which are gensim's too where both have the option."""
-    line = f"train words --model {model} --readout {readout} --epochs {epochs} --seed {seed} --threads {threads}"
-    return options.resolve(vars(options.parser().parse_args([*line.split(), "--text", str(text)])))
+    settings = {"readout": readout, "epochs": epochs, "seed": seed, "threads": threads}
+    return choose("words", text=str(text), model=model, **settings)
 
 
 def _ours(chosen: dict) -> tuple[list[str], np.ndarray]:
@@ -46,7 +46,7 @@ def _ours(chosen: dict) -> tuple[list[str], np.ndarray]:
     engine = job.make()
     for _ in engine.run(job.feed):
         pass
-    return job.feed.corpus.vocabulary.words, engine.embedding.table  # type: ignore[attr-defined]
+    return job.vocabulary.words, engine.embedding.table
 
 
 def _gensim() -> dict:

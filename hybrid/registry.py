@@ -45,6 +45,10 @@ class Registry:
             raise ValueError(f"{self.what} {name!r}, offered by {whose}: {failure}") from failure
         return module
 
+    def having(self, attribute: str) -> list[str]:
+        """The names of those kinds whose module has an attribute."""
+        return [name for name in self.names() if hasattr(self.load(name), attribute)]
+
     def _own(self) -> frozenset[str]:
         return _modules(self.package)
 

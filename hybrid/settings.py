@@ -6,11 +6,21 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from .registry import Registry
+
 MOST = 10**9  # of anything that is counted: beyond it sizes overflow before memory does
 
 
 def option(
-    default: Any, help: str, *, group: str = "model", free: bool = False, needed: bool = False, **argument: Any
+    default: Any,
+    help: str,
+    *,
+    group: str = "model",
+    free: bool = False,
+    needed: bool = False,
+    kept: bool = True,
+    registry: Registry | None = None,
+    **argument: Any,
 ) -> Any:
     """A field of a dataclass of options; its name with dashes is the flag on the command line.
 
@@ -19,10 +29,12 @@ def option(
     group     the heading under which `--help` lists it: "data", "model", "training" or "the run"
     free      whether a run may go on with another value than the one that it was begun with: it changes no number
     needed    whether the user has to say it
+    kept      whether it belongs to the run; otherwise to the command that begins it or goes on with it
+    registry  where the value is the name of a part: the kinds that it may name, which may have options of their own
     argument  keywords of argparse's add_argument: type, choices, metavar, nargs, action, ...
     """
-    facts = {"help": help, "group": group, "free": free, "needed": needed, "argument": argument}
-    return dataclasses.field(default=default, metadata=facts)
+    facts = {"help": help, "group": group, "free": free, "needed": needed, "kept": kept}
+    return dataclasses.field(default=default, metadata=facts | {"registry": registry, "argument": argument})
 
 
 def fields(options: type | None) -> dict[str, dataclasses.Field[Any]]:
@@ -55,7 +67,7 @@ def whole(text: str) -> int:
     return _whole(text, 0)
 
 
-def rate(text: str) -> float:
+def number(text: str) -> float:
     """A finite number of at least 0."""
     try:
         value = float(text)

@@ -1,53 +1,59 @@
-"""How a command line is read: whole words only, numbers within bounds. Imports nothing heavy."""
+"""How a command line is read: whole words only, and options of models as their dataclasses declare them."""
 
 import argparse
-import math
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-MOST = 10**9  # of anything that is counted: beyond it sizes overflow before memory does
+from ..settings import flag
+
 QUIET = "neither notes nor a progress bar on stderr; errors stay"
+LIFE = "a folder, which one process at a time works on"
 
 
 class Parser(argparse.ArgumentParser):
     """Takes no abbreviations: one that is clear today is another option's tomorrow."""
 
-    def __init__(self, *arguments, **settings):
+    def __init__(self, *arguments: Any, **settings: Any):
         super().__init__(*arguments, **{"allow_abbrev": False} | settings)
+        self._groups: dict[str, Any] = {}
 
-    def add_quiet(self, default=argparse.SUPPRESS) -> None:
+    def add_quiet(self, default: Any = argparse.SUPPRESS) -> None:
         """Offer --quiet; before the command and after it, so what is said last must not undo what was said first."""
         self.add_argument("--quiet", action="store_true", default=default, help=QUIET)
 
-    def add_defaults(self, default_of: Callable[[str], str]) -> None:
-        """Say the default of every option that has one, by name, at the end of its help."""
-        for action in self._actions:
-            if shown := default_of(action.dest):
-                action.help = f"{action.help} (default: {shown})"
+    def group(self, title: str) -> Any:
+        """The heading in --help of this title, made when it is asked for first."""
+        if title not in self._groups:
+            self._groups[title] = self.add_argument_group(title, LIFE if title == "the run" else None)
+        return self._groups[title]
 
+    def flags(self) -> list[str]:
+        """All flags that it takes."""
+        return [name for action in self._actions for name in action.option_strings]
 
-def positive(text: str) -> int:
-    """A whole number of at least 1."""
-    return _whole(text, 1)
+    def add_options(
+        self, fields: Iterable[dataclasses.Field[Any]], defaults: Mapping[str, str], title: str | None = None
+    ) -> None:
+        """Offer the options that dataclasses declare, under the headings that they name.
 
+        What the user did not say is None, or False for a flag without a value, so that it can be told from what he said.
 
-def whole(text: str) -> int:
-    """A whole number of at least 0."""
-    return _whole(text, 0)
-
-
-def rate(text: str) -> float:
-    """A finite number of at least 0."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0 <= value < math.inf:
-        raise argparse.ArgumentTypeError(f"found {text!r}, expected a number of at least 0")
-    return value
-
-
-def _whole(text: str, low: int) -> int:
-    value = int(text) if text.isascii() and text.isdigit() else -1
-    if not low <= value <= MOST:
-        raise argparse.ArgumentTypeError(f"found {text!r}, expected a whole number from {low} to {MOST:,}")
-    return value
+        defaults  by name, as `--help` says them; "" or none: the help does not
+        title     one heading for all
+        """
+        for field in fields:
+            facts = dict(field.metadata)
+            said = f" (default: {shown})" if (shown := defaults.get(field.name)) else ""
+            argument = dict(facts["argument"])
+            if field.default is False:
+                argument["action"] = "store_true"
+            elif facts["registry"]:
+                argument |= {"choices": facts["registry"].having("Options"), "metavar": "NAME"}
+                facts["help"] += f": {', '.join(argument['choices'])}"
+            self.group(title or facts["group"]).add_argument(
+                flag(field.name),
+                default=False if field.default is False else None,
+                help=facts["help"] + said,
+                **argument,
+            )

@@ -1,12 +1,12 @@
 """The command `hybrid`. Errors meet the user here: one line, exit code 2, no traceback."""
 
+import argparse
 import json
 import os
 import sys
 from pathlib import Path
 
 from .. import console
-from ..pvm import command as pvm
 from . import options
 
 USER_ERRORS = (ValueError, IndexError, OSError, FloatingPointError, MemoryError)
@@ -14,14 +14,15 @@ USER_ERRORS = (ValueError, IndexError, OSError, FloatingPointError, MemoryError)
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command line; returns the exit code: 0 done, 1 unusable (doctor), 2 an error, 128 + n stopped by signal n."""
-    given = options.parser().parse_args(pvm.joined(sys.argv[1:] if arguments is None else arguments))
-    console.quiet = given.quiet
-    commands = {"doctor": _doctor, "demo": _demo, "train": _train, "eval": _eval, "export": _export, "pvm": pvm.run}
+    arguments = sys.argv[1:] if arguments is None else arguments
+    commands = {"doctor": _doctor, "demo": _demo, "train": _train, "eval": _eval, "export": _export, "pvm": _pvm}
     try:
+        given = options.read(arguments)
+        console.quiet = given.quiet
         _threads(getattr(given, "threads", None), getattr(given, "pin", False))
         return commands[given.command](given)
     except USER_ERRORS as error:
-        if given.debug:
+        if "--debug" in arguments:
             raise
         print(f"hybrid: error: {_message(error)}", file=sys.stderr)
         return 2
@@ -52,7 +53,7 @@ def _message(error: BaseException) -> str:
     return f"{error}{notes}"
 
 
-def _doctor(given) -> int:
+def _doctor(given: argparse.Namespace) -> int:
     from . import doctor
 
     report = doctor.report()
@@ -60,7 +61,7 @@ def _doctor(given) -> int:
     return 0 if report["usable"] else 1
 
 
-def _demo(given) -> int:
+def _demo(given: argparse.Namespace) -> int:
     from ..train import runs, store
     from ..train.loop import Stopped
     from .demo import run, text
@@ -68,7 +69,7 @@ def _demo(given) -> int:
     runs.announce({"kind": "language", "device": given.device})
     try:
         with store.begun(Path(given.out)):
-            report = run(given.text, given.out, given.epochs, given.device, given.threads, given.seed or 0)
+            report = run(given.text, given.out, given.epochs, given.device, given.threads, given.seed)
     except Stopped as stopped:
         print("hybrid: stopped; a demo does not go on, begin it again", file=sys.stderr)
         return 128 + stopped.signal
@@ -76,13 +77,18 @@ def _demo(given) -> int:
     return 0
 
 
-def _train(given) -> int:
+def _train(given: argparse.Namespace) -> int:
+    from ..models import MODELS
     from ..train import runs
-    from ..train.loop import Stopped
+    from ..train.options import choose
+    from ..train.stop import Stopped
 
-    chosen = {name: value for name, value in vars(given).items() if name not in ("command", "debug", "json", "quiet")}
+    said = {name: value for name, value in vars(given).items() if name not in ("command", "debug", "json", "quiet")}
+    kind = said.pop("kind")
+    if not (kind or given.resume):
+        raise ValueError(f"train: which model? expected one of {', '.join(MODELS.names())}, or --resume DIR")
     try:
-        report = runs.resume(given.resume, chosen) if given.resume else runs.start(options.resolve(chosen))
+        report = runs.resume(given.resume, said | {"kind": kind}) if given.resume else runs.start(choose(kind, **said))
     except Stopped as stopped:
         print(f"hybrid: {stopped}", file=sys.stderr)
         return 128 + stopped.signal
@@ -90,7 +96,7 @@ def _train(given) -> int:
     return 0
 
 
-def _eval(given) -> int:
+def _eval(given: argparse.Namespace) -> int:
     from ..train import runs
 
     figures = runs.evaluate(given.run, vars(given))
@@ -98,10 +104,18 @@ def _eval(given) -> int:
     return 0
 
 
-def _export(given) -> int:
+def _export(given: argparse.Namespace) -> int:
     from ..train import runs
 
     if given.binary and given.format not in (None, "binary"):
         raise ValueError(f"--binary and --format {given.format} contradict each other; leave one out")
-    print(runs.export(given.run, given.file, "binary" if given.binary else given.format, given.escape))
+    print(
+        runs.export(given.run, given.file, "binary" if given.binary else given.format, given.escape, given.checkpoint)
+    )
     return 0
+
+
+def _pvm(given: argparse.Namespace) -> int:
+    from .pvm import run
+
+    return run(given)

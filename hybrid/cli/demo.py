@@ -8,9 +8,10 @@ from ..engine import Engine, trace
 from ..feeds.text import documentation, read
 from ..models import language
 from ..train import plots
-from ..train.loop import CLOCKS, train
+from ..train.loop import train
+from ..train.options import choose
+from ..train.progress import CLOCKS
 from ..train.store import write_json
-from . import options as settings
 
 READOUTS = {"full": "full softmax", "tree": "Huffman tree", "sampled": "sampled softmax"}
 SHOWN = 3  # contexts continued, words whose neighbours are listed
@@ -27,13 +28,13 @@ def run(text: str | None, out: str, epochs: int, device: str | None, threads: in
     parts = source.split(valid=0.1, test=0.1, seed=seed)
     reports, engines, job = {}, {}, None
     for readout, label in READOUTS.items():
-        chosen = _options(readout, source.source, epochs, device, threads, seed)
-        job = language.job_of(chosen, *parts)
+        settings = {"epochs": epochs, "device": device, "threads": threads, "seed": seed}
+        job = language.Language(choose("language", readout=readout, text=source.source, **settings), *parts)
         next(job.make().run(job.feed))  # kernels are compiled here, not on the clock
         engines[readout] = job.make()
-        reports[readout] = train(job, folder / readout, engines[readout], label=f"{label:>15}")
+        reports[readout] = train(job, folder / readout, engines[readout], label=f"{label:>15}", keep_best=False)
     assert job
-    vocabulary = job.feed.corpus.vocabulary  # type: ignore[attr-defined]
+    vocabulary = job.vocabulary
     tree = engines["tree"]
     level = max(report["perplexity"] for report in reports.values())
     report = {
@@ -50,12 +51,6 @@ def run(text: str | None, out: str, epochs: int, device: str | None, threads: in
     }
     write_json(folder / "report.json", report)
     return report
-
-
-def _options(readout, text, epochs, device, threads, seed) -> dict:
-    given = vars(settings.parser().parse_args(["train", "language", "--readout", readout, "--text", text]))
-    given |= {"epochs": epochs, "device": device, "threads": threads, "seed": seed}
-    return settings.resolve(given)
 
 
 def _reached(curve: list[dict], level: float) -> dict[str, float]:
@@ -118,9 +113,7 @@ def _files(folder: Path, reports: dict, engine: Engine) -> dict[str, str]:
     paths = {name: str(folder / file) for name, file in files.items()}
     labelled = {READOUTS[readout]: report["curve"] for readout, report in reports.items()}
     plots.curve(Path(paths["curve"]), labelled, "perplexity")
-    if engine.trace.recent:
-        engine.trace.write_chrome(paths["trace"])
-        plots.timeline(Path(paths["timeline"]), engine.trace)
+    plots.last_ticks(folder, engine.trace)
     return paths
 
 

@@ -1,12 +1,170 @@
 """What models share that are an engine: rows, a trunk, a readout, each where the options or a measurement put it."""
 
+import dataclasses
 import functools
+import resource
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 from .. import backend, console, readout
-from ..engine import Engine
+from ..engine import Embedding, Engine
 from ..engine import trunk as trunks
-from ..engine.embedding import Embedding
+from ..engine.trunk import registry as trunk_kinds
 from ..placement import readouts, rows
+from ..readout import registry as readout_kinds
+from ..settings import number, option, positive, whole
+from ..train import plots
+from ..train.job import Job, Watched
+
+
+@dataclasses.dataclass(frozen=True)
+class EngineOptions:
+    """Of every model that is an engine."""
+
+    width: int = option(64, "width of the input rows", type=positive)
+    readout: str = option("tree", "the output layer", registry=readout_kinds)
+    epochs: int = option(5, "passes over the data", group="training", type=positive)
+    batch: int | None = option(512, "examples a batch", group="training", type=positive)
+    micro_batches: int = option(2, "parts of a batch that overlap", group="training", type=positive)
+    delay: int = option(0, "batches begun and not finished, up to 16 (0: exact)", group="training", type=whole)
+    pin: bool = option(False, "the threads of each queue keep to cores of their own", group="training", free=True)
+    serial: bool = option(False, "one stage after another, on all threads", group="training")
+    rate: float = option(0.02, "learning rate of the readout", group="training", type=number)
+    rows_rate: float = option(0.2, "learning rate of the input rows", group="training", type=number)
+
+
+@dataclasses.dataclass(frozen=True)
+class DenseOptions(EngineOptions):
+    """Of an engine with a trunk."""
+
+    trunk: str = option("mlp", "the dense part between rows and readout", registry=trunk_kinds)
+    readout_width: int = option(128, "width of the hidden vector, which the readout takes", type=positive)
+    rows_device: str = option(
+        "cpu",
+        'where the input rows are: "cpu", the trunk\'s "cuda:N", or "auto": both are measured',
+        free=True,
+        metavar="DEVICE",
+    )
+    readout_device: str = option(
+        "cpu",
+        'where a tree or full readout computes: "cpu", the trunk\'s "cuda:N", or "auto": both, and trees cut between them,'
+        " are measured",
+        free=True,
+        metavar="DEVICE",
+    )
+
+
+def complete(chosen: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
+    """Options that follow from others; ValueError for those that contradict each other."""
+    if said.get("serial") and said.get("delay"):
+        raise ValueError("--serial and --delay contradict each other: a serial run delays nothing; leave one out")
+    _check_split(chosen)
+    batch, parts = chosen["batch"], chosen["micro_batches"]
+    if batch and parts > batch:
+        if said.get("micro_batches"):
+            raise ValueError(
+                f"--micro-batches: found {parts}, expected 1 to {batch}, the examples of a batch (--batch)"
+            )
+        return chosen | {"micro_batches": batch}
+    return chosen
+
+
+def _check_split(chosen: Mapping[str, Any]) -> None:
+    place = chosen.get("readout_device", "cpu")
+    if not chosen.get("split") or place not in ("cpu", "auto"):
+        return
+    if place == "auto":
+        raise ValueError("--split and --readout-device auto contradict each other: auto measures splits; leave one out")
+    raise ValueError(
+        "--split: cuts a tree between the CPU and a GPU, found --readout-device cpu; expected the trunk's, --readout-device "
+        "cuda:N"
+    )
+
+
+class EngineJob(Job):
+    """An engine on a feed, measured so many times an epoch.
+
+    A subclass says by what, in `validate` and `final`; per_example, mean, trunk: see `make_engine`.
+    """
+
+    evaluations = 4  # an epoch
+
+    def __init__(
+        self,
+        options: dict[str, Any],
+        feed: Any,
+        *,
+        watched: Watched | None = None,
+        data: str | None = None,
+        **form: Any,
+    ):
+        self.options, self.feed, self.watched, self.data, self.form = options, feed, watched, data, form
+
+    def make(self) -> Engine:
+        """The untrained engine."""
+        return make_engine(self.options, self.feed, **self.form)
+
+    def chosen(self, model: Engine) -> dict[str, Any]:
+        """The places that were measured."""
+        found: dict[str, Any] = {}
+        if self.options.get("rows_device") == "auto":
+            found["rows_device"] = model.embedding.backend.name
+        if self.options.get("readout_device") == "auto":
+            found |= {"readout_device": model.readout.backend.name, "split": getattr(model.readout, "split", None)}
+        return found
+
+    def due(self, model: Engine) -> int | None:
+        """As often an epoch as `evaluations` says, after its last tick in any case."""
+        size, parts = self.feed.ticks_per_epoch, self.evaluations
+        wanted = {0, *(size * part // parts for part in range(1, parts))}
+        return model.tick if model.tick % size in wanted else None
+
+    def measure(self, model: Engine, facts: dict[str, Any]) -> dict[str, Any]:
+        """The running mean of the training loss, and figures of validation."""
+        return super().measure(model, facts) | self.validate(model)
+
+    def validate(self, model: Engine) -> dict[str, float]:
+        """Figures of the model on validation data, by name."""
+        return {}
+
+    def report(self, model: Engine, facts: dict[str, Any], rate: float) -> dict[str, Any]:
+        """The last point, the speed, where everything was, seconds of every stage, the curve."""
+        return {
+            "readout": self.options["readout"],
+            **facts["curve"][-1],
+            "evaluation_seconds": facts["evaluation_seconds"],
+            "examples_per_second": rate,
+            "parameters": model.size,
+            "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+            "threads": model.threads,
+            "device": model.dense.name,
+            "rows_device": model.embedding.backend.name,
+            "readout_device": model.readout.backend.name,
+            "pace": model.cores.line() if model.cores else None,
+            "stages": model.trace.summary(),
+            "curve": facts["curve"],
+        }
+
+    def draw(self, folder: Path, report: dict[str, Any], model: Engine) -> None:
+        """The curve, and the timeline of the last ticks."""
+        label = f"{self.options['kind']}, {self.options['readout']}"
+        figure = self.watched.name if self.watched else "loss"
+        plots.curve(folder / "curve.png", {label: report["curve"]}, figure)
+        plots.last_ticks(folder, model.trace)
+
+
+def load(source: Path, options: dict[str, Any]) -> tuple[Engine, dict[str, Any]]:
+    """The engine of a checkpoint, where the options put it, and the facts saved with it."""
+    return Engine.load(
+        source,
+        device=options.get("device"),
+        rows_device=options.get("rows_device") or "cpu",
+        readout_device=options.get("readout_device") or "cpu",
+        threads=options.get("threads"),
+        overlap=False if options["serial"] else None,
+        pin=bool(options.get("pin")),
+    )
 
 
 def make_engine(options: dict, feed, *, per_example=1, mean=False, trunk=True) -> Engine:

@@ -5,74 +5,129 @@ During training only validation is measured, on at most VALIDATING users, evenly
 end and by `hybrid eval`, on all, with the validation item among what the user has had.
 """
 
+import dataclasses
 import json
+import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from ..engine import Engine
 from ..feeds.histories import HistoryFeed, whole
-from ..feeds.ratings import HeldOut, Histories, Split, histories, load, split
+from ..feeds.ratings import HeldOut, Histories, Split, histories, split
+from ..feeds.ratings import load as read
 from ..judge import ranking
-from ..train.loop import Job
+from ..settings import names, option, positive
+from ..train.job import Watched
+from ..train.runs import Trained
 from ..train.store import write_json
-from ._engine import make_engine
+from ._engine import DenseOptions, EngineJob, complete, load
+
+__all__ = ["FILES", "TUNED", "Evaluation", "Options", "complete", "evaluate", "load", "prepare", "vectors"]
 
 NAMES = "items.json"
 USERS = "users.json"
+FILES = (NAMES, USERS)
 VALIDATING = 10_000  # users measured during training, so that on large data it does not take longer than to learn
+COLUMNS = "which columns of --ratings these are: names of its header, or numbers from 1 where it has none"
 
 
-def prepare(options: dict) -> Job:
-    """Ratings -> histories without every user's last two items, and an engine; validated on the first of the two."""
-    every = histories(load(options["ratings"], options.get("columns")))
-    parts = split(every)
-    _check(options["ratings"], parts)
-    length = options["history"]
-    feed = HistoryFeed(
-        parts.train, length=length, batch=options["batch"], epochs=options["epochs"], seed=options["seed"]
+@dataclasses.dataclass(frozen=True)
+class Options(DenseOptions):
+    """Of `hybrid train factors`."""
+
+    ratings: str | None = option(
+        None,
+        "MovieLens u.data or ratings.dat, a table of text, Parquet, or scipy .npz",
+        group="data",
+        needed=True,
+        type=os.path.abspath,
+        metavar="FILE",
     )
+    columns: list[str] | None = option(None, COLUMNS, group="data", type=names, metavar="USER,ITEM[,TIME]")
+    history: int = option(5, "most items of a user's history", type=positive)
 
-    new = ranking.unseen(parts.train, parts.valid)
-    repeats = len(parts.valid.user) - len(new.user)
-    new = HeldOut(*(ids[:: -(-len(ids) // VALIDATING)] for ids in new))
-    counted = {"valid users": len(new.user), "valid repeats": repeats}
 
-    def valid(engine: Engine) -> dict:
-        found = ranking.measures(ranking.ranks(scores(engine, parts.train, length), parts.train, new))
-        return {f"valid {name}": value for name, value in found.items()}
+@dataclasses.dataclass(frozen=True)
+class Evaluation:
+    """Of `hybrid eval` on a run of factors."""
 
-    def final(engine: Engine) -> dict:
-        return counted | _test(engine, parts, length)
+    at: int = option(10, "recall@K, nDCG@K", type=positive, metavar="K")
+    ratings: str | None = option(
+        None,
+        "where the ratings of the run are now (default: where they were)",
+        type=os.path.abspath,
+        metavar="FILE",
+    )
+    columns: list[str] | None = option(None, COLUMNS, type=names, metavar="USER,ITEM[,TIME]")
 
-    def make() -> Engine:
-        return make_engine(options, feed, mean=True)
 
-    return Job(feed, make, valid, evaluations=1, final=final, data=every.sha256)
+# The best that `python -m bench tune_factors` found: the same under full and sampled softmax, others under the tree.
+_SOFTMAX = {"history": 5, "width": 64, "hidden": 256, "readout_width": 32}
+_SOFTMAX_RATES = {"rate": 0.093, "rows_rate": 0.18, "trunk_rate": 0.16}
+TUNED = {
+    "tree": {"tree": "balanced", "history": 3, "width": 32, "hidden": 128, "readout_width": 64}
+    | {"rate": 0.02, "rows_rate": 0.34, "trunk_rate": 0.024},
+    "full": _SOFTMAX | _SOFTMAX_RATES,
+    "sampled": _SOFTMAX | _SOFTMAX_RATES,
+}
+
+
+class Factors(EngineJob):
+    """Histories without every user's last two items; validated on the first of the two."""
+
+    evaluations = 1
+
+    def __init__(self, options: dict[str, Any]):
+        every = histories(read(options["ratings"], options.get("columns")))
+        self._parts = parts = split(every)
+        _check(options["ratings"], parts)
+        new = ranking.unseen(parts.train, parts.valid)
+        self._repeats = len(parts.valid.user) - len(new.user)
+        self._new = HeldOut(*(ids[:: -(-len(ids) // VALIDATING)] for ids in new))
+        sizes = {"batch": options["batch"], "epochs": options["epochs"], "seed": options["seed"]}
+        feed = HistoryFeed(parts.train, length=options["history"], **sizes)
+        super().__init__(options, feed, watched=Watched("valid recall@10", lowest=False), data=every.sha256, mean=True)
+
+    def keep(self, folder: Path) -> None:
+        """Write the names of items and users."""
+        write_json(folder / NAMES, self._parts.train.items)
+        write_json(folder / USERS, self._parts.train.users)
+
+    def validate(self, model: Engine) -> dict[str, float]:
+        """Ranks of the validation items."""
+        train = self._parts.train
+        ranks = ranking.ranks(scores(model, train, self.options["history"]), train, self._new)
+        return {f"valid {name}": value for name, value in ranking.measures(ranks).items()}
+
+    def final(self, model: Engine) -> dict[str, Any]:
+        """Figures on test items, and how many users validated."""
+        counted = {"valid users": len(self._new.user), "valid repeats": self._repeats}
+        return counted | _test(model, self._parts, self.options["history"])
+
+
+def prepare(options: dict[str, Any]) -> Factors:
+    """Ratings -> histories."""
+    return Factors(options)
 
 
 def scores(engine: Engine, seen: Histories, length: int) -> ranking.Scores:
     """Users -> log probability of every item as their next."""
 
-    def score(users):
+    def score(users: np.ndarray) -> np.ndarray:
         batch = whole(seen, users, np.zeros(len(users), np.int32), length)
         return engine.scores(batch.ids, batch.bag_at)
 
     return score
 
 
-def keep(job: Job, folder: Path) -> None:
-    """Write the names of items and users."""
-    train: Histories = job.feed.histories  # type: ignore[attr-defined]
-    write_json(folder / NAMES, train.items)
-    write_json(folder / USERS, train.users)
-
-
-def evaluate(folder: Path, options: dict, engine: Engine, given: dict) -> dict:
+def evaluate(run: Trained, given: dict[str, Any]) -> dict[str, Any]:
     """recall@K and nDCG@K of every user's last item, beside those of popularity."""
+    folder, options = run.folder, run.options
     path = given["ratings"] or options["ratings"]
     try:
-        every = histories(load(path, given["columns"] or options.get("columns")))
+        every = histories(read(path, given["columns"] or options.get("columns")))
     except FileNotFoundError:
         raise ValueError(
             f"{path}: not there, and {folder} was trained on it; where it was moved, hybrid eval {folder} --ratings FILE"
@@ -83,15 +138,15 @@ def evaluate(folder: Path, options: dict, engine: Engine, given: dict) -> dict:
             f"{path}: not the ratings that {folder} was trained on (digest {found}, expected {expected}): give them as "
             "they were, --ratings FILE, or train a new run"
         )
-    return _test(engine, split(every), options["history"], given["at"])
+    return _test(run.load(), split(every), options["history"], given["at"])
 
 
-def vectors(folder: Path, engine: Engine) -> tuple[list[str], np.ndarray]:
+def vectors(run: Trained) -> tuple[list[str], np.ndarray]:
     """The items and their input rows."""
-    return json.loads((folder / NAMES).read_text()), engine.embedding.parameters()["table"]
+    return json.loads((run.folder / NAMES).read_text()), run.load().embedding.parameters()["table"]
 
 
-def _test(engine: Engine, parts: Split, length: int, k: int = 10) -> dict:
+def _test(engine: Engine, parts: Split, length: int, k: int = 10) -> dict[str, Any]:
     """Figures on the users' last items, beside popularity, which as the model knows only what was learned from."""
     ours = ranking.figures(scores(engine, parts.seen, length), parts.seen, parts.test, k)
     popular = ranking.figures(ranking.popularity(parts.train), parts.seen, parts.test, k)

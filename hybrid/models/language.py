@@ -1,7 +1,10 @@
 """A neural language model: the rows of the words before -> MLP -> a distribution over the next word (Bengio et al. 2003)."""
 
+import dataclasses
 import math
+import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -9,85 +12,135 @@ from ..engine import Engine
 from ..feeds.language import LanguageFeed
 from ..feeds.text import Corpus, Text, read
 from ..feeds.vocabulary import Vocabulary
-from ..train.loop import Job
-from ._engine import make_engine
+from ..settings import option, positive
+from ..train.job import Watched
+from ..train.runs import Trained
+from ._engine import DenseOptions, EngineJob, complete, load
+
+__all__ = ["FILES", "TUNED", "Evaluation", "Options", "complete", "evaluate", "load", "prepare", "vectors"]
 
 NAMES = "vocabulary.json"
+FILES = (NAMES,)
 
 
-def prepare(options: dict) -> Job:
-    """Text -> feeds and an engine; validates on --valid, or on a tenth of the lines, and tests on --test."""
-    test = options.get("test")
-    return job_of(options, *_texts(options), _read(test, options) if test else None)
+@dataclasses.dataclass(frozen=True)
+class Options(DenseOptions):
+    """Of `hybrid train language`."""
+
+    text: str | None = option(
+        None,
+        "a UTF-8 text, one sentence or paragraph a line",
+        group="data",
+        needed=True,
+        type=os.path.abspath,
+        metavar="FILE",
+    )
+    valid: str | None = option(
+        None, "validation text (default: a tenth of --text)", group="data", type=os.path.abspath, metavar="FILE"
+    )
+    test: str | None = option(
+        None, "tested on this text at the end", group="data", type=os.path.abspath, metavar="FILE"
+    )
+    tokens: str = option("words", "how text is cut into tokens", group="data", choices=("words", "whitespace"))
+    case: str = option("lower", "whether upper case becomes lower case", group="data", choices=("lower", "keep"))
+    eos: bool = option(
+        False,
+        "every line, empty ones too, ends with the token <eos>, and contexts reach over lines; with --tokens whitespace"
+        " --case keep --min-count 1 this is WikiText as published",
+        group="data",
+    )
+    min_count: int = option(2, "rarer words become <unk>", group="data", type=positive)
+    context: int = option(4, "words before the target", type=positive)
+    epochs: int = option(4, "passes over the data", group="training", type=positive)
 
 
-def job_of(options: dict, train: Text, valid: Text, test: Text | None = None) -> Job:
-    """What learns from one text, is measured on another and, once it has learned, on a third."""
-    vocabulary = Vocabulary.build(train, min_count=options["min_count"], source=train.source)
-    sizes = {"context": options["context"], "batch": options["batch"]}
-    feed = LanguageFeed(_corpus(train, vocabulary), **sizes, epochs=options["epochs"], seed=options["seed"])
-    measured = measured_feed(options, valid, vocabulary)
+@dataclasses.dataclass(frozen=True)
+class Evaluation:
+    """Of `hybrid eval` on a run of a language model."""
 
-    def make() -> Engine:
-        return make_engine(options, feed, per_example=options["context"])
+    text: str | None = option(None, "measure perplexity on this text (default: the validation text)", metavar="FILE")
 
-    def final(engine: Engine) -> dict:
-        about = {"text": train.source, "tokens": len(feed.corpus), "words": len(vocabulary)}
-        about |= {"valid": valid.source, "valid_tokens": len(measured.corpus)}
-        if test:
-            tested = measured_feed(options, test, vocabulary)
-            about |= {
-                "test": test.source,
-                "test_tokens": len(tested.corpus),
-                "test_perplexity": perplexity(engine, tested),
-            }
+
+# A tree learns example by example, softmaxes from the sum over a micro-batch.
+TUNED = {"tree": {"trunk_rate": 0.2}, "full": {"trunk_rate": 0.05}, "sampled": {"trunk_rate": 0.05}}
+
+
+class Language(EngineJob):
+    """A language model that learns from one text, is measured on another and, once it has learned, on a third."""
+
+    def __init__(self, options: dict[str, Any], train: Text, valid: Text, test: Text | None = None):
+        self.vocabulary = Vocabulary.build(train, min_count=options["min_count"], source=train.source)
+        sizes = {"context": options["context"], "batch": options["batch"]}
+        feed = LanguageFeed(_corpus(train, self.vocabulary), **sizes, epochs=options["epochs"], seed=options["seed"])
+        self._train, self._valid, self._test = train, valid, test
+        self._measured = measured_feed(options, valid, self.vocabulary)
+        data = self._measured.corpus.sha256
+        super().__init__(options, feed, watched=Watched("perplexity"), data=data, per_example=options["context"])
+
+    def keep(self, folder: Path) -> None:
+        """Write the vocabulary."""
+        self.vocabulary.save(folder / NAMES)
+
+    def validate(self, model: Engine) -> dict[str, float]:
+        """Perplexity of the validation text."""
+        return {"perplexity": perplexity(model, self._measured)}
+
+    def final(self, model: Engine) -> dict[str, Any]:
+        """What was learned from, and perplexity of the test text."""
+        about = {
+            "text": self._train.source,
+            "tokens": len(self.feed.corpus),
+            "words": len(self.vocabulary),
+            "valid": self._valid.source,
+            "valid_tokens": len(self._measured.corpus),
+        }
+        if self._test:
+            tested = measured_feed(self.options, self._test, self.vocabulary)
+            about |= {"test": self._test.source, "test_tokens": len(tested.corpus)}
+            about |= {"test_perplexity": perplexity(model, tested)}
         return about
 
-    def valid_perplexity(engine: Engine) -> dict:
-        return {"perplexity": perplexity(engine, measured)}
 
-    return Job(feed, make, valid_perplexity, final=final, data=measured.corpus.sha256)
+def prepare(options: dict[str, Any]) -> Language:
+    """Text -> feeds; validates on --valid, or on a tenth of the lines, and tests on --test."""
+    test = options.get("test")
+    return Language(options, *_texts(options), _read(test, options) if test else None)
 
 
-def measured_feed(options: dict, text: Text, vocabulary: Vocabulary) -> LanguageFeed:
+def measured_feed(options: dict[str, Any], text: Text, vocabulary: Vocabulary) -> LanguageFeed:
     """A text in its own order, once."""
     corpus = _corpus(text, vocabulary)
     return LanguageFeed(corpus, context=options["context"], batch=options["batch"], shuffle=False)
 
 
-def perplexity(engine: Engine, feed) -> float:
+def perplexity(engine: Engine, feed: LanguageFeed) -> float:
     """exp of the mean loss; infinite where it cannot be written as a float."""
     loss = engine.evaluate(feed)
     return math.exp(loss) if loss < 700 else math.inf
 
 
-def keep(job: Job, folder: Path) -> None:
-    """Write the vocabulary."""
-    job.feed.corpus.vocabulary.save(folder / NAMES)  # type: ignore[attr-defined]
-
-
-def evaluate(folder: Path, options: dict, engine: Engine, given: dict) -> dict:
+def evaluate(run: Trained, given: dict[str, Any]) -> dict[str, Any]:
     """Perplexity on --text, or on the run's own validation text."""
-    vocabulary = Vocabulary.load(folder / NAMES)
+    vocabulary, options = Vocabulary.load(run.folder / NAMES), run.options
     text = _read(given["text"], options) if given["text"] else _texts(options)[1]
     feed = measured_feed(options, text, vocabulary)
     if not given["text"] and options.get("data") not in (None, feed.corpus.sha256):  # None: a run of before it was kept
         raise ValueError(
-            f"{text.source}: not the validation text that {folder} was trained with; give the text as it was, or say with "
+            f"{text.source}: not the validation text that {run.folder} was trained with; give the text as it was, or say with "
             "--text FILE what to measure on"
         )
     return {
         "text": text.source,
         "tokens": len(feed.corpus),
         "unknown": float((feed.corpus.ids == vocabulary.unknown).mean()),
-        "perplexity": perplexity(engine, feed),
+        "perplexity": perplexity(run.load(), feed),
     }
 
 
-def vectors(folder: Path, engine: Engine) -> tuple[list[str], np.ndarray]:
+def vectors(run: Trained) -> tuple[list[str], np.ndarray]:
     """The words and their input rows."""
-    names = Vocabulary.load(folder / NAMES).words
-    return names, engine.embedding.parameters()["table"][: len(names)]
+    names = Vocabulary.load(run.folder / NAMES).words
+    return names, run.load().embedding.parameters()["table"][: len(names)]
 
 
 def _corpus(text: Text, vocabulary: Vocabulary) -> Corpus:
@@ -96,14 +149,14 @@ def _corpus(text: Text, vocabulary: Vocabulary) -> Corpus:
     return Corpus.from_ids(corpus.ids, vocabulary) if text.eos else corpus
 
 
-def _texts(options: dict) -> tuple[Text, Text]:
+def _texts(options: dict[str, Any]) -> tuple[Text, Text]:
     if options["valid"]:
         return _read(options["text"], options), _read(options["valid"], options)
     parts = _read(options["text"], options).split(seed=options["seed"])
     return parts.train, parts.valid
 
 
-def _read(path, options: dict) -> Text:
+def _read(path: str, options: dict[str, Any]) -> Text:
     """A file as the options cut it; runs of before `case` and `eos` were options have neither."""
     lower, eos = options.get("case") != "keep", bool(options.get("eos"))
     return read(path, tokens=options["tokens"], lower=lower, eos=eos)

@@ -1,54 +1,122 @@
 """Word vectors: skip-gram and CBOW over a tree or drawn negatives (Mikolov et al. 2013, arXiv:1301.3781, 1310.4546)."""
 
+import dataclasses
+import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from ..engine import Engine
 from ..feeds.pairs import PairFeed
-from ..feeds.text import Corpus, read
+from ..feeds.text import Corpus, Text, read
 from ..feeds.vocabulary import Vocabulary
 from ..judge import similarity
-from ..train.loop import Job
-from ._engine import make_engine
+from ..settings import number, option, positive
+from ..train.job import Watched
+from ..train.runs import Trained
+from . import _engine
+from ._engine import EngineJob, EngineOptions, load
+
+__all__ = ["CPU_ONLY", "FILES", "TUNED", "Evaluation", "Options", "complete", "evaluate", "load", "prepare", "vectors"]
 
 NAMES = "vocabulary.json"
+FILES = (NAMES,)
+CPU_ONLY = "word vectors have no dense part"
 
 
-def prepare(options: dict) -> Job:
-    """Text -> pairs and an engine without a trunk: the row of a word is the hidden vector.
+@dataclasses.dataclass(frozen=True)
+class Options(EngineOptions):
+    """Of `hybrid train words`."""
+
+    text: str | None = option(
+        None,
+        "a UTF-8 text, one sentence or paragraph a line",
+        group="data",
+        needed=True,
+        type=os.path.abspath,
+        metavar="FILE",
+    )
+    valid: str | None = option(
+        None,
+        "a text whose mean loss is measured while the vectors learn (default: none)",
+        group="data",
+        type=os.path.abspath,
+        metavar="FILE",
+    )
+    tokens: str = option("whitespace", "how text is cut into tokens", group="data", choices=("words", "whitespace"))
+    case: str = option("lower", "whether upper case becomes lower case", group="data", choices=("lower", "keep"))
+    min_count: int = option(5, "rarer words are left out", group="data", type=positive)
+    model: str = option("skipgram", "which word2vec model", choices=("skipgram", "cbow"))
+    window: int = option(5, "most words on each side", type=positive)
+    sample: float = option(1e-3, "subsampling of frequent words (0: none)", type=number)
+    width: int = option(100, "width of the vectors", type=positive)
+    batch: int | None = option(
+        None, "examples a batch (default: a fifth of the vocabulary, 32 to 4096)", group="training", type=positive
+    )
+    micro_batches: int = option(1, "parts of a batch that overlap", group="training", type=positive)
+    rate: float = option(0.025, "learning rate of the readout", group="training", type=number)
+    rows_rate: float = option(0.025, "learning rate of the vectors", group="training", type=number)
+
+
+@dataclasses.dataclass(frozen=True)
+class Evaluation:
+    """Of `hybrid eval` on a run of word vectors."""
+
+    similarity: list[str] | None = option(None, "WordSim- or SimLex-like pairs", action="append", metavar="FILE")
+    analogies: str | None = option(None, "questions-words format", metavar="FILE")
+
+
+TUNED = {"tree": {"mode": "grouped"}}
+
+
+class Words(EngineJob):
+    """Word vectors: an engine without a trunk, so that the row of a word is the hidden vector.
 
     What a batch has to say of one row is summed, so a batch must not meet a row too often: it grows with the vocabulary.
     """
-    text = read(options["text"], tokens=options["tokens"], lower=options.get("case") != "keep")
-    vocabulary = Vocabulary.build(text, min_count=options["min_count"], unknown=False, source=text.source)
-    feed = PairFeed(
-        Corpus(text, vocabulary),
-        model=options["model"],
-        window=options["window"],
-        sample=options["sample"],
-        mean_batch=options["batch"] or min(max(len(vocabulary) // 5, 32), 4096),
-        epochs=options["epochs"],
-        seed=options["seed"],
-    )
 
-    def make() -> Engine:
-        return make_engine(options, feed, mean=options["model"] == "cbow", trunk=False)
+    def __init__(self, options: dict[str, Any]):
+        text = _read(options["text"], options)
+        self.vocabulary = Vocabulary.build(text, min_count=options["min_count"], unknown=False, source=text.source)
+        batch = options["batch"] or min(max(len(self.vocabulary) // 5, 32), 4096)
+        feed = _feed(options, Corpus(text, self.vocabulary), batch, options["epochs"])
+        self._measured: PairFeed | None = None
+        watched = None
+        if options.get("valid"):
+            corpus = Corpus(_read(options["valid"], options), self.vocabulary)
+            self._measured, watched = _feed(options, corpus, batch, 1), Watched("valid loss")
+        data = self._measured.corpus.sha256 if self._measured else None
+        mean = options["model"] == "cbow"
+        super().__init__(options, feed, watched=watched, data=data, mean=mean, trunk=False)
 
-    return Job(feed, make, lambda engine: {})
+    def keep(self, folder: Path) -> None:
+        """Write the vocabulary."""
+        self.vocabulary.save(folder / NAMES)
+
+    def validate(self, model: Engine) -> dict[str, float]:
+        """Mean loss of the validation text, in nats, if there is one."""
+        return {"valid loss": model.evaluate(self._measured)} if self._measured else {}
 
 
-def keep(job: Job, folder: Path) -> None:
-    """Write the vocabulary."""
-    job.feed.corpus.vocabulary.save(folder / NAMES)  # type: ignore[attr-defined]
+def prepare(options: dict[str, Any]) -> Words:
+    """Text -> pairs of words."""
+    return Words(options)
 
 
-def evaluate(folder: Path, options: dict, engine: Engine, given: dict) -> dict:
+def complete(chosen: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
+    """Options that follow from others; ValueError for those that contradict each other."""
+    if said.get("split"):
+        raise ValueError("--split: not used by `train words`, whose readout is on the CPU; leave it out")
+    return _engine.complete(chosen, said)
+
+
+def evaluate(run: Trained, given: dict[str, Any]) -> dict[str, Any]:
     """Rank correlation with every --similarity file, and the share of --analogies answered right."""
     if not (given["similarity"] or given["analogies"]):
         raise ValueError("eval: word vectors are measured on --similarity FILE or --analogies FILE; found neither")
-    names, rows = vectors(folder, engine)
-    figures: dict = {}
+    names, rows = vectors(run)
+    figures: dict[str, Any] = {}
     for path in given["similarity"] or ():
         found = similarity.agreement(path, names, rows)
         figures |= {f"{Path(path).stem}": found.rho, f"{Path(path).stem}_unknown": found.unknown}
@@ -60,6 +128,15 @@ def evaluate(folder: Path, options: dict, engine: Engine, given: dict) -> dict:
     return figures
 
 
-def vectors(folder: Path, engine: Engine) -> tuple[list[str], np.ndarray]:
+def vectors(run: Trained) -> tuple[list[str], np.ndarray]:
     """The words and their rows."""
-    return Vocabulary.load(folder / NAMES).words, engine.embedding.table
+    return Vocabulary.load(run.folder / NAMES).words, run.load().embedding.table
+
+
+def _feed(options: dict[str, Any], corpus: Corpus, batch: int, epochs: int) -> PairFeed:
+    names = ("model", "window", "sample", "seed")
+    return PairFeed(corpus, mean_batch=batch, epochs=epochs, **{name: options[name] for name in names})
+
+
+def _read(path: str, options: dict[str, Any]) -> Text:
+    return read(path, tokens=options["tokens"], lower=options.get("case") != "keep")

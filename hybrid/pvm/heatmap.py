@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy import ndimage
 
 
 def combine(heatmaps: Sequence[np.ndarray], shape: tuple[int, ...]) -> np.ndarray:
@@ -23,6 +22,8 @@ def combine(heatmaps: Sequence[np.ndarray], shape: tuple[int, ...]) -> np.ndarra
 
 def _resize(heatmap: np.ndarray, shape: tuple[int, ...]) -> Any:
     """Cubic interpolation in float64. Pixels are areas (grid_mode), and the edge continues outside: flat maps stay flat."""
+    from scipy import ndimage
+
     rows, columns = heatmap.shape
     factors = shape[0] / rows, shape[1] / columns
     return ndimage.zoom(heatmap, factors, output=np.float64, order=3, mode="nearest", grid_mode=True)
@@ -47,6 +48,8 @@ def box_of(
     least_share  of the image that the region's bounding rectangle must exceed; the original has 25 pixels of 96 x 96
     grow         the rectangle is scaled by it about its centre; it may then reach outside the image
     """
+    from scipy import ndimage
+
     highest, median = heatmap.max(), np.median(heatmap)
     if not (highest >= likely and highest > median + threshold):
         return np.zeros(4, np.float32)

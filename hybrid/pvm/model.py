@@ -15,8 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from cpu.threads import available
-
 from .. import backend, check
 from ..engine.runner import Course, Runner
 from ..engine.schedule import Plan, Schedule, Tick, broken_off
@@ -74,6 +72,8 @@ class PVM(Runner[StepResult]):
         seed: int = 0,
         dtype: Any = np.float32,
     ):
+        from cpu.threads import available
+
         super().__init__("pvm", "give every thread a model of its own, as PVM.load does")
         check.whole("streams", streams, 1, MOST_STREAMS)
         self.config, self.seed, self._own_wiring, dtype = config, seed, wiring is not None, np.dtype(dtype)

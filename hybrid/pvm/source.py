@@ -1,11 +1,27 @@
-"""The clips that the options of a command name."""
+"""What the options of a command name: clips and a configuration."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from .. import console
 from ..feeds.video.cache import Memory, keep
 from ..feeds.video.clip import Clip, Live, Shape
 from ..feeds.video.open import open_clips
+from . import presets
+from .config import Config
+
+VIDEO_HELP = (
+    'a file that FFmpeg reads, a directory of images or of videos, a zip of images, "camera", "camera:N", "synthetic"'
+    ' or "synthetic:SEED": moving bodies over a moving background, with boxes'
+)
+LABELS_HELP = (
+    "boxes for a video file, a line x,y,w,h a frame (default: the file beside it that ends in .txt or .csv; directories"
+    " and zips hold their own)"
+)
+CROP_HELP = "cut frames to the model's aspect instead of stretching them to it"
+CONFIG = "config.json"  # a run's, in its folder
 
 
 def clips(video: str, shape: Shape, labels: str | None = None, crop: bool = False) -> Sequence[Clip | Live]:
@@ -28,3 +44,31 @@ def clips(video: str, shape: Shape, labels: str | None = None, crop: bool = Fals
 def labelled(found: Sequence[Clip | Live]) -> bool:
     """Whether any of the clips says where its target is; a live one does not."""
     return any(hasattr(clip, "__len__") and clip[0].box is not None for clip in found)
+
+
+def configured(options: Mapping[str, Any]) -> Config:
+    """The configuration that --config names, with what --set says; notes on an original's file go to stderr."""
+    config, notes = presets.load(options["config"], compat=options["compat"])
+    for note in notes:
+        console.note(f"{options['config']}: {note}")
+    fields = json.loads(config.to_json())
+    for setting in options["set"] or ():
+        name, _, text = setting.partition("=")
+        try:
+            value = json.loads(text)
+        except json.JSONDecodeError:
+            value = text  # a name, which JSON would quote
+        inside = fields["readout"] if name.startswith("readout.") else fields
+        if inside is None:
+            raise ValueError(f"--set {setting}: found a configuration without readouts, expected one with")
+        inside[name.removeprefix("readout.")] = value
+    return Config.from_fields(fields)
+
+
+def read_config(folder: Path) -> Config:
+    """The configuration of a run."""
+    path = folder / CONFIG
+    try:
+        return Config.from_json(path.read_text())
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path}: not JSON ({error}); the file was altered or cut off") from None

@@ -140,6 +140,13 @@ def logarithmic(axis) -> None:
     axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.4g}"))
 
 
+def last_ticks(folder: Path, trace: Trace) -> None:
+    """Write the last ticks of a trace, if there are any, to timeline.json, and draw them: timeline.png and .pdf."""
+    if trace.recent:
+        trace.write_chrome(folder / "timeline.json")
+        timeline(folder / "timeline.png", trace)
+
+
 def timeline(path: Path, trace: Trace, ticks: int = 3) -> None:
     """Draw the last ticks of a trace: a row a queue, a bar a stage, with its name and, of several, its micro-batch."""
     from matplotlib.patches import Patch

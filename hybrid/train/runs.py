@@ -1,194 +1,245 @@
-"""A run on disk: a folder with its options, vocabulary, checkpoint, report and pictures.
+"""What is done with a run: begin it, go on with it, measure it on other data, export its vectors.
 
 run.json         the options it was started with
-vocabulary.json  the words and their counts (language, words); items.json: the items' names (factors)
-checkpoint/      see hybrid/storage/checkpoint.py
+checkpoint/      see hybrid/storage/checkpoint.py; best/ the same, as it stood when a validation figure was the best
 report.json      figures, the curve, seconds of every stage
+curve.jsonl      the points of the curve, a line each, as they are made; tensorboard/ with --tensorboard
 curve.png        the curve, .pdf and .csv too; timeline.json (open in ui.perfetto.dev), timeline.png and .pdf: the last ticks
+
+What else there is, is its model's: a vocabulary, a configuration, the names of items.
 """
 
-import importlib
+import contextlib
+from collections.abc import Generator
 from pathlib import Path
 from types import ModuleType
+from typing import Any, NamedTuple
 
 from .. import backend, console
-from ..cli import options as settings
-from ..engine import Engine, trace
+from ..models import MODELS
+from ..settings import defaults, flag, given
 from ..storage import checkpoint
 from ..storage.checkpoint import CHECKPOINT
-from . import plots, store
-from .loop import KNOWN, Job, check_same, train
+from . import store
+from .job import Job
+from .loop import check_same, train
+from .observers import JsonLines, Observer, TensorBoard
+from .options import Parts, free, kept
 from .store import options_of
+from .tensorboard import required
 
-# What may change between a stop and the going on: threads change no number, another device rounds otherwise.
-FREE_ON_RESUME = {"resume", "previous", "device", "rows_device", "readout_device", "threads", "pin", "save_every"}
-FREE_FOR_PVM = {"resume", "previous", "device", "threads", "save_every", "tensorboard", "live"}
-HOME = {"rows_device": "cpu", "readout_device": "cpu"}
+LENGTHS = ("epochs", "steps")
 
 
-def start(options: dict) -> dict:
-    """Begin the run that resolved options describe, and finish it; returns its report."""
-    folder, overwrite = Path(options["out"] or f"runs/{options['kind']}"), bool(options.get("overwrite"))
+class Trained(NamedTuple):
+    """A run that was trained.
+
+    source  the checkpoint to take: the last, or the best
+    """
+
+    folder: Path
+    options: dict[str, Any]
+    source: Path
+
+    def load(self) -> Any:
+        """The model."""
+        if not checkpoint.stands(self.source):
+            raise ValueError(f"{self.folder}: found no checkpoint; hybrid train --resume {self.folder} goes on to one")
+        return MODELS.load(self.options["kind"]).load(self.source, self.options)[0]
+
+
+def start(options: dict[str, Any]) -> dict[str, Any]:
+    """Begin the run that chosen options (see `options.choose`) describe, and finish it; returns its report."""
+    folder, overwrite = Path(options.get("out") or f"runs/{options['kind']}"), bool(options.get("overwrite"))
     if options.get("previous"):
         raise ValueError("--previous: goes with --resume DIR; leave it out to begin a run")
     store.refuse_taken(folder, overwrite)  # before the data are read, which may take long
-    announce(options)
-    if options["kind"] == "pvm":
-        return _pvm("training").start(folder, options)
-    model = _model(options["kind"])
-    job = model.prepare(options)
-    engine = job.make()  # before anything is written: this refuses what the options cannot have
-    options |= _measured(options, engine) | {"data": job.data}  # a resumed run does not measure again
-    with store.begun(folder, overwrite):
-        model.keep(job, folder)
-        store.keep_options(folder, options)
-        return _finish(folder, options, job, engine)
+    job = _prepared(options)
+    _refuse_blind(job, options)
+    with job.open():
+        model = job.make()  # before anything is written: this refuses what the options cannot have
+        options |= job.chosen(model) | {"data": job.data}
+        with store.begun(folder, overwrite):
+            job.keep(folder)
+            store.keep_options(folder, kept(options))
+            return _finish(folder, options, job, model)
 
 
-def resume(folder: str, given: dict) -> dict:
+def resume(folder: str, said: dict[str, Any]) -> dict[str, Any]:
     """Go on with a stopped run, with its own options, or further than it was begun for; returns its report.
 
-    given  what the user says to that: epochs (of a Predictive Vision Model steps) to go on to, `previous` to go on from the
-           save before the last, and options that change no number
+    said  what the user says to that: epochs (or steps, as its model counts) to go on to, `previous` to go on from the save
+          before the last, and options that change no number
     """
     path = Path(folder)
     with store.resumed(path) as options:
-        options |= _changed(folder, options, given)
-        announce(options)
-        if options["kind"] == "pvm":
-            return _pvm("training").resume(path, options)
-        job = _model(options["kind"]).prepare(options)
+        options = _whole(options) | (changes := _changed(folder, options, said)) | {"resume": folder}
+        job = _prepared(options)
         if options.get("data") not in (None, job.data):  # None: a run of before it was kept
             raise ValueError(
                 f"{folder}: the data differ from those that it was started with; give back the old, or begin anew"
             )
-        if not checkpoint.stands(path / CHECKPOINT):
-            return _finish(path, options, job, job.make())
-        engine, facts = _load(path, options)
-        check_same(job.feed, facts["feed"], engine.tick, path)
-        store.extend(path, "epochs", options["epochs"])
-        return _finish(path, options, job, engine, facts)
+        _refuse_blind(job, options)
+        with job.open():
+            if not checkpoint.stands(path / CHECKPOINT):
+                return _finish(path, options, job, job.make())
+            source = path / CHECKPOINT
+            source = source / checkpoint.PREVIOUS if changes.get("previous") else source
+            model, facts = MODELS.load(options["kind"]).load(source, options)
+            check_same(job, facts["feed"], model.tick, path)
+            store.extend(path, job.length, options[job.length])
+            return _finish(path, options, job, model, facts)
 
 
-def length_of(kind: str) -> str:
-    """What a run of this kind counts, and is extended by."""
-    return "steps" if kind == "pvm" else "epochs"
+def trained(folder: str | Path, which: str | None = None, **free: Any) -> Trained:
+    """A run to be measured or exported.
+
+    which  "last" or "best", the checkpoint to take; None: the best where the run could stop early, else the last
+    free   options that change no number, such as device
+    """
+    path = Path(folder)
+    options = _whole(options_of(path))
+    # nothing crosses between devices that need not
+    options |= {name: "cpu" for name in ("rows_device", "readout_device") if name in options} | free
+    which = which or ("best" if options.get("patience") and checkpoint.stands(path / store.BEST) else "last")
+    source = path / (store.BEST if which == "best" else CHECKPOINT)
+    if which == "best" and not checkpoint.stands(source):
+        raise ValueError(f"--checkpoint best: {folder} has none; it had no validation figure to choose it by")
+    return Trained(path, options, source)
 
 
-def _changed(folder: str, options: dict, given: dict) -> dict:
-    """The options that the user gives a run to go on with; ValueError for those that it cannot go on with."""
-    kind = options["kind"]
-    said = {name: value for name, value in given.items() if value is not None and value is not False}
-    if said.pop("kind", kind) != kind:
-        raise ValueError(f"--resume: {folder} holds a run of {kind}; leave the model's name out")
-    length, free = length_of(kind), FREE_FOR_PVM if kind == "pvm" else FREE_ON_RESUME
-    for name in ("steps", "epochs"):
-        if name in said and name != length:
-            raise ValueError(
-                f"--{name}: {folder} holds a run of {kind}, which counts {length}; --{length} N goes on to N"
-            )
-    wrong = [name for name, value in said.items() if name not in {*free, length} and value != options.get(name)]
-    if wrong:
-        flags = ", ".join("--" + name.replace("_", "-") for name in wrong)
-        raise ValueError(f"{flags}: --resume goes on with the options that {folder} was started with; leave them out")
-    for name in ("rows_device", "readout_device"):
-        if said.get(name) == "auto":
-            flag = name.replace("_", "-")
-            raise ValueError(f'--{flag} auto: measured when a run begins; to go on name "cpu" or "cuda:N"')
-    return said
+def evaluate(folder: str, said: dict[str, Any]) -> dict[str, Any]:
+    """Figures of a trained run on other data, JSON-able; on which, is its model's business."""
+    run = trained(folder, said.get("checkpoint"), device=said["device"], threads=said["threads"])
+    model = _model(run.options)
+    asked = said | {name: value for name, value in defaults(model.Evaluation).items() if said.get(name) is None}
+    figures: dict[str, Any] = model.evaluate(run, asked)
+    return figures
 
 
-def announce(options: dict) -> None:
-    """Where the user left the device to us by name, say on stderr which it is and why."""
-    if options.get("device") == "auto":
-        taken = "cpu, because word vectors have no dense part" if options["kind"] == "words" else backend.auto()
-        console.note(f"device auto: {taken}")
-
-
-def evaluate(folder: str, given: dict) -> dict:
-    """Figures of a trained run on other data; which, is the model's business."""
-    kind = options_of(Path(folder))["kind"]
-    given = settings.for_eval(given, kind)
-    if kind == "pvm":
-        return _pvm("judge.evaluate").evaluate(Path(folder), given)
-    given_here = {"threads": given["threads"], "device": given["device"]}
-    options = options_of(Path(folder)) | HOME | given_here
-    engine, _ = _load(Path(folder), options)
-    return _model(options["kind"]).evaluate(Path(folder), options, engine, given)
-
-
-def export(folder: str, file: str, format: str | None = None, escape: bool = False) -> str:
+def export(folder: str, file: str, format: str | None = None, escape: bool = False, which: str | None = None) -> str:
     """Write a run's vectors, see hybrid/storage/export.py; returns the sentence that says so."""
     from ..storage import export
 
-    options = options_of(Path(folder)) | HOME | {"device": "cpu"}  # nothing is computed
-    if options["kind"] == "pvm":
-        raise ValueError(f"{folder}: a Predictive Vision Model has no vectors of words or items to export")
-    engine, _ = _load(Path(folder), options)
-    names, table = _model(options["kind"]).vectors(Path(folder), engine)
+    run = trained(folder, which, device="cpu")  # nothing is computed
+    model = _model(run.options)
+    if not hasattr(model, "vectors"):
+        raise ValueError(f"{folder}: a run of {run.options['kind']} has no vectors of words or items to export")
+    names, table = model.vectors(run)
     export.write(file, names, table, format := export.format_of(file, format), escape=escape)
     return f"{len(names):,} vectors of {table.shape[1]} numbers, {format} -> {file}"
 
 
-def text(report: dict) -> str:
-    """A report as lines for a person."""
-    if report.get("model") == "pvm":
-        return _pvm("judge.evaluate" if "mode" in report else "training").text(report)
-    shown = {name.replace("_", " "): value for name, value in report.items() if isinstance(value, str | int | float)}
-    shown |= {"stages": trace.line(report["stages"])} if "stages" in report else {}
-    width = max(map(len, shown), default=0)
-    return "\n".join(f"{name:<{width}}  {_plain(value)}" for name, value in shown.items())
+def text(report: dict[str, Any]) -> str:
+    """A report or the figures of an evaluation as lines for a person."""
+    model = MODELS.load(report["model"]) if report.get("model") in MODELS.names() else None
+    if model and hasattr(model, "text"):
+        said: str = model.text(report)
+        return said
+    from .report import lines
+
+    return lines(report)
 
 
-def _plain(value: str | int | float) -> str:
-    if isinstance(value, str):
-        return value
-    return f"{value:,.4g}" if isinstance(value, float) and abs(value) < 1e4 else f"{value:,.0f}"
+def announce(options: dict[str, Any]) -> None:
+    """Where the user left the device to us by name, say on stderr which it is and why."""
+    if options.get("device") == "auto":
+        alone = getattr(MODELS.load(options["kind"]), "CPU_ONLY", None)
+        console.note(f"device auto: {f'cpu, because {alone}' if alone else backend.auto()}")
 
 
-def _measured(options: dict, engine: Engine) -> dict:
-    """The options whose value was measured."""
-    found = {}
-    if options.get("rows_device") == "auto":
-        found["rows_device"] = engine.embedding.backend.name
-    if options.get("readout_device") == "auto":
-        found |= {"readout_device": engine.readout.backend.name, "split": getattr(engine.readout, "split", None)}
-    return found
+def _prepared(options: dict[str, Any]) -> Job:
+    """The job of a run; its data are read."""
+    if options.get("tensorboard"):
+        required()
+    announce(options)
+    job: Job = _model(options).prepare(options)
+    return job
 
 
-def _finish(folder: Path, options: dict, job: Job, engine: Engine, facts: dict | None = None) -> dict:
+def _refuse_blind(job: Job, options: dict[str, Any]) -> None:
+    """ValueError where --patience has no figure to go by."""
+    if options.get("patience") and job.watched is None:
+        raise ValueError(
+            f"--patience: found {options['patience']} for a run without a validation figure; expected data to validate on, "
+            f"see hybrid train {options['kind']} --help"
+        )
+
+
+def _changed(folder: str, options: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
+    """The options that the user gives a run to go on with; ValueError for those that it cannot go on with."""
+    kind = options["kind"]
+    said = {name: value for name, value in given(said).items() if name != "resume"}
+    if said.pop("kind", kind) != kind:
+        raise ValueError(f"--resume: {folder} holds a run of {kind}; leave the model's name out")
+    length = next(name for name in LENGTHS if name in options)
+    for name in LENGTHS:
+        if name in said and name != length:
+            raise ValueError(
+                f"--{name}: {folder} holds a run of {kind}, which counts {length}; --{length} N goes on to N"
+            )
+    may = {*free(kind), length, "previous"}
+    wrong = [name for name, value in said.items() if name not in may and value != options.get(name)]
+    if wrong:
+        flags = ", ".join(map(flag, wrong))
+        raise ValueError(f"{flags}: --resume goes on with the options that {folder} was started with; leave them out")
+    for name in ("rows_device", "readout_device"):
+        if said.get(name) == "auto":
+            raise ValueError(f'{flag(name)} auto: measured when a run begins; to go on name "cpu" or "cuda:N"')
+    return said
+
+
+def _whole(options: dict[str, Any]) -> dict[str, Any]:
+    """The options of a run with the defaults of those that were not there yet when it was begun."""
+    return Parts(options["kind"]).defaults(options) | options
+
+
+def _finish(
+    folder: Path, options: dict[str, Any], job: Job, model: Any, facts: dict[str, Any] | None = None
+) -> dict[str, Any]:
     """Train to the end, where the run is not there yet; write report and pictures, where it has none of that end."""
-    if facts and engine.tick == len(job.feed):
-        report = store.finished(folder, "tick", engine.tick, f"--epochs N, above {job.feed.epochs},")
-        if report:
+    if facts and model.tick == len(job.feed):
+        further = f"--{job.length} N, above {job.reached},"
+        if not facts["progress"]["curve"]:
+            raise ValueError(
+                f"{folder}: stands at {job.unit} {model.tick}, with nothing left to learn; {further} goes on"
+            )
+        if report := store.finished(folder, job.unit, model.tick, further):
             return report
-    report = train(job, folder, engine, facts, options["kind"], options.get("save_every"))
-    report = {"run": str(folder), "model": options["kind"], "readout": options["readout"]} | report
-    store.write_json(folder / store.REPORT, report | {"options": options})
-    figure = next((name for name in report["curve"][-1] if name not in ("tick", *KNOWN)), "loss")
-    plots.curve(folder / "curve.png", {f"{options['kind']}, {options['readout']}": report["curve"]}, figure)
-    if engine.trace.recent:
-        engine.trace.write_chrome(folder / "timeline.json")
-        plots.timeline(folder / "timeline.png", engine.trace)
+    with _observers(folder, options, job, model, facts) as observers:
+        report = train(
+            job,
+            folder,
+            model,
+            facts,
+            label=options["kind"],
+            save_every=options.get("save_every"),
+            patience=options.get("patience") or 0,
+            observers=observers,
+            measured=trained(folder, **_places(options)).load if options.get("patience") else None,
+        )
+    report = {"run": str(folder), "model": options["kind"]} | report
+    store.write_json(folder / store.REPORT, report | {"options": kept(options)})
+    job.draw(folder, report, model)
     return report
 
 
-def _load(folder: Path, options: dict) -> tuple[Engine, dict]:
-    saved = folder / CHECKPOINT
-    return Engine.load(
-        saved / checkpoint.PREVIOUS if options.get("previous") else saved,
-        device=options.get("device"),
-        rows_device=options.get("rows_device") or "cpu",
-        readout_device=options.get("readout_device") or "cpu",
-        threads=options.get("threads"),
-        overlap=False if options["serial"] else None,
-        pin=bool(options.get("pin")),
-    )
+@contextlib.contextmanager
+def _observers(
+    folder: Path, options: dict[str, Any], job: Job, model: Any, facts: dict[str, Any] | None
+) -> Generator[list[Observer], None, None]:
+    with contextlib.ExitStack() as stack:
+        observers: list[Observer] = [JsonLines(folder / store.CURVE, facts["progress"]["curve"] if facts else ())]
+        stack.callback(observers[0].close)
+        if options.get("tensorboard"):
+            observers.append(TensorBoard(folder / store.TENSORBOARD, job, model.tick))
+            stack.callback(observers[1].close)
+        yield observers
 
 
-def _model(kind: str) -> ModuleType:
-    return importlib.import_module(f"hybrid.models.{kind}")
+def _places(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: options.get(name) for name in ("device", "threads")}
 
 
-def _pvm(name: str) -> ModuleType:
-    return importlib.import_module(f"hybrid.pvm.{name}")
+def _model(options: dict[str, Any]) -> ModuleType:
+    return MODELS.load(options["kind"])

@@ -12,16 +12,17 @@ from pathlib import Path
 from typing import Any
 
 from .. import console
+from ..models import MODELS
 from ..storage import atomic, checkpoint, lock
 
-KINDS = ("language", "words", "factors", "pvm")
+BEST = "best"  # the folder of the best checkpoint by what was measured, beside that of the last
+CURVE = "curve.jsonl"
+TENSORBOARD = "tensorboard"
+
 RUN = "run.json"
-BEFORE = ("config.json", "vocabulary.json", "items.json", "users.json")  # what is written before run.json
 REPORT = "report.json"
 PICTURES = tuple(f"{name}.{kind}" for name in ("curve", "timeline", "last") for kind in ("png", "pdf", "csv"))
-AFTER = (REPORT, "timeline.json", *PICTURES)
-BOARD = "tensorboard"
-ASKED = ("resume", "previous", "overwrite", "out", "live")  # options of a command, not of its run
+AFTER = (REPORT, CURVE, "timeline.json", *PICTURES)
 
 
 def refuse_taken(folder: Path, overwrite: bool = False) -> None:
@@ -83,16 +84,27 @@ def options_of(folder: Path) -> dict[str, Any]:
         raise ValueError(f"{folder}: holds no run (no {RUN}); expected the --out folder of `hybrid train`") from None
     except ValueError as error:
         raise ValueError(f"{path}: not JSON ({error}); the file was altered or cut off") from None
-    if not isinstance(options, dict) or options.get("kind") not in KINDS:
+    known = MODELS.names()
+    if not isinstance(options, dict) or options.get("kind") not in known:
         raise ValueError(
-            f"{path}: found no options of a run, expected a kind of {', '.join(KINDS)}; the file was altered"
+            f"{path}: found no options of a run, expected a kind of {', '.join(known)}; the file was altered, or the "
+            "distribution that offers its model is not installed"
         )
     return options
 
 
+def kind_of(folder: Path) -> str | None:
+    """The name of a run's model; None where the folder holds no run that can be read."""
+    try:
+        kind: str = options_of(folder)["kind"]
+    except (ValueError, OSError):
+        return None
+    return kind
+
+
 def keep_options(folder: Path, options: dict[str, Any]) -> None:
     """Write the options of a run; from here on the folder holds one."""
-    write_json(folder / RUN, {name: value for name, value in options.items() if name not in ASKED})
+    write_json(folder / RUN, options)
 
 
 def extend(folder: Path, name: str, length: int) -> None:
@@ -102,10 +114,10 @@ def extend(folder: Path, name: str, length: int) -> None:
         keep_options(folder, options | {name: length})
 
 
-def finished(folder: Path, name: str, made: int, further: str) -> dict[str, Any] | None:
+def finished(folder: Path, unit: str, made: int, further: str) -> dict[str, Any] | None:
     """Note that a run has made all its ticks; its report, where it has written one of so many.
 
-    name     of the report's figure that counts them
+    unit     what the report calls a tick: it counts them under this name or its plural
     further  how to go on, the beginning of a sentence
     """
     console.note(f"{folder} is finished; {further} with --resume goes on")
@@ -113,7 +125,7 @@ def finished(folder: Path, name: str, made: int, further: str) -> dict[str, Any]
         report = json.loads((folder / REPORT).read_bytes())
     except (OSError, ValueError):
         return None  # it was stopped before it could be written
-    if not isinstance(report, dict) or report.get(name) != made:
+    if not isinstance(report, dict) or report.get(f"{unit}s", report.get(unit)) != made:
         return None
     return {key: value for key, value in report.items() if key != "options"}
 
@@ -126,22 +138,28 @@ def write_json(path: Path, value: Any) -> None:
 def standing(folder: Path) -> str:
     """What is left of a run after a failure, as a sentence."""
     try:
-        facts = checkpoint.read_facts(folder / checkpoint.CHECKPOINT)
-        where = f"step {facts['pvm']['step']}" if "pvm" in facts else f"tick {facts['engine']['tick']}"
-    except (OSError, ValueError, KeyError, TypeError):
+        at = checkpoint.read_facts(folder / checkpoint.CHECKPOINT)["facts"].get("at")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return f"no whole checkpoint stands in {folder}"
-    return f"the checkpoint of {where} stands in {folder}"
+    return f"the checkpoint of {at} stands in {folder}" if at else f"a checkpoint stands in {folder}"
 
 
 def _erase(folder: Path) -> None:
     """Remove what a run has written: all that it goes on from first, so that what is left at any moment begins anew."""
-    checkpoint.erase(folder / checkpoint.CHECKPOINT)
-    for path in (*(folder / BOARD).glob("events.out.tfevents.*"), *(folder / name for name in (*AFTER, RUN, *BEFORE))):
+    for name in (checkpoint.CHECKPOINT, BEST):
+        checkpoint.erase(folder / name)
+    events = (folder / TENSORBOARD).glob("events.out.tfevents.*")
+    for path in (*events, *(folder / name for name in (*AFTER, RUN, *_before()))):
         path.unlink(missing_ok=True)
     with contextlib.suppress(OSError):  # there is none, or something else is in it
-        (folder / BOARD).rmdir()
+        (folder / TENSORBOARD).rmdir()
     atomic.settle(folder)
 
 
 def _sweep(folder: Path) -> None:
-    atomic.sweep(folder, (RUN, *BEFORE, *AFTER))
+    atomic.sweep(folder, (RUN, *_before(), *AFTER))
+
+
+def _before() -> set[str]:
+    """What models write before run.json: of all, since that of a damaged run is not known."""
+    return {name for kind in MODELS.names() for name in getattr(MODELS.load(kind), "FILES", ())}

@@ -4,13 +4,13 @@ import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 
-from ..pvm.judge.panel import enlarged
 
-
-def required():
+def required() -> ModuleType:
     """The module tensorboardX; ValueError, with the command that mends it, where it is missing."""
     try:
         import tensorboardX
@@ -18,7 +18,8 @@ def required():
         raise ValueError(
             f'--tensorboard: needs tensorboardX, which cannot be imported ({error}): pip install "hybrid-engine[tensorboard]"'
         ) from None
-    return tensorboardX
+    module: ModuleType = tensorboardX
+    return module
 
 
 class Board:
@@ -39,10 +40,8 @@ class Board:
         if first:
             self._event(first, session_log=SessionLog(status=SessionLog.START))
 
-    def __enter__(self) -> "Board":
-        return self
-
-    def __exit__(self, *exception) -> None:
+    def close(self) -> None:
+        """Close the file."""
         self._writer.close()
 
     def write(self, step: int, figures: Mapping[str, float], pictures: Mapping[str, np.ndarray]) -> None:
@@ -52,10 +51,10 @@ class Board:
         for name, figure in figures.items():
             self._event(step, summary=scalar(_tag(name), figure))
         for name, picture in pictures.items():
-            self._event(step, summary=image(_tag(name), enlarged(picture), dataformats="HWC"))
+            self._event(step, summary=image(_tag(name), picture, dataformats="HWC"))
         self._writer.flush()
 
-    def _event(self, step: int, **what) -> None:
+    def _event(self, step: int, **what: Any) -> None:
         from tensorboardX.proto.event_pb2 import Event
 
         self._writer.write_event(Event(step=step, wall_time=time.time(), **what))

@@ -92,28 +92,11 @@ atexit.register(lambda: print("IMPORTED", *sys.modules))
     assert imported & SLOW == set()
 
 
-# Circles that stand until their modules are cut; one that is dissolved is taken out.
-KNOWN_CIRCLES: dict[str, list[list[str]]] = {
-    "hybrid": [
-        [
-            "hybrid.cli.options",
-            "hybrid.pvm.command",
-            "hybrid.pvm.judge.comparison",
-            "hybrid.pvm.judge.evaluate",
-            "hybrid.pvm.judge.montage",
-            "hybrid.pvm.judge.watch",
-            "hybrid.pvm.originals.checkpoint",
-            "hybrid.train.runs",
-        ]
-    ],
-}
-
-
 @pytest.mark.parametrize("package", ["hybrid", "gpu", "cpu", "bench"])
 def test_no_module_imports_itself_through_others(package):
     """Nor does it by an import within a function: such a one may save time at the start, but hides no circle."""
     assert circles(graph(package, within_functions=False)) == []
-    assert circles(graph(package, within_functions=True)) == KNOWN_CIRCLES.get(package, [])
+    assert circles(graph(package, within_functions=True)) == []
 
 
 def test_the_reader_of_circles_sees_them_at_import_and_within_functions(tmp_path):

@@ -11,7 +11,7 @@ import pytest
 from hybrid.interrupt import Held
 from hybrid.pvm.model import PVM
 from hybrid.readout import FullReadout
-from hybrid.train.loop import Stop
+from hybrid.train.stop import Stop
 from tests.support.interrupts import Kills, drained
 from tests.support.small_engine import CLASSES, Feed, engine, parameters
 from tests.support.small_pvm import TINY, Scene, bytes_of, walk

@@ -8,7 +8,7 @@ import numpy as np
 
 from ... import check, mirror
 from ...layout import unit_layout
-from ...settings import option, positive, rate
+from ...settings import number, option, positive
 from ..part import Buffers, Copies
 from ..schedule import Stage
 from ..slot import Slot
@@ -22,8 +22,8 @@ class Options:
 
     hidden: int = option(256, "hidden width of the trunk", type=positive)
     activation: str = option("tanh", "of the trunk", choices=ACTIVATIONS)
-    momentum: float = option(0.9, "momentum of the trunk", group="training", type=rate)
-    trunk_rate: float = option(0.2, "learning rate of the trunk", group="training", type=rate)
+    momentum: float = option(0.9, "momentum of the trunk", group="training", type=number)
+    trunk_rate: float = option(0.2, "learning rate of the trunk", group="training", type=number)
 
 
 class Trunk:

@@ -1,6 +1,7 @@
 """The honest figure: how far a prediction is from the frame that came, beside that of repeating the last frame."""
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -60,7 +61,7 @@ def judged(prediction: float | None, last_frame: float | None) -> dict[str, floa
     }
 
 
-def compared(figures: dict) -> str:
+def compared(figures: Mapping[str, Any]) -> str:
     """The honest figure in words."""
     if figures["prediction_error"] is None:
         return "too few frames to compare a prediction"

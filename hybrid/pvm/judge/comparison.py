@@ -10,7 +10,7 @@ from ...storage import checkpoint
 from ...storage.checkpoint import CHECKPOINT
 from ...train import plots, runs
 from ..sizes import parameters
-from ..training import read_config
+from ..source import read_config
 from . import panel
 from .evaluate import evaluated
 

@@ -12,8 +12,6 @@ import numpy as np
 
 from ... import console
 from ...feeds.video.clip import Frame, aspect_of
-from ...storage import checkpoint
-from ...storage.checkpoint import CHECKPOINT
 from ...train import runs
 from ..heatmap import box_of, combine
 from ..model import PVM, StepResult
@@ -29,16 +27,14 @@ def opened(folder: Path, given: dict) -> tuple[PVM, dict]:
     """The model of a run, with one stream, frozen, and without readouts that have learned nothing, and the options of the
     run. ValueError for a run of another kind.
     """
-    options = runs.options_of(folder)
-    if options["kind"] != "pvm":
-        raise ValueError(f"{folder}: found a run of {options['kind']!r}, expected one of `hybrid train pvm`")
-    if not checkpoint.stands(folder / CHECKPOINT):
-        raise ValueError(f"{folder}: found no checkpoint; hybrid train --resume {folder} goes on to one")
-    runs.announce({"kind": "pvm", "device": given["device"]})
-    model, _ = PVM.load(folder / CHECKPOINT, device=given["device"], threads=given["threads"])
+    run = runs.trained(folder, given.get("checkpoint"), device=given["device"], threads=given["threads"])
+    if run.options["kind"] != "pvm":
+        raise ValueError(f"{folder}: found a run of {run.options['kind']!r}, expected one of `hybrid train pvm`")
+    runs.announce(run.options)
+    model = run.load()
     model = alone(model, readouts=bool(model.readouts and model.readouts.learned(model.fetch()["readout.weights"])))
     model.frozen = True
-    return model, options
+    return model, run.options
 
 
 def alone(model: PVM, *, readouts: bool = True) -> PVM:

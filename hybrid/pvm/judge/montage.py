@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 
-from ..command import FIELDS
 from ..fields import unit_of
 from ..model import PVM
 from .evaluate import opened
@@ -14,6 +13,8 @@ MOST = 32  # rows and columns of units in one picture
 WIDE, DOTS = 1400, 100  # pixels of the montage, at least about so many, and of an inch
 MARGIN, HEAD, FOOT = 70, 60, 100  # pixels around it
 BETWEEN = 0.15  # what lies between two fields: darker than a weight of 0, which is 0.5
+
+FIELDS = "fields.png"  # where the picture goes, in the folder of the run
 
 
 def fields(given) -> dict:

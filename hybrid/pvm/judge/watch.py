@@ -9,13 +9,14 @@ import numpy as np
 from ... import console
 from ...feeds.video.clip import Frame, aspect_of
 from ...feeds.video.film import Film
-from ..command import DREAMT, WATCHED
 from ..model import PVM, StepResult
 from ..source import clips
 from . import panel, saturation
 from .baseline import compared, floats
 from .evaluate import Watcher, box_in, changed, frames_of, opened, shown_clips
 from .modes import Mode
+
+WATCHED, DREAMT = "watch.mp4", "dream.mp4"  # where films go, in the folder of the run
 
 
 def watch(given) -> dict:

@@ -16,11 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ... import check, console
+from ... import check
 from ...layout import unit_layout
-from ...storage import atomic
-from ...storage.checkpoint import CHECKPOINT
-from ...train import store
 from ..config import Config
 from ..initial import runs
 from ..layout import TapeLayout, tape_layout
@@ -69,41 +66,6 @@ def model(simulation: Simulation, *, device: str | None = None) -> PVM:
     pvm.put(simulation.arrays)
     pvm.step_number = simulation.step
     return pvm
-
-
-def into_run(given) -> dict:
-    """Make a run of a checkpoint, as `hybrid pvm import` says it; returns a report. `hybrid train --resume` goes on with it.
-
-    given  file, out: the folder; corrected: without the original's mistakes from here on; video: what it goes on with
-    """
-    from ...feeds.video.frames import Frames
-    from ..command import resolve
-    from ..source import clips
-    from ..training import CONFIG, Progress
-
-    folder = Path(given.out)
-    store.refuse_taken(folder)
-    found = read(given.file, compat=None if given.corrected else "cuda2023")
-    for note in found.notes:
-        console.note(f"{given.file}: {note}")
-    pvm, silent = model(found, device="cpu"), ("labels", "set", "save_every", "device", "threads", "every")
-    said = {
-        "kind": "pvm",
-        "config": str(given.file),
-        "compat": pvm.config.compat,
-        "video": given.video,
-        "steps": found.step,
-        "streams": 1,
-    }
-    options = resolve(dict.fromkeys(silent) | {"crop": False, "tensorboard": False} | said)
-    feed = Frames(clips(options["video"], pvm.config.frame), found.step)
-    facts = {"feed": feed.describe(), "progress": Progress(len(pvm.config.grids), None).facts}
-    with store.begun(folder):
-        atomic.write(folder / CONFIG, [pvm.config.to_json().encode()])
-        pvm.save(folder / CHECKPOINT, facts)  # before run.json: without it the run would be another
-        store.keep_options(folder, options)
-    text = f"step {found.step:,} of {pvm.config.name}, {sum(pvm.size):,} parameters -> {folder}"
-    return {"out": str(folder), "step": found.step, "parameters": sum(pvm.size), "notes": found.notes, "text": text}
 
 
 def read(path: str | Path, *, compat: str | None = "cuda2023") -> Simulation:

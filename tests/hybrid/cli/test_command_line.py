@@ -15,8 +15,8 @@ import pytest
 from hybrid import backend
 from hybrid.cli import main
 from hybrid.engine import Engine
+from hybrid.models._engine import EngineJob
 from hybrid.storage import vectors
-from hybrid.train import loop as training
 
 SMALL = ["--epochs", "1", "--threads", "2"]
 LANGUAGE = ["--width", "8", "--hidden", "12", "--readout-width", "8", "--batch", "64", *SMALL]
@@ -292,7 +292,7 @@ def test_an_interrupt_is_one_line_and_exit_code_130(capsys, tmp_path, text, monk
     monkeypatch.setattr(Engine, "evaluate", kill)
     assert main(["eval", run]) == 130
     assert capsys.readouterr() == ("", "hybrid: interrupted\n")
-    monkeypatch.setattr(training, "_due", kill)
+    monkeypatch.setattr(EngineJob, "due", kill)
     assert main(["demo", "--text", text, "--out", str(tmp_path / "demo"), "--quiet", *SMALL]) == 130
     assert capsys.readouterr() == ("", "hybrid: stopped; a demo does not go on, begin it again\n")
 

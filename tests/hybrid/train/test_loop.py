@@ -1,58 +1,115 @@
-"""The life of a training run: its clocks, its saves, its end."""
+"""The loop on a model of the smallest kind: points, saves, the best model, early stopping, stops, what is refused."""
 
-import time
-from typing import NamedTuple
+import json
+import os
+import signal
 
 import pytest
 
-from hybrid.train.loop import Job, Progress, _due
+from hybrid.storage.checkpoint import CHECKPOINT
+from hybrid.train.loop import check_same, train
+from hybrid.train.stop import Stopped
+from hybrid.train.store import BEST
+from tests.support.counting import Adding, Counting
 
 
-class Clock:
-    """Time that passes only when told."""
-
-    def __init__(self, monkeypatch):
-        self.now = 0.0
-        monkeypatch.setattr(time, "perf_counter", lambda: self.now)
+def saved(folder, name=CHECKPOINT):
+    return json.loads((folder / name / "counting.json").read_text())
 
 
-class Standing:
-    tick = 7
+class Told:
+    def __init__(self):
+        self.points = []
+
+    def point(self, point):
+        self.points.append(point)
+
+    def close(self):
+        pass
 
 
-def test_training_and_evaluation_have_a_clock_each(monkeypatch):
-    clock = Clock(monkeypatch)
-    progress = Progress(None)
-
-    def evaluate(engine):
-        clock.now += 5
-        return {"perplexity": 12.0}
-
-    for _ in range(2):
-        progress.go_on()
-        clock.now += 2
-        progress.pause()
-        clock.now += 100  # a save
-        assert progress.evaluated(evaluate, Standing()) == {"perplexity": 12.0}
-    first, last = progress.facts["curve"]
-    assert (first["seconds"], first["evaluation_seconds"]) == (2, 5)
-    assert (last["tick"], last["seconds"], last["evaluation_seconds"], last["perplexity"]) == (7, 4, 10, 12.0)
-    assert Progress(progress.facts).facts["evaluation_seconds"] == 10
+def test_a_run_to_the_end(tmp_path):
+    told = Told()
+    job = Adding(range(8))
+    report = train(job, tmp_path, job.make(), observers=[told])
+    assert saved(tmp_path)["tick"] == 8 and saved(tmp_path)["total"] == sum(range(8))
+    assert [point["tick"] for point in report["curve"]] == [4, 8] and told.points == report["curve"]
+    assert report["examples"] == 16 and report["measured"] == 8
+    assert saved(tmp_path)["facts"]["at"] == "tick 8" and not (tmp_path / BEST).exists()
 
 
-def test_a_run_of_an_earlier_version_has_no_clock_of_evaluation_yet():
-    assert Progress({"seconds": 3.0, "examples": 9, "loss": 1.0, "curve": []}).facts["evaluation_seconds"] == 0
-    assert Progress({"seconds": 3.0}).facts["seconds"] == pytest.approx(3.0)
+def test_the_best_model_is_kept_and_the_run_goes_on(tmp_path):
+    job = Adding(range(16), [3.0, 1.0, 2.0, 4.0])
+    report = train(job, tmp_path, job.make())
+    assert saved(tmp_path)["tick"] == 16 and saved(tmp_path, BEST)["tick"] == 8
+    assert report["best"] == "error 1 at 8" and "stopped early" not in report
+    other = tmp_path / "other"
+    train(job := Adding(range(16), [3.0, 1.0, 2.0, 4.0]), other, job.make(), keep_best=False)
+    assert not (other / BEST).exists()
 
 
-class Feed(NamedTuple):
-    ticks_per_epoch: int
+def test_patience_ends_a_run_and_the_best_is_measured(tmp_path):
+    job = Adding(range(40), [3.0, 1.0, 2.0, 4.0, 0.0])
+    report = train(job, tmp_path, job.make(), patience=2, measured=lambda: Counting(tick=saved(tmp_path, BEST)["tick"]))
+    assert saved(tmp_path)["tick"] == 16 and report["measured"] == 8
+    assert report["stopped early"] == "nothing better in the last 2 points of the curve"
+    facts, model = saved(tmp_path)["facts"], Counting(16, saved(tmp_path)["total"])
+    assert train(Adding(range(40), [0.0]), tmp_path, model, facts, patience=2)["tick"] == 16  # it is over
+    assert train(Adding(range(40), [5.0] * 9), tmp_path, model, facts, patience=4)["tick"] == 24  # more patience
 
 
-@pytest.mark.parametrize("evaluations", [1, 2, 4])
-@pytest.mark.parametrize("size", [1, 2, 3, 5, 8, 1001])
-def test_an_epoch_of_any_length_is_evaluated_so_often_and_at_its_end(size, evaluations):
-    job = Job(Feed(size), Standing, dict, evaluations)
-    for epoch in range(2):
-        due = [tick for tick in range(epoch * size + 1, (epoch + 1) * size + 1) if _due(job, tick)]
-        assert len(due) == min(evaluations, size) and due[-1] == (epoch + 1) * size
+def test_a_signal_stops_between_two_ticks_and_the_run_goes_on_to_the_same_bytes(tmp_path, monkeypatch):
+    class Signalled(Adding):
+        def note(self, tick, facts):
+            if facts["examples"] == 4:
+                os.kill(os.getpid(), signal.SIGTERM)
+            return super().note(tick, facts)
+
+    job = Signalled(range(8))
+    with pytest.raises(Stopped, match="stopped at tick 3; go on with: hybrid train --resume") as stopped:
+        train(job, tmp_path / "stopped", job.make())
+    assert stopped.value.signal == signal.SIGTERM and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    half = saved(tmp_path / "stopped")
+    train(Adding(range(8)), tmp_path / "stopped", Counting(half["tick"], half["total"]), half["facts"])
+    job = Adding(range(8))
+    train(job, tmp_path / "whole", job.make())
+    clocks = ("seconds", "processor_seconds", "evaluation_seconds", "clocked")
+    ends = [saved(tmp_path / name) for name in ("stopped", "whole")]
+    for end in ends:
+        for facts in (end["facts"]["progress"], *end["facts"]["progress"]["curve"]):
+            for clock in clocks:
+                facts.pop(clock, None)
+    assert ends[0] == ends[1]
+
+
+@pytest.mark.parametrize("failure", [ValueError("the feed broke"), OSError(28, "full")])
+def test_a_feed_that_fails_leaves_the_last_tick_saved(tmp_path, failure):
+    class Broken(Adding):
+        def ticks(self, model):
+            for tick in model.run(self.feed):
+                yield tick
+                if model.tick == 3:
+                    raise failure
+
+    job = Broken(range(8))
+    with pytest.raises(type(failure)) as raised:
+        train(job, tmp_path, job.make(), save_every=0)
+    assert saved(tmp_path)["tick"] == 3 and any(
+        "stands in" in note or "no whole" in note for note in raised.value.__notes__
+    )
+
+
+def test_an_infinite_figure_ends_the_run_and_the_save_before_stands(tmp_path):
+    job = Adding(range(12), [2.0, float("inf")])
+    with pytest.raises(FloatingPointError, match="tick 8: error is inf: the model has diverged"):
+        train(job, tmp_path, job.make(), save_every=0)
+    assert saved(tmp_path)["tick"] == 4
+
+
+def test_a_longer_feed_goes_on_and_another_one_is_refused(tmp_path):
+    described = {"numbers": "of a test", "epochs": 2}
+    check_same(Adding(range(12)), described, 8, tmp_path)
+    with pytest.raises(ValueError, match="feed: the data or its options differ"):
+        check_same(Adding(range(12)), described | {"numbers": "others"}, 8, tmp_path)
+    with pytest.raises(ValueError, match="--epochs: found 1, expected at least 2, which the run has begun or made"):
+        check_same(Adding(range(4)), described, 5, tmp_path)

@@ -21,13 +21,12 @@ import pytest
 
 from hybrid.cli import main
 from hybrid.engine import Engine
-from hybrid.pvm import curve
-from hybrid.pvm.judge import panel
+from hybrid.pvm.judge import curve, panel
 from hybrid.pvm.model import PVM
 from hybrid.storage import atomic, checkpoint
 from hybrid.train import plots, store
-from hybrid.train.loop import Stop, Stopped
 from hybrid.train.saving import Saves
+from hybrid.train.stop import Stop, Stopped
 from tests.hybrid.pvm import tiny
 
 SIZES = ["--width", "4", "--threads", "2"]

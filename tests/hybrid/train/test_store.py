@@ -8,7 +8,7 @@ import pytest
 from hybrid.storage import atomic, checkpoint, lock
 from hybrid.train import store
 
-OPTIONS = {"kind": "language", "epochs": 2, "out": "x", "resume": None, "previous": False, "overwrite": True}
+OPTIONS = {"kind": "language", "epochs": 2}
 
 
 def files(folder):
@@ -18,17 +18,19 @@ def files(folder):
 def made(folder):
     """A run with everything that a run leaves."""
     with store.begun(folder):
-        for name in (*store.BEFORE, *store.AFTER):
+        for name in ("config.json", "vocabulary.json", "items.json", *store.AFTER):
             atomic.write(folder / name, [b"{}"])
-        (folder / store.BOARD).mkdir()
-        (folder / store.BOARD / "events.out.tfevents.1.host").write_text("")
+        (folder / store.TENSORBOARD).mkdir()
+        (folder / store.TENSORBOARD / "events.out.tfevents.1.host").write_text("")
         store.keep_options(folder, OPTIONS)
         for tick in range(2):
-            checkpoint.save(folder / checkpoint.CHECKPOINT, {"a": np.full(3, tick)}, {"engine": {"tick": tick}})
+            facts = {"engine": {"tick": tick}, "facts": {"at": f"tick {tick}"}}
+            for name in (checkpoint.CHECKPOINT, store.BEST):
+                checkpoint.save(folder / name, {"a": np.full(3, tick)}, facts)
     return folder
 
 
-def test_the_options_of_a_run_are_kept_but_not_those_of_its_command(tmp_path):
+def test_the_options_of_a_run_are_kept_and_its_length_may_grow(tmp_path):
     assert store.options_of(made(tmp_path / "run")) == {"kind": "language", "epochs": 2}
     store.extend(tmp_path / "run", "epochs", 5)
     assert store.options_of(tmp_path / "run") == {"kind": "language", "epochs": 5}
@@ -109,7 +111,7 @@ def test_a_kill_while_a_run_is_removed_leaves_one_that_begins_anew(tmp_path, mon
                 raise EOFError  # all is removed
         seen.append((checkpoint.stands(run / "checkpoint"), (run / store.RUN).exists(), (run / "config.json").exists()))
         with store.begun(run, overwrite=True):
-            assert files(run) <= {lock.LOCK, *store.BEFORE}
+            assert files(run) <= {lock.LOCK, "config.json", "vocabulary.json", "items.json"}
         if left[0]:
             break
     order = [(True, True, True), (False, True, True), (False, False, True), (False, False, False)]

@@ -1,5 +1,6 @@
 """TensorBoard: what is written can be read, a resumed run replaces what it repeats, and what is missing is named."""
 
+import contextlib
 import io
 import struct
 import sys
@@ -12,7 +13,6 @@ import pytest
 from PIL import Image
 
 from hybrid.cli import main
-from hybrid.pvm.judge import panel
 from hybrid.train.tensorboard import Board
 from tests.hybrid.pvm.tiny import command
 
@@ -41,20 +41,20 @@ def values(folder):
 
 def test_figures_and_pictures_come_back(tmp_path):
     picture = np.random.default_rng(0).integers(0, 255, (60, 40, 3)).astype(np.uint8)
-    with Board(tmp_path) as board:
+    with contextlib.closing(Board(tmp_path)) as board:
         board.write(0, {"error/layer 0": 0.5}, {})
         board.write(7, {"error/layer 0": 0.25}, {"frame": picture})
     found = values(tmp_path)
     assert found["error/layer_0"] == [(0, 0.5), (7, 0.25)]
     ((step, read),) = found["frame"]
-    assert step == 7 and np.array_equal(read, panel.enlarged(picture))
+    assert step == 7 and np.array_equal(read, picture)
 
 
 def test_a_run_writes_what_there_is_to_see(tmp_path):
     run = tmp_path / "run"
     assert main(command(tmp_path, run, "--steps", "21", "--every", "2", "--tensorboard")) == 0
     found = values(run / "tensorboard")
-    assert [step for step, _ in found["error/layer_2"]] == list(range(0, 20, 2))
+    assert [step for step, _ in found["error/layer_2"]] == [*range(0, 20, 2), 21]
     figures = {"next_frame/prediction", "next_frame/last_frame", "speed/frames_a_second", "rate/layer_0"}
     pictures = {"frame", "prediction", "difference", "hidden/layer_0", "hidden/layer_2", "heatmap"}
     assert set(found) >= figures | pictures
@@ -63,9 +63,9 @@ def test_a_run_writes_what_there_is_to_see(tmp_path):
 
 
 def test_a_resumed_run_replaces_what_it_repeats(tmp_path):
-    with Board(tmp_path / "board") as board:
+    with contextlib.closing(Board(tmp_path / "board")) as board:
         board.write(5, {"figure": 1.0}, {})
-    with Board(tmp_path / "board", first=3) as board:
+    with contextlib.closing(Board(tmp_path / "board", first=3)) as board:
         board.write(5, {"figure": 2.0}, {})
     from tensorboardX.proto.event_pb2 import SessionLog
 
@@ -85,7 +85,7 @@ def test_a_clock_set_back_by_a_year_stops_nothing(monkeypatch, tmp_path):
     """tensorboardX's own thread dies of it; the run then waits for ever for room in a queue."""
 
     def write():
-        with Board(tmp_path) as board:
+        with contextlib.closing(Board(tmp_path)) as board:
             board.write(0, {"figure": 0.0}, {})
             time.sleep(0.2)  # its thread begins to wait for the time of the next flush
             now = time.time()

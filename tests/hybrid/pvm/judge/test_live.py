@@ -14,7 +14,6 @@ import pytest
 from hybrid.cli import main
 from hybrid.feeds.video.frames import Frames
 from hybrid.feeds.video.open import open_clips
-from hybrid.pvm import training
 from hybrid.pvm.judge import live
 from hybrid.pvm.judge.baseline import Pairs, Recent
 from hybrid.pvm.judge.latest import Latest
@@ -164,8 +163,8 @@ def test_a_run_is_shown_while_it_learns_and_its_numbers_stay(capsys, monkeypatch
     assert "live" not in json.loads((shown / "run.json").read_text())
     assert main(command(tmp_path, plain, *options)) == 0
     assert (
-        training.PVM.load(shown / "checkpoint", device="cpu")[1]["progress"]["curve"][-1]["error"]
-        == (training.PVM.load(plain / "checkpoint", device="cpu")[1]["progress"]["curve"][-1]["error"])
+        PVM.load(shown / "checkpoint", device="cpu")[1]["progress"]["curve"][-1]["error"]
+        == (PVM.load(plain / "checkpoint", device="cpu")[1]["progress"]["curve"][-1]["error"])
     )
 
 

@@ -12,16 +12,14 @@ from hybrid.cli import main
 from hybrid.feeds.video.film import Film
 from hybrid.feeds.video.frames import Frames
 from hybrid.feeds.video.open import open_clips
-from hybrid.pvm import training
-from hybrid.pvm.judge import baseline
+from hybrid.pvm.judge import baseline, reports
 from hybrid.pvm.model import PVM
 from hybrid.pvm.presets import load
 from hybrid.storage import checkpoint
 from hybrid.storage.lock import LOCK
 from hybrid.train.saving import Saves
+from tests.hybrid.pvm.tiny import command, tensors
 from tests.support.crashed_pvm import at_tick, whole_and_crashed
-
-from .tiny import command, tensors
 
 
 def report_of(run):
@@ -48,6 +46,7 @@ def test_a_run_leaves_its_folder_and_a_report(capsys, tmp_path):
         "timeline.json",
         "curve.pdf",
         "curve.csv",
+        "curve.jsonl",
         "timeline.pdf",
         LOCK,
     }
@@ -195,7 +194,7 @@ def test_settings_change_the_configuration(tmp_path):
 
 @pytest.mark.parametrize(("value", "said"), [(1.5, "1.5"), (2_500, "2.5 k"), (17_538_806, "17.5 M"), (5.2e9, "5.2 G")])
 def test_engineering(value, said):
-    assert training.engineering(value) == said
+    assert reports.engineering(value) == said
 
 
 def unlabelled(path):

@@ -1,4 +1,7 @@
-"""`hybrid train pvm` and `hybrid pvm` as a user meets them: options, help, and every refusal in one line."""
+"""`hybrid train pvm` and `hybrid pvm` as a user meets them: options, help, and every refusal in one line.
+
+What options name is found in hybrid/pvm/source.py.
+"""
 
 import json
 import subprocess
@@ -7,32 +10,11 @@ import sys
 import numpy as np
 import pytest
 
-from hybrid.cli import main, options
+from hybrid.cli import main
 from hybrid.feeds.video.film import Film
-from hybrid.pvm import command, presets
-from hybrid.pvm.judge import modes
-
-from .tiny import command as tiny
-
-
-@pytest.mark.parametrize(
-    ("typed", "joined"),
-    [
-        (["train", "pvm", "--seed", "3"], ["train pvm", "--seed", "3"]),
-        (["--debug", "train", "pvm"], ["--debug", "train pvm"]),
-        (["train", "words", "--text", "pvm"], ["train", "words", "--text", "pvm"]),
-        (["pvm", "watch", "train"], ["pvm", "watch", "train"]),
-        ([], []),
-    ],
-)
-def test_train_pvm_is_one_word(typed, joined):
-    assert command.joined(typed) == joined
-
-
-def test_the_lists_of_names_are_those_of_their_modules():
-    """They stand twice, so that --help imports nothing."""
-    assert command.configurations() == presets.names()
-    assert sorted(command.MODES) == sorted(modes.NAMES)
+from hybrid.pvm import presets
+from hybrid.train.options import choose
+from tests.hybrid.pvm.tiny import command as tiny
 
 
 @pytest.mark.parametrize(
@@ -46,7 +28,7 @@ def test_the_lists_of_names_are_those_of_their_modules():
         (["pvm", "dream"], ("--video", "--seed-frames", "partial dream", "freeze", "--learn")),
         (["pvm", "watch"], ("--frames", "--out", "--learn")),
         (["eval"], ("--video", "--labels", "--mode", "--steps")),
-        ([], ("train pvm", "pvm")),
+        ([], ("train", "pvm")),
     ],
 )
 def test_help_is_complete(capsys, line, said):
@@ -56,18 +38,29 @@ def test_help_is_complete(capsys, line, said):
     assert stop.value.code == 0 and [word for word in said if word not in printed] == []
 
 
-def test_help_imports_nothing_heavy():
+@pytest.mark.parametrize("command", ["None", "'doctor'", "'demo'", "'export'"])
+def test_help_imports_nothing_heavy(command):
     script = (
-        "import sys; from hybrid.cli import options; options.parser();"
+        f"import sys; from hybrid.cli import options; options.parser({command});"
         "print(sorted({'numpy', 'numba', 'PIL', 'av', 'tensorboardX'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
 
+def test_what_models_declare_is_read_without_numba_and_scipy():
+    """So that --threads is known before Numba starts its own."""
+    script = (
+        "import sys; from hybrid.cli import options;"
+        "[options.read(['train', name]) for name in ('factors', 'language', 'pvm', 'words')]; options.parser('pvm');"
+        "print(sorted({'numba', 'scipy', 'matplotlib', 'av', 'tensorboardX'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
 def test_defaults():
-    given = vars(options.parser().parse_args(["train pvm"]))
-    found = options.resolve(given)
+    found = choose("pvm")
     expected = {"config": "quick", "video": "synthetic", "steps": 30_000, "every": 150, "streams": None, "seed": 0}
     assert {name: found[name] for name in expected} == expected
     assert found["kind"] == "pvm" and found["save_every"] == 60
@@ -110,7 +103,6 @@ def refusals(folder):
     yield tiny(folder, out, "--labels", str(labels)), "--labels: found"
     yield tiny(folder, out, "--streams", "17"), "streams: found 17"
     yield tiny(folder, out, "--device", "cuda:9"), 'device: "cuda:9" cannot be used'
-    yield ["train", "--seed", "3", "pvm"], "it comes first"
     yield ["train", "pvm", "--resume", str(folder / "absent")], "holds no run"
     yield ["pvm", "watch", str(folder)], "holds no run"
     yield ["pvm", "dream", str(folder)], "holds no run"

@@ -6,7 +6,7 @@ import matplotlib.figure
 import numpy as np
 import pytest
 
-from hybrid.pvm import curve
+from hybrid.pvm.judge import curve
 
 
 def points(start: float, end: float) -> list[dict]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ..train import plots
+from ...train import plots
 
 FRAMES = {"prediction": ("prediction", "C0"), "last_frame": ("repeating the last frame", "C7")}
 

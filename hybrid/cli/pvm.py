@@ -1,0 +1,165 @@
+"""`hybrid pvm`: what is done with trained Predictive Vision Models beside training and measuring them."""
+
+import argparse
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from .. import console
+from ..feeds.video.frames import Frames
+from ..pvm import presets
+from ..pvm.judge import comparison, montage, watch
+from ..pvm.judge.modes import NAMES as MODES
+from ..pvm.judge.montage import FIELDS
+from ..pvm.judge.watch import DREAMT, WATCHED
+from ..pvm.originals import checkpoint
+from ..pvm.rules import wire
+from ..pvm.sizes import parameters
+from ..pvm.source import CONFIG, CROP_HELP, LABELS_HELP, VIDEO_HELP, clips
+from ..settings import positive, whole
+from ..storage import atomic
+from ..storage.checkpoint import CHECKPOINT
+from ..train import store
+from ..train.options import choose, kept
+from ..train.progress import Progress
+from .arguments import Parser
+
+FRAMES = 250  # of a film
+
+
+def add(pvm: Parser) -> None:
+    """Add the actions to the command's parser."""
+    actions: Any = pvm.add_subparsers(dest="action", required=True, metavar="ACTION")
+    _watch(actions.add_parser("watch", help="write a film: frame, prediction, difference, hidden maps, heatmap"))
+    _dream(
+        actions.add_parser("dream", help="write a film of a model that sees what it predicts, or half of it, or noise")
+    )
+    _fields(actions.add_parser("fields", help="draw what the hidden numbers of a layer look at in the frame"))
+    _compare(actions.add_parser("compare", help="two runs on the same video, frozen: a table and a picture"))
+    _import(actions.add_parser("import", help="make a run of a checkpoint of the CUDA original, Sim_*.zip"))
+    configs = actions.add_parser("configs", help="list the configurations that come with the package")
+    configs.add_argument("--json", action="store_true", help="print JSON")
+    for action in actions.choices.values():
+        action.add_quiet()
+
+
+def _machine(command: Parser) -> None:
+    command.add_argument(
+        "--device", help='"cpu", "cuda:N" or "auto": a GPU when one can be used (default), and says why'
+    )
+    command.add_argument("--threads", type=positive, help="CPU threads in total (default: all cores that it may use)")
+    command.add_argument("--json", action="store_true", help="print the report as JSON")
+
+
+def _watch(watch: Parser) -> None:
+    watch.add_argument("run", metavar="RUN", help="the folder of a trained run")
+    watch.add_argument("--video", metavar="VIDEO", help=f"{VIDEO_HELP} (default: what it was trained on)")
+    watch.add_argument("--labels", metavar="FILE", help=LABELS_HELP)
+    watch.add_argument("--crop", action="store_true", help=f"{CROP_HELP} (default: as in training)")
+    watch.add_argument("--frames", type=positive, default=FRAMES, metavar="N", help=f"most frames (default {FRAMES})")
+    _film(watch, WATCHED)
+
+
+def _dream(dream: Parser) -> None:
+    dream.add_argument("run", metavar="RUN", help="the folder of a trained run")
+    dream.add_argument(
+        "--frames", type=positive, default=FRAMES, metavar="N", help=f"frames to dream (default {FRAMES})"
+    )
+    dream.add_argument(
+        "--mode", choices=(*MODES, "freeze"), default="dream", metavar="MODE",
+        help=f"{', '.join(MODES)} or freeze: what the model sees (default dream: its own predictions)",
+    )  # fmt: skip
+    dream.add_argument("--seed-video", metavar="VIDEO", help=f"{VIDEO_HELP} (default: what it was trained on)")
+    dream.add_argument("--seed-frames", type=whole, default=50, metavar="K", help="frames seen before (default 50)")
+    dream.add_argument("--seed", type=whole, default=0, help="seed of noise (default 0)")
+    _film(dream, DREAMT, "--video")
+
+
+def _fields(command: Parser) -> None:
+    command.add_argument("run", metavar="RUN", help="the folder of a trained run")
+    command.add_argument("--layer", type=whole, default=0, metavar="L", help="of which layer (default 0)")
+    command.add_argument(
+        "--unit", type=whole, metavar="U", help="of one unit alone, counted within its layer (default: all)"
+    )
+    command.add_argument("-o", "--out", metavar="FILE", help=f"the picture, .png, .pdf or .svg (default RUN/{FIELDS})")
+    _machine(command)
+
+
+def _compare(compare: Parser) -> None:
+    for name in ("A", "B"):
+        compare.add_argument(name.lower(), metavar=name, help="the folder of a trained run")
+    compare.add_argument("--video", metavar="VIDEO", help=f"{VIDEO_HELP} (default: what both were trained on)")
+    compare.add_argument("--labels", metavar="FILE", help=LABELS_HELP)
+    compare.add_argument("--crop", action="store_true", help=f"{CROP_HELP} (default: as each was trained)")
+    compare.add_argument("--steps", type=positive, metavar="N", help="most frames (default: the video once)")
+    compare.add_argument("-o", "--out", metavar="FILE", help="the picture to write, .png (default A/compare.png)")
+    _machine(compare)
+
+
+def _import(command: Parser) -> None:
+    command.add_argument("file", metavar="FILE", help="Sim_<name>_<id>_<step>.zip; nothing in it is unpickled")
+    command.add_argument(
+        "--out", metavar="DIR", required=True, help="the run that it becomes; --resume goes on with it"
+    )
+    command.add_argument("--video", metavar="VIDEO", default="synthetic", help=f"{VIDEO_HELP} (default synthetic)")
+    command.add_argument("--corrected", action="store_true", help="go on without the original's mistakes")
+    command.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _film(command: Parser, name: str, *names: str) -> None:
+    command.add_argument(
+        "-o", "--out", *names, dest="out", metavar="FILE",
+        help=f"the film to write: .mp4, .gif, or no suffix for a directory of .png (default RUN/{name})",
+    )  # fmt: skip
+    command.add_argument("--learn", action="store_true", help="go on learning, in memory alone (default: frozen)")
+    _machine(command)
+
+
+def run(given: argparse.Namespace) -> int:
+    """Do a `hybrid pvm` command; returns the exit code."""
+    report = ACTIONS[given.action](given)
+    print(json.dumps(report, indent=1) if given.json else report["text"])
+    return 0
+
+
+def _imported(given: argparse.Namespace) -> dict[str, Any]:
+    """Make a run of a checkpoint of the CUDA original; `hybrid train --resume` goes on with it."""
+    folder = Path(given.out)
+    store.refuse_taken(folder)
+    found = checkpoint.read(given.file, compat=None if given.corrected else "cuda2023")
+    for note in found.notes:
+        console.note(f"{given.file}: {note}")
+    model, said = checkpoint.model(found, device="cpu"), {"config": str(given.file), "compat": found.config.compat}
+    options = choose("pvm", **said, video=given.video, steps=found.step, streams=1)
+    feed = Frames(clips(given.video, model.config.frame), found.step)
+    with store.begun(folder):
+        atomic.write(folder / CONFIG, [model.config.to_json().encode()])
+        # before run.json: without it the run would be another
+        model.save(folder / CHECKPOINT, {"feed": feed.describe(), "progress": Progress().facts})
+        store.keep_options(folder, kept(options))
+    text = f"step {found.step:,} of {model.config.name}, {sum(model.size):,} parameters -> {folder}"
+    return {"out": str(folder), "step": found.step, "parameters": sum(model.size), "notes": found.notes, "text": text}
+
+
+def _configs(given: argparse.Namespace) -> dict[str, Any]:
+    lines, found = [f"{'':<12}{'frame':>12}{'layers':>8}{'units':>8}{'parameters':>14}{'of readouts':>14}"], {}
+    for name in presets.names():
+        config = presets.load(name)[0]
+        wiring = wire(config)
+        units, readouts = parameters(config, wiring)
+        rows, columns, channels = config.frame
+        found[name] = {"frame": config.frame, "units": len(wiring.hidden), "parameters": units, "readouts": readouts}
+        frame = f"{rows}x{columns}x{channels}"
+        lines.append(f"{name:<12}{frame:>12}{len(config.grids):>8}{len(wiring.hidden):>8,}{units:>14,}{readouts:>14,}")
+    return {"configurations": found, "text": "\n".join(lines)}
+
+
+ACTIONS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
+    "watch": watch.watch,
+    "dream": watch.dream,
+    "fields": montage.fields,
+    "compare": comparison.compare,
+    "import": _imported,
+    "configs": _configs,
+}

@@ -1,0 +1,286 @@
+"""The Predictive Vision Model (Piekniewski et al. 2016, arXiv:1607.06854): units that predict what they see, frame by frame."""
+
+import argparse
+import contextlib
+import dataclasses
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .. import console
+from ..feeds.video.clip import aspect_of
+from ..feeds.video.frames import Frames
+from ..pvm import presets
+from ..pvm.config import Config
+from ..pvm.judge import curve, panel, reports
+from ..pvm.judge import evaluate as judging
+from ..pvm.judge.baseline import Pair, Pairs, Recent
+from ..pvm.judge.latest import Latest
+from ..pvm.judge.live import Live, page
+from ..pvm.judge.modes import NAMES as MODES
+from ..pvm.judge.validation import Validation
+from ..pvm.model import PVM
+from ..pvm.result import StepResult
+from ..pvm.source import CONFIG, CROP_HELP, LABELS_HELP, VIDEO_HELP, clips, configured, labelled, read_config
+from ..pvm.validate import COMPAT
+from ..settings import option, positive
+from ..storage import atomic
+from ..train import plots
+from ..train.job import Job, Watched
+from ..train.runs import Trained
+
+AHEAD = 4  # ticks that a GPU may begin before the one is noted that was
+SAMPLE = 10  # every so many ticks, at least, a prediction is compared with the frame that came
+PICTURES = (
+    10  # points of the curve between pictures for TensorBoard, and between validations: both take as long as frames
+)
+FILES = (CONFIG,)
+POINTS = 200  # of the curve, where --every is not given
+LIVE_PORT = 8642
+
+
+def _setting(text: str) -> str:
+    name, equals, _ = text.partition("=")
+    if not name or not equals:
+        raise argparse.ArgumentTypeError(f"found {text!r}, expected NAME=VALUE, as in activation=tanh")
+    return text
+
+
+def _port(text: str) -> int:
+    value = positive(text)
+    if value > 65535:
+        raise argparse.ArgumentTypeError(f"found {text}, expected a port, 1 to 65535")
+    return value
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """Of `hybrid train pvm`."""
+
+    config: str = option(
+        "quick", f"{', '.join(presets.names())}, or a file .json or .toml, ours or one of the originals'",
+        metavar="NAME|FILE",
+    )  # fmt: skip
+    set: list[str] | None = option(
+        None,
+        "another value of a field of the configuration, in JSON; several times. --set activation=tanh, --set"
+        " readout.start=1000 (the first step at which readouts learn), --set readout=null (none)",
+        metavar="NAME=VALUE",
+        action="append",
+        type=_setting,
+    )
+    compat: str | None = option(None, "repeat the mistakes of an original, and its numbers", choices=tuple(COMPAT))
+    video: str = option("synthetic", VIDEO_HELP, group="data", metavar="VIDEO")
+    labels: str | None = option(None, LABELS_HELP, group="data", metavar="FILE")
+    crop: bool = option(False, CROP_HELP, group="data")
+    valid: str | None = option(
+        None, "a video on which the frozen model is measured while it learns, at every tenth point of the curve",
+        group="data", metavar="VIDEO",
+    )  # fmt: skip
+    streams: int | None = option(
+        None, "places of the video seen at once, 1 to 16 (default: what the configuration asks for, 4 of quick, else 1)",
+        group="data", type=positive, metavar="B",
+    )  # fmt: skip
+    steps: int = option(30_000, "frames of each stream to learn", group="training", type=positive, metavar="N")
+    every: int | None = option(
+        None, f"steps between points of the curve (default: steps / {POINTS})",
+        group="training", type=positive, metavar="K",
+    )  # fmt: skip
+    live: int | None = option(
+        None, "show the run while it learns on http://127.0.0.1:PORT, to browsers of this machine only"
+        f" (PORT: {LIVE_PORT})",
+        group="the run", free=True, kept=False, type=_port, nargs="?", const=LIVE_PORT, metavar="PORT",
+    )  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class Evaluation:
+    """Of `hybrid eval` on a run of a Predictive Vision Model."""
+
+    video: str | None = option(None, f"{VIDEO_HELP} (default: what it was trained on)", metavar="VIDEO")
+    labels: str | None = option(None, LABELS_HELP, metavar="FILE")
+    crop: bool = option(False, f"{CROP_HELP} (default: as in training)")
+    steps: int | None = option(None, "most frames (default: the video once)", type=positive, metavar="N")
+    mode: str | None = option(None, f"change the frames: {', '.join(MODES)}", choices=MODES, metavar="MODE")
+
+
+def complete(chosen: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
+    """Options that follow from others."""
+    return chosen | {"every": chosen["every"] or max(chosen["steps"] // POINTS, 1)}
+
+
+class Watching(Job):
+    """A Predictive Vision Model that watches a video.
+
+    A point of the curve holds means over the ticks since the point before: the error of each layer, and how far
+    predictions were from the frames that came, beside repeating the last frame.
+    """
+
+    unit, length, logged = "step", "steps", False
+
+    def __init__(self, options: dict[str, Any], config: Config, feed: Frames):
+        self.options, self.config, self.feed = options, config, feed
+        self.every = math.gcd(options["every"], SAMPLE)
+        self._live: Live | None = None
+        self._validation: Validation | None = None
+        if options.get("valid") or options.get("patience"):
+            self.watched = Watched("valid prediction" if options.get("valid") else "prediction")
+
+    def make(self) -> PVM:
+        """The untrained model."""
+        names = ("device", "threads", "seed")
+        return PVM(self.config, streams=self.feed.streams, **{name: self.options[name] for name in names})
+
+    def chosen(self, model: PVM) -> dict[str, Any]:
+        """How many streams the configuration asked for."""
+        return {"streams": self.feed.streams}
+
+    def keep(self, folder: Path) -> None:
+        """Write the configuration."""
+        atomic.write(folder / CONFIG, [self.config.to_json().encode()])
+
+    @contextlib.contextmanager
+    def open(self) -> Iterator[None]:
+        """The page that --live asks for: a port in use is refused first."""
+        with page(self.options) as self._live:
+            yield
+
+    def begin(self, model: PVM, facts: dict[str, Any]) -> None:
+        """See `Job`; a loaded model's last prediction waits for the frame that it is of."""
+        if facts["examples"] == 0 < model.tick:  # of a version that counted frames of one stream
+            facts |= {"examples": model.tick * model.streams, "clocked": facts["clocked"] * model.streams}
+        facts.setdefault("since", _nothing(len(model.config.grids)))
+        self._model, self._facts = model, facts
+        self._frames = Recent(self.feed)
+        self._pairs = Pairs(self._frames)
+        self._pair: Pair | None = None
+        self.latest = Latest(model, aspect_of(self.feed.clips[0]), Path(self.options["video"]).name)
+        if self.options.get("valid"):
+            self._validation = Validation(model, self.options["valid"], bool(self.options["crop"]))
+        if model.tick and (model.tick - 1) % self.every == 0:
+            self._pairs.wait(StepResult(model.tick - 1, np.empty(0), model.prediction(), [], []))
+
+    def ticks(self, model: PVM) -> Iterator[StepResult]:
+        """Those of the model; on a GPU some are begun ahead, unless the model may be saved at any point."""
+        if self._live:
+            self._live.show(self.latest, self._standing)
+        return model.run(self._frames, every=self.every, ahead=0 if self.watched else AHEAD)
+
+    def busy(self, model: PVM) -> bool:
+        """Whether a GPU works on ticks beyond the one given."""
+        return model.under_way > 0
+
+    def note(self, tick: StepResult, facts: dict[str, Any]) -> int:
+        """Sum up errors, and how far the prediction of the tick before was from this frame."""
+        since = facts["since"]
+        since["ticks"] += 1
+        since["error"] = [a + b for a, b in zip(since["error"], tick.error.tolist(), strict=True)]
+        self._pair = self._pairs.take(tick)
+        if self._pair:
+            self.latest.take(self._pair)
+            since["pairs"] += 1
+            since["prediction"] += self._pair.error
+            since["last_frame"] += self._pair.last_frame
+        return self.feed.streams
+
+    def due(self, model: PVM) -> int | None:
+        """Where a prediction at a multiple of --every was compared."""
+        if self._pair and self._pair.seen.tick % self.options["every"] == 0:
+            return self._pair.seen.tick
+        return None
+
+    def ending(self, model: PVM, facts: dict[str, Any]) -> int | None:
+        """What came after the last point."""
+        return model.tick if facts["since"]["ticks"] else None
+
+    def measure(self, model: PVM, facts: dict[str, Any]) -> dict[str, Any]:
+        """Means since the point before; at every tenth point figures of validation too."""
+        since, facts["since"] = facts["since"], _nothing(len(model.config.grids))
+        figures: dict[str, Any] = {"error": [total / since["ticks"] for total in since["error"]]}
+        for name in ("prediction", "last_frame"):
+            figures[name] = since[name] / since["pairs"] if since["pairs"] else None
+        if self._validation and (len(facts["curve"]) % PICTURES == 0 or model.tick == len(self.feed)):
+            figures |= self._validation.figures(model)
+        return figures
+
+    def postfix(self, point: Mapping[str, Any], rate: float) -> str:
+        """Speed, errors, and the next frame beside the last."""
+        return reports.postfix(point, rate, rate * self._model.size[0])
+
+    def figures(self, point: Mapping[str, Any]) -> dict[str, float]:
+        """A point of the curve by TensorBoard's tags."""
+        rate, layers = self._facts["clocked"] / (self._facts["seconds"] or 1), self._model.rates[0].tolist()
+        found = {f"error/layer {layer}": error for layer, error in enumerate(point["error"])}
+        named = {"prediction": "next frame/prediction", "last_frame": "next frame/last frame"}
+        named |= {"valid prediction": "valid/prediction", "valid last_frame": "valid/last frame"}
+        found |= {tag: point[name] for name, tag in named.items() if point.get(name) is not None}
+        found |= {"speed/frames a second": rate, "speed/parameters a second": rate * self._model.size[0]}
+        return found | {f"rate/layer {layer}": value for layer, value in enumerate(layers)}
+
+    def pictures(self, point: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        """All views of the last complete tick, at every tenth point."""
+        if point["step"] % (self.options["every"] * PICTURES):
+            return {}
+        return {name: panel.enlarged(view.picture) for name, view in self.latest.views().items()}
+
+    def report(self, model: PVM, facts: dict[str, Any], rate: float) -> dict[str, Any]:
+        """See `reports.report`."""
+        return reports.report(model, facts, rate, self.latest) | {"video": self.options["video"]}
+
+    def draw(self, folder: Path, report: dict[str, Any], model: PVM) -> None:
+        """The curve, the last frame that was compared, and the timeline of the last ticks."""
+        curve.draw(folder / "curve.png", report["curve"])
+        if (picture := self.latest.picture()) is not None:
+            panel.save(folder / "last.png", picture)
+        plots.last_ticks(folder, model.trace)
+
+    def _standing(self) -> dict[str, Any]:
+        """Where the run is, for the page that --live shows; asked by another thread."""
+        rate = self._facts["clocked"] / (self._facts["seconds"] or 1)
+        known = {"step": self._model.step_number, "of": len(self.feed), "rate": rate}
+        return known | {"curve": list(self._facts["curve"])}
+
+
+def prepare(options: dict[str, Any]) -> Watching:
+    """Video -> a feed of frames, and the configuration that the options name or that the run has."""
+    folder = options.get("resume")
+    config = read_config(Path(folder)) if folder else configured(options)
+    feed = _feed(options, config)
+    return Watching(options, config if folder else _with_use(options, config, feed), feed)
+
+
+def load(source: Path, options: dict[str, Any]) -> tuple[PVM, dict[str, Any]]:
+    """The model of a checkpoint, and the facts saved with it."""
+    return PVM.load(source, device=options["device"], threads=options["threads"])
+
+
+def evaluate(run: Trained, given: dict[str, Any]) -> dict[str, Any]:
+    """How far predictions are from frames, beside repeating the last; tracking where there are labels."""
+    return judging.evaluate(run.folder, given)
+
+
+def text(report: dict[str, Any]) -> str:
+    """A report, of training or of an evaluation, as lines for a person."""
+    return judging.text(report) if "mode" in report else reports.text(report)
+
+
+def _feed(options: dict[str, Any], config: Config) -> Frames:
+    found = clips(options["video"], config.frame, options["labels"], bool(options["crop"]))
+    ends = all(hasattr(clip, "__len__") for clip in found)  # a live one cannot be in two places
+    return Frames(found, options["steps"], options["streams"] or (config.streams if ends else 1))
+
+
+def _with_use(options: dict[str, Any], config: Config, feed: Frames) -> Config:
+    """The configuration without readouts where there are no labels for them to learn, unless they were asked for."""
+    asked = any(setting.startswith("readout") for setting in options["set"] or ())
+    if config.readout is None or asked or labelled(feed.clips):
+        return config
+    console.note(f"{options['video']} has no labels: no readouts, which would learn nothing")
+    return dataclasses.replace(config, readout=None)
+
+
+def _nothing(layers: int) -> dict[str, Any]:
+    return {"ticks": 0, "error": [0.0] * layers, "pairs": 0, "prediction": 0.0, "last_frame": 0.0}

@@ -1,0 +1,97 @@
+"""What a training run says of itself: its report, as figures and as lines for a person, and the line beside its bar."""
+
+import resource
+from collections.abc import Mapping
+from typing import Any
+
+from ...engine import trace
+from ..model import PVM
+from . import saturation
+from .baseline import compared, judged
+from .latest import Latest
+
+
+def report(model: PVM, facts: Mapping[str, Any], rate: float, latest: Latest) -> dict[str, Any]:
+    """The figures of a run, JSON-able; errors are means over the last tenth of the curve.
+
+    facts   of the run's progress
+    rate    frames a second, of all streams
+    latest  what there was to see last
+    """
+    points = facts["curve"]
+    last = points[-max(len(points) // 10, 2) :]  # the very last may compare nothing
+    prediction, repeated = (_mean([point[name] for point in last]) for name in ("prediction", "last_frame"))
+    return {
+        "configuration": model.config.name,
+        "video": latest.video,
+        "device": model.backend.name,
+        "threads": model.threads,
+        "streams": model.streams,
+        "steps": model.step_number,
+        "seconds": facts["seconds"],
+        "frames_per_second": rate,
+        "parameters": model.size[0],
+        "readout_parameters": model.size[1],
+        "parameters_per_second": rate * model.size[0],
+        "error": [_mean([point["error"][layer] for point in last]) for layer in range(len(model.config.grids))],
+        **judged(prediction, repeated),
+        **{name: value for name, value in points[-1].items() if name.startswith("valid")},
+        "activity": [counts._asdict() for counts in latest.counts()],
+        "averaged_from_step": points[-len(last) - 1]["step"] if len(points) > len(last) else 0,
+        "model_bytes": sum(array.nbytes for array in model.arrays().values()),
+        "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        "stages": model.trace.summary(),
+        "curve": points,
+    }
+
+
+def postfix(point: Mapping[str, Any], rate: float, parameters: float) -> str:
+    """A point of the curve in the progress bar; rate: frames a second, parameters: so many times that."""
+    errors = " ".join(f"{error:.3f}" for error in point["error"])
+    shown = f"{rate:,.0f} frames/s, {engineering(parameters)} parameters/s, error {errors}"
+    if point["prediction"] is None:
+        return shown
+    return f"{shown}, next frame {point['prediction']:.4f} (last frame {point['last_frame']:.4f})"
+
+
+def engineering(value: float) -> str:
+    """1234567 -> 1.23 M."""
+    for size, unit in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
+        if value >= size:
+            return f"{value / size:.3g}{unit}"
+    return f"{value:.3g}"
+
+
+def text(report: Mapping[str, Any]) -> str:
+    """A report as lines for a person."""
+    units, readouts, steps = (f"{report[name]:,}" for name in ("parameters", "readout_parameters", "steps"))
+    speed = f"{report['frames_per_second']:,.1f}; parameters a second: {engineering(report['parameters_per_second'])}"
+    streams = f", {report['streams']} streams" if report["streams"] > 1 else ""
+    model, process = (f"{report[name] / 2**20:,.0f} MiB" for name in ("model_bytes", "peak_memory_bytes"))
+    lines = {
+        "run": report["run"],
+        "configuration": f"{report['configuration']}: {units} parameters, and {readouts} of readouts",
+        "video": report["video"],
+        "device": f"{report['device']}, {report['threads']} threads{streams}",
+        "steps": f"{steps} in {report['seconds']:,.1f} s",
+        "frames a second": speed,
+        "memory": f"{model} of the model, {process} of the process",
+        "error a layer": "  ".join(f"{error:.4f}" for error in report["error"]),
+        "next frame": compared(report),
+        "hidden numbers": saturation.said(report["activity"]),
+        "means since": f"step {report['averaged_from_step']:,}",
+        "stages": trace.line(report["stages"]),
+    }
+    if "valid prediction" in report:
+        figures = {name: report[f"valid {figure}"] for name, figure in _VALID.items()}
+        lines["next frame, valid"] = compared(figures | {"prediction_to_last_frame": None})
+    lines |= {name: report[name] for name in ("best", "stopped early") if name in report}
+    return "\n".join(f"{name:<18}{line}" for name, line in lines.items())
+
+
+_VALID = {"prediction_error": "prediction", "last_frame_error": "last_frame"}
+
+
+def _mean(values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None

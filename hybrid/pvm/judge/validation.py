@@ -1,0 +1,46 @@
+"""How well a model that learns predicts a video that it does not learn from."""
+
+import dataclasses
+from itertools import islice
+
+from ..model import PVM
+from ..source import clips
+from .evaluate import Watcher, frames_of
+
+FRAMES = 500  # at most, so that validating takes a small part of a run
+
+
+class Validation:
+    """Shows a video to a frozen copy of a model that learns, which itself sees and knows nothing of it.
+
+    model  the one that learns; its copy takes as much memory again
+    video  what --valid names; the first FRAMES frames of its clips are shown
+    crop   see `source.clips`
+    """
+
+    def __init__(self, model: PVM, video: str, crop: bool):
+        config = dataclasses.replace(model.config, readout=None)
+        self._copy = PVM(
+            config,
+            wiring=model.wiring,
+            device=model.backend.name,
+            threads=model.threads,
+            seed=model.seed,
+            dtype=model.dtype,
+        )
+        self._clips = clips(video, config.frame, None, crop)
+        if not all(hasattr(clip, "__len__") for clip in self._clips):
+            raise ValueError(f"--valid: found {video}, which has no end; expected a video that can be shown again")
+
+    def figures(self, model: PVM) -> dict[str, float | None]:
+        """Mean |prediction - frame| in 0..1 as the model stands, and the same for repeating the last frame."""
+        copy, first = self._copy, {name: len(array) for name, array in self._copy.fetch().items()}
+        copy.put({name: array[: first[name]] for name, array in model.fetch().items() if name in first})
+        copy.step_number, copy.frozen = model.step_number, True
+        watcher = Watcher(copy)
+        for clip in self._clips:
+            watcher.cut()
+            for frame in islice(frames_of(clip), FRAMES - watcher.frames):
+                watcher.see(frame.image)
+        shown = watcher.figures()
+        return {"valid prediction": shown["prediction_error"], "valid last_frame": shown["last_frame_error"]}

@@ -1,0 +1,142 @@
+"""Options that every run has, and the options of one command with all defaults filled in."""
+
+import dataclasses
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any, cast
+
+from ..models import MODELS
+from ..registry import Registry
+from ..settings import defaults, fields, flag, number, option, positive, whole
+from .saving import EVERY
+
+ASKED = ("resume", "previous", "overwrite", "out")  # options of a command, not of its run
+
+
+@dataclasses.dataclass(frozen=True)
+class RunOptions:
+    """Of every model; `seed` draws all that is random."""
+
+    device: str | None = option(
+        None,
+        '"cpu", "cuda:N" or "auto": a GPU when one can be used (default), and says which and why',
+        group="machine",
+        free=True,
+    )
+    threads: int | None = option(
+        None, "CPU threads in total (default: all cores that it may use)", group="machine", free=True, type=positive
+    )
+    seed: int = option(0, "seed of everything drawn", group="machine", type=whole)
+    save_every: float = option(
+        EVERY,
+        "between saves; 0: at the beginning, after epochs, on a stop and at the end alone",
+        group="the run",
+        free=True,
+        type=number,
+        metavar="SECONDS",
+    )
+    patience: int = option(
+        0,
+        "stop early after N points of the curve in a row without a better validation figure (0: never); eval and export"
+        " then take the best checkpoint",
+        group="the run",
+        free=True,
+        type=whole,
+        metavar="N",
+    )
+    tensorboard: bool = option(
+        False, "write the curve for TensorBoard too, to OUT/tensorboard", group="the run", free=True
+    )
+
+
+class Parts:
+    """A model and the parts that its options choose by name: whatever declares options of the run.
+
+    module      of the model
+    own         options of every run and of the model, by name
+    registries  by option, such as "readout": where the option's value is a name
+    """
+
+    def __init__(self, kind: str):
+        self.kind, self.module = kind, MODELS.load(kind)
+        self.own = {**fields(RunOptions), **fields(self.module.Options)}
+        self.registries: dict[str, Registry] = {
+            name: field.metadata["registry"] for name, field in self.own.items() if field.metadata["registry"]
+        }
+
+    def choices(self, name: str) -> dict[str, ModuleType]:
+        """Those kinds of a part that runs may name: the ones that declare options."""
+        registry = self.registries[name]
+        return {kind: registry.load(kind) for kind in registry.having("Options")}
+
+    def chosen(self, options: Mapping[str, Any]) -> dict[str, ModuleType]:
+        """By option: the module of the part that it names, or that its default does."""
+        named: dict[str, str] = {
+            name: options.get(name) or cast(str, self.own[name].default) for name in self.registries
+        }
+        return {name: self.registries[name].load(kind) for name, kind in named.items()}
+
+    def every(self) -> dict[str, dataclasses.Field[Any]]:
+        """All options that a run of this model can have, under whatever parts."""
+        parts = {
+            name: field
+            for part in self.registries
+            for module in self.choices(part).values()
+            for name, field in fields(module.Options).items()
+        }
+        return {**self.own, **{name: field for name, field in parts.items() if name not in self.own}}
+
+    def defaults(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """The defaults of a run whose parts the options name."""
+        found: dict[str, Any] = {}
+        for module in self.chosen(options).values():
+            found |= defaults(module.Options)
+        found |= {name: field.default for name, field in self.own.items()}
+        readout = options.get("readout") or found.get("readout")
+        return found | getattr(self.module, "TUNED", {}).get(readout, {})
+
+    def default_said(self, name: str) -> str:
+        """An option's default, or the defaults under those readouts that differ in it; "" for none."""
+        readouts = sorted(self.choices("readout")) if "readout" in self.registries else [None]
+        by_readout = {readout: self.defaults({"readout": readout}).get(name) for readout in readouts}
+        shown = {readout: value for readout, value in by_readout.items() if value is not None and value is not False}
+        if len(set(map(str, shown.values()))) < 2:
+            return str(next(iter(shown.values()), ""))
+        return " or ".join(f"{readout} {value}" for readout, value in shown.items())
+
+    def says(self, options: Mapping[str, Any]) -> str:
+        """How a user asks for these parts."""
+        said = [f"train {self.kind}"]
+        said += [f"--{name} {options.get(name) or self.own[name].default}" for name in self.registries]
+        return " ".join(said[:2])
+
+
+def choose(kind: str, **said: Any) -> dict[str, Any]:
+    """The options of a run of this kind: those that are said, and the defaults of all others.
+
+    Raises ValueError for options that contradict each other, that this model or its parts do not take, or that it needs.
+    """
+    parts = Parts(kind)
+    taken = parts.defaults(said)
+    for name, field in parts.own.items():
+        if field.metadata["needed"] and not said.get(name):
+            raise ValueError(f"{flag(name)}: needed by `train {kind}`, found none")
+    for name in sorted(said.keys() - taken.keys() - {"kind", *ASKED}):
+        if said[name] is not None and said[name] is not False:
+            raise ValueError(f"{flag(name)}: not used by `{parts.says(said)}`; leave it out")
+    chosen = {name: said[name] if said.get(name) is not None else value for name, value in taken.items()}
+    complete = getattr(parts.module, "complete", None)
+    chosen = {"kind": kind} | (complete(chosen, said) if complete else chosen)
+    return chosen | {name: said[name] for name in ASKED if name in said}
+
+
+def free(kind: str) -> set[str]:
+    """The options with which a run may go on, whatever it was begun with: they change no number."""
+    return {name for name, field in Parts(kind).every().items() if field.metadata["free"]}
+
+
+def kept(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Those options that belong to the run, not to the command that begins it."""
+    every = Parts(options["kind"]).every()
+    asked = {*ASKED, *(name for name, field in every.items() if not field.metadata["kept"])}
+    return {name: value for name, value in options.items() if name not in asked}

@@ -1,0 +1,51 @@
+"""Word vectors that are validated while they learn."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from hybrid.cli import main
+from hybrid.models import words
+from hybrid.train.options import choose
+
+
+@pytest.fixture
+def text(tmp_path):
+    rng = np.random.default_rng(0)
+    said = [" ".join(f"w{word}" for word in rng.zipf(1.5, 12) % 40) for _ in range(200)]
+    (tmp_path / "train.txt").write_text("\n".join(said[:150]))
+    (tmp_path / "valid.txt").write_text("\n".join(said[150:]))
+    return tmp_path
+
+
+SMALL = ["--width", "8", "--epochs", "3", "--batch", "64", "--min-count", "2", "--threads", "1"]
+
+
+def test_validation_is_measured_and_the_best_vectors_are_kept(text, capsys):
+    run = text / "run"
+    line = ["train", "words", "--text", str(text / "train.txt"), "--valid", str(text / "valid.txt"), *SMALL]
+    assert main([*line, "--out", str(run)]) == 0
+    curve = [json.loads(line) for line in (run / "curve.jsonl").read_text().splitlines()]
+    assert len(curve) == 12 and all(math.isfinite(point["valid loss"]) for point in curve)
+    assert curve[-1]["valid loss"] < curve[0]["valid loss"]
+    best = json.loads((run / "best" / "checkpoint.json").read_text())["facts"]["facts"]
+    lowest = min(curve, key=lambda point: point["valid loss"])
+    assert best["at"] == f"tick {lowest['tick']}" and best["progress"]["best"]["value"] == lowest["valid loss"]
+    assert main(["export", str(run), str(text / "best.txt"), "--checkpoint", "best"]) == 0
+    assert "vectors of 8 numbers" in capsys.readouterr().out
+
+
+def test_patience_without_validation_is_refused_before_the_folder_is_made(text, capsys):
+    line = ["train", "words", "--text", str(text / "train.txt"), *SMALL, "--patience", "2", "--out", str(text / "run")]
+    assert main(line) == 2
+    assert "--patience: found 2 for a run without a validation figure" in capsys.readouterr().err
+    assert not (text / "run").exists()
+
+
+def test_a_batch_grows_with_the_vocabulary(text):
+    options = {"text": str(text / "train.txt"), "min_count": 2}
+    job = words.prepare(choose("words", **options))
+    assert job.feed.describe()["mean_batch"] == 32  # a fifth of some 40 words, and at least this
+    assert words.prepare(choose("words", **options, batch=7)).feed.describe()["mean_batch"] == 7

@@ -1,0 +1,43 @@
+"""A model that learns is measured on another video, and does not notice."""
+
+import numpy as np
+import pytest
+
+from hybrid.pvm.judge.evaluate import Watcher
+from hybrid.pvm.judge.validation import Validation
+from hybrid.pvm.model import PVM
+from hybrid.pvm.presets import load
+from hybrid.pvm.source import clips
+
+from ..tiny import TINY
+
+
+def learned(streams=1, ticks=12):
+    model = PVM.from_config(load(TINY)[0], device="cpu", threads=1, streams=streams)
+    frames = np.random.default_rng(1).random((ticks, streams, *model.wiring.frame), np.float32)
+    for frame in frames:
+        model.step(frame if streams > 1 else frame[0])
+    return model
+
+
+@pytest.mark.parametrize("streams", [1, 3])
+def test_figures_are_those_of_the_model_frozen_and_it_is_left_as_it_was(streams):
+    model = learned(streams)
+    before = {name: array.copy() for name, array in model.fetch().items()}
+    validation = Validation(model, "synthetic:5", crop=False)
+    first = validation.figures(model)
+    assert first == validation.figures(model)  # nothing is learned, nothing remembered
+    assert model.tick == 12 and all(np.array_equal(before[name], array) for name, array in model.fetch().items())
+    assert 0 < first["valid last_frame"] < first["valid prediction"] < 1  # it has learned noise
+
+
+def test_what_the_model_has_learned_since_counts():
+    model = learned()
+    validation = Validation(model, "synthetic:5", crop=False)
+    before = validation.figures(model)
+    for clip in clips("synthetic:5", model.wiring.frame):
+        for number in range(60):
+            model.step(clip[number].image)
+    assert validation.figures(model)["valid prediction"] < before["valid prediction"]
+    watcher = Watcher(model)
+    assert watcher.frames == 0 and not model.frozen

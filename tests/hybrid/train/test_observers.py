@@ -1,0 +1,28 @@
+"""The curve as JSON lines."""
+
+import json
+
+from hybrid.train.observers import JsonLines
+
+
+def test_points_are_there_as_soon_as_they_are_made(tmp_path):
+    path = tmp_path / "curve.jsonl"
+    lines = JsonLines(path, [{"tick": 1, "loss": 2.0}])
+    lines.point({"tick": 2, "loss": None})
+    assert [json.loads(line) for line in path.read_text().splitlines()] == [
+        {"tick": 1, "loss": 2.0},
+        {"tick": 2, "loss": None},
+    ]
+    lines.close()
+
+
+def test_points_of_ticks_that_were_lost_are_removed(tmp_path):
+    path = tmp_path / "curve.jsonl"
+    first = JsonLines(path, ())
+    for tick in range(5):
+        first.point({"tick": tick})
+    first.close()
+    again = JsonLines(path, [{"tick": 0}, {"tick": 1}])
+    again.point({"tick": 2})
+    again.close()
+    assert [json.loads(line)["tick"] for line in path.read_text().splitlines()] == [0, 1, 2]
