@@ -27,7 +27,7 @@ def places(layout, step, first="predicted_at"):
 def test_the_next_frame_is_the_second_half_where_the_newest_comes_first():
     made, layout = picture()
     assert [index.tolist() for index in made.index] == [places(layout, 1)]
-    assert made.seen.tolist() == [True] * 5 + [False]
+    assert made.covered.tolist() == [True] * 5 + [False]
     made, layout = picture(**TWO)
     assert [index.tolist() for index in made.index] == [places(layout, 0)]
     made, layout = picture(wiring="classic", features=("signal",), predict_steps=1)
