@@ -8,8 +8,9 @@ import zipfile
 import numpy as np
 
 from tests.support.hostile_pickles import EVIL
+from tests.twins.configurations import CUDA
 from tests.twins.pvm_cuda import SLOTS, CudaModel
-from tests.twins.recordings import CUDA, HIDDEN, video
+from tests.twins.recordings import HIDDEN, video
 
 SAVED, LATER = 7, 10  # frames before the file, and after it
 DELAYS = {  # layers begin, and both switches fall, before the file and after it; readouts learn before it too

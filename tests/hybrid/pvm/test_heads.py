@@ -7,9 +7,9 @@ from hybrid.pvm.config import Config, Readout
 from hybrid.pvm.heads import Heads
 from hybrid.pvm.layout import tape_layout
 from hybrid.pvm.rules import wire
+from tests.twins.configurations import A
+from tests.twins.cuda_graph import wire as twin_wire
 from tests.twins.pvm_cuda import Readout as Tiles
-from tests.twins.pvm_cuda import wire as twin_wire
-from tests.twins.recordings import A
 
 
 def made(streams=1, dtype=np.float64, placed=False, **fields):

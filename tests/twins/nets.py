@@ -1,0 +1,79 @@
+"""Activations with their slopes, of the two Predictive Vision Models, and an MLP of any depth, in plain NumPy."""
+
+from itertools import pairwise
+
+import numpy as np
+
+
+def logistic(s):
+    return 1 / (1 + np.exp(-s))
+
+
+def logistic_slope(a):
+    return a * (1 - a)
+
+
+def rational(s):
+    return s / (2 * (abs(s) + 1)) + s.dtype.type(0.5)
+
+
+def rational_slope(a):
+    return (1 - abs(2 * a - 1)) ** 2 / 2
+
+
+def rational_slope_2023(a):
+    """The kernel's slip of a sign: 1/2 in the middle, as it should be, but 2/9 instead of 0 at the ends."""
+    w = abs(2 * a - 1)
+    return 1 / (2 * (1 + w / (1 + w)) ** 2)
+
+
+class Net:
+    """An MLP of any depth. Matrices are (inputs + 1, outputs), the bias is the last row.
+
+    Where `late` is given, so many values from outside join the first hidden vector, after its own ones.
+    """
+
+    def __init__(self, sizes, activation, late=0):
+        self.activate, self.slope = activation
+        self.sizes, self.late = list(sizes), late
+        self.shapes = [
+            (rows + late * (place == 1) + 1, columns) for place, (rows, columns) in enumerate(pairwise(sizes))
+        ]
+
+    def take(self, weights):
+        """Views into a flat array, from its beginning; what is left over."""
+        self.matrices = []
+        for rows, columns in self.shapes:
+            self.matrices.append(weights[: rows * columns].reshape(rows, columns))
+            weights = weights[rows * columns :]
+        self.velocities = [np.zeros_like(matrix) for matrix in self.matrices]
+        return weights
+
+    def initialise(self, rng):
+        for matrix in self.matrices:
+            matrix[:] = rng.uniform(-1, 1, matrix.shape) / np.sqrt(len(matrix) - 1)
+
+    def forward(self, x, late=()):
+        """Vectors of all layers, each with a 1 at its end but the output."""
+        record = [np.append(x, 1)]
+        for place, matrix in enumerate(self.matrices):
+            y = self.activate(record[-1] @ matrix)
+            if place + 1 < len(self.matrices):
+                y = np.concatenate([y, late, [1]] if place == 0 else [y, [1]])
+            record.append(y)
+        return record
+
+    def nothing(self):
+        """What stands in the queue before anything was predicted: all zero, but the 1 of each bias."""
+        record = [np.append(np.zeros(rows - 1), 1) for rows, _ in self.shapes]
+        return [*record, np.zeros(self.sizes[-1])]
+
+    def train(self, record, error, rate, momentum):
+        """One step of SGD with momentum, from activations that may be old; all deltas before any matrix moves."""
+        deltas = [self.slope(record[-1]) * error]
+        for place in range(len(self.matrices) - 1, 0, -1):
+            inner = self.matrices[place] @ deltas[0]  # of values from outside and the bias too: of no use
+            deltas.insert(0, (self.slope(record[place]) * inner)[: self.sizes[place]])
+        for x, delta, matrix, velocity in zip(record, deltas, self.matrices, self.velocities, strict=False):
+            velocity[:] = momentum * velocity + rate * np.outer(x, delta)
+            matrix += velocity
