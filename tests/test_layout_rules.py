@@ -22,16 +22,10 @@ LONG: set[str] = {
     "gpu/units.cu",
     "hybrid/cli/doctor.py",
     "hybrid/pvm/model.py",
-    "tests/cpu/test_pvm.py",
     "tests/cudasim/driver/devices.cpp",
     "tests/cudasim/driver/streams.cpp",
-    "tests/gpu/test_engine.py",
-    "tests/gpu/test_pvm.py",
     "tests/hybrid/readout/test_readouts.py",
     "tests/hybrid/train/test_runs.py",
-    "tests/twins/pvm_classic.py",
-    "tests/twins/pvm_cuda.py",
-    "tests/twins/recordings.py",
 }
 
 # Modules without a mirrored test file, and the file that tests them: it imports them or names their path.
