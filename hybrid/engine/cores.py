@@ -1,4 +1,4 @@
-"""How the cores are spent: every stage in turn on all of them, or dense and sparse stages at the same time on a share each."""
+"""How the cores are spent: stages in turn on all cores, or dense and sparse stages at the same time on a share each."""
 
 import os
 import statistics
@@ -14,16 +14,16 @@ TURNS = (False, True, False, True)  # the ways take turns: what else the machine
 
 
 class Cores:
-    """The queues of a run; measures both ways in the first ticks where the user left the choice open.
+    """The queues of a run. Where the user leaves the choice open, both ways are measured in the first ticks.
 
     dense, sparse  devices of the two kinds of stages
-    threads        CPU threads in total: what works at the same time shares them
+    threads        CPU threads in total, which queues that work at the same time share
     overlap        True, False, or None: measure. The choice changes no number, since results depend neither on the number
                    of threads nor on how queues overlap.
     pin            True: the threads of each queue keep to cores of their own
     """
 
-    def __init__(self, dense, sparse, threads: int, overlap: bool | None, pin: bool = False):
+    def __init__(self, dense: Any, sparse: Any, threads: int, overlap: bool | None, pin: bool = False):
         self._sparse, self._cores = sparse, _own_cores() if pin else None
         apart = not dense.threads
         if overlap and threads < 2 and not apart:
@@ -45,14 +45,14 @@ class Cores:
         self.seconds: dict[bool, list[float]] = {False: [], True: []}
 
     def _host_queues(self, threads: int) -> dict[str, Any]:
-        """The sparse stages' queue, and the feed's: a thread of its own where one can be spared, else the caller's."""
+        """The queue of the sparse stages, and that of the feed: a thread of its own if one can be spared, else the caller's."""
         spare = threads > 1
         share = max(threads - spare, 1)
         feed = self._sparse.queue("feed", 1, self._some_cores(1)) if spare else self._sparse.inline("feed", 1)
         return {"sparse": self._sparse.queue("sparse", share, self._some_cores(share)), "feed": feed}
 
     def _some_cores(self, count: int) -> list[int] | None:
-        """The next cores that no queue has yet; where they have run out, none in particular."""
+        """The next cores that no queue has yet; None where too few are left: then the queue keeps to none."""
         if self._cores is None or len(self._cores) < count:
             return None
         taken, self._cores = self._cores[:count], self._cores[count:]
@@ -64,7 +64,7 @@ class Cores:
         return self.ways[self.overlapped]
 
     def note(self, schedule: Schedule) -> None:
-        """Count a finished tick; while measuring, change to the other way, and in the end to the faster one."""
+        """Count a finished tick. While measuring, change to the other way in time, and at the end to the faster one."""
         if not self.measuring:
             return
         self._ticks += 1

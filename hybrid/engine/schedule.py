@@ -1,12 +1,14 @@
 """When the stages of a batch run: queues, events, micro-batches and the delay. No arithmetic, and no `if gpu`.
 
-A tick is one batch, cut into micro-batches, one slot each. `begin` puts its first stages on the queues, `finish` the rest;
-stage by stage, all micro-batches of a stage one after another, so that while the readout works on one micro-batch the
-trunk works on the next. Parameters move only in `finish`, in the order of ticks and micro-batches, on one queue for each
-set of parameters; hence the numbers do not depend on how the queues overlap.
+A tick is one batch. It is cut into micro-batches, each in a slot of its own. A plan has stages to `begin` a batch with and
+stages to `finish` it. They are put on the queues stage by stage: first one stage of all micro-batches, then the next stage of
+all, so that the trunk works on one micro-batch while the readout works on the one before. Parameters move only in `finish`, in
+the order of ticks and micro-batches, and each set of parameters on one queue. So the numbers do not depend on how the queues
+overlap.
 
-delay = batches begun and not finished when a batch is finished. 0 is exact; k begins batch t + k before batch t is
-finished, on parameters that do not know t to t + k - 1 yet: it changes the numbers.
+delay is the number of batches that are begun and not finished when a batch is finished. 0 is exact. With k, batch t + k is
+begun before batch t is finished, on parameters that have not learned from batches t to t + k - 1 yet: this changes the
+numbers.
 """
 
 import functools
@@ -14,7 +16,7 @@ import itertools
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from .slot_state import SlotState
@@ -24,10 +26,10 @@ from .trace import Trace
 class Stage(NamedTuple):
     """One step of a micro-batch's way.
 
-    name   also names its event in slot.events
-    queue  the name of the queue it runs on
-    work   called with the slot
-    after  stages of the same slot that must be past; stages of the same queue keep their order anyway
+    name   of the stage, and of its event in slot.events
+    queue  the name of the queue on which it runs
+    work   is called with the slot
+    after  names of stages of the same slot that must be done before; stages on one queue keep their order in any case
     """
 
     name: str
@@ -37,7 +39,7 @@ class Stage(NamedTuple):
 
 
 class Tick(NamedTuple):
-    """What a finished batch was: its number, how many examples it had, their mean loss in nats (nan for none)."""
+    """A finished batch: its number, how many examples it had, and their mean loss in nats (nan where it had none)."""
 
     number: int
     examples: int
@@ -45,7 +47,7 @@ class Tick(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """The stages of a batch: `begin` and `finish` once a micro-batch, `update` once a tick, after all of `finish`."""
+    """The stages of a batch: `begin` and `finish` run once a micro-batch, `update` once a tick, after all of `finish`."""
 
     begin: list[Stage]
     finish: list[Stage]
@@ -55,12 +57,14 @@ class Plan(NamedTuple):
 class Schedule:
     """Runs a plan over a feed.
 
-    slots   (delay + 2) sets of slots, each a `SlotState`, one a micro-batch: `delay` begun, one being finished, one being
-            filled; so a slow stage, or a slow caller, holds the feed up, and nothing grows
+    slots   (delay + 2) sets of slots; in each one `SlotState` a micro-batch. `delay` sets are begun, one is being finished
+            and one is being filled, so the feed waits for a slow stage or a slow caller, and memory does not grow
     queues  by name, "feed" among them; several names may share one queue, which then does everything in order
 
-    moving  True from a tick's first stage until the tick has been yielded and counted by whoever runs this, who makes it
-            False: what breaks off in between leaves parameters that have moved in part
+    begun    the sets of slots that are begun and not finished
+    seconds  of the last tick
+    moving   True from the first stage of a tick on, until whoever runs this has counted the tick and sets it to False.
+             Where a tick breaks off in between, parameters have moved in part.
     """
 
     def __init__(self, plan: Plan, slots: list[list[Any]], queues: dict[str, Any], delay: int, trace: Trace):
@@ -80,13 +84,14 @@ class Schedule:
     ) -> Iterator[Tick]:
         """Run (tick, batch) pairs; yields each tick when it is finished.
 
-        While the caller has the tick, nothing is in flight but the `delay` batches begun and the next one's filling, which
-        goes on while this one is under way. restore(slots): true when it has filled in what the begin stages would write,
-        as for batches that were begun before a checkpoint. hold(slots): true for a batch after which none is begun until
-        the caller has had its tick.
+        restore(slots)  True when it has filled in what the begin stages would write, as for batches that were begun before a
+                        checkpoint was written
+        hold(slots)     True for a batch after which no other is begun until the caller has had its tick
 
-        Raises what a stage raised, with a note of the stage, the tick and the micro-batch; and, once the ticks before are
-        past, what `batches` raised, or a slot that a batch does not fit: then nothing is moving.
+        While the caller has a tick, only the `delay` batches begun are in flight, and the next batch is being filled in.
+
+        Raises what a stage raised, with a note of the stage, the tick and the micro-batch. What `batches` raised, and a slot
+        that a batch does not fit, is raised after the ticks before it; then nothing is moving.
         """
         sets = itertools.cycle(self.slots)
         self._fill(sets, batches)
@@ -122,7 +127,7 @@ class Schedule:
             self.trace.wall += self.seconds
             yield _tick(finishing)
 
-    def wait(self, sets=None) -> None:
+    def wait(self, sets: Iterable[list[Any]] | None = None) -> None:
         """Wait for what has been put on the queues for these sets of slots (None: all that is in flight)."""
         if sets is None:
             self._filling.wait()
@@ -144,11 +149,13 @@ class Schedule:
         queue = self.queues["feed"]
         self._filling = queue.run(self._fill_next, sets, batches, queue.name)
 
-    def _fill_next(self, sets, batches, queue: str) -> list[Any] | BaseException | None:
+    def _fill_next(
+        self, sets: Iterator[list[Any]], batches: Iterator[tuple[int, Any]], queue: str
+    ) -> list[Any] | BaseException | None:
         """Copy the next batch into the next set of slots; None at the end of the feed.
 
-        What is raised, an interrupt of the feed's own code too, is returned: it belongs to the next tick, and this one
-        should be finished first.
+        What the feed raises, and an interrupt of the feed's code, is returned: it belongs to the next tick, and this tick is to
+        be finished first.
         """
         start = time.perf_counter()
         try:
@@ -170,7 +177,7 @@ class Schedule:
         for stage in stages:
             for slot in slots:
                 if slot.count:
-                    # Stages of a batch restored from a checkpoint have no event: they are past.
+                    # Stages of a batch restored from a checkpoint have no event: they are done.
                     self._run(stage, slot, [slot.events[name] for name in stage.after if name in slot.events])
 
     def _put_update(self, slots: list[Any]) -> None:
@@ -178,13 +185,13 @@ class Schedule:
         for stage in self.plan.update if full else ():
             self._run(stage, full[-1], [slot.events[name] for slot in full for name in stage.after])
 
-    def _run(self, stage: Stage, slot: SlotState, after: list) -> None:
+    def _run(self, stage: Stage, slot: SlotState, after: list[Any]) -> None:
         queue = self.queues[stage.queue]
         note = functools.partial(self.trace.note, queue.name, stage.name, slot.tick, slot.micro)
         slot.events[stage.name] = queue.run(_named, stage.name, slot, stage.work, slot, after=after, note=note)
 
 
-def _named(stage: str, slot: SlotState, work: Callable, *arguments):
+def _named(stage: str, slot: SlotState, work: Callable[..., Any], *arguments: Any) -> Any:
     """Do the work; what it raises carries the stage's name and the slot's tick."""
     try:
         return work(*arguments)

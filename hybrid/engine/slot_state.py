@@ -1,4 +1,4 @@
-"""What may be done with the buffers of a batch under way, and when."""
+"""The states of a slot: what may be done with its buffers, and when."""
 
 import contextlib
 from collections.abc import Iterator
@@ -9,12 +9,16 @@ NEXT = {FREE: FILLING, FILLING: READY, READY: IN_USE, IN_USE: FREE}
 
 
 class SlotState:
-    """A slot goes round: free, filling, ready, in use, free.
+    """A slot is free, filling, ready, in use, and free again, always in this order.
 
-    A step out of turn, as filling it while its work is under way, is a RuntimeError that names the slot and both states.
+    Raises RuntimeError, naming the slot and both states, for anything else, such as filling it while its work is under way.
+
+    tick, micro  the batch and the micro-batch that it holds; count: how many examples are here
+    loss         their mean loss in nats, once a stage has written it
+    events       of its stages, by name
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.state = FREE
         self.micro = 0
         self.tick = -1
@@ -24,7 +28,7 @@ class SlotState:
 
     @contextlib.contextmanager
     def _filling(self) -> Iterator[None]:
-        """Around what fills a free slot; one that could not be filled is free again."""
+        """A context in which a free slot is filled; where that fails it is free again."""
         self._become(FILLING)
         try:
             yield
@@ -38,7 +42,7 @@ class SlotState:
         self._become(IN_USE)
 
     def release(self) -> None:
-        """The work on it is past: it may be filled again."""
+        """The work on it is done: it may be filled again."""
         self._become(FREE)
 
     def _become(self, state: str) -> None:

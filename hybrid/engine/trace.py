@@ -4,7 +4,7 @@ import json
 import threading
 from collections import defaultdict, deque
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..storage import atomic
 
@@ -55,7 +55,7 @@ class Trace:
             self.recent.append(Interval(queue, stage, tick, micro, start, end))
             self.seconds[queue, stage] += end - start
 
-    def summary(self) -> dict:
+    def summary(self) -> dict[str, Any]:
         """Seconds of every stage and of every queue, wall seconds, overlap and efficiency.
 
         overlap = (sum - wall) / (sum - longest): 1 where the wall is that of the busiest queue alone, 0 where nothing ran
@@ -82,7 +82,7 @@ class Trace:
         """Write the kept intervals as Chrome trace JSON, which ui.perfetto.dev and chrome://tracing open."""
         tracks = {name: number for number, name in enumerate(sorted({i.queue for i in self.recent}), 1)}
         origin = min((i.start for i in self.recent), default=0.0)
-        events: list[dict] = [
+        events: list[dict[str, Any]] = [
             {"ph": "M", "pid": 1, "tid": tid, "name": "thread_name", "args": {"name": name}}
             for name, tid in tracks.items()
         ]
@@ -106,7 +106,7 @@ class Trace:
         return [i for i in self.recent if last - count < i.tick <= last]
 
 
-def line(facts: dict) -> str:
+def line(facts: dict[str, Any]) -> str:
     """A summary in one printed line, milliseconds a tick."""
     ticks = max(facts["ticks"], 1)
     stages = ", ".join(f"{name} {1e3 * seconds / ticks:.2f}" for name, seconds in facts["stages"].items())

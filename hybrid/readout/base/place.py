@@ -1,11 +1,14 @@
-"""Where a readout computes: on the host's memory, or on a device of its own memory, to which NumPy arrays are carried."""
+"""Where a readout computes: in the host's memory, or on a device with memory of its own, to which arrays are copied."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+Work = Callable[..., None]
 
-def place(device) -> "Here | There":
+
+def place(device: Any) -> "Here | There":
     """The place for a device of hybrid/contract.py."""
     return Here() if device.host_memory else There(device)
 
@@ -13,27 +16,27 @@ def place(device) -> "Here | There":
 class Here:
     """The host's memory: work is done in the caller's thread, on the caller's arrays."""
 
-    def do(self, work, *arguments) -> None:
+    def do(self, work: Work, *arguments: Any) -> None:
         """Do `work(*arguments)`."""
         work(*arguments)
 
-    def call(self, work, written: dict[str, np.ndarray], read: dict[str, np.ndarray]) -> None:
+    def call(self, work: Work, written: dict[str, np.ndarray], read: dict[str, np.ndarray]) -> None:
         """Do work(*written, *read)."""
         work(*written.values(), *read.values())
 
 
 class There:
-    """A device with memory of its own: work is done on a queue of the readout's, and waited for.
+    """A device with memory of its own: work is done on a queue of the readout, and waited for.
 
-    NumPy arrays are carried through page-locked buffers, made when a name is first used and made anew only for more rows
-    or for rows of another shape.
+    NumPy's arrays are copied through page-locked buffers. A buffer is made when its name is first used, and made anew only
+    for more rows or for rows of another shape.
     """
 
-    def __init__(self, device):
+    def __init__(self, device: Any):
         self._device, self._queue = device, device.inline("readout", 0)
         self._buffers: dict[str, tuple[np.ndarray, Any]] = {}
 
-    def do(self, work, *arguments) -> None:
+    def do(self, work: Work, *arguments: Any) -> None:
         """Do `work(*arguments)` within the work of the queue; it takes arrays of the device."""
         try:
             self._queue.run(work, *arguments).wait()
@@ -42,7 +45,7 @@ class There:
             self._queue = self._device.inline("readout", 0)
             raise
 
-    def call(self, work, written: dict[str, np.ndarray], read: dict[str, np.ndarray]) -> None:
+    def call(self, work: Work, written: dict[str, np.ndarray], read: dict[str, np.ndarray]) -> None:
         """Do work(*written, *read) with arrays of the device in place of these, and fill those in `written` from it."""
         buffers = {name: self._buffer(name, array) for name, array in (written | read).items()}
         for name, array in read.items():
@@ -51,7 +54,7 @@ class There:
         for name, array in written.items():
             np.copyto(array, buffers[name][0])
 
-    def _launch(self, work, written, read) -> None:
+    def _launch(self, work: Work, written: list[tuple[np.ndarray, Any]], read: list[tuple[np.ndarray, Any]]) -> None:
         for host, there in read:
             self._device.copy(there, host)
         work(*(there for _, there in written), *(there for _, there in read))
