@@ -21,7 +21,6 @@ LONG: set[str] = {
     "gpu/pvm.cu",
     "gpu/units.cu",
     "hybrid/cli/doctor.py",
-    "hybrid/pvm/model.py",
     "tests/cudasim/driver/devices.cpp",
     "tests/cudasim/driver/streams.cpp",
     "tests/hybrid/readout/test_readouts.py",

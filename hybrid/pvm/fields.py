@@ -32,7 +32,14 @@ class Field(NamedTuple):
 
 
 def matrices(layout: TapeLayout, config: Config, unit: int, flat: np.ndarray) -> dict[str, np.ndarray]:
-    """Copies of a unit's dense layers, cut out of an array laid out as the weights are."""
+    """Copies of a unit's dense layers: "NAME.weights" (outputs, inputs) and "NAME.bias" (outputs,).
+
+    flat  weights or velocities, as they are laid out
+
+    NAME is "hidden" and "prediction"; of a complex unit "first" before them; of a residual unit "context" (of a complex
+    residual one "context 1", "context 2", then "first") and "context prediction", too. Inputs and outputs are in the order
+    of the tape, see layout.py.
+    """
     found = {}
     first, last = layout.layer_at[unit : unit + 2]
     for name, k in zip(NAMES[config.unit], range(first, last), strict=True):
@@ -43,7 +50,12 @@ def matrices(layout: TapeLayout, config: Config, unit: int, flat: np.ndarray) ->
 
 
 class Projection:
-    """Linear back-projection of hidden numbers on the frame, through the weights of all units in between.
+    """Linear back-projection of hidden numbers to the frame, through the weights of all units in between.
+
+    It says how much the sum before the activation of a hidden number changes with each pixel of a frame, which climbs one
+    layer a tick. In layer 0 of simple units these are the input weights of the frame (times 0.8 where it is squeezed); above,
+    products of the input weights of all layers, with the slope of each activation in between at the last tick (of several
+    streams the mean). Lateral context, feedback and earlier frames are left out.
 
     arrays  weights, flat as laid out; tape (B, T), activations of the tick whose slopes count; and where units publish by
             their range low and high (B, W)

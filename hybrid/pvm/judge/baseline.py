@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..model import StepResult
+from ..result import StepResult
 
 
 class Pair(NamedTuple):

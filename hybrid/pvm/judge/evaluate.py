@@ -14,7 +14,8 @@ from ... import console
 from ...feeds.video.clip import Frame, aspect_of
 from ...train import runs
 from ..heatmap import box_of, combine
-from ..model import PVM, StepResult
+from ..model import PVM
+from ..result import StepResult
 from ..source import clips, labelled
 from . import saturation, tracking
 from .baseline import compared, distance, floats, judged

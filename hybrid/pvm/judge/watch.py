@@ -9,7 +9,8 @@ import numpy as np
 from ... import console
 from ...feeds.video.clip import Frame, aspect_of
 from ...feeds.video.film import Film
-from ..model import PVM, StepResult
+from ..model import PVM
+from ..result import StepResult
 from ..source import clips
 from . import panel, saturation
 from .baseline import compared, floats
