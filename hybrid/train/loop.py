@@ -119,7 +119,11 @@ class Run:
         self.progress.pause()
         at = f"{self.job.unit} {self.model.tick}"
         facts = {"feed": self.job.feed.describe(), "progress": self.progress.facts, "at": at}
-        self.model.save(self.folder / name, facts)
+        try:
+            self.model.save(self.folder / name, facts)
+        except ValueError as failure:  # numbers that are not finite, which the losses do not show yet
+            failure.add_note("the model diverged: begin again with lower rates and --overwrite")
+            raise
         self.saves.done()
         self.progress.go_on()
 

@@ -72,7 +72,7 @@ def test_the_validation_item_is_history_for_the_test_and_unknown_to_validation(t
     options = {"ratings": tmp_path / "u.data", "history": 3, "batch": 64, "epochs": 1, "seed": 0}
     job = factors.prepare(options)
     engine = Engine()
-    job.evaluate(engine)
+    job.validate(engine)
     whole = ratings.histories(ratings.load(tmp_path / "u.data"))
     items = [whole.item[a:b].tolist() for a, b in pairwise(whole.at)]
     assert asked == [[one[-5:-2] for one in items]]

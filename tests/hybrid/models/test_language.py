@@ -6,14 +6,16 @@ import numpy as np
 import pytest
 
 from hybrid.cli import main
-from hybrid.cli.options import parser, resolve
+from hybrid.cli.options import read
 from hybrid.models import language
+from hybrid.train.options import choose
 from tests.data import real
 
 
 def job(path, *options):
-    command = ["train", "language", "--text", str(path), "--min-count", "1", *options]
-    return language.prepare(resolve(vars(parser().parse_args(command))))
+    said = vars(read(["train", "language", "--text", str(path), "--min-count", "1", *options]))
+    taken = {name: value for name, value in said.items() if name not in ("command", "debug", "json", "quiet", "steps")}
+    return language.prepare(choose(taken.pop("kind"), **taken))
 
 
 def words(corpus):
@@ -55,11 +57,10 @@ def test_runs_of_before_these_were_options(text):
     assert words(language.prepare(old).feed.corpus)[1] == "a"
 
 
-@pytest.mark.parametrize("option", [["--eos"], ["--valid", "other.txt"]])
+@pytest.mark.parametrize("option", [["--eos"], ["--test", "other.txt"]])
 def test_word_vectors_take_no_such_option(option):
-    given = vars(parser().parse_args(["train", "words", "--text", "some.txt", *option]))
     with pytest.raises(ValueError, match=f"{option[0]}: not used by `train words"):
-        resolve(given)
+        read(["train", "words", "--text", "some.txt", *option])
 
 
 def test_wikitext_as_published():

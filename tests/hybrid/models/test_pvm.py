@@ -28,7 +28,10 @@ def report_of(run):
 
 def curve_of(run):
     """The curve without its clock."""
-    return [{name: value for name, value in point.items() if name != "seconds"} for point in report_of(run)["curve"]]
+    return [
+        {name: value for name, value in point.items() if not name.endswith("seconds")}
+        for point in report_of(run)["curve"]
+    ]
 
 
 def test_a_run_leaves_its_folder_and_a_report(capsys, tmp_path):
@@ -135,7 +138,7 @@ def test_resume_refuses_other_options_and_another_video(tmp_path, capsys):
     assert "--streams: --resume goes on with the options" in capsys.readouterr().err
     (folder / "000003.png").unlink()
     assert main(["train", "--resume", str(run)]) == 2
-    assert "feed: the video or its options differ" in capsys.readouterr().err
+    assert "feed: the data or its options differ" in capsys.readouterr().err
 
 
 def test_a_folder_that_holds_a_run_is_not_overwritten(tmp_path, capsys):
