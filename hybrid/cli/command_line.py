@@ -63,7 +63,7 @@ def _doctor(given: argparse.Namespace) -> int:
 
 def _demo(given: argparse.Namespace) -> int:
     from ..train import runs, store
-    from ..train.loop import Stopped
+    from ..train.stop import Stopped
     from .demo import run, text
 
     runs.announce({"kind": "language", "device": given.device})

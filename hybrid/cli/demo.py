@@ -1,11 +1,13 @@
 """`hybrid demo`: one language model under a full softmax, a tree and a sampled softmax, everything else the same."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from ..engine import Engine, trace
 from ..feeds.text import documentation, read
+from ..feeds.vocabulary import Vocabulary
 from ..models import language
 from ..train import plots
 from ..train.loop import train
@@ -18,7 +20,7 @@ SHOWN = 3  # contexts continued, words whose neighbours are listed
 NEIGHBOURS = 10
 
 
-def run(text: str | None, out: str, epochs: int, device: str | None, threads: int | None, seed: int) -> dict:
+def run(text: str | None, out: str, epochs: int, device: str | None, threads: int | None, seed: int) -> dict[str, Any]:
     """Train each on eight tenths of the text, write reports and pictures to the folder `out`, and return the report.
 
     A tenth draws the curves, and another, which nothing was chosen by, is what they are compared on.
@@ -53,7 +55,7 @@ def run(text: str | None, out: str, epochs: int, device: str | None, threads: in
     return report
 
 
-def _reached(curve: list[dict], level: float) -> dict[str, float]:
+def _reached(curve: list[dict[str, Any]], level: float) -> dict[str, float]:
     """What training took, by either clock, until the perplexity was at most `level`; between two points, by a line."""
     before = curve[0]
     for point in curve:
@@ -65,7 +67,7 @@ def _reached(curve: list[dict], level: float) -> dict[str, float]:
     return {clock: before[clock] for clock in CLOCKS}
 
 
-def _next_words(engine: Engine, vocabulary, job, seed: int) -> list[dict]:
+def _next_words(engine: Engine, vocabulary: Vocabulary, job: Any, seed: int) -> list[dict[str, Any]]:
     """What exact tree search holds most likely after a few contexts of the text."""
     corpus, context = job.feed.corpus, job.feed.context
     rng = np.random.default_rng([seed, 3])
@@ -80,7 +82,7 @@ def _next_words(engine: Engine, vocabulary, job, seed: int) -> list[dict]:
     return found
 
 
-def _neighbours(engine: Engine, vocabulary, seed: int) -> dict:
+def _neighbours(engine: Engine, vocabulary: Vocabulary, seed: int) -> dict[str, Any]:
     """Nearest words by Annoy beside the exact ones, for a few frequent words, and the recall over many."""
     from cpu.neighbours import EXACT_BELOW, Neighbours
 
@@ -105,7 +107,7 @@ def _neighbours(engine: Engine, vocabulary, seed: int) -> dict:
     return {"k": k, "queries": len(asked), "recall": recall, "exact_below": EXACT_BELOW, "words": listed}
 
 
-def _files(folder: Path, reports: dict, engine: Engine) -> dict[str, str]:
+def _files(folder: Path, reports: dict[str, Any], engine: Engine) -> dict[str, str]:
     """Draw the pictures; where everything was written. A run as short as the measuring of its cores has no timeline."""
     files = {"curve": "curve.png", "report": "report.json"}
     if engine.trace.recent:
@@ -117,7 +119,7 @@ def _files(folder: Path, reports: dict, engine: Engine) -> dict[str, str]:
     return paths
 
 
-def _verdict(report: dict) -> list[str]:
+def _verdict(report: dict[str, Any]) -> list[str]:
     """Who reached the level first by either clock, and who ended lowest."""
     reached, runs = report["to_level"], report["runs"]
     lines = [f"Validation perplexity {report['level']:.1f} is the highest of the three at the end. It was reached"]
@@ -130,7 +132,7 @@ def _verdict(report: dict) -> list[str]:
     return [*lines, f"On the test text {READOUTS[best]} is the best at the end, with a perplexity of {lowest:.1f}."]
 
 
-def text(report: dict) -> str:
+def text(report: dict[str, Any]) -> str:
     """The report for a person."""
     level, tokens = f"{report['level']:.1f}", report["tokens"]
     lines = [

@@ -214,21 +214,22 @@ def _driver(compiles: tuple[int, int] | None) -> tuple[int, dict[str, Any]]:
     return version, _finding("NVIDIA driver", count > 0, found, ASK_SMI, needed=False)
 
 
-def _count(cuda) -> int:
+def _count(cuda: Any) -> int:
     """How many devices the driver sees, once it runs."""
     status = cuda.cuInit(0)
     if status == NO_DEVICE:
         return 0
     if status:
         raise OSError(f"cuInit answers with error {status}")
-    return _ask(cuda.cuDeviceGetCount, ctypes.c_int())
+    count: int = _ask(cuda.cuDeviceGetCount, ctypes.c_int())
+    return count
 
 
 def _cuda() -> ctypes.CDLL:
     return ctypes.CDLL("libcuda.so.1")
 
 
-def _ask(function, place, *arguments) -> Any:
+def _ask(function: Any, place: Any, *arguments: Any) -> Any:
     """What a function of the driver writes to its first argument; OSError where it answers with an error."""
     status = function(ctypes.byref(place), *arguments)
     if status:
@@ -316,7 +317,7 @@ def _cublas() -> dict[str, Any]:
     return _finding("cuBLAS", True, f"{version}{library._name}", needed=False)
 
 
-def _ask_property(library, which: int) -> int:
+def _ask_property(library: Any, which: int) -> int:
     place = ctypes.c_int()
     if status := library.cublasGetProperty(which, ctypes.byref(place)):
         raise OSError(f"cublasGetProperty answers with error {status}")

@@ -163,7 +163,7 @@ class Schedule:
             if pair is None:
                 return None
             tick, batch = pair
-            slots = next(sets)
+            slots: list[Any] = next(sets)
             examples = len(batch.target)
             size = -(-examples // len(slots))
             for micro, slot in enumerate(slots):

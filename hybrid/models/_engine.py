@@ -2,16 +2,17 @@
 
 import dataclasses
 import functools
-import resource
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from .. import backend, console, readout
+from .. import backend, console, machine, readout
 from ..engine import Embedding, Engine
 from ..engine import trunk as trunks
 from ..engine.trunk import registry as trunk_kinds
+from ..feeds import Feed
 from ..placement import readouts, rows
+from ..readout import Readout
 from ..readout import registry as readout_kinds
 from ..settings import number, option, positive, whole
 from ..train import plots
@@ -136,7 +137,7 @@ class EngineJob(Job):
             "evaluation_seconds": facts["evaluation_seconds"],
             "examples_per_second": rate,
             "parameters": model.size,
-            "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+            "peak_memory_bytes": machine.peak_memory(),
             "threads": model.threads,
             "device": model.dense.name,
             "rows_device": model.embedding.backend.name,
@@ -167,7 +168,9 @@ def load(source: Path, options: dict[str, Any]) -> tuple[Engine, dict[str, Any]]
     )
 
 
-def make_engine(options: dict, feed, *, per_example=1, mean=False, trunk=True) -> Engine:
+def make_engine(
+    options: dict[str, Any], feed: Feed, *, per_example: int = 1, mean: bool = False, trunk: bool = True
+) -> Engine:
     """The untrained engine that options name, for a feed.
 
     per_example, mean  see Embedding
@@ -189,7 +192,7 @@ def make_engine(options: dict, feed, *, per_example=1, mean=False, trunk=True) -
     return Engine(embedding, dense, placed, overlap=overlap, pin=bool(options.get("pin")), **settings)
 
 
-def _rows_place(options: dict, feed, make):
+def _rows_place(options: dict[str, Any], feed: Feed, make: Callable[..., Embedding]) -> backend.Backend:
     """The backend of the rows; where the user leaves it to us by name, say on stderr which it is and why."""
     named = options.get("rows_device") or "cpu"
     if named == "auto":
@@ -198,10 +201,10 @@ def _rows_place(options: dict, feed, make):
     return backend.choose(named)
 
 
-def _placed_readout(options: dict, feed, width: int, trunk: bool):
+def _placed_readout(options: dict[str, Any], feed: Feed, width: int, trunk: bool) -> Readout:
     """The readout where the options or, said on stderr, a measurement put it."""
 
-    def make(place, other):
+    def make(place: Any, other: dict[str, Any]) -> Readout:
         return readout.make(
             options["readout"], feed.counts, width, options | other, batch=feed.batch, trunk=trunk, backend=place
         )
@@ -214,7 +217,7 @@ def _placed_readout(options: dict, feed, width: int, trunk: bool):
     return make(backend.choose(named), other)
 
 
-def _measured(options: dict, feed, width: int, make) -> readouts.Choice:
+def _measured(options: dict[str, Any], feed: Feed, width: int, make: Callable[..., Readout]) -> readouts.Choice:
     """The place that is measured to be the fastest, among those that the kind of readout names."""
     examples = -(-feed.batch // options["micro_batches"])
     trials = readout.trials(options["readout"], options, feed.classes, examples)
@@ -224,5 +227,5 @@ def _measured(options: dict, feed, width: int, make) -> readouts.Choice:
     return readouts.choose(make, feed, options["device"], options["threads"], trials=trials, rival=rival)
 
 
-def _untrained(kind: str, options: dict, feed, width: int, place):
+def _untrained(kind: str, options: dict[str, Any], feed: Feed, width: int, place: Any) -> Readout:
     return readout.make(kind, feed.counts, width, options, batch=feed.batch, backend=place)

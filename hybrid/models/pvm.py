@@ -184,7 +184,8 @@ class Watching(Job):
             since["pairs"] += 1
             since["prediction"] += self._pair.error
             since["last_frame"] += self._pair.last_frame
-        return self.feed.streams
+        streams: int = self.feed.streams
+        return streams
 
     def due(self, model: PVM) -> int | None:
         """Where a prediction at a multiple of --every was compared."""

@@ -120,7 +120,8 @@ class Stepper(Runner[StepResult]):
 
     def _slot_of(self, tick: Tick) -> FrameSlot:
         assert self._schedule
-        return next(slot for (slot,) in self._schedule.slots if slot.tick == tick.number)
+        found: FrameSlot = next(slot for (slot,) in self._schedule.slots if slot.tick == tick.number)
+        return found
 
     def _leave(self) -> None:
         """Unless a tick failed, those under way are finished and counted."""

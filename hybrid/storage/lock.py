@@ -1,16 +1,18 @@
 """One process at a time: locks on files, which the system releases when the process ends, however it ends."""
 
 import contextlib
+import importlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from .. import console
 
 try:
-    import fcntl
+    fcntl: Any = importlib.import_module("fcntl")
 except ImportError:  # Windows: no folder is locked there
-    fcntl = None  # type: ignore[assignment]
+    fcntl = None
 
 LOCK = ".hybrid.lock"  # in the folder of a run; contains the number of the process that works there
 

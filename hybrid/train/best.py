@@ -34,7 +34,8 @@ class Best:
     @property
     def over(self) -> bool:
         """Whether nothing better has come for too long."""
-        return 0 < self._patience <= self._facts["worse"]
+        worse: int = self._facts["worse"]
+        return 0 < self._patience <= worse
 
     def said(self) -> dict[str, Any]:
         """The best point, for a report; and why the run ended before its end, if that is so."""

@@ -3,12 +3,13 @@
 import abc
 import contextlib
 import math
-import resource
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
+
+from .. import machine
 
 
 class Model(Protocol):
@@ -141,7 +142,7 @@ class Job(abc.ABC):
         return {
             **facts["curve"][-1],
             "examples_per_second": rate,
-            "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+            "peak_memory_bytes": machine.peak_memory(),
             "curve": facts["curve"],
         }
 

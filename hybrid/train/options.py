@@ -93,7 +93,8 @@ class Parts:
             found |= defaults(module.Options)
         found |= {name: field.default for name, field in self.own.items()}
         readout = options.get("readout") or found.get("readout")
-        return found | getattr(self.module, "TUNED", {}).get(readout, {})
+        tuned: dict[str, Any] = getattr(self.module, "TUNED", {}).get(readout, {})
+        return found | tuned
 
     def default_said(self, name: str) -> str:
         """An option's default, or the defaults under those readouts that differ in it; "" for none."""

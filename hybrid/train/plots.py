@@ -46,7 +46,7 @@ LETTER = 0.009  # width of a letter in a bar, as a share of the picture's
 
 
 @contextlib.contextmanager
-def drawn(path: Path, width: float, height: float, **style) -> Iterator[Any]:
+def drawn(path: Path, width: float, height: float, **style: Any) -> Iterator[Any]:
     """A matplotlib figure of so many inches to draw on; then it is written as PNG, and as PDF beside it."""
     import matplotlib
     from matplotlib.figure import Figure
@@ -74,7 +74,7 @@ def table(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     atomic.write(path, [text.getvalue().encode()])
 
 
-def curve(path: Path, runs: dict[str, list[dict]], figure: str) -> None:
+def curve(path: Path, runs: dict[str, list[dict[str, Any]]], figure: str) -> None:
     """Plot `figure` of every run against seconds of training and against examples, beside what training made of it.
 
     runs  by label: the points of a report's "curve"
@@ -101,7 +101,7 @@ def curve(path: Path, runs: dict[str, list[dict]], figure: str) -> None:
     table(path.with_suffix(".csv"), ({"run": label} | point for label, points in runs.items() for point in points))
 
 
-def _line(axis, points: list[dict], along: str, name: str, colour: str) -> None:
+def _line(axis: Any, points: list[dict[str, Any]], along: str, name: str, colour: str) -> None:
     """A figure; of perplexity that of the training examples too, dashed."""
     x = [point[along] for point in points]
     axis.plot(x, [point[name] for point in points], color=colour, marker="o", markersize=2.5, linewidth=1.2)
@@ -111,7 +111,7 @@ def _line(axis, points: list[dict], along: str, name: str, colour: str) -> None:
         )
 
 
-def _legend(picture, labels: list[str], trained: bool) -> None:
+def _legend(picture: Any, labels: list[str], trained: bool) -> None:
     """Above the axes: a colour a run, and how validation and training are drawn."""
     from matplotlib.lines import Line2D
 
@@ -122,14 +122,14 @@ def _legend(picture, labels: list[str], trained: bool) -> None:
     picture.legend(handles=handles, loc="outside upper center", ncols=len(handles), fontsize=8)
 
 
-def _seconds(runs: dict[str, list[dict]]) -> str:
+def _seconds(runs: dict[str, list[dict[str, Any]]]) -> str:
     """The clock's axis, and what it leaves out."""
     spent = [points[-1].get("evaluation_seconds", 0.0) for points in runs.values() if points]
     besides = ", ".join(f"{seconds:.3g}" for seconds in spent)
     return f"seconds of training (evaluation besides: {besides} s)" if any(spent) else "seconds of training"
 
 
-def logarithmic(axis) -> None:
+def logarithmic(axis: Any) -> None:
     """Make the y axis logarithmic, with ticks that are plain numbers."""
     from matplotlib.ticker import AutoLocator, FuncFormatter, LogLocator, NullLocator
 

@@ -65,11 +65,12 @@ class Film:
 
     def write(self, frame: np.ndarray) -> None:
         """Add a frame: (rows, columns, 3) uint8, or (rows, columns, 1) for grey."""
+        found: Any = frame  # whatever the caller has given
         fits = (
-            isinstance(frame, np.ndarray) and frame.dtype == np.uint8 and frame.ndim == 3 and frame.shape[2] in (1, 3)
+            isinstance(found, np.ndarray) and found.dtype == np.uint8 and found.ndim == 3 and found.shape[2] in (1, 3)
         )
         if not fits or (self._shape and frame.shape != self._shape):
-            given = f"{frame.dtype} {frame.shape}" if isinstance(frame, np.ndarray) else type(frame).__name__
+            given = f"{found.dtype} {found.shape}" if isinstance(found, np.ndarray) else type(found).__name__
             raise ValueError(f"frame: found {given}, expected uint8 {self._shape or '(rows, columns, 3)'}")
         writer = self._writer or self._begin(frame)
         zoom = self.zoom or self._watchable(frame)

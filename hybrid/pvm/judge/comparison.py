@@ -8,7 +8,7 @@ import numpy as np
 
 from ...storage import checkpoint
 from ...storage.checkpoint import CHECKPOINT
-from ...train import plots, runs
+from ...train import plots, store
 from ..sizes import parameters
 from ..source import read_config
 from . import panel
@@ -35,7 +35,7 @@ class Side(NamedTuple):
 def compare(given) -> dict:
     """Do `hybrid pvm compare A B`: write the picture, return a report."""
     folders = [Path(given.a), Path(given.b)]
-    options = [runs.options_of(folder) for folder in folders]
+    options = [store.options_of(folder) for folder in folders]
     video = given.video or _same_video(options)
     path = Path(given.out) if given.out else folders[0] / PICTURE
     sides = [_side(name, folder, vars(given) | {"mode": None}) for name, folder in zip("AB", folders, strict=True)]

@@ -1,9 +1,9 @@
 """What a training run says of itself: its report, as figures and as lines for a person, and the line beside its bar."""
 
-import resource
 from collections.abc import Mapping
 from typing import Any
 
+from ... import machine
 from ...engine import trace
 from ..model import PVM
 from . import saturation
@@ -39,7 +39,7 @@ def report(model: PVM, facts: Mapping[str, Any], rate: float, latest: Latest) ->
         "activity": [counts._asdict() for counts in latest.counts()],
         "averaged_from_step": points[-len(last) - 1]["step"] if len(points) > len(last) else 0,
         "model_bytes": sum(array.nbytes for array in model.arrays().values()),
-        "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        "peak_memory_bytes": machine.peak_memory(),
         "stages": model.trace.summary(),
         "curve": points,
     }

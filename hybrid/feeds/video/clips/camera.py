@@ -63,8 +63,9 @@ class Camera:
 
 def _camera(number: int) -> tuple[str, str]:
     """What FFmpeg calls a camera: its name and the kind of input."""
-    if sys.platform.startswith("linux"):
+    system: str = sys.platform
+    if system.startswith("linux"):
         return f"/dev/video{number}", "v4l2"
-    if sys.platform == "darwin":
+    if system == "darwin":
         return str(number), "avfoundation"
-    raise OSError(f"camera: not offered on {sys.platform}; record a video file and give that")
+    raise OSError(f"camera: not offered on {system}; record a video file and give that")
