@@ -94,7 +94,7 @@ class Parts:
         found |= {name: field.default for name, field in self.own.items()}
         readout = options.get("readout") or found.get("readout")
         tuned: dict[str, Any] = getattr(self.module, "TUNED", {}).get(readout, {})
-        return found | tuned
+        return found | {name: value for name, value in tuned.items() if name in found}
 
     def default_said(self, name: str) -> str:
         """An option's default, or the defaults under those readouts that differ in it; "" for none."""
@@ -106,10 +106,10 @@ class Parts:
         return " or ".join(f"{readout} {value}" for readout, value in shown.items())
 
     def says(self, options: Mapping[str, Any]) -> str:
-        """How a user asks for these parts."""
-        said = [f"train {self.kind}"]
-        said += [f"--{name} {options.get(name) or self.own[name].default}" for name in self.registries]
-        return " ".join(said[:2])
+        """How a user asks for these parts: the readout, and others that are not the default."""
+        named = {name: options.get(name) or self.own[name].default for name in self.registries}
+        shown = [name for name, kind in named.items() if name == "readout" or kind != self.own[name].default]
+        return " ".join([f"train {self.kind}", *(f"{flag(name)} {named[name]}" for name in shown)])
 
 
 def choose(kind: str, **said: Any) -> dict[str, Any]:

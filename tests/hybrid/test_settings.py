@@ -18,7 +18,8 @@ def test_a_field_has_its_default_its_help_and_what_argparse_is_told():
     assert settings.defaults(Options) == {"width": 64, "rows_rate": 0.5} == dataclasses.asdict(Options())
     width, rate = settings.fields(Options).values()
     told = {"type": settings.positive, "metavar": "N"}
-    assert width.metadata == {"help": "how wide", "group": "model", "free": False, "needed": False, "argument": told}
+    facts = {"help": "how wide", "group": "model", "free": False, "needed": False, "kept": True, "registry": None}
+    assert width.metadata == facts | {"argument": told}
     assert rate.metadata["group"] == "training" and rate.metadata["free"]
     assert settings.fields(None) == settings.defaults(None) == {}
 
@@ -34,8 +35,8 @@ def test_a_flag_and_what_was_given():
         (settings.positive, "1", 1),
         (settings.positive, "1000000000", 10**9),
         (settings.whole, "0", 0),
-        (settings.rate, "0", 0.0),
-        (settings.rate, "1e-3", 0.001),
+        (settings.number, "0", 0.0),
+        (settings.number, "1e-3", 0.001),
         (settings.names, "user,item", ["user", "item"]),
     ],
 )
@@ -47,7 +48,7 @@ def test_what_a_text_means(read, text, value):
     ("read", "text"),
     [(settings.positive, text) for text in ("0", "-1", "1.5", "x", "", "1000000001", "\u0661")]
     + [(settings.whole, text) for text in ("-1", "1e3", " 1")]
-    + [(settings.rate, text) for text in ("-0.1", "inf", "nan", "x")],
+    + [(settings.number, text) for text in ("-0.1", "inf", "nan", "x")],
 )
 def test_a_text_that_means_no_such_number_is_refused(read, text):
     with pytest.raises(argparse.ArgumentTypeError, match=r"found .*expected"):
