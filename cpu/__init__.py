@@ -1,4 +1,4 @@
-"""Arithmetic with Numba, and all that branches. Arrays come in, never objects of `hybrid`."""
+"""Arithmetic with Numba; trees, search and sampling too. Functions take arrays, never objects of `hybrid`."""
 
 import numba
 

@@ -66,7 +66,7 @@ def _reduce(x):
     return np.int32(_bits(shifted) - ROUND_BITS), r + r * r * tail
 
 
-def exp(x):
+def exp(x: float) -> float:
     """e^x: relative error below 2e-7, gradual underflow to 0, overflow to infinity."""
     return math.exp(x)
 
@@ -86,7 +86,7 @@ def _exp(x):
     return single
 
 
-def expm1(x):
+def expm1(x: float) -> float:
     """e^x - 1 for x <= 0: relative error below 2e-7, near 0 too."""
     return math.expm1(x)
 
@@ -104,7 +104,7 @@ def _expm1(x):
     return single
 
 
-def log1p(x):
+def log1p(x: float) -> float:
     """log(1 + x) for x in [0, 1], what a softplus needs: relative error below 2e-7."""
     return math.log1p(x)
 

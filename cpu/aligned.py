@@ -1,17 +1,19 @@
 """Arrays that begin on a cache line.
 
-NumPy begins large arrays 16 bytes past one, so that every row of 128 numbers touches 9 lines in place of 8, every wide
-load of it straddles two, and neighbouring rows share a line that two threads fight over: half the speed of a tree step.
+NumPy begins large arrays 16 bytes past one. Then every row of 128 numbers touches 9 lines instead of 8, every wide load
+crosses from one line to the next, and two threads compete for a line that neighbouring rows share: a tree step takes twice
+as long.
 """
 
 import math
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 LINE = 64  # bytes
 
 
-def empty(shape, dtype) -> np.ndarray:
+def empty(shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
     """An uninitialised array whose first byte begins a cache line."""
     size = math.prod(shape) * np.dtype(dtype).itemsize
     raw = np.empty(size + LINE, np.uint8)

@@ -1,9 +1,12 @@
-"""The machine's own memory bandwidth, measured: what every bandwidth-bound figure is held against."""
+"""The memory bandwidth of this machine, measured: the yardstick for whatever memory bounds."""
 
 import time
+from collections.abc import Sequence
 
 import numba
 import numpy as np
+
+from cpu.array import Array
 
 
 @numba.njit(parallel=True, cache=True)
@@ -15,11 +18,11 @@ def _read_modify_write(array, chunks, step):
             part[i] += step
 
 
-def pass_over(arrays, step=0):
+def pass_over(arrays: Sequence[Array], step: float = 0) -> float:
     """Bytes a second of one `array += step` over each of these float arrays, one read and one write of each number.
 
-    Memory is not of one speed everywhere; so this is what work on these very arrays is held against, which a step of 0
-    leaves as they are.
+    Memory of one machine is not equally fast everywhere; so measure with the arrays that the work uses. A step of 0 leaves
+    them as they are.
     """
     start = time.perf_counter()
     for array in arrays:
@@ -28,10 +31,10 @@ def pass_over(arrays, step=0):
     return 2 * sum(array.nbytes for array in arrays) / (time.perf_counter() - start)
 
 
-def read_modify_write(megabytes=1024, repeat=5):
+def read_modify_write(megabytes: int = 1024, repeat: int = 5) -> list[float]:
     """Samples of the bandwidth of `array += 1`, in bytes a second, on the current number of Numba threads.
 
-    Counts 8 bytes a float32: one read, one write. The array is larger than any cache; its first visit is not timed.
+    Counts 8 bytes a float32: one read, one write. The array is larger than any cache; the first pass is not timed.
     """
     array = np.zeros(megabytes * 2**18, np.float32)
     return [pass_over([array], 1) for _ in range(repeat + 1)][1:]

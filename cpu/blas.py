@@ -1,7 +1,7 @@
-"""GEMM inside compiled kernels, also inside `prange`: the sgemm and dgemm of the OpenBLAS that SciPy brings.
+"""GEMM for compiled kernels, also inside `prange`: sgemm and dgemm of the OpenBLAS that SciPy contains.
 
-SciPy publishes the C addresses of its BLAS in `scipy.linalg.cython_blas`. They are entered here under a symbol name,
-and kernels refer to the name, never to the address, which differs from process to process: so kernels stay cacheable.
+SciPy publishes the C addresses of its BLAS in `scipy.linalg.cython_blas`. They are registered here under a symbol name.
+Kernels refer to the name, because the address differs from process to process: so compiled kernels can be cached.
 """
 
 import os

@@ -10,21 +10,32 @@ import numpy as np
 
 from cpu import excluded, shards, topk
 from cpu.activation import ZERO
+from cpu.array import Array
 from cpu.blas import gemm
+from cpu.excluded import Excluded
 from cpu.shards import CHUNK, SHARDS
 
 QUERIES = 256  # a pass; its scratch is some MB, whatever the number of queries
 
 
-def search(ids, scores, table, hidden, metric, rows=None, proposed=None, without=None):
+def search(
+    ids: Array,
+    scores: Array,
+    table: Array,
+    hidden: Array,
+    metric: str,
+    rows: Array | None = None,
+    proposed: Array | None = None,
+    without: Excluded | None = None,
+) -> None:
     """Write the k nearest rows of each query, nearest first; ids (B, k) int32, scores (B, k); table (V, D), hidden (B, D).
 
     metric    "angular": scores are cosines, 0 with a zero vector; "dot": dot products
-    rows      (N,) int32, rising: search only these
-    proposed  (B, P) int32: search also these, for each query its own; -1 fills up, and none of them is in `rows`
-    without   what each query leaves out, see cpu/excluded.py
+    rows      (N,) int32, rising: search only these rows
+    proposed  (B, P) int32: for each query, also search these rows, which are not among `rows`; -1: none
+    without   the rows that each query excludes, see cpu/excluded.py
 
-    Where fewer than k are searched the last ids are -1 and their scores -inf.
+    Where fewer than k rows are searched, the last ids are -1 and their scores -inf.
     """
     everything = rows is None
     rows = np.arange(len(table), dtype=np.int32) if rows is None else rows

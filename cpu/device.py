@@ -1,22 +1,28 @@
-"""The CPU as a device: queues are worker threads, arrays are NumPy's, copies between host and device cost nothing."""
+"""The CPU as a device: queues are worker threads, arrays are NumPy's, nothing needs to be copied to the device."""
 
 import os
 import time
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
 
 import numba
 import numpy as np
+from numpy.typing import DTypeLike
 
+from cpu.array import Array
 from cpu.threads import layer
+
+Note = Callable[[float, float], object]  # is told when work ran: from, to, in seconds of time.perf_counter
 
 
 class Event:
     """A point on a queue; `wait` blocks until it is past and raises what the work raised."""
 
-    def __init__(self, future: Future):
+    def __init__(self, future: Future[Any]):
         self._future = future
 
-    def wait(self):
+    def wait(self) -> Any:
         """The result of the work, once it is done."""
         return self._future.result()
 
@@ -28,19 +34,21 @@ class Queue:
     stream does, so no stage ever runs on what a failed one left behind.
     """
 
-    def __init__(self, name: str, threads: int, cores=None):
+    def __init__(self, name: str, threads: int, cores: Sequence[int] | None = None):
         self.name = name
         self._failure: BaseException | None = None
         self._worker = ThreadPoolExecutor(1, thread_name_prefix=name, initializer=_settle, initargs=(threads, cores))
 
-    def run(self, work, *arguments, after=(), note=None) -> Event:
+    def run(
+        self, work: Callable[..., Any], *arguments: Any, after: Sequence[Any] = (), note: Note | None = None
+    ) -> Event:
         """Do `work(*arguments)` after all earlier work of this queue and after the events in `after`.
 
         note(start, end) is called with the seconds, of time.perf_counter, between which the work ran.
         """
         return Event(self._worker.submit(self._do, work, arguments, after, note))
 
-    def _do(self, work, arguments, after, note):
+    def _do(self, work: Callable[..., Any], arguments: tuple[Any, ...], after: Sequence[Any], note: Note | None) -> Any:
         if self._failure:
             raise self._failure
         try:
@@ -51,8 +59,8 @@ class Queue:
             self._failure = failure
             raise
 
-    def copy(self, target, source, after=(), note=None) -> Event:
-        """Copy an array to another place; both are usually the same array, and then nothing moves."""
+    def copy(self, target: Array, source: Array, after: Sequence[Any] = (), note: Note | None = None) -> Event:
+        """Copy an array into another one; usually both are the same, and nothing is copied."""
         return self.run(_copy, target, source, after=after, note=note)
 
     def close(self) -> None:
@@ -60,30 +68,32 @@ class Queue:
         self._worker.shutdown(wait=True)
 
 
-def _settle(threads: int, cores) -> None:
-    """What a worker does first; the threads that its kernels start later inherit its cores."""
+def _settle(threads: int, cores: Sequence[int] | None) -> None:
+    """What a worker does first. The threads that its kernels start later inherit its cores."""
     numba.set_num_threads(threads)
     if cores:
         os.sched_setaffinity(0, cores)
 
 
 class Inline:
-    """A queue that does its work at once, in the caller's thread: no hand-off, nothing overlaps."""
+    """A queue that does its work at once, in the caller's thread."""
 
     def __init__(self, name: str, threads: int):
         self.name = name
         self._threads = threads
 
-    def run(self, work, *arguments, after=(), note=None) -> Event:
+    def run(
+        self, work: Callable[..., Any], *arguments: Any, after: Sequence[Any] = (), note: Note | None = None
+    ) -> Event:
         """Do `work(*arguments)` now."""
-        future: Future = Future()
+        future: Future[Any] = Future()
         for event in after:
             event.wait()
         numba.set_num_threads(self._threads)
         future.set_result(_timed(note, work, arguments))
         return Event(future)
 
-    def copy(self, target, source, after=(), note=None) -> Event:
+    def copy(self, target: Array, source: Array, after: Sequence[Any] = (), note: Note | None = None) -> Event:
         """Copy an array to another place."""
         return self.run(_copy, target, source, after=after, note=note)
 
@@ -91,7 +101,7 @@ class Inline:
         """Nothing to end."""
 
 
-def _timed(note, work, arguments):
+def _timed(note: Note | None, work: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     start = time.perf_counter()
     result = work(*arguments)
     if note:
@@ -99,7 +109,7 @@ def _timed(note, work, arguments):
     return result
 
 
-def _copy(target, source):
+def _copy(target: Array, source: Array) -> None:
     if target is not source:
         np.copyto(target, source)
 
@@ -111,9 +121,11 @@ class Device:
     host_memory = float64 = threads = True
     closed = False  # nothing is held that could be given back
 
-    def queue(self, name: str, threads: int, cores=None) -> Queue:
-        """A new worker thread, which keeps to these cores; ValueError for more threads than Numba was started with, and for
-        cores where Numba's threads are TBB's, which belong to no queue.
+    def queue(self, name: str, threads: int, cores: Sequence[int] | None = None) -> Queue:
+        """A new worker thread, pinned to `cores`.
+
+        Raises ValueError for more threads than Numba was started with, and for cores where Numba uses TBB, whose threads
+        belong to no queue.
         """
         if cores and threads > 1 and layer() == "tbb":
             raise ValueError("pin: found TBB's threads, which no queue has to itself; set NUMBA_THREADING_LAYER=omp")
@@ -123,38 +135,38 @@ class Device:
         """A queue in the caller's own thread."""
         return Inline(name, check_threads(threads))
 
-    def empty(self, shape, dtype):
+    def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> Array:
         """An uninitialised array."""
         return np.empty(shape, dtype)
 
     host_empty = empty
 
-    def mirror(self, array):
+    def mirror(self, array: Array) -> Array:
         """The same array."""
         return array
 
-    def from_host(self, array):
+    def from_host(self, array: Array) -> Array:
         """The same array."""
         return array
 
-    def to_host(self, array):
+    def to_host(self, array: Array) -> Array:
         """The same array."""
         return array
 
-    def copy(self, target, source) -> None:
-        """Copy an array to another place, within the work of a queue; usually both are the same."""
+    def copy(self, target: Array, source: Array) -> None:
+        """Copy an array into another one, within the work of a queue; usually both are the same."""
         _copy(target, source)
 
-    def write(self, array, source) -> None:
+    def write(self, array: Array, source: Array) -> None:
         """Copy into the array, unless it is the source itself."""
         _copy(array, source)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Nothing to release."""
 
 
 def check_threads(threads: int) -> int:
-    """`threads` itself; ValueError, with the remedy, when Numba cannot run that many."""
+    """`threads` itself; ValueError, with the remedy, where Numba cannot use so many."""
     most = numba.config.NUMBA_NUM_THREADS
     if not 1 <= threads <= most:
         raise ValueError(

@@ -1,13 +1,15 @@
-"""Ids that a search leaves out, row by row: what a user has had already, classes that do not apply."""
+"""Ids that a search excludes, for each row: items that a user has already, classes that do not apply."""
 
 from typing import NamedTuple
 
 import numba
 import numpy as np
 
+from cpu.array import Array
+
 
 class Excluded(NamedTuple):
-    """Row b leaves out ids[first[b] : last[b]], which rise and differ.
+    """Row b excludes ids[first[b] : last[b]], which rise and are distinct.
 
     first, last  (B,) int64
     ids          (N,) int32
@@ -17,13 +19,13 @@ class Excluded(NamedTuple):
     last: np.ndarray
     ids: np.ndarray
 
-    def of(self, rows) -> "Excluded":
-        """What some of the rows leave out; rows: a slice or indices."""
+    def of(self, rows: slice | Array) -> "Excluded":
+        """What some of the rows exclude; rows: a slice or indices."""
         return Excluded(self.first[rows], self.last[rows], self.ids)
 
 
 def nothing(rows: int) -> Excluded:
-    """No row leaves anything out."""
+    """No row excludes anything."""
     ends = np.zeros(rows, np.int64)
     return Excluded(ends, ends, np.empty(0, np.int32))
 

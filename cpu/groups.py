@@ -15,11 +15,12 @@ import numba
 import numpy as np
 
 from cpu.activation import ZERO, miss_and_loss
-from cpu.logistic_rows import INNER, LONGEST, OWNERS, WIDE, add_owners, score
+from cpu.array import Array
+from cpu.logistic_rows import INNER, LONGEST, OWNERS, WIDE, Work, add_owners, score
 from cpu.simd import LANES, load_row, multiply_add, splat, store_row
 
 
-def learn(grad, loss, rows, work, hidden, rate):
+def learn(grad: Array, loss: Array, rows: Array, work: Work, hidden: Array, rate: float) -> None:
     """As `learn` of cpu/logistic_rows.py, but groups learn together."""
     threads = min(numba.get_num_threads(), OWNERS)
     _own_groups(grad, loss, rows, *work, hidden, rows.dtype.type(rate), threads)

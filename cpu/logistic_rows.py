@@ -18,9 +18,11 @@ from typing import NamedTuple
 
 import numba
 import numpy as np
+from numpy.typing import DTypeLike
 
 from cpu.activation import ZERO, miss_and_loss
 from cpu.aligned import empty
+from cpu.array import Array
 from cpu.prefetch import prefetch_row
 from cpu.simd import LANES, load_row, multiply_add, splat, store_row, store_totals, totals
 from cpu.threads import shared
@@ -53,7 +55,7 @@ class Work(NamedTuple):
     costs: np.ndarray
 
 
-def workspace(batch, width, length, dtype) -> Work:
+def workspace(batch: int, width: int, length: int, dtype: DTypeLike) -> Work:
     """Scratch for calls with up to `batch` examples of `width` numbers and up to `length` entries each."""
     threads = max(OWNERS, numba.config.NUMBA_NUM_THREADS)
     room = LONGEST * -(-length // WIDE) * WIDE + 128
@@ -67,7 +69,7 @@ def workspace(batch, width, length, dtype) -> Work:
     )
 
 
-def learn(grad, loss, rows, work, hidden, rate, mode):
+def learn(grad: Array, loss: Array, rows: Array, work: Work, hidden: Array, rate: float, mode: str) -> None:
     """Take all examples through their entries in `work`: write grad (B, D) and loss (B,), move `rows`."""
     rate = rows.dtype.type(rate)
     threads = numba.get_num_threads()

@@ -8,8 +8,10 @@ from typing import NamedTuple
 
 import numba
 import numpy as np
+from numpy.typing import DTypeLike
 
 from cpu import logistic_rows
+from cpu.array import Array
 from cpu.logistic_rows import OWNERS
 from cpu.splitmix import GOLDEN, mix
 
@@ -25,7 +27,7 @@ class Alias(NamedTuple):
     other: np.ndarray
 
 
-def alias(counts, power=0.75) -> Alias:
+def alias(counts: Array, power: float = 0.75) -> Alias:
     """Draw class v in proportion to counts[v] ** power; counts (V,) >= 0, not all 0."""
     weights = np.asarray(counts, np.float64) ** power * (np.asarray(counts) > 0)
     keep = weights * (weights.size / weights.sum())
@@ -34,18 +36,21 @@ def alias(counts, power=0.75) -> Alias:
     return Alias(keep, other)
 
 
-def draw(negatives, alias, seed, tick):
+def draw(negatives: Array, alias: Alias, seed: int, tick: int) -> None:
     """Fill negatives (B, k) int32 with classes; the same seed and tick give the same numbers at any number of threads."""
     key = np.uint64(seed % 2**64), np.uint64(tick % 2**64)
     _draw(negatives, alias.keep, alias.other, *key, numba.get_num_threads())
 
 
-def workspace(batch, width, count, dtype) -> logistic_rows.Work:
+def workspace(batch: int, width: int, count: int, dtype: DTypeLike) -> logistic_rows.Work:
     """Scratch for calls of `step` with up to `batch` rows and `count` negatives each."""
     return logistic_rows.workspace(batch, width, count + 1, dtype)
 
 
-def step(grad, loss, table, work, hidden, target, negatives, rate, mode):
+def step(
+    grad: Array, loss: Array, table: Array, work: logistic_rows.Work, hidden: Array, target: Array, negatives: Array,
+    rate: float, mode: str,
+) -> None:  # fmt: skip
     """Learn from a batch: write grad (B, D) = d loss / d hidden and loss (B,) in nats, move the table (V, D).
 
     loss = -log p(yes | target) - sum log p(no | negative), over the classes of negatives (B, k) int32 that are neither

@@ -1,22 +1,25 @@
-"""The nearest rows of a table that goes on learning: an Annoy forest, and exact search where that is faster.
+"""The nearest rows of a table that is still being trained: an Annoy forest, and exact search where that is faster.
 
-An Annoy index never changes once built. So a rebuild runs in a thread of its own, over a snapshot, while the old index
-answers; then it takes the old one's place. Rows that have changed since an index's snapshot are searched exactly, and
-what the forest proposes is scored against the live table: scores are always true, only a neighbour can be missed.
-Annoy checks neither widths nor numbers that are not finite: both are refused here.
+An Annoy index never changes once it is built. So a rebuild runs in a thread of its own, on a snapshot of the table, while
+the old index answers queries; then the new index replaces it. Rows that have changed since the snapshot are searched
+exactly, and what the forest proposes is scored against the present table: scores are always right, but a neighbour may be
+missed. Annoy does not check widths, nor that numbers are finite: both are checked here.
 
 Annoy: Bernhardsson 2013, https://github.com/spotify/annoy.
 """
 
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import annoy
 import numpy as np
 
 from cpu import brute_force, excluded
+from cpu.array import Array
+from cpu.excluded import Excluded
 
 METRICS = ("angular", "dot")
 # Measured on word vectors of width 128 (CBOW on WikiText-2, 28,911 rows), k = 10, 2 threads, default settings, recall
@@ -27,19 +30,29 @@ STALE = 0.25  # share of changed rows from which searching everything exactly is
 
 
 class Neighbours:
-    """The nearest rows of `vectors` (V, D), a live table that others may write between queries.
+    """Finds the nearest rows of `vectors` (V, D), a table that may be written between queries.
 
-    metric       "angular": scores are cosines; "dot": dot products; the higher, the nearer
-    trees        of the forest: more find more, and take longer to build
-    search       nodes of the forest looked at for a query: more find more, and take longer
-    threads      that build the forest; with more than one, what is missed may differ from run to run
-    exact_below  with fewer rows than this nothing is built and the search is exact; see `measure`
+    metric       "angular": scores are cosines; "dot": scores are dot products; a higher score is nearer
+    trees        in the forest: with more of them more neighbours are found, and building takes longer
+    search       how many nodes of the forest a query visits: with more, more neighbours are found, and a query takes longer
+    threads      build the forest; with more than one, which neighbours are missed may differ from run to run
+    exact_below  for tables of fewer rows no forest is built and search is exact; see `measure`
 
     Nothing is indexed before `build` or `rebuild`: until then the search is exact too. Raises ValueError for another metric
     and for vectors that are no C-contiguous table of float32 or float64.
     """
 
-    def __init__(self, vectors, *, metric="angular", trees=20, search=4000, seed=0, threads=1, exact_below=EXACT_BELOW):
+    def __init__(
+        self,
+        vectors: Array,
+        *,
+        metric: str = "angular",
+        trees: int = 20,
+        search: int = 4000,
+        seed: int = 0,
+        threads: int = 1,
+        exact_below: int = EXACT_BELOW,
+    ):
         if metric not in METRICS:
             raise ValueError(f"metric: found {metric!r}, expected one of {', '.join(METRICS)}")
         kind = f"{type(vectors).__name__} {getattr(vectors, 'dtype', '')} {getattr(vectors, 'shape', '')}".rstrip()
@@ -55,7 +68,7 @@ class Neighbours:
         self._index: annoy.AnnoyIndex | None = None
         self._changed = np.ones(len(vectors), np.bool_)  # since the snapshot of the index
         self._changed_next = self._changed  # since the snapshot of the index that is being built, or was last
-        self._building: Future = Future()
+        self._building: Future[None] = Future()
         self._building.set_result(None)
 
     def build(self) -> None:
@@ -65,8 +78,8 @@ class Neighbours:
         """
         self.rebuild().result()
 
-    def rebuild(self) -> Future:
-        """Begin to index the rows as they are now, beside the index in use; a rebuild under way is waited for first.
+    def rebuild(self) -> Future[None]:
+        """Begin to index the rows as they are now, while the present index is used; wait first for a rebuild that is running.
 
         The Future's result is None, once queries use the new index. Raises as `build`.
         """
@@ -81,7 +94,7 @@ class Neighbours:
         threading.Thread(target=self._build, args=(self.vectors.copy(), self._building), daemon=True).start()
         return self._building
 
-    def _build(self, snapshot, done):
+    def _build(self, snapshot: Array, done: Future[None]) -> None:
         try:
             index = forest(snapshot, self.metric, self.trees, self.seed, self.threads)
             with self._lock:
@@ -90,13 +103,13 @@ class Neighbours:
         except BaseException as failure:
             done.set_exception(failure)
 
-    def changed(self, ids=slice(None)) -> None:
-        """Say that rows have changed: those of these ids, or all."""
+    def changed(self, ids: Any = slice(None)) -> None:
+        """Tell that the rows with these ids have changed; without ids: all rows."""
         with self._lock:
             self._changed[ids] = True
             self._changed_next[ids] = True
 
-    def query(self, ids, scores, hidden, without=None) -> None:
+    def query(self, ids: Array, scores: Array, hidden: Array, without: Excluded | None = None) -> None:
         """Write the k nearest rows of each query, nearest first; ids (B, k) int32, scores (B, k), hidden (B, D).
 
         without: what each query leaves out, see cpu/excluded.py; where fewer than k rows are left the last ids are -1 and
@@ -132,8 +145,8 @@ class Neighbours:
             brute_force.search(more, their, self.vectors, hidden[short], self.metric, without=without.of(short))
             ids[short], scores[short] = more, their
 
-    def recall(self, hidden, k) -> float:
-        """The share of the k truly nearest rows of these queries (B, D) that `query` finds."""
+    def recall(self, hidden: Array, k: int) -> float:
+        """Which share of the k nearest rows of these queries (B, D) `query` finds."""
         hidden = np.ascontiguousarray(hidden, self.vectors.dtype)
         found, truth = np.empty((2, len(hidden), k), np.int32)
         scores = np.empty((len(hidden), k), hidden.dtype)
@@ -142,7 +155,7 @@ class Neighbours:
         return float(np.mean([np.isin(a, b).mean() for a, b in zip(truth, found, strict=True)]))
 
 
-def forest(vectors, metric, trees, seed, threads) -> annoy.AnnoyIndex:
+def forest(vectors: Array, metric: str, trees: int, seed: int, threads: int) -> annoy.AnnoyIndex:
     """An Annoy index over all rows; it is built outside the interpreter's lock, so other threads go on.
 
     For dot products every row gets one more number, which makes all rows equally long; a query gets a 0 there. Then the
@@ -162,24 +175,26 @@ def forest(vectors, metric, trees, seed, threads) -> annoy.AnnoyIndex:
 
 
 class Crossing(NamedTuple):
-    """Seconds a query by forest and by exact search, and the share of the nearest that the forest finds."""
+    """Seconds of a query by the forest and by exact search, and the share of the nearest rows that the forest finds."""
 
     forest: float
     exact: float
     recall: float
 
 
-def measure(vectors, hidden, k=10, **settings) -> Crossing:
-    """Which search is faster for these vectors (V, D), asked this many queries (B, D) at a time; settings: Neighbours'.
+def measure(vectors: Array, hidden: Array, k: int = 10, **settings: Any) -> Crossing:
+    """Measure which search is faster for these vectors (V, D) and queries (B, D).
 
-    Prefer the forest (exact_below <= V) where it is faster and its recall is enough.
+    settings  arguments of Neighbours
+
+    Use the forest (exact_below <= V) where it is faster and its recall is high enough.
     """
     neighbours = Neighbours(vectors, **settings | {"exact_below": 0})
     neighbours.build()
     ids, scores = np.empty((len(hidden), k), np.int32), np.empty((len(hidden), k), vectors.dtype)
     recall = neighbours.recall(hidden, k)  # which also compiles
 
-    def seconds(find, *arguments):
+    def seconds(find: Callable[..., Any], *arguments: Any) -> float:
         start = time.perf_counter()
         find(ids, scores, *arguments)
         return (time.perf_counter() - start) / len(hidden)
@@ -189,12 +204,12 @@ def measure(vectors, hidden, k=10, **settings) -> Crossing:
     return Crossing(float(np.median(by_forest)), float(np.median(exactly)), recall)
 
 
-def _propose(index, hidden, most, search, threads):
-    """What the forest holds nearest, (B, most) int32, filled up with -1."""
+def _propose(index: Any, hidden: Array, most: int, search: int, threads: int) -> Array:
+    """The nearest rows by the forest, (B, most) int32, filled up with -1."""
     proposed = np.full((len(hidden), most), -1, np.int32)
     queries = np.pad(hidden, ((0, 0), (0, index.f - hidden.shape[1])))
 
-    def ask(part):
+    def ask(part: range) -> None:
         for b in part:
             found = index.get_nns_by_vector(queries[b].tolist(), most, search)
             proposed[b, : len(found)] = found
@@ -207,7 +222,7 @@ def _propose(index, hidden, most, search, threads):
     return proposed
 
 
-def _refuse(name, rows, width):
+def _refuse(name: str, rows: Array, width: int) -> None:
     if rows.ndim != 2 or rows.shape[1] != width:
         raise ValueError(f"{name}: found {rows.shape}, expected (any, {width})")
     finite = np.isfinite(rows).all(axis=1)

@@ -1,8 +1,8 @@
 """One example, one visit: the fused step of MLPs too many to stay in cache. Bound by memory, 8 bytes a parameter.
 
-A unit is read from memory once and written once; between, it stays in the core's own cache. While one unit is computed the
-next one is asked for: without that, memory waits for the arithmetic and the arithmetic for memory. Rows are short and
-start anywhere, so the inner loops are written with the masked vectors of cpu/simd.py.
+A unit is read from memory once and written once; between, it stays in the core's own cache. While one unit is computed, the
+next one is prefetched: otherwise memory would wait for the arithmetic, and the arithmetic for memory. Rows are short and
+start anywhere, so the inner loops use the masked vectors of cpu/simd.py.
 """
 
 import numba

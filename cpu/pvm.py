@@ -7,10 +7,13 @@ before, when errors flow back, and those are small enough to stay in the core's 
 a visit is two GEMMs, bound by arithmetic.
 """
 
+from typing import Any
+
 import numba
 import numpy as np
 
 from cpu.activation import CODES, activate, times_slope
+from cpu.array import Array
 from cpu.blas import gemm
 from cpu.online import assign
 from cpu.simd import LINE, lanes, prefetch
@@ -26,17 +29,19 @@ kernel = numba.njit(cache=True, nogil=True, _nrt=False, error_model="numpy", fas
 parallel = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"}, parallel=True)
 
 
-def plan(layout):
+def plan(layout: Any) -> Any:
     """The layout as `tick` takes it: as it is."""
     return layout
 
 
-def show(world, frame, scale):
+def show(world: Array, frame: Array, scale: float) -> None:
     """world[b, :F] = scale frame[b]."""
     np.multiply(frame, world.dtype.type(scale), out=world[:, : frame.shape[1]])
 
 
-def tick(state, layout, past, learning, gathering, activation, first, last):
+def tick(
+    state: Any, layout: Any, past: Any, learning: Any, gathering: Any, activation: str, first: int, last: int
+) -> None:
     """See hybrid/contract.py."""
     numbers = tuple(map(state.weights.dtype.type, gathering))
     cuts = _cuts(layout, state.weights.size, first, last, PARTS * numba.get_num_threads())
@@ -44,7 +49,7 @@ def tick(state, layout, past, learning, gathering, activation, first, last):
         _tick(*state, layout, *past, *learning, numbers, CODES[activation], cuts)
 
 
-def _cuts(layout, size, first, last, parts):
+def _cuts(layout: Any, size: int, first: int, last: int, parts: int) -> Array:
     """Where to cut the units first:last, so that each part has about as many parameters."""
     starts = np.append(layout.w_at[layout.layer_at[:-1]], size)[first : last + 1]
     return first + np.searchsorted(starts, np.linspace(starts[0], starts[-1], parts + 1))
@@ -290,6 +295,6 @@ def _publish(world_next, low, high, layout, u, tape, adapts):
             world_next[b, to] = value
 
 
-def collect(out, source, index):
+def collect(out: Array, source: Array, index: Array) -> None:
     """out[b, n] = source[b, index[n]]."""
     np.take(source, index, axis=1, out=out, mode="clip")  # "raise" would go through a copy

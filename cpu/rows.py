@@ -1,35 +1,36 @@
-"""Tables of vectors, one row an id: the input side of embeddings. See `Rows` in the contract.
+"""Tables of vectors, one row an id, as of an embedding. See `Rows` in the contract.
 
-Gathers are parallel over chunks of the output. A scatter meets the same row many times (ids are Zipf-distributed, so a
-few rows take most of the traffic); there, rows have owners: every thread reads all ids and adds, in their order, those
-of the rows it owns. So a row receives what a serial loop would add, in the same order at any number of threads, without
-locks, sorting or scratch.
+Gathers are parallel over chunks of the output. A scatter adds to the same row many times: ids are Zipf-distributed, so a few
+rows take most of the traffic. So every row has an owner: a thread reads all ids and adds, in their order, to the rows that
+it owns. A row gets what a serial loop would add, in the same order at any number of threads, without locks, sorting or
+scratch.
 """
 
 import numba
 
+from cpu.array import Array
 from cpu.prefetch import prefetch_row
 
 AHEAD = 8  # ids between asking for a row and adding to it
 
 
-def gather(out, table, ids):
+def gather(out: Array, table: Array, ids: Array) -> None:
     """out[n] = table[ids[n]]; out (N, D), ids (N,)."""
     _gather(out, table, ids, numba.get_num_threads())
 
 
-def scatter_add(table, ids, grad, scale):
-    """table[ids[n]] += scale * grad[n], in the order of n: duplicates are summed, the same bits at any threads."""
+def scatter_add(table: Array, ids: Array, grad: Array, scale: float) -> None:
+    """table[ids[n]] += scale * grad[n], in the order of n: equal ids are summed; the same bits at any number of threads."""
     _scatter_add(table, ids, grad, table.dtype.type(scale), numba.get_num_threads())
 
 
-def gather_mean(out, table, bag_at, ids):
+def gather_mean(out: Array, table: Array, bag_at: Array, ids: Array) -> None:
     """out[b] = mean of table[ids[bag_at[b]:bag_at[b+1]]], zero for an empty bag; out (B, D), bag_at (B+1,) int64."""
     _gather_mean(out, table, bag_at, ids, numba.get_num_threads())
 
 
-def scatter_mean(table, bag_at, ids, grad, scale):
-    """The reverse of gather_mean: every row of bag b gets scale / size(b) * grad[b], in the order of b."""
+def scatter_mean(table: Array, bag_at: Array, ids: Array, grad: Array, scale: float) -> None:
+    """The reverse of gather_mean: scale / size(b) * grad[b] is added to every row of bag b, in the order of b."""
     _scatter_mean(table, bag_at, ids, grad, table.dtype.type(scale), numba.get_num_threads())
 
 

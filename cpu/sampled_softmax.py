@@ -1,11 +1,11 @@
-"""The softmax over each row's own class and a few negatives, which a batch draws once and all its rows share.
+"""The softmax over the target of each row and a few negatives, which are drawn once a batch and shared by its rows.
 
 Every class v is among the negatives with a known probability p(v). A logit is lowered by log p, as Jean et al. 2015
-("On Using Very Large Target Vocabulary for Neural Machine Translation", section 3.2) do, and a negative that is the row's
-own class is left out: then the gradient tends to that of the full softmax, and the weights learn its logits.
+("On Using Very Large Target Vocabulary for Neural Machine Translation", section 3.2) do, and a negative that equals
+the target of the row is left out: then the gradient approaches that of the full softmax, and the weights learn its logits.
 
 A batch makes S draws with replacement, a function of the seed and the tick alone, and keeps the distinct classes:
-p(v) = 1 - (1 - q(v))^S is exact, where stopping at a wanted number of distinct classes would make it an estimate.
+p(v) = 1 - (1 - q(v))^S is exact; drawing until there are so many distinct classes would give an estimate only.
 With S >= V every class is taken and p = 1: the full softmax.
 """
 
@@ -14,8 +14,10 @@ from typing import NamedTuple
 
 import numba
 import numpy as np
+from numpy.typing import DTypeLike
 
 from cpu import rows
+from cpu.array import Array
 from cpu.blas import gemm
 from cpu.softmax import probabilities, sum_exp
 from cpu.splitmix import GOLDEN, mix
@@ -54,37 +56,40 @@ class Work(NamedTuple):
     score: np.ndarray
 
 
-def log_uniform(classes) -> Sampler:
+def log_uniform(classes: int) -> Sampler:
     """q(v) = log((v + 2) / (v + 1)) / log(V + 1), close to Zipf's law for classes in falling order of frequency."""
     ranks = np.arange(classes)
     return _sampler(np.log1p(1 / (ranks + 1)))
 
 
-def unigram(counts, power=0.75) -> Sampler:
-    """q(v) in proportion to counts[v]^power (Mikolov et al. 2013); a class never met counts as a hundredth of the mean."""
+def unigram(counts: Array, power: float = 0.75) -> Sampler:
+    """q(v) in proportion to counts[v]^power (Mikolov et al. 2013), at least a hundredth of the mean."""
     weights = np.asarray(counts, np.float64) ** power
     mean = weights.mean()
     return _sampler(np.maximum(weights, mean / 100) if mean else np.ones_like(weights))
 
 
-def _sampler(weights) -> Sampler:
+def _sampler(weights: Array) -> Sampler:
     cumulative = np.cumsum(weights)
     cumulative /= cumulative[-1]
     return Sampler(cumulative, np.zeros(weights.size, np.bool_))
 
 
-def workspace(batch, width, negatives, dtype) -> Work:
+def workspace(batch: int, width: int, negatives: int, dtype: DTypeLike) -> Work:
     """Scratch for calls with up to `batch` rows of `width` numbers, and `negatives` draws."""
     own, score = np.empty((batch, width), dtype), np.empty(batch, dtype)
     ids, lower = np.empty(negatives, np.int32), np.empty(negatives, dtype)
     return Work(ids, lower, np.empty((batch, negatives), dtype), np.empty((negatives, width), dtype), own, score)
 
 
-def step(grad, loss, weights, work, sampler, hidden, target, rate, seed, tick):
+def step(
+    grad: Array, loss: Array, weights: Array, work: Work, sampler: Sampler, hidden: Array, target: Array,
+    rate: float, seed: int, tick: int,
+) -> Array:  # fmt: skip
     """Write grad (B, D) = d loss / d hidden and loss (B,) in nats; weights -= rate * gradient summed over B.
 
-    loss is that of the softmax over the row's class and the negatives, with lowered logits. Returns the negatives, which
-    are scratch: valid until the next step.
+    loss is that of the softmax over the target and the negatives, with lowered logits. Returns the negatives, which are
+    scratch: valid until the next step.
     """
     batch = hidden.shape[0]
     own, score = work.own[:batch], work.score[:batch]

@@ -1,20 +1,23 @@
 """The log-probabilities of all classes at once, (B, V): for rankings and figures, not for training.
 
-Every matrix product is of a chunk of the table with all rows of hidden vectors, and its result is written where it stays;
-beside `out` there is scratch of a few numbers a class and thread. Bits do not depend on the number of threads.
+Every matrix product multiplies a chunk of the table with all hidden vectors, and writes into `out`; beside `out` there is
+scratch of a few numbers a class and thread. Bits do not depend on the number of threads.
 """
+
+from typing import Any
 
 import numba
 import numpy as np
 
 from cpu import shards
 from cpu.activation import exp, log1p
+from cpu.array import Array
 from cpu.blas import gemm
 from cpu.shards import CHUNK, SHARDS
 from cpu.softmax import count, normalise
 
 
-def softmax(out, weights, hidden):
+def softmax(out: Array, weights: Array, hidden: Array) -> None:
     """out[b, v] = log p(v | hidden[b]) of a softmax over the rows of weights; out (B, V), weights (V, D), hidden (B, D)."""
     base, sums = np.empty((2, SHARDS, len(hidden)), out.dtype)
     norm = np.empty(len(hidden), out.dtype)
@@ -23,7 +26,7 @@ def softmax(out, weights, hidden):
     _lower(out, norm, numba.get_num_threads())
 
 
-def tree(out, nodes, tree, hidden):
+def tree(out: Array, nodes: Array, tree: Any, hidden: Array) -> None:
     """out[b, v] = log p(v | hidden[b]) of a hierarchical softmax; out (B, V), nodes (V - 1, D), hidden (B, D)."""
     _products(out, nodes, hidden)
     _descend(out, tree.children, numba.get_num_threads())

@@ -1,6 +1,6 @@
-"""Many rows in chunks of a size that suits the cache, dealt to a fixed number of shards, each worked by one thread.
+"""The rows of a table in chunks that fit the cache, divided among a fixed number of shards; one thread computes a shard.
 
-Sums go over the chunks of a shard, then over the shards, in their order: so bits do not depend on how many threads work.
+Sums are taken over the chunks of a shard, then over the shards, in their order: so bits do not depend on the number of threads.
 """
 
 import numba
@@ -16,6 +16,6 @@ def part(shard, count):
     return shard * chunks // SHARDS * CHUNK, min((shard + 1) * chunks // SHARDS * CHUNK, count)
 
 
-def largest(count):
+def largest(count: int) -> int:
     """The most rows that one shard has."""
     return -(-count // (SHARDS * CHUNK)) * CHUNK

@@ -1,8 +1,8 @@
-"""The full softmax over V classes, twice through the classes in chunks: a (B, V) array never exists. See `Softmax`.
+"""The full softmax over V classes, in two passes over chunks of classes: a (B, V) array never exists. See `Softmax`.
 
-The first pass finds each row's log of the sum of exponentials; the second computes the logits of a chunk again, makes
-them probabilities, and uses them for both gradients while they are in the cache. The second product of hidden and
-weights is the price of not keeping B V numbers: 8 B V D operations instead of 6.
+The first pass computes the log of the sum of exponentials of each row; the second computes the logits of a chunk again, turns
+them into probabilities, and uses them for both gradients while they are in the cache. Because B V numbers are not kept, hidden
+and weights are multiplied twice: 8 B V D operations instead of 6.
 """
 
 import math
@@ -10,20 +10,23 @@ from typing import NamedTuple
 
 import numba
 import numpy as np
+from numpy.typing import DTypeLike
 
 from cpu import excluded, shards, topk
 from cpu.activation import ZERO, exp
+from cpu.array import Array
 from cpu.blas import gemm
+from cpu.excluded import Excluded
 from cpu.shards import CHUNK, SHARDS
 
 
 class Work(NamedTuple):
     """Scratch of up to B rows, for each of the S shards.
 
-    logits  (S, B, CHUNK)   of the chunk that the shard is at; then its probabilities. Numba knows that a row of this
-                            array is contiguous, and vectorises; of a row of a slice it does not
+    logits  (S, B, CHUNK)   of the shard's current chunk; then its probabilities. Numba knows that a row of this array is
+                            contiguous, and vectorises; it does not know that of a row of a slice
     grads   (S, B, D)       the shard's part of the gradient
-    base    (S, B)          a logit near the largest of the shard
+    base    (S, B)          a logit that is close to the largest of the shard
     sums    (S, B)          sum of exp(logit - base) over the shard
     norm    (B,)            log of the sum of exp(logit) over all classes
     score   (B,)            logit of the target
@@ -37,13 +40,13 @@ class Work(NamedTuple):
     score: np.ndarray
 
 
-def workspace(batch, width, dtype) -> Work:
+def workspace(batch: int, width: int, dtype: DTypeLike) -> Work:
     """Scratch for calls with up to `batch` rows of `width` numbers."""
     logits, grads = np.empty((SHARDS, batch, CHUNK), dtype), np.empty((SHARDS, batch, width), dtype)
     return Work(logits, grads, *np.empty((2, SHARDS, batch), dtype), *np.empty((2, batch), dtype))
 
 
-def step(grad, loss, weights, work, hidden, target, rate):
+def step(grad: Array, loss: Array, weights: Array, work: Work, hidden: Array, target: Array, rate: float) -> None:
     """Write grad (B, D) = d loss / d hidden and loss (B,) in nats; weights -= rate * gradient summed over B."""
     log_prob(loss, weights, work, hidden, target)
     np.negative(loss, out=loss)
@@ -51,14 +54,14 @@ def step(grad, loss, weights, work, hidden, target, rate):
     _gather(grad, work.grads, weights.shape[0], numba.get_num_threads())
 
 
-def log_prob(out, weights, work, hidden, target):
+def log_prob(out: Array, weights: Array, work: Work, hidden: Array, target: Array) -> None:
     """out[b] = log p(target[b] | hidden[b])."""
     _measure(work.logits, work.base, work.sums, work.score, weights, hidden, target)
     normalise(work.norm[: out.size], work.base, work.sums, weights.shape[0])
     np.subtract(work.score[: out.size], work.norm[: out.size], out=out)
 
 
-def best(ids, log_probs, weights, work, hidden):
+def best(ids: Array, log_probs: Array, weights: Array, work: Work, hidden: Array) -> None:
     """Write the k most likely classes of each row, most likely first; ids and log_probs (B, k).
 
     Exact. Among equal logits the lower id comes first.
@@ -66,8 +69,8 @@ def best(ids, log_probs, weights, work, hidden):
     best_without(ids, log_probs, weights, work, hidden, excluded.nothing(len(hidden)))
 
 
-def best_without(ids, log_probs, weights, work, hidden, without):
-    """As `best`, but for the classes that each row leaves out; without: see cpu/excluded.py.
+def best_without(ids: Array, log_probs: Array, weights: Array, work: Work, hidden: Array, without: Excluded) -> None:
+    """As `best`, without the classes that each row excludes, see cpu/excluded.py.
 
     The probabilities are those among all classes. Where fewer than k are left, ids ends with -1 and log_probs with -inf.
     """

@@ -1,16 +1,18 @@
-"""The top of a tree as dense products: nodes (K, D), near the root, where nearly every example passes. See `Split`.
+"""The top of a tree as dense products: nodes (K, D) near the root, which most paths visit. See `Split`.
 
-The scores of all examples at all K nodes are one product, though an example's path meets only some of them; so are the
-gradient of the hidden vectors and that of the nodes. 6 B K D operations, but at the speed of a product, and the chain of
-examples through the root, one after another, is gone.
+The scores of all examples at all K nodes are one product, though a path visits only some of them; so are the gradient of the
+hidden vectors and that of the nodes. That is 6 B K D operations, but at the speed of a matrix product; and examples no longer
+wait for each other at the root.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
+from numpy.typing import DTypeLike
 
 from cpu.activation import ZERO, miss_and_loss
+from cpu.array import Array
 from cpu.blas import gemm
 
 ROWS = 64  # examples, or nodes, of a product; it does not know of the threads
@@ -27,16 +29,18 @@ class Work(NamedTuple):
     misses: np.ndarray
 
 
-def workspace(batch, top, dtype) -> Work:
+def workspace(batch: int, top: int, dtype: DTypeLike) -> Work:
     """Scratch for calls of `step` with up to `batch` rows and `top` nodes."""
     return Work(*np.empty((2, batch, top), dtype))
 
 
-def step(grad, loss, nodes, work, tree, hidden, target, rate):
+def step(
+    grad: Array, loss: Array, nodes: Array, work: Work, tree: Any, hidden: Array, target: Array, rate: float
+) -> None:
     """Learn from a batch: add d loss / d hidden to grad (B, D), write loss (B,) in nats, move nodes (K, D).
 
-    tree: the plan of a tree's top, see cpu/tree.py's `split`. All examples find the nodes as they were; a node moves once,
-    by the sum over its examples.
+    tree: the plan of a tree's top, see cpu/tree.py's `split`. All examples use the nodes before the step; a node moves
+    once, by the sum over its examples.
     """
     _judge(grad, loss, nodes, work.scores, work.misses, tree.leaf_up, tree.node_up, hidden, target)
     _move(nodes, work.misses, hidden, nodes.dtype.type(rate))

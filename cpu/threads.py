@@ -6,6 +6,7 @@ give their core away soon and take over what a late thread has not begun; OpenMP
 PyTorch's, in the same process, read too. `python -m bench busy` is the table that this was chosen by.
 """
 
+import contextlib
 import ctypes
 import importlib.metadata
 import math
@@ -23,7 +24,7 @@ CGROUPS = Path("/sys/fs/cgroup")
 
 
 def settle() -> None:
-    """Choose how threads wait, unless the user has; to be called before their runtimes are loaded, which read this once."""
+    """Choose how threads wait, unless the user has chosen. Call it before their runtimes are loaded: they read this once."""
     if not any(name in os.environ for name in SAID):
         os.environ["GOMP_SPINCOUNT"] = SPINS
     if "NUMBA_THREADING_LAYER" not in os.environ:
@@ -31,7 +32,7 @@ def settle() -> None:
 
 
 def _load_tbb() -> None:
-    """Load the library of the package `tbb`, which lies where the system's loader does not look, so that Numba finds it."""
+    """Load the library of the package `tbb`: Numba would not find it, since the system's loader does not search its folder."""
     try:
         files = importlib.metadata.files("tbb") or []
     except importlib.metadata.PackageNotFoundError:
@@ -45,39 +46,41 @@ def _load_tbb() -> None:
 
 
 def available() -> int:
-    """How many threads to take where the user does not say: the cores that this process may use.
+    """How many threads to use by default: the cores that this process may use.
 
     The least of: the cores of its affinity, its cgroup's share of processor time (cpu.max), rounded up, and what
     NUMBA_NUM_THREADS and OMP_NUM_THREADS say.
     """
     said = os.environ.get("OMP_NUM_THREADS", "")
     limit = int(said) if said.isdecimal() and int(said) else math.inf
-    found = min(_affinity(), numba.config.NUMBA_NUM_THREADS, share(), limit)
+    found = min(_affinity(), int(numba.config.NUMBA_NUM_THREADS), share(), limit)
     return max(1, math.ceil(found))
 
 
 def _affinity() -> int:
-    """The cores that this process may be moved to; where the system does not say (macOS, Windows), all."""
+    """How many cores this process may run on; all, where the system does not tell (macOS, Windows)."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def shared(items: int):
-    """While this context is open, a parallel loop over so many items is cut into PARTS parts a thread: what a late thread has
-    not begun is then taken over by another. For loops whose results do not depend on the cut.
+def shared(items: int) -> contextlib.AbstractContextManager[None]:
+    """A context in which a parallel loop over so many items is cut into PARTS parts for each thread, so that other threads can
+    take over what a late one has not begun. For loops whose results do not depend on the cut.
     """
-    return numba.parallel_chunksize(max(1, items // (PARTS * numba.get_num_threads())))
+    chunk = max(1, items // (PARTS * numba.get_num_threads()))
+    context: contextlib.AbstractContextManager[None] = numba.parallel_chunksize(chunk)
+    return context
 
 
 def layer() -> str:
-    """The runtime of Numba's threads, "tbb", "omp" or "workqueue": known once a parallel kernel has run."""
+    """The runtime of Numba's threads, "tbb", "omp" or "workqueue": known after a parallel kernel has run."""
     from cpu import bandwidth
 
     bandwidth.read_modify_write(megabytes=1, repeat=1)
-    return numba.threading_layer()
+    return str(numba.threading_layer())
 
 
 def share(root: Path = CGROUPS, membership: Path = Path("/proc/self/cgroup")) -> float:
-    """Processors that the cgroups of this process allow it, inf without a limit: cgroup v2's cpu.max, v1's cpu.cfs_quota_us."""
+    """How many processors the cgroups of this process allow, inf without a limit: cpu.max (v2) or cpu.cfs_quota_us (v1)."""
     try:
         lines = [line.split(":", 2) for line in membership.read_text().splitlines()]
     except OSError:  # no cgroups
@@ -96,7 +99,7 @@ def share(root: Path = CGROUPS, membership: Path = Path("/proc/self/cgroup")) ->
 
 
 def _quota(folder: Path) -> float:
-    """Processors that one cgroup may use."""
+    """How many processors one cgroup may use."""
     try:
         if (folder / "cpu.max").exists():
             quota, period = (folder / "cpu.max").read_text().split()

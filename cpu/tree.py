@@ -4,7 +4,9 @@ from typing import NamedTuple
 
 import numba
 import numpy as np
+from numpy.typing import ArrayLike
 
+from cpu.array import Array
 from cpu.logistic_rows import OWNERS
 
 
@@ -17,7 +19,7 @@ class Tree(NamedTuple):
     owner     (V - 1,) uint8    which of the OWNERS moves the node; never falls on the way from a leaf to the root
     depth     int               inner nodes on the longest path
 
-    Pointers to parents spell every path in 8 bytes a class, where a table of paths would take about 100.
+    Pointers to parents describe all paths in 8 bytes a class; a table of paths would take about 100.
     """
 
     leaf_up: np.ndarray
@@ -27,11 +29,11 @@ class Tree(NamedTuple):
     depth: int
 
 
-def huffman(counts) -> Tree:
+def huffman(counts: ArrayLike) -> Tree:
     """The tree of least mean path when class v is met `counts[v]` times; counts (V,) >= 0, V >= 2, zeros allowed.
 
-    Ties take the lower class first and leaves before inner nodes, which also keeps the tree shallow. Two queues are
-    merged (van Leeuwen 1976): O(V log V) for the sort, O(V) for the rest.
+    Of equal counts the lower class comes first, and leaves before inner nodes, which also keeps the tree shallow. Two queues
+    are merged (van Leeuwen 1976): O(V log V) for the sort, O(V) for the rest.
     """
     counts = np.asarray(counts)
     order = np.argsort(counts, kind="stable")
@@ -74,7 +76,7 @@ def split(tree: Tree, top: int) -> tuple[Tree, Tree]:
     return upper, tree._replace(leaf_up=ends[0], node_up=ends[1])
 
 
-def _tree(leaf_up, node_up, counts) -> Tree:
+def _tree(leaf_up: Array, node_up: Array, counts: Array) -> Tree:
     children = np.empty((node_up.size, 2), np.int32)
     visits = np.zeros(node_up.size)
     weights = counts.astype(np.float64) if counts.any() else np.ones(counts.size)

@@ -5,31 +5,35 @@ heap in falling order of (log p, item), where an item is a node, or ~leaf: equal
 class, and after the equally likely prefixes that may hide a leaf of a lower class.
 """
 
+from typing import Any
+
 import numba
 import numpy as np
 
 from cpu import excluded
 from cpu.activation import softplus
+from cpu.array import Array
+from cpu.excluded import Excluded
 from cpu.tree_softmax import node_score
 
 
-def best(ids, log_probs, nodes, tree, hidden, without=None):
+def best(ids: Array, log_probs: Array, nodes: Array, tree: Any, hidden: Array, without: Excluded | None = None) -> None:
     """Write the k most likely classes of each row, most likely first, equals by rising class; exact.
 
     ids (B, k) int32, log_probs (B, k); nodes (V - 1, D), hidden (B, D); k <= V. Visits exactly the nodes that are at
     least as likely as the k-th class, and remembers one prefix for each.
-    without: the classes that each row leaves out, see cpu/excluded.py; where fewer than k are left, ids ends with -1 and
+    without: the classes that each row excludes, see cpu/excluded.py; where fewer than k are left, ids ends with -1 and
     log_probs with -inf.
     """
     without = without or excluded.nothing(len(hidden))
     _best(ids, log_probs, nodes, tree.children, hidden, *without, numba.get_num_threads())
 
 
-def beam(ids, log_probs, nodes, tree, hidden, width):
+def beam(ids: Array, log_probs: Array, nodes: Array, tree: Any, hidden: Array, width: int) -> None:
     """As `best`, but follow only the `width` likeliest prefixes of each length: at most width * depth nodes a row.
 
-    Likely classes behind an unlikely turn may be missed; a width of V misses none. Where fewer than k classes are
-    met, ids ends with -1 and log_probs with -inf.
+    Likely classes below an unlikely prefix may be missed; a width of V misses none. Where fewer than k classes are
+    found, ids ends with -1 and log_probs with -inf.
     """
     width = min(width, tree.leaf_up.size)
     _beam(ids, log_probs, nodes, tree.children, hidden, width, numba.get_num_threads())

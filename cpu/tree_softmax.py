@@ -3,25 +3,32 @@
 Morin and Bengio 2005, "Hierarchical Probabilistic Neural Network Language Model".
 """
 
+from typing import Any
+
 import numba
+from numpy.typing import DTypeLike
 
 from cpu import groups, logistic_rows
 from cpu.activation import ZERO, softplus
+from cpu.array import Array
 
 TOGETHER = 16  # examples that climb together
 
 
-def plan(tree):
+def plan(tree: Any) -> Any:
     """The tree as the other functions take it: as it is."""
     return tree
 
 
-def workspace(batch, width, depth, dtype) -> logistic_rows.Work:
+def workspace(batch: int, width: int, depth: int, dtype: DTypeLike) -> logistic_rows.Work:
     """Scratch for calls of `step` with up to `batch` rows and paths of up to `depth` nodes."""
     return logistic_rows.workspace(batch, width, depth, dtype)
 
 
-def step(grad, loss, nodes, work, tree, hidden, target, rate, mode):
+def step(
+    grad: Array, loss: Array, nodes: Array, work: logistic_rows.Work, tree: Any, hidden: Array, target: Array,
+    rate: float, mode: str,
+) -> None:  # fmt: skip
     """Learn from a batch: write grad (B, D) = d loss / d hidden and loss (B,) in nats, move the nodes.
 
     nodes (V - 1, D) and hidden (B, D) of one floating dtype, target (B,) int32 classes; fastest where arrays begin on
@@ -38,7 +45,7 @@ def step(grad, loss, nodes, work, tree, hidden, target, rate, mode):
         logistic_rows.learn(grad, loss, nodes, work, hidden, rate, mode)
 
 
-def log_prob(out, nodes, tree, hidden, target):
+def log_prob(out: Array, nodes: Array, tree: Any, hidden: Array, target: Array) -> None:
     """out[b] = log p(target[b] | hidden[b]), in nats; exp of it sums to 1 over all classes."""
     _log_prob(out, nodes, tree.leaf_up, tree.node_up, hidden, target, numba.get_num_threads())
 

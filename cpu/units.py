@@ -1,12 +1,15 @@
 """Collections of MLPs on the CPU: the `Units` contract. BLAS for batches, cpu/online.py for one example.
 
-Every product is a GEMM on one thread; a parallel loop goes over (unit, piece) pairs, where a piece is a fixed run of rows.
-So the order of every sum is fixed by the sizes alone, and the bits do not depend on the number of threads.
+Every product is a GEMM on one thread; a parallel loop goes over pairs of a unit and a piece of ROWS rows of the batch. So the
+sizes alone determine the order of every sum, and the bits do not depend on the number of threads.
 """
+
+from typing import Any
 
 import numba
 
 from cpu.activation import CODES, activate, times_slope
+from cpu.array import Array
 from cpu.blas import gemm
 from cpu.online import step_online
 from cpu.threads import shared
@@ -18,17 +21,20 @@ kernel = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reas
 parallel = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"}, parallel=True)
 
 
-def plan(layout):
+def plan(layout: Any) -> Any:
     """The layout as the other functions take it: as it is."""
     return layout
 
 
-def forward(y, hidden, layout, weights, x, activation):
+def forward(y: Array, hidden: Array, layout: Any, weights: Array, x: Array, activation: str) -> None:
     """Write hidden and y."""
     _forward(y, hidden, layout, weights, x, CODES[activation], _pieces(len(x)))
 
 
-def backward(x_grad, weight_grad, y_grad, hidden_grad, layout, weights, y, hidden, x, activation):
+def backward(
+    x_grad: Array | None, weight_grad: Array, y_grad: Array, hidden_grad: Array, layout: Any, weights: Array,
+    y: Array, hidden: Array, x: Array, activation: str,
+) -> None:  # fmt: skip
     """Write x_grad (None: not wanted); add the sum over the batch to weight_grad, laid out like the weights.
 
     y_grad (B, Y) comes in as d loss / d y; it and hidden_grad (B, H) leave as the gradients before the activation.
@@ -39,7 +45,7 @@ def backward(x_grad, weight_grad, y_grad, hidden_grad, layout, weights, y, hidde
     _backward_weights(weight_grad, layout, y_grad, hidden_grad, hidden, x, pieces)
 
 
-def update(weights, velocity, weight_grad, rate, momentum):
+def update(weights: Array, velocity: Array | None, weight_grad: Array, rate: float, momentum: float) -> None:
     """velocity <- momentum velocity - rate weight_grad; weights <- weights + velocity; weight_grad <- 0.
 
     velocity None: plain SGD.
@@ -48,8 +54,11 @@ def update(weights, velocity, weight_grad, rate, momentum):
     _update(weights, velocity, weight_grad, number(rate), number(momentum), -(-weights.size // NUMBERS))
 
 
-def step(loss, y, hidden, weights, velocity, y_grad, hidden_grad, layout, x, target, rate, momentum, activation):
-    """One step, fused: forward, squared error, backward, update, a unit at a time, so its weights stay in cache.
+def step(
+    loss: Array, y: Array, hidden: Array, weights: Array, velocity: Array | None, y_grad: Array, hidden_grad: Array,
+    layout: Any, x: Array, target: Array, rate: float, momentum: float, activation: str,
+) -> None:  # fmt: skip
+    """One step, fused: forward, squared error, backward and update of one unit after another, so its weights stay in cache.
 
     loss (U,) is written: half the squared error of each unit, summed over its outputs and the batch.
     y_grad (B, Y) and hidden_grad (B, H) are written: the gradients before the activation, one row an example.
@@ -62,7 +71,7 @@ def step(loss, y, hidden, weights, velocity, y_grad, hidden_grad, layout, x, tar
         kind(loss, y, hidden, weights, velocity, y_grad, hidden_grad, layout, x, target, rate, momentum, code)
 
 
-def _pieces(rows):
+def _pieces(rows: int) -> int:
     return int(-(-rows // ROWS))
 
 

@@ -1,7 +1,7 @@
 """A matrix visited once: each row is moved along an old input and multiplied with a new one. Four rows at a time.
 
-While one matrix is in work the same place of the next unit's is asked for. Rows are short and start anywhere, so the loops
-are written with the masked vectors of cpu/simd.py.
+While one matrix is computed, the same place in the matrix of the next unit is prefetched. Rows are short and start anywhere,
+so the loops use the masked vectors of cpu/simd.py.
 """
 
 import numba

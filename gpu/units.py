@@ -30,17 +30,9 @@ def forward(y: Array, hidden: Array, layout: Plan, weights: Array, x: Array, act
 
 
 def backward(
-    x_grad: Array | None,
-    weight_grad: Array,
-    y_grad: Array,
-    hidden_grad: Array,
-    layout: Plan,
-    weights: Array,
-    y: Array,
-    hidden: Array,
-    x: Array,
-    activation: str,
-) -> None:
+    x_grad: Array | None, weight_grad: Array, y_grad: Array, hidden_grad: Array, layout: Plan, weights: Array,
+    y: Array, hidden: Array, x: Array, activation: str,
+) -> None:  # fmt: skip
     """Write x_grad (None: not wanted); add the sum over the batch to weight_grad, laid out like the weights.
 
     y_grad (B, Y) comes in as d loss / d y; it and hidden_grad (B, H) leave as the gradients before the activation.
@@ -66,20 +58,9 @@ def update(weights: Array, velocity: Array | None, weight_grad: Array, rate: flo
 
 
 def step(
-    loss: Array,
-    y: Array,
-    hidden: Array,
-    weights: Array,
-    velocity: Array | None,
-    y_grad: Array,
-    hidden_grad: Array,
-    layout: Plan,
-    x: Array,
-    target: Array,
-    rate: float,
-    momentum: float,
-    activation: str,
-) -> None:
+    loss: Array, y: Array, hidden: Array, weights: Array, velocity: Array | None, y_grad: Array, hidden_grad: Array,
+    layout: Plan, x: Array, target: Array, rate: float, momentum: float, activation: str,
+) -> None:  # fmt: skip
     """One step, fused where the batch is small: forward, squared error, backward and update read each weight once.
 
     loss (U,) is written: half the squared error of each unit, summed over its outputs and the batch.
@@ -199,20 +180,9 @@ def _gradient(weights: Array, layout: Plan, delta: Array, x: Array, first: bool,
 
 
 def _step_by_gemm(
-    loss: Array,
-    y: Array,
-    hidden: Array,
-    weights: Array,
-    velocity: Array | None,
-    y_grad: Array,
-    hidden_grad: Array,
-    layout: Plan,
-    x: Array,
-    target: Array,
-    rate: float,
-    momentum: float,
-    code: int,
-) -> None:
+    loss: Array, y: Array, hidden: Array, weights: Array, velocity: Array | None, y_grad: Array, hidden_grad: Array,
+    layout: Plan, x: Array, target: Array, rate: float, momentum: float, code: int,
+) -> None:  # fmt: skip
     _layer(hidden, layout, weights, x, code, first=True)
     _layer(y, layout, weights, hidden, code, first=False)
     arguments = (loss, y_grad, layout.fields.outputs, layout.fields.y_at, y, target, len(y), y.shape[1])
