@@ -1,4 +1,4 @@
-"""One thread at a time: objects whose calls share buffers refuse a second one by name."""
+"""One thread at a time: an object whose calls share buffers refuses a second thread, by an error that names it."""
 
 import contextlib
 import threading
@@ -9,11 +9,12 @@ T = TypeVar("T")
 
 
 class Alone:
-    """`with alone:` around what two threads must not do at once; a thread that is inside may come in again.
+    """`with alone:` stands around what two threads must not do at once. A thread that is inside may enter again.
 
-    name    of the object, and `remedy`: what to do instead, for the message
+    name    of the object, for the message
+    remedy  what to do instead, for the message
 
-    Raises RuntimeError, at once, for a second thread; then nothing has moved.
+    Raises RuntimeError at once for a second thread; nothing has moved then.
     """
 
     def __init__(self, name: str, remedy: str):
@@ -32,12 +33,13 @@ class Alone:
 
 
 class Runs:
-    """The runs of a model, generators of ticks of which only the latest goes on: each of its ticks is computed alone.
+    """The runs of a model: generators of ticks. Only the latest goes on, and each of its ticks is computed alone.
 
-    One that the caller has left between two ticks, as an interrupt in a notebook leaves it, ends where the next begins; if
-    it is asked for a tick after all, it raises RuntimeError.
+    A run that the caller has left between two ticks, as an interrupt in a notebook does, ends when the next run begins. If
+    it is asked for a tick after that, it raises RuntimeError.
 
-    alone  lets one thread into the model; name and remedy are its
+    alone         lets one thread into the model
+    name, remedy  those of `alone`
     """
 
     def __init__(self, name: str, remedy: str):
@@ -46,7 +48,7 @@ class Runs:
         self._latest: Generator[Any, None, None] | None = None
 
     def only(self, ticks: Generator[T, None, None]) -> Iterator[T]:
-        """The ticks of a run that begins with the first of them."""
+        """The ticks of a run. It begins, and the run before it ends, when the first tick is asked for."""
         with self.ended():
             self._latest = ticks
         try:
@@ -67,7 +69,7 @@ class Runs:
 
     @contextlib.contextmanager
     def ended(self) -> Iterator[None]:
-        """Alone, and the latest run ended: for what moves the model outside of runs."""
+        """A context with the model alone and the latest run ended, for what moves the model outside of runs."""
         with self.alone:
             latest, self._latest = self._latest, None
             if latest:

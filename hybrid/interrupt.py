@@ -8,11 +8,11 @@ from typing import Any
 
 
 class Held:
-    """While open, the first SIGINT waits; the handler that was there before gets it when this is closed.
+    """While this context is open, the first SIGINT waits. When it closes, the handler that was there before gets the signal.
 
-    So Python's own handler raises KeyboardInterrupt there, and a handler of the caller's own is called there. A second
-    SIGINT does not wait: the handler gets both at once, for who sees that the first does not come through. Signals reach
-    the main thread alone, so in another one this does nothing; nor where SIGINT is ignored, or ends the process.
+    There Python's own handler raises KeyboardInterrupt, or a handler of the caller's own is called. A second SIGINT does not
+    wait: the handler gets both at once, since the user saw that the first had no effect yet. Python handles signals in the
+    main thread only, so in another thread this does nothing; nor does it where SIGINT is ignored or ends the process.
     """
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class Held:
         self._pass_on(before)
 
     def released(self) -> "Released":
-        """A context in which signals are the caller's; what has waited until then is his at its beginning."""
+        """A context in which signals go to the caller's handler; one that has waited until then goes there at once."""
         return Released(self)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
@@ -60,7 +60,7 @@ class Held:
 
 
 class Released:
-    """The inside of a `Held` turned out, around a `yield`."""
+    """A context within a `Held` in which signals do not wait; it stands around a `yield`."""
 
     def __init__(self, held: Held) -> None:
         self._held = held

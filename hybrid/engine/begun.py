@@ -1,6 +1,6 @@
-"""Batches that were begun and not finished when a run ended: the arrays that their begin stages wrote.
+"""What the begin stages wrote for batches that were begun and not finished when a run ended or was saved.
 
-They are kept, since they cannot be computed again: the parameters have moved since.
+It is kept, because it cannot be computed again: the parameters have moved since.
 """
 
 from collections.abc import Iterable, Mapping

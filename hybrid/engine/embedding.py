@@ -15,15 +15,15 @@ class Embedding:
     """A table of `rows` vectors of `width` numbers.
 
     per_example  how many ids an example has; their vectors are concatenated (1: the vector itself)
-    mean         instead: any number of ids an example (a bag), whose vectors are averaged
-    undivided    with mean: every vector of a bag gets the whole gradient of the mean, as in word2vec, not its share
+    mean         True: an example has any number of ids (a bag), and their vectors are averaged
+    undivided    with mean: every vector of a bag gets the whole gradient of the mean, as in word2vec, and not its share
     rate         step of SGD on the sum of the loss over a batch
     spread       rows start uniform in [-spread, spread]; default 0.5 / width, as in word2vec
-    backend      where the rows are and move, from hybrid.backend.choose (None: the CPU): a GPU, the trunk's, has its own, and
-                 `table` is the host's copy
+    backend      where the rows are and move, from hybrid.backend.choose (None: the CPU). Rows on the trunk's GPU are in its
+                 memory, and `table` is the host's copy
 
-    pickle and copy make one of its own rows, on a device of the same name. Raises ValueError for sizes below 1, more rows
-    than int32 can name, and a rate or spread that is negative or not finite.
+    pickle and copy make an embedding with rows of its own, on a device of the same name. Raises ValueError for sizes below
+    1, more rows than int32 can name, and a rate or spread that is negative or not finite.
     """
 
     def __init__(
@@ -61,12 +61,12 @@ class Embedding:
         return self.width * self.per_example
 
     def buffers(self) -> Buffers:
-        """Beside the trunk ids cross to the rows; rows on the host send vectors and get gradients."""
+        """Ids are copied to rows beside the trunk; of rows on the host, vectors are copied in and gradients out."""
         ids = ("ids", "bag_at") if self.mean else ("ids",)
         return Buffers(dict.fromkeys(("x", "x_grad"), self.outputs), ids if self.beside else ("x", "x_grad"), ("x",))
 
     def begin(self, copy: Copies) -> list[Stage]:
-        """The vectors of the ids."""
+        """Gather the vectors of the ids."""
         gather = Stage("gather", self._queue, self._gather, ("ids in", "bag_at in"))
         return [*copy("ids in"), *copy("bag_at in"), gather, *copy("x in", "gather")]
 
@@ -96,7 +96,7 @@ class Embedding:
             self.backward(slot.bag_at, slot.ids, slot.x_grad, slot.scale)
 
     def forward(self, x: Any, bag_at: Any, ids: Any) -> None:
-        """Write x (B, outputs); bag_at: of bags, else None. Arrays of the backend's device, in the work of a queue."""
+        """Write x (B, outputs); bag_at: where bags begin, or None. Arrays of the device, within the work of a queue."""
         if bag_at is not None:
             self.backend.rows.gather_mean(x, self._table, bag_at, ids)
         else:

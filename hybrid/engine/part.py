@@ -1,6 +1,6 @@
-"""What a part of a model (input rows, trunk, readout) tells the route: the arrays it needs in a slot, and the copies of them.
+"""What a part of a model (input rows, trunk, readout) tells the route: the arrays and the stages that it needs.
 
-A part has three lists of stages, each a method that gets `copy`, a `Copies`:
+A part has up to three lists of stages. Each is a method with an argument `copy`, a `Copies`:
 
     begin   up to the hidden vectors; nothing learns in them
     finish  from the hidden vectors back to the gradient of what the part reads
@@ -38,7 +38,7 @@ class Copies:
         self._device, self._crossing = device, crossing
 
     def __call__(self, name: str, *after: str) -> list[Stage]:
-        """The stage "ARRAY in" or "ARRAY out", which comes after the stages named; none where nothing has to be copied."""
+        """The stage "ARRAY in" or "ARRAY out", after the stages named; an empty list where nothing has to be copied."""
         array, way = name.split()
         if self._device.host_memory or array not in self._crossing:
             return []

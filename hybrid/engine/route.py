@@ -16,7 +16,7 @@ class Route(NamedTuple):
     """Rows -> trunk -> readout and back.
 
     trunk    None: the rows are the hidden vectors
-    readout  None: nothing learns, and the hidden vectors come to the host for whoever asked
+    readout  None: nothing learns, and the hidden vectors are copied to the host for a question
     device   of the dense stages
     """
 
@@ -28,9 +28,9 @@ class Route(NamedTuple):
     def plan(self) -> Plan:
         """All stages.
 
-        What a stage comes after counts only where that stage is: an array that does not cross has no copy to wait for. The
-        trunk's parameters move on "dense", and what is on the device with it; those of rows and a readout on the host on
-        "sparse".
+        A stage may name others, as those that it comes after, which this route does not have: an array that is not copied
+        has no copy to wait for. Parameters on the trunk's device move on the queue "dense", those of rows and a readout on
+        the host on "sparse".
         """
         copy, ready = self.copies, self.readout.ready
         finish: list[Stage] = self.readout.finish(copy)

@@ -1,4 +1,4 @@
-"""The buffers of one micro-batch under way, all allocated before the first tick, and what may be done with them when."""
+"""The buffers of one micro-batch under way, all allocated before the first tick."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -11,22 +11,23 @@ from .slot_state import SlotState
 class Slot(SlotState):
     """One micro-batch of up to `rows` examples and `ids` input ids.
 
-    Filled by `fill`: `ids`, `bag_at` (None: as many ids for every example), `target`. Written by the stages, as far as there
-    is such an array, float32:
+    `fill` writes `ids`, `bag_at` (None: every example has as many ids) and `target`. The stages write, in float32, those of
+    these arrays that there are:
 
-        x, hidden, grad, x_grad      (rows, width) on the host, page-locked where the device is another; and the same
-        x_dev, hidden_dev, ...       on the device: the same arrays where it shares the host's memory
-        inner_dev, inner_grad_dev    (rows, trunk's hidden) on the device only
-        ids_dev, bag_at_dev          for rows on the device; x and x_grad are then there only
-        target_dev, losses, losses_dev  (rows,) for a readout on the device; hidden and grad may then be there only
+        x, hidden, grad, x_grad         (rows, width) on the host; page-locked where the device has memory of its own
+        x_dev, hidden_dev, ...          on the device; the same arrays where it shares the host's memory
+        inner_dev, inner_grad_dev, ...  (rows, width) on the device only: what a trunk keeps from forward to backward
+        ids_dev, bag_at_dev             where rows are on the device; x and x_grad are then on the device only
+        target_dev, losses, losses_dev  (rows,) where the readout is on the device; hidden and grad may then be there only
 
-    crossing, kept  the widths of the arrays of the first kind, and of those that stay on the device
-    same            names of arrays that are another one's buffer
-    lists           those of ids, bag_at, target and losses that cross
-    device          where the dense stages run
-    scale           tick -> by how much all rates are scaled in it, which a filled slot has as `scale`
+    crossing  name -> width of the arrays that are on the host and on the device
+    kept      name -> width of the arrays that are on the device only
+    same      name -> name of another array whose buffer it shares
+    lists     those of ids, bag_at, target and losses that are on both
+    device    where the dense stages run
+    scale     tick -> by how much all rates are scaled in it; a filled slot has the number as `scale`
 
-    The names are views of the first `count` rows of their buffers, so a stage never sees rows of an earlier batch.
+    Each name is a view of the first `count` rows of its buffer, so a stage never sees rows of an earlier batch.
     """
 
     ids: np.ndarray

@@ -1,4 +1,4 @@
-"""When every stage ran, on one clock: stage times, the overlap figure, a Chrome trace for Perfetto, a picture."""
+"""When every stage ran, on one clock: times of stages, the overlap figure, a Chrome trace for Perfetto."""
 
 import json
 import threading
@@ -23,8 +23,10 @@ class Interval(NamedTuple):
 class Trace:
     """Totals of every stage, and the most recent intervals.
 
-    Queues call `note` from their own threads; `keep` bounds the memory of a long run. Where there is more than one tick the
-    totals leave out the first: its kernels are loaded, or compiled for a minute.
+    keep  how many intervals are kept: it bounds the memory of a long run
+
+    Queues call `note` from their own threads. Where there is more than one tick, the totals leave out the first: its kernels
+    are loaded, or compiled for a minute.
     """
 
     def __init__(self, keep: int = 4096):
@@ -58,9 +60,9 @@ class Trace:
     def summary(self) -> dict[str, Any]:
         """Seconds of every stage and of every queue, wall seconds, overlap and efficiency.
 
-        overlap = (sum - wall) / (sum - longest): 1 where the wall is that of the busiest queue alone, 0 where nothing ran
-        at the same time. The longest is a queue, not a stage: stages on one queue cannot overlap each other.
-        efficiency = longest / wall.
+        overlap = (sum - wall) / (sum - longest), of the seconds of all queues and of the busiest one. It is 1 where the wall
+        seconds are those of the busiest queue alone, 0 where nothing ran at the same time. Stages on one queue cannot
+        overlap, so queues are compared and not stages. efficiency = longest / wall.
         """
         stages: dict[str, float] = defaultdict(float)
         queues: dict[str, float] = defaultdict(float)

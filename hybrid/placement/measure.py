@@ -1,4 +1,4 @@
-"""What measurements of places share: queues that wait, and the median of some steps on the feed's first batches."""
+"""What the measurements share: queues that wait, and the median of some steps on the feed's first batches."""
 
 import statistics
 import time
@@ -13,7 +13,7 @@ SKIPPED, MEASURED = 3, 7  # steps
 
 
 def queues(device: Any, threads: int | None) -> tuple[Any, Any]:
-    """One that copies and computes on the device, one of the CPU with all threads (None: all cores)."""
+    """A queue that copies and computes on the device, and one of the CPU with so many threads (None: all cores)."""
     from cpu.threads import available
 
     host = backends.choose("cpu").device.inline("placement", threads or available())

@@ -1,4 +1,4 @@
-"""Whether a readout should be on the CPU or beside the trunk: its own stages, and what crosses for them, are measured."""
+"""Whether a readout should be on the CPU or beside the trunk: its stages and the copies for them are measured."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -53,7 +53,7 @@ def choose(
     feed    whose first batches are learned
     device  of the trunk: the readout goes there or to the CPU
     trials  the options to try there beside the user's own
-    rival   a backend -> the readout that `trials` names as rival: its time is told, but it is never taken
+    rival   a backend -> the readout that `trials` names as rival; its time is told, but it is never taken
     """
     there = backends.choose(device)
     if there.device.host_memory:

@@ -1,4 +1,4 @@
-"""Whether rows should be on the CPU or beside the trunk: a gather and a scatter, and what crosses for them."""
+"""Whether rows should be on the CPU or beside the trunk: a gather, a scatter and the copies for them are measured."""
 
 from collections.abc import Callable
 from typing import Any
@@ -33,7 +33,7 @@ def choose(
 
 
 def _on_the_host(embedding: Embedding, device: Any, feed: Any, threads: int | None) -> float:
-    """Seconds of gather and scatter on the CPU, and of carrying the trunk's inputs there and their gradients home."""
+    """Seconds of gather and scatter on the CPU, and of copying the trunk's inputs in and their gradients out."""
     carry, work = queues(device, threads)
     x, x_grad = (device.host_empty((feed.batch, embedding.outputs), np.float32) for _ in range(2))
     x_dev, x_grad_dev = device.mirror(x), device.from_host(np.zeros_like(x_grad))
@@ -49,7 +49,7 @@ def _on_the_host(embedding: Embedding, device: Any, feed: Any, threads: int | No
 
 
 def _beside(embedding: Embedding, device: Any, feed: Any) -> float:
-    """Seconds of gather and scatter on the device, their launches and the crossing of ids included."""
+    """Seconds of gather and scatter on the device, with their launches and the copy of ids."""
     carry, _ = queues(device, 1)
     ids, bag_at = device.host_empty(feed.most_ids, np.int32), device.host_empty(feed.batch + 1, np.int64)
     ids_dev, bag_at_dev = device.mirror(ids), device.mirror(bag_at)

@@ -1,4 +1,4 @@
-"""What stands on the hidden vector: a distribution over classes that learns. Hidden in, loss and gradient out.
+"""The output layer of a model: a distribution over classes that learns. Hidden vectors in, losses and gradients out.
 
 Every readout keeps the Protocol below and moves its own parameters. Names are imported on first use, so that importing
 this package needs no Numba.
@@ -65,11 +65,18 @@ def __getattr__(name: str) -> Any:
 class Readout(Protocol):
     """A distribution over `classes` classes, given hidden vectors of `width` numbers; hidden (B, D) float32.
 
-    Constructed from how often each class is met (counts, one a class) or, where that is not needed, from how many
-    classes there are. All raise ValueError for arrays of other shapes, dtypes or order and for numbers that are not
-    finite, IndexError for an id out of range, RuntimeError for a call while another thread's is under way: a readout is one
-    thread's at a time; then nothing has moved. pickle and copy make a readout of its own arrays, which goes on with the same
-    bytes, on a device of the same name.
+    It is constructed from how often each class is met (counts, one a class) or, where that is not needed, from how many
+    classes there are. pickle and copy make a readout with arrays of its own, which goes on with the same bytes, on a device
+    of the same name.
+
+    batch       most rows of a step
+    rate        step of SGD
+    rate_scale  by which the rate is multiplied
+    backend     where it computes, see hybrid/backend.py
+    ready       names of the stages after which the gradient of the hidden vectors is whole
+
+    All methods raise ValueError for arrays of another shape, dtype or order and for numbers that are not finite, IndexError
+    for an id out of range, and RuntimeError while a call of another thread is under way; then nothing has moved.
     """
 
     classes: int
@@ -90,9 +97,9 @@ class Readout(Protocol):
         """
 
     def learn(self, grad: Any, loss: Any, hidden: Any, target: Any) -> None:
-        """What `step` does between its checks, with arrays of the device `backend.device` (NumPy's on the CPU).
+        """What `step` does between its checks, with arrays of `backend.device` (NumPy's on the CPU).
 
-        grad (B, D) and loss (B,), in nats, are written. Called within the work of a queue of that device: nothing is
+        grad (B, D) and loss (B,), in nats, are written. It is called within the work of a queue of that device. Nothing is
         checked or waited for, and after the first call on a queue nothing is allocated.
         """
 
@@ -102,18 +109,18 @@ class Readout(Protocol):
     def scores(self, hidden: np.ndarray) -> np.ndarray:
         """The log-probabilities of all classes, (B, V) float32: 4 B V bytes, so the caller chooses B.
 
-        As log_prob gives them, up to rounding: exp of them sums to 1 in every row. Those of a full softmax and of a tree are
-        the model's own. So are those of sampled softmax, whose weights are learned for it; under negative sampling they are
-        the same softmax of dot products that were not trained to be normalised: good for their order. One matrix product a
-        chunk of the parameters; computed on the host, to which those of a GPU are fetched first, once a call.
+        They are those of log_prob, up to rounding: exp of them sums to 1 in every row. Under a full softmax, a tree and
+        sampled softmax they are the model's probabilities. Under negative sampling they are a softmax of dot products that
+        were not trained to be normalised: good for their order only. Computed on the host, one matrix product for each chunk
+        of the parameters; those of a GPU are fetched first, once a call.
         """
 
     def best(self, hidden: np.ndarray, k: int, exclude: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """The k most likely classes of each row, most likely first: ids (B, k) int32 and log-probabilities (B, k).
 
         exclude  scipy.sparse CSR (B, V): row b leaves out the classes with a stored entry, whatever its value. The
-                 probabilities stay those among all classes; where fewer than k are left, ids ends with -1 and
-                 log-probabilities with -inf. Searched on the host, to which the parameters of a GPU are fetched
+                 probabilities are still those among all classes. Where fewer than k classes are left, ids ends with -1 and
+                 log-probabilities with -inf. The search is on the host, to which the parameters of a GPU are fetched
 
         Raises ValueError for k outside 1 to V, and for an `exclude` that is no CSR array (B, V).
         """

@@ -17,14 +17,15 @@ from .full import FullReadout
 class NeighbourReadout(Staged):
     """A FullReadout or SampledReadout, whose `best` asks an Annoy forest over its weights for the largest dot products.
 
-    readout  learns, through this one's step, and answers all else
+    readout  what learns in `step`, and answers everything but `best`
     trees, search, threads, exact_below  see cpu/neighbours.py
 
-    The forest is built by `build`, or beside the training by `rebuild`; without one, below `exact_below` classes, and
-    once more than a quarter of the weights have moved since, the search is exact. `recall` says what is missed. Neither a
-    checkpoint nor a copy nor a pickle holds the forest.
+    `build` builds the forest, and `rebuild` does so while training goes on. The search is exact without a forest, below
+    `exact_below` classes, and once more than a quarter of the weights have moved since it was built. `recall` measures what
+    the forest misses. No checkpoint, copy or pickle holds the forest.
 
-    Raises ValueError for another kind of readout: a tree searches itself; and for one on a GPU: a forest grows on the host.
+    Raises ValueError for another kind of readout, since a tree has a search of its own, and for one on a GPU, since forests
+    are built on the host.
     """
 
     kind = "neighbours"

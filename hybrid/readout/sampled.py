@@ -1,4 +1,4 @@
-"""Sampled readouts: every class has a row of weights, a step moves those of the targets and of a few drawn negatives."""
+"""Sampled readouts: every class has a row of weights; a step moves the rows of the targets and of a few drawn negatives."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,14 +24,14 @@ class Options:
 
 
 class SampledReadout(FullReadout):
-    """A table of weights learned from negatives; asked like a full softmax over its table. Weights start at 0.
+    """A table of weights that learns from negatives, and answers as a full softmax over the table. Weights start at 0.
 
     counts     how often each class is met, or how many classes there are
     width      numbers of a hidden vector
-    loss       "softmax": sampled softmax with the logQ correction (Jean et al. 2015), its weights are those of a full
-               softmax. "logistic": negative sampling (Mikolov et al. 2013): fast and good for vectors, but the weights
-               are no log-probabilities, so log_prob, best and scores normalise what was not trained to be normalised
-    negatives  softmax: draws a batch, shared by its rows, default 1024; logistic: draws a row, default 5
+    loss       "softmax": sampled softmax with the logQ correction (Jean et al. 2015); it learns the weights of a full
+               softmax. "logistic": negative sampling (Mikolov et al. 2013): fast and good for vectors, but its dot products
+               are not trained to be normalised, which log_prob, best and scores do all the same
+    negatives  softmax: how many are drawn for a batch, default 1024; logistic: how many are drawn for a row, default 5
     draws      "unigram": in proportion to counts^0.75, the default with counts; "log-uniform": about Zipf's law, for
                classes in falling order of frequency, the default without
     batch, rate, seed  most rows a step, step of SGD (softmax: on the sum over a batch; logistic: row by row), seed of
@@ -41,7 +41,7 @@ class SampledReadout(FullReadout):
     """
 
     kind = "sampled"
-    places: tuple[str, ...] = ("cpu",)  # what is drawn and sparse is the CPU's
+    places: tuple[str, ...] = ("cpu",)  # sparse rows that are drawn: the CPU does them
 
     def __init__(
         self,

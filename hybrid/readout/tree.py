@@ -43,18 +43,19 @@ class TreeReadout(Base):
     counts  how often each class is met; a balanced tree is content with how many classes there are
     width   numbers of a hidden vector
     tree    "huffman": short paths for frequent classes, the fastest; "balanced": all paths about log2 V
-    mode    "deterministic": the serial loop over rows, bit for bit, at any number of threads; "grouped": deterministic
-            too, but neighbouring rows of one target learn together, faster where batches have such groups (skip-gram);
-            "hogwild": threads race
+    mode    "deterministic": the same bits as a serial loop over rows, at any number of threads; "grouped": deterministic
+            too, but neighbouring rows of one target learn together, which is faster where batches have such groups, as in
+            skip-gram; "hogwild": threads race
     batch   most rows a step
     rate    step of SGD; nodes move row after row, so row b sees what the rows before it changed
     seed    not used: nothing is drawn
-    backend  where the nodes are and move, from hybrid.backend.choose: a GPU has its own, and `nodes` is the host's copy,
-            which `best`, `beam` and `scores` fetch first: search branches, so it is the CPU's
-    split   how many nodes, from the root on in breadth-first order, learn as dense products on the backend's device, 0: none;
-            the others then stay on the CPU. The probabilities are those of the whole tree. But the nodes of the top learn
-            by the batch, as a full softmax does: each finds all its examples as it was, and moves once by rate times the
-            sum, so it needs a smaller rate or batch than the serial loop; `mode` is that of the others
+    backend where the nodes are and move, from hybrid.backend.choose (None: the CPU). Nodes on a GPU are in its memory, and
+            `nodes` is the host's copy. `best`, `beam` and `scores` fetch it first and compute on the CPU, since a search
+            branches
+    split   0, or how many nodes, from the root on in breadth-first order, learn as dense products on the backend's device,
+            while all others stay on the CPU: this makes a SplitTreeReadout. The probabilities are those of the whole tree.
+            But the top learns by the batch, as a full softmax does: a node meets all its examples before it moves, once, by
+            rate times the sum. So it needs a smaller rate or batch than a loop over rows. `mode` is that of the other nodes
 
     A step costs O(B D log V), best is exact. Nodes start at 0. Raises ValueError for fewer than two classes or more than
     2^30, and for a Huffman tree without counts.

@@ -31,7 +31,7 @@ class Trunk:
 
     activation  "logistic", "rational", "tanh" or "relu", on both layers
 
-    pickle and copy make one of its own weights, which computes where the engine that it is given to puts it. Raises
+    pickle and copy make a trunk with weights of its own; it computes where the engine that gets it puts it. Raises
     ValueError for sizes below 1, another activation, a rate that is negative or not finite and a momentum of 1 or more.
     """
 
@@ -63,14 +63,14 @@ class Trunk:
         self._device: Any = None  # until it is placed
 
     def place(self, device: Any, kernels: Any) -> None:
-        """Compute on this device from here on; within the work of a queue, since it makes what the kernels need."""
+        """Compute on this device from here on, with these kernels; called within the work of a queue."""
         self._device, self._kernels, self._plan = device, kernels, kernels.plan(self.layout)
         self._weights = device.from_host(self.weights)
         self._velocity = None if self.velocity is None else device.from_host(self.velocity)
         self._weight_grad = device.from_host(np.zeros_like(self.weights))
 
     def buffers(self) -> Buffers:
-        """What goes up, and the gradients that come down, of both layers."""
+        """The activations of both layers, and their gradients."""
         widths = dict.fromkeys(("inner", "inner_grad"), self.hidden) | dict.fromkeys(("hidden", "grad"), self.outputs)
         return Buffers(widths, begun=("inner", "hidden"))
 
@@ -92,13 +92,13 @@ class Trunk:
         self._kernels.forward(*written, self._plan, self._weights, slot.x_dev, self.activation)
 
     def backward(self, slot: Slot) -> None:
-        """Write slot.x_grad_dev from slot.grad_dev, which is used up, and add to the gradient of the weights."""
+        """Write slot.x_grad_dev from slot.grad_dev, which is overwritten, and add to the gradient of the weights."""
         written = (slot.x_grad_dev, self._weight_grad, slot.grad_dev, slot.inner_grad_dev)
         read = (self._weights, slot.hidden_dev, slot.inner_dev, slot.x_dev)
         self._kernels.backward(*written, self._plan, *read, self.activation)
 
     def move(self, slot: Slot) -> None:
-        """Move the weights against the gradient gathered since the last time, and forget it."""
+        """Move the weights against the gradient that was gathered since the last call, and clear it."""
         rate = self.rate * (slot.scale / slot.examples)
         self._kernels.update(self._weights, self._velocity, self._weight_grad, rate, self.momentum)
 
