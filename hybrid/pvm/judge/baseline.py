@@ -1,4 +1,4 @@
-"""The honest figure: how far a prediction is from the frame that came, beside that of repeating the last frame."""
+"""The error of a prediction of the next frame, beside that of a baseline: to repeat the last frame."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -9,9 +9,9 @@ from ..result import StepResult
 
 
 class Pair(NamedTuple):
-    """A prediction and what came. The frames are (B, rows, columns, channels), floats in 0..1.
+    """A prediction and the frame that it predicts. Frames are (B, rows, columns, channels), floats in 0..1.
 
-    seen    what the model gave at a tick, its prediction included
+    seen    the result of a tick, with its prediction
     before  the frame of that tick
     after   the frame of the next
     """
@@ -22,7 +22,7 @@ class Pair(NamedTuple):
 
     @property
     def prediction(self) -> np.ndarray:
-        """Of `after`, in its shape."""
+        """The prediction of `after`, in its shape."""
         assert self.seen.prediction is not None
         return self.seen.prediction.reshape(self.after.shape)
 
@@ -33,7 +33,7 @@ class Pair(NamedTuple):
 
     @property
     def last_frame(self) -> float:
-        """The same, if the prediction were the frame before."""
+        """The same, if the frame before were the prediction."""
         return distance(self.before, self.after)
 
 
@@ -53,7 +53,7 @@ def ratio(error: float | None, last_frame: float | None) -> float | None:
 
 
 def judged(prediction: float | None, last_frame: float | None) -> dict[str, float | None]:
-    """The honest figure as reports name it."""
+    """Both errors and their ratio, as reports name them."""
     return {
         "prediction_error": prediction,
         "last_frame_error": last_frame,
@@ -62,7 +62,7 @@ def judged(prediction: float | None, last_frame: float | None) -> dict[str, floa
 
 
 def compared(figures: Mapping[str, Any]) -> str:
-    """The honest figure in words."""
+    """Both errors in words."""
     if figures["prediction_error"] is None:
         return "too few frames to compare a prediction"
     said = f"prediction off by {figures['prediction_error']:.4f}, the last frame by {figures['last_frame_error']:.4f}"
@@ -71,16 +71,16 @@ def compared(figures: Mapping[str, Any]) -> str:
 
 
 class Recent:
-    """A feed that remembers the frames it gave last: what they are compared with is not decoded twice."""
+    """A feed that keeps its last frames, so that they are not decoded again to be compared."""
 
-    def __init__(self, feed, most: int = 8):
+    def __init__(self, feed: Any, most: int = 8):
         self.feed, self.streams, self.most = feed, feed.streams, most
         self._images: dict[int, np.ndarray] = {}
 
     def __len__(self) -> int:
         return len(self.feed)
 
-    def __getitem__(self, tick: int):
+    def __getitem__(self, tick: int) -> Any:
         batch = self.feed[tick]
         self._images[tick] = batch.image
         self._images.pop(tick - self.most, None)
@@ -92,18 +92,18 @@ class Recent:
 
 
 class Pairs:
-    """Makes pairs of the ticks of a run: a prediction waits for the frame it is of."""
+    """Makes pairs of the ticks of a run: a prediction waits for its frame."""
 
     def __init__(self, frames: Recent):
         self.frames = frames
         self._waiting: StepResult | None = None
 
     def wait(self, seen: StepResult) -> None:
-        """Take up a prediction, as of a model that was loaded."""
+        """Begin with a prediction, as that of a model that was loaded."""
         self._waiting = seen
 
     def take(self, seen: StepResult) -> Pair | None:
-        """A tick is done: the pair of the tick before it, if that brought a prediction."""
+        """The pair of the tick before this one, if that one had a prediction."""
         waiting, self._waiting = self._waiting, seen if seen.prediction is not None else None
         if waiting is None:
             return None

@@ -9,7 +9,7 @@ from ...train import plots
 FRAMES = {"prediction": ("prediction", "C0"), "last_frame": ("repeating the last frame", "C7")}
 
 
-def draw(path: Path, points: list[dict]) -> None:
+def draw(path: Path, points: list[dict[str, Any]]) -> None:
     """Plot the error of each layer, and that of predicting the next frame beside that of repeating the last.
 
     points  of a report's "curve"; they go to a CSV beside the picture
@@ -46,7 +46,7 @@ def _ticks_between(axis) -> None:
         axis.yaxis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 2.5, 3, 4, 5, 7)))
 
 
-def _rows(points: list[dict]) -> Iterator[dict[str, Any]]:
+def _rows(points: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """The points, with a column a layer."""
     for point in points:
         errors = {f"error of layer {layer}": error for layer, error in enumerate(point["error"])}

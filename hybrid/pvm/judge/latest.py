@@ -1,4 +1,4 @@
-"""What there is to see of a run that learns: its latest complete tick, in pictures."""
+"""Pictures of a run that learns: those of its latest complete tick."""
 
 from collections import deque
 
@@ -10,9 +10,9 @@ from .baseline import Pair
 
 
 class Latest:
-    """Takes pairs as they come, which costs next to nothing, and makes pictures of the last one when somebody asks.
+    """Takes pairs as they come, which costs next to nothing, and makes pictures of the last one when they are asked for.
 
-    Taking and asking may happen in two threads. Of several streams the first is shown.
+    Both may happen in two threads. Of several streams the first is shown.
 
     aspect  width / height of what frames show, see `frames.aspect_of`
     video   its name

@@ -72,7 +72,7 @@ class Live:
     def __enter__(self) -> "Live":
         return self
 
-    def __exit__(self, *exception) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
 
@@ -113,8 +113,8 @@ class _Server(ThreadingHTTPServer):
         socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = ADDRESS, int(self.server_address[1])
 
-    def handle_error(self, request, client_address) -> None:
-        """A browser that went away, or talks nonsense, is no business of the run's."""
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A browser that went away, or sends nonsense, does not concern the run."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -162,5 +162,5 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, format, *arguments) -> None:
-        """Nothing: stderr has the progress bar."""
+    def log_message(self, format: str, *arguments: Any) -> None:
+        """Log nothing: stderr has the progress bar."""

@@ -1,8 +1,8 @@
-"""What is done to a frame before the model sees it: dreams, blind spots, noise.
+"""Modes: how frames are changed before the model gets them, as dreams, blind spots and noise.
 
 The modes are those of braincorp/PVM (PVM_models/PVM_Manager.py), three of which piekniewski/PVM_cuda has too. Here they
-are pure functions of frame, prediction, seed and tick, on floats; bytes that wrap around are not repeated. A blink is
-grey here; in the original the prediction stands in.
+are pure functions of frame, prediction, seed and tick, on floats; that bytes wrap around in the original is not repeated.
+A blink is grey here; in the original it is the prediction.
 """
 
 from collections.abc import Callable
@@ -31,10 +31,10 @@ class Mode:
             raise ValueError(f"fraction: found {fraction}, expected 0 to 1: the spot's share of rows and columns")
 
     def __call__(self, frame: np.ndarray, prediction: np.ndarray, tick: int) -> np.ndarray:
-        """The frame that the model sees at this tick: a new array like `frame`, which is not written to.
+        """The frame that the model gets at this tick: a new array like `frame`, which is not written to.
 
         frame       (rows, columns, channels), a float dtype, 0 to 1
-        prediction  what the model says of this very frame, same shape; not written to
+        prediction  the model's, of this very frame, of the same shape; not written to
         """
         return _MODES[self.name](self, frame, prediction, tick)
 
@@ -42,28 +42,28 @@ class Mode:
         return np.random.default_rng([self.seed, tick])
 
 
-def _none(mode: Mode, frame, prediction, tick):
+def _none(mode: Mode, frame: np.ndarray, prediction: np.ndarray, tick: int) -> np.ndarray:
     return frame.copy()
 
 
-def _dream(mode: Mode, frame, prediction, tick):
+def _dream(mode: Mode, frame: np.ndarray, prediction: np.ndarray, tick: int) -> np.ndarray:
     return prediction.astype(frame.dtype)
 
 
-def _gray(mode: Mode, frame, prediction, tick):
+def _gray(mode: Mode, frame: np.ndarray, prediction: np.ndarray, tick: int) -> np.ndarray:
     return np.full_like(frame, GREY)
 
 
-def _noise(mode: Mode, frame, prediction, tick):
+def _noise(mode: Mode, frame: np.ndarray, prediction: np.ndarray, tick: int) -> np.ndarray:
     return mode._rng(tick).random(frame.shape).astype(frame.dtype)
 
 
-def _noisy_signal(mode: Mode, frame, prediction, tick):
+def _noisy_signal(mode: Mode, frame: np.ndarray, prediction: np.ndarray, tick: int) -> np.ndarray:
     noise = mode._rng(tick).uniform(-SWING, SWING, frame.shape)
     return (frame + noise).clip(0, 1).astype(frame.dtype)
 
 
-def _blinks(mode: Mode, frame, prediction, tick):
+def _blinks(mode: Mode, frame: np.ndarray, prediction: np.ndarray, tick: int) -> np.ndarray:
     shown = _gray if tick % PERIOD < SHUT else _none
     return shown(mode, frame, prediction, tick)
 
@@ -74,7 +74,7 @@ Change = Callable[[Mode, np.ndarray, np.ndarray, int], np.ndarray]
 def _spot(inside: Change, outside: Change) -> Change:
     """One change in the middle, another around it."""
 
-    def change(mode, frame, prediction, tick):
+    def change(mode: Mode, frame: np.ndarray, prediction: np.ndarray, tick: int) -> np.ndarray:
         result = outside(mode, frame, prediction, tick)
         place = tuple(_middle(length, mode.fraction) for length in frame.shape[:2])
         result[place] = inside(mode, frame, prediction, tick)[place]

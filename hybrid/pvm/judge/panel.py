@@ -1,4 +1,4 @@
-"""Pictures of what a model sees and makes of it, one by one and side by side. All are (rows, columns, 3) uint8."""
+"""Pictures of frames, predictions and hidden numbers, one by one and side by side. All are (rows, columns, 3) uint8."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ LABEL, FOUND = (60, 230, 90), (80, 180, 255)
 
 
 class Scale(NamedTuple):
-    """What the colours of a picture mean."""
+    """Which numbers the colours of a picture stand for."""
 
     low: float
     high: float
@@ -48,14 +48,14 @@ class View(NamedTuple):
 
 def views(
     wiring: Wiring,
-    frame,
-    prediction,
+    frame: np.ndarray,
+    prediction: np.ndarray,
     hidden: Sequence[np.ndarray],
     heatmap: np.ndarray | None,
     bounds: tuple[float, float] = (0.0, 1.0),
     counts: Sequence[Counts] = (),
 ) -> dict[str, View]:
-    """What there is to see, by caption.
+    """The pictures of a tick, by caption.
 
     frame, prediction  (rows, columns, channels) floats in 0..1: a frame, and what was predicted of it
     hidden             of each layer (units, numbers); heatmap (rows, columns) or None

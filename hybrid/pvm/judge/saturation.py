@@ -1,4 +1,4 @@
-"""Hidden numbers that say nothing: those that stay at an end of their range, and those that do not move."""
+"""Hidden numbers without information: those that stay at an end of their range, and those that do not move."""
 
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
@@ -7,10 +7,10 @@ import numpy as np
 
 from ..config import Config
 
-EDGE = 0.02  # of the range: so near to an end counts as at it
+EDGE = 0.02  # of the range: what is nearer to an end counts as at it
 MOSTLY = 0.9  # of the frames
 STILL = 0.01  # of the range: what moves less over all frames is dead
-WINDOW = 32  # frames that tell: fewer than 2 do not
+WINDOW = 32  # how many frames are looked at; fewer than 2 tell nothing
 
 
 class Counts(NamedTuple):
@@ -35,7 +35,10 @@ class Counts(NamedTuple):
 
 
 def count(hidden: np.ndarray, low: float = 0.0, high: float = 1.0) -> Counts:
-    """What of a layer is saturated and dead; hidden (frames, units, numbers), at least two frames, in the range low..high."""
+    """How much of a layer is saturated and dead.
+
+    hidden  (frames, units, numbers) of at least two frames, in the range low..high
+    """
     span = high - low
     at_end = (hidden <= low + EDGE * span) | (hidden >= high - EDGE * span)
     dead = np.ptp(hidden, axis=0) < STILL * span
@@ -51,12 +54,12 @@ def count_layers(frames: Collection[Sequence[np.ndarray]], config: Config) -> li
 
 
 def bounds(config: Config) -> tuple[float, float]:
-    """Between what the published hidden numbers lie."""
+    """The range of published hidden numbers."""
     return (-1.0, 1.0) if config.activation == "tanh" and config.publish == "raw" else (0.0, 1.0)
 
 
-def said(layers: Sequence[dict]) -> str:
-    """What of all layers is saturated and dead, in words; layers as a report holds them."""
+def said(layers: Sequence[dict[str, int]]) -> str:
+    """How much of all layers is saturated and dead, in words; layers as in a report."""
     if not layers:
         return "too few frames to tell which are saturated or dead"
     counts = Counts(*(sum(layer[name] for layer in layers) for name in Counts._fields))

@@ -6,7 +6,7 @@ benchmark (CVPR 2013). The table quotes those that do not depend on how many pix
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -171,13 +171,13 @@ class Scores(NamedTuple):
             return "no frame has a target: precision and success are undefined"
         return ""
 
-    def as_dict(self) -> dict:
+    def as_dict(self) -> dict[str, Any]:
         """All figures and curves for JSON, None for NaN, and `undefined`."""
         values = {name: _plain(value) for name, value in self._asdict().items()}
         return {**values, "undefined": self.undefined}
 
 
-def _plain(value):
+def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return [_plain(one) for one in value.tolist()]
     return None if value != value else value

@@ -35,11 +35,11 @@ MOST_SQUEEZED = 20  # weights are noise, which no zip makes much smaller
 
 
 class Simulation(NamedTuple):
-    """What a checkpoint says.
+    """What is read from a checkpoint.
 
-    config  with what was changed by hand while it ran: rates in force are events of the schedule
-    notes   what was left out of it, or taken otherwise, a line each
-    step    the frame that comes next
+    config  with the rates in force, which may have been changed by hand, as events of the schedule
+    notes   what is not taken, or is changed, a line each
+    step    the number of the next frame
     arrays  for `PVM.put`
     """
 
@@ -61,7 +61,7 @@ def import_simulation(path: str | Path, *, compat: str | None = "cuda2023", devi
 
 
 def model(simulation: Simulation, *, device: str | None = None) -> PVM:
-    """The model of what `read` has found."""
+    """The model of what `read` returned."""
     pvm = PVM(simulation.config, device=device)
     pvm.put(simulation.arrays)
     pvm.step_number = simulation.step
@@ -69,7 +69,7 @@ def model(simulation: Simulation, *, device: str | None = None) -> PVM:
 
 
 def read(path: str | Path, *, compat: str | None = "cuda2023") -> Simulation:
-    """Everything of a checkpoint that a model of ours needs; arguments and errors as of `import_simulation`."""
+    """Everything in a checkpoint that a model of ours needs; arguments and errors as of `import_simulation`."""
     with Members(Path(path)) as members:
         try:
             return _simulation(members, compat)
@@ -78,7 +78,7 @@ def read(path: str | Path, *, compat: str | None = "cuda2023") -> Simulation:
 
 
 def _simulation(members: Members, compat: str | None) -> Simulation:
-    """The order matters: nothing is wired, laid out or read before the sizes that it has are known to be honest."""
+    """The order matters: nothing is wired, laid out or read before its sizes are checked."""
     step = _whole("pvm/step.pkl", members.value("pvm/step.pkl"), 0, 2**62)
     config, notes, multiplier = _config(members, compat)
     config = _with_readouts(members, config, notes)
@@ -102,7 +102,7 @@ def _simulation(members: Members, compat: str | None) -> Simulation:
 
 
 def _config(members: Members, compat: str | None) -> tuple[Config, list[str], float]:
-    """The configuration, notes on what it was made of, and by what the readouts learn faster than the units."""
+    """The configuration, notes, and the ratio of the readouts' rate to that of the units."""
     specs = _plain_specs(members.value("pvm/specs.pkl"))
     name = members.value("pvm/name.pkl")
     plain = type(name) is str and re.fullmatch(r"[\w.-]{1,99}", name)
@@ -262,7 +262,9 @@ def _readouts(members: Members, config: Config, wiring: Wiring, count: int) -> d
     return arrays
 
 
-def _repacked(parts: list[np.ndarray], rows, columns, bias, w_at) -> np.ndarray:
+def _repacked(
+    parts: list[np.ndarray], rows: np.ndarray, columns: np.ndarray, bias: np.ndarray, w_at: np.ndarray
+) -> np.ndarray:
     """Weights in our order, each matrix and then its bias: the original has all first matrices and then all second ones.
 
     parts     one or more flat arrays, one behind the other, that end with a matrix
@@ -316,8 +318,8 @@ def _slots(members: Members, name: str, count: int) -> list[np.ndarray]:
     return slots
 
 
-def _one(name: str, values: np.ndarray):
-    """The number that all of them are."""
+def _one(name: str, values: np.ndarray) -> Any:
+    """The one number that all of them are; ValueError where they differ."""
     if (values != values[0]).any():
         raise ValueError(f"{name}: found {values.min()} and {values.max()}, expected the same throughout a layer")
     return values[0]

@@ -1,4 +1,4 @@
-"""Configuration files of the two original implementations, read as ours; what is not taken from them is said."""
+"""Configuration files of the two original implementations, read as ours; notes say what is not taken from them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from ..config import Config, Event, Readout, staged
 from ..validate import COMPAT
 
-# What is taken where a file is silent.
+# The values of options that a file leaves out.
 DEFAULTS: dict[str, Any] = {
     "input_block_size": 5,
     "hidden_block_size": 5,
@@ -43,7 +43,7 @@ DEFAULTS: dict[str, Any] = {
     "supervised": 0,
     "supervised_rate": 0.0002,
 }
-# Options of the CUDA implementation that its files seldom say.
+# Options of the CUDA implementation that most of its files leave out.
 CUDA_ONLY: dict[str, Any] = {
     "delay_intermediate_learning_rate": None,
     "intermediate_learning_rate": None,
@@ -53,7 +53,7 @@ CUDA_ONLY: dict[str, Any] = {
     "readout_multiplier": 10,
     "4_layer_readout": 0,
 }
-# What no configuration of ours holds, and where it went.
+# Options that our configurations do not have, and why.
 ELSEWHERE = {
     **dict.fromkeys(("dataset", "reverse", "steps"), "said where a run is started"),
     **dict.fromkeys(("model_type", "new_name"), "a name only"),
@@ -79,11 +79,11 @@ def recognised(fields: Mapping[str, Any]) -> bool:
 def read(
     fields: Mapping[str, Any], name: str = "original", *, wiring: str | None = None, compat: str | None = None
 ) -> tuple[Config, list[str]]:
-    """Our configuration of an original's, and a note for all that was missing, ignored or unknown, a line each.
+    """Our configuration of an original's file, and a note of a line for each option that is missing, ignored or unknown.
 
-    wiring  "cuda" or "classic"; None: of `compat`, else the rule that computes what the file asks for (both originals
-            have files of the same names: "cuda" where the file has names that only that one knows, or asks for two frames
-            in and two out of a simple unit, which is all that it computes)
+    wiring  "cuda" or "classic"; None: the rule of `compat`, or else the one that the file is for. Both originals have
+            files with the same names: "cuda" where the file has options that only the CUDA implementation has, or asks for
+            two frames in and two out of a simple unit, which is all that implementation computes
     compat  repeat the original's mistakes, as `Config` says
     """
     rule = wiring or COMPAT.get(compat or "") or _rule(fields)
@@ -95,7 +95,7 @@ def read(
 
 
 class _Keys:
-    """Values of a file, mostly numbers written as words; keeps what was asked for, and notes what was not there."""
+    """The values of a file, mostly numbers in quotes; keeps the names that were read, and notes on those that were missing."""
 
     def __init__(self, fields: Mapping[str, Any]):
         self.fields = fields
@@ -132,7 +132,7 @@ class _Keys:
         return tuple(_whole(f"{name}[{at}]", value) for at, value in enumerate(values))
 
 
-def _number(name: str, value) -> float:
+def _number(name: str, value: Any) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError):
@@ -142,7 +142,7 @@ def _number(name: str, value) -> float:
     return number
 
 
-def _whole(name: str, value) -> int:
+def _whole(name: str, value: Any) -> int:
     number = _number(name, value)
     if number != int(number):
         raise ValueError(f"{name}: found {value!r}, expected a whole number")
@@ -293,7 +293,7 @@ def _rates(keys: _Keys, layers: int, momentum: float) -> tuple[Event, ...]:
 
 
 def _left(fields: Mapping[str, Any], used: set[str], rule: str) -> list[str]:
-    """A note for each name of a file that was not taken."""
+    """A note for each name of a file that was not read."""
     notes = []
     for name in fields:
         if name in used:

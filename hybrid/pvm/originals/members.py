@@ -29,7 +29,7 @@ class Members:
     def __enter__(self) -> "Members":
         return self
 
-    def __exit__(self, *error) -> None:
+    def __exit__(self, *error: object) -> None:
         self._zip.close()
 
     def have(self, prefix: str) -> bool:
@@ -37,15 +37,15 @@ class Members:
         return any(name.startswith(prefix) for name in self._zip.namelist())
 
     def size(self, name: str) -> int:
-        """Of what a member says it holds."""
+        """The bytes that a member is said to hold."""
         return self._info(name).file_size
 
     def value(self, name: str, most: int = SMALL) -> Any:
-        """What a pickle says; of at most so many bytes."""
+        """The value of a pickle of at most so many bytes."""
         return unpickled(name, self._bytes(name, most))
 
     def array(self, name: str, count: int, dtype: Any = np.float32) -> np.ndarray:
-        """An array of so many finite numbers; read-only."""
+        """A read-only array of so many finite numbers."""
         meta = self.value(f"{name}.meta", 4096)
         if type(meta) is not list or len(meta) != 2 or type(meta[0]) is not tuple or not isinstance(meta[1], np.dtype):
             raise ValueError(f"{name}.meta: found a {type(meta).__name__}, expected a list of shape and dtype")
@@ -86,5 +86,5 @@ class Members:
 def refuse_form(name: str, shape: Any, dtype: Any, count: int, expected: Any) -> None:
     """ValueError unless an array has this dtype and so many numbers."""
     if shape != (count,) or dtype != expected:
-        wanted = f"{np.dtype(expected)} ({count},)"
-        raise ValueError(f"{name}: found {dtype} {shape}, expected {wanted}, as the specs ask for")
+        form = f"{np.dtype(expected)} ({count},)"
+        raise ValueError(f"{name}: found {dtype} {shape}, expected {form}, as the specs ask for")

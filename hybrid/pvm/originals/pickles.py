@@ -1,7 +1,7 @@
 """Pickles read as data: nothing of them is run.
 
-A pickle is a program. Its opcodes are read by a machine of our own that knows those of plain values, and NumPy's arrays by the
-names under which they are pickled; anything else is refused, and nothing is ever imported or called.
+A pickle is a program. Its opcodes are read by a machine of our own, which knows those of plain values, and the names under
+which NumPy's arrays are pickled. Anything else is refused; nothing is ever imported or called.
 """
 
 import pickletools
@@ -65,7 +65,7 @@ class _Blank:
 class _Machine:
     """The stack of a pickle, the stacks below its marks, and what it remembers."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.stack: list[Any] = []
         self.below: list[list[Any]] = []
         self.memo: dict[int, Any] = {}
@@ -150,29 +150,29 @@ class _Machine:
 _COUNTS = {"dtype": 3, "blank": 3, "scalar": 2, "frombuffer": 4, "bytes": 2}
 
 
-def _exactly(arguments: tuple, name: str) -> tuple:
+def _exactly(arguments: tuple[Any, ...], name: str) -> tuple[Any, ...]:
     if len(arguments) != _COUNTS[name]:
         raise _Refused(f"{len(arguments)} arguments for {name}, expected {_COUNTS[name]}")
     return arguments
 
 
-def _dtype(code, align, copy) -> np.dtype:
+def _dtype(code: Any, align: Any, copy: Any) -> np.dtype:
     if type(code) is not str or code not in ("f4", "f8", "i4", "i8", "b1"):
         raise _Refused("a dtype other than f4, f8, i4, i8 and b1")
     return np.dtype(f"<{code}")
 
 
-def _blank(kind, shape, code) -> _Blank:
+def _blank(kind: Any, shape: Any, code: Any) -> _Blank:
     if type(kind) is not _Known or kind.name != "ndarray":
         raise _Refused("an array that is no ndarray")
     return _Blank()
 
 
-def _scalar(dtype, data) -> bool | int | float:
+def _scalar(dtype: Any, data: Any) -> Any:
     return _array(data, dtype, (), "C").item()
 
 
-def _array(data, dtype, shape, order) -> np.ndarray:
+def _array(data: Any, dtype: Any, shape: Any, order: Any) -> np.ndarray:
     """An array of a pickle, read-only; its bytes must be as many as its shape asks for."""
     if type(data) not in (bytes, bytearray) or not isinstance(dtype, np.dtype) or type(shape) is not tuple:
         raise _Refused("an array of other than bytes, dtype and shape")
@@ -183,7 +183,7 @@ def _array(data, dtype, shape, order) -> np.ndarray:
     return np.frombuffer(bytes(data), dtype).reshape(shape)
 
 
-def _latin(text, encoding) -> bytes:
+def _latin(text: Any, encoding: Any) -> bytes:
     """Protocol 2 has no bytes; it says them as text."""
     if type(text) is not str or encoding != "latin1":
         raise _Refused("an encoding other than latin1")
@@ -199,7 +199,7 @@ _NAMES = {"numpy.dtype": "dtype", "numpy.ndarray": "ndarray", "_codecs.encode": 
         ("numeric._frombuffer", "frombuffer"),
     )
 }
-_MAKERS: dict[str, Callable] = {
+_MAKERS: dict[str, Callable[..., Any]] = {
     "dtype": _dtype,
     "blank": _blank,
     "scalar": _scalar,
