@@ -1,6 +1,7 @@
 """Two runs side by side: both see the same video, frozen; a table and a picture of what each makes of it."""
 
 import json
+from argparse import Namespace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +17,20 @@ from .evaluate import evaluated
 
 PICTURE = "compare.png"
 # Options that change nothing that is learned, and those that the configuration repeats.
-APART = {"kind", "steps", "every", "save_every", "tensorboard", "device", "threads", "config", "set", "compat"}
+APART = {
+    "kind",
+    "steps",
+    "every",
+    "save_every",
+    "patience",
+    "tensorboard",
+    "live",
+    "device",
+    "threads",
+    "config",
+    "set",
+    "compat",
+}
 LONGEST = 40  # letters of a setting's value in the table
 
 
@@ -26,13 +40,13 @@ class Side(NamedTuple):
     name: str  # A or B
     figures: dict[str, Any]  # of `hybrid eval`, and its sizes
     settings: dict[str, Any]  # options and configuration, by name
-    curve: list[dict]  # of its training
-    frame: np.ndarray  # the last one it saw
-    prediction: np.ndarray  # what it had predicted of that
+    curve: list[dict[str, Any]]  # of its training
+    frame: np.ndarray  # the last one
+    prediction: np.ndarray  # of that frame
     aspect: float
 
 
-def compare(given) -> dict:
+def compare(given: Namespace) -> dict[str, Any]:
     """Do `hybrid pvm compare A B`: write the picture, return a report."""
     folders = [Path(given.a), Path(given.b)]
     options = [store.options_of(folder) for folder in folders]
@@ -49,7 +63,7 @@ def compare(given) -> dict:
     return report | {"text": text(report)}
 
 
-def _same_video(options: list[dict]) -> str:
+def _same_video(options: list[dict[str, Any]]) -> str:
     """What both were trained on."""
     found = [one.get("video") for one in options]
     if found[0] != found[1]:
@@ -57,7 +71,7 @@ def _same_video(options: list[dict]) -> str:
     return str(found[0])
 
 
-def _side(name: str, folder: Path, given: dict) -> Side:
+def _side(name: str, folder: Path, given: dict[str, Any]) -> Side:
     """What a run makes of the video."""
     seen = evaluated(folder, given)
     watcher, config = seen.watcher, read_config(folder)  # what is shown may be without its readouts
@@ -74,20 +88,20 @@ def _side(name: str, folder: Path, given: dict) -> Side:
     )  # fmt: skip
 
 
-def _flat(fields: dict) -> dict[str, Any]:
+def _flat(fields: dict[str, Any]) -> dict[str, Any]:
     """Fields by name, those of the readout as readout.NAME."""
     inner = fields.pop("readout")
     return fields | ({"readout": None} if inner is None else {f"readout.{name}": one for name, one in inner.items()})
 
 
-def differing(settings: list[dict]) -> dict[str, list]:
+def differing(settings: list[dict[str, Any]]) -> dict[str, list[Any]]:
     """The settings in which two runs differ, [A's, B's] by name; None for one that a run does not have."""
     names = dict.fromkeys(name for one in settings for name in one)
     pairs = {name: [one.get(name) for one in settings] for name in names if name != "name"}
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
-def text(report: dict) -> str:
+def text(report: dict[str, Any]) -> str:
     """A report as a table for a person."""
     figures = list(report["runs"].values())
     lines = [("", "A", "B"), ("run", *(one["run"] for one in figures))]
@@ -115,7 +129,7 @@ def text(report: dict) -> str:
     return f"{said}\n\n* settings that differ; both saw {report['video']}, frozen -> {report['picture']}"
 
 
-def _short(value) -> str:
+def _short(value: Any) -> str:
     shown = value if isinstance(value, str) else json.dumps(value)
     return shown if len(shown) <= LONGEST else shown[: LONGEST - 3] + "..."
 
@@ -142,7 +156,7 @@ def draw(path: Path, sides: list[Side]) -> None:
         layers.legend()
 
 
-def _share(curve: list[dict]) -> tuple[np.ndarray, np.ndarray]:
+def _share(curve: list[dict[str, Any]]) -> tuple[np.ndarray, np.ndarray]:
     """Steps, and the error of the predictions as a share of that of repeating the last frame, over a twentieth each."""
     known = [point for point in curve if point["prediction"] is not None]
     names = ("step", "prediction", "last_frame")
@@ -154,7 +168,7 @@ def _share(curve: list[dict]) -> tuple[np.ndarray, np.ndarray]:
     return steps[near - 1 :][moved], sums[0, moved] / sums[1, moved]
 
 
-def _frames(figure, sides: list[Side]) -> None:
+def _frames(figure: Any, sides: list[Side]) -> None:
     """The last frame, and each side's prediction and error."""
     axes = figure.subplots(1, 1 + 2 * len(sides))
     shown, error = [("the last frame", panel.rgb(sides[0].frame), sides[0].aspect)], None

@@ -37,8 +37,8 @@ def draw(path: Path, points: list[dict[str, Any]]) -> None:
     plots.table(path.with_suffix(".csv"), _rows(points))
 
 
-def _ticks_between(axis) -> None:
-    """More ticks within a decade, so that who is lower can be read at the end of a long fall."""
+def _ticks_between(axis: Any) -> None:
+    """Add ticks within a decade, so that two curves can be told apart at the end of a long fall."""
     from matplotlib.ticker import LogLocator
 
     low, high = axis.get_ylim()

@@ -1,17 +1,17 @@
-"""What a trained Predictive Vision Model is worth on a video: prediction, frozen, and tracking where there are labels."""
+"""Evaluation of a trained, frozen Predictive Vision Model on a video: prediction, and where there are labels tracking."""
 
 import dataclasses
 import json
 from collections import deque
-from collections.abc import Callable, Iterator
-from itertools import islice
+from collections.abc import Callable, Iterator, Sequence, Sized
+from itertools import count, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ... import console
-from ...feeds.video.clip import Frame, aspect_of
+from ...feeds.video.clip import Clip, Frame, Live, aspect_of
 from ...train import runs
 from ..heatmap import box_of, combine
 from ..model import PVM
@@ -24,9 +24,12 @@ from .modes import Mode
 ARENA = (96, 96)  # rows and columns at which boxes are compared, as in the original benchmark
 
 
-def opened(folder: Path, given: dict) -> tuple[PVM, dict]:
-    """The model of a run, with one stream, frozen, and without readouts that have learned nothing, and the options of the
-    run. ValueError for a run of another kind.
+def opened(folder: Path, given: dict[str, Any]) -> tuple[PVM, dict[str, Any]]:
+    """The model of a run and the run's options: with one stream, frozen, and without readouts that have learned nothing.
+
+    given  device, threads, and maybe checkpoint, of a command
+
+    Raises ValueError for a run of another kind.
     """
     run = runs.trained(folder, given.get("checkpoint"), device=given["device"], threads=given["threads"])
     if run.options["kind"] != "pvm":
@@ -39,7 +42,7 @@ def opened(folder: Path, given: dict) -> tuple[PVM, dict]:
 
 
 def alone(model: PVM, *, readouts: bool = True) -> PVM:
-    """The model with its first stream only, and without readouts where they are not wanted."""
+    """The model with its first stream only, and unless `readouts` without them."""
     drops = model.readouts is not None and not readouts
     if model.streams == 1 and not drops:
         return model
@@ -58,29 +61,27 @@ def alone(model: PVM, *, readouts: bool = True) -> PVM:
     return one
 
 
-def shown_clips(given: dict, options: dict, model: PVM):
+def shown_clips(given: dict[str, Any], options: dict[str, Any], model: PVM) -> Sequence[Clip | Live]:
     """The clips that a command names, or those of the run."""
     labels = given["labels"] if given["video"] else given["labels"] or options["labels"]
     return clips(given["video"] or options["video"], model.config.frame, labels, given["crop"] or bool(options["crop"]))
 
 
-def frames_of(clip) -> Iterator[Frame]:
-    """The frames of a clip, once; those of a live one for ever."""
-    number = 0
-    while not hasattr(clip, "__len__") or number < len(clip):
+def frames_of(clip: Clip | Live) -> Iterator[Frame]:
+    """The frames of a clip, once; those of a live one without an end."""
+    for number in range(len(clip)) if isinstance(clip, Sized) else count():
         yield clip[number]
-        number += 1
 
 
 class Watcher:
-    """Shows frames to a model and sums up what its predictions are worth. Begin a clip with `cut`.
+    """Shows frames to a model and sums up the errors of its predictions. Begin a clip with `cut`.
 
-    mode  changes the frames that it sees; what it predicts is compared with the real ones
+    mode  changes the frames that it gets; its predictions are compared with the unchanged ones
 
-    before, expected  the last frame, and what the model expects of the next
-    predicted         what it had expected of the last; None where there was nothing
-    off     how far the prediction of the last frame was from it, and the frame before; None where there was none
-    recent  what units published of the last frames, see `saturation.count_layers`
+    before, expected  the last frame, and the prediction of the next
+    predicted         the prediction of the last frame; None where there was none
+    off               the error of that prediction, and that of the frame before; None where there was none
+    recent            hidden numbers of the last frames, see `saturation.count_layers`
     """
 
     def __init__(self, model: PVM, mode: Mode | None = None):
@@ -129,23 +130,23 @@ class Watcher:
 
 
 def changed(model: PVM, mode: Mode, frame: np.ndarray) -> np.ndarray:
-    """The frame that a model sees in a mode; the CUDA original divides its partial dreams by 255 once too often."""
+    """The frame that a model gets in a mode; the CUDA original divides its partial dreams by 255 once too often."""
     expected = model.expected()[0] if model.step_number else frame
     slip = model.config.compat == "cuda2023" and mode.name == "partial dream"
     return mode(frame, expected / np.float32(255) if slip else expected, model.step_number)
 
 
 class Follower:
-    """The model as a tracker of the benchmark: the box around what its heatmaps show.
+    """The model as a tracker of the benchmark: the box that its heatmaps show.
 
-    see  shows a frame to the model; what it returns has the heatmaps
+    see  shows a frame to the model; returns the result, which has the heatmaps
     """
 
-    def __init__(self, see):
+    def __init__(self, see: Callable[[np.ndarray], StepResult]):
         self.see = see
 
     def prime(self, image: np.ndarray, box: np.ndarray) -> None:
-        """Nothing: it knows its target by heart."""
+        """Do nothing: its target is what it was trained on."""
 
     def track(self, image: np.ndarray) -> np.ndarray:
         """The target's box in this image."""
@@ -158,7 +159,7 @@ def box_in(seen: StepResult, shape: tuple[int, ...]) -> np.ndarray:
 
 
 class Evaluated(NamedTuple):
-    """What became of an evaluation.
+    """The result of an evaluation.
 
     figures  JSON-able
     watcher  as it stands after the last frame
@@ -168,22 +169,22 @@ class Evaluated(NamedTuple):
 
     figures: dict[str, Any]
     watcher: Watcher
-    options: dict
+    options: dict[str, Any]
     aspect: float
 
 
-def evaluate(folder: Path, given: dict) -> dict:
+def evaluate(folder: Path, given: dict[str, Any]) -> dict[str, Any]:
     """Figures of a run on a video, JSON-able."""
     return evaluated(folder, given).figures
 
 
-def evaluated(folder: Path, given: dict) -> Evaluated:
-    """The same, and what they were taken from."""
+def evaluated(folder: Path, given: dict[str, Any]) -> Evaluated:
+    """The same, with the model and its last frames."""
     model, options = opened(folder, given)
     found = shown_clips(given, options, model)
     if given["steps"] is None and not all(hasattr(clip, "__len__") for clip in found):
         raise ValueError("--steps: needed with a camera, which has no end; found none")
-    model = alone(model, readouts=labelled(found))  # nothing is compared with what they say
+    model = alone(model, readouts=labelled(found))  # without labels heatmaps are compared with nothing
     watcher = Watcher(model, given["mode"] and Mode(given["mode"]))
     with console.bar(_frames(found, given["steps"]), "eval", "frames") as bar:
         tracks = [track for clip in found if (track := _follow(clip, watcher, given["steps"], bar.update))]
@@ -198,14 +199,16 @@ def evaluated(folder: Path, given: dict) -> Evaluated:
     return Evaluated(figures, watcher, options, aspect_of(found[0]))
 
 
-def _frames(found: list, most: int | None) -> int:
+def _frames(found: Sequence[Any], most: int | None) -> int:
     """How many frames there are to show; a camera has as many as it is asked for."""
     there = sum(map(len, found)) if all(hasattr(clip, "__len__") for clip in found) else None
     return min(value for value in (there, most) if value is not None)
 
 
-def _follow(clip, watcher: Watcher, most: int | None, shown: Callable[[], Any]) -> dict[str, tracking.Track] | None:
-    """Show a clip; what the trackers said of it, None where it has no labels."""
+def _follow(
+    clip: Clip | Live, watcher: Watcher, most: int | None, shown: Callable[[], Any]
+) -> dict[str, tracking.Track] | None:
+    """Show a clip; returns the boxes of the trackers, None where it has no labels."""
     watcher.cut()
     left = None if most is None else most - watcher.frames
     frames = islice(frames_of(clip), left)
@@ -221,7 +224,7 @@ def _watched(
 ) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
     """Shows each frame to the model; yields an image of the arena's size and the label in it.
 
-    So the model sees what comes before the target, too, which the benchmark does not show to its trackers.
+    So the model also gets the frames before the target, which the benchmark does not show to its trackers.
     """
     for frame in frames:
         watcher.see(frame.image)
@@ -239,7 +242,7 @@ def _scores(tracks: list[dict[str, tracking.Track]]) -> dict[str, Any]:
     return {"trackers": {name: score.as_dict() for name, score in scores.items()}, "table": tracking.text(scores)}
 
 
-def text(figures: dict) -> str:
+def text(figures: dict[str, Any]) -> str:
     """Figures as lines for a person."""
     lines = {
         "run": f"{figures['run']}, after {figures['steps_learned']:,} steps of learning, frozen",

@@ -77,7 +77,7 @@ class Live:
 
 
 @contextlib.contextmanager
-def page(options: dict) -> Generator[Live | None, None, None]:
+def page(options: dict[str, Any]) -> Generator[Live | None, None, None]:
     """The page that the options ask for, as long as this is open; says once where it is."""
     if not options.get("live"):
         yield None

@@ -1,7 +1,9 @@
 """A picture of what the units of a layer have learned to look at: the receptive fields of their hidden numbers."""
 
 import math
+from argparse import Namespace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -15,9 +17,10 @@ MARGIN, HEAD, FOOT = 70, 60, 100  # pixels around it
 BETWEEN = 0.15  # what lies between two fields: darker than a weight of 0, which is 0.5
 
 FIELDS = "fields.png"  # where the picture goes, in the folder of the run
+Ticks = list[tuple[float, int]]  # where in the image, and the number there
 
 
-def fields(given) -> dict:
+def fields(given: Namespace) -> dict[str, Any]:
     """Write the picture of `hybrid pvm fields`; returns a report."""
     folder = Path(given.run)
     model, _ = opened(folder, vars(given))
@@ -74,7 +77,7 @@ def draw(path: Path, model: PVM, layer: int, units: list[int]) -> float:
     return scale
 
 
-def montage(model: PVM, units: list[int]) -> tuple[np.ndarray, float, tuple[list, list]]:
+def montage(model: PVM, units: list[int]) -> tuple[np.ndarray, float, tuple[Ticks, Ticks]]:
     """Fields of units where the units stand, a nearly square block of fields each.
 
     Returns the image, (rows, columns, 3) in 0..1 with 0.5 for a weight of 0; the weight that is 1, beyond which lies one

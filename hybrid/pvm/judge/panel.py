@@ -3,7 +3,8 @@
 import math
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +20,7 @@ BAR = 60, 9  # width and height of a colour bar
 BEHIND, INK, FAINT = (24, 24, 24), (225, 225, 225), (160, 160, 160)
 ERROR = 0.25  # mean |difference| of a pixel's channels that is shown brightest: errors are small
 LABEL, FOUND = (60, 230, 90), (80, 180, 255)
+Colour = tuple[int, int, int]
 
 
 class Scale(NamedTuple):
@@ -43,7 +45,7 @@ class View(NamedTuple):
     scale: Scale | None = None
     units: tuple[int, int] | None = None
     note: str = ""
-    boxes: tuple[tuple[np.ndarray, tuple[int, int, int]], ...] = ()
+    boxes: tuple[tuple[np.ndarray, Colour], ...] = ()
 
 
 def views(
@@ -80,7 +82,8 @@ def views(
 def rgb(image: np.ndarray) -> np.ndarray:
     """Floats in 0..1 as bytes; of channels the first three, or the first as grey."""
     channels = image[..., :3] if image.shape[-1] >= 3 else np.repeat(image[..., :1], 3, axis=-1)
-    return (np.clip(channels, 0, 1) * 255 + 0.5).astype(np.uint8)
+    levels: np.ndarray = np.clip(channels, 0, 1) * 255 + 0.5
+    return levels.astype(np.uint8)
 
 
 def coloured(numbers: np.ndarray, scale: Scale) -> View:
@@ -120,7 +123,7 @@ def side_by_side(
     *,
     aspect: float | None = None,
     title: str = "",
-    legend: Sequence[tuple[tuple[int, int, int], str]] = (),
+    legend: Sequence[tuple[Colour, str]] = (),
 ) -> np.ndarray:
     """The views as one picture: panels of one size, each with its caption above and its note below.
 
@@ -167,7 +170,7 @@ def _across(count: int) -> int:
     return count if count < 4 else min((4, 5, 3), key=lambda across: -count % across)
 
 
-def _filter(view: View, wide: int):
+def _filter(view: View, wide: int) -> Any:
     """Pixels stay squares where a picture is enlarged, and are averaged where it is shrunk."""
     from PIL import Image
 
@@ -175,14 +178,14 @@ def _filter(view: View, wide: int):
 
 
 @cache
-def _font(size: int):
+def _font(size: int) -> Any:
     from PIL import ImageFont
 
     return ImageFont.load_default(size)
 
 
-def _text(pen, at, text: str, room: float, size: int = LETTERS, colour=INK) -> None:
-    """Write a line, cut where there is no more room."""
+def _text(pen: Any, at: tuple[float, float], text: str, room: float, size: int = LETTERS, colour: Colour = INK) -> None:
+    """Write a line, cut off where there is no more room."""
     if pen.textlength(text, _font(size)) > room:
         while text and pen.textlength(text + "...", _font(size)) > room:
             text = text[:-1]
@@ -190,25 +193,26 @@ def _text(pen, at, text: str, room: float, size: int = LETTERS, colour=INK) -> N
     pen.text(at, text, fill=colour, font=_font(size))
 
 
-def _bar(whole, pen, at: tuple[int, int], scale: Scale) -> int:
-    """Draw the colours of a scale between its ends, to the left of `at`; how wide that is."""
+def _bar(whole: Any, pen: Any, at: tuple[int, int], scale: Scale) -> int:
+    """Draw the colours of a scale between its ends, to the left of `at`; returns the width."""
     from PIL import Image
 
     (right, top), (low, high) = at, (f"{end:g}" for end in scale[:2])
     font = _font(LETTERS)
     before, after = (math.ceil(pen.textlength(end, font)) + 5 for end in (low, high))
-    left = right - after - BAR[0]
+    left: int = right - after - BAR[0]
     shades = colours(scale.colours)[np.linspace(0, 255, BAR[0]).astype(int)]
     whole.paste(Image.fromarray(np.broadcast_to(shades, (BAR[1], BAR[0], 3)).copy()), (left, top + 6))
     pen.text((left - before, top + 1), low, fill=FAINT, font=font)
     pen.text((right - after + 5, top + 1), high, fill=FAINT, font=font)
-    return right - left + before + GAP
+    width: int = right - left + before + GAP
+    return width
 
 
-def _legend(pen, right: int, legend) -> int:
-    """A square of each colour and what it says, before the place `right`; where they begin."""
+def _legend(pen: Any, right: int, legend: Sequence[tuple[Colour, str]]) -> int:
+    """Draw a square of each colour, and its name, to the left of `right`; returns where they begin."""
     font = _font(LETTERS)
-    left = right - sum(16 + math.ceil(pen.textlength(name, font)) + 2 * GAP for _, name in legend)
+    left: int = right - sum(16 + math.ceil(pen.textlength(name, font)) + 2 * GAP for _, name in legend)
     begins = left
     for colour, name in legend:
         pen.rectangle((left, GAP + 4, left + 10, GAP + 14), outline=colour, width=2)
@@ -217,7 +221,7 @@ def _legend(pen, right: int, legend) -> int:
     return begins
 
 
-def _lines(pen, place: tuple[int, int, int, int], units: tuple[int, int] | None) -> None:
+def _lines(pen: Any, place: tuple[int, int, int, int], units: tuple[int, int] | None) -> None:
     """Lines between units, broader where these are large."""
     (left, top, wide, high), (rows, columns) = place, units or (1, 1)
     width = 1 if min(wide / columns, high / rows) < 30 else 2
@@ -229,7 +233,7 @@ def _lines(pen, place: tuple[int, int, int, int], units: tuple[int, int] | None)
         pen.line((x, top, x, top + high - 1), fill=BEHIND, width=width)
 
 
-def _outline(pen, box, place: tuple[int, int, int, int], colour) -> None:
+def _outline(pen: Any, box: np.ndarray, place: tuple[int, int, int, int], colour: Colour) -> None:
     """Draw a box that is not absent, cut at the picture's edge."""
     (x, y, width, height), (left, top, wide, high) = map(float, box), place
     if not (width > 0 and height > 0):
@@ -245,7 +249,7 @@ def shares(box: np.ndarray, shape: Sequence[int]) -> np.ndarray:
 
 
 def enlarged(picture: np.ndarray, least: int = 240) -> np.ndarray:
-    """By the whole number that brings the longer side nearest to `least`, from below; large pictures as they are."""
+    """The picture, enlarged by a whole number until its longer side is at most `least`; larger ones as they are."""
     zoom = max(1, least // max(picture.shape[:2]))
     return picture.repeat(zoom, axis=0).repeat(zoom, axis=1)
 
@@ -261,7 +265,7 @@ def png(picture: np.ndarray) -> bytes:
     return data.getvalue()
 
 
-def save(path, picture: np.ndarray) -> None:
+def save(path: Path, picture: np.ndarray) -> None:
     """Write a picture as PNG."""
     from ...storage import atomic
 

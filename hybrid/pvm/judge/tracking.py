@@ -99,7 +99,7 @@ def _box(name: str, value: np.ndarray) -> np.ndarray:
     return box
 
 
-def _table(rows: list, dtype, width: int) -> np.ndarray:
+def _table(rows: list[Any], dtype: Any, width: int) -> np.ndarray:
     """Rows as one array (n, width), also where there is none."""
     return np.array(rows, dtype).reshape(-1, width)
 
@@ -124,7 +124,7 @@ def perturbed(track: Track, seed: int = 0, amount: float = 0.4) -> Track:
 
 def _present(boxes: np.ndarray) -> np.ndarray:
     """Whether boxes (..., 4) have an area, (...) bool."""
-    return np.all(boxes[..., 2:] > 0, axis=-1)
+    return np.asarray(np.all(boxes[..., 2:] > 0, axis=-1))
 
 
 def overlap(a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -1,13 +1,15 @@
-"""Films of a trained Predictive Vision Model: what it makes of a video, and what it dreams."""
+"""Films of a trained Predictive Vision Model: of a video, and of its dreams."""
 
-from collections.abc import Iterator
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from ... import console
-from ...feeds.video.clip import Frame, aspect_of
+from ...feeds.video.clip import Clip, Frame, Live, aspect_of
 from ...feeds.video.film import Film
 from ..model import PVM
 from ..result import StepResult
@@ -16,11 +18,12 @@ from . import panel, saturation
 from .baseline import compared, floats
 from .evaluate import Watcher, box_in, changed, frames_of, opened, shown_clips
 from .modes import Mode
+from .panel import Colour
 
 WATCHED, DREAMT = "watch.mp4", "dream.mp4"  # where films go, in the folder of the run
 
 
-def watch(given) -> dict:
+def watch(given: Namespace) -> dict[str, Any]:
     """Write the film of `hybrid pvm watch`; returns a report."""
     folder = Path(given.run)
     model, options = opened(folder, vars(given))
@@ -42,12 +45,12 @@ def watch(given) -> dict:
 
 
 def _title(model: PVM, video: str) -> str:
-    """What of a film's title stays."""
+    """The part of a film's title that stays the same."""
     return f"{model.config.name}, {model.step_number:,} steps of learning, {Path(video).name}"
 
 
 def _looked(watcher: Watcher, frame: Frame, aspect: float, title: str) -> np.ndarray:
-    """A picture of the film: what the model makes of a frame, its box and the labelled one."""
+    """A picture of the film: frame, prediction, difference, hidden maps, heatmap, and the boxes."""
     model = watcher.model
     seen = watcher.see(frame.image, frame.box)
     real = floats(frame.image)
@@ -72,8 +75,8 @@ def _looked(watcher: Watcher, frame: Frame, aspect: float, title: str) -> np.nda
     return panel.side_by_side(views, aspect=aspect, title=title, legend=legend)
 
 
-def _boxes(frame: Frame, seen: StepResult):
-    """The boxes in a frame, and which colour is whose; both whether they are there or not, so that a film stays in place."""
+def _boxes(frame: Frame, seen: StepResult) -> tuple[tuple[tuple[np.ndarray, Colour], ...], list[tuple[Colour, str]]]:
+    """The boxes in a frame, and a legend of their colours; absent boxes are in it too, so that a film's layout stays."""
     shape, boxes, legend = frame.image.shape, [], []
     if frame.box is not None:
         boxes.append((panel.shares(frame.box, shape), panel.LABEL))
@@ -85,7 +88,7 @@ def _boxes(frame: Frame, seen: StepResult):
     return tuple(boxes), legend
 
 
-def dream(given) -> dict:
+def dream(given: Namespace) -> dict[str, Any]:
     """Write the film of `hybrid pvm dream`; returns a report."""
     if given.mode == "freeze" and given.learn:
         raise ValueError("--mode freeze and --learn contradict each other; leave one out")
@@ -112,9 +115,9 @@ def dream(given) -> dict:
 
 
 def _dreamt(
-    model: PVM, mode: Mode, frames: Iterator[Frame], given, needs_video: bool
+    model: PVM, mode: Mode, frames: Iterator[Frame], given: Namespace, needs_video: bool
 ) -> Iterator[dict[str, panel.View]]:
-    """What there is to see, frame by frame: the model's eye open, then in the mode."""
+    """The pictures of each frame: first of the video, then in the mode."""
     blank = np.zeros(model.config.frame, np.float32)
     awake = Mode("none")
     for number in range(given.seed_frames + given.frames):
@@ -128,14 +131,14 @@ def _dreamt(
         yield {name: panel.View(panel.rgb(picture)) for name, picture in pictures.items()}
 
 
-def _again(found) -> Iterator[Frame]:
+def _again(found: Sequence[Clip | Live]) -> Iterator[Frame]:
     """The frames of the clips, again and again."""
     while True:
         for clip in found:
             yield from frames_of(clip)
 
 
-def _bar(frames, total: int):
+def _bar(frames: Any, total: int) -> Any:
     return console.bar(total, "film", "frames", items=frames)
 
 
