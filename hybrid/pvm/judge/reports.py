@@ -67,7 +67,8 @@ def text(report: Mapping[str, Any]) -> str:
     units, readouts, steps = (f"{report[name]:,}" for name in ("parameters", "readout_parameters", "steps"))
     speed = f"{report['frames_per_second']:,.1f}; parameters a second: {engineering(report['parameters_per_second'])}"
     streams = f", {report['streams']} streams" if report["streams"] > 1 else ""
-    model, process = (f"{report[name] / 2**20:,.0f} MiB" for name in ("model_bytes", "peak_memory_bytes"))
+    held = {"model": report["model_bytes"], "process": report["peak_memory_bytes"]}
+    memory = ", ".join(f"{size / 2**20:,.0f} MiB of the {name}" for name, size in held.items() if size is not None)
     lines = {
         "run": report["run"],
         "configuration": f"{report['configuration']}: {units} parameters, and {readouts} of readouts",
@@ -75,7 +76,7 @@ def text(report: Mapping[str, Any]) -> str:
         "device": f"{report['device']}, {report['threads']} threads{streams}",
         "steps": f"{steps} in {report['seconds']:,.1f} s",
         "frames a second": speed,
-        "memory": f"{model} of the model, {process} of the process",
+        "memory": memory,
         "error a layer": "  ".join(f"{error:.4f}" for error in report["error"]),
         "next frame": compared(report),
         "hidden numbers": saturation.said(report["activity"]),
