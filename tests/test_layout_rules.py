@@ -23,7 +23,6 @@ LONG: set[str] = {
     "hybrid/cli/doctor.py",
     "tests/cudasim/driver/devices.cpp",
     "tests/cudasim/driver/streams.cpp",
-    "tests/hybrid/readout/test_readouts.py",
     "tests/hybrid/train/test_runs.py",
 }
 

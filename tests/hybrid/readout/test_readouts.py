@@ -14,44 +14,12 @@ from scipy import sparse
 
 from hybrid import backend
 from hybrid.readout import FullReadout, NeighbourReadout, SampledReadout, TreeReadout, rebuild
-
-CLASSES, WIDTH, BATCH = 37, 6, 16
-COUNTS = np.arange(CLASSES)[::-1]
-MAKE = {
-    "huffman": lambda **more: TreeReadout(COUNTS, WIDTH, batch=BATCH, **more),
-    "balanced": lambda **more: TreeReadout(CLASSES, WIDTH, tree="balanced", batch=BATCH, **more),
-    "split": lambda **more: TreeReadout(COUNTS, WIDTH, split=5, batch=BATCH, **more),
-    "full": lambda **more: FullReadout(COUNTS, WIDTH, batch=BATCH, **more),
-    "sampled": lambda **more: SampledReadout(COUNTS, WIDTH, negatives=20, batch=BATCH, **more),
-    "log-uniform": lambda **more: SampledReadout(CLASSES, WIDTH, negatives=20, batch=BATCH, **more),
-    "logistic": lambda **more: SampledReadout(COUNTS, WIDTH, loss="logistic", batch=BATCH, **more),
-    "neighbours": lambda **more: NeighbourReadout(FullReadout(COUNTS, WIDTH, batch=BATCH, **more)),
-}
+from tests.support.readouts import CLASSES, MAKE, WIDTH, batch, changed, every, frozen, train
 
 
 @pytest.fixture(params=MAKE)
 def make(request):
     return MAKE[request.param]
-
-
-def batch(rows=BATCH, seed=0):
-    rng = np.random.default_rng(seed)
-    hidden = rng.normal(size=(rows, WIDTH)).astype(np.float32)
-    return np.full_like(hidden, np.nan), hidden, rng.integers(0, CLASSES, rows).astype(np.int32)
-
-
-def train(readout, steps=5, first=0):
-    return [readout.step(*batch(seed=seed)) for seed in range(first, first + steps)]
-
-
-def frozen(readout):
-    return b"".join(array.tobytes() for array in readout.parameters().values()), readout.state()
-
-
-def every(readout, hidden):
-    """Log-probabilities of all classes, (B, V), one class after another."""
-    rows = np.repeat(hidden, CLASSES, axis=0)
-    return readout.log_prob(rows, np.tile(np.arange(CLASSES, dtype=np.int32), len(hidden))).reshape(-1, CLASSES)
 
 
 def test_it_learns(make):
@@ -132,28 +100,6 @@ def test_best_leaves_out_what_is_excluded(make):
     for none in (None, sparse.csr_matrix((40, CLASSES))):
         for one, other in zip(readout.best(hidden, 7, none), readout.best(hidden, 7), strict=True):
             np.testing.assert_array_equal(one, other)
-
-
-BAD_EXCLUDE = {
-    "ndarray": (lambda: np.zeros((16, CLASSES)), r"exclude: found ndarray, expected .*CSR array \(16, 37\).*csr_array"),
-    "shape": (lambda: sparse.csr_array((16, 5)), r"exclude: found \(16, 5\), expected .*\(16, 37\)"),
-    "format": (lambda: sparse.csc_array((16, CLASSES)), r"exclude: found the format 'csc'.*tocsr"),
-    "index": (lambda: spoiled(CLASSES), "exclude: .* expected a scipy"),
-    "negative": (lambda: spoiled(-1), "exclude: .* expected a scipy"),
-}
-
-
-def spoiled(index):
-    exclude = sparse.csr_array(([1.0], ([3], [5])), (16, CLASSES))
-    exclude.indices[0] = index
-    return exclude
-
-
-@pytest.mark.parametrize("bad", BAD_EXCLUDE)
-def test_a_bad_exclude_is_refused(make, bad):
-    exclude, message = BAD_EXCLUDE[bad]
-    with pytest.raises(ValueError, match=message):
-        make().best(batch()[1], 3, exclude())
 
 
 @pytest.mark.parametrize("kind", ["huffman", "balanced", "split", "full", "neighbours"])
@@ -253,122 +199,6 @@ def test_no_rows(make):
     assert readout.log_prob(hidden, target).shape == (0,)
     assert readout.best(hidden, 3)[0].shape == (0, 3)
     assert frozen(readout) == before
-
-
-def changed(array, place, value):
-    array = array.copy()
-    array[place] = value
-    return array
-
-
-def overlapping(hidden, target):
-    """grad begins within hidden."""
-    memory = np.concatenate([hidden, hidden[:1]])
-    return memory[1:], memory[:-1], target
-
-
-BAD = {
-    "shape of hidden": (lambda g, h, t: (g, h[:, :5].copy(), t), ValueError, r"hidden: found float32 \(16, 5\), exp"),
-    "dtype of hidden": (lambda g, h, t: (g, h.astype(float), t), ValueError, r"hidden: found float64 \(16, 6\)"),
-    "order of hidden": (lambda g, h, t: (g, np.asfortranarray(h), t), ValueError, "hidden: found strides .* C order"),
-    "a list": (lambda g, h, t: (g, h.tolist(), t), ValueError, "hidden: found list, expected an array"),
-    "shape of grad": (lambda g, h, t: (g[:3], h, t), ValueError, r"grad: found float32 \(3, 6\)"),
-    "shape of target": (
-        lambda g, h, t: (g, h, t[:3]),
-        ValueError,
-        r"target: found int32 \(3,\), expected int32 \(16,\)",
-    ),
-    "dtype of target": (lambda g, h, t: (g, h, t.astype(np.int64)), ValueError, "target: found int64"),
-    "negative id": (lambda g, h, t: (g, h, changed(t, 4, -1)), IndexError, r"target\[4\]: found -1, expected 0 to 36"),
-    "large id": (lambda g, h, t: (g, h, changed(t, 15, 37)), IndexError, r"target\[15\]: found 37, expected 0 to 36"),
-    "NaN": (lambda g, h, t: (g, changed(h, (3, 1), np.nan), t), ValueError, r"hidden\[3\]: found NaN or infinity"),
-    "infinity": (lambda g, h, t: (g, changed(h, (15, 5), -np.inf), t), ValueError, r"hidden\[15\]: found NaN"),
-    "too many": (lambda g, h, t: batch(rows=17), ValueError, "hidden: found 17 rows, expected at most 16"),
-    "one array": (lambda g, h, t: (h, h, t), ValueError, "grad: found the memory of hidden"),
-    "one memory": (lambda g, h, t: overlapping(h, t), ValueError, "grad: found the memory of hidden"),
-}
-
-
-@pytest.mark.parametrize("bad", BAD)
-def test_bad_input_is_refused_and_nothing_moves(make, bad):
-    readout = make(rate=0.1)
-    train(readout, 1)
-    before = frozen(readout)
-    spoil, kind, message = BAD[bad]
-    with pytest.raises(kind, match=message):
-        readout.step(*spoil(*batch()))
-    assert frozen(readout) == before
-
-
-def test_a_read_only_gradient_is_refused(make):
-    readout, (grad, hidden, target) = make(), batch()
-    grad.flags.writeable = False
-    with pytest.raises(ValueError, match="grad: found a read-only array"):
-        readout.step(grad, hidden, target)
-
-
-@pytest.mark.parametrize("k", [0, -1, CLASSES + 1, 1.5, True])
-def test_bad_k(make, k):
-    with pytest.raises(ValueError, match=f"k: found {k}, expected a whole number from 1 to 37"):
-        make().best(batch()[1], k)
-
-
-def test_bad_questions(make):
-    readout, (_, hidden, target) = make(), batch()
-    with pytest.raises(IndexError, match=r"target\[0\]: found 99"):
-        readout.log_prob(hidden, changed(target, 0, 99))
-    with pytest.raises(ValueError, match=r"hidden\[2\]: found NaN"):
-        readout.best(changed(hidden, (2, 0), np.nan), 3)
-
-
-def test_large_finite_numbers_are_not_refused():
-    readout = MAKE["full"](rate=0.0)
-    grad, hidden, target = batch()
-    hidden[0] = 1e30  # squares overflow
-    assert readout.step(grad, hidden, target) == pytest.approx(np.log(CLASSES), abs=1e-5)
-
-
-def test_a_loss_that_is_not_finite_names_its_row(make):
-    readout = make()
-    next(iter(readout.parameters().values()))[:] = np.nan
-    with pytest.raises(FloatingPointError, match=r"loss\[0\]: found nan"):
-        train(readout, 1)
-
-
-BAD_CONSTRUCTION = [
-    (lambda: FullReadout(1, 4), "classes: found 1, at least 2 needed"),
-    (lambda: FullReadout([5], 4), "classes: found 1, at least 2 needed"),
-    (lambda: FullReadout([], 4), "classes: found 0, at least 2 needed|counts: found"),
-    (lambda: FullReadout([1, -2], 4), r"counts\[1\]: found -2"),
-    (lambda: FullReadout([1, np.nan], 4), r"counts\[1\]: found nan"),
-    (lambda: FullReadout([[1, 2]], 4), r"counts: found int64 \(1, 2\)"),
-    (lambda: FullReadout(3, 0), "width: found 0, expected a whole number of at least 1"),
-    (lambda: FullReadout(3, 4, batch=0), "batch: found 0"),
-    (lambda: FullReadout(3, 4, rate=-1), "rate: found -1"),
-    (lambda: FullReadout(3, 4, rate=np.nan), "rate: found nan"),
-    (lambda: FullReadout(3, 4, seed=-1), "seed: found -1"),
-    (lambda: TreeReadout(3, 4), "counts: found only how many classes"),
-    (lambda: TreeReadout([1, 2], 4, tree="oak"), "tree: found 'oak', expected one of huffman, balanced"),
-    (
-        lambda: TreeReadout([1, 2], 4, mode="fast"),
-        "mode: found 'fast', expected one of deterministic, grouped, hogwild",
-    ),
-    (lambda: TreeReadout([1, 2], 4, split=2), "split: found 2, expected a whole number from 0 to 1"),
-    (lambda: SampledReadout(3, 4, loss="hinge"), "loss: found 'hinge', expected one of softmax, logistic"),
-    (lambda: SampledReadout(3, 4, negatives=0), "negatives: found 0"),
-    (lambda: SampledReadout(3, 4, draws="unigram"), "draws: unigram needs how often"),
-    (lambda: NeighbourReadout(TreeReadout([1, 2], 4)), "readout: found TreeReadout, expected a FullReadout or a"),
-    (
-        lambda: rebuild({"kind": "forest"}),
-        "readout: found 'forest', expected one of full, neighbours, sampled, split_tree, tree",
-    ),
-]
-
-
-@pytest.mark.parametrize("make_bad, message", BAD_CONSTRUCTION)
-def test_bad_construction(make_bad, message):
-    with pytest.raises(ValueError, match=message):
-        make_bad()
 
 
 def test_two_classes_and_counts_of_zero():

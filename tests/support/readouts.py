@@ -1,0 +1,44 @@
+"""A readout of every kind, batches for it, and what a test asks of it."""
+
+import numpy as np
+
+from hybrid.readout import FullReadout, NeighbourReadout, SampledReadout, TreeReadout
+
+CLASSES, WIDTH, BATCH = 37, 6, 16
+COUNTS = np.arange(CLASSES)[::-1]
+MAKE = {
+    "huffman": lambda **more: TreeReadout(COUNTS, WIDTH, batch=BATCH, **more),
+    "balanced": lambda **more: TreeReadout(CLASSES, WIDTH, tree="balanced", batch=BATCH, **more),
+    "split": lambda **more: TreeReadout(COUNTS, WIDTH, split=5, batch=BATCH, **more),
+    "full": lambda **more: FullReadout(COUNTS, WIDTH, batch=BATCH, **more),
+    "sampled": lambda **more: SampledReadout(COUNTS, WIDTH, negatives=20, batch=BATCH, **more),
+    "log-uniform": lambda **more: SampledReadout(CLASSES, WIDTH, negatives=20, batch=BATCH, **more),
+    "logistic": lambda **more: SampledReadout(COUNTS, WIDTH, loss="logistic", batch=BATCH, **more),
+    "neighbours": lambda **more: NeighbourReadout(FullReadout(COUNTS, WIDTH, batch=BATCH, **more)),
+}
+
+
+def batch(rows=BATCH, seed=0):
+    rng = np.random.default_rng(seed)
+    hidden = rng.normal(size=(rows, WIDTH)).astype(np.float32)
+    return np.full_like(hidden, np.nan), hidden, rng.integers(0, CLASSES, rows).astype(np.int32)
+
+
+def train(readout, steps=5, first=0):
+    return [readout.step(*batch(seed=seed)) for seed in range(first, first + steps)]
+
+
+def frozen(readout):
+    return b"".join(array.tobytes() for array in readout.parameters().values()), readout.state()
+
+
+def every(readout, hidden):
+    """Log-probabilities of all classes, (B, V), one class after another."""
+    rows = np.repeat(hidden, CLASSES, axis=0)
+    return readout.log_prob(rows, np.tile(np.arange(CLASSES, dtype=np.int32), len(hidden))).reshape(-1, CLASSES)
+
+
+def changed(array, place, value):
+    array = array.copy()
+    array[place] = value
+    return array
