@@ -21,8 +21,6 @@ LONG: set[str] = {
     "gpu/pvm.cu",
     "gpu/units.cu",
     "hybrid/cli/doctor.py",
-    "tests/cudasim/driver/devices.cpp",
-    "tests/cudasim/driver/streams.cpp",
     "tests/hybrid/train/test_runs.py",
 }
 

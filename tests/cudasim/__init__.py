@@ -43,7 +43,7 @@ def library() -> Path:
     """The simulated libcuda.so.1, built when its sources have changed."""
     include = cuda_include()
     sources = sorted((HERE / "driver").glob("*.cpp"))
-    headers = [HERE / "driver" / "sim.h", HERE / "driver" / "fibers.h", HERE / "include" / "cudasim_abi.h"]
+    headers = [*sorted((HERE / "driver").glob("*.h")), HERE / "include" / "cudasim_abi.h"]
     return build("libcuda.so.1", sources, headers, ["-Wl,-soname,libcuda.so.1", "-I", str(include)], ["-ldl"])
 
 
