@@ -14,8 +14,6 @@ and so that the command line offers it:
     make(counts, width, options, *, batch, trunk, backend)
                 the untrained readout. options: those of the command line by name, "rate" and "seed" among them;
                 trunk: False where the hidden vectors are rows of the input table, as in word2vec
-    BY_EXAMPLE  whether its parameters move example by example, or by the sum over a micro-batch: models have default rates
-                for either
 
 and where it has reason to:
 

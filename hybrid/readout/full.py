@@ -12,8 +12,6 @@ from .base import Base, Pairs
 if TYPE_CHECKING:
     from cpu.excluded import Excluded
 
-BY_EXAMPLE = False
-
 
 @dataclass(frozen=True)
 class Options:

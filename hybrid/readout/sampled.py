@@ -11,7 +11,6 @@ from ..settings import option, positive
 from .full import FullReadout
 from .full import least as least
 
-BY_EXAMPLE = False
 LOSSES = ("softmax", "logistic")
 DRAWS = ("unigram", "log-uniform")
 

@@ -20,7 +20,6 @@ TREES = ("huffman", "balanced")
 MODES = ("deterministic", "grouped", "hogwild")
 FORMER = {"runs": "grouped"}  # former names of modes, accepted for one more release
 MOST = 2**30  # classes: 2 * parent + turn is an int32
-BY_EXAMPLE = True
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,6 @@ import numpy as np
 from hybrid.readout.base import Base
 from hybrid.settings import number, option
 
-BY_EXAMPLE = False
-
 
 @dataclass(frozen=True)
 class Options:
