@@ -1,0 +1,192 @@
+// The tables of a layout, what is given to a tick, and the phases of a unit before its dense layers: gather, errors, pull back.
+// See pvm.cu.
+#pragma once
+#include "activation.cuh"
+#include "warp.cuh"
+
+constexpr int ONE = 448;   // threads of a block with one stream, at most: 14 warps, so that 49 rows are 4 at most for each
+constexpr int MANY = 256;  // threads of a block with more
+constexpr int MOST = 16;   // streams
+constexpr int GROUP = 4;   // streams that share a read when errors are pulled back
+
+enum Feature { SIGNAL = 1, DERIVATIVE = 2, INTEGRAL = 4, ERROR = 8, PAST = 16 };
+enum Kind { LATERAL, FEEDBACK, RAW };
+
+// Rows of the tables; `first` to `last` count in the table of that name, places are in the tape unless said otherwise.
+struct Unit {
+    int64 number, first_layer, last_layer, first_part, last_part, first_copy, last_copy;
+    int64 signals, count;  // where in the signals they begin, and how many there are
+    int64 block, features, hidden, size, published, predicted, residual, sign;
+};
+struct Layer {
+    int64 rows, columns, pulled, w, in, out;
+};
+struct Part {
+    int64 from, size, to;  // of the world, of the unit's signals
+};
+struct Copy {
+    int64 from, to, size, kind;
+};
+
+// All that is given to a launch, in the order of the contract's State, Past, Learning and Gathering (hybrid/contract.py).
+struct Tick {
+    float *world_next, *tape, *signals, *integral, *delta, *low, *high, *miss, *weights, *velocity;
+    const Unit *units;
+    const Layer *layers;
+    const Part *parts;
+    const Copy *copies;
+    int given, steps, newest_first;  // given: bits of Feature
+    const float *world, *last, *record, *before, *rate, *momentum;
+    const unsigned char *learns, *adapts;
+    int predict_first;
+    float scale, offset, tau, lateral, feedback;
+    int code, B;
+    int64 W, T, S;
+};
+
+#define ARGUMENTS                                                                                                               \
+    float *world_next, float *tape, float *signals, float *integral, float *delta, float *low, float *high, float *miss,        \
+        float *weights, float *velocity, const Unit *units, const Layer *layers, const Part *parts, const Copy *copies,         \
+        int given, int steps, int newest_first, const float *world, const float *last, const float *record,                     \
+        const float *before, const float *rate, const float *momentum, const unsigned char *learns,                             \
+        const unsigned char *adapts, int predict_first, float scale, float offset, float tau, float lateral, float feedback,    \
+        int code, int B, int64 W, int64 T, int64 S
+#define GIVEN                                                                                                                   \
+    {                                                                                                                           \
+        world_next, tape, signals, integral, delta, low, high, miss, weights, velocity, units, layers, parts, copies, given,    \
+            steps, newest_first, world, last, record, before, rate, momentum, learns, adapts, predict_first, scale, offset,     \
+            tau, lateral, feedback, code, B, W, T, S                                                                            \
+    }
+
+// What errors will be pulled back through, and the biases, are brought into the L2 cache while the unit gathers.
+__device__ __forceinline__ void announce(const Tick &t, const Unit &unit)
+{
+    for (int64 k = unit.first_layer; k < unit.last_layer; ++k) {
+        const Layer &layer = t.layers[k];
+        const float *matrix = t.weights + layer.w;
+        const int rows = layer.rows, n = layer.columns, pulled = layer.pulled, lines = (pulled + 31) / 32;
+        for (int task = threadIdx.x; task < rows * lines; task += blockDim.x)
+            bring(matrix + task / lines * n + min(task % lines * 32, pulled - 1));
+        for (int r = 32 * threadIdx.x; r < rows; r += 32 * blockDim.x) bring(matrix + rows * n + r);
+    }
+}
+
+// Signal i of the unit is s: kept, and its features written to the tape.
+__device__ __forceinline__ void see(const Tick &t, const Unit &unit, int b, int i, float s)
+{
+    const int64 at = b * t.S + unit.signals + i;
+    const int block = unit.block;
+    float *out = t.tape + b * t.T + unit.features + i / block * block * __popc(t.given) + i % block;
+    t.signals[at] = s;
+    if (t.given & SIGNAL) {
+        *out = s;
+        out += block;
+    }
+    if (t.given & DERIVATIVE) {
+        *out = fmaf(s - t.before[at], 0.5f, 0.5f);
+        out += block;
+    }
+    if (t.given & INTEGRAL) {
+        *out = t.integral[at] = fmaf(t.tau, t.integral[at], (1 - t.tau) * s);
+        out += block;
+    }
+    if (t.given & ERROR) {
+        const float *last = t.last + b * t.T + (t.newest_first ? unit.count * (t.steps - 1) : 0) + i;
+        float guess = last[unit.predicted];
+        if (unit.residual >= 0) guess += 2 * last[unit.residual] - 1;
+        guess = guess < 0 ? 0 : guess > 1 ? 1 : guess;
+        *out = fmaf(s - guess, 0.5f, 0.5f);
+        out += block;
+    }
+    if (t.given & PAST) *out = t.before[at];
+}
+
+// The unit's signals, features and context, a warp a run of the world.
+template <bool SEVERAL> __device__ __forceinline__ void gather(const Tick &t, const Unit &unit)
+{
+    const int B = SEVERAL ? t.B : 1, parts = unit.last_part - unit.first_part, copies = unit.last_copy - unit.first_copy;
+    for (int task = warp(); task < (parts + copies) * B; task += warps()) {
+        const int run = task / B, b = task % B;
+        const float *world = t.world + b * t.W;
+        if (run < parts) {
+            const Part &part = t.parts[unit.first_part + run];
+            for (int i = lane(); i < part.size; i += 32)
+                see(t, unit, b, part.to + i, fmaf(t.scale, world[part.from + i], t.offset));
+        } else {
+            const Copy &copy = t.copies[unit.first_copy + run - parts];
+            const float factor = copy.kind == LATERAL ? t.lateral : t.feedback;
+            for (int i = lane(); i < copy.size; i += 32) {
+                const float value = world[copy.from + i];
+                t.tape[b * t.T + copy.to + i] = copy.kind == RAW ? value : factor * fmaf(t.scale, value, t.offset);
+            }
+        }
+    }
+    __syncthreads();
+}
+
+// miss, and where the unit learns the gradient before the activation of the predictions in `record`.
+template <bool SEVERAL> __device__ __forceinline__ void errors(const Tick &t, const Unit &unit, bool learns)
+{
+    __shared__ float parts[(SEVERAL ? MANY : ONE) / 32];
+    const int B = SEVERAL ? t.B : 1, count = unit.count, outputs = t.steps * count;
+    const bool residual = unit.residual >= 0;
+    float total = 0;
+    for (int k = threadIdx.x; k < B * outputs; k += blockDim.x) {
+        const int b = SEVERAL ? k / outputs : 0, place = k - b * outputs, step = place / count;
+        const bool newest = step == (t.newest_first ? 0 : t.steps - 1);
+        const int64 seen = b * t.S + unit.signals + place - step * count, at = b * t.T + unit.predicted + place;
+        const float guess = t.record[at], wrong = (newest ? t.signals : t.before)[seen] - guess;
+        if (residual) {  // of what is wrong, moved into 0..1, the second net learns
+            const int64 second = b * t.T + unit.residual + place;
+            const float rest = t.record[second];
+            total += fabsf(wrong - 2 * rest + 1);
+            if (learns) t.delta[second] = (0.5f * (wrong + 1) - rest) * slope(rest, t.code);
+        } else {
+            total += fabsf(wrong);
+        }
+        const float sign = wrong > 0 ? 1 : wrong < 0 ? -1 : wrong;  // a NaN stays a NaN
+        if (learns) t.delta[at] = (place < unit.sign ? sign : wrong) * slope(guess, t.code);
+    }
+    total = sums<1>(&total);
+    if (lane() == 0) parts[warp()] = total;
+    __syncthreads();
+    if (threadIdx.x) return;
+    for (int k = 1; k < warps(); ++k) total += parts[k];
+    t.miss[unit.number] = total;
+}
+
+// The gradient before the activation of what the layer read, where that was computed too. A warp takes 32 columns, a part
+// of the rows and GROUP streams; the parts are summed in turn.
+template <bool SEVERAL> __device__ __forceinline__ void pull_back(const Tick &t, const Layer &layer)
+{
+    constexpr int G = SEVERAL ? GROUP : 1;
+    __shared__ float parts[G * (SEVERAL ? MANY : ONE) / 32][32];
+    const int B = SEVERAL ? t.B : 1, rows = layer.rows, n = layer.columns, pulled = layer.pulled;
+    const int chunks = (pulled + 31) / 32, jobs = chunks * ((B + G - 1) / G), together = min(jobs, warps());
+    const int P = warps() / together, p = warp() / together;
+    const float *matrix = t.weights + layer.w, *delta = t.delta + layer.out;
+    for (int start = 0; start < jobs; start += together) {
+        const int job = start + warp() % together, j = job % chunks * 32 + lane(), b = job / chunks * G;
+        float total[G] = {};
+        if (p < P && job < jobs && j < pulled) {
+            const float *from[G];
+            for (int g = 0; g < G; ++g) from[g] = delta + min(b + g, B - 1) * t.T;
+#pragma unroll 8
+            for (int r = p; r < rows; r += P) {
+                const float value = matrix[r * n + j];
+                for (int g = 0; g < G; ++g) total[g] = fmaf(value, from[g][r], total[g]);
+            }
+        }
+        for (int g = 0; g < G; ++g) parts[warp() * G + g][lane()] = total[g];
+        __syncthreads();
+        for (int k = warp(); k < together * G; k += warps()) {
+            const int job = start + k / G, j = job % chunks * 32 + lane(), b = job / chunks * G + k % G;
+            if (job >= jobs || j >= pulled || b >= B) continue;
+            float sum = 0;
+            for (int part = 0; part < P; ++part) sum += parts[part * together * G + k][lane()];
+            const int64 at = b * t.T + layer.in + j;
+            t.delta[at] = sum * slope(t.record[at], t.code);
+        }
+        __syncthreads();
+    }
+}
