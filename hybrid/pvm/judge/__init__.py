@@ -1,1 +1,1 @@
-"""What a trained model is worth, in figures and in pictures."""
+"""Evaluation of trained models, in figures and in pictures."""

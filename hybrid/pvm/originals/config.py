@@ -259,7 +259,7 @@ def _activation(keys: _Keys, compat: str | None) -> str:
 
 
 def _unit(keys: _Keys) -> dict[str, Any]:
-    """The kind of unit, what it sees of a signal, and what it publishes."""
+    """The kind of unit, the features of its input, and what it publishes."""
     kind, residual = str(keys.word("unit_type")), "residual" in str(keys.word("ex_module"))
     if kind not in ("simple", "complex"):
         raise ValueError(f"unit_type: found {kind!r}, expected 'simple' or 'complex'")

@@ -2,14 +2,24 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from .. import initial
 from ..config import Config
+from ..inputs import Inputs
 from ..model import PVM
 from ..result import StepResult
 from .recording import GPU, TOLERANCE, Recording
+
+
+class Unbounded(Inputs):
+    """Inputs that take pixels a little beyond 1: 0.8 + 0.1 is more than 0.9, if both are float32."""
+
+    def _image(self, frame: Any) -> np.ndarray:
+        image = np.asarray(frame)
+        return image[None] if image.dtype.kind == "f" else super()._image(frame)
 
 
 class Replay(ABC):
@@ -28,6 +38,7 @@ class Replay(ABC):
         recording.allowed = TOLERANCE[self.real.name] if device == "cpu" else GPU
         self.pvm = PVM(self.config, device=device, dtype=self.real)
         self.layout, self.wiring = self.pvm.layout, self.pvm.wiring
+        self.pvm._inputs = Unbounded(self.wiring.frame, 1, self.pvm.readouts, ignore_depth=self.config.ignore_depth)
 
     def run(self) -> None:
         """Compare what is wired and how large it is, and only where that agrees go through the frames."""
