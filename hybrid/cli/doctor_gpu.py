@@ -1,0 +1,191 @@
+"""What this machine has of a GPU: driver, cards, compiler, PyCUDA, cuBLAS."""
+
+import ctypes
+import importlib
+import importlib.metadata
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from .finding import failure, finding, version
+
+NO_GPU = "none is needed: --device cpu"
+NO_DEVICE = 100  # CUDA_ERROR_NO_DEVICE
+CAPABILITY = (75, 76)  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, _MINOR
+DRIVERS = {12: "525", 13: "580"}  # the oldest driver of a major version of CUDA
+ASK_SMI = "nvidia-smi says more; reboot after an update of the driver, start a container with its GPUs (--gpus all)"
+OLD_CARD = "install an older CUDA toolkit and name its nvcc in HYBRID_NVCC (12: from sm_50; 13: from sm_75)"
+
+
+class Card(NamedTuple):
+    """What the driver says of a CUDA device; capability 9.0 is 90, as in sm_90."""
+
+    name: str
+    capability: int
+    memory: int
+
+
+def gpu() -> list[dict[str, Any]]:
+    """All that a GPU needs, none of which the engine needs: driver, devices, nvcc, PyCUDA, cuBLAS; then the conclusion."""
+    compiles, nvcc = _nvcc()
+    supports, driver = _driver(compiles)
+    devices = list(_devices(compiles)) if supports else []
+    findings = [driver, *devices, nvcc, _pycuda(bool(supports)), _cublas()]
+    amiss = ", ".join(one["name"] for one in findings if not one["ok"] and one not in devices[1:])
+    return [*findings, _conclusion(amiss)]
+
+
+def _conclusion(amiss: str) -> dict[str, Any]:
+    """Whether a GPU is used, or the first reason why not; `amiss` names what was found to need mending."""
+    from .. import backend
+
+    try:
+        reason = backend.why_no_gpu() or (f"mend {amiss}" if amiss else None)
+    except Exception as error:  # whatever a PyCUDA that does not fit this driver raises
+        reason = f"PyCUDA fails: {error}"
+    found = f"not used: {reason}" if reason else "can be used: --device cuda:0"
+    return finding("gpu", reason is None, found, NO_GPU, needed=False)
+
+
+def _nvcc() -> tuple[tuple[int, int] | None, dict[str, Any]]:
+    """The version of CUDA that kernels are compiled for, None where nothing compiles them; and the finding."""
+    from gpu import kernels
+
+    try:
+        path, version = kernels.nvcc(), kernels.nvcc_version()
+    except OSError as error:
+        return None, failure("nvcc", error, "install the CUDA toolkit, or name its nvcc in HYBRID_NVCC")
+    return version, finding("nvcc", True, f"{version[0]}.{version[1]}, {path}", needed=False)
+
+
+def _driver(compiles: tuple[int, int] | None) -> tuple[int, dict[str, Any]]:
+    """The version of CUDA that the driver supports, as 13000, 0 where no driver runs; and the finding."""
+    try:
+        cuda = _cuda()
+    except OSError as error:
+        remedy = f"install it, where there is a GPU; {NO_GPU}"
+        return 0, finding("NVIDIA driver", False, f"none ({error})", remedy, needed=False)
+    try:
+        version = _ask(cuda.cuDriverGetVersion, ctypes.c_int())
+        count = _count(cuda)
+    except OSError as error:
+        return 0, finding("NVIDIA driver", False, str(error), ASK_SMI, needed=False)
+    found = f"CUDA {version // 1000}.{version % 1000 // 10}, {count} device{'s' * (count != 1)}"
+    if compiles and compiles[0] > version // 1000:
+        found += f"; older than nvcc {compiles[0]}.{compiles[1]}"
+        oldest = DRIVERS.get(compiles[0], "its toolkit's")
+        remedy = f"update the driver (CUDA {compiles[0]}: {oldest} or newer), or name an older nvcc in HYBRID_NVCC"
+        return version, finding("NVIDIA driver", False, found, remedy, needed=False)
+    return version, finding("NVIDIA driver", count > 0, found, ASK_SMI, needed=False)
+
+
+def _count(cuda: Any) -> int:
+    """How many devices the driver sees, once it runs."""
+    status = cuda.cuInit(0)
+    if status == NO_DEVICE:
+        return 0
+    if status:
+        raise OSError(f"cuInit answers with error {status}")
+    count: int = _ask(cuda.cuDeviceGetCount, ctypes.c_int())
+    return count
+
+
+def _cuda() -> ctypes.CDLL:
+    return ctypes.CDLL("libcuda.so.1")
+
+
+def _ask(function: Any, place: Any, *arguments: Any) -> Any:
+    """What a function of the driver writes to its first argument; OSError where it answers with an error."""
+    status = function(ctypes.byref(place), *arguments)
+    if status:
+        raise OSError(f"{function.__name__} answers with error {status}")
+    return place.value
+
+
+def _devices(compiles: tuple[int, int] | None) -> Iterator[dict[str, Any]]:
+    """Name, capability and memory of every device, and whether nvcc compiles for it."""
+    known = _architectures() if compiles else []
+    for number, card in enumerate(_cards()):
+        found = f"{card.name}, sm_{card.capability}, {card.memory / 2**30:.1f} GiB"
+        if not compiles or not known or card.capability in known:
+            yield finding(f"cuda:{number}", True, found, needed=False)
+            continue
+        old = card.capability < min(known)
+        found += f"; too {'old' if old else 'new'} for nvcc {compiles[0]}.{compiles[1]}"
+        remedy = OLD_CARD if old else "update the CUDA toolkit, or name a newer nvcc in HYBRID_NVCC"
+        yield finding(f"cuda:{number}", False, found, remedy, needed=False)
+
+
+def _cards() -> list[Card]:
+    """The devices, as far as the driver tells of them."""
+    cuda, cards = _cuda(), []
+    try:
+        for number in range(_count(cuda)):
+            device = _ask(cuda.cuDeviceGet, ctypes.c_int(), number)
+            name = ctypes.create_string_buffer(256)
+            cuda.cuDeviceGetName(name, len(name), device)
+            major, minor = (_ask(cuda.cuDeviceGetAttribute, ctypes.c_int(), which, device) for which in CAPABILITY)
+            memory = _ask(cuda.cuDeviceTotalMem_v2, ctypes.c_size_t(), device)
+            cards.append(Card(name.value.decode(errors="replace"), 10 * major + minor, memory))
+    except OSError:
+        pass  # the driver is there and its devices are not: the conclusion says so
+    return cards
+
+
+def _architectures() -> list[int]:
+    """The capabilities that nvcc compiles for; empty where it does not say."""
+    from gpu import kernels
+
+    try:
+        said = subprocess.run([kernels.nvcc(), "--list-gpu-code"], capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return []
+    return [int(number) for number in re.findall(r"sm_(\d+)", said)]
+
+
+def _pycuda(driver: bool) -> dict[str, Any]:
+    """PyCUDA's version, and whether it can be imported, which takes the driver that it was built for."""
+    found, ok = version("pycuda")
+    remedy = _pycuda_recipe("")
+    if ok:
+        try:
+            importlib.import_module("pycuda.driver")
+        except Exception as error:  # whatever a broken build raises
+            found, ok = f"{found}, but it cannot be imported: {error}", False
+            remedy = (
+                _pycuda_recipe("--force-reinstall --no-cache-dir ")
+                if driver
+                else "it needs the NVIDIA driver, see above"
+            )
+    return finding("PyCUDA", ok, found, remedy, needed=False)
+
+
+def _pycuda_recipe(options: str) -> str:
+    """PyCUDA is compiled where it is installed, against the toolkit whose own bin folder comes first on the PATH."""
+    named = (os.environ.get("CUDA_HOME"), "/usr/local/cuda")
+    toolkit = next((root for root in named if root and os.path.isfile(f"{root}/include/cuda.h")), None)
+    first = "" if toolkit else "install the CUDA toolkit and a C++ compiler, then: "
+    return f"{first}PATH={toolkit or '/usr/local/cuda'}/bin:$PATH pip install {options}'hybrid-engine[gpu]'"
+
+
+def _cublas() -> dict[str, Any]:
+    from gpu import blas
+
+    try:
+        library = blas.library()
+    except OSError as error:
+        return failure("cuBLAS", error, "name libcublas.so in HYBRID_CUBLAS, or leave that unset")
+    try:
+        version = ".".join(str(_ask_property(library, which)) for which in range(3)) + ", "
+    except (AttributeError, OSError):
+        version = ""
+    return finding("cuBLAS", True, f"{version}{library._name}", needed=False)
+
+
+def _ask_property(library: Any, which: int) -> int:
+    place = ctypes.c_int()
+    if status := library.cublasGetProperty(which, ctypes.byref(place)):
+        raise OSError(f"cublasGetProperty answers with error {status}")
+    return place.value

@@ -1,0 +1,223 @@
+"""What `hybrid doctor` finds of a GPU, on a machine made of parts that answer as real ones do."""
+
+import importlib
+import re
+
+import pytest
+
+from hybrid import backend
+from hybrid.cli import doctor, doctor_gpu
+
+
+def finding(report, name):
+    return next(one for one in report["findings"] if one["name"] == name)
+
+
+class Driver:
+    """A libcuda.so.1 with devices of some capability, or whose cuInit fails."""
+
+    def __init__(self, *capabilities, version=13000, status=0):
+        self.capabilities, self.version, self.status = capabilities, version, status
+
+    def cuInit(self, flags):
+        return self.status
+
+    def cuDriverGetVersion(self, pointer):
+        pointer._obj.value = self.version
+        return 0
+
+    def cuDeviceGetCount(self, pointer):
+        pointer._obj.value = len(self.capabilities)
+        return 0
+
+    def cuDeviceGet(self, pointer, number):
+        pointer._obj.value = number
+        return 0
+
+    def cuDeviceGetName(self, buffer, size, device):
+        buffer.value = b"Abacus"
+        return 0
+
+    def cuDeviceGetAttribute(self, pointer, attribute, device):
+        pointer._obj.value = self.capabilities[device][attribute - 75]
+        return 0
+
+    def cuDeviceTotalMem_v2(self, pointer, device):
+        pointer._obj.value = 24 << 30
+        return 0
+
+
+class Cublas:
+    """A cuBLAS that says its version, as the real one does."""
+
+    _name = "/lib/libcublas.so.13"
+
+    def cublasGetProperty(self, which, pointer):
+        pointer._obj.value = (13, 1, 0)[which]
+        return 0
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    """A machine where a GPU can be used; a test takes something away."""
+    from gpu import blas, kernels
+
+    monkeypatch.setattr(doctor_gpu, "_cuda", lambda: Driver((9, 0)))
+    monkeypatch.setattr(kernels, "nvcc", lambda: "/toolkit/bin/nvcc")
+    monkeypatch.setattr(kernels, "nvcc_version", lambda: (13, 0))
+    monkeypatch.setattr(doctor_gpu, "_architectures", lambda: [75, 80, 90, 120])
+    monkeypatch.setattr(doctor_gpu, "version", lambda package: ("2026.1", True))
+    monkeypatch.setattr(importlib, "import_module", lambda name: None)
+    monkeypatch.setattr(blas, "library", Cublas)
+    monkeypatch.setattr(backend, "why_no_gpu", lambda: None)
+    return monkeypatch
+
+
+def gpu(name):
+    """One of the findings about the GPU."""
+    return finding({"findings": doctor_gpu.gpu()}, name)
+
+
+def amiss(name, cause, remedy):
+    """A finding has this cause and remedy, and nobody needs it to be mended."""
+    found = gpu(name)
+    assert (found["ok"], found["needed"]) == (False, False)
+    assert re.search(cause, found["found"]), found["found"]
+    assert re.search(remedy, found["remedy"]), found["remedy"]
+
+
+def raising(error):
+    def fail(*arguments):
+        raise error
+
+    return fail
+
+
+def test_a_gpu_that_can_be_used(machine):
+    said = {one["name"]: one["found"] for one in doctor_gpu.gpu() if one["ok"] and not one["needed"]}
+    assert said == {
+        "NVIDIA driver": "CUDA 13.0, 1 device",
+        "cuda:0": "Abacus, sm_90, 24.0 GiB",
+        "nvcc": "13.0, /toolkit/bin/nvcc",
+        "PyCUDA": "2026.1",
+        "cuBLAS": "13.1.0, /lib/libcublas.so.13",
+        "gpu": "can be used: --device cuda:0",
+    }
+
+
+def test_the_last_line_says_where_the_engine_runs(machine):
+    report = {"usable": True, "machine": {"processor": "", "cores": 1, "memory": 1}, "system": {"os": "", "python": ""}}
+    report |= {"findings": doctor_gpu.gpu(), "bandwidth": {}}
+    assert doctor.text(report).endswith("Ready: the engine runs on the CPU and on the GPU.")
+    machine.setattr(backend, "why_no_gpu", lambda: "no driver")
+    assert doctor.text(report | {"findings": doctor_gpu.gpu()}).endswith("Ready: the engine runs on the CPU.")
+
+
+def test_no_driver(machine):
+    machine.setattr(doctor_gpu, "_cuda", raising(OSError("libcuda.so.1: cannot open shared object file")))
+    machine.setattr(backend, "why_no_gpu", lambda: "there is no NVIDIA driver")
+    amiss("NVIDIA driver", r"none \(libcuda.so.1: cannot open", "install it, where there is a GPU")
+    amiss("gpu", "not used: there is no NVIDIA driver", "--device cpu")
+    assert not [one for one in doctor_gpu.gpu() if one["name"].startswith("cuda:")]
+
+
+@pytest.mark.parametrize(
+    ("driver", "cause"),
+    [
+        (Driver(), "CUDA 13.0, 0 devices"),
+        (Driver((9, 0), status=100), "CUDA 13.0, 0 devices"),
+        (Driver((9, 0), status=803), "cuInit answers with error 803"),
+    ],
+)
+def test_a_driver_without_devices_or_that_does_not_start(machine, driver, cause):
+    machine.setattr(doctor_gpu, "_cuda", lambda: driver)
+    amiss("NVIDIA driver", cause, "nvidia-smi says more; reboot")
+
+
+def test_a_driver_older_than_the_toolkit(machine):
+    machine.setattr(doctor_gpu, "_cuda", lambda: Driver((9, 0), version=12080))
+    amiss(
+        "NVIDIA driver",
+        "CUDA 12.8, 1 device; older than nvcc 13.0",
+        r"update the driver \(CUDA 13: 580 or newer\), or name an older nvcc in HYBRID_NVCC",
+    )
+    amiss("gpu", "mend NVIDIA driver", "--device cpu")
+
+
+def test_devices_that_nvcc_does_not_know(machine):
+    machine.setattr(doctor_gpu, "_cuda", lambda: Driver((8, 0), (7, 0), (12, 9)))
+    assert gpu("cuda:0")["ok"]
+    amiss("cuda:1", "Abacus, sm_70, 24.0 GiB; too old for nvcc 13.0", "older CUDA toolkit .* HYBRID_NVCC")
+    amiss("cuda:2", "sm_129, .* too new for nvcc 13.0", "update the CUDA toolkit")
+    assert gpu("gpu")["ok"]
+
+
+def test_the_architectures_are_those_that_nvcc_lists(machine, tmp_path):
+    from gpu import kernels
+
+    machine.undo()
+    compiler = tmp_path / "nvcc"
+    compiler.write_text("#!/bin/sh\necho sm_75\necho sm_120\n")
+    compiler.chmod(0o755)
+    machine.setattr(kernels, "nvcc", lambda: str(compiler))
+    assert doctor_gpu._architectures() == [75, 120]
+    machine.setattr(kernels, "nvcc", lambda: "false")
+    assert doctor_gpu._architectures() == []
+
+
+def test_no_nvcc(machine):
+    from gpu import kernels
+
+    machine.setattr(
+        kernels, "nvcc", raising(OSError("nvcc is not found; install the CUDA toolkit, or: pip install it"))
+    )
+    amiss("nvcc", "^nvcc is not found$", "^install the CUDA toolkit, or: pip install it$")
+    assert gpu("cuda:0")["ok"]
+
+
+def test_an_nvcc_that_does_not_say_its_version(machine):
+    from gpu import kernels
+
+    machine.setattr(kernels, "nvcc_version", raising(OSError("/bin/nvcc does not say its version")))
+    amiss("nvcc", "does not say its version", "install the CUDA toolkit, or name its nvcc in HYBRID_NVCC")
+
+
+def test_no_pycuda(machine, tmp_path):
+    machine.setattr(doctor_gpu, "version", lambda package: ("not installed", False))
+    (tmp_path / "include").mkdir()
+    (tmp_path / "include" / "cuda.h").touch()
+    machine.setenv("CUDA_HOME", str(tmp_path))
+    amiss("PyCUDA", "not installed", rf"^PATH={tmp_path}/bin:\$PATH pip install 'hybrid-engine\[gpu\]'$")
+    machine.setattr(doctor_gpu.os.path, "isfile", lambda path: False)
+    amiss("PyCUDA", "not installed", "^install the CUDA toolkit .*, then: PATH=/usr/local/cuda/bin:")
+
+
+def test_a_pycuda_that_cannot_be_imported(machine):
+    machine.setattr(importlib, "import_module", raising(ImportError("undefined symbol: cuCtxCreate_v4")))
+    amiss("PyCUDA", "2026.1, but it cannot be imported: undefined symbol", "pip install --force-reinstall")
+    machine.setattr(doctor_gpu, "_cuda", raising(OSError("libcuda.so.1")))
+    amiss("PyCUDA", "2026.1, but it cannot be imported", "it needs the NVIDIA driver, see above")
+
+
+def test_a_pycuda_that_fails_is_no_fault_of_the_doctor(machine):
+    machine.setattr(backend, "why_no_gpu", raising(AttributeError("no Device")))
+    amiss("gpu", "not used: PyCUDA fails: no Device", "--device cpu")
+
+
+def test_no_cublas(machine):
+    from gpu import blas
+
+    machine.setattr(blas, "library", raising(OSError(blas.MISSING)))
+    amiss("cuBLAS", "is not found$", "pip install nvidia-cublas")
+    amiss("gpu", "not used: mend cuBLAS", "--device cpu")
+    machine.setattr(blas, "library", raising(OSError("HYBRID_CUBLAS: no such file")))
+    amiss("cuBLAS", "HYBRID_CUBLAS: no such file", "name libcublas.so in HYBRID_CUBLAS")
+
+
+def test_a_cublas_that_does_not_say_its_version(machine):
+    from gpu import blas
+
+    library = Cublas()
+    machine.setattr(Cublas, "cublasGetProperty", lambda *arguments: 7)
+    machine.setattr(blas, "library", lambda: library)
+    assert gpu("cuBLAS")["found"] == "/lib/libcublas.so.13"
