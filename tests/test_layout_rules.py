@@ -45,7 +45,7 @@ TESTED_IN: dict[str, str] = {
     "hybrid/engine/embedding.py": "tests/hybrid/engine/test_engine.py",
     "hybrid/engine/part.py": "tests/gpu/test_waits.py",
     "hybrid/engine/route.py": "tests/gpu/test_waits.py",
-    "hybrid/engine/saved.py": "tests/hybrid/train/test_runs.py",
+    "hybrid/engine/saved.py": "tests/hybrid/train/test_failures.py",
     "hybrid/engine/slot_state.py": "tests/hybrid/engine/test_slot.py",
     "hybrid/engine/trunk/__init__.py": "tests/hybrid/engine/trunk/test_registry.py",
     "hybrid/engine/trunk/mlp.py": "tests/hybrid/engine/test_engine.py",

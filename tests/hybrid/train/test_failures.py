@@ -1,0 +1,108 @@
+"""What goes wrong in a run: a model that diverges, damaged or altered checkpoints (hybrid/engine/saved.py), none at all."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from hybrid.cli import main
+from hybrid.engine import Engine
+from hybrid.pvm.model import PVM
+from hybrid.storage import checkpoint
+from hybrid.train import store
+from tests.support.small_runs import command, tensors, ticks
+
+
+def test_a_run_that_diverged_says_where_and_what_to_do(tmp_path, data, undrawn, capsys, monkeypatch):
+    from hybrid.models import language
+
+    run, figures = tmp_path / "run", iter([9.0, 9.0, float("inf")])
+    with monkeypatch.context() as patch:
+        patch.setattr(language, "perplexity", lambda *_: next(figures))
+        assert main(command("language", data, run, "--save-every", "0")) == 2
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert (
+        "perplexity is inf: the model has diverged; begin again with lower rates and --overwrite; the checkpoint"
+        in line
+    )
+    assert line.startswith("hybrid: error: tick ") and line.endswith(f"of tick 0 stands in {run}")
+    assert main(command("language", data, run, "--overwrite")) == 0
+
+
+def test_a_figure_of_nothing_is_null_in_the_curve(tmp_path, data, monkeypatch):
+    from hybrid.models import language
+
+    monkeypatch.setattr(language, "perplexity", lambda *_: float("nan"))
+    assert main(command("language", data, tmp_path / "run")) == 0
+    report = (tmp_path / "run" / store.REPORT).read_text()
+    points = json.loads(report, parse_constant=lambda text: pytest.fail(f"{text} is no JSON"))["curve"]
+    assert points and all(point["perplexity"] is None for point in points)
+
+
+@pytest.mark.parametrize("kind", ["language", "pvm"])
+def test_a_damaged_checkpoint_names_the_option_that_goes_on(tmp_path, data, undrawn, every_tick, capsys, kind):
+    run = tmp_path / "run"
+    assert main(command(kind, data, run)) == 0
+    expected = tensors(run)
+    file = run / "checkpoint" / expected
+    file.write_bytes(file.read_bytes()[:-1])
+    assert main(["train", "--resume", str(run)]) == 2
+    assert f"hybrid train --resume {run} --previous" in capsys.readouterr().err
+    assert main(["train", "--resume", str(run), "--previous"]) == 0
+    assert tensors(run) == expected
+    assert main(["eval", str(run), *(["--steps", "4"] if kind == "pvm" else [])]) == 0
+
+
+def test_models_are_loaded_from_the_folder_of_their_run(tmp_path, data, undrawn):
+    assert main(command("language", data, tmp_path / "language")) == 0
+    assert main(command("pvm", data, tmp_path / "pvm")) == 0
+    assert Engine.load(tmp_path / "language", threads=2)[0].tick == ticks(tmp_path / "language")
+    assert PVM.load(tmp_path / "pvm", device="cpu", threads=2)[0].step_number == 8
+
+
+def altered(run: Path, change) -> None:
+    """Change what a checkpoint tells of its model, and seal it again."""
+    path = run / "checkpoint" / checkpoint.LATEST
+    manifest = json.loads(path.read_text())
+    manifest.pop("checksum")
+    change(manifest["facts"])
+    path.write_text(json.dumps(manifest | {"checksum": checkpoint._checksum(manifest)}))
+
+
+@pytest.mark.parametrize("part, name", [("embedding", "rows"), ("readout", "classes"), ("trunk", "hidden")])
+def test_a_checkpoint_that_tells_of_more_than_it_holds_takes_no_memory(tmp_path, whole_language, part, name):
+    run = tmp_path / "run"
+    shutil.copytree(whole_language, run)
+    altered(run, lambda facts: facts["engine"][part].update({name: 10**9}))
+    with pytest.raises(ValueError, match=r"run: tells of \d+ parameters, but holds \d+ numbers"):
+        Engine.load(run)
+
+
+def test_a_pvm_that_tells_of_more_than_it_holds_takes_no_memory(tmp_path, data, undrawn):
+    run = tmp_path / "run"
+    assert main(command("pvm", data, run)) == 0
+    altered(run, lambda facts: facts["pvm"]["config"].update(grids=[[10**5, 10**5], [2, 2], [1, 1]]))
+    with pytest.raises(ValueError, match=r"run: tells of \d+ hidden numbers, but holds \d+"):
+        PVM.load(run)
+
+
+@pytest.mark.parametrize("value", [None, [], "many", {"rows": "many"}])
+@pytest.mark.parametrize("part", ["embedding", "readout", "settings", "begun", "tick"])
+def test_a_checkpoint_that_tells_of_no_model_is_refused_by_name(tmp_path, whole_language, part, value):
+    run = tmp_path / "run"
+    shutil.copytree(whole_language, run)
+    altered(run, lambda facts: facts["engine"].update({part: value}))
+    with pytest.raises(ValueError, match=r"run: tells of no model|found|expected"):
+        Engine.load(run)
+
+
+def test_a_run_without_a_checkpoint_begins_again(tmp_path, data, undrawn):
+    whole, run = tmp_path / "whole", tmp_path / "run"
+    for kind in ("language", "pvm"):
+        assert main(command(kind, data, whole / kind)) == 0
+        shutil.copytree(whole / kind, run / kind)
+        shutil.rmtree(run / kind / "checkpoint")
+        (run / kind / "checkpoint").mkdir()
+        assert main(["train", "--resume", str(run / kind)]) == 0
+        assert tensors(run / kind) == tensors(whole / kind)

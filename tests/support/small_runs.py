@@ -1,0 +1,57 @@
+"""Small runs of every model: their commands, what they leave, and a stop between two ticks."""
+
+from pathlib import Path
+
+from hybrid.engine import Engine
+from hybrid.pvm.model import PVM
+from hybrid.storage import checkpoint
+from tests.hybrid.pvm import tiny
+
+SIZES = ["--width", "4", "--threads", "2"]
+TRUNK = ["--hidden", "6", "--readout-width", "4", "--batch", "64"]
+KINDS = ("language", "words", "factors", "pvm")
+
+
+def command(kind, data, out, *more):
+    """The command that trains a small model, for two epochs of some ticks."""
+    if kind == "pvm":
+        return tiny.command(data, out, "--steps", "8", "--every", "4", *more)
+    text, ratings = ["--text", str(data / "text.txt")], ["--ratings", str(data / "u.data")]
+    own = {
+        "language": [*text, *TRUNK],
+        "words": [*text, "--min-count", "1", "--window", "1"],
+        "factors": [*ratings, *TRUNK],
+    }
+    return ["train", kind, *own[kind], *SIZES, "--epochs", "2", "--out", str(out), *more]
+
+
+def tensors(run: Path) -> str:
+    """The name of the latest checkpoint's tensors, which is their sha256."""
+    return tiny.tensors(run)
+
+
+def ticks(run: Path) -> int:
+    facts = checkpoint.read_facts(run)
+    return facts["pvm"]["step"] if "pvm" in facts else facts["engine"]["tick"]
+
+
+def stop_at(monkeypatch, tick: int, act) -> None:
+    """Do something between two ticks, once so many are done."""
+    for owner, name in ((Engine, "tick"), (PVM, "step_number")):
+        run = owner.run
+
+        def stopping(self, *feed, run=run, name=name, **options):
+            for done in run(self, *feed, **options):
+                if getattr(self, name) == tick:
+                    act()
+                yield done
+
+        monkeypatch.setattr(owner, "run", stopping)
+
+
+class Killed(BaseException):
+    """What a test kills a run by."""
+
+
+def kill():
+    raise Killed
