@@ -141,8 +141,8 @@ __device__ __forceinline__ void visit(float *w, float *next, const Step &step, c
     }
 }
 
-// All examples of a node from `b` on, which is its first; D <= 32 CHUNKS. The next IN_FLIGHT examples are asked for before the
-// IN_FLIGHT at hand is judged.
+// All examples of a node from `b` on, which is its first; D <= 32 CHUNKS. The next IN_FLIGHT examples are loaded before the
+// current ones are judged.
 template <int CHUNKS>
 __device__ __forceinline__ void narrow(const Step &step, const Node &node, int b, int B, unsigned short *places)
 {

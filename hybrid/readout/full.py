@@ -48,6 +48,7 @@ class FullReadout(Base):
         from cpu import aligned
 
         super().__init__(counts, width, batch=batch, rate=rate, seed=seed, backend=backend)
+        self._kernels = self.backend.softmax  # ValueError where the backend has none
         self.weights = aligned.empty((self.classes, self.width), np.float32)
         self.weights.fill(0)
         self._weights = self.backend.device.from_host(self.weights)
@@ -60,20 +61,20 @@ class FullReadout(Base):
     def learn(self, grad: Any, loss: Any, hidden: Any, target: Any) -> None:
         """Learn from a batch of the device's arrays, within the work of a queue; see Readout."""
         rate = self.rate * self.rate_scale
-        self.backend.softmax.step(grad, loss, self._weights, self._work, hidden, target, rate)
+        self._kernels.step(grad, loss, self._weights, self._work, hidden, target, rate)
 
     def _pairs(self) -> Pairs:
         return [(self.weights, self._weights)]
 
     @functools.cached_property
     def _work(self) -> Any:
-        return self.backend.softmax.workspace(self.batch, self.width, np.float32)
+        return self._kernels.workspace(self.batch, self.width, np.float32)
 
     def _log_prob(self, out: Any, hidden: Any, target: Any) -> None:
-        self.backend.softmax.log_prob(out, self._weights, self._work, hidden, target)
+        self._kernels.log_prob(out, self._weights, self._work, hidden, target)
 
     def _best(self, ids: Any, log_probs: Any, hidden: Any) -> None:
-        self.backend.softmax.best(ids, log_probs, self._weights, self._work, hidden)
+        self._kernels.best(ids, log_probs, self._weights, self._work, hidden)
 
     @functools.cached_property
     def _host_work(self) -> Any:

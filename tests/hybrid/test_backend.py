@@ -6,7 +6,7 @@ import pytest
 from hybrid import backend
 from hybrid.pvm.config import Config
 from hybrid.pvm.model import PVM
-from hybrid.readout import TreeReadout
+from hybrid.readout import FullReadout, TreeReadout
 
 
 def test_the_cpu_can_be_chosen_by_name():
@@ -57,10 +57,17 @@ def test_a_backend_offers_the_kernels_that_its_package_has(partial):
         _ = partial.colour
 
 
-def test_a_readout_whose_kernels_a_backend_lacks_is_refused(partial):
-    expected = '"cuda:7" has no kernels for tree_softmax, only for rows; use --device cpu'
+@pytest.mark.parametrize(
+    ("kernels", "make"),
+    [
+        ("softmax", lambda partial: FullReadout(10, 4, backend=partial)),
+        ("tree_softmax", lambda partial: TreeReadout([3, 2, 1], 4, backend=partial)),
+    ],
+)
+def test_a_readout_whose_kernels_a_backend_lacks_is_refused(partial, kernels, make):
+    expected = f'"cuda:7" has no kernels for {kernels}, only for rows; use --device cpu'
     with pytest.raises(ValueError, match=re.escape(expected)):
-        TreeReadout([3, 2, 1], 4, backend=partial)
+        make(partial)
 
 
 def test_a_pvm_on_a_backend_without_its_kernels_is_refused(partial, monkeypatch):
