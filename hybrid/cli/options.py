@@ -52,7 +52,10 @@ def _parser(command: str | None, rest: Sequence[str]) -> tuple[Parser, Parser | 
     top.add_argument("--debug", action="store_true", help="show the traceback of an error")
     top.add_quiet(False)
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    parsers = {name: commands.add_parser(name, help=said, description=f"{said}.") for name, said in COMMANDS.items()}
+    parsers = {
+        name: commands.add_parser(name, help=said, description=f"{said[0].upper()}{said[1:]}.")
+        for name, said in COMMANDS.items()
+    }
     if command not in parsers:
         return top, None
     chosen = parsers[command]

@@ -1,4 +1,4 @@
-"""What a checkpoint tells of an engine beside its arrays, and an engine made of what it tells."""
+"""What a checkpoint describes of an engine beside its arrays, and an engine made from that."""
 
 import math
 from pathlib import Path
@@ -65,4 +65,4 @@ def _check_size(folder: str | Path, own: dict[str, Any], output: dict[str, Any],
     rows, dense = own["embedding"], own["trunk"]
     least = rows["rows"] * rows["width"] + readout.least(output) + (trunk.least(dense) if dense else 0)
     if least + sum(math.prod(shape) for shape in own["begun"].values()) > held:
-        raise ValueError(f"{folder}: tells of {least} parameters, but holds {held} numbers; it was altered")
+        raise ValueError(f"{folder}: declares {least} parameters, but holds {held} numbers; it was altered")

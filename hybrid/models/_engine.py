@@ -193,7 +193,7 @@ def make_engine(
 
 
 def _rows_place(options: dict[str, Any], feed: Feed, make: Callable[..., Embedding]) -> backend.Backend:
-    """The backend of the rows; where the user leaves it to us by name, say on stderr which it is and why."""
+    """The backend of the rows; where the user says "auto", say on stderr which it is and why."""
     named = options.get("rows_device") or "cpu"
     if named == "auto":
         named, line = rows.choose(lambda place: make(backend=place), feed, options["device"], options["threads"])

@@ -118,4 +118,4 @@ def refuse_more(source: str | Path, config: Config, held: int) -> None:
     """ValueError where a configuration needs more numbers than were saved with it, before anything is made of it."""
     published = sum(rows * columns * size for (rows, columns), size in zip(config.grids, config.hidden, strict=True))
     if published + prod(config.frame) > held:
-        raise ValueError(f"{source}: tells of {published} hidden numbers, but holds {held} numbers; it was altered")
+        raise ValueError(f"{source}: declares {published} hidden numbers, but holds {held} numbers; it was altered")

@@ -19,7 +19,9 @@ DRAWS = ("unigram", "log-uniform")
 class Options:
     """What `--readout sampled` takes."""
 
-    negatives: int | None = option(None, "sampled readout: classes drawn (language, factors: a batch)", type=positive)
+    negatives: int | None = option(
+        None, "sampled readout: classes drawn, once a batch (of words: for each example)", type=positive
+    )
 
 
 class SampledReadout(FullReadout):

@@ -39,7 +39,7 @@ class Options:
 class TreeReadout(Base):
     """One logistic regression at each inner node of a binary tree; a class is the leaf at the end of a path of turns.
 
-    counts  how often each class is met; a balanced tree is content with how many classes there are
+    counts  how often each class is met; a balanced tree needs only the number of classes
     width   numbers of a hidden vector
     tree    "huffman": short paths for frequent classes, the fastest; "balanced": all paths about log2 V
     mode    "deterministic": the same bits as a serial loop over rows, at any number of threads; "grouped": deterministic
@@ -161,7 +161,7 @@ class TreeReadout(Base):
         return super().describe() | {"tree": self.shape, "mode": self.mode} | split
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Build the tree of the counts that were filled in; ValueError for counts that are none."""
+        """Build the tree of the counts that were filled in; ValueError for invalid counts."""
         if self.shape == "huffman":
             check.counts(self.counts)
         super().restore(state)

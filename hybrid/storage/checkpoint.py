@@ -107,7 +107,7 @@ def told(path: str | Path) -> Iterator[None]:
         yield
     except (TypeError, KeyError, AttributeError, OverflowError) as error:
         said = f"{type(error).__name__}: {error}"
-        raise ValueError(f"{path}: tells of no model ({said}); use the version that wrote it") from error
+        raise ValueError(f"{path}: describes no model ({said}); use the version that wrote it") from error
 
 
 def load(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:

@@ -52,7 +52,7 @@ def start(options: dict[str, Any]) -> dict[str, Any]:
     """Begin the run that chosen options (see `options.choose`) describe, and finish it; returns its report."""
     folder, overwrite = Path(options.get("out") or f"runs/{options['kind']}"), bool(options.get("overwrite"))
     if options.get("previous"):
-        raise ValueError("--previous: goes with --resume DIR; leave it out to begin a run")
+        raise ValueError("--previous: is used with --resume DIR; leave it out to begin a run")
     store.refuse_taken(folder, overwrite)  # before the data are read, which may take long
     job = _prepared(options)
     _refuse_blind(job, options)
@@ -142,7 +142,7 @@ def text(report: dict[str, Any]) -> str:
 
 
 def announce(options: dict[str, Any]) -> None:
-    """Where the user left the device to us by name, say on stderr which it is and why."""
+    """Where the user said "auto", say on stderr which it is and why."""
     if options.get("device") == "auto":
         alone = getattr(MODELS.load(options["kind"]), "CPU_ONLY", None)
         console.note(f"device auto: {f'cpu, because {alone}' if alone else backend.auto()}")

@@ -75,7 +75,7 @@ def test_a_checkpoint_that_tells_of_more_than_it_holds_takes_no_memory(tmp_path,
     run = tmp_path / "run"
     shutil.copytree(whole_language, run)
     altered(run, lambda facts: facts["engine"][part].update({name: 10**9}))
-    with pytest.raises(ValueError, match=r"run: tells of \d+ parameters, but holds \d+ numbers"):
+    with pytest.raises(ValueError, match=r"run: declares \d+ parameters, but holds \d+ numbers"):
         Engine.load(run)
 
 
@@ -83,7 +83,7 @@ def test_a_pvm_that_tells_of_more_than_it_holds_takes_no_memory(tmp_path, data, 
     run = tmp_path / "run"
     assert main(command("pvm", data, run)) == 0
     altered(run, lambda facts: facts["pvm"]["config"].update(grids=[[10**5, 10**5], [2, 2], [1, 1]]))
-    with pytest.raises(ValueError, match=r"run: tells of \d+ hidden numbers, but holds \d+"):
+    with pytest.raises(ValueError, match=r"run: declares \d+ hidden numbers, but holds \d+"):
         PVM.load(run)
 
 
@@ -93,7 +93,7 @@ def test_a_checkpoint_that_tells_of_no_model_is_refused_by_name(tmp_path, whole_
     run = tmp_path / "run"
     shutil.copytree(whole_language, run)
     altered(run, lambda facts: facts["engine"].update({part: value}))
-    with pytest.raises(ValueError, match=r"run: tells of no model|found|expected"):
+    with pytest.raises(ValueError, match=r"run: describes no model|found|expected"):
         Engine.load(run)
 
 

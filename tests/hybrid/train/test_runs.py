@@ -221,6 +221,6 @@ def test_what_a_run_cannot_go_on_with_is_refused(tmp_path, data, undrawn, capsys
     assert main(["train", "words", "--resume", str(run)]) == 2
     assert f"{run} holds a run of language" in capsys.readouterr().err
     assert main(command("language", data, tmp_path / "new", "--previous")) == 2
-    assert "--previous: goes with --resume DIR" in capsys.readouterr().err
+    assert "--previous: is used with --resume DIR" in capsys.readouterr().err
     assert main(command("language", data, tmp_path / "new", "--steps", "3")) == 2
     assert "--steps: not used by" in capsys.readouterr().err
