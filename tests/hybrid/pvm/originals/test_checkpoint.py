@@ -1,13 +1,14 @@
 """Checkpoints of the CUDA original become models that go on as it would; what is none, or was altered, is refused."""
 
+import json
 import pickle
 import re
 import zipfile
-from argparse import Namespace
 
 import numpy as np
 import pytest
 
+from hybrid.cli import main
 from hybrid.pvm.judge.evaluate import opened
 from hybrid.pvm.originals import checkpoint
 from hybrid.pvm.originals.checkpoint import import_simulation, read
@@ -180,16 +181,17 @@ def test_a_member_that_stands_twice_counts_as_it_was_saved_last(tmp_path, whole)
 
 @pytest.mark.parametrize("corrected", [False, True])
 def test_a_run_made_of_a_file_is_watched_and_goes_on(tmp_path, whole, capsys, corrected):
-    given = Namespace(file=str(whole), out=str(tmp_path / "run"), corrected=corrected, video="synthetic:3")
-    report = checkpoint.into_run(given)
+    command = ["pvm", "import", str(whole), "--out", str(tmp_path / "run"), "--video", "synthetic:3", "--json"]
+    command += ["--corrected"] * corrected
+    assert main(command) == 0
+    report = json.loads(capsys.readouterr().out)
     assert (report["step"], report["notes"]) == (SAVED, read(whole).notes)
     pvm, _ = opened(tmp_path / "run", {"device": "cpu", "threads": None})
     expected = import_simulation(whole, compat=None if corrected else "cuda2023")
     assert pvm.config == expected.config and pvm.step_number == SAVED
     assert {n: a.tobytes() for n, a in pvm.fetch().items()} == {n: a.tobytes() for n, a in expected.fetch().items()}
     assert runs.resume(tmp_path / "run", {"steps": SAVED + 2, "device": "cpu"})["steps"] == SAVED + 2
-    with pytest.raises(ValueError, match="holds a run"):
-        checkpoint.into_run(given)
+    assert main(command) == 2 and "holds a run" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
