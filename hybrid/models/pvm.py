@@ -4,14 +4,15 @@ import argparse
 import contextlib
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .. import console
-from ..feeds.video.clip import aspect_of
+from ..feeds.video.clip import Clip, aspect_of
+from ..feeds.video.clip import Live as Camera
 from ..feeds.video.frames import Frames
 from ..pvm import presets
 from ..pvm.config import Config
@@ -126,8 +127,9 @@ class Watching(Job):
         self.every = math.gcd(options["every"], SAMPLE)
         self._live: Live | None = None
         self._validation: Validation | None = None
-        if options.get("valid") or options.get("patience"):
-            self.watched = Watched("valid prediction" if options.get("valid") else "prediction")
+        self._valid = _validating(options, config)
+        if self._valid or options.get("patience"):
+            self.watched = Watched("valid prediction" if self._valid else "prediction")
 
     def make(self) -> PVM:
         """The untrained model."""
@@ -158,8 +160,8 @@ class Watching(Job):
         self._pairs = Pairs(self._frames)
         self._pair: Pair | None = None
         self.latest = Latest(model, aspect_of(self.feed.clips[0]), Path(self.options["video"]).name)
-        if self.options.get("valid"):
-            self._validation = Validation(model, self.options["valid"], bool(self.options["crop"]))
+        if self._valid:
+            self._validation = Validation(model, self._valid)
         if model.tick and (model.tick - 1) % self.every == 0:
             self._pairs.wait(StepResult(model.tick - 1, np.empty(0), model.prediction(), [], []))
 
@@ -272,6 +274,18 @@ def _feed(options: dict[str, Any], config: Config) -> Frames:
     found = clips(options["video"], config.frame, options["labels"], bool(options["crop"]))
     ends = all(hasattr(clip, "__len__") for clip in found)  # a live one cannot be in two places
     return Frames(found, options["steps"], options["streams"] or (config.streams if ends else 1))
+
+
+def _validating(options: dict[str, Any], config: Config) -> Sequence[Clip | Camera]:
+    """The clips of --valid, if there are any; ValueError for a camera, which cannot show the same twice."""
+    if not options.get("valid"):
+        return ()
+    found = clips(options["valid"], config.frame, None, bool(options["crop"]))
+    if not all(hasattr(clip, "__len__") for clip in found):
+        raise ValueError(
+            f"--valid: found {options['valid']}, which has no end; expected a video that can be shown again"
+        )
+    return found
 
 
 def _with_use(options: dict[str, Any], config: Config, feed: Frames) -> Config:

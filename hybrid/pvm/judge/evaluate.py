@@ -32,10 +32,10 @@ def opened(folder: Path, given: dict[str, Any]) -> tuple[PVM, dict[str, Any]]:
     Raises ValueError for a run of another kind.
     """
     run = runs.trained(folder, given.get("checkpoint"), device=given["device"], threads=given["threads"])
-    if run.options["kind"] != "pvm":
-        raise ValueError(f"{folder}: found a run of {run.options['kind']!r}, expected one of `hybrid train pvm`")
     runs.announce(run.options)
     model = run.load()
+    if not isinstance(model, PVM):
+        raise ValueError(f"{folder}: found a run of {run.options['kind']!r}, expected one of `hybrid train pvm`")
     model = alone(model, readouts=bool(model.readouts and model.readouts.learned(model.fetch()["readout.weights"])))
     model.frozen = True
     return model, run.options

@@ -1,10 +1,11 @@
 """How well a model that learns predicts a video that it does not learn from."""
 
 import dataclasses
+from collections.abc import Sequence
 from itertools import islice
 
+from ...feeds.video.clip import Clip, Live
 from ..model import PVM
-from ..source import clips
 from .evaluate import Watcher, frames_of
 
 FRAMES = 500  # at most, so that validating takes a small part of a run
@@ -14,11 +15,10 @@ class Validation:
     """Shows a video to a frozen copy of a model that learns, which itself sees and knows nothing of it.
 
     model  the one that learns; its copy takes as much memory again
-    video  what --valid names; the first FRAMES frames of its clips are shown
-    crop   see `source.clips`
+    shown  clips that have an end; their first FRAMES frames are shown
     """
 
-    def __init__(self, model: PVM, video: str, crop: bool):
+    def __init__(self, model: PVM, shown: Sequence[Clip | Live]):
         config = dataclasses.replace(model.config, readout=None)
         self._copy = PVM(
             config,
@@ -28,9 +28,7 @@ class Validation:
             seed=model.seed,
             dtype=model.dtype,
         )
-        self._clips = clips(video, config.frame, None, crop)
-        if not all(hasattr(clip, "__len__") for clip in self._clips):
-            raise ValueError(f"--valid: found {video}, which has no end; expected a video that can be shown again")
+        self._clips = shown
 
     def figures(self, model: PVM) -> dict[str, float | None]:
         """Mean |prediction - frame| in 0..1 as the model stands, and the same for repeating the last frame."""

@@ -152,56 +152,57 @@ def wait_for(path: Path, process) -> None:
         time.sleep(0.01)
 
 
-def refusals(tmp_path, text, ratings):
-    """(command, what the message must say)"""
-    empty, binary, latin, one = (tmp_path / name for name in ("empty.txt", "binary.txt", "latin.txt", "one.txt"))
-    empty.write_text("")
-    binary.write_bytes(b"text\0more")
-    latin.write_bytes("caf\xe9 ".encode("latin-1") * 50)
-    one.write_text("word word word\n" * 30)
-    ragged = tmp_path / "ragged.data"
-    ragged.write_text("1\t2\t3\t4\n1\t2\n")
-    out = ["--out", str(tmp_path / "out")]
-    language, words, factors = ["train", "language"], ["train", "words"], ["train", "factors"]
-    yield [*language, *out], "--text: needed"
-    yield ["train"], "which model"
-    yield [*language, "--text", str(tmp_path / "absent"), *out], "absent: No such file"
-    yield [*language, "--text", str(tmp_path), *out], "Is a directory"
-    yield [*language, "--text", str(empty), *out], "empty; expected text"
-    yield [*language, "--text", str(binary), *out], "zero byte at byte 4"
-    yield [*language, "--text", str(latin), *out], "is not UTF-8"
-    yield [*words, "--text", str(one), *out], "at least 2 are needed"
-    yield [*factors, "--ratings", str(ragged), *out], "line 2"
-    yield [*factors, "--ratings", str(ratings), "--text", text, *out], "--text: not used"
-    yield [*language, "--text", text, "--readout", "full", "--tree", "balanced", *out], "--tree: not used"
-    yield [*language, "--text", text, "--negatives", "5", *out], "--negatives: not used"
-    yield [*language, "--text", text, "--split", "15", *out], "--split: cuts a tree between the CPU and a GPU"
-    yield (
-        [*language, "--text", text, "--split", "15", "--readout-device", "auto", *out],
-        "--split and --readout-device auto contradict",
-    )
-    yield [*language, "--text", text, "--readout", "full", "--split", "15", *out], "--split: not used"
-    yield [*words, "--text", text, "--split", "15", *out], "--split: not used"
-    yield [*words, "--text", text, "--rows-device", "cpu", *out], "--rows-device: not used"
-    yield [*language, "--text", text, "--rows-device", "cuda:0", *out], 'device: "cuda:0" cannot be used'
-    yield [*language, "--text", text, "--rows-device", "abacus", *out], 'device: found "abacus"'
-    yield [*language, "--text", text, "--serial", "--delay", "1", *out], "contradict"
-    yield [*language, "--text", text, "--device", "cuda:9", *out], 'device: "cuda:9" cannot be used'
-    yield [*language, "--text", text, "--device", "abacus", *out], 'device: found "abacus"'
-    yield [*language, "--text", text, "--threads", "100000", *out], "--threads: found 100,000, expected at most"
-    yield ["train", "--resume", str(tmp_path / "absent")], "holds no run"
-    yield ["eval", str(tmp_path)], "holds no run"
-    yield ["export", str(tmp_path), str(tmp_path / "file")], "holds no run"
+@pytest.fixture(scope="module")
+def refused(tmp_path_factory, text, ratings):
+    """A folder with files that are refused, by name."""
+    folder = tmp_path_factory.mktemp("refused")
+    (folder / "empty.txt").write_text("")
+    (folder / "binary.txt").write_bytes(b"text\0more")
+    (folder / "latin.txt").write_bytes("caf\xe9 ".encode("latin-1") * 50)
+    (folder / "one.txt").write_text("word word word\n" * 30)
+    (folder / "ragged.data").write_text("1\t2\t3\t4\n1\t2\n")
+    return {"folder": folder, "text": text, "ratings": ratings}
 
 
-def test_bad_input_is_one_clear_line_and_exit_code_2(capsys, tmp_path, text, ratings):
-    for command, message in refusals(tmp_path, text, ratings):
-        assert main(command) == 2, command
-        printed = capsys.readouterr().err
-        assert message in printed and printed.startswith("hybrid: error: ") and printed.count("\n") == 1, (
-            command,
-            printed,
-        )
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("train language", "--text: needed"),
+        ("train", "which model"),
+        ("train language --text {folder}/absent", "absent: No such file"),
+        ("train language --text {folder}", "Is a directory"),
+        ("train language --text {folder}/empty.txt", "empty; expected text"),
+        ("train language --text {folder}/binary.txt", "zero byte at byte 4"),
+        ("train language --text {folder}/latin.txt", "is not UTF-8"),
+        ("train words --text {folder}/one.txt", "at least 2 are needed"),
+        ("train factors --ratings {folder}/ragged.data", "line 2"),
+        ("train factors --ratings {ratings} --text {text}", "--text: not used"),
+        ("train language --text {text} --readout full --tree balanced", "--tree: not used"),
+        ("train language --text {text} --negatives 5", "--negatives: not used"),
+        ("train language --text {text} --split 15", "--split: cuts a tree between the CPU and a GPU"),
+        (
+            "train language --text {text} --split 15 --readout-device auto",
+            "--split and --readout-device auto contradict",
+        ),
+        ("train language --text {text} --readout full --split 15", "--split: not used"),
+        ("train words --text {text} --split 15", "--split: not used"),
+        ("train words --text {text} --rows-device cpu", "--rows-device: not used"),
+        ("train language --text {text} --rows-device cuda:0", 'device: "cuda:0" cannot be used'),
+        ("train language --text {text} --rows-device abacus", 'device: found "abacus"'),
+        ("train language --text {text} --serial --delay 1", "contradict"),
+        ("train language --text {text} --device cuda:9", 'device: "cuda:9" cannot be used'),
+        ("train language --text {text} --device abacus", 'device: found "abacus"'),
+        ("train language --text {text} --threads 100000", "--threads: found 100,000, expected at most"),
+        ("train --resume {folder}/absent", "holds no run"),
+        ("eval {folder}", "holds no run"),
+        ("export {folder} {folder}/file", "holds no run"),
+    ],
+)
+def test_bad_input_is_one_clear_line_and_exit_code_2(capsys, tmp_path, refused, line, message):
+    out = ["--out", str(tmp_path / "out")] if line.startswith("train ") and "--resume" not in line else []
+    assert main([*(word.format(**refused) for word in line.split()), *out]) == 2
+    printed = capsys.readouterr().err
+    assert message in printed and printed.startswith("hybrid: error: ") and printed.count("\n") == 1
     assert not (tmp_path / "out").exists()
 
 

@@ -75,48 +75,50 @@ def test_configs_lists_what_comes_with_the_package(capsys):
     assert found["small"]["parameters"] == 17_538_806 and set(found) == set(presets.names())
 
 
-def refusals(folder):
-    """(command, what the message must say)"""
-    out = folder / "out"
-    labels, other = folder / "labels.txt", folder / "other.json"
-    labels.write_text("0,0,4,4\n" * 3)
-    other.write_text('{"grids": [4, 2')
-    video, cut = folder / "video.mp4", folder / "cut.mp4"
-    with Film(video, 25) as film:
+@pytest.fixture(scope="module")
+def refused(tmp_path_factory):
+    """A folder with files that are refused, by name, and a video."""
+    folder = tmp_path_factory.mktemp("refused")
+    (folder / "labels.txt").write_text("0,0,4,4\n" * 3)
+    (folder / "other.json").write_text('{"grids": [4, 2')
+    with Film(folder / "video.mp4", 25) as film:
         for shade in range(5):
             film.write(np.full((16, 16, 3), 40 * shade, np.uint8))
-    cut.write_bytes(video.read_bytes()[:-200])
-    yield ["train", "pvm", "--config", "smal", "--out", str(out)], "did you mean small?"
-    yield ["train", "pvm", "--config", str(folder / "no.json"), "--out", str(out)], "no.json: No such file"
-    yield ["train", "pvm", "--config", str(other), "--out", str(out)], "other.json: found"
-    yield tiny(folder, out, "--set", "activaton=tanh"), "did you mean activation?"
-    yield tiny(folder, out, "--set", "readout.stat=0"), "did you mean readout.start?"
-    yield (
-        tiny(folder, out, "--set", "readout.start=0", readout=None),
-        "--set readout.start=0: found a configuration without",
-    )
-    yield tiny(folder, out, "--set", "grids=[4,9]"), "hidden: found 3 sizes, expected 2"
-    yield tiny(folder, out, "--video", str(folder / "no.mp4")), "no.mp4: there is no such file"
-    yield tiny(folder, out, "--video", str(cut)), "cut.mp4: "
-    yield tiny(folder, out, "--video", str(labels)), "expected one of"
-    yield tiny(folder, out, "--video", str(video), "--labels", str(labels)), "labels.txt"
-    yield tiny(folder, out, "--labels", str(labels)), "--labels: found"
-    yield tiny(folder, out, "--streams", "17"), "streams: found 17"
-    yield tiny(folder, out, "--device", "cuda:9"), 'device: "cuda:9" cannot be used'
-    yield ["train", "pvm", "--resume", str(folder / "absent")], "holds no run"
-    yield ["pvm", "watch", str(folder)], "holds no run"
-    yield ["pvm", "dream", str(folder)], "holds no run"
-    yield ["pvm", "dream", str(folder), "--mode", "freeze", "--learn"], "contradict"
+    (folder / "cut.mp4").write_bytes((folder / "video.mp4").read_bytes()[:-200])
+    return folder
 
 
-def test_bad_input_is_one_clear_line_and_exit_code_2(capsys, tmp_path):
-    for line, message in refusals(tmp_path):
-        assert main(line) == 2, line
-        printed = capsys.readouterr().err
-        assert message in printed and printed.startswith("hybrid: error: ") and printed.count("\n") == 1, (
-            line,
-            printed,
-        )
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("train pvm --config smal --out {out}", "did you mean small?"),
+        ("train pvm --config {folder}/no.json --out {out}", "no.json: No such file"),
+        ("train pvm --config {folder}/other.json --out {out}", "other.json: found"),
+        ("TINY --set activaton=tanh", "did you mean activation?"),
+        ("TINY --set readout.stat=0", "did you mean readout.start?"),
+        ("BARE --set readout.start=0", "--set readout.start=0: found a configuration without"),
+        ("TINY --set grids=[4,9]", "hidden: found 3 sizes, expected 2"),
+        ("TINY --video {folder}/no.mp4", "no.mp4: there is no such file"),
+        ("TINY --video {folder}/cut.mp4", "cut.mp4: "),
+        ("TINY --video {folder}/labels.txt", "expected one of"),
+        ("TINY --video {folder}/video.mp4 --labels {folder}/labels.txt", "labels.txt"),
+        ("TINY --labels {folder}/labels.txt", "--labels: found"),
+        ("TINY --valid {folder}/no.mp4", "no.mp4: there is no such file"),
+        ("TINY --streams 17", "streams: found 17"),
+        ("TINY --device cuda:9", 'device: "cuda:9" cannot be used'),
+        ("train pvm --resume {folder}/absent", "holds no run"),
+        ("pvm watch {folder}", "holds no run"),
+        ("pvm dream {folder}", "holds no run"),
+        ("pvm dream {folder} --mode freeze --learn", "contradict"),
+    ],
+)
+def test_bad_input_is_one_clear_line_and_exit_code_2(capsys, tmp_path, refused, line, message):
+    begun = {"TINY": tiny(tmp_path, tmp_path / "out"), "BARE": tiny(tmp_path, tmp_path / "out", readout=None)}
+    first, *words = line.split()
+    words = [word.format(folder=refused, out=tmp_path / "out") for word in words]
+    assert main([*begun.get(first, [first]), *words]) == 2
+    printed = capsys.readouterr().err
+    assert message in printed and printed.startswith("hybrid: error: ") and printed.count("\n") == 1
     assert not (tmp_path / "out").exists()
 
 

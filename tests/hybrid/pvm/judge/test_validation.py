@@ -24,7 +24,7 @@ def learned(streams=1, ticks=12):
 def test_figures_are_those_of_the_model_frozen_and_it_is_left_as_it_was(streams):
     model = learned(streams)
     before = {name: array.copy() for name, array in model.fetch().items()}
-    validation = Validation(model, "synthetic:5", crop=False)
+    validation = Validation(model, clips("synthetic:5", model.config.frame))
     first = validation.figures(model)
     assert first == validation.figures(model)  # nothing is learned, nothing remembered
     assert model.tick == 12 and all(np.array_equal(before[name], array) for name, array in model.fetch().items())
@@ -33,7 +33,7 @@ def test_figures_are_those_of_the_model_frozen_and_it_is_left_as_it_was(streams)
 
 def test_what_the_model_has_learned_since_counts():
     model = learned()
-    validation = Validation(model, "synthetic:5", crop=False)
+    validation = Validation(model, clips("synthetic:5", model.config.frame))
     before = validation.figures(model)
     for clip in clips("synthetic:5", model.wiring.frame):
         for number in range(60):
