@@ -54,7 +54,7 @@ def main() -> None:
         )
         tick = list(engine.run(feed))[-1]
         stages = engine.trace.summary()["stages"]
-        crossing = [stage for stage in stages if stage.endswith((" in", " out"))]
+        crossing = sorted(stage for stage in stages if stage.endswith((" in", " out")))
         print(f"{name:<32}  {tick.loss:9.4f}  {', '.join(crossing) or 'nothing'}")
 
 

@@ -12,9 +12,9 @@ from tests.gpu.conftest import SIMULATED
 ROOT = Path(__file__).parents[2]
 CROSSING = {
     "all on the CPU": "nothing",
-    "trunk on the GPU": "x in, hidden out, grad in, x_grad out",
-    "trunk and rows on the GPU": "ids in, hidden out, grad in",
-    "trunk, rows and tree on the GPU": "ids in, target in, losses out",
+    "trunk on the GPU": "grad in, hidden out, x in, x_grad out",
+    "trunk and rows on the GPU": "grad in, hidden out, ids in",
+    "trunk, rows and tree on the GPU": "ids in, losses out, target in",
 }
 
 

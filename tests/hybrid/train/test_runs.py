@@ -85,7 +85,8 @@ def test_kill_9_in_the_first_epoch_costs_no_more_than_the_time_between_saves(tmp
 def test_a_signal_stops_a_run_cleanly(tmp_path, data, undrawn, capsys, monkeypatch, kind, number):
     stop_at(monkeypatch, 3, lambda: signal.raise_signal(number))
     assert main(command(kind, data, tmp_path / "run")) == 128 + number
-    assert "stopped at tick 3; go on with: hybrid train --resume" in capsys.readouterr().err
+    unit = "step" if kind == "pvm" else "tick"
+    assert f"stopped at {unit} 3; go on with: hybrid train --resume" in capsys.readouterr().err
     assert ticks(tmp_path / "run") == 3
 
 
