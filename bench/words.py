@@ -12,6 +12,7 @@ from hybrid.engine.embedding import Embedding
 from hybrid.feeds.pairs import PairFeed
 from hybrid.feeds.text import Corpus, Text, documentation, read
 from hybrid.feeds.vocabulary import Vocabulary
+from hybrid.models.words import batch_of
 from hybrid.readout import TreeReadout
 
 WIDTH, WINDOW, SAMPLE, MIN_COUNT, RATE = 100, 5, 1e-3, 5, 0.025
@@ -47,7 +48,7 @@ def _text(quick: bool) -> Text:
 
 def _learn(corpus: Corpus, model: str, threads: int) -> list[float]:
     """Train for an epoch from the start; returns the losses."""
-    feed = PairFeed(corpus, model=model, window=WINDOW, sample=SAMPLE, mean_batch=4096)
+    feed = PairFeed(corpus, model=model, window=WINDOW, sample=SAMPLE, mean_batch=batch_of(len(corpus.vocabulary)))
     embedding = Embedding(feed.rows, WIDTH, mean=model == "cbow", undivided=True, rate=RATE)
     readout = TreeReadout(feed.counts, WIDTH, mode=MODE, batch=feed.batch, rate=RATE)
     return [tick.loss for tick in Engine(embedding, None, readout, threads=threads).run(feed)]

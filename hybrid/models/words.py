@@ -79,7 +79,7 @@ class Words(EngineJob):
     def __init__(self, options: dict[str, Any]):
         text = _read(options["text"], options)
         self.vocabulary = Vocabulary.build(text, min_count=options["min_count"], unknown=False, source=text.source)
-        batch = options["batch"] or min(max(len(self.vocabulary) // 5, 32), 4096)
+        batch = options["batch"] or batch_of(len(self.vocabulary))
         feed = _feed(options, Corpus(text, self.vocabulary), batch, options["epochs"])
         self._measured: PairFeed | None = None
         watched = None
@@ -97,6 +97,11 @@ class Words(EngineJob):
     def validate(self, model: Engine) -> dict[str, float]:
         """Mean loss of the validation text, in nats, if there is one."""
         return {"valid loss": model.evaluate(self._measured)} if self._measured else {}
+
+
+def batch_of(words: int) -> int:
+    """Examples a batch for a vocabulary of so many words, where the user does not say."""
+    return min(max(words // 5, 32), 4096)
 
 
 def prepare(options: dict[str, Any]) -> Words:
