@@ -21,6 +21,7 @@ TESTED_IN: dict[str, str] = {
     "hybrid/cli/__init__.py": "tests/hybrid/cli/test_command_line.py",
     "hybrid/cli/finding.py": "tests/hybrid/cli/test_doctor.py",
     "hybrid/cli/arguments.py": "tests/hybrid/cli/test_options.py",
+    "hybrid/models/_text.py": "tests/hybrid/models/test_language.py",
     "hybrid/models/_engine.py": "tests/hybrid/cli/test_command_line.py",
     "hybrid/pvm/judge/reports.py": "tests/hybrid/models/test_pvm.py",
     "hybrid/pvm/source.py": "tests/hybrid/cli/test_pvm.py",

@@ -10,12 +10,13 @@ import numpy as np
 
 from ..engine import Engine
 from ..feeds.language import LanguageFeed
-from ..feeds.text import Corpus, Text, read
+from ..feeds.text import Corpus, Text
 from ..feeds.vocabulary import Vocabulary
 from ..settings import option, positive
 from ..train.job import Watched
 from ..train.runs import Trained
 from ._engine import DenseOptions, EngineJob, complete, load
+from ._text import TextOptions, read_text
 
 __all__ = ["FILES", "TUNED", "Evaluation", "Options", "complete", "evaluate", "load", "prepare", "vectors"]
 
@@ -24,17 +25,9 @@ FILES = (NAMES,)
 
 
 @dataclasses.dataclass(frozen=True)
-class Options(DenseOptions):
+class Options(TextOptions, DenseOptions):
     """Of `hybrid train language`."""
 
-    text: str | None = option(
-        None,
-        "a UTF-8 text, one sentence or paragraph a line",
-        group="data",
-        needed=True,
-        type=os.path.abspath,
-        metavar="FILE",
-    )
     valid: str | None = option(
         None, "validation text (default: a tenth of --text)", group="data", type=os.path.abspath, metavar="FILE"
     )
@@ -42,7 +35,6 @@ class Options(DenseOptions):
         None, "tested on this text at the end", group="data", type=os.path.abspath, metavar="FILE"
     )
     tokens: str = option("words", "how text is cut into tokens", group="data", choices=("words", "whitespace"))
-    case: str = option("lower", "whether upper case becomes lower case", group="data", choices=("lower", "keep"))
     eos: bool = option(
         False,
         "every line, empty ones too, ends with the token <eos>, and contexts reach over lines; with --tokens whitespace"
@@ -104,7 +96,7 @@ class Language(EngineJob):
 def prepare(options: dict[str, Any]) -> Language:
     """Text -> feeds; validates on --valid, or on a tenth of the lines, and tests on --test."""
     test = options.get("test")
-    return Language(options, *_texts(options), _read(test, options) if test else None)
+    return Language(options, *_texts(options), read_text(test, options) if test else None)
 
 
 def measured_feed(options: dict[str, Any], text: Text, vocabulary: Vocabulary) -> LanguageFeed:
@@ -122,7 +114,7 @@ def perplexity(engine: Engine, feed: LanguageFeed) -> float:
 def evaluate(run: Trained, given: dict[str, Any]) -> dict[str, Any]:
     """Perplexity on --text, or on the run's own validation text."""
     vocabulary, options = Vocabulary.load(run.folder / NAMES), run.options
-    text = _read(given["text"], options) if given["text"] else _texts(options)[1]
+    text = read_text(given["text"], options) if given["text"] else _texts(options)[1]
     feed = measured_feed(options, text, vocabulary)
     if not given["text"] and options.get("data") not in (None, feed.corpus.sha256):  # None: a run of before it was kept
         raise ValueError(
@@ -151,12 +143,6 @@ def _corpus(text: Text, vocabulary: Vocabulary) -> Corpus:
 
 def _texts(options: dict[str, Any]) -> tuple[Text, Text]:
     if options["valid"]:
-        return _read(options["text"], options), _read(options["valid"], options)
-    parts = _read(options["text"], options).split(seed=options["seed"])
+        return read_text(options["text"], options), read_text(options["valid"], options)
+    parts = read_text(options["text"], options).split(seed=options["seed"])
     return parts.train, parts.valid
-
-
-def _read(path: str, options: dict[str, Any]) -> Text:
-    """A file as the options cut it; runs of before `case` and `eos` were options have neither."""
-    lower, eos = options.get("case") != "keep", bool(options.get("eos"))
-    return read(path, tokens=options["tokens"], lower=lower, eos=eos)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..engine import Engine
 from ..feeds.pairs import PairFeed
-from ..feeds.text import Corpus, Text, read
+from ..feeds.text import Corpus
 from ..feeds.vocabulary import Vocabulary
 from ..judge import similarity
 from ..settings import number, option, positive
@@ -17,6 +17,7 @@ from ..train.job import Watched
 from ..train.runs import Trained
 from . import _engine
 from ._engine import EngineJob, EngineOptions, load
+from ._text import TextOptions, read_text
 
 __all__ = ["CPU_ONLY", "FILES", "TUNED", "Evaluation", "Options", "complete", "evaluate", "load", "prepare", "vectors"]
 
@@ -26,17 +27,9 @@ CPU_ONLY = "word vectors have no dense part"
 
 
 @dataclasses.dataclass(frozen=True)
-class Options(EngineOptions):
+class Options(TextOptions, EngineOptions):
     """Of `hybrid train words`."""
 
-    text: str | None = option(
-        None,
-        "a UTF-8 text, one sentence or paragraph a line",
-        group="data",
-        needed=True,
-        type=os.path.abspath,
-        metavar="FILE",
-    )
     valid: str | None = option(
         None,
         "a text whose mean loss is measured while the vectors learn (default: none)",
@@ -45,7 +38,6 @@ class Options(EngineOptions):
         metavar="FILE",
     )
     tokens: str = option("whitespace", "how text is cut into tokens", group="data", choices=("words", "whitespace"))
-    case: str = option("lower", "whether upper case becomes lower case", group="data", choices=("lower", "keep"))
     min_count: int = option(5, "rarer words are left out", group="data", type=positive)
     model: str = option("skipgram", "which word2vec model", choices=("skipgram", "cbow"))
     window: int = option(5, "most words on each side", type=positive)
@@ -77,14 +69,14 @@ class Words(EngineJob):
     """
 
     def __init__(self, options: dict[str, Any]):
-        text = _read(options["text"], options)
+        text = read_text(options["text"], options)
         self.vocabulary = Vocabulary.build(text, min_count=options["min_count"], unknown=False, source=text.source)
         batch = options["batch"] or batch_of(len(self.vocabulary))
         feed = _feed(options, Corpus(text, self.vocabulary), batch, options["epochs"])
         self._measured: PairFeed | None = None
         watched = None
         if options.get("valid"):
-            corpus = Corpus(_read(options["valid"], options), self.vocabulary)
+            corpus = Corpus(read_text(options["valid"], options), self.vocabulary)
             self._measured, watched = _feed(options, corpus, batch, 1), Watched("valid loss")
         data = self._measured.corpus.sha256 if self._measured else None
         mean = options["model"] == "cbow"
@@ -141,7 +133,3 @@ def vectors(run: Trained) -> tuple[list[str], np.ndarray]:
 def _feed(options: dict[str, Any], corpus: Corpus, batch: int, epochs: int) -> PairFeed:
     names = ("model", "window", "sample", "seed")
     return PairFeed(corpus, mean_batch=batch, epochs=epochs, **{name: options[name] for name in names})
-
-
-def _read(path: str, options: dict[str, Any]) -> Text:
-    return read(path, tokens=options["tokens"], lower=options.get("case") != "keep")

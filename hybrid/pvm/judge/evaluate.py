@@ -1,6 +1,5 @@
 """Evaluation of a trained, frozen Predictive Vision Model on a video: prediction, and where there are labels tracking."""
 
-import dataclasses
 import json
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence, Sized
@@ -20,6 +19,7 @@ from ..source import clips, labelled
 from . import saturation, tracking
 from .baseline import compared, distance, floats, judged
 from .modes import Mode
+from .single import follow, single
 
 ARENA = (96, 96)  # rows and columns at which boxes are compared, as in the original benchmark
 
@@ -46,18 +46,9 @@ def alone(model: PVM, *, readouts: bool = True) -> PVM:
     drops = model.readouts is not None and not readouts
     if model.streams == 1 and not drops:
         return model
-    config = dataclasses.replace(model.config, readout=None) if drops else model.config
-    one = PVM(
-        config,
-        wiring=model.wiring,
-        device=model.backend.name,
-        threads=model.threads,
-        seed=model.seed,
-        dtype=model.dtype,
-    )
-    first = {name: len(array) for name, array in one.fetch().items()}  # weights have no axis of streams
-    one.put({name: array[: first[name]] for name, array in model.fetch().items() if name in first})
-    one.step_number, one.frozen = model.step_number, model.frozen
+    one = single(model, readouts=not drops)
+    follow(one, model)
+    one.frozen = model.frozen
     return one
 
 

@@ -1,12 +1,12 @@
 """How well a model that learns predicts a video that it does not learn from."""
 
-import dataclasses
 from collections.abc import Sequence
 from itertools import islice
 
 from ...feeds.video.clip import Clip, Live
 from ..model import PVM
 from .evaluate import Watcher, frames_of
+from .single import follow, single
 
 FRAMES = 500  # at most, so that validating takes a small part of a run
 
@@ -19,23 +19,13 @@ class Validation:
     """
 
     def __init__(self, model: PVM, shown: Sequence[Clip | Live]):
-        config = dataclasses.replace(model.config, readout=None)
-        self._copy = PVM(
-            config,
-            wiring=model.wiring,
-            device=model.backend.name,
-            threads=model.threads,
-            seed=model.seed,
-            dtype=model.dtype,
-        )
-        self._clips = shown
+        self._copy, self._clips = single(model, readouts=False), shown
+        self._copy.frozen = True
 
     def figures(self, model: PVM) -> dict[str, float | None]:
         """Mean |prediction - frame| in 0..1 as the model stands, and the same for repeating the last frame."""
-        copy, first = self._copy, {name: len(array) for name, array in self._copy.fetch().items()}
-        copy.put({name: array[: first[name]] for name, array in model.fetch().items() if name in first})
-        copy.step_number, copy.frozen = model.step_number, True
-        watcher = Watcher(copy)
+        follow(self._copy, model)
+        watcher = Watcher(self._copy)
         for clip in self._clips:
             watcher.cut()
             for frame in islice(frames_of(clip), FRAMES - watcher.frames):

@@ -1,4 +1,4 @@
-"""The language model as options describe it: how the text is cut, and what it is measured on."""
+"""The language model as options describe it: how the text is cut (hybrid/models/_text.py), and what it is measured on."""
 
 from pathlib import Path
 
