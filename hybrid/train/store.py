@@ -16,6 +16,7 @@ from ..models import MODELS
 from ..storage import atomic, checkpoint, lock
 
 BEST = "best"  # the folder of the best checkpoint by what was measured, beside that of the last
+CHECKPOINTS = (checkpoint.CHECKPOINT, BEST)
 CURVE = "curve.jsonl"
 TENSORBOARD = "tensorboard"
 
@@ -40,7 +41,7 @@ def _refuse_taken(folder: Path, overwrite: bool) -> None:
                 f"--out: {folder} holds a run; --resume {folder} goes on with it, --overwrite replaces it, another --out "
                 "begins a new one"
             )
-    elif checkpoint.stands(folder / checkpoint.CHECKPOINT):
+    elif any(checkpoint.stands(folder / name) for name in CHECKPOINTS):
         raise ValueError(
             f"--out: {folder} holds a checkpoint, but not the run that it is of ({RUN}); move it away, or name another --out"
         )
@@ -146,7 +147,7 @@ def standing(folder: Path) -> str:
 
 def _erase(folder: Path) -> None:
     """Remove what a run has written: all that it goes on from first, so that what is left at any moment begins anew."""
-    for name in (checkpoint.CHECKPOINT, BEST):
+    for name in CHECKPOINTS:
         checkpoint.erase(folder / name)
     events = (folder / TENSORBOARD).glob("events.out.tfevents.*")
     for path in (*events, *(folder / name for name in (*AFTER, RUN, *_before()))):

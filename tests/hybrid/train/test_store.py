@@ -66,8 +66,9 @@ def test_what_is_replaced_is_what_a_run_has_written_and_nothing_else(tmp_path):
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
-def test_a_checkpoint_without_its_run_is_the_users(tmp_path, overwrite):
-    checkpoint.save(tmp_path / checkpoint.CHECKPOINT, {"a": np.ones(3)}, {})
+@pytest.mark.parametrize("name", store.CHECKPOINTS)
+def test_a_checkpoint_without_its_run_is_the_users(tmp_path, overwrite, name):
+    checkpoint.save(tmp_path / name, {"a": np.ones(3)}, {})
     before = files(tmp_path)
     with pytest.raises(ValueError, match="holds a checkpoint, but not the run that it is of"):
         store.refuse_taken(tmp_path, overwrite)
