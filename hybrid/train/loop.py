@@ -124,7 +124,8 @@ class Run:
         except ValueError as failure:  # numbers that are not finite, which the losses do not show yet
             failure.add_note("the model diverged: begin again with lower rates and --overwrite")
             raise
-        self.saves.done()
+        if name == CHECKPOINT:  # a run goes on from this one alone
+            self.saves.done()
         self.progress.go_on()
 
     def _ticks(self) -> Generator[Any, None, None]:

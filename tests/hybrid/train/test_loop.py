@@ -99,6 +99,26 @@ def test_a_feed_that_fails_leaves_the_last_tick_saved(tmp_path, failure):
     )
 
 
+def test_keeping_the_best_puts_no_save_off(tmp_path, monkeypatch):
+    """A run goes on from its last checkpoint, not from its best one: the clock of saves is that of the former."""
+    seconds, ticks = [0.0], []
+    monkeypatch.setattr("hybrid.train.saving.time.monotonic", lambda: seconds[0])
+
+    class Watched(Adding):
+        def due(self, model):
+            return model.tick  # every tick is better than the one before
+
+        def note(self, tick, facts):
+            seconds[0] += 1
+            if (tmp_path / CHECKPOINT).exists():
+                ticks.append(saved(tmp_path)["tick"])
+            return super().note(tick, facts)
+
+    job = Watched(range(12), range(100, 0, -1), ticks_per_epoch=12)
+    train(job, tmp_path, job.make(), save_every=5)
+    assert sorted(set(ticks)) == [0, 5, 10] and saved(tmp_path, BEST)["tick"] == 12
+
+
 def test_an_infinite_figure_ends_the_run_and_the_save_before_stands(tmp_path):
     job = Adding(range(12), [2.0, float("inf")])
     with pytest.raises(FloatingPointError, match="tick 8: error is inf: the model has diverged"):
