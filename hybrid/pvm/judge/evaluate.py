@@ -11,11 +11,12 @@ import numpy as np
 
 from ... import console
 from ...feeds.video.clip import Clip, Frame, Live, aspect_of
+from ...models import MODELS
 from ...train import runs
 from ..heatmap import box_of, combine
 from ..model import PVM
 from ..result import StepResult
-from ..source import clips, labelled
+from ..source import CONFIG, clips, labelled
 from . import saturation, tracking
 from .baseline import compared, distance, floats, judged
 from .modes import Mode
@@ -32,10 +33,10 @@ def opened(folder: Path, given: dict[str, Any]) -> tuple[PVM, dict[str, Any]]:
     Raises ValueError for a run of another kind.
     """
     run = runs.trained(folder, given.get("checkpoint"), device=given["device"], threads=given["threads"])
-    runs.announce(run.options)
-    model = run.load()
-    if not isinstance(model, PVM):
+    if CONFIG not in MODELS.load(run.options["kind"]).FILES:
         raise ValueError(f"{folder}: found a run of {run.options['kind']!r}, expected one of `hybrid train pvm`")
+    runs.announce(run.options)
+    model: PVM = run.load()
     model = alone(model, readouts=bool(model.readouts and model.readouts.learned(model.fetch()["readout.weights"])))
     model.frozen = True
     return model, run.options
