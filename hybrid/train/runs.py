@@ -87,7 +87,7 @@ def resume(folder: str, said: dict[str, Any]) -> dict[str, Any]:
             source = source / checkpoint.PREVIOUS if changes.get("previous") else source
             model, facts = MODELS.load(options["kind"]).load(source, options)
             check_same(job, facts["feed"], model.tick, path)
-            store.extend(path, job.length, options[job.length])
+            store.extend(path, {name: options[name] for name in (job.length, "patience")})
             return _finish(path, options, job, model, facts)
 
 
@@ -216,7 +216,7 @@ def _finish(
             save_every=options.get("save_every"),
             patience=options.get("patience") or 0,
             observers=observers,
-            measured=trained(folder, **_places(options)).load if options.get("patience") else None,
+            measured=lambda: _best(folder, options, model),
         )
     report = {"run": str(folder), "model": options["kind"]} | report
     store.write_json(folder / store.REPORT, report | {"options": kept(options)})
@@ -237,8 +237,11 @@ def _observers(
         yield observers
 
 
-def _places(options: dict[str, Any]) -> dict[str, Any]:
-    return {name: options.get(name) for name in ("device", "threads")}
+def _best(folder: Path, options: dict[str, Any], model: Any) -> Any:
+    """The model that a report measures: where the run could stop early the best, once there is one, else the last."""
+    if not (options.get("patience") and checkpoint.stands(folder / store.BEST)):
+        return model
+    return trained(folder, "best", device=options["device"], threads=options["threads"]).load()
 
 
 def _model(options: dict[str, Any]) -> ModuleType:

@@ -108,11 +108,11 @@ def keep_options(folder: Path, options: dict[str, Any]) -> None:
     write_json(folder / RUN, options)
 
 
-def extend(folder: Path, name: str, length: int) -> None:
-    """The run is to go on to another length than it was begun for."""
+def extend(folder: Path, changes: dict[str, Any]) -> None:
+    """The run is to go on to another length than it was begun for, or with another patience."""
     options = options_of(folder)
-    if options[name] != length:
-        keep_options(folder, options | {name: length})
+    if options | changes != options:
+        keep_options(folder, options | changes)
 
 
 def finished(folder: Path, unit: str, made: int, further: str) -> dict[str, Any] | None:

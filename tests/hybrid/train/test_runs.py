@@ -1,6 +1,7 @@
 """The life of a run on disk, for every model: killed anywhere it goes on or begins anew, and ends with the same bytes."""
 
 import contextlib
+import io
 import json
 import os
 import shutil
@@ -225,3 +226,28 @@ def test_what_a_run_cannot_go_on_with_is_refused(tmp_path, data, undrawn, capsys
     assert "--previous: is used with --resume DIR" in capsys.readouterr().err
     assert main(command("language", data, tmp_path / "new", "--steps", "3")) == 2
     assert "--steps: not used by" in capsys.readouterr().err
+
+
+def test_a_run_that_stops_early_is_measured_as_it_was_at_its_best_and_so_it_is_later(
+    tmp_path, data, undrawn, monkeypatch
+):
+    from hybrid.models import language
+
+    monkeypatch.setattr(language, "perplexity", lambda engine, feed: 1.0 + abs(engine.tick - 5))
+    run, report = tmp_path / "run", lambda: json.loads((tmp_path / "run" / store.REPORT).read_text())
+    begin = command("language", data, run, "--test", str(data / "text.txt"))
+    assert main([*begin, "--patience", "2"]) == 0
+    assert (ticks(run), report()["best"], report()["test_perplexity"]) == (11, "perplexity 1 at 5", 1.0)
+    assert evaluated(run) == 1.0 and evaluated(run, "--checkpoint", "last") == 7.0
+    assert main([*begin, "--overwrite", "--save-every", "0"]) == 0
+    assert report()["test_perplexity"] == evaluated(run) == 18.0
+    assert main(["train", "--resume", str(run), "--epochs", "3", "--patience", "1"]) == 0
+    assert report()["test_perplexity"] == evaluated(run) == 1.0  # the best of all, as this run could stop early
+
+
+def evaluated(run: Path, *more: str) -> float:
+    """What `hybrid eval` says of a run."""
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        assert main(["eval", str(run), *more, "--json"]) == 0
+    return json.loads(said.getvalue())["perplexity"]

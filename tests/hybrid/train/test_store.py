@@ -32,7 +32,7 @@ def made(folder):
 
 def test_the_options_of_a_run_are_kept_and_its_length_may_grow(tmp_path):
     assert store.options_of(made(tmp_path / "run")) == {"kind": "language", "epochs": 2}
-    store.extend(tmp_path / "run", "epochs", 5)
+    store.extend(tmp_path / "run", {"epochs": 5})
     assert store.options_of(tmp_path / "run") == {"kind": "language", "epochs": 5}
 
 
