@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from .embedding import Embedding
-from .part import Buffers, Copies
+from .part import Buffers, Copies, divided
 from .schedule import Plan, Stage
 from .slot import Slot
 from .trunk import TrunkProtocol
@@ -72,10 +72,8 @@ class Route(NamedTuple):
             width, same = self.embedding.outputs, {"hidden": "x", "x_grad": "grad"}
             return Slot(rows, ids, {"x": width, "grad": width}, bags, self.device, same=same, scale=scale)
         widths = {name: width for buffers in self._buffers for name, width in buffers.widths.items()}
-        crossing = {name: width for name, width in widths.items() if name in self.crossing}
-        kept = {name: width for name, width in widths.items() if name not in crossing}
-        lists = [name for name in self.crossing if name not in widths]
-        return Slot(rows, ids, crossing, bags, self.device, kept, lists=lists, scale=scale)
+        arrays = divided(widths, self.crossing)
+        return Slot(rows, ids, arrays.crossing, bags, self.device, arrays.kept, lists=arrays.lists, scale=scale)
 
     @property
     def copies(self) -> Copies:

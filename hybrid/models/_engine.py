@@ -90,6 +90,7 @@ class EngineJob(Job):
     """
 
     evaluations = 4  # an epoch
+    feed: Any
 
     def __init__(
         self,
@@ -134,7 +135,6 @@ class EngineJob(Job):
         return {
             "readout": self.options["readout"],
             **facts["curve"][-1],
-            "evaluation_seconds": facts["evaluation_seconds"],
             "examples_per_second": rate,
             "parameters": model.size,
             "peak_memory_bytes": machine.peak_memory(),
@@ -150,8 +150,7 @@ class EngineJob(Job):
     def draw(self, folder: Path, report: dict[str, Any], model: Engine) -> None:
         """The curve, and the timeline of the last ticks."""
         label = f"{self.options['kind']}, {self.options['readout']}"
-        figure = self.watched.name if self.watched else "loss"
-        plots.curve(folder / "curve.png", {label: report["curve"]}, figure)
+        plots.curve(folder / "curve.png", {label: report["curve"]}, self.drawn)
         plots.last_ticks(folder, model.trace)
 
 

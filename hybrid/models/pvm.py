@@ -121,6 +121,7 @@ class Watching(Job):
     """
 
     unit, length, logged = "step", "steps", False
+    feed: Frames
 
     def __init__(self, options: dict[str, Any], config: Config, feed: Frames):
         self.options, self.config, self.feed = options, config, feed
@@ -186,8 +187,7 @@ class Watching(Job):
             since["pairs"] += 1
             since["prediction"] += self._pair.error
             since["last_frame"] += self._pair.last_frame
-        streams: int = self.feed.streams
-        return streams
+        return self.feed.streams
 
     def due(self, model: PVM) -> int | None:
         """Where a prediction at a multiple of --every was compared."""

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import backend as backends
-from ..engine.part import Copies
+from ..engine.part import Copies, divided
 from ..engine.schedule import Stage
 from ..engine.slot import Slot
 from ..feeds import Batch
@@ -117,11 +117,8 @@ def _step(slot: Slot, stages: list[tuple[Any, Stage]], batch: Any) -> None:
 def _slot(readout: Readout, device: Any, feed: Any) -> Slot:
     """The readout's buffers for the largest batch, with hidden vectors on the device."""
     needs = readout.buffers()
-    widths = dict.fromkeys(("hidden", "grad"), readout.width) | needs.widths
-    crossing = {name: width for name, width in widths.items() if name in needs.crossing}
-    kept = {name: width for name, width in widths.items() if name not in crossing}
-    lists = [name for name in needs.crossing if name not in widths]
-    slot = Slot(feed.batch, 0, crossing, False, device, kept, lists=lists)
+    arrays = divided(dict.fromkeys(("hidden", "grad"), readout.width) | needs.widths, needs.crossing)
+    slot = Slot(feed.batch, 0, arrays.crossing, False, device, arrays.kept, lists=arrays.lists)
     slot.fill(0, 0, Batch(NO_IDS, None, np.zeros(feed.batch, np.int32)), 0, feed.batch)
     drawn = np.random.default_rng(0).standard_normal((feed.batch, readout.width), np.float32) * np.float32(0.1)
     device.write(slot.hidden_dev, drawn)

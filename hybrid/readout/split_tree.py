@@ -1,6 +1,6 @@
 """A tree cut below its first nodes: the top learns on a GPU, as dense products, and the tail on the CPU."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -77,13 +77,7 @@ class SplitTreeReadout(TreeReadout):
 
     def step(self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray) -> float:
         """Learn from a batch and return its mean loss in nats; see Readout."""
-        rows = self._check_step(grad, hidden, target)
-        if not rows:
-            return 0.0
-        with Held(), self.alone:
-            loss = self._loss[:rows]
-            self.learn(grad, loss, hidden, target)
-            return check.loss(loss)
+        return self._learned(self.learn, grad, hidden, target)
 
     def learn(self, grad: np.ndarray, loss: np.ndarray, hidden: np.ndarray, target: np.ndarray) -> None:
         """As in Readout, but with NumPy's arrays, and it waits: the tail is on the CPU wherever the top is.
@@ -98,12 +92,16 @@ class SplitTreeReadout(TreeReadout):
 
     def step_tail(self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray) -> float:
         """The first half of `step`: write the tail's part of grad, return that of the loss; raises what `step` raises."""
+        return self._learned(self._learn_tail, grad, hidden, target)
+
+    def _learned(self, learn: Callable[..., None], grad: np.ndarray, hidden: np.ndarray, target: np.ndarray) -> float:
+        """The mean loss of learn(grad, loss, hidden, target), which waits, behind the checks of a step."""
         rows = self._check_step(grad, hidden, target)
         if not rows:
             return 0.0
         with Held(), self.alone:
             loss = self._loss[:rows]
-            self._learn_tail(grad, loss, hidden, target)
+            learn(grad, loss, hidden, target)
             return check.loss(loss)
 
     def learn_top(self, grad: Any, loss: Any, hidden: Any, target: Any) -> None:

@@ -69,7 +69,7 @@ class Job(abc.ABC):
     unit: ClassVar[str] = "tick"
     length: ClassVar[str] = "epochs"
     logged: ClassVar[bool] = True
-    feed: Any
+    feed: Feed
     data: str | None = None
     watched: Watched | None = None
 
@@ -154,13 +154,17 @@ class Job(abc.ABC):
         """Draw the pictures of the finished run; here the curve."""
         from . import plots
 
-        figure = self.watched.name if self.watched else "loss"
-        plots.curve(folder / "curve.png", {report["model"]: report["curve"]}, figure)
+        plots.curve(folder / "curve.png", {report["model"]: report["curve"]}, self.drawn)
 
     def ends_epoch(self, tick: int) -> bool:
         """Whether an epoch ends with this many ticks: then there is a save."""
         size = getattr(self.feed, "ticks_per_epoch", None)
         return size is not None and tick % size == 0
+
+    @property
+    def drawn(self) -> str:
+        """The figure that the picture of the curve shows."""
+        return self.watched.name if self.watched else "loss"
 
     @property
     def reached(self) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 from .. import console
 from ..storage.checkpoint import CHECKPOINT
 from .best import Best, sayable
-from .job import Job
+from .job import Job, Model
 from .observers import Observer
 from .progress import Progress
 from .saving import Saves
@@ -22,7 +22,7 @@ from .store import BEST
 def train(
     job: Job,
     folder: Path,
-    model: Any,
+    model: Model,
     facts: dict[str, Any] | None = None,
     *,
     label: str = "",
@@ -76,7 +76,7 @@ class Run:
         self,
         job: Job,
         folder: Path,
-        model: Any,
+        model: Model,
         facts: dict[str, Any] | None,
         save_every: float | None,
         patience: int,

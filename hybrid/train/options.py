@@ -1,13 +1,14 @@
 """Options that every run has, and the options of one command with all defaults filled in."""
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 from types import ModuleType
 from typing import Any, cast
 
 from ..models import MODELS
 from ..registry import Registry
-from ..settings import defaults, fields, flag, number, option, positive, whole
+from ..settings import defaults, fields, flag, given, number, option, positive, whole
 from .saving import EVERY
 
 ASKED = ("resume", "previous", "overwrite", "out")  # options of a command, not of its run
@@ -64,24 +65,24 @@ class Parts:
             name: field.metadata["registry"] for name, field in self.own.items() if field.metadata["registry"]
         }
 
-    def choices(self, name: str) -> dict[str, ModuleType]:
-        """Those kinds of a part that runs may name: the ones that declare options."""
-        registry = self.registries[name]
-        return {kind: registry.load(kind) for kind in registry.having("Options")}
-
-    def chosen(self, options: Mapping[str, Any]) -> dict[str, ModuleType]:
-        """By option: the module of the part that it names, or that its default does."""
-        named: dict[str, str] = {
-            name: options.get(name) or cast(str, self.own[name].default) for name in self.registries
+    @functools.cached_property
+    def choices(self) -> dict[str, dict[str, ModuleType]]:
+        """By option: those kinds of its part that runs may name, which are the ones that declare options."""
+        return {
+            name: {kind: registry.load(kind) for kind in registry.having("Options")}
+            for name, registry in self.registries.items()
         }
-        return {name: self.registries[name].load(kind) for name, kind in named.items()}
+
+    def named(self, options: Mapping[str, Any]) -> dict[str, str]:
+        """By option: the part that it names, or that its default does."""
+        return {name: options.get(name) or cast(str, self.own[name].default) for name in self.registries}
 
     def every(self) -> dict[str, dataclasses.Field[Any]]:
         """All options that a run of this model can have, under whatever parts."""
         parts = {
             name: field
-            for part in self.registries
-            for module in self.choices(part).values()
+            for modules in self.choices.values()
+            for module in modules.values()
             for name, field in fields(module.Options).items()
         }
         return {**self.own, **{name: field for name, field in parts.items() if name not in self.own}}
@@ -89,8 +90,8 @@ class Parts:
     def defaults(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """The defaults of a run whose parts the options name."""
         found: dict[str, Any] = {}
-        for module in self.chosen(options).values():
-            found |= defaults(module.Options)
+        for name, kind in self.named(options).items():
+            found |= defaults(getattr(self.registries[name].load(kind), "Options", None))
         found |= {name: field.default for name, field in self.own.items()}
         readout = options.get("readout") or found.get("readout")
         tuned: dict[str, Any] = getattr(self.module, "TUNED", {}).get(readout, {})
@@ -98,7 +99,7 @@ class Parts:
 
     def default_said(self, name: str) -> str:
         """An option's default, or the defaults under those readouts that differ in it; "" for none."""
-        readouts = sorted(self.choices("readout")) if "readout" in self.registries else [None]
+        readouts = sorted(self.choices["readout"]) if "readout" in self.registries else [None]
         by_readout = {readout: self.defaults({"readout": readout}).get(name) for readout in readouts}
         shown = {readout: value for readout, value in by_readout.items() if value is not None and value is not False}
         if len(set(map(str, shown.values()))) < 2:
@@ -107,7 +108,7 @@ class Parts:
 
     def says(self, options: Mapping[str, Any]) -> str:
         """How a user asks for these parts: the readout, and others that are not the default."""
-        named = {name: options.get(name) or self.own[name].default for name in self.registries}
+        named = self.named(options)
         shown = [name for name, kind in named.items() if name == "readout" or kind != self.own[name].default]
         return " ".join([f"train {self.kind}", *(f"{flag(name)} {named[name]}" for name in shown)])
 
@@ -122,9 +123,8 @@ def choose(kind: str, **said: Any) -> dict[str, Any]:
     for name, field in parts.own.items():
         if field.metadata["needed"] and not said.get(name):
             raise ValueError(f"{flag(name)}: needed by `train {kind}`, found none")
-    for name in sorted(said.keys() - taken.keys() - {"kind", *ASKED}):
-        if said[name] is not None and said[name] is not False:
-            raise ValueError(f"{flag(name)}: not used by `{parts.says(said)}`; leave it out")
+    for name in sorted(given(said).keys() - taken.keys() - {"kind", *ASKED}):
+        raise ValueError(f"{flag(name)}: not used by `{parts.says(said)}`; leave it out")
     chosen = {name: said[name] if said.get(name) is not None else value for name, value in taken.items()}
     complete = getattr(parts.module, "complete", None)
     chosen = {"kind": kind} | (complete(chosen, said) if complete else chosen)

@@ -229,11 +229,11 @@ def _observers(
     folder: Path, options: dict[str, Any], job: Job, model: Any, facts: dict[str, Any] | None
 ) -> Generator[list[Observer], None, None]:
     with contextlib.ExitStack() as stack:
-        observers: list[Observer] = [JsonLines(folder / store.CURVE, facts["progress"]["curve"] if facts else ())]
-        stack.callback(observers[0].close)
+        points = facts["progress"]["curve"] if facts else ()
+        observers: list[Observer] = [stack.enter_context(contextlib.closing(JsonLines(folder / store.CURVE, points)))]
         if options.get("tensorboard"):
-            observers.append(TensorBoard(folder / store.TENSORBOARD, job, model.tick))
-            stack.callback(observers[1].close)
+            board = TensorBoard(folder / store.TENSORBOARD, job, model.tick)
+            observers.append(stack.enter_context(contextlib.closing(board)))
         yield observers
 
 

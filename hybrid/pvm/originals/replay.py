@@ -32,6 +32,7 @@ def replay(path: str | Path, *, device: str = "cpu", tolerance: float | None = N
 
 
 def main() -> int:
+    """The command `python -m tests.golden`: a row for each array; returns 0, 1 where one differs, 2 for no recording."""
     parser = argparse.ArgumentParser(prog="tests.golden", description=__doc__.splitlines()[0])
     parser.add_argument("file", help="a recording (.npz)")
     parser.add_argument("--device", default="cpu", help="cpu (the default) or cuda:0")
