@@ -28,7 +28,7 @@ def softmax(out: Array, weights: Array, hidden: Array) -> None:
 
 def tree(out: Array, nodes: Array, tree: Any, hidden: Array) -> None:
     """out[b, v] = log p(v | hidden[b]) of a hierarchical softmax; out (B, V), nodes (V - 1, D), hidden (B, D)."""
-    _products(out, nodes, hidden)
+    products(out, nodes, hidden)
     _descend(out, tree.children, numba.get_num_threads())
 
 
@@ -54,7 +54,7 @@ def _lower(out, norm, threads):
 
 
 @numba.njit(parallel=True, cache=True, nogil=True)
-def _products(out, nodes, hidden):
+def products(out, nodes, hidden):
     """out[b, n] = hidden[b] . nodes[n], which leaves the last column as it is."""
     for shard in numba.prange(SHARDS):
         first, last = shards.part(shard, nodes.shape[0])

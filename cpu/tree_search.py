@@ -1,8 +1,8 @@
 """The most likely classes of a hierarchical softmax: exact best-first search, and beam search.
 
 A prefix, the way from the root to some node, is at least as likely as every leaf below it. Prefixes and leaves lie in a
-heap in falling order of (log p, item), where an item is a node, or ~leaf: equally likely leaves come out by rising
-class, and after the equally likely prefixes that may hide a leaf of a lower class.
+heap (cpu/heap.py) in falling order of (log p, item), where an item is a node, or ~leaf: equally likely leaves come out by
+rising class, and after the equally likely prefixes that may hide a leaf of a lower class.
 """
 
 from typing import Any
@@ -14,6 +14,7 @@ from cpu import excluded
 from cpu.activation import softplus
 from cpu.array import Array
 from cpu.excluded import Excluded
+from cpu.heap import drop, push
 from cpu.tree_softmax import node_score
 
 
@@ -45,11 +46,11 @@ def _best(ids, log_probs, nodes, children, hidden, out_first, out_last, left_out
         keys, items = np.empty(1024), np.empty(1024, np.int32)
         for b in range(thread, hidden.shape[0], threads):
             ids[b], log_probs[b] = -1, -np.inf
-            size, keys, items = _push(keys, items, 0, 0.0, 0)
+            size, keys, items = push(keys, items, 0, 0.0, 0)
             found = 0
             while found < ids.shape[1] and size:
                 key, item = keys[0], items[0]
-                size = _drop(keys, items, size)
+                size = drop(keys, items, size)
                 if item >= 0:
                     size, keys, items = _expand(keys, items, size, key, item, nodes, children, hidden, b)
                 elif not excluded.holds(left_out, out_first[b], out_last[b], ~item):
@@ -77,15 +78,15 @@ def _beam(ids, log_probs, nodes, children, hidden, width, threads):
                 kept = 0
                 while size and kept < width:
                     key, item = keys[0], items[0]
-                    size = _drop(keys, items, size)
+                    size = drop(keys, items, size)
                     if item < 0:
-                        found, leaf_keys, leaves = _push(leaf_keys, leaves, found, key, item)
+                        found, leaf_keys, leaves = push(leaf_keys, leaves, found, key, item)
                     else:
                         beam_keys[kept], beam_items[kept] = key, item
                         kept += 1
                 for i in range(size):  # leaves cost nothing more: those behind the beam count too
                     if items[i] < 0:
-                        found, leaf_keys, leaves = _push(leaf_keys, leaves, found, keys[i], items[i])
+                        found, leaf_keys, leaves = push(leaf_keys, leaves, found, keys[i], items[i])
             _list(ids, log_probs, b, leaf_keys, leaves, found)
 
 
@@ -95,48 +96,12 @@ def _list(ids, log_probs, b, keys, items, size):
     for i in range(ids.shape[1]):
         ids[b, i] = ~items[0] if size else -1
         log_probs[b, i] = keys[0] if size else -np.inf
-        size = _drop(keys, items, size)
+        size = drop(keys, items, size)
 
 
 @numba.njit(cache=True, nogil=True)
 def _expand(keys, items, size, key, node, nodes, children, hidden, b):
     """Push both children of a prefix."""
     score = node_score(nodes, node, hidden, b)
-    size, keys, items = _push(keys, items, size, key - softplus(score), children[node, 0])
-    return _push(keys, items, size, key - softplus(-score), children[node, 1])
-
-
-@numba.njit(cache=True, nogil=True)
-def _push(keys, items, size, key, item):
-    """Add to the heap, which doubles when it is full; returns its size and arrays."""
-    if size == keys.size:
-        keys, items = np.append(keys, keys), np.append(items, items)
-    place = size
-    while place:
-        up = (place - 1) // 2
-        if (keys[up], items[up]) >= (key, item):
-            break
-        keys[place], items[place] = keys[up], items[up]
-        place = up
-    keys[place], items[place] = key, item
-    return size + 1, keys, items
-
-
-@numba.njit(cache=True, nogil=True)
-def _drop(keys, items, size):
-    """Remove the top of the heap, if there is one; returns its size."""
-    if size < 2:
-        return 0
-    size -= 1
-    key, item = keys[size], items[size]
-    place = 0
-    while 2 * place + 1 < size:
-        down = 2 * place + 1
-        if down + 1 < size and (keys[down + 1], items[down + 1]) > (keys[down], items[down]):
-            down += 1
-        if (key, item) >= (keys[down], items[down]):
-            break
-        keys[place], items[place] = keys[down], items[down]
-        place = down
-    keys[place], items[place] = key, item
-    return size
+    size, keys, items = push(keys, items, size, key - softplus(score), children[node, 0])
+    return push(keys, items, size, key - softplus(-score), children[node, 1])

@@ -1,0 +1,40 @@
+"""A heap of (key, item) pairs in two arrays, the greatest at its top: what best-first searches go on from next."""
+
+import numba
+import numpy as np
+
+
+@numba.njit(cache=True, nogil=True)
+def push(keys, items, size, key, item):
+    """Add to the heap, which doubles when it is full; returns its size and arrays."""
+    if size == keys.size:
+        keys, items = np.append(keys, keys), np.append(items, items)
+    place = size
+    while place:
+        up = (place - 1) // 2
+        if (keys[up], items[up]) >= (key, item):
+            break
+        keys[place], items[place] = keys[up], items[up]
+        place = up
+    keys[place], items[place] = key, item
+    return size + 1, keys, items
+
+
+@numba.njit(cache=True, nogil=True)
+def drop(keys, items, size):
+    """Remove the top of the heap, if there is one; returns its size."""
+    if size < 2:
+        return 0
+    size -= 1
+    key, item = keys[size], items[size]
+    place = 0
+    while 2 * place + 1 < size:
+        down = 2 * place + 1
+        if down + 1 < size and (keys[down + 1], items[down + 1]) > (keys[down], items[down]):
+            down += 1
+        if (key, item) >= (keys[down], items[down]):
+            break
+        keys[place], items[place] = keys[down], items[down]
+        place = down
+    keys[place], items[place] = key, item
+    return size

@@ -1,0 +1,154 @@
+"""Probabilistic label trees: how likely each of V labels is, where an example may have any number of them.
+
+Every node of a tree over the labels has a row w and says how likely an example has a label below the node, given that it
+has one below the node's parent: logistic(w . h). The product of these from the root to a leaf is the probability of a label.
+An example with labels visits the root and the children of every node that has one of its labels below; an example without
+visits the root alone. So a step costs the labels' paths, and no label far from them.
+
+Jasinska et al. 2016, "Extreme F-measure maximization using sparse probability estimates"; Wydmuch et al. 2018, "A no-regret
+generalization of hierarchical softmax to extreme multi-label classification", arXiv:1810.11671.
+"""
+
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import DTypeLike
+
+from cpu import logistic_rows, scores
+from cpu.activation import exp, log1p, softplus
+from cpu.array import Array
+from cpu.logistic_rows import OWNERS
+from cpu.tree_softmax import node_score
+
+
+def longest(tree: Any, target: Array, target_at: Array) -> int:
+    """The most nodes that an example of a batch visits: how long lists `workspace` has to have room for."""
+    return int(_longest(tree.up, tree.child_at, tree.leaf, target, target_at))
+
+
+def workspace(batch: int, width: int, length: int, dtype: DTypeLike) -> logistic_rows.Work:
+    """Scratch for calls of `step` with up to `batch` examples that visit up to `length` nodes each."""
+    return logistic_rows.workspace(batch, width, length, dtype)
+
+
+def step(
+    grad: Array, loss: Array, rows: Array, work: logistic_rows.Work, tree: Any, hidden: Array, target: Array,
+    target_at: Array, rate: float, mode: str,
+) -> None:  # fmt: skip
+    """Learn from a batch: write grad (B, D) = d loss / d hidden and loss (B,) in nats, move rows (N, D).
+
+    target (T,) int32 labels, target_at (B + 1,) int64: example b has target[target_at[b] : target_at[b + 1]], in any order; one
+    that stands there twice counts once. loss is the sum of -log p over the nodes visited. Modes "deterministic" and
+    "hogwild" as in cpu/tree_softmax.py.
+    """
+    _enter(work.entries, work.cuts, tree.up, tree.child_at, tree.leaf, target, target_at, numba.get_num_threads())
+    logistic_rows.learn(grad, loss, rows, work, hidden, rate, mode)
+
+
+def log_prob(out: Array, rows: Array, tree: Any, hidden: Array, target: Array) -> None:
+    """out[b] = log p(example b has label target[b]); target (B,) int32. The labels' probabilities do not sum to 1."""
+    _log_prob(out, rows, tree.up, tree.leaf, hidden, target, numba.get_num_threads())
+
+
+def log_probs(out: Array, rows: Array, tree: Any, hidden: Array) -> None:
+    """out[b, v] = log p(example b has label v); out (B, V). Takes B N numbers of scratch."""
+    table = np.empty((len(hidden), rows.shape[0]), out.dtype)
+    scores.products(table, rows, hidden)
+    _descend(out, table, tree.up, tree.label, numba.get_num_threads())
+
+
+@numba.njit(parallel=True, cache=True, nogil=True)
+def _enter(entries, cuts, up, child_at, leaf, target, target_at, threads):
+    """Write the nodes that each example visits, sorted by owner: 2 * node + 1 where a label of its own is below."""
+    batch = target_at.size - 1
+    for thread in numba.prange(threads):
+        nodes = np.empty(256, np.int32)
+        for b in range(thread * batch // threads, (thread + 1) * batch // threads):
+            size, nodes = _positive(nodes, up, leaf, target, target_at[b], target_at[b + 1])
+            n = 0
+            for owner in range(OWNERS):
+                cuts[b, owner] = n
+                n = _list(entries, b, n, owner, nodes[:size], child_at)
+            cuts[b, OWNERS] = n
+
+
+@numba.njit(cache=True, nogil=True)
+def _positive(nodes, up, leaf, target, first, last):
+    """The nodes with a label of target[first:last] below, rising, each once; returns how many, and the array."""
+    size = 0
+    for i in range(first, last):
+        node = leaf[target[i]]
+        while node >= 0:
+            if size == nodes.size:
+                nodes = np.append(nodes, nodes)
+            nodes[size] = node
+            size += 1
+            node = up[node]
+    nodes[:size].sort()
+    kept = min(size, 1)
+    for i in range(1, size):
+        if nodes[i] != nodes[i - 1]:
+            nodes[kept] = nodes[i]
+            kept += 1
+    return kept, nodes
+
+
+@numba.njit(cache=True, nogil=True)
+def _list(entries, b, n, owner, positive, child_at):
+    """Write an owner's nodes among the root and the children of positive nodes at entries[b, n:]; returns where they end.
+
+    Children come in the order of their parents, so both lists rise and are gone through side by side.
+    """
+    if owner == 0:
+        entries[b, n] = 1 if positive.size else 0
+        n += 1
+    met = 1  # positive nodes passed; the first is the root
+    for i in range(positive.size):
+        for child in range(child_at[positive[i]], child_at[positive[i] + 1]):
+            turn = met < positive.size and positive[met] == child
+            met += turn
+            if child % OWNERS == owner:
+                entries[b, n] = 2 * child + turn
+                n += 1
+    return n
+
+
+@numba.njit(cache=True, nogil=True)
+def _longest(up, child_at, leaf, target, target_at):
+    most = 1
+    nodes = np.empty(256, np.int32)
+    for b in range(target_at.size - 1):
+        size, nodes = _positive(nodes, up, leaf, target, target_at[b], target_at[b + 1])
+        length = 1
+        for i in range(size):
+            length += child_at[nodes[i] + 1] - child_at[nodes[i]]
+        most = max(most, length)
+    return most
+
+
+@numba.njit(parallel=True, cache=True, nogil=True)
+def _log_prob(out, rows, up, leaf, hidden, target, threads):
+    for thread in numba.prange(threads):
+        for b in range(thread * target.size // threads, (thread + 1) * target.size // threads):
+            total = 0.0
+            node = leaf[target[b]]
+            while node >= 0:
+                total -= softplus(-node_score(rows, node, hidden, b))
+                node = up[node]
+            out[b] = total
+
+
+@numba.njit(parallel=True, cache=True, nogil=True, error_model="numpy")
+def _descend(out, table, up, label, threads):
+    """From the scores of all nodes, in `table`, to the log-probabilities of the labels. The sum along a path is float64."""
+    for thread in numba.prange(threads):
+        way = np.empty(up.size)
+        for b in range(thread * out.shape[0] // threads, (thread + 1) * out.shape[0] // threads):
+            for node in range(up.size):
+                score = table[b, node]
+                tail = log1p(exp(-abs(score)))
+                before = way[up[node]] if node else 0.0
+                way[node] = before - (max(-np.float64(score), 0.0) + tail)  # minus softplus(-score)
+                if label[node] >= 0:
+                    out[b, label[node]] = way[node]
