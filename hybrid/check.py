@@ -108,14 +108,17 @@ def indices(name: str, values: Any, limit: int) -> np.ndarray:
     return np.ascontiguousarray(values, np.int32)
 
 
-def bags(name: str, values: Any, ids: int) -> np.ndarray:
-    """Where bags begin in a list of `ids` ids, (B + 1,) int64; ValueError unless the values rise from 0 to `ids`."""
+def bags(name: str, values: Any, ids: int, what: str = "ids") -> np.ndarray:
+    """Where bags begin in a list of `ids` ids, (B + 1,) int64; ValueError unless the values rise from 0 to `ids`.
+
+    what  the list is of, for messages
+    """
     values = _array(name, values)
     if values.ndim != 1 or not values.size or values.dtype.kind not in "iu":
         raise ValueError(
             f"{name}: found {values.dtype} {values.shape}, expected int64 (B + 1,): where each bag begins, and the end"
         )
-    for at, wanted, meaning in ((0, 0, "where the first bag begins"), (-1, ids, "the number of ids")):
+    for at, wanted, meaning in ((0, 0, "where the first bag begins"), (-1, ids, f"the number of {what}")):
         if values[at] != wanted:
             raise ValueError(f"{name}[{at % values.size}]: found {values[at]}, expected {wanted}, {meaning}")
     falls = values[1:] < values[:-1]

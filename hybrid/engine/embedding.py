@@ -26,6 +26,9 @@ class Embedding:
     1, more rows than int32 can name, and a rate or spread that is negative or not finite.
     """
 
+    dense = 0  # numbers of x that a batch has instead of ids
+    weighted = False
+
     def __init__(
         self,
         rows: int,

@@ -164,7 +164,7 @@ class Schedule:
                 return None
             tick, batch = pair
             slots: list[Any] = next(sets)
-            examples = len(batch.target)
+            examples = batch.examples
             size = -(-examples // len(slots))
             for micro, slot in enumerate(slots):
                 slot.fill(tick, micro, batch, min(micro * size, examples), min((micro + 1) * size, examples))

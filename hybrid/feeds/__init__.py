@@ -12,15 +12,30 @@ import numpy as np
 class Batch(NamedTuple):
     """B examples. The arrays may be views of the feed's own: nobody else writes to them.
 
-    ids     (N,) int32, rows of the input table
-    bag_at  (B + 1,) int64: example b is the mean of the rows ids[bag_at[b] : bag_at[b + 1]];
-            None: every example has the same number of ids, N / B, in order (a context to concatenate, or one id)
-    target  (B,) int32, the class that each example is to predict
+    ids        (N,) int32, rows of the input table; None where there is x
+    bag_at     (B + 1,) int64: example b is the mean of the rows ids[bag_at[b] : bag_at[b + 1]];
+               None: every example has the same number of ids, N / B, in order (a context to concatenate, or one id)
+    target     (B,) int32, the class that each example is to predict; with target_at (M,)
+    weight     (B,) float32 of at least 0: multiplies an example's loss, its gradient and its part of every move; None: 1.
+               The loss of a batch is the weighted mean
+    values     (N,) float32: example b is the sum of values[n] times the row ids[n] over its bag; None: the mean of its rows
+    x          (B, width) float32: what the trunk reads, instead of ids
+    target_at  (B + 1,) int64: example b has the classes target[target_at[b] : target_at[b + 1]], and its loss is their mean;
+               one without any counts as little as one of weight 0. None: every example has one class
     """
 
-    ids: np.ndarray
+    ids: np.ndarray | None
     bag_at: np.ndarray | None
     target: np.ndarray
+    weight: np.ndarray | None = None
+    values: np.ndarray | None = None
+    x: np.ndarray | None = None
+    target_at: np.ndarray | None = None
+
+    @property
+    def examples(self) -> int:
+        """B."""
+        return len(self.target) if self.target_at is None else len(self.target_at) - 1
 
 
 class Feed(Protocol):
@@ -33,6 +48,11 @@ class Feed(Protocol):
     most_ids         most ids that a batch can have
     epochs           how often the training data are gone through
     ticks_per_epoch  batches of one epoch
+
+    and where its batches have x or target_at:
+
+    width            numbers of an example's x; rows and most_ids are 0
+    most_targets     most targets that a batch can have
     """
 
     rows: int
@@ -54,6 +74,16 @@ class Feed(Protocol):
 
         Feeds with equal descriptions give equal batches.
         """
+
+
+def width(feed: Any) -> int:
+    """Numbers of an example's x; 0: the examples have ids."""
+    return int(getattr(feed, "width", 0))
+
+
+def most_targets(feed: Any) -> int:
+    """Most targets that a batch can have."""
+    return int(getattr(feed, "most_targets", feed.batch))
 
 
 def asked(feed: Any, tick: int) -> Any:

@@ -23,9 +23,9 @@ class FrameInput(NamedTuple):
     rates: TickRates
 
     @property
-    def target(self) -> np.ndarray:
-        """One entry an example, as schedules count them."""
-        return self.image
+    def examples(self) -> int:
+        """B, as schedules count them."""
+        return len(self.image)
 
 
 class SlotSizes(NamedTuple):
