@@ -17,18 +17,26 @@ def note(text: str) -> None:
 
 
 def bar(
-    total: int, label: str, unit: str, initial: int = 0, items: Iterable[Any] | None = None, passing: bool = False
+    total: int,
+    label: str,
+    unit: str,
+    initial: int = 0,
+    items: Iterable[Any] | None = None,
+    passing: bool = False,
+    scaled: bool = False,
 ) -> Any:
     """A tqdm bar on a terminal; where stderr is a file or a pipe, a line a minute and at every postfix.
 
     items    what to iterate over, if anything
     passing  beside another bar: on a terminal alone, after two seconds, gone at its end
+    scaled   large numbers as 1.23M
     """
     from tqdm import tqdm
 
     there = sys.stderr.isatty()
     off = quiet or (passing and not there)
     common: dict[str, Any] = {"total": total, "desc": label, "unit": f" {unit}", "initial": initial, "disable": off}
+    common["unit_scale"] = scaled
     if there:
         return tqdm(items, file=sys.stderr, mininterval=0.5, delay=2 * passing, leave=not passing, **common)
     return tqdm(items, file=Lines(sys.stderr), mininterval=MINUTE, bar_format=LINE, **common)

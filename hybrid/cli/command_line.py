@@ -15,7 +15,8 @@ USER_ERRORS = (ValueError, IndexError, OSError, FloatingPointError, MemoryError)
 def main(arguments: list[str] | None = None) -> int:
     """Run one command line; returns the exit code: 0 done, 1 unusable (doctor), 2 an error, 128 + n stopped by signal n."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    commands = {"doctor": _doctor, "demo": _demo, "train": _train, "eval": _eval, "export": _export, "pvm": _pvm}
+    commands = {"doctor": _doctor, "demo": _demo, "train": _train, "eval": _eval, "export": _export}
+    commands |= {"data": _data, "pvm": _pvm}
     try:
         given = options.read(arguments)
         console.quiet = given.quiet
@@ -113,6 +114,12 @@ def _export(given: argparse.Namespace) -> int:
         runs.export(given.run, given.file, "binary" if given.binary else given.format, given.escape, given.checkpoint)
     )
     return 0
+
+
+def _data(given: argparse.Namespace) -> int:
+    from .data import run
+
+    return run(given)
 
 
 def _pvm(given: argparse.Namespace) -> int:

@@ -14,6 +14,7 @@ COMMANDS = {
     "train": "train a model, or go on with a run",
     "eval": "measure a trained run on other data",
     "export": "write a run's vectors: word2vec format, .npz, .tsv, .parquet",
+    "data": "list public data sets, or download one: WikiText-2, MovieLens-100k and others",
     "pvm": "watch, compare or import trained Predictive Vision Models, let them dream",
     "doctor": "what is installed, what is missing and the command that mends it",
 }
@@ -156,6 +157,12 @@ def _export(command: Parser, rest: Sequence[str]) -> None:
     command.add_argument("--checkpoint", choices=("last", "best"), help=CHECKPOINT)
 
 
+def _data(command: Parser, rest: Sequence[str]) -> None:
+    from . import data
+
+    data.add(command)
+
+
 def _pvm(command: Parser, rest: Sequence[str]) -> None:
     from . import pvm
 
@@ -171,6 +178,7 @@ FILL: dict[str, Callable[[Parser, Sequence[str]], None]] = {
     "train": _train,
     "eval": _eval,
     "export": _export,
+    "data": _data,
     "pvm": _pvm,
     "doctor": _doctor,
 }

@@ -18,6 +18,8 @@ HELP = [
     ["export"],
     ["demo"],
     ["doctor"],
+    ["data", "list"],
+    ["data", "get"],
     *(["pvm", action] for action in ("watch", "dream", "fields", "compare", "import", "configs")),
 ]
 OTHERS = {"--help"}

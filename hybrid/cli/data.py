@@ -1,0 +1,58 @@
+"""`hybrid data`: which public data sets there are, and how one comes here."""
+
+import argparse
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+from ..data import get as getting
+from ..data.catalogue import DATASETS
+from ..data.folder import data_folder
+from .arguments import Parser
+
+DATA = "the folder of the data (default: HYBRID_DATA, else one in the user's cache)"
+
+
+def add(data: Parser) -> None:
+    """Add the actions to the command's parser."""
+    actions: Any = data.add_subparsers(dest="action", required=True, metavar="ACTION")
+    listing = actions.add_parser("list", help="every data set: its size, whether it is here, what it is")
+    get = actions.add_parser("get", help="download a data set, and check it")
+    get.add_argument("name", metavar="NAME", help=", ".join(DATASETS))
+    for action in (listing, get):
+        action.add_argument("--data", metavar="DIR", help=DATA)
+        action.add_argument("--json", action="store_true", help="print JSON")
+        action.add_quiet()
+
+
+def run(given: argparse.Namespace) -> int:
+    """List or get, as the command line says."""
+    folder = data_folder(given.data)
+    return _list(folder, given.json) if given.action == "list" else _get(given.name, folder, given.json)
+
+
+def _list(folder: Path, as_json: bool) -> int:
+    missing = {name: getting.missing(name, folder) for name in DATASETS}
+    if as_json:
+        facts = {
+            name: {"here": not missing[name], "bytes": found.size, "about": found.about, "licence": found.licence}
+            for name, found in DATASETS.items()
+        }
+        print(json.dumps({"folder": str(folder), "data": facts}, indent=1))
+        return 0
+    for name, found in DATASETS.items():
+        print(f"{name:11} {found.size / 1e6:5.1f} MB  {'    ' if missing[name] else 'here'}  {found.about}")
+    print(f"in {folder}; hybrid data get NAME brings one")
+    return 0
+
+
+def _get(name: str, folder: Path, as_json: bool) -> int:
+    wanted = getting.dataset(name)
+    paths = [str(path) for path in getting.get(name, folder)]
+    then = wanted.next.format(shlex.quote(str(folder)))
+    if as_json:
+        print(json.dumps({"name": name, "files": paths, "licence": wanted.licence, "next": then}, indent=1))
+        return 0
+    print("\n".join([*paths, f"licence: {wanted.licence}", f"next: {then}"]))
+    return 0

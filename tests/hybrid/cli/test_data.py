@@ -1,0 +1,59 @@
+"""`hybrid data`, as a user types it."""
+
+import hashlib
+import json
+
+import pytest
+
+from hybrid.cli import main
+from hybrid.data import catalogue
+from hybrid.data.catalogue import Dataset, File, Source
+from tests.support.file_server import serving
+
+TEXT = b"some text\n" * 100
+
+
+@pytest.fixture
+def server(monkeypatch):
+    with serving({"text.txt": TEXT}) as found:
+        file = File("toy/text.txt", len(TEXT), "sha256:" + hashlib.sha256(TEXT).hexdigest())
+        toy = Dataset("a toy", "for tests", "look at {0}/toy", (Source(found.address + "text.txt", file),))
+        monkeypatch.setitem(catalogue.DATASETS, "toy", toy)
+        yield found
+
+
+def test_list_says_what_is_here(server, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("HYBRID_DATA", str(tmp_path))
+    assert main(["data", "list"]) == 0
+    assert " here " not in capsys.readouterr().out
+    assert main(["data", "get", "toy"]) == 0
+    capsys.readouterr()
+    assert main(["data", "list"]) == 0
+    line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("toy"))
+    assert line.split() == ["toy", "0.0", "MB", "here", "a", "toy"]
+    assert main(["data", "list", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["folder"] == str(tmp_path) and facts["data"]["toy"]["here"] and not facts["data"]["beauty"]["here"]
+
+
+def test_get_prints_paths_licence_and_what_comes_next(server, tmp_path, capsys):
+    folder = tmp_path / "a folder"
+    assert main(["data", "get", "toy", "--data", str(folder)]) == 0
+    said = capsys.readouterr()
+    assert said.out.splitlines() == [
+        str(folder / "toy" / "text.txt"),
+        "licence: for tests",
+        f"next: look at '{folder}'/toy",
+    ]
+    assert "text.txt: 100 %, 1.00k of 1.00k B" in said.err
+    assert main(["data", "get", "toy", "--data", str(folder), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["files"] == [str(folder / "toy" / "text.txt")]
+
+
+def test_errors_are_one_line(server, tmp_path, capsys):
+    server.files.clear()
+    assert main(["data", "get", "toy", "--data", str(tmp_path)]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("hybrid: error: http://127.0.0.1") and error.count("\n") == 1 and "404" in error
+    assert main(["data", "get", "nothing", "--data", str(tmp_path)]) == 2
+    assert "data: found 'nothing', expected one of wikitext-2" in capsys.readouterr().err

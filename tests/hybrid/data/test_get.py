@@ -1,0 +1,105 @@
+"""Data sets from a server on this machine, in the place of the public addresses."""
+
+import hashlib
+import io
+import zipfile
+
+import pytest
+
+from hybrid.data import catalogue
+from hybrid.data.catalogue import Dataset, File, Source
+from hybrid.data.get import get, missing
+from tests.support.file_server import serving
+
+TEXT, NUMBERS = b"a text\n" * 1000, b"1 2 3\n" * 500
+
+
+def described(path, content):
+    return File(path, len(content), "sha256:" + hashlib.sha256(content).hexdigest())
+
+
+@pytest.fixture(scope="module")
+def packed():
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("packed/numbers", NUMBERS)
+        archive.writestr("packed/other", b"is not wanted")
+        archive.writestr("../outside", b"goes nowhere")
+    return buffer.getvalue()
+
+
+@pytest.fixture
+def server(monkeypatch, packed):
+    with serving({"text.txt": TEXT, "packed.zip": packed}) as found:
+        sources = (
+            Source(found.address + "text.txt", described("some/text.txt", TEXT)),
+            Source(
+                found.address + "packed.zip", described("packed.zip", packed), (described("packed/numbers", NUMBERS),)
+            ),
+        )
+        monkeypatch.setitem(catalogue.DATASETS, "toy", Dataset("a toy", "none", "play with {0}", sources))
+        yield found
+
+
+def files(folder):
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+
+
+def test_files_and_members_of_archives(server, tmp_path):
+    folder = tmp_path / "new"
+    assert missing("toy", folder) == ["some/text.txt", "packed/numbers"]
+    paths = get("toy", folder)
+    assert [path.read_bytes() for path in paths] == [TEXT, NUMBERS]
+    assert files(folder) == ["packed/numbers", "some/text.txt"]
+    assert missing("toy", folder) == []
+
+
+def test_what_is_there_is_not_brought_again(server, tmp_path):
+    get("toy", tmp_path)
+    asked = len(server.asked)
+    (tmp_path / "packed" / "numbers").unlink()
+    get("toy", tmp_path)
+    assert len(server.asked) == asked + 1 and missing("toy", tmp_path) == []
+    server.files.clear()
+    get("toy", tmp_path)
+
+
+def test_a_cut_download_leaves_no_file_and_goes_on(server, tmp_path, packed):
+    server.cut = 100
+    with pytest.raises(OSError, match="cut after 100 of 7,000 bytes"):
+        get("toy", tmp_path)
+    assert files(tmp_path) == [".some-text.txt.part"]
+    get("toy", tmp_path)
+    assert files(tmp_path) == ["packed/numbers", "some/text.txt"]
+    assert server.asked[1] == "bytes=100-"
+
+
+def test_wrong_bytes_leave_nothing(server, tmp_path, packed):
+    server.files["packed.zip"] = packed[:-1] + b"\1"
+    with pytest.raises(ValueError, match=r"packed.zip: other bytes than expected"):
+        get("toy", tmp_path)
+    assert files(tmp_path) == ["some/text.txt"]
+
+
+def test_a_file_of_the_users_is_left_as_it_is(server, tmp_path):
+    (tmp_path / "some").mkdir()
+    (tmp_path / "some" / "text.txt").write_text("mine")
+    with pytest.raises(
+        ValueError, match=r"text.txt: not the public file \(expected 7,000 bytes, sha256:.*left as it is"
+    ):
+        get("toy", tmp_path)
+    assert (tmp_path / "some" / "text.txt").read_text() == "mine" and server.asked == []
+
+
+def test_a_member_with_other_bytes(server, tmp_path, monkeypatch):
+    toy = catalogue.DATASETS["toy"]
+    other = toy.sources[1]._replace(members=(described("packed/numbers", b"4 5 6\n" * 500),))
+    monkeypatch.setitem(catalogue.DATASETS, "toy", toy._replace(sources=(other,)))
+    with pytest.raises(ValueError, match=r"packed.zip: packed/numbers in it has other bytes"):
+        get("toy", tmp_path)
+    assert not (tmp_path / "packed" / "numbers").exists()
+
+
+def test_a_name_that_is_not_there(tmp_path):
+    with pytest.raises(ValueError, match="data: found 'wikitext', expected one of wikitext-2, ml-100k, "):
+        get("wikitext", tmp_path)
