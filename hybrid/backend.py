@@ -9,6 +9,8 @@ from typing import Any
 
 KERNELS = (
     "units",
+    "mlp",
+    "optimiser",
     "rows",
     "softmax",
     "tree_softmax",

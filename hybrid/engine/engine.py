@@ -16,6 +16,7 @@ from .cores import Cores
 from .embedding import Embedding
 from .route import Route, check_place
 from .runner import Course, Runner
+from .scale import Scale, chosen
 from .schedule import Schedule, Tick
 from .slot import Slot
 from .trace import Trace
@@ -39,14 +40,16 @@ class Engine(Runner[Tick]):
     delay          batches begun and not finished: 0 is exact, k overlaps more and learns on parameters k batches old
     overlap        True: dense and sparse stages at the same time, sharing the threads; False: one after another, each on
                    all threads; None: measure both in the first ticks and keep the faster. The numbers are the same.
-    decay          True: all rates fall linearly to 0 over the feed, as in word2vec
+    schedule       how all rates fall over the feed: "constant", "linear", "cosine" or "step", see hybrid/engine/scale.py
+    warmup         ticks in which all rates rise linearly before that
+    decay          schedule None: True is "linear", as in word2vec, False is "constant"
     pin            True: each queue's threads keep to cores of their own
 
     tick, torn, trace  see Runner
     cores              how the cores are spent in the last run; None before the first
 
     Raises ValueError where widths do not fit together, for rows or a readout on another device than the trunk, for a device
-    where the trunk does not compute, and for threads, delay or micro_batches out of range.
+    where the trunk does not compute, for threads, delay, micro_batches or warmup out of range, and for an unknown schedule.
     """
 
     def __init__(
@@ -61,6 +64,8 @@ class Engine(Runner[Tick]):
         delay: int = 0,
         overlap: bool | None = None,
         decay: bool = True,
+        schedule: str | None = None,
+        warmup: int = 0,
         pin: bool = False,
     ):
         from cpu.threads import available
@@ -71,6 +76,7 @@ class Engine(Runner[Tick]):
         _check_widths(embedding, trunk, readout)
         self.embedding, self.trunk, self.readout = embedding, trunk, readout
         self.micro_batches, self.delay, self.overlap, self.decay = micro_batches, delay, overlap, decay
+        self.schedule, self.warmup = chosen(schedule, decay), check.whole("warmup", warmup, 0)
         self.threads, self.pin = available() if threads is None else threads, pin
         self.sparse = backend.choose("cpu")
         self.dense = _dense(trunk, device) if trunk else self.sparse
@@ -82,7 +88,7 @@ class Engine(Runner[Tick]):
         self.inline = self.sparse.device.inline("all", self.threads)
         self.dense_inline = self.dense.device.inline("all", self.threads)
         if trunk:
-            self.dense_inline.run(trunk.place, self.dense.device, self.dense.units)
+            self.dense_inline.run(trunk.place, self.dense.device, self.dense)
         self.cores: Cores | None = None
         self._begun: dict[str, np.ndarray] = {}
 
@@ -106,10 +112,7 @@ class Engine(Runner[Tick]):
 
     def _laid_out(self, feed: Feed, ticks: int) -> Course:
         """Queues, buffers and the schedule of a run."""
-
-        def scale(tick: int) -> float:
-            return max(1 - tick / ticks, 1e-4) if self.decay else 1.0
-
+        scale = Scale(self.schedule, ticks, self.warmup)
         self.trace, plan, slots = Trace(), self.route.plan(), self._slots(feed, scale)
         # Without a trunk there is nothing dense to overlap with.
         overlap = self.overlap if self.trunk else False
@@ -281,7 +284,7 @@ class Engine(Runner[Tick]):
     def __reduce__(self) -> tuple[Any, ...]:
         """An engine of its own parts, which stands where this one stands; not for one that failed half-way."""
         self._check_whole()
-        names = ("threads", "micro_batches", "delay", "overlap", "decay", "pin")
+        names = ("threads", "micro_batches", "delay", "overlap", "decay", "schedule", "warmup", "pin")
         settings = {name: getattr(self, name) for name in names} | {"device": self.dense.name}
         with self._runs.alone:
             arrays = {name: array.copy() for name, array in self._begun_arrays().items()}

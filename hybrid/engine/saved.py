@@ -14,7 +14,7 @@ from .embedding import Embedding
 if TYPE_CHECKING:
     from .engine import Engine
 
-SETTINGS = ("micro_batches", "delay", "decay")  # of an engine; the others belong to the machine
+SETTINGS = ("micro_batches", "delay", "decay", "schedule", "warmup")  # of an engine; the others belong to the machine
 
 
 def facts(engine: "Engine", begun: dict[str, np.ndarray]) -> dict[str, Any]:

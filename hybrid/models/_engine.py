@@ -31,6 +31,10 @@ class EngineOptions:
     delay: int = option(0, "batches begun and not finished, up to 16 (0: exact)", group="training", type=whole)
     pin: bool = option(False, "the threads of each queue keep to cores of their own", group="training", free=True)
     serial: bool = option(False, "one stage after another, on all threads", group="training")
+    schedule: str = option(
+        "linear", "how all rates fall over the run", group="training", choices=("constant", "linear", "cosine", "step")
+    )
+    warmup: int = option(0, "ticks in which all rates rise before that", group="training", type=whole)
     rate: float = option(0.02, "learning rate of the readout", group="training", type=number)
     rows_rate: float = option(0.2, "learning rate of the input rows", group="training", type=number)
 
@@ -185,9 +189,10 @@ def make_engine(
         dense = trunks.make(kind, embedding.outputs, options["readout_width"], options, seed=seed)
     width = dense.outputs if dense else embedding.outputs
     placed = _placed_readout(options, feed, width, trunk)
-    names = ("device", "threads", "micro_batches", "delay")
+    settings = {name: options[name] for name in ("device", "threads", "micro_batches", "delay")}
+    # runs of before these two were options have neither
+    settings |= {"schedule": options.get("schedule"), "warmup": options.get("warmup") or 0}
     overlap = False if options["serial"] else None
-    settings = {name: options[name] for name in names}
     return Engine(embedding, dense, placed, overlap=overlap, pin=bool(options.get("pin")), **settings)
 
 

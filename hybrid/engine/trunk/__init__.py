@@ -42,8 +42,9 @@ class TrunkProtocol(Protocol):
     outputs: int
 
     def place(self, device: Any, kernels: Any) -> None:
-        """Compute on this device from here on, with the kernels of its hybrid.backend.Backend.units; called once, by the
-        engine, within the work of a queue.
+        """Compute on this device from here on; called once, by the engine, within the work of a queue.
+
+        kernels  the device's hybrid.backend.Backend: kernels.mlp, kernels.optimiser, kernels.units, ...
         """
 
     def buffers(self) -> Buffers:

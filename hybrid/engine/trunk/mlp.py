@@ -64,7 +64,7 @@ class Trunk:
 
     def place(self, device: Any, kernels: Any) -> None:
         """Compute on this device from here on, with these kernels; called within the work of a queue."""
-        self._device, self._kernels, self._plan = device, kernels, kernels.plan(self.layout)
+        self._device, self._kernels, self._plan = device, kernels.units, kernels.units.plan(self.layout)
         self._weights = device.from_host(self.weights)
         self._velocity = None if self.velocity is None else device.from_host(self.velocity)
         self._weight_grad = device.from_host(np.zeros_like(self.weights))
