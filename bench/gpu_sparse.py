@@ -16,6 +16,7 @@ from bench import tree as cpu_tree
 from bench.gpu_ceilings import TF32_TOLERANCE, precision
 from bench.gpu_machine import Contest, Machine, near
 from cpu.tree import path
+from hybrid.contract import Learned, Rule
 from tests.support.tree_nodes import learn
 
 WIDTH, BATCH = 128, 1024
@@ -97,7 +98,7 @@ def _softmax(machine: Machine, problem: Classification, tf32: bool) -> Contest:
         near("loss", get(loss), problem.loss, tolerance=tolerance)
         problem.check(get(grad), get(weights)[problem.sample], tolerance)
 
-    contest.ours(lambda: softmax.step(grad, loss, weights, work, *next(turns), RATE), check)
+    contest.ours(lambda: softmax.step(grad, loss, Learned(weights), work, *next(turns), None, Rule(RATE)), check)
     if machine.torch:
         made = TorchSoftmax(machine.torch, problem, "cuda")
         contest.torch("linear + cross_entropy + SGD", made.step, partial(made.check, tolerance))
@@ -138,7 +139,7 @@ class TorchSoftmax:
 
 
 def rows(machine: Machine, quick: bool) -> Iterator[Callable[[], Contest]]:
-    """What makes the contests of gather and scatter_add, for few and for many ids.
+    """What makes the contests of gather and scatter, for few and for many ids.
 
     Hot rows stay in the cache, as they do in training; the table is larger than any cache.
     """
@@ -183,7 +184,7 @@ def _scatter(machine: Machine, table: np.ndarray, ids: np.ndarray, grad: np.ndar
     from gpu import rows
 
     met, place = np.unique(ids[0], return_inverse=True)
-    contest = _rows_contest(machine, "rows.scatter_add", table, ids, 4.0 * (grad.size + 2 * met.size * table.shape[1]))
+    contest = _rows_contest(machine, "rows.scatter", table, ids, 4.0 * (grad.size + 2 * met.size * table.shape[1]))
     contest.within = _deterministic(machine.torch)
     first = table[met].astype(np.float64)
     expected = first.copy()
@@ -191,7 +192,7 @@ def _scatter(machine: Machine, table: np.ndarray, ids: np.ndarray, grad: np.ndar
     there, pull = machine.device.from_host(table), machine.device.from_host(grad)
     turns = itertools.cycle([machine.device.from_host(some) for some in ids])
     contest.ours(
-        lambda: rows.scatter_add(there, next(turns), pull, -RATE),
+        lambda: rows.scatter(Learned(there), next(turns), pull, Rule(RATE)),
         lambda: near("rows", machine.device.to_host(there)[met], expected, first),
     )
     if machine.torch:
@@ -249,7 +250,7 @@ def _tree(machine: Machine, classes: int, threads: int) -> Contest:
 
     def step():
         some, target = next(turns)
-        tree_softmax.step(grad, loss, nodes, work, plan, some, target, cpu_tree.RATE, MODE)
+        tree_softmax.step(grad, loss, Learned(nodes), work, plan, some, target, None, Rule(cpu_tree.RATE), MODE)
 
     def check():
         met, first, learned, pulled, losses = expected

@@ -16,6 +16,7 @@ from bench.peers import adaptive_softmax, peer
 from cpu import tree_softmax
 from cpu.aligned import empty
 from cpu.tree import huffman, path
+from hybrid.contract import Learned, Rule
 from tests.support.tree_nodes import learn
 
 WIDTH, BATCH, RATE = 128, 1024, 0.02
@@ -75,7 +76,7 @@ def ours(task: Task, mode: str) -> Work:
 
     def step(b):
         hidden, target = task.hidden[b % TRUNKS], task.targets[b]
-        tree_softmax.step(grad, loss, task.nodes, work, task.tree, hidden, target, RATE, mode)
+        tree_softmax.step(grad, loss, Learned(task.nodes), work, task.tree, hidden, target, None, Rule(RATE), mode)
 
     def check():
         """The next step against plain float64; threads that race are checked alone."""
@@ -124,7 +125,7 @@ def torch_tree(task: Task) -> Work:
     def check():
         """The same loss as ours has for its nodes."""
         out = np.empty(BATCH, np.float32)
-        tree_softmax.log_prob(out, nodes.weight.detach().numpy(), task.tree, task.hidden[0], task.targets[0])
+        tree_softmax.log_prob(out, Learned(nodes.weight.detach().numpy()), task.tree, task.hidden[0], task.targets[0])
         np.testing.assert_allclose(losses(*batches[0]).detach().numpy(), -out, rtol=1e-4)
 
     return task.work(f"torch {torch.__version__} sparse tree", 8, lambda: [step() for _ in range(8)], check)

@@ -11,6 +11,8 @@ Ji et al. 2016, "Parallelizing Word2Vec in Shared and Distributed Memory", arXiv
 cpu/logistic_rows.py: the same bits at any number of threads.
 """
 
+from typing import Any
+
 import numba
 import numpy as np
 
@@ -20,10 +22,11 @@ from cpu.logistic_rows import INNER, LONGEST, OWNERS, WIDE, Work, add_owners, sc
 from cpu.simd import LANES, load_row, multiply_add, splat, store_row
 
 
-def learn(grad: Array, loss: Array, rows: Array, work: Work, hidden: Array, rate: float) -> None:
+def learn(grad: Array, loss: Array, learned: Any, work: Work, hidden: Array, weight: Array | None, rule: Any) -> None:
     """As `learn` of cpu/logistic_rows.py, but groups learn together."""
+    rows = learned.rows
     threads = min(numba.get_num_threads(), OWNERS)
-    _own_groups(grad, loss, rows, *work, hidden, rows.dtype.type(rate), threads)
+    _own_groups(grad, loss, rows, *work, hidden, rows.dtype.type(rule.rate), threads)
     if threads > 1:
         add_owners(grad, loss, work.cuts, work.grads, work.losses, threads)
 

@@ -14,7 +14,7 @@ Kernels below the parallel loops are compiled without reference counts (`_nrt=Fa
 that all threads fight over, and costs more than a row does.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -69,9 +69,12 @@ def workspace(batch: int, width: int, length: int, dtype: DTypeLike) -> Work:
     )
 
 
-def learn(grad: Array, loss: Array, rows: Array, work: Work, hidden: Array, rate: float, mode: str) -> None:
-    """Take all examples through their entries in `work`: write grad (B, D) and loss (B,), move `rows`."""
-    rate = rows.dtype.type(rate)
+def learn(
+    grad: Array, loss: Array, learned: Any, work: Work, hidden: Array, weight: Array | None, rule: Any, mode: str
+) -> None:
+    """Take all examples through their entries in `work`: write grad (B, D) and loss (B,), move the rows."""
+    rows = learned.rows
+    rate = rows.dtype.type(rule.rate)
     threads = numba.get_num_threads()
     if mode == "hogwild":
         _race(grad, loss, rows, work.entries, work.cuts, work.misses, hidden, rate, threads)

@@ -4,7 +4,7 @@ table (V, D) holds one vector a class. Mikolov et al. 2013, arXiv:1310.4546, sec
 probability over the classes.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -48,16 +48,16 @@ def workspace(batch: int, width: int, count: int, dtype: DTypeLike) -> logistic_
 
 
 def step(
-    grad: Array, loss: Array, table: Array, work: logistic_rows.Work, hidden: Array, target: Array, negatives: Array,
-    rate: float, mode: str,
+    grad: Array, loss: Array, learned: Any, work: logistic_rows.Work, hidden: Array, target: Array, negatives: Array,
+    weight: Array | None, rule: Any, mode: str,
 ) -> None:  # fmt: skip
-    """Learn from a batch: write grad (B, D) = d loss / d hidden and loss (B,) in nats, move the table (V, D).
+    """Learn from a batch: write grad (B, D) = d loss / d hidden and loss (B,) in nats, move the rows (V, D).
 
     loss = -log p(yes | target) - sum log p(no | negative), over the classes of negatives (B, k) int32 that are neither
     the target nor drawn before for the same example. target (B,) int32. Modes as in cpu/tree_softmax.py.
     """
     _enter(work.entries, work.cuts, target, negatives, numba.get_num_threads())
-    logistic_rows.learn(grad, loss, table, work, hidden, rate, mode)
+    logistic_rows.learn(grad, loss, learned, work, hidden, weight, rule, mode)
 
 
 @numba.njit(cache=True)

@@ -6,6 +6,8 @@ it owns. A row gets what a serial loop would add, in the same order at any numbe
 scratch.
 """
 
+from typing import Any
+
 import numba
 
 from cpu.array import Array
@@ -19,19 +21,21 @@ def gather(out: Array, table: Array, ids: Array) -> None:
     _gather(out, table, ids, numba.get_num_threads())
 
 
-def scatter_add(table: Array, ids: Array, grad: Array, scale: float) -> None:
-    """table[ids[n]] += scale * grad[n], in the order of n: equal ids are summed; the same bits at any number of threads."""
-    _scatter_add(table, ids, grad, table.dtype.type(scale), numba.get_num_threads())
+def scatter(learned: Any, ids: Array, grad: Array, rule: Any) -> None:
+    """Move row ids[n] against grad[n] (N, D), in the order of n: the same bits at any number of threads."""
+    table = learned.rows
+    _scatter(table, ids, grad, -table.dtype.type(rule.rate), numba.get_num_threads())
 
 
-def gather_mean(out: Array, table: Array, bag_at: Array, ids: Array) -> None:
+def gather_mean(out: Array, table: Array, bag_at: Array, ids: Array, values: Array | None) -> None:
     """out[b] = mean of table[ids[bag_at[b]:bag_at[b+1]]], zero for an empty bag; out (B, D), bag_at (B+1,) int64."""
     _gather_mean(out, table, bag_at, ids, numba.get_num_threads())
 
 
-def scatter_mean(table: Array, bag_at: Array, ids: Array, grad: Array, scale: float) -> None:
-    """The reverse of gather_mean: scale / size(b) * grad[b] is added to every row of bag b, in the order of b."""
-    _scatter_mean(table, bag_at, ids, grad, table.dtype.type(scale), numba.get_num_threads())
+def scatter_mean(learned: Any, bag_at: Array, ids: Array, values: Array | None, grad: Array, rule: Any) -> None:
+    """The reverse of gather_mean: every row of bag b moves against grad[b] / size(b), in the order of b."""
+    table = learned.rows
+    _scatter_mean(table, bag_at, ids, grad, -table.dtype.type(rule.rate), numba.get_num_threads())
 
 
 @numba.njit(parallel=True, cache=True, nogil=True)
@@ -47,7 +51,7 @@ def _gather(out, table, ids, threads):
 
 
 @numba.njit(parallel=True, cache=True, nogil=True)
-def _scatter_add(table, ids, grad, scale, threads):
+def _scatter(table, ids, grad, scale, threads):
     for thread in numba.prange(threads):
         for n in range(ids.size):
             if n + AHEAD < ids.size and ids[n + AHEAD] % threads == thread:

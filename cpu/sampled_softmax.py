@@ -10,7 +10,7 @@ With S >= V every class is taken and p = 1: the full softmax.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -83,15 +83,15 @@ def workspace(batch: int, width: int, negatives: int, dtype: DTypeLike) -> Work:
 
 
 def step(
-    grad: Array, loss: Array, weights: Array, work: Work, sampler: Sampler, hidden: Array, target: Array,
-    rate: float, seed: int, tick: int,
+    grad: Array, loss: Array, learned: Any, work: Work, sampler: Sampler, hidden: Array, target: Array,
+    weight: Array | None, rule: Any, seed: int, tick: int,
 ) -> Array:  # fmt: skip
-    """Write grad (B, D) = d loss / d hidden and loss (B,) in nats; weights -= rate * gradient summed over B.
+    """Write grad (B, D) = d loss / d hidden and loss (B,) in nats; rows move against the gradient summed over B.
 
     loss is that of the softmax over the target and the negatives, with lowered logits. Returns the negatives, which are
     scratch: valid until the next step.
     """
-    batch = hidden.shape[0]
+    batch, weights = hidden.shape[0], learned.rows
     own, score = work.own[:batch], work.score[:batch]
     count = _draw(work.ids, work.lower, score, sampler.cumulative, sampler.drawn, target, seed, tick)
     ids, picked = work.ids[:count], work.picked[:count]
@@ -99,8 +99,8 @@ def step(
     rows.gather(own, weights, target)
     _learn(grad, loss, own, score, work.logits, picked, ids, work.lower, hidden, target)
     _turn(picked, work.logits[:batch], hidden)
-    rows.scatter_add(weights, ids, picked, -rate)
-    rows.scatter_add(weights, target, own, -rate)
+    rows.scatter(learned, ids, picked, rule)
+    rows.scatter(learned, target, own, rule)
     return ids
 
 

@@ -6,7 +6,7 @@ and weights are multiplied twice: 8 B V D operations instead of 6.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -46,34 +46,39 @@ def workspace(batch: int, width: int, dtype: DTypeLike) -> Work:
     return Work(logits, grads, *np.empty((2, SHARDS, batch), dtype), *np.empty((2, batch), dtype))
 
 
-def step(grad: Array, loss: Array, weights: Array, work: Work, hidden: Array, target: Array, rate: float) -> None:
-    """Write grad (B, D) = d loss / d hidden and loss (B,) in nats; weights -= rate * gradient summed over B."""
-    log_prob(loss, weights, work, hidden, target)
+def step(
+    grad: Array, loss: Array, learned: Any, work: Work, hidden: Array, target: Array, weight: Array | None, rule: Any
+) -> None:
+    """Write grad (B, D) = d loss / d hidden and loss (B,) in nats; every row moves against the gradient summed over B."""
+    weights = learned.rows
+    log_prob(loss, learned, work, hidden, target)
     np.negative(loss, out=loss)
-    _learn(weights, work.logits, work.grads, hidden, target, work.norm, weights.dtype.type(rate))
+    _learn(weights, work.logits, work.grads, hidden, target, work.norm, weights.dtype.type(rule.rate))
     _gather(grad, work.grads, weights.shape[0], numba.get_num_threads())
 
 
-def log_prob(out: Array, weights: Array, work: Work, hidden: Array, target: Array) -> None:
+def log_prob(out: Array, learned: Any, work: Work, hidden: Array, target: Array) -> None:
     """out[b] = log p(target[b] | hidden[b])."""
+    weights = learned.rows
     _measure(work.logits, work.base, work.sums, work.score, weights, hidden, target)
     normalise(work.norm[: out.size], work.base, work.sums, weights.shape[0])
     np.subtract(work.score[: out.size], work.norm[: out.size], out=out)
 
 
-def best(ids: Array, log_probs: Array, weights: Array, work: Work, hidden: Array) -> None:
+def best(ids: Array, log_probs: Array, learned: Any, work: Work, hidden: Array) -> None:
     """Write the k most likely classes of each row, most likely first; ids and log_probs (B, k).
 
     Exact. Among equal logits the lower id comes first.
     """
-    best_without(ids, log_probs, weights, work, hidden, excluded.nothing(len(hidden)))
+    best_without(ids, log_probs, learned, work, hidden, excluded.nothing(len(hidden)))
 
 
-def best_without(ids: Array, log_probs: Array, weights: Array, work: Work, hidden: Array, without: Excluded) -> None:
+def best_without(ids: Array, log_probs: Array, learned: Any, work: Work, hidden: Array, without: Excluded) -> None:
     """As `best`, without the classes that each row excludes, see cpu/excluded.py.
 
     The probabilities are those among all classes. Where fewer than k are left, ids ends with -1 and log_probs with -inf.
     """
+    weights = learned.rows
     batch, k = ids.shape
     found = np.full((SHARDS, batch, min(k, shards.largest(weights.shape[0]))), -1, ids.dtype)
     scores = np.full(found.shape, -np.inf, log_probs.dtype)

@@ -35,15 +35,17 @@ def workspace(batch: int, top: int, dtype: DTypeLike) -> Work:
 
 
 def step(
-    grad: Array, loss: Array, nodes: Array, work: Work, tree: Any, hidden: Array, target: Array, rate: float
-) -> None:
+    grad: Array, loss: Array, learned: Any, work: Work, tree: Any, hidden: Array, target: Array,
+    weight: Array | None, rule: Any,
+) -> None:  # fmt: skip
     """Learn from a batch: add d loss / d hidden to grad (B, D), write loss (B,) in nats, move nodes (K, D).
 
     tree: the plan of a tree's top, see cpu/tree.py's `split`. All examples use the nodes before the step; a node moves
     once, by the sum over its examples.
     """
+    nodes = learned.rows
     _judge(grad, loss, nodes, work.scores, work.misses, tree.leaf_up, tree.node_up, hidden, target)
-    _move(nodes, work.misses, hidden, nodes.dtype.type(rate))
+    _move(nodes, work.misses, hidden, nodes.dtype.type(rule.rate))
 
 
 @numba.njit(parallel=True, cache=True, nogil=True)

@@ -26,13 +26,13 @@ def workspace(batch: int, width: int, depth: int, dtype: DTypeLike) -> logistic_
 
 
 def step(
-    grad: Array, loss: Array, nodes: Array, work: logistic_rows.Work, tree: Any, hidden: Array, target: Array,
-    rate: float, mode: str,
+    grad: Array, loss: Array, learned: Any, work: logistic_rows.Work, tree: Any, hidden: Array, target: Array,
+    weight: Array | None, rule: Any, mode: str,
 ) -> None:  # fmt: skip
     """Learn from a batch: write grad (B, D) = d loss / d hidden and loss (B,) in nats, move the nodes.
 
-    nodes (V - 1, D) and hidden (B, D) of one floating dtype, target (B,) int32 classes; fastest where arrays begin on
-    a cache line (cpu/aligned.py). grad is summed over the path, not averaged over B.
+    Rows, the nodes (V - 1, D), and hidden (B, D) of one floating dtype, target (B,) int32 classes; fastest where arrays
+    begin on a cache line (cpu/aligned.py). grad is summed over the path, not averaged over B.
     mode "deterministic": as the serial loop over rows does it, bit for bit, at any number of threads (cpu/logistic_rows.py).
     mode "grouped": so too, but neighbouring rows of one target learn together, from the nodes before any of them moves:
     faster for skip-gram, whose batches are made of such groups (cpu/groups.py).
@@ -40,14 +40,14 @@ def step(
     """
     _climb(work.entries, work.cuts, tree.leaf_up, tree.node_up, tree.owner, target, numba.get_num_threads())
     if mode == "grouped":
-        groups.learn(grad, loss, nodes, work, hidden, rate)
+        groups.learn(grad, loss, learned, work, hidden, weight, rule)
     else:
-        logistic_rows.learn(grad, loss, nodes, work, hidden, rate, mode)
+        logistic_rows.learn(grad, loss, learned, work, hidden, weight, rule, mode)
 
 
-def log_prob(out: Array, nodes: Array, tree: Any, hidden: Array, target: Array) -> None:
+def log_prob(out: Array, learned: Any, tree: Any, hidden: Array, target: Array) -> None:
     """out[b] = log p(target[b] | hidden[b]), in nats; exp of it sums to 1 over all classes."""
-    _log_prob(out, nodes, tree.leaf_up, tree.node_up, hidden, target, numba.get_num_threads())
+    _log_prob(out, learned.rows, tree.leaf_up, tree.node_up, hidden, target, numba.get_num_threads())
 
 
 @numba.njit(parallel=True, cache=True, nogil=True)

@@ -20,7 +20,7 @@ chunks, 6.7 B V D, 11 launches.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from numpy.typing import DTypeLike
 
@@ -72,8 +72,11 @@ def workspace(batch: int, width: int, dtype: DTypeLike) -> Work:
     return Work(empty((batch, classes), dtype), *(empty(batch, dtype) for _ in range(3)))
 
 
-def step(grad: Array, loss: Array, weights: Array, work: Work, hidden: Array, target: Array, rate: float) -> None:
-    """Write grad (B, D) = d loss / d hidden and loss (B,) in nats; weights -= rate * gradient summed over B."""
+def step(
+    grad: Array, loss: Array, learned: Any, work: Work, hidden: Array, target: Array, weight: Array | None, rule: Any
+) -> None:
+    """Write grad (B, D) = d loss / d hidden and loss (B,) in nats; every row moves against the gradient summed over B."""
+    weights = learned.rows
     chunks = _chunks(work, len(weights), len(hidden))
     _measure_all(loss, weights, work, hidden, target, chunks, -1)
     for chunk in reversed(chunks):
@@ -83,20 +86,21 @@ def step(grad: Array, loss: Array, weights: Array, work: Work, hidden: Array, ta
         arguments = (work.logits, work.most, work.sums, target, *chunk.extent())
         kernels.launch(__file__, "miss", "PPPPiii", len(hidden), THREADS, *arguments)
         blas.gemm(grad, chunk.logits, part, beta=0 if last else 1)
-        blas.gemm(part, chunk.logits, hidden, alpha=-rate, beta=1, a_transposed=True)
+        blas.gemm(part, chunk.logits, hidden, alpha=-rule.rate, beta=1, a_transposed=True)
 
 
-def log_prob(out: Array, weights: Array, work: Work, hidden: Array, target: Array) -> None:
+def log_prob(out: Array, learned: Any, work: Work, hidden: Array, target: Array) -> None:
     """out[b] = log p(target[b] | hidden[b])."""
+    weights = learned.rows
     _measure_all(out, weights, work, hidden, target, _chunks(work, len(weights), len(hidden)), 1)
 
 
-def best(ids: Array, log_probs: Array, weights: Array, work: Work, hidden: Array) -> None:
+def best(ids: Array, log_probs: Array, learned: Any, work: Work, hidden: Array) -> None:
     """Write the k most likely classes of each row, most likely first; ids and log_probs (B, k).
 
     Exact. Among equal logits the lower id comes first. Raises ValueError for a k that does not fit a block's shared memory.
     """
-    k = ids.shape[1]
+    weights, k = learned.rows, ids.shape[1]
     size = 1 << (k + TILE - 1).bit_length()
     room = (device.current().device.shared_block - 1024) // 8  # the kernel needs a little for itself
     if size > room:

@@ -31,13 +31,15 @@ def workspace(batch: int, top: int, dtype: DTypeLike) -> Work:
 
 
 def step(
-    grad: Array, loss: Array, nodes: Array, work: Work, tree: Any, hidden: Array, target: Array, rate: float
-) -> None:
+    grad: Array, loss: Array, learned: Any, work: Work, tree: Any, hidden: Array, target: Array,
+    weight: Array | None, rule: Any,
+) -> None:  # fmt: skip
     """Learn from a batch: add d loss / d hidden to grad (B, D), write loss (B,) in nats, move nodes (K, D).
 
     tree: the plan of a tree's top, see `plan` in gpu/tree_softmax.py. All examples use the nodes before the step; a node
     moves once, by the sum over its examples.
     """
+    nodes = learned.rows
     B, K = len(hidden), len(nodes)
     scores, misses = work.scores[:B], work.misses[:B]
     blas.gemm(scores, hidden, nodes, b_transposed=True)
@@ -45,4 +47,4 @@ def step(
     paths = scores, tree.leaf_up, tree.node_up, target
     kernels.launch(__file__, "judge", "PPPPPPii", -(-B // 64), 64, misses, loss, *paths, B, K)
     blas.gemm(grad, misses, nodes, alpha=-1, beta=1)
-    blas.gemm(nodes, misses, hidden, alpha=rate, beta=1, a_transposed=True)
+    blas.gemm(nodes, misses, hidden, alpha=rule.rate, beta=1, a_transposed=True)

@@ -63,12 +63,13 @@ def workspace(batch: int, width: int, depth: int, dtype: DTypeLike) -> Work:
 
 
 def step(
-    grad: Array, loss: Array, nodes: Array, work: Work, tree: Plan, hidden: Array, target: Array, rate: float, mode: str
-) -> None:
+    grad: Array, loss: Array, learned: Any, work: Work, tree: Plan, hidden: Array, target: Array,
+    weight: Array | None, rule: Any, mode: str,
+) -> None:  # fmt: skip
     """Learn from a batch: write grad (B, D) = d loss / d hidden and loss (B,) in nats, move the nodes.
 
-    nodes (V - 1, D) and hidden (B, D) float32, target (B,) int32 classes; tree: a `Plan`. grad is summed over the path,
-    not averaged over B.
+    Rows, the nodes (V - 1, D), and hidden (B, D) float32, target (B,) int32 classes; tree: a `Plan`. grad is summed over the
+    path, not averaged over B.
     mode "deterministic": as the serial loop over rows does it, bit for bit.
     mode "grouped": so too, but neighbouring rows of one target learn together, up to LONGEST of them, from the nodes before
     any of them moves. Skip-gram, whose batches are made of such groups, waits less.
@@ -79,17 +80,17 @@ def step(
     learn, pitch = _fit(D)
     paths = work.entries, work.lengths, work.starts, tree.leaf_up, tree.node_up, target
     kernels.launch(__file__, "climb", "PPPPPPiii", -(-B // 64), 64, *paths, together, depth, B)
-    visits = work.terms, work.towards, nodes, work.entries, work.starts, hidden
+    visits = work.terms, work.towards, learned.rows, work.entries, work.starts, hidden
     grid = -(-B // WARPS), depth
-    kernels.launch(__file__, learn, "PPPPPPfiiii", grid, 32 * WARPS, *visits, rate, depth, B, D, pitch)
+    kernels.launch(__file__, learn, "PPPPPPfiiii", grid, 32 * WARPS, *visits, rule.rate, depth, B, D, pitch)
     sums = grad, loss, work.terms, work.towards, work.lengths
     kernels.launch(__file__, "add", "PPPPPiii", B, min(-(-D // 32) * 32, 256), *sums, depth, D, pitch)
 
 
-def log_prob(out: Array, nodes: Array, tree: Plan, hidden: Array, target: Array) -> None:
+def log_prob(out: Array, learned: Any, tree: Plan, hidden: Array, target: Array) -> None:
     """out[b] = log p(target[b] | hidden[b]), in nats; exp of it sums to 1 over all classes."""
     B, D = hidden.shape
-    values = out, nodes, tree.leaf_up, tree.node_up, hidden, target
+    values = out, learned.rows, tree.leaf_up, tree.node_up, hidden, target
     kernels.launch(__file__, "log_prob", "PPPPPPii", -(-B // 8), 256, *values, B, D)
 
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from .. import backend as backends
 from .. import check, mirror
+from ..contract import Learned, Rule
 from .part import Buffers, Copies
 from .schedule import Stage
 from .slot import Slot
@@ -101,19 +102,19 @@ class Embedding:
     def forward(self, x: Any, bag_at: Any, ids: Any) -> None:
         """Write x (B, outputs); bag_at: where bags begin, or None. Arrays of the device, within the work of a queue."""
         if bag_at is not None:
-            self.backend.rows.gather_mean(x, self._table, bag_at, ids)
+            self.backend.rows.gather_mean(x, self._table, bag_at, ids, None)
         else:
             self.backend.rows.gather(x.reshape(-1, self.width), self._table, ids)
 
     def backward(self, bag_at: Any, ids: Any, x_grad: Any, scale: float) -> None:
         """Move the rows of the ids against x_grad (B, outputs), by `scale` times the rate; arrays as in `forward`."""
-        step = -self.rate * scale
+        learned, rule = Learned(self._table), Rule(self.rate * scale)
         if bag_at is not None:
             if self.undivided:
                 x_grad *= np.diff(bag_at)[:, None]
-            self.backend.rows.scatter_mean(self._table, bag_at, ids, x_grad, step)
+            self.backend.rows.scatter_mean(learned, bag_at, ids, None, x_grad, rule)
         else:
-            self.backend.rows.scatter_add(self._table, ids, x_grad.reshape(-1, self.width), step)
+            self.backend.rows.scatter(learned, ids, x_grad.reshape(-1, self.width), rule)
 
     def parameters(self) -> dict[str, np.ndarray]:
         """The rows, by name, as they stand now; on the CPU the live array."""

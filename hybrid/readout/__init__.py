@@ -85,20 +85,22 @@ class Readout(Protocol):
     rate_scale: float
     ready: tuple[str, ...]
 
-    def step(self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray) -> float:
+    def step(self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None) -> float:
         """Learn from up to `batch` rows, at rate_scale times rate, and return their mean loss in nats.
 
         grad    (B, D) float32, written: d loss / d hidden of each row, not averaged over B
         target  (B,) int32 class ids
+        weight  (B,) float32 of at least 0: multiplies the loss of each row, its gradient and its part of every move; None: 1
 
         Raises FloatingPointError, naming the row, for a loss that is not finite; then the parameters have moved.
         """
 
-    def learn(self, grad: Any, loss: Any, hidden: Any, target: Any) -> None:
+    def learn(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
         """What `step` does between its checks, with arrays of `backend.device` (NumPy's on the CPU).
 
-        grad (B, D) and loss (B,), in nats, are written. It is called within the work of a queue of that device. Nothing is
-        checked or waited for, and after the first call on a queue nothing is allocated.
+        grad (B, D) and loss (B,), in nats, are written. It is called within the work of a queue of that device, and without
+        weight where the examples have none. Nothing is checked or waited for, and after the first call on a queue nothing is
+        allocated.
         """
 
     def log_prob(self, hidden: np.ndarray, target: np.ndarray) -> np.ndarray:

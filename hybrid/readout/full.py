@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..contract import Learned, Rule
 from .base import Base, Pairs
 
 if TYPE_CHECKING:
@@ -58,10 +59,10 @@ class FullReadout(Base):
         self.fetch()
         return {"weights": self.weights}
 
-    def learn(self, grad: Any, loss: Any, hidden: Any, target: Any) -> None:
+    def learn(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
         """Learn from a batch of the device's arrays, within the work of a queue; see Readout."""
-        rate = self.rate * self.rate_scale
-        self._kernels.step(grad, loss, self._weights, self._work, hidden, target, rate)
+        learned, rule = Learned(self._weights), Rule(self.rate * self.rate_scale)
+        self._kernels.step(grad, loss, learned, self._work, hidden, target, weight, rule)
 
     def _pairs(self) -> Pairs:
         return [(self.weights, self._weights)]
@@ -71,10 +72,10 @@ class FullReadout(Base):
         return self._kernels.workspace(self.batch, self.width, np.float32)
 
     def _log_prob(self, out: Any, hidden: Any, target: Any) -> None:
-        self._kernels.log_prob(out, self._weights, self._work, hidden, target)
+        self._kernels.log_prob(out, Learned(self._weights), self._work, hidden, target)
 
     def _best(self, ids: Any, log_probs: Any, hidden: Any) -> None:
-        self._kernels.best(ids, log_probs, self._weights, self._work, hidden)
+        self._kernels.best(ids, log_probs, Learned(self._weights), self._work, hidden)
 
     @functools.cached_property
     def _host_work(self) -> Any:
@@ -87,7 +88,7 @@ class FullReadout(Base):
     def _best_without(self, ids: np.ndarray, log_probs: np.ndarray, hidden: np.ndarray, left_out: "Excluded") -> None:
         from cpu import softmax
 
-        softmax.best_without(ids, log_probs, self.weights, self._host_work, hidden, left_out)
+        softmax.best_without(ids, log_probs, Learned(self.weights), self._host_work, hidden, left_out)
 
     def _scores(self, out: np.ndarray, hidden: np.ndarray) -> None:
         from cpu import scores

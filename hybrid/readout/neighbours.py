@@ -60,22 +60,24 @@ class NeighbourReadout(Staged):
         self.backend, self.rate_scale = readout.backend, 1.0
         self._neighbours = Neighbours(readout.weights, metric="dot", seed=readout.seed, **self._settings)
 
-    def step(self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray) -> float:
+    def step(self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None) -> float:
         """Learn from a batch; see Readout."""
         with self.readout.alone:
             self.readout.rate_scale = self.rate_scale
             try:
-                loss = self.readout.step(grad, hidden, target)
+                loss = self.readout.step(grad, hidden, target, weight)
             except FloatingPointError:  # the weights have moved all the same
                 self._neighbours.changed(self.readout.moved)
                 raise
             self._neighbours.changed(self.readout.moved)
             return loss
 
-    def learn(self, grad: np.ndarray, loss: np.ndarray, hidden: np.ndarray, target: np.ndarray) -> None:
+    def learn(
+        self, grad: np.ndarray, loss: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: Any = None
+    ) -> None:
         """Learn from a batch, unchecked; see Readout."""
         self.readout.rate_scale = self.rate_scale
-        self.readout.learn(grad, loss, hidden, target)
+        self.readout.learn(grad, loss, hidden, target, weight)
         self._neighbours.changed(self.readout.moved)
 
     def log_prob(self, hidden: np.ndarray, target: np.ndarray) -> np.ndarray:

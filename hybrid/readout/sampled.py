@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import check
+from ..contract import Learned, Rule
 from ..settings import option, positive
 from .full import FullReadout
 from .full import least as least
@@ -83,18 +84,18 @@ class SampledReadout(FullReadout):
         """The weights (V, D), and the counts (V,) where negatives are drawn by them."""
         return super().parameters() | ({"counts": self.counts} if self.draws == "unigram" else {})
 
-    def learn(self, grad: Any, loss: Any, hidden: Any, target: Any) -> None:
+    def learn(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
         """Learn from a batch, unchecked; see Readout."""
-        rate = self.rate * self.rate_scale
+        learned, rule = Learned(self.weights), Rule(self.rate * self.rate_scale)
         if self.loss == "softmax":
             drawn = self.backend.sampled_softmax.step(
-                grad, loss, self.weights, self._scratch, self._sampler, hidden, target, rate, self.seed, self.tick
+                grad, loss, learned, self._scratch, self._sampler, hidden, target, weight, rule, self.seed, self.tick
             )
         else:
             drawn = self._drawn[: len(hidden)]
             self.backend.negative.draw(drawn, self._alias, self.seed, self.tick)
             self.backend.negative.step(
-                grad, loss, self.weights, self._scratch, hidden, target, drawn, rate, "deterministic"
+                grad, loss, learned, self._scratch, hidden, target, drawn, weight, rule, "deterministic"
             )
         self.moved = np.concatenate([target, drawn.ravel()])
         self.tick += 1

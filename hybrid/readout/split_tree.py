@@ -7,6 +7,7 @@ import numpy as np
 
 from .. import backend as backends
 from .. import check
+from ..contract import Learned, Rule
 from ..engine.part import Buffers, Copies
 from ..engine.schedule import Stage
 from ..engine.slot import Slot
@@ -75,43 +76,57 @@ class SplitTreeReadout(TreeReadout):
             *copy("losses out", "top"),
         ]
 
-    def step(self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray) -> float:
+    def step(self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None) -> float:
         """Learn from a batch and return its mean loss in nats; see Readout."""
-        return self._learned(self.learn, grad, hidden, target)
+        return self._learned(self.learn, grad, hidden, target, weight)
 
-    def learn(self, grad: np.ndarray, loss: np.ndarray, hidden: np.ndarray, target: np.ndarray) -> None:
+    def learn(
+        self, grad: np.ndarray, loss: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: Any = None
+    ) -> None:
         """As in Readout, but with NumPy's arrays, and it waits: the tail is on the CPU wherever the top is.
 
         In a tick `step_tail` and `learn_top` are stages of their own instead.
         """
-        self._learn_tail(grad, loss, hidden, target)
+        self._learn_tail(grad, loss, hidden, target, weight)
         top = self._top_loss[: len(loss)]
         written, read = {"grad": grad, "top loss": top}, {"grad": grad, "hidden": hidden, "target": target}
+        read |= {} if weight is None else {"weight": weight}
         self._place.call(lambda _, loss, *arrays: self.learn_top(arrays[0], loss, *arrays[1:]), written, read)
         loss += top
 
-    def step_tail(self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray) -> float:
+    def step_tail(
+        self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None
+    ) -> float:
         """The first half of `step`: write the tail's part of grad, return that of the loss; raises what `step` raises."""
-        return self._learned(self._learn_tail, grad, hidden, target)
+        return self._learned(self._learn_tail, grad, hidden, target, weight)
 
-    def _learned(self, learn: Callable[..., None], grad: np.ndarray, hidden: np.ndarray, target: np.ndarray) -> float:
-        """The mean loss of learn(grad, loss, hidden, target), which waits, behind the checks of a step."""
-        rows = self._check_step(grad, hidden, target)
+    def _learned(
+        self,
+        learn: Callable[..., None],
+        grad: np.ndarray,
+        hidden: np.ndarray,
+        target: np.ndarray,
+        weight: np.ndarray | None,
+    ) -> float:
+        """The mean loss of learn(grad, loss, hidden, target, weight), which waits, behind the checks of a step."""
+        rows = self._check_step(grad, hidden, target, weight)
         if not rows:
             return 0.0
         with Held(), self.alone:
             loss = self._loss[:rows]
-            learn(grad, loss, hidden, target)
+            learn(grad, loss, hidden, target, weight)
             return check.loss(loss)
 
-    def learn_top(self, grad: Any, loss: Any, hidden: Any, target: Any) -> None:
+    def learn_top(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
         """The second half: add the top's part to grad and write that of loss; arrays of the device, in the work of a queue."""
-        rate = self.rate * self.rate_scale
-        self.backend.split.step(grad, loss, self._top, self._work, self._plan, hidden, target, rate)
+        learned, rule = Learned(self._top), Rule(self.rate * self.rate_scale)
+        self.backend.split.step(grad, loss, learned, self._work, self._plan, hidden, target, weight, rule)
 
-    def _learn_tail(self, grad: np.ndarray, loss: np.ndarray, hidden: np.ndarray, target: np.ndarray) -> None:
-        rate = self.rate * self.rate_scale
-        self._cpu.step(grad, loss, self.nodes, self._tail_work, self._tail, hidden, target, rate, self.mode)
+    def _learn_tail(
+        self, grad: np.ndarray, loss: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None
+    ) -> None:
+        learned, rule = Learned(self.nodes), Rule(self.rate * self.rate_scale)
+        self._cpu.step(grad, loss, learned, self._tail_work, self._tail, hidden, target, weight, rule, self.mode)
 
     def _step_tail(self, slot: Slot) -> None:
         self.rate_scale = slot.scale
@@ -125,13 +140,13 @@ class SplitTreeReadout(TreeReadout):
         slot.loss = check.loss(slot.losses) + slot.loss
 
     def _score(self, out: np.ndarray, hidden: np.ndarray, target: np.ndarray) -> None:
-        self._cpu.log_prob(out, self.nodes, self._tail, hidden, target)
+        self._cpu.log_prob(out, Learned(self.nodes), self._tail, hidden, target)
         top = self._top_loss[: len(out)]
         self._place.call(self._top_log_prob, {"top loss": top}, {"hidden": hidden, "target": target})
         out += top
 
     def _top_log_prob(self, out: Any, hidden: Any, target: Any) -> None:
-        self.backend.tree_softmax.log_prob(out, self._top, self._plan, hidden, target)
+        self.backend.tree_softmax.log_prob(out, Learned(self._top), self._plan, hidden, target)
 
     def _pairs(self) -> Pairs:
         return [(self._top_host, self._top)]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import check, console
+from ..contract import Learned, Rule
 from ..settings import option, whole
 from . import registry
 from .base import Base, Pairs
@@ -121,10 +122,11 @@ class TreeReadout(Base):
         self._plan = kernels.plan(tree)
         self._work = kernels.workspace(self.batch, self.width, tree.depth, np.float32)
 
-    def learn(self, grad: Any, loss: Any, hidden: Any, target: Any) -> None:
+    def learn(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
         """Learn from a batch of the device's arrays, within the work of a queue; see Readout."""
-        rate, work = self.rate * self.rate_scale, self._work
-        self.backend.tree_softmax.step(grad, loss, self._nodes, work, self._plan, hidden, target, rate, self.mode)
+        work, rule = self._work, Rule(self.rate * self.rate_scale)
+        learned = Learned(self._nodes)
+        self.backend.tree_softmax.step(grad, loss, learned, work, self._plan, hidden, target, weight, rule, self.mode)
 
     def best(self, hidden: np.ndarray, k: int, exclude: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """The k most likely classes of each row, exactly; see Readout. Fetches the nodes of a GPU, once a call."""
@@ -168,7 +170,7 @@ class TreeReadout(Base):
         self._prepare()
 
     def _log_prob(self, out: Any, hidden: Any, target: Any) -> None:
-        self.backend.tree_softmax.log_prob(out, self._nodes, self._plan, hidden, target)
+        self.backend.tree_softmax.log_prob(out, Learned(self._nodes), self._plan, hidden, target)
 
     def _pairs(self) -> Pairs:
         return [(self.nodes, self._nodes)]

@@ -36,7 +36,7 @@ KEYS |= {"commit", "env"}
 WORKS = {
     *("overlap.tick", "pvm.frame"),
     *("gpu.copy", "gpu.read-modify-write", "gpu.gemm", "units.step", "units.ragged"),
-    *("softmax.step", "rows.gather", "rows.scatter_add", "tree.step"),
+    *("softmax.step", "rows.gather", "rows.scatter", "tree.step"),
 }
 
 

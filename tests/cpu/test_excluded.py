@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from cpu import brute_force, excluded, scores, softmax, tree_search
 from cpu.excluded import Excluded
 from cpu.tree import huffman
+from hybrid.contract import Learned
 
 
 @given(st.sets(st.integers(0, 30)), st.integers(0, 31), st.integers(0, 3), st.integers(0, 3))
@@ -38,7 +39,7 @@ def best_of(every, mask, k):
 
 FINDS = {
     "softmax": lambda ids, out, table, hidden, without: softmax.best_without(
-        ids, out, table, softmax.workspace(len(hidden), table.shape[1], table.dtype), hidden, without
+        ids, out, Learned(table), softmax.workspace(len(hidden), table.shape[1], table.dtype), hidden, without
     ),
     "dot": lambda ids, out, table, hidden, without: brute_force.search(ids, out, table, hidden, "dot", without=without),
     "tree": lambda ids, out, table, hidden, without: tree_search.best(

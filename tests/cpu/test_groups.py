@@ -7,6 +7,7 @@ import pytest
 from cpu import tree as trees
 from cpu import tree_softmax
 from cpu.logistic_rows import LONGEST
+from hybrid.contract import Learned, Rule
 
 CLASSES = 60
 
@@ -23,7 +24,7 @@ def step(tree, nodes, hidden, target, rate, mode="grouped", room=5):
     """One step on a copy of the nodes, in a workspace with room for more rows: grad, loss and the moved nodes."""
     work = tree_softmax.workspace(len(target) + room, hidden.shape[1], tree.depth, hidden.dtype)
     grad, loss, nodes = np.empty_like(hidden), np.empty(len(target), hidden.dtype), nodes.copy()
-    tree_softmax.step(grad, loss, nodes, work, tree, hidden, target, rate, mode)
+    tree_softmax.step(grad, loss, Learned(nodes), work, tree, hidden, target, None, Rule(rate), mode)
     return grad, loss, nodes
 
 

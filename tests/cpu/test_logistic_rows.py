@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from cpu import logistic_rows
 from cpu.logistic_rows import OWNERS
+from hybrid.contract import Learned, Rule
 from tests.support.tree_nodes import learn
 
 EPS = {np.float32: 2.0**-23, np.float64: 2.0**-52}
@@ -32,7 +33,7 @@ def run(table, hidden, lists, rate, mode="deterministic"):
         owners = np.array([row % OWNERS for row, _ in entries])
         work.cuts[b] = [np.sum(owners < owner) for owner in range(OWNERS + 1)]
     grad, loss, table = np.empty_like(hidden), np.empty(len(hidden), hidden.dtype), table.copy()
-    logistic_rows.learn(grad, loss, table, work, hidden, rate, mode)
+    logistic_rows.learn(grad, loss, Learned(table), work, hidden, None, Rule(rate), mode)
     return grad, loss, table
 
 

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cpu import rows
+from hybrid.contract import Learned, Rule
 from tests.support.drawn_ids import bags, zipf
 
 EPS = np.finfo(np.float32).eps
@@ -15,7 +16,7 @@ def test_worked_by_hand():
     out = np.empty((4, 2), np.float32)
     rows.gather(out, table, np.array([2, 0, 2, 1], np.int32))
     assert out.tolist() == [[5, 6], [1, 2], [5, 6], [3, 4]]
-    rows.scatter_add(table, np.array([2, 0, 2, 2], np.int32), out, -2)
+    rows.scatter(Learned(table), np.array([2, 0, 2, 2], np.int32), out, Rule(2))
     assert table.tolist() == [[-1, -2], [3, 4], [5 - 2 * 13, 6 - 2 * 16]]
 
 
@@ -23,21 +24,21 @@ def test_means_worked_by_hand():
     table = np.array([[1, 2], [3, 4], [5, 6]], np.float32)
     bag_at, ids = np.array([0, 2, 2, 6], np.int64), np.array([0, 2, 1, 1, 1, 0], np.int32)
     out = np.full((3, 2), np.nan, np.float32)
-    rows.gather_mean(out, table, bag_at, ids)
+    rows.gather_mean(out, table, bag_at, ids, None)
     assert out.tolist() == [[3, 4], [0, 0], [2.5, 3.5]]
-    rows.scatter_mean(table, bag_at, ids, np.array([[2, 4], [9, 9], [8, 16]], np.float32), 3.0)
+    rows.scatter_mean(Learned(table), bag_at, ids, None, np.array([[2, 4], [9, 9], [8, 16]], np.float32), Rule(-3.0))
     assert table.tolist() == [[1 + 3 + 6, 2 + 6 + 12], [3 + 18, 4 + 36], [5 + 3, 6 + 6]]
 
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(1, 40), st.integers(1, 70), st.integers(0, 300), st.integers(0, 2**32 - 1))
-def test_scatter_add_is_numpys(count, width, many, seed):
+def test_scatter_is_numpys(count, width, many, seed):
     rng = np.random.default_rng(seed)
     ids, grad = zipf(rng, count, many), rng.integers(-9, 9, (many, width)).astype(np.float32)
     table = rng.integers(-9, 9, (count, width)).astype(np.float32)
     expected = table.copy()
     np.add.at(expected, ids, 2 * grad)
-    rows.scatter_add(table, ids, grad, 2)
+    rows.scatter(Learned(table), ids, grad, Rule(-2))
     np.testing.assert_array_equal(table, expected)
     out = np.empty_like(grad)
     rows.gather(out, table, ids)
@@ -52,9 +53,9 @@ def test_scatter_mean_reverses_gather_mean(count, width, many, seed):
     bag_at = bags(rng, 8, many)
     ids = zipf(rng, count, int(bag_at[-1]))
     table, grad, out, back = rng.normal(size=(4, max(count, many), width))
-    rows.gather_mean(out[:many], table[:count], bag_at, ids)
+    rows.gather_mean(out[:many], table[:count], bag_at, ids, None)
     back[:] = 0
-    rows.scatter_mean(back[:count], bag_at, ids, grad[:many], 3.0)
+    rows.scatter_mean(Learned(back[:count]), bag_at, ids, None, grad[:many], Rule(-3.0))
     assert 3 * np.vdot(out[:many], grad[:many]) == pytest.approx(np.vdot(table[:count], back[:count]), abs=1e-9)
 
 
@@ -65,7 +66,7 @@ def test_against_float64(width):
     ids = zipf(rng, 50, 2000)
     expected = table.astype(float)
     np.add.at(expected, ids, -0.3 * grad.astype(float))
-    rows.scatter_add(table, ids, grad, -0.3)
+    rows.scatter(Learned(table), ids, grad, Rule(0.3))
     # Up to 2000 terms of a few units are added one after another: each addition rounds once
     np.testing.assert_allclose(table, expected, atol=EPS * 100 * np.sqrt(2000))
 
@@ -80,20 +81,20 @@ def test_the_serial_loop_bit_for_bit(threads):
     numba.set_num_threads(1)
     expected, means = table.copy(), np.empty_like(bag_grad)
     for n in range(ids.size):
-        rows.scatter_add(expected, ids[n : n + 1], grad[n : n + 1], -0.1)
+        rows.scatter(Learned(expected), ids[n : n + 1], grad[n : n + 1], Rule(0.1))
     for b in range(400):
         part = slice(bag_at[b], bag_at[b + 1])
-        rows.gather_mean(means[b : b + 1], expected, np.array([0, bag_at[b + 1] - bag_at[b]]), ids[part])
+        rows.gather_mean(means[b : b + 1], expected, np.array([0, bag_at[b + 1] - bag_at[b]]), ids[part], None)
     for b in range(400):
         part = slice(bag_at[b], bag_at[b + 1])
         one = np.array([0, bag_at[b + 1] - bag_at[b]])
-        rows.scatter_mean(expected, one, ids[part], bag_grad[b : b + 1], -0.1)
+        rows.scatter_mean(Learned(expected), one, ids[part], None, bag_grad[b : b + 1], Rule(0.1))
 
     numba.set_num_threads(threads)
     out = np.empty_like(bag_grad)
-    rows.scatter_add(table, ids, grad, -0.1)
-    rows.gather_mean(out, table, bag_at, ids)
-    rows.scatter_mean(table, bag_at, ids, bag_grad, -0.1)
+    rows.scatter(Learned(table), ids, grad, Rule(0.1))
+    rows.gather_mean(out, table, bag_at, ids, None)
+    rows.scatter_mean(Learned(table), bag_at, ids, None, bag_grad, Rule(0.1))
     assert table.tobytes() == expected.tobytes()
     assert out.tobytes() == means.tobytes()
 
@@ -102,13 +103,13 @@ def test_nothing_to_do():
     table = np.ones((3, 2), np.float32)
     none, empty = np.empty(0, np.int32), np.empty((0, 2), np.float32)
     rows.gather(empty, table, none)
-    rows.scatter_add(table, none, empty, 1.0)
-    rows.gather_mean(empty, table, np.zeros(1, np.int64), none)
-    rows.scatter_mean(table, np.zeros(1, np.int64), none, empty, 1.0)
+    rows.scatter(Learned(table), none, empty, Rule(-1.0))
+    rows.gather_mean(empty, table, np.zeros(1, np.int64), none, None)
+    rows.scatter_mean(Learned(table), np.zeros(1, np.int64), none, None, empty, Rule(-1.0))
     assert (table == 1).all()
 
 
 def test_a_nan_stays_visible():
     table = np.ones((3, 2), np.float32)
-    rows.scatter_add(table, np.array([1], np.int32), np.array([[np.nan, 1]], np.float32), 1.0)
+    rows.scatter(Learned(table), np.array([1], np.int32), np.array([[np.nan, 1]], np.float32), Rule(-1.0))
     assert np.isnan(table).tolist() == [[False, False], [True, False], [False, False]]

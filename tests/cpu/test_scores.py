@@ -5,6 +5,7 @@ import pytest
 
 from cpu import scores, softmax, tree_softmax
 from cpu.tree import balanced, huffman
+from hybrid.contract import Learned
 
 
 def case(rows, width, batch, dtype=np.float64, scale=1.0, seed=0):
@@ -48,7 +49,7 @@ def test_a_tree_is_its_log_prob_of_every_class(classes, shape, threads):
     for b in range(len(hidden)):
         one_by_one = np.empty(classes)
         repeated = np.repeat(hidden[b : b + 1], classes, axis=0)
-        tree_softmax.log_prob(one_by_one, nodes, tree, repeated, np.arange(classes, dtype=np.int32))
+        tree_softmax.log_prob(one_by_one, Learned(nodes), tree, repeated, np.arange(classes, dtype=np.int32))
         np.testing.assert_allclose(found[b], one_by_one, rtol=1e-12, atol=1e-13)
 
 
@@ -97,5 +98,5 @@ def test_softmax_agrees_with_its_log_prob_in_float32():
     weights, hidden = case(700, 6, 4, np.float32)
     found, out = written(scores.softmax, 700, weights, hidden), np.empty(4, np.float32)
     target = np.array([0, 255, 256, 699], np.int32)
-    softmax.log_prob(out, weights, softmax.workspace(4, 6, np.float32), hidden, target)
+    softmax.log_prob(out, Learned(weights), softmax.workspace(4, 6, np.float32), hidden, target)
     np.testing.assert_allclose(found[np.arange(4), target], out, rtol=1e-6, atol=1e-6)

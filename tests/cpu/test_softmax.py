@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cpu import softmax
+from hybrid.contract import Learned, Rule
 
 EPS = np.finfo(np.float32).eps
 CHUNK = softmax.CHUNK
@@ -28,19 +29,19 @@ def oracle(weights, hidden):
 def step(weights, hidden, target, rate):
     grad, loss = np.full_like(hidden, np.nan), np.full(len(hidden), np.nan, hidden.dtype)
     work = softmax.workspace(*hidden.shape, hidden.dtype)
-    softmax.step(grad, loss, weights, work, hidden, target, rate)
+    softmax.step(grad, loss, Learned(weights), work, hidden, target, None, Rule(rate))
     return grad, loss
 
 
 def log_prob(weights, hidden, target):
     out = np.full(len(hidden), np.nan, hidden.dtype)
-    softmax.log_prob(out, weights, softmax.workspace(*hidden.shape, hidden.dtype), hidden, target)
+    softmax.log_prob(out, Learned(weights), softmax.workspace(*hidden.shape, hidden.dtype), hidden, target)
     return out
 
 
 def best(weights, hidden, k):
     ids, log_probs = np.full((len(hidden), k), -1, np.int32), np.full((len(hidden), k), np.nan, hidden.dtype)
-    softmax.best(ids, log_probs, weights, softmax.workspace(*hidden.shape, hidden.dtype), hidden)
+    softmax.best(ids, log_probs, Learned(weights), softmax.workspace(*hidden.shape, hidden.dtype), hidden)
     return ids, log_probs
 
 
@@ -153,7 +154,7 @@ def test_a_workspace_serves_fewer_rows():
     weights, hidden, target = problem(CHUNK, 8, 6)
     work = softmax.workspace(50, 8, np.float32)
     out = np.empty(6, np.float32)
-    softmax.log_prob(out, weights, work, hidden, target)
+    softmax.log_prob(out, Learned(weights), work, hidden, target)
     np.testing.assert_array_equal(out, log_prob(weights, hidden, target))
 
 

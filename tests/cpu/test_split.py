@@ -7,6 +7,7 @@ import pytest
 from cpu import tree_softmax
 from cpu.tree import balanced, huffman, path
 from cpu.tree import split as cut
+from hybrid.contract import Learned
 from tests.support.split_tree import oracle, run
 from tests.support.tree_softmax import case
 
@@ -48,7 +49,7 @@ def test_the_parts_have_the_probabilities_of_the_whole():
     outs = np.empty((3, 40))
     upper, lower = cut(tree, 20)
     for out, part, rows in zip(outs, (tree, upper, lower), (nodes, nodes[:20], nodes), strict=True):
-        tree_softmax.log_prob(out, rows, part, hidden, target)
+        tree_softmax.log_prob(out, Learned(rows), part, hidden, target)
     np.testing.assert_allclose(outs[1] + outs[2], outs[0], rtol=1e-12)
 
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from cpu import tree_search, tree_softmax
 from cpu.tree import balanced, huffman
+from hybrid.contract import Learned
 
 
 def case(classes, width, batch, scale=1.0, seed=0):
@@ -20,7 +21,7 @@ def everything(tree, nodes, hidden):
     out = np.empty((len(hidden), classes))
     for b in range(len(hidden)):
         copies = np.repeat(hidden[b : b + 1], classes, 0)
-        tree_softmax.log_prob(out[b], nodes, tree, copies, np.arange(classes, dtype=np.int32))
+        tree_softmax.log_prob(out[b], Learned(nodes), tree, copies, np.arange(classes, dtype=np.int32))
     return out
 
 

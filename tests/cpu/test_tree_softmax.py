@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from cpu import tree_softmax
 from cpu.tree import balanced, huffman, path
+from hybrid.contract import Learned, Rule
 from tests.support.tree_nodes import learn
 from tests.support.tree_softmax import case, run
 
@@ -17,7 +18,7 @@ def test_probabilities_sum_to_one(counts, width, seed):
     nodes, hidden, _ = case(len(counts), width, len(counts), np.float64, seed)
     hidden[:] = 3 * hidden[0]
     out = np.empty(len(counts))
-    tree_softmax.log_prob(out, nodes, tree, hidden, np.arange(len(counts), dtype=np.int32))
+    tree_softmax.log_prob(out, Learned(nodes), tree, hidden, np.arange(len(counts), dtype=np.int32))
     assert np.exp(out).sum() == pytest.approx(1, abs=1e-12)
 
 
@@ -39,7 +40,7 @@ def test_loss_is_minus_log_prob():
     tree = huffman(np.arange(50))
     nodes, hidden, target = case(50, 33, 60)
     out = np.empty(60, np.float32)
-    tree_softmax.log_prob(out, nodes, tree, hidden, target)
+    tree_softmax.log_prob(out, Learned(nodes), tree, hidden, target)
     _, loss, moved = run(tree, nodes, hidden, target, 0)
     np.testing.assert_allclose(loss, -out, rtol=1e-5)
     np.testing.assert_array_equal(moved, nodes)
@@ -63,9 +64,9 @@ def test_log_prob_has_the_same_bits_at_any_number_of_threads(threads):
     tree = balanced(500)
     nodes, hidden, target = case(500, 48, 333)
     out, single = np.empty(333, np.float32), np.empty(1, np.float32)
-    tree_softmax.log_prob(out, nodes, tree, hidden, target)
+    tree_softmax.log_prob(out, Learned(nodes), tree, hidden, target)
     for b in (0, 1, 332):
-        tree_softmax.log_prob(single, nodes, tree, hidden[b : b + 1], target[b : b + 1])
+        tree_softmax.log_prob(single, Learned(nodes), tree, hidden[b : b + 1], target[b : b + 1])
         assert single[0] == out[b]
 
 
@@ -83,8 +84,10 @@ def test_one_workspace_serves_smaller_batches():
     expected = run(tree, nodes, hidden[:4], target[:4], 0.1)
     work = tree_softmax.workspace(9, 16, tree.depth, np.float32)
     grad, loss = np.empty((9, 16), np.float32), np.empty(9, np.float32)
-    tree_softmax.step(grad, loss, nodes.copy(), work, tree, hidden, target, 0.1, "deterministic")
-    tree_softmax.step(grad[:4], loss[:4], nodes, work, tree, hidden[:4], target[:4], 0.1, "deterministic")
+    tree_softmax.step(grad, loss, Learned(nodes.copy()), work, tree, hidden, target, None, Rule(0.1), "deterministic")
+    tree_softmax.step(
+        grad[:4], loss[:4], Learned(nodes), work, tree, hidden[:4], target[:4], None, Rule(0.1), "deterministic"
+    )
     for found, wanted in zip((grad[:4], loss[:4], nodes), expected, strict=True):
         np.testing.assert_array_equal(found, wanted)
 

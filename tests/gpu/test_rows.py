@@ -6,6 +6,7 @@ import pytest
 from cpu import rows as cpu_rows
 from gpu import rows
 from gpu.array import Array
+from hybrid.contract import Learned, Rule
 from tests import cudasim
 from tests.support.drawn_ids import bags, zipf
 
@@ -24,25 +25,26 @@ def gathered(gpu, table, ids):
 
 def gathered_mean(gpu, table, bag_at, ids):
     out = gpu.empty((len(bag_at) - 1, table.shape[1]), np.float32)
-    gpu.run(rows.gather_mean, out, gpu.put(table), gpu.put(bag_at), gpu.put(ids))
+    gpu.run(rows.gather_mean, out, gpu.put(table), gpu.put(bag_at), gpu.put(ids), None)
     return gpu.get(out)
 
 
 def scattered(gpu, table, ids, grad, scale):
     there = gpu.put(table)
-    gpu.run(rows.scatter_add, there, gpu.put(ids), gpu.put(grad), scale)
+    gpu.run(rows.scatter, Learned(there), gpu.put(ids), gpu.put(grad), Rule(-scale))
     return gpu.get(there)
 
 
 def scattered_mean(gpu, table, bag_at, ids, grad, scale):
     there = gpu.put(table)
-    gpu.run(rows.scatter_mean, there, gpu.put(bag_at), gpu.put(ids), gpu.put(grad), scale)
+    gpu.run(rows.scatter_mean, Learned(there), gpu.put(bag_at), gpu.put(ids), None, gpu.put(grad), Rule(-scale))
     return gpu.get(there)
 
 
 def on_the_cpu(function, table, *arguments):
+    """The table after a scatter, of which the last argument is by what the gradients are multiplied."""
     table = table.copy()
-    function(table, *arguments)
+    function(Learned(table), *arguments[:-1], Rule(-arguments[-1]))
     return table
 
 
@@ -83,11 +85,11 @@ def test_the_same_bits_as_the_cpu(gpu, width, scale):
     ids = zipf(rng, 25, int(bag_at[-1]))
     table, grad, bag_grad = normal(rng, 25, width), normal(rng, ids.size, width), normal(rng, 30, width)
     means = np.empty_like(bag_grad)
-    cpu_rows.gather_mean(means, table, bag_at, ids)
+    cpu_rows.gather_mean(means, table, bag_at, ids, None)
     assert gathered_mean(gpu, table, bag_at, ids).tobytes() == means.tobytes()
-    expected = on_the_cpu(cpu_rows.scatter_add, table, ids, grad, scale)
+    expected = on_the_cpu(cpu_rows.scatter, table, ids, grad, scale)
     assert scattered(gpu, table, ids, grad, scale).tobytes() == expected.tobytes()
-    expected = on_the_cpu(cpu_rows.scatter_mean, table, bag_at, ids, bag_grad, scale)
+    expected = on_the_cpu(cpu_rows.scatter_mean, table, bag_at, ids, None, bag_grad, scale)
     assert scattered_mean(gpu, table, bag_at, ids, bag_grad, scale).tobytes() == expected.tobytes()
 
 
@@ -105,7 +107,7 @@ def test_against_float64(gpu, width):
 def test_one_id_and_all_ids(gpu, ids):
     rng = np.random.default_rng(1)
     ids, table, grad = ids.astype(np.int32), normal(rng, 300, 40), normal(rng, 300, 40)
-    expected = on_the_cpu(cpu_rows.scatter_add, table, ids, grad, 0.5)
+    expected = on_the_cpu(cpu_rows.scatter, table, ids, grad, 0.5)
     assert scattered(gpu, table, ids, grad, 0.5).tobytes() == expected.tobytes()
 
 
@@ -115,9 +117,9 @@ def test_long_lists_are_cut_and_stay_in_order(gpu, monkeypatch):
     bag_at = bags(rng, 20, 40)
     ids = zipf(rng, 9, int(bag_at[-1]))
     table, grad, bag_grad = normal(rng, 9, 33), normal(rng, ids.size, 33), normal(rng, 40, 33)
-    expected = on_the_cpu(cpu_rows.scatter_add, table, ids, grad, -0.1)
+    expected = on_the_cpu(cpu_rows.scatter, table, ids, grad, -0.1)
     assert scattered(gpu, table, ids, grad, -0.1).tobytes() == expected.tobytes()
-    expected = on_the_cpu(cpu_rows.scatter_mean, table, bag_at, ids, bag_grad, -0.1)
+    expected = on_the_cpu(cpu_rows.scatter_mean, table, bag_at, ids, None, bag_grad, -0.1)
     assert scattered_mean(gpu, table, bag_at, ids, bag_grad, -0.1).tobytes() == expected.tobytes()
 
 
@@ -126,7 +128,7 @@ def test_a_whole_part(gpu):
     ids[::1000] = 3
     ids[5:2500], ids[2600:4000] = np.arange(10, 2505), np.arange(3000, 4400)  # most places leave after one look
     table, grad = normal(rng, 4400, 1), normal(rng, ids.size, 1)
-    expected = on_the_cpu(cpu_rows.scatter_add, table, ids, grad, 1.5)
+    expected = on_the_cpu(cpu_rows.scatter, table, ids, grad, 1.5)
     assert scattered(gpu, table, ids, grad, 1.5).tobytes() == expected.tobytes()
 
 
@@ -136,7 +138,7 @@ def test_the_order_of_work_on_the_device_changes_nothing(gpu, seed):
         cudasim.seed(seed)
     rng = np.random.default_rng(5)
     ids, table, grad = zipf(rng, 30, 150), normal(rng, 30, 65), normal(rng, 150, 65)
-    expected = on_the_cpu(cpu_rows.scatter_add, table, ids, grad, 0.7)
+    expected = on_the_cpu(cpu_rows.scatter, table, ids, grad, 0.7)
     assert all(scattered(gpu, table, ids, grad, 0.7).tobytes() == expected.tobytes() for _ in range(2))
 
 
@@ -151,7 +153,7 @@ def test_tables_of_more_than_2_to_the_31_numbers(gpu):
     far = gpu.put(ids + np.int32(first))
     gpu.run(rows.gather, out, table, far)
     np.testing.assert_array_equal(gpu.get(out), last[ids])
-    gpu.run(rows.scatter_add, table, far, out, 1.0)
+    gpu.run(rows.scatter, Learned(table), far, out, Rule(-1.0))
     np.testing.assert_array_equal(gpu.get(there), last * [[2], [3]])
 
 
@@ -160,7 +162,7 @@ def test_bags_of_different_calls_share_scratch(gpu):
     for count in (12, 3, 40):
         bag_at = bags(rng, 5, count)
         ids, table, grad = zipf(rng, 9, int(bag_at[-1])), normal(rng, 9, 8), normal(rng, count, 8)
-        expected = on_the_cpu(cpu_rows.scatter_mean, table, bag_at, ids, grad, 2.0)
+        expected = on_the_cpu(cpu_rows.scatter_mean, table, bag_at, ids, None, grad, 2.0)
         assert scattered_mean(gpu, table, bag_at, ids, grad, 2.0).tobytes() == expected.tobytes()
 
 

@@ -5,6 +5,7 @@ import pytest
 
 from cpu import softmax as twin
 from gpu import softmax
+from hybrid.contract import Learned, Rule
 from tests import cudasim
 
 EPS = np.finfo(np.float32).eps
@@ -54,7 +55,7 @@ class Case:
         self.work = gpu.run(softmax.workspace, rows or batch, width, np.float32)
 
     def arguments(self, rate):
-        return self.grad, self.loss, self.weights, self.work, self.hidden, self.target, rate
+        return self.grad, self.loss, Learned(self.weights), self.work, self.hidden, self.target, None, Rule(rate)
 
     def results(self):
         return [self.gpu.get(getattr(self, name)) for name in NAMES]
@@ -66,13 +67,13 @@ class Case:
 
     def log_prob(self):
         out = self.gpu.empty(self.loss.shape, np.float32)
-        self.gpu.run(softmax.log_prob, out, self.weights, self.work, self.hidden, self.target)
+        self.gpu.run(softmax.log_prob, out, Learned(self.weights), self.work, self.hidden, self.target)
         return self.gpu.get(out)
 
     def best(self, k):
         shape = (len(self.hidden), k)
         ids, log_probs = self.gpu.empty(shape, np.int32), self.gpu.empty(shape, np.float32)
-        self.gpu.run(softmax.best, ids, log_probs, self.weights, self.work, self.hidden)
+        self.gpu.run(softmax.best, ids, log_probs, Learned(self.weights), self.work, self.hidden)
         return self.gpu.get(ids), self.gpu.get(log_probs)
 
 
@@ -310,7 +311,7 @@ def test_nothing_is_allocated_copied_or_waited_for(gpu):
     def work():
         before = cudasim.counts()
         softmax.step(*case.arguments(0.1))
-        softmax.log_prob(out, case.weights, case.work, case.hidden, case.target)
+        softmax.log_prob(out, Learned(case.weights), case.work, case.hidden, case.target)
         return {kind: count - before[kind] for kind, count in cudasim.counts().items() if count > before[kind]}
 
     gpu.run(work)  # compiles

@@ -6,6 +6,7 @@ import pytest
 from cpu import tree_softmax as cpu_tree_softmax
 from cpu.tree import balanced, huffman, path
 from gpu import tree_softmax
+from hybrid.contract import Learned, Rule
 from tests import cudasim
 from tests.support.tree_nodes import learn
 from tests.support.tree_softmax import case
@@ -17,13 +18,14 @@ def run(gpu, tree, nodes, hidden, target, rate, mode="deterministic", work=None)
     plan, there = gpu.run(tree_softmax.plan, tree), gpu.put(nodes)
     grad, loss = gpu.empty(hidden.shape, np.float32), gpu.empty(len(hidden), np.float32)
     work = work or gpu.run(tree_softmax.workspace, *hidden.shape, tree.depth, np.float32)
-    gpu.run(tree_softmax.step, grad, loss, there, work, plan, gpu.put(hidden), gpu.put(target), rate, mode)
+    given = gpu.put(hidden), gpu.put(target), None, Rule(rate), mode
+    gpu.run(tree_softmax.step, grad, loss, Learned(there), work, plan, *given)
     return gpu.get(grad), gpu.get(loss), gpu.get(there)
 
 
 def log_prob(gpu, tree, nodes, hidden, target):
     out, plan = gpu.empty(len(target), np.float32), gpu.run(tree_softmax.plan, tree)
-    gpu.run(tree_softmax.log_prob, out, gpu.put(nodes), plan, gpu.put(hidden), gpu.put(target))
+    gpu.run(tree_softmax.log_prob, out, Learned(gpu.put(nodes)), plan, gpu.put(hidden), gpu.put(target))
     return gpu.get(out)
 
 
@@ -179,7 +181,7 @@ def test_probabilities_sum_to_one(gpu, width):
     out = log_prob(gpu, tree, nodes, hidden, np.arange(23, dtype=np.int32))
     assert np.exp(out.astype(float)).sum() == pytest.approx(1, abs=1e-5)
     expected = np.empty(23, np.float32)
-    cpu_tree_softmax.log_prob(expected, nodes, tree, hidden, np.arange(23, dtype=np.int32))
+    cpu_tree_softmax.log_prob(expected, Learned(nodes), tree, hidden, np.arange(23, dtype=np.int32))
     np.testing.assert_allclose(out, expected, rtol=1e-5, atol=1e-5)
 
 

@@ -46,7 +46,7 @@ def partial(tmp_path, monkeypatch):
     """A backend with the kernels of rows only, on the CPU's device."""
     (tmp_path / "partial").mkdir()
     (tmp_path / "partial" / "device.py").write_text("from cpu.device import Device\n")
-    (tmp_path / "partial" / "rows.py").write_text("from cpu.rows import gather, scatter_add\n")
+    (tmp_path / "partial" / "rows.py").write_text("from cpu.rows import gather, scatter\n")
     monkeypatch.syspath_prepend(tmp_path)
     return backend._backend("partial", "cuda:7")
 

@@ -50,17 +50,18 @@ class Base(Staged):
         self._loss = np.empty(self.batch, np.float32)
         self.alone = Alone(f"{self.kind} readout", "give every thread a readout of its own: copy.deepcopy makes one")
 
-    def step(self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray) -> float:
+    def step(self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None) -> float:
         """Learn from a batch and return its mean loss in nats; see Readout."""
-        rows = self._check_step(grad, hidden, target)
+        rows = self._check_step(grad, hidden, target, weight)
         if not rows:
             return 0.0
+        read = {"hidden": hidden, "target": target} | ({} if weight is None else {"weight": weight})
         with Held(), self.alone:
             loss = self._loss[:rows]
-            self._place.call(self.learn, {"grad": grad, "loss": loss}, {"hidden": hidden, "target": target})
+            self._place.call(self.learn, {"grad": grad, "loss": loss}, read)
             return check.loss(loss)
 
-    def learn(self, grad: Any, loss: Any, hidden: Any, target: Any) -> None:
+    def learn(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
         """Learn from a batch of the device's arrays, within the work of a queue; see Readout."""
         raise NotImplementedError
 
@@ -143,9 +144,11 @@ class Base(Staged):
             check.ids("target", target, self.classes)
         check.finite("hidden", hidden)
 
-    def _check_step(self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray) -> int:
+    def _check_step(self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None) -> int:
         """The number of rows to learn from."""
         self._check(hidden, target)
+        if weight is not None:
+            self._check_weight(weight, len(hidden))
         check.array("grad", grad, hidden.shape, np.float32, written=True)
         rows = len(hidden)
         if rows > self.batch:
@@ -153,6 +156,18 @@ class Base(Staged):
         if np.may_share_memory(grad, hidden):
             raise ValueError("grad: found the memory of hidden, expected an array of its own")
         return rows
+
+    def _check_weight(self, weight: np.ndarray, rows: int) -> None:
+        if not self.backend.device.host_memory:
+            raise ValueError(
+                f'weight: found one with a readout on "{self.backend.name}", expected None: examples are weighted on the CPU '
+                "only; make the readout without backend"
+            )
+        check.array("weight", weight, (rows,), np.float32)
+        check.finite("weight", weight)
+        if rows and weight.min() < 0:
+            at = int(weight.argmin())
+            raise ValueError(f"weight[{at}]: found {weight[at]}, expected a number of at least 0")
 
     def _check_place(self) -> None:
         name = self.backend.name

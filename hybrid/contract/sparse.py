@@ -1,0 +1,156 @@
+"""What a backend promises of what learns sparsely: rows, readouts; see hybrid/contract/__init__.py."""
+
+from typing import Any, NamedTuple, Protocol
+
+from numpy.typing import DTypeLike
+
+from .array import Array
+
+
+class Learned(NamedTuple):
+    """Rows that learn, and what is kept for each of them. Where all but `rows` is None they learn by plain SGD.
+
+    rows          (R, D)
+    biases        (R,): a number that is added to the product of its row and a hidden vector; None: there are none
+    squares       None: SGD. (R,): row-wise Adagrad, one number a row, the sum of the mean squares of its gradients, its
+                  bias among the D + 1 numbers. (R, D): Adagrad, the sum of the squares of each number's gradients
+    bias_squares  (R,): the same of the biases, where squares is (R, D) and there are biases; None elsewhere
+
+    Duchi et al. 2011, "Adaptive Subgradient Methods for Online Learning and Stochastic Optimization"; row by row: Mudigere et
+    al. 2022, arXiv:2104.05158.
+    """
+
+    rows: Any
+    biases: Any = None
+    squares: Any = None
+    bias_squares: Any = None
+
+
+class Rule(NamedTuple):
+    """How a visit moves a row w against its gradient g, and its bias by the gradient of that, which belongs to g.
+
+    rate   step
+    decay  None, or the decoupled weight decay: w <- (1 - rate decay) w. Biases do not decay
+    clip   None, or the norm that g is cut to where it is longer
+
+    First g is cut; then w decays; then it moves: by SGD w <- w - rate g; by Adagrad s <- s + g^2, w <- w - rate g / (sqrt(s) +
+    1e-10), where row-wise Adagrad takes the mean of g^2 over the row. A visit is: an occurrence of an id, in a scatter; an
+    example at a node of a tree or at a drawn class, or in the mode "grouped" a group of them; in full and sampled softmax and
+    in the top of a split tree the sum over the batch, at every row that takes part. What a kernel passes on, the gradient of
+    hidden vectors, is that of the rows before the visit.
+    """
+
+    rate: float
+    decay: float | None = None
+    clip: float | None = None
+
+
+class Rows(Protocol):
+    """Tables of vectors, one row an id; table (R, D)."""
+
+    def gather(self, out: Array, table: Array, ids: Array) -> None:
+        """out[n] = table[ids[n]]; out (N, D), ids (N,)."""
+
+    def scatter(self, learned: Learned, ids: Array, grad: Array, rule: Rule) -> None:
+        """Move row ids[n] against grad[n] (N, D), in the order of n: the same bits at any number of threads. No biases."""
+
+    def gather_mean(self, out: Array, table: Array, bag_at: Array, ids: Array, values: Array | None) -> None:
+        """out[b] = mean of table[ids[bag_at[b]:bag_at[b+1]]], zero for an empty bag; out (B, D), bag_at (B+1,) int64.
+
+        values  (N,): out[b] is the sum of values[n] * table[ids[n]] over the bag instead; None: the mean
+        """
+
+    def scatter_mean(
+        self, learned: Learned, bag_at: Array, ids: Array, values: Array | None, grad: Array, rule: Rule
+    ) -> None:
+        """The reverse of gather_mean: every row of bag b moves against grad[b] / size(b), in the order of b.
+
+        values  (N,): against values[n] * grad[b] instead; None: of means
+        """
+
+
+class Softmax(Protocol):
+    """The full softmax over V classes, computed in chunks: a (B, V) array never exists. Rows (V, D), hidden (B, D)."""
+
+    def workspace(self, batch: int, width: int, dtype: DTypeLike) -> Any:
+        """The scratch arrays that calls with up to `batch` rows need; made once."""
+
+    def step(
+        self, grad: Array, loss: Array, learned: Learned, work: Any, hidden: Array, target: Array,
+        weight: Array | None, rule: Rule,
+    ) -> None:  # fmt: skip
+        """Write grad (B, D) = d loss / d hidden and loss (B,) in nats; every row moves against the gradient summed over B.
+
+        weight  (B,): multiplies an example's loss and gradients; None: all 1
+        """
+
+    def log_prob(self, out: Array, learned: Learned, work: Any, hidden: Array, target: Array) -> None:
+        """out[b] = log p(target[b] | hidden[b])."""
+
+    def best(self, ids: Array, log_probs: Array, learned: Learned, work: Any, hidden: Array) -> None:
+        """Write the k most likely classes of each row, most likely first; ids and log_probs (B, k)."""
+
+
+class SampledSoftmax(Protocol):
+    """The softmax over the target of each row and negatives that the whole batch shares; rows (V, D), hidden (B, D)."""
+
+    def log_uniform(self, classes: int) -> Any:
+        """A sampler that draws approximately by Zipf's law; classes are numbered by falling frequency."""
+
+    def unigram(self, counts: Array, power: float = 0.75) -> Any:
+        """A sampler that draws class v in proportion to counts[v]^power."""
+
+    def workspace(self, batch: int, width: int, negatives: int, dtype: DTypeLike) -> Any:
+        """The scratch arrays that calls with up to `batch` rows and `negatives` draws need; made once."""
+
+    def step(
+        self, grad: Array, loss: Array, learned: Learned, work: Any, sampler: Any, hidden: Array, target: Array,
+        weight: Array | None, rule: Rule, seed: int, tick: int,
+    ) -> Array:  # fmt: skip
+        """Write grad (B, D) = d loss / d hidden and loss (B,) in nats; rows move against the gradient summed over B.
+
+        weight as in Softmax.step. The draws are a function of seed and tick. Returns the negatives: distinct class ids, valid
+        until the next step.
+        """
+
+
+class TreeSoftmax(Protocol):
+    """Hierarchical softmax: nodes (V - 1, D), one logistic regression a node of a binary tree over V classes."""
+
+    def plan(self, tree: Any) -> Any:
+        """The tree in the form that the other functions take; made once."""
+
+    def workspace(self, batch: int, width: int, depth: int, dtype: DTypeLike) -> Any:
+        """The scratch arrays that calls with up to `batch` rows and paths up to `depth` need; made once."""
+
+    def step(
+        self, grad: Array, loss: Array, learned: Learned, work: Any, tree: Any, hidden: Array, target: Array,
+        weight: Array | None, rule: Rule, mode: str,
+    ) -> None:  # fmt: skip
+        """Learn from a batch: write grad (B, D) = d loss / d hidden and loss (B,) in nats, move the nodes.
+
+        mode "deterministic": a node moves for the rows of the batch in order, one after another, so the result equals the
+        serial loop over rows, bit for bit, at any number of threads. mode "grouped": the same, but neighbouring rows of one
+        target learn together, from the nodes before any of them moves. mode "hogwild": threads race.
+        grad is summed over the path, not averaged over B. weight as in Softmax.step.
+        """
+
+    def log_prob(self, out: Array, learned: Learned, tree: Any, hidden: Array, target: Array) -> None:
+        """out[b] = log p(target[b] | hidden[b]); sums to 1 over all classes."""
+
+
+class Split(Protocol):
+    """The top of a tree over V classes, computed by dense products: nodes (K, D), the first K in breadth-first order."""
+
+    def workspace(self, batch: int, top: int, dtype: DTypeLike) -> Any:
+        """The scratch arrays that calls with up to `batch` rows and `top` nodes need; made once."""
+
+    def step(
+        self, grad: Array, loss: Array, learned: Learned, work: Any, tree: Any, hidden: Array, target: Array,
+        weight: Array | None, rule: Rule,
+    ) -> None:  # fmt: skip
+        """Learn from a batch: add d loss / d hidden to grad (B, D), write loss (B,) in nats, move nodes (K, D).
+
+        tree: TreeSoftmax.plan of the tree's top. All examples use the nodes before the step, and a node moves once, against
+        the gradient summed over its examples: the semantics of a mini-batch, not of the serial loop. weight as in Softmax.step.
+        """
