@@ -33,8 +33,8 @@ def workspace(batch: int, width: int, length: int, dtype: DTypeLike) -> logistic
 
 
 def step(
-    grad: Array, loss: Array, rows: Array, work: logistic_rows.Work, tree: Any, hidden: Array, target: Array,
-    target_at: Array, rate: float, mode: str,
+    grad: Array, loss: Array, learned: Any, work: logistic_rows.Work, tree: Any, hidden: Array, target: Array,
+    target_at: Array, weight: Array | None, rule: Any, mode: str,
 ) -> None:  # fmt: skip
     """Learn from a batch: write grad (B, D) = d loss / d hidden and loss (B,) in nats, move rows (N, D).
 
@@ -43,7 +43,7 @@ def step(
     "hogwild" as in cpu/tree_softmax.py.
     """
     _enter(work.entries, work.cuts, tree.up, tree.child_at, tree.leaf, target, target_at, numba.get_num_threads())
-    logistic_rows.learn(grad, loss, rows, work, hidden, rate, mode)
+    logistic_rows.learn(grad, loss, learned, work, hidden, weight, rule, mode)
 
 
 def log_prob(out: Array, rows: Array, tree: Any, hidden: Array, target: Array) -> None:
