@@ -4,7 +4,7 @@ Products by cuBLAS, the rest in softmax.cu, in the same stream; nothing is alloc
 
     pass 1, every chunk       logits = hidden W^T; update the largest logit and the sum of exponentials of each row
     pass 2, last chunk first  logits again, except for the last chunk, whose are still there; they become d loss / d logit;
-                              grad += logits W; W -= rate logits^T hidden
+                              grad += logits W; W -= rate logits^T hidden, or by another rule (gpu/batch_rows.py)
 
 Operations: 8 B V D, less 2 B C D for the chunk of C classes that is kept. Where all classes are one chunk, 6 B V D, as in
 a framework that keeps B V numbers. Bytes a logit: written and read in pass 1, written, read, written and twice read
@@ -24,9 +24,10 @@ from typing import Any, NamedTuple
 
 from numpy.typing import DTypeLike
 
-from gpu import blas, device, kernels
+from gpu import batch_rows, blas, device, kernels
 from gpu.array import Array
 from gpu.blas import Matrix
+from gpu.rule import cut
 
 CLASSES = 1 << 16  # of a chunk, at most
 LOGITS = 1 << 26  # of a chunk, at most
@@ -50,15 +51,24 @@ class Work(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """The classes begin:end, and their logits (B, end - begin)."""
+    """The classes begin:end, their logits (B, end - begin), without biases, and what of them learns."""
 
     begin: int
     end: int
     logits: Matrix
+    learned: Any
 
     def extent(self) -> tuple[int, int, int]:
         """The first class, how many there are, and the pitch of the logits, as the kernels take them."""
         return self.begin, self.end - self.begin, self.logits.pitch
+
+    def kernel(self, name: str) -> str:
+        """The kernel that adds the biases, where there are biases."""
+        return name if self.learned.biases is None else f"{name}_biased"
+
+    def biased(self, arrays: tuple[Array | None, ...]) -> tuple[Array | None, ...]:
+        """Its arrays, up to the logits, and then the biases."""
+        return arrays if self.learned.biases is None else (*arrays, self.learned.biases)
 
 
 def workspace(batch: int, width: int, dtype: DTypeLike) -> Work:
@@ -75,24 +85,24 @@ def workspace(batch: int, width: int, dtype: DTypeLike) -> Work:
 def step(
     grad: Array, loss: Array, learned: Any, work: Work, hidden: Array, target: Array, weight: Array | None, rule: Any
 ) -> None:
-    """Write grad (B, D) = d loss / d hidden and loss (B,) in nats; every row moves against the gradient summed over B."""
-    weights = learned.rows
-    chunks = _chunks(work, len(weights), len(hidden))
-    _measure_all(loss, weights, work, hidden, target, chunks, -1)
+    """Write grad (B, D) = d loss / d hidden and loss (B,) in nats; every row moves against the gradient summed over B.
+
+    weight  (B,): multiplies an example's loss and gradients; None: all 1
+    """
+    chunks = _chunks(work, learned, len(hidden))
+    _measure_all(loss, work, hidden, target, weight, chunks, -1)
     for chunk in reversed(chunks):
-        part, last = weights[chunk.begin : chunk.end], chunk is chunks[-1]
+        last = chunk is chunks[-1]
         if not last:
-            blas.gemm(chunk.logits, hidden, part, b_transposed=True)
-        arguments = (work.logits, work.most, work.sums, target, *chunk.extent())
-        kernels.launch(__file__, "miss", "PPPPiii", len(hidden), THREADS, *arguments)
-        blas.gemm(grad, chunk.logits, part, beta=0 if last else 1)
-        blas.gemm(part, chunk.logits, hidden, alpha=-rule.rate, beta=1, a_transposed=True)
+            blas.gemm(chunk.logits, hidden, chunk.learned.rows, b_transposed=True)
+        _miss(work, chunk, target, weight)
+        blas.gemm(grad, chunk.logits, chunk.learned.rows, beta=0 if last else 1)
+        batch_rows.move(chunk.learned, chunk.logits, hidden, rule)
 
 
 def log_prob(out: Array, learned: Any, work: Work, hidden: Array, target: Array) -> None:
     """out[b] = log p(target[b] | hidden[b])."""
-    weights = learned.rows
-    _measure_all(out, weights, work, hidden, target, _chunks(work, len(weights), len(hidden)), 1)
+    _measure_all(out, work, hidden, target, None, _chunks(work, learned, len(hidden)), 1)
 
 
 def best(ids: Array, log_probs: Array, learned: Any, work: Work, hidden: Array) -> None:
@@ -100,43 +110,56 @@ def best(ids: Array, log_probs: Array, learned: Any, work: Work, hidden: Array) 
 
     Exact. Among equal logits the lower id comes first. Raises ValueError for a k that does not fit a block's shared memory.
     """
-    weights, k = learned.rows, ids.shape[1]
+    k = ids.shape[1]
     size = 1 << (k + TILE - 1).bit_length()
     room = (device.current().device.shared_block - 1024) // 8  # the kernel needs a little for itself
     if size > room:
         most = (1 << room.bit_length() - 1) - TILE
         raise ValueError(f"k is {k}, expected at most {most} on this device; ask for fewer classes")
-    chunks = _chunks(work, len(weights), len(hidden))
+    chunks = _chunks(work, learned, len(hidden))
     for chunk in chunks:
-        _measure(None, weights, work, hidden, None, chunk, 1)
-        arguments = (ids, log_probs, work.most, work.sums, work.logits, *chunk.extent(), k, size)
-        ends = (chunk is chunks[0], chunk is chunks[-1])
-        kernels.launch(__file__, "choose", "PPPPPiiiiiii", len(hidden), THREADS, *arguments, *ends, shared=8 * size)
+        _measure(None, work, hidden, None, None, chunk, 1)
+        arrays = chunk.biased((ids, log_probs, work.most, work.sums, work.logits))
+        sizes = (*chunk.extent(), k, size, chunk is chunks[0], chunk is chunks[-1])
+        kinds = "P" * len(arrays) + "iiiiiii"
+        kernels.launch(__file__, chunk.kernel("choose"), kinds, len(hidden), THREADS, *arrays, *sizes, shared=8 * size)
 
 
-def _chunks(work: Work, classes: int, batch: int) -> Sequence[Chunk]:
+def _chunks(work: Work, learned: Any, batch: int) -> Sequence[Chunk]:
     """All classes in chunks. The last one, whose logits are kept, is full; the first one has the remainder."""
     size = work.logits.shape[1]
     chunks = []
-    for end in range(classes, 0, -size):
+    for end in range(len(learned.rows), 0, -size):
         begin = max(end - size, 0)
         pitch = -(-(end - begin) // LINE) * LINE
-        chunks.append(Chunk(begin, end, Matrix(work.logits.pointer, batch, end - begin, pitch)))
+        logits = Matrix(work.logits.pointer, batch, end - begin, pitch)
+        chunks.append(Chunk(begin, end, logits, cut(learned, begin, end)))
     return chunks[::-1]
 
 
 def _measure_all(
-    out: Array, weights: Array, work: Work, hidden: Array, target: Array, chunks: Sequence[Chunk], sign: float
+    out: Array, work: Work, hidden: Array, target: Array, weight: Array | None, chunks: Sequence[Chunk], sign: float
 ) -> None:
-    """The first pass: the largest logit and the sum of each row; out = sign * log p(target)."""
+    """The first pass: the largest logit and the sum of each row; out = sign * log p(target), times the weight."""
     for chunk in chunks:
-        _measure(out, weights, work, hidden, target, chunk, sign)
+        _measure(out, work, hidden, target, weight, chunk, sign)
 
 
 def _measure(
-    out: Array | None, weights: Array, work: Work, hidden: Array, target: Array | None, chunk: Chunk, sign: float
+    out: Array | None, work: Work, hidden: Array, target: Array | None, weight: Array | None, chunk: Chunk, sign: float
 ) -> None:
-    blas.gemm(chunk.logits, hidden, weights[chunk.begin : chunk.end], b_transposed=True)
-    first = chunk.begin == 0
-    arguments = (out, work.most, work.sums, work.score, work.logits, target, *chunk.extent(), first, sign)
-    kernels.launch(__file__, "measure", "PPPPPPiiiif", len(hidden), THREADS, *arguments)
+    blas.gemm(chunk.logits, hidden, chunk.learned.rows, b_transposed=True)
+    arrays = (*chunk.biased((out, work.most, work.sums, work.score, work.logits)), target, weight)
+    kinds, name = "P" * len(arrays) + "iiiif", chunk.kernel("measure")
+    kernels.launch(__file__, name, kinds, len(hidden), THREADS, *arrays, *chunk.extent(), chunk.begin == 0, sign)
+
+
+def _miss(work: Work, chunk: Chunk, target: Array, weight: Array | None) -> None:
+    """Logits become d loss / d logit."""
+    read = work.most, work.sums, target
+    if weight is None and chunk.learned.biases is None:
+        arrays: tuple[Array | None, ...] = (work.logits, *read)
+        kernels.launch(__file__, "miss", "PPPPiii", chunk.logits.rows, THREADS, *arrays, *chunk.extent())
+    else:
+        arrays = work.logits, chunk.learned.biases, *read, weight
+        kernels.launch(__file__, "miss_weighted", "PPPPPPiii", chunk.logits.rows, THREADS, *arrays, *chunk.extent())

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from numpy.typing import DTypeLike
 
-from gpu import blas, device, kernels
+from gpu import batch_rows, blas, device, kernels
 from gpu.array import Array
 
 
@@ -37,14 +37,13 @@ def step(
     """Learn from a batch: add d loss / d hidden to grad (B, D), write loss (B,) in nats, move nodes (K, D).
 
     tree: the plan of a tree's top, see `plan` in gpu/tree_softmax.py. All examples use the nodes before the step; a node
-    moves once, by the sum over its examples.
+    moves once, against the gradient summed over its examples. weight (B,): multiplies an example's loss and gradients.
     """
-    nodes = learned.rows
-    B, K = len(hidden), len(nodes)
+    B, K = len(hidden), len(learned.rows)
     scores, misses = work.scores[:B], work.misses[:B]
-    blas.gemm(scores, hidden, nodes, b_transposed=True)
+    blas.gemm(scores, hidden, learned.rows, b_transposed=True)
     device.fill_bytes(misses, 0)
-    paths = scores, tree.leaf_up, tree.node_up, target
-    kernels.launch(__file__, "judge", "PPPPPPii", -(-B // 64), 64, misses, loss, *paths, B, K)
-    blas.gemm(grad, misses, nodes, alpha=-1, beta=1)
-    blas.gemm(nodes, misses, hidden, alpha=rule.rate, beta=1, a_transposed=True)
+    paths = scores, learned.biases, tree.leaf_up, tree.node_up, target, weight
+    kernels.launch(__file__, "judge", "PPPPPPPPii", -(-B // 64), 64, misses, loss, *paths, B, K)
+    blas.gemm(grad, misses, learned.rows, alpha=-1, beta=1)
+    batch_rows.move(learned, misses, hidden, rule, downhill=True)

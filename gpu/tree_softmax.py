@@ -10,6 +10,7 @@ from numpy.typing import DTypeLike
 
 from gpu import device, kernels
 from gpu.array import Array
+from gpu.rule import plain, scalars, wide
 
 LONGEST = 16  # examples of a group, at most 32: the lanes of a warp
 WARPS = 4  # warps of a block of `learn`, as in gpu/tree_softmax.cu
@@ -68,8 +69,8 @@ def step(
 ) -> None:  # fmt: skip
     """Learn from a batch: write grad (B, D) = d loss / d hidden and loss (B,) in nats, move the nodes.
 
-    Rows, the nodes (V - 1, D), and hidden (B, D) float32, target (B,) int32 classes; tree: a `Plan`. grad is summed over the
-    path, not averaged over B.
+    nodes (V - 1, D) and hidden (B, D) float32, target (B,) int32 classes; tree: a `Plan`. grad is summed over the path,
+    not averaged over B. weight (B,): multiplies an example's loss and gradients; None: all 1.
     mode "deterministic": as the serial loop over rows does it, bit for bit.
     mode "grouped": so too, but neighbouring rows of one target learn together, up to LONGEST of them, from the nodes before
     any of them moves. Skip-gram, whose batches are made of such groups, waits less.
@@ -77,21 +78,35 @@ def step(
     """
     B, D = hidden.shape
     depth, together = tree.depth, LONGEST if mode == "grouped" else 1
-    learn, pitch = _fit(D)
+    pitch = _fit(D)[1]
     paths = work.entries, work.lengths, work.starts, tree.leaf_up, tree.node_up, target
     kernels.launch(__file__, "climb", "PPPPPPiii", -(-B // 64), 64, *paths, together, depth, B)
-    visits = work.terms, work.towards, learned.rows, work.entries, work.starts, hidden
-    grid = -(-B // WARPS), depth
-    kernels.launch(__file__, learn, "PPPPPPfiiii", grid, 32 * WARPS, *visits, rule.rate, depth, B, D, pitch)
-    sums = grad, loss, work.terms, work.towards, work.lengths
-    kernels.launch(__file__, "add", "PPPPPiii", B, min(-(-D // 32) * 32, 256), *sums, depth, D, pitch)
+    _learn(learned, work, hidden, weight, rule, depth)
+    sums = grad, loss, work.terms, work.towards, work.lengths, weight
+    kernels.launch(__file__, "add", "PPPPPPiii", B, min(-(-D // 32) * 32, 256), *sums, depth, D, pitch)
+
+
+def _learn(learned: Any, work: Work, hidden: Array, weight: Array | None, rule: Any, depth: int) -> None:
+    """The nodes meet their examples."""
+    B, D = hidden.shape
+    name, pitch = _fit(D)
+    grid, block, written = (-(-B // WARPS), depth), 32 * WARPS, (work.terms, work.towards, learned.rows)
+    read, sizes = (work.entries, work.starts, hidden), (depth, B, D, pitch)
+    if plain(learned, rule) and learned.biases is None and weight is None:
+        kernels.launch(__file__, name, "PPPPPPfiiii", grid, block, *written, *read, rule.rate, *sizes)
+    else:
+        beside = learned.biases, learned.squares, learned.bias_squares
+        values = *written, *beside, *read, weight, *scalars(rule), wide(learned), *sizes
+        kernels.launch(__file__, f"{name}_ruled", "PPPPPPPPPPfffiiiii", grid, block, *values)
 
 
 def log_prob(out: Array, learned: Any, tree: Plan, hidden: Array, target: Array) -> None:
     """out[b] = log p(target[b] | hidden[b]), in nats; exp of it sums to 1 over all classes."""
     B, D = hidden.shape
-    values = out, learned.rows, tree.leaf_up, tree.node_up, hidden, target
-    kernels.launch(__file__, "log_prob", "PPPPPPii", -(-B // 8), 256, *values, B, D)
+    biased = () if learned.biases is None else (learned.biases,)
+    values = out, learned.rows, *biased, tree.leaf_up, tree.node_up, hidden, target
+    name = "log_prob_biased" if biased else "log_prob"
+    kernels.launch(__file__, name, "P" * len(values) + "ii", -(-B // 8), 256, *values, B, D)
 
 
 def _fit(width: int) -> tuple[str, int]:

@@ -17,7 +17,7 @@ def note(text: str) -> None:
 
 
 def bar(
-    total: int | None,
+    total: int,
     label: str,
     unit: str,
     initial: int = 0,

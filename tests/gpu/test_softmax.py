@@ -162,7 +162,8 @@ def test_against_the_twin(gpu):
     weights, hidden, target = problem(3 * CHUNK + 9, 24, 10)
     mine = Case(gpu, weights, hidden, target).step(0.1)
     grad, loss = np.empty_like(hidden), np.empty(10, np.float32)
-    twin.step(grad, loss, weights, twin.workspace(10, 24, np.float32), hidden, target, 0.1)
+    learned, work = Learned(weights), twin.workspace(10, 24, np.float32)
+    twin.step(grad, loss, learned, work, hidden, target, None, Rule(0.1))
     for found, expected in zip(mine, (grad, loss, weights), strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
@@ -200,7 +201,7 @@ def test_the_size_of_a_workspace(monkeypatch, chunks, batch, classes):
 
 def test_the_last_chunk_is_whole(gpu):
     case = Case(gpu, *problem(2 * CHUNK + 5, 3, 2))
-    chunks = softmax._chunks(case.work, 2 * CHUNK + 5, 2)
+    chunks = softmax._chunks(case.work, Learned(case.weights), 2)
     assert [(chunk.begin, chunk.end) for chunk in chunks] == [(0, 5), (5, CHUNK + 5), (CHUNK + 5, 2 * CHUNK + 5)]
     assert [chunk.logits.pitch for chunk in chunks] == [32, CHUNK, CHUNK]
 
@@ -280,7 +281,7 @@ def test_best_of_all_classes_sums_to_one_and_agrees_with_log_prob(gpu):
 def test_best_against_the_twin(gpu):
     weights, hidden, _ = problem(3 * CHUNK + 9, 24, 10)
     ids, log_probs = np.empty((10, 12), np.int32), np.empty((10, 12), np.float32)
-    twin.best(ids, log_probs, weights, twin.workspace(10, 24, np.float32), hidden)
+    twin.best(ids, log_probs, Learned(weights), twin.workspace(10, 24, np.float32), hidden)
     found = Case(gpu, weights, hidden).best(12)
     np.testing.assert_array_equal(found[0], ids)
     np.testing.assert_allclose(found[1], log_probs, atol=1e-5)

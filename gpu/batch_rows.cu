@@ -1,0 +1,65 @@
+// Rows that a whole batch moves at once, as those of a full softmax: what lies around the products of gpu/batch_rows.py.
+#include "visit.cuh"
+#include "warp.cuh"
+
+#define THREADS 256
+
+// out[c] = kept out[c] + factor times the sum over b of misses[b][c]; kept 0 does not read out
+//   work    a block 32 columns: a lane a column, each warp from every eighth row
+//   launch  grid: columns / 32, block: 256
+//   bound   memory: 4 bytes a number of misses, in lines of 128
+//   order   each warp's rows in turn, then the warps in turn
+extern "C" __global__ void __launch_bounds__(THREADS)
+    sum_columns(float *out, const float *misses, float kept, float factor, int B, int C, int pitch)
+{
+    __shared__ float parts[THREADS / 32][32];
+    const int c = blockIdx.x * 32 + lane();
+    float total = 0;
+    if (c < C) {
+#pragma unroll 8
+        for (int b = warp(); b < B; b += THREADS / 32) total += misses[(int64)b * pitch + c];
+    }
+    parts[warp()][lane()] = total;
+    __syncthreads();
+    if (warp() || c >= C) return;
+    for (int w = 1; w < THREADS / 32; ++w) total += parts[w][lane()];
+    out[c] = fmaf(factor, total, kept ? kept * out[c] : 0);
+}
+
+// Each of R rows, and its bias where there are biases, moves once against its gradient: grad (R, D), bias_grad (R,); visit.cuh.
+//   squares  (R,): one a row; (R, D) where `each`, with bias_squares (R,) for the biases; null: none
+//   work    a warp a row: it sums the gradient up where the rule needs its norm, then reads it again
+//   launch  grid: rows / 8, block: 256
+//   bound   memory: 12 D bytes a row, 20 D where each number has a square
+//   order   of a norm: lanes stride over the columns, then a butterfly
+extern "C" __global__ void __launch_bounds__(THREADS)
+    move(float *rows, float *biases, float *squares, float *bias_squares, const float *grad, const float *bias_grad,
+         float rate, float keep, float clip, int each, int R, int D)
+{
+    const int r = blockIdx.x * warps() + warp();
+    if (r >= R) return;
+    const int64 at = (int64)r * D;
+    const float down = biases ? bias_grad[r] : 0;
+    const bool shared = squares && !each;
+    float norm2 = 0, step = rate;
+    if (shared || clip < INFINITY) {
+        float total[1] = {lane() ? 0 : down * down};
+#pragma unroll 4
+        for (int d = lane(); d < D; d += 32) total[0] = fmaf(grad[at + d], grad[at + d], total[0]);
+        norm2 = sums<1>(total);
+    }
+    const float part = cut(norm2, clip);
+    if (shared) {
+        float square = squares[r];
+        step = step_of_row(square, part * part * norm2 / (D + (biases != nullptr)), rate);
+        __syncwarp();  // all have read it
+        if (!lane()) squares[r] = square;
+    }
+#pragma unroll 4
+    for (int d = lane(); d < D; d += 32) {
+        const float g = part * grad[at + d];
+        rows[at + d] = each ? moved(rows[at + d], squares[at + d], g, rate, keep) : fmaf(-step, g, keep * rows[at + d]);
+    }
+    if (!biases || lane()) return;
+    biases[r] = each ? moved(biases[r], bias_squares[r], part * down, rate, 1) : fmaf(-step * part, down, biases[r]);
+}

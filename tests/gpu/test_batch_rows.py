@@ -1,0 +1,75 @@
+"""Rows that a whole batch moves at once, in pieces, against float64."""
+
+import numpy as np
+import pytest
+
+from gpu import batch_rows
+from hybrid.contract import Rule
+from tests import cudasim
+from tests.support import visits
+
+
+def moved(gpu, learned, misses, hidden, rule, downhill=False):
+    there = visits.copied(learned, gpu.put)
+    gpu.run(batch_rows.move, there, gpu.put(misses), gpu.put(hidden), rule, downhill)
+    return visits.copied(there, gpu.get)
+
+
+def problem(optimiser, biases, rows=75, width=33, batch=41):
+    rng = np.random.default_rng([rows, width, batch])
+    misses, hidden = rng.normal(size=(batch, rows)), rng.normal(size=(batch, width)) / np.sqrt(width)
+    return visits.drawn(rng, rows, width, optimiser, biases), misses.astype(np.float32), hidden.astype(np.float32)
+
+
+def oracle(learned, misses, hidden, rule):
+    learned, misses = visits.copied(learned), misses.astype(float)
+    for row, (g, g_bias) in enumerate(zip(misses.T @ hidden, misses.sum(axis=0), strict=True)):
+        visits.visit(learned, row, g, g_bias, rule)
+    return learned
+
+
+@pytest.mark.parametrize(("optimiser", "decay", "clip"), visits.RULES)
+@pytest.mark.parametrize("biases", [False, True])
+def test_against_float64(gpu, monkeypatch, biases, optimiser, decay, clip):
+    monkeypatch.setattr(batch_rows, "NUMBERS", 20 * 33)  # pieces of 20 rows, and a last one of 15
+    given, rule = problem(optimiser, biases), Rule(0.1, decay, clip)
+    visits.check_close(moved(gpu, *given, rule), oracle(*given, rule), 2e-5)
+
+
+@pytest.mark.parametrize("optimiser", visits.OPTIMISERS)
+def test_downhill_is_the_negative_gradient(gpu, optimiser):
+    learned, misses, hidden = problem(optimiser, True)
+    found = moved(gpu, learned, misses, hidden, Rule(0.1), downhill=True)
+    visits.check_close(found, oracle(learned, -misses, hidden, Rule(0.1)), 2e-5)
+
+
+@pytest.mark.parametrize("optimiser", visits.OPTIMISERS)
+def test_pieces_change_no_bit(gpu, monkeypatch, optimiser):
+    given, rule = problem(optimiser, True), Rule(0.1, None, 0.3)
+    whole = moved(gpu, *given, rule)
+    monkeypatch.setattr(batch_rows, "NUMBERS", 1)  # a row each
+    if gpu.simulated:
+        cudasim.seed(3)
+    for one, other in zip(moved(gpu, *given, rule), whole, strict=True):
+        assert one is other is None or one.tobytes() == other.tobytes()
+
+
+def test_a_rate_of_nothing_moves_no_row(gpu):
+    given = problem("adagrad", True)
+    found = moved(gpu, *given, Rule(0.0, 0.5, 0.3))
+    assert found.rows.tobytes() == given[0].rows.tobytes() and found.biases.tobytes() == given[0].biases.tobytes()
+
+
+@pytest.mark.parametrize("optimiser", visits.OPTIMISERS)
+def test_no_examples_move_nothing(gpu, optimiser):
+    learned, misses, hidden = problem(optimiser, True)
+    found = moved(gpu, learned, misses[:0], hidden[:0], Rule(0.1, 0.5))
+    assert found.rows.tobytes() == learned.rows.tobytes()
+
+
+@pytest.mark.parametrize("optimiser", ["row-adagrad", "adagrad"])
+def test_a_nan_stays_visible(gpu, optimiser):
+    learned, misses, hidden = problem(optimiser, False)
+    misses[3, 7] = np.nan
+    rows = moved(gpu, learned, misses, hidden, Rule(0.1, None, 0.3)).rows
+    assert np.isnan(rows).all(axis=1).nonzero()[0].tolist() == [7] and np.isfinite(np.delete(rows, 7, 0)).all()

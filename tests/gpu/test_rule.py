@@ -1,0 +1,242 @@
+"""Rows, nodes and classes that learn by every rule, with biases and weights of the examples, on the device and in float64."""
+
+import numpy as np
+import pytest
+
+from cpu.tree import balanced, huffman, path
+from cpu.tree import split as cut
+from gpu import rows, softmax, split, tree_softmax
+from hybrid.contract import Rule
+from tests import cudasim
+from tests.support import visits
+from tests.support.drawn_ids import bags, zipf
+
+BATCH = 33
+
+
+def examples(rng, width, classes, batch=BATCH):
+    """Hidden vectors, targets with stretches of equal ones, and weights, of which one is 0."""
+    hidden = (rng.normal(size=(batch, width)) / np.sqrt(width)).astype(np.float32)
+    target, weight = zipf(rng, classes, batch), (2 * rng.random(batch)).astype(np.float32)
+    target[3:23], weight[5] = target[3], 0
+    return hidden, target, weight
+
+
+def there(gpu, learned):
+    return visits.copied(learned, gpu.put)
+
+
+def here(gpu, learned):
+    return visits.copied(learned, gpu.get)
+
+
+def in_float64(learned, *arrays):
+    return visits.copied(learned), *(array.astype(float) for array in arrays)
+
+
+def moved_rows(gpu, learned, ids, grad, rule):
+    """After `scatter`."""
+    placed = there(gpu, learned)
+    gpu.run(rows.scatter, placed, gpu.put(ids), gpu.put(grad), rule)
+    return here(gpu, placed)
+
+
+@pytest.mark.parametrize(("optimiser", "decay", "clip"), visits.RULES)
+@pytest.mark.parametrize("width", [1, 33, 300])
+def test_scatter(gpu, width, optimiser, decay, clip):
+    rng, rule = np.random.default_rng(width), Rule(0.1, decay, clip)
+    learned, ids = visits.drawn(rng, 20, width, optimiser), zipf(rng, 20, 70)
+    grad = (rng.normal(size=(70, width)) / np.sqrt(width)).astype(np.float32)
+    expected, wide = in_float64(learned, grad)
+    visits.scatter(expected, ids, wide, rule)
+    visits.check_close(moved_rows(gpu, learned, ids, grad, rule), expected, 1e-5)
+
+
+@pytest.mark.parametrize(("optimiser", "decay", "clip"), visits.RULES)
+@pytest.mark.parametrize("valued", [False, True])
+def test_scatter_of_bags(gpu, monkeypatch, valued, optimiser, decay, clip):
+    monkeypatch.setattr(rows, "PART", 50)
+    rng, rule = np.random.default_rng(7), Rule(0.1, decay, clip)
+    bag_at = bags(rng, 7, 40)
+    many, sizes = int(bag_at[-1]), np.diff(bag_at)
+    learned, ids, grad = (
+        visits.drawn(rng, 9, 40, optimiser),
+        zipf(rng, 9, many),
+        rng.normal(size=(40, 40)).astype(np.float32),
+    )
+    values = rng.normal(size=many).astype(np.float32) if valued else None
+    placed = there(gpu, learned)
+    given = gpu.put(bag_at), gpu.put(ids), None if values is None else gpu.put(values), gpu.put(grad)
+    gpu.run(rows.scatter_mean, placed, *given, rule)
+    expected, wide = in_float64(learned, grad)
+    share = 1 / np.repeat(sizes, sizes) if values is None else values.astype(float)
+    visits.scatter(expected, ids, share[:, None] * np.repeat(wide, sizes, axis=0), rule)
+    visits.check_close(here(gpu, placed), expected, 1e-5)
+
+
+def test_sums_of_bags(gpu):
+    rng = np.random.default_rng(8)
+    bag_at = np.array([0, 2, 2, 19], np.int64)
+    table, ids, values = (
+        rng.normal(size=(9, 40)).astype(np.float32),
+        zipf(rng, 9, 19),
+        rng.normal(size=19).astype(np.float32),
+    )
+    out = gpu.empty((3, 40), np.float32)
+    gpu.run(rows.gather_mean, out, *map(gpu.put, (table, bag_at, ids, values)))
+    each = values[:, None].astype(float) * table[ids]
+    np.testing.assert_allclose(gpu.get(out), [each[:2].sum(0), np.zeros(40), each[2:].sum(0)], rtol=1e-5, atol=1e-6)
+
+
+def tree_step(gpu, tree, learned, hidden, target, weight, rule, mode="deterministic"):
+    """grad, loss and what has learned."""
+    placed, plan = there(gpu, learned), gpu.run(tree_softmax.plan, tree)
+    grad, loss = gpu.empty(hidden.shape, np.float32), gpu.empty(len(hidden), np.float32)
+    work = gpu.run(tree_softmax.workspace, *hidden.shape, tree.depth, np.float32)
+    read = gpu.put(hidden), gpu.put(target), None if weight is None else gpu.put(weight)
+    gpu.run(tree_softmax.step, grad, loss, placed, work, plan, *read, rule, mode)
+    return gpu.get(grad), gpu.get(loss), here(gpu, placed)
+
+
+def groups(target, mode):
+    """(first, last) of the examples that learn together."""
+    first = 0
+    while first < len(target):
+        last = first + 1
+        while (
+            mode == "grouped"
+            and last < min(first + tree_softmax.LONGEST, len(target))
+            and target[last] == target[first]
+        ):
+            last += 1
+        yield first, last
+        first = last
+
+
+def check_tree(gpu, learned, problem, rule, mode):
+    tree = huffman(100 // np.arange(1, 14))
+    hidden, target, weight = problem
+    grad, loss, moved = tree_step(gpu, tree, learned, hidden, target, weight, rule, mode)
+    expected, wide = in_float64(learned, hidden)
+    weights = np.ones(len(hidden)) if weight is None else weight.astype(float)
+    lists = [path(tree, leaf) for leaf in target]
+    wanted = visits.learn_nodes(expected, wide, lists, weights, rule, groups(target, mode))
+    for one, other in zip((grad, loss), wanted, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=3e-5)
+    visits.check_close(moved, expected, 3e-5)
+
+
+@pytest.mark.parametrize(("optimiser", "decay", "clip"), visits.RULES)
+@pytest.mark.parametrize("mode", ["deterministic", "grouped"])
+@pytest.mark.parametrize("width", [40, 270])
+def test_tree(gpu, width, mode, optimiser, decay, clip):
+    rng = np.random.default_rng(width)
+    learned = visits.drawn(rng, 12, width, optimiser, biases=True)
+    check_tree(gpu, learned, examples(rng, width, 13), Rule(0.1, decay, clip), mode)
+
+
+@pytest.mark.parametrize("optimiser", visits.OPTIMISERS)
+@pytest.mark.parametrize("mode", ["deterministic", "grouped"])
+@pytest.mark.parametrize("width", [1, 32, 100, 256, 300])
+def test_tree_of_every_width(gpu, width, mode, optimiser):
+    rng = np.random.default_rng(width)
+    learned, (hidden, target, _) = visits.drawn(rng, 12, width, optimiser), examples(rng, width, 13)
+    check_tree(gpu, learned, (hidden, target, None), Rule(0.1), mode)
+
+
+@pytest.mark.parametrize("optimiser", visits.OPTIMISERS)
+@pytest.mark.parametrize("width", [40, 260])
+def test_a_tree_gets_the_bits_of_the_serial_loop(gpu, width, optimiser):
+    rng, tree, rule = np.random.default_rng(1), huffman(10**6 // np.arange(1, 31) ** 2), Rule(0.1, 0.5, 0.3)
+    learned, (hidden, target, weight) = visits.drawn(rng, 29, width, optimiser, biases=True), examples(rng, width, 30)
+    grad, loss, moved = tree_step(gpu, tree, learned, hidden, target, weight, rule)
+    for b in range(len(hidden)):
+        one = slice(b, b + 1)
+        g, cost, learned = tree_step(gpu, tree, learned, hidden[one], target[one], weight[one], rule)
+        assert g.tobytes() == grad[one].tobytes() and cost.tobytes() == loss[one].tobytes()
+    assert [array.tobytes() for array in learned if array is not None] == [
+        array.tobytes() for array in moved if array is not None
+    ]
+
+
+@pytest.mark.parametrize("biases", [False, True])
+def test_log_prob_of_a_tree_with_biases(gpu, biases):
+    rng, tree = np.random.default_rng(2), balanced(13)
+    learned, (hidden, target, weight) = visits.drawn(rng, 12, 40, biases=biases), examples(rng, 40, 13)
+    out, plan = gpu.empty(len(target), np.float32), gpu.run(tree_softmax.plan, tree)
+    gpu.run(tree_softmax.log_prob, out, there(gpu, learned), plan, gpu.put(hidden), gpu.put(target))
+    _, loss, _ = tree_step(gpu, tree, learned, hidden, target, weight, Rule(0.0))
+    np.testing.assert_allclose(-weight * gpu.get(out), loss, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("optimiser", "decay", "clip"), visits.RULES)
+@pytest.mark.parametrize("biases", [False, True])
+def test_top_of_a_tree(gpu, biases, optimiser, decay, clip):
+    top, tree, rule = 5, huffman(100 // np.arange(1, 14)), Rule(0.1, decay, clip)
+    rng = np.random.default_rng(3)
+    learned, (hidden, target, weight) = visits.drawn(rng, top, 33, optimiser, biases), examples(rng, 33, 13)
+    placed, plan = there(gpu, learned), gpu.run(tree_softmax.plan, cut(tree, top)[0])
+    work = gpu.run(split.workspace, BATCH, top, np.float32)
+    grad, loss = gpu.put(np.ones_like(hidden)), gpu.empty(BATCH, np.float32)
+    gpu.run(split.step, grad, loss, placed, work, plan, *map(gpu.put, (hidden, target, weight)), rule)
+
+    expected, wide, weights = in_float64(learned, hidden, weight)
+    lists = [[(node, turn) for node, turn in path(tree, leaf) if node < top] for leaf in target]
+    wanted = visits.learn_nodes(expected, wide, lists, weights, rule, [(0, BATCH)])
+    for one, other in zip((gpu.get(grad) - 1, gpu.get(loss)), wanted, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=3e-5)
+    visits.check_close(here(gpu, placed), expected, 3e-5)
+
+
+@pytest.mark.parametrize(("optimiser", "decay", "clip"), visits.RULES)
+@pytest.mark.parametrize("biases", [False, True])
+def test_full_softmax(gpu, monkeypatch, biases, optimiser, decay, clip):
+    monkeypatch.setattr(softmax, "CLASSES", 64)
+    rng, rule, classes, width = np.random.default_rng(4), Rule(0.1, decay, clip), 151, 20
+    learned, (hidden, target, weight) = (
+        visits.drawn(rng, classes, width, optimiser, biases),
+        examples(rng, width, classes),
+    )
+    placed, work = there(gpu, learned), gpu.run(softmax.workspace, BATCH, width, np.float32)
+    grad, loss = gpu.empty(hidden.shape, np.float32), gpu.empty(BATCH, np.float32)
+    gpu.run(softmax.step, grad, loss, placed, work, *map(gpu.put, (hidden, target, weight)), rule)
+    expected, wide, weights = in_float64(learned, hidden, weight)
+    wanted = visits.learn_classes(expected, wide, target, weights, rule)
+    for one, other in zip((gpu.get(grad), gpu.get(loss)), wanted, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=3e-5)
+    visits.check_close(here(gpu, placed), expected, 3e-5)
+
+
+def test_best_and_log_prob_of_a_softmax_with_biases(gpu, monkeypatch):
+    monkeypatch.setattr(softmax, "CLASSES", 64)
+    rng = np.random.default_rng(5)
+    learned, (hidden, target, _) = visits.drawn(rng, 151, 20, biases=True), examples(rng, 20, 151)
+    placed, work = there(gpu, learned), gpu.run(softmax.workspace, BATCH, 20, np.float32)
+    ids, log_probs, out = (
+        gpu.empty((BATCH, 7), np.int32),
+        gpu.empty((BATCH, 7), np.float32),
+        gpu.empty(BATCH, np.float32),
+    )
+    gpu.run(softmax.best, ids, log_probs, placed, work, gpu.put(hidden))
+    gpu.run(softmax.log_prob, out, placed, work, gpu.put(hidden), gpu.put(target))
+    scores = hidden.astype(float) @ learned.rows.T + learned.biases
+    scores -= np.logaddexp.reduce(scores, axis=1, keepdims=True)
+    order = np.argsort(-scores, axis=1)[:, :7]
+    np.testing.assert_array_equal(gpu.get(ids), order)
+    np.testing.assert_allclose(gpu.get(log_probs), np.take_along_axis(scores, order, 1), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(gpu.get(out), scores[np.arange(BATCH), target], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("optimiser", visits.OPTIMISERS)
+def test_every_run_gives_the_same_bytes(gpu, optimiser):
+    rng, tree, rule = np.random.default_rng(6), balanced(40), Rule(0.1, 0.5, 0.3)
+    learned, problem = visits.drawn(rng, 39, 20, optimiser, biases=True), examples(rng, 20, 40)
+    table, ids = visits.drawn(rng, 20, 20, optimiser), zipf(rng, 20, 70)
+    grad, outcomes = rng.normal(size=(70, 20)).astype(np.float32), set()
+    for seed in range(3):
+        if gpu.simulated:
+            cudasim.seed(seed)
+        *_, moved = tree_step(gpu, tree, learned, *problem, rule)
+        found = (*moved, *moved_rows(gpu, table, ids, grad, rule))
+        outcomes.add(tuple(array.tobytes() for array in found if array is not None))
+    assert len(outcomes) == 1
