@@ -8,6 +8,8 @@ import importlib
 from typing import Any
 
 _HOME = {
+    "ArrayFeed": "feeds.arrays",
+    "BasketFeed": "feeds.baskets",
     "Corpus": "feeds.text",
     "Embedding": "engine.embedding",
     "Engine": "engine",
@@ -15,6 +17,7 @@ _HOME = {
     "Frames": "feeds.video.frames",
     "FullReadout": "readout",
     "HistoryFeed": "feeds.histories",
+    "IterableFeed": "feeds.iterable",
     "LanguageFeed": "feeds.language",
     "NeighbourReadout": "readout",
     "PVM": "pvm.model",

@@ -17,7 +17,7 @@ def note(text: str) -> None:
 
 
 def bar(
-    total: int,
+    total: int | None,
     label: str,
     unit: str,
     initial: int = 0,

@@ -7,6 +7,7 @@ import numpy as np
 from .. import check
 from . import Batch
 from .epochs import Epochs
+from .ragged import spans
 from .ratings import Histories
 
 
@@ -92,6 +93,5 @@ def whole(histories: Histories, users: np.ndarray, target: np.ndarray, length: i
 
 def _bags(item: np.ndarray, first: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """item[first[b] : last[b]] of every b, one after another, and where each begins."""
-    sizes = last - first
-    bag_at = np.concatenate([[0], np.cumsum(sizes)])
-    return item[np.arange(bag_at[-1]) + np.repeat(first - bag_at[:-1], sizes)], bag_at
+    places, bag_at = spans(first, last)
+    return item[places], bag_at

@@ -66,7 +66,7 @@ class Evaluation:
 # The best that `python -m bench tune_factors` found: the same under full and sampled softmax, others under the tree.
 _SOFTMAX = {"history": 5, "width": 64, "hidden": 256, "readout_width": 32}
 _SOFTMAX_RATES = {"rate": 0.093, "rows_rate": 0.18, "trunk_rate": 0.16}
-TUNED = {
+TUNED: dict[str, dict[str, Any]] = {
     "tree": {"tree": "balanced", "history": 3, "width": 32, "hidden": 128, "readout_width": 64}
     | {"rate": 0.02, "rows_rate": 0.34, "trunk_rate": 0.024},
     "full": _SOFTMAX | _SOFTMAX_RATES,

@@ -24,21 +24,39 @@ def check_feed(make) -> None:
 
 
 def check_batch(feed: Feed, batch: Batch) -> None:
-    assert batch.ids.dtype == batch.target.dtype == np.int32
-    assert batch.ids.ndim == batch.target.ndim == 1
-    assert len(batch.target) <= feed.batch
-    assert len(batch.ids) <= feed.most_ids
-    assert ((batch.ids >= 0) & (batch.ids < feed.rows)).all()
+    assert batch.target.dtype == np.int32 and batch.target.ndim == 1
+    assert batch.examples <= feed.batch
     assert ((batch.target >= 0) & (batch.target < feed.classes)).all()
     assert feed.counts.shape == (feed.classes,)
     assert feed.counts.dtype == np.int64
-    if batch.bag_at is None:
-        assert not len(batch.target) or len(batch.ids) % len(batch.target) == 0
+    if batch.target_at is not None:
+        check_places(batch.target_at, batch.examples, len(batch.target))
+        assert len(batch.target) <= feed.most_targets
+    if batch.weight is not None:
+        assert batch.weight.dtype == np.float32 and batch.weight.shape == (batch.examples,)
+    if batch.x is None:
+        check_ids(feed, batch)
     else:
-        assert batch.bag_at.dtype == np.int64
-        assert (batch.bag_at[0], batch.bag_at[-1]) == (0, len(batch.ids))
-        assert batch.bag_at.shape == (len(batch.target) + 1,)
+        assert batch.ids is batch.bag_at is batch.values is None
+        assert batch.x.dtype == np.float32 and batch.x.shape == (batch.examples, feed.width)
+
+
+def check_ids(feed: Feed, batch: Batch) -> None:
+    assert batch.ids.dtype == np.int32 and batch.ids.ndim == 1
+    assert len(batch.ids) <= feed.most_ids
+    assert ((batch.ids >= 0) & (batch.ids < feed.rows)).all()
+    if batch.values is not None:
+        assert batch.values.dtype == np.float32 and batch.values.shape == batch.ids.shape
+    if batch.bag_at is None:
+        assert not batch.examples or len(batch.ids) % batch.examples == 0
+    else:
+        check_places(batch.bag_at, batch.examples, len(batch.ids))
         assert (np.diff(batch.bag_at) > 0).all()
+
+
+def check_places(at: np.ndarray, parts: int, end: int) -> None:
+    assert at.dtype == np.int64 and at.shape == (parts + 1,)
+    assert (at[0], at[-1]) == (0, end) and (np.diff(at) >= 0).all()
 
 
 def assert_equal(one: Batch, other: Batch) -> None:

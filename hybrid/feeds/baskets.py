@@ -1,0 +1,99 @@
+"""Sets of items without an order, such as purchases of users: each item is told from the others."""
+
+from typing import Any
+
+import numpy as np
+
+from .. import check
+from . import Batch
+from .arrays import digest
+from .epochs import Epochs
+from .inputs import Inputs, inputs
+from .ragged import spans
+
+
+class BasketFeed(Epochs):
+    """Every item of every set is a target; its input is the mean of other items of its set. A `Feed`.
+
+    baskets  scipy sparse, users x items, of which all that is not zero counts; or lists of items, each item once
+    items    how many there are; None: the columns of the matrix, or one more than the largest
+    length   most other items that are the input of a target. Of a larger set, which they are is drawn in each epoch
+    batch    examples of a batch; the last one of an epoch may have fewer
+    epochs   how often the sets are gone through
+    seed     each epoch is a permutation of the targets, drawn from (seed, epoch)
+    shuffle  False: the targets of an epoch are in the order of the sets; which others they see is drawn all the same
+
+    Where items have times, `HistoryFeed` uses them. Raises ValueError where no set has two items, and ValueError or
+    IndexError for what is no such sets.
+    """
+
+    def __init__(
+        self,
+        baskets: Any,
+        *,
+        items: int | None = None,
+        length: int = 50,
+        batch: int = 512,
+        epochs: int = 1,
+        seed: int = 0,
+        shuffle: bool = True,
+    ):
+        for name, value in (("length", length), ("batch", batch), ("epochs", epochs)):
+            check.whole(name, value, 1)
+        found = inputs(baskets, items, weighted=False)
+        self._baskets = _sets(found)
+        self.length, self.batch, self.seed, self.shuffle = length, batch, seed, shuffle
+        self.rows = self.classes = check.classes(found.rows)
+        self._at = self._baskets.at
+        sizes = np.diff(self._at)
+        self._set = np.repeat(np.arange(len(sizes)), sizes)  # the set of each place
+        self._places = np.flatnonzero(sizes[self._set] > 1)
+        if not len(self._places):
+            raise ValueError(f"baskets: none of {len(sizes)} has 2 items; expected some to learn from")
+        self.counts = np.bincount(self._baskets.ids, minlength=self.classes)
+        self.most_ids = batch * min(length, int(sizes.max()) - 1)
+        self._epoch: tuple[int, np.ndarray, np.ndarray] = (-1, self._places, self._baskets.ids)
+        super().__init__(epochs, -(-len(self._places) // batch))
+
+    def describe(self) -> dict[str, Any]:
+        """See `Feed`."""
+        names = ("length", "batch", "epochs", "seed", "shuffle")
+        data = digest(self._baskets, self.rows)
+        return {"kind": "baskets", "data": data} | {name: getattr(self, name) for name in names}
+
+    def _cut(self, epoch: int, tick: int) -> Batch:
+        if self._epoch[0] != epoch:
+            self._epoch = epoch, *self._drawn(epoch)
+        _, order, items = self._epoch
+        target = order[tick * self.batch : (tick + 1) * self.batch]
+        places, bag_at = self._others(target)
+        return Batch(items[places], bag_at, items[target])
+
+    def _drawn(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
+        """The targets' places in the order of an epoch, and the items with every set in an order of its own."""
+        rng = np.random.default_rng([self.seed, epoch])
+        items = self._baskets.ids[np.lexsort((rng.random(len(self._set)), self._set))]
+        return rng.permutation(self._places) if self.shuffle else self._places, items
+
+    def _others(self, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Up to `length` places that follow each target in its set, going round, and where those of each target begin."""
+        first = self._at[self._set[target]]
+        sizes = self._at[self._set[target] + 1] - first
+        steps, bag_at = spans(np.ones_like(sizes), np.minimum(sizes - 1, self.length) + 1)
+        of = np.repeat(np.arange(len(target)), np.diff(bag_at))
+        return first[of] + (target[of] - first[of] + steps) % sizes[of], bag_at
+
+
+def _sets(found: Inputs) -> Any:
+    """The sets; ValueError unless each holds every item once."""
+    if found.ragged is None:
+        raise ValueError("baskets: found an array, expected a scipy sparse matrix or lists of items")
+    number = np.repeat(np.arange(len(found)), np.diff(found.ragged.at))
+    pairs = number * np.int64(found.rows) + found.ragged.ids
+    if len(np.unique(pairs)) < len(pairs):
+        order = np.argsort(pairs, kind="stable")
+        twice = order[1:][np.diff(pairs[order]) == 0].min()
+        raise ValueError(
+            f"baskets[{number[twice]}]: the item {found.ragged.ids[twice]} stands there twice, expected once"
+        )
+    return found.ragged

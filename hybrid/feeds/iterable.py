@@ -1,0 +1,177 @@
+"""Batches that come from somewhere else, one after another: a list, a generator, a DataLoader."""
+
+import hashlib
+import operator
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import check, console
+from . import Batch
+from .arrays import digest
+from .epochs import Epochs
+from .passes import Source, begun
+
+TARGETLESS = (
+    "expected a Batch of hybrid.feeds, a pair (inputs, target), a triple with weights, or a dict of a Batch's fields"
+)
+
+
+class Counted(NamedTuple):
+    """What one pass over the batches found, which a feed has to know before it begins; see `Feed`.
+
+    rows, classes                  one more than the largest id and class
+    counts                         (classes,) int64
+    batch, most_ids, most_targets  of the largest batches
+    width                          numbers of an example's x, or 0
+    ticks                          batches of an epoch
+    sha256                         digest of the batches of epoch 0
+    """
+
+    rows: int
+    classes: int
+    counts: np.ndarray
+    batch: int
+    most_ids: int
+    most_targets: int
+    width: int
+    ticks: int
+    sha256: str
+
+
+class IterableFeed(Epochs):
+    """Batches from an iterable. A `Feed`.
+
+    batches  what can be gone through again and again, a torch.utils.data.DataLoader too (with any number of workers), or a
+             function of the epoch that returns an iterable. Each item is a `Batch`; a pair (inputs, target) or a triple
+             with the weights, of NumPy arrays or torch tensors: inputs of whole numbers are ids, (B,) or (B, k), of other
+             numbers are x, (B, width); or a dict of a Batch's fields
+    epochs   how often it is gone through
+    seed     sets the generator of a DataLoader before each epoch; a function of the epoch has to see to that itself
+    rows, classes  how many there are; None: one more than the largest id or class in the first epoch
+    counted  attribute: what one pass over epoch 0 found, which goes before all else; give it to a later feed of the same
+             batches, and it makes no pass
+
+    Batches come in order, so a run that goes on at a tick in the middle of an epoch goes through what lies before it again,
+    and leaves it out: to the same bytes, if the batches of an epoch are always the same. Tensors become arrays without a
+    copy. Raises ValueError for what can be gone through once only, for items of another form, and for an epoch with fewer
+    batches than the first.
+    """
+
+    def __init__(
+        self,
+        batches: Source,
+        *,
+        epochs: int = 1,
+        seed: int = 0,
+        rows: int | None = None,
+        classes: int | None = None,
+        counted: Counted | None = None,
+    ):
+        check.whole("epochs", epochs, 1)
+        self._source, self.seed = batches, seed
+        self.counted = found = counted or count(batches, seed)
+        self.rows = _at_least("rows", rows, found.rows)
+        self.classes = check.classes(_at_least("classes", classes, found.classes))
+        self.counts = np.concatenate([found.counts, np.zeros(self.classes - len(found.counts), np.int64)])
+        self.batch, self.most_ids, self.most_targets = found.batch, found.most_ids, found.most_targets
+        if found.width:
+            self.width, self.rows = found.width, 0
+        self._under_way: tuple[int, int, Iterator[Any]] = (-1, 0, iter(()))
+        super().__init__(epochs, found.ticks)
+
+    def describe(self) -> dict[str, Any]:
+        """See `Feed`. The data are those of epoch 0."""
+        return {"kind": "iterable", "data": self.counted.sha256, "epochs": self.epochs, "seed": self.seed}
+
+    def _cut(self, epoch: int, tick: int) -> Batch:
+        at, following, batches = self._under_way
+        if at != epoch or tick < following:
+            following, batches = 0, begun(self._source, self.seed, epoch)
+        for number in range(following, tick + 1):
+            item = next(batches, None)
+            if item is None:
+                raise ValueError(
+                    f"epoch {epoch} has {number} batches, expected {self.ticks_per_epoch} as in the first; every epoch must"
+                    " have as many"
+                )
+        self._under_way = epoch, tick + 1, batches
+        return as_batch(item)
+
+
+def count(batches: Source, seed: int = 0) -> Counted:
+    """What a pass over the batches of epoch 0 finds; ValueError where there is none, or an item is no batch."""
+    sha256, counts = hashlib.sha256(), np.zeros(0, np.int64)
+    rows = batch = most_ids = most_targets = width = ticks = 0
+    length = operator.length_hint(batches) or None
+    for item in console.bar(length, "counting", "batches", items=begun(batches, seed, 0), passing=True):
+        try:
+            found = as_batch(item)
+            counts = _added(counts, found.target)
+        except ValueError as error:
+            raise ValueError(f"batches[{ticks}]: {error}") from None
+        if found.ids is not None and found.ids.size:
+            rows = max(rows, int(found.ids.max()) + 1)
+            most_ids = max(most_ids, found.ids.size)
+        width = found.x.shape[1] if found.x is not None else width
+        batch, most_targets = max(batch, found.examples), max(most_targets, len(found.target))
+        sha256.update(digest(*found).encode())
+        ticks += 1
+    if not ticks:
+        raise ValueError("batches: found none, expected one at least")
+    return Counted(rows, len(counts), counts, batch, most_ids, most_targets, width, ticks, sha256.hexdigest())
+
+
+def as_batch(item: Any) -> Batch:
+    """A Batch of what an iterable gave; ValueError for what is none. Whether its ids fit is checked by the engine."""
+    if isinstance(item, Batch):
+        return item
+    if isinstance(item, Mapping):
+        return _from_fields(item)
+    if not isinstance(item, tuple | list) or len(item) not in (2, 3):
+        raise ValueError(f"found {type(item).__name__}, {TARGETLESS}")
+    given, target, *weight = (_array(part) for part in item)
+    return _made(given, target, weight[0] if weight else None)
+
+
+def _made(given: np.ndarray, target: np.ndarray, weight: np.ndarray | None) -> Batch:
+    weight = None if weight is None else weight.astype(np.float32, copy=False)
+    if given.dtype.kind == "f" and given.ndim == 2:
+        return Batch(None, None, target, weight, x=np.ascontiguousarray(given, np.float32))
+    if given.dtype.kind not in "iu" or given.ndim not in (1, 2) or target.dtype.kind not in "iu":
+        raise ValueError(
+            f"found inputs {given.dtype} {given.shape} and target {target.dtype} {target.shape}, expected whole numbers (B,) or"
+            " (B, k), or numbers (B, width), and whole numbers (B,)"
+        )
+    return Batch(given.reshape(-1), None, target, weight)
+
+
+def _from_fields(item: Mapping[str, Any]) -> Batch:
+    unknown = sorted(item.keys() - set(Batch._fields))
+    if unknown or "target" not in item:
+        raise ValueError(f"found a dict of {', '.join(map(str, item))}, expected target and others of {Batch._fields}")
+    fields = {name: None if item.get(name) is None else _array(item[name]) for name in Batch._fields}
+    return Batch(**fields)  # type: ignore[arg-type]
+
+
+def _array(part: Any) -> np.ndarray:
+    """An array or a tensor on the CPU, without a copy; ValueError for what is neither."""
+    try:
+        return np.asarray(part)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(f"found {type(part).__name__}, expected an array or a tensor on the CPU ({error})") from None
+
+
+def _added(counts: np.ndarray, target: np.ndarray) -> np.ndarray:
+    if target.dtype.kind not in "iu" or (target.size and target.min() < 0):
+        raise ValueError(f"target: found {target.dtype}, or some below 0; expected whole numbers from 0")
+    more = np.bincount(target.reshape(-1), minlength=len(counts))
+    more[: len(counts)] += counts
+    return more
+
+
+def _at_least(name: str, said: int | None, found: int) -> int:
+    if said is not None and said < found:
+        raise ValueError(f"{name}: found {said}, expected at least {found}: the first epoch has {found - 1}")
+    return said or found

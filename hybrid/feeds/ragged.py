@@ -1,0 +1,76 @@
+"""Lists of ids of different lengths, one after another in one array."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import check
+
+
+class Ragged(NamedTuple):
+    """N lists of ids.
+
+    ids     (M,) int32, all lists one after another
+    at      (N + 1,) int64, list n is ids[at[n] : at[n + 1]]
+    values  (M,) float32, a number for each id; None: there are none
+    """
+
+    ids: np.ndarray
+    at: np.ndarray
+    values: np.ndarray | None = None
+
+    def take(self, rows: np.ndarray) -> "Ragged":
+        """Some of the lists."""
+        places, at = spans(self.at[rows], self.at[rows + 1])
+        return Ragged(self.ids[places], at, None if self.values is None else self.values[places])
+
+    def most(self, rows: int) -> int:
+        """Most ids that so many lists can have together."""
+        return int(np.sort(np.diff(self.at))[::-1][:rows].sum())
+
+
+def spans(first: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The whole numbers of [first[b], last[b]) for every b, one after another, and where those of each begin, (B + 1,)."""
+    sizes = last - first
+    at = np.concatenate([[0], np.cumsum(sizes)])
+    return np.arange(at[-1]) + np.repeat(first - at[:-1], sizes), at
+
+
+def from_lists(name: str, lists: Sequence[Any], limit: int | None = None) -> Ragged:
+    """Ragged ids of a sequence of sequences.
+
+    limit  all ids lie below it; None: below 2^31 - 1
+
+    Raises ValueError for anything but lists of whole numbers, and IndexError for an id out of range, naming the list.
+    """
+    found = [check.row(f"{name}[{place}]", ids) for place, ids in enumerate(lists)]
+    at = np.concatenate([[0], np.cumsum([len(ids) for ids in found], dtype=np.int64)])
+    most = 2**31 - 1 if limit is None else limit
+    for place, ids in enumerate(found):
+        check.ids(f"{name}[{place}]", ids, most)
+    whole = np.concatenate(found) if at[-1] else np.empty(0)
+    return Ragged(whole.astype(np.int32), at)
+
+
+def from_sparse(name: str, matrix: Any, *, valued: bool) -> Ragged:
+    """Ragged ids of a scipy sparse matrix: of each row the columns that are not zero, in rising order.
+
+    valued  with the numbers there, as float32; False: without
+
+    Raises ValueError for a matrix whose indices point outside it, and for numbers that are not finite.
+    """
+    from scipy import sparse
+
+    rows = sparse.csr_array(matrix, copy=True)  # a matrix of the user's is not tidied up in its place
+    if rows.ndim != 2:
+        raise ValueError(f"{name}: found a sparse array {rows.shape}, expected two axes: examples x ids")
+    try:
+        rows.check_format(full_check=True)
+    except ValueError as error:
+        raise ValueError(f"{name}: not a sound sparse matrix: {error}") from None
+    rows.sum_duplicates()
+    rows.eliminate_zeros()
+    check.finite(name, rows.data)
+    values = rows.data.astype(np.float32) if valued else None
+    return Ragged(rows.indices.astype(np.int32), rows.indptr.astype(np.int64), values)

@@ -1,0 +1,17 @@
+"""The engine as estimators of scikit-learn: in pipelines, grid searches and pickles, with scikit-learn's words for all options.
+
+Every estimator is a thin layer over an Engine, which stands in its attribute `engine_` once it is fitted. Importing this
+package needs scikit-learn (ImportError, with the remedy); `import hybrid` does not import it.
+"""
+
+try:
+    import sklearn as _sklearn  # noqa: F401
+except ImportError as missing:
+    raise ImportError(
+        'hybrid.sklearn: scikit-learn is not installed; pip install "hybrid-engine[sklearn]" brings it'
+    ) from missing
+
+from .next_item import NextItem
+from .word_vectors import WordVectors
+
+__all__ = ["NextItem", "WordVectors"]

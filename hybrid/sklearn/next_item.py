@@ -1,0 +1,203 @@
+"""What somebody takes next, learned from what everybody took one after another."""
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .. import check
+from ..engine import Embedding, Engine
+from ..engine.trunk.mlp import Trunk
+from ..feeds.histories import HistoryFeed, whole
+from ..feeds.ratings import Histories
+from ..models import factors
+from . import histories, training
+
+AT = 10  # items recommended, of which `score` tells whether the right one is among them
+MOMENTUM = 0.9
+
+
+class NextItem(BaseEstimator):
+    """The next item after a history: the mean of its last items' rows -> MLP -> a distribution over all items.
+
+    readout        the output layer: "tree", "full" or "sampled"
+    history        most items of a history that count, the last ones
+    width, hidden, readout_width   of an item's row, of the MLP's hidden layer, of what the readout takes
+    rate, rows_rate, trunk_rate    steps of readout, rows and MLP; they fall linearly to 0
+    epochs, batch  passes over the histories, examples of a batch
+    random_state   of the first weights and of the order of examples
+    n_jobs         threads; results do not depend on it
+    verbose        1: progress on stderr
+
+    None stands for what a recorded search found for this readout on MovieLens-100k.
+
+    Histories are lists of items (names or whole numbers), one a user, in the order of time; hybrid.ratings.histories(...); or
+    a matrix users x items, sparse or dense, where every entry that is not zero is an item: a user's items then count as taken
+    in the order in which the matrix has them. Users need not be those of `fit`: a model knows histories. After `fit`:
+
+    items_   the items, which are the classes
+    losses_  mean loss of each epoch, in nats
+    engine_  the Engine
+
+    ValueError where no user has two items, and for what is no history. Items that `fit` has not met are left out.
+    """
+
+    def __init__(
+        self,
+        readout: str = "tree",
+        *,
+        history: int | None = None,
+        width: int | None = None,
+        hidden: int | None = None,
+        readout_width: int | None = None,
+        rate: float | None = None,
+        rows_rate: float | None = None,
+        trunk_rate: float | None = None,
+        epochs: int = 5,
+        batch: int = 512,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ):
+        self.readout = readout
+        self.history = history
+        self.width = width
+        self.hidden = hidden
+        self.readout_width = readout_width
+        self.rate = rate
+        self.rows_rate = rows_rate
+        self.trunk_rate = trunk_rate
+        self.epochs = epochs
+        self.batch = batch
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None) -> "NextItem":
+        """Learn from histories; y is not used, every item but a history's first is a target."""
+        seed, options = training.seed(self.random_state), self._options()
+        learned = self._met(X)
+        feed = HistoryFeed(learned, length=options["history"], batch=self.batch, epochs=self.epochs, seed=seed)
+        self.engine_ = self._untrained(feed, options, seed)
+        self._length = options["history"]
+        self.losses_ = training.run(self.engine_, feed, self.verbose)
+        return self
+
+    def recommend(self, X: Any, k: int = AT, *, exclude_seen: bool = True) -> tuple[np.ndarray, np.ndarray]:
+        """The k items that are likeliest next after each history, likeliest first, and their log-probabilities, both (n, k).
+
+        exclude_seen  leave out the items of the history. Where fewer than k are left, items ends with -1 (None, where items
+                      have names) and log-probabilities with -inf
+        """
+        check_is_fitted(self)
+        check.whole("k", k, 1, len(self.items_))
+        ids, log_probs = self._best(self._encoded(X, reset=False), k, exclude_seen)
+        return self._named(ids), log_probs
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The likeliest next item after each history, of those that are not in it, (n,)."""
+        items: np.ndarray = self.recommend(X, 1)[0][:, 0]
+        return items
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """recall@10: how often the next item is among ten recommended, of items that are new to their history.
+
+        y  the next item of each history; None: the last item of each is held out of it. Where none is new: nan, with a
+           warning
+        """
+        check_is_fitted(self)
+        seen = self._encoded(X, reset=False)
+        if y is None:
+            seen, target = _without_last(seen)
+        else:
+            target = self._targets(y, len(seen.at) - 1)
+        ids, _ = self._best(seen, min(AT, len(self.items_)), True)
+        users = np.repeat(np.arange(len(target)), np.diff(seen.at))
+        had = np.bincount(users[seen.item == target[users]], minlength=len(target)) > 0
+        counted = ~had & (target != NONE)
+        if not counted.any():
+            warnings.warn("no history has a next item that is new to it", UndefinedMetricWarning, stacklevel=2)
+            return math.nan
+        return float((ids == target[:, None]).any(axis=1)[counted].mean())
+
+    def _options(self) -> dict[str, Any]:
+        tuned = factors.TUNED.get(self.readout, factors.TUNED["full"])
+        return {name: tuned[name] if (said := getattr(self, name, None)) is None else said for name in tuned}
+
+    def _met(self, X: Any) -> Histories:
+        """The histories of `fit`, whose items are those that are known from here on."""
+        if histories.is_matrix(X):
+            return self._encoded(X, reset=True)
+        item, at = histories.flat(X)
+        self.items_ = np.unique(item)
+        return histories.of_lists(item, at, self.items_)
+
+    def _encoded(self, X: Any, *, reset: bool) -> Histories:
+        if not histories.is_matrix(X):
+            return histories.of_lists(*histories.flat(X), self.items_)
+        least = 2 if reset else 1  # a model of one item has nothing to choose
+        entries = sparse.csr_array(validate_data(self, X, accept_sparse="csr", reset=reset, ensure_min_features=least))
+        if reset:
+            names = getattr(self, "feature_names_in_", None)
+            self.items_ = np.arange(entries.shape[1]) if names is None else names
+        return histories.of_matrix(entries, self.items_)
+
+    def _untrained(self, feed: HistoryFeed, options: dict[str, Any], seed: int) -> Engine:
+        width, outputs = options["width"], options["readout_width"]
+        rows = Embedding(feed.rows, width, mean=True, rate=options["rows_rate"], spread=0.1, seed=seed)
+        rates = {"rate": options["trunk_rate"], "momentum": MOMENTUM}
+        trunk = Trunk(width, options["hidden"], outputs, seed=seed, **rates)
+        shape = {name: options[name] for name in ("tree",) if name in options} | {"rate": options["rate"], "seed": seed}
+        readout = training.made(self.readout, feed.counts, outputs, batch=feed.batch, trunk=True, **shape)
+        return Engine(rows, trunk, readout, device="cpu", threads=training.threads(self.n_jobs), overlap=False)
+
+    def _best(self, seen: Histories, k: int, exclude_seen: bool) -> tuple[np.ndarray, np.ndarray]:
+        users = np.arange(len(seen.at) - 1)
+        batch = whole(seen, users, np.zeros(len(users), np.int32), self._length)
+        exclude = sparse.csr_array((np.ones(len(seen.item)), seen.item, seen.at), (len(users), len(self.items_)))
+        return self.engine_.best(batch.ids, k, batch.bag_at, exclude if exclude_seen else None)
+
+    def _named(self, ids: np.ndarray) -> np.ndarray:
+        """The items of ids; of -1 itself, or None among names."""
+        if self.items_.dtype.kind in "iu":
+            numbers: np.ndarray = np.where(ids < 0, -1, self.items_[ids])
+            return numbers
+        names: np.ndarray = self.items_.astype(object)[ids]
+        names[ids < 0] = None
+        return names
+
+    def _targets(self, y: Any, users: int) -> np.ndarray:
+        """The ids of the next items; those that are not known stay out of every recommendation: -2."""
+        named = np.asarray(y)
+        if named.shape != (users,):
+            raise ValueError(f"y: found {named.shape}, expected ({users},): the next item of each history")
+        found = histories.of_lists(named, np.arange(users + 1), self.items_)
+        target = np.full(users, UNKNOWN, np.int32)
+        target[np.diff(found.at) > 0] = found.item
+        return target
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.string = True
+        return tags
+
+
+UNKNOWN, NONE = -2, -3  # in the place of a target: an item that is not known, no item
+
+
+def _without_last(seen: Histories) -> tuple[Histories, np.ndarray]:
+    """Histories without their last items, and those; NONE of histories without one."""
+    sizes = np.diff(seen.at)
+    some = sizes > 0
+    last = seen.at[1:][some] - 1
+    target = np.full(len(sizes), NONE, np.int32)
+    target[some] = seen.item[last]
+    at = seen.at - np.concatenate([[0], np.cumsum(some)])
+    return seen._replace(item=np.delete(seen.item, last), at=at), target

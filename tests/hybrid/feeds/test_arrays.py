@@ -1,0 +1,188 @@
+"""Examples of every form, cut into batches; what the forms are is in hybrid/feeds/inputs.py."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from hybrid import ArrayFeed, Embedding, Engine, FullReadout
+from hybrid.feeds.fit import fitting
+from tests.support.purity import check_feed
+
+N = 23
+RNG = np.random.default_rng(0)
+IDS = RNG.integers(0, 7, N)
+CONTEXTS = RNG.integers(0, 7, (N, 3))
+LISTS = [RNG.integers(0, 7, size).tolist() for size in RNG.integers(1, 5, N)]
+SPARSE = sparse.csr_array(np.where(RNG.random((N, 7)) < 0.4, RNG.random((N, 7)), 0))
+DENSE = RNG.normal(size=(N, 4))
+TARGET = RNG.integers(0, 5, N)
+SEVERAL = [RNG.choice(5, size, replace=False).tolist() for size in RNG.integers(0, 4, N)]
+WEIGHT = RNG.random(N)
+
+FORMS = {
+    "ids": (IDS, TARGET),
+    "contexts": (CONTEXTS, TARGET),
+    "lists": (LISTS, TARGET),
+    "sparse": (SPARSE, TARGET),
+    "numbers": (DENSE, TARGET),
+    "several targets": (IDS, SEVERAL),
+    "sparse to sparse": (SPARSE, sparse.csr_array(RNG.random((N, 5)) < 0.3)),
+}
+
+
+def of_example(batch, b):
+    """Everything that a batch says of one example."""
+    k = 0 if batch.ids is None else len(batch.ids) // batch.examples
+    ids = slice(b * k, (b + 1) * k) if batch.bag_at is None else slice(*batch.bag_at[b : b + 2])
+    many = slice(b, b + 1) if batch.target_at is None else slice(*batch.target_at[b : b + 2])
+    return (
+        None if batch.ids is None else tuple(batch.ids[ids].tolist()),
+        None if batch.values is None else tuple(batch.values[ids].tolist()),
+        None if batch.x is None else tuple(batch.x[b].tolist()),
+        tuple(batch.target[many].tolist()),
+        None if batch.weight is None else float(batch.weight[b]),
+    )
+
+
+def examples(feed):
+    return [of_example(batch, b) for batch in feed for b in range(batch.examples)]
+
+
+def expected(inputs, target):
+    rows = []
+    for n in range(N):
+        ids = values = x = None
+        if inputs is DENSE:
+            x = tuple(DENSE[n].astype(np.float32).tolist())
+        elif inputs is SPARSE:
+            row = SPARSE[[n]].toarray()[0]
+            ids = tuple(np.flatnonzero(row).tolist())
+            values = tuple(row[row != 0].astype(np.float32).tolist())
+        else:
+            ids = tuple(np.atleast_1d(inputs[n]).tolist())
+        if sparse.issparse(target):
+            goal = tuple(np.flatnonzero(target[[n]].toarray()[0]).tolist())
+        else:
+            goal = tuple(np.atleast_1d(np.array(target[n], int)).tolist())
+        rows.append((ids, values, x, goal, float(np.float32(WEIGHT[n]))))
+    return rows
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_example_is_there_once_an_epoch(form):
+    given = FORMS[form]
+    feed = ArrayFeed(*given, weight=WEIGHT, batch=5, shuffle=False)
+    assert examples(feed) == expected(*given)
+    shuffled = ArrayFeed(*given, weight=WEIGHT, batch=5, epochs=2)
+    both = examples(shuffled)
+    key = repr
+    assert sorted(both[:N], key=key) == sorted(both[N:], key=key) == sorted(expected(*given), key=key)
+    assert both[:N] != both[N:] != examples(ArrayFeed(*given, weight=WEIGHT, batch=5, seed=1))
+
+
+@pytest.mark.parametrize("shuffle", [True, False])
+@pytest.mark.parametrize("form", FORMS)
+def test_is_a_pure_function_of_the_tick_and_fits(form, shuffle):
+    def make():
+        return ArrayFeed(*FORMS[form], weight=WEIGHT, batch=5, epochs=3, seed=1, shuffle=shuffle)
+
+    check_feed(make)
+    feed = make()
+    for tick in range(len(feed)):
+        fitting(feed, tick)
+
+
+def test_counts_sizes_and_descriptions():
+    feed = ArrayFeed(LISTS, SEVERAL, rows=9, classes=6, batch=5)
+    assert (feed.rows, feed.classes, len(feed)) == (9, 6, 5)
+    np.testing.assert_array_equal(feed.counts, [sum(s.count(c) for s in SEVERAL) for c in range(6)])
+    assert feed.most_ids == sum(sorted(map(len, LISTS))[-5:])
+    assert feed.most_targets == sum(sorted(map(len, SEVERAL))[-5:])
+    others = [
+        ArrayFeed(LISTS, SEVERAL, rows=9, classes=6, batch=6),
+        ArrayFeed(LISTS, SEVERAL, rows=9, classes=6, batch=5, seed=1),
+        ArrayFeed(LISTS, SEVERAL, rows=9, classes=7, batch=5),
+        ArrayFeed(LISTS, SEVERAL, rows=9, classes=6, batch=5, weight=WEIGHT),
+        ArrayFeed([*LISTS[1:], [0]], SEVERAL, rows=9, classes=6, batch=5),
+    ]
+    facts = [other.describe() for other in others]
+    assert feed.describe() not in facts and all(facts.count(fact) == 1 for fact in facts)
+    assert ArrayFeed(LISTS, SEVERAL, rows=9, classes=6, batch=5).describe() == feed.describe()
+
+
+def test_other_whole_numbers_lists_and_columns_are_the_same_examples():
+    feed = ArrayFeed(IDS, TARGET, batch=5)
+    assert examples(ArrayFeed(IDS.tolist(), TARGET.astype(np.uint8), batch=5)) == examples(feed)
+    column = np.empty(N, object)
+    column[:] = [np.array(ids) for ids in LISTS]
+    assert examples(ArrayFeed(column, TARGET)) == examples(ArrayFeed(LISTS, TARGET))
+    means = ArrayFeed(SPARSE, TARGET, weighted=False)
+    assert all(batch.values is None for batch in means)
+
+
+def test_tensors_and_memory_maps(tmp_path):
+    import torch
+
+    feed = ArrayFeed(DENSE.astype(np.float32), TARGET, batch=5)
+    tensors = ArrayFeed(torch.tensor(DENSE, dtype=torch.float32), torch.tensor(TARGET), batch=5)
+    np.save(tmp_path / "x.npy", DENSE.astype(np.float32))
+    mapped = ArrayFeed(np.load(tmp_path / "x.npy", mmap_mode="r"), TARGET, batch=5)
+    assert examples(feed) == examples(tensors) == examples(mapped)
+    assert feed.describe() == mapped.describe()
+
+
+def test_frames_columns():
+    import pandas
+    import polars
+
+    feed = ArrayFeed(IDS, TARGET, batch=5)
+    for library in (pandas, polars):
+        frame = library.DataFrame({"word": IDS, "next": TARGET})
+        assert examples(ArrayFeed(frame["word"], frame["next"], batch=5)) == examples(feed)
+
+
+def test_an_engine_learns_from_it():
+    target = CONTEXTS[:, 0] % 5
+    feed = ArrayFeed(CONTEXTS, target, classes=5, batch=8, epochs=40)
+    engine = Engine(Embedding(feed.rows, 8, per_example=3, spread=0.5), None, FullReadout(feed.counts, 24), threads=1)
+    losses = [tick.loss for tick in engine.run(feed)]
+    assert losses[-1] < 0.5 * losses[0]
+
+
+BAD = {
+    "different lengths": (
+        (IDS, TARGET[1:]),
+        {},
+        ValueError,
+        "found 23 inputs and 22 targets, expected as many of both",
+    ),
+    "nothing": (([], []), {}, ValueError, r"inputs: found float64 \(0,\), expected whole numbers"),
+    "three axes": ((np.zeros((2, 2, 2), int), [0, 1]), {}, ValueError, r"inputs: found int64 \(2, 2, 2\), expected"),
+    "one axis of numbers": ((np.zeros(3), [0, 1, 1]), {}, ValueError, r"inputs: found float64 \(3,\), expected"),
+    "a string": (("abc", [0, 1, 1]), {}, ValueError, "inputs: found 'abc', expected an array"),
+    "rows of numbers": ((DENSE, TARGET), {"rows": 4}, ValueError, "rows: found 4, expected None"),
+    "too few rows": ((IDS, TARGET), {"rows": 3}, IndexError, r"inputs\[\d+\]: found \d, expected 0 to 2"),
+    "an id below 0": (([1, -1], [0, 1]), {}, IndexError, r"inputs\[1\]: found -1"),
+    "an id beyond int32": (([1, 2**31], [0, 1]), {}, IndexError, r"inputs\[1\]: found 2147483648"),
+    "too few classes": ((IDS, TARGET), {"classes": 2}, IndexError, r"target\[\d+\]: found \d, expected 0 to 1"),
+    "one class": (([1, 2], [0, 0]), {}, ValueError, "classes: found 1, at least 2 needed"),
+    "targets of floats": ((IDS, TARGET / 2), {}, ValueError, r"target: found float64 \(23,\), expected whole numbers"),
+    "columns": ((SPARSE, TARGET), {"rows": 8}, ValueError, "rows: found 8, expected 7 as the columns of the matrix"),
+    "weights too few": (
+        (IDS, TARGET),
+        {"weight": [1]},
+        ValueError,
+        r"weight: found int64 \(1,\), expected a number for",
+    ),
+    "a weight below 0": (([1, 2], [0, 1]), {"weight": [1, -1]}, ValueError, r"weight\[1\]: found -1, expected"),
+    "a weight that is none": (([1, 2], [0, 1]), {"weight": [1, np.nan]}, ValueError, r"weight\[1\]: found NaN"),
+    "no batch": ((IDS, TARGET), {"batch": 0}, ValueError, "batch: found 0, expected a whole number"),
+    "no epochs": ((IDS, TARGET), {"epochs": 0}, ValueError, "epochs: found 0, expected a whole number"),
+}
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_refusals(bad):
+    given, options, error, message = BAD[bad]
+    with pytest.raises(error, match=message):
+        ArrayFeed(*given, **options)

@@ -1,0 +1,148 @@
+import numpy as np
+import pytest
+import torch
+
+from hybrid import Embedding, Engine, FullReadout, IterableFeed
+from hybrid.feeds import Batch
+from hybrid.feeds.fit import fitting
+from hybrid.feeds.iterable import as_batch
+from tests.support.purity import assert_equal, check_feed
+
+RNG = np.random.default_rng(0)
+IDS, TARGET = RNG.integers(0, 7, (22, 2)).astype(np.int32), RNG.integers(0, 5, 22).astype(np.int32)
+PAIRS = [(IDS[at : at + 5], TARGET[at : at + 5]) for at in range(0, 22, 5)]
+
+
+def shuffled(epoch):
+    order = np.random.default_rng([1, epoch]).permutation(22)
+    return ((IDS[order[at : at + 5]], TARGET[order[at : at + 5]]) for at in range(0, 22, 5))
+
+
+class Table(torch.utils.data.Dataset):
+    def __len__(self):
+        return len(IDS)
+
+    def __getitem__(self, n):
+        return IDS[n], int(TARGET[n])
+
+
+def loader(**options):
+    return torch.utils.data.DataLoader(Table(), batch_size=5, shuffle=True, **options)
+
+
+SOURCES = {
+    "a list": lambda: PAIRS,
+    "a function of the epoch": lambda: shuffled,
+    "a loader": loader,
+    "batches": lambda: [Batch(ids.reshape(-1), None, target) for ids, target in PAIRS],
+}
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_is_a_pure_function_of_the_tick_and_fits(source):
+    def make():
+        return IterableFeed(SOURCES[source](), epochs=3, seed=1)
+
+    feed = make()
+    for tick in range(len(feed)):
+        fitting(feed, tick)
+    if source != "a loader":  # whose targets are int64, as tensors are
+        check_feed(make)
+    again = make()
+    for tick in (7, 2, 14, 13, 0):
+        assert_equal(fitting(again, tick), fitting(feed, tick))
+    assert (feed.rows, feed.classes, feed.batch, feed.most_ids, feed.ticks_per_epoch) == (7, 5, 5, 10, 5)
+    np.testing.assert_array_equal(feed.counts, np.bincount(TARGET))
+
+
+def test_worker_processes_change_no_batch():
+    alone, helped = (
+        IterableFeed(loader(), epochs=2),
+        IterableFeed(loader(num_workers=2, multiprocessing_context="spawn", persistent_workers=True), epochs=2),
+    )
+    for tick in range(len(alone)):
+        assert_equal(fitting(alone, tick), fitting(helped, tick))
+    assert alone.describe() == helped.describe()
+
+
+def test_what_was_counted_saves_the_pass():
+    asked = []
+
+    def source(epoch):
+        asked.append(epoch)
+        return iter(PAIRS)
+
+    feed = IterableFeed(source, epochs=2)
+    again = IterableFeed(source, epochs=2, counted=feed.counted)
+    assert asked == [0] and again.describe() == feed.describe()
+    assert_equal(again[6], feed[6])
+
+
+def test_more_rows_and_classes_than_were_met():
+    feed = IterableFeed(PAIRS, rows=20, classes=9)
+    assert (feed.rows, feed.classes) == (20, 9) and feed.counts.tolist()[5:] == [0] * 4
+    for name in ("rows", "classes"):
+        with pytest.raises(ValueError, match=f"{name}: found 3, expected at least"):
+            IterableFeed(PAIRS, **{name: 3})
+
+
+def test_tensors_become_arrays_without_a_copy():
+    ids, target, x = torch.tensor([[1, 2]]), torch.tensor([3]), torch.ones(1, 4)
+    batch = as_batch([ids, target])
+    assert np.shares_memory(batch.ids, ids.numpy()) and np.shares_memory(batch.target, target.numpy())
+    batch = as_batch((x, target, torch.tensor([0.5])))
+    assert np.shares_memory(batch.x, x.numpy()) and batch.weight.tolist() == [0.5] and batch.ids is None
+
+
+def test_dicts_of_fields():
+    feed = IterableFeed([{"ids": [1, 2, 0], "bag_at": [0, 2, 3], "target": [0, 1, 1], "target_at": [0, 1, 3]}])
+    batch = fitting(feed, 0)
+    assert batch.bag_at.tolist() == [0, 2, 3] and batch.target_at.tolist() == [0, 1, 3]
+    assert feed.most_targets == 3 and feed.batch == 2
+
+
+def test_numbers_have_a_width():
+    feed = IterableFeed([(np.ones((3, 4)), [0, 1, 1])])
+    assert feed.width == 4 and feed.rows == 0 and fitting(feed, 0).x.dtype == np.float32
+
+
+def test_an_engine_learns_and_goes_on_at_any_tick(tmp_path):
+    def engine():
+        rows = Embedding(7, 4, per_example=2, spread=0.5)
+        return Engine(rows, None, FullReadout(np.bincount(TARGET), 8), threads=1)
+
+    whole, feed = engine(), IterableFeed(loader(), epochs=4, seed=2)
+    list(whole.run(feed))
+    begun = engine()
+    ticks = begun.run(IterableFeed(loader(), epochs=4, seed=2))
+    for _ in range(8):
+        next(ticks)
+    ticks.close()
+    list(begun.run(IterableFeed(loader(), epochs=4, seed=2, counted=feed.counted)))
+    assert begun.tick == whole.tick == 20
+    np.testing.assert_array_equal(begun.embedding.table, whole.embedding.table)
+
+
+def test_an_epoch_with_fewer_batches():
+    feed = IterableFeed(lambda epoch: PAIRS[: 5 - epoch], epochs=2)
+    with pytest.raises(ValueError, match="epoch 1 has 4 batches, expected 5 as in the first"):
+        feed[9]
+
+
+BAD = {
+    "no batches": ([], "batches: found none"),
+    "an iterator": (iter(PAIRS), "batches: found list_iterator, an iterator, which can be gone through once"),
+    "another form": ([*PAIRS, "text"], r"batches\[5\]: found str, expected a Batch of hybrid.feeds, a pair"),
+    "four parts": ([(1, 2, 3, 4)], r"batches\[0\]: found tuple, expected"),
+    "a dict of others": ([{"x": [[1.0]], "label": [1]}], r"batches\[0\]: found a dict of x, label, expected target"),
+    "inputs of strings": ([(np.array(["a"]), [0])], r"batches\[0\]: found inputs <U1 \(1,\)"),
+    "a target below 0": ([(np.array([1]), [-1])], r"batches\[0\]: target: found int64, or some below 0"),
+    "tensors with a gradient": ([(torch.ones(1, 2, requires_grad=True), [0])], r"batches\[0\]: found Tensor, expected"),
+}
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_refusals(bad):
+    source, message = BAD[bad]
+    with pytest.raises(ValueError, match=message):
+        IterableFeed(source)

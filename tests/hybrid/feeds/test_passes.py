@@ -1,0 +1,52 @@
+import itertools
+
+import numpy as np
+import pytest
+import torch
+
+from hybrid.feeds.passes import begun
+
+
+def numbers(loader, seed, epoch):
+    return [part.tolist() for (part,) in begun(loader, seed, epoch)]
+
+
+def loader(**options):
+    data = torch.utils.data.TensorDataset(torch.arange(10))
+    return torch.utils.data.DataLoader(data, batch_size=3, **options)
+
+
+def test_what_can_be_gone_through_again():
+    assert list(begun([1, 2], 0, 0)) == list(begun([1, 2], 0, 1)) == [1, 2]
+    assert list(begun(lambda epoch: iter([epoch]), 0, 7)) == [7]
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [(iter([1]), "list_iterator, an iterator"), ((n for n in [1]), "generator, an iterator"), (5, "int")],
+)
+def test_what_cannot_is_refused(source, found):
+    with pytest.raises(ValueError, match=f"batches: found {found}.* expected"):
+        begun(source, 0, 0)
+
+
+def test_a_loader_that_shuffles_is_a_function_of_seed_and_epoch():
+    torch.manual_seed(0)
+    state = torch.get_rng_state()
+    one, other = loader(shuffle=True), loader(shuffle=True, generator=torch.Generator())
+    first = numbers(one, 3, 0)
+    assert numbers(other, 3, 0) == first == numbers(one, 3, 0)
+    assert numbers(one, 3, 1) != first != numbers(one, 4, 0)
+    assert sorted(itertools.chain(*first)) == list(range(10))
+    assert torch.equal(torch.get_rng_state(), state), "what others draw is left alone"
+
+
+def test_a_sampler_of_the_users_is_set_too():
+    data = torch.utils.data.TensorDataset(torch.arange(10))
+    sampler = torch.utils.data.WeightedRandomSampler(torch.ones(10), 10)
+    drawn = torch.utils.data.DataLoader(data, batch_size=3, sampler=sampler)
+    assert numbers(drawn, 3, 0) == numbers(drawn, 3, 0) != numbers(drawn, 3, 1)
+
+
+def test_one_without_a_shuffle_keeps_its_order():
+    assert list(itertools.chain(*numbers(loader(), 0, 0))) == np.arange(10).tolist()

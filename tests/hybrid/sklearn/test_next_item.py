@@ -1,0 +1,113 @@
+"""NextItem as an estimator of scikit-learn."""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.model_selection import GridSearchCV
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from hybrid.sklearn import NextItem
+
+SMALL = {"width": 8, "hidden": 16, "readout_width": 8, "epochs": 1, "random_state": 0}
+
+
+@parametrize_with_checks([NextItem(**SMALL)])
+def test_it_is_an_estimator(estimator, check):
+    check(estimator)
+
+
+def walks(users=300, items=20, length=8, seed=0):
+    """Everybody walks around a circle of items: the next one is known."""
+    starts = np.random.default_rng(seed).integers(0, items, users)
+    return [[f"item {(start + step) % items:02}" for step in range(length)] for start in starts]
+
+
+@pytest.fixture(scope="module")
+def learned():
+    return NextItem(epochs=20, random_state=0).fit(walks())
+
+
+@pytest.mark.parametrize("readout", ["tree", "full", "sampled"])
+def test_it_learns_what_comes_next(readout):
+    model = NextItem(readout, epochs=20, batch=64, random_state=0).fit(walks())
+    assert model.losses_[-1] < 0.5 * model.losses_[0]
+    assert model.predict([["item 03", "item 04", "item 05"], ["item 18", "item 19"]]).tolist() == ["item 06", "item 00"]
+
+
+def test_recommendations_leave_out_what_was_had_and_fall(learned):
+    items, log_probs = learned.recommend([["item 01", "item 02"], ["nobody knows it"], []], k=19)
+    assert items.shape == log_probs.shape == (3, 19)
+    assert not {"item 01", "item 02"} & set(items[0]) and set(items[1]) <= set(learned.items_)
+    assert items[0][-1] is None and np.isneginf(log_probs[0][-1])  # 18 are left
+    assert (np.diff(log_probs[1]) <= 0).all()
+    with_all, _ = learned.recommend([["item 01", "item 02"]], k=20, exclude_seen=False)
+    assert set(with_all[0]) == set(learned.items_)
+
+
+def test_score_is_recall_of_the_next_item(learned):
+    X = walks(seed=1)
+    first, last = [walk[:-1] for walk in X], [walk[-1] for walk in X]
+    ids = learned.recommend(first)[0]
+    assert learned.score(first, last) == np.mean([item in row for item, row in zip(last, ids, strict=True)]) > 0.9
+    assert learned.score(X) == learned.score(first, last)
+    assert learned.score(first, ["unknown"] * len(first)) == 0
+    with pytest.warns(UndefinedMetricWarning, match="no history has a next item that is new"):
+        assert np.isnan(learned.score([["item 01", "item 01"]]))
+    with pytest.raises(ValueError, match=r"y: found \(1,\), expected \(300,\)"):
+        learned.score(first, ["item 01"])
+
+
+def test_a_matrix_has_the_items_of_each_row():
+    X = sparse.csr_array(np.random.default_rng(0).integers(0, 2, (60, 12)))
+    lists = [X.indices[X.indptr[u] : X.indptr[u + 1]].tolist() for u in range(60)]
+    rows, listed = (NextItem(**SMALL).fit(given) for given in (X, lists))
+    for ours, theirs in zip(rows.recommend(X, 5), listed.recommend(lists, 5), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    np.testing.assert_array_equal(rows.predict(X.toarray()), rows.predict(X))
+    assert rows.n_features_in_ == 12
+
+
+def test_a_frame_names_the_items():
+    pandas = pytest.importorskip("pandas")
+    X = pandas.DataFrame(np.random.default_rng(0).integers(0, 2, (40, 6)), columns=list("abcdef"))
+    model = NextItem(**SMALL).fit(X)
+    assert model.items_.tolist() == list("abcdef")
+    assert set(model.recommend(X, 6, exclude_seen=False)[0][0]) == set("abcdef")
+
+
+def test_histories_of_ratings_are_taken():
+    from hybrid import ratings
+
+    table = ratings.from_columns(["u", "u", "v", "v", "v"], ["a", "b", "a", "c", "b"])
+    model = NextItem(**SMALL).fit(ratings.histories(table))
+    assert model.items_.tolist() == ["a", "b", "c"]
+
+
+def test_it_is_found_by_grid_search_and_goes_through_joblib():
+    search = GridSearchCV(NextItem(**SMALL), {"history": [1, 3]}, cv=2, n_jobs=2).fit(walks(60))
+    assert search.best_params_["history"] in (1, 3) and 0 <= search.best_score_ <= 1
+
+
+def test_the_same_at_any_number_of_threads_and_from_a_pickle():
+    models = [NextItem(n_jobs=n_jobs, **SMALL).fit(walks(50)) for n_jobs in (None, 2)]
+    models += [pickle.loads(pickle.dumps(models[0])), clone(models[0]).fit(walks(50))]
+    found = {model.recommend(walks(50))[1].tobytes() for model in models}
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        ("abc", "X: found str, expected users x items, a list"),
+        (["abc", "def"], r"X\[0\]: found 'abc', expected"),
+        ([[1.5, 2.5]], "X: found items of float64"),
+        ([["a"], ["b"]], "none of 2 users has 2 items"),
+    ],
+)
+def test_what_is_no_history_is_refused(X, message):
+    with pytest.raises(ValueError, match=message):
+        NextItem(**SMALL).fit(X)
