@@ -23,8 +23,9 @@ from cpu.tree_softmax import node_score
 
 
 def longest(tree: Any, target: Array, target_at: Array) -> int:
-    """The most nodes that an example of a batch visits: how long lists `workspace` has to have room for."""
-    return int(_longest(tree.up, tree.child_at, tree.leaf, target, target_at))
+    """At least as many nodes as an example of a batch visits, exact where each has one label: see `workspace`."""
+    ends = np.concatenate([[0], np.cumsum(tree.visits[target], dtype=np.int64)])[target_at]
+    return min(1 + int(np.diff(ends).max(initial=0)), tree.up.size)
 
 
 def workspace(batch: int, width: int, length: int, dtype: DTypeLike) -> logistic_rows.Work:
@@ -34,7 +35,7 @@ def workspace(batch: int, width: int, length: int, dtype: DTypeLike) -> logistic
 
 def step(
     grad: Array, loss: Array, learned: Any, work: logistic_rows.Work, tree: Any, hidden: Array, target: Array,
-    target_at: Array, weight: Array | None, rule: Any, mode: str,
+    target_at: Array, weight: Array | None, rule: Any,
 ) -> None:  # fmt: skip
     """Learn from a batch: write grad (B, D) = d loss / d hidden and loss (B,) in nats, move rows (N, D).
 
@@ -43,18 +44,18 @@ def step(
     "hogwild" as in cpu/tree_softmax.py.
     """
     _enter(work.entries, work.cuts, tree.up, tree.child_at, tree.leaf, target, target_at, numba.get_num_threads())
-    logistic_rows.learn(grad, loss, learned, work, hidden, weight, rule, mode)
+    logistic_rows.learn(grad, loss, learned, work, hidden, weight, rule, "deterministic")
 
 
-def log_prob(out: Array, rows: Array, tree: Any, hidden: Array, target: Array) -> None:
+def log_prob(out: Array, learned: Any, tree: Any, hidden: Array, target: Array) -> None:
     """out[b] = log p(example b has label target[b]); target (B,) int32. The labels' probabilities do not sum to 1."""
-    _log_prob(out, rows, tree.up, tree.leaf, hidden, target, numba.get_num_threads())
+    _log_prob(out, learned.rows, tree.up, tree.leaf, hidden, target, numba.get_num_threads())
 
 
-def log_probs(out: Array, rows: Array, tree: Any, hidden: Array) -> None:
+def log_probs(out: Array, learned: Any, tree: Any, hidden: Array) -> None:
     """out[b, v] = log p(example b has label v); out (B, V). Takes B N numbers of scratch."""
-    table = np.empty((len(hidden), rows.shape[0]), out.dtype)
-    scores.products(table, rows, hidden)
+    table = np.empty((len(hidden), len(learned.rows)), out.dtype)
+    scores.products(table, learned.rows, hidden)
     _descend(out, table, tree.up, tree.label, numba.get_num_threads())
 
 
@@ -112,19 +113,6 @@ def _list(entries, b, n, owner, positive, child_at):
                 entries[b, n] = 2 * child + turn
                 n += 1
     return n
-
-
-@numba.njit(cache=True, nogil=True)
-def _longest(up, child_at, leaf, target, target_at):
-    most = 1
-    nodes = np.empty(256, np.int32)
-    for b in range(target_at.size - 1):
-        size, nodes = _positive(nodes, up, leaf, target, target_at[b], target_at[b + 1])
-        length = 1
-        for i in range(size):
-            length += child_at[nodes[i] + 1] - child_at[nodes[i]]
-        most = max(most, length)
-    return most
 
 
 @numba.njit(parallel=True, cache=True, nogil=True)

@@ -18,17 +18,17 @@ from cpu.tree_softmax import node_score
 
 
 def best(
-    ids: Array, log_probs: Array, rows: Array, tree: Any, hidden: Array, least: float = -np.inf,
+    ids: Array, log_probs: Array, learned: Any, tree: Any, hidden: Array, least: float = -np.inf,
     without: Excluded | None = None,
 ) -> None:  # fmt: skip
     """Write the k most likely labels of each example, most likely first; exact.
 
-    ids (B, k) int32, log_probs (B, k); rows (N, D), hidden (B, D); k <= V.
+    ids (B, k) int32, log_probs (B, k); learned rows (N, D), hidden (B, D); k <= V.
     least: labels of a lower log-probability do not come. without: the labels that each example excludes, see
     cpu/excluded.py. Where fewer than k are left, ids ends with -1 and log_probs with -inf.
     """
     without = without or excluded.nothing(len(hidden))
-    _best(ids, log_probs, rows, tree.child_at, tree.label, hidden, least, *without, numba.get_num_threads())
+    _best(ids, log_probs, learned.rows, tree.child_at, tree.label, hidden, least, *without, numba.get_num_threads())
 
 
 @numba.njit(parallel=True, cache=True, nogil=True)

@@ -16,12 +16,14 @@ class LabelTree(NamedTuple):
     child_at  (N + 1,) int32  the children of node n are the nodes child_at[n] to child_at[n + 1]; a leaf has none
     leaf      (V,) int32      the node of each label
     label     (N,) int32      the label of each leaf; -1 at an inner node
+    visits    (V,) int32      the nodes that an example of a label visits, without the root
     """
 
     up: np.ndarray
     child_at: np.ndarray
     leaf: np.ndarray
     label: np.ndarray
+    visits: np.ndarray
 
 
 def from_parents(parents: ArrayLike, leaf: ArrayLike) -> LabelTree:
@@ -41,8 +43,8 @@ def from_parents(parents: ArrayLike, leaf: ArrayLike) -> LabelTree:
     label = np.full(parents.size, -1, np.int32)
     label[place[leaf]] = np.arange(leaf.size)
     # Children stand in the order of their parents: those of node n come before those of n + 1, after the root.
-    child_at = 1 + np.concatenate([[0], np.cumsum(np.bincount(up[1:], minlength=up.size))])
-    return LabelTree(up, child_at.astype(np.int32), place[leaf], label)
+    child_at = 1 + np.concatenate([[0], np.cumsum(np.bincount(up[1:], minlength=up.size))]).astype(np.int32)
+    return LabelTree(up, child_at, place[leaf], label, _visits(up, np.diff(child_at))[place[leaf]])
 
 
 def binary(tree: Tree) -> LabelTree:
@@ -50,6 +52,15 @@ def binary(tree: Tree) -> LabelTree:
     inner = tree.node_up.size
     parents = np.concatenate([tree.node_up >> 1, tree.leaf_up >> 1])  # -1 >> 1 is -1
     return from_parents(parents, np.arange(inner, inner + tree.leaf_up.size))
+
+
+def _visits(up: Array, children: Array) -> Array:
+    """Of each node: how many children it and the nodes above it have, together."""
+    found, above = children.copy(), up.copy()
+    while (above >= 0).any():
+        found += np.where(above >= 0, children[above], 0)
+        above = np.where(above >= 0, up[above], -1)
+    return found
 
 
 def _check(parents: Array, leaf: Array) -> None:

@@ -18,6 +18,7 @@ _HOME = {
     "FullReadout": "readout",
     "HistoryFeed": "feeds.histories",
     "IterableFeed": "feeds.iterable",
+    "LabelTreeReadout": "readout",
     "LanguageFeed": "feeds.language",
     "NeighbourReadout": "readout",
     "PVM": "pvm.model",

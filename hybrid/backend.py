@@ -18,6 +18,7 @@ KERNELS = (
     "pvm",
     "sampled_softmax",
     "negative",
+    "label_tree",
 )  # of a whole backend
 
 

@@ -154,3 +154,31 @@ class Split(Protocol):
         tree: TreeSoftmax.plan of the tree's top. All examples use the nodes before the step, and a node moves once, against
         the gradient summed over its examples: the semantics of a mini-batch, not of the serial loop. weight as in Softmax.step.
         """
+
+
+class LabelTree(Protocol):
+    """A probabilistic label tree over V labels, of which an example may have any number: rows (N, D), one a node.
+
+    tree  up (N,) int32, child_at (N + 1,) int32, leaf (V,) int32, label (N,) int32, visits (V,) int32, see
+          cpu/label_tree_shape.py
+    """
+
+    def longest(self, tree: Any, target: Array, target_at: Array) -> int:
+        """At least as many nodes as an example of a batch visits: the length that `workspace` is to have room for."""
+
+    def workspace(self, batch: int, width: int, length: int, dtype: DTypeLike) -> Any:
+        """The scratch arrays that calls with up to `batch` examples need, which visit up to `length` nodes each."""
+
+    def step(
+        self, grad: Array, loss: Array, learned: Learned, work: Any, tree: Any, hidden: Array, target: Array,
+        target_at: Array, weight: Array | None, rule: Rule,
+    ) -> None:  # fmt: skip
+        """Learn from a batch: write grad (B, D) = d loss / d hidden and loss (B,) in nats, move the nodes' rows.
+
+        Example b has the labels target[target_at[b] : target_at[b + 1]]; one that stands there twice counts once. It visits
+        the root, and the children of every node that has one of its labels below; loss is the sum of -log p over them. Rows
+        move as in the mode "deterministic" of TreeSoftmax.step. weight as in Softmax.step.
+        """
+
+    def log_prob(self, out: Array, learned: Learned, tree: Any, hidden: Array, target: Array) -> None:
+        """out[b] = log p(example b has the label target[b]): the labels' probabilities do not sum to 1."""

@@ -37,6 +37,7 @@ from .base.trials import Trials
 
 if TYPE_CHECKING:
     from .full import FullReadout as FullReadout
+    from .label_tree import LabelTreeReadout as LabelTreeReadout
     from .neighbours import NeighbourReadout as NeighbourReadout
     from .sampled import SampledReadout as SampledReadout
     from .split_tree import SplitTreeReadout as SplitTreeReadout
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "FullReadout": "full",
+    "LabelTreeReadout": "label_tree",
     "NeighbourReadout": "neighbours",
     "SampledReadout": "sampled",
     "SplitTreeReadout": "split_tree",

@@ -5,6 +5,7 @@ import pytest
 
 from cpu import label_tree_search
 from cpu.excluded import Excluded
+from hybrid.contract import Learned
 from tests.support.label_trees import SHAPES, WIDTH, every, examples
 
 
@@ -18,7 +19,7 @@ def case(request):
 def found(case, k, *more):
     tree, rows, hidden = case
     ids, log_probs = np.empty((len(hidden), k), np.int32), np.empty((len(hidden), k))
-    label_tree_search.best(ids, log_probs, rows, tree, hidden, *more)
+    label_tree_search.best(ids, log_probs, Learned(rows), tree, hidden, *more)
     return ids, log_probs
 
 

@@ -1,0 +1,209 @@
+"""The label tree: how likely each of many labels is, where an example may have any number of them."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import check
+from ..contract import Learned, Rule
+from ..interrupt import Held
+from .base import Base, Pairs
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+    from cpu.excluded import Excluded
+
+TREES = ("huffman", "balanced")
+FIRST = 16  # labels that `likely` asks for at first
+
+
+class LabelTreeReadout(Base):
+    """A probabilistic label tree: at every node of a tree over the labels, leaves and root too, a logistic regression says
+    whether an example that has a label below the node's parent has one below the node. The product of these on the way from the
+    root to a leaf is the probability of a label. So the labels of an example are not rivals: their probabilities sum to how
+    many it may be expected to have, and those of an example without labels are all small.
+
+    counts  how often each label is met; a balanced or given tree needs only the number of labels
+    width   numbers of a hidden vector
+    tree    "huffman": short paths for frequent labels; "balanced": all paths about log2 V; or (parents, leaf), as clusters of
+            labels give it: a tree of N nodes of any arity, parents (N,) whole numbers, -1 at the root, and leaf (V,) the node
+            of each label
+    batch   most examples a step
+    rate    step of SGD; nodes move example after example, so example b sees what those before it changed
+    seed    not used: nothing is drawn
+    backend that of the CPU; None: it
+
+    Rows of nodes start at 0. An example visits the root, and the children of every node that has one of its labels below: a
+    step costs its labels' paths. `best` is exact. Raises ValueError for fewer than two labels, for what is no tree over them,
+    and for a Huffman tree without counts.
+
+    Jasinska et al. 2016, "Extreme F-measure maximization using sparse probability estimates"; Wydmuch et al. 2018, "A no-regret
+    generalization of hierarchical softmax to extreme multi-label classification", arXiv:1810.11671.
+    """
+
+    kind = "label_tree"
+
+    def __init__(
+        self,
+        counts: Any,
+        width: int,
+        *,
+        tree: Any = "huffman",
+        batch: int = 1024,
+        rate: float = 0.025,
+        seed: int = 0,
+        backend: Any = None,
+    ):
+        from cpu import aligned
+
+        super().__init__(counts, width, batch=batch, rate=rate, seed=seed, backend=backend)
+        self._grow(*self._shape(tree))
+        self.rows = aligned.empty((len(self.tree.up), self.width), np.float32)
+        self.rows.fill(0)
+
+    def _shape(self, tree: Any) -> tuple[Any, Any]:
+        """parents and leaf of the tree that a user names or gives."""
+        from cpu import label_tree_shape
+        from cpu import tree as trees
+
+        if isinstance(tree, tuple) and len(tree) == 2:
+            return tree
+        if check.choice("tree", tree, TREES) == "huffman" and self.counts is None:
+            raise ValueError('counts: found only how many labels there are; pass one count a label, or tree="balanced"')
+        grown = trees.huffman(self.counts) if tree == "huffman" else trees.balanced(self.classes)
+        made = label_tree_shape.binary(grown)
+        return made.up, made.leaf
+
+    def _grow(self, parents: Any, leaf: Any) -> None:
+        from cpu.label_tree_shape import from_parents
+
+        self.tree = from_parents(parents, leaf)
+        if len(self.tree.leaf) != self.classes:
+            raise ValueError(f"tree: found {len(self.tree.leaf)} leaves, expected {self.classes}, one a label")
+        self._length, self._work = 0, None
+
+    def step(
+        self,
+        grad: np.ndarray,
+        hidden: np.ndarray,
+        target: np.ndarray,
+        weight: np.ndarray | None = None,
+        target_at: np.ndarray | None = None,
+    ) -> float:
+        """Learn from a batch and return its mean loss in nats; see Readout.
+
+        target     (T,) int32 labels, all examples' one after another
+        target_at  (B + 1,) int64: example b has target[target_at[b] : target_at[b + 1]]; None: each has one label
+
+        The loss of an example is the sum of -log p over the nodes that it visits, not a mean over its labels.
+        """
+        target_at = self._check_labels(hidden, target, target_at)
+        rows = self._check_step(grad, hidden, np.zeros(len(hidden), np.int32), weight)
+        if not rows:
+            return 0.0
+        with Held(), self.alone:
+            loss = self._loss[:rows]
+            self.learn(grad, loss, hidden, target, weight, target_at)
+            return check.loss(loss)
+
+    def learn(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None, target_at: Any = None) -> None:
+        """Learn from a batch, unchecked; see `step`."""
+        target_at = np.arange(len(hidden) + 1) if target_at is None else target_at
+        kernels, rule = self.backend.label_tree, Rule(self.rate * self.rate_scale)
+        length = kernels.longest(self.tree, target, target_at)
+        if length > self._length or self._work is None:
+            self._length = length + length // 2  # room for batches to come
+            self._work = kernels.workspace(self.batch, self.width, self._length, np.float32)
+        work = self._work
+        kernels.step(grad, loss, Learned(self.rows), work, self.tree, hidden, target, target_at, weight, rule)
+
+    def likely(self, hidden: np.ndarray, threshold: float) -> "csr_array":
+        """The labels that are at least as probable as `threshold`, in (0, 1]: their probabilities as scipy CSR (B, V).
+
+        Exact: the search ends where nothing likely enough is left. Raises ValueError as `best` does.
+        """
+        from scipy import sparse
+
+        self._check(hidden)
+        if not 0 < check.number("threshold", threshold, 0) <= 1:
+            raise ValueError(f"threshold: found {threshold}, expected a probability above 0 and up to 1")
+        with self.alone:
+            found = [self._above(hidden[part], float(np.log(threshold))) for part in self._parts(hidden)]
+        return sparse.csr_array(sparse.vstack(found) if found else (0, self.classes), dtype=np.float32)
+
+    def _above(self, hidden: np.ndarray, least: float) -> "csr_array":
+        """The labels of at least so much log-probability; asks for more a row until every row has ended."""
+        from scipy import sparse
+
+        from cpu import label_tree_search
+
+        k = min(FIRST, self.classes)
+        while True:
+            ids, log_probs = np.empty((len(hidden), k), np.int32), np.empty((len(hidden), k), np.float32)
+            label_tree_search.best(ids, log_probs, Learned(self.rows), self.tree, hidden, least)
+            if k == self.classes or (ids[:, -1] < 0).all():
+                break
+            k = min(4 * k, self.classes)
+        kept = ids >= 0
+        at = np.concatenate([[0], np.cumsum(kept.sum(axis=1))])
+        return sparse.csr_array((np.exp(log_probs[kept]), ids[kept], at), (len(hidden), self.classes))
+
+    def parameters(self) -> dict[str, np.ndarray]:
+        """The rows of the nodes (N, D), and the tree: `parents` (N,) and `leaf` (V,)."""
+        return {"rows": self.rows, "parents": self.tree.up, "leaf": self.tree.leaf}
+
+    def describe(self) -> dict[str, Any]:
+        """What `rebuild` needs: how many nodes there are; which tree they make is among the parameters."""
+        return super().describe() | {"nodes": len(self.rows)}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take the tree that was filled in; ValueError where it is none."""
+        self._grow(self.tree.up, self.tree.leaf)
+        super().restore(state)
+
+    def _check_labels(self, hidden: np.ndarray, target: np.ndarray, target_at: np.ndarray | None) -> np.ndarray:
+        """Where the labels of each example begin."""
+        self._check(hidden)
+        rows = len(hidden)
+        check.array("target", target, (None if target_at is not None else rows,), np.int32)
+        check.ids("target", target, self.classes)
+        if target_at is None:
+            return np.arange(rows + 1)
+        check.array("target_at", target_at, (rows + 1,), np.int64)
+        return check.bags("target_at", target_at, target.size, "targets")
+
+    def _log_prob(self, out: Any, hidden: Any, target: Any) -> None:
+        self.backend.label_tree.log_prob(out, Learned(self.rows), self.tree, hidden, target)
+
+    def _pairs(self) -> Pairs:
+        return [(self.rows, self.rows)]
+
+    def _best(self, ids: Any, log_probs: Any, hidden: Any) -> None:
+        from cpu import label_tree_search
+
+        label_tree_search.best(ids, log_probs, Learned(self.rows), self.tree, hidden)
+
+    def _best_without(self, ids: np.ndarray, log_probs: np.ndarray, hidden: np.ndarray, left_out: "Excluded") -> None:
+        from cpu import label_tree_search
+
+        label_tree_search.best(ids, log_probs, Learned(self.rows), self.tree, hidden, without=left_out)
+
+    def _scores(self, out: np.ndarray, hidden: np.ndarray) -> None:
+        from cpu import label_tree
+
+        label_tree.log_probs(out, Learned(self.rows), self.tree, hidden)
+
+
+def rebuild(classes: int, nodes: int, **facts: Any) -> LabelTreeReadout:
+    """From describe(): with any tree of so many nodes, until that of the checkpoint is filled in and restored."""
+    inner = nodes - classes
+    if inner < 1:
+        raise ValueError(f"nodes: found {nodes}, expected more than the {classes} labels")
+    parents = np.concatenate([np.arange(-1, inner - 1), np.full(classes, inner - 1)])
+    return LabelTreeReadout(classes, tree=(parents, np.arange(inner, nodes)), **facts)
+
+
+def least(classes: int, width: int, nodes: int, **facts: Any) -> int:
+    """How many numbers a checkpoint holds at least."""
+    return nodes * width

@@ -1,0 +1,187 @@
+"""The label tree as a readout, against the serial loop in float64."""
+
+import copy
+import json
+import pickle
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from hybrid.readout import LabelTreeReadout, rebuild
+from tests.support.label_trees import every, serial_step
+
+LABELS, WIDTH, BATCH = 31, 6, 16
+COUNTS = np.arange(LABELS)[::-1]
+PARENTS = np.array([-1, 0, 0, 0, *np.repeat([1, 2, 3], [10, 10, 11])])
+MAKE = {
+    "huffman": lambda **more: LabelTreeReadout(COUNTS, WIDTH, batch=BATCH, **more),
+    "balanced": lambda **more: LabelTreeReadout(LABELS, WIDTH, tree="balanced", batch=BATCH, **more),
+    "given": lambda **more: LabelTreeReadout(LABELS, WIDTH, tree=(PARENTS, np.arange(4, 35)), batch=BATCH, **more),
+}
+
+
+@pytest.fixture(params=MAKE)
+def make(request):
+    return MAKE[request.param]
+
+
+def batch(rows=BATCH, seed=0):
+    """hidden, target, target_at: up to four labels each, some none."""
+    rng = np.random.default_rng(seed)
+    target_at = np.concatenate([[0], np.cumsum(rng.integers(0, 5, rows))])
+    hidden = rng.normal(size=(rows, WIDTH)).astype(np.float32)
+    return hidden, rng.integers(0, LABELS, target_at[-1]).astype(np.int32), target_at
+
+
+def step(readout, seed=0, weight=None):
+    hidden, target, target_at = batch(seed=seed)
+    return readout.step(np.empty_like(hidden), hidden, target, weight, target_at)
+
+
+def frozen(readout):
+    return [array.tobytes() for array in readout.parameters().values()]
+
+
+def test_steps_are_the_serial_loop(make):
+    readout = make(rate=0.2)
+    rows = np.zeros(readout.rows.shape)
+    for seed in range(6):
+        hidden, target, target_at = batch(seed=seed)
+        grad = np.empty_like(hidden)
+        loss = readout.step(grad, hidden, target, None, target_at)
+        losses, slopes = serial_step(rows, readout.tree, hidden.astype(float), target, target_at, 0.2)
+        assert loss == pytest.approx(losses.mean(), rel=1e-5)
+        np.testing.assert_allclose(grad, slopes, atol=1e-5)
+    np.testing.assert_allclose(readout.rows, rows, atol=1e-5)
+
+
+def test_without_places_every_example_has_one_label(make):
+    one, other = make(rate=0.2), make(rate=0.2)
+    hidden, _, _ = batch()
+    target = np.random.default_rng(1).integers(0, LABELS, BATCH).astype(np.int32)
+    losses = [
+        one.step(np.empty_like(hidden), hidden, target),
+        other.step(np.empty_like(hidden), hidden, target, None, np.arange(BATCH + 1)),
+    ]
+    assert losses[0] == losses[1] and frozen(one) == frozen(other)
+
+
+def test_answers_are_those_of_all_labels(make):
+    readout = make(rate=0.5)
+    for seed in range(5):
+        step(readout, seed)
+    hidden, _, _ = batch(rows=40, seed=9)  # more than a batch
+    expected = every(readout.rows.astype(float), readout.tree, hidden.astype(float))
+    np.testing.assert_allclose(readout.scores(hidden), expected, rtol=1e-4, atol=1e-5)
+    rows, labels = np.repeat(hidden, LABELS, axis=0), np.tile(np.arange(LABELS, dtype=np.int32), 40)
+    np.testing.assert_allclose(readout.log_prob(rows, labels).reshape(40, -1), expected, rtol=1e-4, atol=1e-5)
+    ids, log_probs = readout.best(hidden, 7)
+    np.testing.assert_allclose(log_probs, -np.sort(-expected, axis=1)[:, :7], rtol=1e-4)
+    np.testing.assert_allclose(np.take_along_axis(expected, ids.astype(int), 1), log_probs, rtol=1e-4)
+    exclude = sparse.csr_array(np.arange(LABELS) % 2 * np.ones((40, 1)))
+    ids, _ = readout.best(hidden, 16, exclude)
+    assert (ids % 2 == 0).all() and (np.sort(ids) == np.arange(0, LABELS, 2)).all()
+
+
+@pytest.mark.parametrize("threshold", [1e-6, 0.02, 0.3, 1.0])
+def test_likely_labels_are_all_that_are_likely_enough(make, threshold):
+    readout = make(rate=0.5)
+    for seed in range(5):
+        step(readout, seed)
+    hidden, _, _ = batch(rows=40, seed=9)
+    expected = np.exp(every(readout.rows.astype(float), readout.tree, hidden.astype(float)))
+    found = readout.likely(hidden, threshold)
+    assert found.shape == (40, LABELS) and found.dtype == np.float32
+    np.testing.assert_allclose(found.toarray(), np.where(expected >= threshold, expected, 0), rtol=1e-4)
+
+
+def test_it_learns_which_labels_go_together_with_what():
+    readout = LabelTreeReadout(np.ones(4), 3, batch=8, rate=0.5)
+    hidden = np.array([[1, 0, 1], [0, 1, 1], [1, 1, 1], [0, 0, 1]], np.float32)
+    labels, at = np.array([0, 1, 2, 0, 1, 2], np.int32), np.array([0, 2, 3, 6, 6])
+    for _ in range(300):
+        readout.step(np.empty_like(hidden), hidden, labels, None, at)
+    assert [set(row.indices) for row in readout.likely(hidden, 0.5)] == [{0, 1}, {2}, {0, 1, 2}, set()]
+
+
+def test_a_checkpoint_and_copies_go_on_with_the_same_bits(make):
+    readout = make(rate=0.1, seed=5)
+    step(readout)
+    again = rebuild(json.loads(json.dumps(readout.describe())))
+    for name, array in again.parameters().items():
+        np.copyto(array, readout.parameters()[name])
+    again.restore(json.loads(json.dumps(readout.state())))
+    models = [readout, again, copy.deepcopy(readout), pickle.loads(pickle.dumps(readout))]
+    assert len({step(model, 1) for model in models}) == 1
+    assert len({b"".join(frozen(model)) for model in models}) == 1
+
+
+def test_the_same_bits_at_any_number_of_threads(make):
+    import numba
+
+    found = set()
+    for threads in (1, 2, 4):
+        numba.set_num_threads(threads)
+        readout = make(rate=0.1)
+        losses = [step(readout, seed) for seed in range(3)]
+        ids, log_probs = readout.best(batch(seed=9)[0], 5)
+        scores = readout.scores(batch(seed=9)[0])
+        found.add((b"".join(frozen(readout)), *losses, ids.tobytes(), log_probs.tobytes(), scores.tobytes()))
+    assert len(found) == 1
+
+
+def test_counts_that_a_checkpoint_declares():
+    facts = MAKE["given"]().describe()
+    with pytest.raises(ValueError, match="nodes: found 31, expected more than the 31 labels"):
+        rebuild(facts | {"nodes": 31})
+    spoiled = rebuild(facts)
+    spoiled.parameters()["parents"][5] = 99
+    with pytest.raises(ValueError, match="parents: expected the number of each node's parent"):
+        spoiled.restore({})
+
+
+BAD = {
+    "places": (lambda t, at: (t, at + 1), ValueError, r"target_at\[0\]: found 1, expected 0"),
+    "few places": (
+        lambda t, at: (t, at[:-1].copy()),
+        ValueError,
+        r"target_at: found int64 \(16,\), expected int64 \(17,\)",
+    ),
+    "type of places": (lambda t, at: (t, at.astype(np.int32)), ValueError, "target_at: found int32"),
+    "label": (lambda t, at: (t + LABELS, at), IndexError, r"target\[0\]: found \d+, expected 0 to 30"),
+    "type of labels": (lambda t, at: (t.astype(np.int64), at), ValueError, "target: found int64"),
+    "one each": (lambda t, at: (t, None), ValueError, r"target: found int32 \(\d+,\), expected int32 \(16,\)"),
+}
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_bad_labels_are_refused_and_nothing_moves(make, bad):
+    readout = make(rate=0.1)
+    step(readout)
+    before, (spoil, kind, message) = frozen(readout), BAD[bad]
+    hidden, target, target_at = batch()
+    target, target_at = spoil(target, target_at)
+    with pytest.raises(kind, match=message):
+        readout.step(np.empty_like(hidden), hidden, target, None, target_at)
+    assert frozen(readout) == before
+
+
+@pytest.mark.parametrize(
+    ("tree", "message"),
+    [
+        ("huffman", 'counts: found only how many labels there are; .* tree="balanced"'),
+        ("random", "tree: found 'random', expected one of huffman, balanced"),
+        (([-1, 0, 0], [1, 2]), "tree: found 2 leaves, expected 31"),
+        (([0, 0, 0], [1, 2]), "parents: expected"),
+    ],
+)
+def test_what_is_no_tree_is_refused(tree, message):
+    with pytest.raises(ValueError, match=message):
+        LabelTreeReadout(LABELS, WIDTH, tree=tree)
+
+
+@pytest.mark.parametrize("threshold", [0, -1, 1.5, np.nan])
+def test_a_threshold_is_a_probability(make, threshold):
+    with pytest.raises(ValueError, match="threshold: found"):
+        make().likely(batch()[0], threshold)
