@@ -19,6 +19,7 @@ ENDINGS = {".py", ".cu", ".cuh", ".cpp", ".h", ".html"}
 # Modules without a mirrored test file, and the file that tests them: it imports them or names their path.
 TESTED_IN: dict[str, str] = {
     "hybrid/cli/__init__.py": "tests/hybrid/cli/test_command_line.py",
+    "hybrid/contract/dense.py": "tests/cpu/test_mlp.py",
     "hybrid/contract/pvm.py": "tests/cpu/test_pvm.py",
     "hybrid/contract/sparse.py": "tests/cpu/test_rows.py",
     "hybrid/cli/finding.py": "tests/hybrid/cli/test_doctor.py",

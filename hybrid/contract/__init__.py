@@ -1,6 +1,7 @@
 """What a backend promises: `cpu` keeps it with Numba, `gpu` with PyCUDA.
 
-Here are devices and dense kernels; sparse.py has what learns sparsely, pvm.py the Predictive Vision Model.
+Here are devices and collections of MLPs; dense.py has deep MLPs and their optimisers, sparse.py what learns sparsely, pvm.py
+the Predictive Vision Model.
 
 These Protocols are structural: a backend keeps them without importing them. tests/hybrid/test_contract.py compares names,
 order and defaults of the arguments of every backend with them.
@@ -19,6 +20,11 @@ from typing import Any, Protocol
 from numpy.typing import DTypeLike, NDArray
 
 from .array import Array as Array
+from .dense import Layer as Layer
+from .dense import Mlp as Mlp
+from .dense import Move as Move
+from .dense import Optimiser as Optimiser
+from .dense import Passed as Passed
 from .pvm import Gathering as Gathering
 from .pvm import Learning as Learning
 from .pvm import Past as Past

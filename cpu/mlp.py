@@ -1,0 +1,239 @@
+"""Layers of an MLP on the CPU: the `Mlp` contract. BLAS for the products, one pass over the rows for all the rest.
+
+A product is cut into tiles, and a pass into PIECES of the batch, by their sizes alone: so the bits do not depend on the
+number of threads. A tile is one GEMM on one thread.
+"""
+
+import functools
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import DTypeLike
+
+from cpu.activation import CODES, GELU, activate, times_slope
+from cpu.array import Array
+from cpu.blas import gemm
+from cpu.splitmix import GOLDEN, mix
+
+LEAST_ROWS, MOST_ROWS, COLUMNS = (
+    64,
+    256,
+    512,
+)  # of a tile: BLAS copies both factors, so small tiles copy more than they compute
+TILES = 16  # of a product, where it is large enough: for as many threads
+PIECES = 16  # of a batch, in a pass over its rows
+EPSILON = 1e-5  # beside the variance, as in torch.nn.LayerNorm
+DRAWS = 2**32  # a place of a dropout mask is one of so many numbers
+
+kernel = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
+parallel = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"}, parallel=True)
+
+
+def workspace(widest: int, dtype: DTypeLike) -> tuple[Array, Array]:
+    """What `backward` of layers up to this width needs: sums over the pieces of a batch, and a row for each of them."""
+    return np.empty((PIECES, 3, widest), dtype), np.empty((PIECES, widest), dtype)
+
+
+def forward(passed: Any, layer: Any, weights: Array, x: Array, key: int | None) -> None:
+    """Write what `passed` has: out, and before and spread where there are any. See the contract."""
+    out, before, spread = _whole(passed)
+    matrix, *vectors = _parts(weights, layer)
+    _product(before if before.size else out, x, matrix.T, 0, *_tiles(len(x), layer.outputs))
+    rest = x if layer.residual else _nothing(x.dtype)
+    _finish(out, before, spread, *vectors, rest, CODES[layer.activation], *_mask(layer, key, x.dtype))
+
+
+def backward(
+    x_grad: Array | None, weight_grad: Array, out_grad: Array, work: Any, layer: Any, weights: Array, passed: Any,
+    x: Array, key: int | None,
+) -> None:  # fmt: skip
+    """Write x_grad, add to weight_grad; out_grad leaves as the gradient of what the matrix gave. See the contract."""
+    out, before, spread = _whole(passed)
+    matrix, bias, gain, shift = _parts(weights, layer)
+    matrix_grad, *vector_grads = _parts(weight_grad, layer)
+    rest = x_grad if layer.residual and x_grad is not None else _nothing(x.dtype)
+    code, mask = CODES[layer.activation], _mask(layer, key, x.dtype)
+    _fall(rest, out_grad, *work, out, before, spread, bias.size > 0, gain, shift, code, *mask)
+    _collect(*vector_grads, work[0])
+    if x_grad is not None:
+        _product(x_grad, out_grad, matrix, int(layer.residual), *_tiles(len(x), layer.inputs))
+    _product(matrix_grad, out_grad.T, x, 1, *_tiles(layer.outputs, layer.inputs))
+
+
+def _parts(numbers: Array, layer: Any) -> tuple[Array, Array, Array, Array]:
+    """The matrix (outputs, inputs), bias, gain and shift (outputs,) of a layer; those that it lacks are empty."""
+    n, o = layer.inputs, layer.outputs
+    sizes = (n * o, o * layer.bias, o * layer.norm, o * layer.norm)
+    ends = layer.at + np.cumsum(sizes)
+    matrix, bias, gain, shift = (numbers[end - size : end] for end, size in zip(ends, sizes, strict=True))
+    return matrix.reshape(o, n), bias, gain, shift
+
+
+def _whole(passed: Any) -> tuple[Array, Array, Array]:
+    """Out, before and spread; those that a layer does not keep are empty."""
+    nothing = _nothing(passed.out.dtype)
+    return (
+        passed.out,
+        nothing if passed.before is None else passed.before,
+        nothing if passed.spread is None else passed.spread,
+    )
+
+
+@functools.cache
+def _nothing(dtype: DTypeLike) -> Array:
+    return np.empty((0, 0), dtype)
+
+
+def _mask(layer: Any, key: int | None, dtype: DTypeLike) -> tuple[Any, ...]:
+    """The key of a dropout mask, below which of DRAWS a number is dropped, by what others are multiplied, and its inverse."""
+    share = 0.0 if key is None else layer.dropout
+    number: Any = np.dtype(dtype).type
+    return np.uint64(key or 0), np.uint64(round(share * DRAWS)), number(1 / (1 - share)), number(1 - share)
+
+
+def _tiles(rows: int, columns: int) -> tuple[int, int, int]:
+    """Rows of a tile, and how many tiles there are down and across."""
+    across = -(-columns // COLUMNS)
+    size = min(max(rows * across // TILES // LEAST_ROWS * LEAST_ROWS, LEAST_ROWS), MOST_ROWS)
+    return size, -(-rows // size), across
+
+
+@parallel
+def _product(out, a, b, keep, size, down, across):
+    """out <- a b + keep out."""
+    for tile in numba.prange(down * across):
+        i, j = tile // across * size, tile % across * COLUMNS
+        rows, columns = slice(i, min(i + size, out.shape[0])), slice(j, min(j + COLUMNS, out.shape[1]))
+        gemm(out[rows, columns], a[rows], b[:, columns], 1, keep)
+
+
+# Helpers take single rows of whole arrays: the type of such a row is "contiguous", and over those loops vectorise.
+
+
+@kernel
+def _drop(row, key, at, below, lift):
+    """What the mask drops becomes 0, all else is multiplied by `lift`; at: the place of the row's first number."""
+    none = row.dtype.type(0)
+    for i in range(row.size):
+        draw = mix(key + np.uint64(at + i + 1) * GOLDEN) >> np.uint64(32)
+        row[i] = none if draw < below else row[i] * lift
+
+
+@kernel
+def _normalise(row):
+    """The row becomes (row - mean) / root of (variance + EPSILON); returns 1 / that root."""
+    number = row.dtype.type
+    total, squares = number(0), number(0)
+    for i in range(row.size):
+        total += row[i]
+    mean = total / number(row.size)
+    for i in range(row.size):
+        row[i] -= mean
+        squares += row[i] * row[i]
+    scale = number(1) / np.sqrt(squares / number(row.size) + number(EPSILON))
+    for i in range(row.size):
+        row[i] *= scale
+    return scale
+
+
+@kernel
+def _through_norm(delta, normal, gain, scale):
+    """delta, the gradient of gain * normal, becomes that of what was normalised."""
+    number = delta.dtype.type
+    total, along = number(0), number(0)
+    for i in range(delta.size):
+        delta[i] *= gain[i]
+        total += delta[i]
+        along += delta[i] * normal[i]
+    mean, slope = total / number(delta.size), along / number(delta.size)
+    for i in range(delta.size):
+        delta[i] = scale * (delta[i] - mean - normal[i] * slope)
+
+
+@kernel
+def _put(row, source, gain, shift):
+    """row <- gain * source + shift, or the source itself where there is no norm."""
+    if gain.size:
+        for i in range(row.size):
+            row[i] = gain[i] * source[i] + shift[i]
+    else:
+        for i in range(row.size):
+            row[i] = source[i]
+
+
+@kernel
+def _add(row, other):
+    for i in range(row.size):
+        row[i] += other[i]
+
+
+@parallel
+def _finish(out, before, spread, bias, gain, shift, rest, code, key, below, lift, _):
+    """All that follows the product, which is in before, or where there is none in out; one row after another."""
+    for piece in numba.prange(PIECES):
+        for b in range(piece * out.shape[0] // PIECES, (piece + 1) * out.shape[0] // PIECES):
+            row = out[b]
+            first = before[b] if before.size else row
+            if bias.size:
+                _add(first, bias)
+            if gain.size:
+                spread[b, 0] = _normalise(first)
+            if before.size:
+                _put(row, first, gain, shift)
+            activate(row, code)
+            if below:
+                _drop(row, key, b * row.size, below, lift)
+            if rest.size:
+                _add(row, rest[b])
+
+
+@kernel
+def _before_activation(delta, spare, out, before, b, gain, shift, code, share):
+    """delta, d loss / d activation of row b, becomes the gradient before the activation, which is computed anew."""
+    values = spare[: delta.size]
+    if not before.size:
+        row = out[b]
+        for i in range(delta.size):
+            values[i] = row[i] * share
+    else:
+        _put(values, before[b], gain, shift)
+        if code != GELU:
+            activate(values, code)
+    times_slope(delta, values, code)
+
+
+@parallel
+def _fall(rest, out_grad, sums, spare, out, before, spread, biased, gain, shift, code, key, below, lift, share):
+    """From the gradient of out to that of the product, one row after another; sums of a piece: of bias, gain and shift."""
+    width = out_grad.shape[1]
+    for piece in numba.prange(PIECES):
+        sums[piece, :, :width] = 0
+        bias_sum, gain_sum, shift_sum = sums[piece, 0], sums[piece, 1], sums[piece, 2]
+        for b in range(piece * out.shape[0] // PIECES, (piece + 1) * out.shape[0] // PIECES):
+            delta = out_grad[b]
+            if rest.size:
+                rest[b] = delta
+            if below:
+                _drop(delta, key, b * width, below, lift)
+            _before_activation(delta, spare[piece], out, before, b, gain, shift, code, share)
+            if gain.size:
+                normal = before[b]
+                for i in range(width):
+                    gain_sum[i] += delta[i] * normal[i]
+                    shift_sum[i] += delta[i]
+                _through_norm(delta, normal, gain, spread[b, 0])
+            if biased:
+                for i in range(width):
+                    bias_sum[i] += delta[i]
+
+
+@kernel
+def _collect(bias, gain, shift, sums):
+    """Add the sums of the pieces, in their order."""
+    for piece in range(sums.shape[0]):
+        for i in range(bias.size):
+            bias[i] += sums[piece, 0, i]
+        for i in range(gain.size):
+            gain[i] += sums[piece, 1, i]
+            shift[i] += sums[piece, 2, i]

@@ -1,0 +1,198 @@
+"""How the weights of a dense part move on the CPU: the `Optimiser` contract.
+
+Each function is one pass over weights, state and gradient, which it clears. All are bound by memory; bytes a parameter in
+float32, read and written, and numbers of state:
+
+    sgd      16, no state       with momentum, also Nesterov's:  24, one
+    adagrad  24, one            adam, also AdamW:                32, two
+    clip      4, before any of them: the norm of the gradient, of pieces whose size is fixed, added in their order
+
+Loops are cut into pieces of NUMBERS, so the sizes alone determine the bits, not the number of threads.
+"""
+
+import math
+from typing import Any
+
+import numba
+import numpy as np
+
+from cpu.array import Array
+
+NUMBERS = 1 << 16  # of a piece
+RUN = 1 << 12  # squares that are added in the array's own dtype
+NEAR = 1e-6  # beside the norm, as in torch.nn.utils.clip_grad_norm_
+ADAGRAD = 1e-10  # beside the root, as in torch.optim.Adagrad
+ADAM = 1e-8  # as in torch.optim.Adam
+
+kernel = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
+parallel = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"}, parallel=True)
+
+
+def workspace(size: int) -> tuple[Array, Array]:
+    """What `clip` needs for so many weights: the squares of each piece, and the factor that the gradient is cut by."""
+    return np.empty(_pieces(size)), np.empty(1)
+
+
+def clip(work: tuple[Array, Array], grad: Array, scale: float, most: float) -> None:
+    """Write by what the gradient has to be multiplied so that the norm of scale * grad is at most `most`."""
+    parts, factor = work
+    _squares(parts, grad)
+    _factor(factor, parts, scale, most)
+
+
+def sgd(weights: Array, velocity: Array | None, grad: Array, move: Any, momentum: float, nesterov: bool) -> None:
+    """velocity <- momentum velocity - rate g; weights <- weights + velocity; grad <- 0. See the contract."""
+    number = weights.dtype.type
+    rate, shrink = number(move.rate * _scale(move)), number(move.rate * move.decay)
+    _sgd(weights, velocity, grad, rate, number(momentum), shrink, nesterov, _pieces(weights.size))
+
+
+def adagrad(weights: Array, squares: Array, grad: Array, move: Any) -> None:
+    """squares <- squares + g^2; weights <- weights - rate g / (root of squares + 1e-10); grad <- 0. See the contract."""
+    number = weights.dtype.type
+    scalars = (number(move.rate), number(_scale(move)), number(move.decay), number(ADAGRAD))
+    _adagrad(weights, squares, grad, *scalars, _pieces(weights.size))
+
+
+def adam(
+    weights: Array, mean: Array, squares: Array, grad: Array, move: Any, betas: tuple[float, float], updates: int,
+    decoupled: bool,
+) -> None:  # fmt: skip
+    """mean and squares follow g and g^2; weights move against mean / root of squares; grad <- 0. See the contract."""
+    first, second = betas
+    number = weights.dtype.type
+    keep, decay = (1 - move.rate * move.decay, 0.0) if decoupled else (1.0, move.decay)
+    rate, root = move.rate / (1 - first**updates), 1 / math.sqrt(1 - second**updates)
+    scalars = (rate, _scale(move), keep, decay, first, 1 - first, second, 1 - second, root, ADAM)
+    _adam(weights, mean, squares, grad, *map(number, scalars), _pieces(weights.size))
+
+
+def _scale(move: Any) -> float:
+    """What the gathered gradient is multiplied by."""
+    return float(move.scale if move.cut is None else move.scale * move.cut[1][0])
+
+
+def _pieces(size: int) -> int:
+    return int(-(-size // NUMBERS))
+
+
+@kernel
+def _piece(array, k):
+    """The k-th run of NUMBERS of an array; the last is shorter."""
+    return array[k * NUMBERS : (k + 1) * NUMBERS]
+
+
+@kernel
+def _square_sum(values):
+    total = values.dtype.type(0)
+    for i in range(values.size):
+        total += values[i] * values[i]
+    return total
+
+
+@parallel
+def _squares(parts, grad):
+    for k in numba.prange(parts.size):
+        piece, total = _piece(grad, k), 0.0
+        for at in range(0, piece.size, RUN):
+            total += _square_sum(piece[at : at + RUN])
+        parts[k] = total
+
+
+@kernel
+def _factor(factor, parts, scale, most):
+    total = 0.0
+    for k in range(parts.size):
+        total += parts[k]
+    share = most / (scale * math.sqrt(total) + NEAR)
+    factor[0] = 1.0 if share > 1 else share  # a NaN stays one
+
+
+@parallel
+def _sgd(weights, velocity, grad, rate, momentum, shrink, nesterov, pieces):
+    for k in numba.prange(pieces):
+        w, g = _piece(weights, k), _piece(grad, k)
+        if velocity is None:
+            _descend(w, g, rate, shrink)
+        elif nesterov:
+            _look_ahead(w, _piece(velocity, k), g, rate, momentum, shrink)
+        else:
+            _roll(w, _piece(velocity, k), g, rate, momentum, shrink)
+
+
+# Without decay the arithmetic, and so the bytes, are those of `update` in cpu/units.py.
+
+
+@kernel
+def _descend(w, g, rate, shrink):
+    if shrink == 0:
+        for i in range(w.size):
+            w[i] -= rate * g[i]
+            g[i] = 0
+    else:
+        for i in range(w.size):
+            w[i] -= rate * g[i] + shrink * w[i]
+            g[i] = 0
+
+
+@kernel
+def _roll(w, v, g, rate, momentum, shrink):
+    if shrink == 0:
+        for i in range(w.size):
+            v[i] = momentum * v[i] - rate * g[i]
+            w[i] += v[i]
+            g[i] = 0
+    else:
+        for i in range(w.size):
+            v[i] = momentum * v[i] - (rate * g[i] + shrink * w[i])
+            w[i] += v[i]
+            g[i] = 0
+
+
+@kernel
+def _look_ahead(w, v, g, rate, momentum, shrink):
+    """Nesterov's: the velocity that the next gradient would meet is added, not the present one."""
+    for i in range(w.size):
+        down = rate * g[i] + shrink * w[i]
+        v[i] = momentum * v[i] - down
+        w[i] += momentum * v[i] - down
+        g[i] = 0
+
+
+@parallel
+def _adagrad(weights, squares, grad, rate, scale, decay, epsilon, pieces):
+    for k in numba.prange(pieces):
+        w, s, g = _piece(weights, k), _piece(squares, k), _piece(grad, k)
+        for i in range(w.size):
+            slope = scale * g[i] + decay * w[i]
+            s[i] += slope * slope
+            w[i] -= rate * slope / (math.sqrt(s[i]) + epsilon)
+            g[i] = 0
+
+
+@parallel
+def _adam(
+    weights,
+    mean,
+    squares,
+    grad,
+    rate,
+    scale,
+    keep,
+    decay,
+    first,
+    first_rest,
+    second,
+    second_rest,
+    root,
+    epsilon,
+    pieces,
+):
+    for k in numba.prange(pieces):
+        w, m, s, g = _piece(weights, k), _piece(mean, k), _piece(squares, k), _piece(grad, k)
+        for i in range(w.size):
+            slope = scale * g[i] + decay * w[i]
+            m[i] = first * m[i] + first_rest * slope
+            s[i] = second * s[i] + second_rest * slope * slope
+            w[i] = keep * w[i] - rate * m[i] / (math.sqrt(s[i]) * root + epsilon)
+            g[i] = 0

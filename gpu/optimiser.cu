@@ -1,0 +1,119 @@
+// How the weights of a dense part move: one pass over weights, state and gradient, which it clears. Twin of cpu/optimiser.py.
+//
+// All arrays begin where the device allocates, so 16 bytes align. Every rule is a function of one parameter; `sweep` hands it
+// over four of them at a time, which keeps enough loads under way.
+//   work    a thread four numbers, grid-stride; the last three by the first threads
+//   launch  grid: as many blocks of 256 as fill the device
+//   bound   memory: bytes a parameter as in cpu/optimiser.py
+//   order   parameters are independent
+#include "warp.cuh"
+
+// What the gradient is multiplied by: `scale`, and the factor that `clip` has written, where it is clipped.
+__device__ __forceinline__ float cut(float scale, const float *factor) { return factor == nullptr ? scale : scale * *factor; }
+
+template <class Rule> __device__ __forceinline__ void four(Rule rule, float4 &w, float4 &m, float4 &s, float4 &g)
+{
+    rule(w.x, m.x, s.x, g.x);
+    rule(w.y, m.y, s.y, g.y);
+    rule(w.z, m.z, s.z, g.z);
+    rule(w.w, m.w, s.w, g.w);
+}
+
+// The rule at every place; first and second: states, of which a rule has as many as STATES.
+template <int STATES, class Rule>
+__device__ __forceinline__ void sweep(float *weights, float *first, float *second, float *grad, int64 size, Rule rule)
+{
+    const int64 thread = blockIdx.x * (int64)blockDim.x + threadIdx.x, threads = (int64)gridDim.x * blockDim.x;
+    float4 *w4 = reinterpret_cast<float4 *>(weights), *g4 = reinterpret_cast<float4 *>(grad);
+    float4 *first4 = reinterpret_cast<float4 *>(first), *second4 = reinterpret_cast<float4 *>(second);
+    for (int64 k = thread; k < size / 4; k += threads) {
+        float4 w = w4[k], g = g4[k], m = {}, s = {};
+        if (STATES > 0) m = first4[k];
+        if (STATES > 1) s = second4[k];
+        four(rule, w, m, s, g);
+        w4[k] = w;
+        if (STATES > 0) first4[k] = m;
+        if (STATES > 1) second4[k] = s;
+        g4[k] = {};
+    }
+    for (int64 k = size / 4 * 4 + thread; k < size; k += threads) {
+        float none = 0;
+        rule(weights[k], STATES > 0 ? first[k] : none, STATES > 1 ? second[k] : none, grad[k]);
+        grad[k] = 0;
+    }
+}
+
+// weights -= rate g
+extern "C" __global__ void sgd(float *weights, float *grad, const float *factor, float rate, float shrink, int64 size)
+{
+    rate = cut(rate, factor);
+    sweep<0>(weights, nullptr, nullptr, grad, size, [=](float &w, float &, float &, float &g) {
+        w = fmaf(-rate, g, w - shrink * w);  // without decay as in units.cu
+    });
+}
+
+// velocity <- momentum velocity - rate g; weights += velocity, or what the velocity would be next
+extern "C" __global__ void momentum(float *weights, float *velocity, float *grad, const float *factor, float rate,
+                                    float momentum, float shrink, int nesterov, int64 size)
+{
+    rate = cut(rate, factor);
+    sweep<1>(weights, velocity, nullptr, grad, size, [=](float &w, float &v, float &, float &g) {
+        const float down = fmaf(rate, g, shrink * w);
+        v = shrink ? fmaf(momentum, v, -down) : fmaf(momentum, v, -rate * g);  // without decay as in units.cu
+        w += nesterov ? fmaf(momentum, v, -down) : v;
+    });
+}
+
+// squares += g^2; weights -= rate g / (root of squares + epsilon)
+extern "C" __global__ void adagrad(float *weights, float *squares, float *grad, const float *factor, float rate, float scale,
+                                   float decay, float epsilon, int64 size)
+{
+    scale = cut(scale, factor);
+    sweep<1>(weights, squares, nullptr, grad, size, [=](float &w, float &s, float &, float &g) {
+        const float slope = fmaf(scale, g, decay * w);
+        s = fmaf(slope, slope, s);
+        w -= rate * slope / (sqrtf(s) + epsilon);
+    });
+}
+
+// mean and squares follow g and g^2; weights <- keep weights - rate mean / (root of squares * unbias + epsilon)
+extern "C" __global__ void adam(float *weights, float *mean, float *squares, float *grad, const float *factor, float rate,
+                                float scale, float keep, float decay, float first, float first_rest, float second,
+                                float second_rest, float unbias, float epsilon, int64 size)
+{
+    scale = cut(scale, factor);
+    sweep<2>(weights, mean, squares, grad, size, [=](float &w, float &m, float &s, float &g) {
+        const float slope = fmaf(scale, g, decay * w);
+        m = fmaf(first, m, first_rest * slope);
+        s = fmaf(second, s, second_rest * slope * slope);
+        w = keep * w - rate * m / (sqrtf(s) * unbias + epsilon);
+    });
+}
+
+// parts[block] = the sum of the squares that the block meets
+//   order   threads stride over the grid, whose size the number of squares alone says; a butterfly; the warps in order
+extern "C" __global__ void squares(float *parts, const float *grad, int64 size)
+{
+    __shared__ float sums[8];
+    float total = 0;
+    for (int64 k = blockIdx.x * (int64)blockDim.x + threadIdx.x; k < size; k += (int64)gridDim.x * blockDim.x)
+        total = fmaf(grad[k], grad[k], total);
+    for (int half = 16; half; half >>= 1) total += __shfl_xor_sync(FULL, total, half);
+    if (lane() == 0) sums[warp()] = total;
+    __syncthreads();
+    if (threadIdx.x) return;
+    for (int k = 1; k < warps(); ++k) total += sums[k];
+    parts[blockIdx.x] = total;
+}
+
+// factor = min(1, most / (scale root of the sum of parts + near)); a NaN stays one
+//   work    one warp
+//   order   lanes stride, then a butterfly
+extern "C" __global__ void cut_factor(float *factor, const float *parts, int many, float scale, float most, float near)
+{
+    double total = 0;
+    for (int k = lane(); k < many; k += 32) total += parts[k];
+    for (int half = 16; half; half >>= 1) total += __shfl_xor_sync(FULL, total, half);
+    const double share = most / (scale * sqrt(total) + near);
+    if (lane() == 0) *factor = share > 1 ? 1 : (float)share;
+}

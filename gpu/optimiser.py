@@ -1,0 +1,73 @@
+"""How the weights of a dense part move on a GPU: the `Optimiser` contract. One pass of optimiser.cu; nothing is waited for."""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpu import device, kernels
+from gpu.array import Array
+
+THREADS = 256
+PART, BLOCKS = 4096, 1024  # of a norm: squares of a part at least, parts at most
+NEAR = 1e-6  # beside the norm, as in torch.nn.utils.clip_grad_norm_
+ADAGRAD = 1e-10  # beside the root, as in torch.optim.Adagrad
+ADAM = 1e-8  # as in torch.optim.Adam
+
+
+class Work(NamedTuple):
+    """Of `clip`: the squares of each part of the gradient, and the factor that it is cut by."""
+
+    parts: Array
+    factor: Array
+
+
+def workspace(size: int) -> Work:
+    """What `clip` needs for so many weights."""
+    where = device.current().device
+    return Work(where.empty(min(-(-size // PART), BLOCKS), np.float32), where.empty(1, np.float32))
+
+
+def clip(work: Work, grad: Array, scale: float, most: float) -> None:
+    """Write by what the gradient has to be multiplied so that the norm of scale * grad is at most `most`."""
+    parts, factor = work
+    kernels.launch(__file__, "squares", "PPq", parts.size, THREADS, parts, grad, grad.size)
+    kernels.launch(__file__, "cut_factor", "PPifff", 1, 32, factor, parts, parts.size, scale, most, NEAR)
+
+
+def sgd(weights: Array, velocity: Array | None, grad: Array, move: Any, momentum: float, nesterov: bool) -> None:
+    """velocity <- momentum velocity - rate g; weights <- weights + velocity; grad <- 0. See the contract."""
+    rate, shrink = move.rate * move.scale, move.rate * move.decay
+    if velocity is None:
+        _sweep("sgd", "PPPffq", weights, grad, _factor(move), rate, shrink, weights.size)
+        return
+    scalars = (rate, momentum, shrink, int(nesterov), weights.size)
+    _sweep("momentum", "PPPPfffiq", weights, velocity, grad, _factor(move), *scalars)
+
+
+def adagrad(weights: Array, squares: Array, grad: Array, move: Any) -> None:
+    """squares <- squares + g^2; weights <- weights - rate g / (root of squares + 1e-10); grad <- 0. See the contract."""
+    scalars = (move.rate, move.scale, move.decay, ADAGRAD, weights.size)
+    _sweep("adagrad", "PPPPffffq", weights, squares, grad, _factor(move), *scalars)
+
+
+def adam(
+    weights: Array, mean: Array, squares: Array, grad: Array, move: Any, betas: tuple[float, float], updates: int,
+    decoupled: bool,
+) -> None:  # fmt: skip
+    """mean and squares follow g and g^2; weights move against mean / root of squares; grad <- 0. See the contract."""
+    first, second = betas
+    keep, decay = (1 - move.rate * move.decay, 0.0) if decoupled else (1.0, move.decay)
+    rate, unbias = move.rate / (1 - first**updates), 1 / math.sqrt(1 - second**updates)
+    scalars = (rate, move.scale, keep, decay, first, 1 - first, second, 1 - second, unbias, ADAM, weights.size)
+    _sweep("adam", "PPPPPffffffffffq", weights, mean, squares, grad, _factor(move), *scalars)
+
+
+def _factor(move: Any) -> Array | None:
+    return None if move.cut is None else move.cut.factor
+
+
+def _sweep(name: str, kinds: str, *arguments: Any) -> None:
+    """Launch a rule over all weights; the last argument is their number."""
+    blocks = 16 * int(device.current().device.multiprocessors)
+    kernels.launch(__file__, name, kinds, min(-(-arguments[-1] // (4 * THREADS)), blocks), THREADS, *arguments)

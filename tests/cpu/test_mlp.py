@@ -1,0 +1,148 @@
+"""Layers of an MLP on the CPU (their contract: hybrid/contract/dense.py), against float64, autograd and differences."""
+
+import numba
+import numpy as np
+import pytest
+
+from cpu import mlp
+from tests.support import layers
+from tests.support.layers import KINDS
+from tests.twins.units import close
+
+SIZES = [(1, 3, 5), (7, 33, 40), (300, 20, 1030)]  # batch, inputs, outputs: one row, few rows, tiles down and across
+KEY = 2**63 - 12345
+
+
+class Case:
+    """Random arrays of one layer, which does not begin the weights."""
+
+    def __init__(self, kind, batch, inputs, outputs, dtype=np.float32):
+        rng = np.random.default_rng([batch, inputs])
+        self.layer = layers.layer(kind, inputs, outputs, at=3)
+        self.weights = rng.normal(0, 0.3, 3 + layers.size(self.layer)).astype(dtype)
+        self.weight_grad = np.ones_like(self.weights)
+        self.x = rng.normal(size=(batch, self.layer.inputs)).astype(dtype)
+        self.out_grad = rng.normal(size=(batch, outputs)).astype(dtype)
+        self.x_grad = np.full_like(self.x, np.nan)
+        self.passed = layers.passed(self.layer, batch, lambda shape, dtype: np.full(shape, np.nan, dtype), dtype)
+        self.work = mlp.workspace(outputs + 2, dtype)
+
+    def forward(self, key=KEY):
+        mlp.forward(self.passed, self.layer, self.weights, self.x, key)
+
+    def backward(self, key=KEY, x_grad=True):
+        written = (self.x_grad if x_grad else None, self.weight_grad, self.out_grad, self.work)
+        mlp.backward(*written, self.layer, self.weights, self.passed, self.x, key)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+def test_forward_and_backward(kind, sizes, dtype):
+    case = Case(kind, *sizes, dtype)
+    out_grad = case.out_grad.astype(float)
+    expected = layers.forward(case.layer, case.weights, case.x, KEY)
+    case.forward()
+    close(case.passed.out, expected.out, dtype, 64)
+    if case.layer.kept:
+        close(case.passed.before, expected.normal, dtype, 64)
+    x_grad, weight_grad = layers.backward(case.layer, case.weights, case.x, out_grad, KEY)
+    case.backward()
+    close(case.x_grad, x_grad, dtype, 256)
+    close(case.weight_grad, 1 + weight_grad, dtype, 64 * len(case.x))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_a_key_nothing_is_dropped(kind):
+    case = Case(kind, 7, 33, 40)
+    case.forward(None)
+    close(case.passed.out, layers.forward(case.layer, case.weights, case.x, None).out, np.float32, 64)
+
+
+@pytest.mark.parametrize("kind", ["plain", "residual"])
+def test_the_gradient_of_the_input_can_be_left_out(kind):
+    one, other = Case(kind, 7, 33, 40), Case(kind, 7, 33, 40)
+    for case, x_grad in ((one, True), (other, False)):
+        case.forward()
+        case.backward(x_grad=x_grad)
+    assert one.weight_grad.tobytes() == other.weight_grad.tobytes()
+    assert np.isnan(other.x_grad).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradients_are_the_slopes_of_the_loss(kind):
+    """Central differences in float64, of a sum with random weights, at every weight and every input."""
+    case = Case(kind, 3, 4, 5, np.float64)
+    toward = case.out_grad.copy()
+
+    def loss():
+        case.forward()
+        return float((toward * case.passed.out).sum())
+
+    slopes = {"weights": np.zeros_like(case.weights), "x": np.zeros_like(case.x)}
+    for name, found in slopes.items():
+        array = getattr(case, name)
+        for place in np.ndindex(array.shape):
+            values, middle = [], array[place]
+            for step in (1e-6, -1e-6):
+                array[place] = middle + step
+                values.append(loss())
+            array[place], found[place] = middle, (values[0] - values[1]) / 2e-6
+    case.forward()
+    case.backward()
+    np.testing.assert_allclose(case.weight_grad - 1, slopes["weights"], rtol=0, atol=1e-7)
+    np.testing.assert_allclose(case.x_grad, slopes["x"], rtol=0, atol=1e-7)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if not KINDS[kind]["dropout"]])
+def test_gradients_are_those_of_autograd(kind):
+    torch = pytest.importorskip("torch")
+    case = Case(kind, 7, 33, 40, np.float64)
+    matrix, bias, gain, shift = (torch.tensor(part) for part in layers.parts(case.layer, case.weights))
+    x, matrix = torch.tensor(case.x).requires_grad_(), matrix.requires_grad_()
+    s = torch.nn.functional.linear(x, matrix, bias)
+    if case.layer.norm:
+        s = torch.nn.functional.layer_norm(s, s.shape[1:], gain, shift)
+    names = {"logistic": torch.sigmoid, "linear": lambda s: s, "gelu": torch.nn.functional.gelu}
+    a = names.get(case.layer.activation, getattr(torch, case.layer.activation, None))(s)
+    (a + x if case.layer.residual else a).backward(torch.tensor(case.out_grad))
+    case.forward()
+    case.backward()
+    np.testing.assert_allclose(case.x_grad, x.grad.numpy(), rtol=1e-10, atol=1e-12)
+    found = layers.parts(case.layer, case.weight_grad - 1)[0]
+    np.testing.assert_allclose(found, matrix.grad.numpy(), rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["plain", "all"])
+def test_the_number_of_threads_does_not_change_a_bit(kind, threads):
+    def run():
+        case = Case(kind, 300, 20, 1030)
+        case.forward()
+        case.backward()
+        return [case.passed.out, case.x_grad, case.weight_grad]
+
+    found = run()
+    numba.set_num_threads(1)
+    assert [array.tobytes() for array in found] == [array.tobytes() for array in run()]
+
+
+def test_a_mask_drops_its_share_and_another_key_another_one():
+    """Of 10^6 places; a share has a deviation of at most 0.0005."""
+    case = Case("dropout", 1000, 5, 1000)
+    dropped = []
+    for key in (1, 2):
+        case.forward(key)
+        dropped.append(case.passed.out == 0)
+    one, other = dropped
+    assert one.mean() == pytest.approx(0.3, abs=0.003) and other.mean() == pytest.approx(0.3, abs=0.003)
+    assert (one & other).mean() == pytest.approx(0.09, abs=0.003)  # independent of each other,
+    assert (one[1:] & one[:-1]).mean() == pytest.approx(0.09, abs=0.003)  # and of the row
+    assert (one[:, 1:] & one[:, :-1]).mean() == pytest.approx(0.09, abs=0.003)  # and column before
+    assert np.allclose([one.mean(0).max(), one.mean(1).max()], 0.3, atol=0.08)
+
+
+def test_a_nan_stays_visible():
+    case = Case("all", 7, 33, 40)
+    case.x[2, 3] = np.nan
+    case.forward(None)
+    assert np.isnan(case.passed.out).all(axis=1).tolist() == [b == 2 for b in range(7)]

@@ -1,0 +1,132 @@
+"""Optimisers of dense weights on the CPU: PyTorch's numbers, the bytes of units.update, the same at any threads."""
+
+import math
+
+import numpy as np
+import pytest
+
+from cpu import optimiser, units
+from tests.support.optimisers import BETAS, MOMENTUM, STATES, Move, Moved, call
+
+SIZE = 3 * optimiser.NUMBERS + 17  # more than a piece, and a last one that is short
+MOVE = Move(rate=0.03, scale=1 / 7, decay=0.0)
+
+
+def arrays(kind, dtype=np.float32, size=SIZE, seed=0):
+    """Weights, a gradient and a state as it is at first."""
+    rng = np.random.default_rng(seed)
+    made = {"weights": rng.normal(size=size).astype(dtype), "grad": rng.normal(size=size).astype(dtype)}
+    return made | {name: np.zeros(size, dtype) for name in STATES[kind]}
+
+
+def learn(kind, found, grads, move, most=None):
+    """Updates with one gradient after another."""
+    work = optimiser.workspace(found["weights"].size)
+    for turn, grad in enumerate(grads):
+        found["grad"][:] = grad
+        if most is not None:
+            optimiser.clip(work, found["grad"], move.scale, most)
+        function, arguments = call(optimiser, kind, found, move._replace(cut=None if most is None else work), turn + 1)
+        function(*arguments)
+        assert not found["grad"].any()
+
+
+def gradients(size=SIZE, turns=4):
+    return [np.random.default_rng(turn).normal(size=size) for turn in range(turns)]
+
+
+@pytest.mark.parametrize("kind", STATES)
+@pytest.mark.parametrize("decay", [0.0, 0.1])
+@pytest.mark.parametrize("most", [None, 1.5, 1e9])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_every_optimiser_follows_its_formula(kind, decay, most, dtype):
+    move = MOVE._replace(decay=decay)
+    found = arrays(kind, dtype)
+    expected = Moved(found["weights"])
+    learn(kind, found, gradients(), move, most)
+    for grad in gradients():
+        expected.step(kind, grad.astype(dtype), move, most)
+    unit = 32 * np.finfo(dtype).eps
+    for name in ("weights", *STATES[kind]):
+        np.testing.assert_allclose(found[name], getattr(expected, name), rtol=unit, atol=4 * unit, err_msg=name)
+
+
+def torch_optimiser(kind, parameters, move):
+    torch = pytest.importorskip("torch")
+    settings = {"lr": move.rate, "weight_decay": move.decay}
+    made = {
+        "sgd": lambda: torch.optim.SGD(parameters, **settings),
+        "momentum": lambda: torch.optim.SGD(parameters, momentum=MOMENTUM, **settings),
+        "nesterov": lambda: torch.optim.SGD(parameters, momentum=MOMENTUM, nesterov=True, **settings),
+        "adagrad": lambda: torch.optim.Adagrad(parameters, **settings),
+        "adam": lambda: torch.optim.Adam(parameters, betas=BETAS, **settings),
+        "adamw": lambda: torch.optim.AdamW(parameters, betas=BETAS, **settings),
+    }
+    return made[kind]()
+
+
+@pytest.mark.parametrize("kind", STATES)
+@pytest.mark.parametrize("decay", [0.0, 0.1])
+@pytest.mark.parametrize("most", [None, 1.5])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_numbers_are_those_of_torch(kind, decay, most, dtype):
+    torch = pytest.importorskip("torch")
+    size, move = 3000, MOVE._replace(decay=decay)
+    found = arrays(kind, dtype, size)
+    weights = torch.nn.Parameter(torch.tensor(found["weights"]))
+    peer = torch_optimiser(kind, [weights], move)
+    for grad in gradients(size):
+        weights.grad = torch.tensor(grad.astype(dtype)) * move.scale
+        if most is not None:
+            torch.nn.utils.clip_grad_norm_([weights], most)
+        peer.step()
+    learn(kind, found, gradients(size), move, most)
+    unit = 32 * np.finfo(dtype).eps
+    np.testing.assert_allclose(found["weights"], weights.detach().numpy(), rtol=unit, atol=4 * unit)
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_sgd_keeps_the_bytes_of_update(momentum):
+    """So that a trunk that moves by it goes on as runs of before it was there did."""
+    kind = "momentum" if momentum else "sgd"
+    found, expected = arrays(kind), arrays(kind)
+    for turn, grad in enumerate(gradients()):
+        found["grad"][:] = expected["grad"][:] = grad
+        rate = 0.1 * (1 - turn / 5) / 64
+        move = Move(0.1 * (1 - turn / 5), 1 / 64, 0.0)
+        optimiser.sgd(found["weights"], found.get("velocity"), found["grad"], move, momentum, False)
+        units.update(expected["weights"], expected.get("velocity"), expected["grad"], rate, momentum)
+    for name, array in expected.items():
+        assert found[name].tobytes() == array.tobytes(), name
+
+
+@pytest.mark.parametrize("kind", ["momentum", "adagrad", "adamw"])
+def test_the_number_of_threads_does_not_change_a_bit(kind, threads):
+    import numba
+
+    found = arrays(kind)
+    learn(kind, found, gradients(), MOVE, 1.5)
+    numba.set_num_threads(1)
+    expected = arrays(kind)
+    learn(kind, expected, gradients(), MOVE, 1.5)
+    for name, array in expected.items():
+        assert found[name].tobytes() == array.tobytes(), name
+
+
+def test_the_norm_of_small_whole_numbers_is_exact():
+    grad = np.zeros(SIZE, np.float32)
+    grad[[3, optimiser.NUMBERS + 1, -1, -2]] = 1, 2, 2, 4  # norm 5
+    parts, factor = optimiser.workspace(SIZE)
+    optimiser.clip((parts, factor), grad, 2.0, 4.0)
+    assert parts.sum() == 25 and factor[0] == 4 / (10 + 1e-6)
+
+
+@pytest.mark.parametrize("kind", STATES)
+def test_a_gradient_of_nan_stays_visible(kind):
+    found = arrays(kind, size=100)
+    grad = np.full(100, 1.0)
+    grad[7] = math.nan
+    learn(kind, found, [grad], MOVE)
+    assert np.isnan(found["weights"]).tolist() == [i == 7 for i in range(100)]
+    learn(kind, found, [grad], MOVE, 1.0)
+    assert np.isnan(found["weights"]).all()

@@ -1,0 +1,65 @@
+"""Optimisers of dense weights on the device, against the oracle that the CPU is held to as well."""
+
+import numpy as np
+import pytest
+
+from gpu import optimiser, units
+from tests.support.optimisers import STATES, Move, Moved, call
+
+MOVE = Move(rate=0.03, scale=1 / 7, decay=0.0)
+SIZES = (1, 3, 4, 1027, 3 * optimiser.PART + 5)  # less than four numbers, around four, more parts than one
+
+
+def gradients(size):
+    return [np.random.default_rng(turn).normal(size=size).astype(np.float32) for turn in range(3)]
+
+
+def learn(gpu, kind, weights, move, most=None):
+    """The arrays after updates with one gradient after another."""
+    there = {"weights": gpu.put(weights)}
+    there |= {name: gpu.put(np.zeros_like(weights)) for name in STATES[kind]}
+    work = gpu.run(optimiser.workspace, weights.size)
+    for turn, grad in enumerate(gradients(weights.size)):
+        there["grad"] = gpu.put(grad)
+        if most is not None:
+            gpu.run(optimiser.clip, work, there["grad"], move.scale, most)
+        cut = None if most is None else work
+        function, arguments = call(optimiser, kind, there, move._replace(cut=cut), turn + 1)
+        gpu.run(function, *arguments)
+        assert not gpu.get(there["grad"]).any()
+    return {name: gpu.get(array) for name, array in there.items()}
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("kind", STATES)
+@pytest.mark.parametrize(("decay", "most"), [(0.0, None), (0.1, 1.5), (0.1, None), (0.0, 1e9)])
+def test_every_optimiser_follows_its_formula(gpu, kind, decay, most, size):
+    move, weights = MOVE._replace(decay=decay), np.random.default_rng(9).normal(size=size).astype(np.float32)
+    expected = Moved(weights)
+    for grad in gradients(size):
+        expected.step(kind, grad, move, most)
+    found = learn(gpu, kind, weights, move, most)
+    unit = 32 * np.finfo(np.float32).eps
+    for name in ("weights", *STATES[kind]):
+        np.testing.assert_allclose(found[name], getattr(expected, name), rtol=unit, atol=4 * unit, err_msg=name)
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_sgd_keeps_the_bytes_of_update(gpu, momentum):
+    rng = np.random.default_rng(0)
+    values = {name: rng.normal(size=1027).astype(np.float32) for name in ("weights", "velocity", "grad")}
+    found, expected = ({name: gpu.put(array) for name, array in values.items()} for _ in range(2))
+    for there in (found, expected):
+        there["velocity"] = there["velocity"] if momentum else None
+    gpu.run(optimiser.sgd, *found.values(), Move(0.3, 1 / 64, 0.0), momentum, False)
+    gpu.run(units.update, *expected.values(), 0.3 / 64, momentum)
+    for name, array in expected.items():
+        if array is not None:
+            assert gpu.get(found[name]).tobytes() == gpu.get(array).tobytes(), name
+
+
+def test_a_norm_of_nan_stays_visible(gpu):
+    grad = gpu.put(np.array([1, np.nan, 2], np.float32))
+    work = gpu.run(optimiser.workspace, 3)
+    gpu.run(optimiser.clip, work, grad, 1.0, 1.0)
+    assert np.isnan(gpu.get(work.factor)).all()
