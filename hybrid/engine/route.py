@@ -66,6 +66,11 @@ class Route(NamedTuple):
 
         scale  tick -> by how much all rates are scaled in it
         """
+        made = self._slot(rows, most_ids, scale)
+        made.learns = self.readout is not None
+        return made
+
+    def _slot(self, rows: int, most_ids: int, scale: Callable[[int], float]) -> Slot:
         ids = most_ids if self.embedding.mean else rows * self.embedding.per_example
         bags = self.embedding.mean
         if self.trunk is None:

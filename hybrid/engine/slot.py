@@ -27,9 +27,12 @@ class Slot(SlotState):
     device    where the dense stages run
     scale     tick -> by how much all rates are scaled in it; a filled slot has the number as `scale`
 
+    learns    False for a question: nothing learns from it, so nothing is dropped (Route.slot says)
+
     Each name is a view of the first `count` rows of its buffer, so a stage never sees rows of an earlier batch.
     """
 
+    learns = True
     ids: np.ndarray
     ids_dev: Any
     bag_at: np.ndarray | None = None

@@ -52,7 +52,7 @@ class TrunkProtocol(Protocol):
 
     def begin(self, copy: Copies) -> list[Stage]:
         """From x_dev to hidden_dev, after the stages "gather" and "x in"; and `copy("hidden out", STAGE)`, where STAGE is
-        the name of the one that writes it.
+        the name of the one that writes it. Where slot.learns is False, a question is asked: nothing is to be dropped then.
         """
 
     def finish(self, copy: Copies, ready: tuple[str, ...]) -> list[Stage]:
