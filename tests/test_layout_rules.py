@@ -54,8 +54,10 @@ TESTED_IN: dict[str, str] = {
     "hybrid/readout/__init__.py": "tests/hybrid/readout/test_registry.py",
     "hybrid/readout/base/__init__.py": "tests/hybrid/readout/test_readouts.py",
     "hybrid/readout/base/exclude.py": "tests/hybrid/readout/test_readouts.py",
+    "hybrid/readout/base/foreign.py": "tests/gpu/test_torch.py",
     "hybrid/readout/base/place.py": "tests/gpu/test_readouts.py",
     "hybrid/readout/base/stages.py": "tests/gpu/test_waits.py",
+    "hybrid/readout/base/still.py": "tests/hybrid/readout/test_readouts.py",
     "hybrid/readout/base/trials.py": "tests/gpu/test_placement.py",
     "hybrid/readout/full.py": "tests/hybrid/readout/test_readouts.py",
     "hybrid/readout/neighbours.py": "tests/hybrid/readout/test_kinds.py",
@@ -67,6 +69,9 @@ TESTED_IN: dict[str, str] = {
     "hybrid/pvm/originals/replay_classic.py": "tests/hybrid/pvm/originals/test_replay.py",
     "hybrid/pvm/originals/replay_cuda.py": "tests/hybrid/pvm/originals/test_replay.py",
     "hybrid/pvm/originals/replayer.py": "tests/hybrid/pvm/originals/test_replay.py",
+    "hybrid/torch/asked.py": "tests/hybrid/torch/test_loss.py",
+    "hybrid/torch/kinds.py": "tests/hybrid/torch/test_loss.py",
+    "hybrid/torch/places.py": "tests/gpu/test_torch.py",
     "hybrid/pvm/validate.py": "tests/hybrid/pvm/test_config.py",
 }
 

@@ -80,6 +80,16 @@ class NeighbourReadout(Staged):
         self.readout.learn(grad, loss, hidden, target, weight)
         self._neighbours.changed(self.readout.moved)
 
+    def still(
+        self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None
+    ) -> float:
+        """What a step would write and return; nothing moves."""
+        return self.readout.still(grad, hidden, target, weight)
+
+    def losses(self, hidden: np.ndarray, target: np.ndarray) -> np.ndarray:
+        """The loss of each row as the next step would have it; nothing moves."""
+        return self.readout.losses(hidden, target)
+
     def log_prob(self, hidden: np.ndarray, target: np.ndarray) -> np.ndarray:
         """The log-probability of each row's target, normalised over all classes; see Readout."""
         return self.readout.log_prob(hidden, target)

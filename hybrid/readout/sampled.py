@@ -1,6 +1,7 @@
 """Sampled readouts: every class has a row of weights; a step moves the rows of the targets and of a few drawn negatives."""
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,6 +100,29 @@ class SampledReadout(FullReadout):
             )
         self.moved = np.concatenate([target, drawn.ravel()])
         self.tick += 1
+
+    def losses(self, hidden: np.ndarray, target: np.ndarray) -> np.ndarray:
+        """The loss of each row among the classes that the next step draws; nothing moves."""
+        self._check(hidden, target)
+        found, grad = (
+            np.empty(len(hidden), np.float32),
+            np.empty((min(len(hidden), self.batch), self.width), np.float32),
+        )
+        with self.held_still():
+            for part in self._parts(hidden):
+                rows = hidden[part]
+                self.learn(grad[: len(rows)], found[part], rows, target[part])
+        return found
+
+    @contextlib.contextmanager
+    def held_still(self) -> Iterator[None]:
+        """A context in which steps move nothing and draw what the next step after it draws."""
+        with super().held_still():
+            tick, moved = self.tick, self.moved
+            try:
+                yield
+            finally:
+                self.tick, self.moved = tick, moved
 
     def describe(self) -> dict[str, Any]:
         """What `rebuild` needs."""

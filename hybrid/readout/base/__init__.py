@@ -10,8 +10,10 @@ from ... import check, mirror
 from ...alone import Alone
 from ...interrupt import Held
 from .exclude import excluded
+from .foreign import Foreign
 from .place import place
 from .stages import Staged
+from .still import Still
 
 if TYPE_CHECKING:  # Numba is imported with a readout's first use
     from cpu.excluded import Excluded
@@ -19,7 +21,7 @@ if TYPE_CHECKING:  # Numba is imported with a readout's first use
 Pairs = list[tuple[np.ndarray, Any]]
 
 
-class Base(Staged):
+class Base(Staged, Still, Foreign):
     """A readout without its arithmetic. A subclass has `kind`, and these methods, which trust their arguments:
 
         learn, _log_prob, _best   compute with arrays of the device, within the work of a queue

@@ -45,6 +45,10 @@ class There:
             self._queue = self._device.inline("readout", 0)
             raise
 
+    def follow(self, stream: int) -> None:
+        """Let later work wait for what another library has put on its CUDA stream so far."""
+        self._queue.wait_for(stream)
+
     def call(self, work: Work, written: dict[str, np.ndarray], read: dict[str, np.ndarray]) -> None:
         """Do work(*written, *read) with arrays of the device in place of these, and fill those in `written` from it."""
         buffers = {name: self._buffer(name, array) for name, array in (written | read).items()}

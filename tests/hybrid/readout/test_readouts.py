@@ -1,6 +1,6 @@
 """What every readout promises.
 
-Here are tested hybrid/readout/base/__init__.py and hybrid/readout/base/exclude.py.
+Here are tested hybrid/readout/base/__init__.py, hybrid/readout/base/exclude.py and hybrid/readout/base/still.py.
 """
 
 import copy
@@ -100,6 +100,21 @@ def test_best_leaves_out_what_is_excluded(make):
     for none in (None, sparse.csr_matrix((40, CLASSES))):
         for one, other in zip(readout.best(hidden, 7, none), readout.best(hidden, 7), strict=True):
             np.testing.assert_array_equal(one, other)
+
+
+def test_a_step_that_is_not_made_answers_as_the_next_one_does(make):
+    readout = make(rate=0.5, seed=5)
+    train(readout)
+    before = frozen(readout)
+    grad, hidden, target = batch(seed=9)
+    again = np.empty_like(grad)
+    mean, losses = readout.still(grad, hidden, target), readout.losses(hidden, target)
+    assert frozen(readout) == before and (losses.shape, losses.dtype) == (target.shape, np.float32)
+    assert losses.mean() == pytest.approx(mean, rel=1e-5)
+    readout.rate_scale = 0.0
+    assert readout.step(again, hidden, target) == mean and again.tobytes() == grad.tobytes()
+    more = np.concatenate([hidden] * 3), np.concatenate([target] * 3)  # more than a batch
+    assert readout.losses(*more).shape == (3 * len(target),)
 
 
 @pytest.mark.parametrize("kind", ["huffman", "balanced", "split", "full", "neighbours"])

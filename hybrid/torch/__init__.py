@@ -1,0 +1,23 @@
+"""Our readouts as the last layer of a PyTorch net: `torch.nn.Module`s, called as torch.nn.AdaptiveLogSoftmaxWithLoss.
+
+    from hybrid.torch import TreeLoss
+    criterion = TreeLoss(200, counts)            # in place of AdaptiveLogSoftmaxWithLoss(200, V, cutoffs)
+    output, loss = criterion(hidden, target)
+    loss.backward()                              # writes the gradient of hidden and moves the tree
+
+See docs/torch.md. `import hybrid` does not import this package, which alone needs PyTorch when it is imported.
+"""
+
+import cpu  # noqa: F401  # says how threads wait; PyTorch's runtime reads it when it is loaded, unless that was before
+
+try:
+    import torch  # noqa: F401
+except ImportError as missing:
+    raise ImportError(
+        f'hybrid.torch: PyTorch cannot be imported ({missing}); pip install "hybrid-engine[torch]" installs it'
+    ) from missing
+
+from .kinds import FullLoss, SampledLoss, TreeLoss
+from .loss import Judged, ReadoutLoss
+
+__all__ = ["FullLoss", "Judged", "ReadoutLoss", "SampledLoss", "TreeLoss"]

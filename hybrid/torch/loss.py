@@ -1,0 +1,188 @@
+"""What all losses share: a readout as the last layer of a PyTorch net, which moves its own parameters during backward."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import torch
+
+from .. import check
+from . import asked as ask
+from . import state
+from .asked import Asked
+from .nats import Nats
+from .places import arrived, there
+
+REDUCTIONS = ("mean", "sum", "none")
+
+
+class Judged(NamedTuple):
+    """What a loss returns.
+
+    output  (...) float32, the log-probability of each target
+    loss    in nats, reduced
+    """
+
+    output: Any
+    loss: Any
+
+
+class ReadoutLoss(torch.nn.Module):
+    """A readout of hybrid as the last layer of a PyTorch net, called as torch.nn.AdaptiveLogSoftmaxWithLoss.
+
+    readout        any of hybrid's; its parameters are moved by its own fused step, not by an optimiser of PyTorch
+    reduction      "mean" (of the examples that have a class), "sum" or "none"
+    ignore_index   the target of an example without a class
+    process_group  of torch.distributed: the processes that train together, None: all; see docs/torch.md
+
+    `forward` moves nothing. `backward` writes the gradient of the hidden vectors and moves the readout: each example as far
+    as a step of the readout would, times its weight and times what the loss was multiplied by before `backward`. After
+    eval() it writes the gradient and moves nothing. The gradient is that of the parameters as backward finds them. Where
+    a graph is kept, each backward moves the readout again; a graph of the gradient (create_graph) is refused.
+
+    The parameters are no torch.nn.Parameter: `parameters()`, `to`, `half` and the broadcasts of DistributedDataParallel
+    pass them by. In the state_dict they are tensors that share the readout's memory; load_state_dict writes it in place.
+
+    readout  as given
+    scaler   a torch.amp.GradScaler whose scale multiplies the loss: it does not count for how far the readout moves
+
+    Raises ValueError for settings that are none of these.
+    """
+
+    def __init__(
+        self, readout: Any, *, reduction: str = "mean", ignore_index: int = -100, process_group: Any = None
+    ) -> None:
+        super().__init__()
+        self.readout = readout
+        self.reduction = check.choice("reduction", reduction, REDUCTIONS)
+        self.ignore_index = check.whole("ignore_index", ignore_index, -(2**63), 2**63 - 1)
+        self.process_group, self.scaler = process_group, None
+
+    @property
+    def in_features(self) -> int:
+        """Numbers of a hidden vector."""
+        return int(self.readout.width)
+
+    @property
+    def n_classes(self) -> int:
+        """How many classes there are."""
+        return int(self.readout.classes)
+
+    @property
+    def rate(self) -> float:
+        """The step of the readout's optimiser; may be set between two calls."""
+        return float(self.readout.rate)
+
+    @rate.setter
+    def rate(self, value: float) -> None:
+        self.readout.rate = check.number("rate", value, 0)
+
+    @property
+    def rate_scale(self) -> float:
+        """By which the rate is multiplied, for schedules; may be set between two calls."""
+        return float(self.readout.rate_scale)
+
+    @rate_scale.setter
+    def rate_scale(self, value: float) -> None:
+        self.readout.rate_scale = check.number("rate_scale", value, 0)
+
+    # What is around it is compiled; the graph breaks here.
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
+    def forward(self, hidden: Any, target: Any, weight: Any = None) -> Judged:
+        """The log-probability of each target, and the loss in nats.
+
+        hidden  (..., D) float32, float16, bfloat16 or float64, with any strides; computed in float32
+        target  (...) int64 or int32
+        weight  (...) floating, of at least 0: multiplies the loss of each example; a mean is divided by their sum
+
+        Returns (output, loss), float32: output (...), 0 where a target is ignored; loss a number, or (...) for "none", and 0
+        where no example has a class. Both can be differentiated.
+
+        Raises ValueError for another shape or dtype, IndexError for a class out of range, FloatingPointError for hidden
+        vectors or losses that are not finite. `backward` raises FloatingPointError for an upstream gradient that is not finite,
+        ValueError for one below 0 or over 4,096 times that of the loss itself. Nothing has moved then.
+        """
+        weights, asked = self._asked(hidden, target, weight)
+        rows, anchor = hidden.reshape(-1, self.in_features), torch.zeros((), requires_grad=True)
+        nats = Nats.apply(rows, anchor, self, asked)
+        losses = nats if weights is None else weights * nats
+        return Judged((0 - nats).reshape(target.shape), self._reduced(losses.reshape(target.shape), asked))
+
+    def log_prob(self, hidden: Any) -> Any:
+        """The log-probabilities of all classes, (..., V) float32; no gradient flows through them."""
+        return self._answered(hidden, lambda rows: (self.readout.scores(rows),))[0]
+
+    def predict(self, hidden: Any) -> Any:
+        """The most likely class of each hidden vector, (...) int64."""
+        return self.best(hidden, 1)[0][..., 0]
+
+    def best(self, hidden: Any, k: int, exclude: Any = None) -> tuple[Any, Any]:
+        """The k most likely classes of each hidden vector, most likely first: ids (..., k) int64, log-probabilities (..., k).
+
+        exclude  scipy.sparse CSR (N, V), a row a hidden vector: classes that are left out; see hybrid.readout.Readout.best
+        """
+        ids, log_probs = self._answered(hidden, lambda rows: self.readout.best(rows, k, exclude))
+        return ids.long(), log_probs
+
+    def extra_repr(self) -> str:
+        """What print shows of it."""
+        on = self.readout.backend.name
+        return f"{self.in_features}, {self.n_classes}, rate={self.rate:g}, reduction={self.reduction!r}, on={on!r}"
+
+    def _asked(self, hidden: Any, target: Any, weight: Any) -> tuple[Any, Asked]:
+        """The weights (N,) of the examples, and what is asked about them, once all is checked."""
+        shape = ask.hidden(hidden, self.in_features).shape[:-1]
+        classes = ask.target(target, shape, self.n_classes, self.ignore_index).to(hidden.device)
+        weights = ask.weight(weight, shape, hidden.device)
+        missing = classes == self.ignore_index
+        kept = (~missing).nonzero()[:, 0] if missing.any() else None
+        classes = classes if kept is None else classes[kept]
+        total = self._total(classes, weights if weights is None or kept is None else weights[kept])
+        return weights, Asked(kept, classes.to(torch.int32), total, self.training)
+
+    def _total(self, classes: Any, weights: Any) -> Any:
+        """By which a mean is divided."""
+        if self.reduction != "mean":
+            return None
+        total = torch.tensor(float(len(classes)), device=classes.device) if weights is None else weights.sum()
+        return total if total > 0 else None
+
+    def _reduced(self, losses: Any, asked: Asked) -> Any:
+        if self.reduction == "none":
+            return losses
+        return losses.sum() if asked.total is None else losses.sum() / asked.total
+
+    def _answered(self, hidden: Any, answer: Callable[[Any], tuple[Any, ...]]) -> tuple[Any, ...]:
+        """What the readout answers about hidden vectors, as tensors of their leading shape."""
+        rows = ask.hidden(hidden, self.in_features).reshape(-1, self.in_features).detach().to(torch.float32)
+        ask.finite(rows)
+        found = answer(arrived(rows))
+        return tuple(there(array, hidden).reshape(*hidden.shape[:-1], array.shape[1]) for array in found)
+
+    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        destination.update({prefix + name: value for name, value in state.entries(self.readout).items()})
+
+    def _load_from_state_dict(
+        self,
+        state_dict: Mapping[str, Any],
+        prefix: str,
+        local_metadata: Any,
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        names = set(state.entries(self.readout))
+        given = {key.removeprefix(prefix): state_dict[key] for key in state_dict if key.startswith(prefix)}
+        if strict:
+            missing_keys += [prefix + name for name in sorted(names - given.keys())]
+            unexpected_keys += [prefix + name for name in given if name not in names]
+        given = {name: value for name, value in given.items() if name in names}
+        found = state.faults(self.readout, given, prefix)
+        error_msgs += found
+        if given and not found:
+            state.fill(self.readout, given)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy belongs to no group of processes and to no scaler."""
+        return self.__dict__ | {"process_group": None, "scaler": None}

@@ -1,0 +1,271 @@
+"""A loss as a user calls it: shapes, dtypes, answers, refusals, and what a parent module does to it.
+
+Here are tested hybrid/torch/kinds.py and hybrid/torch/asked.py too.
+"""
+
+import numpy as np
+import pytest
+import torch
+from scipy import sparse
+
+from hybrid import FullReadout
+from hybrid.torch import FullLoss, ReadoutLoss, SampledLoss, TreeLoss
+from tests.support.losses import CLASSES, COUNTS, MAKE, WIDTH, batch, frozen, trained
+
+
+@pytest.fixture(params=MAKE)
+def make(request):
+    return MAKE[request.param]
+
+
+# What goes in
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (7,), (3, 4), (2, 1, 5), (0,), (3, 0)])
+def test_any_leading_shape(make, shape):
+    loss = trained(make()).eval()
+    hidden, target = batch(*shape)
+    output, mean = loss(hidden, target)
+    rows = loss(hidden.reshape(-1, WIDTH), target.reshape(-1)).output
+    assert output.shape == shape and output.flatten().equal(rows)
+    assert mean.item() == pytest.approx(-rows.mean().item() if rows.numel() else 0, abs=1e-6)
+    loss.train()(hidden, target).loss.backward()
+    assert hidden.grad.shape == hidden.shape
+    assert loss.log_prob(hidden).shape == (*shape, CLASSES) and loss.predict(hidden).shape == shape
+    assert [found.shape for found in loss.best(hidden, 3)] == [(*shape, 3)] * 2
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_any_floating_dtype_is_computed_in_float32(make, dtype):
+    loss, other = make(rate=0.3), make(rate=0.3)
+    hidden, target = batch(16)
+    given = hidden.detach().to(dtype).requires_grad_()
+    found = loss(given, target)
+    found.loss.backward()
+    same = given.detach().float().requires_grad_()
+    wanted = other(same, target)
+    wanted.loss.backward()
+    assert found.loss.dtype == found.output.dtype == torch.float32 and found.loss == wanted.loss
+    assert given.grad.dtype == dtype and given.grad.equal(same.grad.to(dtype))
+    assert frozen(loss) == frozen(other)
+
+
+def test_strides_and_whole_dtypes_do_not_matter(make):
+    loss, other = make(rate=0.3), make(rate=0.3)
+    wide = torch.randn(WIDTH, 40, generator=torch.Generator().manual_seed(0))
+    target = batch(40)[1]
+    hidden = wide.T[::2].requires_grad_()
+    found = loss(hidden, target[::2].int()).loss
+    found.backward()
+    other(wide.T[::2].contiguous(), target[::2].contiguous()).loss.backward()
+    assert frozen(loss) == frozen(other) and hidden.grad.shape == (20, WIDTH)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_where_no_example_has_a_class_the_loss_is_zero(make, reduction):
+    loss = trained(make(reduction=reduction, ignore_index=-1))
+    before, (hidden, target) = frozen(loss), batch(4)
+    found = loss(hidden, torch.full_like(target, -1))
+    assert found.loss.sum() == 0 and found.output.tolist() == [0] * 4
+    found.loss.sum().backward()
+    assert hidden.grad.abs().max() == 0 and frozen(loss) == before
+
+
+def test_an_ignored_class_may_be_one_of_the_classes():
+    loss = trained(FullLoss(WIDTH, CLASSES, ignore_index=0)).eval()
+    hidden, target = batch(8)
+    target[:4], target[4:] = 0, 5
+    assert loss(hidden, target).loss.item() == pytest.approx(-loss(hidden[4:], target[4:]).output.mean().item())
+
+
+def test_hidden_vectors_without_a_class_may_be_anything(make):
+    loss = make()
+    hidden, target = batch(4, grad=False)
+    hidden[1], target[1] = float("nan"), -100
+    assert loss(hidden, target).loss.isfinite()
+
+
+# What comes out
+
+
+def test_answers_are_those_of_the_readout(make):
+    loss = trained(make(rate=0.5))
+    hidden, _ = batch(3, 5, seed=9)
+    log_probs = loss.log_prob(hidden)
+    torch.testing.assert_close(log_probs.exp().sum(-1), torch.ones(3, 5))
+    target = torch.arange(CLASSES)
+    every = loss.eval()(hidden[0, 0].expand(CLASSES, WIDTH), target).output
+    torch.testing.assert_close(log_probs[0, 0], every.detach(), rtol=1e-4, atol=1e-5)
+    ids, best = loss.best(hidden, 4)
+    assert ids.dtype == torch.int64 and ids[..., 0].equal(loss.predict(hidden))
+    torch.testing.assert_close(best, log_probs.topk(4).values, rtol=1e-4, atol=1e-5)
+    assert not any(found.requires_grad for found in (log_probs, ids, best))
+    without = loss.best(hidden, 2, exclude=sparse.csr_array(np.eye(15, CLASSES)))[0]
+    assert without[0, 0].tolist() != ids[0, 0, :2].tolist() or 0 not in ids[0, 0, :2]
+    assert not (without.reshape(15, 2) == torch.arange(15)[:, None]).any()
+
+
+def test_it_stands_in_for_adaptive_softmax_by_one_line():
+    torch.manual_seed(0)
+    vectors = torch.nn.Embedding(CLASSES, WIDTH)
+    adaptive = torch.nn.AdaptiveLogSoftmaxWithLoss(WIDTH, CLASSES, [4, 10], div_value=2)
+    for head in (adaptive, TreeLoss(WIDTH, COUNTS, rate=0.1)):
+        optimiser = torch.optim.SGD([*vectors.parameters(), *head.parameters()], lr=0.5)
+        losses = []
+        for _ in range(60):
+            target = torch.arange(CLASSES)
+            output, loss = head(vectors(target), target)
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+            losses.append(loss.item())
+            assert loss.item() == pytest.approx(-output.mean().item(), rel=1e-5)
+        assert losses[-1] < 0.7 * losses[0]
+        assert head.predict(vectors(target)).shape == (CLASSES,)
+
+
+def test_a_sampled_loss_is_of_the_drawn_classes_in_training_and_exact_after_eval():
+    loss = trained(SampledLoss(WIDTH, COUNTS, negatives=4, rate=0.3))
+    hidden, target = batch(64)
+    drawn, exact = loss(hidden, target).output, loss.eval()(hidden, target).output
+    assert (drawn > exact).float().mean() > 0.9
+    chosen = loss.log_prob(hidden).gather(1, target[:, None])[:, 0]
+    torch.testing.assert_close(exact.detach(), chosen, rtol=1e-5, atol=1e-5)
+
+
+def test_how_it_is_made():
+    assert TreeLoss(WIDTH, CLASSES).readout.shape == "balanced" and TreeLoss(WIDTH, COUNTS).readout.shape == "huffman"
+    assert TreeLoss(WIDTH, torch.from_numpy(COUNTS)).readout.tree.depth == TreeLoss(WIDTH, COUNTS).readout.tree.depth
+    assert TreeLoss(WIDTH, COUNTS, tree="balanced", mode="grouped", rate=0.5).readout.mode == "grouped"
+    loss = SampledLoss(WIDTH, CLASSES, negatives=7, seed=3, reduction="sum")
+    assert (loss.readout.negatives, loss.readout.seed, loss.reduction) == (7, 3, "sum")
+    assert repr(FullLoss(WIDTH, CLASSES, device=torch.device("cpu"))) == (
+        "FullLoss(6, 37, rate=0.02, reduction='mean', on='cpu')"
+    )
+    assert (loss.in_features, loss.n_classes) == (WIDTH, CLASSES)
+
+
+def test_the_rate_may_follow_a_schedule_of_torch(make):
+    loss, plain = make(rate=0.4), make(rate=0.2)
+    schedule = torch.optim.lr_scheduler.StepLR(torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0), 1, 0.5)
+    schedule.optimizer.step()
+    schedule.step()
+    (loss.rate_scale,) = schedule.get_last_lr()
+    for each in (loss, plain):
+        each(*batch(16)).loss.backward()
+    assert frozen(loss) == frozen(plain)
+    loss.rate, loss.rate_scale = 0.2, 1.0
+    for each in (loss, plain):
+        each(*batch(16)).loss.backward()
+    assert frozen(loss) == frozen(plain) and (loss.rate, loss.rate_scale) == (0.2, 1.0)
+
+
+# What a parent does to it
+
+
+def test_its_parameters_are_not_the_parent_s(make):
+    loss = trained(make())
+    net = torch.nn.Sequential(torch.nn.Linear(3, WIDTH), loss)
+    before = frozen(loss)
+    assert len(list(net.parameters())) == 2 and not list(net.buffers())
+    net.half(), net.double(), net.to(torch.bfloat16), net.float(), net.requires_grad_(False), net.zero_grad()
+    assert frozen(loss) == before
+    assert all(value.dtype != torch.bfloat16 for value in loss.state_dict().values())
+
+
+# What is refused
+
+
+BAD = {
+    "an array": (lambda h, t: (h.detach().numpy(), t), ValueError, "hidden: found ndarray, expected a floating tensor"),
+    "whole numbers": (lambda h, t: (h.long(), t), ValueError, r"hidden: found int64 \(4, 6\), expected a floating"),
+    "another width": (lambda h, t: (h[:, :5], t), ValueError, r"hidden: found float32 \(4, 5\), .* 6 numbers a vector"),
+    "no axis": (lambda h, t: (h.sum(), t), ValueError, r"hidden: found float32 \(\), expected"),
+    "NaN": (
+        lambda h, t: (h.index_fill(0, t.new_tensor([2]), np.nan), t),
+        FloatingPointError,
+        r"hidden\[2\]: found NaN",
+    ),
+    "overflow": (lambda h, t: (h.double() * 1e300, t), FloatingPointError, r"hidden\[0\]: found NaN or infinity"),
+    "a list": (lambda h, t: (h, t.tolist()), ValueError, r"target: found list, expected int64 or int32 \(4,\)"),
+    "floating classes": (lambda h, t: (h, t.float()), ValueError, r"target: found float32 \(4,\).*target.long\(\)"),
+    "too few": (lambda h, t: (h, t[:3]), ValueError, r"target: found int64 \(3,\), expected int64 or int32 \(4,\)"),
+    "two axes": (lambda h, t: (h, t[:, None]), ValueError, r"target: found int64 \(4, 1\)"),
+    "below 0": (lambda h, t: (h, t - 99), IndexError, r"target\[0\]: found -\d+, expected 0 to 36, or -100"),
+    "V": (
+        lambda h, t: (h, t.index_fill(0, t.new_tensor([1]), 37)),
+        IndexError,
+        r"target\[1\]: found 37, expected 0 to 36",
+    ),
+    "beyond int32": (lambda h, t: (h, t + 2**32), IndexError, r"target\[0\]: found 4294967\d+, expected 0 to 36"),
+    "no axis, V": (lambda h, t: (h[0], torch.tensor(40)), IndexError, "target: found 40, expected 0 to 36"),
+    "weights too few": (
+        lambda h, t: (h, t, torch.ones(3)),
+        ValueError,
+        r"weight: found float32 \(3,\), expected .*\(4,\)",
+    ),
+    "a number": (lambda h, t: (h, t, 2.0), ValueError, r"weight: found float, expected a floating tensor \(4,\)"),
+    "whole weights": (lambda h, t: (h, t, t), ValueError, r"weight: found int64 \(4,\).*weight.float\(\)"),
+    "a negative": (
+        lambda h, t: (h, t, -torch.ones(4)),
+        ValueError,
+        r"weight\[0\]: found -1.0, expected a finite number",
+    ),
+    "infinite": (
+        lambda h, t: (h, t, torch.full((4,), np.inf)),
+        ValueError,
+        r"weight\[0\]: found inf, expected a finite",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", BAD)
+def test_bad_input_is_named_and_moves_nothing(make, fault):
+    change, error, told = BAD[fault]
+    loss = trained(make())
+    before, (hidden, target) = frozen(loss), batch(4)
+    with pytest.raises(error, match=told):
+        loss(*change(hidden, target))
+    assert frozen(loss) == before
+
+
+@pytest.mark.parametrize("call", ["log_prob", "predict", "best"])
+def test_bad_questions_are_named(call):
+    loss = FullLoss(WIDTH, CLASSES)
+    more = (3,) if call == "best" else ()
+    with pytest.raises(ValueError, match=r"hidden: found float32 \(2, 5\)"):
+        getattr(loss, call)(torch.zeros(2, 5), *more)
+    with pytest.raises(FloatingPointError, match=r"hidden\[1\]: found NaN"):
+        getattr(loss, call)(torch.tensor([[0.0] * 6, [np.nan] * 6]), *more)
+    with pytest.raises(ValueError, match="k: found 38"):
+        loss.best(torch.zeros(2, WIDTH), 38)
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"reduction": "avg"}, "reduction: found 'avg', expected one of mean, sum, none"),
+        ({"ignore_index": 1.5}, "ignore_index: found 1.5, expected a whole number"),
+        ({"rate": -1}, "rate: found -1, expected a finite number"),
+        ({"tree": "ternary"}, "tree: found 'ternary'"),
+        ({"device": "tpu"}, 'device: found "tpu", expected'),
+        ({"device": torch.device("cuda", 0)}, 'device: "cuda:0" cannot be used'),
+    ],
+)
+def test_settings_that_are_none(settings, told):
+    with pytest.raises(ValueError, match=told):
+        TreeLoss(WIDTH, COUNTS, **settings)
+
+
+def test_rates_that_are_none():
+    loss = ReadoutLoss(FullReadout(CLASSES, WIDTH))
+    for name in ("rate", "rate_scale"):
+        with pytest.raises(ValueError, match=f"{name}: found -1, expected a finite number of at least 0"):
+            setattr(loss, name, -1)
+
+
+def test_a_loss_that_is_not_finite_is_named():
+    loss = FullLoss(WIDTH, CLASSES)
+    loss.readout.weights[3] = np.nan
+    with pytest.raises(FloatingPointError, match=r"loss\[0\]: found nan; a lower rate may help"):
+        loss(*batch(4))

@@ -1,0 +1,306 @@
+"""What backward writes, and how far it moves the readout."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+
+from hybrid.torch import FullLoss, ReadoutLoss, TreeLoss
+from tests.support.losses import CLASSES, COUNTS, MAKE, WIDTH, batch, frozen, learned, trained
+
+
+@pytest.fixture(params=MAKE)
+def make(request):
+    return MAKE[request.param]
+
+
+def stepped(loss, hidden, target, weight=None):
+    """The readout's own step on arrays; its gradient."""
+    grad = np.empty((len(target), WIDTH), np.float32)
+    given = () if weight is None else (weight.numpy(),)
+    loss.readout.step(grad, hidden.detach().numpy(), target.int().numpy(), *given)
+    return torch.from_numpy(grad)
+
+
+# The gradient
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_the_gradient_is_the_slope_of_the_loss(make, reduction):
+    loss = trained(make(rate=0.5, reduction=reduction))
+    loss.rate = 0.0  # nothing moves: the loss is a function of the hidden vectors alone
+    hidden, target = batch(3, 4, seed=9)
+    target[1, 2] = -100
+    weight = torch.rand(3, 4)
+    state = copy.deepcopy(loss.readout.state())
+
+    def judged(vectors):
+        if state:
+            loss.readout.restore(state)  # the same negatives
+        return 3 * loss(vectors, target, weight).loss
+
+    judged(hidden).backward()
+    h = 1e-2  # float32: a smaller step drowns in rounding
+    for place in np.ndindex(3, 4, WIDTH):
+        up, down = hidden.detach().clone(), hidden.detach().clone()
+        up[place] += h
+        down[place] -= h
+        slope = (judged(up) - judged(down)) / (up[place] - down[place])
+        assert hidden.grad[place].item() == pytest.approx(slope.item(), abs=3e-3)
+    assert hidden.grad[1, 2].tolist() == [0] * WIDTH
+
+
+def test_the_gradient_is_that_of_cross_entropy():
+    loss = trained(FullLoss(WIDTH, CLASSES, rate=0.5))
+    loss.rate = 0.0
+    hidden, target = batch(2, 5)
+    target[0, 0] = -100
+    output, mean = loss(hidden, target)
+    (2 * mean + output[1].sum()).backward()
+    again = hidden.detach().double().requires_grad_()
+    logits = again @ loss.state_dict()["weights"].double().T
+    wanted = torch.nn.functional.cross_entropy(logits.flatten(0, 1), target.flatten())
+    own = logits.log_softmax(-1)[1].gather(-1, target[1][:, None])
+    (2 * wanted + own.sum()).backward()
+    assert mean.item() == pytest.approx(wanted.item(), rel=1e-5)
+    torch.testing.assert_close(output[1].double(), own[:, 0].detach(), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(hidden.grad.double(), again.grad, rtol=1e-4, atol=1e-6)
+
+
+def test_a_weight_that_is_learned_has_its_gradient():
+    loss = trained(MAKE["full"]())
+    hidden, target = batch(8, grad=False)
+    weight = torch.rand(8).requires_grad_()
+    loss(hidden, target, weight).loss.backward()
+    nats = -loss.eval()(hidden, target).output
+    assert weight.grad.shape == (8,) and abs(weight.grad @ weight.detach()) < 1e-5  # a mean: its scale does not matter
+    assert (weight.grad[nats.argmax()] > weight.grad[nats.argmin()]).item()
+
+
+# How far the readout moves
+
+
+def test_a_step_moves_it_as_a_step_of_the_readout_does(make, threads):
+    ours, plain = make(rate=0.3), make(rate=0.3)
+    for seed in range(4):
+        hidden, target = batch(16, seed=seed)
+        ours(hidden, target).loss.backward()
+        grad = stepped(plain, hidden, target)
+        assert (hidden.grad * 16).equal(grad)  # 16: a power of two, so nothing is rounded
+        assert frozen(ours) == frozen(plain)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_a_reduction_moves_each_example_as_far(make, reduction):
+    ours, plain = make(rate=0.3, reduction=reduction), make(rate=0.3)
+    hidden, target = batch(3, 5)
+    loss = ours(hidden, target).loss
+    assert loss.shape == (target.shape if reduction == "none" else ())
+    loss.sum().backward()
+    stepped(plain, hidden.flatten(0, 1), target.flatten())
+    assert frozen(ours) == frozen(plain)
+
+
+def test_it_moves_by_what_the_loss_was_multiplied_by(make):
+    ours, plain = trained(make(rate=0.3)), trained(make(rate=0.3))
+    hidden, target = batch(16)
+    weight = torch.rand(16)
+    (ours(hidden, target, weight).loss / 4).backward()
+    grad = stepped(plain, hidden, target, weight / 4)
+    np.testing.assert_allclose(hidden.grad * weight.sum(), grad, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(learned(ours), learned(plain), rtol=1e-5, atol=1e-6)
+
+
+def test_a_fourth_of_the_loss_moves_a_fourth_as_far():
+    moves = []
+    for factor in (1.0, 0.25):
+        loss = trained(MAKE["full"](rate=0.1))
+        before = learned(loss)
+        (factor * loss(*batch(16)).loss).backward()
+        moves.append(learned(loss) - before)
+    torch.testing.assert_close(moves[1], 0.25 * moves[0], rtol=1e-3, atol=1e-6)
+
+
+def test_the_output_moves_it_as_the_loss_does(make):
+    ours, other = make(rate=0.3), make(rate=0.3)
+    (hidden, target), again = batch(16), batch(16)[0]
+    ours(hidden, target).loss.backward()
+    (-other(again, target).output.mean()).backward()
+    assert frozen(ours) == frozen(other) and hidden.grad.equal(again.grad)
+
+
+def test_weights_and_ignored_targets_count_as_in_a_step(make):
+    ours, plain = make(rate=0.3), make(rate=0.3)
+    hidden, target = batch(16)
+    weight = torch.arange(16.0)
+    target[3:7] = -100
+    kept = target >= 0
+    found = ours(hidden, target, weight)
+    exact = -plain.eval()(hidden[kept], target[kept]).output
+    if "Sampled" not in type(ours).__name__:
+        assert found.loss.item() == pytest.approx(((exact * weight[kept]).sum() / weight[kept].sum()).item(), rel=1e-5)
+        np.testing.assert_allclose(-found.output[kept].detach(), exact.detach(), rtol=1e-6)
+    assert found.output[~kept].tolist() == [0] * 4
+    found.loss.backward()
+    stepped(plain, hidden[kept], target[kept], weight[kept])
+    np.testing.assert_allclose(learned(ours), learned(plain), rtol=1e-5, atol=1e-6)
+    assert hidden.grad[3:7].abs().max() == 0 and hidden.grad[0].abs().max() == 0
+
+
+def test_more_rows_than_a_step_takes_are_several_steps(make):
+    ours, plain = make(rate=0.3, batch=16), make(rate=0.3, batch=16)
+    hidden, target = batch(40)
+    ours(hidden, target).loss.backward()
+    grads = [stepped(plain, hidden[part], target[part]) for part in (slice(0, 16), slice(16, 32), slice(32, 40))]
+    assert frozen(ours) == frozen(plain)
+    torch.testing.assert_close(hidden.grad * 40, torch.cat(grads))
+
+
+# When it moves
+
+
+def test_nothing_moves_but_in_backward(make):
+    loss = trained(make())
+    before, (hidden, target) = frozen(loss), batch(16)
+    loss(hidden, target)
+    with torch.no_grad():
+        loss(hidden, target)
+    loss.log_prob(hidden), loss.predict(hidden), loss.best(hidden, 3)
+    assert frozen(loss) == before
+    loss(hidden, target).loss.backward()
+    assert frozen(loss) != before
+
+
+def test_after_eval_there_is_a_gradient_and_nothing_moves(make):
+    loss = trained(make(rate=0.3)).eval()
+    before, (hidden, target) = frozen(loss), batch(20)
+    loss(hidden, target).loss.backward()
+    assert frozen(loss) == before and hidden.grad.abs().max() > 0
+    again = batch(20)[0]
+    loss.train()
+    loss.rate = 0.0
+    loss(again, target).loss.backward()
+    torch.testing.assert_close(hidden.grad, again.grad)
+
+
+def test_hidden_vectors_that_need_no_gradient_teach_all_the_same(make):
+    loss, other = make(), make()
+    hidden, target = batch(16, grad=False)
+    loss(hidden, target).loss.backward()
+    other(*batch(16)).loss.backward()
+    assert hidden.grad is None and frozen(loss) == frozen(other)
+
+
+def test_each_backward_of_a_kept_graph_moves_again(make):
+    loss, other = make(rate=0.3), make(rate=0.3)
+    hidden, target = batch(16)
+    judged = loss(hidden, target).loss
+    judged.backward(retain_graph=True)
+    first, before = hidden.grad.clone(), frozen(loss)
+    judged.backward()
+    for _ in range(2):
+        other(*batch(16)).loss.backward()
+    assert frozen(loss) == frozen(other) and frozen(loss) != before
+    assert not hidden.grad.equal(2 * first)  # of the parameters as the second one found them
+    after = frozen(loss)
+    with pytest.raises(RuntimeError, match="second time"):
+        judged.backward()
+    assert frozen(loss) == after
+
+
+def test_the_gradient_is_of_the_parameters_as_backward_finds_them():
+    loss, other = trained(MAKE["huffman"](rate=0.3)), trained(MAKE["huffman"](rate=0.3))
+    hidden, target = batch(16)
+    waiting = loss(hidden, target).loss
+    for each in (loss, other):
+        each(*batch(16, seed=5)).loss.backward()
+    waiting.backward()
+    again = batch(16)[0]
+    other(again, target).loss.backward()
+    assert hidden.grad.equal(again.grad) and frozen(loss) == frozen(other)
+
+
+def test_a_scaler_does_not_count(make):
+    ours, plain = make(rate=0.3), make(rate=0.3)
+    ours.scaler = torch.amp.GradScaler("cpu")
+    hidden, target = batch(16)
+    ours.scaler.scale(ours(hidden, target).loss).backward()
+    plain(*(plainly := batch(16))).loss.backward()
+    assert frozen(ours) == frozen(plain)
+    torch.testing.assert_close(hidden.grad, plainly[0].grad * 65536)
+
+
+def test_a_hidden_vector_changed_in_place_before_backward_is_refused(make):
+    loss = make()
+    before = frozen(loss)
+    hidden, target = batch(16)
+    vectors = hidden * 1
+    judged = loss(vectors, target).loss
+    vectors.add_(1)
+    with pytest.raises(RuntimeError, match="inplace operation"):
+        judged.backward()
+    assert frozen(loss) == before
+
+
+# What is refused in backward
+
+
+@pytest.mark.parametrize(
+    ("factor", "error", "told"),
+    [
+        (65536.0, ValueError, r"upstream gradient\[0\]: found 65536 times .* its attribute scaler"),
+        (-1.0, ValueError, r"upstream gradient\[0\]: found -1 times that of the loss itself, expected 0 to 4096"),
+        (float("nan"), FloatingPointError, r"upstream gradient\[0\]: found nan"),
+        (float("inf"), FloatingPointError, r"upstream gradient\[0\]: found inf"),
+    ],
+)
+def test_upstream_gradients_that_are_none(make, factor, error, told):
+    loss = trained(make())
+    before = frozen(loss)
+    with pytest.raises(error, match=told):
+        (factor * loss(*batch(16)).loss).backward()
+    assert frozen(loss) == before
+
+
+def test_a_graph_of_the_gradient_is_refused(make):
+    loss = trained(make())
+    before, (hidden, target) = frozen(loss), batch(16)
+    with pytest.raises(RuntimeError, match=r"Loss: found create_graph=True, expected a first derivative"):
+        torch.autograd.grad(loss(hidden, target).loss, hidden, create_graph=True)
+    assert frozen(loss) == before
+
+
+def test_a_readout_of_the_user_s_own_is_taken():
+    from hybrid import FullReadout, NeighbourReadout
+
+    loss = ReadoutLoss(NeighbourReadout(FullReadout(COUNTS, WIDTH, rate=0.3)))
+    plain = FullLoss(WIDTH, COUNTS, rate=0.3)
+    for each in (loss, plain):
+        each(*batch(16)).loss.backward()
+    assert frozen(loss) == frozen(plain)
+    loss.eval()(*batch(16)).loss.backward()
+    assert frozen(loss) == frozen(plain)
+
+
+class Net(torch.nn.Module):
+    """A layer under a loss."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.trunk, self.head = torch.nn.Linear(WIDTH, WIDTH), TreeLoss(WIDTH, COUNTS, rate=0.3)
+
+    def forward(self, vectors, target):
+        return self.head(self.trunk(vectors).tanh(), target)
+
+
+def test_a_compiled_net_around_it_learns_the_same():
+    found = []
+    for compiled in (False, True):
+        net = Net()
+        call = torch.compile(net, backend="aot_eager") if compiled else net
+        for seed in range(3):
+            call(*batch(16, seed=seed, grad=False)).loss.backward()
+        found.append((frozen(net.head), net.trunk.weight.grad))
+    assert found[0][0] == found[1][0] and found[0][1].equal(found[1][1])

@@ -1,0 +1,130 @@
+"""A loss in files and copies: state_dict, torch.save, pickle, copy.deepcopy."""
+
+import copy
+import io
+import pickle
+
+import numpy as np
+import pytest
+import torch
+
+from hybrid.torch import FullLoss, SampledLoss, TreeLoss
+from tests.support.losses import CLASSES, COUNTS, MAKE, WIDTH, batch, frozen, trained
+
+
+@pytest.fixture(params=MAKE)
+def make(request):
+    return MAKE[request.param]
+
+
+def go_on(loss):
+    """What three more steps make of it."""
+    found = [loss(*batch(16, seed=50 + seed)).loss for seed in range(3)]
+    for one in found:
+        one.backward()
+    return [one.item() for one in found], frozen(loss)
+
+
+def saved(value):
+    """As torch.save writes it and torch.load, which trusts nobody, reads it."""
+    file = io.BytesIO()
+    torch.save(value, file)
+    file.seek(0)
+    return torch.load(file, weights_only=True)
+
+
+def test_a_net_goes_on_from_its_state_dict_with_the_same_bytes(make):
+    net = torch.nn.ModuleDict({"trunk": torch.nn.Linear(2, 2), "head": trained(make(rate=0.3))})
+    again = torch.nn.ModuleDict({"trunk": torch.nn.Linear(2, 2), "head": make(rate=0.3)})
+    assert again.load_state_dict(saved(net.state_dict())) == ([], [])
+    assert frozen(again) == frozen(net) and go_on(again["head"]) == go_on(net["head"])
+
+
+def test_what_is_in_it(make):
+    state = make().state_dict()
+    first = next(iter(state))
+    assert first in ("nodes", "weights") and state[first].shape == (CLASSES - (first == "nodes"), WIDTH)
+    assert all(isinstance(value, torch.Tensor) for value in state.values())
+
+
+def test_its_tensors_are_the_readout_s_own_and_are_written_in_place(make):
+    loss, other = make(), trained(make(rate=0.3))
+    name, tensor = next(iter(loss.state_dict().items()))
+    at = loss.readout.parameters()[name].ctypes.data
+    assert tensor.data_ptr() == at
+    trained(loss)
+    assert tensor.abs().max() > 0  # it is what it is now
+    loss.load_state_dict(other.state_dict(), assign=True)
+    assert tensor.data_ptr() == at and tensor.equal(other.state_dict()[name])
+
+
+def test_the_counts_of_a_huffman_tree_travel():
+    first, second = trained(TreeLoss(WIDTH, COUNTS)), TreeLoss(WIDTH, COUNTS[::-1].copy())
+    second.load_state_dict(first.state_dict())
+    hidden, target = batch(16)
+    assert second(hidden, target).output.equal(first(hidden, target).output)
+
+
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda loss: pickle.loads(pickle.dumps(loss))])
+def test_copies_share_nothing_and_go_on(make, duplicate):
+    loss = trained(make(rate=0.3, reduction="sum", ignore_index=3))
+    loss.rate_scale, loss.scaler = 0.5, torch.amp.GradScaler("cpu")
+    other = duplicate(loss)
+    assert (other.reduction, other.ignore_index, other.rate, other.rate_scale) == ("sum", 3, 0.3, 0.5)
+    assert other.scaler is None and loss.scaler
+    loss.scaler = None
+    before = frozen(other)
+    assert before == frozen(loss)
+    found = go_on(loss)
+    assert frozen(other) == before and go_on(other) == found
+
+
+def test_a_whole_module_is_saved_too(make, tmp_path):
+    loss = trained(make())
+    torch.save(loss, tmp_path / "loss.pt")
+    assert frozen(torch.load(tmp_path / "loss.pt", weights_only=False)) == frozen(loss)
+
+
+def faulty(state, change):
+    state = {name: value.clone() for name, value in state.items()}
+    change(state)
+    return state
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda state: state.pop("nodes"), r'Missing key\(s\) in state_dict: "nodes"'),
+        (lambda state: state.update(more=torch.zeros(1)), r'Unexpected key\(s\) in state_dict: "more"'),
+        (
+            lambda state: state.update(nodes=torch.zeros(3, WIDTH)),
+            r"nodes: found the shape \(3, 6\), expected \(36, 6\)",
+        ),
+        (lambda state: state.update(nodes=np.zeros((36, WIDTH))), r"nodes: found ndarray, expected a tensor \(36, 6\)"),
+        (lambda state: state["nodes"].fill_(np.nan), "nodes: found NaN or infinity"),
+        (lambda state: state["counts"].neg_(), r"counts\[0\]: found -37.0, expected a finite number of at least 0"),
+    ],
+)
+def test_a_state_that_does_not_fit_is_named_and_nothing_is_written(change, told):
+    loss = trained(TreeLoss(WIDTH, COUNTS))
+    before = frozen(loss)
+    with pytest.raises(RuntimeError, match=told):
+        loss.load_state_dict(faulty(loss.state_dict(), change))
+    if "key" not in told:
+        assert frozen(loss) == before
+
+
+def test_a_tick_that_is_none_is_named():
+    loss = SampledLoss(WIDTH, COUNTS)
+    with pytest.raises(RuntimeError, match="tick: found -1, expected a whole number"):
+        loss.load_state_dict(faulty(loss.state_dict(), lambda state: state["tick"].fill_(-1)))
+
+
+def test_without_strict_what_is_there_is_taken():
+    loss, other = FullLoss(WIDTH, CLASSES), trained(FullLoss(WIDTH, CLASSES))
+    state = other.state_dict() | {"more": torch.zeros(1)}
+    assert loss.load_state_dict(state, strict=False) == ([], ["more"])
+    assert frozen(loss) == frozen(other)
+    assert loss.load_state_dict({}, strict=False) == (["weights"], [])
+    assert loss.load_state_dict({"weights": other.state_dict()["weights"].half()}) == ([], [])
+    torch.testing.assert_close(loss.state_dict()["weights"], other.state_dict()["weights"], rtol=1e-3, atol=1e-4)
