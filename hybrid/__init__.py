@@ -1,7 +1,7 @@
 """A hybrid CPU/GPU training engine: dense MLPs beside trees, rows and nearest neighbours.
 
-Names are imported on first use, so that `import hybrid` is quick and needs neither Numba nor a GPU. `ratings`, `text` and
-`vectors` are modules: `from hybrid import text; text.read("book.txt")`.
+Names are imported on first use, so that `import hybrid` is quick and needs neither Numba nor a GPU. `formats`, `ratings`,
+`text` and `vectors` are modules: `from hybrid import text; text.read("book.txt")`.
 """
 
 import importlib
@@ -33,7 +33,13 @@ _HOME = {
     "open_clips": "feeds.video.open",
     "unit_layout": "layout",
 }
-_MODULES = {"plots": "train.plots", "ratings": "feeds.ratings", "text": "feeds.text", "vectors": "storage.vectors"}
+_MODULES = {
+    "formats": "formats",
+    "plots": "train.plots",
+    "ratings": "feeds.ratings",
+    "text": "feeds.text",
+    "vectors": "storage.vectors",
+}
 __all__ = sorted([*_HOME, *_MODULES])
 __version__ = "0.1.0"
 

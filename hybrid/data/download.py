@@ -1,7 +1,6 @@
 """A file from an address, which goes on from where an earlier download was cut."""
 
 import http.client
-import os
 import re
 import urllib.error
 import urllib.request
@@ -51,8 +50,6 @@ def _receive(source: Source, part: Path, have: int) -> None:
                     raise ValueError(f"{source.address}: more than the {expected.size:,} bytes expected")
                 file.write(piece)
                 bar.update(len(piece))
-            file.flush()
-            os.fsync(file.fileno())
             received = file.tell()
     if received < expected.size:
         raise _cut(source, received)

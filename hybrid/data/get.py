@@ -56,6 +56,7 @@ def _bring(source: Source, wanted: list[File], folder: Path) -> None:
     download(source, part)
     if not source.members:
         _make_room(folder, source.file)
+        atomic.settle_file(part)
         atomic.publish(part, folder / source.file.path)
         return
     with zipfile.ZipFile(part) as archive:

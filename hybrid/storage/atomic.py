@@ -61,6 +61,12 @@ def publish(target: Path, path: Path) -> None:
     settle(path.parent)
 
 
+def settle_file(path: Path) -> None:
+    """Bring what a library wrote to a file through to the disk, before it is published."""
+    with open(path, "rb+") as file:
+        os.fsync(file.fileno())
+
+
 def settle(folder: Path) -> None:
     """Bring the names in a folder, new and removed ones, through to the disk; Windows does so by itself and opens no folder."""
     if not hasattr(os, "O_DIRECTORY"):

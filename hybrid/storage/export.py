@@ -1,13 +1,11 @@
 """Vectors in a file for other programs: in word2vec's two formats, whose names have no white space, or in one of three more."""
 
-import csv
-import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from . import atomic, vectors
+from . import atomic, vector_tables, vectors
 
 FORMATS = ("text", "binary", "npz", "tsv", "parquet")  # the first two are word2vec's
 
@@ -38,7 +36,7 @@ def write(path: str | Path, names: Sequence[str], rows: np.ndarray, format: str,
         vectors.save(path, _escaped(names) if escape else names, rows, binary=format == "binary")
         return
     rows = vectors.check(names, rows)
-    atomic.write(path, {"npz": _npz, "tsv": _tsv, "parquet": _parquet}[format](names, rows))
+    atomic.write(path, vector_tables.WRITERS[format](names, rows))
 
 
 def _escaped(names: Sequence[str]) -> list[str]:
@@ -52,34 +50,3 @@ def _escaped(names: Sequence[str]) -> list[str]:
             )
         first[plain] = name
     return list(first)
-
-
-def _npz(names: Sequence[str], rows: np.ndarray) -> Iterator[bytes]:
-    buffer = io.BytesIO()
-    np.savez(buffer, names=np.array(names), vectors=rows)
-    yield buffer.getvalue()
-
-
-def _tsv(names: Sequence[str], rows: np.ndarray) -> Iterator[bytes]:
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, delimiter="\t", lineterminator="\n")
-    writer.writerow(["name", *range(1, rows.shape[1] + 1)])
-    for name, row in zip(names, rows, strict=True):
-        writer.writerow([name, *(f"{number:.9g}" for number in row.tolist())])
-        yield buffer.getvalue().encode()
-        buffer.seek(0)
-        buffer.truncate()
-
-
-def _parquet(names: Sequence[str], rows: np.ndarray) -> Iterator[bytes]:
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError:
-        raise ValueError(
-            "parquet: written with pyarrow, which is missing; pip install pyarrow, or write .npz"
-        ) from None
-    numbers = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(rows.reshape(-1)), rows.shape[1])
-    buffer = pyarrow.BufferOutputStream()
-    parquet.write_table(pyarrow.table({"name": pyarrow.array(list(names)), "vector": numbers}), buffer)
-    yield buffer.getvalue().to_pybytes()

@@ -1,6 +1,6 @@
-"""Word vectors in the text and the binary format of word2vec, which gensim and others open.
+"""Word vectors in the text and the binary format of word2vec, which gensim and others open; other formats of ours are read.
 
-Both begin with a line "V D": how many words, how many numbers a word. Then, for each word, text: a line "word number ...
+Word2vec's begin with a line "V D": how many words, how many numbers a word. Then, for each word, text: a line "word number ...
 number"; binary: the word, a blank, D float32 in little-endian order, a line end.
 """
 
@@ -10,7 +10,7 @@ from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
-from . import atomic
+from . import atomic, vector_tables
 
 
 class Vectors(NamedTuple):
@@ -24,17 +24,26 @@ class Vectors(NamedTuple):
     rows: np.ndarray
 
 
-def save(path: str | Path, words: Sequence[str], rows: np.ndarray, *, binary: bool = False) -> None:
+def save(
+    path: str | Path, words: Sequence[str], rows: np.ndarray, *, binary: bool = False, format: str | None = None
+) -> None:
     """Write a file that `load`, gensim and others read. It appears whole or, on any error, stays as it was.
 
     words   V strings
-    rows    (V, D) floats, written as float32; the text format keeps every bit of them, too
-    binary  which of the two formats
+    rows    (V, D) floats, written as float32; every format keeps every bit of them
+    binary  which of the two formats of word2vec
+    format  "npz": arrays `names` and `vectors` for numpy.load; "tsv": a header, then a line a name; "parquet": columns `name`
+            and `vector`, with pyarrow. None: word2vec's
 
-    Raises ValueError for rows that are not (len(words), D) or hold NaN or infinity, and for words that are empty, hold
-    white space or occur twice; OSError for a file that cannot be written.
+    Raises ValueError for rows that are not (len(words), D) or hold NaN or infinity, and for words that are empty, occur twice
+    or, in word2vec's formats, hold white space; OSError for a file that cannot be written.
     """
+    if format is not None and format not in vector_tables.WRITERS:
+        raise ValueError(f"format: found {format!r}, expected one of {', '.join(vector_tables.WRITERS)}")
     rows = check(words, rows)
+    if format:
+        atomic.write(path, vector_tables.WRITERS[format](words, rows))
+        return
     for word in words:
         if word.split() != [word]:
             raise ValueError(
@@ -61,11 +70,18 @@ def check(words: Sequence[str], rows: np.ndarray) -> np.ndarray:
 def load(path: str | Path, *, binary: bool = False) -> Vectors:
     """Read what `save`, word2vec or gensim wrote; a binary file may lack the line end after each word, as gensim's do.
 
+    An .npz, a table, a Parquet file and an .npy, whose names are the numbers of its rows, are known by their first bytes.
+
     Raises OSError for a file that cannot be read. Raises ValueError, for a text with the line number, for one that is
     truncated or in another format, and for NaN, infinity, and words that are empty or hold white space.
     """
     with open(path, "rb") as file:
-        count, width = _header(path, file.readline(100))
+        first = file.readline(100)
+        if read := vector_tables.reader(first):
+            words, rows = read(path)
+            _check_finite(path, words, rows)
+            return Vectors(words, rows)
+        count, width = _header(path, first)
         size, least = Path(path).stat().st_size, count * (1 + width * (4 if binary else 2))
         if size < least:  # checked before memory is taken for as much as the header claims
             raise ValueError(
@@ -129,7 +145,8 @@ def _read_text(file: BinaryIO, width: int) -> tuple[str, np.ndarray]:
     word, *numbers = line.rstrip().split(b" ")
     if not line.endswith(b"\n") or len(numbers) != width:
         raise ValueError(f"a line of {len(numbers)} numbers; expected {width} and a line end; is the file truncated?")
-    return word.decode(), np.array(numbers, np.float32)
+    with np.errstate(over="ignore"):  # too large a number becomes infinite, and is refused as such
+        return word.decode(), np.array(numbers, np.float32)
 
 
 def _read_binary(file: BinaryIO, width: int) -> tuple[str, np.ndarray]:

@@ -1,0 +1,114 @@
+"""Nearest neighbours with their answers, as ann-benchmarks keeps them: train, test, neighbors and distances in HDF5."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import check
+from ..storage import atomic
+
+KINDS = {"train": "f", "test": "f", "neighbors": "iu", "distances": "f"}  # parts, and kinds of their numbers
+PACKED = 100  # times that compressed data may grow when they are read: real vectors hardly do
+
+
+class Neighbours(NamedTuple):
+    """N vectors to search, Q to search for, and the K nearest of each.
+
+    train      (N, D) float32
+    test       (Q, D) float32
+    neighbors  (Q, K) int32, rows of train, the nearest first
+    distances  (Q, K) float32
+    distance   how they are measured: "angular", "euclidean", ...
+    """
+
+    train: np.ndarray
+    test: np.ndarray
+    neighbors: np.ndarray
+    distances: np.ndarray
+    distance: str
+
+
+def load(path: str | Path) -> Neighbours:
+    """Read a file of ann-benchmarks.
+
+    Raises OSError for an unreadable file; ValueError for what is no such file: a part missing, of another form, kept in
+    another file or claiming more than the file can hold, and where h5py is missing; IndexError for neighbours out of range.
+    """
+    with _opened(path, "r") as file:
+        try:
+            train, test, neighbors, distances = (_part(file, name) for name in KINDS)
+            distance = file.attrs.get("distance", "")
+        except Exception as error:  # of ours, or of h5py, which has its own for what is damaged
+            raise ValueError(f"{path}: {error}") from None
+    distance = distance.decode("utf-8", "replace") if isinstance(distance, bytes) else str(distance)
+    if train.shape[1] != test.shape[1] or len(neighbors) != len(test) or neighbors.shape != distances.shape:
+        shapes = ", ".join(str(part.shape) for part in (train, test, neighbors, distances))
+        raise ValueError(
+            f"{path}: train, test, neighbors, distances: found {shapes}; expected (N, D), (Q, D), (Q, K), (Q, K)"
+        )
+    try:
+        return Neighbours(train, test, check.indices("neighbors", neighbors, len(train)), distances, distance)
+    except IndexError as error:
+        raise IndexError(f"{path}: {error}") from None
+
+
+def save(path: str | Path, neighbours: Neighbours) -> None:
+    """Write a file that ann-benchmarks and `load` read. It appears whole or, on any error, stays as it was.
+
+    Raises ValueError for arrays that do not fit together, and where h5py is missing; IndexError for neighbours out of
+    range; OSError for a file that cannot be written.
+    """
+    n, d = np.shape(neighbours.train)
+    q, k = np.shape(neighbours.neighbors)
+    kept = {
+        "train": check.array("train", neighbours.train, (n, d), np.float32),
+        "test": check.array("test", neighbours.test, (q, d), np.float32),
+        "neighbors": check.indices("neighbors", neighbours.neighbors, n),
+        "distances": check.array("distances", neighbours.distances, (q, k), np.float32),
+    }
+    path = Path(path)
+    part = atomic.part(path)
+    try:
+        with _opened(part, "x") as file:
+            file.attrs["type"], file.attrs["distance"] = "dense", neighbours.distance
+            file.attrs["dimension"], file.attrs["point_type"] = d, "float"
+            for name, values in kept.items():
+                file[name] = values
+        atomic.settle_file(part)
+        atomic.publish(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _opened(path: str | Path, mode: str) -> Any:
+    try:
+        import h5py
+    except ImportError:
+        raise ValueError(f"{path}: HDF5 is read and written with h5py, which is missing; pip install h5py") from None
+    if mode == "r":
+        with open(path, "rb"):  # an error of the system's is told in its words
+            pass
+    try:
+        return h5py.File(path, mode)
+    except OSError as error:
+        if mode != "r":
+            raise OSError(f"{path}: {error}") from None
+        raise ValueError(f"{path}: no HDF5 file ({error}); expected one of ann-benchmarks") from None
+
+
+def _part(file: Any, name: str) -> np.ndarray:
+    """A dataset of two axes; ValueError where it is none, or not in this file."""
+    import h5py
+
+    part = file[name] if isinstance(file.get(name, getlink=True), h5py.HardLink) else None
+    if not isinstance(part, h5py.Dataset) or part.is_virtual or part.external:
+        found = ", ".join(map(repr, sorted(file))) or "nothing"
+        raise ValueError(f"no {name!r} in it, found {found}; expected {', '.join(KINDS)}")
+    if part.ndim != 2 or part.dtype.kind not in KINDS[name] or not part.size:
+        wanted = "numbers" if KINDS[name] == "f" else "whole numbers"
+        raise ValueError(f"{name}: found {part.dtype} {part.shape}, expected {wanted} of two axes")
+    held = part.id.get_storage_size() * (PACKED if part.id.get_create_plist().get_nfilters() else 1)
+    if part.nbytes > held:
+        raise ValueError(f"{name}: {part.shape} claims {part.nbytes:,} bytes, of which the file holds {held:,}")
+    return np.asarray(part[:], np.float32 if KINDS[name] == "f" else None)

@@ -1,0 +1,212 @@
+"""Sparse features with any number of labels: LIBSVM's format, and that of extreme classification, which has a header.
+
+A line is an example: its labels with commas between them, then its features as number:value. The format of extreme
+classification begins with a line of how many examples, features and labels there are, and numbers features from 0;
+LIBSVM's has none and numbers them from 1.
+"""
+
+import re
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import check
+from ..storage import atomic
+from .lines import numbered
+
+MOST = 2**31 - 1  # features and labels, whose numbers are int32
+_NUMBER = "[0-9]{1,18}"  # of a feature or a label; more digits are no such number
+_HEADER = re.compile(rf"\s*({_NUMBER})[ \t]+({_NUMBER})[ \t]+({_NUMBER})\s*")
+_PAIRS = re.compile(rf"(?:[ \t]+{_NUMBER}:[^\s:_]+)*[ \t]*")
+_PAIR = re.compile(rf"{_NUMBER}:[^\s:_]+")
+
+
+class Points(NamedTuple):
+    """N examples.
+
+    features  scipy CSR (N, F) float32
+    labels    scipy CSR (N, L) float32, 1 where an example has a label
+    names     of the labels, where they were read as names: L strings; else None
+    """
+
+    features: Any
+    labels: Any
+    names: list[str] | None = None
+
+
+def load(
+    path: str | Path,
+    *,
+    features: int | None = None,
+    labels: int | None = None,
+    first: int | None = None,
+    named: bool = False,
+) -> Points:
+    """Read a file of LIBSVM or of extreme classification, which begins with a header "examples features labels".
+
+    features, labels  how many there are; None: as the header says, or without one as many as occur. The test part of data
+                      without a header needs those of the training part
+    first             the number of the first feature in the file; None: 0 with a header or where 0 occurs, else 1
+    named             labels are names, such as +1 and -1, which become numbers in alphabetical order; False: numbers from 0
+
+    What follows a # is left out. Raises OSError for an unreadable file; ValueError, with the line, for what is no such line:
+    another form, a feature twice, a number out of range or not finite, fewer or more examples than the header says.
+    """
+    read = _Read(path, named)
+    lines = numbered(path)
+    head, header = next(lines, (0, "")), None
+    if matched := _HEADER.fullmatch(head[1]):
+        header = tuple(int(number) for number in matched.groups())
+    else:
+        lines = _before(head, lines)
+    for number, line in lines:
+        read.add(number, line, header)
+    if not read.examples or (header and header[0] != read.examples):
+        expected = header[0] if header else "some"
+        raise ValueError(f"{path}: {read.examples} examples, expected {expected}; is it cut short?")
+    wide = features if features is not None else header[1] if header else None
+    many = labels if labels is not None else header[2] if header else None
+    return read.points(wide, many, first if first is not None or header is None else 0)
+
+
+def save(path: str | Path, features: Any, labels: Any, *, header: bool = True, names: Sequence[str] = ()) -> None:
+    """Write a file that `load`, scikit-learn and others read. It appears whole or, on any error, stays as it was.
+
+    features  scipy sparse or an array (N, F); every bit of its numbers is kept
+    labels    scipy sparse or an array (N, L), not zero where an example has the label; or lists of numbers of labels
+    header    the format of extreme classification; False: LIBSVM's
+    names     of the labels, written in the place of their numbers: LIBSVM's format alone
+
+    Raises ValueError for parts that do not fit together, for numbers that are not finite and for names with white space,
+    commas or colons; OSError for a file that cannot be written.
+    """
+    from scipy import sparse
+
+    x, y = sparse.csr_array(features), _labels(labels)
+    if x.shape[0] != y.shape[0]:
+        raise ValueError(f"found features {x.shape} and labels {y.shape}, expected a row an example in both")
+    check.finite("features", x.data)
+    if names and (header or len(names) != y.shape[1] or not all(re.fullmatch(r"[^\s,:#]+", name) for name in names)):
+        raise ValueError(
+            f"names: found {len(names)} of them, expected {y.shape[1]} without white space, commas, colons and #, and"
+            " header=False"
+        )
+    atomic.write(path, _written(x, y, header, names))
+
+
+class _Read:
+    """What was read of a file so far."""
+
+    def __init__(self, path: str | Path, named: bool):
+        self.path, self.named, self.examples = path, named, 0
+        self.ids: dict[str, int] = {}
+        self.label, self.label_at = array("q"), array("q", [0])
+        self.feature, self.value, self.feature_at = array("q"), array("f"), array("q", [0])
+
+    def add(self, number: int, line: str, header: tuple[int, ...] | None) -> None:
+        """Read one line; raises ValueError with its number."""
+        line = line.partition("#")[0]
+        if not line.strip() and (header is None or self.examples >= header[0]):
+            return
+        if header and self.examples >= header[0]:
+            raise ValueError(f"{self.path}, line {number}: more than the {header[0]} examples of the header")
+        word = line.split(None, 1)[0] if line.strip() and not line[0].isspace() else ""
+        names, rest = (word, line[len(word) :]) if ":" not in word else ("", " " + line)
+        try:
+            self._labels(names, header)
+            self._features(rest, header)
+        except ValueError as error:
+            raise ValueError(f"{self.path}, line {number}: {error}") from None
+        self.examples += 1
+
+    def _labels(self, names: str, header: tuple[int, ...] | None) -> None:
+        for name in dict.fromkeys(names.split(",") if names else []):
+            if self.named and name:
+                self.label.append(self.ids.setdefault(name, len(self.ids)))
+                continue
+            most = header[2] if header else MOST
+            if not re.fullmatch(_NUMBER, name) or int(name) >= most:
+                hint = "" if header else "; named=True takes labels as names"
+                raise ValueError(f"the label {name!r}, expected a whole number from 0 to {most - 1}{hint}")
+            self.label.append(int(name))
+        self.label_at.append(len(self.label))
+
+    def _features(self, rest: str, header: tuple[int, ...] | None) -> None:
+        if not _PAIRS.fullmatch(rest):
+            wrong = next((word for word in rest.split() if not _PAIR.fullmatch(word)), rest[:40])
+            raise ValueError(f"found {wrong[:40]!r}, expected feature:value")
+        words = rest.replace(":", " ").split()
+        numbers = [int(word) for word in words[::2]]
+        with np.errstate(over="ignore"):  # too large a number is infinite, and refused as such
+            values = np.array(words[1::2], np.float64).astype(np.float32)
+        if not np.isfinite(values).all():
+            raise ValueError(f"the value {words[1::2][np.isfinite(values).argmin()]!r}, expected a finite number")
+        if numbers and max(numbers) > (header[1] if header else MOST):
+            raise ValueError(f"the feature {max(numbers)}, expected at most {header[1] if header else MOST}")
+        if len(set(numbers)) < len(numbers):
+            raise ValueError("a feature stands there twice, expected once")
+        self.feature.extend(numbers)
+        self.value.frombytes(values.tobytes())
+        self.feature_at.append(len(self.feature))
+
+    def points(self, features: int | None, labels: int | None, first: int | None) -> Points:
+        feature, label = (np.frombuffer(part, np.int64) for part in (self.feature, self.label))
+        names = sorted(self.ids) if self.named else None
+        if names is not None:
+            rank = np.empty(len(names), np.int64)
+            rank[[self.ids[name] for name in names]] = np.arange(len(names))
+            label = rank[label]
+        if first is None:
+            first = 0 if (feature == 0).any() else 1
+        wide = self._csr("features", feature - first, self.feature_at, np.frombuffer(self.value, np.float32), features)
+        return Points(wide, self._csr("labels", label, self.label_at, np.ones(len(label), np.float32), labels), names)
+
+    def _csr(self, name: str, index: np.ndarray, at: Any, data: np.ndarray, wide: int | None) -> Any:
+        from scipy import sparse
+
+        most = int(index.max()) + 1 if len(index) else 1
+        if wide is not None and most > wide:
+            raise ValueError(f"{self.path}: {name}: found the number {most - 1}, expected at most {wide - 1}")
+        if len(index) and index.min() < 0:
+            raise ValueError(f"{self.path}: a feature 0, expected numbers from 1 on; read it with first=0")
+        shape = (self.examples, min(most if wide is None else wide, MOST))
+        found = sparse.csr_array((data, index.astype(np.int32), np.frombuffer(at, np.int64)), shape)
+        found.sort_indices()
+        return found
+
+
+def _before(first: tuple[int, str], lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    yield first
+    yield from lines
+
+
+def _labels(labels: Any) -> Any:
+    """Labels as CSR (N, L)."""
+    from scipy import sparse
+
+    if isinstance(labels, list | tuple) and all(isinstance(row, Iterable) for row in labels):
+        from ..feeds.ragged import from_lists
+
+        many = from_lists("labels", labels)
+        wide = int(many.ids.max()) + 1 if many.ids.size else 1
+        return sparse.csr_array((np.ones(many.ids.size), many.ids, many.at), (len(labels), wide))
+    found = sparse.csr_array(labels, copy=True)
+    found.eliminate_zeros()
+    return found
+
+
+def _written(x: Any, y: Any, header: bool, names: Sequence[str]) -> Iterator[bytes]:
+    if header:
+        yield f"{x.shape[0]} {x.shape[1]} {y.shape[1]}\n".encode()
+    first = 0 if header else 1
+    form = "%d:%.9g" if x.dtype == np.float32 else "%d:%.17g"
+    for n in range(x.shape[0]):
+        labels = y.indices[y.indptr[n] : y.indptr[n + 1]].tolist()
+        here = slice(x.indptr[n], x.indptr[n + 1])
+        pairs = zip(x.indices[here].tolist(), x.data[here].tolist(), strict=True)
+        words = [form % (feature + first, value) for feature, value in pairs]
+        said = ",".join(names[label] if names else str(label) for label in labels)
+        yield f"{' '.join([said, *words])}\n".encode()

@@ -1,0 +1,148 @@
+"""Names and their vectors in formats that hold any name: .npz and .npy of NumPy, a table separated by tabs, Parquet."""
+
+import csv
+import io
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+NAMES = ("names", "ids", "words")  # what the names of an .npz may be called; ours are the first
+PACKED = 64  # times that an .npz may grow when it is read: vectors hardly do
+
+Named = tuple[list[str], np.ndarray]
+
+
+def npz(names: Sequence[str], rows: np.ndarray) -> Iterator[bytes]:
+    """The bytes of an .npz with `names` (V,) and `vectors` (V, D)."""
+    buffer = io.BytesIO()
+    np.savez(buffer, names=np.array(names), vectors=rows)
+    yield buffer.getvalue()
+
+
+def tsv(names: Sequence[str], rows: np.ndarray) -> Iterator[bytes]:
+    """The bytes of a table: a header, then a line a name, quoted as in CSV where need be; every bit of a number is kept."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, delimiter="\t", lineterminator="\n")
+    writer.writerow(["name", *range(1, rows.shape[1] + 1)])
+    for name, row in zip(names, rows, strict=True):
+        writer.writerow([name, *(f"{number:.9g}" for number in row.tolist())])
+        yield buffer.getvalue().encode()
+        buffer.seek(0)
+        buffer.truncate()
+
+
+def parquet(names: Sequence[str], rows: np.ndarray) -> Iterator[bytes]:
+    """The bytes of a Parquet file with columns `name` and `vector`; ValueError where pyarrow is missing."""
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        raise ValueError(
+            "parquet: written with pyarrow, which is missing; pip install pyarrow, or write .npz"
+        ) from None
+    numbers = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(rows.reshape(-1)), rows.shape[1])
+    buffer = pyarrow.BufferOutputStream()
+    parquet.write_table(pyarrow.table({"name": pyarrow.array(list(names)), "vector": numbers}), buffer)
+    yield buffer.getvalue().to_pybytes()
+
+
+WRITERS = {"npz": npz, "tsv": tsv, "parquet": parquet}
+
+
+def reader(begin: bytes) -> Callable[[str | Path], Named] | None:
+    """What reads a file that begins so; None: it is in none of these formats."""
+    if begin.startswith(b"PK\3\4"):
+        return read_npz
+    if begin.startswith(b"\x93NUMPY"):
+        return read_npy
+    if begin.startswith(b"PAR1"):
+        return read_parquet
+    return read_tsv if begin.startswith(b"name\t1") else None
+
+
+def read_npz(path: str | Path) -> Named:
+    """Arrays `vectors` and `names` (or `ids`) of an .npz; ValueError for what is none, or would fill the memory."""
+    size = Path(path).stat().st_size
+    try:
+        with zipfile.ZipFile(path) as archive:
+            if sum(member.file_size for member in archive.infolist()) > PACKED * size:
+                raise ValueError(f"it would grow to more than {PACKED} times its {size:,} bytes")
+            arrays = {member.filename.removesuffix(".npy"): _member(archive, member) for member in archive.infolist()}
+        called = next((name for name in NAMES if name in arrays), None)
+        if called is None or "vectors" not in arrays:
+            raise ValueError(f"found {', '.join(map(repr, arrays)) or 'nothing'}")
+    except Exception as error:  # zipfile, zlib and NumPy each have their own
+        raise ValueError(f"{path}: no .npz of vectors ({error}); expected arrays names and vectors") from None
+    return _checked(path, [str(name) for name in np.atleast_1d(arrays[called]).tolist()], arrays["vectors"])
+
+
+def read_npy(path: str | Path) -> Named:
+    """The rows of an .npy, memory-mapped; their names are their numbers."""
+    try:
+        rows = np.load(path, mmap_mode="r", allow_pickle=False)
+    except Exception as error:  # of NumPy, which reads the header as Python
+        raise ValueError(f"{path}: no .npy of vectors ({error}); expected floats (V, D)") from None
+    return _checked(path, [str(number) for number in range(len(rows) if rows.ndim else 0)], rows)
+
+
+def read_tsv(path: str | Path) -> Named:
+    """The table that `tsv` writes; ValueError, with the line, for another."""
+    names, rows = [], []
+    with open(path, encoding="utf-8", newline="") as file:
+        lines = csv.reader(file, delimiter="\t", strict=True)
+        try:
+            width = len(next(lines)) - 1
+            for name, *numbers in lines:
+                if len(numbers) != width:
+                    raise ValueError(f"{len(numbers)} numbers, expected {width}")
+                names.append(name)
+                rows.append(np.array(numbers, np.float64))
+        except (ValueError, csv.Error) as error:
+            raise ValueError(f"{path}, line {lines.line_num}: {error}; is it cut short?") from None
+    return _checked(path, names, np.array(rows))
+
+
+def read_parquet(path: str | Path) -> Named:
+    """Columns `name` and `vector` of a Parquet file; ValueError for what is none, and where pyarrow is missing."""
+    try:
+        from pyarrow import parquet
+    except ImportError:
+        raise ValueError(f"{path}: a Parquet file is read with pyarrow; pip install pyarrow") from None
+    try:
+        table = parquet.read_table(path, columns=["name", "vector"])
+        names = [str(name) for name in table.column("name").to_pylist()]
+        column = table.column("vector").combine_chunks()
+        rows = column.flatten().to_numpy(zero_copy_only=False).reshape(len(names), -1)
+    except Exception as error:  # pyarrow has its own
+        raise ValueError(f"{path}: no Parquet table of vectors ({error}); expected columns name and vector") from None
+    return _checked(path, names, rows)
+
+
+def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
+    """One array of an .npz; ValueError before memory is taken for more than is there."""
+    with archive.open(member) as file:
+        shape, dtype = _header(file)
+        claimed = int(np.prod(shape, dtype=object)) * dtype.itemsize
+        if dtype.hasobject or claimed > member.file_size:
+            raise ValueError(f"{member.filename}: {dtype} {shape}, of which it does not hold as much")
+    with archive.open(member) as file:
+        return np.asarray(np.lib.format.read_array(file, allow_pickle=False))
+
+
+def _header(file: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    version = np.lib.format.read_magic(file)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, _, dtype = read(file)
+    return shape, dtype
+
+
+def _checked(path: str | Path, names: list[str], rows: np.ndarray) -> Named:
+    if rows.ndim != 2 or rows.dtype.kind != "f" or len(rows) != len(names) or not rows.size:
+        raise ValueError(
+            f"{path}: found {len(names)} names and {rows.dtype} {rows.shape}, expected floats (V, D), a row a name"
+        )
+    with np.errstate(over="ignore"):  # too large a number becomes infinite, and is refused as such
+        return names, np.asarray(rows, np.float32)

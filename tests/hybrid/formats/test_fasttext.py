@@ -1,0 +1,69 @@
+import pytest
+
+from hybrid.formats import fasttext
+from tests.data import real
+from tests.support.mutants import check_reader
+
+TEXT = "__label__a __label__b  some words here\n\nno label ,\nwords __label__b in between\n__label__c\n"
+TEXTS, LABELS = ["some words here", "no label ,", "words in between", ""], [["a", "b"], [], ["b"], ["c"]]
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "data.train"
+    path.write_text(TEXT)
+    return path
+
+
+def test_labels_and_texts(path):
+    assert fasttext.load(path) == (TEXTS, LABELS)
+
+
+def test_what_is_written_is_read(tmp_path):
+    path = tmp_path / "data"
+    fasttext.save(path, TEXTS, LABELS)
+    assert fasttext.load(path) == (TEXTS, LABELS)
+    fasttext.save(path, TEXTS, LABELS, label="#")
+    assert path.read_text().splitlines()[0] == "#a #b some words here"
+    assert fasttext.load(path, label="#") == (TEXTS, LABELS)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"words alone\n", "data: no line has a label; expected some, such as __label__name"),
+        (b"", "data: no line has a label"),
+        (b"__label__a x\nx __label__ y\n", "data, line 2: the mark __label__ without a name"),
+        (b"__label__a x\n__label__b \xff\n", "data, line 2: not UTF-8"),
+    ],
+)
+def test_files_that_are_refused(tmp_path, content, message):
+    (tmp_path / "data").write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        fasttext.load(tmp_path / "data")
+
+
+@pytest.mark.parametrize(
+    ("texts", "labels", "message"),
+    [
+        (["a"], [], "found 1 texts and 0 lists of labels"),
+        (["a"], ["label"], r"labels\[0\]: found the string 'label', expected a list"),
+        (["a"], [["two words"]], r"labels\[0\]: found 'two words', expected names without white space"),
+        (["a"], [[""]], r"labels\[0\]: found ''"),
+        (["a", "b\nc"], [["x"], ["x"]], r"texts\[1\]: found 'b\\nc', expected one line"),
+        (["a __label__b"], [["x"]], r"texts\[0\]: found 'a __label__b'"),
+    ],
+)
+def test_what_cannot_be_written(tmp_path, texts, labels, message):
+    with pytest.raises(ValueError, match=message):
+        fasttext.save(tmp_path / "data", texts, labels)
+    assert not list(tmp_path.iterdir())
+
+
+def test_files_of_strangers(path):
+    check_reader(fasttext.load, path)
+
+
+def test_cooking():
+    found = fasttext.load(real("labels/cooking.train"))
+    assert len(found.texts) == len(found.labels) == 12404 and found.labels[0] == ["sauce", "cheese"]

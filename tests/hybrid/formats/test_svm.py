@@ -1,0 +1,153 @@
+"""Sparse features and labels; scikit-learn reads and writes the same files."""
+
+import io
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import dump_svmlight_file, load_svmlight_file
+
+from hybrid.formats import svm
+from tests.data import real
+from tests.support.mutants import check_reader
+
+RNG = np.random.default_rng(0)
+X = sparse.csr_array(np.where(RNG.random((9, 6)) < 0.5, RNG.normal(size=(9, 6)), 0).astype(np.float32))
+Y = sparse.csr_array((RNG.random((9, 4)) < 0.4).astype(np.float32))
+
+
+def same(one, other):
+    return one.shape == other.shape and (one != other).nnz == 0
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "data.txt"
+
+
+@pytest.mark.parametrize("header", [True, False])
+def test_what_is_written_is_read(path, header):
+    svm.save(path, X, Y, header=header)
+    found = svm.load(path, features=6, labels=4)
+    assert same(found.features, X) and same(found.labels, Y) and found.names is None
+    assert found.features.dtype == found.labels.dtype == np.float32
+
+
+def test_the_header_says_how_many_and_numbers_from_0(path):
+    path.write_text("3 5 4\n0,3 1:0.5 4:-2\n 0:1\n2\n")
+    found = svm.load(path)
+    assert found.features.toarray().tolist() == [[0, 0.5, 0, 0, -2], [1, 0, 0, 0, 0], [0] * 5]
+    assert found.labels.toarray().tolist() == [[1, 0, 0, 1], [0] * 4, [0, 0, 1, 0]]
+
+
+def test_without_one_features_begin_with_1_unless_a_0_occurs(path):
+    path.write_text("# from somewhere\n1 2:3 1:1 # a remark\n\n0 1:2\n")
+    assert svm.load(path).features.toarray().tolist() == [[1, 3], [2, 0]]
+    assert svm.load(path, first=0).features.toarray().tolist() == [[0, 1, 3], [0, 2, 0]]
+    path.write_text("1 0:3 1:1\n")
+    assert svm.load(path).features.toarray().tolist() == [[3, 1]]
+
+
+def test_labels_may_be_names(path):
+    path.write_text("+1 1:2\n-1 1:1\n+1,other 2:1\n")
+    found = svm.load(path, named=True)
+    assert found.names == ["+1", "-1", "other"]
+    assert found.labels.toarray().tolist() == [[1, 0, 0], [0, 1, 0], [1, 0, 1]]
+    svm.save(path, found.features, found.labels, header=False, names=found.names)
+    again = svm.load(path, named=True)
+    assert again.names == found.names and same(again.labels, found.labels) and same(again.features, found.features)
+
+
+def test_scikit_learn_reads_what_is_written_and_writes_what_is_read(path):
+    svm.save(path, X, Y, header=False)
+    x, y = load_svmlight_file(str(path), n_features=6, multilabel=True)
+    np.testing.assert_array_equal(x.toarray().astype(np.float32), X.toarray())
+    assert [tuple(int(label) for label in labels) for labels in y] == [tuple(Y[[n]].indices.tolist()) for n in range(9)]
+    buffer = io.BytesIO()
+    dump_svmlight_file(X, Y, buffer, multilabel=True, zero_based=False)
+    path.write_bytes(buffer.getvalue())
+    found = svm.load(path, features=6, labels=4)
+    assert same(found.labels, Y)
+    np.testing.assert_allclose(found.features.toarray(), X.toarray(), rtol=1e-6)
+
+
+def test_every_bit_is_kept(path):
+    numbers = np.float32([[1e-45, 3.4028235e38, 1 / 3]])
+    svm.save(path, numbers, np.array([[1, 0]]))
+    assert svm.load(path).features.toarray().tobytes() == numbers.tobytes()
+
+
+def test_lists_of_labels(path):
+    svm.save(path, X[:3], [[1, 0], [], [2]])
+    assert svm.load(path).labels.toarray().tolist() == [[1, 1, 0], [0, 0, 0], [0, 0, 1]]
+
+
+BAD = {
+    "a word": ("1 1:2\n1 x\n", "data.txt, line 2: found 'x', expected feature:value"),
+    "no number": ("1 1:2\n1 2:b\n", "data.txt, line 2: could not convert string to float: 'b'"),
+    "two colons": ("1 1:2:3\n", "line 1: found '1:2:3', expected feature:value"),
+    "an underscore": ("1 1:1_0\n", "line 1: found '1:1_0', expected"),
+    "a feature below 0": ("1 -1:2\n", "line 1: found '-1:2', expected"),
+    "not finite": ("1 1:nan\n", "line 1: the value 'nan', expected a finite number"),
+    "beyond float32": ("1 1:2 2:1e39\n", "line 1: the value '1e39', expected a finite number"),
+    "twice": ("1 3:1 3:2\n", "line 1: a feature stands there twice"),
+    "a label of letters": ("1 1:1\na 1:1\n", "line 2: the label 'a', expected a whole number .*; named=True"),
+    "a label below 0": ("-1 1:1\n", "line 1: the label '-1', expected a whole number"),
+    "an empty label": ("1,,2 1:1\n", "line 1: the label ''"),
+    "a huge feature": ("1 99999999999:1\n", "line 1: the feature 99999999999, expected at most 2147483647"),
+    "more digits": (f"1 {'9' * 5000}:1\n", "line 1: found '9999.*expected feature:value"),
+    "a label beyond the header": ("1 2 3\n3 1:1\n", "line 2: the label '3', expected a whole number from 0 to 2"),
+    "a feature beyond the header": ("1 2 3\n1 2:1\n", "found the number 2, expected at most 1"),
+    "cut short": ("3 2 3\n1 1:1\n", "data.txt: 1 examples, expected 3; is it cut short?"),
+    "more than said": ("1 2 3\n1 1:1\n1 1:1\n", "line 3: more than the 1 examples of the header"),
+    "a header that lies": ("999999999999 99999999999999999 3\n1 1:1\n", "1 examples, expected 999999999999"),
+    "nothing": ("", "data.txt: 0 examples, expected some"),
+}
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_files_that_are_refused(path, bad):
+    content, message = BAD[bad]
+    path.write_text(content)
+    with pytest.raises(ValueError, match=message):
+        svm.load(path)
+
+
+def test_sizes_that_do_not_fit(path):
+    path.write_text("2 3:1\n")
+    with pytest.raises(ValueError, match="features: found the number 2, expected at most 1"):
+        svm.load(path, features=2)
+    with pytest.raises(ValueError, match="labels: found the number 2, expected at most 1"):
+        svm.load(path, labels=2)
+    path.write_text("2 0:1\n")
+    with pytest.raises(ValueError, match="a feature 0, expected numbers from 1 on; read it with first=0"):
+        svm.load(path, first=1)
+
+
+@pytest.mark.parametrize(
+    ("parts", "options", "message"),
+    [
+        ((X, Y[:8]), {}, r"found features \(9, 6\) and labels \(8, 4\)"),
+        ((np.array([[np.nan]]), np.array([[1]])), {}, r"features\[0\]: found NaN"),
+        ((X, Y), {"names": ["a"] * 4}, "names: found 4 of them, expected 4 .* and header=False"),
+        ((X, Y), {"names": ["a", "b", "c,d", "e"], "header": False}, "names: found 4 of them, expected 4 without"),
+    ],
+)
+def test_what_cannot_be_written(path, parts, options, message):
+    with pytest.raises(ValueError, match=message):
+        svm.save(path, *parts, **options)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("header", [True, False])
+def test_files_of_strangers(path, header):
+    svm.save(path, X, Y, header=header)
+    assert check_reader(svm.load, path, 400) > 100
+
+
+def test_yeast():
+    path = real("labels/yeast_train.txt")
+    found, (x, y) = svm.load(path, labels=14), load_svmlight_file(str(path), multilabel=True)
+    assert found.features.shape == (1500, 103) and found.labels.shape == (1500, 14)
+    np.testing.assert_array_equal(found.features.toarray(), x.toarray().astype(np.float32))
+    assert [set(map(int, labels)) for labels in y] == [set(found.labels[[n]].indices.tolist()) for n in range(1500)]
