@@ -22,6 +22,11 @@ TESTED_IN: dict[str, str] = {
     "hybrid/contract/dense.py": "tests/cpu/test_mlp.py",
     "hybrid/contract/pvm.py": "tests/cpu/test_pvm.py",
     "hybrid/contract/sparse.py": "tests/cpu/test_rows.py",
+    **{
+        f"hybrid/cli/commands/{name}.py": "tests/hybrid/cli/commands/test_use.py"
+        for name in ("__init__", "analogy", "neighbours", "next", "recommend", "similar")
+    },
+    "hybrid/use/similar.py": "tests/hybrid/use/test_recommender.py",
     "hybrid/cli/finding.py": "tests/hybrid/cli/test_doctor.py",
     "hybrid/cli/arguments.py": "tests/hybrid/cli/test_options.py",
     "hybrid/models/_text.py": "tests/hybrid/models/test_language.py",

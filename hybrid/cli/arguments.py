@@ -9,6 +9,9 @@ from ..settings import flag
 
 QUIET = "neither notes nor a progress bar on stderr; errors stay"
 LIFE = "a folder, which one process at a time works on"
+DEVICE = '"cpu", "cuda:N" or "auto": a GPU when one can be used (default), and says which and why'
+THREADS = "CPU threads in total (default: all cores that it may use)"
+CHECKPOINT = "which checkpoint (default: the best where the run could stop early, else the last)"
 
 
 class Parser(argparse.ArgumentParser):

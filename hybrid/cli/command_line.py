@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from .. import console
-from . import options
+from . import commands, options
 
 USER_ERRORS = (ValueError, IndexError, OSError, FloatingPointError, MemoryError)
 
@@ -15,13 +15,15 @@ USER_ERRORS = (ValueError, IndexError, OSError, FloatingPointError, MemoryError)
 def main(arguments: list[str] | None = None) -> int:
     """Run one command line; returns the exit code: 0 done, 1 unusable (doctor), 2 an error, 128 + n stopped by signal n."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    commands = {"doctor": _doctor, "demo": _demo, "train": _train, "eval": _eval, "export": _export}
-    commands |= {"data": _data, "pvm": _pvm}
+    own = {"doctor": _doctor, "demo": _demo, "train": _train, "eval": _eval, "export": _export}
+    own |= {"data": _data, "pvm": _pvm}
     try:
         given = options.read(arguments)
         console.quiet = given.quiet
         _threads(getattr(given, "threads", None), getattr(given, "pin", False))
-        return commands[given.command](given)
+        do = own[given.command] if given.command in own else commands.load(given.command).run
+        code: int = do(given)
+        return code
     except USER_ERRORS as error:
         if "--debug" in arguments:
             raise

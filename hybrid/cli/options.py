@@ -7,7 +7,8 @@ from typing import Any
 
 from .. import __version__
 from ..settings import fields, flag, positive, whole
-from .arguments import Parser
+from . import commands
+from .arguments import CHECKPOINT, DEVICE, THREADS, Parser
 
 COMMANDS = {
     "demo": "train a language model under full softmax, tree and sampled softmax, and compare",
@@ -15,12 +16,14 @@ COMMANDS = {
     "eval": "measure a trained run on other data",
     "export": "write a run's vectors: word2vec format, .npz, .tsv, .parquet",
     "data": "list public data sets, or download one: WikiText-2, MovieLens-100k and others",
+    "recommend": "what users take next, by a run that learned ratings: printed, or written as .csv or .parquet",
+    "similar": "items or words like others, as a trained run sees them",
+    "next": "continue a text, or list its likeliest next words, by a trained language model",
+    "neighbours": "nearest vectors, of a run or of a file",
+    "analogy": "A is to B as C is to what? by vectors of a run or of a file",
     "pvm": "watch, compare or import trained Predictive Vision Models, let them dream",
     "doctor": "what is installed, what is missing and the command that mends it",
 }
-DEVICE = '"cpu", "cuda:N" or "auto": a GPU when one can be used (default), and says which and why'
-THREADS = "CPU threads in total (default: all cores that it may use)"
-CHECKPOINT = "which checkpoint (default: the best where the run could stop early, else the last)"
 
 
 def read(arguments: Sequence[str]) -> argparse.Namespace:
@@ -52,15 +55,18 @@ def _parser(command: str | None, rest: Sequence[str]) -> tuple[Parser, Parser | 
     top.add_argument("--version", action="version", version=f"hybrid-engine {__version__}")
     top.add_argument("--debug", action="store_true", help="show the traceback of an error")
     top.add_quiet(False)
-    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    actions = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     parsers = {
-        name: commands.add_parser(name, help=said, description=f"{said[0].upper()}{said[1:]}.")
+        name: actions.add_parser(name, help=said, description=f"{said[0].upper()}{said[1:]}.")
         for name, said in COMMANDS.items()
     }
     if command not in parsers:
         return top, None
     chosen = parsers[command]
-    FILL[command](chosen, rest)
+    if command in FILL:
+        FILL[command](chosen, rest)
+    else:
+        commands.load(command).add(chosen)
     chosen.add_quiet()
     return top, chosen
 

@@ -41,7 +41,7 @@ class HistoryFeed(Epochs):
                 f"histories: found {type(histories).__name__}, expected Histories; from columns of a table: "
                 "ratings.histories(ratings.from_columns(user, item, time)), of hybrid.feeds.ratings"
             )
-        histories = _checked(histories)
+        histories = checked(histories)
         self.histories, self.length, self.batch, self.seed, self.shuffle = histories, length, batch, seed, shuffle
         sizes = np.diff(histories.at)
         before = np.arange(len(histories.item)) - np.repeat(histories.at[:-1], sizes)  # items before each, of its user
@@ -68,7 +68,7 @@ class HistoryFeed(Epochs):
         return Batch(ids, bag_at, self.histories.item[at])
 
 
-def _checked(histories: Histories) -> Histories:
+def checked(histories: Histories) -> Histories:
     """The histories with int32 items and int64 places; ValueError or IndexError for arrays that do not fit together."""
     item = check.indices("histories.item", histories.item, len(histories.items))
     at = check.bags("histories.at", histories.at, item.size)
@@ -86,9 +86,13 @@ def whole(histories: Histories, users: np.ndarray, target: np.ndarray, length: i
     users   (B,) numbers of users
     target  (B,) items, which become those of the batch
     """
-    last = histories.at[1:][users]
-    first = np.maximum(histories.at[:-1][users], last - length)
-    return Batch(*_bags(histories.item, first, last), target)
+    return Batch(*lasts(histories, users, length), target)
+
+
+def lasts(histories: Histories, users: np.ndarray, length: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """The last `length` items of each of some users (None: all), (N,) int32, and where those of each begin, (B + 1,) int64."""
+    first, last = histories.at[:-1][users], histories.at[1:][users]
+    return _bags(histories.item, first if length is None else np.maximum(first, last - length), last)
 
 
 def _bags(item: np.ndarray, first: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -16,6 +16,15 @@ and, where it wants them,
     CPU_ONLY                 why it uses no GPU
     vectors(run)             -> (names, rows): what `hybrid export` writes
     text(report)             -> a report as lines for a person
+    Use(run)                 a class: a trained run to be used, as `hybrid.open_run` gives it. Its methods, those that it has,
+                             are what the command line can do with its runs:
+
+        recommend(users, k, exclude_seen=)   hybrid recommend: see hybrid/use/recommender.py, whose methods the command calls
+        similar(names, k)                    hybrid similar: see hybrid/use/similar.py
+        next(text, k), continue_text(...)    hybrid next: see hybrid/use/language.py
+
+`hybrid neighbours` and `hybrid analogy` ask `vectors`, as `hybrid export` does. A command on a run whose model lacks what it
+needs is refused by name.
 
 Importing a module must import neither Numba nor SciPy: the command line reads --threads before them.
 """

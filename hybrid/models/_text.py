@@ -25,6 +25,10 @@ class TextOptions:
 
 
 def read_text(path: str, options: Mapping[str, Any]) -> Text:
-    """A file as the options cut it; runs of before `case` and `eos` were options have neither."""
-    lower, eos = options.get("case") != "keep", bool(options.get("eos"))
-    return read(path, tokens=options["tokens"], lower=lower, eos=eos)
+    """A file as the options cut it."""
+    return read(path, **how_cut(options))
+
+
+def how_cut(options: Mapping[str, Any]) -> dict[str, Any]:
+    """How the options cut a text, as `Text` takes it; runs of before `case` and `eos` were options have neither."""
+    return {"tokens": options["tokens"], "lower": options.get("case") != "keep", "eos": bool(options.get("eos"))}

@@ -6,6 +6,7 @@ end and by `hybrid eval`, on all, with the validation item among what the user h
 """
 
 import dataclasses
+import functools
 import json
 import os
 from pathlib import Path
@@ -22,9 +23,10 @@ from ..settings import names, option, positive
 from ..train.job import Watched
 from ..train.runs import Trained
 from ..train.store import write_json
+from ..use.recommender import Recommender
 from ._engine import DenseOptions, EngineJob, complete, load
 
-__all__ = ["FILES", "TUNED", "Evaluation", "Options", "complete", "evaluate", "load", "prepare", "vectors"]
+__all__ = ["FILES", "TUNED", "Evaluation", "Options", "Use", "complete", "evaluate", "load", "prepare", "vectors"]
 
 NAMES = "items.json"
 USERS = "users.json"
@@ -144,6 +146,28 @@ def evaluate(run: Trained, given: dict[str, Any]) -> dict[str, Any]:
 def vectors(run: Trained) -> tuple[list[str], np.ndarray]:
     """The items and their input rows."""
     return json.loads((run.folder / NAMES).read_text()), run.load().embedding.parameters()["table"]
+
+
+class Use(Recommender):
+    """A run of factors: recommends to the users of the ratings that it was trained on, or of others; see Recommender."""
+
+    def __init__(self, run: Trained):
+        self._run = run
+        items = json.loads((run.folder / NAMES).read_text())
+        super().__init__(run.load(), items=items, length=run.options["history"])
+
+    @functools.cached_property
+    def histories(self) -> Histories:
+        """What each user of the run's ratings had, test items too; read when they are first asked for."""
+        path = self._run.options["ratings"]
+        try:
+            self.remember(read(path, self._run.options.get("columns")))
+        except FileNotFoundError:
+            raise ValueError(
+                f"{path}: not there, and {self._run.folder} knows its users by it; where it was moved, --ratings FILE, or"
+                " model.remember(ratings.load(FILE)) in Python"
+            ) from None
+        return self.histories
 
 
 def _test(engine: Engine, parts: Split, length: int, k: int = 10) -> dict[str, Any]:

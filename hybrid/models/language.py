@@ -15,10 +15,11 @@ from ..feeds.vocabulary import Vocabulary
 from ..settings import option, positive
 from ..train.job import Watched
 from ..train.runs import Trained
+from ..use.language import LanguageModel
 from ._engine import DenseOptions, EngineJob, complete, load
-from ._text import TextOptions, read_text
+from ._text import TextOptions, how_cut, read_text
 
-__all__ = ["FILES", "TUNED", "Evaluation", "Options", "complete", "evaluate", "load", "prepare", "vectors"]
+__all__ = ["FILES", "TUNED", "Evaluation", "Options", "Use", "complete", "evaluate", "load", "prepare", "vectors"]
 
 NAMES = "vocabulary.json"
 FILES = (NAMES,)
@@ -133,6 +134,14 @@ def vectors(run: Trained) -> tuple[list[str], np.ndarray]:
     """The words and their input rows."""
     names = Vocabulary.load(run.folder / NAMES).words
     return names, run.load().embedding.parameters()["table"][: len(names)]
+
+
+class Use(LanguageModel):
+    """A run of a language model; its texts are cut as the one that it learned from."""
+
+    def __init__(self, run: Trained):
+        vocabulary, cut = Vocabulary.load(run.folder / NAMES), how_cut(run.options)
+        super().__init__(run.load(), vocabulary, **cut)
 
 
 def _corpus(text: Text, vocabulary: Vocabulary) -> Corpus:

@@ -15,11 +15,24 @@ from ..judge import similarity
 from ..settings import number, option, positive
 from ..train.job import Watched
 from ..train.runs import Trained
+from ..use.similar import Similar
 from . import _engine
 from ._engine import EngineJob, EngineOptions, load
 from ._text import TextOptions, read_text
 
-__all__ = ["CPU_ONLY", "FILES", "TUNED", "Evaluation", "Options", "complete", "evaluate", "load", "prepare", "vectors"]
+__all__ = [
+    "CPU_ONLY",
+    "FILES",
+    "TUNED",
+    "Evaluation",
+    "Options",
+    "Use",
+    "complete",
+    "evaluate",
+    "load",
+    "prepare",
+    "vectors",
+]
 
 NAMES = "vocabulary.json"
 FILES = (NAMES,)
@@ -128,6 +141,14 @@ def evaluate(run: Trained, given: dict[str, Any]) -> dict[str, Any]:
 def vectors(run: Trained) -> tuple[list[str], np.ndarray]:
     """The words and their rows."""
     return Vocabulary.load(run.folder / NAMES).words, run.load().embedding.table
+
+
+class Use(Similar):
+    """A run of word vectors."""
+
+    def __init__(self, run: Trained):
+        words, rows = vectors(run)
+        super().__init__(words, lambda: rows, "word")
 
 
 def _feed(options: dict[str, Any], corpus: Corpus, batch: int, epochs: int) -> PairFeed:

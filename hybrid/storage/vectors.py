@@ -6,22 +6,16 @@ number"; binary: the word, a blank, D float32 in little-endian order, a line end
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 import numpy as np
 
+from ..use.vectors import Vectors
 from . import atomic, vector_tables
 
+__all__ = ["Vectors", "check", "load", "open_vectors", "save"]
 
-class Vectors(NamedTuple):
-    """V words and their vectors, in the order of the file.
-
-    words  V strings
-    rows   (V, D) float32
-    """
-
-    words: list[str]
-    rows: np.ndarray
+HEAD = 2**16  # bytes after the first line of a word2vec file that tell its format
 
 
 def save(
@@ -71,6 +65,7 @@ def load(path: str | Path, *, binary: bool = False) -> Vectors:
     """Read what `save`, word2vec or gensim wrote; a binary file may lack the line end after each word, as gensim's do.
 
     An .npz, a table, a Parquet file and an .npy, whose names are the numbers of its rows, are known by their first bytes.
+    Returns Vectors: `words, rows = load(path)` gives both, and it is asked as gensim's KeyedVectors are.
 
     Raises OSError for a file that cannot be read. Raises ValueError, for a text with the line number, for one that is
     truncated or in another format, and for NaN, infinity, and words that are empty or hold white space.
@@ -103,6 +98,25 @@ def load(path: str | Path, *, binary: bool = False) -> Vectors:
             )
     _check_finite(path, words, rows)
     return Vectors(words, rows)
+
+
+def open_vectors(path: str | Path) -> Vectors:
+    """Read vectors by name from a file of any format that `hybrid export` writes, or of word2vec's two, see `load`.
+
+    Raises as `load`.
+    """
+    return load(path, binary=_is_binary(path))
+
+
+def _is_binary(path: str | Path) -> bool:
+    """Whether what follows the first line of a word2vec file is no line of a word and numbers."""
+    with open(path, "rb") as file:
+        fields = file.readline(100).split()
+        line = file.readline(HEAD).split()
+    try:
+        return len(line) != 1 + int(fields[1]) or not np.isfinite([float(number) for number in line[1:]]).all()
+    except (ValueError, IndexError):
+        return len(fields) == 2 and all(field.isdigit() for field in fields)
 
 
 def _check_finite(name: str | Path, words: Sequence[str], rows: np.ndarray) -> None:

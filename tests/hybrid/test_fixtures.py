@@ -5,7 +5,6 @@ Parameters are compared as numbers and not as bytes, since another machine's BLA
 
 import json
 import pickle
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +15,9 @@ from hybrid import Engine, LanguageFeed
 from hybrid.cli import main
 from hybrid.feeds.text import Corpus, read
 from hybrid.feeds.vocabulary import Vocabulary
+from tests.support.old_runs import DATA, FIXTURES, copied
 
-FIXTURES = Path(__file__).parents[1] / "fixtures"
-DATA, PARTS, VECTORS = FIXTURES / "data", FIXTURES / "parts", FIXTURES / "vectors"
+PARTS, VECTORS = FIXTURES / "parts", FIXTURES / "vectors"
 EXPECTED = json.loads((FIXTURES / "expected.json").read_text())
 READOUTS = ("tree", "balanced", "full", "sampled", "negative", "neighbours")
 ENGINES = ("engine", "engine_neighbours")
@@ -27,11 +26,7 @@ ENGINES = ("engine", "engine_neighbours")
 @pytest.fixture(params=EXPECTED)
 def run(request, tmp_path) -> Path:
     """A copy of a run's folder, in which its data have the paths that they have here."""
-    folder = tmp_path / request.param
-    shutil.copytree(FIXTURES / "trained" / request.param, folder)
-    for path in folder.glob("*.json"):
-        path.write_text(path.read_text().replace("DATA", DATA.as_posix()).replace("RUN", folder.as_posix()))
-    return folder
+    return copied(request.param, tmp_path)
 
 
 def same(found, expected) -> None:

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from hybrid.storage import vectors
+from hybrid.storage import export, vectors
 
 words = st.text(st.characters(codec="utf-8"), min_size=1, max_size=5).filter(lambda word: word.split() == [word])
 floats = st.floats(width=32, allow_nan=False, allow_infinity=False)
@@ -146,3 +146,45 @@ def test_binary_words_with_white_space(tmp_path):
         (tmp_path / "v").write_bytes(b"1 2\n" + word + b" " + np.ones(2, "<f4").tobytes())
         with pytest.raises(ValueError, match=r"v, word 1 of 1: the word is '.*', expected one without white space"):
             vectors.load(tmp_path / "v", binary=True)
+
+
+@pytest.mark.parametrize("name", ["v.txt", "v", "v.npz", "v.tsv", "v.parquet"])
+def test_whatever_export_writes_is_opened(tmp_path, name):
+    named, rows = some(5, 4)
+    export.write(tmp_path / name, named, rows, export.format_of(name))
+    found = vectors.open_vectors(tmp_path / name)
+    assert found.words == named and found.rows.tobytes() == rows.tobytes()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_binary_files_are_told_from_text(tmp_path, seed):
+    rows = np.random.default_rng(seed).normal(size=(3, 5)).astype(np.float32)
+    rows[0] *= 10.0**-seed  # small numbers have bytes that are blanks and line ends
+    vectors.save(tmp_path / "v", ["the", "w\u00f6rd", "b"], rows, binary=True)
+    assert vectors.open_vectors(tmp_path / "v").rows.tobytes() == rows.tobytes()
+
+
+@BOTH
+def test_gensims_files_are_told_apart(tmp_path, binary):
+    models = pytest.importorskip("gensim.models")
+    named, rows = some()
+    theirs = models.KeyedVectors(rows.shape[1])
+    theirs.add_vectors(named, rows)
+    theirs.save_word2vec_format(str(tmp_path / "v"), binary=binary)
+    assert vectors.open_vectors(tmp_path / "v").rows.tobytes() == rows.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"no header\n", "v: the first line is"),
+        (b"", "v: the first line is"),
+        (b"2 2\na 1 2\nb 3\n", "v, line 3, word 2 of 2"),
+        (b"2 2\na 1 2\n", "v, line 3, word 2 of 2"),
+        (b"2 2\na 1 x\nb 2 3\n", "v, word 1 of 2|truncated"),
+    ],
+)
+def test_files_of_no_format(tmp_path, content, message):
+    (tmp_path / "v").write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        vectors.open_vectors(tmp_path / "v")

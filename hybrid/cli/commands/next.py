@@ -1,0 +1,54 @@
+"""`hybrid next`: a text continued, or its likeliest next words."""
+
+import argparse
+import json
+from typing import Any
+
+from ... import console
+from ...settings import number, positive, whole
+from ..arguments import Parser
+from . import _use
+
+TOKENS = 20
+TEMPERATURE = 0.7
+
+
+def add(command: Parser) -> None:
+    """Offer the options."""
+    _use.add_run(command)
+    command.add_argument("text", nargs="+", metavar="TEXT", help="the text to continue, a string or several words")
+    command.add_argument(
+        "--tokens", type=positive, metavar="N", help=f"words to continue by (default: {TOKENS}; none with --k alone)"
+    )
+    command.add_argument(
+        "--temperature",
+        type=number,
+        default=TEMPERATURE,
+        metavar="T",
+        help="1: words are drawn with the model's probabilities; lower: the likelier ones more often; 0: always the"
+        f" likeliest (default: {TEMPERATURE})",
+    )
+    command.add_argument("--seed", type=whole, default=0, help="of what is drawn (default: 0)")
+    command.add_argument("--k", type=positive, metavar="K", help="show the K likeliest next words")
+
+
+def run(given: argparse.Namespace) -> int:
+    """Print the likeliest words, the text continued, or both."""
+    model, text = _use.opened(given, "continue_text", "continue a text"), " ".join(given.text)
+    if unknown := model.unknown(text):
+        console.note(f"not in the vocabulary, read as <unk>: {', '.join(unknown)}")
+    report: dict[str, Any] = {"text": text}
+    if given.k:
+        report["next"] = model.next(text, min(given.k, len(model.vocabulary)))
+    if given.tokens or not given.k:
+        tokens = given.tokens or TOKENS
+        report["words"] = model.continue_text(text, tokens, temperature=given.temperature, seed=given.seed)
+    print(json.dumps(report, indent=1) if given.json else _lines(report))
+    return 0
+
+
+def _lines(report: dict[str, Any]) -> str:
+    """A report for a person."""
+    lines = [_use.table(report["next"])] if "next" in report else []
+    lines += [f"{report['text']} {' '.join(report['words'])}"] if "words" in report else []
+    return "\n".join(lines)

@@ -1,0 +1,141 @@
+"""Language: the likeliest next words, texts continued, and how likely a text is, by an engine that has learned a text."""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import check
+from ..feeds.language import LanguageFeed
+from ..feeds.text import EOS, TOKENS, Corpus, Text
+from ..feeds.vocabulary import Vocabulary
+from .similar import Similar
+
+if TYPE_CHECKING:
+    from ..engine import Engine
+
+BATCH = 512  # tokens asked about at a time
+
+
+class LanguageModel(Similar):
+    """Which word follows some words, by an engine that learned from a `LanguageFeed`.
+
+    engine               its embedding concatenates the words of a context; row V stands for words before the text
+    vocabulary           gives the ids; words that it lacks are "<unk>"
+    tokens, lower, eos   how a text is cut, see `Text`: as the text was that the engine learned from
+
+    A text is a string, which is cut, or a list of words. Without eos the last line of a string is the context, since lines
+    are learned one by one; with it contexts reach over lines, which "<eos>" ends.
+
+    Raises ValueError for a vocabulary that does not fit the engine.
+    """
+
+    def __init__(
+        self, engine: "Engine", vocabulary: Vocabulary, *, tokens: str = "words", lower: bool = True, eos: bool = False
+    ):
+        check.choice("tokens", tokens, tuple(TOKENS))
+        if len(vocabulary) != engine.readout.classes or len(vocabulary) + 1 != engine.embedding.rows:
+            raise ValueError(
+                f"vocabulary: found {len(vocabulary):,} words, expected {engine.readout.classes:,}, one a class of the engine"
+            )
+        super().__init__(vocabulary.words, lambda: engine.embedding.parameters()["table"][: len(vocabulary)], "word")
+        self.engine, self.vocabulary = engine, vocabulary
+        self.tokens, self.lower, self.eos = tokens, lower, eos
+        self.context = engine.embedding.per_example
+
+    def words(self, text: str | Sequence[str]) -> list[str]:
+        """The words of a text, as far as the model looks back over its lines."""
+        if not isinstance(text, str):
+            return list(text)
+        cut, lines = TOKENS[self.tokens], (text.lower() if self.lower else text).split("\n")
+        if not self.eos:
+            return cut(lines[-1])
+        return [word for line in lines[:-1] for word in [*cut(line), EOS]] + cut(lines[-1])
+
+    def unknown(self, text: str | Sequence[str]) -> list[str]:
+        """The words of a text that the model reads as "<unk>", each once."""
+        known = self.vectors.key_to_index
+        return [word for word in dict.fromkeys(self.words(text)) if word not in known]
+
+    def contexts(self, texts: Sequence[str | Sequence[str]]) -> np.ndarray:
+        """The ids (n, context) int32 after which the model predicts, for each of n texts: those of its last words."""
+        if isinstance(texts, str):
+            raise ValueError(f"texts: found the string {texts[:40]!r}, expected a list of texts")
+        found = np.full((len(texts), self.context), len(self.vocabulary), np.int32)
+        for row, text in zip(found, texts, strict=True):
+            ids = self.vocabulary.encode(self.words(text)[-self.context :])
+            row[len(row) - len(ids) :] = ids
+        return found
+
+    def next(self, text: str | Sequence[str], k: int = 10) -> list[tuple[str, float]]:
+        """The k words that most likely follow a text, with their probabilities, the likeliest first.
+
+        For many texts: `model.engine.best(model.contexts(texts), k)` gives ids and log-probabilities, both (n, k).
+
+        Raises ValueError for k outside 1 to V.
+        """
+        ids, log_probs = self.engine.best(self.contexts([text]), k)
+        return list(zip(self.vocabulary.decode(ids[0]), np.exp(log_probs[0]).tolist(), strict=True))
+
+    def continue_text(
+        self, text: str | Sequence[str], tokens: int = 20, *, temperature: float = 1.0, seed: int = 0
+    ) -> list[str]:
+        """The words drawn to follow a text, one after another; never "<unk>".
+
+        tokens       how many
+        temperature  1: with the model's probabilities; lower: the likelier ones more often; 0: always the likeliest
+        seed         of the draws: the same seed gives the same words
+
+        Raises ValueError for a negative temperature or number of words.
+        """
+        check.whole("tokens", tokens, 0)
+        check.number("temperature", temperature, 0)
+        words = self._drawn(self.contexts([text]), temperature, np.random.default_rng(seed))
+        return [self.vocabulary.words[id] for id, _ in zip(words, range(tokens), strict=False)]
+
+    def log_prob(self, text: str | Text | Sequence[Sequence[str]]) -> np.ndarray:
+        """The log-probability of each word of a text after those before it, (T,) float32; unknown words are "<unk>".
+
+        text  a string, whose lines are sentences; a Text; or sentences that are lists of words
+
+        Raises ValueError for a text without words.
+        """
+        feed = self._feed(text)
+        parts = [
+            self.engine.inline.run(
+                self.engine.readout.log_prob, self.engine.hidden(batch.ids, batch.bag_at), batch.target
+            ).wait()
+            for batch in (feed[tick] for tick in range(len(feed)))
+        ]
+        return np.concatenate(parts)
+
+    def perplexity(self, text: str | Text | Sequence[Sequence[str]]) -> float:
+        """exp of the mean negative log-probability of a text's words; infinite where it is too large for a float."""
+        loss = -float(self.log_prob(text).mean(dtype=np.float64))
+        return math.exp(loss) if loss < 700 else math.inf
+
+    def _feed(self, text: str | Text | Sequence[Sequence[str]]) -> LanguageFeed:
+        if isinstance(text, str):
+            lines = text.split("\n")
+            lines = lines if self.eos else [line for line in lines if line.strip()]
+            text = Text(lines, tokens=self.tokens, lower=self.lower, eos=self.eos)
+        corpus = Corpus(text, self.vocabulary)
+        corpus = Corpus.from_ids(corpus.ids, self.vocabulary) if self.eos else corpus
+        batch = min(BATCH, self.engine.readout.batch)
+        return LanguageFeed(corpus, context=self.context, batch=batch, shuffle=False)
+
+    def _drawn(self, context: np.ndarray, temperature: float, rng: np.random.Generator) -> Iterator[int]:
+        """Ids that follow a context (1, n), without end."""
+        never: Any = self.vocabulary.unknown
+        while True:
+            scores = self.engine.scores(context)[0].astype(np.float64)
+            if never is not None:
+                scores[never] = -np.inf
+            id = int(scores.argmax())
+            if temperature:
+                with np.errstate(over="ignore"):  # at a very low temperature all but the likeliest are out of reach
+                    reached = np.cumsum(np.exp((scores - scores[id]) / temperature))
+                id = int(np.searchsorted(reached / reached[-1], rng.random(), side="right"))
+            yield id
+            context = np.append(context[:, 1:], [[id]], axis=1).astype(np.int32)

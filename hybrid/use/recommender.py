@@ -1,0 +1,147 @@
+"""Recommending: to users by what they had, from an engine that has learned histories."""
+
+import functools
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import check, console
+from ..feeds import histories as feed
+from ..feeds.ratings import Histories, Ratings
+from ..feeds.ratings import histories as in_order
+from .names import Names
+from .ranked import Ranked, joined
+from .similar import Similar
+
+if TYPE_CHECKING:
+    from ..engine import Engine
+
+BLOCK = 4096  # users asked about at a time
+
+
+class Recommender(Similar):
+    """What users take next, by an engine that learned from a `HistoryFeed`. Names in, names and scores out.
+
+    engine     its rows and classes are the items
+    histories  what each user had, in the order of time: whom `recommend` knows; None: nobody
+    items      names of the items; None: those of the histories
+    length     most items of a history that the model sees: the feed's
+
+    Scores are log-probabilities of the item as the next one, among all items; see `Readout.scores` for what they are under
+    negative sampling.
+
+    Raises ValueError for names or histories that do not fit the engine.
+    """
+
+    def __init__(
+        self,
+        engine: "Engine",
+        histories: Histories | None = None,
+        *,
+        items: Sequence[str] | None = None,
+        length: int = 5,
+    ):
+        if items is None:
+            if histories is None:
+                raise ValueError("items: found None without histories, expected the names of the items")
+            items = histories.items
+        if len(items) != engine.readout.classes or len(items) > engine.embedding.rows:
+            raise ValueError(
+                f"items: found {len(items):,} names, expected {engine.readout.classes:,}, one a class of the engine"
+            )
+        super().__init__(items, lambda: engine.embedding.parameters()["table"][: len(items)], "item")
+        self.engine, self.items, self.length = engine, items, check.whole("length", length, 1)
+        self._items = Names(items, "item")
+        if histories is not None:
+            self.histories = self._fitting(histories)
+
+    @functools.cached_property
+    def histories(self) -> Histories:
+        """What each user had, in the order of time."""
+        return Histories(np.empty(0, np.int32), np.zeros(1, np.int64), [], list(self.items))
+
+    @property
+    def users(self) -> list[str]:
+        """The names of the users whose histories are known."""
+        return self.histories.users
+
+    def remember(self, ratings: Ratings) -> int:
+        """Take the histories of users from these ratings, from here on, without those of items that the model does not know.
+
+        Returns how many ratings were left out. Raises ValueError where none is left.
+        """
+        of = np.array([self._items.by_name.get(name, -1) for name in ratings.items], np.int32)
+        item = of[ratings.item]
+        known = item >= 0
+        if not known.any():
+            raise ValueError(f"ratings: found no item that the model knows, expected some of its {len(self.items):,}")
+        kept = ratings._replace(
+            user=ratings.user[known], item=item[known], time=ratings.time[known], items=list(self.items)
+        )
+        self.histories = in_order(kept)
+        self.__dict__.pop("_users", None)
+        return int((~known).sum())
+
+    def recommend(self, users: Any = None, k: int = 10, *, exclude_seen: bool = True) -> Ranked:
+        """The k items that each user most likely takes next.
+
+        users         names, a list of any length or one; None: all
+        exclude_seen  without what the user had
+
+        Memory: 8 k bytes a user; `recommendations` gives them part by part. Raises ValueError for users that are not known
+        and for k outside 1 to V.
+        """
+        return joined([*self.recommendations(users, k, exclude_seen=exclude_seen)], self.items, k)
+
+    def recommend_to(self, histories: Sequence[Sequence[str]], k: int = 10, *, exclude_seen: bool = True) -> Ranked:
+        """The k items that new users most likely take next, by the items that each had, in the order of time.
+
+        Raises ValueError for a history without items and for items that are not known.
+        """
+        ids = [self._items.ids(history) for history in histories]
+        for at, history in enumerate(ids):
+            if not len(history):
+                raise ValueError(f"histories[{at}]: found no item, expected some")
+        places = np.cumsum([0, *map(len, ids)], dtype=np.int64)
+        numbers = [str(number) for number in range(1, len(ids) + 1)]
+        had = Histories(np.concatenate([*ids, np.empty(0, np.int32)]), places, numbers, list(self.items))
+        every = np.arange(len(ids), dtype=np.int32)
+        return joined([*self._parts(had, every, k, exclude_seen)], self.items, k)
+
+    def recommendations(self, users: Any = None, k: int = 10, *, exclude_seen: bool = True) -> Iterator[Ranked]:
+        """What `recommend` gives, in parts of some thousand users, so that memory does not grow with their number."""
+        check.whole("k", k, 1, len(self.items))
+        asked = np.arange(len(self.users), dtype=np.int32) if users is None else self._users.ids(users)
+        return self._parts(self.histories, asked, k, exclude_seen)
+
+    @functools.cached_property
+    def _users(self) -> Names:
+        return Names(self.users, "user")
+
+    def _parts(self, had: Histories, asked: np.ndarray, k: int, exclude_seen: bool) -> Iterator[Ranked]:
+        begins = range(0, len(asked), BLOCK)
+        for first in console.bar(len(begins), "recommending", "blocks", items=begins, passing=True):
+            yield self._part(had, asked[first : first + BLOCK], k, exclude_seen)
+
+    def _part(self, had: Histories, users: np.ndarray, k: int, exclude_seen: bool) -> Ranked:
+        ids, bag_at = feed.lasts(had, users, self.length)
+        left_out = self._seen(had, users) if exclude_seen else None
+        best, scores = self.engine.best(ids, k, bag_at, left_out)
+        return Ranked([had.users[user] for user in users.tolist()], best, scores, self.items)
+
+    def _seen(self, had: Histories, users: np.ndarray) -> Any:
+        """A CSR array (users, items) with an entry for each item that a user had."""
+        from scipy import sparse
+
+        ids, bag_at = feed.lasts(had, users)
+        return sparse.csr_array((np.ones(len(ids), np.int8), ids, bag_at), (len(users), len(self.items)))
+
+    def _fitting(self, histories: Histories) -> Histories:
+        """The histories; ValueError for those of other items, IndexError for ids out of range."""
+        histories = feed.checked(histories)
+        if len(histories.items) != len(self.items):
+            raise ValueError(
+                f"histories: found {len(histories.items):,} items, expected {len(self.items):,}, as in the model"
+            )
+        return histories

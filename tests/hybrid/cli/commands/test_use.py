@@ -1,0 +1,195 @@
+"""Trained runs used from the command line: recommend, similar, next, neighbours, analogy; each in its file of
+hybrid/cli/commands, which hybrid/cli/commands/__init__.py loads."""
+
+import csv
+import json
+import re
+
+import pytest
+
+from hybrid import open_run
+from hybrid.cli import main
+from hybrid.cli.commands import analogy, neighbours, next, recommend, similar
+from hybrid.cli.options import COMMANDS, FILL
+from tests.support.old_runs import copied
+
+RUNS = {"factors": "factors_tree", "language": "language_tree", "words": "words_skipgram", "pvm": "pvm_unit"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with a run of every model, and files of its vectors."""
+    folder = tmp_path_factory.mktemp("runs")
+    for name, old in RUNS.items():
+        copied(old, folder).rename(folder / name)
+    assert main(["export", str(folder / "words"), str(folder / "v.bin"), "--binary"]) == 0
+    return folder
+
+
+@pytest.fixture
+def hybrid(capsys, folder, monkeypatch):
+    """Runs a command in the folder; returns its exit code, output and errors."""
+    monkeypatch.chdir(folder)
+    capsys.readouterr()
+
+    def run(*arguments):
+        code = main([*arguments])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def recommender(folder):
+    return open_run(folder / "factors", device="cpu")
+
+
+def test_every_command_has_its_options_somewhere():
+    files = (analogy, neighbours, next, recommend, similar)
+    assert {file.__name__.rpartition(".")[2] for file in files} <= COMMANDS.keys() - FILL.keys()
+
+
+@pytest.mark.parametrize("name", ["recs.csv", "recs.parquet"])
+def test_recommendations_of_all_users_in_a_file(hybrid, folder, recommender, name):
+    assert hybrid("recommend", "factors", "--k", "3", "--exclude-seen", "--out", name)[0] == 0
+    if name.endswith("csv"):
+        with open(folder / name, newline="") as file:
+            rows = [(user, item, float(score)) for user, _, item, score in list(csv.reader(file))[1:]]
+    else:
+        parquet = pytest.importorskip("pyarrow.parquet")
+        rows = [(row["user"], row["item"], row["score"]) for row in parquet.read_table(folder / name).to_pylist()]
+    expected = [(user, item, score) for user, _, item, score in recommender.recommend(k=3).rows()]
+    assert [row[:2] for row in rows] == [row[:2] for row in expected]
+    assert [row[2] for row in rows] == pytest.approx([row[2] for row in expected], rel=1e-6)
+
+
+def test_recommendations_of_some_users_are_printed(hybrid, folder, recommender):
+    users = recommender.users[1::-1]
+    code, printed, error = hybrid("recommend", "factors", "--users", ",".join(users), "--k", "2", "--exclude-seen")
+    assert (code, error) == (0, "")
+    found = recommender.recommend(users, 2)
+    blocks = printed.split("\n\n")
+    assert [block.split()[0] for block in blocks] == users
+    assert [block.split()[1::2] for block in blocks] == found.names
+    (folder / "users.txt").write_text("\n".join(users) + "\n\n")
+    named = hybrid("recommend", "factors", "--users-file", "users.txt", "--k", "2", "--exclude-seen", "--json")
+    assert [(record["user"], [one["item"] for one in record["found"]]) for record in json.loads(named[1])] == list(
+        zip(users, found.names, strict=True)
+    )
+    everything = json.loads(hybrid("recommend", "factors", "--users", users[0], "--k", "999", "--json")[1])
+    assert len(everything[0]["found"]) == len(recommender.items)  # as many as there are; what he had is among them
+
+
+def test_recommendations_for_new_users(hybrid, recommender):
+    a, b = recommender.items[:2]
+    code, printed, _ = hybrid("recommend", "factors", "--history", f"{a},{b}", "--k", "2", "--exclude-seen", "--json")
+    expected = recommender.recommend_to([[a, b]], 2).names[0]
+    (record,) = json.loads(printed)
+    assert code == 0 and record["user"] == "new user" and [one["item"] for one in record["found"]] == expected
+    _, printed, _ = hybrid("recommend", "factors", "--history", a, "--history", f'"{b}"', "--k", "1")
+    assert re.findall(r"^new user \d$", printed, re.M) == ["new user 1", "new user 2"]
+
+
+def test_recommendations_by_other_ratings(hybrid, folder, recommender):
+    item = recommender.items[0]
+    (folder / "now.csv").write_text(f"who,what\nanna,{item}\nanna,unheard of\n")
+    line = ("recommend", "factors", "--ratings", "now.csv", "--columns", "who,what", "--k", "2", "--json")
+    code, printed, error = hybrid(*line)
+    assert code == 0 and "now.csv: 1 ratings of items that the model does not know are left out" in error
+    (record,) = json.loads(printed)
+    expected = recommender.recommend_to([[item]], 2, exclude_seen=False).names[0]
+    assert record["user"] == "anna" and [one["item"] for one in record["found"]] == expected
+    assert hybrid(*line, "--quiet")[2] == ""
+
+
+@pytest.mark.parametrize("run", ["factors", "language", "words"])
+def test_similar_and_neighbours(hybrid, folder, run):
+    vectors = open_run(folder / run, device="cpu").vectors
+    names = vectors.words[1:3]
+    expected = vectors.neighbours(names, 2)
+    for command in ("similar", "neighbours"):
+        code, printed, _ = hybrid(command, run, *names, "--k", "2")
+        assert code == 0 and [block.split()[0] for block in printed.split("\n\n")] == names
+        _, printed, _ = hybrid(command, run, *names, "--k", "2", "--json", "--device", "cpu", "--checkpoint", "last")
+        found = [[one["name"] for one in record["found"]] for record in json.loads(printed)]
+        assert found == expected.names
+    assert len(json.loads(hybrid("similar", run, names[0], "--k", "9999", "--json")[1])[0]["found"]) == len(vectors) - 1
+
+
+def test_neighbours_and_analogies_of_a_file(hybrid, folder):
+    vectors = open_run(folder / "words", device="cpu").vectors
+    a, b, c = vectors.words[:3]
+    found = json.loads(hybrid("neighbours", "v.bin", a, "--annoy", "--json", "--k", "3")[1])
+    assert [one["name"] for one in found[0]["found"]] == vectors.neighbours(a, 3, annoy=True).names[0]
+    for source in ("v.bin", "words"):
+        code, printed, _ = hybrid("analogy", source, a, b, c, "--k", "2", "--json")
+        answer = json.loads(printed)
+        expected = vectors.most_similar([b, c], [a], topn=2)
+        assert code == 0 and (answer["a"], answer["b"], answer["c"]) == (a, b, c)
+        assert [one["name"] for one in answer["found"]] == [name for name, _ in expected]
+    assert hybrid("analogy", "words", a, b, c)[1].startswith(f"{a} is to {b} as {c} is to\n  ")
+
+
+def test_a_text_is_continued(hybrid, folder):
+    model = open_run(folder / "language", device="cpu")
+    word = model.vocabulary.words[3]
+    code, printed, error = hybrid("next", "language", word, "zzz", "--tokens", "4", "--seed", "5", "--temperature", "1")
+    assert code == 0 and error == "hybrid: not in the vocabulary, read as <unk>: zzz\n"
+    assert printed == f"{word} zzz {' '.join(model.continue_text(f'{word} zzz', 4, seed=5))}\n"
+    found = json.loads(hybrid("next", "language", word, "--temperature", "0", "--json")[1])
+    assert found == {"text": word, "words": model.continue_text(word, 20, temperature=0)}
+    found = json.loads(hybrid("next", "language", word, "--k", "3", "--json")[1])
+    assert "words" not in found and [name for name, _ in found["next"]] == [name for name, _ in model.next(word, 3)]
+    both = hybrid("next", "language", word, "--k", "2", "--tokens", "1")[1].splitlines()
+    assert len(both) == 3 and both[-1].startswith(word)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("recommend pvm", "pvm: a run of pvm cannot recommend; expected a run of factors"),
+        ("recommend words --users x", "a run of words cannot recommend"),
+        ("next factors hello", "a run of factors cannot continue a text; expected a run of language"),
+        ("similar pvm x", "a run of pvm cannot say what is similar; expected a run of factors or language or words"),
+        ("neighbours pvm x", "pvm: a run of pvm has no vectors"),
+        ("recommend absent", "absent: holds no run"),
+        ("neighbours absent x", "absent: No such file"),
+        ("neighbours v.bin zzz", "word 'zzz': not known; expected one of"),
+        ("neighbours v.bin x --device cpu", "--device: not used with a file of vectors"),
+        ("neighbours v.bin x --checkpoint last", "--checkpoint: not used with a file of vectors"),
+        ("analogy words x y z", "not known"),
+        ("similar factors zzz", "item 'zzz': not known"),
+        ("recommend factors --users nobody", "user 'nobody': not known"),
+        ("recommend factors --history zzz", "item 'zzz': not known"),
+        ("recommend factors --users a --history b", "--users and --history contradict each other"),
+        ("recommend factors --users a --users-file b", "--users and --users-file contradict each other"),
+        ("recommend factors --history a --ratings b", "--history and --ratings contradict each other"),
+        ("recommend factors --columns a,b", "--columns: used with --ratings"),
+        ("recommend factors --users-file absent", "absent: No such file"),
+        ("recommend factors --users-file blank", "blank: found no user"),
+        ("recommend factors --users-file v.bin", "v.bin: not UTF-8"),
+        ("recommend factors --ratings absent", "absent: No such file"),
+        ("recommend factors --out recs.txt", "recs.txt: expected a name that ends with .csv or .parquet"),
+        ("recommend factors --out absent/recs.csv", "recs.csv: No such file or directory"),
+        ("recommend factors --checkpoint best", "--checkpoint best"),
+        ("recommend factors --seen", "--seen: not used|unrecognized arguments: --seen"),
+    ],
+)
+def test_what_is_refused_is_one_line_and_exit_code_2(hybrid, folder, line, message):
+    (folder / "blank").write_text("\n \n")
+    before = {path.name for path in folder.iterdir()}
+    code, printed, error = hybrid(*line.split())
+    assert (code, printed) == (2, "")
+    assert re.search(message, error) and error.startswith("hybrid: error: ") and error.count("\n") == 1
+    assert {path.name for path in folder.iterdir()} == before
+
+
+@pytest.mark.parametrize("value", ["", "a,,b", ","])
+def test_names_that_are_empty_are_refused_by_the_parser(capsys, value):
+    with pytest.raises(SystemExit):
+        main(["recommend", "factors", "--users", value])
+    assert "expected names with commas between them" in capsys.readouterr().err
+
+
+def test_a_name_with_a_comma_stands_in_quotes():
+    assert recommend._listed('a, "b, c",d') == ["a", "b, c", "d"]

@@ -1,0 +1,80 @@
+import builtins
+import csv
+
+import numpy as np
+import pytest
+
+from hybrid.storage import ranked_table
+from hybrid.use.ranked import Ranked
+
+KNOWN = ['a "quoted", one', "b", "ü"]
+COLUMNS = ("user", "rank", "item", "score")
+PART = Ranked(
+    ["x,1", "y"], np.array([[2, 0], [1, -1]], np.int32), np.array([[-0.1, -2], [-1, -np.inf]], np.float32), KNOWN
+)
+ROWS = [("x,1", 1, "ü", np.float32(-0.1)), ("x,1", 2, 'a "quoted", one', -2), ("y", 1, "b", -1)]
+
+
+def read(path):
+    if path.suffix == ".parquet":
+        parquet = pytest.importorskip("pyarrow.parquet")
+        table = parquet.read_table(path)
+        assert tuple(table.column_names) == COLUMNS
+        return [tuple(row.values()) for row in table.to_pylist()], parquet.ParquetFile(path).num_row_groups
+    with open(path, newline="", encoding="utf-8") as file:
+        header, *rows = csv.reader(file)
+    assert tuple(header) == COLUMNS
+    return [(user, int(rank), item, np.float32(score)) for user, rank, item, score in rows], None
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
+def test_parts_are_written_as_they_come_and_read_again(tmp_path, name):
+    path, asked = tmp_path / name, []
+
+    def parts():
+        for number in range(3):
+            asked.append(path.exists())
+            yield PART._replace(asked=[f"{user} {number}" for user in PART.asked])
+
+    assert ranked_table.write(path, parts(), COLUMNS) == 9
+    found, groups = read(path)
+    assert found == [(f"{user} {n}", *rest) for n in range(3) for user, *rest in ROWS]
+    assert groups in (None, 3) and len(list(tmp_path.iterdir())) == 1
+    assert asked == [False] * 3  # until it is whole
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
+def test_no_part_and_parts_without_rows_leave_a_table_of_no_rows(tmp_path, name):
+    empty = Ranked(["z"], np.full((1, 2), -1, np.int32), np.full((1, 2), -np.inf, np.float32), KNOWN)
+    for parts in ([], [empty]):
+        assert ranked_table.write(tmp_path / name, parts, COLUMNS) == 0
+        assert read(tmp_path / name)[0] == []
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
+def test_a_failure_leaves_the_file_as_it_was(tmp_path, name):
+    (tmp_path / name).write_bytes(b"old")
+
+    def parts():
+        yield PART
+        raise FloatingPointError("in the middle")
+
+    with pytest.raises(FloatingPointError):
+        ranked_table.write(tmp_path / name, parts(), COLUMNS)
+    assert (tmp_path / name).read_bytes() == b"old" and len(list(tmp_path.iterdir())) == 1
+
+
+def test_other_names_and_parquet_without_pyarrow_are_refused(tmp_path, monkeypatch):
+    for name in ("t.txt", "t", "csv"):
+        with pytest.raises(ValueError, match=r"expected a name that ends with \.csv or \.parquet"):
+            ranked_table.format_of(tmp_path / name)
+    real = builtins.__import__
+    monkeypatch.setattr(
+        builtins, "__import__", lambda name, *rest: _missing(name) if name.startswith("pyarrow") else real(name, *rest)
+    )
+    with pytest.raises(ValueError, match=r"pip install pyarrow, or name a \.csv"):
+        ranked_table.format_of(tmp_path / "t.parquet")
+
+
+def _missing(name):
+    raise ImportError(name)

@@ -1,0 +1,21 @@
+import numpy as np
+
+from hybrid.use.ranked import Ranked, joined
+
+KNOWN = ["x", "y", "z"]
+FOUND = Ranked(
+    ["a", "b"], np.array([[2, 0], [1, -1]], np.int32), np.array([[0.5, 0.25], [1, -np.inf]], np.float32), KNOWN
+)
+
+
+def test_what_is_not_there_is_left_out():
+    assert FOUND.names == [["z", "x"], ["y"]]
+    assert FOUND.pairs == [[("z", 0.5), ("x", 0.25)], [("y", 1.0)]]
+    assert list(FOUND.rows()) == [("a", 1, "z", 0.5), ("a", 2, "x", 0.25), ("b", 1, "y", 1.0)]
+
+
+def test_parts_are_joined():
+    whole = joined([FOUND, FOUND], KNOWN, 2)
+    assert whole.asked == ["a", "b", "a", "b"] and whole.names == FOUND.names * 2
+    none = joined([], KNOWN, 2)
+    assert none.ids.shape == none.scores.shape == (0, 2) and none.names == []

@@ -1,0 +1,112 @@
+"""Trained runs, opened (hybrid/models/*.py: Use)."""
+
+import json
+
+import numpy as np
+import pytest
+
+import hybrid
+from hybrid import LanguageModel, Recommender, Vectors, ratings
+from hybrid.train import runs
+from hybrid.use.run import able, open_run, vectors_of
+from tests.support.old_runs import DATA, copied
+from tests.support.plugin import offered
+
+
+def test_a_run_of_factors_recommends_by_the_ratings_it_was_trained_on(tmp_path):
+    run = copied("factors_tree", tmp_path)
+    model = open_run(run, device="cpu", threads=1)
+    assert isinstance(model, Recommender)
+    assert model.users == json.loads((run / "users.json").read_text()) and model.length == 3
+    had = {}
+    for line in (DATA / "u.data").read_text().splitlines():
+        user, item, *_ = line.split("\t")
+        had.setdefault(user, set()).add(item)
+    found = model.recommend(k=5)
+    for user, names in zip(found.asked, found.names, strict=True):
+        assert not had[user] & set(names)
+    assert np.isfinite(found.scores[found.ids >= 0]).all()
+    assert model.similar(model.items[0], 2).names[0]
+
+
+def test_ratings_that_are_gone_are_asked_for_when_they_are_needed(tmp_path):
+    run = copied("factors_tree", tmp_path)
+    options = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps(options | {"ratings": str(tmp_path / "gone.data")}))
+    model = open_run(run, device="cpu")
+    assert model.recommend_to([[model.items[0]]], 2).names[0]
+    with pytest.raises(ValueError, match=r"gone\.data: not there.* --ratings FILE"):
+        model.recommend()
+    model.remember(ratings.load(DATA / "u.data"))
+    assert model.recommend(k=2).ids.shape == (len(model.users), 2)
+
+
+def test_a_language_run_says_of_a_text_what_eval_does(tmp_path):
+    run = copied("language_tree", tmp_path)
+    model = open_run(run, device="cpu")
+    assert isinstance(model, LanguageModel)
+    text = (DATA / "text.txt").read_text()
+    said = {"text": str(DATA / "text.txt"), "device": "cpu", "threads": 1, "checkpoint": None}
+    assert model.perplexity(text) == pytest.approx(runs.evaluate(str(run), said)["perplexity"], rel=1e-5)
+    assert len(model.continue_text(model.vocabulary.words[1], 5)) == 5
+    assert len(vectors_of(run)) == len(model.vocabulary) == len(model.vectors)
+
+
+def test_a_run_of_words_has_vectors(tmp_path):
+    run = copied("words_cbow", tmp_path)
+    model = open_run(run, device="cpu")
+    assert isinstance(model.vectors, Vectors)
+    word = model.vectors.words[0]
+    assert model.similar(word, 3).names[0] == [name for name, _ in model.vectors.most_similar(word, topn=3)]
+    assert vectors_of(run).rows.tobytes() == model.vectors.rows.tobytes()
+
+
+def test_of_other_models_the_model_itself_is_given(tmp_path):
+    assert isinstance(open_run(copied("pvm_unit", tmp_path), device="cpu"), hybrid.PVM)
+
+
+@pytest.mark.parametrize(
+    ("name", "method", "message"),
+    [
+        ("pvm_unit", "recommend", r"pvm_unit: a run of pvm cannot do that; expected a run of factors$"),
+        ("words_cbow", "continue_text", "a run of words cannot do that; expected a run of language$"),
+        ("pvm_unit", "similar", "expected a run of factors or language or words$"),
+    ],
+)
+def test_what_a_model_cannot_is_refused_by_name(tmp_path, name, method, message):
+    with pytest.raises(ValueError, match=message):
+        able(copied(name, tmp_path), method, "do that")
+
+
+def test_runs_without_vectors_and_checkpoints_that_are_not_there(tmp_path):
+    with pytest.raises(ValueError, match="a run of pvm has no vectors"):
+        vectors_of(copied("pvm_unit", tmp_path))
+    with pytest.raises(ValueError, match="holds no run"):
+        open_run(tmp_path)
+    with pytest.raises(ValueError, match="--checkpoint best"):
+        open_run(copied("words_cbow", tmp_path), checkpoint="best")
+
+
+USING = '''
+
+class Use:
+    """Reads the line anywhere."""
+
+    def __init__(self, run):
+        self.slope, self.offset = run.load().weights
+
+    def recommend(self, x):
+        return self.slope * x + self.offset
+'''
+
+
+def test_a_model_of_another_distribution_offers_its_own(tmp_path, monkeypatch):
+    from hybrid.cli import main
+    from tests.support.plugin import TOYS
+
+    offered(monkeypatch, tmp_path, "line", "hybrid.models", (TOYS / "line.py").read_text() + USING)
+    (tmp_path / "points.csv").write_text("".join(f"{x / 10},{2 * x / 10 + 1}\n" for x in range(10)))
+    run = str(tmp_path / "run")
+    assert main(["train", "line", "--points", str(tmp_path / "points.csv"), "--epochs", "200", "--out", run]) == 0
+    able(run, "recommend", "recommend")
+    assert open_run(run).recommend(3) == pytest.approx(7, abs=0.1)

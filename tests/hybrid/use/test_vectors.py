@@ -1,0 +1,134 @@
+"""Vectors by name answer as gensim's KeyedVectors do on the same vectors."""
+
+import numpy as np
+import pytest
+
+from hybrid.use import vectors as module
+from hybrid.use.vectors import Vectors
+from tests.data import real
+
+WORDS = [f"word{number}" for number in range(300)]
+
+
+def rows(seed=0):
+    return np.random.default_rng(seed).normal(size=(300, 12)).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def ours():
+    return Vectors(WORDS, rows())
+
+
+@pytest.fixture(scope="module")
+def theirs():
+    models = pytest.importorskip("gensim.models")
+    keyed = models.KeyedVectors(12)
+    keyed.add_vectors(WORDS, rows())
+    return keyed
+
+
+def assert_same(found, expected):
+    assert [word for word, _ in found] == [word for word, _ in expected]
+    np.testing.assert_allclose([score for _, score in found], [score for _, score in expected], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("positive", "negative", "topn"),
+    [
+        ("word3", [], 10),
+        (["word3"], [], 299),
+        (["word3", "word4"], ["word5"], 5),
+        (["word3", "word3"], ["word7", "word8"], 1),
+        ([("word3", 0.25), "word4"], [("word5", -3.0)], 4),
+        ([rows(1)[0], "word9"], "word10", 7),
+        ([], ["word1"], 3),
+    ],
+)
+def test_most_similar_is_gensims(ours, theirs, positive, negative, topn):
+    assert_same(ours.most_similar(positive, negative, topn), theirs.most_similar(positive, negative, topn))
+
+
+def test_everything_else_is_gensims(ours, theirs):
+    np.testing.assert_allclose(
+        ours.most_similar("word3", topn=None), theirs.most_similar("word3", topn=None), atol=1e-6
+    )
+    assert_same(ours.similar_by_vector(rows()[7], 4), theirs.similar_by_vector(rows()[7], 4))
+    assert ours.similarity("word1", "word2") == pytest.approx(theirs.similarity("word1", "word2"), abs=1e-6)
+    some = ["word1", "word2"], ["word3", "word4", "word5"]
+    assert ours.n_similarity(*some) == pytest.approx(float(theirs.n_similarity(*some)), abs=1e-6)
+    np.testing.assert_array_equal(ours["word8"], theirs["word8"])
+    np.testing.assert_array_equal(ours[["word8", "word1"]], theirs[["word8", "word1"]])
+    assert "word8" in ours and "word300" not in ours and len(ours) == len(theirs)
+    for name in ("key_to_index", "index_to_key", "vector_size"):
+        assert getattr(ours, name) == getattr(theirs, name)
+    np.testing.assert_array_equal(ours.vectors, theirs.vectors)
+
+
+def test_files_of_pairs_and_questions_are_measured_as_gensim_does(theirs, ours, tmp_path):
+    rng = np.random.default_rng(2)
+    numbers = rng.integers(0, 300, (50, 2)).tolist()
+    pairs = "".join(f"word{a}\tword{b}\t{rng.random():.2f}\n" for a, b in numbers)
+    (tmp_path / "pairs").write_text(pairs)
+    _, spearman, _ = theirs.evaluate_word_pairs(str(tmp_path / "pairs"))
+    assert ours.agreement(tmp_path / "pairs").rho == pytest.approx(spearman[0], abs=1e-6)
+    (tmp_path / "questions").write_text(": a\nword0 word1 word2 word3\nword0 word1 word2 nothing\n")
+    assert ours.analogies(tmp_path / "questions").total.asked == 1
+
+
+def test_neighbours_of_many_are_those_of_each(ours, monkeypatch):
+    monkeypatch.setattr(module, "BLOCK", 7)
+    found = ours.neighbours(WORDS[:40], 5)
+    assert found.asked == WORDS[:40] and found.ids.shape == found.scores.shape == (40, 5)
+    for word, pairs in zip(found.asked, found.pairs, strict=True):
+        assert_same(pairs, ours.most_similar(word, topn=5))
+    assert ours.neighbours("word1", 300).names[0][-1:] != ["word1"]
+    assert len(ours.neighbours("word1", 300).names[0]) == 299  # all but itself
+    assert ours.neighbours([], 3).ids.shape == (0, 3)
+
+
+def test_a_forest_finds_most_and_the_same_each_time(ours):
+    exact, forest = ours.neighbours(WORDS, 5), ours.neighbours(WORDS, 5, annoy=True)
+    assert np.mean([np.isin(a, b).mean() for a, b in zip(exact.ids, forest.ids, strict=True)]) > 0.9
+    assert forest.ids.tobytes() == Vectors(WORDS, rows()).neighbours(WORDS, 5, annoy=True).ids.tobytes()
+
+
+def test_no_number_of_threads_changes_a_result(ours, threads):
+    assert ours.neighbours(WORDS, 5).ids.tobytes() == Vectors(WORDS, rows()).neighbours(WORDS, 5).ids.tobytes()
+
+
+def test_zero_vectors_and_equal_words():
+    found = Vectors(["a", "b", "a", "c"], np.array([[1, 0], [0, 0], [0, 1], [1, 1]], np.float64))
+    assert found["a"].tolist() == [1, 0] and found.rows.dtype == np.float32
+    assert found.similarity("a", "b") == 0 and dict(found.most_similar("c"))["b"] == 0
+    words, array = found
+    assert words == ["a", "b", "a", "c"] and array is found.rows
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda v: v["word"], "word 'word': not known; did you mean"),
+        (lambda v: v.most_similar(["word1", "other"]), "word 'other': not known"),
+        (lambda v: v.most_similar([], []), "neither positive nor negative"),
+        (lambda v: v.most_similar("word1", topn=0), "topn: found 0"),
+        (lambda v: v.similar_by_vector(np.ones(5)), r"vector: found float64 \(5,\), expected numbers \(12,\)"),
+        (lambda v: v.similar_by_vector(np.full(12, np.nan)), "vector.0.: found NaN"),
+        (lambda v: v.neighbours("word1", 301), "k: found 301, expected a whole number from 1 to 300"),
+        (lambda v: v.n_similarity([], ["word1"]), "first: found no words"),
+        (lambda v: Vectors(["a"], np.ones((2, 3))), r"found float64 \(2, 3\), expected floats \(1, D\)"),
+        (lambda v: Vectors(["a"], np.array([[np.inf]])), r"vectors\[0\]: found NaN or infinity"),
+    ],
+)
+def test_what_is_refused(ours, ask, message):
+    with pytest.raises(ValueError, match=message):
+        ask(ours)
+
+
+def test_words_of_a_known_file_are_answered_as_gensim_does():
+    lines = real("similarity/wordsim353.tsv").read_text().splitlines()
+    words = sorted({word for line in lines if not line.startswith("#") for word in line.split("\t")[:2]})
+    table = np.random.default_rng(3).normal(size=(len(words), 8)).astype(np.float32)
+    keyed = pytest.importorskip("gensim.models").KeyedVectors(8)
+    keyed.add_vectors(words, table)
+    for word in words[::20]:
+        assert_same(Vectors(words, table).most_similar(word), keyed.most_similar(word))
