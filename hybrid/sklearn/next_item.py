@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .. import check
 from ..engine import Embedding, Engine
 from ..engine.trunk.mlp import Trunk
+from ..feeds.baskets import BasketFeed
 from ..feeds.histories import HistoryFeed, whole
 from ..feeds.ratings import Histories
 from ..models import factors
@@ -38,8 +39,9 @@ class NextItem(BaseEstimator):
     None stands for what a recorded search found for this readout on MovieLens-100k.
 
     Histories are lists of items (names or whole numbers), one a user, in the order of time; hybrid.ratings.histories(...); or
-    a matrix users x items, sparse or dense, where every entry that is not zero is an item: a user's items then count as taken
-    in the order in which the matrix has them. Users need not be those of `fit`: a model knows histories. After `fit`:
+    a matrix users x items, sparse or dense, where every entry that is not zero is an item: these are sets without an order, of
+    which `history` others are drawn to learn each item from, and all count when it is asked what comes next. Users need not be
+    those of `fit`: a model knows histories. After `fit`:
 
     items_   the items, which are the classes
     losses_  mean loss of each epoch, in nats
@@ -82,10 +84,16 @@ class NextItem(BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> "NextItem":
         """Learn from histories; y is not used, every item but a history's first is a target."""
         seed, options = training.seed(self.random_state), self._options()
-        learned = self._met(X)
-        feed = HistoryFeed(learned, length=options["history"], batch=self.batch, epochs=self.epochs, seed=seed)
+        settings = {"length": options["history"], "batch": self.batch, "epochs": self.epochs, "seed": seed}
+        feed: BasketFeed | HistoryFeed
+        if histories.is_matrix(X):
+            feed = BasketFeed(self._entries(X, reset=True), **settings)
+            self._length = len(self.items_)
+        else:
+            item, at = histories.flat(X)
+            self.items_, self._length = np.unique(item), options["history"]
+            feed = HistoryFeed(histories.of_lists(item, at, self.items_), **settings)
         self.engine_ = self._untrained(feed, options, seed)
-        self._length = options["history"]
         self.losses_ = training.run(self.engine_, feed, self.verbose)
         return self
 
@@ -97,7 +105,7 @@ class NextItem(BaseEstimator):
         """
         check_is_fitted(self)
         check.whole("k", k, 1, len(self.items_))
-        ids, log_probs = self._best(self._encoded(X, reset=False), k, exclude_seen)
+        ids, log_probs = self._best(self._encoded(X), k, exclude_seen)
         return self._named(ids), log_probs
 
     def predict(self, X: Any) -> np.ndarray:
@@ -108,13 +116,13 @@ class NextItem(BaseEstimator):
     def score(self, X: Any, y: Any = None) -> float:
         """recall@10: how often the next item is among ten recommended, of items that are new to their history.
 
-        y  the next item of each history; None: the last item of each is held out of it. Where none is new: nan, with a
-           warning
+        y  the next item of each history; None: the last item of each is held out of it, of a matrix, whose rows have no last
+           one, an item that is drawn. Where none is new: nan, with a warning
         """
         check_is_fitted(self)
-        seen = self._encoded(X, reset=False)
+        seen = self._encoded(X)
         if y is None:
-            seen, target = _without_last(seen)
+            seen, target = _held_out(seen, drawn=histories.is_matrix(X))
         else:
             target = self._targets(y, len(seen.at) - 1)
         ids, _ = self._best(seen, min(AT, len(self.items_)), True)
@@ -130,25 +138,21 @@ class NextItem(BaseEstimator):
         tuned = factors.TUNED.get(self.readout, factors.TUNED["full"])
         return {name: tuned[name] if (said := getattr(self, name, None)) is None else said for name in tuned}
 
-    def _met(self, X: Any) -> Histories:
-        """The histories of `fit`, whose items are those that are known from here on."""
-        if histories.is_matrix(X):
-            return self._encoded(X, reset=True)
-        item, at = histories.flat(X)
-        self.items_ = np.unique(item)
-        return histories.of_lists(item, at, self.items_)
-
-    def _encoded(self, X: Any, *, reset: bool) -> Histories:
-        if not histories.is_matrix(X):
-            return histories.of_lists(*histories.flat(X), self.items_)
+    def _entries(self, X: Any, *, reset: bool) -> Any:
+        """A matrix users x items as CSR."""
         least = 2 if reset else 1  # a model of one item has nothing to choose
         entries = sparse.csr_array(validate_data(self, X, accept_sparse="csr", reset=reset, ensure_min_features=least))
         if reset:
             names = getattr(self, "feature_names_in_", None)
             self.items_ = np.arange(entries.shape[1]) if names is None else names
-        return histories.of_matrix(entries, self.items_)
+        return entries
 
-    def _untrained(self, feed: HistoryFeed, options: dict[str, Any], seed: int) -> Engine:
+    def _encoded(self, X: Any) -> Histories:
+        if histories.is_matrix(X):
+            return histories.of_matrix(self._entries(X, reset=False), self.items_)
+        return histories.of_lists(*histories.flat(X), self.items_)
+
+    def _untrained(self, feed: BasketFeed | HistoryFeed, options: dict[str, Any], seed: int) -> Engine:
         width, outputs = options["width"], options["readout_width"]
         rows = Embedding(feed.rows, width, mean=True, rate=options["rows_rate"], spread=0.1, seed=seed)
         rates = {"rate": options["trunk_rate"], "momentum": MOMENTUM}
@@ -192,12 +196,13 @@ class NextItem(BaseEstimator):
 UNKNOWN, NONE = -2, -3  # in the place of a target: an item that is not known, no item
 
 
-def _without_last(seen: Histories) -> tuple[Histories, np.ndarray]:
-    """Histories without their last items, and those; NONE of histories without one."""
+def _held_out(seen: Histories, *, drawn: bool) -> tuple[Histories, np.ndarray]:
+    """Histories without their last items, or without one that is drawn, and those; NONE of histories without one."""
     sizes = np.diff(seen.at)
     some = sizes > 0
-    last = seen.at[1:][some] - 1
+    share = np.random.default_rng(0).random(len(sizes)) if drawn else np.ones(len(sizes))
+    place = (seen.at[:-1] + np.minimum((share * sizes).astype(np.int64), sizes - 1))[some]
     target = np.full(len(sizes), NONE, np.int32)
-    target[some] = seen.item[last]
+    target[some] = seen.item[place]
     at = seen.at - np.concatenate([[0], np.cumsum(some)])
-    return seen._replace(item=np.delete(seen.item, last), at=at), target
+    return seen._replace(item=np.delete(seen.item, place), at=at), target

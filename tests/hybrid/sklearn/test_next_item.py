@@ -61,14 +61,19 @@ def test_score_is_recall_of_the_next_item(learned):
         learned.score(first, ["item 01"])
 
 
-def test_a_matrix_has_the_items_of_each_row():
-    X = sparse.csr_array(np.random.default_rng(0).integers(0, 2, (60, 12)))
-    lists = [X.indices[X.indptr[u] : X.indptr[u + 1]].tolist() for u in range(60)]
-    rows, listed = (NextItem(**SMALL).fit(given) for given in (X, lists))
-    for ours, theirs in zip(rows.recommend(X, 5), listed.recommend(lists, 5), strict=True):
-        np.testing.assert_array_equal(ours, theirs)
-    np.testing.assert_array_equal(rows.predict(X.toarray()), rows.predict(X))
-    assert rows.n_features_in_ == 12
+def test_a_matrix_has_sets_of_items():
+    rng = np.random.default_rng(0)
+    group = rng.integers(0, 2, 400)  # everybody takes items of one half
+    dense = (rng.random((400, 12)) < 0.7) & (np.arange(12) // 6 == group[:, None])
+    X = sparse.csr_array(dense, dtype=np.int64)
+    model = NextItem(epochs=30, random_state=0).fit(X)
+    assert model.n_features_in_ == 12
+    new = dense[:50].sum(axis=1) < 6  # some have all of their half
+    for given in (X[:50], dense[:50]):
+        ids, _ = model.recommend(given, 2)
+        assert (ids[new, 0] // 6 == group[:50][new]).mean() > 0.9
+    assert not dense[np.arange(50), model.predict(X[:50])].any()
+    assert 0 < model.score(X) <= 1
 
 
 def test_a_frame_names_the_items():
