@@ -50,6 +50,9 @@ class NextItem(BaseEstimator):
     ValueError where no user has two items, and for what is no history. Items that `fit` has not met are left out.
     """
 
+    items_: np.ndarray
+    engine_: Engine
+
     def __init__(
         self,
         readout: str = "tree",
