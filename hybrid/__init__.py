@@ -17,6 +17,7 @@ _HOME = {
     "Frames": "feeds.video.frames",
     "FullReadout": "readout",
     "HistoryFeed": "feeds.histories",
+    "Inputs": "engine.inputs",
     "IterableFeed": "feeds.iterable",
     "LabelTreeReadout": "readout",
     "LanguageFeed": "feeds.language",

@@ -32,7 +32,7 @@ def restored(slots: list[Slot], route: Route, arrays: Mapping[str, np.ndarray]) 
         for name in route.fed:
             route.device.write(getattr(slot, f"{name}_dev"), getattr(slot, name))
         if "hidden" in route.crossing:
-            slot.hidden[:] = arrays[keys.get("hidden", keys["x"])]
+            slot.hidden[:] = arrays[keys.get("hidden") or keys["x"]]
     return True
 
 

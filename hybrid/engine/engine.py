@@ -1,4 +1,4 @@
-"""A model under training: rows -> trunk -> readout, on a schedule."""
+"""A model under training: rows or inputs -> trunk -> readout, on a schedule."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -7,29 +7,30 @@ from typing import Any
 import numpy as np
 
 from .. import backend, check
-from ..feeds import Batch, Feed
+from ..feeds import Batch, Feed, most_targets
 from ..feeds.fit import fitting
 from ..readout import Readout
 from ..storage import checkpoint
 from . import begun, saved
+from .asking import Asking, question
 from .cores import Cores
 from .embedding import Embedding
-from .route import Route, check_place
+from .inputs import Inputs
+from .route import Route
 from .runner import Course, Runner
 from .scale import Scale, chosen
-from .schedule import Schedule, Tick
+from .schedule import Schedule, Tick, part
 from .slot import Slot
+from .suits import check_delay, check_feed, check_place, check_widths, dense_backend
 from .trace import Trace
 from .trunk import TrunkProtocol
-
-MOST_DELAY = 16
 
 
 class Engine(Runner[Tick]):
     """Trains an embedding, a trunk (None: the rows are the hidden vectors) and a readout together.
 
     embedding      on the CPU, or on the trunk's GPU (its backend): then ids are copied to the GPU, and the trunk's inputs
-                   and their gradients stay there
+                   and their gradients stay there. Or Inputs, for feeds whose batches have numbers instead of ids
     readout        on the CPU, or on the trunk's GPU: then targets and losses are copied, and hidden vectors and their
                    gradients stay there; for a split tree, which is on both, all of them are copied
     device         "cpu", "cuda:0" or None: where the dense stages run. Sparse stages run on the CPU, except those of rows
@@ -46,6 +47,7 @@ class Engine(Runner[Tick]):
     pin            True: each queue's threads keep to cores of their own
 
     tick, torn, trace  see Runner
+    whole              a batch has a multiple of so many examples, which micro-batches do not cut: the trunk's sequence, else 1
     cores              how the cores are spent in the last run; None before the first
 
     Raises ValueError where widths do not fit together, for rows or a readout on another device than the trunk, for a device
@@ -54,7 +56,7 @@ class Engine(Runner[Tick]):
 
     def __init__(
         self,
-        embedding: Embedding,
+        embedding: Embedding | Inputs,
         trunk: TrunkProtocol | None,
         readout: Readout,
         *,
@@ -71,24 +73,25 @@ class Engine(Runner[Tick]):
         from cpu.threads import available
 
         super().__init__("engine", "ask between two ticks, or give every thread an engine of its own (copy.deepcopy)")
-        check.whole("delay", delay, 0, MOST_DELAY)
         check.whole("micro_batches", micro_batches, 1)
-        _check_widths(embedding, trunk, readout)
-        self.embedding, self.trunk, self.readout = embedding, trunk, readout
+        check_widths(embedding, trunk, readout)
+        check_delay(delay, trunk)
+        self.embedding: Any = embedding
+        self.trunk, self.readout = trunk, readout
         self.micro_batches, self.delay, self.overlap, self.decay = micro_batches, delay, overlap, decay
         self.schedule, self.warmup = chosen(schedule, decay), check.whole("warmup", warmup, 0)
         self.threads, self.pin = available() if threads is None else threads, pin
         self.sparse = backend.choose("cpu")
-        self.dense = _dense(trunk, device) if trunk else self.sparse
-        for name, part in (("embedding", embedding), ("readout", readout)):
-            check_place(name, part, trunk, self.dense)
+        self.dense = dense_backend(trunk, device) if trunk else self.sparse
+        for name, placed in (("embedding", embedding), ("readout", readout)):
+            check_place(name, placed, trunk, self.dense)
+        self.whole = getattr(trunk, "whole", 1)
         self.route = Route(embedding, trunk, readout, self.dense.device)
-        self._asking = self.route._replace(readout=None)
-        self._asking_stages = self._asking.begin(self._asking.copies)
         self.inline = self.sparse.device.inline("all", self.threads)
-        self.dense_inline = self.dense.device.inline("all", self.threads)
+        dense_inline = self.dense.device.inline("all", self.threads)
+        self._asking = Asking(self.route, dense_inline, self.inline)
         if trunk:
-            self.dense_inline.run(trunk.place, self.dense.device, self.dense)
+            dense_inline.run(trunk.place, self.dense.device, self.dense)
         self.cores: Cores | None = None
         self._begun: dict[str, np.ndarray] = {}
 
@@ -106,7 +109,7 @@ class Engine(Runner[Tick]):
         interrupt, which breaks off a tick, parameters may have moved in part: such an engine neither runs nor saves any more
         (ValueError), and the last checkpoint stands.
         """
-        self._check_feed(feed)
+        check_feed(self, feed)
         self._check_whole()
         yield from self._follow(lambda: self._laid_out(feed, len(feed)))
 
@@ -117,7 +120,7 @@ class Engine(Runner[Tick]):
         # Without a trunk there is nothing dense to overlap with.
         overlap = self.overlap if self.trunk else False
         self.cores = Cores(self.dense.device, self.sparse.device, self.threads, overlap, self.pin)
-        schedule = Schedule(plan, slots, self.cores.queues, self.delay, self.trace)
+        schedule = Schedule(plan, slots, self.cores.queues, self.delay, self.trace, whole=self.whole)
         return Course(schedule, self._batches(feed, ticks), self._restore)
 
     def _result(self, tick: Tick) -> Tick:
@@ -139,16 +142,22 @@ class Engine(Runner[Tick]):
 
     def _batches(self, feed: Feed, ticks: int) -> Iterator[tuple[int, Batch]]:
         for tick in range(self.tick, ticks):
-            yield tick, fitting(feed, tick, self.embedding)
+            yield tick, self._fitting(feed, tick)
+
+    def _fitting(self, feed: Feed, tick: int) -> Batch:
+        several = getattr(self.readout, "several", False)
+        return fitting(feed, tick, self.embedding, several=several, whole=self.whole)
 
     def _slots(self, feed: Feed, scale: Callable[[int], float]) -> list[list[Slot]]:
         """All buffers of a run: delay + 2 sets of one slot a micro-batch."""
-        if self.micro_batches > feed.batch:
+        most = feed.batch // self.whole
+        if self.micro_batches > most:
+            parts = "examples" if self.whole == 1 else f"sequences of {self.whole}"
             raise ValueError(
-                f"micro_batches: found {self.micro_batches}, expected 1 to {feed.batch}, the examples of the feed's batches"
+                f"micro_batches: found {self.micro_batches}, expected 1 to {most}, the {parts} of the feed's batches"
             )
-        rows = -(-feed.batch // self.micro_batches)
-        sizes = (rows, feed.most_ids, scale)
+        targets = most_targets(feed)
+        sizes = (part(feed.batch, self.micro_batches, self.whole), feed.most_ids, scale, max(targets, feed.batch))
         return [[self.route.slot(*sizes) for _ in range(self.micro_batches)] for _ in range(self.delay + 2)]
 
     def _restore(self, slots: list[Slot]) -> bool:
@@ -163,67 +172,69 @@ class Engine(Runner[Tick]):
 
     # Asking
 
-    def hidden(self, ids: Any, bag_at: Any = None) -> np.ndarray:
+    def hidden(self, ids: Any = None, bag_at: Any = None, *, values: Any = None, x: Any = None) -> np.ndarray:
         """The hidden vectors (B, D) of B examples.
 
         ids     whole numbers, as many an example as the embedding concatenates; (B, n) or flat
         bag_at  (B + 1,) whole numbers, for an embedding that averages: example b has ids[bag_at[b]:bag_at[b + 1]]
+        values  one float32 an id, for an embedding of weighted bags
+        x       (B, width) float32, for an engine with Inputs, instead of ids
 
-        Raises IndexError for an id out of range, ValueError for ids that make no whole number of examples and for places
-        that do not rise from 0 to the number of ids, RuntimeError while another thread is in a tick or asks.
+        Raises IndexError for an id out of range, ValueError for ids that make no whole number of examples, for places that
+        do not rise from 0 to the number of ids and for arrays that this engine does not take, RuntimeError while another
+        thread is in a tick or asks.
         """
-        ids = check.indices("ids", ids, self.embedding.rows).reshape(-1)
-        if (bag_at is None) == self.embedding.mean:
-            raise ValueError(f"bag_at: {'needed' if self.embedding.mean else 'not used'} by this embedding")
-        if ids.size % self.embedding.per_example:
-            raise ValueError(f"ids: found {ids.size}, expected a multiple of {self.embedding.per_example}")
-        bags = None if bag_at is None else check.bags("bag_at", bag_at, ids.size)
-        examples = ids.size // self.embedding.per_example if bags is None else len(bags) - 1
+        batch = question(self.embedding, self.whole, ids, bag_at, values, x)
         with self._runs.alone:
             self.settle()
-            slot = self._asking.slot(examples, ids.size)
-            return self._forward(slot, Batch(ids, bags, np.zeros(examples, np.int32)))
+            return self._asking.hidden(batch, self.tick)
 
-    def best(self, ids: Any, k: int, bag_at: Any = None, exclude: Any = None) -> tuple[np.ndarray, np.ndarray]:
+    def best(
+        self,
+        ids: Any = None,
+        k: int = 10,
+        bag_at: Any = None,
+        exclude: Any = None,
+        *,
+        values: Any = None,
+        x: Any = None,
+    ) -> tuple[np.ndarray, np.ndarray]:
         """The k most likely classes after each example: ids and log probabilities, both (B, k), most likely first.
 
-        exclude  scipy.sparse CSR (B, V): the classes that each example leaves out; see Readout.best
+        ids, bag_at, values, x  see `hidden`
+        exclude                 scipy.sparse CSR (B, V): the classes that each example leaves out; see Readout.best
         """
         with self._runs.alone:
             found: tuple[np.ndarray, np.ndarray]
-            found = self.inline.run(self.readout.best, self.hidden(ids, bag_at), k, exclude).wait()
+            hidden = self.hidden(ids, bag_at, values=values, x=x)
+            found = self.inline.run(self.readout.best, hidden, k, exclude).wait()
             return found
 
-    def scores(self, ids: Any, bag_at: Any = None) -> np.ndarray:
+    def scores(self, ids: Any = None, bag_at: Any = None, *, values: Any = None, x: Any = None) -> np.ndarray:
         """The log-probabilities of all classes after each example, (B, V) float32: 4 B V bytes; see Readout.scores."""
         with self._runs.alone:
-            found: np.ndarray = self.inline.run(self.readout.scores, self.hidden(ids, bag_at)).wait()
+            hidden = self.hidden(ids, bag_at, values=values, x=x)
+            found: np.ndarray = self.inline.run(self.readout.scores, hidden).wait()
             return found
 
     def evaluate(self, feed: Feed) -> float:
-        """Mean loss in nats over the feed's first epoch; exp of it is the perplexity. Nothing learns."""
-        self._check_feed(feed)
-        total, examples = 0.0, 0
+        """Mean loss in nats over the feed's first epoch, weighted where examples have weights; exp of it is the perplexity.
+
+        Nothing learns.
+        """
+        check_feed(self, feed)
+        loss = total = examples = 0.0
         with self._runs.alone:
             self.settle()
-            slot = self._asking.slot(feed.batch, feed.most_ids)
+            slot = self._asking.slot(feed.batch, feed.most_ids, targets=max(most_targets(feed), feed.batch))
             for tick in range(feed.ticks_per_epoch):
-                batch = fitting(feed, tick, self.embedding)
-                log_prob = self.inline.run(self.readout.log_prob, self._forward(slot, batch), batch.target).wait()
+                batch = self._fitting(feed, tick)
+                loss += self._asking.loss(self.readout, batch, self._asking.hidden(batch, self.tick, slot))
                 slot.release()
-                total -= float(log_prob.sum(dtype=np.float64))
-                examples += len(batch.target)
+                total, examples = total + batch.total, examples + batch.examples
         if not examples:
             raise ValueError("evaluation: the feed has no example")
-        return total / examples
-
-    def _forward(self, slot: Slot, batch: Batch) -> np.ndarray:
-        """The hidden vectors of a batch, in a slot that is in use from here on."""
-        slot.fill(self.tick, 0, batch, 0, len(batch.target))
-        slot.take()
-        for stage in self._asking_stages:
-            (self.inline if stage.queue == "sparse" else self.dense_inline).run(stage.work, slot)
-        return slot.hidden
+        return loss / total
 
     # Keeping
 
@@ -292,18 +303,9 @@ class Engine(Runner[Tick]):
                 self.settle()
             return _again, (self.embedding, self.trunk, self.readout, settings, self.tick, arrays)
 
-    def _check_feed(self, feed: Feed) -> None:
-        if feed.rows > self.embedding.rows:
-            raise ValueError(f"feed: has ids up to {feed.rows}, the embedding {self.embedding.rows} rows")
-        if feed.classes != self.readout.classes:
-            raise ValueError(f"feed: has {feed.classes} classes, the readout {self.readout.classes}")
-        rows = -(-feed.batch // self.micro_batches)
-        if rows > self.readout.batch:
-            raise ValueError(f"feed: {rows} examples a micro-batch, the readout was made for {self.readout.batch}")
-
 
 def _again(
-    embedding: Embedding,
+    embedding: Embedding | Inputs,
     trunk: TrunkProtocol | None,
     readout: Readout,
     settings: dict[str, Any],
@@ -314,22 +316,3 @@ def _again(
     engine = Engine(embedding, trunk, readout, **settings)
     engine.go_on(tick, begun)
     return engine
-
-
-def _dense(trunk: TrunkProtocol, device: str | None) -> backend.Backend:
-    """Where the dense stages run; where the user leaves it open, a trunk that computes on the CPU only is put there."""
-    kinds = trunk.places
-    chosen = backend.choose("cpu" if kinds == ("cpu",) and device in (None, "auto") else device)
-    if chosen.name.partition(":")[0] not in kinds:
-        raise ValueError(
-            f'device: found "{chosen.name}", expected one of {", ".join(kinds)}: a {trunk.kind} trunk computes nowhere else'
-        )
-    return chosen
-
-
-def _check_widths(embedding: Embedding, trunk: TrunkProtocol | None, readout: Readout) -> None:
-    if trunk and embedding.outputs != trunk.inputs:
-        raise ValueError(f"trunk: takes {trunk.inputs} inputs, the embedding gives {embedding.outputs}")
-    source, width = ("trunk", trunk.outputs) if trunk else ("embedding", embedding.outputs)
-    if readout.width != width:
-        raise ValueError(f"readout: width {readout.width}, the {source} gives {width}")

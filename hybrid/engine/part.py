@@ -7,7 +7,7 @@ A part has up to three lists of stages. Each is a method with an argument `copy`
     last    what no other part waits for
 """
 
-import operator
+import functools
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
@@ -18,7 +18,8 @@ class Buffers(NamedTuple):
     """The arrays of a slot that a part reads and writes.
 
     widths    numbers a row of its float32 arrays, by name; the dense stages find them on their device as NAME_dev
-    crossing  names of the arrays that are needed on the host as well: some of these, or of ids, bag_at, target and losses
+    crossing  names of the arrays that are needed on the host as well: some of these, or of ids, bag_at, values, target, weight
+              and losses
     begun     names of those that `begin` writes: a checkpoint keeps them for batches begun and not finished
     """
 
@@ -47,6 +48,9 @@ def divided(widths: Mapping[str, int], crossing: Collection[str]) -> Division:
     return Division(both, kept, [name for name in crossing if name not in widths])
 
 
+BESIDE = {"ids": "values", "target": "weight"}  # arrays that not every batch has, copied in one stage with another one
+
+
 class Copies:
     """Makes the stages that copy an array of a slot to the device or home from it.
 
@@ -62,5 +66,11 @@ class Copies:
         array, way = name.split()
         if self._device.host_memory or array not in self._crossing:
             return []
-        ends = operator.attrgetter(*((f"{array}_dev", array) if way == "in" else (array, f"{array}_dev")))
-        return [Stage(name, f"copy {way}", lambda slot: self._device.copy(*ends(slot)), after)]
+        copied = [array, BESIDE[array]] if BESIDE.get(array) in self._crossing else [array]
+        pairs = [(f"{name}_dev", name) if way == "in" else (name, f"{name}_dev") for name in copied]
+        return [Stage(name, f"copy {way}", functools.partial(self._copy, pairs), after)]
+
+    def _copy(self, pairs: list[tuple[str, str]], slot: Any) -> None:
+        for target, source in pairs:
+            if getattr(slot, source) is not None:
+                self._device.copy(getattr(slot, target), getattr(slot, source))

@@ -1,26 +1,28 @@
 """The way of a micro-batch through a model: the stages of its parts, one after another, and the buffers they need."""
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from .embedding import Embedding
+from .inputs import Inputs
 from .part import Buffers, Copies, divided
 from .schedule import Plan, Stage
 from .slot import Slot
 from .trunk import TrunkProtocol
 
-FEED = ("ids", "bag_at")  # what the rows read, written by the feed
+FEED = ("ids", "bag_at", "values")  # what the rows read, written by the feed
 
 
 class Route(NamedTuple):
-    """Rows -> trunk -> readout and back.
+    """Rows, or what the feed gives, -> trunk -> readout and back.
 
     trunk    None: the rows are the hidden vectors
     readout  None: nothing learns, and the hidden vectors are copied to the host for a question
     device   of the dense stages
     """
 
-    embedding: Embedding
+    embedding: Embedding | Inputs
     trunk: TrunkProtocol | None
     readout: Any
     device: Any
@@ -53,7 +55,8 @@ class Route(NamedTuple):
     @property
     def fed(self) -> tuple[str, ...]:
         """What the feed wrote and the begin stages copy to the device."""
-        return tuple(name for name in FEED if name in self.crossing)
+        feed = ("x",) if self.embedding.dense else FEED
+        return tuple(name for name in feed if name in self.crossing)
 
     @property
     def crossing(self) -> tuple[str, ...]:
@@ -61,10 +64,13 @@ class Route(NamedTuple):
         wanted = tuple(name for buffers in self._buffers for name in buffers.crossing)
         return wanted if self.readout else (*wanted, "hidden")
 
-    def slot(self, rows: int, most_ids: int, scale: Callable[[int], float] = lambda tick: 1.0) -> Slot:
+    def slot(
+        self, rows: int, most_ids: int, scale: Callable[[int], float] = lambda tick: 1.0, targets: int | None = None
+    ) -> Slot:
         """The buffers of up to `rows` examples: those that this route needs, and no others.
 
-        scale  tick -> by how much all rates are scaled in it
+        scale    tick -> by how much all rates are scaled in it
+        targets  most targets of them; None: one an example
         """
         made = self._slot(rows, most_ids, scale)
         made.learns = self.readout is not None
@@ -72,13 +78,17 @@ class Route(NamedTuple):
 
     def _slot(self, rows: int, most_ids: int, scale: Callable[[int], float]) -> Slot:
         ids = most_ids if self.embedding.mean else rows * self.embedding.per_example
-        bags = self.embedding.mean
+        sizes, learns = (rows, ids), self.readout is not None
+        made = functools.partial(Slot, bags=self.embedding.mean, device=self.device, targets=targets, learns=learns)
         if self.trunk is None:
             width, same = self.embedding.outputs, {"hidden": "x", "x_grad": "grad"}
-            return Slot(rows, ids, {"x": width, "grad": width}, bags, self.device, same=same, scale=scale)
+            return made(*sizes, {"x": width, "grad": width}, same=same, scale=scale)
         widths = {name: width for buffers in self._buffers for name, width in buffers.widths.items()}
+        if self.embedding.dense:
+            for name in getattr(self.trunk, "spares", ()):
+                widths.pop(name)
         arrays = divided(widths, self.crossing)
-        return Slot(rows, ids, arrays.crossing, bags, self.device, arrays.kept, lists=arrays.lists, scale=scale)
+        return made(*sizes, arrays.crossing, kept=arrays.kept, lists=arrays.lists, scale=scale)
 
     @property
     def copies(self) -> Copies:
@@ -88,24 +98,3 @@ class Route(NamedTuple):
     @property
     def _buffers(self) -> list[Buffers]:
         return [part.buffers() for part in (self.embedding, self.trunk, self.readout) if part]
-
-
-def check_place(name: str, part: Any, trunk: TrunkProtocol | None, dense: Any) -> None:
-    """ValueError unless the embedding or the readout is on the CPU, or on the trunk's device.
-
-    name   "embedding" or "readout"
-    dense  the Backend of the trunk
-    """
-    found, option = part.backend, {"embedding": "--rows-device", "readout": "--readout-device"}[name]
-    if found.device.host_memory:
-        return
-    if trunk is None:
-        raise ValueError(
-            f'{name}: found one on "{found.name}", expected one on the CPU: without a trunk the hidden vectors are rows, '
-            f"which are the CPU's; make it without backend ({option} cpu)"
-        )
-    if found.device is not dense.device:
-        raise ValueError(
-            f'{name}: found one on "{found.name}", expected one on the CPU or on the trunk\'s device, "{dense.name}"; '
-            f'make it without backend ({option} cpu), or give the engine device="{found.name}" (--device)'
-        )

@@ -8,8 +8,9 @@ import numpy as np
 
 from .. import backend, check, readout
 from ..storage import checkpoint
-from . import trunk
+from . import inputs, trunk
 from .embedding import Embedding
+from .inputs import Inputs
 
 if TYPE_CHECKING:
     from .engine import Engine
@@ -44,7 +45,7 @@ def load(
         output = {name: value for name, value in own["readout"].items() if name != "state"}
         _check_size(folder, own, output, held)
         engine = cls(
-            Embedding(**own["embedding"], backend=backend.choose(rows_device)),
+            _source(own["embedding"], rows_device),
             trunk.rebuild(own["trunk"]) if own["trunk"] else None,
             readout.rebuild(output, backend.choose(readout_device)),
             **machine,
@@ -60,9 +61,16 @@ def load(
     return engine, manifest["facts"]
 
 
+def _source(facts: dict[str, Any], device: str) -> Embedding | Inputs:
+    """What describe() told of: rows on a device, or the inputs of a feed."""
+    if facts.get("kind") == inputs.KIND:
+        return Inputs(facts["width"])
+    return Embedding(**facts, backend=backend.choose(device))
+
+
 def _check_size(folder: str | Path, own: dict[str, Any], output: dict[str, Any], held: int) -> None:
     """ValueError, before memory is taken, for facts that tell of more numbers than the checkpoint holds."""
     rows, dense = own["embedding"], own["trunk"]
-    least = rows["rows"] * rows["width"] + readout.least(output) + (trunk.least(dense) if dense else 0)
+    least = rows.get("rows", 0) * rows["width"] + readout.least(output) + (trunk.least(dense) if dense else 0)
     if least + sum(math.prod(shape) for shape in own["begun"].values()) > held:
         raise ValueError(f"{folder}: declares {least} parameters, but holds {held} numbers; it was altered")

@@ -39,7 +39,9 @@ class Stage(NamedTuple):
 
 
 class Tick(NamedTuple):
-    """A finished batch: its number, how many examples it had, and their mean loss in nats (nan where it had none)."""
+    """A finished batch: its number, how many examples it had, and their mean loss in nats, which is weighted where they have
+    weights (nan where there were none).
+    """
 
     number: int
     examples: int
@@ -60,6 +62,7 @@ class Schedule:
     slots   (delay + 2) sets of slots; in each one `SlotState` a micro-batch. `delay` sets are begun, one is being finished
             and one is being filled, so the feed waits for a slow stage or a slow caller, and memory does not grow
     queues  by name, "feed" among them; several names may share one queue, which then does everything in order
+    whole   a batch is cut at multiples of so many examples
 
     begun    the sets of slots that are begun and not finished
     seconds  of the last tick
@@ -67,10 +70,13 @@ class Schedule:
              Where a tick breaks off in between, parameters have moved in part.
     """
 
-    def __init__(self, plan: Plan, slots: list[list[Any]], queues: dict[str, Any], delay: int, trace: Trace):
+    def __init__(
+        self, plan: Plan, slots: list[list[Any]], queues: dict[str, Any], delay: int, trace: Trace, *, whole: int = 1
+    ):
         if len(slots) != delay + 2:
             raise ValueError(f"slots: found {len(slots)} sets, expected {delay + 2} for delay {delay}")
         self.plan, self.slots, self.queues, self.delay, self.trace = plan, slots, queues, delay, trace
+        self._whole = whole
         self.begun: deque[list[Any]] = deque()
         self.seconds = 0.0  # of the last tick
         self.moving = False
@@ -165,7 +171,7 @@ class Schedule:
             tick, batch = pair
             slots: list[Any] = next(sets)
             examples = batch.examples
-            size = -(-examples // len(slots))
+            size = part(examples, len(slots), self._whole)
             for micro, slot in enumerate(slots):
                 slot.fill(tick, micro, batch, min(micro * size, examples), min((micro + 1) * size, examples))
             self.trace.note(queue, "feed", tick, 0, start, time.perf_counter())
@@ -191,6 +197,11 @@ class Schedule:
         slot.events[stage.name] = queue.run(_named, stage.name, slot, stage.work, slot, after=after, note=note)
 
 
+def part(examples: int, parts: int, whole: int = 1) -> int:
+    """Most examples of a micro-batch, where a batch is cut into so many at multiples of `whole`."""
+    return -(-examples // (parts * whole)) * whole
+
+
 def _named(stage: str, slot: SlotState, work: Callable[..., Any], *arguments: Any) -> Any:
     """Do the work; what it raises carries the stage's name and the slot's tick."""
     try:
@@ -210,5 +221,5 @@ def broken_off(tick: int, failure: BaseException) -> str:
 
 def _tick(slots: list[Any]) -> Tick:
     examples = sum(slot.count for slot in slots)
-    loss = sum(slot.loss * slot.count for slot in slots) / examples if examples else math.nan
+    loss = sum(slot.loss * slot.count for slot in slots) / slots[0].examples if examples else math.nan
     return Tick(slots[0].tick, examples, loss)

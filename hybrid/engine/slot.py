@@ -5,27 +5,31 @@ from typing import Any
 
 import numpy as np
 
+from ..feeds import Batch
 from .slot_state import SlotState
 
 
 class Slot(SlotState):
-    """One micro-batch of up to `rows` examples and `ids` input ids.
+    """One micro-batch of up to `rows` examples, `ids` input ids and `targets` targets.
 
-    `fill` writes `ids`, `bag_at` (None: every example has as many ids) and `target`. The stages write, in float32, those of
-    these arrays that there are:
+    `fill` writes `ids` or `x`, and `target`; `bag_at`, `values`, `weight` and `target_at` where the batch has them, and else
+    they are None. The stages write, in float32, those of these arrays that there are:
 
         x, hidden, grad, x_grad         (rows, width) on the host; page-locked where the device has memory of its own
         x_dev, hidden_dev, ...          on the device; the same arrays where it shares the host's memory
         inner_dev, inner_grad_dev, ...  (rows, width) on the device only: what a trunk keeps from forward to backward
-        ids_dev, bag_at_dev             where rows are on the device; x and x_grad are then on the device only
-        target_dev, losses, losses_dev  (rows,) where the readout is on the device; hidden and grad may then be there only
+        ids_dev, bag_at_dev, values_dev where rows are on the device; x and x_grad are then on the device only
+        target_dev, weight_dev, losses, losses_dev  (rows,) where the readout is on the device; hidden and grad may then be
+                                        there only
 
     crossing  name -> width of the arrays that are on the host and on the device
     kept      name -> width of the arrays that are on the device only
     same      name -> name of another array whose buffer it shares
-    lists     those of ids, bag_at, target and losses that are on both
+    lists     those of ids, bag_at, values, target, weight and losses that are on both
     device    where the dense stages run
     scale     tick -> by how much all rates are scaled in it; a filled slot has the number as `scale`
+    targets   None: one an example
+    learns    False: its examples are asked about, and nothing learns from them
 
     learns    False for a question: nothing learns from it, so nothing is dropped (Route.slot says)
 
@@ -37,7 +41,12 @@ class Slot(SlotState):
     ids_dev: Any
     bag_at: np.ndarray | None = None
     bag_at_dev: Any = None
+    values: np.ndarray | None = None
+    values_dev: Any = None
     target: np.ndarray
+    target_at: np.ndarray | None = None
+    weight: np.ndarray | None = None
+    weight_dev: Any = None
     x: np.ndarray
     hidden: np.ndarray
     grad: np.ndarray
@@ -45,7 +54,7 @@ class Slot(SlotState):
     x_dev: Any
     hidden_dev: Any
     grad_dev: Any
-    x_grad_dev: Any
+    x_grad_dev: Any = None  # where nothing reads it
     inner_dev: Any
     inner_grad_dev: Any
     target_dev: Any
@@ -63,11 +72,15 @@ class Slot(SlotState):
         same: dict[str, str] | None = None,
         lists: Iterable[str] = (),
         scale: Callable[[int], float] = lambda tick: 1.0,
+        *,
+        targets: int | None = None,
+        learns: bool = True,
     ):
         super().__init__()
-        self._scale, self.scale = scale, 1.0
-        sizes: dict[str, tuple[int, type]] = {"ids": (ids, np.int32), "target": (rows, np.int32)}
-        sizes |= {"bag_at": (rows + 1, np.int64)} if bags else {}
+        self._scale, self.scale, self.learns = scale, 1.0, learns
+        sizes: dict[str, tuple[int, type]] = {"ids": (ids, np.int32), "target": (targets or rows, np.int32)}
+        sizes |= {"weight": (rows, np.float32), "target_at": (rows + 1, np.int64)}
+        sizes |= {"bag_at": (rows + 1, np.int64), "values": (ids, np.float32)} if bags else {}
         sizes |= {"losses": (rows, np.float32)} if "losses" in lists else {}
         host: dict[str, np.ndarray] = {}
         host |= {name: (device.host_empty if name in lists else np.empty)(*size) for name, size in sizes.items()}
@@ -76,22 +89,41 @@ class Slot(SlotState):
         there |= {name: device.empty((rows, size), np.float32) for name, size in (kept or {}).items()}
         host |= {name: host[other] for name, other in (same or {}).items()}
         self._buffers = host | {f"{name}_dev": buffer for name, buffer in there.items()}
-        self.examples = 0  # examples in the whole batch
 
-    def fill(self, tick: int, micro: int, batch: Any, first: int, last: int) -> None:
+    def fill(self, tick: int, micro: int, batch: Batch, first: int, last: int) -> None:
         """Take the examples first..last of a batch into a free slot: copies, so the feed may reuse its arrays."""
         with self._filling():
             self.events.clear()
             self.tick, self.micro, self.count = tick, micro, last - first
-            self.scale = self._scale(tick)
-            self.examples = examples = len(batch.target)
-            bags = "bag_at" in self._buffers
-            each = 0 if bags else len(batch.ids) // max(examples, 1)
-            begin, end = (batch.bag_at[first], batch.bag_at[last]) if bags else (first * each, last * each)
-            lengths = {"ids": end - begin, "bag_at": self.count + 1}
+            self.scale, self.examples = self._scale(tick), batch.total
+            parts = _parts(batch, first, last)
+            lengths = {name: len(part) for name, part in parts.items() if part is not None}
             for name, buffer in self._buffers.items():
-                setattr(self, name, buffer[: lengths.get(name.removesuffix("_dev"), self.count)])
-            self.ids[:] = batch.ids[begin:end]
-            self.target[:] = batch.target[first:last]
-            if bags:
-                np.subtract(batch.bag_at[first : last + 1], begin, out=self.bag_at)
+                array = name.removesuffix("_dev")
+                left_out = array in parts and array not in lengths
+                setattr(self, name, None if left_out else buffer[: lengths.get(array, self.count)])
+            for name, part in parts.items():
+                if part is not None:
+                    getattr(self, name)[:] = part
+
+
+def _parts(batch: Batch, first: int, last: int) -> dict[str, np.ndarray | None]:
+    """What a slot takes of the examples first..last, by name; None: the batch has no such array."""
+    targets, target_at = _span(batch.target_at, first, last)
+    weight = None if batch.weight is None else batch.weight[first:last]
+    parts = {"target": batch.target[targets], "target_at": target_at, "weight": weight}
+    if batch.ids is None:
+        return parts if batch.x is None else parts | {"x": batch.x[first:last]}
+    ids, bag_at = _span(batch.bag_at, first, last)
+    if bag_at is None:
+        each = len(batch.ids) // max(batch.examples, 1)
+        ids = slice(first * each, last * each)
+    values = None if batch.values is None else batch.values[ids]
+    return parts | {"ids": batch.ids[ids], "bag_at": bag_at, "values": values}
+
+
+def _span(at: np.ndarray | None, first: int, last: int) -> tuple[slice, np.ndarray | None]:
+    """Where the entries of some examples lie, and where each example's begin among them; at None: one an example."""
+    if at is None:
+        return slice(first, last), None
+    return slice(int(at[first]), int(at[last])), at[first : last + 1] - at[first]

@@ -14,7 +14,8 @@ class SlotState:
     Raises RuntimeError, naming the slot and both states, for anything else, such as filling it while its work is under way.
 
     tick, micro  the batch and the micro-batch that it holds; count: how many examples are here
-    loss         their mean loss in nats, once a stage has written it
+    examples     of the whole batch: how many, or the sum of their weights; by it sums over the batch become means
+    loss         the mean in nats over the examples here of loss times weight, once a stage has written it
     events       of its stages, by name
     """
 
@@ -23,6 +24,7 @@ class SlotState:
         self.micro = 0
         self.tick = -1
         self.count = 0  # examples here
+        self.examples: float = 0
         self.loss = 0.0
         self.events: dict[str, Any] = {}
 

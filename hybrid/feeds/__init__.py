@@ -37,6 +37,19 @@ class Batch(NamedTuple):
         """B."""
         return len(self.target) if self.target_at is None else len(self.target_at) - 1
 
+    @property
+    def total(self) -> float:
+        """B, or the sum of the weights of examples that have a target: what a sum over them is divided by to be a mean.
+
+        1 where all weights are 0, since the sum is 0 then too.
+        """
+        if self.weight is None and self.target_at is None:
+            return self.examples
+        weight = np.ones(self.examples, np.float32) if self.weight is None else self.weight
+        if self.target_at is not None:
+            weight = weight[np.diff(self.target_at) > 0]
+        return float(weight.sum(dtype=np.float64)) or float(self.examples > 0)
+
 
 class Feed(Protocol):
     """The batches of all epochs: feed[tick] -> Batch, for len(feed) = epochs * ticks_per_epoch ticks.

@@ -19,17 +19,21 @@ class Source(Protocol):
     dense: int
 
 
-def fitting(feed: Feed, tick: int, source: Source | None = None) -> Batch:
+def fitting(feed: Feed, tick: int, source: Source | None = None, *, several: bool = True, whole: int = 1) -> Batch:
     """feed[tick], with arrays of the shapes and dtypes that `Batch` states.
 
-    source  what the batch is given to; None: it is not checked whether it suits one
+    source   what the batch is given to; None: it is not checked whether it suits one
+    several  whether an example may have several targets
+    whole    the number of examples is a multiple of this one
 
     Raises, naming feed, tick and array: ValueError for arrays of other shapes or dtypes, for weights below 0 and for numbers
     that are not finite, IndexError for an id or a target out of range. What the feed itself raises gets a note of the tick.
     """
     batch = asked(feed, tick)
     try:
-        return _checked(batch, feed, source)
+        made = _checked(batch, feed, source)
+        _check_examples(made, several, whole)
+        return made
     except (ValueError, IndexError) as failure:
         raise type(failure)(f"{type(feed).__name__}[{tick}]: {failure}") from None
 
@@ -49,6 +53,16 @@ def _checked(batch: Any, feed: Feed, source: Source | None) -> Batch:
     if source is not None:
         _check_source(made, source)
     return made
+
+
+def _check_examples(batch: Batch, several: bool, whole: int) -> None:
+    if batch.target_at is not None and not several:
+        raise ValueError(
+            "target_at: found an array, expected None: this readout learns from one target an example where it computes; "
+            "one on the CPU takes several"
+        )
+    if batch.examples % whole:
+        raise ValueError(f"found {batch.examples} examples, expected a multiple of {whole}, the sequence of the trunk")
 
 
 def _targets(batch: Any, feed: Feed) -> tuple[np.ndarray, np.ndarray | None]:

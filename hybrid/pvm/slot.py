@@ -100,7 +100,8 @@ class FrameSlot(SlotState):
         """Copy the input of a tick into a free slot."""
         with self._filling():
             self.events.clear()
-            self.tick, self.micro, self.count = tick, micro, last - first
+            self.tick, self.micro = tick, micro
+            self.count = self.examples = last - first
             self._copy_frame(batch.image)
             self.complete, self.supervised = batch.complete, batch.heat is not None
             if batch.heat is not None:

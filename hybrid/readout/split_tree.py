@@ -130,7 +130,7 @@ class SplitTreeReadout(TreeReadout):
 
     def _step_tail(self, slot: Slot) -> None:
         self.rate_scale = slot.scale
-        slot.loss = stepped(self.step_tail, slot)
+        slot.loss = stepped(self.step_tail, slot, self.batch)
 
     def _step_top(self, slot: Slot) -> None:
         self.rate_scale = slot.scale

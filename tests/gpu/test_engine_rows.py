@@ -10,6 +10,7 @@ from hybrid.engine import Engine
 from hybrid.engine.embedding import Embedding
 from hybrid.readout import TreeReadout
 from tests import cudasim
+from tests.support import points
 from tests.support.placed_engine import READOUTS, Ragged, placed
 from tests.support.small_engine import BATCH, CLASSES, Feed, assert_same_bits, parameters
 
@@ -152,3 +153,9 @@ REFUSED = [
 def test_rows_beside_another_trunk_are_refused(cuda, make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_numbers_of_the_feed_are_copied_to_the_device(cuda):
+    engines = [points.engine(True, overlap=True, device=device) for device in ("cpu", cuda)]
+    losses = [[tick.loss for tick in each.run(points.Points(True))] for each in engines]
+    np.testing.assert_allclose(*losses, rtol=1e-4)

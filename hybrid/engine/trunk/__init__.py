@@ -33,6 +33,13 @@ class TrunkProtocol(Protocol):
     `hidden_dev`, what it writes; `grad_dev`, the gradient of that, which it may overwrite; `x_grad_dev`, the gradient of
     what it read, which it writes; and NAME_dev for each array more that `buffers` names. On the CPU these are NumPy's.
     Stages run in threads of their own and in the order of micro-batches; after the first tick they should allocate nothing.
+    Where slot.learns is False its examples are only asked about: dropout is off.
+
+    It may have more:
+
+    spares     names of arrays among the above that are None in a slot where nobody reads them: ("x_grad",)
+    whole      the examples of a batch come in groups of so many, which no micro-batch cuts: the length of a sequence
+    undelayed  why it cannot begin a batch before the one before is finished, in words
     """
 
     kind: str
@@ -63,7 +70,7 @@ class TrunkProtocol(Protocol):
 
     def update(self) -> list[Stage]:
         """Once a tick: the parameters move against that gradient, by slot.scale times the rate and divided by
-        slot.examples, the examples of the batch.
+        slot.examples: how many the batch has, or the sum of their weights.
         """
 
     def parameters(self) -> dict[str, np.ndarray]:

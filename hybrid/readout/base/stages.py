@@ -7,6 +7,7 @@ from ... import check
 from ...engine.part import Buffers, Copies
 from ...engine.schedule import Stage
 from ...engine.slot import Slot
+from . import several
 
 
 class Staged:
@@ -16,6 +17,7 @@ class Staged:
     """
 
     backend: Any
+    batch: int
     rate_scale: float
     step: Callable[..., float]
     learn: Callable[..., None]
@@ -27,8 +29,13 @@ class Staged:
         return not self.backend.device.host_memory
 
     def buffers(self) -> Buffers:
-        """Hidden vectors and gradients cross to a readout on the host; targets and losses to one beside the trunk."""
-        return Buffers({}, ("target", "losses") if self.beside else ("hidden", "grad"))
+        """Hidden vectors and gradients cross to a readout on the host; targets, weights and losses to one beside the trunk."""
+        return Buffers({}, ("target", "weight", "losses") if self.beside else ("hidden", "grad"))
+
+    @property
+    def several(self) -> bool:
+        """Whether examples may have several targets: on the host, where they become examples of one target each."""
+        return not self.beside
 
     def finish(self, copy: Copies) -> list[Stage]:
         """From the hidden vectors to their gradient; the parameters move."""
@@ -43,19 +50,26 @@ class Staged:
 
     def _step(self, slot: Slot) -> None:
         self.rate_scale = slot.scale
-        slot.loss = stepped(self.step, slot)
+        slot.loss = stepped(self.step, slot, self.batch)
 
     def _learn(self, slot: Slot) -> None:
         self.rate_scale = slot.scale
-        self.learn(slot.grad_dev, slot.losses_dev, slot.hidden_dev, slot.target_dev)
+        weight = () if slot.weight is None else (slot.weight_dev,)
+        self.learn(slot.grad_dev, slot.losses_dev, slot.hidden_dev, slot.target_dev, *weight)
 
     def _judge(self, slot: Slot) -> None:
         slot.loss = check.loss(slot.losses)
 
 
-def stepped(step: Callable[..., float], slot: Slot) -> float:
-    """The loss of a step on a slot. Hidden vectors that are not finite are no bad input here: the model has diverged."""
+def stepped(step: Callable[..., float], slot: Slot, batch: int) -> float:
+    """The loss of a step on a slot. Hidden vectors that are not finite are no bad input here: the model has diverged.
+
+    batch  most rows of a step
+    """
     try:
-        return step(slot.grad, slot.hidden, slot.target)
+        if slot.target_at is not None:
+            return several.stepped(step, slot, batch)
+        weight = () if slot.weight is None else (slot.weight,)
+        return step(slot.grad, slot.hidden, slot.target, *weight)
     except ValueError as failure:
         raise FloatingPointError(str(failure)) from None

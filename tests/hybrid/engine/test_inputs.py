@@ -1,0 +1,63 @@
+"""Numbers of the feed in the place of rows: the same engine as one whose rows hold those numbers and do not move."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+from hybrid.engine import Engine
+from hybrid.engine.inputs import Inputs
+from hybrid.readout import FullReadout
+from tests.support.points import TABLE, Points, engine
+from tests.support.small_engine import assert_same_bits, parameters
+
+
+def without_rows(engine):
+    return {name: array for name, array in parameters(engine).items() if name != "embedding.table"}
+
+
+@pytest.mark.parametrize("trunk", [True, False])
+@pytest.mark.parametrize("options", [{}, {"micro_batches": 3}, {"delay": 2, "micro_batches": 2, "overlap": True}])
+def test_numbers_of_the_feed_teach_what_rows_of_the_same_numbers_teach(trunk, options):
+    engines = [engine(dense, trunk, **options) for dense in (True, False)]
+    losses = [
+        [tick.loss for tick in each.run(Points(dense))] for each, dense in zip(engines, (True, False), strict=True)
+    ]
+    assert losses[0] == losses[1] and losses[0][-1] < losses[0][0]
+    assert_same_bits(*map(without_rows, engines))
+    assert engines[0].evaluate(Points(True)) == engines[1].evaluate(Points(False))
+
+
+@pytest.mark.parametrize("trunk", [True, False])
+def test_numbers_are_asked_about_as_ids_are(trunk):
+    dense, sparse = engine(True, trunk, FullReadout), engine(False, trunk, FullReadout)
+    ids = np.array([3, 1, 1])
+    np.testing.assert_array_equal(dense.hidden(x=TABLE[ids]), sparse.hidden(ids))
+    np.testing.assert_array_equal(dense.scores(x=TABLE[ids]), sparse.scores(ids))
+    for found, expected in zip(dense.best(k=3, x=TABLE[ids]), sparse.best(ids, 3), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("trunk", [True, False])
+@pytest.mark.parametrize("way", ["checkpoint", "pickle", "copy"])
+def test_what_was_kept_with_batches_begun_goes_on_with_the_same_bytes(trunk, way, tmp_path):
+    options = {"delay": 2, "micro_batches": 2}
+    whole, stopped = engine(True, trunk, **options), engine(True, trunk, **options)
+    losses = [tick.loss for tick in whole.run(Points(True))]
+    run = stopped.run(Points(True))
+    before = [next(run).loss for _ in range(3)]
+    if way == "checkpoint":
+        stopped.save(tmp_path)
+        again, _ = Engine.load(tmp_path, threads=1)
+    else:
+        again = pickle.loads(pickle.dumps(stopped)) if way == "pickle" else copy.deepcopy(stopped)
+    run.close()
+    assert before + [tick.loss for tick in again.run(Points(True))] == losses
+    assert_same_bits(parameters(again), parameters(whole))
+
+
+@pytest.mark.parametrize("width", [0, -1, 2.5, None])
+def test_a_width_is_a_whole_number(width):
+    with pytest.raises(ValueError, match=r"width: found .*, expected a whole number of at least 1"):
+        Inputs(width)
