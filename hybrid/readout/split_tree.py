@@ -62,7 +62,7 @@ class SplitTreeReadout(TreeReadout):
 
     def buffers(self) -> Buffers:
         """Beside the trunk everything crosses: the tail reads hidden vectors on the host, the top learns on the device."""
-        return Buffers({}, ("hidden", "grad", "target", "losses")) if self.beside else super().buffers()
+        return Buffers({}, ("hidden", "grad", "target", "weight", "losses")) if self.beside else super().buffers()
 
     def finish(self, copy: Copies) -> list[Stage]:
         """The tail on the CPU, then the top beside the trunk."""
@@ -134,7 +134,7 @@ class SplitTreeReadout(TreeReadout):
 
     def _step_top(self, slot: Slot) -> None:
         self.rate_scale = slot.scale
-        self.learn_top(slot.grad_dev, slot.losses_dev, slot.hidden_dev, slot.target_dev)
+        self.learn_top(slot.grad_dev, slot.losses_dev, slot.hidden_dev, slot.target_dev, slot.weight_dev)
 
     def _judge(self, slot: Slot) -> None:
         slot.loss = check.loss(slot.losses) + slot.loss

@@ -54,7 +54,7 @@ class Staged:
 
     def _learn(self, slot: Slot) -> None:
         self.rate_scale = slot.scale
-        weight = () if slot.weight is None else (slot.weight_dev,)
+        weight = () if slot.weight_dev is None else (slot.weight_dev,)
         self.learn(slot.grad_dev, slot.losses_dev, slot.hidden_dev, slot.target_dev, *weight)
 
     def _judge(self, slot: Slot) -> None:
