@@ -79,7 +79,7 @@ def test_a_checkpoint_goes_on_with_the_readout_on_either_device(cuda, tmp_path, 
     list(itertools.islice(begun.run(Feed(20)), 7))
     begun.save(tmp_path / "checkpoint")
     resumed, _ = Engine.load(tmp_path / "checkpoint", device=cuda, readout_device=second)
-    here, there = {"hidden", "grad"}, {"target", "losses"}
+    here, there = {"hidden", "grad"}, {"target", "weight", "losses"}
     crossing = here if second == "cpu" else here | there if kind == "split" else there
     assert set(resumed.readout.buffers().crossing) == crossing
     _, found = run(resumed, 20)
