@@ -72,11 +72,6 @@ class Route(NamedTuple):
         scale    tick -> by how much all rates are scaled in it
         targets  most targets of them; None: one an example
         """
-        made = self._slot(rows, most_ids, scale)
-        made.learns = self.readout is not None
-        return made
-
-    def _slot(self, rows: int, most_ids: int, scale: Callable[[int], float]) -> Slot:
         ids = most_ids if self.embedding.mean else rows * self.embedding.per_example
         sizes, learns = (rows, ids), self.readout is not None
         made = functools.partial(Slot, bags=self.embedding.mean, device=self.device, targets=targets, learns=learns)

@@ -29,14 +29,11 @@ class Slot(SlotState):
     device    where the dense stages run
     scale     tick -> by how much all rates are scaled in it; a filled slot has the number as `scale`
     targets   None: one an example
-    learns    False: its examples are asked about, and nothing learns from them
-
     learns    False for a question: nothing learns from it, so nothing is dropped (Route.slot says)
 
     Each name is a view of the first `count` rows of its buffer, so a stage never sees rows of an earlier batch.
     """
 
-    learns = True
     ids: np.ndarray
     ids_dev: Any
     bag_at: np.ndarray | None = None
