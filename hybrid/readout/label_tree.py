@@ -6,6 +6,7 @@ import numpy as np
 
 from .. import check
 from ..contract import Learned, Rule
+from ..engine.slot import Slot
 from ..interrupt import Held
 from .base import Base, Pairs
 
@@ -117,6 +118,14 @@ class LabelTreeReadout(Base):
             self._work = kernels.workspace(self.batch, self.width, self._length, np.float32)
         work = self._work
         kernels.step(grad, loss, Learned(self.rows), work, self.tree, hidden, target, target_at, weight, rule)
+
+    def _step(self, slot: Slot) -> None:
+        """A stage: an example keeps its labels together here, where other readouts take them one by one."""
+        self.rate_scale = slot.scale
+        try:
+            slot.loss = self.step(slot.grad, slot.hidden, slot.target, slot.weight, slot.target_at)
+        except ValueError as failure:  # hidden vectors that are not finite: the model has diverged
+            raise FloatingPointError(str(failure)) from None
 
     def likely(self, hidden: np.ndarray, threshold: float) -> "csr_array":
         """The labels that are at least as probable as `threshold`, in (0, 1]: their probabilities as scipy CSR (B, V).

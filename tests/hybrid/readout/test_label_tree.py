@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from hybrid.engine import Engine
+from hybrid.engine.inputs import Inputs
+from hybrid.feeds import Batch
 from hybrid.readout import LabelTreeReadout, rebuild
 from tests.support.label_trees import every, serial_step
 
@@ -185,3 +188,33 @@ def test_what_is_no_tree_is_refused(tree, message):
 def test_a_threshold_is_a_probability(make, threshold):
     with pytest.raises(ValueError, match="threshold: found"):
         make().likely(batch()[0], threshold)
+
+
+class Labelled:
+    """Dense inputs with any number of labels each."""
+
+    rows = most_ids = 0
+    classes, width, batch, epochs, ticks_per_epoch, most_targets = LABELS, WIDTH, BATCH, 1, 6, 5 * BATCH
+    counts = COUNTS
+
+    def __len__(self):
+        return 6
+
+    def __getitem__(self, tick):
+        hidden, target, target_at = batch(seed=tick)
+        return Batch(None, None, target, np.linspace(0, 2, BATCH, dtype=np.float32), None, hidden, target_at)
+
+
+@pytest.mark.parametrize("micro_batches", [1, 2])
+def test_an_engine_keeps_the_labels_of_an_example_together(make, micro_batches):
+    alone, within = make(rate=0.1), make(rate=0.1)
+    engine = Engine(Inputs(WIDTH), None, within, micro_batches=micro_batches, decay=False, threads=2)
+    losses = [tick.loss for tick in engine.run(Labelled())]
+    expected = []
+    for tick in range(6):
+        hidden, target, target_at = batch(seed=tick)
+        weight = np.linspace(0, 2, BATCH, dtype=np.float32)
+        total = weight[np.diff(target_at) > 0].sum()  # of examples that have a label
+        expected.append(alone.step(np.empty_like(hidden), hidden, target, weight, target_at) * BATCH / total)
+    np.testing.assert_allclose(losses, expected, rtol=1e-6)
+    assert frozen(within) == frozen(alone)
