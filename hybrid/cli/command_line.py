@@ -23,7 +23,11 @@ def main(arguments: list[str] | None = None) -> int:
         _threads(getattr(given, "threads", None), getattr(given, "pin", False))
         do = own[given.command] if given.command in own else commands.load(given.command).run
         code: int = do(given)
+        sys.stdout.flush()  # here, where a failure is told
         return code
+    except BrokenPipeError:  # whoever reads the output, such as `head`, has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is left of it
+        return 141  # 128 + SIGPIPE
     except USER_ERRORS as error:
         if "--debug" in arguments:
             raise

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..use.ranked import Ranked
 from . import atomic
 
@@ -91,11 +93,18 @@ def _parquet(parts: Iterable[Ranked], columns: Sequence[str]) -> Iterator[bytes]
     types = (pyarrow.string(), pyarrow.int32(), pyarrow.string(), pyarrow.float32())
     schema = pyarrow.schema(list(zip(columns, types, strict=True)))
     sink = _Sink()
+    known: Any = None
+    names: Any = None
     with parquet.ParquetWriter(sink, schema) as writer:
         for part in parts:
-            rows = list(zip(*part.rows(), strict=True)) or [()] * 4
-            arrays = [pyarrow.array(column, type) for column, type in zip(rows, types, strict=True)]
-            writer.write_table(pyarrow.table(arrays, schema=schema))
+            if part.known is not known:  # once, where parts are of one answer
+                known, names = part.known, pyarrow.array(part.known, types[2])
+            row, place = np.nonzero(part.ids >= 0)
+            asked = pyarrow.array(part.asked, types[0]).take(pyarrow.array(row))
+            found = names.take(pyarrow.array(part.ids[row, place]))
+            scores = pyarrow.array(part.scores[row, place])
+            ranks = pyarrow.array((place + 1).astype(np.int32))
+            writer.write_table(pyarrow.table([asked, ranks, found, scores], schema=schema))
             yield sink.taken()
     yield sink.taken()
 

@@ -4,6 +4,8 @@ hybrid/cli/commands, which hybrid/cli/commands/__init__.py loads."""
 import csv
 import json
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -193,3 +195,13 @@ def test_names_that_are_empty_are_refused_by_the_parser(capsys, value):
 
 def test_a_name_with_a_comma_stands_in_quotes():
     assert recommend._listed('a, "b, c",d') == ["a", "b, c", "d"]
+
+
+def test_a_reader_who_has_had_enough_is_no_error(folder):
+    command = [sys.executable, "-m", "hybrid.cli", "similar", str(folder / "words"), *["noun1"] * 5000]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "noun1\n"
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    process.stderr.close()
+    assert process.wait() == 141
