@@ -147,8 +147,7 @@ class Use(Similar):
     """A run of word vectors."""
 
     def __init__(self, run: Trained):
-        words, rows = vectors(run)
-        super().__init__(words, lambda: rows, "word")
+        super().__init__(Vocabulary.load(run.folder / NAMES).words, run.load().embedding, "word")
 
 
 def _feed(options: dict[str, Any], corpus: Corpus, batch: int, epochs: int) -> PairFeed:

@@ -39,7 +39,7 @@ class LanguageModel(Similar):
             raise ValueError(
                 f"vocabulary: found {len(vocabulary):,} words, expected {engine.readout.classes:,}, one a class of the engine"
             )
-        super().__init__(vocabulary.words, lambda: engine.embedding.parameters()["table"][: len(vocabulary)], "word")
+        super().__init__(vocabulary.words, engine.embedding, "word")
         self.engine, self.vocabulary = engine, vocabulary
         self.tokens, self.lower, self.eos = tokens, lower, eos
         self.context = engine.embedding.per_example

@@ -50,7 +50,7 @@ class Recommender(Similar):
             raise ValueError(
                 f"items: found {len(items):,} names, expected {engine.readout.classes:,}, one a class of the engine"
             )
-        super().__init__(items, lambda: engine.embedding.parameters()["table"][: len(items)], "item")
+        super().__init__(items, engine.embedding, "item")
         self.engine, self.items, self.length = engine, items, check.whole("length", length, 1)
         self._items = Names(items, "item")
         if histories is not None:

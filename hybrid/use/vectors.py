@@ -42,6 +42,10 @@ class Vectors:
         check.finite("vectors", self.rows)
         self._names = Names(self.words, what)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What searches is made anew: a forest cannot be copied."""
+        return functools.partial(Vectors, what=self._names.what), (self.words, self.rows)
+
     def __iter__(self) -> Iterator[Any]:
         """The words, then the rows."""
         return iter((self.words, self.rows))

@@ -1,6 +1,7 @@
 """Words that follow, texts continued, probabilities of texts: against scores of all words, and the engine's evaluation."""
 
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -102,7 +103,8 @@ def test_unknown_is_never_said(model):
     assert "<unk>" not in words and len(words) == 200
 
 
-def test_words_have_vectors(model):
+def test_words_have_vectors_and_a_model_is_copied(model):
+    assert pickle.loads(pickle.dumps(model)).next("one two", 3) == model.next("one two", 3)
     assert len(model.vectors) == len(model.vocabulary) and len(model.similar("three", 2).names[0]) == 2
 
 

@@ -1,5 +1,7 @@
 """Recommending: against scores of all items sorted by NumPy. (hybrid/use/similar.py too)"""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -93,6 +95,13 @@ def test_similar_items_have_near_rows(model, histories):
         order = np.argsort(-(unit @ unit[id]))
         assert names == [histories.items[other] for other in order if other != id][:3]
     assert model.vectors["item 1"].shape == (5,)
+
+
+def test_copies_recommend_the_same(model):
+    model.similar("item 1")
+    copied = pickle.loads(pickle.dumps(model))
+    assert copied.recommend(k=4).ids.tobytes() == model.recommend(k=4).ids.tobytes()
+    assert copied.similar("item 1", 3).names == model.similar("item 1", 3).names
 
 
 @pytest.mark.parametrize(

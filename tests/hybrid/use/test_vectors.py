@@ -1,5 +1,8 @@
 """Vectors by name answer as gensim's KeyedVectors do on the same vectors."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -102,6 +105,12 @@ def test_zero_vectors_and_equal_words():
     assert found.similarity("a", "b") == 0 and dict(found.most_similar("c"))["b"] == 0
     words, array = found
     assert words == ["a", "b", "a", "c"] and array is found.rows
+
+
+def test_copies_answer_the_same(ours):
+    ours.neighbours("word1", annoy=True)
+    for copied in (pickle.loads(pickle.dumps(ours)), copy.deepcopy(ours)):
+        assert copied.neighbours(WORDS, 3).ids.tobytes() == ours.neighbours(WORDS, 3).ids.tobytes()
 
 
 @pytest.mark.parametrize(
