@@ -120,9 +120,11 @@ class Recommender(Similar):
         return Names(self.users, "user")
 
     def _parts(self, had: Histories, asked: np.ndarray, k: int, exclude_seen: bool) -> Iterator[Ranked]:
-        begins = range(0, len(asked), BLOCK)
-        for first in console.bar(len(begins), "recommending", "blocks", items=begins, passing=True):
-            yield self._part(had, asked[first : first + BLOCK], k, exclude_seen)
+        with console.bar(len(asked), "recommending", "users", passing=True) as bar:
+            for first in range(0, len(asked), BLOCK):
+                users = asked[first : first + BLOCK]
+                yield self._part(had, users, k, exclude_seen)
+                bar.update(len(users))
 
     def _part(self, had: Histories, users: np.ndarray, k: int, exclude_seen: bool) -> Ranked:
         ids, bag_at = feed.lasts(had, users, self.length)
