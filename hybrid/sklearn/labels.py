@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils import column_or_1d
+from sklearn.utils import assert_all_finite, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
 
 EXPECTED = (
     "expected an indicator (n, V) of 0 and 1, dense or sparse, a list of labels for each example, or one label each"
@@ -43,11 +44,14 @@ def read(y: Any, classes: np.ndarray | None = None, *, strange: bool = False) ->
     """
     if sparse.issparse(y):
         return _indicator("csr", sparse.csr_array(y), classes)
+    y = np.asarray(y) if hasattr(y, "__array__") else y
     if _is_lists(y):
         return _named("lists", [_listed(row, at) for at, row in enumerate(y)], classes, strange)
     found = np.asarray(y)
     if found.ndim == 2 and found.shape[1] > 1:
         return _indicator("dense", found, classes)
+    assert_all_finite(found, input_name="y")
+    check_classification_targets(found)
     return _named("one", [[label] for label in column_or_1d(found, warn=True)], classes, strange)
 
 

@@ -218,3 +218,4 @@ def test_an_engine_keeps_the_labels_of_an_example_together(make, micro_batches):
         expected.append(alone.step(np.empty_like(hidden), hidden, target, weight, target_at) * BATCH / total)
     np.testing.assert_allclose(losses, expected, rtol=1e-6)
     assert frozen(within) == frozen(alone)
+    assert engine.size == within.rows.size  # the tree is kept, and not learned
