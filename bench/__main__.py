@@ -9,6 +9,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 GPU_ONLY = {"out": None, "only": None, "skip_tests": False}  # options of one benchmark, and what they are unless given
+TIMED = ("plugs", "plugs_losses")  # benchmarks that train for --seconds
 
 
 def benchmarks() -> dict[str, str]:
@@ -36,6 +37,9 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--threads", type=_positive, help="for all rivals (default: all cores that may be used)")
     parser.add_argument("--repeat", type=_positive, default=7, help="turns of each rival (default: 7)")
     parser.add_argument("--quick", action="store_true", help="small sizes: shows that it runs, not how fast")
+    parser.add_argument(
+        "--seconds", type=_positive, help="for plugs_losses: training before perplexities (default: 120)"
+    )
     gpu = parser.add_argument_group("for gpu")
     gpu.add_argument(
         "--out", metavar="DIR", help="where its .jsonl goes, unless --json says so (default: bench/results)"
@@ -61,6 +65,8 @@ def main(arguments: list[str] | None = None) -> int:
     strays = [name for name, unset in GPU_ONLY.items() if given.name != "gpu" and getattr(given, name) != unset]
     if strays:
         chosen.error(f"{given.name} takes no --{strays[0].replace('_', '-')}, which is for gpu")
+    if given.seconds and given.name not in TIMED:
+        chosen.error(f"{given.name} takes no --seconds, which is for {' and '.join(TIMED)}")
     if given.json:
         try:
             open(given.json, "a").close()  # better to fail now than after the measurement
