@@ -5,6 +5,7 @@ import json
 from typing import Any
 
 from ... import console
+from ...feeds.text import EOS
 from ...settings import number, positive, whole
 from ..arguments import Parser
 from . import _use
@@ -48,7 +49,9 @@ def run(given: argparse.Namespace) -> int:
 
 
 def _lines(report: dict[str, Any]) -> str:
-    """A report for a person."""
+    """A report for a person; where the model says that a line ends, it does."""
     lines = [_use.table(report["next"])] if "next" in report else []
-    lines += [f"{report['text']} {' '.join(report['words'])}"] if "words" in report else []
+    if "words" in report:
+        continued = " ".join([report["text"], *report["words"]])
+        lines += [line.strip() for line in continued.split(EOS)]
     return "\n".join(lines)

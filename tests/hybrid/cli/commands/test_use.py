@@ -205,3 +205,7 @@ def test_a_reader_who_has_had_enough_is_no_error(folder):
     assert process.stderr.read() == ""
     process.stderr.close()
     assert process.wait() == 141
+
+
+def test_a_continuation_shows_where_lines_end():
+    assert next._lines({"text": "a", "words": ["b", "<eos>", "<eos>", "c"]}) == "a b\n\nc"
