@@ -42,6 +42,7 @@ TESTED_IN: dict[str, str] = {
     "gpu/plan.py": "tests/gpu/test_units.py",
     "gpu/queues.py": "tests/gpu/test_device.py",
     "hybrid/__init__.py": "tests/hybrid/test_init.py",
+    "hybrid/feeds/interactions.py": "tests/hybrid/feeds/test_ratings.py",
     "hybrid/feeds/video/ffmpeg.py": "tests/hybrid/feeds/video/clips/test_video_file.py",
     "hybrid/feeds/video/index.py": "tests/hybrid/feeds/video/clips/test_video_file.py",
     "hybrid/engine/begun.py": "tests/hybrid/engine/test_engine.py",

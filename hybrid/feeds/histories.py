@@ -7,8 +7,8 @@ import numpy as np
 from .. import check
 from . import Batch
 from .epochs import Epochs
+from .interactions import Histories
 from .ragged import spans
-from .ratings import Histories
 
 
 class HistoryFeed(Epochs):
@@ -65,7 +65,8 @@ class HistoryFeed(Epochs):
             self._order = epoch, np.random.default_rng([self.seed, epoch]).permutation(self._at)
         at = self._order[1][tick * self.batch : (tick + 1) * self.batch]
         ids, bag_at = _bags(self.histories.item, at - self._length[at], at)
-        return Batch(ids, bag_at, self.histories.item[at])
+        weight = self.histories.weight
+        return Batch(ids, bag_at, self.histories.item[at], None if weight is None else weight[at])
 
 
 def checked(histories: Histories) -> Histories:

@@ -1,86 +1,36 @@
-"""Who rated what, and when: ratings from files and arrays, and histories of them. The value of a rating is not used."""
+"""Who rated what, and when: ratings from files, frames and arrays. The value of a rating is a weight where it is named so."""
 
-import hashlib
-import json
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from . import tables
+from . import frames, tables
+from .interactions import Histories, Ratings, histories
+from .splits import HeldOut, Split, split, split_by_ratio, split_by_time, split_drawn
+
+__all__ = [
+    "HeldOut",
+    "Histories",
+    "Ratings",
+    "Split",
+    "from_columns",
+    "from_frame",
+    "from_matrix",
+    "histories",
+    "load",
+    "split",
+    "split_by_ratio",
+    "split_by_time",
+    "split_drawn",
+]
+
+Row = tuple[str, str, int | float | None, float | None]  # user, item, time, weight
 
 MISSING = ("None", "nan", "NaT", "<NA>")  # how missing values are written, those of pandas too
-LEAST = 3  # items of a user of whom two are held out, to choose and to test: one is left to learn from
-
-
-class Ratings(NamedTuple):
-    """N ratings in file order: user[n] rated item[n] at time[n].
-
-    user   (N,) int32, ids from 0 to U - 1
-    item   (N,) int32, ids from 0 to I - 1
-    time   (N,) int64 or float64; where the file has no times, the number of the row
-    users  U names, in the order of first appearance
-    items  I names, those rated most often first, equal counts in alphabetical order
-    """
-
-    user: np.ndarray
-    item: np.ndarray
-    time: np.ndarray
-    users: list[str]
-    items: list[str]
-
-
-class Histories(NamedTuple):
-    """The items of each of U users in the order of time.
-
-    item          (N,) int32, all histories one after another
-    at            (U + 1,) int64, user u has item[at[u] : at[u + 1]]
-    users, items  names, see `Ratings`
-    """
-
-    item: np.ndarray
-    at: np.ndarray
-    users: list[str]
-    items: list[str]
-
-    @property
-    def sha256(self) -> str:
-        """Digest of the names and the histories."""
-        digest = hashlib.sha256(json.dumps([self.users, self.items]).encode())
-        digest.update(self.item.data)
-        digest.update(self.at.data)
-        return digest.hexdigest()
-
-
-class HeldOut(NamedTuple):
-    """One item of each of n users, held out of the histories.
-
-    user  (n,) int32, numbers of users
-    item  (n,) int32, the item of each
-    """
-
-    user: np.ndarray
-    item: np.ndarray
-
-
-class Split(NamedTuple):
-    """Histories to learn from, and the items held out of them: for validation, by which settings are chosen, and for test.
-
-    train  histories without the items held out
-    valid  the last but one item of every user with at least 3 items
-    seen   what comes before the test: train and valid
-    test   the last item of the same users
-
-    Of users with one or two items nothing is held out.
-    """
-
-    train: Histories
-    valid: HeldOut
-    seen: Histories
-    test: HeldOut
 
 
 def load(path: str | Path, columns: Sequence[str] | None = None) -> Ratings:
@@ -89,13 +39,13 @@ def load(path: str | Path, columns: Sequence[str] | None = None) -> Ratings:
     path     MovieLens' u.data or ratings.dat; a table of text, separated by tabs, semicolons, commas, :: or blanks, as its
              first line shows; a Parquet file (needs pyarrow); or a matrix users x items as scipy.sparse.save_npz writes it,
              each entry that is not zero a rating
-    columns  which columns of a table are user, item and, if there is one, time: names of the header, or numbers counted from
-             1, for example ("who", "what") or (1, 2, 4). None: by the usual names in the header, such as user, userId,
-             user_id, item, movieId, product_id, timestamp, time, date
+    columns  which columns of a table are user, item and, if there are such, time and weight: names of the header, or numbers
+             counted from 1, for example ("who", "what") or (1, 2, 4, 3), with "" for no time. None: by the usual names in the
+             header, such as user, userId, user_id, item, movieId, product_id, timestamp, time, date; then there is no weight
 
-    Times are numbers, or dates as in ISO 8601. Other columns are not used. Raises OSError for an unreadable file, and
-    ValueError for a row that is too short or too long, with its line number, for columns that cannot be told, and for fewer
-    than two items.
+    Times are numbers, or dates as in ISO 8601. Other columns are not used. Tables are read by pieces. Raises OSError for an
+    unreadable file, and ValueError for a row that is too short or too long, with its line number, for columns that cannot be
+    told, and for fewer than two items.
     """
     path = Path(path)
     with open(path, "rb") as file:
@@ -117,29 +67,36 @@ def load(path: str | Path, columns: Sequence[str] | None = None) -> Ratings:
     return ratings
 
 
-def from_columns(user: ArrayLike, item: ArrayLike, time: ArrayLike | None = None) -> Ratings:
+def from_columns(
+    user: ArrayLike, item: ArrayLike, time: ArrayLike | None = None, weight: ArrayLike | None = None
+) -> Ratings:
     """Ratings from columns of one length N: lists, arrays, or columns of a data frame.
 
     user, item  (N,) names or numbers
     time        (N,) numbers or datetime64; None: in the order given
+    weight      (N,) numbers of at least 0, how much each counts as a target; None: all count 1
 
     Raises ValueError for columns of different lengths, and for a missing value (None, NaN, NaT or empty), with its place.
     """
-    user, item = (np.asarray(values) for values in (user, item))
-    moments = np.arange(len(user)) if time is None else np.asarray(time)
-    for name, values in (("user", user), ("item", item), ("time", moments)):
-        if values.ndim != 1 or len(values) != len(user):
-            raise ValueError(
-                f"{name}: found {values.dtype} {values.shape}, expected a column ({len(user)},) as user is"
-            )
-    if moments.dtype.kind not in "iufM":
-        raise ValueError(f"time: found {moments.dtype}, expected numbers or datetime64")
-    bad = np.isnat(moments) if moments.dtype.kind == "M" else ~np.isfinite(moments)
-    if bad.any():
-        raise ValueError(f"time[{bad.argmax()}]: found {moments[bad.argmax()]}, expected a time")
-    moments = moments.view(np.int64) if moments.dtype.kind == "M" else moments
-    names = _named("user", user), _named("item", item)
-    return _gathered(zip(*names, moments.tolist(), strict=True))
+    return _gathered(_rows(user, item, time, weight))
+
+
+def from_frame(
+    frame: Any, *, user: str | None = None, item: str | None = None, time: str | None = None, weight: str | None = None
+) -> Ratings:
+    """Ratings from a data frame of pandas or polars, an Arrow table, whatever offers Arrow's streams, or a dict of columns.
+
+    user, item, time, weight  names of its columns; None: by the usual names, see `load`; there is no weight unless it is named
+
+    Times are numbers, dates of any kind, or texts in ISO 8601. Raises ValueError for columns that are not there or cannot be
+    told, and as `from_columns` does.
+    """
+    frame = frames.standard(frame)
+    named = frames.chosen(frame, (user, item, time, weight))
+    columns = [None if name is None else frames.column(frame, name) for name in named]
+    if columns[2] is not None:
+        columns[2] = frames.moments(columns[2])
+    return from_columns(*columns)  # type: ignore[arg-type]
 
 
 def from_matrix(matrix: Any) -> Ratings:
@@ -158,34 +115,6 @@ def from_matrix(matrix: Any) -> Ratings:
     return from_columns(user, item)
 
 
-def histories(ratings: Ratings) -> Histories:
-    """The history of each user, in the order of time; equal times in file order. Raises ValueError for anything but Ratings."""
-    if not isinstance(ratings, Ratings):
-        raise ValueError(
-            f"ratings: found {type(ratings).__name__}, expected Ratings, as load(path), from_columns(user, item, time) or "
-            "from_matrix(matrix) give them"
-        )
-    order = np.lexsort((np.arange(len(ratings.user)), ratings.time, ratings.user))
-    at = np.concatenate([[0], np.cumsum(np.bincount(ratings.user, minlength=len(ratings.users)))])
-    return Histories(ratings.item[order], at, ratings.users, ratings.items)
-
-
-def split(whole: Histories) -> Split:
-    """Hold out the last item of every user who has at least 3, for test, and the one before it, for validation."""
-    held = np.diff(whole.at) >= LEAST
-    users = np.flatnonzero(held).astype(np.int32)
-    last = whole.at[1:][held] - 1
-    train, seen = (_without(whole, rows) for rows in (np.concatenate([last - 1, last]), last))
-    return Split(train, HeldOut(users, whole.item[last - 1]), seen, HeldOut(users, whole.item[last]))
-
-
-def _without(whole: Histories, rows: np.ndarray) -> Histories:
-    kept = np.ones(len(whole.item), bool)
-    kept[rows] = False
-    at = np.concatenate([[0], np.cumsum(kept)])[whole.at]
-    return Histories(whole.item[kept], at, whole.users, whole.items)
-
-
 class _Names:
     """Dense ids of names, in the order of first appearance."""
 
@@ -197,26 +126,71 @@ class _Names:
         self.rows.append(self.ids.setdefault(name, len(self.ids)))
 
 
-def _gathered(rows: Iterable[tuple[str, str, int | float | None]]) -> Ratings:
+def _gathered(rows: Iterable[Row]) -> Ratings:
     users, items = _Names(), _Names()
-    times = []
-    for user, item, time in rows:
+    times: list[int | float] = []
+    weights = array("f")
+    for user, item, time, weight in rows:
         users.add(user)
         items.add(item)
         if time is not None:
             times.append(time)
+        if weight is not None:
+            weights.append(weight)
     user_ids, item_ids = (np.array(names.rows, np.int32) for names in (users, items))
     moments = np.array(times) if times else np.arange(len(user_ids))
-    return _most_rated_first(Ratings(user_ids, item_ids, moments, list(users.ids), list(items.ids)))
+    weight_of = np.array(weights, np.float32) if weights else None
+    return _most_rated_first(Ratings(user_ids, item_ids, moments, list(users.ids), list(items.ids), weight_of))
 
 
-def _named(kind: str, values: np.ndarray) -> list[str]:
+def _rows(user: Any, item: Any, time: Any = None, weight: Any = None, before: int = 0) -> Iterator[Row]:
+    """The rows of columns; before: how many rows there were before these, for messages."""
+    user, item = (np.asarray(values) for values in (user, item))
+    moments = None if time is None else np.asarray(time)
+    weights = None if weight is None else np.asarray(weight)
+    for name, values in (("user", user), ("item", item), ("time", moments), ("weight", weights)):
+        if values is not None and (values.ndim != 1 or len(values) != len(user)):
+            raise ValueError(
+                f"{name}: found {values.dtype} {values.shape}, expected a column ({len(user)},) as user is"
+            )
+    names = _named("user", user, before), _named("item", item, before)
+    return zip(*names, _times(moments, len(user), before), _weights(weights, len(user), before), strict=True)
+
+
+def _times(values: np.ndarray | None, n: int, before: int) -> Sequence[int | float | None]:
+    """The times as numbers, None each where there are none; ValueError for a missing one."""
+    if values is None:
+        return [None] * n
+    if values.dtype.kind not in "iufM":
+        raise ValueError(f"time: found {values.dtype}, expected numbers or datetime64")
+    bad = np.isnat(values) if values.dtype.kind == "M" else ~np.isfinite(values)
+    if bad.any():
+        raise ValueError(f"time[{before + bad.argmax()}]: found {values[bad.argmax()]}, expected a time")
+    found: list[int | float] = (values.view(np.int64) if values.dtype.kind == "M" else values).tolist()
+    return found
+
+
+def _weights(values: np.ndarray | None, n: int, before: int) -> Sequence[float | None]:
+    if values is None:
+        return [None] * n
+    if values.dtype.kind not in "iuf":
+        raise ValueError(f"weight: found {values.dtype}, expected numbers of at least 0")
+    bad = ~((values >= 0) & (values < np.inf))
+    if bad.any():
+        raise ValueError(
+            f"weight[{before + bad.argmax()}]: found {values[bad.argmax()]}, expected a number of at least 0"
+        )
+    found: list[float] = values.tolist()
+    return found
+
+
+def _named(kind: str, values: np.ndarray, before: int) -> list[str]:
     """The values as names; ValueError for one that is missing."""
     names = []
     for at, value in enumerate(values.tolist()):
         name = str(value).strip()
         if not name or (name in MISSING and not isinstance(value, str)):
-            raise ValueError(f"{kind}[{at}]: found {value!r}, expected a name or number")
+            raise ValueError(f"{kind}[{before + at}]: found {value!r}, expected a name or number")
         names.append(name)
     return names
 
@@ -229,16 +203,24 @@ def _from_parquet(path: Path, columns: Sequence[str] | None) -> Ratings:
             f"{path}: a Parquet file is read with pyarrow; pip install pyarrow, or write it as CSV"
         ) from None
     try:
-        table = parquet.read_table(path)
-    except Exception as error:  # pyarrow has its own
-        raise ValueError(f"{path}: no Parquet table ({error}); was it cut short?") from None
-    at = tables.place(path, table.column_names, columns, header=True)
-    user, item = (table.column(number).to_pylist() for number in (at.user, at.item))
-    time = None if at.time is None else table.column(at.time).to_numpy()
-    try:
-        return from_columns(user, item, time)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
+        file = parquet.ParquetFile(path)
+        place = tables.place(path, file.schema_arrow.names, columns, header=True)
+        return _gathered(_of_parquet(file, place))
+    except Exception as error:
+        told = str(error)
+        if type(error) is not ValueError:  # of pyarrow, which has its own
+            told = f"no Parquet table ({told}); was it cut short?"
+        raise ValueError(told if told.startswith(f"{path}: ") else f"{path}: {told}") from None
+
+
+def _of_parquet(file: Any, at: tables.Place) -> Iterator[Row]:
+    """The rows of a Parquet file, of which a piece is in memory at a time."""
+    names, before = file.schema_arrow.names, 0
+    wanted = [None if place is None else names[place] for place in (at.user, at.item, at.time, at.weight)]
+    for piece in file.iter_batches(columns=[name for name in wanted if name is not None]):
+        user, item, time, weight = (None if name is None else frames.column(piece, name) for name in wanted)
+        yield from _rows(user, item, None if time is None else frames.moments(time), weight, before)
+        before += len(piece)
 
 
 def _from_archive(path: Path) -> Ratings:

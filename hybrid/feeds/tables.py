@@ -18,16 +18,19 @@ Moment = int | float
 
 
 class Place(NamedTuple):
-    """The columns that hold user, item and, where there is one, time, counted from 0; and whether the first row is a header."""
+    """The columns that hold user, item and, where there are such, time and weight, counted from 0; and whether the first row
+    is a header.
+    """
 
     user: int
     item: int
     time: int | None
     header: bool
+    weight: int | None = None
 
 
-def rows(path: Path, columns: Sequence[str] | None = None) -> Iterator[tuple[str, str, Moment | None]]:
-    """User, item and time of every row of a table of text; the time is None where there is no such column.
+def rows(path: Path, columns: Sequence[str] | None = None) -> Iterator[tuple[str, str, Moment | None, float | None]]:
+    """User, item, time and weight of every row of a table of text; None where there is no such column.
 
     columns  see `place`
 
@@ -38,7 +41,7 @@ def rows(path: Path, columns: Sequence[str] | None = None) -> Iterator[tuple[str
     if first is None:
         raise ValueError(f"{path}: empty; expected ratings, one a line")
     at = place(path, first[1], columns)
-    moment: Callable[[str], Moment] | None = None
+    reader: Callable[[str], Moment] | None = None
     for line, row in lines if at.header else itertools.chain([first], lines):
         if len(row) != (width := len(first[1])):
             raise ValueError(
@@ -49,24 +52,24 @@ def rows(path: Path, columns: Sequence[str] | None = None) -> Iterator[tuple[str
                 raise ValueError(f"{path}, line {line}: the {kind} is empty; expected a name or number")
         time = None
         if at.time is not None:
-            moment = moment or _reader(row[at.time])
-            time = _moment(moment, f"{path}, line {line}", row[at.time])
-        yield row[at.user].strip(), row[at.item].strip(), time
+            reader = reader or _reader(row[at.time])
+            time = _moment(reader, f"{path}, line {line}", row[at.time])
+        weight = None if at.weight is None else _weight(f"{path}, line {line}", row[at.weight])
+        yield row[at.user].strip(), row[at.item].strip(), time, weight
 
 
 def place(path: Path, first: Sequence[str], columns: Sequence[str] | None = None, header: bool = False) -> Place:
     """Which columns of a table hold user, item and time.
 
     first    the first row of the table
-    columns  names of the header, or numbers counted from 1, of user, item and, if there is one, time; None: by the usual
-             names, or the four columns of MovieLens
+    columns  names of the header, or numbers counted from 1, of user, item and, if there are such, time and weight; an empty
+             name for no time; None: by the usual names, without a weight, or the four columns of MovieLens
     header   the first row is known to be a header
 
     Raises ValueError where that cannot be told.
     """
     fields = [field.strip() for field in first]
-    names = ["".join(c for c in field.lower() if c not in "_- ") for field in fields]
-    user, item, time = (next((names.index(n) for n in known if n in names), None) for known in (USER, ITEM, TIME))
+    user, item, time = (None if name is None else fields.index(name) for name in usual(fields))
     named = user is not None and item is not None
     if columns is not None:
         return _chosen(path, fields, [str(column).strip() for column in columns], header or named)
@@ -83,17 +86,32 @@ def place(path: Path, first: Sequence[str], columns: Sequence[str] | None = None
     )
 
 
+def usual(fields: Sequence[str]) -> tuple[str | None, str | None, str | None]:
+    """Those of some names of columns that are usual for user, item and time; None for each that is not there."""
+    plain = ["".join(c for c in field.lower() if c not in "_- ") for field in fields]
+    user, item, time = (
+        next((fields[plain.index(name)] for name in known if name in plain), None) for known in (USER, ITEM, TIME)
+    )
+    return user, item, time
+
+
 def _chosen(path: Path, fields: list[str], columns: list[str], header: bool) -> Place:
-    if len(columns) not in (2, 3) or len(set(columns)) < len(columns):
-        raise ValueError(f"columns: found {','.join(columns)}, expected two or three that differ: user, item, time")
+    if not 2 <= len(columns) <= 4 or len(set(columns)) < len(columns):
+        raise ValueError(
+            f"columns: found {','.join(columns)}, expected two or three that differ: user, item, time; or four with a weight"
+        )
+    if len(columns) == 4 and not columns[2]:  # a weight and no time
+        place = _chosen(path, fields, [*columns[:2], columns[3]], header)
+        return place._replace(time=None, weight=place.time)
     numbered = all(column.isdigit() for column in columns)
     known = [str(number) for number in range(1, len(fields) + 1)] if numbered else fields
     for column in columns:
         if column not in known:
             there = f"{len(fields)} columns" if numbered else f"the columns {', '.join(map(repr, fields))}"
             raise ValueError(f"{path}: no column {column!r}; found {there}; expected user, item and time among them")
-    at = [known.index(column) for column in columns]
-    return Place(at[0], at[1], at[2] if len(at) == 3 else None, header or not numbered)
+    user, item, *more = (known.index(column) for column in columns)
+    time, weight = [*more, None, None][:2]
+    return Place(user, item, time, header or not numbered, weight)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
@@ -127,6 +145,11 @@ def _separator(first: str) -> str | None:
     return None if len(first.split()) > 1 else ","
 
 
+def moment(text: str) -> Moment:
+    """A number, or the microseconds since 1970 of a date in ISO 8601; ValueError for neither."""
+    return _reader(text)(text)
+
+
 def _reader(text: str) -> Callable[[str], Moment]:
     """What reads the times of a table, by its first one: numbers, or dates as in ISO 8601."""
     try:
@@ -140,6 +163,16 @@ def _reader(text: str) -> Callable[[str], Moment]:
     except ValueError:
         return _number
     return _date
+
+
+def _weight(where: str, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = np.nan
+    if not 0 <= value < np.inf:
+        raise ValueError(f"{where}: the weight is {text!r}; expected a number of at least 0")
+    return value
 
 
 def _number(text: str) -> Moment:

@@ -12,7 +12,8 @@ NUMBERS = 2**23  # scores asked for at a time
 
 
 def figures(scores: Scores, seen: Histories, held: HeldOut, k: int = 10) -> dict[str, float]:
-    """recall@k and ndcg@k over `users`, whose held-out item is new to them; `repeats`: users who had it before, left out.
+    """recall@k and ndcg@k over `users`, who have held-out items that are new to them; `repeats`: items left out, which their
+    users had before.
 
     What a user has had is left out of the ranking; a target among it would stand alone at rank 1.
 
@@ -20,14 +21,18 @@ def figures(scores: Scores, seen: Histories, held: HeldOut, k: int = 10) -> dict
     """
     new = unseen(seen, held)
     repeats = len(held.user) - len(new.user)
-    return {**measures(ranks(scores, seen, new), k), "users": len(new.user), "repeats": repeats}
+    found = measures(ranks(scores, seen, new), k, new.user)
+    return {**found, "users": len(np.unique(new.user)), "repeats": repeats}
 
 
 def unseen(seen: Histories, held: HeldOut) -> HeldOut:
-    """Those of the held-out items that their users have not had before."""
+    """Those of the held-out items that their users have not had before, each once."""
     classes = len(seen.items)
     had = np.repeat(np.arange(len(seen.users)), np.diff(seen.at)) * classes + seen.item
-    new = ~np.isin(held.user.astype(np.int64) * classes + held.item, had)
+    pair = held.user.astype(np.int64) * classes + held.item
+    first = np.zeros(len(pair), bool)
+    first[np.unique(pair, return_index=True)[1]] = True
+    new = first & ~np.isin(pair, had)
     return HeldOut(held.user[new], held.item[new])
 
 
@@ -45,13 +50,22 @@ def ranks(scores: Scores, seen: Histories, held: HeldOut, block: int | None = No
     begins = range(0, len(found), block)
     for first in console.bar(len(begins), "evaluating", "blocks", items=begins, passing=True):
         users, target = held.user[first : first + block], held.item[first : first + block]
-        table = np.asarray(scores(users))
-        _check(table, seen, users)
+        table = _scored(scores, seen, users)
         higher = table > table[np.arange(len(users)), target][:, None]
         for row, user in enumerate(users):
             higher[row, seen.item[seen.at[user] : seen.at[user + 1]]] = False
         found[first : first + block] = 1 + higher.sum(axis=1)
     return found
+
+
+def _scored(scores: Scores, seen: Histories, users: np.ndarray) -> np.ndarray:
+    """The scores for some users, one of whom may stand there several times, and is asked for once."""
+    different, back = np.unique(users, return_inverse=True)
+    if len(different) == len(users):  # in the order given
+        different, back = users, np.arange(len(users))
+    table = np.asarray(scores(different))
+    _check(table, seen, different)
+    return table if different is users else table[back]
 
 
 def _check(table: np.ndarray, seen: Histories, users: np.ndarray) -> None:
@@ -63,14 +77,25 @@ def _check(table: np.ndarray, seen: Histories, users: np.ndarray) -> None:
         raise ValueError(f"scores: NaN for user {seen.users[users[bad.argmax()]]}; expected numbers")
 
 
-def measures(found: np.ndarray, k: int = 10) -> dict[str, float]:
-    """recall@k: the share of ranks up to k; ndcg@k: the mean of 1 / log2(rank + 1), 0 for ranks beyond k."""
+def measures(found: np.ndarray, k: int = 10, user: np.ndarray | None = None) -> dict[str, float]:
+    """recall@k and ndcg@k of ranks.
+
+    user  (n,) whose item each is; None: all of different users
+
+    recall@k is the mean over users of the share of their items with a rank up to k. ndcg@k is that of the sum of
+    1 / log2(rank + 1) over these, by what it would be if all were ranked first. Of a user with one item these are 0 or 1, and
+    1 / log2(rank + 1).
+    """
     if not len(found):
         raise ValueError(
             "ranking: found no held-out item that is new to its user; expected users with at least 3 different items"
         )
-    near = found <= k
+    near: np.ndarray = found <= k
     gain = near / np.log2(found + 1)
+    if user is not None and len(of := np.unique(user, return_inverse=True)[1]) > of.max() + 1:
+        many = np.bincount(of)
+        ideal = np.cumsum(1 / np.log2(np.arange(2, k + 2)))[np.minimum(many, k) - 1]
+        near, gain = np.bincount(of, near) / many, np.bincount(of, gain) / ideal
     return {f"recall@{k}": float(near.mean()), f"ndcg@{k}": float(gain.mean())}
 
 

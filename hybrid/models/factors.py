@@ -1,8 +1,8 @@
 """What a user takes next: the mean of his last items' rows -> MLP -> a distribution over items.
 
-The last item of every user tests, the one before it validates (users with at least 3 items), the rest is learned from.
-During training only validation is measured, on at most VALIDATING users, evenly taken; the test is measured once, at the
-end and by `hybrid eval`, on all, with the validation item among what the user has had.
+The last item of every user tests, the one before it validates (users with at least 3 items), the rest is learned from; see
+_split.py for other ways. During training only validation is measured, on at most VALIDATING users, evenly taken; the test is
+measured once, at the end and by `hybrid eval`, on all, with the validation items among what the user has had.
 """
 
 import dataclasses
@@ -16,7 +16,7 @@ import numpy as np
 
 from ..engine import Engine
 from ..feeds.histories import HistoryFeed, whole
-from ..feeds.ratings import HeldOut, Histories, Split, histories, split
+from ..feeds.ratings import HeldOut, Histories, Split, histories
 from ..feeds.ratings import load as read
 from ..judge import ranking
 from ..settings import names, option, positive
@@ -24,7 +24,9 @@ from ..train.job import Watched
 from ..train.runs import Trained
 from ..train.store import write_json
 from ..use.recommender import Recommender
-from ._engine import DenseOptions, EngineJob, complete, load
+from . import _engine, _split
+from ._engine import DenseOptions, EngineJob, load
+from ._split import SplitOptions
 
 __all__ = ["FILES", "TUNED", "Evaluation", "Options", "Use", "complete", "evaluate", "load", "prepare", "vectors"]
 
@@ -32,11 +34,11 @@ NAMES = "items.json"
 USERS = "users.json"
 FILES = (NAMES, USERS)
 VALIDATING = 10_000  # users measured during training, so that on large data it does not take longer than to learn
-COLUMNS = "which columns of --ratings these are: names of its header, or numbers from 1 where it has none"
+COLUMNS = "which columns of --ratings these are: names of its header, or numbers from 1 where it has none; nothing for no time"
 
 
 @dataclasses.dataclass(frozen=True)
-class Options(DenseOptions):
+class Options(SplitOptions, DenseOptions):
     """Of `hybrid train factors`."""
 
     ratings: str | None = option(
@@ -47,7 +49,7 @@ class Options(DenseOptions):
         type=os.path.abspath,
         metavar="FILE",
     )
-    columns: list[str] | None = option(None, COLUMNS, group="data", type=names, metavar="USER,ITEM[,TIME]")
+    columns: list[str] | None = option(None, COLUMNS, group="data", type=names, metavar="USER,ITEM[,TIME[,WEIGHT]]")
     history: int = option(5, "most items of a user's history", type=positive)
 
 
@@ -62,7 +64,7 @@ class Evaluation:
         type=os.path.abspath,
         metavar="FILE",
     )
-    columns: list[str] | None = option(None, COLUMNS, type=names, metavar="USER,ITEM[,TIME]")
+    columns: list[str] | None = option(None, COLUMNS, type=names, metavar="USER,ITEM[,TIME[,WEIGHT]]")
 
 
 # The best that `python -m bench tune_factors` found: the same under full and sampled softmax, others under the tree.
@@ -83,14 +85,20 @@ class Factors(EngineJob):
 
     def __init__(self, options: dict[str, Any]):
         every = histories(read(options["ratings"], options.get("columns")))
-        self._parts = parts = split(every)
+        self._parts = parts = _split.parts(every, options)
         _check(options["ratings"], parts)
         new = ranking.unseen(parts.train, parts.valid)
         self._repeats = len(parts.valid.user) - len(new.user)
-        self._new = HeldOut(*(ids[:: -(-len(ids) // VALIDATING)] for ids in new))
+        self._new = _some_users(new)
         sizes = {"batch": options["batch"], "epochs": options["epochs"], "seed": options["seed"]}
         feed = HistoryFeed(parts.train, length=options["history"], **sizes)
-        super().__init__(options, feed, watched=Watched("valid recall@10", lowest=False), data=every.sha256, mean=True)
+        super().__init__(
+            options,
+            feed,
+            watched=Watched("valid recall@10", lowest=False),
+            data=_split.digest(every, options),
+            mean=True,
+        )
 
     def keep(self, folder: Path) -> None:
         """Write the names of items and users."""
@@ -101,17 +109,23 @@ class Factors(EngineJob):
         """Ranks of the validation items."""
         train = self._parts.train
         ranks = ranking.ranks(scores(model, train, self.options["history"]), train, self._new)
-        return {f"valid {name}": value for name, value in ranking.measures(ranks).items()}
+        return {f"valid {name}": value for name, value in ranking.measures(ranks, user=self._new.user).items()}
 
     def final(self, model: Engine) -> dict[str, Any]:
         """Figures on test items, and how many users validated."""
-        counted = {"valid users": len(self._new.user), "valid repeats": self._repeats}
+        counted = {"valid users": len(np.unique(self._new.user)), "valid repeats": self._repeats}
         return counted | _test(model, self._parts, self.options["history"])
 
 
 def prepare(options: dict[str, Any]) -> Factors:
     """Ratings -> histories."""
     return Factors(options)
+
+
+def complete(chosen: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
+    """Options that follow from others; ValueError for those that contradict each other."""
+    _split.check_said(chosen, said)
+    return _engine.complete(chosen, said)
 
 
 def scores(engine: Engine, seen: Histories, length: int) -> ranking.Scores:
@@ -134,13 +148,13 @@ def evaluate(run: Trained, given: dict[str, Any]) -> dict[str, Any]:
         raise ValueError(
             f"{path}: not there, and {folder} was trained on it; where it was moved, hybrid eval {folder} --ratings FILE"
         ) from None
-    found, expected = every.sha256[:12], (options.get("data") or "none kept")[:12]
+    found, expected = _split.digest(every, options)[:12], (options.get("data") or "none kept")[:12]
     if found != expected:
         raise ValueError(
             f"{path}: not the ratings that {folder} was trained on (digest {found}, expected {expected}): give them as "
             "they were, --ratings FILE, or train a new run"
         )
-    return _test(run.load(), split(every), options["history"], given["at"])
+    return _test(run.load(), _split.parts(every, options), options["history"], given["at"])
 
 
 def vectors(run: Trained) -> tuple[list[str], np.ndarray]:
@@ -178,15 +192,13 @@ def _test(engine: Engine, parts: Split, length: int, k: int = 10) -> dict[str, A
     return {f"test {name}": value for name, value in ours.items()} | beside
 
 
+def _some_users(held: HeldOut) -> HeldOut:
+    """What is held out of at most VALIDATING users, evenly taken."""
+    users = np.unique(held.user)
+    chosen = np.isin(held.user, users[:: -(-len(users) // VALIDATING) or 1])
+    return HeldOut(held.user[chosen], held.item[chosen])
+
+
 def _check(path: str, parts: Split) -> None:
-    """ValueError for ratings that leave nothing to validate or to test with."""
-    if not len(parts.test.user):
-        users = len(parts.train.users)
-        raise ValueError(
-            f"{path}: none of {users} users has 3 items; expected some: the last tests, the one before validates"
-        )
-    for does, seen, held in (("validates", parts.train, parts.valid), ("tests", parts.seen, parts.test)):
-        if not len(ranking.unseen(seen, held).user):
-            raise ValueError(
-                f"{path}: every item that {does} is one that its user had before; expected new ones, which can be ranked"
-            )
+    pairs = {"validates": (parts.train, parts.valid), "tests": (parts.seen, parts.test)}
+    _split.check(path, parts, {does: len(ranking.unseen(*pair).user) for does, pair in pairs.items()})

@@ -51,6 +51,16 @@ def test_is_a_pure_function_of_the_tick(shuffle):
     check_feed(lambda: HistoryFeed(table(LISTS), length=3, batch=5, epochs=3, seed=1, shuffle=shuffle))
 
 
+def test_weights_are_those_of_the_targets():
+    lists = table(LISTS)
+    weighted = lists._replace(weight=np.arange(len(lists.item), dtype=np.float32))
+    feed = HistoryFeed(weighted, length=3, batch=5, shuffle=False)
+    targets = [at for first, last in pairwise(lists.at) for at in range(first + 1, last)]
+    assert np.concatenate([batch.weight for batch in feed]).tolist() == targets
+    assert feed.describe() != HistoryFeed(lists, length=3, batch=5, shuffle=False).describe()
+    check_feed(lambda: HistoryFeed(weighted, length=3, batch=5, epochs=2))
+
+
 def test_facts():
     feed = HistoryFeed(table(LISTS), length=3, batch=5)
     assert (feed.rows, feed.classes, feed.batch, feed.most_ids, len(feed)) == (6, 6, 5, 15, 6)

@@ -1,3 +1,5 @@
+"""Ratings of files and columns, and the histories that they make (hybrid/feeds/interactions.py)."""
+
 import io
 import sys
 import zipfile
@@ -64,6 +66,34 @@ def test_columns_of_a_program(user, item, time):
     assert by_name(ratings.from_columns(user, item)) == BY_ROW
 
 
+def test_weights_go_with_their_ratings():
+    found = ratings.from_columns(USER, ITEM, WHEN, STARS)
+    assert found.weight.dtype == np.float32 and ratings.from_columns(USER, ITEM).weight is None
+    whole = ratings.histories(found)
+    named = {(u, i): stars for u, i, stars, _ in ROWS}
+    for user, (first, last) in zip(whole.users, pairwise(whole.at), strict=True):
+        items = [whole.items[item] for item in whole.item[first:last]]
+        assert whole.weight[first:last].tolist() == [named[user, item] for item in items]
+    plain = ratings.histories(ratings.from_columns(USER, ITEM, WHEN))
+    assert plain.sha256 == whole._replace(weight=None).sha256 != whole.sha256
+    np.testing.assert_array_equal(plain.time, whole.time)
+
+
+def test_parquet_is_read_by_pieces(tmp_path, monkeypatch):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    user, item, stars, time = (list(column) for column in zip(*ROWS, strict=True))
+    table = arrow.table({"who": user, "what": item, "stars": stars, "when": time})
+    parquet.write_table(table, tmp_path / "r", row_group_size=2)
+    found = ratings.load(tmp_path / "r", ("who", "what", "when", "stars"))
+    assert by_name(found) == TIMED and found.weight.tolist() == stars
+    untimed = ratings.load(tmp_path / "r", ("who", "what", "", "stars"))
+    assert by_name(untimed) == BY_ROW and untimed.weight.tolist() == stars
+    missing = arrow.table({"user": ["a", "b", "c", None], "item": ["b", "c", "b", "c"]})
+    parquet.write_table(missing, tmp_path / "r", row_group_size=2)
+    with pytest.raises(ValueError, match=r"r: user\[3\]: found None"):
+        ratings.load(tmp_path / "r")
+
+
 class Missing:
     """As pandas writes what is missing, which equals nothing and has no truth."""
 
@@ -91,6 +121,10 @@ def test_names_that_look_like_what_is_missing():
         (([1, 2], [1, 2], [1, np.inf]), r"time\[1\]: found inf, expected a time"),
         (([1, 2], [1, 2], np.array(["NaT", "2020-01-01"], "M8[D]")), r"time\[0\]: found NaT"),
         (([1, 2], [1, 2], ["2020-01-01", "2020-01-02"]), "time: found <U10, expected numbers or datetime64"),
+        (([1, 2], [1, 2], None, [1, -1]), r"weight\[1\]: found -1, expected a number of at least 0"),
+        (([1, 2], [1, 2], None, [1, np.nan]), r"weight\[1\]: found nan"),
+        (([1, 2], [1, 2], None, ["a", "b"]), "weight: found <U1, expected numbers"),
+        (([1, 2], [1, 2], None, [1]), r"weight: found int64 \(1,\), expected a column \(2,\)"),
     ],
 )
 def test_columns_that_are_no_ratings(columns, message):

@@ -49,6 +49,16 @@ def test_columns_by_option(tmp_path, header, columns, separator):
     assert by_name(found) == TIMED
 
 
+def test_a_column_of_weights(tmp_path):
+    path = written(tmp_path, "who,stars,what,when\n" + "".join(f"{u},{s},{i},{t}\n" for u, i, s, t in ROWS))
+    found = ratings.load(path, ("who", "what", "when", "stars"))
+    assert by_name(found) == TIMED and found.weight.tolist() == [stars for _, _, stars, _ in ROWS]
+    found = ratings.load(written(tmp_path, "".join(f"{u},{s},{i}\n" for u, i, s, _ in ROWS)), ("1", "3", "", "2"))
+    assert by_name(found) == BY_ROW and found.weight.tolist() == [stars for _, _, stars, _ in ROWS]
+    with pytest.raises(ValueError, match="line 2: the weight is 'x'; expected a number of at least 0"):
+        ratings.load(written(tmp_path, "who,stars,what\n1,x,2\n"), ("who", "what", "", "stars"))
+
+
 def test_lines_of_user_and_item(tmp_path):
     path = written(tmp_path, "".join(f"{user} {item}\n" for user, item, _, _ in ROWS))
     assert by_name(ratings.load(path, ("1", "2"))) == BY_ROW
@@ -63,7 +73,7 @@ def test_lines_of_user_and_item(tmp_path):
         ),
         (["1", "4"], "no column '4'; found 3 columns"),
         (["0", "1"], "no column '0'"),
-        (["user"], "columns: found user, expected two or three that differ"),
+        (["user"], "columns: found user, expected two or three that differ.*or four with a weight"),
         (["1", "2", "2"], "columns: found 1,2,2, expected two or three that differ"),
     ],
 )

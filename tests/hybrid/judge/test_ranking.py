@@ -47,6 +47,31 @@ def test_measures_by_hand():
     assert ranking.measures(np.array([2]), k=1) == {"recall@1": 0, "ndcg@1": 0}
 
 
+def test_several_items_of_a_user_by_hand():
+    found = ranking.measures(np.array([1, 3, 9, 2]), k=3, user=np.array([4, 4, 4, 7]))
+    ideal = 1 + 1 / np.log2(3) + 1 / 2
+    assert found == pytest.approx({"recall@3": (2 / 3 + 1) / 2, "ndcg@3": ((1 + 1 / 2) / ideal + 1 / np.log2(3)) / 2})
+    assert ranking.measures(np.array([1, 2, 3]), k=2, user=np.zeros(3, int))["ndcg@2"] == pytest.approx(1)
+    ranks = np.array([1, 3, 4, 100])
+    assert ranking.measures(ranks, 3, np.arange(4)) == ranking.measures(ranks, 3)
+
+
+def test_several_items_of_a_user_are_ranked_in_one_list_and_met_once():
+    seen = table([[0], [1], [2]])
+    held = HeldOut(np.array([0, 0, 0, 2], np.int32), np.array([1, 3, 3, 4], np.int32))
+    asked = []
+
+    def scores(users):
+        asked.append(users.tolist())
+        return np.tile(np.array([9, 1, 2, 3, 4], np.float32), (len(users), 1))
+
+    assert ranking.unseen(seen, held).item.tolist() == [1, 3, 4]
+    found = ranking.figures(scores, seen, held, k=3)
+    assert asked == [[0, 2]]
+    assert (found["users"], found["repeats"]) == (2, 1)
+    assert found["recall@3"] == (1 / 2 + 1) / 2  # user 0: items 1 and 3 rank 4 and 2; user 2: item 4 ranks 2
+
+
 def test_popularity_counts_the_training_histories():
     scores = ranking.popularity(table([[0, 1, 1], [1, 4]]))
     assert scores(np.array([1, 0])).tolist() == [[1, 3, 0, 0, 1]] * 2

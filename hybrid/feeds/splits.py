@@ -1,0 +1,131 @@
+"""Which items of histories are learned from, which choose a model, and which test it.
+
+What tests is held out of what validates too, and whoever has nothing left before an item is not measured by it.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .interactions import Histories
+
+LEAST = 3  # items of a user of whom two are held out, to choose and to test: one is left to learn from
+TRAIN, VALID, TEST = 0, 1, 2
+
+
+class HeldOut(NamedTuple):
+    """n items held out of the histories; `split` holds out one of a user, others any number.
+
+    user  (n,) int32, numbers of users, in rising order
+    item  (n,) int32, an item of each
+    """
+
+    user: np.ndarray
+    item: np.ndarray
+
+
+class Split(NamedTuple):
+    """Histories to learn from, and the items held out of them: for validation, by which settings are chosen, and for test.
+
+    train  histories without the items held out
+    valid  items held out of them to choose by
+    seen   what comes before the test: train and valid
+    test   items held out to test with
+    """
+
+    train: Histories
+    valid: HeldOut
+    seen: Histories
+    test: HeldOut
+
+
+def split(whole: Histories) -> Split:
+    """Hold out the last item of every user who has at least 3, for test, and the one before it, for validation."""
+    part = np.zeros(len(whole.item), np.int8)
+    last = whole.at[1:][np.diff(whole.at) >= LEAST] - 1
+    part[last - 1], part[last] = VALID, TEST
+    return _parted(whole, part)
+
+
+def split_by_ratio(whole: Histories, *, test: float = 0.2, valid: float = 0.1, seed: int | None = None) -> Split:
+    """Hold out shares of the items of every user who has at least 3: the last ones for test, those before for validation.
+
+    test, valid  shares; a share above 0 holds out at least one item of each, and one at least is left to learn from
+    seed         draws which items of each user, instead of the last; None: the last
+
+    Raises ValueError for shares that sum to 1 or more.
+    """
+    _check_shares(test, valid)
+    sizes = np.diff(whole.at)
+    tests, valids = (_share(sizes, share) for share in (test, valid))
+    tests = np.minimum(tests, np.maximum(sizes - valids - 1, 0))
+    tests, valids = (np.where(sizes >= LEAST, number, 0) for number in (tests, valids))
+    user = _users(whole)
+    order = np.arange(len(whole.item))
+    if seed is not None:
+        order = np.lexsort((np.random.default_rng(seed).random(len(order)), user))
+    left = np.empty(len(order), np.int64)  # items of the same user from each on, in this order
+    left[order] = whole.at[1:][user] - np.arange(len(order))
+    part = np.where(left <= tests[user], TEST, np.where(left <= (tests + valids)[user], VALID, TRAIN))
+    return _parted(whole, part)
+
+
+def split_drawn(whole: Histories, *, test: float = 0.2, valid: float = 0.1, seed: int = 0) -> Split:
+    """Hold out shares of all items, drawn from all histories together. Raises ValueError for shares that sum to 1 or more."""
+    _check_shares(test, valid)
+    drawn = np.random.default_rng(seed).permutation(len(whole.item))
+    tests, valids = round(len(drawn) * test), round(len(drawn) * valid)
+    part = np.zeros(len(drawn), np.int8)
+    part[drawn[:tests]], part[drawn[tests : tests + valids]] = TEST, VALID
+    return _parted(whole, part)
+
+
+def split_by_time(whole: Histories, *, test: float = 0.2, valid: float = 0.1, since: float | None = None) -> Split:
+    """Hold out what came last, of all users together: what tests comes after what validates, and that after the rest.
+
+    test, valid  shares of all items; items of equal times stay together
+    since        items from this moment on are the test instead, whatever their share; a number as in `Histories.time`
+
+    Raises ValueError for histories without times, shares that sum to 1 or more, and a moment that leaves nothing to learn
+    from or to test with.
+    """
+    _check_shares(0 if since is not None else test, valid)
+    if whole.time is None:
+        raise ValueError(
+            "histories: found no times, expected some to split by; histories(ratings) keeps those of ratings"
+        )
+    times = np.sort(whole.time)
+    n = len(times)
+    begin = times[min(n - round(n * test), n - 1)] if since is None else since
+    before = int(np.searchsorted(times, begin))
+    if not 0 < before < n:
+        raise ValueError(f"since: found {begin}, expected a moment after {times[0]} and up to {times[-1]}")
+    middle = times[before - min(round(n * valid), before - 1)] if round(n * valid) else begin
+    return _parted(whole, np.where(whole.time >= begin, TEST, np.where(whole.time >= middle, VALID, TRAIN)))
+
+
+def _parted(whole: Histories, part: np.ndarray) -> Split:
+    """The split by the part that each item belongs to."""
+    train, seen = whole.only(part == TRAIN), whole.only(part != TEST)
+    return Split(train, _held(whole, part == VALID, train), seen, _held(whole, part == TEST, seen))
+
+
+def _held(whole: Histories, chosen: np.ndarray, before: Histories) -> HeldOut:
+    """The items chosen, of users who have something before."""
+    user = _users(whole)
+    chosen = chosen & (np.diff(before.at) > 0)[user]
+    return HeldOut(user[chosen], whole.item[chosen])
+
+
+def _users(whole: Histories) -> np.ndarray:
+    """The user of every item."""
+    return np.repeat(np.arange(len(whole.users), dtype=np.int32), np.diff(whole.at))
+
+
+def _share(sizes: np.ndarray, share: float) -> np.ndarray:
+    return np.maximum(np.rint(sizes * share).astype(np.int64), 1) if share else np.zeros(len(sizes), np.int64)
+
+
+def _check_shares(test: float, valid: float) -> None:
+    if not (0 <= test < 1 and 0 <= valid < 1 and test + valid < 1):
+        raise ValueError(f"split: found test {test} and valid {valid}, expected shares that sum to less than 1")

@@ -1,0 +1,137 @@
+"""Of histories of brute force: what is held out, what is left, and that nothing of the future is learned from."""
+
+from itertools import chain, pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hybrid.feeds.interactions import Histories
+from hybrid.feeds.splits import split, split_by_ratio, split_by_time, split_drawn
+
+lists_of_times = st.lists(st.lists(st.integers(0, 30), max_size=9).map(sorted), min_size=1, max_size=6)
+shares = st.sampled_from([0.0, 0.1, 0.25, 0.4])
+
+
+def table(times) -> Histories:
+    """Each item is a number of its own, so that it can be told where it went; its weight is its number too."""
+    at = np.concatenate([[0], np.cumsum([len(part) for part in times])]).astype(np.int64)
+    item = np.arange(at[-1], dtype=np.int32)
+    when = np.array(list(chain(*times)), np.int64)
+    return Histories(
+        item, at, [f"u{n}" for n in range(len(times))], list(map(str, item)), item.astype(np.float32), when
+    )
+
+
+def by_user(histories):
+    return [histories.item[a:b].tolist() for a, b in pairwise(histories.at)]
+
+
+def check(whole, parts):
+    """Every item is in one part; those who have nothing before an item are not measured by it."""
+    user = np.repeat(np.arange(len(whole.users)), np.diff(whole.at))
+    for held, before in ((parts.valid, parts.train), (parts.test, parts.seen)):
+        assert (user[held.item] == held.user).all() and (np.diff(held.user) >= 0).all()
+        assert (np.diff(before.at)[held.user] > 0).all()
+    assert set(parts.train.item) <= set(parts.seen.item)
+    assert not set(parts.valid.item) & set(parts.train.item) and not set(parts.test.item) & set(parts.seen.item)
+    for part in (parts.train, parts.seen):
+        np.testing.assert_array_equal(part.weight, part.item)
+        np.testing.assert_array_equal(part.time, whole.time[part.item])
+
+
+@given(lists_of_times)
+def test_the_last_items(times):
+    whole = table(times)
+    parts = split(whole)
+    check(whole, parts)
+    for user, items in enumerate(by_user(whole)):
+        held = len(items) >= 3
+        assert by_user(parts.train)[user] == (items[:-2] if held else items)
+        assert parts.test.item[parts.test.user == user].tolist() == (items[-1:] if held else [])
+        assert parts.valid.item[parts.valid.user == user].tolist() == (items[-2:-1] if held else [])
+
+
+@given(lists_of_times, shares, shares)
+def test_the_last_share_of_each_user(times, test, valid):
+    whole = table(times)
+    parts = split_by_ratio(whole, test=test, valid=valid)
+    check(whole, parts)
+    for user, items in enumerate(by_user(whole)):
+        tests = parts.test.item[parts.test.user == user].tolist()
+        valids = parts.valid.item[parts.valid.user == user].tolist()
+        assert by_user(parts.train)[user] + valids + tests == items
+        if len(items) < 3:
+            assert not tests + valids
+        else:
+            wanted = [max(round(len(items) * share), 1) if share else 0 for share in (test, valid)]
+            assert len(valids) == wanted[1] and len(tests) == min(wanted[0], len(items) - 1 - wanted[1])
+
+
+@given(lists_of_times, st.integers(0, 3))
+def test_a_drawn_share_of_each_user_has_its_size_and_seed(times, seed):
+    whole = table(times)
+    drawn, again = (split_by_ratio(whole, test=0.4, valid=0.2, seed=seed) for _ in range(2))
+    check(whole, drawn)
+    last = split_by_ratio(whole, test=0.4, valid=0.2)
+    for name in ("valid", "test"):
+        np.testing.assert_array_equal(getattr(drawn, name).user, getattr(last, name).user)
+        np.testing.assert_array_equal(getattr(drawn, name).item, getattr(again, name).item)
+
+
+def test_seeds_draw_others():
+    whole = table([list(range(50))])
+    items = [split_by_ratio(whole, seed=seed).test.item.tolist() for seed in (0, 1)]
+    items += [split_drawn(whole, seed=seed).test.item.tolist() for seed in (0, 1)]
+    assert len(set(map(tuple, items))) == 4
+
+
+@given(lists_of_times, shares, shares)
+def test_items_drawn_from_all(times, test, valid):
+    whole = table(times)
+    parts = split_drawn(whole, test=test, valid=valid)
+    check(whole, parts)
+    n = len(whole.item)
+    assert n - len(parts.seen.item) == round(n * test)
+    assert len(parts.seen.item) - len(parts.train.item) == min(round(n * valid), n - round(n * test))
+
+
+@given(lists_of_times.filter(lambda times: len(set(chain(*times))) > 3), shares.filter(bool), shares)
+def test_what_came_last(times, test, valid):
+    whole = table(times)
+    ordered = np.sort(whole.time)
+    try:
+        parts = split_by_time(whole, test=test, valid=valid)
+    except ValueError:  # so many at one time that nothing is left before it
+        n = len(ordered)
+        assert ordered[min(n - round(n * test), n - 1)] == ordered[0]
+        return
+    check(whole, parts)
+    left_out = np.setdiff1d(whole.item, parts.seen.item)
+    assert whole.time[left_out].min() > parts.seen.time.max()
+    validating = np.setdiff1d(parts.seen.item, parts.train.item)
+    if len(validating) and len(parts.train.item):
+        assert whole.time[validating].min() > parts.train.time.max()
+    assert len(left_out) >= round(len(whole.item) * test)  # more where times are equal
+
+
+def test_a_moment():
+    whole = table([[1, 2, 5, 6], [5, 7], [0, 3, 4]])
+    parts = split_by_time(whole, since=5, valid=0.3)
+    assert by_user(parts.train) == [[0], [], [6]] and by_user(parts.seen) == [[0, 1], [], [6, 7, 8]]
+    assert parts.test.item.tolist() == [2, 3], "the second user has nothing before"
+    assert parts.valid.item.tolist() == [1, 7, 8]
+    for moment in (0, 8):
+        with pytest.raises(ValueError, match=f"since: found {moment}, expected a moment after 0 and up to 7"):
+            split_by_time(whole, since=moment)
+
+
+def test_refusals():
+    whole = table([[1, 2, 3]])
+    for way in (split_by_ratio, split_drawn, split_by_time):
+        for test, valid in ((1, 0), (0.5, 0.5), (-0.1, 0)):
+            with pytest.raises(ValueError, match=f"split: found test {test} and valid {valid}, expected shares"):
+                way(whole, test=test, valid=valid)
+    with pytest.raises(ValueError, match="histories: found no times"):
+        split_by_time(whole._replace(time=None))

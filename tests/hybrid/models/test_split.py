@@ -1,0 +1,106 @@
+"""The ways to split of `hybrid train factors`, and that eval measures what training did."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hybrid.cli import main
+
+SMALL = ["--width", "8", "--hidden", "12", "--readout-width", "8", "--batch", "64", "--epochs", "1", "--threads", "2"]
+WAYS = {
+    "last": [],
+    "ratio": ["--test-share", "0.3", "--valid-share", "0.2"],
+    "drawn": ["--test-share", "0.1"],
+    "time": ["--test-share", "0.3"],
+    "a moment": ["--test-since", "1008"],
+}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """60 users who each walk through 25 items in a circle, a step a second."""
+    monkeypatch.chdir(tmp_path)
+    rows = [(u, (3 * u + t) % 25, 1000 + t) for u in range(60) for t in range(12)]
+    Path("u.data").write_text("".join(f"{user}\t{item}\t4\t{time}\n" for user, item, time in rows))
+    return tmp_path
+
+
+def run_json(capsys, *arguments):
+    assert main([*arguments, "--json"]) == 0, capsys.readouterr().err
+    return json.loads(capsys.readouterr().out)
+
+
+def train(capsys, way, *more):
+    named = "time" if way == "a moment" else way
+    arguments = ["--ratings", "u.data", "--out", "run", "--split-by", named, *WAYS[way], *SMALL]
+    return run_json(capsys, "train", "factors", *arguments, *more)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_eval_measures_what_the_report_says(folder, capsys, way):
+    report = train(capsys, way)
+    figures = run_json(capsys, "eval", "run")
+    assert figures == {name: report[name] for name in figures}
+    assert 0 < figures["test recall@10"] <= 1
+    assert way == "drawn" or report["valid users"] == report["test users"] == 60
+
+
+def test_without_a_word_it_is_the_last_item(folder, capsys):
+    report = train(capsys, "last")
+    arguments = ["--ratings", "u.data", "--out", "other", *SMALL]
+    again = run_json(capsys, "train", "factors", *arguments)
+    assert [again[name] for name in again if "@" in name] == [report[name] for name in report if "@" in name]
+
+
+def test_times_belong_to_the_data_where_they_split(folder, capsys):
+    train(capsys, "time")
+    lines = Path("u.data").read_text().splitlines()
+    moved = [line[:-4] + str(int(line[-4:]) + (line.split()[0] == "0") * 100) for line in lines]
+    Path("u.data").write_text("\n".join(moved) + "\n")  # the same histories, other moments
+    assert main(["eval", "run"]) == 2
+    assert "not the ratings that run was trained on" in capsys.readouterr().err
+
+
+def test_dates_are_moments(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    dates = [np.datetime64("2024-01-01") + t for t in range(12)]
+    rows = [f"{u},{(3 * u + t) % 25},{date}\n" for u in range(20) for t, date in enumerate(dates)]
+    Path("r.csv").write_text("user,item,date\n" + "".join(rows))
+    arguments = ["--ratings", "r.csv", "--out", "run", "--split-by", "time", "--test-since", "2024-01-09", *SMALL]
+    assert run_json(capsys, "train", "factors", *arguments)["test users"] == 20
+
+
+def test_weights_are_a_column(folder, capsys):
+    plain = train(capsys, "last")
+    weighted = train(capsys, "last", "--columns", "1,2,4,3", "--overwrite")  # all of one weight
+    assert weighted["curve"][-1]["loss"] == pytest.approx(plain["curve"][-1]["loss"], rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            ["--test-share", "0.2"],
+            "--test-share: not used by --split-by last; expected --split-by ratio, drawn or time",
+        ),
+        (
+            ["--split-by", "ratio", "--test-since", "5"],
+            "--test-since: not used by --split-by ratio; expected --split-by time",
+        ),
+        (["--split-by", "ratio", "--test-share", "0.6", "--valid-share", "0.4"], "split: found test 0.6 and valid 0.4"),
+        (["--split-by", "time", "--test-since", "1"], "since: found 1, expected a moment after 1000 and up to 1011"),
+        (["--split-by", "drawn", "--valid-share", "0"], "u.data: no item validates; expected some: give --valid-share"),
+    ],
+)
+def test_refusals(folder, capsys, options, message):
+    assert main(["train", "factors", "--ratings", "u.data", *SMALL, *options]) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("option", "value"), [("--test-share", "1"), ("--valid-share", "x"), ("--test-since", "soon")])
+def test_values_that_cannot_be_read(folder, capsys, option, value):
+    with pytest.raises(SystemExit):
+        main(["train", "factors", "--ratings", "u.data", option, value])
+    assert f"argument {option}: found {value!r}, expected" in capsys.readouterr().err
