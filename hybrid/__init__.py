@@ -22,6 +22,7 @@ _HOME = {
     "LabelTreeReadout": "readout",
     "LanguageFeed": "feeds.language",
     "LanguageModel": "use.language",
+    "MLP": "engine.trunk.mlp",
     "NeighbourReadout": "readout",
     "PVM": "pvm.model",
     "PairFeed": "feeds.pairs",

@@ -20,6 +20,7 @@ def option(
     needed: bool = False,
     kept: bool = True,
     registry: Registry | None = None,
+    by: tuple[str, Mapping[str, Any]] | None = None,
     **argument: Any,
 ) -> Any:
     """A field of a dataclass of options; its name with dashes is the flag on the command line.
@@ -31,9 +32,10 @@ def option(
     needed    whether the user has to say it
     kept      whether it belongs to the run; otherwise to the command that begins it or goes on with it
     registry  where the value is the name of a part: the kinds that it may name, which may have options of their own
+    by        another option, and what this one's default is under values of that: of an optimiser, its rate
     argument  keywords of argparse's add_argument: type, choices, metavar, nargs, action, ...
     """
-    facts = {"help": help, "group": group, "free": free, "needed": needed, "kept": kept}
+    facts = {"help": help, "group": group, "free": free, "needed": needed, "kept": kept, "by": by}
     return dataclasses.field(default=default, metadata=facts | {"registry": registry, "argument": argument})
 
 

@@ -250,7 +250,8 @@ class Engine(Runner[Tick]):
     @property
     def size(self) -> int:
         """How many numbers are learned."""
-        state = ("velocity", "counts", "parents", "leaf")  # kept with the parameters, but not learned
+        # kept with the parameters, but not learned
+        state = ("velocity", "mean", "squares", "updates", "counts", "parents", "leaf")
         return sum(array.size for name, array in self.parameters().items() if not name.endswith(state))
 
     def save(self, folder: str | Path, facts: dict[str, Any] | None = None) -> None:

@@ -64,6 +64,10 @@ def complete(chosen: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
     """Options that follow from others; ValueError for those that contradict each other."""
     if said.get("serial") and said.get("delay"):
         raise ValueError("--serial and --delay contradict each other: a serial run delays nothing; leave one out")
+    if said.get("layers") and said.get("hidden"):
+        raise ValueError(
+            "--hidden and --layers contradict each other: both say how wide the hidden layers are; leave one out"
+        )
     _check_split(chosen)
     batch, parts = chosen["batch"], chosen["micro_batches"]
     if batch and parts > batch:

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from ..models import MODELS
 from ..registry import Registry
-from ..settings import defaults, fields, flag, given, number, option, positive, whole
+from ..settings import fields, flag, given, number, option, positive, whole
 from .saving import EVERY
 
 ASKED = ("resume", "previous", "overwrite", "out")  # options of a command, not of its run
@@ -88,14 +88,22 @@ class Parts:
         return {**self.own, **{name: field for name, field in parts.items() if name not in self.own}}
 
     def defaults(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """The defaults of a run whose parts the options name."""
-        found: dict[str, Any] = {}
+        """The defaults of a run whose parts the options name, and those that follow from other options."""
+        declared: dict[str, dataclasses.Field[Any]] = {}
         for name, kind in self.named(options).items():
-            found |= defaults(getattr(self.registries[name].load(kind), "Options", None))
-        found |= {name: field.default for name, field in self.own.items()}
-        readout = options.get("readout") or found.get("readout")
-        tuned: dict[str, Any] = getattr(self.module, "TUNED", {}).get(readout, {})
-        return found | {name: value for name, value in tuned.items() if name in found}
+            declared |= fields(getattr(self.registries[name].load(kind), "Options", None))
+        declared |= self.own
+        plain = {name: field.default for name, field in declared.items()}
+        readout = options.get("readout") or plain.get("readout")
+        tuned = {n: v for n, v in getattr(self.module, "TUNED", {}).get(readout, {}).items() if n in plain}
+        found = plain | tuned
+        for name, field in declared.items():
+            if field.metadata["by"]:
+                other, values = field.metadata["by"]
+                said = options.get(other) or found[other]
+                if said != (tuned if name in tuned else plain).get(other, plain[other]):
+                    found[name] = values.get(said, plain[name])
+        return found
 
     def default_said(self, name: str) -> str:
         """An option's default, or the defaults under those readouts that differ in it; "" for none."""

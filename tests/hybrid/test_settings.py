@@ -18,7 +18,15 @@ def test_a_field_has_its_default_its_help_and_what_argparse_is_told():
     assert settings.defaults(Options) == {"width": 64, "rows_rate": 0.5} == dataclasses.asdict(Options())
     width, rate = settings.fields(Options).values()
     told = {"type": settings.positive, "metavar": "N"}
-    facts = {"help": "how wide", "group": "model", "free": False, "needed": False, "kept": True, "registry": None}
+    facts = {
+        "help": "how wide",
+        "group": "model",
+        "free": False,
+        "needed": False,
+        "kept": True,
+        "registry": None,
+        "by": None,
+    }
     assert width.metadata == facts | {"argument": told}
     assert rate.metadata["group"] == "training" and rate.metadata["free"]
     assert settings.fields(None) == settings.defaults(None) == {}

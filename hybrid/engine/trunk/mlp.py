@@ -1,19 +1,41 @@
-"""A trunk that is one MLP with one hidden layer."""
+"""A trunk that is one MLP, of any depth."""
 
-from collections.abc import Mapping
+import argparse
+import itertools
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ... import check, mirror
-from ...layout import unit_layout
+from ... import check
+from ...contract import Passed
 from ...settings import number, option, positive
-from ..part import Buffers, Copies
-from ..schedule import Stage
+from ..part import Buffers
 from ..slot import Slot
+from ._dense import Dense, restored
+from ._layers import ACTIVATIONS, initial, layers
+from ._one_hidden import ACTIVATIONS as OF_UNITS
+from ._one_hidden import Trunk as Trunk
+from ._optimiser import RATES, WITHOUT_MOMENTUM, Optimiser
 
-ACTIVATIONS = ("logistic", "rational", "tanh", "relu")
+# Options of the command line, by MLP's argument, that runs of version 0.1.0 did not have
+SAID = {name: name for name in ("last", "layer_norm", "residual", "dropout", "betas")}
+SAID |= {"optimiser": "trunk_optimiser", "decay": "trunk_decay", "clip": "trunk_clip"}
+
+
+def widths(text: str) -> list[int]:
+    """Whole numbers of at least 1, with commas between them."""
+    return [positive(part) for part in text.split(",")]
+
+
+def shares(text: str) -> list[float]:
+    """Two numbers, with a comma between them."""
+    found = [number(part) for part in text.split(",")]
+    if len(found) != 2:
+        raise argparse.ArgumentTypeError(f"found {text!r}, expected two numbers with a comma between them")
+    return found
 
 
 @dataclass(frozen=True)
@@ -21,142 +43,192 @@ class Options:
     """What the command line takes for an MLP."""
 
     hidden: int = option(256, "hidden width of the trunk", type=positive)
+    layers: list[int] | None = option(
+        None, "widths of the trunk's hidden layers, in place of --hidden", type=widths, metavar="WIDTH,WIDTH,..."
+    )
     activation: str = option("tanh", "of the trunk", choices=ACTIVATIONS)
-    momentum: float = option(0.9, "momentum of the trunk", group="training", type=number)
-    trunk_rate: float = option(0.2, "learning rate of the trunk", group="training", type=number)
+    last: str | None = option(None, "activation of the trunk's last layer (default: --activation)", choices=ACTIVATIONS)
+    layer_norm: bool = option(False, "layer norm in the trunk's hidden layers")
+    residual: bool = option(False, "hidden layers as wide as their input add it to what they give")
+    dropout: float = option(
+        0.0, "share of the trunk's hidden activations that is set to 0", group="training", type=number
+    )
+    trunk_optimiser: str = option("sgd", "optimiser of the trunk", group="training", choices=tuple(RATES))
+    trunk_rate: float = option(
+        0.2,
+        "learning rate of the trunk",
+        group="training",
+        type=number,
+        by=("trunk_optimiser", {name: RATES[name] for name in WITHOUT_MOMENTUM}),
+    )
+    momentum: float | None = option(
+        0.9,
+        "momentum of the trunk",
+        group="training",
+        type=number,
+        by=("trunk_optimiser", dict.fromkeys(WITHOUT_MOMENTUM)),
+    )
+    betas: list[float] | None = option(
+        None, "of adam and adamw (default: 0.9,0.999)", group="training", type=shares, metavar="BETA,BETA"
+    )
+    trunk_decay: float | None = option(
+        None, "weight decay of the trunk (default: 0, of adamw 0.01)", group="training", type=number
+    )
+    trunk_clip: float | None = option(
+        None, "norm that the trunk's gradient is cut to (default: it is not)", group="training", type=number
+    )
 
 
-class Trunk:
-    """An MLP inputs -> hidden -> outputs, trained by SGD with momentum on the mean loss of a batch.
+class MLP(Dense):
+    """An MLP of any depth, trained on the mean loss of a batch.
 
-    activation  "logistic", "rational", "tanh" or "relu", on both layers
+    sizes       inputs, the width of every hidden layer, outputs
+    activation  of hidden layers: "logistic", "rational", "tanh", "relu", "gelu", "linear"
+    last        of the last layer (None: the same)
+    bias        whether layers have one
+    dropout     the share of hidden activations that learning sets to 0, while others are divided by 1 - dropout. What is
+                dropped is a function of seed, tick, micro-batch, layer and place: the same on every device and after a stop
+    layer_norm  whether hidden layers have one, with gain and shift
+    residual    whether hidden layers that are as wide as their input add it to what they give
 
-    pickle and copy make a trunk with weights of its own; it computes where the engine that gets it puts it. Raises
-    ValueError for sizes below 1, another activation, a rate that is negative or not finite and a momentum of 1 or more.
+    A hidden layer is: linear -> norm -> activation -> dropout -> + input; the last one: linear -> activation.
+
+    optimiser, rate, momentum, betas, decay, clip  see hybrid/engine/trunk/_optimiser.py
+    seed        draws weights and dropout: uniform weights of variance 2 / (fan in + fan out), or 2 / fan in under relu and gelu
+
+    Memory: 8 bytes a weight (itself and its gradient) and 4 for each state of the optimiser: sgd 8, with momentum 12, adagrad
+    12, adam 16; an example under way takes 8 bytes an activation, and 4 more in hidden layers with norm, input or gelu.
+    Raises ValueError for what contradicts itself or is out of range.
     """
-
-    kind = "mlp"
-    places: tuple[str, ...] = ("cpu", "cuda")
-    ready: tuple[str, ...] = ("backward", "x_grad out")
 
     def __init__(
         self,
-        inputs: int,
-        hidden: int,
-        outputs: int,
-        *,
+        sizes: Sequence[int],
         activation: str = "tanh",
-        rate: float = 0.1,
-        momentum: float = 0.0,
+        last: str | None = None,
+        *,
+        bias: bool = True,
+        dropout: float = 0.0,
+        layer_norm: bool = False,
+        residual: bool = False,
+        optimiser: str = "sgd",
+        rate: float | None = None,
+        momentum: float | None = None,
+        betas: Sequence[float] | None = None,
+        decay: float | None = None,
+        clip: float | None = None,
         seed: int = 0,
     ):
-        sizes = (("inputs", inputs), ("hidden", hidden), ("outputs", outputs))
-        self.inputs, self.hidden, self.outputs = (check.whole(name, size, 1) for name, size in sizes)
-        self.activation = check.choice("activation", activation, ACTIVATIONS)
-        self.rate, self.momentum = check.number("rate", rate, 0), check.number("momentum", momentum, 0)
-        if self.momentum >= 1:
-            raise ValueError(f"momentum: found {momentum}, expected a number below 1")
-        self.seed = check.whole("seed", seed, 0)
-        self.layout = unit_layout([self.inputs], [self.hidden], [self.outputs])
-        self.weights = _glorot(self.inputs, self.hidden, self.outputs, np.random.default_rng([self.seed, 2]))
-        self.velocity = np.zeros_like(self.weights) if momentum else None
-        self._device: Any = None  # until it is placed
+        form = {"bias": bias, "layer_norm": layer_norm, "residual": residual}
+        self.layers = layers(sizes, activation, last, dropout=dropout, **form)
+        self.inputs, self.outputs = self.layers[0].inputs, self.layers[-1].outputs
+        self.activation, self.last, self._form = activation, last, form
+        self.dropout, self.seed = float(dropout), check.whole("seed", seed, 0)
+        self.optimiser = Optimiser(optimiser, rate=rate, momentum=momentum, betas=betas, decay=decay, clip=clip)
+        self.weights = initial(self.layers, np.random.default_rng([self.seed, 2]))
+        self.optimiser.begin(self.weights)
 
     def place(self, device: Any, kernels: Any) -> None:
         """Compute on this device from here on, with these kernels; called within the work of a queue."""
-        self._device, self._kernels, self._plan = device, kernels.units, kernels.units.plan(self.layout)
+        self._device, self._kernels = device, kernels.mlp
         self._weights = device.from_host(self.weights)
-        self._velocity = None if self.velocity is None else device.from_host(self.velocity)
         self._weight_grad = device.from_host(np.zeros_like(self.weights))
+        self._work = self._kernels.workspace(max(layer.outputs for layer in self.layers), np.float32)
+        self.optimiser.place(device, kernels, self.weights.size)
 
     def buffers(self) -> Buffers:
-        """The activations of both layers, and their gradients."""
-        widths = dict.fromkeys(("inner", "inner_grad"), self.hidden) | dict.fromkeys(("hidden", "grad"), self.outputs)
-        return Buffers(widths, begun=("inner", "hidden"))
-
-    def begin(self, copy: Copies) -> list[Stage]:
-        """Forward."""
-        return [Stage("forward", "dense", self.forward, ("gather", "x in")), *copy("hidden out", "forward")]
-
-    def finish(self, copy: Copies, ready: tuple[str, ...]) -> list[Stage]:
-        """Backward; the gradient of the weights is gathered."""
-        return [Stage("backward", "dense", self.backward, ready), *copy("x_grad out", "backward")]
-
-    def update(self) -> list[Stage]:
-        """The weights move, once a tick."""
-        return [Stage("update", "dense", self.move, ("backward",))]
+        """What layers give and keep, and the gradients of what they give."""
+        kept: dict[str, int] = {}
+        grads: dict[str, int] = {}
+        for place, layer in enumerate(self.layers):
+            out, before, spread = self._names(place)
+            kept |= {before: layer.outputs} if layer.kept else {}
+            kept |= {spread: 1} if layer.norm else {}
+            kept[out] = layer.outputs
+            grads[self._grad(place)] = layer.outputs
+        return Buffers(kept | grads, begun=tuple(kept))
 
     def forward(self, slot: Slot) -> None:
-        """Write slot.inner_dev and slot.hidden_dev from slot.x_dev."""
-        written = (slot.hidden_dev, slot.inner_dev)
-        self._kernels.forward(*written, self._plan, self._weights, slot.x_dev, self.activation)
+        """Write slot.hidden_dev, and what backward needs, from slot.x_dev."""
+        x = slot.x_dev
+        for layer, passed, key in zip(self.layers, self._passed(slot), self._keys(slot), strict=True):
+            self._kernels.forward(passed, layer, self._weights, x, key)
+            x = passed.out
 
     def backward(self, slot: Slot) -> None:
-        """Write slot.x_grad_dev from slot.grad_dev, which is overwritten, and add to the gradient of the weights."""
-        written = (slot.x_grad_dev, self._weight_grad, slot.grad_dev, slot.inner_grad_dev)
-        read = (self._weights, slot.hidden_dev, slot.inner_dev, slot.x_dev)
-        self._kernels.backward(*written, self._plan, *read, self.activation)
+        """Write slot.x_grad_dev, where there is one, from slot.grad_dev, which is overwritten; add to the weights' gradient."""
+        passed, keys = self._passed(slot), self._keys(slot)
+        for place in reversed(range(len(self.layers))):
+            x = passed[place - 1].out if place else slot.x_dev
+            x_grad = getattr(slot, f"{self._grad(place - 1)}_dev" if place else "x_grad_dev", None)
+            written = (x_grad, self._weight_grad, getattr(slot, f"{self._grad(place)}_dev"), self._work)
+            self._kernels.backward(*written, self.layers[place], self._weights, passed[place], x, keys[place])
 
     def move(self, slot: Slot) -> None:
         """Move the weights against the gradient that was gathered since the last call, and clear it."""
-        rate = self.rate * (slot.scale / slot.examples)
-        self._kernels.update(self._weights, self._velocity, self._weight_grad, rate, self.momentum)
+        self.optimiser.move(self._weights, self._weight_grad, slot.examples, slot.scale)
 
     def parameters(self) -> dict[str, np.ndarray]:
-        """Weights, and their velocity where there is momentum, by name: arrays of the host."""
-        return {"weights": self.weights} | ({} if self.velocity is None else {"velocity": self.velocity})
-
-    def fetch(self) -> None:
-        """Bring the parameters from the device to the host; nothing to do where the device shares its memory."""
-        mirror.fetch(self._device, self._pairs())
-
-    def send(self) -> None:
-        """Bring the parameters from the host to the device; nothing to do where the device shares its memory."""
-        mirror.send(self._device, self._pairs())
-
-    def _pairs(self) -> list[tuple[np.ndarray, Any]]:
-        pairs = ((self.weights, self._weights), (self.velocity, self._velocity))
-        return [(host, there) for host, there in pairs if host is not None]
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        if self._device:
-            self.fetch()
-        return _again, (self.describe(), self.parameters())
+        """Weights and state of the optimiser, by name: arrays of the host."""
+        return {"weights": self.weights} | self.optimiser.parameters()
 
     def describe(self) -> dict[str, Any]:
         """The arguments that make this object again, and its kind."""
-        names = ("kind", "inputs", "hidden", "outputs", "activation", "rate", "momentum", "seed")
-        return {name: getattr(self, name) for name in names}
+        sizes = [self.inputs, *(layer.outputs for layer in self.layers)]
+        form: dict[str, Any] = {"kind": self.kind, "sizes": sizes, "activation": self.activation, "last": self.last}
+        return form | self._form | {"dropout": self.dropout} | self.optimiser.describe() | {"seed": self.seed}
+
+    def _passed(self, slot: Slot) -> list[Passed]:
+        """What each layer writes forward, in this slot."""
+        found = []
+        for place, layer in enumerate(self.layers):
+            out, before, spread = (f"{name}_dev" for name in self._names(place))
+            kept = (getattr(slot, before) if layer.kept else None, getattr(slot, spread) if layer.norm else None)
+            found.append(Passed(getattr(slot, out), *kept))
+        return found
+
+    def _keys(self, slot: Slot) -> Sequence[int | None]:
+        """The draws of the layers' dropout masks; None for all where nothing is dropped."""
+        if not (self.dropout and slot.learns):
+            return [None] * len(self.layers)
+        drawn = np.random.SeedSequence((self.seed, slot.tick, slot.micro))
+        return [int(key) >> 1 for key in drawn.generate_state(len(self.layers), np.uint64)]
+
+    def _names(self, place: int) -> tuple[str, str, str]:
+        """Of the arrays that a layer writes; what the last one gives are the hidden vectors."""
+        out = "hidden" if place == len(self.layers) - 1 else f"inner{place}"
+        return out, f"before{place}", f"spread{place}"
+
+    def _grad(self, place: int) -> str:
+        return "grad" if place == len(self.layers) - 1 else f"inner{place}_grad"
+
+    def _pairs(self) -> list[tuple[np.ndarray, Any]]:
+        return [(self.weights, self._weights), *self.optimiser.pairs()]
 
 
-def make(inputs: int, outputs: int, options: Mapping[str, Any], *, seed: int) -> Trunk:
-    """From options of the command line; see hybrid/engine/trunk/__init__.py."""
-    given = {"activation": options["activation"], "rate": options["trunk_rate"], "momentum": options["momentum"]}
-    return Trunk(inputs, options["hidden"], outputs, seed=seed, **given)
+def make(inputs: int, outputs: int, options: Mapping[str, Any], *, seed: int) -> Dense:
+    """From options of the command line; see hybrid/engine/trunk/__init__.py. What version 0.1.0 could say keeps its bytes."""
+    sizes = [inputs, *(options.get("layers") or [options["hidden"]]), outputs]
+    own = {"rate": options["trunk_rate"], "momentum": options["momentum"], "seed": seed}
+    said = {argument: options.get(name) for argument, name in SAID.items()}
+    more = {argument: value for argument, value in said.items() if value not in (None, False, 0.0, "sgd")}
+    activation = options["activation"]
+    if len(sizes) == 3 and not more and activation in OF_UNITS:
+        return Trunk(*sizes, activation=activation, **own)
+    return MLP(sizes, activation, **own, **more)
 
 
-def rebuild(inputs: int, hidden: int, outputs: int, kind: str = "mlp", **facts: Any) -> Trunk:
+def rebuild(kind: str = "mlp", **facts: Any) -> Dense:
     """From describe()."""
-    return Trunk(inputs, hidden, outputs, **facts)
+    return MLP(**facts) if "sizes" in facts else Trunk(**facts)
 
 
-def least(inputs: int, hidden: int, outputs: int, **facts: Any) -> int:
+def least(**facts: Any) -> int:
     """How many numbers a checkpoint holds at least."""
-    return hidden * (inputs + outputs)
+    sizes = facts["sizes"] if "sizes" in facts else [facts[name] for name in ("inputs", "hidden", "outputs")]
+    return sum(math.prod(pair) for pair in itertools.pairwise(sizes))
 
 
-def _again(facts: dict[str, Any], parameters: dict[str, np.ndarray]) -> Trunk:
-    """A trunk as it was pickled or copied, not yet placed."""
-    made = rebuild(**facts)
-    for name, array in made.parameters().items():
-        array[:] = parameters[name]
-    return made
-
-
-def _glorot(inputs: int, hidden: int, outputs: int, rng: np.random.Generator) -> np.ndarray:
-    """Uniform weights of variance 2 / (fan in + fan out), zero biases (Glorot and Bengio 2010)."""
-    parts = []
-    for fan_in, fan_out in ((inputs, hidden), (hidden, outputs)):
-        bound = np.sqrt(6 / (fan_in + fan_out))
-        parts += [rng.uniform(-bound, bound, fan_out * fan_in), np.zeros(fan_out)]
-    return np.concatenate(parts).astype(np.float32)
+def _again(facts: dict[str, Any], parameters: dict[str, np.ndarray]) -> Dense:
+    """A trunk as version 0.1.0 pickled it, not yet placed."""
+    return restored(Trunk, facts, parameters)

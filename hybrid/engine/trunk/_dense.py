@@ -1,0 +1,81 @@
+"""What trunks of our own kernels share: their stages, and parameters that are mirrored on a device."""
+
+from typing import Any
+
+import numpy as np
+
+from ... import mirror
+from ..part import Copies
+from ..schedule import Stage
+from ..slot import Slot
+
+
+class Dense:
+    """A trunk whose stages are forward, backward and update.
+
+    A subclass has `forward`, `backward`, `move`, `parameters` and `describe`, sets `_device` when it is placed, and pairs
+    every array of the host with that of the device in `_pairs`.
+
+    pickle and copy make a trunk with parameters of its own, which is not yet placed.
+    """
+
+    kind = "mlp"
+    places: tuple[str, ...] = ("cpu", "cuda")
+    ready: tuple[str, ...] = ("backward", "x_grad out")
+    _device: Any = None  # until it is placed
+
+    def begin(self, copy: Copies) -> list[Stage]:
+        """Forward."""
+        return [Stage("forward", "dense", self.forward, ("gather", "x in")), *copy("hidden out", "forward")]
+
+    def finish(self, copy: Copies, ready: tuple[str, ...]) -> list[Stage]:
+        """Backward; the gradient of the weights is gathered."""
+        return [Stage("backward", "dense", self.backward, ready), *copy("x_grad out", "backward")]
+
+    def update(self) -> list[Stage]:
+        """The weights move, once a tick."""
+        return [Stage("update", "dense", self.move, ("backward",))]
+
+    def forward(self, slot: Slot) -> None:
+        """Write slot.hidden_dev, and what backward needs, from slot.x_dev."""
+        raise NotImplementedError
+
+    def backward(self, slot: Slot) -> None:
+        """Write slot.x_grad_dev from slot.grad_dev, which is overwritten, and add to the gradient of the weights."""
+        raise NotImplementedError
+
+    def move(self, slot: Slot) -> None:
+        """Move the weights against the gradient that was gathered since the last call, and clear it."""
+        raise NotImplementedError
+
+    def parameters(self) -> dict[str, np.ndarray]:
+        """Weights and state of the optimiser, by name: arrays of the host."""
+        raise NotImplementedError
+
+    def describe(self) -> dict[str, Any]:
+        """The arguments that make this object again, and its kind."""
+        raise NotImplementedError
+
+    def fetch(self) -> None:
+        """Bring the parameters from the device to the host; nothing to do where the device shares its memory."""
+        mirror.fetch(self._device, self._pairs())
+
+    def send(self) -> None:
+        """Bring the parameters from the host to the device; nothing to do where the device shares its memory."""
+        mirror.send(self._device, self._pairs())
+
+    def _pairs(self) -> list[tuple[np.ndarray, Any]]:
+        raise NotImplementedError
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._device:
+            self.fetch()
+        return restored, (type(self), self.describe(), self.parameters())
+
+
+def restored(kind: type[Dense], facts: dict[str, Any], parameters: dict[str, np.ndarray]) -> Dense:
+    """A trunk as it was pickled or copied, not yet placed."""
+    made = kind(**{name: value for name, value in facts.items() if name != "kind"})
+    for name, array in made.parameters().items():
+        array[:] = parameters[name]
+    return made
