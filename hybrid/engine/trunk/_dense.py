@@ -22,6 +22,7 @@ class Dense:
     kind = "mlp"
     places: tuple[str, ...] = ("cpu", "cuda")
     ready: tuple[str, ...] = ("backward", "x_grad out")
+    spares: tuple[str, ...] = ("x_grad",)  # a gradient that nobody reads is not computed
     _device: Any = None  # until it is placed
 
     def begin(self, copy: Copies) -> list[Stage]:
@@ -41,7 +42,7 @@ class Dense:
         raise NotImplementedError
 
     def backward(self, slot: Slot) -> None:
-        """Write slot.x_grad_dev from slot.grad_dev, which is overwritten, and add to the gradient of the weights."""
+        """Write slot.x_grad_dev, where there is one, from slot.grad_dev, which is overwritten; add to the weights' gradient."""
         raise NotImplementedError
 
     def move(self, slot: Slot) -> None:

@@ -62,7 +62,7 @@ class Trunk(Dense):
         self._kernels.forward(*written, self._plan, self._weights, slot.x_dev, self.activation)
 
     def backward(self, slot: Slot) -> None:
-        """Write slot.x_grad_dev from slot.grad_dev, which is overwritten, and add to the gradient of the weights."""
+        """Write slot.x_grad_dev, where there is one, from slot.grad_dev, which is overwritten; add to the weights' gradient."""
         written = (slot.x_grad_dev, self._weight_grad, slot.grad_dev, slot.inner_grad_dev)
         read = (self._weights, slot.hidden_dev, slot.inner_dev, slot.x_dev)
         self._kernels.backward(*written, self._plan, *read, self.activation)

@@ -160,8 +160,8 @@ class MLP(Dense):
         passed, keys = self._passed(slot), self._keys(slot)
         for place in reversed(range(len(self.layers))):
             x = passed[place - 1].out if place else slot.x_dev
-            x_grad = getattr(slot, f"{self._grad(place - 1)}_dev" if place else "x_grad_dev", None)
-            written = (x_grad, self._weight_grad, getattr(slot, f"{self._grad(place)}_dev"), self._work)
+            x_grad, out_grad = (getattr(slot, f"{self._grad(number)}_dev") for number in (place - 1, place))
+            written = (x_grad, self._weight_grad, out_grad, self._work)
             self._kernels.backward(*written, self.layers[place], self._weights, passed[place], x, keys[place])
 
     def move(self, slot: Slot) -> None:
@@ -200,7 +200,8 @@ class MLP(Dense):
         return out, f"before{place}", f"spread{place}"
 
     def _grad(self, place: int) -> str:
-        return "grad" if place == len(self.layers) - 1 else f"inner{place}_grad"
+        """Of the gradient of what a layer gives; -1: of what the first one reads."""
+        return {-1: "x_grad", len(self.layers) - 1: "grad"}.get(place, f"inner{place}_grad")
 
     def _pairs(self) -> list[tuple[np.ndarray, Any]]:
         return [(self.weights, self._weights), *self.optimiser.pairs()]

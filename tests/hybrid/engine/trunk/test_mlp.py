@@ -101,7 +101,7 @@ def test_without_a_gradient_of_the_input_the_weights_learn_the_same():
     for wanted in (True, False):
         slot = Slot(made, x, grad)
         if not wanted:
-            del slot.x_grad_dev
+            slot.x_grad_dev = None
         made._weight_grad[:] = 0
         made.forward(slot)
         made.backward(slot)
