@@ -169,17 +169,18 @@ class Use(Recommender):
         self._run = run
         items = json.loads((run.folder / NAMES).read_text())
         super().__init__(run.load(), items=items, length=run.options["history"])
+        self.columns = run.options.get("columns")
 
     @functools.cached_property
     def histories(self) -> Histories:
         """What each user of the run's ratings had, test items too; read when they are first asked for."""
         path = self._run.options["ratings"]
         try:
-            self.remember(read(path, self._run.options.get("columns")))
+            self.remember(path)
         except FileNotFoundError:
             raise ValueError(
                 f"{path}: not there, and {self._run.folder} knows its users by it; where it was moved, --ratings FILE, or"
-                " model.remember(ratings.load(FILE)) in Python"
+                " model.remember(FILE) in Python"
             ) from None
         return self.histories
 

@@ -2,13 +2,14 @@
 
 import functools
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import check, console
 from ..feeds import histories as feed
-from ..feeds.ratings import Histories, Ratings
+from ..feeds.ratings import Histories, Ratings, load
 from ..feeds.ratings import histories as in_order
 from .names import Names
 from .ranked import Ranked, joined
@@ -33,6 +34,8 @@ class Recommender(Similar):
 
     Raises ValueError for names or histories that do not fit the engine.
     """
+
+    columns: Sequence[str] | None = None  # of files that `remember` reads
 
     def __init__(
         self,
@@ -66,20 +69,23 @@ class Recommender(Similar):
         """The names of the users whose histories are known."""
         return self.histories.users
 
-    def remember(self, ratings: Ratings) -> int:
+    def remember(self, ratings: Ratings | str | Path, columns: Sequence[str] | None = None) -> int:
         """Take the histories of users from these ratings, from here on, without those of items that the model does not know.
 
-        Returns how many ratings were left out. Raises ValueError where none is left.
+        ratings  a file of them, too
+        columns  of the file, see `ratings.load`; None: as in the ratings that the model was trained on, where that is known
+
+        Returns how many ratings were left out. Raises ValueError where none is left, and what `ratings.load` raises.
         """
+        if not isinstance(ratings, Ratings):
+            ratings = load(ratings, columns or self.columns)
         of = np.array([self._items.by_name.get(name, -1) for name in ratings.items], np.int32)
-        item = of[ratings.item]
+        had = in_order(ratings)
+        item = of[had.item]
         known = item >= 0
         if not known.any():
             raise ValueError(f"ratings: found no item that the model knows, expected some of its {len(self.items):,}")
-        kept = ratings._replace(
-            user=ratings.user[known], item=item[known], time=ratings.time[known], items=list(self.items)
-        )
-        self.histories = in_order(kept)
+        self.histories = had._replace(item=item, items=list(self.items)).only(known)
         self.__dict__.pop("_users", None)
         return int((~known).sum())
 

@@ -32,13 +32,14 @@ class Vectors:
     KeyError too, for names that are not known.
     """
 
-    def __init__(self, words: Sequence[str], rows: Any, *, what: str = "word"):
+    def __init__(self, words: Sequence[str] | np.ndarray, rows: Any, *, what: str = "word"):
         found = np.asarray(rows)
         if found.ndim != 2 or len(found) != len(words) or found.dtype.kind != "f" or not found.size:
             raise ValueError(
                 f"vectors: found {found.dtype} {found.shape}, expected floats ({len(words)}, D), a row a word"
             )
-        self.words, self.rows = list(words), np.ascontiguousarray(found, np.float32)
+        self.words = words.tolist() if isinstance(words, np.ndarray) else list(words)
+        self.rows = np.ascontiguousarray(found, np.float32)
         check.finite("vectors", self.rows)
         self._names = Names(self.words, what)
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from ... import console
-from ...feeds import ratings
 from ...settings import names
 from ...storage import ranked_table
 from ...use.ranked import Ranked
@@ -41,14 +40,19 @@ def add(command: Parser) -> None:
     whom.add_argument(
         "--ratings", metavar="FILE", help="the users of these ratings, of now or moved since the training"
     )
-    whom.add_argument("--columns", type=names, metavar="USER,ITEM[,TIME]", help="which columns of --ratings these are")
+    whom.add_argument(
+        "--columns",
+        type=names,
+        metavar="USER,ITEM[,TIME]",
+        help="which columns of --ratings these are (default: as in training)",
+    )
 
 
 def run(given: argparse.Namespace) -> int:
     """Print or write what is recommended."""
     _refuse(given)
     model = _use.opened(given, "recommend", "recommend")
-    if given.ratings and (unknown := model.remember(ratings.load(given.ratings, given.columns))):
+    if given.ratings and (unknown := model.remember(given.ratings, given.columns)):
         console.note(f"{given.ratings}: {unknown:,} ratings of items that the model does not know are left out")
     k = min(given.k, len(model.items))
     if given.history:

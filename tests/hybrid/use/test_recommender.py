@@ -80,6 +80,9 @@ def test_other_ratings_are_remembered(histories):
     left_out = model.remember(ratings.from_columns(["new", "new", "old"], ["item 2", "unheard of", "item 5"]))
     assert left_out == 1 and model.users == ["new", "old"]
     assert model.recommend("new", 3).names == model.recommend_to([["item 2"]], 3).names
+    weighted = ratings.from_columns(["other"] * 3, ["item 1", "unheard of", "item 2"], [3, 2, 1], weight=[1, 2, 3])
+    model.remember(weighted)
+    assert model.recommend("other", 3).names == model.recommend_to([["item 2", "item 1"]], 3).names
     model.remember(ratings.from_columns(["other", "other"], ["item 1", "item 2"]))
     assert model.recommend(k=2).asked == ["other"]
     with pytest.raises(ValueError, match="user 'new': not known"):

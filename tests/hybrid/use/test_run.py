@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import hybrid
-from hybrid import LanguageModel, Recommender, Vectors, ratings
+from hybrid import LanguageModel, Recommender, Vectors
 from hybrid.train import runs
 from hybrid.use.run import able, open_run, vectors_of
 from tests.support.old_runs import DATA, copied
@@ -37,8 +37,18 @@ def test_ratings_that_are_gone_are_asked_for_when_they_are_needed(tmp_path):
     assert model.recommend_to([[model.items[0]]], 2).names[0]
     with pytest.raises(ValueError, match=r"gone\.data: not there.* --ratings FILE"):
         model.recommend()
-    model.remember(ratings.load(DATA / "u.data"))
+    assert model.remember(DATA / "u.data") == 0
     assert model.recommend(k=2).ids.shape == (len(model.users), 2)
+
+
+def test_files_of_ratings_are_read_by_the_columns_of_the_training(tmp_path):
+    run = copied("factors_tree", tmp_path)
+    options = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps(options | {"columns": ["who", "what"]}))
+    model = open_run(run, device="cpu")
+    (tmp_path / "now.csv").write_text(f"what,who,else\n{model.items[3]},anna,1\n{model.items[4]},anna,1\n")
+    assert model.remember(tmp_path / "now.csv") == 0 and model.users == ["anna"]
+    assert model.remember(tmp_path / "now.csv", ["else", "what"]) == 0 and model.users == ["1"]
 
 
 def test_a_language_run_says_of_a_text_what_eval_does(tmp_path):

@@ -103,6 +103,7 @@ def test_zero_vectors_and_equal_words():
     found = Vectors(["a", "b", "a", "c"], np.array([[1, 0], [0, 0], [0, 1], [1, 1]], np.float64))
     assert found["a"].tolist() == [1, 0] and found.rows.dtype == np.float32
     assert found.similarity("a", "b") == 0 and dict(found.most_similar("c"))["b"] == 0
+    assert Vectors(np.array(["a", "b"]), np.eye(2)).most_similar("a")[0][0].__class__ is str
     words, array = found
     assert words == ["a", "b", "a", "c"] and array is found.rows
 
