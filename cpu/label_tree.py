@@ -49,13 +49,13 @@ def step(
 
 def log_prob(out: Array, learned: Any, tree: Any, hidden: Array, target: Array) -> None:
     """out[b] = log p(example b has label target[b]); target (B,) int32. The labels' probabilities do not sum to 1."""
-    _log_prob(out, learned.rows, tree.up, tree.leaf, hidden, target, numba.get_num_threads())
+    _log_prob(out, learned.rows, learned.biases, tree.up, tree.leaf, hidden, target, numba.get_num_threads())
 
 
 def log_probs(out: Array, learned: Any, tree: Any, hidden: Array) -> None:
     """out[b, v] = log p(example b has label v); out (B, V). Takes B N numbers of scratch."""
-    table = np.empty((len(hidden), len(learned.rows)), out.dtype)
-    scores.products(table, learned.rows, hidden)
+    table = np.empty((len(hidden), learned.rows.shape[0]), out.dtype)
+    scores.products(table, learned.rows, learned.biases, hidden)
     _descend(out, table, tree.up, tree.label, numba.get_num_threads())
 
 
@@ -116,13 +116,13 @@ def _list(entries, b, n, owner, positive, child_at):
 
 
 @numba.njit(parallel=True, cache=True, nogil=True)
-def _log_prob(out, rows, up, leaf, hidden, target, threads):
+def _log_prob(out, rows, biases, up, leaf, hidden, target, threads):
     for thread in numba.prange(threads):
         for b in range(thread * target.size // threads, (thread + 1) * target.size // threads):
             total = 0.0
             node = leaf[target[b]]
             while node >= 0:
-                total -= softplus(-node_score(rows, node, hidden, b))
+                total -= softplus(-node_score(rows, biases, node, hidden, b))
                 node = up[node]
             out[b] = total
 

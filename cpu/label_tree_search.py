@@ -28,23 +28,24 @@ def best(
     cpu/excluded.py. Where fewer than k are left, ids ends with -1 and log_probs with -inf.
     """
     without = without or excluded.nothing(len(hidden))
-    _best(ids, log_probs, learned.rows, tree.child_at, tree.label, hidden, least, *without, numba.get_num_threads())
+    paths = learned.rows, learned.biases, tree.child_at, tree.label
+    _best(ids, log_probs, *paths, hidden, least, *without, numba.get_num_threads())
 
 
 @numba.njit(parallel=True, cache=True, nogil=True)
-def _best(ids, log_probs, rows, child_at, label, hidden, least, out_first, out_last, left_out, threads):
+def _best(ids, log_probs, rows, biases, child_at, label, hidden, least, out_first, out_last, left_out, threads):
     for thread in numba.prange(threads):
         keys, items = np.empty(1024), np.empty(1024, np.int32)
         for b in range(thread, hidden.shape[0], threads):
             ids[b], log_probs[b] = -1, -np.inf
-            size, keys, items = _look(keys, items, 0, 0.0, 0, 1, rows, hidden, b, least)
+            size, keys, items = _look(keys, items, 0, 0.0, 0, 1, rows, biases, hidden, b, least)
             found = 0
             while found < ids.shape[1] and size:
                 key, node = keys[0], items[0]
                 size = drop(keys, items, size)
                 if label[node] < 0:
                     first, last = child_at[node], child_at[node + 1]
-                    size, keys, items = _look(keys, items, size, key, first, last, rows, hidden, b, least)
+                    size, keys, items = _look(keys, items, size, key, first, last, rows, biases, hidden, b, least)
                 elif not excluded.holds(left_out, out_first[b], out_last[b], label[node]):
                     ids[b, found] = label[node]
                     log_probs[b, found] = key
@@ -52,10 +53,10 @@ def _best(ids, log_probs, rows, child_at, label, hidden, least, out_first, out_l
 
 
 @numba.njit(cache=True, nogil=True)
-def _look(keys, items, size, key, first, last, rows, hidden, b, least):
+def _look(keys, items, size, key, first, last, rows, biases, hidden, b, least):
     """Push those of the nodes first:last that are likely enough, below a node of log-probability `key`."""
     for node in range(first, last):
-        log_prob = key - softplus(-node_score(rows, node, hidden, b))
+        log_prob = key - softplus(-node_score(rows, biases, node, hidden, b))
         if log_prob >= least:
             size, keys, items = push(keys, items, size, log_prob, node)
     return size, keys, items

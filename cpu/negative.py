@@ -13,6 +13,7 @@ from numpy.typing import DTypeLike
 from cpu import logistic_rows
 from cpu.array import Array
 from cpu.logistic_rows import OWNERS
+from cpu.logistic_visit import INNER
 from cpu.splitmix import GOLDEN, mix
 
 
@@ -121,7 +122,7 @@ def _enter(entries, cuts, target, negatives, threads):
             cuts[b, OWNERS] = n
 
 
-@numba.njit(**logistic_rows.INNER)
+@numba.njit(**INNER)
 def _met(entries, b, first, last, v):
     for i in range(first, last):
         if entries[b, i] >> 1 == v:

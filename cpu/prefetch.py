@@ -9,14 +9,14 @@ LINE = 64  # bytes of a cache line on every machine this runs on; a wrong guess 
 
 
 @intrinsic
-def _prefetch(typingctx, table, row, column):
-    """Hint that table[row, column] is about to be read and written; a no-op for the program's meaning."""
+def _prefetch(typingctx, table, place):
+    """Hint that table[place], a number, is about to be read and written; a no-op for the program's meaning."""
 
     def generate(context, builder, signature, arguments):
         array = context.make_array(signature.args[0])(context, builder, arguments[0])
         indices = [
             context.cast(builder, value, kind, types.intp)
-            for value, kind in zip(arguments[1:], signature.args[1:], strict=True)
+            for value, kind in zip(cgutils.unpack_tuple(builder, arguments[1]), signature.args[1], strict=True)
         ]
         pointer = cgutils.get_item_pointer(context, builder, signature.args[0], array, indices)
         byte = ir.IntType(8).as_pointer()
@@ -26,11 +26,16 @@ def _prefetch(typingctx, table, row, column):
         builder.call(hint, [builder.bitcast(pointer, byte), read, keep, data])
         return context.get_dummy_value()
 
-    return types.void(table, row, column), generate
+    return types.void(table, place), generate
 
 
 @numba.njit(cache=True, nogil=True, _nrt=False, forceinline=True)
 def prefetch_row(table, row):
-    """Ask for all cache lines of table[row]; table is a C-contiguous array of two dimensions."""
-    for column in range(0, table.shape[1], LINE // table.itemsize):
-        _prefetch(table, row, column)
+    """Ask for all cache lines of table[row]; table is a C-contiguous array of one or two dimensions, or None: nothing."""
+    if table is None:
+        return
+    if table.ndim == 1:
+        _prefetch(table, (row,))
+    else:
+        for column in range(0, table.shape[1], LINE // table.itemsize):
+            _prefetch(table, (row, column))

@@ -12,6 +12,7 @@ import numba
 
 from cpu.array import Array
 from cpu.prefetch import prefetch_row
+from cpu.rule import ZERO, descend, pace, square_of
 
 AHEAD = 8  # ids between asking for a row and adding to it
 
@@ -22,20 +23,26 @@ def gather(out: Array, table: Array, ids: Array) -> None:
 
 
 def scatter(learned: Any, ids: Array, grad: Array, rule: Any) -> None:
-    """Move row ids[n] against grad[n] (N, D), in the order of n: the same bits at any number of threads."""
-    table = learned.rows
-    _scatter(table, ids, grad, -table.dtype.type(rule.rate), numba.get_num_threads())
+    """Move row ids[n] against grad[n] (N, D), in the order of n: the same bits at any number of threads. No biases."""
+    table, squares = learned.rows, learned.squares
+    _scatter(table, squares, ids, grad, *pace(rule, table.dtype), numba.get_num_threads())
 
 
 def gather_mean(out: Array, table: Array, bag_at: Array, ids: Array, values: Array | None) -> None:
-    """out[b] = mean of table[ids[bag_at[b]:bag_at[b+1]]], zero for an empty bag; out (B, D), bag_at (B+1,) int64."""
-    _gather_mean(out, table, bag_at, ids, numba.get_num_threads())
+    """out[b] = mean of table[ids[bag_at[b]:bag_at[b+1]]], zero for an empty bag; out (B, D), bag_at (B+1,) int64.
+
+    values  (N,): out[b] is the sum of values[n] * table[ids[n]] over the bag instead; None: the mean
+    """
+    _gather_mean(out, table, bag_at, ids, values, numba.get_num_threads())
 
 
 def scatter_mean(learned: Any, bag_at: Array, ids: Array, values: Array | None, grad: Array, rule: Any) -> None:
-    """The reverse of gather_mean: every row of bag b moves against grad[b] / size(b), in the order of b."""
-    table = learned.rows
-    _scatter_mean(table, bag_at, ids, grad, -table.dtype.type(rule.rate), numba.get_num_threads())
+    """The reverse of gather_mean: every row of bag b moves against grad[b] / size(b), in the order of b. No biases.
+
+    values  (N,): against values[n] * grad[b] instead; None: of means
+    """
+    table, squares = learned.rows, learned.squares
+    _scatter_mean(table, squares, bag_at, ids, values, grad, *pace(rule, table.dtype), numba.get_num_threads())
 
 
 @numba.njit(parallel=True, cache=True, nogil=True)
@@ -51,17 +58,20 @@ def _gather(out, table, ids, threads):
 
 
 @numba.njit(parallel=True, cache=True, nogil=True)
-def _scatter(table, ids, grad, scale, threads):
+def _scatter(table, squares, ids, grad, rate, keep, clip, threads):
+    one = table.dtype.type(1)
     for thread in numba.prange(threads):
         for n in range(ids.size):
             if n + AHEAD < ids.size and ids[n + AHEAD] % threads == thread:
                 prefetch_row(table, ids[n + AHEAD])
+                prefetch_row(squares, ids[n + AHEAD])
             if ids[n] % threads == thread:
-                _add(table, ids[n], grad, n, scale)
+                square = square_of(grad, n, ZERO, None, squares, clip)
+                _visit(table, squares, ids[n], grad, n, square, one, rate, rate, keep, clip)
 
 
 @numba.njit(parallel=True, cache=True, nogil=True, error_model="numpy")
-def _gather_mean(out, table, bag_at, ids, threads):
+def _gather_mean(out, table, bag_at, ids, values, threads):
     size = -(-out.shape[0] // threads)
     for thread in numba.prange(threads):
         for b in range(thread * size, min((thread + 1) * size, out.shape[0])):
@@ -70,21 +80,58 @@ def _gather_mean(out, table, bag_at, ids, threads):
             for n in range(bag_at[b], bag_at[b + 1]):
                 if n + AHEAD < ids.size:
                     prefetch_row(table, ids[n + AHEAD])
-                _add(out, b, table, ids[n], out.dtype.type(1))
-            many = out.dtype.type(max(bag_at[b + 1] - bag_at[b], 1))
+                _add(out, b, table, ids[n], _share(out, values, n, 1))
+            many = out.dtype.type(_divisor(values, bag_at[b + 1] - bag_at[b]))
             for d in range(out.shape[1]):
                 out[b, d] /= many
 
 
 @numba.njit(parallel=True, cache=True, nogil=True, error_model="numpy")
-def _scatter_mean(table, bag_at, ids, grad, scale, threads):
+def _scatter_mean(table, squares, bag_at, ids, values, grad, rate, keep, clip, threads):
     for thread in numba.prange(threads):
         for b in range(grad.shape[0]):
+            size = bag_at[b + 1] - bag_at[b]
+            square = square_of(grad, b, ZERO, None, squares, clip)
             for n in range(bag_at[b], bag_at[b + 1]):
                 if n + AHEAD < ids.size and ids[n + AHEAD] % threads == thread:
                     prefetch_row(table, ids[n + AHEAD])
+                    prefetch_row(squares, ids[n + AHEAD])
                 if ids[n] % threads == thread:
-                    _add(table, ids[n], grad, b, scale / table.dtype.type(bag_at[b + 1] - bag_at[b]))
+                    share, step = _share(table, values, n, size), _step(table, rate, values, n, size)
+                    _visit(table, squares, ids[n], grad, b, square, share, step, rate, keep, clip)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _share(table, values, n, size):
+    """What the n-th id has of its bag, in the table's dtype."""
+    if values is None:
+        return table.dtype.type(1) / table.dtype.type(size)
+    return values[n]
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _step(table, rate, values, n, size):
+    """rate times the share, rounded once."""
+    if values is None:
+        return rate / table.dtype.type(size)
+    return rate * values[n]
+
+
+@numba.njit(cache=True, nogil=True)
+def _divisor(values, size):
+    """What the sum over a bag is divided by."""
+    if values is None:
+        return max(size, 1)
+    return 1
+
+
+@numba.njit(cache=True, nogil=True)
+def _visit(table, squares, row, grad, n, square, share, step, rate, keep, clip):
+    """Move a row against share * grad[n]; step: rate * share, by which plain SGD moves it."""
+    if squares is None and keep is None and clip is None:
+        _add(table, row, grad, n, -step)
+    else:
+        descend(table, None, squares, None, row, grad, n, ZERO, square, share, rate, keep, clip)
 
 
 @numba.njit(cache=True, nogil=True, fastmath={"contract"})

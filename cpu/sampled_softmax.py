@@ -18,8 +18,11 @@ from numpy.typing import DTypeLike
 
 from cpu import rows
 from cpu.array import Array
+from cpu.batch_rule import pull_biases
 from cpu.blas import gemm
-from cpu.softmax import probabilities, sum_exp
+from cpu.logistic_visit import weighed
+from cpu.rule import descend, pace, plain, square_of
+from cpu.softmax import probabilities, sum_exp, weigh
 from cpu.splitmix import GOLDEN, mix
 
 ROWS = 64  # rows of a batch that are worked together
@@ -43,16 +46,16 @@ class Work(NamedTuple):
     ids     (S,) int32  the negatives of the last batch
     lower   (S,)        log p of each
     logits  (B, S)      lowered, then probabilities
-    picked  (S, D)      weights of the negatives, then their gradient
-    own     (B, D)      weights of the targets, then their gradient
+    both    (S + B, D)  weights of the negatives, then of the targets; then their gradients
+    pulls   (S + B,)    the gradients of their biases
     score   (B,)        log p of the targets, then their lowered logit
     """
 
     ids: np.ndarray
     lower: np.ndarray
     logits: np.ndarray
-    picked: np.ndarray
-    own: np.ndarray
+    both: np.ndarray
+    pulls: np.ndarray
     score: np.ndarray
 
 
@@ -77,9 +80,9 @@ def _sampler(weights: Array) -> Sampler:
 
 def workspace(batch: int, width: int, negatives: int, dtype: DTypeLike) -> Work:
     """Scratch for calls with up to `batch` rows of `width` numbers, and `negatives` draws."""
-    own, score = np.empty((batch, width), dtype), np.empty(batch, dtype)
     ids, lower = np.empty(negatives, np.int32), np.empty(negatives, dtype)
-    return Work(ids, lower, np.empty((batch, negatives), dtype), np.empty((negatives, width), dtype), own, score)
+    both, pulls = np.empty((negatives + batch, width), dtype), np.empty(negatives + batch, dtype)
+    return Work(ids, lower, np.empty((batch, negatives), dtype), both, pulls, np.empty(batch, dtype))
 
 
 def step(
@@ -91,17 +94,36 @@ def step(
     loss is that of the softmax over the target and the negatives, with lowered logits. Returns the negatives, which are
     scratch: valid until the next step.
     """
-    batch, weights = hidden.shape[0], learned.rows
-    own, score = work.own[:batch], work.score[:batch]
+    batch, draws, weights = hidden.shape[0], work.ids.size, learned.rows
+    score = work.score[:batch]
     count = _draw(work.ids, work.lower, score, sampler.cumulative, sampler.drawn, target, seed, tick)
-    ids, picked = work.ids[:count], work.picked[:count]
+    ids, picked, own = work.ids[:count], work.both[:count], work.both[draws : draws + batch]
+    pulls, own_pulls = work.pulls[:count], work.pulls[draws : draws + batch]
     rows.gather(picked, weights, ids)
     rows.gather(own, weights, target)
-    _learn(grad, loss, own, score, work.logits, picked, ids, work.lower, hidden, target)
-    _turn(picked, work.logits[:batch], hidden)
-    rows.scatter(learned, ids, picked, rule)
-    rows.scatter(learned, target, own, rule)
+    if learned.biases is not None:  # a bias raises a logit, what is in `lower` and `score` lowers it
+        work.lower[:count] -= learned.biases[ids]
+        score -= learned.biases[target]
+    _learn(grad, loss, own, own_pulls, score, work.logits, picked, ids, work.lower, hidden, target, weight)
+    _turn(picked, pulls, learned.biases, work.logits[:batch], hidden)
+    if plain(learned, rule):
+        rows.scatter(learned, ids, picked, rule)
+        rows.scatter(learned, target, own, rule)
+    else:
+        _move(learned, work, ids, target, rule)
     return ids
+
+
+def _move(learned: Any, work: Work, ids: Array, target: Array, rule: Any) -> None:
+    """Move each class once, against the sum of its gradients as a negative and as the target of some rows, in this order."""
+    place = np.concatenate([np.arange(ids.size), np.arange(target.size) + work.ids.size])
+    classes = np.concatenate([ids, target])
+    order = np.argsort(classes, kind="stable")
+    classes, place = classes[order], place[order]
+    first = np.flatnonzero(np.diff(classes, prepend=-1))
+    ends = np.append(first, classes.size)
+    numbers = pace(rule, learned.rows.dtype)
+    _move_each(*learned, work.both, work.pulls, classes, place, ends, *numbers, numba.get_num_threads())
 
 
 @numba.njit(cache=True, nogil=True)
@@ -141,8 +163,8 @@ def _uniform(state, i):
 
 
 @numba.njit(parallel=True, cache=True, nogil=True)
-def _learn(grad, loss, own, score, logits, picked, ids, lower, hidden, target):
-    """Write loss, grad, probabilities to logits, and to `own` the gradient of the targets' weights."""
+def _learn(grad, loss, own, own_pulls, score, logits, picked, ids, lower, hidden, target, weight):
+    """Write loss, grad, probabilities to logits, and to `own` the gradient of the targets' weights; all times the weight."""
     count = ids.size
     for block in numba.prange(-(-loss.size // ROWS)):
         first, last = block * ROWS, min((block + 1) * ROWS, loss.size)
@@ -154,7 +176,10 @@ def _learn(grad, loss, own, score, logits, picked, ids, lower, hidden, target):
             norm = _norm(row, score[b])
             probabilities(row, norm)
             loss[b] = norm - score[b]
-            _own(grad[b], own[b], hidden[b], np.expm1(-loss[b]))
+            own_pulls[b] = weighed(np.expm1(-loss[b]), weight, b)
+            loss[b] = weighed(loss[b], weight, b)
+            weigh(row, weight, b)
+            _own(grad[b], own[b], hidden[b], own_pulls[b])
         gemm(grad[first:last], logits[first:last, :count], picked, 1.0, 1.0)
 
 
@@ -192,9 +217,45 @@ def _own(grad, own, hidden, miss):
 
 
 @numba.njit(parallel=True, cache=True, nogil=True)
-def _turn(picked, logits, hidden):
-    """The gradient of the negatives' weights, from their probabilities in `logits`."""
+def _turn(picked, pulls, biases, logits, hidden):
+    """The gradient of the negatives' weights and biases, from their probabilities in `logits`."""
     count = picked.shape[0]
     for block in numba.prange(-(-count // NEGATIVES)):
         first, last = block * NEGATIVES, min((block + 1) * NEGATIVES, count)
         gemm(picked[first:last], logits[:, first:last].T, hidden, 1.0, 0.0)
+        pull_biases(pulls[first:last], biases, logits[:, first:last])
+
+
+@numba.njit(parallel=True, cache=True, nogil=True)
+def _move_each(weights, biases, squares, bias_squares, both, pulls, classes, place, ends, rate, keep, clip, threads):
+    """Move class classes[ends[i]], each i another one, against the sum of both[place[ends[i] : ends[i + 1]]]."""
+    count, one = ends.size - 1, weights.dtype.type(1)
+    for thread in numba.prange(threads):
+        for i in range(thread * count // threads, (thread + 1) * count // threads):
+            n = place[ends[i]]
+            for other in place[ends[i] + 1 : ends[i + 1]]:
+                _add(both, pulls, n, other)
+            square = square_of(both, n, pulls[n], biases, squares, clip)
+            descend(
+                weights,
+                biases,
+                squares,
+                bias_squares,
+                classes[ends[i]],
+                both,
+                n,
+                pulls[n],
+                square,
+                one,
+                rate,
+                keep,
+                clip,
+            )
+
+
+@numba.njit(cache=True, nogil=True)
+def _add(both, pulls, n, other):
+    """Gradient n += another one."""
+    pulls[n] += pulls[other]
+    for d in range(both.shape[1]):
+        both[n, d] += both[other, d]

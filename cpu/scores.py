@@ -12,34 +12,33 @@ import numpy as np
 from cpu import shards
 from cpu.activation import exp, log1p
 from cpu.array import Array
-from cpu.blas import gemm
 from cpu.shards import CHUNK, SHARDS
-from cpu.softmax import count, normalise
+from cpu.softmax import chunk, count, normalise
 
 
-def softmax(out: Array, weights: Array, hidden: Array) -> None:
-    """out[b, v] = log p(v | hidden[b]) of a softmax over the rows of weights; out (B, V), weights (V, D), hidden (B, D)."""
+def softmax(out: Array, learned: Any, hidden: Array) -> None:
+    """out[b, v] = log p(v | hidden[b]) of a softmax over the rows (V, D); out (B, V), hidden (B, D)."""
     base, sums = np.empty((2, SHARDS, len(hidden)), out.dtype)
     norm = np.empty(len(hidden), out.dtype)
-    _logits(out, base, sums, weights, hidden)
-    normalise(norm, base, sums, weights.shape[0])
+    _logits(out, base, sums, learned.rows, learned.biases, hidden)
+    normalise(norm, base, sums, learned.rows.shape[0])
     _lower(out, norm, numba.get_num_threads())
 
 
-def tree(out: Array, nodes: Array, tree: Any, hidden: Array) -> None:
-    """out[b, v] = log p(v | hidden[b]) of a hierarchical softmax; out (B, V), nodes (V - 1, D), hidden (B, D)."""
-    products(out, nodes, hidden)
+def tree(out: Array, learned: Any, tree: Any, hidden: Array) -> None:
+    """out[b, v] = log p(v | hidden[b]) of a hierarchical softmax; out (B, V), rows, the nodes (V - 1, D), hidden (B, D)."""
+    products(out, learned.rows, learned.biases, hidden)
     _descend(out, tree.children, numba.get_num_threads())
 
 
 @numba.njit(parallel=True, cache=True, nogil=True)
-def _logits(out, base, sums, weights, hidden):
-    """Write hidden . weights, and base and sums of every shard."""
+def _logits(out, base, sums, weights, biases, hidden):
+    """Write the logits, and base and sums of every shard."""
     for shard in numba.prange(SHARDS):
         first, last = shards.part(shard, weights.shape[0])
         for begin in range(first, last, CHUNK):
             end = min(begin + CHUNK, last)
-            gemm(out[:, begin:end], hidden, weights[begin:end].T, 1.0, 0.0)
+            chunk(out[:, begin:end], weights, biases, begin, end, hidden)
             for b in range(hidden.shape[0]):
                 count(base[shard], sums[shard], b, out[b, begin:end], begin == first)
 
@@ -54,13 +53,13 @@ def _lower(out, norm, threads):
 
 
 @numba.njit(parallel=True, cache=True, nogil=True)
-def products(out, nodes, hidden):
-    """out[b, n] = hidden[b] . nodes[n], which leaves the last column as it is."""
+def products(out, nodes, biases, hidden):
+    """out[b, n] = hidden[b] . nodes[n] + biases[n], if there are biases; columns past the last node stay as they are."""
     for shard in numba.prange(SHARDS):
         first, last = shards.part(shard, nodes.shape[0])
         for begin in range(first, last, CHUNK):
             end = min(begin + CHUNK, last)
-            gemm(out[:, begin:end], hidden, nodes[begin:end].T, 1.0, 0.0)
+            chunk(out[:, begin:end], nodes, biases, begin, end, hidden)
 
 
 @numba.njit(parallel=True, cache=True, nogil=True, error_model="numpy")

@@ -182,6 +182,44 @@ def multiply_add(typing: Any, a: Any, b: Any, c: Any) -> Typed:
     return a(a, b, c), generate
 
 
+def _lane_by_lane(name: str, meaning: str) -> Callable[..., Typed]:
+    """An intrinsic: an instruction of LLVM on two vectors."""
+
+    def both(typing: Any, a: Any, b: Any) -> Typed:
+        return a(a, b), lambda context, builder, signature, arguments: getattr(builder, name)(*arguments)
+
+    both.__doc__ = meaning
+    made: Callable[..., Typed] = intrinsic(both)
+    return made
+
+
+add = _lane_by_lane("fadd", "a + b in every lane.")
+multiply = _lane_by_lane("fmul", "a b in every lane.")
+divide = _lane_by_lane("fdiv", "a / b in every lane, as exact as a single division.")
+
+
+@intrinsic
+def square_root(typing: Any, a: Any) -> Typed:
+    """The root of every lane, as exact as a single root."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = arguments[0].type
+        return _call(builder, "llvm.sqrt.{}", kind, kind, arguments)
+
+    return a(a), generate
+
+
+@intrinsic
+def total(typing: Any, a: Any) -> Typed:
+    """The sum of the lanes of a vector: its upper half is added to its lower until one lane is left."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        value = _fold(builder, arguments[0], 1)
+        return builder.extract_element(value, ir.IntType(32)(0))
+
+    return a.element(a), generate
+
+
 @intrinsic
 def totals(typing: Any, a: Any, b: Any, c: Any, d: Any) -> Typed:
     """The sums of the lanes of four vectors, as a vector of four numbers.
@@ -274,9 +312,9 @@ def _totals(builder: Any, vectors: Sequence[Any]) -> Any:
     return _add_picks(builder, ab, cd, (0, 2, 4, 6), (1, 3, 5, 7))
 
 
-def _fold(builder: Any, value: Any) -> Any:
-    """Add the upper half to the lower until four lanes are left."""
-    while value.type.count > 4:
+def _fold(builder: Any, value: Any, lanes: int = 4) -> Any:
+    """Add the upper half to the lower until so many lanes are left."""
+    while value.type.count > lanes:
         half = value.type.count // 2
         value = _add_picks(builder, value, value, range(half), range(half, 2 * half))
     return value

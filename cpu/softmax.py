@@ -15,8 +15,10 @@ from numpy.typing import DTypeLike
 from cpu import excluded, shards, topk
 from cpu.activation import ZERO, exp
 from cpu.array import Array
+from cpu.batch_rule import move_together, pull_biases
 from cpu.blas import gemm
 from cpu.excluded import Excluded
+from cpu.rule import pace
 from cpu.shards import CHUNK, SHARDS
 
 
@@ -26,6 +28,8 @@ class Work(NamedTuple):
     logits  (S, B, CHUNK)   of the shard's current chunk; then its probabilities. Numba knows that a row of this array is
                             contiguous, and vectorises; it does not know that of a row of a slice
     grads   (S, B, D)       the shard's part of the gradient
+    pulls   (S, CHUNK, D)   the gradient of the rows of the shard's current chunk, where they do not move by plain SGD
+    bias_pulls (S, CHUNK)   the same of their biases
     base    (S, B)          a logit that is close to the largest of the shard
     sums    (S, B)          sum of exp(logit - base) over the shard
     norm    (B,)            log of the sum of exp(logit) over all classes
@@ -34,6 +38,8 @@ class Work(NamedTuple):
 
     logits: np.ndarray
     grads: np.ndarray
+    pulls: np.ndarray
+    bias_pulls: np.ndarray
     base: np.ndarray
     sums: np.ndarray
     norm: np.ndarray
@@ -43,25 +49,27 @@ class Work(NamedTuple):
 def workspace(batch: int, width: int, dtype: DTypeLike) -> Work:
     """Scratch for calls with up to `batch` rows of `width` numbers."""
     logits, grads = np.empty((SHARDS, batch, CHUNK), dtype), np.empty((SHARDS, batch, width), dtype)
-    return Work(logits, grads, *np.empty((2, SHARDS, batch), dtype), *np.empty((2, batch), dtype))
+    pulls, bias_pulls = np.empty((SHARDS, CHUNK, width), dtype), np.empty((SHARDS, CHUNK), dtype)
+    return Work(logits, grads, pulls, bias_pulls, *np.empty((2, SHARDS, batch), dtype), *np.empty((2, batch), dtype))
 
 
 def step(
     grad: Array, loss: Array, learned: Any, work: Work, hidden: Array, target: Array, weight: Array | None, rule: Any
 ) -> None:
     """Write grad (B, D) = d loss / d hidden and loss (B,) in nats; every row moves against the gradient summed over B."""
-    weights = learned.rows
     log_prob(loss, learned, work, hidden, target)
     np.negative(loss, out=loss)
-    _learn(weights, work.logits, work.grads, hidden, target, work.norm, weights.dtype.type(rule.rate))
-    _gather(grad, work.grads, weights.shape[0], numba.get_num_threads())
+    if weight is not None:
+        loss *= weight
+    scratch = work.logits, work.grads, work.pulls, work.bias_pulls
+    _learn(*learned, *scratch, hidden, target, work.norm, weight, *pace(rule, learned.rows.dtype))
+    _gather(grad, work.grads, learned.rows.shape[0], numba.get_num_threads())
 
 
 def log_prob(out: Array, learned: Any, work: Work, hidden: Array, target: Array) -> None:
     """out[b] = log p(target[b] | hidden[b])."""
-    weights = learned.rows
-    _measure(work.logits, work.base, work.sums, work.score, weights, hidden, target)
-    normalise(work.norm[: out.size], work.base, work.sums, weights.shape[0])
+    _measure(work.logits, work.base, work.sums, work.score, learned.rows, learned.biases, hidden, target)
+    normalise(work.norm[: out.size], work.base, work.sums, learned.rows.shape[0])
     np.subtract(work.score[: out.size], work.norm[: out.size], out=out)
 
 
@@ -78,31 +86,39 @@ def best_without(ids: Array, log_probs: Array, learned: Any, work: Work, hidden:
 
     The probabilities are those among all classes. Where fewer than k are left, ids ends with -1 and log_probs with -inf.
     """
-    weights = learned.rows
-    batch, k = ids.shape
-    found = np.full((SHARDS, batch, min(k, shards.largest(weights.shape[0]))), -1, ids.dtype)
+    (batch, k), classes = ids.shape, learned.rows.shape[0]
+    found = np.full((SHARDS, batch, min(k, shards.largest(classes))), -1, ids.dtype)
     scores = np.full(found.shape, -np.inf, log_probs.dtype)
-    _search(found, scores, work.logits, work.base, work.sums, weights, hidden, *without)
-    normalise(work.norm[:batch], work.base, work.sums, weights.shape[0])
+    _search(found, scores, work.logits, work.base, work.sums, learned.rows, learned.biases, hidden, *without)
+    normalise(work.norm[:batch], work.base, work.sums, classes)
     ids[:], log_probs[:] = -1, -np.inf
     topk.merge(ids, log_probs, found, scores, numba.get_num_threads())
     np.subtract(log_probs, work.norm[:batch, None], out=log_probs)
 
 
 @numba.njit(parallel=True, cache=True, nogil=True)
-def _measure(logits, base, sums, score, weights, hidden, target):
+def _measure(logits, base, sums, score, weights, biases, hidden, target):
     """The first pass: base and sums of every shard, and the score of the targets."""
     batch = hidden.shape[0]
     for shard in numba.prange(SHARDS):
         first, last = shards.part(shard, weights.shape[0])
         for begin in range(first, last, CHUNK):
             end = min(begin + CHUNK, last)
-            chunk = logits[shard, :batch, : end - begin]
-            gemm(chunk, hidden, weights[begin:end].T, 1.0, 0.0)
+            chunk(logits[shard, :batch, : end - begin], weights, biases, begin, end, hidden)
             for b in range(batch):
                 if begin <= target[b] < end:
-                    score[b] = chunk[b, target[b] - begin]
+                    score[b] = logits[shard, b, target[b] - begin]
                 count(base[shard], sums[shard], b, logits[shard, b, : end - begin], begin == first)
+
+
+@numba.njit(cache=True, nogil=True)
+def chunk(logits, weights, biases, begin, end, hidden):
+    """Write the logits (B, end - begin) of some classes."""
+    gemm(logits, hidden, weights[begin:end].T, 1.0, 0.0)
+    if biases is not None:
+        for b in range(logits.shape[0]):
+            for j in range(end - begin):
+                logits[b, j] += biases[begin + j]
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -151,7 +167,23 @@ def normalise(norm, base, sums, classes):
 
 
 @numba.njit(parallel=True, cache=True, nogil=True)
-def _learn(weights, logits, grads, hidden, target, norm, rate):
+def _learn(
+    weights,
+    biases,
+    squares,
+    bias_squares,
+    logits,
+    grads,
+    pulls,
+    bias_pulls,
+    hidden,
+    target,
+    norm,
+    weight,
+    rate,
+    keep,
+    clip,
+):
     """The second pass: write every shard's part of the gradient, and move the weights."""
     batch = hidden.shape[0]
     for shard in numba.prange(SHARDS):
@@ -159,13 +191,18 @@ def _learn(weights, logits, grads, hidden, target, norm, rate):
         for begin in range(first, last, CHUNK):
             end = min(begin + CHUNK, last)
             miss = logits[shard, :batch, : end - begin]
-            gemm(miss, hidden, weights[begin:end].T, 1.0, 0.0)
+            chunk(miss, weights, biases, begin, end, hidden)
             for b in range(batch):
                 probabilities(logits[shard, b, : end - begin], norm[b])
                 if begin <= target[b] < end:
                     miss[b, target[b] - begin] -= 1
+                weigh(logits[shard, b, : end - begin], weight, b)
             gemm(grads[shard, :batch], miss, weights[begin:end], 1.0, begin > first)
-            gemm(weights[begin:end], miss.T, hidden, -rate, 1.0)
+            pull_biases(bias_pulls[shard], biases, miss)
+            move_together(
+                weights, biases, squares, bias_squares, begin, end, pulls[shard], bias_pulls[shard], miss.T, hidden,
+                1.0, rate, keep, clip,
+            )  # fmt: skip
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -173,6 +210,14 @@ def probabilities(logits, norm):
     """Every logit of a contiguous vector becomes exp(logit - norm)."""
     for j in range(logits.size):
         logits[j] = exp(logits[j] - norm)
+
+
+@numba.njit(cache=True, nogil=True)
+def weigh(misses, weight, b):
+    """Multiply a contiguous vector by the weight of example b."""
+    if weight is not None:
+        for j in range(misses.size):
+            misses[j] *= weight[b]
 
 
 @numba.njit(parallel=True, cache=True, nogil=True)
@@ -191,20 +236,19 @@ def _gather(grad, grads, classes, threads):
 
 
 @numba.njit(parallel=True, cache=True, nogil=True)
-def _search(found, scores, logits, base, sums, weights, hidden, out_first, out_last, left_out):
+def _search(found, scores, logits, base, sums, weights, biases, hidden, out_first, out_last, left_out):
     """Write the best of every shard, as a heap, and its base and sums."""
     batch = hidden.shape[0]
     for shard in numba.prange(SHARDS):
         first, last = shards.part(shard, weights.shape[0])
         for begin in range(first, last, CHUNK):
             end = min(begin + CHUNK, last)
-            chunk = logits[shard, :batch, : end - begin]
-            gemm(chunk, hidden, weights[begin:end].T, 1.0, 0.0)
+            chunk(logits[shard, :batch, : end - begin], weights, biases, begin, end, hidden)
             for b in range(batch):
                 skip = excluded.seek(left_out, out_first[b], out_last[b], begin)
                 for j in range(end - begin):
                     if skip < out_last[b] and left_out[skip] == begin + j:
                         skip += 1
                     else:
-                        topk.push(found[shard, b], scores[shard, b], begin + j, chunk[b, j])
+                        topk.push(found[shard, b], scores[shard, b], begin + j, logits[shard, b, j])
                 count(base[shard], sums[shard], b, logits[shard, b, : end - begin], begin == first)

@@ -13,7 +13,11 @@ from numpy.typing import DTypeLike
 
 from cpu.activation import ZERO, miss_and_loss
 from cpu.array import Array
+from cpu.batch_rule import move_together, pull_biases
 from cpu.blas import gemm
+from cpu.logistic_visit import weighed
+from cpu.rule import pace
+from cpu.softmax import chunk, weigh
 
 ROWS = 64  # examples, or nodes, of a product; it does not know of the threads
 
@@ -23,15 +27,20 @@ class Work(NamedTuple):
 
     scores  (B, K)  hidden . node
     misses  (B, K)  turn - logistic(score) at the nodes of an example's path, else 0
+    pulls   (K, D)  the gradient of the nodes, where they do not move by plain SGD
+    bias_pulls (K,) the same of their biases, with the other sign
     """
 
     scores: np.ndarray
     misses: np.ndarray
+    pulls: np.ndarray
+    bias_pulls: np.ndarray
 
 
-def workspace(batch: int, top: int, dtype: DTypeLike) -> Work:
-    """Scratch for calls of `step` with up to `batch` rows and `top` nodes."""
-    return Work(*np.empty((2, batch, top), dtype))
+def workspace(batch: int, width: int, top: int, dtype: DTypeLike) -> Work:
+    """Scratch for calls of `step` with up to `batch` rows of `width` numbers and `top` nodes."""
+    scores, misses = np.empty((2, batch, top), dtype)
+    return Work(scores, misses, np.empty((top, width), dtype), np.empty(top, dtype))
 
 
 def step(
@@ -43,21 +52,23 @@ def step(
     tree: the plan of a tree's top, see cpu/tree.py's `split`. All examples use the nodes before the step; a node moves
     once, by the sum over its examples.
     """
-    nodes = learned.rows
-    _judge(grad, loss, nodes, work.scores, work.misses, tree.leaf_up, tree.node_up, hidden, target)
-    _move(nodes, work.misses, hidden, nodes.dtype.type(rule.rate))
+    scratch = work.misses, work.pulls, work.bias_pulls
+    paths = tree.leaf_up, tree.node_up, target
+    _judge(grad, loss, learned.rows, learned.biases, work.scores, work.misses, *paths, hidden, weight)
+    _move(*learned, *scratch, hidden, *pace(rule, learned.rows.dtype))
 
 
 @numba.njit(parallel=True, cache=True, nogil=True)
-def _judge(grad, loss, nodes, scores, misses, leaf_up, node_up, hidden, target):
+def _judge(grad, loss, nodes, biases, scores, misses, leaf_up, node_up, target, hidden, weight):
     """Write misses and loss, add to grad."""
     batch = hidden.shape[0]
     for part in numba.prange(-(-batch // ROWS)):
         first, last = part * ROWS, min((part + 1) * ROWS, batch)
-        gemm(scores[first:last], hidden[first:last], nodes.T, 1.0, 0.0)
+        chunk(scores[first:last], nodes, biases, 0, nodes.shape[0], hidden[first:last])
         for b in range(first, last):
             misses[b] = 0
-            loss[b] = _climb(misses, scores, leaf_up, node_up, target, b)
+            loss[b] = weighed(_climb(misses, scores, leaf_up, node_up, target, b), weight, b)
+            weigh(misses[b], weight, b)
         gemm(grad[first:last], misses[first:last], nodes, -1.0, 1.0)
 
 
@@ -75,8 +86,14 @@ def _climb(misses, scores, leaf_up, node_up, target, b):
 
 
 @numba.njit(parallel=True, cache=True, nogil=True)
-def _move(nodes, misses, hidden, rate):
+def _move(nodes, biases, squares, bias_squares, misses, pulls, bias_pulls, hidden, rate, keep, clip):
+    """Every node moves once; a miss points uphill."""
     batch, top = hidden.shape[0], nodes.shape[0]
-    for part in numba.prange(-(-top // ROWS)):
-        first, last = part * ROWS, min((part + 1) * ROWS, top)
-        gemm(nodes[first:last], misses[:batch, first:last].T, hidden, rate, 1.0)
+    for turn in numba.prange(-(-top // ROWS)):
+        first, last = turn * ROWS, min((turn + 1) * ROWS, top)
+        part = misses[:batch, first:last]
+        pull_biases(bias_pulls[first:last], biases, part)
+        move_together(
+            nodes, biases, squares, bias_squares, first, last, pulls[first:last], bias_pulls[first:last], part.T, hidden,
+            -1.0, rate, keep, clip,
+        )  # fmt: skip

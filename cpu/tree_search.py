@@ -18,30 +18,30 @@ from cpu.heap import drop, push
 from cpu.tree_softmax import node_score
 
 
-def best(ids: Array, log_probs: Array, nodes: Array, tree: Any, hidden: Array, without: Excluded | None = None) -> None:
+def best(ids: Array, log_probs: Array, learned: Any, tree: Any, hidden: Array, without: Excluded | None = None) -> None:
     """Write the k most likely classes of each row, most likely first, equals by rising class; exact.
 
-    ids (B, k) int32, log_probs (B, k); nodes (V - 1, D), hidden (B, D); k <= V. Visits exactly the nodes that are at
+    ids (B, k) int32, log_probs (B, k); rows, the nodes (V - 1, D), hidden (B, D); k <= V. Visits exactly the nodes that are at
     least as likely as the k-th class, and remembers one prefix for each.
     without: the classes that each row excludes, see cpu/excluded.py; where fewer than k are left, ids ends with -1 and
     log_probs with -inf.
     """
     without = without or excluded.nothing(len(hidden))
-    _best(ids, log_probs, nodes, tree.children, hidden, *without, numba.get_num_threads())
+    _best(ids, log_probs, learned.rows, learned.biases, tree.children, hidden, *without, numba.get_num_threads())
 
 
-def beam(ids: Array, log_probs: Array, nodes: Array, tree: Any, hidden: Array, width: int) -> None:
+def beam(ids: Array, log_probs: Array, learned: Any, tree: Any, hidden: Array, width: int) -> None:
     """As `best`, but follow only the `width` likeliest prefixes of each length: at most width * depth nodes a row.
 
     Likely classes below an unlikely prefix may be missed; a width of V misses none. Where fewer than k classes are
     found, ids ends with -1 and log_probs with -inf.
     """
     width = min(width, tree.leaf_up.size)
-    _beam(ids, log_probs, nodes, tree.children, hidden, width, numba.get_num_threads())
+    _beam(ids, log_probs, learned.rows, learned.biases, tree.children, hidden, width, numba.get_num_threads())
 
 
 @numba.njit(parallel=True, cache=True, nogil=True)
-def _best(ids, log_probs, nodes, children, hidden, out_first, out_last, left_out, threads):
+def _best(ids, log_probs, nodes, biases, children, hidden, out_first, out_last, left_out, threads):
     for thread in numba.prange(threads):
         keys, items = np.empty(1024), np.empty(1024, np.int32)
         for b in range(thread, hidden.shape[0], threads):
@@ -52,7 +52,7 @@ def _best(ids, log_probs, nodes, children, hidden, out_first, out_last, left_out
                 key, item = keys[0], items[0]
                 size = drop(keys, items, size)
                 if item >= 0:
-                    size, keys, items = _expand(keys, items, size, key, item, nodes, children, hidden, b)
+                    size, keys, items = _expand(keys, items, size, key, item, nodes, biases, children, hidden, b)
                 elif not excluded.holds(left_out, out_first[b], out_last[b], ~item):
                     ids[b, found] = ~item
                     log_probs[b, found] = key
@@ -60,7 +60,7 @@ def _best(ids, log_probs, nodes, children, hidden, out_first, out_last, left_out
 
 
 @numba.njit(parallel=True, cache=True, nogil=True)
-def _beam(ids, log_probs, nodes, children, hidden, width, threads):
+def _beam(ids, log_probs, nodes, biases, children, hidden, width, threads):
     for thread in numba.prange(threads):
         keys, items = np.empty(1024), np.empty(1024, np.int32)  # what hangs from the prefixes of one length
         leaf_keys, leaves = np.empty(1024), np.empty(1024, np.int32)
@@ -73,7 +73,7 @@ def _beam(ids, log_probs, nodes, children, hidden, width, threads):
                 size = 0
                 for i in range(kept):
                     size, keys, items = _expand(
-                        keys, items, size, beam_keys[i], beam_items[i], nodes, children, hidden, b
+                        keys, items, size, beam_keys[i], beam_items[i], nodes, biases, children, hidden, b
                     )
                 kept = 0
                 while size and kept < width:
@@ -100,8 +100,8 @@ def _list(ids, log_probs, b, keys, items, size):
 
 
 @numba.njit(cache=True, nogil=True)
-def _expand(keys, items, size, key, node, nodes, children, hidden, b):
+def _expand(keys, items, size, key, node, nodes, biases, children, hidden, b):
     """Push both children of a prefix."""
-    score = node_score(nodes, node, hidden, b)
+    score = node_score(nodes, biases, node, hidden, b)
     size, keys, items = push(keys, items, size, key - softplus(score), children[node, 0])
     return push(keys, items, size, key - softplus(-score), children[node, 1])

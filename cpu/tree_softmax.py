@@ -11,6 +11,7 @@ from numpy.typing import DTypeLike
 from cpu import groups, logistic_rows
 from cpu.activation import ZERO, softplus
 from cpu.array import Array
+from cpu.logistic_visit import INNER
 
 TOGETHER = 16  # examples that climb together
 
@@ -47,7 +48,7 @@ def step(
 
 def log_prob(out: Array, learned: Any, tree: Any, hidden: Array, target: Array) -> None:
     """out[b] = log p(target[b] | hidden[b]), in nats; exp of it sums to 1 over all classes."""
-    _log_prob(out, learned.rows, tree.leaf_up, tree.node_up, hidden, target, numba.get_num_threads())
+    _log_prob(out, learned.rows, learned.biases, tree.leaf_up, tree.node_up, hidden, target, numba.get_num_threads())
 
 
 @numba.njit(parallel=True, cache=True, nogil=True)
@@ -81,22 +82,24 @@ def _climb(entries, cuts, leaf_up, node_up, owner, target, threads):
 
 
 @numba.njit(parallel=True, cache=True, nogil=True)
-def _log_prob(out, nodes, leaf_up, node_up, hidden, target, threads):
+def _log_prob(out, nodes, biases, leaf_up, node_up, hidden, target, threads):
     for thread in numba.prange(threads):
         for b in range(thread * target.size // threads, (thread + 1) * target.size // threads):
             total = 0.0
             up = leaf_up[target[b]]
             while up >= 0:
-                score = node_score(nodes, up >> 1, hidden, b)
+                score = node_score(nodes, biases, up >> 1, hidden, b)
                 total -= softplus(-score if up & 1 else score)
                 up = node_up[up >> 1]
             out[b] = total
 
 
-@numba.njit(fastmath={"reassoc", "contract"}, **logistic_rows.INNER)
-def node_score(nodes, node, hidden, b):
-    """w . h; the log-odds of turning right at the node."""
+@numba.njit(fastmath={"reassoc", "contract"}, **INNER)
+def node_score(nodes, biases, node, hidden, b):
+    """w . h, and the node's bias if there are biases; the log-odds of turning right at the node."""
     score = ZERO
     for d in range(hidden.shape[1]):
         score += nodes[node, d] * hidden[b, d]
-    return score
+    if biases is None:
+        return score
+    return score + biases[node]

@@ -23,8 +23,8 @@ class Work(NamedTuple):
     misses: Array
 
 
-def workspace(batch: int, top: int, dtype: DTypeLike) -> Work:
-    """Scratch for calls of `step` with up to `batch` rows and `top` nodes."""
+def workspace(batch: int, width: int, top: int, dtype: DTypeLike) -> Work:
+    """Scratch for calls of `step` with up to `batch` rows of `width` numbers and `top` nodes."""
     blas.ready()
     empty = device.current().device.empty
     return Work(empty((batch, top), dtype), empty((batch, top), dtype))

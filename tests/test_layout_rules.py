@@ -36,6 +36,8 @@ TESTED_IN: dict[str, str] = {
     "hybrid/train/job.py": "tests/hybrid/train/test_best.py",
     "hybrid/train/stop.py": "tests/hybrid/train/test_loop.py",
     "cpu/brute_force.py": "tests/cpu/test_neighbours.py",
+    "cpu/logistic_visit.py": "tests/cpu/test_logistic_rows.py",
+    "cpu/batch_rule.py": "tests/cpu/test_rule.py",
     "cpu/online.py": "tests/cpu/test_units.py",
     "cpu/visit.py": "tests/cpu/test_pvm.py",
     "gpu/errors.py": "tests/gpu/test_device.py",

@@ -142,8 +142,8 @@ class TreeSoftmax(Protocol):
 class Split(Protocol):
     """The top of a tree over V classes, computed by dense products: nodes (K, D), the first K in breadth-first order."""
 
-    def workspace(self, batch: int, top: int, dtype: DTypeLike) -> Any:
-        """The scratch arrays that calls with up to `batch` rows and `top` nodes need; made once."""
+    def workspace(self, batch: int, width: int, top: int, dtype: DTypeLike) -> Any:
+        """The scratch arrays that calls with up to `batch` rows of `width` numbers and `top` nodes need; made once."""
 
     def step(
         self, grad: Array, loss: Array, learned: Learned, work: Any, tree: Any, hidden: Array, target: Array,

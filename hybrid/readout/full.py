@@ -93,7 +93,7 @@ class FullReadout(Base):
     def _scores(self, out: np.ndarray, hidden: np.ndarray) -> None:
         from cpu import scores
 
-        scores.softmax(out, self.weights, hidden)
+        scores.softmax(out, Learned(self.weights), hidden)
 
 
 def make(

@@ -58,7 +58,7 @@ class SplitTreeReadout(TreeReadout):
 
     def _make_room(self, upper: Any) -> None:
         self._plan = self.backend.tree_softmax.plan(upper)
-        self._work = self.backend.split.workspace(self.batch, self.split, np.float32)
+        self._work = self.backend.split.workspace(self.batch, self.width, self.split, np.float32)
 
     def buffers(self) -> Buffers:
         """Beside the trunk everything crosses: the tail reads hidden vectors on the host, the top learns on the device."""

@@ -146,7 +146,7 @@ class TreeReadout(Base):
         check.whole("width", width, 1)
 
         def find(ids: np.ndarray, log_probs: np.ndarray, rows: np.ndarray) -> None:
-            tree_search.beam(ids, log_probs, self.nodes, self.tree, rows, width)
+            tree_search.beam(ids, log_probs, Learned(self.nodes), self.tree, rows, width)
 
         with self.alone:
             self.fetch()
@@ -178,17 +178,17 @@ class TreeReadout(Base):
     def _find(self, ids: np.ndarray, log_probs: np.ndarray, hidden: np.ndarray) -> None:
         from cpu import tree_search
 
-        tree_search.best(ids, log_probs, self.nodes, self.tree, hidden)
+        tree_search.best(ids, log_probs, Learned(self.nodes), self.tree, hidden)
 
     def _best_without(self, ids: np.ndarray, log_probs: np.ndarray, hidden: np.ndarray, left_out: "Excluded") -> None:
         from cpu import tree_search
 
-        tree_search.best(ids, log_probs, self.nodes, self.tree, hidden, left_out)
+        tree_search.best(ids, log_probs, Learned(self.nodes), self.tree, hidden, left_out)
 
     def _scores(self, out: np.ndarray, hidden: np.ndarray) -> None:
         from cpu import scores
 
-        scores.tree(out, self.nodes, self.tree, hidden)
+        scores.tree(out, Learned(self.nodes), self.tree, hidden)
 
 
 def make(

@@ -43,7 +43,7 @@ FINDS = {
     ),
     "dot": lambda ids, out, table, hidden, without: brute_force.search(ids, out, table, hidden, "dot", without=without),
     "tree": lambda ids, out, table, hidden, without: tree_search.best(
-        ids, out, table[1:], huffman(np.arange(len(table))), hidden, without
+        ids, out, Learned(table[1:]), huffman(np.arange(len(table))), hidden, without
     ),
 }
 
@@ -56,9 +56,9 @@ def test_the_best_of_the_rest_is_that_of_brute_force(find, classes, k):
     without, mask = drawn(6, classes, k)
     every = np.empty((6, classes))
     if find == "tree":
-        scores.tree(every, table[1:], huffman(np.arange(classes)), hidden)
+        scores.tree(every, Learned(table[1:]), huffman(np.arange(classes)), hidden)
     elif find == "softmax":
-        scores.softmax(every, table, hidden)
+        scores.softmax(every, Learned(table), hidden)
     else:
         every = hidden @ table.T
     ids, found = np.empty((6, k), np.int32), np.empty((6, k))

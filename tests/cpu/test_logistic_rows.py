@@ -1,4 +1,4 @@
-"""The kernel that takes examples through lists of rows: against plain NumPy, by difference, and bit for bit."""
+"""Examples through lists of rows (also cpu/logistic_visit.py): against plain NumPy, by difference, and bit for bit."""
 
 import numpy as np
 import pytest

@@ -24,3 +24,15 @@ def test_it_changes_nothing(width, dtype):
     before, rows = table.copy(), np.array([6, 0, 3, 3], np.int32)
     assert np.array_equal(summed(table, rows), table[rows].sum(axis=0))
     assert np.array_equal(table, before)
+
+
+@numba.njit
+def asked(numbers, nothing):
+    prefetch_row(numbers, 2)
+    prefetch_row(nothing, 2)
+    return True
+
+
+def test_it_takes_one_number_a_row_and_no_table():
+    numbers = np.arange(4.0)
+    assert asked(numbers, None) and numbers.tolist() == [0, 1, 2, 3]

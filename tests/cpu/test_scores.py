@@ -13,10 +13,10 @@ def case(rows, width, batch, dtype=np.float64, scale=1.0, seed=0):
     return (scale * rng.normal(size=(rows, width))).astype(dtype), rng.normal(size=(batch, width)).astype(dtype)
 
 
-def written(function, classes, *arguments):
+def written(function, classes, table, *arguments):
     hidden = arguments[-1]
     out = np.full((len(hidden), classes), np.nan, hidden.dtype)
-    function(out, *arguments)
+    function(out, Learned(table), *arguments)
     return out
 
 

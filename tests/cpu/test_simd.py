@@ -109,3 +109,25 @@ def test_a_number_in_every_lane(dtype):
     source, out = np.arange(10.0).astype(dtype), np.empty(10, dtype)
     spread_and_multiplied(out, source, dtype(3))
     assert np.array_equal(out, 3 * source)
+
+
+@numba.njit
+def lane_by_lane(out, rows):
+    """a + b, a b, a / b, the root of a, of two rows; returns the sum of the first."""
+    a, b = simd.load_row(rows, 0, 0, LANES), simd.load_row(rows, 1, 0, LANES)
+    simd.store_row(out, 0, 0, simd.add(a, b), LANES)
+    simd.store_row(out, 1, 0, simd.multiply(a, b), LANES)
+    simd.store_row(out, 2, 0, simd.divide(a, b), LANES)
+    simd.store_row(out, 3, 0, simd.square_root(a), LANES)
+    return simd.total(a)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_lane_by_lane_as_numpy_rounds(dtype):
+    rows = np.random.default_rng(2).random((2, LANES)).astype(dtype)
+    a, b = rows
+    out = np.empty((4, LANES), dtype)
+    found = lane_by_lane(out, rows)
+    for row, expected in zip(out, (a + b, a * b, a / b, np.sqrt(a)), strict=True):
+        assert row.tobytes() == expected.tobytes()
+    assert found == halved(a)

@@ -28,7 +28,7 @@ def everything(tree, nodes, hidden):
 def found(find, tree, nodes, hidden, k, *arguments):
     ids = np.empty((len(hidden), k), np.int32)
     log_probs = np.empty((len(hidden), k), hidden.dtype)
-    find(ids, log_probs, nodes, tree, hidden, *arguments)
+    find(ids, log_probs, Learned(nodes), tree, hidden, *arguments)
     return ids, log_probs
 
 

@@ -16,7 +16,7 @@ from tests.support.tree_softmax import case
 def run(gpu, tree, top, nodes, hidden, target, rate):
     """One step, with a gradient of ones to add to."""
     plan = gpu.run(tree_softmax.plan, cut(tree, top)[0])
-    work = gpu.run(split.workspace, len(hidden) + 3, top, np.float32)
+    work = gpu.run(split.workspace, len(hidden) + 3, hidden.shape[1], top, np.float32)
     grad, loss, there = gpu.put(np.ones_like(hidden)), gpu.empty(len(hidden), np.float32), gpu.put(nodes[:top])
     given = gpu.put(hidden), gpu.put(target), None, Rule(rate)
     gpu.run(split.step, grad, loss, Learned(there), work, plan, *given)

@@ -26,7 +26,7 @@ def oracle(tree, top, nodes, hidden, target, rate):
 def run(tree, top, nodes, hidden, target, rate):
     """One step on copies, with a gradient of ones to add to."""
     upper, _ = cut(tree, top)
-    work = split.workspace(len(hidden) + 3, top, nodes.dtype)
+    work = split.workspace(len(hidden) + 3, hidden.shape[1], top, nodes.dtype)
     grad, loss, moved = np.ones_like(hidden), np.full(len(hidden), np.nan, hidden.dtype), nodes[:top].copy()
     split.step(grad, loss, Learned(moved), work, upper, hidden, target, None, Rule(rate))
     return grad - 1, loss, moved

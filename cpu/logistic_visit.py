@@ -1,0 +1,183 @@
+"""An example at its rows, each a logistic regression: the inner kernel of cpu/logistic_rows.py, compiled into its loops.
+
+A row w with the turn of the example's list: miss = turn - logistic(w . h), times the weight of the example, if it has one; the
+row goes by the miss along h, or, where cpu/rule.py has more to say, by a number of its own.
+
+Kernels below the parallel loops are compiled without reference counts (`_nrt=False`): a count is an atomic addition
+that all threads fight over, and costs more than a row does.
+"""
+
+import numba
+import numpy as np
+
+from cpu.activation import ZERO, miss_and_loss
+from cpu.rule import cut, length_squared, move_bias, paced, pushed, scale_of, size, with_bias
+from cpu.simd import LANES, load_row, multiply_add, splat, store_row, store_totals, totals
+
+WIDE = 16  # scores judged at once: the compiler makes vectors of a loop of 16, and not of one of 4
+
+INNER = {"cache": True, "nogil": True, "_nrt": False, "forceinline": True}
+
+
+@numba.njit(**INNER)
+def visit(
+    out, part, rows, biases, squares, bias_squares, misses, moves, steps, hidden, b, entries, first, last, weight, rate, keep,
+    clip,
+):  # fmt: skip
+    """Example b at entries[b, first:last], each of another row: write out[part], move the rows, return the loss.
+
+    misses, steps, moves  scratch; moves None: steps is misses
+    """
+    # Unsigned indices: Numba then leaves out its test for negative ones, which costs more here than the arithmetic.
+    b, part, first, last = np.uintp(b), np.uintp(part), np.uintp(first), np.uintp(last)
+    loss = ZERO
+    for i in range(first, last, WIDE):
+        score(misses, i, rows, hidden, b, entries, i, last)
+        add_biases(misses, i, biases, entries, b, i, last)
+        loss += _judge(misses, entries, b, i, last)
+    weigh(misses, first, last, weight, b)
+    _pace(moves, steps, misses, biases, squares, bias_squares, hidden, b, entries, first, last, rate, clip)
+    scale = scale_of(rate, squares)
+    width = hidden.shape[1]
+    whole = width // LANES * LANES
+    wide = width // (4 * LANES) * (4 * LANES)
+    for d in range(0, wide, 4 * LANES):
+        _move_wide(out, part, rows, squares, misses, steps, hidden, b, entries, first, last, scale, rate, keep, d)
+    for d in range(wide, whole, LANES):
+        _move(out, part, rows, squares, misses, steps, hidden, b, entries, first, last, scale, rate, keep, d, LANES)
+    if whole < width:
+        rest = width - whole
+        _move(out, part, rows, squares, misses, steps, hidden, b, entries, first, last, scale, rate, keep, whole, rest)
+    return weighed(loss, weight, b)
+
+
+@numba.njit(**INNER)
+def score(scores, at, rows, hidden, b, entries, i, last):
+    """scores[at : at + WIDE] = w . h of entries i and on, and numbers that nobody reads past the last."""
+    q0 = _four_scores(scores, rows, hidden, b, entries, i, last)
+    q1 = q2 = q3 = q0
+    if i + np.uintp(4) < last:
+        q1 = _four_scores(scores, rows, hidden, b, entries, i + np.uintp(4), last)
+    if i + np.uintp(8) < last:
+        q2 = _four_scores(scores, rows, hidden, b, entries, i + np.uintp(8), last)
+    if i + np.uintp(12) < last:
+        q3 = _four_scores(scores, rows, hidden, b, entries, i + np.uintp(12), last)
+    store_totals(scores, at, q0, q1, q2, q3)
+
+
+@numba.njit(**INNER)
+def _four_scores(scores, rows, hidden, b, entries, i, last):
+    """w . h of four entries: independent sums hide each other's latency. Past the last, its row again."""
+    end = last - np.uintp(1)
+    r0 = entries[b, i] >> 1
+    r1 = entries[b, min(i + np.uintp(1), end)] >> 1
+    r2 = entries[b, min(i + np.uintp(2), end)] >> 1
+    r3 = entries[b, min(i + np.uintp(3), end)] >> 1
+    s0 = s1 = s2 = s3 = splat(scores.dtype.type(0))
+    width = hidden.shape[1]
+    whole = width // LANES * LANES
+    for d in range(0, whole, LANES):
+        h = load_row(hidden, b, d, LANES)
+        s0 = multiply_add(load_row(rows, r0, d, LANES), h, s0)
+        s1 = multiply_add(load_row(rows, r1, d, LANES), h, s1)
+        s2 = multiply_add(load_row(rows, r2, d, LANES), h, s2)
+        s3 = multiply_add(load_row(rows, r3, d, LANES), h, s3)
+    if whole < width:
+        rest = width - whole
+        h = load_row(hidden, b, whole, rest)
+        s0 = multiply_add(load_row(rows, r0, whole, rest), h, s0)
+        s1 = multiply_add(load_row(rows, r1, whole, rest), h, s1)
+        s2 = multiply_add(load_row(rows, r2, whole, rest), h, s2)
+        s3 = multiply_add(load_row(rows, r3, whole, rest), h, s3)
+    return totals(s0, s1, s2, s3)
+
+
+@numba.njit(error_model="numpy", fastmath={"reassoc", "contract"}, **INNER)
+def _judge(misses, entries, b, i, last):
+    """Turn WIDE scores into misses, turn - logistic(score); returns what -log p(turn) sums to.
+
+    All of them, also those past the last: then the compiler makes vectors of the loop.
+    """
+    loss = ZERO
+    for k in range(WIDE):
+        j = i + np.uintp(k)
+        misses[j], cost = miss_and_loss(misses[j], entries[b, j] & 1)
+        loss += cost if j < last else ZERO
+    return loss
+
+
+@numba.njit(**INNER)
+def add_biases(scores, at, biases, entries, b, i, last):
+    """Add the biases of entries i and on, up to WIDE of them, to the scores that begin at `at`."""
+    if biases is not None:
+        for k in range(min(np.uintp(WIDE), last - i)):
+            scores[at + np.uintp(k)] += biases[entries[b, i + np.uintp(k)] >> 1]
+
+
+@numba.njit(**INNER)
+def weigh(misses, first, last, weight, b):
+    """Multiply misses[first:last] by the weight of example b."""
+    if weight is not None:
+        for i in range(first, last):
+            misses[i] *= weight[b]
+
+
+@numba.njit(**INNER)
+def weighed(loss, weight, b):
+    """The loss of example b, or a part of it, times its weight."""
+    if weight is None:
+        return loss
+    return loss * weight[b]
+
+
+@numba.njit(**INNER)
+def _pace(moves, steps, misses, biases, squares, bias_squares, hidden, b, entries, first, last, rate, clip):
+    """Write how far each row goes along h, in units of the rate, and move the biases; moves None: all go by their misses."""
+    if moves is not None:
+        square = with_bias(length_squared(hidden, b), biases)
+        mean = square / hidden.dtype.type(size(hidden.shape[1], biases))
+        for i in range(first, last):
+            row = entries[b, i] >> 1
+            push = cut(misses[i], square, clip)
+            steps[i] = paced(push, squares, row, mean)
+            move_bias(biases, bias_squares, row, push, steps[i], rate)
+
+
+@numba.njit(**INNER)
+def _move(out, part, rows, squares, misses, steps, hidden, b, entries, first, last, scale, rate, keep, d, count):
+    """Columns d to d + count of the gradient and of all rows."""
+    grad = splat(out.dtype.type(0))
+    h = multiply_add(load_row(hidden, b, d, count), splat(scale), grad)
+    for i in range(first, last):
+        row = entries[b, i] >> 1
+        w = load_row(rows, row, d, count)
+        grad = multiply_add(splat(-misses[i]), w, grad)
+        store_row(rows, row, d, pushed(w, splat(steps[i]), h, squares, row, d, count, rate, keep), count)
+    store_row(out, part, d, grad, count)
+
+
+@numba.njit(**INNER)
+def _move_wide(out, part, rows, squares, misses, steps, hidden, b, entries, first, last, scale, rate, keep, d):
+    """The same for 4 LANES columns at once: a row's place is worked out once for all of them."""
+    d1, d2, d3 = d + LANES, d + 2 * LANES, d + 3 * LANES
+    g0 = g1 = g2 = g3 = splat(out.dtype.type(0))
+    step = splat(scale)
+    h0 = multiply_add(load_row(hidden, b, d, LANES), step, g0)
+    h1 = multiply_add(load_row(hidden, b, d1, LANES), step, g0)
+    h2 = multiply_add(load_row(hidden, b, d2, LANES), step, g0)
+    h3 = multiply_add(load_row(hidden, b, d3, LANES), step, g0)
+    for i in range(first, last):
+        row = entries[b, i] >> 1
+        push, back = splat(steps[i]), splat(-misses[i])
+        w0, w1 = load_row(rows, row, d, LANES), load_row(rows, row, d1, LANES)
+        w2, w3 = load_row(rows, row, d2, LANES), load_row(rows, row, d3, LANES)
+        g0, g1 = multiply_add(back, w0, g0), multiply_add(back, w1, g1)
+        g2, g3 = multiply_add(back, w2, g2), multiply_add(back, w3, g3)
+        store_row(rows, row, d, pushed(w0, push, h0, squares, row, d, LANES, rate, keep), LANES)
+        store_row(rows, row, d1, pushed(w1, push, h1, squares, row, d1, LANES, rate, keep), LANES)
+        store_row(rows, row, d2, pushed(w2, push, h2, squares, row, d2, LANES, rate, keep), LANES)
+        store_row(rows, row, d3, pushed(w3, push, h3, squares, row, d3, LANES, rate, keep), LANES)
+    store_row(out, part, d, g0, LANES)
+    store_row(out, part, d1, g1, LANES)
+    store_row(out, part, d2, g2, LANES)
+    store_row(out, part, d3, g3, LANES)

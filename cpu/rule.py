@@ -1,0 +1,187 @@
+"""How a visit moves a row: clipping, weight decay, Adagrad, biases. See `Learned` and `Rule` in the contract.
+
+What is None is left out when a kernel is compiled, so plain SGD does not pay for the rest. A clip and row-wise Adagrad ask for
+one number a visit, the square of the gradient's length; they are a factor on how far the row moves.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from numpy.typing import DTypeLike
+
+from cpu.simd import LANES, add, divide, load_row, multiply, multiply_add, splat, square_root, store_row, total
+
+TINY = np.float32(1e-10)  # added to the root of a sum of squares, as in PyTorch
+ZERO, ONE = np.float32(0), np.float32(1)
+
+INNER = {"cache": True, "nogil": True, "_nrt": False, "forceinline": True, "error_model": "numpy"}
+
+
+class Pace(NamedTuple):
+    """A rule in the numbers of a kernel: the rate, how much of a row a visit keeps, the longest gradient."""
+
+    rate: Any
+    keep: Any
+    clip: Any
+
+
+def pace(rule: Any, dtype: DTypeLike) -> Pace:
+    """The numbers of a rule for rows of this dtype; keep and clip are None where the rule has none."""
+    number = np.dtype(dtype).type
+    keep = None if rule.decay is None else number(1 - rule.rate * rule.decay)
+    return Pace(number(rule.rate), keep, None if rule.clip is None else number(rule.clip))
+
+
+def plain(learned: Any, rule: Any) -> bool:
+    """Whether rows move by SGD, without a decay, a clip or biases."""
+    kept = learned.biases, learned.squares, learned.bias_squares, rule.decay, rule.clip
+    return all(entry is None for entry in kept)
+
+
+def by_row(learned: Any, rule: Any) -> bool:
+    """Whether a visit has a number for its row, beside the gradient: a clip, the row's own sum of squares, a bias."""
+    row_wise = learned.squares is not None and learned.squares.ndim == 1
+    return row_wise or learned.biases is not None or rule.clip is not None
+
+
+@numba.njit(cache=True, nogil=True)
+def goes(moves, misses, thread):
+    """Where a thread writes how far rows go: moves[thread]; where moves is None, rows go by their misses."""
+    if moves is None:
+        return misses[thread]
+    return moves[thread]
+
+
+# A visit as a whole: how far its row moves
+
+
+@numba.njit(**INNER)
+def length_squared(table, row):
+    """The square of the length of table[row]."""
+    found, width = splat(table.dtype.type(0)), table.shape[1]
+    for d in range(0, width, LANES):
+        part = load_row(table, row, d, min(LANES, width - d))
+        found = multiply_add(part, part, found)
+    return total(found)
+
+
+@numba.njit(**INNER)
+def square_of(grads, n, pull, biases, squares, clip):
+    """The square of the length of grads[n], and of a bias's gradient, `pull`, at its end; 0 where nobody asks for it."""
+    if clip is None:
+        if squares is None:
+            return grads.dtype.type(0)
+        if squares.ndim == 2:
+            return grads.dtype.type(0)
+    square = length_squared(grads, n)
+    if biases is None:
+        return square
+    return square + pull * pull
+
+
+@numba.njit(**INNER)
+def size(width, biases):
+    """The numbers of a row, its bias among them."""
+    if biases is None:
+        return width
+    return width + 1
+
+
+@numba.njit(**INNER)
+def with_bias(square, biases):
+    """The square of the length of a vector, and of the 1 that a bias is multiplied with at its end."""
+    if biases is None:
+        return square
+    return square + ONE
+
+
+@numba.njit(**INNER)
+def cut(push, square, clip):
+    """push, but no further from 0 than brings a vector, of which `square` is the square of the length, to the length `clip`."""
+    if clip is None:
+        return push
+    most = clip / math.sqrt(square)
+    return most if push > most else (-most if push < -most else push)
+
+
+@numba.njit(**INNER)
+def paced(push, squares, row, mean):
+    """push, of row-wise Adagrad over the root of what it has summed for the row; mean: of the squares of what is pushed."""
+    if squares is None:
+        return push
+    if squares.ndim == 2:
+        return push
+    squares[row] += push * push * mean
+    return push / (math.sqrt(squares[row]) + TINY)
+
+
+@numba.njit(**INNER)
+def move_bias(biases, bias_squares, row, push, move, rate):
+    """Move a bias against its gradient -push; move: how far its row goes, which it goes too, unless it has squares."""
+    if biases is None:
+        return
+    if bias_squares is None:
+        biases[row] += rate * move
+    else:
+        bias_squares[row] += push * push
+        biases[row] += rate * (push / (math.sqrt(bias_squares[row]) + TINY))
+
+
+# Some columns of a row
+
+
+@numba.njit(**INNER)
+def scale_of(rate, squares):
+    """What is pushed is multiplied with it first: the rate, but 1 for Adagrad, which divides before it takes the rate."""
+    if squares is None:
+        return rate
+    if squares.ndim == 1:
+        return rate
+    return squares.dtype.type(1)
+
+
+@numba.njit(**INNER)
+def paced_by(step, moves, thread, place):
+    """step * moves[thread, place]; moves None: all of them are 1."""
+    if moves is None:
+        return step
+    return step * moves[thread, place]
+
+
+@numba.njit(**INNER)
+def decayed(w, keep):
+    """A part of a row after its decay."""
+    if keep is None:
+        return w
+    return multiply(splat(keep), w)
+
+
+@numba.njit(**INNER)
+def pushed(w, push, along, squares, row, d, count, rate, keep):
+    """Columns d to d + count of a row, `w`, after a visit: they decay and move by push * along; along: times `scale_of`."""
+    w = decayed(w, keep)
+    if squares is None:
+        return multiply_add(push, along, w)
+    if squares.ndim == 1:
+        return multiply_add(push, along, w)
+    g = multiply(push, along)
+    s = multiply_add(g, g, load_row(squares, row, d, count))
+    store_row(squares, row, d, s, count)
+    return multiply_add(splat(rate), divide(g, add(square_root(s), splat(squares.dtype.type(TINY)))), w)
+
+
+@numba.njit(**INNER)
+def descend(rows, biases, squares, bias_squares, row, grads, n, pull, square, share, rate, keep, clip):
+    """Move a row against share * grads[n], and its bias against share * pull; square: `square_of` them."""
+    width = rows.shape[1]
+    push = cut(-share, square, clip)
+    move = paced(push, squares, row, square / rows.dtype.type(size(width, biases)))
+    move_bias(biases, bias_squares, row, push * pull, move * pull, rate)
+    scale = splat(scale_of(rate, squares))
+    for d in range(0, width, LANES):
+        count = min(LANES, width - d)
+        along = multiply(scale, load_row(grads, n, d, count))
+        w = load_row(rows, row, d, count)
+        store_row(rows, row, d, pushed(w, splat(move), along, squares, row, d, count, rate, keep), count)

@@ -1,0 +1,324 @@
+"""What becomes of a row in a visit: worked by hand, against plain NumPy by every kernel that learns, and bit for bit.
+
+Kernels are held to their own oracles under plain SGD in their own files; here, with cpu/batch_rule.py, by the rules of `RULES`
+and with weights.
+"""
+
+import itertools
+
+import numba
+import numpy as np
+import pytest
+
+from cpu import negative, rows, sampled_softmax, softmax, split, tree_softmax
+from cpu.logistic_rows import LONGEST, OWNERS
+from cpu.tree import huffman, path
+from cpu.tree import split as cut
+from hybrid.contract import Learned, Rule
+from tests.support.drawn_ids import bags, zipf
+from tests.support.moved_rows import RULES, copied, drawn, move, present
+from tests.support.tree_nodes import learn_by
+
+CLASSES, WIDTH, BATCH = 40, 37, 30
+RATE = 0.2
+TREE = huffman(1000 // np.arange(1, CLASSES + 1))
+
+
+def rule(name):
+    return Rule(RATE, *RULES[name][2:])
+
+
+def case(name, count=CLASSES, dtype=np.float64):
+    """What learns, hidden vectors, targets of which some follow each other, and weights, one of them 0."""
+    rng = np.random.default_rng(len(name))
+    learned = drawn(rng.normal(size=(count, WIDTH)).astype(dtype) / 6, *RULES[name][:2])
+    hidden = rng.normal(size=(BATCH, WIDTH)).astype(dtype)
+    target = np.repeat(zipf(rng, CLASSES, BATCH // 3), 3).astype(np.int32)
+    weight = rng.random(BATCH).astype(dtype)
+    weight[4] = 0
+    return learned, hidden, target, weight
+
+
+def stepped(kernel, learned, hidden, target, weight, rule):
+    """A step of a kernel on copies: the gradient, the loss, and what has moved."""
+    learned, grad, loss = copied(learned), np.ones_like(hidden), np.empty(len(hidden), hidden.dtype)
+    KERNELS[kernel](grad, loss, learned, hidden, target, weight, rule)
+    return grad, loss, *present(learned)
+
+
+def by_tree(mode):
+    def step(grad, loss, learned, hidden, target, weight, rule):
+        work = tree_softmax.workspace(*hidden.shape, TREE.depth, hidden.dtype)
+        tree_softmax.step(grad, loss, learned, work, TREE, hidden, target, weight, rule, mode)
+
+    return step
+
+
+def drawn_negatives(target):
+    return np.random.default_rng(5).integers(0, CLASSES, (len(target), 6)).astype(np.int32)
+
+
+def by_negatives(grad, loss, learned, hidden, target, weight, rule):
+    work = negative.workspace(*hidden.shape, 6, hidden.dtype)
+    drawn = drawn_negatives(target)
+    negative.step(grad, loss, learned, work, hidden, target, drawn, weight, rule, "deterministic")
+
+
+def by_softmax(grad, loss, learned, hidden, target, weight, rule):
+    work = softmax.workspace(*hidden.shape, hidden.dtype)
+    softmax.step(grad, loss, learned, work, hidden, target, weight, rule)
+
+
+def by_samples(grad, loss, learned, hidden, target, weight, rule):
+    """All classes are drawn: the full softmax, but classes meet as negatives and as targets."""
+    work = sampled_softmax.workspace(*hidden.shape, CLASSES, hidden.dtype)
+    sampler = sampled_softmax.log_uniform(CLASSES)
+    sampled_softmax.step(grad, loss, learned, work, sampler, hidden, target, weight, rule, 0, 0)
+
+
+def by_split(grad, loss, learned, hidden, target, weight, rule):
+    """It adds to the gradient, which is 1 before."""
+    work = split.workspace(*hidden.shape, len(learned.rows), hidden.dtype)
+    split.step(grad, loss, learned, work, cut(TREE, len(learned.rows))[0], hidden, target, weight, rule)
+    grad -= 1
+
+
+KERNELS = {
+    "tree": by_tree("deterministic"),
+    "groups": by_tree("grouped"),
+    "hogwild": by_tree("hogwild"),
+    "negatives": by_negatives,
+    "softmax": by_softmax,
+    "samples": by_samples,
+    "split": by_split,
+}
+ROWS = {"tree": CLASSES - 1, "groups": CLASSES - 1, "hogwild": CLASSES - 1, "split": 9}
+
+
+def tree_oracle(learned, hidden, target, weight, rule):
+    return learn_by(learned, hidden, [path(TREE, leaf) for leaf in target], rule, weight)
+
+
+def groups_oracle(learned, hidden, target, weight, rule):
+    """Groups of one target find the rows as they were, and move each of them once."""
+    grad, loss, first = np.zeros(hidden.shape), np.zeros(len(hidden)), 0
+    while first < len(target):
+        last = first + 1
+        while last < len(target) and target[last] == target[first] and last - first < LONGEST:
+            last += 1
+        part = slice(first, last)
+        for node, turn in path(TREE, int(target[first])):
+            score = _scores(learned, hidden[part])[:, node]
+            miss = weight[part] * (turn - 1 / (1 + np.exp(-score)))
+            loss[part] += weight[part] * np.logaddexp(0, -score if turn else score)
+            grad[part] -= np.outer(miss, learned.rows[node])
+            move(learned, node, -miss @ hidden[part], -miss.sum(), rule)
+        first = last
+    return grad, loss
+
+
+def negatives_oracle(learned, hidden, target, weight, rule):
+    lists = []
+    for positive, others in zip(target.tolist(), drawn_negatives(target).tolist(), strict=True):
+        met = [(positive, 1)] + [(v, 0) for v in dict.fromkeys(others) if v != positive]
+        lists.append(sorted(met, key=lambda pair: pair[0] % OWNERS))
+    return learn_by(learned, hidden, lists, rule, weight)
+
+
+def softmax_oracle(learned, hidden, target, weight, rule):
+    scores, examples = _scores(learned, hidden), np.arange(len(hidden))
+    log_p = scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
+    miss = np.exp(log_p)
+    miss[examples, target] -= 1
+    miss *= weight[:, None]
+    grad = miss @ learned.rows
+    _move_all(learned, hidden, miss, rule)
+    return grad, -weight * log_p[examples, target]
+
+
+def split_oracle(learned, hidden, target, weight, rule):
+    scores, miss = _scores(learned, hidden), np.zeros((len(hidden), len(learned.rows)))
+    loss = np.zeros(len(hidden))
+    for b, leaf in enumerate(target):
+        for node, turn in path(TREE, int(leaf)):
+            if node < len(learned.rows):
+                miss[b, node] = weight[b] * (1 / (1 + np.exp(-scores[b, node])) - turn)
+                loss[b] += weight[b] * np.logaddexp(0, -scores[b, node] if turn else scores[b, node])
+    grad = miss @ learned.rows
+    _move_all(learned, hidden, miss, rule)
+    return grad, loss
+
+
+def _scores(learned, hidden):
+    return hidden @ learned.rows.T + (0 if learned.biases is None else learned.biases)
+
+
+def _move_all(learned, hidden, miss, rule):
+    for row in range(len(learned.rows)):
+        move(learned, row, miss[:, row] @ hidden, miss[:, row].sum(), rule)
+
+
+ORACLES = {
+    "tree": tree_oracle,
+    "hogwild": tree_oracle,
+    "groups": groups_oracle,
+    "negatives": negatives_oracle,
+    "softmax": softmax_oracle,
+    "samples": softmax_oracle,
+    "split": split_oracle,
+}
+
+
+@pytest.fixture
+def one_thread():
+    """Threads that race are checked alone."""
+    before = numba.get_num_threads()
+    numba.set_num_threads(1)
+    yield
+    numba.set_num_threads(before)
+
+
+@pytest.mark.parametrize("name", RULES)
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_a_step_is_that_of_plain_numpy(kernel, name, request):
+    if kernel == "hogwild":
+        request.getfixturevalue("one_thread")
+    given = case(name, ROWS.get(kernel, CLASSES))
+    found = stepped(kernel, *given, rule(name))
+    learned = copied(given[0])
+    expected = (*ORACLES[kernel](learned, *given[1:], rule(name)), *present(learned))
+    for array, wanted in zip(found, expected, strict=True):
+        np.testing.assert_allclose(array, wanted, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["row-wise with everything", "adagrad"])
+def test_a_tree_has_the_same_bits_as_the_serial_loop_at_any_number_of_threads(name, threads):
+    learned, hidden, target, weight = case(name, CLASSES - 1, np.float32)
+    grad, loss, *moved = stepped("tree", learned, hidden, target, weight, rule(name))
+    for b in range(BATCH):
+        one = slice(b, b + 1)
+        given = hidden[one], target[one], weight[one], rule(name)
+        one_grad, one_loss, *arrays = stepped("tree", learned, *given)
+        learned = learned._replace(**dict(zip(_names(learned), arrays, strict=True)))
+        assert one_grad.tobytes() == grad[one].tobytes() and one_loss.tobytes() == loss[one].tobytes()
+    assert [array.tobytes() for array in present(learned)] == [array.tobytes() for array in moved]
+
+
+def _names(learned):
+    return [name for name, array in learned._asdict().items() if array is not None]
+
+
+@pytest.mark.parametrize("name", ["row-wise with everything", "adagrad"])
+@pytest.mark.parametrize("kernel", ["groups", "negatives", "softmax", "samples", "split"])
+def test_the_same_bits_at_any_number_of_threads(kernel, name, threads):
+    given = *case(name, ROWS.get(kernel, CLASSES), np.float32), rule(name)
+    found = stepped(kernel, *given)
+    numba.set_num_threads(1)
+    for array, alone in zip(found, stepped(kernel, *given), strict=True):
+        assert array.tobytes() == alone.tobytes()
+
+
+@pytest.mark.parametrize("kernel", ["tree", "negatives", "softmax", "samples", "split"])
+def test_gradient_and_move_are_slopes_of_the_weighted_loss(kernel):
+    """With biases and one example, SGD: the move is the rate times the slope."""
+    learned, hidden, target, weight = case("sgd with everything", ROWS.get(kernel, CLASSES))
+    learned, example = learned._replace(rows=learned.rows.copy()), (hidden[:1], target[:1], weight[:1] + 0.5)
+    grad, _, rows_after, biases_after = stepped(kernel, learned, *example, Rule(1e-3))
+    shift = 1e-6
+
+    def loss(hidden=example[0], **changed):
+        return stepped(kernel, learned._replace(**changed), hidden, *example[1:], Rule(0.0))[1][0]
+
+    for d in (0, 20, WIDTH - 1):
+        change = shift * np.eye(WIDTH)[d : d + 1]
+        slope = (loss(example[0] + change) - loss(example[0] - change)) / (2 * shift)
+        assert grad[0, d] == pytest.approx(slope, abs=1e-8)
+    for v in range(len(learned.rows)):
+        for name, before, after in (("rows", learned.rows, rows_after), ("biases", learned.biases, biases_after)):
+            change = np.zeros_like(before)
+            change[v] = shift
+            slope = (loss(**{name: before + change}) - loss(**{name: before - change})) / (2 * shift)
+            assert (after - before)[v].sum() == pytest.approx(-1e-3 * slope, abs=1e-11)
+
+
+def test_without_a_weight_all_weights_are_1():
+    learned, hidden, target, _ = case("row-wise with everything")
+    for kernel in ("negatives", "softmax", "samples"):
+        one, other = (
+            stepped(kernel, learned, hidden, target, weight, rule("row-wise")) for weight in (None, np.ones(BATCH))
+        )
+        for array, wanted in zip(one, other, strict=True):
+            np.testing.assert_allclose(array, wanted, rtol=0, atol=1e-14)
+
+
+# Rows of an embedding
+
+
+@pytest.mark.parametrize("name", ["row-wise", "adagrad"])
+@pytest.mark.parametrize(("decay", "clip"), [(None, None), (0.3, 2.0)])
+def test_a_scatter_is_a_visit_an_occurrence(name, decay, clip, threads):
+    rng, rule = np.random.default_rng(2), Rule(RATE, decay, clip)
+    ids, grad = zipf(rng, 20, 90), rng.normal(size=(90, WIDTH)) / 3
+    learned = drawn(rng.normal(size=(20, WIDTH)), RULES[name][0], False)
+    expected = copied(learned)
+    for n, row in enumerate(ids):
+        move(expected, row, grad[n], 0, rule)
+    rows.scatter(learned, ids, grad, rule)
+    for array, wanted in zip(present(learned), present(expected), strict=True):
+        np.testing.assert_allclose(array, wanted, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("name", "decay", "clip"), [("sgd", None, None), ("row-wise", None, 0.2), ("adagrad", 0.3, None)]
+)
+def test_bags_scatter_what_they_gathered(name, decay, clip, weighted):
+    rng, rule = np.random.default_rng(3), Rule(RATE, decay, clip)
+    bag_at = bags(rng, 6, 25)
+    ids, grad = zipf(rng, 20, int(bag_at[-1])), rng.normal(size=(25, WIDTH))
+    values = rng.normal(size=ids.size) if weighted else None
+    learned = drawn(rng.normal(size=(20, WIDTH)), RULES[name][0] if name in RULES else name, False)
+    expected, out = copied(learned), np.empty((25, WIDTH))
+    rows.gather_mean(out, learned.rows, bag_at, ids, values)
+    rows.scatter_mean(learned, bag_at, ids, values, grad, rule)
+    for b, (first, last) in enumerate(itertools.pairwise(bag_at)):
+        share = values[first:last] if weighted else np.full(last - first, 1 / max(last - first, 1))
+        np.testing.assert_allclose(out[b], share @ expected.rows[ids[first:last]], atol=1e-12)
+    for b, (first, last) in enumerate(itertools.pairwise(bag_at)):
+        for n in range(first, last):
+            move(expected, ids[n], grad[b] * (values[n] if weighted else 1 / (last - first)), 0, rule)
+    for array, wanted in zip(present(learned), present(expected), strict=True):
+        np.testing.assert_allclose(array, wanted, rtol=0, atol=1e-12)
+
+
+# By hand
+
+
+def test_row_wise_adagrad_worked_by_hand():
+    """A gradient of (3, 4, 0, 0) and then twice of it: s = 25 / 4, then 125 / 4; the rate is 1."""
+    learned = Learned(np.zeros((1, 4)), squares=np.zeros(1))
+    grad = np.array([[3.0, 4, 0, 0]])
+    rows.scatter(learned, np.zeros(1, np.int32), grad, Rule(1.0))
+    assert learned.squares.tolist() == [6.25]
+    np.testing.assert_allclose(learned.rows, [[-1.2, -1.6, 0, 0]], rtol=1e-9)
+    rows.scatter(learned, np.zeros(1, np.int32), 2 * grad, Rule(1.0))
+    assert learned.squares.tolist() == [31.25]
+    np.testing.assert_allclose(learned.rows, [[-1.2 - 6 / 31.25**0.5, -1.6 - 8 / 31.25**0.5, 0, 0]], rtol=1e-9)
+
+
+def test_small_integers_worked_by_hand():
+    """Decay halves the row, then the gradient, cut from 10 to 5, moves it: exact in float32."""
+    learned = Learned(np.array([[8, 4], [2, 2]], np.float32))
+    rows.scatter(learned, np.array([0], np.int32), np.array([[6, 8]], np.float32), Rule(1.0, decay=0.5, clip=5.0))
+    assert learned.rows.tolist() == [[4 - 3, 2 - 4], [2, 2]]
+    adagrad = Learned(np.array([[8, 4]], np.float32), squares=np.array([[16, 0]], np.float32))
+    rows.scatter(adagrad, np.array([0], np.int32), np.array([[3, 8]], np.float32), Rule(5.0))
+    assert adagrad.squares.tolist() == [[25, 64]]
+    np.testing.assert_allclose(adagrad.rows, [[8 - 3, 4 - 5]], rtol=1e-7)
+
+
+def test_a_gradient_of_zero_moves_nothing_and_a_nan_stays_visible():
+    learned = Learned(np.ones((2, 3)), squares=np.zeros(2))
+    rows.scatter(learned, np.array([0, 1], np.int32), np.array([[0.0, 0, 0], [0, np.nan, 0]]), Rule(0.1, None, 1.0))
+    assert (learned.rows[0] == 1).all() and learned.squares[0] == 0
+    assert np.isnan(learned.squares[1]) and np.isnan(learned.rows[1]).all()
