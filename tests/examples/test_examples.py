@@ -19,6 +19,8 @@ SMALL = {  # options that make an example quick, what it prints, and the files t
         ["ms a tick", "readout", "busiest queue"],
         ["timeline.png", "timeline.pdf", "timeline.json"],
     ),
+    "torch_language_model": (["--text", "book.txt", "--epochs", "1"], ["tree  ", "adaptive  ", "perplexity"], []),
+    "transformer_tree": (["--steps", "10"], ["50,257 rows before", "step   10  loss", "tokens continued"], []),
     "tree_on_vectors": (["--classes", "100", "--steps", "50"], ["Huffman tree", "full softmax"], []),
     "units_online": (
         ["--units", "40", "--steps", "50", "--device", "cpu"],
@@ -51,4 +53,4 @@ def test_example_is_short_and_uses_the_public_names(path):
     assert len(lines) <= 80
     assert lines[0].startswith('"""') and f"    python examples/{path.name}" in path.read_text()
     ours = [line for line in lines if line.startswith(("import hybrid", "from hybrid", "import cpu", "from cpu"))]
-    assert len(ours) == 1 and ours[0].startswith("from hybrid import ")
+    assert ours and all(line.startswith(("from hybrid import ", "from hybrid.torch import ")) for line in ours)
