@@ -30,6 +30,7 @@ _HOME = {
     "SampledReadout": "readout",
     "Scene": "feeds.video.clips.synthetic",
     "Text": "feeds.text",
+    "TorchTrunk": "engine.trunk.torch",
     "TreeReadout": "readout",
     "Trunk": "engine.trunk.mlp",
     "Vectors": "use.vectors",

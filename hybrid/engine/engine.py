@@ -117,11 +117,17 @@ class Engine(Runner[Tick]):
         """Queues, buffers and the schedule of a run."""
         scale = Scale(self.schedule, ticks, self.warmup)
         self.trace, plan, slots = Trace(), self.route.plan(), self._slots(feed, scale)
-        # Without a trunk there is nothing dense to overlap with.
-        overlap = self.overlap if self.trunk else False
-        self.cores = Cores(self.dense.device, self.sparse.device, self.threads, overlap, self.pin)
+        self.cores = Cores(self.dense.device, self.sparse.device, self.threads, self._overlap, self.pin)
         schedule = Schedule(plan, slots, self.cores.queues, self.delay, self.trace, whole=self.whole)
         return Course(schedule, self._batches(feed, ticks), self._restore)
+
+    @property
+    def _overlap(self) -> bool | None:
+        """Whether stages overlap; None: what is faster is measured."""
+        if self.trunk is None:  # there is nothing dense to overlap with
+            return False
+        here = self.overlap is None and self.dense.device.threads
+        return False if here and getattr(self.trunk, "threaded", False) else self.overlap
 
     def _result(self, tick: Tick) -> Tick:
         assert self._schedule and self.cores
@@ -250,9 +256,7 @@ class Engine(Runner[Tick]):
     @property
     def size(self) -> int:
         """How many numbers are learned."""
-        # kept with the parameters, but not learned
-        state = ("velocity", "mean", "squares", "updates", "counts", "parents", "leaf")
-        return sum(array.size for name, array in self.parameters().items() if not name.endswith(state))
+        return sum(array.size for name, array in self.parameters().items() if saved.learned(name))
 
     def save(self, folder: str | Path, facts: dict[str, Any] | None = None) -> None:
         """Write a checkpoint, atomically, keeping the one before; also between the ticks of a run.
@@ -272,6 +276,7 @@ class Engine(Runner[Tick]):
         cls,
         folder: str | Path,
         *,
+        trunk: TrunkProtocol | None = None,
         device: str | None = None,
         rows_device: str = "cpu",
         readout_device: str = "cpu",
@@ -282,12 +287,13 @@ class Engine(Runner[Tick]):
         """The engine of a checkpoint, standing where it was saved, and the facts saved with it.
 
         folder  of the checkpoint or of its run (the latest save), or one of the checkpoint's JSON files
+        trunk   where no checkpoint keeps all of it: a TorchTrunk made as the one that was saved, which is filled
         device, rows_device, readout_device  where trunk, rows and readout are from here on, wherever they were before
 
         Raises ValueError or OSError for a checkpoint that is missing, truncated, altered or of another format.
         """
         machine = {"device": device, "threads": threads, "overlap": overlap, "pin": pin}
-        return saved.load(cls, folder, rows_device=rows_device, readout_device=readout_device, **machine)
+        return saved.load(cls, folder, given=trunk, rows_device=rows_device, readout_device=readout_device, **machine)
 
     def go_on(self, tick: int, arrays: dict[str, np.ndarray]) -> None:
         """Stand behind so many ticks; arrays: of batches begun and not finished, see hybrid/engine/begun.py."""

@@ -17,6 +17,15 @@ if TYPE_CHECKING:
 
 SETTINGS = ("micro_batches", "delay", "decay", "schedule", "warmup")  # of an engine; the others belong to the machine
 
+STATE = ("velocity", "mean", "squares", "updates", "counts", "parents", "leaf")  # ends of names of what is not learned
+
+
+def learned(name: str) -> bool:
+    """Whether an array of Engine.parameters() is learned, and not only kept with the parameters."""
+    if name.startswith("trunk.module."):  # of PyTorch, whose names are the user's
+        return True
+    return not name.startswith(("trunk.buffer.", "trunk.optimiser.")) and not name.endswith(STATE)
+
 
 def facts(engine: "Engine", begun: dict[str, np.ndarray]) -> dict[str, Any]:
     """JSON-able facts of an engine; begun: its arrays of batches begun and not finished."""
@@ -34,11 +43,12 @@ def load(
     cls: type["Engine"],
     folder: str | Path,
     *,
+    given: trunk.TrunkProtocol | None,
     rows_device: str,
     readout_device: str,
     **machine: Any,
 ) -> tuple["Engine", dict[str, Any]]:
-    """See Engine.load; machine: the arguments of Engine that a checkpoint does not keep."""
+    """See Engine.load; given: its trunk; machine: the arguments of Engine that a checkpoint does not keep."""
     manifest, held = checkpoint.read_facts(folder), checkpoint.numbers(folder)
     with checkpoint.told(folder):
         own = manifest["engine"]
@@ -46,11 +56,13 @@ def load(
         _check_size(folder, own, output, held)
         engine = cls(
             _source(own["embedding"], rows_device),
-            trunk.rebuild(own["trunk"]) if own["trunk"] else None,
+            _trunk(own["trunk"], given),
             readout.rebuild(output, backend.choose(readout_device)),
             **machine,
             **own["settings"],
         )
+        if given is not None:
+            given.expect(own["trunk"])  # type: ignore[attr-defined]  # those have it that are given, see `_trunk`
         begun = {name: np.empty(shape, np.float32) for name, shape in own["begun"].items()}
         checkpoint.load_into(folder, engine.parameters() | begun)
         engine.embedding.send()
@@ -66,6 +78,19 @@ def _source(facts: dict[str, Any], device: str) -> Embedding | Inputs:
     if facts.get("kind") == inputs.KIND:
         return Inputs(facts["width"])
     return Embedding(**facts, backend=backend.choose(device))
+
+
+def _trunk(facts: dict[str, Any] | None, given: trunk.TrunkProtocol | None) -> trunk.TrunkProtocol | None:
+    """The trunk that describe() told of, untrained: the one that is given, where no checkpoint keeps all of it."""
+    if given is None:
+        return trunk.rebuild(facts) if facts else None
+    kind, found = facts.get("kind", "mlp") if facts else None, getattr(given, "kind", type(given).__name__)
+    if kind != found or not hasattr(given, "expect"):
+        theirs = f"a {kind} trunk" if facts else "none"
+        raise ValueError(
+            f"trunk: found a {found} trunk, the checkpoint has {theirs}, which it makes itself; leave it out"
+        )
+    return given
 
 
 def _check_size(folder: str | Path, own: dict[str, Any], output: dict[str, Any], held: int) -> None:

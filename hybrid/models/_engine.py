@@ -15,6 +15,7 @@ from ..placement import readouts, rows
 from ..readout import Readout
 from ..readout import registry as readout_kinds
 from ..settings import number, option, positive, whole
+from ..storage import checkpoint
 from ..train import plots
 from ..train.job import Job, Watched
 
@@ -166,6 +167,7 @@ def load(source: Path, options: dict[str, Any]) -> tuple[Engine, dict[str, Any]]
     """The engine of a checkpoint, where the options put it, and the facts saved with it."""
     return Engine.load(
         source,
+        trunk=_remade_trunk(source, options),
         device=options.get("device"),
         rows_device=options.get("rows_device") or "cpu",
         readout_device=options.get("readout_device") or "cpu",
@@ -173,6 +175,13 @@ def load(source: Path, options: dict[str, Any]) -> tuple[Engine, dict[str, Any]]
         overlap=False if options["serial"] else None,
         pin=bool(options.get("pin")),
     )
+
+
+def _remade_trunk(source: Path, options: dict[str, Any]) -> trunks.TrunkProtocol | None:
+    """The trunk of a run where its checkpoint does not keep all of it: made by the program that the run names."""
+    with checkpoint.told(source):
+        told = checkpoint.read_facts(source)["engine"]["trunk"]
+        return trunks.remade(told, options) if told else None
 
 
 def make_engine(

@@ -6,6 +6,8 @@ A kind of trunk is a file of this package, or of another distribution, which off
     Options     a frozen dataclass, a field for each option of its own on the command line, see hybrid/settings.py
     make(inputs, outputs, options, *, seed)   the untrained trunk; options: those of the command line by name
     rebuild(**facts)                          the untrained trunk that `describe()` told of, without "kind"
+    remade(facts, options)                    where no checkpoint keeps all of it (need not be there): the trunk that
+                                              `describe()` told of, made from the options of its run; Engine.load takes it
     least(**facts)                            how many numbers a checkpoint of it holds at least (need not be there): an
                                               altered one is then refused before it takes memory
 """
@@ -39,7 +41,9 @@ class TrunkProtocol(Protocol):
 
     spares     names of arrays among the above that are None in a slot where nobody reads them: ("x_grad",)
     whole      the examples of a batch come in groups of so many, which no micro-batch cuts: the length of a sequence
+    threaded   whether its numbers on the CPU depend on how many threads its queue has: these are then not left to a measurement
     undelayed  why it cannot begin a batch before the one before is finished, in words
+    expect     of a trunk that Engine.load is given: expect(facts) gets it ready to be filled as the one that describe() told of
     """
 
     kind: str
@@ -99,6 +103,16 @@ def rebuild(facts: dict[str, Any]) -> TrunkProtocol:
     """
     module, facts = _told(facts)
     made: TrunkProtocol = module.rebuild(**facts)
+    return made
+
+
+def remade(facts: dict[str, Any], options: Mapping[str, Any]) -> TrunkProtocol | None:
+    """For Engine.load: the trunk that describe() told of where a checkpoint does not keep all of it, else None.
+
+    options  of its run
+    """
+    module, _ = _told(facts)
+    made: TrunkProtocol | None = module.remade(facts, options) if hasattr(module, "remade") else None
     return made
 
 

@@ -48,7 +48,7 @@ def test_an_unknown_kind_is_refused():
 
 @pytest.mark.parametrize("delay", [0, 1])
 def test_a_trunk_of_another_distribution_trains_is_saved_and_goes_on(linear, tmp_path, delay):
-    assert trunk.registry.names() == ["linear", "mlp"]
+    assert trunk.registry.names() == ["linear", "mlp", "torch"]
     options = {"delay": delay, "micro_batches": 2}
     whole, stopped = begun(**options), begun(**options)
     losses = [tick.loss for tick in whole.run(Feed(200))]

@@ -1,0 +1,1 @@
+"""What a trunk of PyTorch needs: where it computes, its tensors as arrays, the user's program that makes it."""
