@@ -23,6 +23,7 @@ from ._optimiser import RATES, WITHOUT_MOMENTUM, Optimiser
 # Options of the command line, by MLP's argument, that runs of version 0.1.0 did not have
 SAID = {name: name for name in ("last", "layer_norm", "residual", "dropout", "betas")}
 SAID |= {"optimiser": "trunk_optimiser", "decay": "trunk_decay", "clip": "trunk_clip"}
+AS_BEFORE = (("optimiser", "sgd"), ("dropout", 0.0))  # what those runs had
 
 
 def widths(text: str) -> list[int]:
@@ -211,8 +212,9 @@ def make(inputs: int, outputs: int, options: Mapping[str, Any], *, seed: int) ->
     """From options of the command line; see hybrid/engine/trunk/__init__.py. What version 0.1.0 could say keeps its bytes."""
     sizes = [inputs, *(options.get("layers") or [options["hidden"]]), outputs]
     own = {"rate": options["trunk_rate"], "momentum": options["momentum"], "seed": seed}
-    said = {argument: options.get(name) for argument, name in SAID.items()}
-    more = {argument: value for argument, value in said.items() if value not in (None, False, 0.0, "sgd")}
+    said: dict[str, Any] = {argument: options.get(name) for argument, name in SAID.items()}
+    said = {argument: value for argument, value in said.items() if value is not None and value is not False}
+    more = {argument: value for argument, value in said.items() if (argument, value) not in AS_BEFORE}
     activation = options["activation"]
     if len(sizes) == 3 and not more and activation in OF_UNITS:
         return Trunk(*sizes, activation=activation, **own)

@@ -228,6 +228,12 @@ def made_of(**options):
     return trunk.make("mlp", 8, 6, settings.defaults(Options) | options, seed=3)
 
 
+def test_an_option_of_0_is_said_too():
+    assert made_of(trunk_optimiser="adamw", momentum=None, trunk_decay=0.0).optimiser.decay == 0
+    with pytest.raises(ValueError, match="clip: found 0, expected a number above 0"):
+        made_of(trunk_clip=0.0)
+
+
 def test_options_that_the_trunk_of_before_had_make_it_and_others_an_mlp():
     assert type(made_of(hidden=5)) is Trunk
     deep = made_of(layers=[5, 4], layer_norm=True, dropout=0.1, last="linear", trunk_decay=0.01, trunk_clip=2.0)
