@@ -9,6 +9,7 @@ from . import Batch
 from .epochs import Epochs
 from .text import Corpus, expect_corpus
 
+PIECE = 2**20  # tokens that are counted together
 BLOCK = 16_384  # tokens whose pairs are drawn together: enough to be quick, few enough to stay in the cache
 
 
@@ -51,8 +52,9 @@ class PairFeed(Epochs):
         self.mean_batch, self.seed = mean_batch, seed
         self.counts = corpus.vocabulary.counts
         self.rows = self.classes = len(corpus.vocabulary)
-        self._keep = keep_probability(np.bincount(corpus.ids, minlength=self.classes), sample).astype(np.float32)
-        kept = self._keep[corpus.ids].mean(dtype=np.float64)  # of a token, on average
+        times = _times(corpus.ids, self.classes)
+        self._keep = keep_probability(times, sample).astype(np.float32)
+        kept = _kept(self._keep, corpus.ids, times)
         if kept * len(corpus) < 1:
             raise ValueError(
                 f"sample: found {sample}, which leaves none of the {len(corpus):,} tokens; expected more, or 0 for all of them"
@@ -111,6 +113,19 @@ class Block(NamedTuple):
     bag_at: np.ndarray | None
     target: np.ndarray
     edges: np.ndarray
+
+
+def _times(ids: np.ndarray, classes: int) -> np.ndarray:
+    """How often each word occurs, (classes,) int64; ids in a file are not brought into memory together."""
+    spans = (ids[first : first + PIECE] for first in range(0, len(ids), PIECE))
+    return sum((np.bincount(span, minlength=classes) for span in spans), np.zeros(classes, np.int64))
+
+
+def _kept(keep: np.ndarray, ids: np.ndarray, times: np.ndarray) -> float:
+    """How likely a token is kept, on average; of ids in a file from their counts, which gives the same but for rounding."""
+    if isinstance(ids, np.memmap):
+        return float((keep.astype(np.float64) * times).sum() / len(ids))
+    return float(keep[ids].mean(dtype=np.float64))
 
 
 def keep_probability(counts: np.ndarray, sample: float) -> np.ndarray:

@@ -134,16 +134,23 @@ def documentation() -> Text:
 
 
 def _sentences(text: str, paragraphs: bool, every: bool = False) -> list[str]:
-    pieces = _PARAGRAPH.split(text) if paragraphs else text.removesuffix("\n").split("\n")
-    if every:
-        return [sentence for sentence in pieces if sentence.strip()] if paragraphs else pieces
-    sentences: list[str] = []
-    for sentence in pieces:
-        if len(sentence) > LONGEST:
-            sentences += _PIECE.findall(sentence)
-        elif sentence.strip():
-            sentences.append(sentence)
-    return sentences
+    lines = _PARAGRAPH.split(text) if paragraphs else text.removesuffix("\n").split("\n")
+    return [sentence for line in lines for sentence in sentences(line, every and not paragraphs, every)]
+
+
+def sentences(line: str, every: bool, whole: bool = False) -> list[str]:
+    """The sentences of a line: itself; none where it is empty, unless every line is one; pieces where it is long.
+
+    whole  a long line stays whole, as it does where every line is a sentence
+    """
+    if every or len(line) <= LONGEST or whole:
+        return [line] if every or line.strip() else []
+    return pieces(line)
+
+
+def pieces(line: str) -> list[str]:
+    """A long line in pieces of at most LONGEST characters, cut at white space where there is any."""
+    return _PIECE.findall(line)
 
 
 class Corpus:

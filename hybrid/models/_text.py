@@ -5,6 +5,8 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from ..feeds.stream import StoredCorpus, stored
+from ..feeds.stream.source import Column, lines
 from ..feeds.text import Text, read
 from ..settings import option
 
@@ -15,18 +17,45 @@ class TextOptions:
 
     text: str | None = option(
         None,
-        "a UTF-8 text, one sentence or paragraph a line",
+        "a UTF-8 text, one sentence or paragraph a line, or a Parquet file with a column of texts",
         group="data",
         needed=True,
         type=os.path.abspath,
         metavar="FILE",
+    )
+    text_column: str | None = option(
+        None, "of a Parquet file: the column of texts (default: text)", group="data", metavar="NAME"
+    )
+    stream: str | None = option(
+        None,
+        "for a text larger than memory: its ids are kept in files in this folder, and used again until the text changes",
+        group="data",
+        type=os.path.abspath,
+        metavar="DIR",
     )
     case: str = option("lower", "whether upper case becomes lower case", group="data", choices=("lower", "keep"))
 
 
 def read_text(path: str, options: Mapping[str, Any]) -> Text:
     """A file as the options cut it."""
-    return read(path, **how_cut(options))
+    cut, found = how_cut(options), lines(path, column=_column(options), every=bool(options.get("eos")))
+    return Text(list(found), source=path, **cut) if isinstance(found, Column) else read(path, **cut)
+
+
+def stored_text(options: Mapping[str, Any], *, unknown: bool) -> StoredCorpus:
+    """The --text, its ids in files of --stream; see `stored`."""
+    return stored(
+        options["text"],
+        options["stream"],
+        **how_cut(options),
+        min_count=options["min_count"],
+        unknown=unknown,
+        column=_column(options),
+    )
+
+
+def _column(options: Mapping[str, Any]) -> str:
+    return options.get("text_column") or "text"
 
 
 def how_cut(options: Mapping[str, Any]) -> dict[str, Any]:

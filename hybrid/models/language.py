@@ -10,14 +10,16 @@ import numpy as np
 
 from ..engine import Engine
 from ..feeds.language import LanguageFeed
+from ..feeds.stream import StreamedLanguageFeed
 from ..feeds.text import Corpus, Text
 from ..feeds.vocabulary import Vocabulary
 from ..settings import option, positive
 from ..train.job import Watched
 from ..train.runs import Trained
 from ..use.language import LanguageModel
-from ._engine import DenseOptions, EngineJob, complete, load
-from ._text import TextOptions, how_cut, read_text
+from . import _engine
+from ._engine import DenseOptions, EngineJob, load
+from ._text import TextOptions, how_cut, read_text, stored_text
 
 __all__ = ["FILES", "TUNED", "Evaluation", "Options", "Use", "complete", "evaluate", "load", "prepare", "vectors"]
 
@@ -43,6 +45,9 @@ class Options(TextOptions, DenseOptions):
         group="data",
     )
     min_count: int = option(2, "rarer words become <unk>", group="data", type=positive)
+    chunk: int = option(
+        2**20, "with --stream: tokens that are shuffled together", group="training", type=positive, metavar="TOKENS"
+    )
     context: int = option(4, "words before the target", type=positive)
     epochs: int = option(4, "passes over the data", group="training", type=positive)
 
@@ -62,9 +67,8 @@ class Language(EngineJob):
     """A language model that learns from one text, is measured on another and, once it has learned, on a third."""
 
     def __init__(self, options: dict[str, Any], train: Text, valid: Text, test: Text | None = None):
-        self.vocabulary = Vocabulary.build(train, min_count=options["min_count"], source=train.source)
-        sizes = {"context": options["context"], "batch": options["batch"]}
-        feed = LanguageFeed(_corpus(train, self.vocabulary), **sizes, epochs=options["epochs"], seed=options["seed"])
+        feed = _learned(options, train)
+        self.vocabulary = feed.corpus.vocabulary
         self._train, self._valid, self._test = train, valid, test
         self._measured = measured_feed(options, valid, self.vocabulary)
         data = self._measured.corpus.sha256
@@ -98,6 +102,27 @@ def prepare(options: dict[str, Any]) -> Language:
     """Text -> feeds; validates on --valid, or on a tenth of the lines, and tests on --test."""
     test = options.get("test")
     return Language(options, *_texts(options), read_text(test, options) if test else None)
+
+
+def complete(chosen: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
+    """Options that follow from others; ValueError for those that contradict each other."""
+    if chosen["stream"] and not chosen["valid"]:
+        raise ValueError(
+            "--stream: needs --valid FILE, a text to validate on: of a streamed text no lines are drawn for it"
+        )
+    if said.get("chunk") and not chosen["stream"]:
+        raise ValueError("--chunk: not used without --stream: the whole text is shuffled; leave it out")
+    return _engine.complete(chosen, said)
+
+
+def _learned(options: dict[str, Any], train: Text) -> LanguageFeed | StreamedLanguageFeed:
+    """What is learned from: a text in memory, or the chunks of one in files of --stream."""
+    names = ("context", "batch", "epochs", "seed")
+    sizes = {name: options[name] for name in names}
+    if options.get("stream"):
+        return StreamedLanguageFeed(stored_text(options, unknown=True), chunk=options["chunk"], **sizes)
+    vocabulary = Vocabulary.build(train, min_count=options["min_count"], source=train.source)
+    return LanguageFeed(_corpus(train, vocabulary), **sizes)
 
 
 def measured_feed(options: dict[str, Any], text: Text, vocabulary: Vocabulary) -> LanguageFeed:
@@ -152,6 +177,8 @@ def _corpus(text: Text, vocabulary: Vocabulary) -> Corpus:
 
 def _texts(options: dict[str, Any]) -> tuple[Text, Text]:
     if options["valid"]:
-        return read_text(options["text"], options), read_text(options["valid"], options)
+        path = options["text"]
+        train = Text([], source=path) if options.get("stream") else read_text(path, options)  # streamed: named alone
+        return train, read_text(options["valid"], options)
     parts = read_text(options["text"], options).split(seed=options["seed"])
     return parts.train, parts.valid

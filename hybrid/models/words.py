@@ -18,7 +18,7 @@ from ..train.runs import Trained
 from ..use.similar import Similar
 from . import _engine
 from ._engine import EngineJob, EngineOptions, load
-from ._text import TextOptions, read_text
+from ._text import TextOptions, read_text, stored_text
 
 __all__ = [
     "CPU_ONLY",
@@ -82,10 +82,10 @@ class Words(EngineJob):
     """
 
     def __init__(self, options: dict[str, Any]):
-        text = read_text(options["text"], options)
-        self.vocabulary = Vocabulary.build(text, min_count=options["min_count"], unknown=False, source=text.source)
+        learned = _learned(options)
+        self.vocabulary = learned.vocabulary
         batch = options["batch"] or batch_of(len(self.vocabulary))
-        feed = _feed(options, Corpus(text, self.vocabulary), batch, options["epochs"])
+        feed = _feed(options, learned, batch, options["epochs"])
         self._measured: PairFeed | None = None
         watched = None
         if options.get("valid"):
@@ -148,6 +148,14 @@ class Use(Similar):
 
     def __init__(self, run: Trained):
         super().__init__(Vocabulary.load(run.folder / NAMES).words, run.load().embedding, "word")
+
+
+def _learned(options: dict[str, Any]) -> Corpus:
+    """The text to learn from, in memory or in files of --stream."""
+    if options.get("stream"):
+        return stored_text(options, unknown=False)
+    text = read_text(options["text"], options)
+    return Corpus(text, Vocabulary.build(text, min_count=options["min_count"], unknown=False, source=text.source))
 
 
 def _feed(options: dict[str, Any], corpus: Corpus, batch: int, epochs: int) -> PairFeed:

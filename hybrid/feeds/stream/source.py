@@ -1,0 +1,119 @@
+"""The sentences of a file, one after another: of a text in UTF-8, or of a column of a Parquet file."""
+
+import codecs
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ... import console
+from ..text import LONGEST, pieces, sentences
+
+PIECE = 2**20  # bytes of a text, and
+ROWS = 1024  # rows of a table, that are in memory at a time
+ENDLESS = 2**27  # characters of a line that has to stay whole
+
+
+class Lines:
+    """The lines of a text as `hybrid.text.read` gives them, of which a piece is in memory at a time.
+
+    every  empty lines are sentences too, and long ones stay whole, as a text with eos has them
+    label  of the progress bar; None: there is none
+    """
+
+    def __init__(self, path: Path, every: bool, label: str | None = None):
+        self.path, self.every, self.label = path, every, label
+
+    def __iter__(self) -> Iterator[str]:
+        """Raises OSError for an unreadable file; ValueError, with the line, for one that is binary or not UTF-8."""
+        number, rest = 1, ""
+        for piece in self._decoded():
+            *whole, rest = (rest + piece).split("\n")
+            for line in whole:
+                yield from sentences(line, self.every)
+            number += len(whole)
+            if self.every and len(rest) > ENDLESS:
+                raise ValueError(
+                    f"{self.path}, line {number}: more than {ENDLESS:,} characters; expected lines of text"
+                )
+            if not self.every and len(rest) > 2 * LONGEST:
+                *whole, rest = pieces(rest)
+                yield from whole
+        if rest:
+            yield from sentences(rest, self.every)
+
+    def _decoded(self) -> Iterator[str]:
+        decoder = codecs.getincrementaldecoder("utf-8-sig")()
+        at = 0
+        with open(self.path, "rb") as file, _bar(self.path.stat().st_size, self.label, "B") as bar:
+            while piece := file.read(PIECE):
+                if (zero := piece.find(b"\0")) >= 0:
+                    raise ValueError(
+                        f"{self.path}: a zero byte at byte {at + zero}: a binary file; expected UTF-8 text"
+                    )
+                try:
+                    yield decoder.decode(piece)
+                except UnicodeDecodeError:
+                    raise self._not_utf8(f"near byte {at}") from None
+                at += len(piece)
+                bar.update(len(piece))
+        try:
+            yield decoder.decode(b"", True)
+        except UnicodeDecodeError:
+            raise self._not_utf8("at its end") from None
+
+    def _not_utf8(self, where: str) -> ValueError:
+        return ValueError(
+            f"{self.path}: not UTF-8 {where}; expected UTF-8 text; convert the file with iconv -f latin1 -t utf-8"
+        )
+
+
+class Column:
+    """The texts of a column of a Parquet file, each cut into lines; what is missing is left out. See `Lines`."""
+
+    def __init__(self, path: Path, column: str, every: bool, label: str | None = None):
+        self.path, self.column, self.every, self.label = path, column, every, label
+
+    def __iter__(self) -> Iterator[str]:
+        """Raises ValueError for a file that is damaged or has no such column of texts, and where pyarrow is missing."""
+        file = self._opened()
+        with _bar(file.metadata.num_rows, self.label, "rows") as bar:
+            for batch in file.iter_batches(columns=[self.column], batch_size=ROWS):
+                for text in batch.column(0).to_pylist():
+                    if text is not None:
+                        for line in text.removesuffix("\n").split("\n"):
+                            yield from sentences(line, self.every)
+                bar.update(len(batch))
+
+    def _opened(self) -> Any:
+        try:
+            from pyarrow import parquet, types
+        except ImportError:
+            raise ValueError(f"{self.path}: a Parquet file is read with pyarrow; pip install pyarrow") from None
+        try:
+            file = parquet.ParquetFile(self.path)
+        except Exception as error:  # pyarrow has its own
+            raise ValueError(f"{self.path}: no Parquet table ({error}); was it cut short?") from None
+        names = file.schema_arrow.names
+        kind = file.schema_arrow.field(self.column).type if self.column in names else None
+        if kind is None or not (types.is_string(kind) or types.is_large_string(kind)):
+            found = "no such column" if kind is None else f"a column of {kind}"
+            raise ValueError(
+                f"{self.path}: {self.column!r}: {found}; found {', '.join(map(repr, names))}; expected one of texts,"
+                " --text-column NAME"
+            )
+        return file
+
+
+def lines(path: str | Path, *, column: str = "text", every: bool = False, label: str | None = None) -> "Lines | Column":
+    """The sentences of a file: of a column of a Parquet file, else of a text; they can be gone through again and again.
+
+    Raises OSError for an unreadable file.
+    """
+    path = Path(path)
+    with open(path, "rb") as file:
+        is_table = file.read(4) == b"PAR1"
+    return Column(path, column, every, label) if is_table else Lines(path, every, label)
+
+
+def _bar(total: int, label: str | None, unit: str) -> Any:
+    return console.bar(total, label or "", unit, passing=label is None, scaled=True)

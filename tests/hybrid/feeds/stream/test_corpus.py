@@ -1,0 +1,44 @@
+import numpy as np
+import pytest
+
+from hybrid import Corpus, Text, Vocabulary
+from hybrid.feeds.stream import corpus as module
+from hybrid.feeds.stream.corpus import AT, IDS, StoredCorpus, write
+
+TEXT = Text(["the cat sat", "", "on the mat", "the end"] * 7 + ["rare"])
+WORDS = Vocabulary.build(TEXT, min_count=2, unknown=False)
+
+
+@pytest.mark.parametrize("tokens", [1, 5, 10**6])
+@pytest.mark.parametrize("unknown", [False, True])
+def test_is_the_corpus_in_memory(tmp_path, monkeypatch, tokens, unknown):
+    monkeypatch.setattr(module, "TOKENS", tokens)
+    vocabulary = Vocabulary.build(TEXT, min_count=2, unknown=unknown)
+    write(tmp_path, TEXT, vocabulary, running=False)
+    found, expected = StoredCorpus(tmp_path), Corpus(TEXT, vocabulary)
+    np.testing.assert_array_equal(found.ids, expected.ids)
+    np.testing.assert_array_equal(found.at, expected.at)
+    assert (found.ids.dtype, found.at.dtype) == (np.int32, np.int64)
+    assert found.sha256 == expected.sha256 and len(found) == len(expected)
+    assert found.vocabulary.words == vocabulary.words
+    assert isinstance(found.ids, np.memmap)
+
+
+def test_a_running_text_is_one_sentence(tmp_path):
+    write(tmp_path, TEXT, WORDS, running=True)
+    found, ids = StoredCorpus(tmp_path), Corpus(TEXT, WORDS).ids
+    assert found.at.tolist() == [0, len(ids)]
+    assert found.sha256 == Corpus.from_ids(ids, WORDS).sha256
+
+
+def test_refusals(tmp_path):
+    write(tmp_path, TEXT, WORDS, running=False)
+    for name in (IDS, AT):
+        content = (tmp_path / name).read_bytes()
+        (tmp_path / name).write_bytes(content[:-1])
+        with pytest.raises(ValueError, match=rf"{name}: \d+ bytes, expected \d+; remove the folder"):
+            StoredCorpus(tmp_path)
+        (tmp_path / name).write_bytes(content)
+    (tmp_path / "new").mkdir()
+    with pytest.raises(ValueError, match="text: none of its words is in the vocabulary"):
+        write(tmp_path / "new", [["other"]], WORDS, running=False)

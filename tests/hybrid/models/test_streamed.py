@@ -1,0 +1,83 @@
+"""`hybrid train language|words --stream`: the runs of hybrid/models/_text.py whose text is kept as ids in files."""
+
+import json
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hybrid.cli import main
+from tests.support import small_runs
+
+SMALL = ["--width", "8", "--epochs", "2", "--threads", "2"]
+LANGUAGE = [*SMALL, "--hidden", "12", "--readout-width", "8", "--batch", "64", "--valid", "valid.txt"]
+
+
+@pytest.fixture
+def texts(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    for name, lines in (("train.txt", 150), ("valid.txt", 20)):
+        starts = rng.integers(0, 30, lines)
+        Path(name).write_text("\n".join(" ".join(f"w{(s + t) % 30}" for t in range(9)) for s in starts))
+    return tmp_path
+
+
+def run_json(capsys, *arguments):
+    assert main([*arguments, "--json"]) == 0, capsys.readouterr().err
+    return json.loads(capsys.readouterr().out)
+
+
+def test_a_streamed_language_model_learns_and_is_measured(texts, capsys):
+    command = ["train", "language", "--text", "train.txt", *LANGUAGE]
+    streamed = run_json(capsys, *command, "--stream", "ids", "--chunk", "500", "--out", "streamed")
+    plain = run_json(capsys, *command, "--out", "plain")
+    for name in ("tokens", "words", "valid_tokens", "text"):
+        assert streamed[name] == plain[name]
+    assert streamed["perplexity"] < 20 and abs(np.log(streamed["perplexity"] / plain["perplexity"])) < 0.5
+    figures = run_json(capsys, "eval", "streamed")
+    assert figures["perplexity"] == pytest.approx(streamed["perplexity"])
+
+
+def test_a_streamed_run_that_was_stopped_goes_on_to_the_same_bytes(texts, capsys):
+    command = ["train", "language", "--text", "train.txt", *LANGUAGE, "--stream", "ids", "--chunk", "500"]
+    run_json(capsys, *command, "--out", "whole")
+    with pytest.MonkeyPatch.context() as patch:  # in the middle of a chunk of the second epoch
+        small_runs.stop_at(patch, 34, lambda: signal.raise_signal(signal.SIGTERM))
+        assert main([*command, "--out", "stopped"]) == 128 + signal.SIGTERM
+    assert small_runs.ticks(Path("stopped")) < small_runs.ticks(Path("whole"))
+    run_json(capsys, "train", "--resume", "stopped")
+    assert small_runs.tensors(Path("stopped")) == small_runs.tensors(Path("whole"))
+    assert len(list(Path("ids").iterdir())) == 1
+
+
+def test_word_vectors_of_a_streamed_text(texts, capsys):
+    command = ["train", "words", "--text", "train.txt", *SMALL, "--sample", "0"]
+    run_json(capsys, *command, "--stream", "ids", "--out", "streamed")
+    run_json(capsys, *command, "--out", "plain")
+    for name in ("plain", "streamed"):
+        assert main(["export", name, f"{name}.txt"]) == 0
+    assert Path("plain.txt").read_bytes() == Path("streamed.txt").read_bytes()
+
+
+def test_a_column_of_a_table_in_memory_and_streamed(texts, capsys):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(arrow.table({"body": Path("train.txt").read_text().split("\n")}), "t.parquet")
+    plain = run_json(capsys, "train", "words", "--text", "train.txt", *SMALL, "--out", "plain")
+    command = ["train", "words", "--text", "t.parquet", "--text-column", "body", *SMALL]
+    for name, more in (("table", []), ("streamed", ["--stream", "ids"])):
+        assert run_json(capsys, *command, *more, "--out", name)["loss"] == plain["loss"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--stream", "ids"], "--stream: needs --valid FILE"),
+        (["--chunk", "500"], "--chunk: not used without --stream"),
+        (["--text-column", "body", "--stream", "ids", "--valid", "none"], "none: No such file"),
+    ],
+)
+def test_refusals(texts, capsys, options, message):
+    assert main(["train", "language", "--text", "train.txt", *SMALL, *options]) == 2
+    assert message in capsys.readouterr().err
