@@ -29,6 +29,7 @@ _HOME = {
     "Recommender": "use.recommender",
     "SampledReadout": "readout",
     "Scene": "feeds.video.clips.synthetic",
+    "SequenceFeed": "feeds.sequences",
     "Text": "feeds.text",
     "TorchTrunk": "engine.trunk.torch",
     "TreeReadout": "readout",

@@ -1,0 +1,120 @@
+"""Windows of sequences, every position of which predicts what follows: for recurrent nets and causal transformers."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import check
+from . import Batch
+from .epochs import Epochs
+from .ratings import Histories
+from .text import Corpus
+
+
+class SequenceFeed(Epochs):
+    """Windows of `length` ids; at each position the input is an id and the target the one that follows it. A `Feed`.
+
+    source   a Corpus, whose sentences are the sequences, or Histories: the items of each user in the order of time
+    length   T, positions of a window. A sequence is cut into windows from its end; its first one may be shorter, and is then
+             padded at its end by positions of weight 0
+    windows  of a batch, which so has windows * T examples; the last batch of an epoch may have fewer
+    start    True: the first id of a sequence is a target too, after row V; False: it is input only
+    running  True: all of a Corpus is one sequence, whose windows reach over sentences
+    epochs   how often the sequences are gone through
+    seed     each epoch is a permutation of the windows, drawn from (seed, epoch)
+    shuffle  False: each epoch is in the order of the source
+
+    For an Embedding of `rows` rows, the last of which stands for starts and padding, and a trunk that takes T examples as one
+    sequence, such as TorchTrunk(..., sequence=T). Every window stands for itself: no state is carried from one to the next.
+    A trunk must not look ahead: position t is given what it is to predict at position t + 1.
+
+    Raises ValueError for another source, for sizes below 1, and where no sequence has a target.
+    """
+
+    def __init__(
+        self,
+        source: Corpus | Histories,
+        *,
+        length: int,
+        windows: int = 32,
+        start: bool = True,
+        running: bool = False,
+        epochs: int = 1,
+        seed: int = 0,
+        shuffle: bool = True,
+    ):
+        for name, value in (("length", length), ("windows", windows), ("epochs", epochs)):
+            check.whole(name, value, 1)
+        self.source, self.length, self.windows, self.start = source, length, windows, start
+        self.running, self.seed, self.shuffle = running, seed, shuffle
+        self._ids, at, self.counts = _taken(source, running)
+        self.classes = len(self.counts)
+        self.rows = self.classes + 1
+        self.batch = self.most_ids = windows * length
+        self._first, self._last, self._opens = _cut(at, length, start)
+        if not len(self._first):
+            raise ValueError("source: no sequence has a target; expected some of two ids, or start=True")
+        self._order: tuple[int, np.ndarray] = (-1, np.arange(len(self._first)))
+        super().__init__(epochs, -(-len(self._first) // windows))
+
+    def describe(self) -> dict[str, Any]:
+        """See `Feed`."""
+        names = ("length", "windows", "start", "running", "epochs", "seed", "shuffle")
+        return {"kind": "sequences", "data": self.source.sha256} | {name: getattr(self, name) for name in names}
+
+    def question(self, sequences: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
+        """For Engine.hidden: the last ids of sequences as windows, and in which row is the hidden vector after each.
+
+        sequences  n lists of ids; of each the last T count, or T - 1 where it then begins with row V
+
+        Returns ids (n T,) int32 and rows (n,) int64. Raises IndexError for an id that is no class, ValueError for an empty
+        sequence where starts are not learned.
+        """
+        ids, rows = np.full((len(sequences), self.length), self.classes, np.int32), np.zeros(len(sequences), np.int64)
+        for number, sequence in enumerate(sequences):
+            given = check.indices("sequences", sequence, self.classes)
+            if not self.start and not len(given):
+                raise ValueError(f"sequences[{number}]: found no id, expected some")
+            opens = self.start and len(given) < self.length
+            kept = given[len(given) - min(len(given), self.length) :]
+            ids[number, opens : opens + len(kept)] = kept
+            rows[number] = number * self.length + opens + len(kept) - 1
+        return ids.reshape(-1), rows
+
+    def _cut(self, epoch: int, tick: int) -> Batch:
+        if self.shuffle and self._order[0] != epoch:
+            drawn = np.random.default_rng([self.seed, epoch]).permutation(len(self._first))
+            self._order = epoch, drawn
+        some = self._order[1][tick * self.windows : (tick + 1) * self.windows]
+        at = self._first[some, None] + np.arange(self.length)
+        there = at < self._last[some, None]
+        at[~there] = 0
+        target = np.where(there, self._ids[at], 0)
+        ids = np.where(there, self._ids[at - 1], self.classes)
+        ids[self._opens[some], 0] = self.classes
+        weight = None if there.all() else there.astype(np.float32).reshape(-1)
+        return Batch(ids.astype(np.int32).reshape(-1), None, target.astype(np.int32).reshape(-1), weight)
+
+
+def _taken(source: Corpus | Histories, running: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The ids of all sequences, where each begins, and how often each class occurs."""
+    if isinstance(source, Corpus):
+        at = np.array([0, len(source)]) if running else source.at
+        return source.ids, at, source.vocabulary.counts
+    if not isinstance(source, Histories):
+        raise ValueError(f"source: found {type(source).__name__}, expected a Corpus or Histories; see Corpus.from_ids")
+    if running:
+        raise ValueError("running: found True with Histories, expected False: what users chose is no one sequence")
+    return source.item, source.at, np.bincount(source.item, minlength=len(source.items))
+
+
+def _cut(at: np.ndarray, length: int, start: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of each window: its first target, the end of its targets, and whether its first target opens a sequence."""
+    begin, end = at[:-1] + (0 if start else 1), at[1:]
+    counts = np.maximum(-(-(end - begin) // length), 0)
+    sequence = np.repeat(np.arange(len(counts)), counts)
+    after = np.cumsum(counts)[sequence] - np.arange(len(sequence)) - 1  # windows of the same sequence behind it
+    last = end[sequence] - after * length
+    first = np.maximum(last - length, begin[sequence])
+    return first, last, first == at[:-1][sequence]

@@ -1,0 +1,117 @@
+"""Weights of examples and several targets, through a whole engine.
+
+Here is tested hybrid/engine/slot.py too.
+"""
+
+import numpy as np
+import pytest
+
+from hybrid.engine import Engine
+from hybrid.engine.inputs import Inputs
+from hybrid.engine.trunk.mlp import Trunk
+from hybrid.feeds import Batch
+from hybrid.readout import FullReadout
+from tests.support.small_engine import BATCH, Feed, assert_same_bits, engine, parameters
+
+KINDS = ("tree", "full")  # negatives are drawn for a batch: they differ where examples are left out
+
+
+class Padded(Feed):
+    """Every second example has no weight; the others have one of theirs."""
+
+    times = 1.0
+
+    def __getitem__(self, tick):
+        weight = (np.arange(BATCH) % 2 * self.times).astype(np.float32)
+        return super().__getitem__(tick)._replace(weight=weight)
+
+
+class Half(Feed):
+    """Those examples are not there."""
+
+    def __getitem__(self, tick):
+        batch = super().__getitem__(tick)
+        return batch._replace(ids=batch.ids.reshape(BATCH, -1)[1::2].reshape(-1), target=batch.target[1::2])
+
+
+def run(feed, **options):
+    trained = engine(**options)
+    losses = [tick.loss for tick in trained.run(feed)]
+    return losses, trained.evaluate(feed), parameters(trained)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("options", [{}, {"micro_batches": 2, "delay": 1, "overlap": True}, {"trunk": False}])
+def test_examples_of_no_weight_are_as_if_they_were_not_there(kind, options):
+    padded, half = (run(feed, kind=kind, **options) for feed in (Padded(12), Half(12)))
+    np.testing.assert_allclose(padded[0], half[0], rtol=1e-5)
+    np.testing.assert_allclose(padded[1], half[1], rtol=1e-6)
+    for name, array in half[2].items():
+        np.testing.assert_allclose(padded[2][name], array, rtol=1e-3, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "sampled"])
+def test_a_weight_of_one_changes_nothing(kind):
+    feed = Padded(12)
+    feed.__class__ = type("Ones", (Padded,), {"__getitem__": lambda self, tick: Feed.__getitem__(self, tick)._replace(
+        weight=np.ones(BATCH, np.float32)
+    )})  # fmt: skip
+    weighted, plain = run(feed, kind=kind), run(Feed(12), kind=kind)
+    assert weighted[0] == plain[0] and weighted[1] == pytest.approx(plain[1])
+    assert_same_bits(weighted[2], plain[2])
+
+
+def test_a_batch_without_any_weight_moves_nothing():
+    feed = Padded(3)
+    feed.times = 0.0
+    trained = engine("full")
+    before = parameters(trained)
+    assert [tick.loss for tick in trained.run(feed)] == [0, 0, 0]
+    assert_same_bits(parameters(trained), before)
+
+
+class Labels:
+    """Points with two labels each, or each point twice with one label of half the weight."""
+
+    rows = most_ids = 0
+    width, classes, batch, most_targets, epochs, ticks_per_epoch = 4, 7, 12, 12, 1, 10
+    counts = np.ones(7, np.int64)
+
+    def __init__(self, several):
+        self.several = several
+
+    def __len__(self):
+        return self.ticks_per_epoch
+
+    def __getitem__(self, tick):
+        rng = np.random.default_rng(tick)
+        x = rng.normal(size=(6, 4)).astype(np.float32)
+        labels = rng.integers(0, 7, (6, 2)).astype(np.int32)
+        if self.several:
+            return Batch(None, None, labels.reshape(-1), x=x, target_at=np.arange(0, 13, 2))
+        return Batch(None, None, labels.reshape(-1), np.full(12, 0.5, np.float32), x=np.repeat(x, 2, axis=0))
+
+    def describe(self):
+        return {"kind": "labels"}
+
+
+@pytest.mark.parametrize("trunk", [True, False])
+@pytest.mark.parametrize("options", [{}, {"micro_batches": 2}])
+def test_an_example_of_several_targets_is_as_several_of_a_share_of_its_weight(trunk, options):
+    found = []
+    for several in (True, False):
+        net = Trunk(4, 6, 3, rate=0.1) if trunk else None
+        trained = Engine(Inputs(4), net, FullReadout(7, 3 if trunk else 4, batch=12, rate=0.1), threads=2, **options)
+        losses = [tick.loss for tick in trained.run(Labels(several))]
+        found.append((losses, trained.evaluate(Labels(several)), parameters(trained)))
+    np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-5)
+    np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-5)
+    for name, array in found[0][2].items():
+        np.testing.assert_allclose(array, found[1][2][name], rtol=1e-4, atol=1e-6)
+
+
+def test_a_readout_that_takes_one_target_says_so_by_tick():
+    trained = Engine(Inputs(4), None, FullReadout(7, 4, batch=12), threads=1)
+    trained.readout.__class__ = type("One", (FullReadout,), {"several": False})
+    with pytest.raises(ValueError, match=r"Labels\[0\]: target_at: found an array, expected None: this readout"):
+        list(trained.run(Labels(True)))

@@ -1,0 +1,120 @@
+"""Windows of sentences, of a running text and of histories: each target once, after the ids before it."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from hybrid.feeds import ratings
+from hybrid.feeds.sequences import SequenceFeed
+from hybrid.feeds.text import Corpus
+from hybrid.feeds.vocabulary import Vocabulary
+from tests.support.purity import check_feed
+
+SENTENCES = [[0, 1, 2, 3, 4, 5, 6], [7], [2, 2], [3, 1, 4, 1]]
+V = 8
+
+
+def corpus():
+    ids = np.concatenate(SENTENCES)
+    counts = np.bincount(ids, minlength=V)
+    return Corpus.from_ids(ids, Vocabulary(map(str, range(V)), counts), at=np.cumsum([0, *map(len, SENTENCES)]))
+
+
+def histories():
+    user = np.repeat(np.arange(len(SENTENCES)), [len(sentence) for sentence in SENTENCES])
+    item = np.concatenate(SENTENCES)
+    return ratings.histories(ratings.from_columns(user, item, np.arange(len(item))))
+
+
+def windows(sequences, length, start):
+    """(inputs, targets) of every window, without padding, as a serial loop cuts them."""
+    found = []
+    for sequence in sequences:
+        inputs, targets = ([V, *sequence[:-1]], sequence) if start else (sequence[:-1], sequence[1:])
+        head = len(targets) % length
+        cuts = (
+            [0, head, *range(head + length, len(targets) + 1, length)] if head else range(0, len(targets) + 1, length)
+        )
+        cuts = list(cuts)
+        found += [(inputs[a:b], targets[a:b]) for a, b in itertools.pairwise(cuts) if b > a]
+    return found
+
+
+def unpadded(feed):
+    """What a feed gives: the same, and that its padding has no weight."""
+    found = []
+    for tick in range(feed.ticks_per_epoch):
+        batch = feed[tick]
+        weight = np.ones(batch.examples) if batch.weight is None else batch.weight
+        shape = -1, feed.length
+        for ids, target, kept in zip(
+            *(array.reshape(shape) for array in (batch.ids, batch.target, weight)), strict=True
+        ):
+            count = int(kept.sum())
+            assert (kept[:count] == 1).all() and not kept[count:].any() and (ids[count:] == V).all()
+            found.append((ids[:count].tolist(), target[:count].tolist()))
+    return found
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 7, 20])
+@pytest.mark.parametrize("start", [True, False])
+@pytest.mark.parametrize("running", [True, False])
+def test_every_id_is_a_target_once_after_those_before_it(length, start, running):
+    feed = SequenceFeed(corpus(), length=length, windows=2, start=start, running=running, shuffle=False)
+    sequences = [list(itertools.chain(*SENTENCES))] if running else SENTENCES
+    assert unpadded(feed) == windows(sequences, length, start)
+    shuffled = SequenceFeed(corpus(), length=length, windows=3, start=start, running=running, seed=4)
+    assert sorted(unpadded(shuffled)) == sorted(unpadded(feed))
+
+
+def test_it_keeps_what_every_feed_promises():
+    check_feed(lambda: SequenceFeed(corpus(), length=3, windows=2, epochs=2))
+    check_feed(lambda: SequenceFeed(histories(), length=3, windows=2, epochs=2, start=False))
+    feed = SequenceFeed(corpus(), length=3, windows=2)
+    assert (feed.rows, feed.classes, feed.batch, feed.most_ids) == (V + 1, V, 6, 6)
+
+
+def test_histories_are_sequences_of_the_items_of_a_user():
+    feed = SequenceFeed(histories(), length=3, start=False, shuffle=False)
+    items, found = feed.source.items, unpadded(feed)
+    named = [tuple([int(items[id]) for id in part] for part in window) for window in found]
+    assert named == windows(SENTENCES, 3, False)
+
+
+@pytest.mark.parametrize("start", [True, False])
+def test_a_question_is_the_last_window_of_each_sequence(start):
+    feed = SequenceFeed(corpus(), length=3, start=start)
+    ids, rows = feed.question([[5], [1, 2], [1, 2, 3, 4], *([[]] if start else [])])
+    if start:
+        assert ids.reshape(-1, 3).tolist() == [[V, 5, V], [V, 1, 2], [2, 3, 4], [V, V, V]]
+        assert rows.tolist() == [1, 5, 8, 9]
+    else:
+        assert ids.reshape(-1, 3).tolist() == [[5, V, V], [1, 2, V], [2, 3, 4]] and rows.tolist() == [0, 4, 8]
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: SequenceFeed([[1, 2]], length=3), "source: found list, expected a Corpus or Histories"),
+        (lambda: SequenceFeed(corpus(), length=0), "length: found 0, expected a whole number of at least 1"),
+        (lambda: SequenceFeed(corpus(), length=3, windows=0), "windows: found 0"),
+        (
+            lambda: SequenceFeed(histories(), length=3, running=True),
+            "running: found True with Histories, expected False",
+        ),
+        (lambda: SequenceFeed(corpus(), length=3, start=False).question([[]]), r"sequences\[0\]: found no id"),
+        (
+            lambda: SequenceFeed(Corpus.from_ids([1], corpus().vocabulary), length=3, start=False),
+            "source: no sequence has a target",
+        ),
+    ],
+)
+def test_what_makes_no_windows_is_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_ids_that_are_no_classes_are_no_questions():
+    with pytest.raises(IndexError, match=r"sequences\[1\]: found 8, expected 0 to 7"):
+        SequenceFeed(corpus(), length=3).question([[1, 8]])
