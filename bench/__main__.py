@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-GPU_ONLY = {"out": None, "only": None, "skip_tests": False}  # options of one benchmark, and what they are unless given
+OWN = {"gpu": ("out", "only", "skip_tests"), "tune": ("only", "tries", "seconds")}  # options of some benchmarks alone
 TIMED = ("plugs", "plugs_losses")  # benchmarks that train for --seconds
 
 
@@ -44,8 +44,15 @@ def parser() -> argparse.ArgumentParser:
     gpu.add_argument(
         "--out", metavar="DIR", help="where its .jsonl goes, unless --json says so (default: bench/results)"
     )
-    gpu.add_argument("--only", metavar="WORK", action="append", help="measure this of its works; may be repeated")
+    parser.add_argument(
+        "--only", metavar="WORK", action="append", help="of gpu this work, of tune this model; may be repeated"
+    )
     gpu.add_argument("--skip-tests", action="store_true", help="leave out the tests on the device")
+    tune = parser.add_argument_group("for tune")
+    tune.add_argument("--tries", type=_positive, help="settings of each readout (default: 24)")
+    tune.add_argument(
+        "--seconds", type=_positive, help="after which a readout begins no other settings (default: none)"
+    )
     return parser
 
 
@@ -62,9 +69,10 @@ def main(arguments: list[str] | None = None) -> int:
         chosen.error(f"NAME: found {given.name!r}, expected one of {', '.join(benchmarks())}, report")
     if given.files:
         chosen.error(f"{given.name} takes no files: {' '.join(given.files)}")
-    strays = [name for name, unset in GPU_ONLY.items() if given.name != "gpu" and getattr(given, name) != unset]
-    if strays:
-        chosen.error(f"{given.name} takes no --{strays[0].replace('_', '-')}, which is for gpu")
+    for stray in sorted({name for names in OWN.values() for name in names} - {*OWN.get(given.name, ())}):
+        if getattr(given, stray):
+            owners = " and ".join(name for name, names in OWN.items() if stray in names)
+            chosen.error(f"{given.name} takes no --{stray.replace('_', '-')}, which is for {owners}")
     if given.seconds and given.name not in TIMED:
         chosen.error(f"{given.name} takes no --seconds, which is for {' and '.join(TIMED)}")
     if given.json:

@@ -67,7 +67,7 @@ class Evaluation:
     columns: list[str] | None = option(None, COLUMNS, type=names, metavar="USER,ITEM[,TIME[,WEIGHT]]")
 
 
-# The best that `python -m bench tune_factors` found: the same under full and sampled softmax, others under the tree.
+# The best of bench/results/tune_factors.jsonl: the same under full and sampled softmax, others under the tree.
 _SOFTMAX = {"history": 5, "width": 64, "hidden": 256, "readout_width": 32}
 _SOFTMAX_RATES = {"rate": 0.093, "rows_rate": 0.18, "trunk_rate": 0.16}
 TUNED: dict[str, dict[str, Any]] = {
