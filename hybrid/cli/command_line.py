@@ -16,7 +16,6 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one command line; returns the exit code: 0 done, 1 unusable (doctor), 2 an error, 128 + n stopped by signal n."""
     arguments = sys.argv[1:] if arguments is None else arguments
     own = {"doctor": _doctor, "demo": _demo, "train": _train, "eval": _eval, "export": _export}
-    own |= {"data": _data, "pvm": _pvm}
     try:
         given = options.read(arguments)
         console.quiet = given.quiet
@@ -120,15 +119,3 @@ def _export(given: argparse.Namespace) -> int:
         runs.export(given.run, given.file, "binary" if given.binary else given.format, given.escape, given.checkpoint)
     )
     return 0
-
-
-def _data(given: argparse.Namespace) -> int:
-    from .data import run
-
-    return run(given)
-
-
-def _pvm(given: argparse.Namespace) -> int:
-    from .pvm import run
-
-    return run(given)

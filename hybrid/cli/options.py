@@ -163,18 +163,6 @@ def _export(command: Parser, rest: Sequence[str]) -> None:
     command.add_argument("--checkpoint", choices=("last", "best"), help=CHECKPOINT)
 
 
-def _data(command: Parser, rest: Sequence[str]) -> None:
-    from . import data
-
-    data.add(command)
-
-
-def _pvm(command: Parser, rest: Sequence[str]) -> None:
-    from . import pvm
-
-    pvm.add(command)
-
-
 def _doctor(doctor: Parser, rest: Sequence[str]) -> None:
     doctor.add_argument("--json", action="store_true", help="print JSON")
 
@@ -184,8 +172,6 @@ FILL: dict[str, Callable[[Parser, Sequence[str]], None]] = {
     "train": _train,
     "eval": _eval,
     "export": _export,
-    "data": _data,
-    "pvm": _pvm,
     "doctor": _doctor,
 }
 

@@ -6,10 +6,10 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from ..data import get as getting
-from ..data.catalogue import DATASETS
-from ..data.folder import data_folder
-from .arguments import Parser
+from ...data import get as getting
+from ...data.catalogue import DATASETS
+from ...data.folder import data_folder
+from ..arguments import Parser
 
 DATA = "the folder of the data (default: HYBRID_DATA, else one in the user's cache)"
 

@@ -6,24 +6,24 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from .. import console
-from ..feeds.video.frames import Frames
-from ..pvm import presets
-from ..pvm.judge import comparison, montage, watch
-from ..pvm.judge.modes import NAMES as MODES
-from ..pvm.judge.montage import FIELDS
-from ..pvm.judge.watch import DREAMT, WATCHED
-from ..pvm.originals import checkpoint
-from ..pvm.rules import wire
-from ..pvm.sizes import parameters
-from ..pvm.source import CONFIG, CROP_HELP, LABELS_HELP, VIDEO_HELP, clips
-from ..settings import positive, whole
-from ..storage import atomic
-from ..storage.checkpoint import CHECKPOINT
-from ..train import store
-from ..train.options import choose, kept
-from ..train.progress import Progress
-from .arguments import Parser
+from ... import console
+from ...feeds.video.frames import Frames
+from ...pvm import presets
+from ...pvm.judge import comparison, montage, watch
+from ...pvm.judge.modes import NAMES as MODES
+from ...pvm.judge.montage import FIELDS
+from ...pvm.judge.watch import DREAMT, WATCHED
+from ...pvm.originals import checkpoint
+from ...pvm.rules import wire
+from ...pvm.sizes import parameters
+from ...pvm.source import CONFIG, CROP_HELP, LABELS_HELP, VIDEO_HELP, clips
+from ...settings import positive, whole
+from ...storage import atomic
+from ...storage.checkpoint import CHECKPOINT
+from ...train import store
+from ...train.options import choose, kept
+from ...train.progress import Progress
+from ..arguments import Parser
 
 FRAMES = 250  # of a film
 
