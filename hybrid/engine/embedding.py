@@ -1,12 +1,11 @@
-"""The input table: ids in, the trunk's input out; its rows learn by plain SGD."""
+"""The input table: ids in, the trunk's input out; its rows learn where they are looked up."""
 
 from typing import Any
 
 import numpy as np
 
 from .. import backend as backends
-from .. import check, mirror
-from ..contract import Learned, Rule
+from .. import check, mirror, sparse
 from .part import Buffers, Copies
 from .schedule import Stage
 from .slot import Slot
@@ -18,17 +17,19 @@ class Embedding:
     per_example  how many ids an example has; their vectors are concatenated (1: the vector itself)
     mean         True: an example has any number of ids (a bag), and their vectors are averaged
     undivided    with mean: every vector of a bag gets the whole gradient of the mean, as in word2vec, and not its share
-    rate         step of SGD on the sum of the loss over a batch
+    weighted     with mean: each id of a batch has a value, and a bag becomes the sum of values times vectors
+    rate         step of the optimiser on the sum of the loss over a batch
+    optimiser, decay, clip  how a row moves for each id that names it; see hybrid/sparse.py
     spread       rows start uniform in [-spread, spread]; default 0.5 / width, as in word2vec
     backend      where the rows are and move, from hybrid.backend.choose (None: the CPU). Rows on the trunk's GPU are in its
                  memory, and `table` is the host's copy
 
     pickle and copy make an embedding with rows of its own, on a device of the same name. Raises ValueError for sizes below
-    1, more rows than int32 can name, and a rate or spread that is negative or not finite.
+    1, more rows than int32 can name, a rate or spread that is negative or not finite, and for `weighted` without `mean` or
+    with `undivided`.
     """
 
     dense = 0  # numbers of x that a batch has instead of ids
-    weighted = False
 
     def __init__(
         self,
@@ -42,6 +43,10 @@ class Embedding:
         spread: float | None = None,
         seed: int = 0,
         backend: Any = None,
+        optimiser: str = "sgd",
+        decay: float | None = None,
+        clip: float | None = None,
+        weighted: bool = False,
     ):
         self.rows, self.width = check.whole("rows", rows, 1, 2**31 - 1), check.whole("width", width, 1)
         per_example = check.whole("per_example", per_example, 1)
@@ -51,13 +56,19 @@ class Embedding:
         self.table = np.random.default_rng([self.seed, 1]).random((self.rows, self.width), np.float32)
         self.table -= 0.5
         self.table *= 2 * self.spread
+        self.moves, self.weighted = sparse.Moves(optimiser, decay, clip), bool(weighted)
+        if weighted and (undivided or not mean):
+            raise ValueError(
+                "weighted: found True, expected it with mean=True and undivided=False: values weigh the vectors of a bag"
+            )
         self.backend = backend or backends.choose("cpu")
         if undivided and not self.backend.device.host_memory:
             raise ValueError(
                 f"undivided: found True with rows on {self.backend.name}, expected False: it is word2vec's, which "
                 "has no trunk; leave it out"
             )
-        self._table = self.backend.device.from_host(self.table)
+        self._host = sparse.kept(self.table, self.moves)
+        self._there = sparse.mirrored(self._host, self.backend.device)
 
     @property
     def outputs(self) -> int:
@@ -66,7 +77,7 @@ class Embedding:
 
     def buffers(self) -> Buffers:
         """Ids are copied to rows beside the trunk; of rows on the host, vectors are copied in and gradients out."""
-        ids = ("ids", "bag_at") if self.mean else ("ids",)
+        ids = ("ids", "bag_at", "values") if self.weighted else ("ids", "bag_at") if self.mean else ("ids",)
         return Buffers(dict.fromkeys(("x", "x_grad"), self.outputs), ids if self.beside else ("x", "x_grad"), ("x",))
 
     def begin(self, copy: Copies) -> list[Stage]:
@@ -89,57 +100,67 @@ class Embedding:
 
     def _gather(self, slot: Slot) -> None:
         if self.beside:
-            self.forward(slot.x_dev, slot.bag_at_dev, slot.ids_dev)
+            self.forward(slot.x_dev, slot.bag_at_dev, slot.ids_dev, slot.values_dev)
         else:
-            self.forward(slot.x, slot.bag_at, slot.ids)
+            self.forward(slot.x, slot.bag_at, slot.ids, slot.values)
 
     def _scatter(self, slot: Slot) -> None:
         if self.beside:
-            self.backward(slot.bag_at_dev, slot.ids_dev, slot.x_grad_dev, slot.scale)
+            self.backward(slot.bag_at_dev, slot.ids_dev, slot.x_grad_dev, slot.scale, slot.values_dev)
         else:
-            self.backward(slot.bag_at, slot.ids, slot.x_grad, slot.scale)
+            self.backward(slot.bag_at, slot.ids, slot.x_grad, slot.scale, slot.values)
 
-    def forward(self, x: Any, bag_at: Any, ids: Any) -> None:
-        """Write x (B, outputs); bag_at: where bags begin, or None. Arrays of the device, within the work of a queue."""
+    def forward(self, x: Any, bag_at: Any, ids: Any, values: Any = None) -> None:
+        """Write x (B, outputs); bag_at: where bags begin, or None; values: of the ids, or None.
+
+        Arrays of the device, within the work of a queue.
+        """
+        table = self._there.rows
         if bag_at is not None:
-            self.backend.rows.gather_mean(x, self._table, bag_at, ids, None)
+            self.backend.rows.gather_mean(x, table, bag_at, ids, values)
         else:
-            self.backend.rows.gather(x.reshape(-1, self.width), self._table, ids)
+            self.backend.rows.gather(x.reshape(-1, self.width), table, ids)
 
-    def backward(self, bag_at: Any, ids: Any, x_grad: Any, scale: float) -> None:
+    def backward(self, bag_at: Any, ids: Any, x_grad: Any, scale: float, values: Any = None) -> None:
         """Move the rows of the ids against x_grad (B, outputs), by `scale` times the rate; arrays as in `forward`."""
-        learned, rule = Learned(self._table), Rule(self.rate * scale)
+        learned, rule = self._there, self.moves.rule(self.rate * scale)
         if bag_at is not None:
             if self.undivided:
                 x_grad *= np.diff(bag_at)[:, None]
-            self.backend.rows.scatter_mean(learned, bag_at, ids, None, x_grad, rule)
+            self.backend.rows.scatter_mean(learned, bag_at, ids, values, x_grad, rule)
         else:
             self.backend.rows.scatter(learned, ids, x_grad.reshape(-1, self.width), rule)
 
     def parameters(self) -> dict[str, np.ndarray]:
-        """The rows, by name, as they stand now; on the CPU the live array."""
+        """The rows, and what is kept beside them, by name, as they stand now; on the CPU the live arrays."""
         mirror.fetch(self.backend.device, self._pairs())
-        return {"table": self.table}
+        return {"table": self.table} | sparse.beside(self._host)
 
     def send(self) -> None:
         """Go on from parameters() as they were filled; nothing to do where the device shares the host's memory."""
         mirror.send(self.backend.device, self._pairs())
 
     def _pairs(self) -> list[tuple[np.ndarray, Any]]:
-        return [(self.table, self._table)]
+        return sparse.pairs(self._host, self._there)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _again, (self.describe(), self.backend.name, self.parameters()["table"])
+        return _again, (self.describe(), self.backend.name, self.parameters())
 
     def describe(self) -> dict[str, Any]:
         """The arguments that make this object again."""
         names = ("rows", "width", "per_example", "mean", "undivided", "rate", "spread", "seed")
-        return {name: getattr(self, name) for name in names}
+        weighted = {"weighted": True} if self.weighted else {}
+        return {name: getattr(self, name) for name in names} | self.moves.describe() | weighted
 
 
-def _again(facts: dict[str, Any], device: str, table: np.ndarray) -> Embedding:
-    """An embedding as it was pickled or copied; ValueError where its device cannot be used here."""
+def _again(facts: dict[str, Any], device: str, arrays: Any) -> Embedding:
+    """An embedding as it was pickled or copied; ValueError where its device cannot be used here.
+
+    arrays  by name; of an earlier release the table alone
+    """
     made = Embedding(**facts, backend=backends.again("embedding", device))
-    made.table[:] = table
+    held = made.parameters()
+    for name, array in (arrays if isinstance(arrays, dict) else {"table": arrays}).items():
+        held[name][:] = array
     made.send()
     return made

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from .. import backend, console, machine, readout
+from .. import backend, console, machine, readout, sparse
 from ..engine import Embedding, Engine
 from ..engine import trunk as trunks
 from ..engine.trunk import registry as trunk_kinds
@@ -15,6 +15,7 @@ from ..placement import readouts, rows
 from ..readout import Readout
 from ..readout import registry as readout_kinds
 from ..settings import number, option, positive, whole
+from ..sparse import OPTIMISERS
 from ..storage import checkpoint
 from ..train import plots
 from ..train.job import Job, Watched
@@ -38,6 +39,17 @@ class EngineOptions:
     warmup: int = option(0, "ticks in which all rates rise before that", group="training", type=whole)
     rate: float = option(0.02, "learning rate of the readout", group="training", type=number)
     rows_rate: float = option(0.2, "learning rate of the input rows", group="training", type=number)
+    rows_optimiser: str = option("sgd", "how the input rows move", group="training", choices=OPTIMISERS)
+    rows_decay: float | None = option(None, "weight decay of the input rows", group="training", type=number)
+    rows_clip: float | None = option(
+        None, "the norm that a row's gradient is cut to", group="training", type=number, metavar="NORM"
+    )
+    readout_optimiser: str = option("sgd", "how the readout's rows move", group="training", choices=OPTIMISERS)
+    readout_decay: float | None = option(None, "weight decay of the readout", group="training", type=number)
+    readout_clip: float | None = option(
+        None, "the norm that the gradient of a readout's row is cut to", group="training", type=number, metavar="NORM"
+    )
+    biases: bool = option(False, "every class, or node of a tree, has a bias")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -194,6 +206,7 @@ def make_engine(
     """
     seed, spread = options["seed"], 0.1 if trunk else None
     settings = {"per_example": per_example, "mean": mean, "undivided": not trunk, "spread": spread, "seed": seed}
+    settings |= sparse.named(options, "rows")
     make = functools.partial(Embedding, feed.rows, options["width"], rate=options["rows_rate"], **settings)
     embedding = make(backend=_rows_place(options, feed, make))
     dense = None

@@ -20,11 +20,11 @@ def queues(device: Any, threads: int | None) -> tuple[Any, Any]:
     return device.inline("placement", 1), host
 
 
-def median(step: Callable[[Batch], Any], feed: Any) -> float:
-    """Seconds of a step."""
+def median(step: Callable[[Batch], Any], feed: Any, several: bool = True) -> float:
+    """Seconds of a step; several: whether it takes examples with several targets, ValueError where it meets them."""
     samples = []
     for tick in range(SKIPPED + MEASURED):
-        batch = fitting(feed, tick % len(feed))
+        batch = fitting(feed, tick % len(feed), several=several)
         start = time.perf_counter()
         step(batch)
         samples.append(time.perf_counter() - start)

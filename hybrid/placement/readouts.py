@@ -10,7 +10,7 @@ from .. import backend as backends
 from ..engine.part import Copies, divided
 from ..engine.schedule import Stage
 from ..engine.slot import Slot
-from ..feeds import Batch
+from ..feeds import Batch, most_targets
 from ..readout import Readout
 from ..readout.base.trials import Trials
 from .measure import median, queues, told
@@ -102,12 +102,13 @@ def _seconds(readout: Readout, device: Any, feed: Any, threads: int | None) -> f
     copy = Copies(device, readout.buffers().crossing)
     stages = [*copy("hidden out"), *readout.finish(copy)]
     slot = _slot(readout, device, feed)
-    return median(partial(_step, slot, [(here if stage.queue == "sparse" else there, stage) for stage in stages]), feed)
+    queued = [(here if stage.queue == "sparse" else there, stage) for stage in stages]
+    return median(partial(_step, slot, queued), feed, getattr(readout, "several", False))
 
 
 def _step(slot: Slot, stages: list[tuple[Any, Stage]], batch: Any) -> None:
-    examples = len(batch.target)
-    slot.fill(0, 0, Batch(NO_IDS, None, batch.target), 0, examples)
+    bare = Batch(NO_IDS, None, batch.target, weight=batch.weight, target_at=batch.target_at)
+    slot.fill(0, 0, bare, 0, batch.examples)
     slot.take()
     for queue, stage in stages:
         queue.run(stage.work, slot)
@@ -118,7 +119,8 @@ def _slot(readout: Readout, device: Any, feed: Any) -> Slot:
     """The readout's buffers for the largest batch, with hidden vectors on the device."""
     needs = readout.buffers()
     arrays = divided(dict.fromkeys(("hidden", "grad"), readout.width) | needs.widths, needs.crossing)
-    slot = Slot(feed.batch, 0, arrays.crossing, False, device, arrays.kept, lists=arrays.lists)
+    targets = max(most_targets(feed), feed.batch)
+    slot = Slot(feed.batch, 0, arrays.crossing, False, device, arrays.kept, lists=arrays.lists, targets=targets)
     slot.fill(0, 0, Batch(NO_IDS, None, np.zeros(feed.batch, np.int32)), 0, feed.batch)
     drawn = np.random.default_rng(0).standard_normal((feed.batch, readout.width), np.float32) * np.float32(0.1)
     device.write(slot.hidden_dev, drawn)

@@ -39,11 +39,11 @@ def _on_the_host(embedding: Embedding, device: Any, feed: Any, threads: int | No
     x_dev, x_grad_dev = device.mirror(x), device.from_host(np.zeros_like(x_grad))
 
     def step(batch: Any) -> None:
-        rows = slice(len(batch.target))
-        work.run(embedding.forward, x[rows], batch.bag_at, batch.ids)
+        rows = slice(batch.examples)
+        work.run(embedding.forward, x[rows], batch.bag_at, batch.ids, batch.values)
         carry.copy(x_dev[rows], x[rows])
         carry.copy(x_grad[rows], x_grad_dev[rows])
-        work.run(embedding.backward, batch.bag_at, batch.ids, x_grad[rows], 1.0)
+        work.run(embedding.backward, batch.bag_at, batch.ids, x_grad[rows], 1.0, batch.values)
 
     return median(step, feed)
 
@@ -52,20 +52,23 @@ def _beside(embedding: Embedding, device: Any, feed: Any) -> float:
     """Seconds of gather and scatter on the device, with their launches and the copy of ids."""
     carry, _ = queues(device, 1)
     ids, bag_at = device.host_empty(feed.most_ids, np.int32), device.host_empty(feed.batch + 1, np.int64)
-    ids_dev, bag_at_dev = device.mirror(ids), device.mirror(bag_at)
+    values = device.host_empty(feed.most_ids, np.float32)
+    ids_dev, bag_at_dev, values_dev = device.mirror(ids), device.mirror(bag_at), device.mirror(values)
     x = device.empty((feed.batch, embedding.outputs), np.float32)
     x_grad = device.from_host(np.zeros(x.shape, np.float32))
 
-    def send(there: Any, host: np.ndarray, values: np.ndarray) -> Any:
-        host[: len(values)] = values
-        device.copy(there[: len(values)], host[: len(values)])
-        return there[: len(values)]
+    def send(there: Any, host: np.ndarray, array: np.ndarray | None) -> Any:
+        if array is None:
+            return None
+        host[: len(array)] = array
+        device.copy(there[: len(array)], host[: len(array)])
+        return there[: len(array)]
 
     def both_ways(batch: Any) -> None:
-        rows = slice(len(batch.target))
-        bags = None if batch.bag_at is None else send(bag_at_dev, bag_at, batch.bag_at)
+        rows = slice(batch.examples)
+        bags, valued = send(bag_at_dev, bag_at, batch.bag_at), send(values_dev, values, batch.values)
         given = send(ids_dev, ids, batch.ids)
-        embedding.forward(x[rows], bags, given)
-        embedding.backward(bags, given, x_grad[rows], 1.0)
+        embedding.forward(x[rows], bags, given, valued)
+        embedding.backward(bags, given, x_grad[rows], 1.0, valued)
 
     return median(lambda batch: carry.run(both_ways, batch), feed)

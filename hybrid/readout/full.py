@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..contract import Learned, Rule
-from .base import Base, Pairs
+from .. import sparse
+from .base import Base
 
 if TYPE_CHECKING:
     from cpu.excluded import Excluded
@@ -20,14 +20,16 @@ class Options:
 
 
 class FullReadout(Base):
-    """log p(v | h) = w_v . h - log sum exp(w . h), learned by SGD on the loss summed over a batch; weights start at 0.
+    """log p(v | h) = w_v . h - log sum exp(w . h), learned on the loss summed over a batch; weights start at 0.
 
     counts  how often each class is met, or how many classes there are
     width   numbers of a hidden vector
     batch   most rows a step
-    rate    step of SGD
+    rate    step of the optimiser
     seed    not used: nothing is drawn
     backend  where the weights are and move, from hybrid.backend.choose: a GPU has its own, and `weights` is the host's copy
+    optimiser, decay, clip  how the rows of weights move, all of them in every step; see hybrid/sparse.py
+    biases  True: every class has a bias, which is added to its dot product
 
     A step costs 8 B V D operations and no B x V array. Raises ValueError for fewer than two classes.
     """
@@ -45,37 +47,38 @@ class FullReadout(Base):
         rate: float = 0.02,
         seed: int = 0,
         backend: Any = None,
+        optimiser: str = "sgd",
+        decay: float | None = None,
+        clip: float | None = None,
+        biases: bool = False,
     ):
         from cpu import aligned
 
-        super().__init__(counts, width, batch=batch, rate=rate, seed=seed, backend=backend)
+        given = {"batch": batch, "rate": rate, "seed": seed, "backend": backend}
+        super().__init__(counts, width, moves=sparse.Moves(optimiser, decay, clip), biases=biases, **given)
         self._kernels = self.backend.softmax  # ValueError where the backend has none
         self.weights = aligned.empty((self.classes, self.width), np.float32)
         self.weights.fill(0)
-        self._weights = self.backend.device.from_host(self.weights)
+        self._keep(self.weights)
 
     def parameters(self) -> dict[str, np.ndarray]:
-        """The weights (V, D)."""
+        """The weights (V, D), and what is kept for each class beside them."""
         self.fetch()
-        return {"weights": self.weights}
+        return {"weights": self.weights} | sparse.beside(self._host)
 
     def learn(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
         """Learn from a batch of the device's arrays, within the work of a queue; see Readout."""
-        learned, rule = Learned(self._weights), Rule(self.rate * self.rate_scale)
-        self._kernels.step(grad, loss, learned, self._work, hidden, target, weight, rule)
-
-    def _pairs(self) -> Pairs:
-        return [(self.weights, self._weights)]
+        self._kernels.step(grad, loss, self._learns(self._there), self._work, hidden, target, weight, self._rule)
 
     @functools.cached_property
     def _work(self) -> Any:
         return self._kernels.workspace(self.batch, self.width, np.float32)
 
     def _log_prob(self, out: Any, hidden: Any, target: Any) -> None:
-        self._kernels.log_prob(out, Learned(self._weights), self._work, hidden, target)
+        self._kernels.log_prob(out, self._there, self._work, hidden, target)
 
     def _best(self, ids: Any, log_probs: Any, hidden: Any) -> None:
-        self._kernels.best(ids, log_probs, Learned(self._weights), self._work, hidden)
+        self._kernels.best(ids, log_probs, self._there, self._work, hidden)
 
     @functools.cached_property
     def _host_work(self) -> Any:
@@ -88,12 +91,12 @@ class FullReadout(Base):
     def _best_without(self, ids: np.ndarray, log_probs: np.ndarray, hidden: np.ndarray, left_out: "Excluded") -> None:
         from cpu import softmax
 
-        softmax.best_without(ids, log_probs, Learned(self.weights), self._host_work, hidden, left_out)
+        softmax.best_without(ids, log_probs, self._host, self._host_work, hidden, left_out)
 
     def _scores(self, out: np.ndarray, hidden: np.ndarray) -> None:
         from cpu import scores
 
-        scores.softmax(out, Learned(self.weights), hidden)
+        scores.softmax(out, self._host, hidden)
 
 
 def make(
@@ -106,7 +109,8 @@ def make(
     backend: Any = None,
 ) -> FullReadout:
     """From options of the command line; see hybrid/readout/__init__.py."""
-    return FullReadout(counts, width, batch=batch, rate=options["rate"], seed=options["seed"], backend=backend)
+    given = {name: options[name] for name in ("rate", "seed")} | sparse.readout_named(options)
+    return FullReadout(counts, width, batch=batch, backend=backend, **given)
 
 
 def rebuild(classes: int, **facts: Any) -> FullReadout:
@@ -116,4 +120,4 @@ def rebuild(classes: int, **facts: Any) -> FullReadout:
 
 def least(classes: int, width: int, **facts: Any) -> int:
     """How many numbers a checkpoint holds at least."""
-    return classes * width
+    return sparse.numbers(classes, width, **facts)

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import check
-from ..contract import Learned, Rule
+from .. import sparse as kept
 from ..engine.slot import Slot
 from ..interrupt import Held
-from .base import Base, Pairs
+from .base import Base
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -31,9 +31,11 @@ class LabelTreeReadout(Base):
             labels give it: a tree of N nodes of any arity, parents (N,) whole numbers, -1 at the root, and leaf (V,) the node
             of each label
     batch   most examples a step
-    rate    step of SGD; nodes move example after example, so example b sees what those before it changed
+    rate    step of the optimiser; nodes move example after example, so example b sees what those before it changed
     seed    not used: nothing is drawn
     backend that of the CPU; None: it
+    optimiser, decay, clip  how a node moves for an example that visits it; see hybrid/sparse.py
+    biases  True: every node has a bias
 
     Rows of nodes start at 0. An example visits the root, and the children of every node that has one of its labels below: a
     step costs its labels' paths. `best` is exact. Raises ValueError for fewer than two labels, for what is no tree over them,
@@ -55,13 +57,19 @@ class LabelTreeReadout(Base):
         rate: float = 0.025,
         seed: int = 0,
         backend: Any = None,
+        optimiser: str = "sgd",
+        decay: float | None = None,
+        clip: float | None = None,
+        biases: bool = False,
     ):
         from cpu import aligned
 
-        super().__init__(counts, width, batch=batch, rate=rate, seed=seed, backend=backend)
+        given = {"batch": batch, "rate": rate, "seed": seed, "backend": backend}
+        super().__init__(counts, width, moves=kept.Moves(optimiser, decay, clip), biases=biases, **given)
         self._grow(*self._shape(tree))
         self.rows = aligned.empty((len(self.tree.up), self.width), np.float32)
         self.rows.fill(0)
+        self._keep(self.rows)
 
     def _shape(self, tree: Any) -> tuple[Any, Any]:
         """parents and leaf of the tree that a user names or gives."""
@@ -111,13 +119,15 @@ class LabelTreeReadout(Base):
     def learn(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None, target_at: Any = None) -> None:
         """Learn from a batch, unchecked; see `step`."""
         target_at = np.arange(len(hidden) + 1) if target_at is None else target_at
-        kernels, rule = self.backend.label_tree, Rule(self.rate * self.rate_scale)
+        kernels = self.backend.label_tree
         length = kernels.longest(self.tree, target, target_at)
         if length > self._length or self._work is None:
             self._length = length + length // 2  # room for batches to come
             self._work = kernels.workspace(self.batch, self.width, self._length, np.float32)
         work = self._work
-        kernels.step(grad, loss, Learned(self.rows), work, self.tree, hidden, target, target_at, weight, rule)
+        kernels.step(
+            grad, loss, self._learns(self._there), work, self.tree, hidden, target, target_at, weight, self._rule
+        )
 
     def _step(self, slot: Slot) -> None:
         """A stage: an example keeps its labels together here, where other readouts take them one by one."""
@@ -150,7 +160,7 @@ class LabelTreeReadout(Base):
         k = min(FIRST, self.classes)
         while True:
             ids, log_probs = np.empty((len(hidden), k), np.int32), np.empty((len(hidden), k), np.float32)
-            label_tree_search.best(ids, log_probs, Learned(self.rows), self.tree, hidden, least)
+            label_tree_search.best(ids, log_probs, self._host, self.tree, hidden, least)
             if k == self.classes or (ids[:, -1] < 0).all():
                 break
             k = min(4 * k, self.classes)
@@ -159,8 +169,8 @@ class LabelTreeReadout(Base):
         return sparse.csr_array((np.exp(log_probs[kept]), ids[kept], at), (len(hidden), self.classes))
 
     def parameters(self) -> dict[str, np.ndarray]:
-        """The rows of the nodes (N, D), and the tree: `parents` (N,) and `leaf` (V,)."""
-        return {"rows": self.rows, "parents": self.tree.up, "leaf": self.tree.leaf}
+        """The rows of the nodes (N, D), what is kept beside them, and the tree: `parents` (N,) and `leaf` (V,)."""
+        return {"rows": self.rows, "parents": self.tree.up, "leaf": self.tree.leaf} | kept.beside(self._host)
 
     def describe(self) -> dict[str, Any]:
         """What `rebuild` needs: how many nodes there are; which tree they make is among the parameters."""
@@ -183,25 +193,22 @@ class LabelTreeReadout(Base):
         return check.bags("target_at", target_at, target.size, "targets")
 
     def _log_prob(self, out: Any, hidden: Any, target: Any) -> None:
-        self.backend.label_tree.log_prob(out, Learned(self.rows), self.tree, hidden, target)
-
-    def _pairs(self) -> Pairs:
-        return [(self.rows, self.rows)]
+        self.backend.label_tree.log_prob(out, self._host, self.tree, hidden, target)
 
     def _best(self, ids: Any, log_probs: Any, hidden: Any) -> None:
         from cpu import label_tree_search
 
-        label_tree_search.best(ids, log_probs, Learned(self.rows), self.tree, hidden)
+        label_tree_search.best(ids, log_probs, self._host, self.tree, hidden)
 
     def _best_without(self, ids: np.ndarray, log_probs: np.ndarray, hidden: np.ndarray, left_out: "Excluded") -> None:
         from cpu import label_tree_search
 
-        label_tree_search.best(ids, log_probs, Learned(self.rows), self.tree, hidden, without=left_out)
+        label_tree_search.best(ids, log_probs, self._host, self.tree, hidden, without=left_out)
 
     def _scores(self, out: np.ndarray, hidden: np.ndarray) -> None:
         from cpu import label_tree
 
-        label_tree.log_probs(out, Learned(self.rows), self.tree, hidden)
+        label_tree.log_probs(out, self._host, self.tree, hidden)
 
 
 def rebuild(classes: int, nodes: int, **facts: Any) -> LabelTreeReadout:
@@ -215,4 +222,4 @@ def rebuild(classes: int, nodes: int, **facts: Any) -> LabelTreeReadout:
 
 def least(classes: int, width: int, nodes: int, **facts: Any) -> int:
     """How many numbers a checkpoint holds at least."""
-    return nodes * width
+    return kept.numbers(nodes, width, **facts)

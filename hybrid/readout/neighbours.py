@@ -24,8 +24,8 @@ class NeighbourReadout(Staged):
     `exact_below` classes, and once more than a quarter of the weights have moved since it was built. `recall` measures what
     the forest misses. No checkpoint, copy or pickle holds the forest.
 
-    Raises ValueError for another kind of readout, since a tree has a search of its own, and for one on a GPU, since forests
-    are built on the host.
+    Raises ValueError for another kind of readout, since a tree has a search of its own, for one on a GPU, since forests
+    are built on the host, and for one with biases, which a search for dot products does not see.
     """
 
     kind = "neighbours"
@@ -49,6 +49,8 @@ class NeighbourReadout(Staged):
                 "built; make it without backend"
             )
         self.readout = readout
+        if readout.biases is not None:
+            raise ValueError("readout: found one with biases, expected one without: a forest knows dot products only")
         self._settings = {
             "trees": check.whole("trees", trees, 1),
             "search": check.whole("search", search, 1),

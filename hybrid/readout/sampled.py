@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import check
-from ..contract import Learned, Rule
+from .. import check, sparse
 from ..settings import option, positive
 from .full import FullReadout
 from .full import least as least
@@ -40,6 +39,8 @@ class SampledReadout(FullReadout):
     batch, rate, seed  most rows a step, step of SGD (softmax: on the sum over a batch; logistic: row by row), seed of
                the draws
 
+    optimiser, decay, clip, biases  as of a FullReadout; rows move that are drawn, or the target of a row
+
     Raises ValueError for fewer than two classes, and for unigram draws without counts.
     """
 
@@ -58,8 +59,14 @@ class SampledReadout(FullReadout):
         rate: float = 0.02,
         seed: int = 0,
         backend: Any = None,
+        optimiser: str = "sgd",
+        decay: float | None = None,
+        clip: float | None = None,
+        biases: bool = False,
     ):
-        super().__init__(counts, width, batch=batch, rate=rate, seed=seed, backend=backend)
+        given: dict[str, Any] = {"batch": batch, "rate": rate, "seed": seed, "backend": backend}
+        given |= {"optimiser": optimiser, "decay": decay, "clip": clip, "biases": biases}
+        super().__init__(counts, width, **given)
         self.loss = check.choice("loss", loss, LOSSES)
         default = min(1024, self.classes) if loss == "softmax" else 5
         self.negatives = check.whole("negatives", default if negatives is None else negatives, 1)
@@ -87,7 +94,7 @@ class SampledReadout(FullReadout):
 
     def learn(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
         """Learn from a batch, unchecked; see Readout."""
-        learned, rule = Learned(self.weights), Rule(self.rate * self.rate_scale)
+        learned, rule = self._learns(self._there), self._rule
         if self.loss == "softmax":
             drawn = self.backend.sampled_softmax.step(
                 grad, loss, learned, self._scratch, self._sampler, hidden, target, weight, rule, self.seed, self.tick
@@ -151,7 +158,7 @@ def make(
     backend: Any = None,
 ) -> SampledReadout:
     """From options of the command line, see hybrid/readout/__init__.py; without a trunk word2vec's negative sampling."""
-    given = {name: options[name] for name in ("negatives", "rate", "seed")}
+    given = {name: options[name] for name in ("negatives", "rate", "seed")} | sparse.readout_named(options)
     loss = "softmax" if trunk else "logistic"
     return SampledReadout(counts, width, loss=loss, batch=batch, backend=backend, **given)
 

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import check, console
-from ..contract import Learned, Rule
+from .. import check, console, sparse
 from ..settings import option, whole
 from . import registry
-from .base import Base, Pairs
+from .base import Base
 from .base.trials import Trials
 
 if TYPE_CHECKING:
@@ -47,11 +46,13 @@ class TreeReadout(Base):
             too, but neighbouring rows of one target learn together, which is faster where batches have such groups, as in
             skip-gram; "hogwild": threads race
     batch   most rows a step
-    rate    step of SGD; nodes move row after row, so row b sees what the rows before it changed
+    rate    step of the optimiser; nodes move row after row, so row b sees what the rows before it changed
     seed    not used: nothing is drawn
     backend where the nodes are and move, from hybrid.backend.choose (None: the CPU). Nodes on a GPU are in its memory, and
             `nodes` is the host's copy. `best`, `beam` and `scores` fetch it first and compute on the CPU, since a search
             branches
+    optimiser, decay, clip  how a node moves for an example that passes it; see hybrid/sparse.py
+    biases  True: every node has a bias
     split   0, or how many nodes, from the root on in breadth-first order, learn as dense products on the backend's device,
             while all others stay on the CPU: this makes a SplitTreeReadout. The probabilities are those of the whole tree.
             But the top learns by the batch, as a full softmax does: a node meets all its examples before it moves, once, by
@@ -85,10 +86,15 @@ class TreeReadout(Base):
         rate: float = 0.025,
         seed: int = 0,
         backend: Any = None,
+        optimiser: str = "sgd",
+        decay: float | None = None,
+        clip: float | None = None,
+        biases: bool = False,
     ):
         from cpu import aligned
 
-        super().__init__(counts, width, batch=batch, rate=rate, seed=seed, backend=backend)
+        given = {"batch": batch, "rate": rate, "seed": seed, "backend": backend}
+        super().__init__(counts, width, moves=sparse.Moves(optimiser, decay, clip), biases=biases, **given)
         self.shape = check.choice("tree", tree, TREES)
         self.mode = check.choice("mode", _named_now(mode), MODES)
         if self.shape == "huffman" and self.counts is None:
@@ -105,7 +111,7 @@ class TreeReadout(Base):
 
     def _place_nodes(self) -> None:
         """Where the nodes learn."""
-        self._nodes = self.backend.device.from_host(self.nodes)
+        self._keep(self.nodes)
 
     def _prepare(self) -> None:
         """What follows from counts: made anew when they are filled from a checkpoint."""
@@ -124,9 +130,8 @@ class TreeReadout(Base):
 
     def learn(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
         """Learn from a batch of the device's arrays, within the work of a queue; see Readout."""
-        work, rule = self._work, Rule(self.rate * self.rate_scale)
-        learned = Learned(self._nodes)
-        self.backend.tree_softmax.step(grad, loss, learned, work, self._plan, hidden, target, weight, rule, self.mode)
+        given = self._learns(self._there), self._work, self._plan, hidden, target, weight, self._rule
+        self.backend.tree_softmax.step(grad, loss, *given, self.mode)
 
     def best(self, hidden: np.ndarray, k: int, exclude: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """The k most likely classes of each row, exactly; see Readout. Fetches the nodes of a GPU, once a call."""
@@ -146,16 +151,17 @@ class TreeReadout(Base):
         check.whole("width", width, 1)
 
         def find(ids: np.ndarray, log_probs: np.ndarray, rows: np.ndarray) -> None:
-            tree_search.beam(ids, log_probs, Learned(self.nodes), self.tree, rows, width)
+            tree_search.beam(ids, log_probs, self._host, self.tree, rows, width)
 
         with self.alone:
             self.fetch()
             return self._each(find, hidden, k)
 
     def parameters(self) -> dict[str, np.ndarray]:
-        """The nodes (V - 1, D), and the counts (V,) from which a Huffman tree is built."""
+        """The nodes (V - 1, D), what is kept beside them, and the counts (V,) from which a Huffman tree is built."""
         self.fetch()
-        return {"nodes": self.nodes} | ({"counts": self.counts} if self.shape == "huffman" else {})
+        counts = {"counts": self.counts} if self.shape == "huffman" else {}
+        return {"nodes": self.nodes} | counts | sparse.beside(self._host)
 
     def describe(self) -> dict[str, Any]:
         """What `rebuild` needs."""
@@ -170,25 +176,22 @@ class TreeReadout(Base):
         self._prepare()
 
     def _log_prob(self, out: Any, hidden: Any, target: Any) -> None:
-        self.backend.tree_softmax.log_prob(out, Learned(self._nodes), self._plan, hidden, target)
-
-    def _pairs(self) -> Pairs:
-        return [(self.nodes, self._nodes)]
+        self.backend.tree_softmax.log_prob(out, self._there, self._plan, hidden, target)
 
     def _find(self, ids: np.ndarray, log_probs: np.ndarray, hidden: np.ndarray) -> None:
         from cpu import tree_search
 
-        tree_search.best(ids, log_probs, Learned(self.nodes), self.tree, hidden)
+        tree_search.best(ids, log_probs, self._host, self.tree, hidden)
 
     def _best_without(self, ids: np.ndarray, log_probs: np.ndarray, hidden: np.ndarray, left_out: "Excluded") -> None:
         from cpu import tree_search
 
-        tree_search.best(ids, log_probs, Learned(self.nodes), self.tree, hidden, left_out)
+        tree_search.best(ids, log_probs, self._host, self.tree, hidden, left_out)
 
     def _scores(self, out: np.ndarray, hidden: np.ndarray) -> None:
         from cpu import scores
 
-        scores.tree(out, Learned(self.nodes), self.tree, hidden)
+        scores.tree(out, self._host, self.tree, hidden)
 
 
 def make(
@@ -201,7 +204,7 @@ def make(
     backend: Any = None,
 ) -> TreeReadout:
     """From options of the command line; see hybrid/readout/__init__.py."""
-    given = {name: options[name] for name in ("tree", "mode", "rate", "seed")}
+    given = {name: options[name] for name in ("tree", "mode", "rate", "seed")} | sparse.readout_named(options)
     return TreeReadout(counts, width, split=options.get("split") or 0, batch=batch, backend=backend, **given)
 
 
@@ -212,7 +215,7 @@ def rebuild(classes: int, mode: str = "deterministic", **facts: Any) -> TreeRead
 
 def least(classes: int, width: int, **facts: Any) -> int:
     """How many numbers a checkpoint holds at least."""
-    return (classes - 1) * width
+    return sparse.numbers(classes - 1, width, **facts)
 
 
 def trials(options: Mapping[str, Any], classes: int, examples: int) -> Trials:

@@ -22,8 +22,14 @@ MAKE = {
     "grouped": lambda **more: TreeReadout(COUNTS, WIDTH, mode="grouped", batch=BATCH, **more),
     "split": lambda **more: TreeReadout(COUNTS, WIDTH, split=5, batch=BATCH, **more),
     "full": lambda **more: FullReadout(COUNTS, WIDTH, batch=BATCH, **more),
+    "huffman row-adagrad": lambda **more: MAKE["huffman"](optimiser="row-adagrad", biases=True, clip=0.5, **more),
+    "grouped adagrad": lambda **more: MAKE["grouped"](optimiser="adagrad", biases=True, decay=0.1, **more),
+    "split adagrad": lambda **more: MAKE["split"](optimiser="adagrad", biases=True, decay=0.1, clip=0.5, **more),
+    "full row-adagrad": lambda **more: MAKE["full"](optimiser="row-adagrad", biases=True, decay=0.1, **more),
+    "full adagrad": lambda **more: MAKE["full"](optimiser="adagrad", biases=True, clip=0.5, **more),
+    "full with biases": lambda **more: MAKE["full"](biases=True, decay=0.1, **more),
 }
-WHOLE = sorted(set(MAKE) - {"split"})  # the tail of a split tree is the CPU's
+WHOLE = sorted(kind for kind in MAKE if "split" not in kind)  # the tail of a split tree is the CPU's
 # Rows of 6 numbers, a few dozen steps: sums in another order drift by some roundings a step
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
 

@@ -11,6 +11,7 @@ from hybrid.engine.route import Route
 from hybrid.engine.schedule import Plan, Stage
 from tests import cudasim
 from tests.support.placed_engine import Ragged, placed
+from tests.support.ruled_engine import Weighed, ruled
 from tests.support.small_engine import Feed, engine, parameters
 
 WAITS = [
@@ -32,6 +33,14 @@ ROWS_WAITS = [  # with the rows on the device
 ]
 
 
+RULED_WAITS = [  # with rows and readout on the device, values beside the ids and weights beside the targets
+    ("gather", "bag_at in"),
+    ("readout", "target in"),
+    ("losses out", "readout"),
+    ("loss", "losses out"),
+]
+
+
 def rows_on_the_host():
     return engine("tree", device="cuda:0", micro_batches=2, delay=1), Feed(6)
 
@@ -42,6 +51,10 @@ def rows_on_the_device():
 
 def bags_on_the_device():
     return placed(bags=True, micro_batches=2, delay=1), Ragged(6)
+
+
+def all_on_the_device():
+    return ruled(micro_batches=2, delay=1), Weighed(6)
 
 
 @pytest.fixture
@@ -99,6 +112,12 @@ def test_a_wait_left_out_shows_with_the_rows_on_the_device(planned, name, wait):
     assert shows(planned, without(name, wait), expected, rows_on_the_device)
 
 
+@pytest.mark.parametrize(("name", "wait"), RULED_WAITS)
+def test_a_wait_left_out_shows_with_rows_and_readout_on_the_device(planned, name, wait):
+    expected = planned(lambda stage: stage, 0, all_on_the_device)
+    assert shows(planned, without(name, wait), expected, all_on_the_device)
+
+
 def test_a_wait_for_bags_left_out_shows(planned):
     """They come after the ids on one queue, so a gather that waits for them has those too."""
     expected = planned(lambda stage: stage, 0, bags_on_the_device)
@@ -114,7 +133,7 @@ def test_an_update_launched_on_another_queue_than_the_gradient_shows(planned):
     assert shows(planned, astray, expected)
 
 
-@pytest.mark.parametrize("make", [rows_on_the_host, rows_on_the_device, bags_on_the_device])
+@pytest.mark.parametrize("make", [rows_on_the_host, rows_on_the_device, bags_on_the_device, all_on_the_device])
 def test_with_all_its_waits_the_plan_is_right_in_every_order(planned, make):
     expected = planned(lambda stage: stage, 0, make)
     for seed in range(8):

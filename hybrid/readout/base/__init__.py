@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ... import backend as backends
-from ... import check, mirror
+from ... import check, mirror, sparse
 from ...alone import Alone
+from ...contract import Learned, Rule
 from ...interrupt import Held
 from .exclude import excluded
 from .foreign import Foreign
@@ -28,16 +29,33 @@ class Base(Staged, Still, Foreign):
         _best_without, _scores    compute with NumPy's arrays on the host, with the parameters there
         _pairs                    every learned array of the host, and its counterpart on the device: the same one on the CPU
 
+    One whose rows learn by `moves` keeps them by `_keep`, and then has `_pairs`, too.
+
     backend  the modules that compute, from hybrid.backend.choose; None: those of the CPU
+    moves    how rows move; None: by plain SGD
+    biases   whether every row has a bias
 
     A subclass that also computes on a GPU says so in `places`.
     """
 
     kind: str
+    _host: Learned
+    _there: Learned
     places: tuple[str, ...] = ("cpu",)  # kinds of devices: "cpu", "cuda"
     counts: Any  # (V,) float64, None where only the number of classes is known
 
-    def __init__(self, counts: Any, width: int, *, batch: int, rate: float, seed: int, backend: Any):
+    def __init__(
+        self,
+        counts: Any,
+        width: int,
+        *,
+        batch: int,
+        rate: float,
+        seed: int,
+        backend: Any,
+        moves: sparse.Moves | None = None,
+        biases: bool = False,
+    ):
         whole = isinstance(counts, int | np.integer)
         self.counts = None if whole else check.counts(counts)
         self.classes = check.classes(counts if whole else self.counts.size)
@@ -45,6 +63,7 @@ class Base(Staged, Still, Foreign):
         self.batch = check.whole("batch", batch, 1)
         self.rate = check.number("rate", rate, 0)
         self.seed = check.whole("seed", seed, 0, 2**63 - 1)
+        self.moves, self.biased = moves or sparse.Moves(), bool(biases)
         self.backend = backend or backends.choose("cpu")
         self._check_place()
         self._place = place(self.backend.device)
@@ -120,7 +139,8 @@ class Base(Staged, Still, Foreign):
     def describe(self) -> dict[str, Any]:
         """What `rebuild` needs."""
         names = ("kind", "classes", "width", "batch", "rate", "seed")
-        return {name: getattr(self, name) for name in names}
+        biases = {"biases": True} if self.biased else {}
+        return {name: getattr(self, name) for name in names} | self.moves.describe() | biases
 
     def __reduce__(self) -> tuple[Any, ...]:
         with self.alone:
@@ -160,11 +180,6 @@ class Base(Staged, Still, Foreign):
         return rows
 
     def _check_weight(self, weight: np.ndarray, rows: int) -> None:
-        if not self.backend.device.host_memory:
-            raise ValueError(
-                f'weight: found one with a readout on "{self.backend.name}", expected None: examples are weighted on the CPU '
-                "only; make the readout without backend"
-            )
         check.array("weight", weight, (rows,), np.float32)
         check.finite("weight", weight)
         if rows and weight.min() < 0:
@@ -187,8 +202,28 @@ class Base(Staged, Still, Foreign):
         """`_best` for NumPy's arrays."""
         self._place.call(self._best, {"ids": ids, "log_probs": log_probs}, {"hidden": hidden})
 
+    def _keep(self, rows: np.ndarray) -> None:
+        """Take rows (R, D) that learn: with all that is kept for them as `_host`, and on the device as `_there`."""
+        self._host = sparse.kept(rows, self.moves, self.biased)
+        self._there = sparse.mirrored(self._host, self.backend.device)
+
+    @property
+    def biases(self) -> np.ndarray | None:
+        """(R,) those of the rows, on the host; None where there are none."""
+        found: np.ndarray | None = self._host.biases
+        return found
+
+    @property
+    def _rule(self) -> Rule:
+        """How rows move in this step."""
+        return self.moves.rule(self.rate * self.rate_scale) if self.rate_scale else Rule(0.0)
+
+    def _learns(self, learned: Learned) -> Learned:
+        """What of it moves in this step: at a rate of 0 the squares stand still, too."""
+        return learned if self.rate_scale else learned._replace(squares=None, bias_squares=None)
+
     def _pairs(self) -> Pairs:
-        raise NotImplementedError
+        return sparse.pairs(self._host, self._there)
 
     def _log_prob(self, out: Any, hidden: Any, target: Any) -> None:
         raise NotImplementedError

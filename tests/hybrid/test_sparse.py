@@ -1,0 +1,138 @@
+"""How rows move, as the user says it, and what is kept for them."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+from hybrid import sparse
+from hybrid.contract import Rule
+from hybrid.engine.embedding import Embedding
+from hybrid.readout import FullReadout, NeighbourReadout, SampledReadout, TreeReadout, least, rebuild
+
+COUNTS = np.arange(9, 0, -1)
+SHAPES = {  # of squares, and of those of the biases
+    "sgd": (None, None),
+    "row-adagrad": ((7,), None),
+    "adagrad": ((7, 3), (7,)),
+}
+
+
+@pytest.mark.parametrize("optimiser", SHAPES)
+@pytest.mark.parametrize("biases", [False, True])
+def test_what_is_kept(optimiser, biases):
+    rows = np.ones((7, 3), np.float32)
+    kept = sparse.kept(rows, sparse.Moves(optimiser), biases)
+    squares, of_biases = SHAPES[optimiser]
+    shapes = [None if array is None else array.shape for array in kept]
+    assert shapes == [(7, 3), (7,) if biases else None, squares, of_biases if biases else None]
+    assert kept.rows is rows and not any(array.any() for array in sparse.beside(kept).values())
+    assert sparse.numbers(7, 3, optimiser, biases) == sum(array.size for array in kept if array is not None)
+
+
+def test_views_of_the_first_rows_share_memory():
+    kept = sparse.kept(np.ones((7, 3), np.float32), sparse.Moves("adagrad"), biases=True)
+    assert all(np.shares_memory(*pair) for pair in zip(sparse.first(kept, 2), kept, strict=True))
+    assert [len(array) for array in sparse.first(kept, 2)] == [2, 2, 2, 2]
+
+
+def test_a_rule_has_the_rate_of_the_step():
+    assert sparse.Moves("adagrad", 0.1, 2).rule(0.5) == Rule(0.5, 0.1, 2)
+    assert sparse.Moves().rule(0.5) == Rule(0.5)
+
+
+def test_facts_of_plain_sgd_are_those_of_earlier_releases():
+    assert sparse.Moves().describe() == {}
+    assert sparse.Moves("row-adagrad", clip=1.0).describe() == {"optimiser": "row-adagrad", "clip": 1.0}
+    assert not {"optimiser", "biases", "weighted"} & {*TreeReadout(COUNTS, 3).describe(), *Embedding(3, 2).describe()}
+
+
+def test_options_of_the_command_line_by_part():
+    options = {"rows_optimiser": "adagrad", "rows_decay": None, "readout_clip": 2.0, "biases": True}
+    assert sparse.named(options, "rows") == {"optimiser": "adagrad"}
+    assert sparse.readout_named(options) == {"clip": 2.0, "biases": True}
+    assert sparse.readout_named({}) == {}
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ({"optimiser": "adam"}, "optimiser: found 'adam', expected one of sgd, row-adagrad, adagrad"),
+        ({"decay": -0.1}, "decay: found -0.1, expected a finite number of at least 0"),
+        ({"decay": np.nan}, "decay: found nan"),
+        ({"clip": 0}, "clip: found 0, expected a norm above 0"),
+        ({"clip": np.inf}, "clip: found inf"),
+    ],
+)
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda **bad: Embedding(4, 3, **bad),
+        lambda **bad: TreeReadout(COUNTS, 3, **bad),
+        lambda **bad: FullReadout(COUNTS, 3, **bad),
+        lambda **bad: SampledReadout(COUNTS, 3, **bad),
+    ],
+)
+def test_bad_input(make, bad, message):
+    with pytest.raises(ValueError, match=message):
+        make(**bad)
+
+
+@pytest.mark.parametrize("form", [{}, {"mean": True, "undivided": True}])
+def test_values_weigh_the_vectors_of_bags_only(form):
+    with pytest.raises(ValueError, match="weighted: found True, expected it with mean=True"):
+        Embedding(4, 3, weighted=True, **form)
+
+
+def test_a_forest_of_neighbours_knows_no_biases():
+    with pytest.raises(ValueError, match="readout: found one with biases"):
+        NeighbourReadout(FullReadout(COUNTS, 3, biases=True))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda **more: TreeReadout(COUNTS, 3, **more),
+        lambda **more: FullReadout(COUNTS, 3, **more),
+        lambda **more: SampledReadout(COUNTS, 3, loss="logistic", **more),
+    ],
+)
+def test_readouts_are_rebuilt_and_copied_with_all_that_is_kept(make):
+    readout = make(optimiser="adagrad", clip=0.5, biases=True)
+    rng = np.random.default_rng(0)
+    grad, hidden = np.empty((6, 3), np.float32), rng.normal(size=(6, 3)).astype(np.float32)
+    readout.step(grad, hidden, rng.integers(0, 9, 6).astype(np.int32))
+    arrays = readout.parameters()
+    assert {"biases", "squares", "bias_squares"} <= arrays.keys() and arrays["squares"].any()
+    again = rebuild(readout.describe())
+    assert again.describe() == readout.describe()
+    assert {name: array.shape for name, array in again.parameters().items()} == {
+        name: array.shape for name, array in arrays.items()
+    }
+    assert least(readout.describe()) <= sum(array.size for array in arrays.values())
+    for other in (copy.deepcopy(readout), pickle.loads(pickle.dumps(readout))):
+        for name, array in other.parameters().items():
+            assert array.tobytes() == arrays[name].tobytes() and not np.shares_memory(array, arrays[name])
+
+
+@pytest.mark.parametrize("make", [TreeReadout, FullReadout, SampledReadout])
+def test_a_step_that_is_not_made_leaves_the_squares_alone(make):
+    readout = make(COUNTS, 3, optimiser="adagrad", decay=0.5, biases=True)
+    rng = np.random.default_rng(0)
+    grad, hidden = np.empty((6, 3), np.float32), rng.normal(size=(6, 3)).astype(np.float32)
+    target = rng.integers(0, 9, 6).astype(np.int32)
+    readout.step(grad, hidden, target)
+    before = {name: array.copy() for name, array in readout.parameters().items()}
+    readout.still(grad, hidden, target)
+    assert all((array == before[name]).all() for name, array in readout.parameters().items())
+
+
+def test_an_embedding_is_copied_with_all_that_is_kept():
+    embedding = Embedding(5, 3, optimiser="adagrad", decay=0.1, mean=True, weighted=True)
+    ids, bag_at, values = np.array([1, 4], np.int32), np.array([0, 2]), np.array([2, -1], np.float32)
+    embedding.backward(bag_at, ids, np.ones((1, 3), np.float32), 1.0, values)
+    other = pickle.loads(pickle.dumps(embedding))
+    assert other.describe() == embedding.describe() and embedding.parameters()["squares"].any()
+    for name, array in other.parameters().items():
+        assert array.tobytes() == embedding.parameters()[name].tobytes()

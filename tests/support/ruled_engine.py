@@ -1,0 +1,39 @@
+"""Engines whose rows and readout learn by every rule, and a feed with values of ids and weights of examples."""
+
+import numpy as np
+
+from hybrid import backend
+from hybrid.engine import Engine
+from hybrid.engine.embedding import Embedding
+from hybrid.engine.trunk.mlp import Trunk
+from hybrid.readout import FullReadout, TreeReadout
+from tests.support.placed_engine import Ragged
+from tests.support.small_engine import BATCH, CLASSES, Feed
+
+RULES = {
+    "row-adagrad": {"optimiser": "row-adagrad", "decay": 0.1},
+    "adagrad": {"optimiser": "adagrad", "clip": 0.5},
+    "sgd": {"clip": 0.2, "decay": 0.1},
+}
+READOUTS = {
+    "tree": lambda **more: TreeReadout(Feed.counts, 6, batch=BATCH, rate=0.05, **more),
+    "split": lambda **more: TreeReadout(Feed.counts, 6, batch=BATCH, rate=0.05, split=9, **more),
+    "full": lambda **more: FullReadout(Feed.counts, 6, batch=BATCH, rate=0.05, **more),
+}
+
+
+class Weighed(Ragged):
+    """Bags of ids with values, and examples with weights, of which some are 0; every third batch has no weights."""
+
+    def __getitem__(self, tick):
+        batch, rng = super().__getitem__(tick), np.random.default_rng([self.seed, tick, 1])
+        weight = (rng.integers(0, 3, BATCH) / 2).astype(np.float32) if tick % 3 else None
+        return batch._replace(values=rng.normal(size=len(batch.ids)).astype(np.float32), weight=weight)
+
+
+def ruled(readout="tree", rule="adagrad", place="cuda:0", trunk="cuda:0", **options):
+    rows = {"mean": True, "weighted": True, "rate": 0.05, "spread": 0.3, "backend": backend.choose(place)}
+    embedding = Embedding(CLASSES, 4, **rows, **RULES[rule])
+    output = READOUTS[readout](biases=True, backend=backend.choose(place), **RULES[rule])
+    dense = Trunk(embedding.outputs, 10, 6, rate=0.1, momentum=0.5)
+    return Engine(embedding, dense, output, device=trunk, **({"threads": 2} | options))
