@@ -10,9 +10,8 @@ the ten items that are taken most; then what is recommended after one history, w
 import argparse
 
 import numpy as np
-from scipy.sparse import csr_array
 
-from hybrid import Embedding, Engine, FullReadout, HistoryFeed, Trunk, ratings
+from hybrid import Embedding, Engine, FullReadout, HistoryFeed, Recommender, Trunk, ratings
 
 LENGTH = 5  # items of a history that the model sees
 GENRES = ["comedy", "crime", "drama", "horror", "music", "romance", "war", "western"]
@@ -29,19 +28,6 @@ def made(users=600, each=20, seed=0) -> ratings.Ratings:
     return ratings.from_columns(np.repeat(np.arange(users), each), item)
 
 
-def excluding(histories, classes) -> csr_array:
-    """Row by row the items of the histories, which are not recommended again."""
-    at = np.cumsum([0, *map(len, histories)])
-    return csr_array((np.ones(at[-1]), np.concatenate(histories), at), (len(histories), classes))
-
-
-def recommend(engine, histories, k=10) -> np.ndarray:
-    """The k items that are most likely next after each history, most likely first."""
-    last = [history[-LENGTH:] for history in histories]
-    bag_at = np.cumsum([0, *map(len, last)])
-    return engine.best(np.concatenate(last), k, bag_at, excluding(histories, engine.readout.classes))[0]
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ratings", help="a file of ratings (default: made)")
@@ -56,10 +42,12 @@ def main() -> None:
     for _ in engine.run(feed):
         pass
 
+    model = Recommender(engine, parts.seen, length=LENGTH)
     seen, last = parts.seen, parts.test
     histories = [seen.item[seen.at[user] : seen.at[user + 1]] for user in last.user]
     new = np.array([item not in history for item, history in zip(last.item, histories, strict=True)])
-    found = (recommend(engine, histories) == last.item[:, None]).any(axis=1)
+    found = model.recommend([table.users[user] for user in last.user], k=10).ids  # without what they had
+    found = (found == last.item[:, None]).any(axis=1)
     # Items are numbered by how often they are taken, so this is the place of each among those new to the user.
     places = [item - len(set(had[had < item])) for item, had in zip(last.item, histories, strict=True)]
     popular = np.array(places) < 10
@@ -67,9 +55,8 @@ def main() -> None:
     print(f"among ten recommended     {found[new].mean():.1%}\namong the ten most taken  {popular[new].mean():.1%}")
 
     names = arguments.history.split(",") if arguments.history else ["comedy 3", "western 1", "comedy 0"]
-    history = [table.items.index(name.strip()) for name in names]
-    best = recommend(engine, [np.array(history)], k=8)[0]
-    print(f"\nafter {', '.join(names)}:\n  " + "\n  ".join(table.items[item] for item in best))
+    best = model.recommend_to([[name.strip() for name in names]], k=8).names[0]
+    print(f"\nafter {', '.join(names)}:\n  " + "\n  ".join(best))
 
 
 if __name__ == "__main__":

@@ -10,9 +10,7 @@ probabilities, found by an exact search of the tree.
 import argparse
 import math
 
-import numpy as np
-
-from hybrid import Corpus, Embedding, Engine, LanguageFeed, TreeReadout, Trunk, Vocabulary, text
+from hybrid import Corpus, Embedding, Engine, LanguageFeed, LanguageModel, TreeReadout, Trunk, Vocabulary, text
 
 CONTEXT = 4  # words that the model sees before the one it predicts
 
@@ -42,13 +40,10 @@ def main() -> None:
         if (tick.number + 1) % feed.ticks_per_epoch == 0:
             print(f"{(tick.number + 1) // feed.ticks_per_epoch:>5}  {math.exp(engine.evaluate(held_out)):10.1f}")
 
+    model = LanguageModel(engine, vocabulary)
     print("\nbeginning               the next word")
     for beginning in arguments.ask or ["the value of the", "if the class defines", "raised when an"]:
-        ids = vocabulary.encode(beginning.lower().split())[-CONTEXT:]
-        # The row after the last word's stands for the start of a sentence; it fills contexts that are too short.
-        padded = np.concatenate([np.full(CONTEXT - len(ids), len(vocabulary)), ids])
-        best, log_probs = engine.best(padded, k=5)
-        words = zip(vocabulary.decode(best[0]), np.exp(log_probs[0]), strict=True)
+        words = model.next(beginning, k=5)
         print(f"{beginning:<22}  " + "  ".join(f"{word} {share:.0%}" for word, share in words))
 
 

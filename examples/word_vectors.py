@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hybrid import Corpus, Embedding, Engine, PairFeed, Text, TreeReadout, Vocabulary, text, vectors
+from hybrid import Corpus, Embedding, Engine, PairFeed, Text, TreeReadout, Vectors, Vocabulary, text, vectors
 
 FAMILIES = {
     "kitchen": "bread butter cheese knife oven pepper pot salt soup spoon",
@@ -32,12 +32,6 @@ def made(sentences=3000, seed=0) -> Text:
     return Text([" ".join(rng.permutation(sentence)) for sentence in words])
 
 
-def nearest(rows, at, k=5) -> list[int]:
-    """The k rows of largest cosine with row `at`, without itself."""
-    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    return [int(i) for i in np.argsort(-(unit @ unit[at])) if i != at][:k]
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--text", help="a UTF-8 text file (default: made)")
@@ -55,15 +49,14 @@ def main() -> None:
     for _ in engine.run(feed):
         pass
 
-    rows = engine.embedding.table
+    learned = Vectors(vocabulary.words, engine.embedding.table)
     print(f"{len(feed.corpus):,} tokens, {len(vocabulary):,} words, {engine.size:,} numbers learned\n")
     print("word      nearest")
     for word in arguments.words.split(","):
-        near = nearest(rows, vocabulary.words.index(word))
-        print(f"{word:<8}  {', '.join(vocabulary.words[i] for i in near)}")
+        print(f"{word:<8}  {', '.join(near for near, _ in learned.most_similar(word, topn=5))}")
     file = Path(arguments.out) / "vectors.txt"
     file.parent.mkdir(parents=True, exist_ok=True)
-    vectors.save(file, vocabulary.words, rows)
+    vectors.save(file, learned.words, learned.rows)
     print(f"\nwritten: {file}")
 
 
