@@ -16,11 +16,17 @@ from cpu.tree import huffman, path
 from cpu.tree import split as cut
 from hybrid.contract import Learned, Rule
 from tests.support.drawn_ids import bags, zipf
-from tests.support.moved_rows import RULES, copied, drawn, move, present
-from tests.support.tree_nodes import learn_by
+from tests.support.visits import copied, drawn, learn_classes, learn_nodes, scatter, visit
 
 CLASSES, WIDTH, BATCH = 40, 37, 30
 RATE = 0.2
+RULES = {  # optimiser, biases, decay, clip
+    "row-wise": ("row-adagrad", False, None, None),
+    "row-wise with everything": ("row-adagrad", True, 0.3, 0.4),
+    "adagrad with everything": ("adagrad", True, 0.3, 0.4),
+    "adagrad": ("adagrad", False, None, None),
+    "sgd with everything": ("sgd", True, 0.3, 0.4),
+}
 TREE = huffman(1000 // np.arange(1, CLASSES + 1))
 
 
@@ -31,7 +37,8 @@ def rule(name):
 def case(name, count=CLASSES, dtype=np.float64):
     """What learns, hidden vectors, targets of which some follow each other, and weights, one of them 0."""
     rng = np.random.default_rng(len(name))
-    learned = drawn(rng.normal(size=(count, WIDTH)).astype(dtype) / 6, *RULES[name][:2])
+    learned = drawn(rng, count, WIDTH, *RULES[name][:2], dtype)
+    learned.rows[:] /= 6
     hidden = rng.normal(size=(BATCH, WIDTH)).astype(dtype)
     target = np.repeat(zipf(rng, CLASSES, BATCH // 3), 3).astype(np.int32)
     weight = rng.random(BATCH).astype(dtype)
@@ -41,7 +48,7 @@ def case(name, count=CLASSES, dtype=np.float64):
 
 def stepped(kernel, learned, hidden, target, weight, rule):
     """A step of a kernel on copies: the gradient, the loss, and what has moved."""
-    learned, grad, loss = copied(learned), np.ones_like(hidden), np.empty(len(hidden), hidden.dtype)
+    learned, grad, loss = copied(learned, np.copy), np.ones_like(hidden), np.empty(len(hidden), hidden.dtype)
     KERNELS[kernel](grad, loss, learned, hidden, target, weight, rule)
     return grad, loss, *present(learned)
 
@@ -96,25 +103,19 @@ ROWS = {"tree": CLASSES - 1, "groups": CLASSES - 1, "hogwild": CLASSES - 1, "spl
 
 
 def tree_oracle(learned, hidden, target, weight, rule):
-    return learn_by(learned, hidden, [path(TREE, leaf) for leaf in target], rule, weight)
+    lists = [path(TREE, leaf) for leaf in target]
+    return learn_nodes(learned, hidden, lists, weight, rule, [(b, b + 1) for b in range(len(target))])
 
 
 def groups_oracle(learned, hidden, target, weight, rule):
-    """Groups of one target find the rows as they were, and move each of them once."""
-    grad, loss, first = np.zeros(hidden.shape), np.zeros(len(hidden)), 0
+    groups, first = [], 0
     while first < len(target):
         last = first + 1
         while last < len(target) and target[last] == target[first] and last - first < LONGEST:
             last += 1
-        part = slice(first, last)
-        for node, turn in path(TREE, int(target[first])):
-            score = _scores(learned, hidden[part])[:, node]
-            miss = weight[part] * (turn - 1 / (1 + np.exp(-score)))
-            loss[part] += weight[part] * np.logaddexp(0, -score if turn else score)
-            grad[part] -= np.outer(miss, learned.rows[node])
-            move(learned, node, -miss @ hidden[part], -miss.sum(), rule)
+        groups.append((first, last))
         first = last
-    return grad, loss
+    return learn_nodes(learned, hidden, [path(TREE, leaf) for leaf in target], weight, rule, groups)
 
 
 def negatives_oracle(learned, hidden, target, weight, rule):
@@ -122,22 +123,12 @@ def negatives_oracle(learned, hidden, target, weight, rule):
     for positive, others in zip(target.tolist(), drawn_negatives(target).tolist(), strict=True):
         met = [(positive, 1)] + [(v, 0) for v in dict.fromkeys(others) if v != positive]
         lists.append(sorted(met, key=lambda pair: pair[0] % OWNERS))
-    return learn_by(learned, hidden, lists, rule, weight)
-
-
-def softmax_oracle(learned, hidden, target, weight, rule):
-    scores, examples = _scores(learned, hidden), np.arange(len(hidden))
-    log_p = scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
-    miss = np.exp(log_p)
-    miss[examples, target] -= 1
-    miss *= weight[:, None]
-    grad = miss @ learned.rows
-    _move_all(learned, hidden, miss, rule)
-    return grad, -weight * log_p[examples, target]
+    return learn_nodes(learned, hidden, lists, weight, rule, [(b, b + 1) for b in range(len(target))])
 
 
 def split_oracle(learned, hidden, target, weight, rule):
-    scores, miss = _scores(learned, hidden), np.zeros((len(hidden), len(learned.rows)))
+    biases = 0 if learned.biases is None else learned.biases
+    scores, miss = hidden @ learned.rows.T + biases, np.zeros((len(hidden), len(learned.rows)))
     loss = np.zeros(len(hidden))
     for b, leaf in enumerate(target):
         for node, turn in path(TREE, int(leaf)):
@@ -145,17 +136,9 @@ def split_oracle(learned, hidden, target, weight, rule):
                 miss[b, node] = weight[b] * (1 / (1 + np.exp(-scores[b, node])) - turn)
                 loss[b] += weight[b] * np.logaddexp(0, -scores[b, node] if turn else scores[b, node])
     grad = miss @ learned.rows
-    _move_all(learned, hidden, miss, rule)
-    return grad, loss
-
-
-def _scores(learned, hidden):
-    return hidden @ learned.rows.T + (0 if learned.biases is None else learned.biases)
-
-
-def _move_all(learned, hidden, miss, rule):
     for row in range(len(learned.rows)):
-        move(learned, row, miss[:, row] @ hidden, miss[:, row].sum(), rule)
+        visit(learned, row, miss[:, row] @ hidden, miss[:, row].sum(), rule)
+    return grad, loss
 
 
 ORACLES = {
@@ -163,10 +146,15 @@ ORACLES = {
     "hogwild": tree_oracle,
     "groups": groups_oracle,
     "negatives": negatives_oracle,
-    "softmax": softmax_oracle,
-    "samples": softmax_oracle,
+    "softmax": learn_classes,
+    "samples": learn_classes,
     "split": split_oracle,
 }
+
+
+def present(learned):
+    """The arrays that there are."""
+    return [array for array in learned if array is not None]
 
 
 @pytest.fixture
@@ -259,10 +247,9 @@ def test_without_a_weight_all_weights_are_1():
 def test_a_scatter_is_a_visit_an_occurrence(name, decay, clip, threads):
     rng, rule = np.random.default_rng(2), Rule(RATE, decay, clip)
     ids, grad = zipf(rng, 20, 90), rng.normal(size=(90, WIDTH)) / 3
-    learned = drawn(rng.normal(size=(20, WIDTH)), RULES[name][0], False)
+    learned = drawn(rng, 20, WIDTH, RULES[name][0], dtype=np.float64)
     expected = copied(learned)
-    for n, row in enumerate(ids):
-        move(expected, row, grad[n], 0, rule)
+    scatter(expected, ids, grad, rule)
     rows.scatter(learned, ids, grad, rule)
     for array, wanted in zip(present(learned), present(expected), strict=True):
         np.testing.assert_allclose(array, wanted, rtol=0, atol=1e-13)
@@ -270,14 +257,14 @@ def test_a_scatter_is_a_visit_an_occurrence(name, decay, clip, threads):
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(
-    ("name", "decay", "clip"), [("sgd", None, None), ("row-wise", None, 0.2), ("adagrad", 0.3, None)]
+    ("name", "decay", "clip"), [("sgd", None, None), ("row-adagrad", None, 0.2), ("adagrad", 0.3, None)]
 )
 def test_bags_scatter_what_they_gathered(name, decay, clip, weighted):
     rng, rule = np.random.default_rng(3), Rule(RATE, decay, clip)
     bag_at = bags(rng, 6, 25)
     ids, grad = zipf(rng, 20, int(bag_at[-1])), rng.normal(size=(25, WIDTH))
     values = rng.normal(size=ids.size) if weighted else None
-    learned = drawn(rng.normal(size=(20, WIDTH)), RULES[name][0] if name in RULES else name, False)
+    learned = drawn(rng, 20, WIDTH, name, dtype=np.float64)
     expected, out = copied(learned), np.empty((25, WIDTH))
     rows.gather_mean(out, learned.rows, bag_at, ids, values)
     rows.scatter_mean(learned, bag_at, ids, values, grad, rule)
@@ -286,7 +273,7 @@ def test_bags_scatter_what_they_gathered(name, decay, clip, weighted):
         np.testing.assert_allclose(out[b], share @ expected.rows[ids[first:last]], atol=1e-12)
     for b, (first, last) in enumerate(itertools.pairwise(bag_at)):
         for n in range(first, last):
-            move(expected, ids[n], grad[b] * (values[n] if weighted else 1 / (last - first)), 0, rule)
+            visit(expected, ids[n], grad[b] * (values[n] if weighted else 1 / (last - first)), 0, rule)
     for array, wanted in zip(present(learned), present(expected), strict=True):
         np.testing.assert_allclose(array, wanted, rtol=0, atol=1e-12)
 
