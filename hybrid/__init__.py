@@ -1,7 +1,7 @@
 """A hybrid CPU/GPU training engine: dense MLPs beside trees, rows and nearest neighbours.
 
 Names are imported on first use, so that `import hybrid` is quick and needs neither Numba nor a GPU. `formats`, `ratings`,
-`text` and `vectors` are modules: `from hybrid import text; text.read("book.txt")`.
+`stream`, `text` and `vectors` are modules: `from hybrid import text; text.read("book.txt")`.
 """
 
 import importlib
@@ -46,6 +46,7 @@ _MODULES = {
     "formats": "formats",
     "plots": "train.plots",
     "ratings": "feeds.ratings",
+    "stream": "feeds.stream",
     "text": "feeds.text",
     "vectors": "storage.vectors",
 }

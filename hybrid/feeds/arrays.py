@@ -20,7 +20,7 @@ class ArrayFeed(Epochs):
               whole numbers (N, k)      k ids an example, whose rows are concatenated: Embedding(per_example=k)
               lists of ids              a bag an example: Embedding(mean=True)
               scipy sparse (N, rows)    sums of values times rows: Embedding(mean=True, weighted=True)
-              numbers (N, width)        what the trunk reads: hybrid.engine.Inputs(width) instead of an embedding
+              numbers (N, width)        what the trunk reads: Inputs(width) instead of an embedding
     target    whole numbers (N,); or, for any number of classes an example, lists of them or a scipy sparse matrix (N, classes)
               of which all that is not zero counts
     rows      how many ids there are; None: one more than the largest, or the columns of the matrix
