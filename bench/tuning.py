@@ -47,14 +47,14 @@ class Log(NamedTuple):
 
 
 class By(NamedTuple):
-    """As another setting, which was drawn before, says: the rate of an optimiser."""
+    """As another setting says, which was drawn before: the rate of an optimiser; where there is none to choose, of sgd."""
 
     name: str
     each: Mapping[str, Draw]
 
     def at(self, share: float, found: Mapping[str, Any]) -> Any:
         """See Draw."""
-        return self.each[found[self.name]].at(share, found)
+        return self.each[found.get(self.name, "sgd")].at(share, found)
 
 
 Space = dict[str, Draw]

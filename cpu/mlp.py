@@ -16,12 +16,8 @@ from cpu.array import Array
 from cpu.blas import gemm
 from cpu.splitmix import GOLDEN, mix
 
-LEAST_ROWS, MOST_ROWS, COLUMNS = (
-    64,
-    256,
-    512,
-)  # of a tile: BLAS copies both factors, so small tiles copy more than they compute
-TILES = 16  # of a product, where it is large enough: for as many threads
+ROWS, COLUMNS = (64, 512), (128, 1024)  # of a tile, least and most; BLAS copies the factors of each
+TILES = 8  # of a product, where it is large enough: for as many threads
 PIECES = 16  # of a batch, in a pass over its rows
 EPSILON = 1e-5  # beside the variance, as in torch.nn.LayerNorm
 DRAWS = 2**32  # a place of a dropout mask is one of so many numbers
@@ -92,19 +88,24 @@ def _mask(layer: Any, key: int | None, dtype: DTypeLike) -> tuple[Any, ...]:
     return np.uint64(key or 0), np.uint64(round(share * DRAWS)), number(1 / (1 - share)), number(1 - share)
 
 
-def _tiles(rows: int, columns: int) -> tuple[int, int, int]:
-    """Rows of a tile, and how many tiles there are down and across."""
-    across = -(-columns // COLUMNS)
-    size = min(max(rows * across // TILES // LEAST_ROWS * LEAST_ROWS, LEAST_ROWS), MOST_ROWS)
-    return size, -(-rows // size), across
+@functools.cache
+def _tiles(rows: int, columns: int) -> tuple[int, int, int, int]:
+    """Rows and columns of a tile, and how many tiles there are down and across. Fewer rows cost more than fewer columns."""
+    size, width = ROWS[1], COLUMNS[1]
+    while -(-rows // size) * -(-columns // width) < TILES and (size > ROWS[0] or width > COLUMNS[0]):
+        if width > COLUMNS[0]:
+            width //= 2
+        else:
+            size //= 2
+    return size, width, -(-rows // size), -(-columns // width)
 
 
 @parallel
-def _product(out, a, b, keep, size, down, across):
+def _product(out, a, b, keep, size, width, down, across):
     """out <- a b + keep out."""
     for tile in numba.prange(down * across):
-        i, j = tile // across * size, tile % across * COLUMNS
-        rows, columns = slice(i, min(i + size, out.shape[0])), slice(j, min(j + COLUMNS, out.shape[1]))
+        i, j = tile // across * size, tile % across * width
+        rows, columns = slice(i, min(i + size, out.shape[0])), slice(j, min(j + width, out.shape[1]))
         gemm(out[rows, columns], a[rows], b[:, columns], 1, keep)
 
 
