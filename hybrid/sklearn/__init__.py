@@ -11,7 +11,9 @@ except ImportError as missing:
         'hybrid.sklearn: scikit-learn is not installed; pip install "hybrid-engine[sklearn]" brings it'
     ) from missing
 
+from .label_tree_classifier import LabelTreeClassifier
 from .next_item import NextItem
+from .tree_classifier import TreeClassifier
 from .word_vectors import WordVectors
 
-__all__ = ["NextItem", "WordVectors"]
+__all__ = ["LabelTreeClassifier", "NextItem", "TreeClassifier", "WordVectors"]

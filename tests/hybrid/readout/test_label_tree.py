@@ -12,7 +12,7 @@ from hybrid.engine import Engine
 from hybrid.engine.inputs import Inputs
 from hybrid.feeds import Batch
 from hybrid.readout import LabelTreeReadout, rebuild
-from tests.support.label_trees import every, serial_step
+from tests.support.label_trees import every, log_sigmoid, serial_step, visited
 
 LABELS, WIDTH, BATCH = 31, 6, 16
 COUNTS = np.arange(LABELS)[::-1]
@@ -20,6 +20,10 @@ PARENTS = np.array([-1, 0, 0, 0, *np.repeat([1, 2, 3], [10, 10, 11])])
 MAKE = {
     "huffman": lambda **more: LabelTreeReadout(COUNTS, WIDTH, batch=BATCH, **more),
     "balanced": lambda **more: LabelTreeReadout(LABELS, WIDTH, tree="balanced", batch=BATCH, **more),
+    "adagrad": lambda **more: LabelTreeReadout(
+        COUNTS, WIDTH, batch=BATCH, optimiser="adagrad", biases=True, decay=0.01, clip=1.0, **more
+    ),
+    "row-adagrad": lambda **more: LabelTreeReadout(COUNTS, WIDTH, batch=BATCH, optimiser="row-adagrad", **more),
     "given": lambda **more: LabelTreeReadout(LABELS, WIDTH, tree=(PARENTS, np.arange(4, 35)), batch=BATCH, **more),
 }
 
@@ -42,12 +46,21 @@ def step(readout, seed=0, weight=None):
     return readout.step(np.empty_like(hidden), hidden, target, weight, target_at)
 
 
+def of_all(readout, hidden):
+    """The log-probabilities of all labels in float64; a bias is the weight of one more number, which is 1."""
+    biases = readout.biases
+    more = np.zeros(len(readout.rows)) if biases is None else biases
+    rows = np.column_stack([readout.rows, more]).astype(float)
+    return every(rows, readout.tree, np.column_stack([hidden, np.ones(len(hidden))]).astype(float))
+
+
 def frozen(readout):
     return [array.tobytes() for array in readout.parameters().values()]
 
 
-def test_steps_are_the_serial_loop(make):
-    readout = make(rate=0.2)
+@pytest.mark.parametrize("kind", ["huffman", "balanced", "given"])
+def test_steps_are_the_serial_loop(kind):
+    readout = MAKE[kind](rate=0.2)
     rows = np.zeros(readout.rows.shape)
     for seed in range(6):
         hidden, target, target_at = batch(seed=seed)
@@ -57,6 +70,25 @@ def test_steps_are_the_serial_loop(make):
         assert loss == pytest.approx(losses.mean(), rel=1e-5)
         np.testing.assert_allclose(grad, slopes, atol=1e-5)
     np.testing.assert_allclose(readout.rows, rows, atol=1e-5)
+
+
+def test_a_rule_moves_rows_and_biases_as_the_serial_loop_does():
+    """Adagrad: a bias is a number of its row, whose input is always 1."""
+    readout = LabelTreeReadout(COUNTS, WIDTH, batch=BATCH, rate=0.2, optimiser="adagrad", biases=True)
+    rows = np.zeros((len(readout.rows), WIDTH + 1))
+    squares, rng = np.zeros_like(rows), np.random.default_rng(3)
+    for seed in range(4):
+        hidden, target, target_at = batch(seed=seed)
+        weight = rng.random(BATCH).astype(np.float32)
+        readout.step(np.empty_like(hidden), hidden, target, weight, target_at)
+        for b in range(BATCH):
+            h = np.append(hidden[b], 1.0)
+            for node, turn in visited(readout.tree, target[target_at[b] : target_at[b + 1]]).items():
+                grad = weight[b] * (np.exp(log_sigmoid(rows[node] @ h)) - turn) * h
+                squares[node] += grad**2
+                rows[node] -= 0.2 * grad / (np.sqrt(squares[node]) + 1e-10)
+    np.testing.assert_allclose(readout.rows, rows[:, :-1], rtol=2e-3, atol=2e-4)
+    np.testing.assert_allclose(readout.biases, rows[:, -1], rtol=2e-3, atol=2e-4)
 
 
 def test_without_places_every_example_has_one_label(make):
@@ -75,7 +107,7 @@ def test_answers_are_those_of_all_labels(make):
     for seed in range(5):
         step(readout, seed)
     hidden, _, _ = batch(rows=40, seed=9)  # more than a batch
-    expected = every(readout.rows.astype(float), readout.tree, hidden.astype(float))
+    expected = of_all(readout, hidden)
     np.testing.assert_allclose(readout.scores(hidden), expected, rtol=1e-4, atol=1e-5)
     rows, labels = np.repeat(hidden, LABELS, axis=0), np.tile(np.arange(LABELS, dtype=np.int32), 40)
     np.testing.assert_allclose(readout.log_prob(rows, labels).reshape(40, -1), expected, rtol=1e-4, atol=1e-5)
@@ -93,7 +125,7 @@ def test_likely_labels_are_all_that_are_likely_enough(make, threshold):
     for seed in range(5):
         step(readout, seed)
     hidden, _, _ = batch(rows=40, seed=9)
-    expected = np.exp(every(readout.rows.astype(float), readout.tree, hidden.astype(float)))
+    expected = np.exp(of_all(readout, hidden))
     found = readout.likely(hidden, threshold)
     assert found.shape == (40, LABELS) and found.dtype == np.float32
     np.testing.assert_allclose(found.toarray(), np.where(expected >= threshold, expected, 0), rtol=1e-4)
@@ -218,4 +250,5 @@ def test_an_engine_keeps_the_labels_of_an_example_together(make, micro_batches):
         expected.append(alone.step(np.empty_like(hidden), hidden, target, weight, target_at) * BATCH / total)
     np.testing.assert_allclose(losses, expected, rtol=1e-6)
     assert frozen(within) == frozen(alone)
-    assert engine.size == within.rows.size  # the tree is kept, and not learned
+    biases = within.biases
+    assert engine.size == within.rows.size + (0 if biases is None else biases.size)  # the tree is kept, and not learned

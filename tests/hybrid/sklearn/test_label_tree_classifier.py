@@ -1,0 +1,129 @@
+"""LabelTreeClassifier as a classifier of scikit-learn, with any number of labels an example."""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import load_svmlight_file, make_multilabel_classification
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MultiLabelBinarizer
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from hybrid.sklearn import LabelTreeClassifier
+from tests.data import real
+
+SMALL = {"epochs": 5, "random_state": 0}
+WEIGHTS = "a repeated example is visited twice, a weighted one once, and the order in which they are drawn is another"
+EXPECTED = {
+    "check_sample_weight_equivalence_on_dense_data": WEIGHTS,
+    "check_sample_weight_equivalence_on_sparse_data": WEIGHTS,
+}
+
+
+@parametrize_with_checks([LabelTreeClassifier(**SMALL)], expected_failed_checks=lambda estimator: EXPECTED)
+def test_it_is_an_estimator(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def data():
+    X, y = make_multilabel_classification(400, 12, n_classes=9, n_labels=3, random_state=0)
+    return X[:300], y[:300], X[300:], y[300:]
+
+
+def test_it_is_as_precise_as_one_against_the_rest(data):
+    X, y, X_test, y_test = data
+    model = LabelTreeClassifier(random_state=0).fit(X, y)
+    rival = OneVsRestClassifier(LogisticRegression(max_iter=1000)).fit(X, y)
+    theirs = y_test[np.arange(100), rival.predict_proba(X_test).argmax(axis=1)].mean()
+    assert model.score(X_test, y_test) > theirs - 0.05
+    assert (model.predict(X_test) == y_test).mean() > (rival.predict(X_test) == y_test).mean() - 0.03
+
+
+@pytest.mark.parametrize("tree", ["huffman", "balanced", ([-1] + [0] * 9, np.arange(1, 10))])
+def test_answers_have_the_form_of_y_and_say_the_same(data, tree):
+    X, y, X_test, _ = data
+    names = np.array([f"label {number}" for number in range(9)])
+    forms = {"dense": y, "csr": sparse.csr_array(y), "lists": [names[row == 1].tolist() for row in y]}
+    models = {form: LabelTreeClassifier(tree=tree, **SMALL).fit(X, given) for form, given in forms.items()}
+    dense, csr, lists = (models[form].predict(X_test) for form in forms)
+    assert sparse.issparse(csr) and dense.shape == (100, 9) and 0 < dense.sum() < 900
+    np.testing.assert_array_equal(csr.toarray(), dense)
+    assert [set(row) for row in lists] == [set(names[row == 1]) for row in dense]
+    for model in models.values():
+        np.testing.assert_array_equal(model.predict_proba(X_test), models["dense"].predict_proba(X_test))
+
+
+def test_probabilities_thresholds_and_the_likeliest_agree(data):
+    X, y, X_test, y_test = data
+    model = LabelTreeClassifier(**SMALL).fit(X, y)
+    every = model.predict_proba(X_test)
+    clear = np.abs(every - 0.5) > 1e-5
+    np.testing.assert_array_equal((model.predict(X_test) == 1)[clear], (every >= 0.5)[clear])
+    np.testing.assert_allclose(1 / (1 + np.exp(-model.decision_function(X_test).astype(float))), every, atol=1e-5)
+    best = model.predict_proba(X_test, k=3)
+    assert sparse.issparse(best) and (np.diff(best.indptr) == 3).all()
+    np.testing.assert_allclose(np.sort(best.data.reshape(-1, 3)), np.sort(every)[:, -3:], rtol=1e-4)
+    top = np.argsort(-every, axis=1)[:, :3]
+    expected = np.take_along_axis(y_test, top, 1).mean()
+    assert model.score(X_test, y_test, k=3) == pytest.approx(expected)
+    np.testing.assert_array_equal(model.set_params(k=3).predict(X_test).sum(axis=1), 3)
+
+
+def test_examples_without_labels_and_labels_that_are_not_known(data):
+    X, y, X_test, y_test = data
+    lists = [np.flatnonzero(row).tolist() for row in y]
+    lists[0] = []
+    model = LabelTreeClassifier(**SMALL).fit(X, lists)
+    other = [[*np.flatnonzero(row), 99] for row in y_test]
+    assert model.score(X_test, other) == model.score(X_test, y_test)
+    with pytest.raises(ValueError, match=r"y: found .*99.*, expected one of"):
+        model.partial_fit(X_test, other)
+
+
+def test_partial_fit_goes_on(data):
+    X, y, X_test, y_test = data
+    model = LabelTreeClassifier(random_state=0)
+    with pytest.raises(ValueError, match="classes: found None in the first partial_fit"):
+        LabelTreeClassifier().partial_fit(X, [[1, 2]] * 300)
+    for _ in range(5):
+        for first in range(0, 300, 100):
+            model.partial_fit(X[first : first + 100], y[first : first + 100])
+    assert model.score(X_test, y_test) > 0.7
+    with pytest.raises(ValueError, match=r"y: found an indicator \(300, 4\), expected 9 columns"):
+        model.partial_fit(X, y[:, :4])
+
+
+def test_text_with_labels_in_a_searched_pipeline():
+    rng = np.random.default_rng(0)
+    labels = [sorted(rng.choice(6, rng.integers(1, 3), replace=False).tolist()) for _ in range(200)]
+    documents = [" ".join(f"w{4 * label + rng.integers(0, 4)}" for label in row for _ in range(4)) for row in labels]
+    pipeline = make_pipeline(TfidfVectorizer(), LabelTreeClassifier(random_state=0))
+    search = GridSearchCV(pipeline, {"labeltreeclassifier__width": [8, None]}, cv=KFold(2), n_jobs=2)
+    assert search.fit(documents, labels).best_score_ > 0.9
+    assert all(isinstance(row, list) for row in search.predict(documents[:5]))
+    indicator = MultiLabelBinarizer(sparse_output=True).fit_transform(labels)
+    assert GridSearchCV(pipeline, {}, cv=2).fit(documents, indicator).best_score_ > 0.9
+
+
+def test_the_same_at_any_number_of_threads_and_from_a_pickle(data):
+    X, y, X_test, _ = data
+    models = [LabelTreeClassifier(n_jobs=n_jobs, **SMALL).fit(X, y) for n_jobs in (None, 2)]
+    models += [pickle.loads(pickle.dumps(models[0])), clone(models[0]).fit(X, y)]
+    assert len({model.predict_proba(X_test).tobytes() for model in models}) == 1
+
+
+def test_yeast_is_labelled_as_precisely_as_by_one_against_the_rest():
+    files = [real(f"labels/yeast_{part}.txt") for part in ("train", "test")]
+    (X, y), (X_test, y_test) = (load_svmlight_file(str(file), n_features=103, multilabel=True) for file in files)
+    model = LabelTreeClassifier(width=None, random_state=0).fit(X, y)
+    rival = OneVsRestClassifier(LogisticRegression(max_iter=1000)).fit(X, MultiLabelBinarizer().fit_transform(y))
+    first = rival.predict_proba(X_test).argmax(axis=1)
+    theirs = np.mean([label in row for label, row in zip(first, y_test, strict=True)])
+    assert model.score(X_test, y_test) > theirs - 0.02 > 0.7

@@ -1,0 +1,148 @@
+"""TreeClassifier as a classifier of scikit-learn."""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import load_digits, load_iris, make_blobs
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.model_selection import GridSearchCV, cross_val_score, train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from hybrid.sklearn import TreeClassifier
+
+SMALL = {"epochs": 5, "random_state": 0}
+WEIGHTS = "a repeated example is visited twice, a weighted one once, and the order in which they are drawn is another"
+EXPECTED = {
+    "check_sample_weight_equivalence_on_dense_data": WEIGHTS,
+    "check_sample_weight_equivalence_on_sparse_data": WEIGHTS,
+}
+
+
+@parametrize_with_checks(
+    [TreeClassifier(**SMALL), TreeClassifier(hidden_layers=(), **SMALL)],
+    expected_failed_checks=lambda estimator: EXPECTED,
+)
+def test_it_is_an_estimator(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("readout", ["tree", "full", "sampled"])
+@pytest.mark.parametrize(("load", "least"), [(load_iris, 0.9), (load_digits, 0.93)])
+def test_its_defaults_learn_small_data(readout, load, least):
+    X, y = load(return_X_y=True)
+    X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
+    model = TreeClassifier(readout, random_state=0).fit(X_train, y_train)
+    assert model.losses_[-1] < model.losses_[0] and model.score(X_test, y_test) >= least
+
+
+@pytest.mark.parametrize("readout", ["tree", "full"])
+def test_so_does_a_linear_model(readout):
+    X, y = load_iris(return_X_y=True)
+    X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
+    model = TreeClassifier(readout, hidden_layers=(), epochs=100, random_state=0).fit(X_train, y_train)
+    assert model.score(X_test, y_test) >= 0.9
+
+
+def test_a_linear_tree_is_the_logistic_regression_of_float64():
+    """Of two classes there is one node: Adagrad on one row and one bias, example by example."""
+    X, y = make_blobs(60, 3, centers=2, random_state=0)
+    model = TreeClassifier(hidden_layers=(), epochs=1, random_state=0).fit(X, y)
+    nodes = {name: array for name, array in model.engine_.parameters().items() if name.startswith("readout")}
+    row, bias = nodes["readout.nodes"][0], nodes["readout.biases"][0]
+    odds = model.decision_function(X)
+    np.testing.assert_allclose(odds, X @ row.astype(float) + bias, rtol=1e-4, atol=1e-5)
+    proba = model.predict_proba(X)
+    np.testing.assert_allclose(proba[:, 1], 1 / (1 + np.exp(-odds.astype(float))), rtol=1e-4, atol=1e-7)
+    np.testing.assert_array_equal(model.predict(X), proba.argmax(axis=1))
+
+
+def text(documents=200, seed=0):
+    rng = np.random.default_rng(seed)
+    topic = rng.integers(0, 4, documents)
+    return [" ".join(f"w{5 * t + rng.integers(0, 8)}" for _ in range(6)) for t in topic], np.array(list("abcd"))[topic]
+
+
+@pytest.mark.parametrize("width", [16, None])
+def test_sparse_text_in_a_pipeline(width):
+    documents, topic = text()
+    pipeline = make_pipeline(TfidfVectorizer(), TreeClassifier(width=width, hidden_layers=(), random_state=0))
+    pipeline.fit(documents[:150], topic[:150])
+    assert pipeline.score(documents[150:], topic[150:]) > 0.8
+    X, model = pipeline[0].transform(documents[150:]), pipeline[-1]
+    np.testing.assert_array_equal(model.predict(X), model.predict(X.toarray()))
+    np.testing.assert_allclose(model.predict_proba(X), model.predict_proba(X.toarray()), atol=1e-6)
+
+
+def test_sparse_and_dense_numbers_are_the_same_linear_model():
+    X, y = load_iris(return_X_y=True)
+    models = [
+        TreeClassifier(width=None, hidden_layers=(), **SMALL).fit(made(X), y) for made in (np.asarray, sparse.csr_array)
+    ]
+    np.testing.assert_array_equal(models[0].predict_proba(X), models[1].predict_proba(X))
+
+
+def test_a_weight_of_nothing_leaves_an_example_out_and_weights_pull():
+    X, y = make_blobs(100, 2, centers=2, random_state=0)
+    wrong = np.arange(100) < 40
+    noisy = np.where(wrong, 1 - y, y)
+    model = TreeClassifier(hidden_layers=(), random_state=0)
+    assert model.fit(X, noisy, np.where(wrong, 0.0, 1.0)).score(X[wrong], y[wrong]) > 0.8
+    heavy = model.fit(X, np.zeros(100) + (np.arange(100) % 2), np.where(np.arange(100) % 2, 5.0, 1.0))
+    assert heavy.predict_proba(X)[:, 1].mean() > 0.7
+
+
+def test_partial_fit_goes_on():
+    X, y = load_digits(return_X_y=True)
+    model = TreeClassifier(random_state=0)
+    with pytest.raises(ValueError, match="classes: found None in the first partial_fit"):
+        model.partial_fit(X, y)
+    for first in range(0, 1500, 100):
+        model.partial_fit(X[first : first + 100], y[first : first + 100], classes=np.arange(10))
+    assert model.score(X[1500:], y[1500:]) > 0.8
+    with pytest.raises(ValueError, match=r"y\[0\]: found .*12.*, expected one of classes_"):
+        model.partial_fit(X[:1], [12])
+    with pytest.raises(ValueError, match="classes: found others"):
+        model.partial_fit(X[:1], y[:1], classes=[1, 2])
+
+
+def test_a_warm_start_goes_on_and_a_cold_one_begins_anew():
+    X, y = load_iris(return_X_y=True)
+    warm, cold = TreeClassifier(warm_start=True, **SMALL), TreeClassifier(**SMALL)
+    first = warm.fit(X, y).losses_[0]
+    assert warm.fit(X, y).losses_[0] < first == cold.fit(X, y).losses_[0] == cold.fit(X, y).losses_[0]
+
+
+def test_options_are_those_of_the_readout():
+    X, y = load_iris(return_X_y=True)
+    model = TreeClassifier("sampled", options={"negatives": 2}, **SMALL).fit(X, y)
+    assert model.engine_.readout.negatives == 2
+    with pytest.raises(ValueError, match="readout: found 'forest'"):
+        TreeClassifier("forest").fit(X, y)
+
+
+def test_it_is_searched_and_goes_through_joblib():
+    X, y = load_iris(return_X_y=True)
+    grid = {"treeclassifier__rate": [0.01, 0.2], "treeclassifier__hidden_layers": [(), (8,)]}
+    search = GridSearchCV(make_pipeline(TreeClassifier(**SMALL)), grid, cv=2, n_jobs=2).fit(X, y)
+    assert search.best_score_ > 0.8
+    assert cross_val_score(TreeClassifier(**SMALL | {"epochs": 20}), X, y).mean() > 0.9
+
+
+def test_the_same_at_any_number_of_threads_and_from_a_pickle():
+    X, y = load_digits(return_X_y=True)
+    models = [TreeClassifier(hidden_layers=(16,), n_jobs=n_jobs, **SMALL).fit(X, y) for n_jobs in (None, 2)]
+    models += [pickle.loads(pickle.dumps(models[0])), clone(models[0]).fit(X, y)]
+    assert len({model.predict_proba(X).tobytes() for model in models}) == 1
+
+
+def test_classes_may_be_names_and_one_is_too_few():
+    X, y = load_iris(return_X_y=True)
+    names = load_iris().target_names[y]
+    model = TreeClassifier(random_state=0).fit(X, names)
+    assert model.classes_.tolist() == sorted(set(names)) and model.score(X, names) > 0.9
+    with pytest.raises(ValueError, match=r"found one class, .*'a'.*; expected at least 2 classes"):
+        TreeClassifier().fit(X, np.full(len(X), "a"))
