@@ -1,3 +1,5 @@
+import itertools
+
 import numba
 import numpy as np
 import pytest
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 from cpu import rows
 from hybrid.contract import Learned, Rule
 from tests.support.drawn_ids import bags, zipf
+from tests.support.visits import check_close, copied, drawn, scatter, visit
 
 EPS = np.finfo(np.float32).eps
 
@@ -113,3 +116,80 @@ def test_a_nan_stays_visible():
     table = np.ones((3, 2), np.float32)
     rows.scatter(Learned(table), np.array([1], np.int32), np.array([[np.nan, 1]], np.float32), Rule(-1.0))
     assert np.isnan(table).tolist() == [[False, False], [True, False], [False, False]]
+
+
+@pytest.mark.parametrize("name", ["row-adagrad", "adagrad"])
+@pytest.mark.parametrize(("decay", "clip"), [(None, None), (0.3, 2.0)])
+def test_a_scatter_is_a_visit_an_occurrence(name, decay, clip, threads):
+    rng, rule = np.random.default_rng(2), Rule(0.2, decay, clip)
+    ids, grad = zipf(rng, 20, 90), rng.normal(size=(90, 37)) / 3
+    learned = drawn(rng, 20, 37, name, dtype=np.float64)
+    expected = copied(learned)
+    scatter(expected, ids, grad, rule)
+    rows.scatter(learned, ids, grad, rule)
+    check_close(learned, expected, 1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("name", ["row-adagrad", "adagrad"])
+def test_by_any_rule_the_serial_loop_bit_for_bit(name, threads):
+    rng, rule = np.random.default_rng(4), Rule(0.2, 0.3, 0.5)
+    ids, grad = zipf(rng, 20, 90), rng.normal(size=(90, 37)).astype(np.float32)
+    learned = drawn(rng, 20, 37, name)
+    expected = copied(learned, np.copy)
+    for n in range(90):
+        rows.scatter(expected, ids[n : n + 1], grad[n : n + 1], rule)
+    rows.scatter(learned, ids, grad, rule)
+    for array, wanted in zip(learned, expected, strict=True):
+        assert array is None or array.tobytes() == wanted.tobytes()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("name", "decay", "clip"), [("sgd", None, None), ("row-adagrad", None, 0.2), ("adagrad", 0.3, None)]
+)
+def test_bags_scatter_what_they_gathered(name, decay, clip, weighted):
+    rng, rule = np.random.default_rng(3), Rule(0.2, decay, clip)
+    bag_at = bags(rng, 6, 25)
+    ids, grad = zipf(rng, 20, int(bag_at[-1])), rng.normal(size=(25, 37))
+    values = rng.normal(size=ids.size) if weighted else None
+    learned = drawn(rng, 20, 37, name, dtype=np.float64)
+    expected, out = copied(learned), np.empty((25, 37))
+    rows.gather_mean(out, learned.rows, bag_at, ids, values)
+    rows.scatter_mean(learned, bag_at, ids, values, grad, rule)
+    for b, (first, last) in enumerate(itertools.pairwise(bag_at)):
+        share = values[first:last] if weighted else np.full(last - first, 1 / max(last - first, 1))
+        np.testing.assert_allclose(out[b], share @ expected.rows[ids[first:last]], atol=1e-12)
+    for b, (first, last) in enumerate(itertools.pairwise(bag_at)):
+        for n in range(first, last):
+            visit(expected, ids[n], grad[b] * (values[n] if weighted else 1 / (last - first)), 0, rule)
+    check_close(learned, expected, 1e-12, rtol=0)
+
+
+def test_row_wise_adagrad_worked_by_hand():
+    """A gradient of (3, 4, 0, 0) and then twice of it: s = 25 / 4, then 125 / 4; the rate is 1."""
+    learned = Learned(np.zeros((1, 4)), squares=np.zeros(1))
+    grad = np.array([[3.0, 4, 0, 0]])
+    rows.scatter(learned, np.zeros(1, np.int32), grad, Rule(1.0))
+    assert learned.squares.tolist() == [6.25]
+    np.testing.assert_allclose(learned.rows, [[-1.2, -1.6, 0, 0]], rtol=1e-9)
+    rows.scatter(learned, np.zeros(1, np.int32), 2 * grad, Rule(1.0))
+    assert learned.squares.tolist() == [31.25]
+    np.testing.assert_allclose(learned.rows, [[-1.2 - 6 / 31.25**0.5, -1.6 - 8 / 31.25**0.5, 0, 0]], rtol=1e-9)
+
+
+def test_small_integers_worked_by_hand():
+    """Decay halves the row, then the gradient, cut from 10 to 5, moves it: exact in float32."""
+    learned = Learned(np.array([[8, 4], [2, 2]], np.float32))
+    rows.scatter(learned, np.array([0], np.int32), np.array([[6, 8]], np.float32), Rule(1.0, decay=0.5, clip=5.0))
+    assert learned.rows.tolist() == [[4 - 3, 2 - 4], [2, 2]]
+    adagrad = Learned(np.array([[8, 4]], np.float32), squares=np.array([[16, 0]], np.float32))
+    rows.scatter(adagrad, np.array([0], np.int32), np.array([[3, 8]], np.float32), Rule(5.0))
+    assert adagrad.squares.tolist() == [[25, 64]]
+    np.testing.assert_allclose(adagrad.rows, [[8 - 3, 4 - 5]], rtol=1e-7)
+
+
+def test_a_gradient_of_zero_moves_nothing_and_a_nan_stays_visible():
+    learned = Learned(np.ones((2, 3)), squares=np.zeros(2))
+    rows.scatter(learned, np.array([0, 1], np.int32), np.array([[0.0, 0, 0], [0, np.nan, 0]]), Rule(0.1, None, 1.0))
+    assert (learned.rows[0] == 1).all() and learned.squares[0] == 0
+    assert np.isnan(learned.squares[1]) and np.isnan(learned.rows[1]).all()

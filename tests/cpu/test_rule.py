@@ -1,22 +1,20 @@
-"""What becomes of a row in a visit: worked by hand, against plain NumPy by every kernel that learns, and bit for bit.
+"""What becomes of a row in a visit: against plain NumPy by every kernel of a readout, by difference, and bit for bit.
 
 Kernels are held to their own oracles under plain SGD in their own files; here, with cpu/batch_rule.py, by the rules of `RULES`
 and with weights.
 """
 
-import itertools
-
 import numba
 import numpy as np
 import pytest
 
-from cpu import negative, rows, sampled_softmax, softmax, split, tree_softmax
+from cpu import excluded, negative, sampled_softmax, scores, softmax, split, tree_search, tree_softmax
 from cpu.logistic_rows import LONGEST, OWNERS
 from cpu.tree import huffman, path
 from cpu.tree import split as cut
 from hybrid.contract import Learned, Rule
-from tests.support.drawn_ids import bags, zipf
-from tests.support.visits import copied, drawn, learn_classes, learn_nodes, scatter, visit
+from tests.support.drawn_ids import zipf
+from tests.support.visits import copied, drawn, learn_classes, learn_nodes, visit
 
 CLASSES, WIDTH, BATCH = 40, 37, 30
 RATE = 0.2
@@ -239,73 +237,65 @@ def test_without_a_weight_all_weights_are_1():
             np.testing.assert_allclose(array, wanted, rtol=0, atol=1e-14)
 
 
-# Rows of an embedding
+# Predictions
 
 
-@pytest.mark.parametrize("name", ["row-wise", "adagrad"])
-@pytest.mark.parametrize(("decay", "clip"), [(None, None), (0.3, 2.0)])
-def test_a_scatter_is_a_visit_an_occurrence(name, decay, clip, threads):
-    rng, rule = np.random.default_rng(2), Rule(RATE, decay, clip)
-    ids, grad = zipf(rng, 20, 90), rng.normal(size=(90, WIDTH)) / 3
-    learned = drawn(rng, 20, WIDTH, RULES[name][0], dtype=np.float64)
-    expected = copied(learned)
-    scatter(expected, ids, grad, rule)
-    rows.scatter(learned, ids, grad, rule)
-    for array, wanted in zip(present(learned), present(expected), strict=True):
-        np.testing.assert_allclose(array, wanted, rtol=0, atol=1e-13)
+def _best_of_tree(learned, hidden, target, without):
+    return _searched(lambda *out: tree_search.best(*out, learned, TREE, hidden, without))
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize(
-    ("name", "decay", "clip"), [("sgd", None, None), ("row-adagrad", None, 0.2), ("adagrad", 0.3, None)]
-)
-def test_bags_scatter_what_they_gathered(name, decay, clip, weighted):
-    rng, rule = np.random.default_rng(3), Rule(RATE, decay, clip)
-    bag_at = bags(rng, 6, 25)
-    ids, grad = zipf(rng, 20, int(bag_at[-1])), rng.normal(size=(25, WIDTH))
-    values = rng.normal(size=ids.size) if weighted else None
-    learned = drawn(rng, 20, WIDTH, name, dtype=np.float64)
-    expected, out = copied(learned), np.empty((25, WIDTH))
-    rows.gather_mean(out, learned.rows, bag_at, ids, values)
-    rows.scatter_mean(learned, bag_at, ids, values, grad, rule)
-    for b, (first, last) in enumerate(itertools.pairwise(bag_at)):
-        share = values[first:last] if weighted else np.full(last - first, 1 / max(last - first, 1))
-        np.testing.assert_allclose(out[b], share @ expected.rows[ids[first:last]], atol=1e-12)
-    for b, (first, last) in enumerate(itertools.pairwise(bag_at)):
-        for n in range(first, last):
-            visit(expected, ids[n], grad[b] * (values[n] if weighted else 1 / (last - first)), 0, rule)
-    for array, wanted in zip(present(learned), present(expected), strict=True):
-        np.testing.assert_allclose(array, wanted, rtol=0, atol=1e-12)
+def _beam(learned, hidden, target, without):
+    return _searched(lambda *out: tree_search.beam(*out, learned, TREE, hidden, 12))
 
 
-# By hand
+def _best_of_softmax(learned, hidden, target, without):
+    work = softmax.workspace(*hidden.shape, hidden.dtype)
+    return _searched(lambda *out: softmax.best_without(*out, learned, work, hidden, without))
 
 
-def test_row_wise_adagrad_worked_by_hand():
-    """A gradient of (3, 4, 0, 0) and then twice of it: s = 25 / 4, then 125 / 4; the rate is 1."""
-    learned = Learned(np.zeros((1, 4)), squares=np.zeros(1))
-    grad = np.array([[3.0, 4, 0, 0]])
-    rows.scatter(learned, np.zeros(1, np.int32), grad, Rule(1.0))
-    assert learned.squares.tolist() == [6.25]
-    np.testing.assert_allclose(learned.rows, [[-1.2, -1.6, 0, 0]], rtol=1e-9)
-    rows.scatter(learned, np.zeros(1, np.int32), 2 * grad, Rule(1.0))
-    assert learned.squares.tolist() == [31.25]
-    np.testing.assert_allclose(learned.rows, [[-1.2 - 6 / 31.25**0.5, -1.6 - 8 / 31.25**0.5, 0, 0]], rtol=1e-9)
+def _searched(search):
+    ids, log_probs = np.empty((BATCH, 7), np.int32), np.empty((BATCH, 7))
+    search(ids, log_probs)
+    return log_probs, ids
 
 
-def test_small_integers_worked_by_hand():
-    """Decay halves the row, then the gradient, cut from 10 to 5, moves it: exact in float32."""
-    learned = Learned(np.array([[8, 4], [2, 2]], np.float32))
-    rows.scatter(learned, np.array([0], np.int32), np.array([[6, 8]], np.float32), Rule(1.0, decay=0.5, clip=5.0))
-    assert learned.rows.tolist() == [[4 - 3, 2 - 4], [2, 2]]
-    adagrad = Learned(np.array([[8, 4]], np.float32), squares=np.array([[16, 0]], np.float32))
-    rows.scatter(adagrad, np.array([0], np.int32), np.array([[3, 8]], np.float32), Rule(5.0))
-    assert adagrad.squares.tolist() == [[25, 64]]
-    np.testing.assert_allclose(adagrad.rows, [[8 - 3, 4 - 5]], rtol=1e-7)
+def _scores_of_tree(learned, hidden, target, without):
+    every = np.empty((BATCH, CLASSES))
+    scores.tree(every, learned, TREE, hidden)
+    return (every,)
 
 
-def test_a_gradient_of_zero_moves_nothing_and_a_nan_stays_visible():
-    learned = Learned(np.ones((2, 3)), squares=np.zeros(2))
-    rows.scatter(learned, np.array([0, 1], np.int32), np.array([[0.0, 0, 0], [0, np.nan, 0]]), Rule(0.1, None, 1.0))
-    assert (learned.rows[0] == 1).all() and learned.squares[0] == 0
-    assert np.isnan(learned.squares[1]) and np.isnan(learned.rows[1]).all()
+def _scores_of_softmax(learned, hidden, target, without):
+    every = np.empty((BATCH, CLASSES))
+    scores.softmax(every, learned, hidden)
+    return (every,)
+
+
+def _log_prob_of_tree(learned, hidden, target, without):
+    out = np.empty(BATCH)
+    tree_softmax.log_prob(out, learned, TREE, hidden, target)
+    return (out,)
+
+
+def _log_prob_of_softmax(learned, hidden, target, without):
+    out = np.empty(BATCH)
+    softmax.log_prob(out, learned, softmax.workspace(*hidden.shape, hidden.dtype), hidden, target)
+    return (out,)
+
+
+TREES = [_best_of_tree, _beam, _scores_of_tree, _log_prob_of_tree]
+SOFTMAXES = [_best_of_softmax, _scores_of_softmax, _log_prob_of_softmax]
+
+
+@pytest.mark.parametrize("ask", TREES + SOFTMAXES)
+def test_a_bias_is_a_column_of_the_rows_whose_input_is_1(ask):
+    learned, hidden, target, _ = case("sgd with everything", CLASSES - (ask in TREES))
+    without = excluded.Excluded(np.arange(BATCH), np.arange(BATCH) + 1, target)  # each example excludes its target
+    rows_and_biases = np.column_stack([learned.rows, learned.biases])
+    with_ones = np.column_stack([hidden, np.ones(BATCH)])
+    found = ask(learned, hidden, target, without)
+    expected = ask(Learned(rows_and_biases), with_ones, target, without)
+    plain = ask(Learned(learned.rows), hidden, target, without)
+    np.testing.assert_allclose(found[0], expected[0], atol=1e-12)
+    assert all(np.array_equal(one, other) for one, other in zip(found[1:], expected[1:], strict=True))
+    assert abs(found[0] - plain[0]).max() > 0.01  # biases matter

@@ -94,9 +94,9 @@ def learn_classes(learned, hidden, target, weight, rule):
     return grad, loss
 
 
-def check_close(found, wanted, atol):
+def check_close(found, wanted, atol, rtol=1e-5):
     """Every array of two Learned."""
     for name, one, other in zip(Learned._fields, found, wanted, strict=True):
         assert (one is None) == (other is None), name
         if one is not None:
-            np.testing.assert_allclose(one, other, rtol=1e-5, atol=atol, err_msg=name)
+            np.testing.assert_allclose(one, other, rtol=rtol, atol=atol, err_msg=name)
