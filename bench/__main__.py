@@ -8,8 +8,12 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-OWN = {"gpu": ("out", "only", "skip_tests"), "tune": ("only", "tries", "seconds")}  # options of some benchmarks alone
-TIMED = ("plugs", "plugs_losses")  # benchmarks that train for --seconds
+OWN: dict[str, tuple[str, ...]] = {  # options of some benchmarks alone
+    "gpu": ("out", "only", "skip_tests"),
+    "plugs": ("seconds",),
+    "plugs_losses": ("seconds",),
+    "tune": ("only", "tries", "seconds"),
+}
 
 
 def benchmarks() -> dict[str, str]:
@@ -38,7 +42,10 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--repeat", type=_positive, default=7, help="turns of each rival (default: 7)")
     parser.add_argument("--quick", action="store_true", help="small sizes: shows that it runs, not how fast")
     parser.add_argument(
-        "--seconds", type=_positive, help="for plugs_losses: training before perplexities (default: 120)"
+        "--seconds",
+        type=_positive,
+        help="for plugs_losses: training before perplexities (default: 120); for tune: after which a readout begins no other "
+        "settings (default: none)",
     )
     gpu = parser.add_argument_group("for gpu")
     gpu.add_argument(
@@ -50,9 +57,6 @@ def parser() -> argparse.ArgumentParser:
     gpu.add_argument("--skip-tests", action="store_true", help="leave out the tests on the device")
     tune = parser.add_argument_group("for tune")
     tune.add_argument("--tries", type=_positive, help="settings of each readout (default: 24)")
-    tune.add_argument(
-        "--seconds", type=_positive, help="after which a readout begins no other settings (default: none)"
-    )
     return parser
 
 
@@ -71,10 +75,8 @@ def main(arguments: list[str] | None = None) -> int:
         chosen.error(f"{given.name} takes no files: {' '.join(given.files)}")
     for stray in sorted({name for names in OWN.values() for name in names} - {*OWN.get(given.name, ())}):
         if getattr(given, stray):
-            owners = " and ".join(name for name, names in OWN.items() if stray in names)
+            owners = ", ".join(name for name, names in OWN.items() if stray in names)
             chosen.error(f"{given.name} takes no --{stray.replace('_', '-')}, which is for {owners}")
-    if given.seconds and given.name not in TIMED:
-        chosen.error(f"{given.name} takes no --seconds, which is for {' and '.join(TIMED)}")
     if given.json:
         try:
             open(given.json, "a").close()  # better to fail now than after the measurement
