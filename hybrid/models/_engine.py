@@ -37,8 +37,12 @@ class EngineOptions:
         "linear", "how all rates fall over the run", group="training", choices=("constant", "linear", "cosine", "step")
     )
     warmup: int = option(0, "ticks in which all rates rise before that", group="training", type=whole)
-    rate: float = option(0.02, "learning rate of the readout", group="training", type=number)
-    rows_rate: float = option(0.2, "learning rate of the input rows", group="training", type=number)
+    rate: float = option(
+        0.02, "learning rate of the readout", group="training", type=number, by=("readout_optimiser", {})
+    )
+    rows_rate: float = option(
+        0.2, "learning rate of the input rows", group="training", type=number, by=("rows_optimiser", {})
+    )
     rows_optimiser: str = option("sgd", "how the input rows move", group="training", choices=OPTIMISERS)
     rows_decay: float | None = option(None, "weight decay of the input rows", group="training", type=number)
     rows_clip: float | None = option(

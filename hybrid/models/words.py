@@ -60,8 +60,12 @@ class Options(TextOptions, EngineOptions):
         None, "examples a batch (default: a fifth of the vocabulary, 32 to 4096)", group="training", type=positive
     )
     micro_batches: int = option(1, "parts of a batch that overlap", group="training", type=positive)
-    rate: float = option(0.025, "learning rate of the readout", group="training", type=number)
-    rows_rate: float = option(0.025, "learning rate of the vectors", group="training", type=number)
+    rate: float = option(
+        0.025, "learning rate of the readout", group="training", type=number, by=("readout_optimiser", {})
+    )
+    rows_rate: float = option(
+        0.025, "learning rate of the vectors", group="training", type=number, by=("rows_optimiser", {})
+    )
 
 
 @dataclasses.dataclass(frozen=True)

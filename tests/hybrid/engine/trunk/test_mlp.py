@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from hybrid import MLP, Embedding, Engine, FullReadout, Trunk, backend, settings
+from hybrid.cli import main
 from hybrid.engine import trunk
 from hybrid.engine.trunk.mlp import Options
 from hybrid.train.options import choose
@@ -275,3 +276,63 @@ def test_a_tuned_rate_belongs_to_its_optimiser(monkeypatch):
 def test_two_ways_to_say_widths_contradict_each_other():
     with pytest.raises(ValueError, match="--hidden and --layers contradict each other"):
         choose("language", text="x", hidden=5, layers=[5])
+
+
+@pytest.fixture
+def train(tmp_path):
+    text = tmp_path / "text.txt"
+    text.write_text("\n".join(f"the {i % 7} of {i % 5} and {i % 3} is {i % 11}" for i in range(200)))
+    sizes = ("--width", "8", "--readout-width", "8", "--batch", "128", "--device", "cpu", "--threads", "2")
+    return ("train", "language", "--text", str(text), "--out", str(tmp_path / "run"), *sizes)
+
+
+def test_the_command_line_trains_an_mlp_goes_on_and_extends_it(tmp_path, train, capsys):
+    form = (
+        "--layers",
+        "16,16",
+        "--layer-norm",
+        "--residual",
+        "--dropout",
+        "0.1",
+        "--activation",
+        "gelu",
+        "--last",
+        "tanh",
+    )
+    learning = ("--trunk-optimiser", "adam", "--trunk-decay", "1e-5", "--trunk-clip", "1", "--betas", "0.9,0.99")
+    rates = ("--schedule", "cosine", "--warmup", "3")
+    assert main([*train, *form, *learning, *rates, "--epochs", "1", "--quiet"]) == 0
+    assert main(["train", "--resume", str(tmp_path / "run"), "--epochs", "2", "--quiet"]) == 0
+    engine, _ = Engine.load(tmp_path / "run", device="cpu", threads=2)
+    facts = engine.trunk.describe()
+    assert (facts["sizes"], facts["optimiser"], facts["rate"], facts["betas"]) == (
+        [32, 16, 16, 8],
+        "adam",
+        0.001,
+        [0.9, 0.99],
+    )
+    assert (engine.schedule, engine.warmup) == ("cosine", 3)
+    capsys.readouterr()
+    assert main(["eval", str(tmp_path / "run"), "--quiet"]) == 0
+    assert "perplexity" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        (
+            ("--trunk-optimiser", "adam", "--momentum", "0.9"),
+            'momentum: found 0.9 with optimiser "adam", which has none',
+        ),
+        (("--betas", "0.9,0.99"), 'betas: found [0.9, 0.99] with optimiser "sgd", which has none'),
+        (("--hidden", "5", "--layers", "5,5"), "--hidden and --layers contradict each other"),
+        (("--residual", "--layers", "5,6"), "residual: found True, but in sizes [32, 5, 6, 8] no hidden layer"),
+        (("--dropout", "1"), "dropout: found 1.0, expected a number below 1"),
+    ],
+)
+def test_the_command_line_refuses_contradictions_by_name_before_anything_is_written(
+    tmp_path, train, capsys, said, message
+):
+    assert main([*train, *said]) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
