@@ -108,13 +108,20 @@ class SampledReadout(FullReadout):
         self.moved = np.concatenate([target, drawn.ravel()])
         self.tick += 1
 
+    def still(
+        self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None
+    ) -> float:
+        """Write the gradient of -log p(target) among all classes and return its mean; nothing moves. It costs as many rows."""
+        loss = self._loss[: self._check_step(grad, hidden, target, weight)]
+        with self.held_still():
+            super().learn(grad, loss, hidden, target, weight)
+        return check.loss(loss)
+
     def losses(self, hidden: np.ndarray, target: np.ndarray) -> np.ndarray:
         """The loss of each row among the classes that the next step draws; nothing moves."""
         self._check(hidden, target)
-        found, grad = (
-            np.empty(len(hidden), np.float32),
-            np.empty((min(len(hidden), self.batch), self.width), np.float32),
-        )
+        found = np.empty(len(hidden), np.float32)
+        grad = np.empty((min(len(hidden), self.batch), self.width), np.float32)
         with self.held_still():
             for part in self._parts(hidden):
                 rows = hidden[part]

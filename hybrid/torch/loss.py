@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 import torch
 
 from .. import check
+from ..readout import LabelTreeReadout, NeighbourReadout
+from ..readout.base import Base
 from . import asked as ask
 from . import state
 from .asked import Asked
@@ -29,7 +31,8 @@ class Judged(NamedTuple):
 class ReadoutLoss(torch.nn.Module):
     """A readout of hybrid as the last layer of a PyTorch net, called as torch.nn.AdaptiveLogSoftmaxWithLoss.
 
-    readout        any of hybrid's; its parameters are moved by its own fused step, not by an optimiser of PyTorch
+    readout        one of hybrid's for one class an example, or of your own; its parameters are moved by its own fused step,
+                   not by an optimiser of PyTorch
     reduction      "mean" (of the examples that have a class), "sum" or "none"
     ignore_index   the target of an example without a class
     process_group  of torch.distributed: the processes that train together, None: all; see docs/torch.md
@@ -42,16 +45,20 @@ class ReadoutLoss(torch.nn.Module):
     The parameters are no torch.nn.Parameter: `parameters()`, `to`, `half` and the broadcasts of DistributedDataParallel
     pass them by. In the state_dict they are tensors that share the readout's memory; load_state_dict writes it in place.
 
-    readout  as given
-    scaler   a torch.amp.GradScaler whose scale multiplies the loss: it does not count for how far the readout moves
+    scaler  a torch.amp.GradScaler whose scale multiplies the loss: it does not count for how far the readout moves
 
-    Raises ValueError for settings that are none of these.
+    Raises ValueError for another readout and for settings that are none of these.
     """
 
     def __init__(
         self, readout: Any, *, reduction: str = "mean", ignore_index: int = -100, process_group: Any = None
     ) -> None:
         super().__init__()
+        if not isinstance(readout, Base | NeighbourReadout) or isinstance(readout, LabelTreeReadout):
+            raise ValueError(
+                f"readout: found {type(readout).__name__}, expected a readout of one class an example: TreeReadout, "
+                "FullReadout, SampledReadout, NeighbourReadout or one of your own"
+            )
         self.readout = readout
         self.reduction = check.choice("reduction", reduction, REDUCTIONS)
         self.ignore_index = check.whole("ignore_index", ignore_index, -(2**63), 2**63 - 1)
@@ -103,8 +110,7 @@ class ReadoutLoss(torch.nn.Module):
         """
         weights, asked = self._asked(hidden, target, weight)
         rows, anchor = hidden.reshape(-1, self.in_features), torch.zeros((), requires_grad=True)
-        nats = Nats.apply(rows, anchor, self, asked)
-        losses = nats if weights is None else weights * nats
+        nats, losses = Nats.apply(rows, weights, anchor, self, asked)
         return Judged((0 - nats).reshape(target.shape), self._reduced(losses.reshape(target.shape), asked))
 
     def log_prob(self, hidden: Any) -> Any:
@@ -143,7 +149,8 @@ class ReadoutLoss(torch.nn.Module):
         """By which a mean is divided."""
         if self.reduction != "mean":
             return None
-        total = torch.tensor(float(len(classes)), device=classes.device) if weights is None else weights.sum()
+        rows = torch.tensor(len(classes), dtype=torch.float32, device=classes.device)
+        total = rows if weights is None else weights.sum()
         return total if total > 0 else None
 
     def _reduced(self, losses: Any, asked: Asked) -> Any:
@@ -185,4 +192,5 @@ class ReadoutLoss(torch.nn.Module):
 
     def __getstate__(self) -> dict[str, Any]:
         """A copy belongs to no group of processes and to no scaler."""
-        return self.__dict__ | {"process_group": None, "scaler": None}
+        kept: dict[str, Any] = super().__getstate__()
+        return kept | {"process_group": None, "scaler": None}

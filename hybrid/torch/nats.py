@@ -13,26 +13,29 @@ MOST = 4096.0  # times as far as a loss by itself moves parameters: what is more
 
 
 class Nats(torch.autograd.Function):
-    """-log p(target | hidden) of each row, (N,) float32, of hidden vectors (N, D); 0 where a row has no class.
+    """-log p(target | hidden) of each row, (N,) float32, and the same times its weight; 0 where a row has no class.
 
-    anchor  a number that requires a gradient and gets none: so backward comes here where the hidden vectors need none too
+    hidden  (N, D)
+    weight  (N,) float32, or None: 1
+    anchor  a number that requires a gradient and gets none: so backward comes here where nothing else needs one
     module  a ReadoutLoss
     """
 
     @staticmethod
-    def forward(ctx: Any, hidden: Any, anchor: Any, module: Any, asked: Asked) -> Any:
+    def forward(ctx: Any, hidden: Any, weight: Any, anchor: Any, module: Any, asked: Asked) -> Any:
         """The losses; nothing moves. FloatingPointError for hidden vectors or losses that are not finite."""
-        ctx.save_for_backward(hidden)
-        ctx.module, ctx.asked = module, asked
         rows = asked.of(hidden).to(torch.float32)
         ask.finite(rows, asked.kept)
         readout = place(module.readout, rows)
         losses = readout.losses(rows, asked.target) if asked.training else -readout.log_prob(rows, asked.target)
-        return asked.among(_finite("loss", losses), len(hidden))
+        nats = asked.among(_finite("loss", losses), len(hidden))
+        ctx.save_for_backward(hidden, weight, nats)
+        ctx.module, ctx.asked = module, asked
+        return nats, nats.clone() if weight is None else weight * nats
 
     @staticmethod
     def backward(ctx: Any, *upstream: Any) -> Any:
-        """The gradient of the hidden vectors; in training the readout moves.
+        """The gradients of the hidden vectors and of the weights; in training the readout moves.
 
         Raises RuntimeError where a graph of the gradient is asked for, and what `_factor` raises; then nothing has moved.
         """
@@ -42,13 +45,13 @@ class Nats(torch.autograd.Function):
                 f"{type(module).__name__}: found create_graph=True, expected a first derivative: the readout moves in "
                 "backward, and its gradient cannot be differentiated again"
             )
-        (hidden,) = ctx.saved_tensors
+        hidden, weight, nats = ctx.saved_tensors
         scale = asked.unit * (1.0 if module.scaler is None else module.scaler.get_scale())
-        own = ranks.Rows(
-            asked.of(hidden).to(torch.float32), asked.target, _factor(asked.of(upstream[0]), scale, asked.kept)
-        )
+        factor = _factor(upstream[0], upstream[1], weight, scale)
+        own = ranks.Rows(asked.of(hidden).to(torch.float32), asked.target, asked.of(factor))
         grad = _moved(module, own) if asked.training else _still(module, own)
-        return asked.among((grad * scale).to(hidden.dtype), len(hidden)), None, None, None
+        of_hidden = asked.among((grad * scale).to(hidden.dtype), len(hidden))
+        return of_hidden, None if weight is None else upstream[1] * nats, None, None, None
 
 
 def _moved(module: Any, own: ranks.Rows) -> Any:
@@ -64,22 +67,26 @@ def _still(module: Any, own: ranks.Rows) -> Any:
     return place(module.readout, own.hidden).still(own.hidden, own.target, _weight(own.factor))
 
 
-def _factor(upstream: Any, scale: float, kept: Any) -> Any:
-    """How far each row moves the readout, against a step of its own: its gradient over that of a loss not multiplied.
+def _factor(of_nats: Any, of_losses: Any, weight: Any, scale: float) -> Any:
+    """How far each row moves the readout, against a step of its own.
 
-    Raises FloatingPointError where it is not finite, ValueError where it is below 0 or beyond any weight, naming the row.
+    Raises FloatingPointError where a gradient is not finite, ValueError where it is below 0 or beyond MOST times that of a loss
+    which was not multiplied, naming the row.
     """
-    factor = upstream.to(torch.float32) / upstream.new_tensor(scale, dtype=torch.float32)  # x / x is exactly 1
-    _finite("upstream gradient", factor)
-    bad = (factor < 0) | (factor > MOST)
+    unit = of_nats.new_tensor(scale)
+    of_nats, of_losses = (
+        of_nats / unit,
+        of_losses / unit,
+    )  # x / x is exactly 1: only then a row moves by exactly its weight
+    both = _finite("upstream gradient", of_nats + of_losses)
+    bad = (both < 0) | (both > MOST)
     if bad.any():
-        at = int(bad.int().argmax())
-        row = at if kept is None else int(kept[at])
+        row = int(bad.int().argmax())
         raise ValueError(
-            f"upstream gradient[{row}]: found {factor[at].item():g} times that of the loss itself, expected 0 to {MOST:g}: "
+            f"upstream gradient[{row}]: found {both[row].item():g} times that of the loss itself, expected 0 to {MOST:g}: "
             "so many times as far the readout would move; of a GradScaler tell the module: its attribute scaler"
         )
-    return factor
+    return both if weight is None else of_nats + weight * of_losses
 
 
 def _weight(factor: Any) -> Any:

@@ -47,7 +47,7 @@ class Host:
         """Rows cut into calls that the readout takes."""
         rows, classes = arrived(hidden), arrived(target)
         weights = None if weight is None else arrived(weight)
-        grad = torch.empty(rows.shape, pin_memory=hidden.is_cuda)
+        grad = torch.empty(rows.shape, dtype=torch.float32, device="cpu", pin_memory=hidden.is_cuda)
         written = grad.numpy()
         for part in parts(len(rows), self._readout.batch):
             call(written[part], rows[part], classes[part], None if weights is None else weights[part])
@@ -104,7 +104,7 @@ def arrived(tensor: Any) -> np.ndarray:
     """A tensor as an array in C order: its own memory where it is on the host and lies so."""
     tensor = tensor.detach().contiguous()
     if tensor.is_cuda:
-        locked = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
+        locked = torch.empty(tensor.shape, dtype=tensor.dtype, device="cpu", pin_memory=True)
         locked.copy_(tensor, non_blocking=True)
         torch.cuda.current_stream(tensor.device).synchronize()
         tensor = locked

@@ -48,7 +48,8 @@ def test_tensors_of_the_host_under_a_readout_on_a_gpu(gpu, make):
     for seed in range(5):
         (hidden, target), again = batch(2 * BATCH + 3, seed), batch(2 * BATCH + 3, seed)[0]
         target[5] = -100
-        found, wanted = ours(hidden, target), plain(again, target)
+        weight = torch.rand(2 * BATCH + 3) if seed % 2 else None
+        found, wanted = ours(hidden, target, weight), plain(again, target, weight)
         found.loss.backward()
         wanted.loss.backward()
         torch.testing.assert_close(found.output, wanted.output, **CLOSE)
@@ -114,7 +115,9 @@ def test_tensors_of_the_readout_s_gpu_are_used_where_they_are(gpu, stream, kind)
         given = torch.from_numpy(hidden), torch.from_numpy(target)
         np.testing.assert_allclose(beside.losses(vectors, classes), host.losses(*given), **CLOSE)
         np.testing.assert_allclose(beside.still(vectors, classes, None).numpy(), host.still(*given, None), **CLOSE)
-        np.testing.assert_allclose(beside.step(vectors, classes, None).numpy(), host.step(*given, None), **CLOSE)
+        weight = np.linspace(0, 2, len(target), dtype=np.float32) if seed % 2 else None
+        theirs, own = (None, None) if weight is None else (Tensor(gpu, weight), torch.from_numpy(weight))
+        np.testing.assert_allclose(beside.step(vectors, classes, theirs).numpy(), host.step(*given, own), **CLOSE)
     np.testing.assert_allclose(*(next(iter(each.parameters().values())) for each in (ours, plain)), **CLOSE)
 
 

@@ -20,7 +20,7 @@ class Still:
     def still(
         self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None
     ) -> float:
-        """Write the gradient and return the mean loss as `step` does, from the parameters as they are; nothing moves."""
+        """Write the gradient of -log p(target), times the weight, and return its mean, as `step` does; nothing moves."""
         with self.held_still():
             return self.step(grad, hidden, target, weight)
 

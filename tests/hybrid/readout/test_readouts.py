@@ -102,19 +102,27 @@ def test_best_leaves_out_what_is_excluded(make):
             np.testing.assert_array_equal(one, other)
 
 
-def test_a_step_that_is_not_made_answers_as_the_next_one_does(make):
-    readout = make(rate=0.5, seed=5)
+@pytest.mark.parametrize("optimiser", ["sgd", "row-adagrad", "adagrad"])
+def test_what_a_step_would_do_is_told_without_making_it(make, optimiser):
+    biases = make is not MAKE["neighbours"]
+    readout = make(rate=0.5, seed=5, optimiser=optimiser, decay=0.1, biases=biases)
     train(readout)
     before = frozen(readout)
     grad, hidden, target = batch(seed=9)
-    again = np.empty_like(grad)
-    mean, losses = readout.still(grad, hidden, target), readout.losses(hidden, target)
-    assert frozen(readout) == before and (losses.shape, losses.dtype) == (target.shape, np.float32)
-    assert losses.mean() == pytest.approx(mean, rel=1e-5)
-    readout.rate_scale = 0.0
-    assert readout.step(again, hidden, target) == mean and again.tobytes() == grad.tobytes()
+    weight = np.linspace(0, 2, len(target)).astype(np.float32)
+    mean, losses = readout.still(grad, hidden, target, weight), readout.losses(hidden, target)
+    assert mean == pytest.approx(-(weight * readout.log_prob(hidden, target)).mean(), rel=1e-4)
+    h = np.float32(1e-2)
+    for d in range(WIDTH):
+        up, down = hidden.copy(), hidden.copy()
+        up[:, d] += h
+        down[:, d] -= h
+        slope = (readout.log_prob(down, target) - readout.log_prob(up, target)) / (up[:, d] - down[:, d])
+        np.testing.assert_allclose(grad[:, d], weight * slope, atol=6e-3)
     more = np.concatenate([hidden] * 3), np.concatenate([target] * 3)  # more than a batch
-    assert readout.losses(*more).shape == (3 * len(target),)
+    assert readout.losses(*more).shape == (3 * len(target),) and frozen(readout) == before
+    readout.rate_scale = 0.0
+    assert readout.step(np.empty_like(grad), hidden, target) == pytest.approx(losses.mean(), rel=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["huffman", "balanced", "split", "full", "neighbours"])

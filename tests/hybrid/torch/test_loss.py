@@ -9,6 +9,7 @@ import torch
 from scipy import sparse
 
 from hybrid import FullReadout
+from hybrid.readout import LabelTreeReadout
 from hybrid.torch import FullLoss, ReadoutLoss, SampledLoss, TreeLoss
 from tests.support.losses import CLASSES, COUNTS, MAKE, WIDTH, batch, frozen, trained
 
@@ -48,6 +49,22 @@ def test_any_floating_dtype_is_computed_in_float32(make, dtype):
     assert found.loss.dtype == found.output.dtype == torch.float32 and found.loss == wanted.loss
     assert given.grad.dtype == dtype and given.grad.equal(same.grad.to(dtype))
     assert frozen(loss) == frozen(other)
+
+
+def test_what_pytorch_is_set_to_does_not_matter(make):
+    plain, other = make(rate=0.3), make(rate=0.3)
+    plain(*batch(16)).loss.backward()
+    (hidden, target), before = batch(16), torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        with torch.autocast("cpu", torch.bfloat16):
+            found = other(hidden, target)
+        found.loss.backward()
+    finally:
+        torch.set_default_dtype(before)
+    assert frozen(other) == frozen(plain) and found.loss.dtype == found.output.dtype == torch.float32
+    with torch.inference_mode():
+        assert other(hidden, target).loss.isfinite()
 
 
 def test_strides_and_whole_dtypes_do_not_matter(make):
@@ -255,6 +272,12 @@ def test_bad_questions_are_named(call):
 def test_settings_that_are_none(settings, told):
     with pytest.raises(ValueError, match=told):
         TreeLoss(WIDTH, COUNTS, **settings)
+
+
+def test_a_readout_that_is_none():
+    for readout in (FullReadout, torch.nn.Linear(2, 2), LabelTreeReadout(COUNTS, WIDTH)):
+        with pytest.raises(ValueError, match=r"readout: found \w+, expected a readout of one class an example"):
+            ReadoutLoss(readout)
 
 
 def test_rates_that_are_none():

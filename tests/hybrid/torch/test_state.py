@@ -40,6 +40,15 @@ def test_a_net_goes_on_from_its_state_dict_with_the_same_bytes(make):
     assert frozen(again) == frozen(net) and go_on(again["head"]) == go_on(net["head"])
 
 
+def test_what_an_optimiser_keeps_travels_too(make):
+    learned = {"rate": 0.3, "optimiser": "row-adagrad", "biases": True, "decay": 0.01, "clip": 1.0}
+    loss, again = trained(make(**learned)), make(**learned)
+    state = saved(loss.state_dict())
+    assert {"squares", "biases"} < state.keys()
+    again.load_state_dict(state)
+    assert go_on(again) == go_on(loss)
+
+
 def test_what_is_in_it(make):
     state = make().state_dict()
     first = next(iter(state))
