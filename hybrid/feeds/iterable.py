@@ -43,10 +43,11 @@ class Counted(NamedTuple):
 class IterableFeed(Epochs):
     """Batches from an iterable. A `Feed`.
 
-    batches  what can be gone through again and again, a torch.utils.data.DataLoader too (with any number of workers), or a
-             function of the epoch that returns an iterable. Each item is a `Batch`; a pair (inputs, target) or a triple
-             with the weights, of NumPy arrays or torch tensors: inputs of whole numbers are ids, (B,) or (B, k), of other
-             numbers are x, (B, width); or a dict of a Batch's fields
+    batches  what can be gone through again and again, a torch.utils.data.DataLoader too (with any number of workers, best of
+             multiprocessing_context="spawn", since a process with threads is not safely forked), or a function of the epoch
+             that returns an iterable. Each item is a `Batch`; a pair (inputs, target) or a triple with the weights, of NumPy
+             arrays or torch tensors: inputs of whole numbers are ids, (B,) or (B, k), of other numbers are x, (B, width); or
+             a dict of a Batch's fields
     epochs   how often it is gone through
     seed     sets the generator of a DataLoader before each epoch; a function of the epoch has to see to that itself
     rows, classes  how many there are; None: one more than the largest id or class in the first epoch

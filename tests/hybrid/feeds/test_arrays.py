@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from hybrid import ArrayFeed, Embedding, Engine, FullReadout
+from hybrid import ArrayFeed, Embedding, Engine, FullReadout, Inputs, Trunk
 from hybrid.feeds.fit import fitting
 from tests.support.purity import check_feed
 
@@ -147,6 +147,19 @@ def test_an_engine_learns_from_it():
     engine = Engine(Embedding(feed.rows, 8, per_example=3, spread=0.5), None, FullReadout(feed.counts, 24), threads=1)
     losses = [tick.loss for tick in engine.run(feed)]
     assert losses[-1] < 0.5 * losses[0]
+
+
+@pytest.mark.parametrize("form", ["lists", "sparse", "numbers", "several targets", "sparse to sparse"])
+def test_an_engine_takes_every_form(form):
+    feed = ArrayFeed(*FORMS[form], classes=5, weight=WEIGHT, batch=8, epochs=30)
+    weighted = form.startswith("sparse")
+    if form == "numbers":
+        source = Inputs(feed.width)
+    else:
+        source = Embedding(feed.rows, 4, mean=weighted or form == "lists", weighted=weighted, spread=0.5)
+    engine = Engine(source, Trunk(4, 8, 6, rate=0.1), FullReadout(feed.counts, 6, rate=0.1), threads=1)
+    losses = [tick.loss for tick in engine.run(feed)]
+    assert np.isfinite(losses).all() and np.mean(losses[-9:]) < np.mean(losses[:9])
 
 
 BAD = {
