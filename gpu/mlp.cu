@@ -132,6 +132,7 @@ extern "C" __global__ void fall(float *rest, float *out_grad, float *sums, const
 // The gradients of bias, gain and shift (null: none) += the sums of all blocks of `fall`.
 //   work    a thread a column
 //   order   over the blocks in order
+//   bound   latency: a thread asks for 16 sums at a time
 extern "C" __global__ void collect(float *bias, float *gain, float *shift, const float *sums, int pieces, int o)
 {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -141,6 +142,7 @@ extern "C" __global__ void collect(float *bias, float *gain, float *shift, const
     for (int k = 0; k < 3; ++k) {
         if (!targets[k]) continue;
         float total = 0;
+#pragma unroll 16
         for (int piece = 0; piece < pieces; ++piece) total += sums[((int64)piece * 3 + k) * o + i];
         targets[k][i] += total;
     }

@@ -10,7 +10,7 @@ from gpu.array import Array
 from gpu.units import CODES as OF_UNITS
 
 CODES = OF_UNITS | {"gelu": 5, "linear": 6}  # as in mlp.cu
-PIECES = 256  # of a batch on the way back, at most: each has sums of its own
+FEW, PIECES, ROWS = 64, 256, 16  # pieces of a batch on the way back: so many, or one for ROWS rows, up to PIECES
 THREADS = 256
 EPSILON = 1e-5  # beside the variance, as in torch.nn.LayerNorm
 DRAWS = 2**32  # a place of a dropout mask is one of so many numbers
@@ -39,7 +39,8 @@ def backward(
     """Write x_grad, add to weight_grad; out_grad leaves as the gradient of what the matrix gave. See the contract."""
     matrix, _, gain, shift = _parts(weights, layer)
     matrix_grad, *vector_grads = _parts(weight_grad, layer)
-    batch, width, pieces = len(x), layer.outputs, min(len(x), PIECES)
+    batch, width = len(x), layer.outputs
+    pieces = min(batch, max(FEW, min(batch // ROWS, PIECES)))
     written = (x_grad if layer.residual else None, out_grad, work)
     scalars = (CODES[layer.activation], key or 0, *_mask(layer, key), batch, width)
     read = (*passed, int(layer.bias), gain, shift)

@@ -9,7 +9,7 @@ import pytest
 import cpu.device
 from hybrid.engine import Engine
 from hybrid.engine.embedding import Embedding
-from hybrid.engine.trunk.mlp import Trunk
+from hybrid.engine.trunk.mlp import MLP, Trunk
 from hybrid.readout import FullReadout, TreeReadout
 from tests.hybrid.rise import rise
 from tests.support.small_engine import BATCH, CLASSES, CONTEXT, MODELS, Feed, assert_same_bits, engine, parameters
@@ -50,15 +50,18 @@ def test_overlapped_equals_serial_bit_for_bit_for_200_orders(hostile, model, del
         assert_same_bits(found, expected)
 
 
+@pytest.mark.parametrize("deep", [False, True])
 @pytest.mark.parametrize("kind", ["tree", "full"])
 @pytest.mark.parametrize("overlap", [False, True])
-def test_no_array_is_allocated_in_the_loop(kind, overlap):
+def test_no_array_is_allocated_in_the_loop(kind, overlap, deep):
     """Beyond what a tick's own Python objects take, memory does not rise, not even for a moment, once the run is warm."""
     width, batch = 32, 2048
     embedding = Embedding(CLASSES, width, per_example=CONTEXT)
     made = {"tree": TreeReadout, "full": FullReadout}[kind](Feed.counts, width, batch=batch)
     feed = Prepared(batch)
-    trained = Engine(embedding, Trunk(embedding.outputs, 64, width), made, threads=2, overlap=overlap, device="cpu")
+    every = {"dropout": 0.1, "layer_norm": True, "residual": True, "optimiser": "adamw", "clip": 1.0}
+    dense = MLP((embedding.outputs, 64, 64, width), **every) if deep else Trunk(embedding.outputs, 64, width)
+    trained = Engine(embedding, dense, made, threads=2, overlap=overlap, device="cpu")
     ticks = trained.run(feed)
     risen = rise(ticks)
     assert risen < batch * width, f"{risen} bytes"  # less than a byte for each number of a hidden vector
