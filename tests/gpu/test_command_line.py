@@ -18,6 +18,19 @@ def test_training_and_asking_on_the_device(train, tmp_path):
     assert code == 0 and errors == [] and "perplexity" in out
 
 
+def test_rows_and_readout_by_adagrad_on_the_device(train, tmp_path):
+    rules = ("--rows-optimiser", "adagrad", "--rows-clip", "1", "--readout-optimiser", "row-adagrad", "--biases")
+    places = ("--device", "cuda:0", "--rows-device", "cuda:0", "--readout-device", "cuda:0")
+    code, _, errors = hybrid(*train, *places, *rules, "--readout-decay", "0.001")
+    assert code == 0 and errors == []
+    code, out, errors = hybrid("eval", str(tmp_path / "run"))
+    assert code == 0 and errors == [] and "perplexity" in out
+    code, _, errors = hybrid(*train[:5], str(tmp_path / "other"), *train[6:], "--rows-clip", "0")
+    assert code == 2 and errors == [
+        "hybrid: error: clip: found 0, expected a norm above 0; leave it out to cut nothing"
+    ]
+
+
 def test_the_first_device_is_taken_where_none_is_named(train):
     code, out, errors = hybrid(*train)
     assert code == 0 and errors == [] and "cuda:0" in out

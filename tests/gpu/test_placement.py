@@ -7,13 +7,15 @@ import gc
 import json
 import re
 
+import numpy as np
 import pytest
 
 from hybrid import backend
 from hybrid.engine.embedding import Embedding
 from hybrid.placement import readouts, rows
-from hybrid.readout import FullReadout, SampledReadout, TreeReadout
+from hybrid.readout import FullReadout, SampledReadout, TreeReadout, split_tree
 from hybrid.readout.base.trials import Trial, Trials
+from tests.support.ruled_engine import Weighed
 from tests.support.simulated_command import hybrid
 from tests.support.small_engine import BATCH, CLASSES, CONTEXT, Feed
 
@@ -105,6 +107,37 @@ def test_both_places_of_rows_are_measured(gpu, bags):
     assert name == min(figures, key=lambda place: float(figures[place])) and list(figures) == ["cpu", "cuda:0"]
     assert line.startswith(f"{name} (measured, a batch of 16: cpu ")
     assert rows.choose(make, Feed(bags=bags), "cpu") == ("cpu", "cpu, where the trunk is")
+
+
+def test_values_of_ids_and_weights_of_examples_are_measured_with(gpu):
+    def make(place):
+        return Embedding(CLASSES, 4, mean=True, weighted=True, optimiser="adagrad", backend=place)
+
+    assert list(dict(FIGURE.findall(rows.choose(make, Weighed(), "cuda:0", 2)[1]))) == ["cpu", "cuda:0"]
+    found = readouts.choose(tree, Weighed(), "cuda:0", 2, trials=splits(5))
+    assert list(dict(FIGURE.findall(found.line))) == ["cpu", "cuda:0", "cuda:0 split 5"]
+
+
+class Several(Feed):
+    """Two targets an example."""
+
+    most_targets = 2 * BATCH
+
+    def __getitem__(self, tick):
+        batch = super().__getitem__(tick)
+        return batch._replace(target=np.repeat(batch.target, 2), target_at=np.arange(0, 2 * BATCH + 1, 2))
+
+
+def test_a_readout_that_learns_from_several_targets_stays_on_the_cpu(gpu):
+    device, options, line = readouts.choose(tree, Several(), "cuda:0", 2, trials=splits(5))
+    assert (device, options) == ("cpu", {}) and "target_at: found an array, expected None" in line
+
+
+def test_no_cut_is_tried_of_a_tree_that_learns_by_adagrad():
+    options = {"rate": 0.001, "readout_optimiser": "row-adagrad", "split": None}
+    found = split_tree.trials(options, 10**6, 256)
+    assert not found.tried and found.rival == "full" and "by Adagrad has not been measured; --split K" in found.note
+    assert split_tree.trials(options | {"readout_optimiser": "sgd"}, 10**6, 256).tried
 
 
 @pytest.mark.parametrize("faster", ["cpu", "cuda:0"])
