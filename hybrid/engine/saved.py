@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import backend, check, readout
+from .. import backend, check, readout, sparse
 from ..storage import checkpoint
 from . import inputs, trunk
 from .embedding import Embedding
@@ -96,6 +96,7 @@ def _trunk(facts: dict[str, Any] | None, given: trunk.TrunkProtocol | None) -> t
 def _check_size(folder: str | Path, own: dict[str, Any], output: dict[str, Any], held: int) -> None:
     """ValueError, before memory is taken, for facts that tell of more numbers than the checkpoint holds."""
     rows, dense = own["embedding"], own["trunk"]
-    least = rows.get("rows", 0) * rows["width"] + readout.least(output) + (trunk.least(dense) if dense else 0)
+    least = sparse.numbers(**rows) if rows.get("rows") else 0
+    least += readout.least(output) + (trunk.least(dense) if dense else 0)
     if least + sum(math.prod(shape) for shape in own["begun"].values()) > held:
         raise ValueError(f"{folder}: declares {least} parameters, but holds {held} numbers; it was altered")
