@@ -122,7 +122,7 @@ def test_hidden_vectors_stay_beside_the_readout(cuda):
     }
     slot = trained.route.slot(4, 12)
     assert set(slot._buffers) == {
-        *("ids", "x", "x_grad", "target", "losses"),
+        *("ids", "x", "x_grad", "target", "target_at", "weight", "weight_dev", "losses"),
         *("x_dev", "x_grad_dev", "target_dev", "losses_dev", "hidden_dev", "grad_dev", "inner_dev", "inner_grad_dev"),
     }
 
