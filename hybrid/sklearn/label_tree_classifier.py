@@ -46,7 +46,7 @@ class LabelTreeClassifier(ClassifierMixin, Learner):
         hidden_layers: Sequence[int] = (),
         activation: str = "relu",
         width: int | None = 100,
-        epochs: int = 20,
+        epochs: int = 10,
         batch: int = 32,
         rate: float = 0.1,
         trunk_rate: float | None = None,
