@@ -16,6 +16,7 @@ from typing import Any
 import numba
 import numpy as np
 
+from cpu.activation import ZERO
 from cpu.array import Array
 
 NUMBERS = 1 << 16  # of a piece
@@ -23,6 +24,9 @@ RUN = 1 << 12  # squares that are added in the array's own dtype
 NEAR = 1e-6  # beside the norm, as in torch.nn.utils.clip_grad_norm_
 ADAGRAD = 1e-10  # beside the root, as in torch.optim.Adagrad
 ADAM = 1e-8  # as in torch.optim.Adam
+# A mean or a mean square below it becomes 0: of dead units they would end as denormals, whose arithmetic takes a hundred times
+# as long. It moves a weight by less than 1e-20 of the rate.
+FORGOTTEN = np.float32(1e-30)
 
 kernel = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
 parallel = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"}, parallel=True)
@@ -170,6 +174,12 @@ def _adagrad(weights, squares, grad, rate, scale, decay, epsilon, pieces):
             g[i] = 0
 
 
+@kernel
+def _remembered(value):
+    """The value, or 0; a NaN stays one."""
+    return ZERO if abs(value) < FORGOTTEN else value
+
+
 @parallel
 def _adam(
     weights,
@@ -192,7 +202,7 @@ def _adam(
         w, m, s, g = _piece(weights, k), _piece(mean, k), _piece(squares, k), _piece(grad, k)
         for i in range(w.size):
             slope = scale * g[i] + decay * w[i]
-            m[i] = first * m[i] + first_rest * slope
-            s[i] = second * s[i] + second_rest * slope * slope
+            m[i] = _remembered(first * m[i] + first_rest * slope)
+            s[i] = _remembered(second * s[i] + second_rest * slope * slope)
             w[i] = keep * w[i] - rate * m[i] / (math.sqrt(s[i]) * root + epsilon)
             g[i] = 0

@@ -130,3 +130,14 @@ def test_a_gradient_of_nan_stays_visible(kind):
     assert np.isnan(found["weights"]).tolist() == [i == 7 for i in range(100)]
     learn(kind, found, [grad], MOVE, 1.0)
     assert np.isnan(found["weights"]).all()
+
+
+def test_the_state_of_weights_that_never_move_is_forgotten_before_it_is_denormal():
+    found = arrays("adam", size=8)
+    grad = np.zeros(8)
+    for turn in range(400):
+        found["grad"][:] = 1e-3 if turn == 0 else grad
+        function, arguments = call(optimiser, "adam", found, MOVE, turn + 1)
+        function(*arguments)
+    assert not found["mean"].any()  # 0.8^400 is 2e-39
+    assert np.isfinite(found["weights"]).all() and (found["squares"] > 0).all()
