@@ -15,7 +15,20 @@ LINE = 64  # bytes
 
 def empty(shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
     """An uninitialised array whose first byte begins a cache line."""
-    size = math.prod(shape) * np.dtype(dtype).itemsize
-    raw = np.empty(size + LINE, np.uint8)
+    return _begun(np.empty(_bytes(shape, dtype), np.uint8), shape, dtype)
+
+
+def zeros(shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
+    """The same, of zeros: memory is taken when a number is first written."""
+    return _begun(np.zeros(_bytes(shape, dtype), np.uint8), shape, dtype)
+
+
+def _bytes(shape: tuple[int, ...], dtype: DTypeLike) -> int:
+    """With room to begin on a line."""
+    return math.prod(shape) * np.dtype(dtype).itemsize + LINE
+
+
+def _begun(raw: np.ndarray, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
+    size = raw.size - LINE
     start = -raw.ctypes.data % LINE
     return raw[start : start + size].view(dtype).reshape(shape)

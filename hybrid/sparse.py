@@ -57,8 +57,10 @@ def readout_named(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def kept(rows: np.ndarray, moves: Moves, biases: bool = False) -> Learned:
     """Rows (R, D) with biases and squares of 0, as far as the rule needs them, on the host."""
+    from cpu import aligned
+
     each, one = moves.optimiser == "adagrad", np.zeros(len(rows), rows.dtype)
-    squares = None if moves.optimiser == "sgd" else np.zeros(rows.shape if each else len(rows), rows.dtype)
+    squares = None if moves.optimiser == "sgd" else aligned.zeros(rows.shape if each else rows.shape[:1], rows.dtype)
     return Learned(rows, one if biases else None, squares, one.copy() if each and biases else None)
 
 

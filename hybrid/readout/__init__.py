@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from .. import sparse
 from ..engine.part import Buffers, Copies
 from ..engine.schedule import Stage
 from ..registry import Registry
@@ -164,12 +165,14 @@ def make(
 ) -> Readout:
     """The untrained readout of a kind, from options of the command line; see above.
 
-    Raises ValueError for a kind that is not known or not offered by the command line, and what its file raises.
+    Raises ValueError for a kind that is not known or not offered by the command line, for an optimiser, decay, clip or biases
+    that this kind does not take, and what its file raises.
     """
     module = registry.load(kind)
     if not hasattr(module, "make"):
         raise ValueError(f"readout: found {kind!r}, which is made in Python only; expected another kind")
     made: Readout = module.make(counts, width, options, batch=batch, trunk=trunk, backend=backend)
+    _check_taken(kind, options, made)
     return made
 
 
@@ -201,6 +204,17 @@ def trials(kind: str, options: Mapping[str, Any], classes: int, examples: int) -
     module = registry.load(kind)
     found: Trials = module.trials(options, classes, examples) if hasattr(module, "trials") else Trials()
     return found
+
+
+def _check_taken(kind: str, options: Mapping[str, Any], made: Readout) -> None:
+    """ValueError where a user asks for rows to move as those of this kind cannot."""
+    asked = sparse.readout_named(options)
+    refused = [
+        name for name in asked.keys() - made.describe().keys() if asked[name] != getattr(sparse.Moves, name, False)
+    ]
+    for name in sorted(refused):
+        option = "--biases" if name == "biases" else f"--readout-{name}"
+        raise ValueError(f"{option}: not used by a {kind} readout; leave it out")
 
 
 def _told(facts: dict[str, Any]) -> tuple[Any, dict[str, Any]]:

@@ -50,6 +50,28 @@ def test_a_readout_is_made_of_options(kind):
     assert least(made.describe()) <= sum(array.size for array in made.parameters().values())
 
 
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"biases": True}, "--biases: not used by a toy readout"),
+        ({"readout_optimiser": "row-adagrad"}, "--readout-optimiser: not used by a toy readout"),
+        ({"readout_optimiser": "sgd", "readout_clip": 1.0}, "--readout-clip: not used by a toy readout"),
+    ],
+)
+def test_what_a_kind_does_not_take_is_refused(toy, asked, message):
+    options = OPTIONS | {"start": 0.0}
+    with pytest.raises(ValueError, match=message):
+        make("toy", Feed.counts, 6, options | asked, batch=BATCH)
+    make("toy", Feed.counts, 6, options | {"readout_optimiser": "sgd", "biases": False}, batch=BATCH)
+
+
+@pytest.mark.parametrize("kind", ["full", "sampled", "tree"])
+def test_a_kind_takes_an_optimiser_and_biases(kind):
+    asked = {"readout_optimiser": "row-adagrad", "readout_decay": 0.1, "readout_clip": 1.0, "biases": True}
+    facts = make(kind, Feed.counts, 6, OPTIONS | asked, batch=BATCH).describe()
+    assert (facts["optimiser"], facts["decay"], facts["clip"], facts["biases"]) == ("row-adagrad", 0.1, 1.0, True)
+
+
 def test_without_a_trunk_a_sampled_readout_is_that_of_word2vec():
     assert [make("sampled", 9, 6, OPTIONS, batch=4, trunk=trunk).loss for trunk in (True, False)] == [
         "softmax",
