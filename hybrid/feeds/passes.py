@@ -29,8 +29,8 @@ def begun(source: Source, seed: int, epoch: int) -> Iterator[Any]:
             f"batches: found {type(source).__name__}, expected an iterable of batches, or a function of the epoch that"
             " returns one"
         )
-    torch = sys.modules.get("torch")
-    if torch and isinstance(source, torch.utils.data.DataLoader):
+    data = sys.modules.get("torch.utils.data")
+    if data and isinstance(source, data.DataLoader):
         _set_generator(source, seed, epoch)
     return iter(source)
 

@@ -36,9 +36,11 @@ def stored(
     column               of a Parquet file
 
     Memory holds the different words of the text, and a piece of it. Raises OSError for files that cannot be read or written;
-    ValueError for a text that is none, is not UTF-8, or has fewer than two words.
+    ValueError for a text that is none, a pipe, not UTF-8, or has fewer than two words.
     """
     path, folder = Path(os.path.abspath(path)), Path(folder)
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{path}: not a file, and it is read twice; expected a text or a Parquet file")
     settings = {"tokens": tokens, "lower": lower, "eos": eos}
     words = {"min_count": min_count, "unknown": unknown}
     target = folder / f"{path.stem[: atomic.MOST]}-{_key(path, settings | words | {'column': column})}"

@@ -24,11 +24,14 @@ class StoredCorpus(Corpus):
     """
 
     def __init__(self, folder: Path):
-        facts = json.loads((folder / FACTS).read_bytes())
+        try:
+            facts = json.loads((folder / FACTS).read_bytes())
+            tokens, places, self.sha256 = int(facts["tokens"]), int(facts["places"]), str(facts["sha256"])
+        except (ValueError, KeyError, TypeError):
+            raise ValueError(f"{folder / FACTS}: damaged; remove the folder, and it is made again") from None
         self.vocabulary = Vocabulary.load(folder / WORDS)
-        self.ids = _mapped(folder / IDS, np.int32, facts["tokens"])
-        self.at = _mapped(folder / AT, np.int64, facts["places"])
-        self.sha256 = facts["sha256"]
+        self.ids = _mapped(folder / IDS, np.int32, tokens)
+        self.at = _mapped(folder / AT, np.int64, places)
 
 
 def write(folder: Path, text: Iterable[Sequence[str]], vocabulary: Vocabulary, *, running: bool) -> None:

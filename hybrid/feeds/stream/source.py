@@ -110,9 +110,15 @@ def lines(path: str | Path, *, column: str = "text", every: bool = False, label:
     Raises OSError for an unreadable file.
     """
     path = Path(path)
+    return Column(path, column, every, label) if _is_table(path) else Lines(path, every, label)
+
+
+def _is_table(path: Path) -> bool:
+    """Whether it begins as a Parquet file does; a pipe, which can be read once, is not asked."""
+    if path.exists() and not path.is_file():
+        return False
     with open(path, "rb") as file:
-        is_table = file.read(4) == b"PAR1"
-    return Column(path, column, every, label) if is_table else Lines(path, every, label)
+        return file.read(4) == b"PAR1"
 
 
 def _bar(total: int, label: str | None, unit: str) -> Any:

@@ -90,6 +90,8 @@ def test_texts_that_are_none(tmp_path):
         stored(tmp_path / "empty", tmp_path / "ids")
     with pytest.raises(FileNotFoundError):
         stored(tmp_path / "none", tmp_path / "ids")
+    with pytest.raises(ValueError, match="not a file, and it is read twice"):
+        stored(tmp_path, tmp_path / "ids")
 
 
 def test_progress_is_shown(path, tmp_path, capsys):

@@ -39,6 +39,9 @@ def test_refusals(tmp_path):
         with pytest.raises(ValueError, match=rf"{name}: \d+ bytes, expected \d+; remove the folder"):
             StoredCorpus(tmp_path)
         (tmp_path / name).write_bytes(content)
+    (tmp_path / "corpus.json").write_text("{}")
+    with pytest.raises(ValueError, match=r"corpus.json: damaged; remove the folder"):
+        StoredCorpus(tmp_path)
     (tmp_path / "new").mkdir()
     with pytest.raises(ValueError, match="text: none of its words is in the vocabulary"):
         write(tmp_path / "new", [["other"]], WORDS, running=False)

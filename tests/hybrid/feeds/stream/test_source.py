@@ -1,7 +1,9 @@
 """What a streamed file gives is what `text.read` gives, whatever the size of the pieces."""
 
 import codecs
+import os
 import sys
+import threading
 
 import pytest
 from hypothesis import given
@@ -62,6 +64,16 @@ def test_lines_without_an_end(tmp_path, monkeypatch):
     (tmp_path / "text").write_text("short\n" + "x" * 11)
     with pytest.raises(ValueError, match="text, line 2: more than 10 characters; expected lines of text"):
         list(lines(tmp_path / "text", every=True))
+
+
+def test_a_pipe_is_read_once(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    found = lines(pipe)  # does not open it
+    writer = threading.Thread(target=pipe.write_text, args=("one\ntwo\n",))
+    writer.start()
+    assert list(found) == ["one", "two"]
+    writer.join()
 
 
 def test_missing_files_and_readers(tmp_path, monkeypatch):
