@@ -86,8 +86,9 @@ class Chunked(Dense):
         """As of Dense."""
         if not torch.is_grad_enabled():
             return super().forward(hidden, target)
-        options = torch.nn.LinearCrossEntropyOptions()
-        return None, torch.nn.functional.linear_cross_entropy(hidden, self.linear.weight, target, options=options)
+        made = getattr(torch.nn, "LinearCrossEntropyOptions", None)  # the first releases of the function had none
+        chunks = {"options": made()} if made else {}
+        return None, torch.nn.functional.linear_cross_entropy(hidden, self.linear.weight, target, **chunks)
 
 
 def adaptive(counts: np.ndarray, rate: float) -> Any:

