@@ -96,6 +96,7 @@ extern "C" __global__ void squares(float *parts, const float *grad, int64 size)
 {
     __shared__ float sums[8];
     float total = 0;
+#pragma unroll 4
     for (int64 k = blockIdx.x * (int64)blockDim.x + threadIdx.x; k < size; k += (int64)gridDim.x * blockDim.x)
         total = fmaf(grad[k], grad[k], total);
     for (int half = 16; half; half >>= 1) total += __shfl_xor_sync(FULL, total, half);
