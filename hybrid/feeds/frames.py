@@ -26,7 +26,14 @@ def names(frame: Any) -> list[str]:
 
 
 def standard(frame: Any) -> Any:
-    """A frame whose columns can be had by name: itself, or an Arrow table of what offers Arrow's streams alone."""
+    """A frame whose columns can be had by name: itself, or an Arrow table of what offers Arrow's streams alone.
+
+    Raises ValueError for one that is not computed yet.
+    """
+    if hasattr(frame, "collect"):  # of polars
+        raise ValueError(
+            f"frame: found {type(frame).__name__}, whose columns are not there yet; frame.collect() has them"
+        )
     if hasattr(frame, "__getitem__") or not hasattr(frame, "__arrow_c_stream__"):
         return frame
     try:

@@ -88,6 +88,14 @@ def test_refusals(frame, named, message):
         ratings.from_frame(frame, **named)
 
 
+def test_a_lazy_frame_is_to_be_collected():
+    polars = pytest.importorskip("polars")
+    lazy = polars.DataFrame({"user": ["a", "b"], "item": ["x", "y"]}).lazy()
+    with pytest.raises(ValueError, match=r"frame: found LazyFrame, .*; frame\.collect\(\) has them"):
+        ratings.from_frame(lazy)
+    assert ratings.from_frame(lazy.collect()).users == ["a", "b"]
+
+
 def test_streams_without_their_reader(monkeypatch):
     made = frames(COLUMNS)["streams"]
     monkeypatch.setitem(sys.modules, "pyarrow", None)
