@@ -11,10 +11,17 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 SMALL = {  # options that make an example quick, what it prints, and the files that it writes under --out
     "gpu_placement": (["--epochs", "1"], ["all on the CPU", "crosses in a tick"], []),
+    "image_trunk": (["--ticks", "60"], ["alexnet  6,", "resnet   6,", "learned numbers: 11.57 -> "], []),
     "many_labels": (["--labels", "20", "--number", "400"], ["label tree", "one against the rest"], []),
     "next_item": ([], ["among ten recommended", "after comedy 3"], []),
     "own_text": (["--text", "book.txt", "--epochs", "1", "--ask", "word3 word4"], ["perplexity", "word3 word4"], []),
     "pvm_on_a_clip": (["--steps", "20", "--out", "out"], ["1,880,992 weights", "repeating the last"], ["pvm.png"]),
+    "sasrec_trunk": (["--epochs", "3"], ["in the first epoch", "among ten recommended"], []),
+    "sequence_trunk": (
+        ["--text", "book.txt", "--epochs", "1", "--ask", "word3 word4"],
+        ["lstm  ", "transformer  ", "word3 word4: "],
+        [],
+    ),
     "timeline": (
         ["--ticks", "5", "--out", "out"],
         ["ms a tick", "readout", "busiest queue"],
