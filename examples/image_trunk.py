@@ -1,8 +1,7 @@
-"""Put small convolutional nets of PyTorch under a tree of 100,000 classes.
+"""Put small convolutional nets of PyTorch, one like AlexNet and one like ResNet, under a tree of 100,000 classes.
 
-An image shows five digits, each as one of ten glyphs among noise; its class is the number that they make. A full softmax would
-multiply every hidden vector by 100,000 rows; the tree touches 17 of them. You see the loss of a net like AlexNet and of one like
-ResNet fall from ln 100,000 = 11.5.
+An image shows five digits, each as one of ten glyphs among noise; its class is the number that they make. A full softmax
+would multiply every hidden vector by 100,000 rows; the tree touches 17. You see the loss fall from ln 100,000 = 11.5.
 
     python examples/image_trunk.py --nets resnet --ticks 600
 """
@@ -21,8 +20,7 @@ CLASSES, DIGITS, SIDE, HIDDEN, BATCH = 100_000, 5, 8, 64, 64
 def images(count, seed):
     """Images of numbers, (count, SIDE * DIGITS * SIDE), and the numbers."""
     glyphs = np.random.default_rng(0).choice([-1, 1], (10, SIDE, SIDE)).astype(np.float32)
-    rng = np.random.default_rng(seed)
-    numbers = rng.integers(0, CLASSES, count)
+    numbers = (rng := np.random.default_rng(seed)).integers(0, CLASSES, count)
     digits = numbers[:, None] // 10 ** np.arange(DIGITS)[::-1] % 10
     drawn = glyphs[digits].transpose(0, 2, 1, 3).reshape(count, -1)
     return drawn + rng.normal(0, 0.3, drawn.shape).astype(np.float32), numbers
@@ -44,15 +42,15 @@ class Block(nn.Module):
 
     def __init__(self, width):
         super().__init__()
-        first, second = (nn.Conv2d(width, width, 3, padding=1, bias=False) for _ in range(2))
-        self.inner = nn.Sequential(first, nn.BatchNorm2d(width), nn.ReLU(), second, nn.BatchNorm2d(width))
+        a, b = (nn.Sequential(nn.Conv2d(width, width, 3, padding=1), nn.BatchNorm2d(width)) for _ in range(2))
+        self.inner = nn.Sequential(a, nn.ReLU(), b)
 
     def forward(self, x):
         return torch.relu(x + self.inner(x))
 
 
 def resnet():
-    """Residual blocks; the last layer is told where in the image what is, since the order of the digits counts."""
+    """Residual blocks; the last layer sees where in the image what is, since the order of the digits counts."""
     return nn.Sequential(
         nn.Unflatten(1, (1, SIDE, DIGITS * SIDE)),
         *(nn.Conv2d(1, 24, 4, stride=2, padding=1, bias=False), nn.BatchNorm2d(24), nn.ReLU(), Block(24), Block(24)),
@@ -61,7 +59,7 @@ def resnet():
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--nets", default="alexnet,resnet", help="default: both")
     parser.add_argument("--ticks", type=int, default=300, help=f"batches of {BATCH} images")
     arguments = parser.parse_args()
@@ -74,9 +72,7 @@ def main() -> None:
         net = {"alexnet": alexnet, "resnet": resnet}[name]()
         trunk = TorchTrunk(net, feed.width, HIDDEN, optimiser=torch.optim.Adam(net.parameters(), lr=0.002), threads=1)
         engine = Engine(Inputs(feed.width), trunk, TreeReadout(CLASSES, HIDDEN, tree="balanced", rate=0.1))
-        before = engine.evaluate(unseen)
-        for _ in engine.run(feed):
-            pass
+        before, _ = engine.evaluate(unseen), list(engine.run(feed))
         print(f"{name:<8} {engine.size:,} learned numbers: {before:.2f} -> {engine.evaluate(unseen):.2f}")
 
 

@@ -1,8 +1,8 @@
 """Recommend the next item by self-attention over a history, as SASRec (Kang and McAuley 2018), under our softmax.
 
-Every position of a history predicts the item that follows it, so the order counts. Ratings are a file, or made: users go through
-series, part by part, and now and then change to another one. You see how often the held-out last item is among ten recommended,
-beside the ten items that are taken most.
+Every position of a history predicts the item that follows it, so the order counts. Ratings are a file, or made: users go
+through series, part by part, and now and then change to another one. You see how often the held-out last item is among ten
+recommended, beside the ten items that are taken most.
 
     python examples/sasrec_trunk.py --ratings u.data
 """
@@ -63,7 +63,9 @@ def main() -> None:
     engine = Engine(rows, trunk, FullReadout(feed.counts, WIDTH, rate=0.01, batch=feed.batch))
     losses = [tick.loss for tick in engine.run(feed)]
     size = feed.ticks_per_epoch
-    print(f"{len(parts.train.users):,} users, {feed.classes:,} items; loss {np.mean(losses[:size]):.2f} in the first epoch,")
+    print(
+        f"{len(parts.train.users):,} users, {feed.classes:,} items; loss {np.mean(losses[:size]):.2f} in the first epoch,"
+    )
     print(f"{np.mean(losses[-size:]):.2f} in the last, {np.mean(losses[-size:]) / np.mean(losses[:size]):.0%} of it\n")
 
     seen, last = parts.seen, parts.test

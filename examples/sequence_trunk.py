@@ -1,8 +1,8 @@
 """Put an LSTM or a small causal transformer of PyTorch between our rows and our tree: two language models.
 
-The text is cut into windows of 16 words, and every position of a window predicts the word that follows it. Module and optimiser
-are PyTorch's; rows and tree move by themselves, while the module computes. You see the perplexity of a held-out tenth of the text
-fall, epoch by epoch, and what each model holds most likely after a few words.
+The text is cut into windows of 16 words, and every position of a window predicts the word that follows it. Module and
+optimiser are PyTorch's; rows and tree move by themselves. You see the perplexity of a held-out tenth of the text fall, epoch
+by epoch, and what each model holds most likely after a few words.
 
     python examples/sequence_trunk.py --text book.txt --nets transformer
 """

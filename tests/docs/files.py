@@ -7,15 +7,22 @@ import numpy as np
 from hybrid import Scene
 from hybrid.feeds.video.film import Film
 
+NET = """
+import torch
+
+def make(inputs, outputs):
+    return torch.nn.Sequential(torch.nn.Linear(inputs, outputs), torch.nn.Tanh())
+"""
 WORDS = [f"word{i}" for i in range(20)]
 
 
 def write(folder: Path) -> None:
-    """Texts, ratings, judgements of words, and a clip."""
+    """Texts, ratings, judgements of words, a program that makes a net, and a clip."""
     rng = np.random.default_rng(0)
     for name in ("book", "other", "train", "valid", "test"):
         lines = (" ".join(WORDS[(i + t) % 20] for t in range(8)) for i in rng.integers(0, 20, 200))
         (folder / f"{name}.txt").write_text("\n".join(lines))
+    (folder / "net.py").write_text(NET)
     pairs = (f"{WORDS[i]}\t{WORDS[j]}\t{rng.random():.2f}" for i in range(5) for j in range(i))
     (folder / "wordsim353.tsv").write_text("\n".join(pairs))
     (folder / "questions-words.txt").write_text(": family\nword0 word1 word2 word3\n")

@@ -102,6 +102,8 @@ class MLP(Dense):
     Raises ValueError for what contradicts itself or is out of range.
     """
 
+    spares = ("x_grad",)
+
     def __init__(
         self,
         sizes: Sequence[int],
