@@ -176,7 +176,7 @@ def test_top_of_a_tree(gpu, biases, optimiser, decay, clip):
     rng = np.random.default_rng(3)
     learned, (hidden, target, weight) = visits.drawn(rng, top, 33, optimiser, biases), examples(rng, 33, 13)
     placed, plan = there(gpu, learned), gpu.run(tree_softmax.plan, cut(tree, top)[0])
-    work = gpu.run(split.workspace, BATCH, top, np.float32)
+    work = gpu.run(split.workspace, BATCH, 33, top, np.float32)
     grad, loss = gpu.put(np.ones_like(hidden)), gpu.empty(BATCH, np.float32)
     gpu.run(split.step, grad, loss, placed, work, plan, *map(gpu.put, (hidden, target, weight)), rule)
 
