@@ -9,7 +9,7 @@ from . import Batch
 from .arrays import digest
 from .epochs import Epochs
 from .inputs import Inputs, inputs
-from .ragged import spans
+from .ragged import Ragged, spans
 
 
 class BasketFeed(Epochs):
@@ -84,7 +84,7 @@ class BasketFeed(Epochs):
         return first[of] + (target[of] - first[of] + steps) % sizes[of], bag_at
 
 
-def _sets(found: Inputs) -> Any:
+def _sets(found: Inputs) -> Ragged:
     """The sets; ValueError unless each holds every item once."""
     if found.ragged is None:
         raise ValueError("baskets: found an array, expected a scipy sparse matrix or lists of items")

@@ -4,6 +4,8 @@ import contextlib
 import http.server
 import threading
 
+import pytest
+
 
 class FileServer:
     """Files by path, at `address`.
@@ -46,7 +48,8 @@ def serving(files: dict[str, bytes]):
         def log_message(self, *_):
             pass
 
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("no_proxy", "127.0.0.1")
         served.address = f"http://127.0.0.1:{server.server_port}/"
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()

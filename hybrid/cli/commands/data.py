@@ -6,6 +6,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+from ... import console
 from ...data import get as getting
 from ...data.catalogue import DATASETS
 from ...data.folder import data_folder
@@ -49,6 +50,8 @@ def _list(folder: Path, as_json: bool) -> int:
 
 def _get(name: str, folder: Path, as_json: bool) -> int:
     wanted = getting.dataset(name)
+    if getting.missing(name, folder):
+        console.note(f"{name}: {wanted.size / 1e6:.1f} MB, to {folder}")
     paths = [str(path) for path in getting.get(name, folder)]
     then = wanted.next.format(shlex.quote(str(folder)))
     if as_json:
