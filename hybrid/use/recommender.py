@@ -77,10 +77,8 @@ class Recommender(Similar):
 
         Returns how many ratings were left out. Raises ValueError where none is left, and what `ratings.load` raises.
         """
-        if not isinstance(ratings, Ratings):
-            ratings = load(ratings, columns or self.columns)
-        of = np.array([self._items.by_name.get(name, -1) for name in ratings.items], np.int32)
-        had = in_order(ratings)
+        had = in_order(load(ratings, columns or self.columns) if isinstance(ratings, str | Path) else ratings)
+        of = np.array([self._items.by_name.get(name, -1) for name in had.items], np.int32)
         item = of[had.item]
         known = item >= 0
         if not known.any():

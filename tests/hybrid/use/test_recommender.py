@@ -100,6 +100,22 @@ def test_similar_items_have_near_rows(model, histories):
     assert model.vectors["item 1"].shape == (5,)
 
 
+def test_progress_counts_users(model, monkeypatch):
+    monkeypatch.setattr(module, "BLOCK", 16)
+    seen = []
+    bar = module.console.bar
+
+    def watched(total, *said, **more):
+        made = bar(total, *said, **more)
+        monkeypatch.setattr(made, "update", seen.append)
+        assert total == USERS + 1
+        return made
+
+    monkeypatch.setattr(module.console, "bar", watched)
+    model.recommend(k=2)
+    assert seen == [16, 16, 9]
+
+
 def test_copies_recommend_the_same(model):
     model.similar("item 1")
     copied = pickle.loads(pickle.dumps(model))
@@ -117,6 +133,7 @@ def test_copies_recommend_the_same(model):
         (lambda m: m.recommend_to([["item 1"], []]), r"histories\[1\]: found no item"),
         (lambda m: m.similar("pear"), "item 'pear': not known"),
         (lambda m: m.remember(ratings.from_columns(["a", "a"], ["b", "c"])), "found no item that the model knows"),
+        (lambda m: m.remember({"user": ["a"]}), "ratings: found dict, expected Ratings"),
         (lambda m: Recommender(m.engine), "items: found None without histories"),
         (lambda m: Recommender(m.engine, items=["a"]), "items: found 1 names, expected 15"),
         (lambda m: Recommender(m.engine, m.histories, length=0), "length: found 0"),
