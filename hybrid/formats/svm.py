@@ -5,6 +5,7 @@ classification begins with a line of how many examples, features and labels ther
 LIBSVM's has none and numbers them from 1.
 """
 
+import itertools
 import re
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
@@ -55,21 +56,21 @@ def load(
     What follows a # is left out. Raises OSError for an unreadable file; ValueError, with the line, for what is no such line:
     another form, a feature twice, a number out of range or not finite, fewer or more examples than the header says.
     """
-    read = _Read(path, named)
     lines = numbered(path)
-    head, header = next(lines, (0, "")), None
-    if matched := _HEADER.fullmatch(head[1]):
-        header = tuple(int(number) for number in matched.groups())
-    else:
-        lines = _before(head, lines)
-    for number, line in lines:
-        read.add(number, line, header)
-    if not read.examples or (header and header[0] != read.examples):
-        expected = header[0] if header else "some"
+    head = next(lines, (0, ""))
+    matched = _HEADER.fullmatch(head[1])
+    header = _Header(*map(int, matched.groups())) if matched else None
+    read = _Read(path, named, header)
+    for number, line in lines if matched else itertools.chain([head], lines):
+        read.add(number, line)
+    if not read.examples or (header and header.examples != read.examples):
+        expected = header.examples if header else "some"
         raise ValueError(f"{path}: {read.examples} examples, expected {expected}; is it cut short?")
-    wide = features if features is not None else header[1] if header else None
-    many = labels if labels is not None else header[2] if header else None
-    return read.points(wide, many, first if first is not None or header is None else 0)
+    if header:
+        features = header.features if features is None else features
+        labels = header.labels if labels is None else labels
+        first = 0 if first is None else first
+    return read.points(features, labels, first)
 
 
 def save(path: str | Path, features: Any, labels: Any, *, header: bool = True, names: Sequence[str] = ()) -> None:
@@ -80,8 +81,8 @@ def save(path: str | Path, features: Any, labels: Any, *, header: bool = True, n
     header    the format of extreme classification; False: LIBSVM's
     names     of the labels, written in the place of their numbers: LIBSVM's format alone
 
-    Raises ValueError for parts that do not fit together, for numbers that are not finite and for names with white space,
-    commas or colons; OSError for a file that cannot be written.
+    Raises ValueError for parts that do not fit together, for numbers that are not finite, for names with white space, commas
+    or colons, and, without a header, for an example without features and labels; OSError for a file that cannot be written.
     """
     from scipy import sparse
 
@@ -94,47 +95,61 @@ def save(path: str | Path, features: Any, labels: Any, *, header: bool = True, n
             f"names: found {len(names)} of them, expected {y.shape[1]} without white space, commas, colons and #, and"
             " header=False"
         )
+    empty = (np.diff(x.indptr) == 0) & (np.diff(y.indptr) == 0)
+    if not header and empty.any():
+        raise ValueError(
+            f"example {empty.argmax()}: has neither features nor labels; only a file with a header holds such"
+        )
     atomic.write(path, _written(x, y, header, names))
+
+
+class _Header(NamedTuple):
+    """What the first line of a file of extreme classification says."""
+
+    examples: int
+    features: int
+    labels: int
 
 
 class _Read:
     """What was read of a file so far."""
 
-    def __init__(self, path: str | Path, named: bool):
-        self.path, self.named, self.examples = path, named, 0
+    def __init__(self, path: str | Path, named: bool, header: _Header | None):
+        self.path, self.named, self.header, self.examples = path, named, header, 0
+        self.most_feature, self.most_label = (header.features, header.labels - 1) if header else (MOST, MOST - 1)
         self.ids: dict[str, int] = {}
         self.label, self.label_at = array("q"), array("q", [0])
         self.feature, self.value, self.feature_at = array("q"), array("f"), array("q", [0])
 
-    def add(self, number: int, line: str, header: tuple[int, ...] | None) -> None:
+    def add(self, number: int, line: str) -> None:
         """Read one line; raises ValueError with its number."""
         line = line.partition("#")[0]
-        if not line.strip() and (header is None or self.examples >= header[0]):
+        whole = self.header is not None and self.examples >= self.header.examples
+        if not line.strip() and (self.header is None or whole):
             return
-        if header and self.examples >= header[0]:
-            raise ValueError(f"{self.path}, line {number}: more than the {header[0]} examples of the header")
+        if whole:
+            raise ValueError(f"{self.path}, line {number}: more than the {self.examples} examples of the header")
         word = line.split(None, 1)[0] if line.strip() and not line[0].isspace() else ""
         names, rest = (word, line[len(word) :]) if ":" not in word else ("", " " + line)
         try:
-            self._labels(names, header)
-            self._features(rest, header)
+            self._labels(names)
+            self._features(rest)
         except ValueError as error:
             raise ValueError(f"{self.path}, line {number}: {error}") from None
         self.examples += 1
 
-    def _labels(self, names: str, header: tuple[int, ...] | None) -> None:
+    def _labels(self, names: str) -> None:
         for name in dict.fromkeys(names.split(",") if names else []):
             if self.named and name:
                 self.label.append(self.ids.setdefault(name, len(self.ids)))
                 continue
-            most = header[2] if header else MOST
-            if not re.fullmatch(_NUMBER, name) or int(name) >= most:
-                hint = "" if header else "; named=True takes labels as names"
-                raise ValueError(f"the label {name!r}, expected a whole number from 0 to {most - 1}{hint}")
+            if not re.fullmatch(_NUMBER, name) or int(name) > self.most_label:
+                hint = "" if self.header else "; named=True takes labels as names"
+                raise ValueError(f"the label {name!r}, expected a whole number from 0 to {self.most_label}{hint}")
             self.label.append(int(name))
         self.label_at.append(len(self.label))
 
-    def _features(self, rest: str, header: tuple[int, ...] | None) -> None:
+    def _features(self, rest: str) -> None:
         if not _PAIRS.fullmatch(rest):
             wrong = next((word for word in rest.split() if not _PAIR.fullmatch(word)), rest[:40])
             raise ValueError(f"found {wrong[:40]!r}, expected feature:value")
@@ -144,8 +159,8 @@ class _Read:
             values = np.array(words[1::2], np.float64).astype(np.float32)
         if not np.isfinite(values).all():
             raise ValueError(f"the value {words[1::2][np.isfinite(values).argmin()]!r}, expected a finite number")
-        if numbers and max(numbers) > (header[1] if header else MOST):
-            raise ValueError(f"the feature {max(numbers)}, expected at most {header[1] if header else MOST}")
+        if numbers and max(numbers) > self.most_feature:
+            raise ValueError(f"the feature {max(numbers)}, expected at most {self.most_feature}")
         if len(set(numbers)) < len(numbers):
             raise ValueError("a feature stands there twice, expected once")
         self.feature.extend(numbers)
@@ -176,11 +191,6 @@ class _Read:
         found = sparse.csr_array((data, index.astype(np.int32), np.frombuffer(at, np.int64)), shape)
         found.sort_indices()
         return found
-
-
-def _before(first: tuple[int, str], lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    yield first
-    yield from lines
 
 
 def _labels(labels: Any) -> Any:

@@ -71,6 +71,15 @@ def test_scikit_learn_reads_what_is_written_and_writes_what_is_read(path):
     np.testing.assert_allclose(found.features.toarray(), X.toarray(), rtol=1e-6)
 
 
+def test_examples_without_anything(path):
+    x, y = sparse.csr_array(np.diag([1.0, 0, 2])), np.array([[1, 0], [0, 0], [0, 1]])
+    svm.save(path, x, y)
+    found = svm.load(path)
+    assert same(found.features, x.astype(np.float32)) and found.labels.toarray().tolist() == y.tolist()
+    with pytest.raises(ValueError, match="example 1: has neither features nor labels; only a file with a header"):
+        svm.save(path, x, y, header=False)
+
+
 def test_every_bit_is_kept(path):
     numbers = np.float32([[1e-45, 3.4028235e38, 1 / 3]])
     svm.save(path, numbers, np.array([[1, 0]]))
