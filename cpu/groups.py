@@ -83,22 +83,8 @@ def _visit(
         weigh(misses, e * pitch, e * pitch + end - begin, weight, b + e)
         _lose(out_loss, costs, e * pitch - begin, cuts, b, e, owner, owners, weight, alone)
     _pace(
-        moves,
-        thread,
-        misses,
-        pitch,
-        biases,
-        squares,
-        bias_squares,
-        hidden,
-        b,
-        examples,
-        entries,
-        begin,
-        end,
-        rate,
-        clip,
-    )
+        moves, thread, misses, pitch, biases, squares, bias_squares, hidden, b, examples, entries, begin, end, rate, clip
+    )  # fmt: skip
     batch, width = np.uintp(hidden.shape[0]), hidden.shape[1]
     whole = width // LANES * LANES
     for d in range(0, whole, LANES):

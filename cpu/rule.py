@@ -5,11 +5,10 @@ one number a visit, the square of the gradient's length; they are a factor on ho
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numba
 import numpy as np
-from numpy.typing import DTypeLike
 
 from cpu.simd import LANES, add, divide, load_row, multiply, multiply_add, splat, square_root, store_row, total
 
@@ -19,19 +18,11 @@ ZERO, ONE = np.float32(0), np.float32(1)
 INNER = {"cache": True, "nogil": True, "_nrt": False, "forceinline": True, "error_model": "numpy"}
 
 
-class Pace(NamedTuple):
-    """A rule in the numbers of a kernel: the rate, how much of a row a visit keeps, the longest gradient."""
-
-    rate: Any
-    keep: Any
-    clip: Any
-
-
-def pace(rule: Any, dtype: DTypeLike) -> Pace:
-    """The numbers of a rule for rows of this dtype; keep and clip are None where the rule has none."""
-    number = np.dtype(dtype).type
+def pace(rule: Any, dtype: Any) -> tuple[Any, Any, Any]:
+    """A rule in the numbers of a kernel: the rate, how much of a row a visit keeps, the longest gradient; or None."""
+    number = dtype.type
     keep = None if rule.decay is None else number(1 - rule.rate * rule.decay)
-    return Pace(number(rule.rate), keep, None if rule.clip is None else number(rule.clip))
+    return number(rule.rate), keep, None if rule.clip is None else number(rule.clip)
 
 
 def plain(learned: Any, rule: Any) -> bool:
