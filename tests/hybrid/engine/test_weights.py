@@ -1,4 +1,4 @@
-"""Weights of examples and several targets, through a whole engine.
+"""Weights of examples, several targets and values of bags, through a whole engine.
 
 Here is tested hybrid/engine/slot.py too.
 """
@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 from hybrid.engine import Engine
+from hybrid.engine.embedding import Embedding
 from hybrid.engine.inputs import Inputs
 from hybrid.engine.trunk.mlp import Trunk
 from hybrid.feeds import Batch
 from hybrid.readout import FullReadout
-from tests.support.small_engine import BATCH, Feed, assert_same_bits, engine, parameters
+from tests.support.small_engine import BATCH, CLASSES, Feed, assert_same_bits, engine, parameters
 
 KINDS = ("tree", "full")  # negatives are drawn for a batch: they differ where examples are left out
 
@@ -115,3 +116,35 @@ def test_a_readout_that_takes_one_target_says_so_by_tick():
     trained.readout.__class__ = type("One", (FullReadout,), {"several": False})
     with pytest.raises(ValueError, match=r"Labels\[0\]: target_at: found an array, expected None: this readout"):
         list(trained.run(Labels(True)))
+
+
+class Valued(Feed):
+    """Bags whose rows are multiplied, or the same bags with rows repeated."""
+
+    most_ids = 4 * BATCH
+
+    def __init__(self, weighted):
+        super().__init__(12, bags=True)
+        self.weighted = weighted
+
+    def __getitem__(self, tick):
+        rng = np.random.default_rng([self.seed, tick])
+        ids = rng.integers(0, CLASSES, (BATCH, 2)).astype(np.int32)
+        target = ((ids[:, 1] * 7 + 3) % CLASSES).astype(np.int32)
+        if self.weighted:
+            values = np.tile(np.array([0.25, 0.75], np.float32), BATCH)
+            return Batch(ids.reshape(-1), np.arange(0, 2 * BATCH + 1, 2), target, values=values)
+        return Batch(ids[:, [0, 1, 1, 1]].reshape(-1), np.arange(0, 4 * BATCH + 1, 4), target)
+
+
+def test_bags_with_values_are_sums_of_their_rows_by_them():
+    found = []
+    for weighted in (True, False):
+        rows = Embedding(CLASSES, 4, mean=True, weighted=weighted, rate=0.05, spread=0.3)
+        trained = Engine(rows, Trunk(4, 10, 6, rate=0.1), FullReadout(CLASSES, 6, batch=BATCH, rate=0.05), threads=2)
+        losses = [tick.loss for tick in trained.run(Valued(weighted))]
+        found.append((losses, trained.evaluate(Valued(weighted)), parameters(trained)))
+    np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-5)
+    np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-5)
+    for name, array in found[0][2].items():
+        np.testing.assert_allclose(array, found[1][2][name], rtol=1e-4, atol=1e-6)

@@ -6,6 +6,7 @@ tick, the micro-batch and the stage, so a run that goes on draws what it would h
 """
 
 import contextlib
+import hashlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -82,7 +83,7 @@ class Cuda:
 @contextlib.contextmanager
 def drawing(generators: list[Any], key: tuple[int, ...]) -> Iterator[None]:
     """A context in which these generators draw from a seed that is a function of the key; they go on after it as before it."""
-    seed = int(np.random.SeedSequence(key).generate_state(1, np.uint32)[0])
+    seed = int.from_bytes(hashlib.blake2b(repr(key).encode(), digest_size=4).digest(), "little")
     kept = [generator.get_state() for generator in generators]
     try:
         for generator in generators:
