@@ -8,6 +8,7 @@ import pytest
 from hybrid import backend
 from hybrid.cli import main
 from hybrid.engine import Engine
+from hybrid.readout import FullReadout
 from hybrid.readout.split_tree import SplitTreeReadout
 from tests import cudasim
 from tests.support.small_engine import BATCH, Feed, assert_same_bits, engine, parameters
@@ -222,3 +223,21 @@ def test_the_command_line_splits_a_tree_and_keeps_the_split(cuda, command, tmp_p
     assert "--split: --resume goes on with the options" in capsys.readouterr().err
     assert main([*command, "--out", str(tmp_path / "other"), "--readout-device", cuda, "--split", "99"]) == 2
     assert "split: found 99, expected a whole number from 0 to" in capsys.readouterr().err
+
+
+class Weighted(Feed):
+    """Examples that count 0, 1 and 2, in turn, but for every third batch, which has no weights."""
+
+    def __getitem__(self, tick):
+        weight = (np.arange(BATCH) % 3).astype(np.float32)
+        return super().__getitem__(tick)._replace(weight=weight if tick % 3 else None)
+
+
+def test_weights_reach_the_device(cuda):
+    found = []
+    for place in ("cpu", cuda):
+        host = engine("full", device=cuda)
+        readout = FullReadout(Feed.counts, 6, batch=BATCH, rate=0.05, backend=backend.choose(place))
+        trained = Engine(host.embedding, host.trunk, readout, device=cuda, threads=2, micro_batches=2, overlap=True)
+        found.append([tick.loss for tick in trained.run(Weighted(6))])
+    np.testing.assert_allclose(*found, rtol=1e-4)
