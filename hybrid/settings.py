@@ -32,7 +32,8 @@ def option(
     needed    whether the user has to say it
     kept      whether it belongs to the run; otherwise to the command that begins it or goes on with it
     registry  where the value is the name of a part: the kinds that it may name, which may have options of their own
-    by        another option, and what this one's default is under values of that: of an optimiser, its rate
+    by        another option, and what this one's default is under values of that: of an optimiser, its rate; a name in place
+              of a number: as under that value
     argument  keywords of argparse's add_argument: type, choices, metavar, nargs, action, ...
     """
     facts = {"help": help, "group": group, "free": free, "needed": needed, "kept": kept, "by": by}

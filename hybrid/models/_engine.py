@@ -14,7 +14,7 @@ from ..feeds import Feed
 from ..placement import readouts, rows
 from ..readout import Readout
 from ..readout import registry as readout_kinds
-from ..settings import number, option, positive, whole
+from ..settings import flag, number, option, positive, whole
 from ..sparse import OPTIMISERS
 from ..storage import checkpoint
 from ..train import plots
@@ -85,6 +85,9 @@ def complete(chosen: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
         raise ValueError(
             "--hidden and --layers contradict each other: both say how wide the hidden layers are; leave one out"
         )
+    for name in ("rows_clip", "readout_clip", "trunk_clip"):
+        if said.get(name) == 0:
+            raise ValueError(f"{flag(name)}: found 0, expected a norm above 0; leave it out to cut nothing")
     _check_split(chosen)
     batch, parts = chosen["batch"], chosen["micro_batches"]
     if batch and parts > batch:
@@ -221,9 +224,17 @@ def make_engine(
     placed = _placed_readout(options, feed, width, trunk)
     settings = {name: options[name] for name in ("device", "threads", "micro_batches", "delay")}
     # runs of before these two were options have neither
-    settings |= {"schedule": options.get("schedule"), "warmup": options.get("warmup") or 0}
+    settings |= {"schedule": options.get("schedule"), "warmup": _warmup(options, len(feed))}
     overlap = False if options["serial"] else None
     return Engine(embedding, dense, placed, overlap=overlap, pin=bool(options.get("pin")), **settings)
+
+
+def _warmup(options: dict[str, Any], ticks: int) -> int:
+    """Ticks in which the rates rise; ValueError where they would do nothing else."""
+    warmup = options.get("warmup") or 0
+    if warmup and warmup >= ticks:
+        raise ValueError(f"--warmup: found {warmup}, expected fewer than the {ticks} ticks of the run")
+    return warmup
 
 
 def _rows_place(options: dict[str, Any], feed: Feed, make: Callable[..., Embedding]) -> backend.Backend:

@@ -69,6 +69,8 @@ def check_said(chosen: Mapping[str, Any], said: Mapping[str, Any]) -> None:
         if said.get(name) is not None:
             wanted = "time" if name == "test_since" else "ratio, drawn or time"
             raise ValueError(f"--{name.replace('_', '-')}: not used by --split-by {way}; expected --split-by {wanted}")
+    if said.get("test_share") is not None and said.get("test_since") is not None:
+        raise ValueError("--test-share and --test-since contradict each other: both say what tests; leave one out")
 
 
 def parts(every: Histories, options: Mapping[str, Any]) -> Split:

@@ -13,9 +13,8 @@ def place(readout: Any, tensor: Any) -> "Host | Beside":
     """How this readout takes tensors that are where this one is."""
     device = readout.backend.device
     beside = not device.host_memory and device.name == str(tensor.device)
-    return (
-        Beside(readout) if beside and readout.kind != "split_tree" else Host(readout)
-    )  # a split tree is on the host too
+    # A split tree is on the host too, and so is the forest of neighbours.
+    return Beside(readout) if beside and readout.kind not in ("split_tree", "neighbours") else Host(readout)
 
 
 class Host:

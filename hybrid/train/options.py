@@ -101,6 +101,7 @@ class Parts:
             if field.metadata["by"]:
                 other, values = field.metadata["by"]
                 said = options.get(other) or found[other]
+                said = alias if isinstance(alias := values.get(said), str) else said
                 if said != (tuned if name in tuned else plain).get(other, plain[other]):
                     found[name] = values.get(said, plain[name])
         return found

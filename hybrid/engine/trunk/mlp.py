@@ -60,7 +60,7 @@ class Options:
         "learning rate of the trunk",
         group="training",
         type=number,
-        by=("trunk_optimiser", {name: RATES[name] for name in WITHOUT_MOMENTUM}),
+        by=("trunk_optimiser", {"nesterov": "sgd"} | {name: RATES[name] for name in WITHOUT_MOMENTUM}),
     )
     momentum: float | None = option(
         0.9,

@@ -32,6 +32,9 @@ def test_defaults_that_a_model_has_under_a_readout():
         ("language", {"text": "x", "serial": True, "delay": 1}, "--serial and --delay contradict each other"),
         ("language", {"text": "x", "split": 7}, "--split: cuts a tree between the CPU and a GPU, found --readout-device cpu"),
         ("language", {"text": "x", "split": 7, "readout_device": "auto"}, "--split and --readout-device auto contradict"),
+        ("language", {"text": "x", "rows_clip": 0.0}, "--rows-clip: found 0, expected a norm above 0"),
+        ("language", {"text": "x", "trunk_clip": 0.0}, "--trunk-clip: found 0, expected a norm above 0"),
+        ("factors", {"ratings": "x", "split_by": "time", "test_share": 0.1, "test_since": 5.0}, "--test-share and --test"),
         ("language", {"text": "x", "readout": "nosuch"}, "readout: found 'nosuch', expected one of"),
         ("nosuch", {}, "model: found 'nosuch', expected one of factors, language, pvm, words"),
     ],
@@ -53,3 +56,13 @@ def test_what_changes_no_number_may_change_and_what_belongs_to_a_command_is_not_
     assert "seed" not in free("language") and "live" in free("pvm")
     chosen = choose("pvm", live=8642, out="x", overwrite=True)
     assert chosen["live"] == 8642 and not {"live", "out", "overwrite"} & set(kept(chosen))
+
+
+@pytest.mark.parametrize(("readout", "rate"), [("tree", 0.2), ("full", 0.05), ("sampled", 0.05)])
+def test_nesterov_has_the_rate_of_sgd_and_adam_its_own(readout, rate):
+    def trunk(optimiser):
+        chosen = choose("language", text="x", readout=readout, trunk_optimiser=optimiser)
+        return chosen["trunk_rate"], chosen["momentum"]
+
+    assert trunk("sgd") == trunk("nesterov") == (rate, 0.9)
+    assert trunk("adam") == (0.001, None)
