@@ -27,6 +27,8 @@ def faults(readout: Any, given: Mapping[str, Any], prefix: str) -> list[str]:
             found.append(f"{prefix}{name}: found the shape {tuple(value.shape)}, expected {tuple(own.shape)}")
         elif value.numel() and not all(math.isfinite(end) for end in value.aminmax()):
             found.append(f"{prefix}{name}: found NaN or infinity, expected finite numbers")
+        elif name.endswith("squares") and value.numel() and value.amin() < 0:  # their root is taken
+            found.append(f"{prefix}{name}: found {value.amin().item()}, expected numbers of at least 0")
     return found or _unfit(given)
 
 

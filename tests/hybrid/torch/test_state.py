@@ -129,6 +129,15 @@ def test_a_tick_that_is_none_is_named():
         loss.load_state_dict(faulty(loss.state_dict(), lambda state: state["tick"].fill_(-1)))
 
 
+@pytest.mark.parametrize("name", ["squares", "bias_squares"])
+def test_squares_below_0_are_named_and_nothing_is_written(name):
+    loss = trained(FullLoss(WIDTH, COUNTS, optimiser="adagrad", biases=True))
+    before = frozen(loss)
+    with pytest.raises(RuntimeError, match=rf"\b{name}: found -1.0, expected numbers of at least 0"):
+        loss.load_state_dict(faulty(loss.state_dict(), lambda state: state[name][1:2].fill_(-1)))
+    assert frozen(loss) == before
+
+
 def test_without_strict_what_is_there_is_taken():
     loss, other = FullLoss(WIDTH, CLASSES), trained(FullLoss(WIDTH, CLASSES))
     state = other.state_dict() | {"more": torch.zeros(1)}
