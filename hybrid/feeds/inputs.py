@@ -57,10 +57,10 @@ def inputs(given: Any, rows: int | None = None, *, weighted: bool = True) -> Inp
     if _is_sparse(given):
         ragged = from_sparse("inputs", given, valued=weighted)
         return Inputs(None, ragged, None, _size("rows", rows, given.shape[1], "columns of the matrix"))
-    if _is_lists(given):
-        ragged = from_lists("inputs", given, rows)
+    found: Any = given if _is_lists(given) else _array("inputs", given)
+    if _is_lists(found):
+        ragged = from_lists("inputs", found, rows)
         return Inputs(None, ragged, None, _rows("inputs", ragged.ids, rows))
-    found = _array("inputs", given)
     if found.dtype.kind == "f" and found.ndim == 2:
         if rows is not None:
             raise ValueError(f"rows: found {rows}, expected None: the inputs are numbers, not ids")
@@ -79,10 +79,10 @@ def targets(given: Any, classes: int | None = None) -> Targets:
     if _is_sparse(given):
         many = from_sparse("target", given, valued=False)
         return Targets(None, many, _size("classes", classes, given.shape[1], "columns of the matrix"))
-    if _is_lists(given):
-        many = from_lists("target", given, classes)
+    found: Any = given if _is_lists(given) else _array("target", given)
+    if _is_lists(found):
+        many = from_lists("target", found, classes)
         return Targets(None, many, _rows("target", many.ids, classes))
-    found = _array("target", given)
     if found.dtype.kind not in "iu" or found.ndim != 1 or not found.size:
         raise ValueError(
             f"target: found {found.dtype} {found.shape}, expected whole numbers (N,), lists of classes, or a scipy sparse"
@@ -112,10 +112,12 @@ def _is_sparse(given: Any) -> bool:
 
 
 def _is_lists(given: Any) -> bool:
-    """Whether it is a sequence of sequences: a list, a tuple, or a column of a frame that holds such."""
+    """Whether it is a sequence of sequences: a list, a tuple, or an array of such, as a column of a frame becomes one."""
     if isinstance(given, list | tuple):
         return any(np.ndim(part) == 1 or isinstance(part, list | tuple) for part in given[:1])
-    return str(getattr(given, "dtype", "")) == "object" and len(given) > 0 and np.ndim(given[0]) == 1
+    if not isinstance(given, np.ndarray) or given.dtype.kind != "O" or given.ndim != 1:
+        return False
+    return given.size > 0 and np.ndim(given[0]) == 1
 
 
 def _array(name: str, given: Any) -> np.ndarray:

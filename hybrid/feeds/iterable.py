@@ -11,6 +11,7 @@ from .. import check, console
 from . import Batch
 from .arrays import digest
 from .epochs import Epochs
+from .inputs import ID
 from .passes import Source, begun
 
 TARGETLESS = (
@@ -56,8 +57,9 @@ class IterableFeed(Epochs):
 
     Batches come in order, so a run that goes on at a tick in the middle of an epoch goes through what lies before it again,
     and leaves it out: to the same bytes, if the batches of an epoch are always the same. Tensors become arrays without a
-    copy. Raises ValueError for what can be gone through once only, for items of another form, and for an epoch with fewer
-    batches than the first.
+    copy. What a later epoch has beyond as many batches as the first is never asked for. Raises ValueError for what can be
+    gone through once only, for items of another form, and for an epoch with fewer batches than the first; IndexError for
+    ids and classes of 2^31 - 1 and more.
     """
 
     def __init__(
@@ -71,8 +73,12 @@ class IterableFeed(Epochs):
         counted: Counted | None = None,
     ):
         check.whole("epochs", epochs, 1)
+        if rows is not None:
+            check.whole("rows", rows, 1, ID)
+        if classes is not None:
+            check.classes(classes)
         self._source, self.seed = batches, seed
-        self.counted = found = counted or count(batches, seed)
+        self.counted = found = counted or count(batches, seed, classes)
         self.rows = _at_least("rows", rows, found.rows)
         self.classes = check.classes(_at_least("classes", classes, found.classes))
         self.counts = np.concatenate([found.counts, np.zeros(self.classes - len(found.counts), np.int64)])
@@ -101,17 +107,25 @@ class IterableFeed(Epochs):
         return as_batch(item)
 
 
-def count(batches: Source, seed: int = 0) -> Counted:
-    """What a pass over the batches of epoch 0 finds; ValueError where there is none, or an item is no batch."""
+def count(batches: Source, seed: int = 0, classes: int | None = None) -> Counted:
+    """What a pass over the batches of epoch 0 finds.
+
+    classes  more are refused as soon as they are met; None: any number
+
+    Raises ValueError where there is no batch, an item is none, or has more classes; IndexError for ids and classes of
+    2^31 - 1 and more.
+    """
     sha256, counts = hashlib.sha256(), np.zeros(0, np.int64)
     rows = batch = most_ids = most_targets = width = ticks = 0
     length = operator.length_hint(batches) or None
     for item in console.bar(length, "counting", "batches", items=begun(batches, seed, 0), passing=True):
         try:
             found = as_batch(item)
-            counts = _added(counts, found.target)
-        except ValueError as error:
-            raise ValueError(f"batches[{ticks}]: {error}") from None
+            counts = _added(counts, found.target, classes)
+            if found.ids is not None:
+                check.ids("ids", found.ids, ID)
+        except (ValueError, IndexError) as error:
+            raise type(error)(f"batches[{ticks}]: {error}") from None
         if found.ids is not None and found.ids.size:
             rows = max(rows, int(found.ids.max()) + 1)
             most_ids = max(most_ids, found.ids.size)
@@ -164,9 +178,11 @@ def _array(part: Any) -> np.ndarray:
         raise ValueError(f"found {type(part).__name__}, expected an array or a tensor on the CPU ({error})") from None
 
 
-def _added(counts: np.ndarray, target: np.ndarray) -> np.ndarray:
+def _added(counts: np.ndarray, target: np.ndarray, classes: int | None) -> np.ndarray:
     if target.dtype.kind not in "iu" or (target.size and target.min() < 0):
         raise ValueError(f"target: found {target.dtype}, or some below 0; expected whole numbers from 0")
+    check.ids("target", target, ID)  # before memory is taken for them
+    _at_least("classes", classes, int(target.max(initial=0)) + 1)
     more = np.bincount(target.reshape(-1), minlength=len(counts))
     more[: len(counts)] += counts
     return more

@@ -189,6 +189,8 @@ BAD = {
     ),
     "a weight below 0": (([1, 2], [0, 1]), {"weight": [1, -1]}, ValueError, r"weight\[1\]: found -1, expected"),
     "a weight that is none": (([1, 2], [0, 1]), {"weight": [1, np.nan]}, ValueError, r"weight\[1\]: found NaN"),
+    "rows that are no number": ((IDS, TARGET), {"rows": "9"}, ValueError, "rows: found '9', expected a whole number"),
+    "classes that are no number": ((IDS, TARGET), {"classes": "9"}, ValueError, "classes: found '9', expected a whole"),
     "no batch": ((IDS, TARGET), {"batch": 0}, ValueError, "batch: found 0, expected a whole number"),
     "no epochs": ((IDS, TARGET), {"epochs": 0}, ValueError, "epochs: found 0, expected a whole number"),
 }

@@ -86,6 +86,22 @@ def test_more_rows_and_classes_than_were_met():
             IterableFeed(PAIRS, **{name: 3})
 
 
+@pytest.mark.parametrize("name", ["rows", "classes"])
+@pytest.mark.parametrize("value", ["9", 9.0, 2**31])
+def test_rows_and_classes_that_are_no_number_of_them(name, value):
+    with pytest.raises(ValueError, match=f"{name}: found {value!r}, expected a whole number"):
+        IterableFeed(PAIRS, **{name: value})
+
+
+def test_ids_that_are_too_large_take_no_memory():
+    with pytest.raises(IndexError, match=r"batches\[1\]: target\[0\]: found 10000000000000, expected 0 to"):
+        IterableFeed([([1], [0]), ([1], [10**13])])
+    with pytest.raises(IndexError, match=r"batches\[0\]: ids\[0\]: found 10000000000000, expected 0 to"):
+        IterableFeed([([10**13], [0])])
+    with pytest.raises(ValueError, match="classes: found 5, expected at least 2147483647"):
+        IterableFeed([([1], [2**31 - 2])], classes=5)
+
+
 def test_tensors_become_arrays_without_a_copy():
     ids, target, x = torch.tensor([[1, 2]]), torch.tensor([3]), torch.ones(1, 4)
     batch = as_batch([ids, target])
@@ -127,6 +143,12 @@ def test_an_epoch_with_fewer_batches():
     feed = IterableFeed(lambda epoch: PAIRS[: 5 - epoch], epochs=2)
     with pytest.raises(ValueError, match="epoch 1 has 4 batches, expected 5 as in the first"):
         feed[9]
+
+
+def test_an_epoch_with_more_batches_is_cut_to_as_many_as_the_first():
+    feed = IterableFeed(lambda epoch: PAIRS * (epoch + 1), epochs=2)
+    assert len(feed) == 10
+    assert_equal(feed[9], feed[4])
 
 
 BAD = {
