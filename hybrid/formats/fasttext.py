@@ -49,7 +49,8 @@ def save(path: str | Path, texts: Sequence[str], labels: Sequence[Sequence[str]]
     texts   N strings without line ends and without words that begin with the mark
     labels  N lists of names without white space
 
-    Raises ValueError for anything else; OSError for a file that cannot be written.
+    Raises ValueError for anything else, and for an example with neither text nor label; OSError for a file that cannot be
+    written.
     """
     if len(texts) != len(labels):
         raise ValueError(f"found {len(texts)} texts and {len(labels)} lists of labels, expected as many of both")
@@ -67,6 +68,8 @@ def _line(place: int, text: str, names: Sequence[str], label: str) -> str:
         raise ValueError(
             f"texts[{place}]: found {text[:40]!r}, expected one line without words that begin with {label}"
         )
+    if not names and not text.strip():
+        raise ValueError(f"texts[{place}]: found neither text nor labels, which cannot be told from an empty line")
     return " ".join([*(label + name for name in names), text])
 
 

@@ -59,12 +59,15 @@ def save(path: str | Path, neighbours: Neighbours) -> None:
     Raises ValueError for arrays that do not fit together, and where h5py is missing; IndexError for neighbours out of
     range; OSError for a file that cannot be written.
     """
-    n, d = np.shape(neighbours.train)
-    q, k = np.shape(neighbours.neighbors)
+    n, d = check.array("train", neighbours.train, (None, None), np.float32).shape
+    near = check.indices("neighbors", neighbours.neighbors, n)
+    if near.ndim != 2:
+        raise ValueError(f"neighbors: found {near.dtype} {near.shape}, expected whole numbers (Q, K)")
+    q, k = near.shape
     kept = {
-        "train": check.array("train", neighbours.train, (n, d), np.float32),
+        "train": neighbours.train,
         "test": check.array("test", neighbours.test, (q, d), np.float32),
-        "neighbors": check.indices("neighbors", neighbours.neighbors, n),
+        "neighbors": near,
         "distances": check.array("distances", neighbours.distances, (q, k), np.float32),
     }
     path = Path(path)

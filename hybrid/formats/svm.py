@@ -87,6 +87,9 @@ def save(path: str | Path, features: Any, labels: Any, *, header: bool = True, n
     from scipy import sparse
 
     x, y = sparse.csr_array(features), _labels(labels)
+    if not x.has_canonical_format:  # a feature may stand there twice, which counts as the sum
+        x = x.copy()
+        x.sum_duplicates()
     if x.shape[0] != y.shape[0]:
         raise ValueError(f"found features {x.shape} and labels {y.shape}, expected a row an example in both")
     check.finite("features", x.data)

@@ -51,6 +51,7 @@ def test_files_that_are_refused(tmp_path, content, message):
         (["a"], [["two words"]], r"labels\[0\]: found 'two words', expected names without white space"),
         (["a"], [[""]], r"labels\[0\]: found ''"),
         (["a", "b\nc"], [["x"], ["x"]], r"texts\[1\]: found 'b\\nc', expected one line"),
+        (["a", " "], [["x"], []], r"texts\[1\]: found neither text nor labels"),
         (["a __label__b"], [["x"]], r"texts\[0\]: found 'a __label__b'"),
     ],
 )

@@ -86,6 +86,13 @@ def test_every_bit_is_kept(path):
     assert svm.load(path).features.toarray().tobytes() == numbers.tobytes()
 
 
+def test_entries_that_stand_there_twice_are_summed_and_the_user_s_matrix_stays(path):
+    twice = sparse.csr_array((np.array([1.0, 2.0, 4.0]), np.array([3, 0, 3]), np.array([0, 3])), (1, 5))
+    svm.save(path, twice, [[0]])
+    assert path.read_text() == "1 5 1\n0 0:2 3:5\n" and twice.nnz == 3
+    assert svm.load(path).features.toarray().tolist() == [[2, 0, 0, 5, 0]]
+
+
 def test_lists_of_labels(path):
     svm.save(path, X[:3], [[1, 0], [], [2]])
     assert svm.load(path).labels.toarray().tolist() == [[1, 1, 0], [0, 0, 0], [0, 0, 1]]
