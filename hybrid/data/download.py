@@ -1,6 +1,7 @@
 """A file from an address, which goes on from where an earlier download was cut."""
 
 import http.client
+import mimetypes
 import re
 import urllib.error
 import urllib.request
@@ -38,6 +39,7 @@ def download(source: Source, part: Path) -> None:
 def _receive(source: Source, part: Path, have: int) -> None:
     expected = source.file
     with _asked(source, have) as answer:
+        _check_kind(source, answer)
         first = _first(answer)
         if first not in (0, have):
             raise OSError(f"{source.address}: sent from byte {first}, expected {have}; try again")
@@ -47,7 +49,11 @@ def _receive(source: Source, part: Path, have: int) -> None:
             file.truncate(first)
             while piece := _piece(source, answer, file.tell()):
                 if file.tell() + len(piece) > expected.size:
-                    raise ValueError(f"{source.address}: more than the {expected.size:,} bytes expected")
+                    part.unlink()
+                    raise ValueError(
+                        f"{source.address}: more than the {expected.size:,} bytes expected; nothing was kept; has the file"
+                        " changed there, or did something else answer?"
+                    )
                 file.write(piece)
                 bar.update(len(piece))
             received = file.tell()
@@ -81,6 +87,16 @@ def _first(answer: Any) -> int:
     """The place in the file of the first byte of an answer."""
     found = re.match(r"bytes (\d+)-", answer.headers.get("Content-Range", "")) if answer.status == 206 else None
     return int(found[1]) if found else 0
+
+
+def _check_kind(source: Source, answer: Any) -> None:
+    """ValueError for a web page in the place of the file, as a network sends it that wants a log-in first."""
+    page = "text/html"
+    if answer.headers.get_content_type() == page and mimetypes.guess_type(source.file.path)[0] != page:
+        raise ValueError(
+            f"{source.address}: a web page ({page}) came, expected {source.file.path}; nothing of it was kept; does the"
+            " network want a log-in?"
+        )
 
 
 def _check_length(source: Source, answer: Any, first: int) -> None:

@@ -12,11 +12,14 @@ class FileServer:
 
     cut     of the next answer, how many bytes are sent before the connection ends; None: all
     ranges  whether it takes requests for a part of a file
+    sized   whether it says how long an answer is
+    kind    what it says an answer is; None: nothing
     asked   the Range header of every request, None where there was none
     """
 
     def __init__(self, files: dict[str, bytes]):
         self.files, self.cut, self.ranges, self.asked = files, None, True, []
+        self.sized, self.kind = True, None
         self.address = ""
 
     def answer(self, request: http.server.BaseHTTPRequestHandler) -> None:
@@ -30,7 +33,10 @@ class FileServer:
         request.send_response(206 if first else 200)
         if first:
             request.send_header("Content-Range", f"bytes {first}-{len(content) - 1}/{len(content)}")
-        request.send_header("Content-Length", str(len(content) - first))
+        if self.sized:
+            request.send_header("Content-Length", str(len(content) - first))
+        if self.kind:
+            request.send_header("Content-Type", self.kind)
         request.end_headers()
         cut, self.cut = self.cut, None
         request.wfile.write(content[first:][:cut])

@@ -86,6 +86,27 @@ def test_another_size_is_refused_before_anything_is_written(server, source, part
     assert not part.exists()
 
 
+@pytest.mark.parametrize("have", [0, 1000])
+def test_more_bytes_than_expected_are_not_kept(server, source, part, have):
+    part.write_bytes(CONTENT[:have])
+    server.files["a/file.bin"], server.sized = CONTENT + b"more", False
+    with pytest.raises(ValueError, match=r"file.bin: more than the 300,000 bytes expected; nothing was kept"):
+        download(source, part)
+    assert not part.exists()
+
+
+@pytest.mark.parametrize("have", [0, 1000])
+def test_a_web_page_is_refused_and_what_came_before_it_stays(server, source, part, have):
+    part.write_bytes(CONTENT[:have])
+    server.files["a/file.bin"], server.sized, server.ranges = b"<html>log in first</html>", False, False
+    server.kind = "text/html; charset=utf-8"
+    with pytest.raises(
+        ValueError, match=r"file.bin: a web page \(text/html\) came, expected in/file.bin; nothing of it"
+    ):
+        download(source, part)
+    assert part.read_bytes() == CONTENT[:have]
+
+
 def test_a_file_that_is_gone(server, source, part):
     server.files.clear()
     with pytest.raises(
