@@ -47,6 +47,15 @@ def step(
     logistic_rows.learn(grad, loss, learned, work, hidden, weight, rule, "deterministic")
 
 
+def losses(
+    out: Array, learned: Any, work: logistic_rows.Work, tree: Any, hidden: Array, target: Array, target_at: Array
+) -> None:
+    """out[b] = the loss of example b in `step`, up to rounding, without a weight; nothing moves. Arguments as in `step`."""
+    threads = numba.get_num_threads()
+    _enter(work.entries, work.cuts, tree.up, tree.child_at, tree.leaf, target, target_at, threads)
+    _losses(out, learned.rows, learned.biases, work.entries, work.cuts, hidden, threads)
+
+
 def log_prob(out: Array, learned: Any, tree: Any, hidden: Array, target: Array) -> None:
     """out[b] = log p(example b has label target[b]); target (B,) int32. The labels' probabilities do not sum to 1."""
     _log_prob(out, learned.rows, learned.biases, tree.up, tree.leaf, hidden, target, numba.get_num_threads())
@@ -113,6 +122,19 @@ def _list(entries, b, n, owner, positive, child_at):
                 entries[b, n] = 2 * child + turn
                 n += 1
     return n
+
+
+@numba.njit(parallel=True, cache=True, nogil=True)
+def _losses(out, rows, biases, entries, cuts, hidden, threads):
+    """The sum of -log p over the entries of each example."""
+    batch = hidden.shape[0]
+    for thread in numba.prange(threads):
+        for b in range(thread * batch // threads, (thread + 1) * batch // threads):
+            total = 0.0
+            for i in range(cuts[b, OWNERS]):
+                score = node_score(rows, biases, entries[b, i] >> 1, hidden, b)
+                total += softplus(-score if entries[b, i] & 1 else score)
+            out[b] = total
 
 
 @numba.njit(parallel=True, cache=True, nogil=True)

@@ -36,14 +36,21 @@ class Asking:
 
     def loss(self, readout: Any, batch: Batch, hidden: np.ndarray) -> float:
         """The sum of loss times weight over a batch, in nats."""
-        if batch.target_at is None:
-            asked = self._sparse.run(readout.log_prob, hidden, batch.target)
-        else:
-            asked = self._sparse.run(several.log_prob, readout, hidden, batch.target, batch.target_at)
-        log_prob: np.ndarray = asked.wait()
+        losses: np.ndarray = self._sparse.run(_losses, readout, hidden, batch.target, batch.target_at).wait()
         if batch.weight is None:
-            return -float(log_prob.sum(dtype=np.float64))
-        return -float(np.dot(log_prob.astype(np.float64), batch.weight))
+            return float(losses.sum(dtype=np.float64))
+        return float(np.dot(losses.astype(np.float64), batch.weight))
+
+
+def _losses(readout: Any, hidden: np.ndarray, target: np.ndarray, target_at: np.ndarray | None) -> np.ndarray:
+    """The loss of each example: what the readout itself says it is, or else the mean of -log p over its targets."""
+    if hasattr(readout, "label_losses"):
+        own: np.ndarray = readout.label_losses(hidden, target, target_at)
+        return own
+    if target_at is None:
+        log_prob: np.ndarray = readout.log_prob(hidden, target)
+        return -log_prob
+    return -several.log_prob(readout, hidden, target, target_at)
 
 
 def question(source: Embedding | Inputs, whole: int, ids: Any, bag_at: Any, values: Any, x: Any) -> Batch:

@@ -226,10 +226,11 @@ class Engine(Runner[Tick]):
     def evaluate(self, feed: Feed) -> float:
         """Mean loss in nats over the feed's first epoch, weighted where examples have weights; exp of it is the perplexity.
 
-        Nothing learns.
+        Nothing learns. Raises ValueError for a feed that does not fit this engine, or without any example that counts.
         """
         check_feed(self, feed)
-        loss = total = examples = 0.0
+        loss = total = 0.0
+        unlabelled = getattr(self.readout, "counts_unlabelled", False)
         with self._runs.alone:
             self.settle()
             slot = self._asking.slot(feed.batch, feed.most_ids, targets=max(most_targets(feed), feed.batch))
@@ -237,9 +238,9 @@ class Engine(Runner[Tick]):
                 batch = self._fitting(feed, tick)
                 loss += self._asking.loss(self.readout, batch, self._asking.hidden(batch, self.tick, slot))
                 slot.release()
-                total, examples = total + batch.total, examples + batch.examples
-        if not examples:
-            raise ValueError("evaluation: the feed has no example")
+                total += batch.total(unlabelled)
+        if not total:
+            raise ValueError("evaluation: the feed has no example with a target and a weight above 0, expected some")
         return loss / total
 
     # Keeping

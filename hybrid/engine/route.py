@@ -74,7 +74,14 @@ class Route(NamedTuple):
         """
         ids = most_ids if self.embedding.mean else rows * self.embedding.per_example
         sizes, learns = (rows, ids), self.readout is not None
-        made = functools.partial(Slot, bags=self.embedding.mean, device=self.device, targets=targets, learns=learns)
+        made = functools.partial(
+            Slot,
+            bags=self.embedding.mean,
+            device=self.device,
+            targets=targets,
+            learns=learns,
+            unlabelled=getattr(self.readout, "counts_unlabelled", False),
+        )
         if self.trunk is None:
             width, same = self.embedding.outputs, {"hidden": "x", "x_grad": "grad"}
             return made(*sizes, {"x": width, "grad": width}, same=same, scale=scale)

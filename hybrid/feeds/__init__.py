@@ -21,7 +21,8 @@ class Batch(NamedTuple):
     values     (N,) float32: example b is the sum of values[n] times the row ids[n] over its bag; None: the mean of its rows
     x          (B, width) float32: what the trunk reads, instead of ids
     target_at  (B + 1,) int64: example b has the classes target[target_at[b] : target_at[b + 1]], and its loss is their mean;
-               one without any counts as little as one of weight 0. None: every example has one class
+               one without any counts as little as one of weight 0, except for a readout that learns from it, as a label
+               tree does. None: every example has one class
     """
 
     ids: np.ndarray | None
@@ -37,18 +38,15 @@ class Batch(NamedTuple):
         """B."""
         return len(self.target) if self.target_at is None else len(self.target_at) - 1
 
-    @property
-    def total(self) -> float:
-        """B, or the sum of the weights of examples that have a target: what a sum over them is divided by to be a mean.
+    def total(self, unlabelled: bool = False) -> float:
+        """How many examples count, or the sum of their weights: what a sum over them is divided by to be a mean; may be 0.
 
-        1 where all weights are 0, since the sum is 0 then too.
+        unlabelled  whether examples without a target count, see Readout.counts_unlabelled
         """
-        if self.weight is None and self.target_at is None:
-            return self.examples
-        weight = np.ones(self.examples, np.float32) if self.weight is None else self.weight
-        if self.target_at is not None:
-            weight = weight[np.diff(self.target_at) > 0]
-        return float(weight.sum(dtype=np.float64)) or float(self.examples > 0)
+        there = None if unlabelled or self.target_at is None else np.diff(self.target_at) > 0
+        if self.weight is None:
+            return self.examples if there is None else float(there.sum())
+        return float((self.weight if there is None else self.weight[there]).sum(dtype=np.float64))
 
 
 class Feed(Protocol):

@@ -17,7 +17,7 @@ class SequenceFeed(Epochs):
 
     source   a Corpus, whose sentences are the sequences, or Histories: the items of each user in the order of time
     length   T, positions of a window. A sequence is cut into windows from its end; its first one may be shorter, and is then
-             padded at its end by positions of weight 0
+             padded at its end by positions of weight 0; the weights of Histories are those of their targets
     windows  of a batch, which so has windows * T examples; the last batch of an epoch may have fewer
     start    True: the first id of a sequence is a target too, after row V; False: it is input only
     running  True: all of a Corpus is one sequence, whose windows reach over sentences
@@ -49,6 +49,7 @@ class SequenceFeed(Epochs):
         self.source, self.length, self.windows, self.start = source, length, windows, start
         self.running, self.seed, self.shuffle = running, seed, shuffle
         self._ids, at, self.counts = _taken(source, running)
+        self._weight = source.weight if isinstance(source, Histories) else None
         self.classes = len(self.counts)
         self.rows = self.classes + 1
         self.batch = self.most_ids = windows * length
@@ -93,8 +94,15 @@ class SequenceFeed(Epochs):
         target = np.where(there, self._ids[at], 0)
         ids = np.where(there, self._ids[at - 1], self.classes)
         ids[self._opens[some], 0] = self.classes
-        weight = None if there.all() else there.astype(np.float32).reshape(-1)
-        return Batch(ids.astype(np.int32).reshape(-1), None, target.astype(np.int32).reshape(-1), weight)
+        return Batch(
+            ids.astype(np.int32).reshape(-1), None, target.astype(np.int32).reshape(-1), self._weights(at, there)
+        )
+
+    def _weights(self, at: np.ndarray, there: np.ndarray) -> np.ndarray | None:
+        """Of the targets at some places, (windows T,): 0 where there is only padding; None: all are 1."""
+        if self._weight is not None:
+            return np.where(there, self._weight[at], 0).astype(np.float32).reshape(-1)
+        return None if there.all() else there.astype(np.float32).reshape(-1)
 
 
 def _taken(source: Corpus | Histories, running: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -76,6 +76,11 @@ class Readout(Protocol):
     backend     where it computes, see hybrid/backend.py
     ready       names of the stages after which the gradient of the hidden vectors is whole
 
+    and where an example may have any number of targets, and its loss is not their mean:
+
+    counts_unlabelled  True: it learns also from examples without a target, and they count in the mean over a batch
+    label_losses(hidden, target, target_at)  the loss of each example, (B,) float32, that `step` would find; nothing learns
+
     All methods raise ValueError for arrays of another shape, dtype or order and for numbers that are not finite, IndexError
     for an id out of range, and RuntimeError while a call of another thread is under way; then nothing has moved.
     """

@@ -46,6 +46,7 @@ class LabelTreeReadout(Base):
     """
 
     kind = "label_tree"
+    counts_unlabelled = True  # the root learns from them
 
     def __init__(
         self,
@@ -119,15 +120,34 @@ class LabelTreeReadout(Base):
     def learn(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None, target_at: Any = None) -> None:
         """Learn from a batch, unchecked; see `step`."""
         target_at = np.arange(len(hidden) + 1) if target_at is None else target_at
+        work = self._room(target, target_at)
+        self.backend.label_tree.step(
+            grad, loss, self._learns(self._there), work, self.tree, hidden, target, target_at, weight, self._rule
+        )
+
+    def label_losses(self, hidden: np.ndarray, target: np.ndarray, target_at: np.ndarray | None = None) -> np.ndarray:
+        """The loss of each example, (B,) float32 in nats, that `step` would find without a weight; any number of rows.
+
+        Arguments as in `step`. Nothing learns.
+        """
+        target_at = self._check_labels(hidden, target, target_at)
+        out = np.empty(len(hidden), np.float32)
+        with self.alone:
+            for part in self._parts(hidden):
+                at = target_at[part.start : part.stop + 1]
+                own, at = target[at[0] : at[-1]], at - at[0]
+                work = self._room(own, at)
+                self.backend.label_tree.losses(out[part], self._there, work, self.tree, hidden[part], own, at)
+        return out
+
+    def _room(self, target: np.ndarray, target_at: np.ndarray) -> Any:
+        """Scratch that is large enough for the nodes that these examples visit."""
         kernels = self.backend.label_tree
         length = kernels.longest(self.tree, target, target_at)
         if length > self._length or self._work is None:
             self._length = length + length // 2  # room for batches to come
             self._work = kernels.workspace(self.batch, self.width, self._length, np.float32)
-        work = self._work
-        kernels.step(
-            grad, loss, self._learns(self._there), work, self.tree, hidden, target, target_at, weight, self._rule
-        )
+        return self._work
 
     def _step(self, slot: Slot) -> None:
         """A stage: an example keeps its labels together here, where other readouts take them one by one."""

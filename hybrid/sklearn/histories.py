@@ -23,13 +23,17 @@ def of_matrix(X: Any, items: np.ndarray) -> Histories:
     return _histories(X.indices[kept], at, items)
 
 
-def of_lists(item: np.ndarray, at: np.ndarray, items: np.ndarray) -> Histories:
-    """Histories of items by name, see `flat`; those that are not among `items`, which rise, are left out."""
+def of_lists(item: np.ndarray, at: np.ndarray, items: np.ndarray, weight: np.ndarray | None = None) -> Histories:
+    """Histories of items by name, see `flat`; those that are not among `items`, which rise, are left out.
+
+    weight  one number an item, as Histories have it
+    """
     if not len(item):
         return _histories(np.empty(0, np.int32), at, items)
     place = np.minimum(np.searchsorted(items, item), len(items) - 1)
     kept = items[place] == item
-    return _histories(place[kept], np.concatenate([[0], np.cumsum(kept)])[at], items)
+    weight = None if weight is None else weight[kept]
+    return _histories(place[kept], np.concatenate([[0], np.cumsum(kept)])[at], items)._replace(weight=weight)
 
 
 def flat(X: Any) -> tuple[np.ndarray, np.ndarray]:

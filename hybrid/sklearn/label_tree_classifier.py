@@ -31,7 +31,8 @@ class LabelTreeClassifier(ClassifierMixin, Learner):
     standardised. After `fit`:
 
     classes_  (V,) the labels
-    losses_   mean loss of each epoch: the sum of nats over the nodes that an example visits
+    losses_   mean loss of each epoch: the sum of nats over the nodes that an example visits; sample_weight counts within a
+              batch only, not between batches
     engine_   the Engine
 
     ValueError for fewer than two labels. Jasinska et al. 2016; Wydmuch et al. 2018, arXiv:1810.11671.

@@ -44,7 +44,7 @@ class NextItem(BaseEstimator):
     those of `fit`: a model knows histories. After `fit`:
 
     items_   the items, which are the classes
-    losses_  mean loss of each epoch, in nats
+    losses_  mean loss of each epoch, in nats; weights count within a batch only, not between batches
     engine_  the Engine
 
     ValueError where no user has two items, and for what is no history. Items that `fit` has not met are left out.
@@ -85,7 +85,7 @@ class NextItem(BaseEstimator):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None) -> "NextItem":
-        """Learn from histories; y is not used, every item but a history's first is a target."""
+        """Learn from histories; y is not used, every item but a history's first is a target, by its weight in Histories."""
         seed, options = training.seed(self.random_state), self._options()
         settings = {"length": options["history"], "batch": self.batch, "epochs": self.epochs, "seed": seed}
         feed: BasketFeed | HistoryFeed
@@ -95,7 +95,8 @@ class NextItem(BaseEstimator):
         else:
             item, at = histories.flat(X)
             self.items_, self._length = np.unique(item), options["history"]
-            feed = HistoryFeed(histories.of_lists(item, at, self.items_), **settings)
+            weight = X.weight if isinstance(X, Histories) else None
+            feed = HistoryFeed(histories.of_lists(item, at, self.items_, weight), **settings)
         self.engine_ = self._untrained(feed, options, seed)
         self.losses_ = training.run(self.engine_, feed, self.verbose)
         return self

@@ -32,7 +32,9 @@ def made(kind: str, counts: Any, width: int, *, batch: int, trunk: bool, **optio
 
 
 def run(engine: Engine, feed: Feed, verbose: int) -> list[float]:
-    """Train on all of a feed, wherever the engine stood; returns the mean loss of each epoch.
+    """Train on all of a feed, wherever the engine stood; returns the loss of each epoch: the mean of the losses of its
+    batches, each by how many examples it has. Where examples have weights, the loss of a batch is the weighted mean, but
+    the batches still count by examples: then it is not exactly the weighted mean over the epoch.
 
     verbose  above 0: shows how far it is on stderr
     """

@@ -35,7 +35,7 @@ class TreeClassifier(ClassifierMixin, Learner):
     Without layers Adagrad makes their scale matter little. After `fit`:
 
     classes_  (V,) the classes
-    losses_   mean loss of each epoch, in nats
+    losses_   mean loss of each epoch, in nats; sample_weight counts within a batch only, not between batches
     engine_   the Engine
 
     ValueError for fewer than two classes.

@@ -14,6 +14,7 @@ class Staged:
     """The stages of a readout that has `backend`, `rate_scale`, `step` and `learn`.
 
     ready  names of the stages after which the gradient of the hidden vectors is whole
+    counts_unlabelled  whether examples without a target count in the mean over a batch, see Readout
     """
 
     backend: Any
@@ -22,6 +23,7 @@ class Staged:
     step: Callable[..., float]
     learn: Callable[..., None]
     ready: tuple[str, ...] = ("readout", "grad in")
+    counts_unlabelled: bool = False
 
     @property
     def beside(self) -> bool:

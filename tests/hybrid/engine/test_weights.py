@@ -148,3 +148,46 @@ def test_bags_with_values_are_sums_of_their_rows_by_them():
     np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-5)
     for name, array in found[0][2].items():
         np.testing.assert_allclose(array, found[1][2][name], rtol=1e-4, atol=1e-6)
+
+
+class Little:
+    """A batch that counts, and others that do not."""
+
+    rows = most_ids = 0
+    width, classes, batch, most_targets, epochs = 3, 4, 2, 2, 1
+    counts = np.ones(4, np.int64)
+
+    def __init__(self, *more):
+        self.batches = more
+        self.ticks_per_epoch = len(more)
+
+    def __len__(self):
+        return self.ticks_per_epoch
+
+    def __getitem__(self, tick):
+        return self.batches[tick]
+
+    def describe(self):
+        return {"kind": "little"}
+
+
+X, TARGET = np.ones((2, 3), np.float32), np.array([1, 2], np.int32)
+COUNTS = Batch(None, None, TARGET, np.full(2, 0.05, np.float32), x=X)
+OF_NO_WEIGHT = Batch(None, None, TARGET, np.zeros(2, np.float32), x=X)
+OF_NO_TARGET = Batch(None, None, TARGET[:0], x=X, target_at=np.zeros(3, np.int64))
+
+
+def test_a_batch_of_no_weight_or_target_does_not_count_in_an_evaluation():
+    untrained = Engine(Inputs(3), None, FullReadout(4, 3, batch=2), threads=1)
+    found = [untrained.evaluate(Little(COUNTS, *more)) for more in ((), (OF_NO_WEIGHT,), (OF_NO_TARGET,))]
+    np.testing.assert_allclose(found, np.log(4), rtol=1e-6)
+    with pytest.raises(ValueError, match="the feed has no example with a target and a weight above 0"):
+        untrained.evaluate(Little(OF_NO_WEIGHT, OF_NO_TARGET))
+
+
+def test_the_total_of_a_batch_is_the_weight_of_what_counts():
+    batch = Batch(None, None, TARGET[:1], np.array([2, 3], np.float32), x=X, target_at=np.array([0, 1, 1]))
+    assert (batch.total(), batch.total(unlabelled=True)) == (2, 5)
+    batch = batch._replace(weight=None)
+    assert (batch.total(), batch.total(unlabelled=True)) == (1, 2)
+    assert (COUNTS.total(), OF_NO_WEIGHT.total(), OF_NO_TARGET.total()) == (pytest.approx(0.1), 0, 0)

@@ -118,3 +118,18 @@ def test_what_makes_no_windows_is_refused(call, message):
 def test_ids_that_are_no_classes_are_no_questions():
     with pytest.raises(IndexError, match=r"sequences\[1\]: found 8, expected 0 to 7"):
         SequenceFeed(corpus(), length=3).question([[1, 8]])
+
+
+def test_targets_of_histories_keep_their_weights():
+    item = np.concatenate(SENTENCES)
+    user = np.repeat(np.arange(len(SENTENCES)), [len(sentence) for sentence in SENTENCES])
+    weight = np.arange(1, len(item) + 1) / 4
+    source = ratings.histories(ratings.from_columns(user, item, np.arange(len(item)), weight))
+    feed, plain = (SequenceFeed(s, length=3, windows=2) for s in (source, source._replace(weight=None)))
+    found = []
+    for tick in range(len(feed)):
+        weighted, ones = feed[tick], plain[tick]
+        kept = np.ones(ones.examples) if ones.weight is None else ones.weight
+        assert weighted.weight.dtype == np.float32 and not weighted.weight[kept == 0].any()
+        found += zip(weighted.weight[kept > 0].tolist(), weighted.target[kept > 0].tolist(), strict=True)
+    assert sorted(found) == list(zip(weight.tolist(), source.item.tolist(), strict=True))

@@ -246,9 +246,65 @@ def test_an_engine_keeps_the_labels_of_an_example_together(make, micro_batches):
     for tick in range(6):
         hidden, target, target_at = batch(seed=tick)
         weight = np.linspace(0, 2, BATCH, dtype=np.float32)
-        total = weight[np.diff(target_at) > 0].sum()  # of examples that have a label
+        total = weight.sum()  # also of examples without a label: the root learns from them
         expected.append(alone.step(np.empty_like(hidden), hidden, target, weight, target_at) * BATCH / total)
     np.testing.assert_allclose(losses, expected, rtol=1e-6)
     assert frozen(within) == frozen(alone)
     biases = within.biases
     assert engine.size == within.rows.size + (0 if biases is None else biases.size)  # the tree is kept, and not learned
+
+
+class Once(Labelled):
+    """One batch of it, with weights or without."""
+
+    ticks_per_epoch = 1
+
+    def __init__(self, weighted):
+        self.weighted = weighted
+
+    def __len__(self):
+        return 1
+
+    def __getitem__(self, tick):
+        return super().__getitem__(tick) if self.weighted else super().__getitem__(tick)._replace(weight=None)
+
+
+@pytest.mark.parametrize("weighted", [True, False])
+def test_an_engine_counts_examples_without_labels_and_evaluates_the_loss_that_it_trains(make, weighted):
+    feed = Once(weighted)
+    given = feed[0]
+    assert (np.diff(given.target_at) == 0).any()
+    counted = given.weight.sum() if weighted else BATCH
+    engine = Engine(Inputs(WIDTH), None, make(rate=0.0), threads=2)
+    loss = make(rate=0.0).step(np.empty_like(given.x), given.x, given.target, given.weight, given.target_at)
+    before = frozen(engine.readout)
+    evaluated = engine.evaluate(feed)
+    assert frozen(engine.readout) == before
+    (tick,) = engine.run(feed)
+    assert evaluated == pytest.approx(tick.loss, rel=1e-6) == pytest.approx(loss * BATCH / counted, rel=1e-6)
+
+
+@pytest.mark.parametrize("several", [True, False])
+def test_label_losses_are_those_of_a_step_and_nothing_moves(make, several):
+    readout = make()
+    hidden, target, target_at = batch()
+    if not several:
+        target, target_at = target[:BATCH], None
+    readout.step(np.empty_like(hidden), hidden, target, None, target_at)
+    before = frozen(readout)
+    losses = readout.label_losses(hidden, target, target_at)
+    assert frozen(readout) == before and losses.dtype == np.float32
+    biases = np.zeros(len(readout.rows)) if readout.biases is None else readout.biases
+    scores = hidden.astype(float) @ readout.rows.T + biases
+    at = np.arange(BATCH + 1) if target_at is None else target_at
+    for b in range(BATCH):
+        nodes = visited(readout.tree, target[at[b] : at[b + 1]])
+        expected = -sum(log_sigmoid(scores[b, node] if turn else -scores[b, node]) for node, turn in nodes.items())
+        assert losses[b] == pytest.approx(expected, rel=1e-5)
+    twice = np.concatenate([hidden, hidden])  # more rows than a batch
+    more = readout.label_losses(
+        twice, np.tile(target, 2), None if target_at is None else np.append(at, at[1:] + at[-1])
+    )
+    assert more.tobytes() == np.tile(losses, 2).tobytes()
+    with pytest.raises(IndexError, match="target"):
+        readout.label_losses(hidden, target + LABELS, target_at)

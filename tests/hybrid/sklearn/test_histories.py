@@ -41,3 +41,9 @@ def test_histories_of_ratings_come_by_name():
 )
 def test_lists_are_told_from_a_matrix(X, matrix):
     assert histories.is_matrix(X) is matrix
+
+
+def test_weights_stay_with_the_items_that_are_known():
+    weight = np.array([0.5, 1, 2], np.float32)
+    found = histories.of_lists(np.array(["b", "x", "a"]), np.array([0, 2, 3]), np.array(["a", "b"]), weight)
+    assert found.item.tolist() == [1, 0] and found.weight.tolist() == [0.5, 2]

@@ -10,6 +10,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from hybrid import ratings
 from hybrid.sklearn import NextItem
 
 SMALL = {"width": 8, "hidden": 16, "readout_width": 8, "epochs": 1, "random_state": 0}
@@ -116,3 +117,13 @@ def test_the_same_at_any_number_of_threads_and_from_a_pickle():
 def test_what_is_no_history_is_refused(X, message):
     with pytest.raises(ValueError, match=message):
         NextItem(**SMALL).fit(X)
+
+
+def test_targets_of_histories_count_by_their_weights():
+    user, item = np.repeat(np.arange(40), 2), np.tile(["a", "b", "a", "c"], 20)
+    weight = np.where(item == "c", 0, 1)
+    weighted = ratings.histories(ratings.from_columns(user, item, weight=weight))
+    model = NextItem("full", **SMALL | {"epochs": 30}).fit(weighted)
+    items, log_probs = model.recommend([["a"]], k=2)
+    of = dict(zip(items[0], log_probs[0], strict=True))
+    assert of["b"] > of["c"] + 0.5  # they are met equally often
