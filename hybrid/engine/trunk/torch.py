@@ -60,8 +60,8 @@ class TorchTrunk:
     Arguments of the module that are no tensors, and generators of its own, are in no checkpoint: `Engine.load(folder,
     trunk=TorchTrunk(...))` takes a module made as the first one was, and fills it.
 
-    Raises ValueError for a module that gives something of another shape or dtype, or fails; for what is no module or
-    optimiser; and for sizes below 1.
+    Raises ValueError for a module that gives something of another shape or dtype, fails, or has nothing to learn; for what
+    is no module or optimiser; for an optimiser whose step calls for a closure; and for sizes below 1.
     """
 
     kind = "torch"
@@ -194,8 +194,8 @@ class TorchTrunk:
             self.optimiser.zero_grad()
 
     def _shaped(self, x: Any) -> Any:
-        """Rows as the module takes them."""
-        return x if self.sequence is None else x.view(-1, self.sequence, self.inputs)
+        """A copy of rows as the module takes them: its first layer may work in place, which autograd's leaves refuse."""
+        return x.clone() if self.sequence is None else x.view(-1, self.sequence, self.inputs).clone()
 
     def _flat(self, out: Any, rows: int) -> Any:
         """What the module gave, as rows; ValueError where it has another shape or dtype."""
@@ -236,7 +236,7 @@ class TorchTrunk:
         for name, value in own.items():
             if facts[name] != value:
                 raise ValueError(f"trunk: found {name} {value}, expected {facts[name]}, as the checkpoint has")
-        self.seed = facts["seed"]
+        self.clip, self.seed = facts["clip"], facts["seed"]
         self._state.expect(facts["state"])
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -1,6 +1,7 @@
 """A torch module and its optimiser: what the user gave, checked, and in the state that a stage needs."""
 
 import contextlib
+import inspect
 from collections.abc import Iterator
 from typing import Any
 
@@ -43,11 +44,20 @@ def checked(module: Any) -> Any:
 
 
 def made_optimiser(optimiser: Any, module: Any) -> Any:
-    """The optimiser itself, or what a function makes of the parameters; ValueError for anything else."""
+    """The optimiser itself, or what a function makes of the parameters.
+
+    Raises ValueError for anything else, for a module that gives the function no parameter, and for an optimiser whose step
+    cannot be called as step().
+    """
     import torch
 
     if not isinstance(optimiser, torch.optim.Optimizer) and callable(optimiser):
-        optimiser = optimiser([own for own in module.parameters() if own.requires_grad])
+        learning = [own for own in module.parameters() if own.requires_grad]
+        if not learning:
+            raise ValueError(
+                f"module: found {type(module).__name__} without a parameter that learns, expected one at least"
+            )
+        optimiser = optimiser(learning)
     if not isinstance(optimiser, torch.optim.Optimizer):
         raise ValueError(
             f"optimiser: found {type(optimiser).__name__}, expected a torch.optim.Optimizer, or a function that makes one of "
@@ -56,4 +66,16 @@ def made_optimiser(optimiser: Any, module: Any) -> Any:
     theirs = {id(own) for own in module.parameters()}
     if any(id(own) not in theirs for group in optimiser.param_groups for own in group["params"]):
         raise ValueError("optimiser: found a parameter that is not the module's, expected those of the module alone")
+    needed = [name for name, one in inspect.signature(optimiser.step).parameters.items() if _is_needed(one)]
+    if needed:
+        raise ValueError(
+            f"optimiser: found {type(optimiser).__name__}, whose step needs a {needed[0]}, expected one that steps by the "
+            "gradient that is there, such as torch.optim.Adam"
+        )
     return optimiser
+
+
+def _is_needed(argument: inspect.Parameter) -> bool:
+    """Whether a call without this argument fails."""
+    several = argument.kind in (argument.VAR_POSITIONAL, argument.VAR_KEYWORD)
+    return argument.default is argument.empty and not several

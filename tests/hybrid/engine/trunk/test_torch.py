@@ -192,6 +192,16 @@ def test_sequences_are_shown_whole(tmp_path):
         trained.hidden(x=x[:6])
 
 
+def test_a_first_layer_in_place_learns_what_the_same_layer_beside_its_input_learns():
+    def found(inplace):
+        trained = engine(torch.nn.Sequential(torch.nn.ReLU(inplace), *plain()))
+        return losses(trained), parameters(trained)
+
+    ours, expected = found(True), found(False)
+    assert ours[0] == expected[0]
+    assert_same_bits(ours[1], expected[1])
+
+
 def test_numbers_of_the_feed_get_no_gradient():
     asked = []
 
@@ -244,6 +254,14 @@ BAD = [
         lambda: TorchTrunk(LINEAR, 4, 3, optimiser=adam(net().parameters())),
         "optimiser: found a parameter that is not the",
     ),
+    (
+        lambda: TorchTrunk(LINEAR, 4, 3, optimiser=torch.optim.LBFGS),
+        "optimiser: found LBFGS, whose step needs a closure, expected one that steps by the gradient",
+    ),
+    (
+        lambda: TorchTrunk(torch.nn.ReLU(), 4, 4, optimiser=adam),
+        "module: found ReLU without a parameter that learns, expected one at least",
+    ),
     (lambda: TorchTrunk(LINEAR, 4, 3, optimiser=adam, clip=0), "clip: found 0, expected a number above 0"),
     (lambda: TorchTrunk(LINEAR, 4, 3, optimiser=adam, threads=0), "threads: found 0, expected a whole number"),
     (lambda: engine(delay=1), "delay: found 1, expected 0: autograd goes back through a module that has not moved"),
@@ -291,6 +309,20 @@ def test_a_checkpoint_is_filled_into_a_trunk_made_as_it_was(trunk, message, tmp_
     trained.save(tmp_path)
     with pytest.raises(ValueError, match=message):
         Engine.load(tmp_path, trunk=trunk())
+
+
+def test_the_clip_is_the_checkpoints(tmp_path):
+    def made(clip):
+        return TorchTrunk(net(), WIDTH, 6, optimiser=adam, clip=clip)
+
+    whole, stopped = engine(trunk=made(0.01)), engine(trunk=made(0.01))
+    expected, run = losses(whole), stopped.run(Feed(12))
+    before = [next(run).loss for _ in range(5)]
+    stopped.save(tmp_path)
+    run.close()
+    again, _ = Engine.load(tmp_path, trunk=made(None), threads=2)
+    assert before + losses(again) == expected and again.trunk.clip == 0.01
+    assert_same_bits(parameters(again), parameters(whole))
 
 
 def test_a_trunk_is_given_to_no_checkpoint_that_makes_its_own(tmp_path):
