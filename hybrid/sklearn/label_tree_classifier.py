@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from .. import check
 from ..judge import labels as judge
 from ..readout import LabelTreeReadout, Readout
-from . import labels
+from . import labels, training
 from .learner import Learner
 
 
@@ -73,6 +73,7 @@ class LabelTreeClassifier(ClassifierMixin, Learner):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @training.whole
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "LabelTreeClassifier":
         """Learn from examples; sample_weight multiplies the loss of each, and so how far it moves parameters."""
         on = self.warm_start and hasattr(self, "engine_")
@@ -84,6 +85,7 @@ class LabelTreeClassifier(ClassifierMixin, Learner):
         self._learn(X, found.entries, len(self.classes_), weight, self.epochs)
         return self
 
+    @training.whole
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> "LabelTreeClassifier":
         """Go through some examples once, at the full rate.
 

@@ -84,6 +84,7 @@ class NextItem(BaseEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @training.whole
     def fit(self, X: Any, y: Any = None) -> "NextItem":
         """Learn from histories; y is not used, every item but a history's first is a target, by its weight in Histories."""
         seed, options = training.seed(self.random_state), self._options()

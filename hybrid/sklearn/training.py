@@ -1,12 +1,35 @@
 """What all estimators do: their arguments as the engine takes them, and a run over a feed."""
 
-from collections.abc import Mapping
-from typing import Any
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, cast
 
 from .. import console, readout, settings
 from ..engine import Engine
 from ..feeds import Feed
 from ..readout import Readout, registry
+
+COMMON = ("rate", "seed", "readout_optimiser", "readout_decay", "readout_clip", "biases")  # options of every readout
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def whole(fit: Method) -> Method:
+    """A method of an estimator that sets its attributes, made to leave all of them as they were where it raises.
+
+    An engine that has begun to learn further is not brought back.
+    """
+
+    @functools.wraps(fit)
+    def kept(self: Any, *given: Any, **named: Any) -> Any:
+        before = dict(vars(self))
+        try:
+            return fit(self, *given, **named)
+        except Exception:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    return cast(Method, kept)
 
 
 def threads(n_jobs: int | None) -> int:
@@ -23,6 +46,17 @@ def seed(random_state: Any) -> int:
     from sklearn.utils import check_random_state
 
     return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+def check_options(kind: str, options: Mapping[str, Any]) -> None:
+    """ValueError for an option that a readout of this kind does not take."""
+    taken = {*COMMON, *settings.fields(getattr(registry.load(kind), "Options", None))}
+    for name in options:
+        if name not in taken:
+            raise ValueError(
+                f"options: found {name!r}, which a {kind} readout does not take; expected some of "
+                f"{', '.join(sorted(taken))}"
+            )
 
 
 def made(kind: str, counts: Any, width: int, *, batch: int, trunk: bool, **options: Any) -> Readout:

@@ -38,7 +38,7 @@ class TreeClassifier(ClassifierMixin, Learner):
     losses_   mean loss of each epoch, in nats; sample_weight counts within a batch only, not between batches
     engine_   the Engine
 
-    ValueError for fewer than two classes.
+    ValueError for fewer than two classes, and for options that the readout does not take; a fitted model then stays as it was.
     """
 
     def __init__(
@@ -74,6 +74,7 @@ class TreeClassifier(ClassifierMixin, Learner):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @training.whole
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "TreeClassifier":
         """Learn from examples; sample_weight multiplies the loss of each, and so how far it moves parameters."""
         on = self.warm_start and hasattr(self, "engine_")
@@ -90,6 +91,7 @@ class TreeClassifier(ClassifierMixin, Learner):
         self._learn(X, target, len(self.classes_), weight, self.epochs)
         return self
 
+    @training.whole
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> "TreeClassifier":
         """Go through some examples once, at the full rate. classes: all there are, needed in the first call only."""
         first = not hasattr(self, "engine_")
@@ -132,10 +134,10 @@ class TreeClassifier(ClassifierMixin, Learner):
         return odds
 
     def _readout(self, counts: np.ndarray, width: int, seed: int) -> Readout:
-        options = {"rate": self.rate, "seed": seed, "readout_optimiser": self.optimiser, "biases": True}
-        return training.made(
-            self.readout, counts, width, batch=self.batch, trunk=True, **{**options, **(self.options or {})}
-        )
+        own = self.options or {}
+        training.check_options(self.readout, own)
+        options = {"rate": self.rate, "seed": seed, "readout_optimiser": self.optimiser, "biases": True, **own}
+        return training.made(self.readout, counts, width, batch=self.batch, trunk=True, **options)
 
     def _checked(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, np.ndarray]:
         X, y = self._taken(X, y, reset=reset)

@@ -82,6 +82,7 @@ class WordVectors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @training.whole
     def fit(self, X: Iterable[Document], y: Any = None) -> "WordVectors":
         """Learn the vectors of the words in documents; y is not used."""
         documents = self._cut(X)

@@ -100,6 +100,18 @@ def test_partial_fit_goes_on(data):
         model.partial_fit(X, y[:, :4])
 
 
+def test_a_refused_fit_leaves_a_fitted_model_as_it_was(data):
+    X, y, X_test, _ = data
+    model = LabelTreeClassifier(**SMALL).fit(X, y)
+    expected = model.predict_proba(X_test)
+    with pytest.raises(ValueError, match="with values other than 0 and 1"):
+        model.fit(X[:, :5], y[:, :4] * 2)
+    with pytest.raises(ValueError, match="tree: found 'oak'"):
+        model.set_params(tree="oak").fit(X[:, :5], y[:, :4])
+    np.testing.assert_array_equal(model.predict_proba(X_test), expected)
+    assert len(model.classes_) == 9 and model.predict(X_test).shape == (100, 9)
+
+
 def test_text_with_labels_in_a_searched_pipeline():
     rng = np.random.default_rng(0)
     labels = [sorted(rng.choice(6, rng.integers(1, 3), replace=False).tolist()) for _ in range(200)]

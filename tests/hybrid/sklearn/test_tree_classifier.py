@@ -124,6 +124,56 @@ def test_options_are_those_of_the_readout():
         TreeClassifier("forest").fit(X, y)
 
 
+@pytest.mark.parametrize(
+    ("readout", "options", "message"),
+    [
+        (
+            "tree",
+            {"tre": "balanced"},
+            "options: found 'tre', which a tree readout does not take; expected some of .*tree",
+        ),
+        (
+            "full",
+            {"negatives": 3},
+            "options: found 'negatives', which a full readout does not take; expected some of bias",
+        ),
+        ("tree", {"batch": 3}, "options: found 'batch', which a tree readout does not take"),
+    ],
+)
+def test_options_that_the_readout_does_not_take_are_refused(readout, options, message):
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match=message):
+        TreeClassifier(readout, options=options, **SMALL).fit(X, y)
+
+
+def refused_fits(model, X, y):
+    """Each is refused at another point: features, targets, weights, classes, and options of the readout."""
+    yield lambda: model.fit(X[:, :2], np.linspace(0, 1, len(X)))
+    yield lambda: model.fit(X, y + 5, np.full(len(X), -1.0))
+    yield lambda: model.fit(X[:, :2], np.zeros(len(X)))
+    yield lambda: model.set_params(readout="forest").fit(X[:, :2], y + 5)
+
+
+def test_a_refused_fit_leaves_a_fitted_model_as_it_was():
+    X, y = load_iris(return_X_y=True)
+    model = TreeClassifier(hidden_layers=(), **SMALL).fit(X, y)
+    expected = model.predict_log_proba(X)
+    for fit in refused_fits(model, X, y):
+        with pytest.raises(ValueError):
+            fit()
+        assert model.classes_.tolist() == [0, 1, 2] and model.n_features_in_ == 4
+        np.testing.assert_array_equal(model.predict_log_proba(X), expected)
+
+
+def test_a_refused_first_partial_fit_leaves_a_model_that_is_not_fitted():
+    X, y = load_iris(return_X_y=True)
+    model = TreeClassifier(**SMALL)
+    with pytest.raises(ValueError, match="at least one non-zero number"):
+        model.partial_fit(X[:, :2], y, classes=[0, 1, 2, 3], sample_weight=np.zeros(len(X)))
+    assert not hasattr(model, "classes_") and not hasattr(model, "n_features_in_")
+    assert model.partial_fit(X, y, classes=[0, 1, 2]).classes_.tolist() == [0, 1, 2]
+
+
 def test_it_is_searched_and_goes_through_joblib():
     X, y = load_iris(return_X_y=True)
     grid = {"treeclassifier__rate": [0.01, 0.2], "treeclassifier__hidden_layers": [(), (8,)]}
