@@ -3,7 +3,7 @@
 What tests is held out of what validates too, and whoever has nothing left before an item is not measured by it.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -83,7 +83,7 @@ def split_drawn(whole: Histories, *, test: float = 0.2, valid: float = 0.1, seed
 def split_by_time(whole: Histories, *, test: float = 0.2, valid: float = 0.1, since: float | None = None) -> Split:
     """Hold out what came last, of all users together: what tests comes after what validates, and that after the rest.
 
-    test, valid  shares of all items; items of equal times stay together
+    test, valid  shares of all items; items of equal times stay together. A share above 0 tests one item at least, 0 none
     since        items from this moment on are the test instead, whatever their share; a number as in `Histories.time`
 
     Raises ValueError for histories without times, shares that sum to 1 or more, and a moment that leaves nothing to learn
@@ -96,12 +96,30 @@ def split_by_time(whole: Histories, *, test: float = 0.2, valid: float = 0.1, si
         )
     times = np.sort(whole.time)
     n = len(times)
-    begin = times[min(n - round(n * test), n - 1)] if since is None else since
+    begin = _test_begins(times, test) if since is None else _within(times, since)
     before = int(np.searchsorted(times, begin))
-    if not 0 < before < n:
-        raise ValueError(f"since: found {begin}, expected a moment after {times[0]} and up to {times[-1]}")
     middle = times[before - min(round(n * valid), before - 1)] if round(n * valid) else begin
     return _parted(whole, np.where(whole.time >= begin, TEST, np.where(whole.time >= middle, VALID, TRAIN)))
+
+
+def _test_begins(times: np.ndarray, test: float) -> Any:
+    """The moment from which on a share of the items came, given their times in order."""
+    if not test:
+        return np.inf
+    begin = times[len(times) - max(round(len(times) * test), 1)]
+    if begin == times[0]:
+        raise ValueError(
+            f"test: found {test:g}, which takes all items from {begin} on, the first moment of all; expected a share that "
+            "leaves some before it, or another way to split where times are equal"
+        )
+    return begin
+
+
+def _within(times: np.ndarray, since: float) -> float:
+    """The moment itself; ValueError where nothing came before it, or nothing since."""
+    if not times[0] < since <= times[-1]:
+        raise ValueError(f"since: found {since}, expected a moment after {times[0]} and up to {times[-1]}")
+    return since
 
 
 def _parted(whole: Histories, part: np.ndarray) -> Split:

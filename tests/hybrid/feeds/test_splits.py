@@ -127,6 +127,21 @@ def test_a_moment():
             split_by_time(whole, since=moment)
 
 
+def test_a_share_of_nothing_tests_nothing():
+    whole = table([[1, 2, 5, 6], [5, 7], [0, 3, 4]])
+    for way in (split_by_ratio, split_drawn, split_by_time):
+        parts = way(whole, test=0, valid=0)
+        assert not len(parts.test.item) and parts.seen.item.tolist() == parts.train.item.tolist() == list(range(9))
+    parts = split_by_time(whole, test=0, valid=0.3)
+    assert not len(parts.test.item) and len(parts.seen.item) == 9
+    assert whole.time[np.setdiff1d(parts.seen.item, parts.train.item)].min() > parts.train.time.max()
+
+
+def test_equal_times_leave_nothing_before_the_test():
+    with pytest.raises(ValueError, match=r"test: found 0\.2, which takes all items from 4 on, the first moment of all"):
+        split_by_time(table([[4, 4, 4], [4, 4]]))
+
+
 def test_refusals():
     whole = table([[1, 2, 3]])
     for way in (split_by_ratio, split_drawn, split_by_time):
