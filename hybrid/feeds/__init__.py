@@ -16,8 +16,8 @@ class Batch(NamedTuple):
     bag_at     (B + 1,) int64: example b is the mean of the rows ids[bag_at[b] : bag_at[b + 1]];
                None: every example has the same number of ids, N / B, in order (a context to concatenate, or one id)
     target     (B,) int32, the class that each example is to predict; with target_at (M,)
-    weight     (B,) float32 of at least 0: multiplies an example's loss, its gradient and its part of every move; None: 1.
-               The loss of a batch is the weighted mean
+    weight     (B,) float32 of at least 0: multiplies an example's loss, its gradient and its part of every move, but not
+               the weight decay of the rows that it visits; None: 1. The loss of a batch is the weighted mean
     values     (N,) float32: example b is the sum of values[n] times the row ids[n] over its bag; None: the mean of its rows
     x          (B, width) float32: what the trunk reads, instead of ids
     target_at  (B + 1,) int64: example b has the classes target[target_at[b] : target_at[b + 1]], and its loss is their mean;

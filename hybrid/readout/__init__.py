@@ -98,7 +98,8 @@ class Readout(Protocol):
 
         grad    (B, D) float32, written: d loss / d hidden of each row, not averaged over B
         target  (B,) int32 class ids
-        weight  (B,) float32 of at least 0: multiplies the loss of each row, its gradient and its part of every move; None: 1
+        weight  (B,) float32 of at least 0: multiplies the loss of each row, its gradient and its part of every move, but not
+                the weight decay of the rows that it visits; None: 1
 
         Raises FloatingPointError, naming the row, for a loss that is not finite; then the parameters have moved.
         """

@@ -128,6 +128,16 @@ def test_a_step_that_is_not_made_leaves_the_squares_alone(make):
     assert all((array == before[name]).all() for name, array in readout.parameters().items())
 
 
+def test_an_example_of_weight_0_decays_the_rows_that_it_visits():
+    readout = TreeReadout(COUNTS, 3, rate=0.5, decay=0.5)
+    hidden, target = np.ones((1, 3), np.float32), np.array([8], np.int32)
+    grad = np.empty_like(hidden)
+    readout.step(grad, hidden, target)
+    before = readout.nodes.copy()
+    assert readout.step(grad, hidden, target, np.zeros(1, np.float32)) == 0 and before.any()
+    np.testing.assert_allclose(readout.nodes, before * 0.75, rtol=1e-6)
+
+
 def test_an_embedding_is_copied_with_all_that_is_kept():
     embedding = Embedding(5, 3, optimiser="adagrad", decay=0.1, mean=True, weighted=True)
     ids, bag_at, values = np.array([1, 4], np.int32), np.array([0, 2]), np.array([2, -1], np.float32)
