@@ -15,7 +15,7 @@ from bench.peers import peer
 MILLION = 1_000_000
 FEW = 4  # streams of a dense layer over a million classes: its arrays of tokens by classes take 560 MB each
 TOKENS = 400_000  # of Zipf ids
-LRS = (10.0, 40.0)  # of rows and LSTM
+LRS = (20.0, 40.0)  # of rows and LSTM; 20 is that of word_language_model
 SEARCHED, SECONDS = 4, 120  # a try of the search has this part of the seconds that the best one has
 JUDGED = 40_000  # tokens, of a try
 
