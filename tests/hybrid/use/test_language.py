@@ -19,7 +19,9 @@ def trained(eos=False, lower=True):
     corpus = Corpus.from_ids(corpus.ids, vocabulary) if eos else corpus
     feed = LanguageFeed(corpus, context=CONTEXT, batch=32, epochs=12)
     embedding = Embedding(feed.rows, 6, per_example=CONTEXT, spread=0.3, rate=0.3)
-    engine = Engine(embedding, Trunk(18, 16, 8, rate=0.3), TreeReadout(feed.counts, 8, rate=0.2), threads=2)
+    engine = Engine(
+        embedding, Trunk(18, 16, 8, rate=0.3), TreeReadout(feed.counts, 8, rate=0.2), device="cpu", threads=2
+    )
     for _ in engine.run(feed):
         pass
     return LanguageModel(engine, vocabulary, eos=eos, lower=lower), corpus
