@@ -61,7 +61,7 @@ def learn_nodes(learned, hidden, lists, weight, rule, groups):
     """TreeSoftmax.step: the examples of each group (first, last) through the (node, turn) of their lists; grad and loss."""
     grad, loss = np.zeros(hidden.shape), np.zeros(len(hidden))
     for first, last in groups:
-        sums = {}
+        sums: dict = {}
         for b in range(first, last):
             for node, turn in lists[b]:
                 miss, cost = missed(learned, node, turn, hidden[b])
