@@ -57,6 +57,7 @@ TESTED_IN: dict[str, str] = {
     "hybrid/engine/slot_state.py": "tests/hybrid/engine/test_slot.py",
     "hybrid/engine/trunk/__init__.py": "tests/hybrid/engine/trunk/test_registry.py",
     "hybrid/engine/trunk/_dense.py": "tests/hybrid/engine/trunk/test_mlp.py",
+    "hybrid/engine/trunk/_stages.py": "tests/hybrid/engine/trunk/test_mlp.py",
     "hybrid/engine/trunk/_layers.py": "tests/hybrid/engine/trunk/test_mlp.py",
     "hybrid/engine/trunk/_one_hidden.py": "tests/hybrid/engine/trunk/test_mlp.py",
     "hybrid/engine/trunk/_optimiser.py": "tests/hybrid/engine/trunk/test_mlp.py",

@@ -1,5 +1,6 @@
 """A loss for each readout that learns: made from the width of the hidden vectors and how often each class is met."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,36 @@ from ..readout import FullReadout, SampledReadout, TreeReadout
 from .loss import ReadoutLoss
 
 
-class TreeLoss(ReadoutLoss):
+class MadeLoss(ReadoutLoss):
+    """A loss that makes its readout.
+
+    in_features  D, numbers of a hidden vector
+    classes      how often each class is met, (V,), or how many there are
+    reduction, ignore_index, process_group  as of ReadoutLoss
+    device       where the readout is and moves: "cpu", or "cuda:0" (torch.device too)
+    settings     of the readout: batch, rate, optimiser, ...
+
+    Raises what the readout raises, ValueError for a device that cannot be used.
+    """
+
+    _made: Callable[..., Any]  # (counts, width, *, backend, **settings) -> the readout
+
+    def __init__(
+        self,
+        in_features: int,
+        classes: Any,
+        *,
+        reduction: str = "mean",
+        ignore_index: int = -100,
+        process_group: Any = None,
+        device: Any = "cpu",
+        **settings: Any,
+    ) -> None:
+        readout = self._made(_numbers(classes), in_features, backend=_backend(device), **settings)
+        super().__init__(readout, reduction=reduction, ignore_index=ignore_index, process_group=process_group)
+
+
+class TreeLoss(MadeLoss):
     """Hierarchical softmax: a class costs as many rows as its path in a tree is long, log2 V of them or fewer.
 
     in_features  D, numbers of a hidden vector
@@ -22,66 +52,33 @@ class TreeLoss(ReadoutLoss):
     Raises what hybrid.TreeReadout raises, ValueError for a device that cannot be used.
     """
 
-    def __init__(
-        self,
-        in_features: int,
-        classes: Any,
-        *,
-        reduction: str = "mean",
-        ignore_index: int = -100,
-        process_group: Any = None,
-        device: Any = "cpu",
-        **settings: Any,
-    ) -> None:
-        counts = _numbers(classes)
-        settings.setdefault("tree", "balanced" if isinstance(counts, int | np.integer) else "huffman")
-        made = TreeReadout(counts, in_features, backend=_backend(device), **settings)
-        super().__init__(made, reduction=reduction, ignore_index=ignore_index, process_group=process_group)
+    @staticmethod
+    def _made(counts: Any, width: int, **settings: Any) -> Any:
+        """The tree."""
+        shape = "balanced" if isinstance(counts, int | np.integer) else "huffman"
+        return TreeReadout(counts, width, **{"tree": shape, **settings})
 
 
-class FullLoss(ReadoutLoss):
+class FullLoss(MadeLoss):
     """The full softmax, without an array of batch by classes: every class costs a row.
 
     Arguments as of TreeLoss; settings of hybrid.FullReadout: batch, rate, ...
     """
 
-    def __init__(
-        self,
-        in_features: int,
-        classes: Any,
-        *,
-        reduction: str = "mean",
-        ignore_index: int = -100,
-        process_group: Any = None,
-        device: Any = "cpu",
-        **settings: Any,
-    ) -> None:
-        made = FullReadout(_numbers(classes), in_features, backend=_backend(device), **settings)
-        super().__init__(made, reduction=reduction, ignore_index=ignore_index, process_group=process_group)
+    _made = FullReadout
 
 
-class SampledLoss(ReadoutLoss):
+class SampledLoss(MadeLoss):
     """Sampled softmax or negative sampling: the classes of the batch and some that are drawn cost a row each.
 
-    Arguments as of TreeLoss, without device: it is on the CPU; settings of hybrid.SampledReadout: loss, negatives, draws,
-    batch, rate, seed, ...
+    Arguments as of TreeLoss, but the only device is "cpu"; settings of hybrid.SampledReadout: loss, negatives, draws, batch,
+    rate, seed, ...
 
     In training mode output and loss are those of the drawn classes, which are less than those of all; after eval() they are
     the exact ones of all V classes, which cost as many rows. Both forward and backward use the draws of the next step.
     """
 
-    def __init__(
-        self,
-        in_features: int,
-        classes: Any,
-        *,
-        reduction: str = "mean",
-        ignore_index: int = -100,
-        process_group: Any = None,
-        **settings: Any,
-    ) -> None:
-        made = SampledReadout(_numbers(classes), in_features, **settings)
-        super().__init__(made, reduction=reduction, ignore_index=ignore_index, process_group=process_group)
+    _made = SampledReadout
 
 
 def _numbers(classes: Any) -> Any:

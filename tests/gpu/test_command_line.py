@@ -27,7 +27,7 @@ def test_rows_and_readout_by_adagrad_on_the_device(train, tmp_path):
     assert code == 0 and errors == [] and "perplexity" in out
     code, _, errors = hybrid(*train[:5], str(tmp_path / "other"), *train[6:], "--rows-clip", "0")
     assert code == 2 and errors == [
-        "hybrid: error: clip: found 0, expected a norm above 0; leave it out to cut nothing"
+        "hybrid: error: --rows-clip: found 0, expected a norm above 0; leave it out to cut nothing"
     ]
 
 

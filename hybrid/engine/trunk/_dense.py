@@ -1,17 +1,15 @@
-"""What trunks of our own kernels share: their stages, and parameters that are mirrored on a device."""
+"""What trunks of our own kernels share: parameters that are mirrored on a device."""
 
 from typing import Any
 
 import numpy as np
 
 from ... import mirror
-from ..part import Copies
-from ..schedule import Stage
-from ..slot import Slot
+from ._stages import Stages
 
 
-class Dense:
-    """A trunk whose stages are forward, backward and update.
+class Dense(Stages):
+    """A trunk with weights of our own.
 
     A subclass has `forward`, `backward`, `move`, `parameters` and `describe`, sets `_device` when it is placed, and pairs
     every array of the host with that of the device in `_pairs`.
@@ -21,33 +19,7 @@ class Dense:
 
     kind = "mlp"
     places: tuple[str, ...] = ("cpu", "cuda")
-    ready: tuple[str, ...] = ("backward", "x_grad out")
-    spares: tuple[str, ...] = ("x_grad",)  # a gradient that nobody reads is not computed
     _device: Any = None  # until it is placed
-
-    def begin(self, copy: Copies) -> list[Stage]:
-        """Forward."""
-        return [Stage("forward", "dense", self.forward, ("gather", "x in")), *copy("hidden out", "forward")]
-
-    def finish(self, copy: Copies, ready: tuple[str, ...]) -> list[Stage]:
-        """Backward; the gradient of the weights is gathered."""
-        return [Stage("backward", "dense", self.backward, ready), *copy("x_grad out", "backward")]
-
-    def update(self) -> list[Stage]:
-        """The weights move, once a tick."""
-        return [Stage("update", "dense", self.move, ("backward",))]
-
-    def forward(self, slot: Slot) -> None:
-        """Write slot.hidden_dev, and what backward needs, from slot.x_dev."""
-        raise NotImplementedError
-
-    def backward(self, slot: Slot) -> None:
-        """Write slot.x_grad_dev, where there is one, from slot.grad_dev, which is overwritten; add to the weights' gradient."""
-        raise NotImplementedError
-
-    def move(self, slot: Slot) -> None:
-        """Move the weights against the gradient that was gathered since the last call, and clear it."""
-        raise NotImplementedError
 
     def parameters(self) -> dict[str, np.ndarray]:
         """Weights and state of the optimiser, by name: arrays of the host."""

@@ -8,9 +8,9 @@ import numpy as np
 
 from ... import check
 from ...settings import number, option
-from ..part import Buffers, Copies
-from ..schedule import Stage
+from ..part import Buffers
 from ..slot import Slot
+from ._stages import Stages
 from .pytorch import program
 from .pytorch.module import asked, checked, made_optimiser, scaled
 from .pytorch.place import drawing, place
@@ -41,7 +41,7 @@ class Options:
     )
 
 
-class TorchTrunk:
+class TorchTrunk(Stages):
     """A torch.nn.Module that takes float32 (B, inputs) and gives (B, outputs), trained on the mean loss of a batch.
 
     optimiser  a torch.optim.Optimizer of its parameters, or what makes one of a list of them:
@@ -66,8 +66,6 @@ class TorchTrunk:
 
     kind = "torch"
     places: tuple[str, ...] = ("cpu", "cuda")
-    ready: tuple[str, ...] = ("backward", "x_grad out")
-    spares = ("x_grad",)
     undelayed = (
         "autograd goes back through a module that has not moved since its forward; overlap more with micro_batches"
     )
@@ -137,18 +135,6 @@ class TorchTrunk:
     def buffers(self) -> Buffers:
         """The hidden vectors and their gradient; activations are autograd's."""
         return Buffers(dict.fromkeys(("hidden", "grad"), self.outputs), begun=("hidden",))
-
-    def begin(self, copy: Copies) -> list[Stage]:
-        """Forward."""
-        return [Stage("forward", "dense", self.forward, ("gather", "x in")), *copy("hidden out", "forward")]
-
-    def finish(self, copy: Copies, ready: tuple[str, ...]) -> list[Stage]:
-        """Backward; the gradient of the parameters is gathered."""
-        return [Stage("backward", "dense", self.backward, ready), *copy("x_grad out", "backward")]
-
-    def update(self) -> list[Stage]:
-        """The optimiser steps, once a tick."""
-        return [Stage("update", "dense", self.move, ("backward",))]
 
     def forward(self, slot: Slot) -> None:
         """Write slot.hidden_dev from slot.x_dev; where the slot learns, keep the graph for `backward`."""
