@@ -2,7 +2,7 @@
 
 import numba
 
-from cpu import cache, threads
+from cpu import cache, cache_turns, threads
 
 # Before the first parallel kernel, and before PyTorch, if that comes later.
 threads.settle()
@@ -13,3 +13,4 @@ if numba.config.THREADING_LAYER == "default":
     numba.config.THREADING_LAYER = "threadsafe"
 
 numba.config.CACHE_DIR = cache.kernel_cache()
+cache_turns.take()

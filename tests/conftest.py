@@ -6,10 +6,8 @@ from pathlib import Path
 
 os.environ["NUMBA_NUM_THREADS"] = "4"  # so that 1, 2 and 4 threads can be compared on any machine
 os.environ["MPLBACKEND"] = "Agg"
-if worker := os.environ.get("PYTEST_XDIST_WORKER"):
-    # Numba's cache numbers its files without a lock: two processes that compile one kernel for two dtypes at once can
-    # leave one's code under the other's name.
-    os.environ["NUMBA_CACHE_DIR"] = str(Path(__file__).parents[1] / "build" / "kernels" / worker)
+if os.environ.get("PYTEST_XDIST_WORKER"):  # workers share what they compile, and leave the user's alone
+    os.environ["NUMBA_CACHE_DIR"] = str(Path(__file__).parents[1] / "build" / "kernels")
 
 import hypothesis
 import pytest

@@ -1,0 +1,48 @@
+"""Two processes never write or read compiled kernels in one folder at once."""
+
+import os
+import threading
+
+import numba
+import pytest
+
+from cpu import cache_turns
+
+fcntl = pytest.importorskip("fcntl")
+
+
+@numba.njit(cache=True)
+def _twice(number):
+    return 2 * number
+
+
+def test_numba_keeps_kernels_so():
+    assert isinstance(_twice._cache._cache_file, cache_turns.InTurn)
+
+
+def test_a_load_and_a_save_wait_for_the_turn(tmp_path):
+    files = cache_turns.InTurn(str(tmp_path), "kernel", "stamp")
+    found = []
+
+    def work():
+        files.save("int64", "code")
+        found.append(files.load("int64"))
+
+    other = os.open(tmp_path, os.O_RDONLY)
+    try:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join(0.2)
+        assert thread.is_alive() and not list(tmp_path.iterdir())
+    finally:
+        os.close(other)
+    thread.join()
+    assert found == ["code"]
+
+
+def test_without_locks_kernels_are_kept_all_the_same(tmp_path, monkeypatch):
+    monkeypatch.setattr(cache_turns, "fcntl", None)
+    files = cache_turns.InTurn(str(tmp_path), "kernel", "stamp")
+    files.save("int64", "code")
+    assert files.load("int64") == "code" and files.load("float64") is None
