@@ -12,6 +12,8 @@ OWN: dict[str, tuple[str, ...]] = {  # options of some benchmarks alone
     "gpu": ("out", "only", "skip_tests"),
     "plugs": ("seconds",),
     "plugs_losses": ("seconds",),
+    "quality": ("only", "tries", "seconds", "readouts", "epochs", "budget", "part"),
+    "report": ("out",),
     "tune": ("only", "tries", "seconds"),
 }
 
@@ -43,20 +45,30 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--quick", action="store_true", help="small sizes: shows that it runs, not how fast")
     parser.add_argument(
         "--seconds",
-        type=_positive,
+        type=_several,
         help="for plugs_losses: training before perplexities (default: 120); for tune: after which a readout begins no other "
-        "settings (default: none)",
+        "settings (default: none); for quality: lengths of training, with commas between (default: 60,120,240,480)",
     )
     gpu = parser.add_argument_group("for gpu")
     gpu.add_argument(
-        "--out", metavar="DIR", help="where its .jsonl goes, unless --json says so (default: bench/results)"
+        "--out",
+        metavar="DIR",
+        help="where its .jsonl goes, unless --json says so (default: bench/results); of report: draw curves there",
     )
     parser.add_argument(
-        "--only", metavar="WORK", action="append", help="of gpu this work, of tune this model; may be repeated"
+        "--only",
+        metavar="WORK",
+        action="append",
+        help="of gpu this work, of tune this model, of quality this problem; may be repeated",
     )
     gpu.add_argument("--skip-tests", action="store_true", help="leave out the tests on the device")
-    tune = parser.add_argument_group("for tune")
-    tune.add_argument("--tries", type=_positive, help="settings of each readout (default: 24)")
+    tune = parser.add_argument_group("for tune and quality")
+    tune.add_argument("--tries", type=_positive, help="settings of each readout (default: 24, of quality 12)")
+    quality = parser.add_argument_group("for quality")
+    quality.add_argument("--readouts", type=_names, metavar="A,B", help="these contenders alone (default: all)")
+    quality.add_argument("--epochs", type=_several, help="lengths of training, with commas between, as 1,2,4")
+    quality.add_argument("--budget", type=_positive, help="seconds of a training of the search at most")
+    quality.add_argument("--part", type=_positive, help="tokens that a search learns from (default: all)")
     return parser
 
 
@@ -68,11 +80,15 @@ def main(arguments: list[str] | None = None) -> int:
         chosen.print_help()
         return 0
     if given.name == "report":
-        return _report(chosen, given.files)
+        return _report(chosen, given.files, given.out)
     if given.name not in benchmarks():
         chosen.error(f"NAME: found {given.name!r}, expected one of {', '.join(benchmarks())}, report")
     if given.files:
         chosen.error(f"{given.name} takes no files: {' '.join(given.files)}")
+    if given.seconds and given.name != "quality":
+        if len(given.seconds) > 1:
+            chosen.error(f"--seconds: found {len(given.seconds)} numbers, expected one: several are for quality")
+        given.seconds = given.seconds[0]
     for stray in sorted({name for names in OWN.values() for name in names} - {*OWN.get(given.name, ())}):
         if getattr(given, stray):
             owners = ", ".join(name for name, names in OWN.items() if stray in names)
@@ -88,13 +104,16 @@ def main(arguments: list[str] | None = None) -> int:
     return importlib.import_module(f"bench.{given.name}").run(given) or 0
 
 
-def _report(chosen: argparse.ArgumentParser, files: list[str]) -> int:
+def _report(chosen: argparse.ArgumentParser, files: list[str], out: str | None) -> int:
     from bench import report
 
     if not files:
         chosen.error("report: found no files, expected the .jsonl files that --json wrote")
     try:
-        print(report.tables(report.read(files)))
+        records = report.read(files)
+        print(report.tables(records))
+        if out:
+            report.draw(records, out)
     except (OSError, ValueError) as error:
         chosen.error(str(error))
     return 0
@@ -105,6 +124,14 @@ def _positive(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"found {number}, expected 1 or more")
     return number
+
+
+def _several(text: str) -> list[int]:
+    return [_positive(part) for part in text.split(",")]
+
+
+def _names(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",")]
 
 
 if __name__ == "__main__":

@@ -3,7 +3,10 @@
 import json
 import statistics
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
+
+from bench import quality_curves, quality_tables
 
 Record = dict[str, Any]
 NOISY = 0.2  # of the median: a wider range of samples is marked
@@ -22,7 +25,9 @@ def read(paths: Iterable[str]) -> list[Record]:
             for number, line in enumerate(file, 1):
                 try:
                     record = json.loads(line)
-                    records[json.dumps([record["work"], record["params"], record["who"], _setting(record)])] = record
+                    same = [record["work"], record["params"], record["who"], _setting(record)]
+                    same += [record[name] for name in ("run", "data") if "run" in record]  # one of many trainings
+                    records[json.dumps(same)] = record
                 except (ValueError, KeyError, TypeError) as error:
                     raise ValueError(f"{path}:{number}: not a record of a benchmark: {error!r}") from None
     return list(records.values())
@@ -30,8 +35,17 @@ def read(paths: Iterable[str]) -> list[Record]:
 
 def tables(records: list[Record]) -> str:
     """One Markdown table a work, one row for each of our figures, one column a peer with our ratio to it."""
-    works = dict.fromkeys(record["work"] for record in records)
-    return "\n\n".join(_table(work, [record for record in records if record["work"] == work]) for work in works)
+    others = [record for record in records if not quality_tables.ours(record)]
+    works = dict.fromkeys(record["work"] for record in others)
+    found = [_table(work, [record for record in others if record["work"] == work]) for work in works]
+    return "\n\n".join([*found, *quality_tables.tables(records)])
+
+
+def draw(records: list[Record], folder: str) -> None:
+    """Draw what `python -m bench quality` recorded: a picture a problem, figures against seconds of training."""
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    for name in quality_tables.problems(records):
+        quality_curves.draw(Path(folder) / f"quality_{name}.png", quality_tables.rows(name, records))
 
 
 def ratio(ours: Record, peer: Record) -> float:

@@ -3,17 +3,14 @@
 import math
 import statistics
 import time
-import zlib
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
+from bench.draws import DRAWN, Space, drawn
 from bench.measure import append, commit, environment
-from bench.tuning import PROBLEMS, Figures, Problem, Space, Trained
+from bench.tuning import PROBLEMS, Figures, Problem, Trained
 from hybrid.train.options import choose
 
-DRAWN = 0  # the seed of the settings
 TRIES = 24  # of each readout, the defaults of the time among them
 FINALISTS = 3  # of them learn with the other seeds too
 SEEDS = (0, 1, 2)
@@ -66,15 +63,6 @@ def candidates(model: str, options: dict[str, Any], space: Space, tries: int) ->
     defaults = choose(model, **NEEDED[model], **options)
     taken = {name: draw for name, draw in space.items() if name in defaults}
     return [{name: defaults[name] for name in taken}, *(drawn(taken, number) for number in range(1, tries))]
-
-
-def drawn(space: Space, number: int) -> dict[str, Any]:
-    """The number-th settings. A name has the same share of its range in every space, whatever else is drawn."""
-    found: dict[str, Any] = {}
-    for name, draw in space.items():
-        share = np.random.default_rng([DRAWN, number, zlib.crc32(name.encode())]).random()
-        found[name] = draw.at(share, found)
-    return found
 
 
 def search(

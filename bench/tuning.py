@@ -5,10 +5,11 @@ import os
 import types
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from bench.draws import RATE, TRUNK, Among, Log, Space, sparse
 from hybrid.judge import similarity
 from hybrid.models import factors, language, words
 from hybrid.train.job import Watched
@@ -16,48 +17,6 @@ from hybrid.train.options import choose
 
 Figures = dict[str, float]
 RATINGS, TEXT, SIMILARITY = "ml-100k/u.data", "wikitext-2/train.txt", "similarity"  # in the folder of HYBRID_DATA
-
-
-class Draw(Protocol):
-    """One number or name of settings."""
-
-    def at(self, share: float, found: Mapping[str, Any]) -> Any:
-        """The value at a share from 0 to 1 of what there is; found: the settings drawn before."""
-
-
-class Among(NamedTuple):
-    """One of some values, which may be there more than once."""
-
-    values: tuple[Any, ...]
-
-    def at(self, share: float, found: Mapping[str, Any]) -> Any:
-        """See Draw."""
-        return self.values[int(share * len(self.values))]
-
-
-class Log(NamedTuple):
-    """A number, evenly in the logarithm, of two digits."""
-
-    low: float
-    high: float
-
-    def at(self, share: float, found: Mapping[str, Any]) -> float:
-        """See Draw."""
-        return float(f"{math.exp(math.log(self.low) + share * math.log(self.high / self.low)):.2g}")
-
-
-class By(NamedTuple):
-    """As another setting says, which was drawn before: the rate of an optimiser; where there is none to choose, of sgd."""
-
-    name: str
-    each: Mapping[str, Draw]
-
-    def at(self, share: float, found: Mapping[str, Any]) -> Any:
-        """See Draw."""
-        return self.each[found.get(self.name, "sgd")].at(share, found)
-
-
-Space = dict[str, Draw]
 
 
 class Trained(NamedTuple):
@@ -84,28 +43,6 @@ class Problem(NamedTuple):
     judged: Watched
     trial: Callable[[str, dict[str, Any], int], Trained]
     beside: Callable[[], list[dict[str, Any]]] = list
-
-
-OPTIMISERS = Among(("sgd", "row-adagrad", "adagrad"))
-TRUNK: Space = {
-    "trunk_optimiser": Among(("sgd", "adagrad", "adam")),
-    "trunk_rate": By("trunk_optimiser", {"sgd": Log(0.02, 0.5), "adagrad": Log(0.003, 0.1), "adam": Log(3e-4, 0.01)}),
-    "trunk_decay": Among((0.0, 0.0, 1e-5, 1e-4)),
-    "dropout": Among((0.0, 0.0, 0.1, 0.3)),
-}
-ADAGRAD = {"row-adagrad": Log(0.005, 0.3), "adagrad": Log(0.005, 0.3)}
-# A tree learns example by example, softmaxes from the sum over a micro-batch.
-RATE = {"tree": Log(0.01, 0.2), "full": Log(0.002, 0.1), "sampled": Log(0.002, 0.1)}
-
-
-def sparse(readout: str, rows: Log) -> Space:
-    """Optimisers and rates of rows and readout."""
-    return {
-        "rows_optimiser": OPTIMISERS,
-        "rows_rate": By("rows_optimiser", {"sgd": rows, **ADAGRAD}),
-        "readout_optimiser": OPTIMISERS,
-        "rate": By("readout_optimiser", {"sgd": RATE[readout], **ADAGRAD}),
-    }
 
 
 def of_language(arguments: types.SimpleNamespace) -> Problem:

@@ -6,8 +6,9 @@ import types
 
 import pytest
 
-from bench import report, tune
-from bench.tuning import PROBLEMS, Among, By, Log, Problem, Trained
+from bench import draws, report, tune
+from bench.draws import Among, By, Log
+from bench.tuning import PROBLEMS, Problem, Trained
 from hybrid.train.job import Watched
 
 SPACE = {"optimiser": Among(("sgd", "adam")), "rate": By("optimiser", {"sgd": Log(0.02, 0.5), "adam": Log(1e-4, 0.01)})}
@@ -40,7 +41,7 @@ def test_the_best_on_validation_is_the_only_one_that_is_tested(lowest):
     assert tested == [(best, 0), (best, 1), (best, 2)] and records[-1]["params"] == {"rate": best}
     assert records[2]["diverged"] == 1 and records[2]["quality"] == {}
     assert records[-1]["quality"] == {"test": pytest.approx([1 - best - 0.001 * seed for seed in range(3)])}
-    assert records[-1]["budget"]["tries"] == 5 and records[-1]["budget"]["drawn"] == tune.DRAWN
+    assert records[-1]["budget"]["tries"] == 5 and records[-1]["budget"]["drawn"] == draws.DRAWN
 
 
 def test_after_its_seconds_a_search_begins_no_other_settings():
@@ -50,9 +51,9 @@ def test_after_its_seconds_a_search_begins_no_other_settings():
 
 
 def test_drawn_settings_are_the_same_in_every_call_and_every_space_and_lie_within():
-    found = [tune.drawn(SPACE, number) for number in range(200)]
-    assert found == [tune.drawn(SPACE, number) for number in range(200)]
-    wider = [tune.drawn({"more": Among((1, 2, 3)), **SPACE}, number) for number in range(200)]
+    found = [draws.drawn(SPACE, number) for number in range(200)]
+    assert found == [draws.drawn(SPACE, number) for number in range(200)]
+    wider = [draws.drawn({"more": Among((1, 2, 3)), **SPACE}, number) for number in range(200)]
     assert [{name: one[name] for name in SPACE} for one in wider] == found
     limits = {"sgd": (0.02, 0.5), "adam": (1e-4, 0.01)}
     for one in found:

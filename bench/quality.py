@@ -1,0 +1,145 @@
+"""Contenders at a problem, settings found by one search: figures at equal epochs and equal seconds (docs/experiments.md)."""
+
+import functools
+import math
+import statistics
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from bench import problems, tune
+from bench.contender import Contender, Problem, Run, Train
+from bench.draws import drawn
+from bench.quality_records import Book, Record
+from bench.tuning import Problem as Searched
+from bench.tuning import Trained
+
+TRIES, SEARCH_SEEDS = 12, 3
+SECONDS = (60, 120, 240, 480)
+PROBE, PROBED = 0.02, 2.0  # epochs, and the seconds that are enough, of a training that measures the speed
+
+
+class Plan(NamedTuple):
+    """What the command line asks for.
+
+    epochs, seconds  lengths to compare at
+    seeds            of each
+    tries            settings of each contender
+    budget           seconds of a training of the search at most
+    """
+
+    epochs: Sequence[float]
+    seconds: Sequence[float]
+    seeds: Sequence[int]
+    tries: int
+    budget: float
+
+
+def run(arguments) -> int:
+    """Every problem whose data are there, or those of --only; its contenders, or those of --readouts, one after another."""
+    known = problems.names()
+    if strays := sorted(set(arguments.only or ()) - set(known)):
+        print(f"--only: found {strays[0]!r}, expected one of {', '.join(known)}")
+        return 2
+    book = Book(arguments.json, arguments.threads)
+    for name in arguments.only or known:
+        problem = problems.load(name, arguments)
+        if problem is None:
+            continue
+        asked = arguments.readouts or list(problem.contenders)
+        if strays := sorted(set(asked) - set(problem.contenders)):
+            print(f"--readouts: found {strays[0]!r}, expected some of {', '.join(problem.contenders)}")
+            return 2
+        plan = planned(arguments, problem)
+        for who in asked:
+            compare(name, problem, who, plan, book)
+    return 0
+
+
+def planned(arguments, problem: Problem) -> Plan:
+    """What is asked for, else what the problem says; --quick: one short training of each kind."""
+    if arguments.quick:
+        return Plan((PROBE,), (1,), problem.seeds[:1], arguments.tries or 2, math.inf)
+    epochs, seconds = arguments.epochs or problem.epochs, arguments.seconds or SECONDS
+    return Plan(epochs, seconds, problem.seeds, arguments.tries or TRIES, arguments.budget or math.inf)
+
+
+def compare(name: str, problem: Problem, who: str, plan: Plan, book: Book) -> None:
+    """Search for the settings of a contender, then train it at every length with every seed."""
+    contender = problem.contenders[who]
+
+    def trained(length: dict[str, float], seed: int, epochs: float) -> Record:
+        return book.once(
+            f"{name}.{next(iter(length))}",
+            who,
+            problem.data,
+            settings,
+            length | {"seed": seed},
+            lambda: contender.train(settings, seed, epochs),
+            judged=problem.judged,
+            test=True,
+        )
+
+    if contender.once:
+        settings = dict(contender.first)
+        trained({"epochs": 1}, plan.seeds[0], 1)
+        return
+    settings = dict(searched(name, problem, who, plan, book))
+    for epochs in plan.epochs:
+        for seed in plan.seeds:
+            trained({"epochs": epochs}, seed, epochs)
+    before = math.nan
+    for seconds in sorted(plan.seconds):
+        pace = _pace(contender.train, settings, book.of(f"{name}.epochs", who, problem.data))
+        merit = _merit(problem, [trained({"seconds": seconds}, seed, seconds * pace) for seed in plan.seeds])
+        if merit > before:
+            print(f"{name}, {who}: worse after {seconds} s than before; no longer training is tried", flush=True)
+            break
+        before = merit
+
+
+def searched(name: str, problem: Problem, who: str, plan: Plan, book: Book) -> dict[str, Any]:
+    """The best settings on validation data; test data are not looked at."""
+    contender = problem.contenders[who]
+    if not contender.space:
+        return dict(contender.first)
+    data, train, work = problem.small or problem.data, contender.small or contender.train, f"{name}.search"
+    epochs = _length(contender, train, plan, book.of(work, who, data))
+
+    def trial(readout: str, settings: dict[str, Any], seed: int) -> Trained:
+        length = {"epochs": epochs, "seed": seed}
+        learn = functools.partial(train, settings, seed, epochs)
+        record = book.once(work, who, data, settings, length, learn, judged=problem.judged, test=False)
+        return Trained(record["valid"], dict)
+
+    settings = [dict(contender.first), *(drawn(contender.space, number) for number in range(1, plan.tries))]
+    budget = tune.Budget(plan.tries, math.inf, seeds=plan.seeds[:SEARCH_SEEDS])
+    *_, best = tune.search(
+        name, Searched(data, {}, lambda readout: contender.space, problem.judged, trial), who, settings, budget
+    )
+    found: dict[str, Any] = best["params"]
+    return found
+
+
+def _length(contender: Contender, train: Train, plan: Plan, records: list[Record]) -> float:
+    """Epochs of a training of the search: as many as fit into its budget of seconds, as measured once."""
+    if records:
+        return records[0]["run"]["epochs"]
+    if plan.budget == math.inf:
+        return plan.epochs[-1]
+    return min(plan.epochs[-1], float(f"{plan.budget * _pace(train, contender.first, []):.3g}"))
+
+
+def _pace(train: Train, settings: Any, records: list[Record]) -> float:
+    """Epochs a second: of what is recorded, else of a short training."""
+    if records:
+        return statistics.median(one["epochs"] / one["seconds"] for one in records)
+    probe: Run = train(settings, 0, PROBE)
+    if probe.seconds < PROBED:
+        probe = train(settings, 0, PROBE * PROBED / probe.seconds)
+    return probe.epochs / probe.seconds
+
+
+def _merit(problem: Problem, records: list[Record]) -> float:
+    """Less is better: the mean over seeds of the figure that decides; infinite where one diverged."""
+    sign, name = (1 if problem.judged.lowest else -1), problem.judged.name
+    return statistics.mean(sign * one["valid"].get(name, sign * math.inf) for one in records)

@@ -1,0 +1,99 @@
+"""Who is trained how often and for how long, what is kept and not done again, what tables and pictures make of it."""
+
+import json
+import math
+import types
+
+import pytest
+
+from bench import problems, quality, report
+from bench.__main__ import main
+from bench.contender import Contender, Problem, Run
+from bench.draws import Log
+from hybrid.train.job import Watched
+
+PACE = 0.1  # epochs a second of the toy
+
+
+def arguments(path, **other):
+    given = {"json": path and str(path), "threads": 2, "quick": False, "only": ["toy"], "readouts": None}
+    given |= {"tries": 3, "epochs": [1, 2], "seconds": [10, 40, 160, 640], "budget": None, "part": None}
+    return types.SimpleNamespace(**given | other)
+
+
+@pytest.fixture
+def toy(monkeypatch):
+    """A problem whose figure is the distance of the rate from 0.1 and that of the epochs from 4; what was trained."""
+    done: list = []
+
+    def train(settings, seed, epochs):
+        done.append((settings["rate"], seed, epochs))
+        figure = abs(math.log(settings["rate"] / 0.1)) + abs(epochs - 4) + 0.001 * seed
+
+        def test():
+            done.append("tested")
+            return {"loss": figure + 1}
+
+        return Run(lambda: {"loss": figure}, test, epochs, epochs / PACE, int(1000 * epochs), 12)
+
+    space = {"rate": Log(0.01, 1)}
+    contenders = {
+        "searched": Contender(train, space, {"rate": 0.3}),
+        "counted": Contender(train, {}, {"rate": 0.1}, once=True),
+    }
+    problem = Problem("a toy", Watched("loss"), contenders, epochs=(1,), seeds=(0, 1))
+    monkeypatch.setattr(problems, "names", lambda: ["toy"])
+    monkeypatch.setattr(problems, "load", lambda name, arguments: problem)
+    return done
+
+
+def test_a_search_tests_nothing_and_a_record_is_not_trained_again(toy, tmp_path):
+    path = tmp_path / "records.jsonl"
+    assert quality.run(arguments(path, epochs=[1], seconds=[10])) == 0
+    searched = 3 + 3  # each of three settings with seed 0, and all of them, as finalists, with seed 1
+    assert "tested" not in toy[:searched] and toy.count("tested") == 2 + 2 + 1
+    records = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [one["work"] for one in records] == ["toy.search"] * 6 + ["toy.epochs"] * 2 + ["toy.seconds"] * 2 + [
+        "toy.epochs"
+    ]
+    assert all(not one["test"] for one in records[:6]) and all(one["test"] for one in records[6:])
+    best = min(records[:6], key=lambda one: one["valid"]["loss"])
+    assert {one["params"]["rate"] for one in records[6:10]} == {best["params"]["rate"]}
+    del toy[:]
+    assert quality.run(arguments(path, epochs=[1], seconds=[10])) == 0 and toy == []
+    assert quality.run(arguments(path, epochs=[1, 2], seconds=[10])) == 0
+    assert [epochs for _, _, epochs in toy[::2]] == [2, 2]
+
+
+def test_seconds_become_epochs_and_longer_is_not_tried_once_it_is_worse(toy, capsys):
+    assert quality.run(arguments(None, epochs=[1], readouts=["searched"])) == 0
+    lengths = [one[2] for one in toy if one != "tested"][-6:]
+    assert lengths == pytest.approx([1, 1, 4, 4, 16, 16])
+    assert "worse after 160 s than before" in capsys.readouterr().out
+
+
+def test_a_budget_shortens_the_search(toy):
+    assert quality.run(arguments(None, epochs=[2], seconds=[10], budget=5, readouts=["searched"])) == 0
+    probed, searched = 2, 6  # the first probe was too short
+    assert {one[2] for one in toy[probed : probed + searched]} == {0.5}
+
+
+def test_tables_show_what_was_best_within_the_time(toy, tmp_path, capsys):
+    path = tmp_path / "records.jsonl"
+    quality.run(arguments(path, epochs=[1, 2]))
+    text = report.tables(report.read([str(path)]))
+    line = next(line for line in text.splitlines() if line.startswith("| searched | "))
+    one, two, *within = (float(cell.split()[0]) for cell in line.strip("| ").split(" | ")[1:])
+    assert one - two == pytest.approx(1, abs=0.02) and two > within[1] and within == sorted(within, reverse=True)
+    assert "within 160 s" in text and "### toy: test" not in text and "### toy: loss of test data" in text
+    assert "| searched | 3 | 0 |" in text and "| counted | " in text
+    assert main(["report", str(path), "--out", str(tmp_path)]) == 0
+    assert (tmp_path / "quality_toy.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("other", "message"), [({"only": ["x"]}, "--only: found 'x'"), ({"readouts": ["x"]}, "--readouts: found 'x'")]
+)
+def test_unknown_names_are_refused(toy, capsys, other, message):
+    assert quality.run(arguments(None, **other)) == 2
+    assert message in capsys.readouterr().out
