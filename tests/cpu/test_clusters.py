@@ -1,0 +1,81 @@
+"""Classes side by side: parts are equal and made of what is alike, cuts lie where they are asked for, depths stay bounded."""
+
+import itertools
+
+import numpy as np
+
+from cpu import clusters
+
+
+def groups(count, size, rng):
+    """(count * size, 8) vectors in groups of one direction, shuffled, of any length; and the group of each."""
+    group = rng.permutation(np.repeat(np.arange(count), size))
+    near = rng.normal(size=(count, 8))[group] + 0.01 * rng.normal(size=(count * size, 8))
+    return (near * rng.uniform(0.1, 10, (count * size, 1))).astype(np.float32), group
+
+
+def between(unit, left):
+    """The objective of spherical 2-means."""
+    return np.linalg.norm(unit[left].sum(0)) + np.linalg.norm(unit[~left].sum(0))
+
+
+def test_halves_are_the_best_of_all(threads):
+    unit = np.random.default_rng(1).normal(size=(8, 3))
+    unit /= np.linalg.norm(unit, axis=1, keepdims=True)
+    masks = [np.isin(np.arange(8), chosen) for chosen in itertools.combinations(range(8), 4)]
+    best = max(between(unit, mask) for mask in masks)
+    found = max(between(unit, clusters.equal(unit, 2, seed=seed) == 0) for seed in range(8))
+    np.testing.assert_allclose(found, best, rtol=1e-6)
+
+
+def test_parts_are_equal_and_alike(threads):
+    vectors, group = groups(8, 50, np.random.default_rng(0))
+    part = clusters.equal(vectors, 8)
+    assert part.dtype == np.int32
+    pairs = np.unique(np.column_stack([group, part]), axis=0)
+    assert len(pairs) == 8, "each part is a group"
+    assert (np.bincount(clusters.equal(vectors, 7)) // 57 == 1).all(), "57 or 58 of 400"
+    assert np.array_equal(part, clusters.equal(vectors, 8)), "a function of its arguments"
+
+
+def test_vectors_without_a_direction_are_divided_all_the_same():
+    for same in (np.zeros((10, 4)), np.ones((10, 4)), np.full((10, 4), 1e38)):
+        assert np.bincount(clusters.equal(same, 4)).tolist() == [2, 3, 2, 3]
+    half = np.concatenate([np.zeros((4, 2)), np.eye(2)[[0] * 4]])
+    assert np.array_equal(clusters.equal(half, 2), clusters.equal(half * 1e-30, 2))
+
+
+def test_large_segments_are_split_by_a_sample():
+    vectors, group = groups(2, 20_000, np.random.default_rng(3))
+    part = clusters.equal(vectors, 2)
+    assert len(np.unique(np.column_stack([group, part]), axis=0)) == 2
+
+
+def depths(leaf_up, node_up):
+    """Nodes on the path of each class; parents come before their children."""
+    depth = np.ones(node_up.size, int)
+    for node in range(1, node_up.size):
+        depth[node] += depth[node_up[node] >> 1]
+    return depth[leaf_up >> 1]
+
+
+def test_a_tree_is_cut_where_it_is_asked_to_be(threads):
+    rng = np.random.default_rng(4)
+    vectors, masses = rng.normal(size=(300, 8)), 1000.0 / np.arange(1, 301)
+    p = masses / masses.sum()
+    found = {quality: clusters.binary(vectors, clusters.Cuts(masses, quality, 11)) for quality in (0.0, 0.5, 1.0)}
+    lengths = {quality: depths(*up) for quality, up in found.items()}
+    assert all(length.max() <= 11 and (0.5**length).sum() == 1 for length in lengths.values())
+    short, middle, long = (p @ length for length in lengths.values())
+    assert -(p * np.log2(p)).sum() <= short <= -(p * np.log2(p)).sum() + 2, "nearly a Huffman code"
+    assert short < middle < long
+    assert np.ptp(depths(*clusters.binary(vectors))) == 1
+
+
+def test_a_free_cut_lies_between_groups():
+    vectors = np.concatenate([np.eye(4)[[0] * 5], np.eye(4)[[1] * 15]])
+    leaf_up, node_up = clusters.binary(vectors, clusters.Cuts(np.ones(20), 1.0, 10))
+    top = leaf_up.copy()
+    while (top > 1).any():
+        top = np.where(top > 1, node_up[top >> 1], top)
+    assert len(np.unique(top[:5])) == len(np.unique(top[5:])) == 1 and top[0] != top[5]
