@@ -16,6 +16,7 @@ from cpu.excluded import Excluded
 from cpu.shards import CHUNK, SHARDS
 
 QUERIES = 256  # a pass; its scratch is some MB, whatever the number of queries
+GROUP = 64  # rows that are compared with the worst of the best so far before they are looked at one by one
 
 
 def search(
@@ -50,7 +51,8 @@ def search(
         found_scores = np.full(found.shape, -np.inf, table.dtype)
         dots, lengths = np.empty((SHARDS, part.stop - first, CHUNK), table.dtype), np.ones((SHARDS, CHUNK), table.dtype)
         left_out = without.of(part)
-        _scan(found, found_scores, dots, lengths, some, table, rows, hidden[part], angular, *left_out)
+        if rows.size:
+            _scan(found, found_scores, dots, lengths, some, table, rows, hidden[part], angular, *left_out)
         if proposed is not None:
             _take(ids[part], scores[part], table, proposed[part], hidden[part], angular, *left_out, threads)
         topk.merge(ids[part], scores[part], found, found_scores, threads)
@@ -68,17 +70,38 @@ def _scan(found, scores, dots, lengths, some, table, rows, hidden, angular, out_
             end = min(begin + CHUNK, last)
             chunk = _chunk(some[shard], table, rows, begin, end)
             gemm(dots[shard, :, : end - begin], hidden, chunk.T, 1.0, 0.0)
-            if angular:
-                for j in range(end - begin):
-                    lengths[shard, j] = _length(chunk[j])
+            for j in range(end - begin if angular else 0):
+                lengths[shard, j] = _length(chunk[j])
             for b in range(hidden.shape[0]):
-                skip = excluded.seek(left_out, out_first[b], out_last[b], rows[begin])
-                for j in range(end - begin):
-                    row = rows[begin + j]
-                    while skip < out_last[b] and left_out[skip] < row:
-                        skip += 1
-                    if skip == out_last[b] or left_out[skip] > row:
-                        topk.push(found[shard, b], scores[shard, b], row, dots[shard, b, j] / lengths[shard, j])
+                row_dots = dots[shard, b, : end - begin]
+                if angular:
+                    _divide(row_dots, lengths[shard])
+                _push(
+                    found[shard, b], scores[shard, b], rows[begin:end], row_dots, left_out[out_first[b] : out_last[b]]
+                )
+
+
+@numba.njit(cache=True, nogil=True)
+def _push(ids, scores, rows, found, left_out):
+    """Push those of a chunk's rows that are as good as the worst so far, and are not left out.
+
+    After the first rows few are: so a group is first compared as a whole, by one vector instruction for many rows.
+    """
+    for begin in range(0, rows.size, GROUP):
+        end = min(begin + GROUP, rows.size)
+        worst, some = scores[0], 0
+        for j in range(begin, end):
+            some |= not found[j] < worst  # a NaN too
+        if some:
+            for j in range(begin, end):
+                if not found[j] < scores[0] and not excluded.holds(left_out, 0, left_out.size, rows[j]):
+                    topk.push(ids, scores, rows[j], found[j])
+
+
+@numba.njit(cache=True, nogil=True)
+def _divide(dots, lengths):
+    for j in range(dots.size):
+        dots[j] /= lengths[j]
 
 
 @numba.njit(cache=True, nogil=True)

@@ -51,7 +51,7 @@ class NeighbourReadout(Staged):
         self.readout = readout
         if readout.biases is not None:
             raise ValueError("readout: found one with biases, expected one without: a forest knows dot products only")
-        self._settings = {
+        self._settings: dict[str, Any] = {
             "trees": check.whole("trees", trees, 1),
             "search": check.whole("search", search, 1),
             "threads": check.whole("threads", threads, 1),

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cpu import brute_force, neighbours
+from cpu import brute_force, index, neighbours
 from cpu.neighbours import Neighbours
 
 
@@ -132,13 +132,13 @@ def test_the_old_index_answers_while_a_new_one_is_built(monkeypatch):
     vectors, hidden = clustered(2000, 8), clustered(5, 8, seed=1)
     found = Neighbours(vectors, exact_below=0)
     found.build()
-    old, go, build = found._index, threading.Event(), neighbours.forest
+    old, go, build = found._index, threading.Event(), index.make
 
     def wait(*arguments):
         assert go.wait(30)
         return build(*arguments)
 
-    monkeypatch.setattr(neighbours, "forest", wait)
+    monkeypatch.setattr(index, "make", wait)
     done = found.rebuild()
     vectors[7] = 3 * hidden[0]  # after the snapshot: the new index does not know
     found.changed(np.array([7]))
@@ -160,7 +160,7 @@ def test_a_failed_rebuild_leaves_the_old_index(monkeypatch):
     def fail(*arguments):
         raise MemoryError("no room")
 
-    monkeypatch.setattr(neighbours, "forest", fail)
+    monkeypatch.setattr(index, "make", fail)
     with pytest.raises(MemoryError, match="no room"):
         found.build()
     assert found._index is old

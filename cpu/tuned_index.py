@@ -1,0 +1,165 @@
+"""An index that is chosen by measurement: the fastest that reaches a recall on the vectors and queries at hand.
+
+Kinds and sizes are tried from cheap to dear on at most SAMPLE rows, evenly taken. The best are made over all rows, and how
+much effort they need for the recall is measured there. Where exact search is as fast, there is no index.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from cpu import brute_force, graph, index
+from cpu.array import Array
+from cpu.index import Index
+
+Sizes = Sequence[tuple[str, int]]
+SIZES = (("hnsw", 8), ("annoy", 10), ("hnsw", 16), ("annoy", 40), ("hnsw", 32))
+SAMPLE = 10_000  # rows of the first trials
+FINAL = 2  # kinds and sizes that are then tried on all rows
+QUERIES = 256  # of a measurement
+NOISE = 0.5  # of queries that are made from rows: beside the rows' own spread
+DEAREST = 2**17  # effort
+
+
+class Choice(NamedTuple):
+    """What was chosen, and what it was measured to do.
+
+    kind     "annoy", "hnsw" or "exact"
+    size     trees of a forest, links of a graph; 0: exact
+    effort   nodes or rows that a query visits; 0: exact
+    k        how many nearest were asked for
+    recall   which share of them it found
+    seconds, exact_seconds  of a query, and of one by exact search
+    """
+
+    kind: str
+    size: int
+    effort: int
+    k: int
+    recall: float
+    seconds: float
+    exact_seconds: float
+
+    def line(self) -> str:
+        """The choice in a line."""
+        rate, exact_rate = 1 / self.seconds, 1 / self.exact_seconds
+        if self.kind == "exact":
+            return f"exact, {exact_rate:,.0f} queries/s: no index is faster at this recall"
+        what = {"annoy": "{} trees, search {:,}", "hnsw": "{} links, effort {:,}"}[self.kind]
+        return (
+            f"{self.kind}, {what.format(self.size, self.effort)}: recall@{self.k} {self.recall:.3f}, {rate:,.0f} queries/s "
+            f"against {exact_rate:,.0f} exactly"
+        )
+
+
+class Walked(NamedTuple):
+    """The effort of a query, the recall that it reaches, and its seconds."""
+
+    effort: int
+    recall: float
+    seconds: float
+
+
+class Trial:
+    """Vectors, queries and what is right: measures indexes over them."""
+
+    def __init__(self, vectors: Array, hidden: Array, metric: str, k: int, recall: float):
+        self.vectors, self.hidden, self.metric, self.k, self.wanted = vectors, hidden, metric, k, recall
+        self.truth, self._scores = index.empty(len(hidden), k, vectors.dtype)
+        self._found = self.truth.copy()
+        self.exact_seconds = self._seconds(None, 0)
+
+    def walk(self, made: Index, limit: float) -> Walked | None:
+        """The least effort that reaches the recall; None where a query then takes `limit` seconds or more.
+
+        Twice the effort each time, then the steps between the last two are halved.
+        """
+        low, high = self.k // 2, self.k
+        while (recall := self._recall(made, high)) < self.wanted:
+            if high > DEAREST or self._seconds(made, high, 1) >= limit:
+                return None
+            low, high = high, 2 * high
+        while high - low > max(1, high // 16):
+            middle = (low + high) // 2
+            if (found := self._recall(made, middle)) < self.wanted:
+                low = middle
+            else:
+                high, recall = middle, found
+        seconds = self._seconds(made, high)
+        return Walked(high, recall, seconds) if seconds < limit else None
+
+    def _recall(self, made: Index, effort: int) -> float:
+        index.search(self._found, self._scores, self.vectors, self.hidden, self.metric, made, effort)
+        return index.recall(self.truth, self._found)
+
+    def _seconds(self, made: Index | None, effort: int, times: int = 3) -> float:
+        """Of a query, the least of some times; without an index of an exact one, which writes the truth."""
+        taken = []
+        for _ in range(times + (times > 1)):  # the first may compile
+            start = time.perf_counter()
+            if made:
+                index.search(self._found, self._scores, self.vectors, self.hidden, self.metric, made, effort)
+            else:
+                brute_force.search(self.truth, self._scores, self.vectors, self.hidden, self.metric)
+            taken.append(time.perf_counter() - start)
+        return min(taken) / len(self.hidden)
+
+
+def choose(
+    vectors: Array,
+    hidden: Array,
+    metric: str,
+    k: int,
+    recall: float,
+    seed: int,
+    threads: int,
+    before: Choice | None = None,
+) -> tuple[Index | None, Choice]:
+    """The fastest index over vectors (V, D) that finds this share of the k nearest of queries (B, D), and its figures.
+
+    before  an earlier choice for the same table: its kind and size are taken, and only its effort is measured
+
+    None in place of an index: exact search is the fastest.
+    """
+    trial = Trial(vectors, hidden, metric, k, recall)
+    exact = Choice("exact", 0, 0, k, 1.0, trial.exact_seconds, trial.exact_seconds)
+    sizes = [(before.kind, before.size)] if before else _promising(trial, seed, threads)
+    best, choice = None, exact
+    for kind, size, made, found in _reaching(trial, sizes, seed, threads):
+        best, choice = made, Choice(kind, size, found[0], k, *found[1:], exact.seconds)
+    return best, choice
+
+
+def _promising(trial: Trial, seed: int, threads: int) -> Sizes:
+    """The kinds and sizes to try on all rows: the FINAL last that were faster than those before them on a sample."""
+    step = -(-len(trial.vectors) // SAMPLE)
+    if step == 1:
+        return list(SIZES)
+    sample = Trial(np.ascontiguousarray(trial.vectors[::step]), trial.hidden, trial.metric, trial.k, trial.wanted)
+    found = [(kind, size) for kind, size, *_ in _reaching(sample, SIZES, seed, threads, trial.exact_seconds)]
+    return found[: -FINAL - 1 : -1]
+
+
+def _reaching(
+    trial: Trial, sizes: Sizes, seed: int, threads: int, limit: float | None = None
+) -> Iterator[tuple[str, int, Index, Walked]]:
+    """Those indexes that reach the recall in fewer seconds than all before them, and than the limit (None: exact search)."""
+    limit = limit or trial.exact_seconds
+    for kind, size in sizes:
+        if kind == "exact" or (kind == "hnsw" and not graph.there()):
+            continue
+        made = index.make(kind, trial.vectors, trial.metric, size, seed, threads)
+        if found := trial.walk(made, limit):
+            limit = found.seconds
+            yield kind, size, made, found
+
+
+def queries(vectors: Array, seed: int) -> Array:
+    """Queries (B, D) as users may have: some of the rows, with noise as large as NOISE times a row's own numbers."""
+    rng = np.random.default_rng(seed)
+    rows = vectors[rng.integers(0, len(vectors), QUERIES)]
+    spread = np.sqrt(np.mean(rows**2, axis=1, keepdims=True))
+    noised: Array = (rows + NOISE * spread * rng.standard_normal(rows.shape)).astype(vectors.dtype)
+    return noised
