@@ -23,6 +23,7 @@ _HOME = {
     "LanguageFeed": "feeds.language",
     "LanguageModel": "use.language",
     "MLP": "engine.trunk.mlp",
+    "MixtureReadout": "readout",
     "NeighbourReadout": "readout",
     "PVM": "pvm.model",
     "PairFeed": "feeds.pairs",

@@ -60,7 +60,12 @@ class Evaluation:
 
 
 # A tree learns example by example, softmaxes from the sum over a micro-batch.
-TUNED = {"tree": {"trunk_rate": 0.2}, "full": {"trunk_rate": 0.05}, "sampled": {"trunk_rate": 0.05}}
+TUNED = {
+    "tree": {"trunk_rate": 0.2},
+    "mixture": {"trunk_rate": 0.2},
+    "full": {"trunk_rate": 0.05},
+    "sampled": {"trunk_rate": 0.05},
+}
 
 
 class Language(EngineJob):

@@ -39,6 +39,7 @@ from .base.trials import Trials
 if TYPE_CHECKING:
     from .full import FullReadout as FullReadout
     from .label_tree import LabelTreeReadout as LabelTreeReadout
+    from .mixture import MixtureReadout as MixtureReadout
     from .neighbours import NeighbourReadout as NeighbourReadout
     from .sampled import SampledReadout as SampledReadout
     from .split_tree import SplitTreeReadout as SplitTreeReadout
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 _HOME = {
     "FullReadout": "full",
     "LabelTreeReadout": "label_tree",
+    "MixtureReadout": "mixture",
     "NeighbourReadout": "neighbours",
     "SampledReadout": "sampled",
     "SplitTreeReadout": "split_tree",
@@ -214,10 +216,9 @@ def trials(kind: str, options: Mapping[str, Any], classes: int, examples: int) -
 
 def _check_taken(kind: str, options: Mapping[str, Any], made: Readout) -> None:
     """ValueError where a user asks for rows to move as those of this kind cannot."""
-    asked = sparse.readout_named(options)
-    refused = [
-        name for name in asked.keys() - made.describe().keys() if asked[name] != getattr(sparse.Moves, name, False)
-    ]
+    asked, facts = sparse.readout_named(options), made.describe()
+    taken = facts.keys() | {name for part in facts.get("readouts", ()) for name in part}
+    refused = [name for name in asked.keys() - taken if asked[name] != getattr(sparse.Moves, name, False)]
     for name in sorted(refused):
         option = "--biases" if name == "biases" else f"--readout-{name}"
         raise ValueError(f"{option}: not used by a {kind} readout; leave it out")

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hybrid.readout import FullReadout, NeighbourReadout, SampledReadout, TreeReadout
+from hybrid.readout import FullReadout, MixtureReadout, NeighbourReadout, SampledReadout, TreeReadout
 
 CLASSES, WIDTH, BATCH = 37, 6, 16
 COUNTS = np.arange(CLASSES)[::-1]
@@ -14,6 +14,7 @@ MAKE = {
     "sampled": lambda **more: SampledReadout(COUNTS, WIDTH, negatives=20, batch=BATCH, **more),
     "log-uniform": lambda **more: SampledReadout(CLASSES, WIDTH, negatives=20, batch=BATCH, **more),
     "logistic": lambda **more: SampledReadout(COUNTS, WIDTH, loss="logistic", batch=BATCH, **more),
+    "mixture": lambda **more: MixtureReadout([MAKE["huffman"](**more), MAKE["balanced"](**more)], pace=0.1),
     "neighbours": lambda **more: NeighbourReadout(FullReadout(COUNTS, WIDTH, batch=BATCH, **more)),
 }
 

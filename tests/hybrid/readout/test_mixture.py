@@ -1,0 +1,155 @@
+"""What only a mixture promises. Here is tested hybrid/readout/base/threshold.py too."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from hybrid.readout import (
+    FullReadout,
+    LabelTreeReadout,
+    MixtureReadout,
+    NeighbourReadout,
+    SampledReadout,
+    TreeReadout,
+    make,
+)
+from hybrid.readout.base import threshold
+from tests.support.readouts import BATCH, CLASSES, COUNTS, MAKE, WIDTH, batch, frozen, train
+
+WEIGHT = np.linspace(0, 2, BATCH).astype(np.float32)
+
+
+def parts(**more):
+    return [MAKE["huffman"](**more), MAKE["balanced"](**more)]
+
+
+def test_it_is_the_mean_of_the_probabilities_by_shares():
+    mixture = MixtureReadout(parts(rate=0.5))
+    train(mixture)
+    mixture.shares[:] = 0.3, 0.7
+    _, hidden, _ = batch()
+    one, other = (np.exp(tree.scores(hidden).astype(float)) for tree in mixture.readouts)
+    np.testing.assert_allclose(np.exp(mixture.scores(hidden)), 0.3 * one + 0.7 * other, rtol=1e-5)
+
+
+@pytest.mark.parametrize("weight", [None, WEIGHT], ids=["plain", "weighed"])
+def test_every_part_makes_its_own_step_and_the_gradient_is_that_of_the_mixture(weight):
+    """Worked in float64; then shares are the mean of the responsibilities, as far as the pace goes."""
+    mixture, alone = MixtureReadout(parts(rate=0.0), pace=0.25), parts(rate=0.0)
+    for part, own in zip(mixture.readouts, alone, strict=True):  # nothing else moves, so every row sees the same
+        own.nodes[:] = np.random.default_rng(len(part.describe())).normal(size=own.nodes.shape)
+        np.copyto(part.nodes, own.nodes)
+    mixture.shares[:] = shares = np.array([0.3, 0.7])
+    grad, hidden, target = batch(seed=7)
+    given, expected, gradient = np.ones(BATCH) if weight is None else weight, np.zeros_like(grad), np.empty_like(grad)
+    earned = shares[:, None] * np.exp([part.log_prob(hidden, target).astype(float) for part in alone])
+    duty = earned / earned.sum(axis=0)
+    for own, share in zip(alone, duty, strict=True):
+        own.step(gradient, hidden, target, weight)
+        expected += share[:, None] * gradient
+    loss = mixture.step(grad, hidden, target, weight)
+    assert loss == pytest.approx(-(given * np.log(earned.sum(axis=0))).mean(), rel=1e-5)
+    np.testing.assert_allclose(grad, expected, atol=1e-5)
+    moved = shares + 0.25 * ((duty - shares[:, None]) * given).mean(axis=1)
+    np.testing.assert_allclose(mixture.shares, moved, rtol=1e-5)
+    assert mixture.shares.sum() == pytest.approx(1)
+
+
+def test_parts_move_as_they_would_alone():
+    mixture, alone = MixtureReadout(parts(rate=0.3)), parts(rate=0.3)
+    train(mixture, 3)
+    for part, own in zip(mixture.readouts, alone, strict=True):
+        train(own, 3)
+        np.testing.assert_array_equal(part.nodes, own.nodes)
+
+
+def test_weights_that_are_large_or_all_zero_keep_shares_shares():
+    mixture = MixtureReadout(parts(rate=0.3), pace=0.5)
+    train(mixture)
+    grad, hidden, target = batch()
+    before = frozen(mixture)
+    mixture.step(grad, hidden, target, np.zeros(BATCH, np.float32))
+    assert frozen(mixture) == before
+    mixture.step(grad, hidden, target, np.full(BATCH, 100, np.float32))
+    assert mixture.shares.sum() == pytest.approx(1) and (mixture.shares > 0).all()
+
+
+@pytest.mark.parametrize("second", ["tree", "full"])
+@pytest.mark.parametrize("excluded", [False, True])
+def test_best_is_exact_by_lists_of_any_depth(second, excluded):
+    """Two trees that disagree, of so many classes that lists are deepened before all scores are asked."""
+    classes, counts = 3000, np.random.default_rng(0).random(3000)
+    other = TreeReadout(classes, 4, tree="balanced") if second == "tree" else FullReadout(classes, 4)
+    mixture = MixtureReadout([TreeReadout(counts, 4), other])
+    rng = np.random.default_rng(1)
+    for part in mixture.readouts:
+        array = next(iter(part.parameters().values()))
+        array[:] = rng.normal(size=array.shape) * 2
+    hidden = rng.normal(size=(20, 4)).astype(np.float32)
+    hidden[:5] *= 0.02  # nearly uniform: their lists become long
+    mask = (rng.random((20, classes)) < 0.3) & excluded
+    every = np.where(mask, -np.inf, mixture.scores(hidden))
+    ids, found = mixture.best(hidden, 10, sparse.csr_array(mask) if excluded else None)
+    np.testing.assert_allclose(found, -np.sort(-every, axis=1)[:, :10], atol=1e-5)
+    np.testing.assert_allclose(np.take_along_axis(every, ids.astype(np.int64), axis=1), found, atol=1e-5)
+    assert all(len(set(row)) == 10 for row in ids.tolist())
+
+
+def test_lists_answer_where_few_classes_are_likely():
+    mixture = MixtureReadout([TreeReadout(np.arange(400), 4), TreeReadout(400, 4, tree="balanced")])
+    rng = np.random.default_rng(1)
+    for part in mixture.readouts:
+        part.nodes[:] = 4 * rng.normal(size=part.nodes.shape)
+    hidden = 4 * rng.normal(size=(12, 4)).astype(np.float32)
+    ids, found = np.empty((12, 3), np.int32), np.empty((12, 3), np.float32)
+    left = threshold.best(ids, found, mixture.readouts, mixture.shares, hidden, None, most=16)
+    done = np.setdiff1d(np.arange(12), left)
+    assert len(done) > 6
+    np.testing.assert_allclose(found[done], -np.sort(-mixture.scores(hidden), axis=1)[done, :3], atol=1e-5)
+
+
+def test_the_rates_of_parts_keep_their_ratio():
+    mixture = MixtureReadout([MAKE["huffman"](rate=0.4), MAKE["full"](rate=0.1)])
+    assert mixture.rate == 0.4 and [part.rate for part in mixture.readouts] == [0.4, 0.1]
+    mixture.rate = 0.2
+    assert [part.rate for part in mixture.readouts] == [0.2, 0.05]
+
+
+def test_it_is_made_of_options():
+    options = {"trees": ["balanced", "huffman"], "components": 3, "rate": 0.05, "seed": 1, "readout_decay": 0.1}
+    made = make("mixture", COUNTS, WIDTH, options, batch=BATCH)
+    assert [part.shape for part in made.readouts] == ["balanced", "huffman", "balanced"]
+    assert [part.moves.decay for part in made.readouts] == [0.1] * 3
+    assert len(make("mixture", COUNTS, WIDTH, {"rate": 0.05, "seed": 1}, batch=BATCH).readouts) == 2
+
+
+def test_shares_of_a_checkpoint_that_are_none_are_refused():
+    mixture = MixtureReadout(parts())
+    mixture.shares[0] = np.nan
+    with pytest.raises(ValueError, match=r"shares: found .*expected numbers of at least 0 that sum to 1"):
+        mixture.restore(mixture.state())
+
+
+BAD = [
+    (lambda: [MAKE["full"]()], "readouts: found 1, expected two or more"),
+    (lambda: [MAKE["full"](), SampledReadout(CLASSES, WIDTH)], r"readouts\[1\]: found SampledReadout, expected"),
+    (lambda: [MAKE["full"](), LabelTreeReadout(COUNTS, WIDTH)], r"readouts\[1\]: found LabelTreeReadout"),
+    (lambda: [NeighbourReadout(MAKE["full"]()), MAKE["full"]()], r"readouts\[0\]: found NeighbourReadout"),
+    (
+        lambda: [MAKE["full"](), FullReadout(5, WIDTH)],
+        r"readouts\[1\]: found 5 as classes, expected 37, as of the first",
+    ),
+    (lambda: [MAKE["full"](), FullReadout(CLASSES, 2)], r"readouts\[1\]: found 2 as width, expected 6"),
+    (lambda: [MAKE["full"]()] * 2, r"readouts\[1\]: found one that is there already"),
+]
+
+
+@pytest.mark.parametrize(("bad", "message"), BAD)
+def test_parts_that_do_not_suit_each_other_are_refused(bad, message):
+    with pytest.raises(ValueError, match=message):
+        MixtureReadout(bad())
+
+
+def test_a_pace_above_one_is_refused():
+    with pytest.raises(ValueError, match="pace: found 2, expected a number from 0 to 1"):
+        MixtureReadout(parts(), pace=2)
