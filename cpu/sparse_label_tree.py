@@ -1,0 +1,263 @@
+"""Probabilistic label trees over sparse features, where every node is a regularised logistic regression.
+
+A node learns from the examples that have a label below its parent, of the root from all: y = 1 where one has a label below the
+node. Nodes do not depend on each other, so they are trained one by one, each to its optimum (cpu/dual_logistic.py), and a
+weight exists only for a feature that one of the node's examples has. Siblings see the same examples: they are trained, and
+kept, in chunks of up to CHUNK, whose weights lie feature by feature, so that a search reads one run of weights for each
+feature that an example and the chunk share.
+
+Training takes the sum, over nodes, of the features of the node's examples, times passes: for a tree of arity a over V labels
+at most a log V times the features of all examples, times the labels of each. Scratch: CHUNK times the features of a chunk's
+examples a thread, and GROUP weights.
+
+Prabhu et al. 2018, "Parabel"; Jasinska-Kobus et al. 2020, "Probabilistic label trees for extreme multi-label classification",
+arXiv:2009.11218.
+"""
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numba
+import numpy as np
+
+from cpu.array import Array
+from cpu.dual_logistic import solve
+from cpu.label_tree_shape import LabelTree
+
+if TYPE_CHECKING:
+    from scipy.sparse import csc_array, csr_array
+
+CHUNK = 32  # siblings whose weights lie together
+GROUP = 2**25  # weights for which there is room at a time
+
+
+class Weights(NamedTuple):
+    """M chunks of nodes; chunk m has the nodes node_at[m] to node_at[m + 1], E features and W weights in all.
+
+    node_at     (M + 1,) int32     the root is a chunk of its own
+    first       (N + 1,) int32     chunks of node n's children: first[n] to first[n + 1]
+    biases      (N,) float32
+    feature_at  (M + 1,) int64     the features of chunk m: feature[feature_at[m] : feature_at[m + 1]], rising
+    feature     (E,) int32
+    weight_at   (E + 1,) int64     the weights of a chunk's feature: weight[weight_at[e] : weight_at[e + 1]]
+    node        (W,) int8          their nodes, counted from the chunk's first, rising
+    weight      (W,) float32
+    """
+
+    node_at: np.ndarray
+    first: np.ndarray
+    biases: np.ndarray
+    feature_at: np.ndarray
+    feature: np.ndarray
+    weight_at: np.ndarray
+    node: np.ndarray
+    weight: np.ndarray
+
+
+class Penalty(NamedTuple):
+    """How a node is trained.
+
+    bound      (B,) float32: what the loss of each example counts against |w|^2 / 2
+    tolerance  see cpu/dual_logistic.py
+    passes     at most
+    least      weights below it are dropped
+    seed       of the order of examples
+    """
+
+    bound: np.ndarray
+    tolerance: float
+    passes: int
+    least: float
+    seed: int
+
+
+def fit(tree: LabelTree, features: "csr_array", labels: "csr_array", penalty: Penalty) -> Weights:
+    """Train every node of a tree over V labels.
+
+    features  (B, F) CSR of float32, ids int32, each once in a row
+    labels    (B, V) CSR: an entry for each label that an example has; an example may have none
+
+    A node whose examples all say the same has no weights; its odds are those of one half of an example that says otherwise.
+    The same bytes at any number of threads.
+    """
+    reach = _reached(tree, labels)
+    node_at, first = _chunks(tree)
+    biases = np.empty(tree.up.size, np.float32)
+    plan = _plan(tree, node_at, reach, features)
+    row_at, squares = features.indptr.astype(np.int64), 1 + features.multiply(features).sum(axis=1)
+    examples = row_at, features.indices, features.data, features.shape[1], np.asarray(squares, np.float32).ravel()
+    rule = penalty.bound, float(penalty.tolerance), penalty.passes, float(penalty.least), np.uint64(penalty.seed)
+    nodes = biases, node_at, plan.parent, reach.indptr.astype(np.int64), reach.indices.astype(np.int32)
+    parts = [_fit_group(plan, begin, end, nodes + examples + rule) for begin, end in _groups(plan.weights)]
+    found, feature, counts, node, weight = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return Weights(node_at, first, biases, _ends(found[:, 0]), feature, _ends(counts), node, weight)
+
+
+class _Plan(NamedTuple):
+    """Of each chunk, (M,) each: its nodes' parent, the most features and weights it can have, and what it takes to train."""
+
+    parent: np.ndarray
+    features: np.ndarray
+    weights: np.ndarray
+    cost: np.ndarray
+
+
+def _plan(tree: LabelTree, node_at: Array, reach: "csc_array", features: "csr_array") -> _Plan:
+    parent, nodes, lengths = tree.up[node_at[:-1]], np.diff(node_at), np.diff(features.indptr)
+    mass = np.append(reach.T @ lengths.astype(np.float64), lengths.sum())[parent].astype(np.int64)  # -1: all examples
+    most = np.minimum(mass, features.shape[1])
+    return _Plan(parent, most, nodes * most, nodes * mass)
+
+
+def _fit_group(plan: _Plan, begin: int, end: int, given: tuple[Any, ...]) -> tuple[Array, ...]:
+    """Train the chunks from begin to end; returns how many features and weights each has, (chunks, 2), and these."""
+    feature_room, weight_room = _ends(plan.features[begin:end]), _ends(plan.weights[begin:end])
+    found, dear = np.zeros((end - begin, 2), np.int64), np.argsort(-plan.cost[begin:end], kind="stable")
+    by_feature = [np.empty(feature_room[-1], np.int32), np.empty(feature_room[-1], np.int32)]
+    by_weight = [np.empty(weight_room[-1], np.int8), np.empty(weight_room[-1], np.float32)]
+    _fit(found, *by_feature, *by_weight, feature_room, weight_room, begin, dear, *given, numba.get_num_threads())
+    parts = [_packed(part, feature_room, found[:, 0]) for part in by_feature]
+    return found, *parts, *(_packed(part, weight_room, found[:, 1]) for part in by_weight)
+
+
+def _packed(part: Array, room: Array, used: Array) -> Array:
+    """What the chunks of a group wrote, without what they left of their room."""
+    return np.concatenate([part[at : at + count] for at, count in zip(room[:-1], used, strict=True)])
+
+
+def _reached(tree: LabelTree, labels: "csr_array") -> "csc_array":
+    """(B, N) CSC: an entry where an example has a label below a node; examples of a node rise."""
+    from scipy import sparse
+
+    rows, nodes = [], []
+    label, node = np.arange(tree.leaf.size), tree.leaf
+    while node.size:
+        rows.append(label)
+        nodes.append(node)
+        label, node = label[tree.up[node] >= 0], tree.up[node][tree.up[node] >= 0]
+    ways = np.concatenate(rows), np.concatenate(nodes)
+    above = sparse.csr_array((np.ones(ways[0].size, np.int32), ways), (tree.leaf.size, tree.up.size))
+    have = sparse.csr_array((np.ones(labels.indices.size, np.int32), labels.indices, labels.indptr), labels.shape)
+    found = sparse.csc_array(have @ above)
+    found.sort_indices()
+    return found
+
+
+def _chunks(tree: LabelTree) -> tuple[Array, Array]:
+    """node_at and first of Weights."""
+    children = np.diff(tree.child_at)
+    parts = -(-children // CHUNK)
+    first = (1 + np.concatenate([[0], np.cumsum(parts)])).astype(np.int32)
+    parent = np.repeat(np.arange(children.size), parts)
+    place = np.arange(parent.size) + 1 - first[parent]
+    begin = tree.child_at[parent] + place * children[parent] // parts[parent]
+    return np.concatenate([[0], begin, [tree.up.size]]).astype(np.int32), first
+
+
+def _groups(sizes: Array) -> list[tuple[int, int]]:
+    """Runs of chunks with room for at most GROUP weights, or of one chunk."""
+    cuts = [0]
+    total = 0
+    for place, size in enumerate(sizes.tolist()):
+        if total and total + size > GROUP:
+            cuts.append(place)
+            total = 0
+        total += size
+    return list(zip(cuts, [*cuts[1:], sizes.size], strict=True))
+
+
+def _ends(counts: Array) -> Array:
+    return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+
+
+@numba.njit(parallel=True, cache=True, nogil=True)
+def _fit(
+    found, feature, counts, node, weight, feature_room, weight_room, begin, dear, biases, node_at, parent, reach_at, reach,
+    row_at, ids, values, features, squares, bound, tolerance, passes, least, seed, threads,
+):  # fmt: skip
+    """Train the chunks from `begin` on, the dearest first; each thread takes every so manyth."""
+    every = np.arange(row_at.size - 1).astype(np.int32)
+    for thread in numba.prange(threads):
+        place = np.full(features, -1, np.int32)
+        for turn in range(thread, dear.size, threads):
+            k = dear[turn]
+            m = begin + k
+            up = parent[m]
+            members = every if up < 0 else reach[reach_at[up] : reach_at[up + 1]]
+            own = _own(place, members, row_at, ids, values, squares, bound)
+            table = np.zeros((node_at[m + 1] - node_at[m], own[0].size + 1))
+            for child in range(table.shape[0]):
+                n = node_at[m] + child
+                has = _positive(members, reach[reach_at[n] : reach_at[n + 1]])
+                if not _one_sided(table[child], has, own[5]):
+                    order = seed + (np.uint64(n) << np.uint64(32))
+                    solve(table[child], own[1], own[2], own[3], own[4], has, own[5], tolerance, passes, order)
+                biases[n] = table[child, -1]
+            at, to = feature_room[k], weight_room[k]
+            _keep(found[k], feature[at:], counts[at:], node[to:], weight[to:], own[0], table, least)
+
+
+@numba.njit(cache=True, nogil=True)
+def _own(place, members, row_at, ids, values, squares, bound):
+    """The features of some examples, rising, and the examples with features counted among these, as CSR."""
+    at = np.zeros(members.size + 1, np.int64)
+    for i, b in enumerate(members):
+        at[i + 1] = at[i] + row_at[b + 1] - row_at[b]
+    local, copied = np.empty(at[-1], np.int32), np.empty(at[-1], np.float32)
+    met = np.empty(min(at[-1], place.size), np.int32)
+    size = 0
+    for b in members:
+        for j in range(row_at[b], row_at[b + 1]):
+            if place[ids[j]] < 0:
+                place[ids[j]] = 0
+                met[size] = ids[j]
+                size += 1
+    met = np.sort(met[:size])
+    for f in range(size):
+        place[met[f]] = f
+    for i, b in enumerate(members):
+        for j in range(row_at[b], row_at[b + 1]):
+            local[at[i] + j - row_at[b]] = place[ids[j]]
+            copied[at[i] + j - row_at[b]] = values[j]
+    for f in range(size):
+        place[met[f]] = -1
+    return met, at, local, copied, squares[members], bound[members]
+
+
+@numba.njit(cache=True, nogil=True)
+def _positive(members, own):
+    """Which of the members are among `own`; both rise."""
+    has = np.zeros(members.size, np.bool_)
+    i = 0
+    for b in own:
+        while members[i] < b:
+            i += 1
+        has[i] = True
+    return has
+
+
+@numba.njit(cache=True, nogil=True)
+def _one_sided(w, has, bound):
+    """Whether all examples that count say the same, or there is none; then the bias is written."""
+    yes, no = 0, 0
+    for i in range(has.size):
+        if bound[i] > 0:
+            yes += has[i]
+            no += not has[i]
+    w[-1] = np.log((yes + 0.5) / (no + 0.5))
+    return yes == 0 or no == 0
+
+
+@numba.njit(cache=True, nogil=True)
+def _keep(found, feature, counts, node, weight, met, table, least):
+    """Write the weights that are large enough, feature by feature, and how many features and weights these are."""
+    features, weights = 0, 0
+    for f in range(met.size):
+        before = weights
+        for child in range(table.shape[0]):
+            if abs(table[child, f]) > least:
+                node[weights], weight[weights] = child, table[child, f]
+                weights += 1
+        if weights > before:
+            feature[features], counts[features] = met[f], weights - before
+            features += 1
+    found[0], found[1] = features, weights

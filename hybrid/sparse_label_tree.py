@@ -1,0 +1,232 @@
+"""The linear label tree: many labels, sparse features, and no hidden layer, so that every node is trained to its optimum."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import check
+from .label_partition import label_clusters
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+    from cpu.label_tree_shape import LabelTree
+    from cpu.sparse_label_tree import Weights
+
+WIDE = 4  # times as many candidates are asked of each tree where the first were too few
+PART = 2**22  # labels found at a time
+
+
+class SparseLabelTree:
+    """A probabilistic label tree whose nodes are logistic regressions over sparse features, or several whose probabilities are
+    averaged; trained when it is made.
+
+    features   (B, F) of B examples: scipy sparse or an array, such as TF-IDF with rows of length 1
+    labels     (B, V) scipy sparse or an array: not zero where an example has the label; an example may have none
+    trees      how many, of clusters from different seeds. The probability of a label is their mean
+    tree       None: clusters of labels, see `label_clusters`; or (parents, leaf), for one tree
+    arity, leaves  of the clusters: parts of an inner node; most labels that hang from one node
+    C          what the loss counts against |w|^2 / 2: less is smoother
+    tolerance, passes  a node's training ends after a pass over its examples in which no optimality condition was violated by
+               more, or after so many passes
+    least      weights whose size is not above this are dropped
+    weight     (B,) of examples, multiplies C; None: all count the same
+    seed       of clusters and of the order of examples
+
+    Cost: a pass over a tree goes through the features of each example once for each node that it visits: at most arity log V
+    and `leaves` for each of its labels. Memory, beside the weights (8 bytes each): cpu/sparse_label_tree.py. Questions cost
+    the nodes that a best-first search opens, and are exact, for several trees too. Results do not depend on the number of
+    threads, which is Numba's. It pickles.
+
+    Raises ValueError for parts that do not fit together and for numbers that are not finite.
+
+    Prabhu et al. 2018, "Parabel"; Jasinska-Kobus et al. 2020, "Probabilistic label trees for extreme multi-label
+    classification", arXiv:2009.11218.
+    """
+
+    def __init__(
+        self,
+        features: Any,
+        labels: Any,
+        *,
+        trees: int = 1,
+        tree: Any = None,
+        arity: int = 2,
+        leaves: int = 100,
+        C: float = 10.0,
+        tolerance: float = 0.1,
+        passes: int = 10,
+        least: float = 0.05,
+        weight: np.ndarray | None = None,
+        seed: int = 0,
+    ):
+        from cpu import sparse_label_tree as kernels
+        from cpu.label_tree_shape import from_parents
+
+        x, y = _features(features), _labels(labels)
+        if x.shape[0] != y.shape[0] or y.shape[1] < 2:
+            raise ValueError(
+                f"found features {x.shape} and labels {y.shape}, expected a row an example in both, and at least 2 labels"
+            )
+        check.whole("trees", trees, 1, 1 if tree is not None else 100)
+        check.whole("passes", passes, 1)
+        check.whole("seed", seed, 0, 2**63 - 1)
+        if not check.number("C", C, 0) or not check.number("tolerance", tolerance, 0):
+            raise ValueError(f"C {C}, tolerance {tolerance}: expected numbers above 0")
+        penalty = kernels.Penalty(_bound(x.shape[0], C, weight), tolerance, passes, check.number("least", least, 0), 0)
+        self.features, self.labels = x.shape[1], y.shape[1]
+        self._trees: list[tuple[LabelTree, Weights]] = []
+        for own in range(seed, seed + trees):
+            given = label_clusters(x, y, arity=arity, leaves=leaves, seed=own) if tree is None else tree
+            shape = from_parents(*given)
+            if len(shape.leaf) != self.labels:
+                raise ValueError(f"tree: found {len(shape.leaf)} leaves, expected {self.labels}, one a label")
+            self._trees.append((shape, kernels.fit(shape, x, y, penalty._replace(seed=own))))
+
+    @property
+    def weights(self) -> int:
+        """How many weights and biases are kept."""
+        return sum(kept.weight.size + kept.biases.size for _, kept in self._trees)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        return sum(part.nbytes for one in self._trees for arrays in one for part in arrays)
+
+    def best(self, features: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """The k most likely labels of each example, most likely first: ids (B, k) int32, log-probabilities (B, k) float32.
+
+        Raises ValueError for k outside 1 to V, and for features that are not those of training.
+        """
+        x = self._check(features)
+        check.whole("k", k, 1, self.labels)
+        ids, log_probs = np.empty((x.shape[0], k), np.int32), np.empty((x.shape[0], k), np.float32)
+        for part in _parts(x.shape[0], k):
+            ids[part], log_probs[part] = self._best(x[part], k)
+        return ids, log_probs
+
+    def likely(self, features: Any, threshold: float) -> "csr_array":
+        """The labels that are at least as probable as `threshold`, in (0, 1], likeliest first: CSR (B, V) of probabilities."""
+        x = self._check(features)
+        if not 0 < check.number("threshold", threshold, 0) <= 1:
+            raise ValueError(f"threshold: found {threshold}, expected a probability above 0 and up to 1")
+        from scipy import sparse
+
+        k, rows = min(16, self.labels), []
+        for part in _parts(x.shape[0], 16):
+            ids, log_probs = self._best(x[part], k)
+            while k < self.labels and (log_probs[:, -1] >= np.log(threshold)).any():
+                k = min(WIDE * k, self.labels)
+                ids, log_probs = self._best(x[part], k)
+            kept = log_probs >= np.log(threshold)
+            at = np.concatenate([[0], np.cumsum(kept.sum(axis=1))])
+            rows.append(sparse.csr_array((np.exp(log_probs[kept]), ids[kept], at), (len(ids), self.labels)))
+        return sparse.csr_array(sparse.vstack(rows) if rows else (0, self.labels), dtype=np.float32)
+
+    def scores(self, features: Any) -> np.ndarray:
+        """The log-probability of every label, (B, V) float32. They are no rivals: their probabilities do not sum to 1."""
+        x = self._check(features)
+        out = np.empty((x.shape[0], self.labels), np.float32)
+        for part in _parts(x.shape[0], self.labels):
+            ids, log_probs = self._best(x[part], self.labels)
+            np.put_along_axis(out[part], ids.astype(np.int64), log_probs, axis=1)
+        return out
+
+    def log_prob(self, features: Any, labels: np.ndarray) -> np.ndarray:
+        """The log-probability of given labels, labels (B, J) int32 -> (B, J) float32; -inf for a label -1."""
+        x = self._check(features)
+        labels = check.array("labels", labels, (x.shape[0], None), np.int32)
+        check.ids("labels", np.maximum(labels, 0), self.labels)
+        return self._given(x, labels)
+
+    def _best(self, x: "csr_array", k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Of one tree its own best; of several, candidates of each until no other label can be better.
+
+        A label that is among no tree's first K is at most as probable as the mean of their K-th, so the k best candidates are
+        exact where they are at least that.
+        """
+        found = [self._ranked(tree, x, k) for tree in range(len(self._trees))]
+        if len(found) == 1:
+            return found[0]
+        wide, open_rows = k, np.arange(x.shape[0])
+        ids, log_probs = np.empty((x.shape[0], k), np.int32), np.empty((x.shape[0], k), np.float32)
+        while open_rows.size:
+            ids[open_rows], log_probs[open_rows] = self._merged(x[open_rows], [one[0] for one in found], k)
+            rest = np.mean([np.exp(one[1][:, -1]) for one in found], axis=0)
+            open_rows = open_rows[(np.exp(log_probs[open_rows, -1]) < rest) & (wide < self.labels)]
+            wide = min(WIDE * wide, self.labels)
+            found = [self._ranked(tree, x[open_rows], wide) for tree in range(len(self._trees))]
+        return ids, log_probs
+
+    def _merged(self, x: "csr_array", candidates: list[np.ndarray], k: int) -> tuple[np.ndarray, np.ndarray]:
+        """The k most likely of what the trees propose; the lower number first among equals."""
+        ids = np.sort(np.concatenate(candidates, axis=1), axis=1)
+        ids[:, 1:][ids[:, 1:] == ids[:, :-1]] = -1
+        log_probs = self._given(x, ids)
+        first = np.lexsort((np.where(ids < 0, self.labels, ids), -log_probs), axis=1)[:, :k]
+        return np.take_along_axis(ids, first, 1), np.take_along_axis(log_probs, first, 1)
+
+    def _ranked(self, tree: int, x: "csr_array", k: int) -> tuple[np.ndarray, np.ndarray]:
+        from cpu import sparse_label_tree_search as search
+
+        ids, log_probs = np.empty((x.shape[0], k), np.int32), np.empty((x.shape[0], k), np.float32)
+        search.best(ids, log_probs, *self._trees[tree], *_arrays(x))
+        return ids, log_probs
+
+    def _given(self, x: "csr_array", labels: np.ndarray) -> np.ndarray:
+        from cpu import sparse_label_tree_search as search
+
+        each = np.empty((len(self._trees), *labels.shape), np.float32)
+        for out, (tree, weights) in zip(each, self._trees, strict=True):
+            search.given(out, tree, weights, labels, *_arrays(x))
+        mean: np.ndarray = each[0] if len(each) == 1 else np.logaddexp.reduce(each) - np.float32(np.log(len(each)))
+        return mean
+
+    def _check(self, features: Any) -> "csr_array":
+        x = _features(features)
+        if x.shape[1] != self.features:
+            raise ValueError(f"features: found {x.shape}, expected {self.features} columns, as in training")
+        return x
+
+
+def _arrays(x: "csr_array") -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return x.indptr.astype(np.int64), x.indices.astype(np.int32), x.data
+
+
+def _features(features: Any) -> "csr_array":
+    """As CSR of float32, its ids int32 and rising, each once in a row."""
+    from scipy import sparse
+
+    x = sparse.csr_array(features, dtype=np.float32)
+    if x.ndim != 2:
+        raise ValueError(f"features: found {x.shape}, expected (B, F), a row an example")
+    check.finite("features", x.data)
+    if not x.has_canonical_format:
+        x = x.copy()
+        x.sum_duplicates()
+    return sparse.csr_array((x.data, x.indices.astype(np.int32), x.indptr), x.shape)
+
+
+def _labels(labels: Any) -> "csr_array":
+    from scipy import sparse
+
+    y = sparse.csr_array(labels, copy=True)
+    y.eliminate_zeros()
+    return y
+
+
+def _bound(examples: int, C: float, weight: np.ndarray | None) -> np.ndarray:
+    """What the loss of each example counts."""
+    bound = np.full(examples, C, np.float32)
+    if weight is None:
+        return bound
+    weight = np.asarray(weight)
+    if weight.shape != (examples,) or weight.dtype.kind not in "biuf" or not (weight >= 0).all():
+        raise ValueError(f"weight: found {weight.dtype} {weight.shape}, expected {examples} numbers of at least 0")
+    check.finite("weight", weight)
+    return bound * weight.astype(np.float32)
+
+
+def _parts(rows: int, k: int) -> list[slice]:
+    size = max(PART // k, 1)
+    return [slice(first, min(first + size, rows)) for first in range(0, rows, size)]

@@ -1,0 +1,92 @@
+"""SparseLabelTree: one tree and several, its questions, and what it refuses."""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from hybrid import SparseLabelTree
+from tests.support.sparse_label_trees import examples
+
+
+@pytest.fixture(scope="module")
+def data():
+    return *examples(), examples(seed=1)[0]
+
+
+@pytest.fixture(scope="module", params=[1, 3])
+def model(data, request):
+    return SparseLabelTree(*data[:2], trees=request.param, leaves=10)
+
+
+def test_questions_agree(model, data):
+    every = model.scores(data[2])
+    ids, log_probs = model.best(data[2], 4)
+    np.testing.assert_allclose(log_probs, -np.sort(-every, axis=1)[:, :4], atol=1e-6)
+    np.testing.assert_allclose(model.log_prob(data[2], ids), log_probs, atol=1e-6)
+    likely = model.likely(data[2], 0.1)
+    np.testing.assert_allclose(likely.toarray(), np.where(every >= np.log(0.1), np.exp(every), 0), rtol=1e-5)
+    assert likely.nnz and model.weights * 8 < model.nbytes
+    assert np.isneginf(model.log_prob(data[2], np.full((120, 1), -1, np.int32))).all()
+
+
+def test_several_trees_are_averaged(data):
+    alone = [SparseLabelTree(*data[:2], leaves=10, seed=seed) for seed in (4, 5)]
+    both = SparseLabelTree(*data[:2], leaves=10, seed=4, trees=2)
+    mean = np.mean([np.exp(one.scores(data[2])) for one in alone], axis=0)
+    np.testing.assert_allclose(np.exp(both.scores(data[2])), mean, rtol=1e-5)
+    assert abs(np.exp(alone[0].scores(data[2])) - mean).max() > 0.02
+
+
+def test_it_learns_what_words_say():
+    rng = np.random.default_rng(0)
+    has = np.arange(300)[:, None] // 5 % 12 == np.arange(12)
+    said = sparse.csr_array(rng.poisson(has.repeat(3, axis=1) + 0.05))
+    model = SparseLabelTree(said, has, leaves=4)
+    assert (model.best(said, 1)[0][:, 0] == has.argmax(axis=1)).mean() > 0.9
+
+
+def test_pickles_and_repeats(model, data):
+    again = SparseLabelTree(*data[:2], trees=len(model._trees), leaves=10)
+    for other in (again, pickle.loads(pickle.dumps(model))):
+        assert other.scores(data[2]).tobytes() == model.scores(data[2]).tobytes()
+
+
+def test_a_tree_that_is_given_and_weights_of_examples(data):
+    x, y, _ = data
+    tree = [-1] + [0] * y.shape[1], np.arange(1, y.shape[1] + 1)
+    weight = (np.arange(120) % 2).astype(float)
+    exact = {"tree": tree, "tolerance": 1e-3, "passes": 1000, "least": 0}
+    one = SparseLabelTree(x, y, weight=weight, **exact).scores(x)
+    np.testing.assert_allclose(one, SparseLabelTree(x[1::2], y[1::2], **exact).scores(x), atol=0.02)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"features": np.ones((3, 2))}, r"found features \(3, 2\) and labels \(120, 45\)"),
+        ({"features": sparse.csr_array([[np.nan]] * 120)}, "features"),
+        ({"tree": ([-1, 0, 0], [1, 2])}, "found 2 leaves, expected 45"),
+        ({"tree": ([-1, 0, 0], [1, 2]), "trees": 2}, "trees: found 2, expected a whole number from 1 to 1"),
+        ({"C": 0}, "C 0, tolerance 0.1: expected numbers above 0"),
+        ({"weight": -np.ones(120)}, r"weight: found float64 \(120,\), expected 120 numbers of at least 0"),
+        ({"leaves": 0}, "leaves: found 0"),
+    ],
+)
+def test_what_it_refuses(data, change, message):
+    given = {"features": data[0], "labels": data[1]} | change
+    with pytest.raises(ValueError, match=message):
+        SparseLabelTree(**given)
+
+
+def test_questions_that_it_refuses(model, data):
+    for ask in (
+        lambda: model.best(data[2][:, :3], 1),
+        lambda: model.best(data[2], 99),
+        lambda: model.likely(data[2], 0),
+    ):
+        with pytest.raises(ValueError, match="expected"):
+            ask()
+    with pytest.raises(IndexError, match="labels"):
+        model.log_prob(data[2], np.full((120, 1), 99, np.int32))
