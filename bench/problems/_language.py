@@ -1,13 +1,22 @@
 """Language models that contend: one trunk under every readout."""
 
+import functools
+import math
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bench.contender import Contender, Figures
-from bench.draws import TRUNK, Log, sparse
-from bench.training import contender
+import numpy as np
+
+from bench.contender import Contender, Figures, Run
+from bench.draws import BY_BATCH, TRUNK, Among, By, Log, sparse
+from bench.kneser_ney import KneserNey
+from bench.peers import peer
+from bench.training import Peak, contender
 from hybrid.feeds.text import Text
+from hybrid.feeds.vocabulary import Vocabulary
 from hybrid.models import language
+from hybrid.train.options import choose
 
 READOUTS: dict[str, dict[str, Any]] = {
     "full softmax": {"readout": "full"},
@@ -15,6 +24,7 @@ READOUTS: dict[str, dict[str, Any]] = {
     **{f"sampled {negatives}": {"readout": "sampled", "negatives": negatives} for negatives in (64, 1024, 4096)},
 }
 ROWS = Log(0.05, 0.5)
+GRAMS = 5
 
 
 def contenders(
@@ -31,17 +41,60 @@ def contenders(
         return job(options, part)
 
     shared = {"text": "-", "device": "cpu", "threads": arguments.threads} | dict(options)
-    return {
+    small = on_part if part else None
+    found = {
         name: contender(
-            "language",
-            shared | readout,
-            sparse(readout["readout"], ROWS) | TRUNK,
-            job,
-            tested,
-            small=on_part if part else None,
+            "language", shared | readout, sparse(readout["readout"], ROWS) | TRUNK, job, tested, small=small
         )
         for name, readout in READOUTS.items()
     }
+    chosen = choose("language", **shared, readout="full")
+    if peer("torch"):
+        found["torch adaptive softmax"] = _adaptive(chosen, texts, part)
+    found["Kneser-Ney 5-gram"] = Contender(lambda settings, seed, epochs: _counted(chosen, texts), {}, {}, once=True)
+    return found
+
+
+def _adaptive(options: dict[str, Any], texts: Sequence[Text], part: Text | None) -> Contender:
+    """PyTorch's adaptive softmax under the same trunk, with optimisers that PyTorch has for sparse rows."""
+    from bench import torch_language
+
+    def train(learned: Text, settings: Mapping[str, Any], seed: int, epochs: float) -> Run:
+        asked = {**options, **settings, "seed": seed, "epochs": max(math.ceil(epochs), 1)}
+        job = language.Language(asked, learned, texts[1])
+        valid, test = (language.measured_feed(asked, text, job.vocabulary) for text in texts[1:])
+        return torch_language.train(asked, job.feed, valid, test, epochs)
+
+    kinds = {"rows_optimiser": Among(("sgd", "adagrad")), "readout_optimiser": Among(("sgd", "adagrad", "adam"))}
+    rates = {"sgd": BY_BATCH, "adagrad": Log(0.005, 0.3), "adam": Log(3e-4, 0.01)}
+    space = sparse("full", ROWS) | TRUNK | kinds | {"rate": By("readout_optimiser", rates)}
+    del space["trunk_decay"]
+    first = {name: options[name] for name in space}
+    small = functools.partial(train, part) if part else None
+    return Contender(functools.partial(train, texts[0]), space, first, small=small)
+
+
+def _counted(options: dict[str, Any], texts: Sequence[Text]) -> Run:
+    """Counts of n-grams, smoothed."""
+    options = options | {"context": GRAMS - 1}
+    vocabulary = Vocabulary.build(texts[0], min_count=options["min_count"])
+    learned, valid, test = (_windows(options, text, vocabulary) for text in texts)
+    peak, start = Peak(), time.perf_counter()
+    model = KneserNey(learned, len(vocabulary))
+    seconds = time.perf_counter() - start
+
+    def perplexity(windows: np.ndarray) -> Figures:
+        return {"perplexity": float(np.exp(-np.log(model.probabilities(windows)).mean()))}
+
+    measures = functools.partial(perplexity, valid), functools.partial(perplexity, test)
+    return Run(*measures, epochs=1, seconds=seconds, examples=len(learned), parameters=model.size, memory=peak.bytes())
+
+
+def _windows(options: dict[str, Any], text: Text, vocabulary: Vocabulary) -> np.ndarray:
+    """(T, GRAMS): of every token what comes before it, and itself."""
+    feed = language.measured_feed(options, text, vocabulary)
+    batches: list[Any] = [feed[tick] for tick in range(len(feed))]
+    return np.concatenate([np.column_stack([np.reshape(one.ids, (-1, GRAMS - 1)), one.target]) for one in batches])
 
 
 def tested(job: language.Language, model: Any) -> Figures:
