@@ -36,9 +36,14 @@ def huffman(counts: ArrayLike) -> Tree:
     are merged (van Leeuwen 1976): O(V log V) for the sort, O(V) for the rest.
     """
     counts = np.asarray(counts)
+    return of_pointers(*huffman_pointers(counts), counts)
+
+
+def huffman_pointers(counts: Array) -> tuple[Array, Array]:
+    """leaf_up and node_up of `huffman`."""
     order = np.argsort(counts, kind="stable")
     leaf_up, node_up = _number(_merge(counts[order].astype(np.float64)), order)
-    return _tree(leaf_up, node_up, counts)
+    return leaf_up, node_up
 
 
 def balanced(classes: int) -> Tree:
@@ -48,7 +53,7 @@ def balanced(classes: int) -> Tree:
     up = np.arange(-1, 2 * classes - 2, dtype=np.int32)
     last_level = 2 ** (classes - 1).bit_length() - 1
     leaf_up = np.roll(up[classes - 1 :], classes - 1 - last_level)
-    return _tree(leaf_up, up[: classes - 1].copy(), np.ones(classes))
+    return of_pointers(leaf_up, up[: classes - 1].copy(), np.ones(classes))
 
 
 def path(tree: Tree, leaf: int) -> list[tuple[int, int]]:
@@ -76,13 +81,14 @@ def split(tree: Tree, top: int) -> tuple[Tree, Tree]:
     return upper, tree._replace(leaf_up=ends[0], node_up=ends[1])
 
 
-def _tree(leaf_up: Array, node_up: Array, counts: Array) -> Tree:
+def of_pointers(leaf_up: Array, node_up: Array, counts: Array) -> Tree:
+    """The tree of pointers to parents, its nodes numbered breadth first; or a forest, see cpu/cluster_trees.py."""
     children = np.empty((node_up.size, 2), np.int32)
     visits = np.zeros(node_up.size)
     weights = counts.astype(np.float64) if counts.any() else np.ones(counts.size)
     _hang(children, visits, leaf_up, node_up, weights)
     owner = np.empty(node_up.size, np.uint8)
-    _share(owner, children, visits, OWNERS)
+    _share(owner, children, node_up, visits, OWNERS)
     return Tree(leaf_up, node_up, children, owner, _depth(node_up))
 
 
@@ -133,16 +139,18 @@ def _number(pairs, order):
 def _hang(children, visits, leaf_up, node_up, weights):
     """Turn pointers to parents into children, and sum the leaves' weights over each node's subtree."""
     for leaf in range(leaf_up.size):
-        children[leaf_up[leaf] >> 1, leaf_up[leaf] & 1] = ~leaf
-        visits[leaf_up[leaf] >> 1] += weights[leaf]
-    for node in range(node_up.size - 1, 0, -1):
-        children[node_up[node] >> 1, node_up[node] & 1] = node
-        visits[node_up[node] >> 1] += visits[node]
+        if leaf_up[leaf] >= 0:
+            children[leaf_up[leaf] >> 1, leaf_up[leaf] & 1] = ~leaf
+            visits[leaf_up[leaf] >> 1] += weights[leaf]
+    for node in range(node_up.size - 1, -1, -1):
+        if node_up[node] >= 0:
+            children[node_up[node] >> 1, node_up[node] & 1] = node
+            visits[node_up[node] >> 1] += visits[node]
 
 
 @numba.njit(cache=True)
-def _share(owner, children, visits, owners):
-    """Cut the tree, in depth-first order, into stretches of equal work.
+def _share(owner, children, node_up, visits, owners):
+    """Cut the tree, or one tree of a forest after another, in depth-first order, into stretches of equal work.
 
     So each owner has a few whole subtrees, which few paths leave, and the way up from a leaf meets the owners in rising order.
     """
@@ -151,9 +159,13 @@ def _share(owner, children, visits, owners):
         for turn in range(2):
             if children[node, turn] >= 0:
                 work[node] += work[children[node, turn]]
-    total = work[0]
+    total = work[node_up < 0].sum()
     before = np.zeros(owner.size)  # work met before the node
+    done = 0.0
     for node in range(owner.size):
+        if node_up[node] < 0:
+            before[node] = done
+            done += work[node]
         owner[node] = max(owners - 1 - int(owners * before[node] / total), 0)
         after = before[node] + visits[node]
         for turn in range(2):
@@ -166,9 +178,9 @@ def _share(owner, children, visits, owners):
 @numba.njit(cache=True)
 def _depth(node_up):
     """Nodes on the path of the last node, which stands on the deepest level."""
-    depth = 1
+    depth = min(node_up.size, 1)
     node = node_up.size - 1
-    while node_up[node] >= 0:
+    while node >= 0 and node_up[node] >= 0:
         node = node_up[node] >> 1
         depth += 1
     return depth

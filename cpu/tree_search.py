@@ -52,7 +52,7 @@ def _best(ids, log_probs, nodes, biases, children, hidden, out_first, out_last, 
                 key, item = keys[0], items[0]
                 size = drop(keys, items, size)
                 if item >= 0:
-                    size, keys, items = _expand(keys, items, size, key, item, nodes, biases, children, hidden, b)
+                    size, keys, items = expand(keys, items, size, key, item, nodes, biases, children, hidden, b)
                 elif not excluded.holds(left_out, out_first[b], out_last[b], ~item):
                     ids[b, found] = ~item
                     log_probs[b, found] = key
@@ -72,7 +72,7 @@ def _beam(ids, log_probs, nodes, biases, children, hidden, width, threads):
             while kept:
                 size = 0
                 for i in range(kept):
-                    size, keys, items = _expand(
+                    size, keys, items = expand(
                         keys, items, size, beam_keys[i], beam_items[i], nodes, biases, children, hidden, b
                     )
                 kept = 0
@@ -100,7 +100,7 @@ def _list(ids, log_probs, b, keys, items, size):
 
 
 @numba.njit(cache=True, nogil=True)
-def _expand(keys, items, size, key, node, nodes, biases, children, hidden, b):
+def expand(keys, items, size, key, node, nodes, biases, children, hidden, b):
     """Push both children of a prefix."""
     score = node_score(nodes, biases, node, hidden, b)
     size, keys, items = push(keys, items, size, key - softplus(score), children[node, 0])

@@ -16,6 +16,7 @@ _HOME = {
     "Film": "feeds.video.film",
     "Frames": "feeds.video.frames",
     "FullReadout": "readout",
+    "HeadReadout": "readout",
     "HistoryFeed": "feeds.histories",
     "Inputs": "engine.inputs",
     "IterableFeed": "feeds.iterable",

@@ -15,6 +15,7 @@ KERNELS = (
     "softmax",
     "tree_softmax",
     "split",
+    "head",
     "pvm",
     "sampled_softmax",
     "negative",

@@ -30,6 +30,7 @@ from .pvm import Learning as Learning
 from .pvm import Past as Past
 from .pvm import Pvm as Pvm
 from .pvm import State as State
+from .sparse import Head as Head
 from .sparse import LabelTree as LabelTree
 from .sparse import Learned as Learned
 from .sparse import Rows as Rows

@@ -156,6 +156,28 @@ class Split(Protocol):
         """
 
 
+class Head(Protocol):
+    """A full softmax over S slots, each of a class alone or of a cluster of classes; rows (S, D), slot (V,) int32."""
+
+    def workspace(self, batch: int, width: int, dtype: DTypeLike) -> Any:
+        """The scratch arrays that calls with up to `batch` rows need; made once."""
+
+    def step(
+        self, grad: Array, loss: Array, learned: Learned, work: Any, slot: Array, hidden: Array, target: Array,
+        weight: Array | None, rule: Rule,
+    ) -> None:  # fmt: skip
+        """Learn from a batch: add d loss / d hidden to grad (B, D), write loss (B,) in nats, move the rows of the slots.
+
+        target (B,) int32 classes. Every row moves once, against the gradient summed over B. weight as in Softmax.step.
+        """
+
+    def log_prob(self, out: Array, learned: Learned, work: Any, slot: Array, hidden: Array, target: Array) -> None:
+        """out[b] = log p(the slot of target[b] | hidden[b])."""
+
+    def add(self, out: Array, part: Array) -> None:
+        """out += part; of one shape."""
+
+
 class LabelTree(Protocol):
     """A probabilistic label tree over V labels, of which an example may have any number: rows (N, D), one a node.
 

@@ -17,7 +17,16 @@ if TYPE_CHECKING:
 
 SETTINGS = ("micro_batches", "delay", "decay", "schedule", "warmup")  # of an engine; the others belong to the machine
 
-STATE = ("velocity", "mean", "squares", "updates", "counts", "parents", "leaf")  # ends of names of what is not learned
+STATE = (
+    "velocity",
+    "mean",
+    "squares",
+    "updates",
+    "counts",
+    "parents",
+    "leaf",
+    "slot",
+)  # ends of names of what is not learned
 
 
 def learned(name: str) -> bool:

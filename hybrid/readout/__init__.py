@@ -38,6 +38,7 @@ from .base.trials import Trials
 
 if TYPE_CHECKING:
     from .full import FullReadout as FullReadout
+    from .head import HeadReadout as HeadReadout
     from .label_tree import LabelTreeReadout as LabelTreeReadout
     from .mixture import MixtureReadout as MixtureReadout
     from .neighbours import NeighbourReadout as NeighbourReadout
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "FullReadout": "full",
+    "HeadReadout": "head",
     "LabelTreeReadout": "label_tree",
     "MixtureReadout": "mixture",
     "NeighbourReadout": "neighbours",

@@ -1,18 +1,14 @@
 """A tree cut below its first nodes: the top learns on a GPU, as dense products, and the tail on the CPU."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from .. import backend as backends
-from .. import check, sparse
-from ..engine.part import Buffers, Copies
-from ..engine.schedule import Stage
-from ..engine.slot import Slot
-from ..interrupt import Held
+from .. import sparse
 from .base import Pairs
-from .base.stages import stepped
+from .base.halves import Halves
 from .base.trials import Trial, Trials
 from .tree import TreeReadout
 from .tree import least as least
@@ -24,17 +20,16 @@ SPLITS = (15, 255, 1023)  # nodes of the top: the first 4, 8 and 10 levels of a 
 SAFE = 10.0
 
 
-class SplitTreeReadout(TreeReadout):
+class SplitTreeReadout(Halves, TreeReadout):
     """A TreeReadout whose first `split` nodes, breadth first, are on the backend's device and all others on the CPU.
 
-    The top learns by the batch, so it needs a smaller rate or batch than the tail, see `TreeReadout`. Each half of a step
-    adds its part to the loss and to the gradient; in a tick they are two stages, "readout" and then "top".
+    The top learns by the batch, so it needs a smaller rate or batch than the tail, see `TreeReadout`. In a tick the halves are
+    two stages, "readout" and then "top".
 
     Raises ValueError for a split of 0, and what TreeReadout raises.
     """
 
     kind = "split_tree"
-    ready = ("readout", "grad in", "top")
 
     def __init__(self, counts: Any, width: int, *, split: int, **settings: Any):
         if split == 0:
@@ -46,7 +41,6 @@ class SplitTreeReadout(TreeReadout):
         self._host = sparse.kept(self.nodes, self.moves, self.biased)
         self._top_host = sparse.first(self._host, self.split)
         self._there = sparse.mirrored(self._top_host, self.backend.device)
-        self._top_loss = np.empty(self.batch, np.float32)
 
     def _prepare(self) -> None:
         from cpu import tree as trees
@@ -60,63 +54,6 @@ class SplitTreeReadout(TreeReadout):
         self._plan = self.backend.tree_softmax.plan(upper)
         self._work = self.backend.split.workspace(self.batch, self.width, self.split, np.float32)
 
-    def buffers(self) -> Buffers:
-        """Beside the trunk everything crosses: the tail reads hidden vectors on the host, the top learns on the device."""
-        return Buffers({}, ("hidden", "grad", "target", "weight", "losses")) if self.beside else super().buffers()
-
-    def finish(self, copy: Copies) -> list[Stage]:
-        """The tail on the CPU, then the top beside the trunk."""
-        if not self.beside:
-            return super().finish(copy)
-        return [
-            *copy("target in"),
-            Stage("readout", "sparse", self._step_tail, ("forward", "hidden out")),
-            *copy("grad in", "readout"),
-            Stage("top", "dense", self._step_top, ("forward", "target in", "grad in")),
-            *copy("losses out", "top"),
-        ]
-
-    def step(self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None) -> float:
-        """Learn from a batch and return its mean loss in nats; see Readout."""
-        return self._learned(self.learn, grad, hidden, target, weight)
-
-    def learn(
-        self, grad: np.ndarray, loss: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: Any = None
-    ) -> None:
-        """As in Readout, but with NumPy's arrays, and it waits: the tail is on the CPU wherever the top is.
-
-        In a tick `step_tail` and `learn_top` are stages of their own instead.
-        """
-        self._learn_tail(grad, loss, hidden, target, weight)
-        top = self._top_loss[: len(loss)]
-        written, read = {"grad": grad, "top loss": top}, {"grad": grad, "hidden": hidden, "target": target}
-        read |= {} if weight is None else {"weight": weight}
-        self._place.call(lambda _, loss, *arrays: self.learn_top(arrays[0], loss, *arrays[1:]), written, read)
-        loss += top
-
-    def step_tail(
-        self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None
-    ) -> float:
-        """The first half of `step`: write the tail's part of grad, return that of the loss; raises what `step` raises."""
-        return self._learned(self._learn_tail, grad, hidden, target, weight)
-
-    def _learned(
-        self,
-        learn: Callable[..., None],
-        grad: np.ndarray,
-        hidden: np.ndarray,
-        target: np.ndarray,
-        weight: np.ndarray | None,
-    ) -> float:
-        """The mean loss of learn(grad, loss, hidden, target, weight), which waits, behind the checks of a step."""
-        rows = self._check_step(grad, hidden, target, weight)
-        if not rows:
-            return 0.0
-        with Held(), self.alone:
-            loss = self._loss[:rows]
-            learn(grad, loss, hidden, target, weight)
-            return check.loss(loss)
-
     def learn_top(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
         """The second half: add the top's part to grad and write that of loss; arrays of the device, in the work of a queue."""
         top = self._learns(self._there)
@@ -128,22 +65,8 @@ class SplitTreeReadout(TreeReadout):
         given = self._learns(self._host), self._tail_work, self._tail, hidden, target, weight, self._rule
         self._cpu.step(grad, loss, *given, self.mode)
 
-    def _step_tail(self, slot: Slot) -> None:
-        self.rate_scale = slot.scale
-        slot.loss = stepped(self.step_tail, slot, self.batch)
-
-    def _step_top(self, slot: Slot) -> None:
-        self.rate_scale = slot.scale
-        self.learn_top(slot.grad_dev, slot.losses_dev, slot.hidden_dev, slot.target_dev, slot.weight_dev)
-
-    def _judge(self, slot: Slot) -> None:
-        slot.loss = check.loss(slot.losses) + slot.loss
-
-    def _score(self, out: np.ndarray, hidden: np.ndarray, target: np.ndarray) -> None:
+    def _tail_log_prob(self, out: np.ndarray, hidden: np.ndarray, target: np.ndarray) -> None:
         self._cpu.log_prob(out, self._host, self._tail, hidden, target)
-        top = self._top_loss[: len(out)]
-        self._place.call(self._top_log_prob, {"top loss": top}, {"hidden": hidden, "target": target})
-        out += top
 
     def _top_log_prob(self, out: Any, hidden: Any, target: Any) -> None:
         self.backend.tree_softmax.log_prob(out, self._there, self._plan, hidden, target)

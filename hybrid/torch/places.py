@@ -13,8 +13,7 @@ def place(readout: Any, tensor: Any) -> "Host | Beside":
     """How this readout takes tensors that are where this one is."""
     device = readout.backend.device
     beside = not device.host_memory and device.name == str(tensor.device)
-    # A split tree is on the host too, and so is the forest of neighbours.
-    return Beside(readout) if beside and readout.kind not in ("split_tree", "neighbours") else Host(readout)
+    return Beside(readout) if beside and not getattr(readout, "on_host", False) else Host(readout)
 
 
 class Host:

@@ -11,7 +11,7 @@ import pytest
 from scipy import sparse
 
 from hybrid import backend
-from hybrid.readout import FullReadout, NeighbourReadout, SampledReadout, TreeReadout, rebuild
+from hybrid.readout import FullReadout, HeadReadout, NeighbourReadout, SampledReadout, TreeReadout, rebuild
 from tests import cudasim
 
 CLASSES, WIDTH, BATCH = 37, 6, 16
@@ -21,15 +21,17 @@ MAKE = {
     "balanced": lambda **more: TreeReadout(CLASSES, WIDTH, tree="balanced", batch=BATCH, **more),
     "grouped": lambda **more: TreeReadout(COUNTS, WIDTH, mode="grouped", batch=BATCH, **more),
     "split": lambda **more: TreeReadout(COUNTS, WIDTH, split=5, batch=BATCH, **more),
+    "head": lambda **more: HeadReadout(COUNTS, WIDTH, head=9, clusters=5, batch=BATCH, **more),
     "full": lambda **more: FullReadout(COUNTS, WIDTH, batch=BATCH, **more),
     "huffman row-adagrad": lambda **more: MAKE["huffman"](optimiser="row-adagrad", biases=True, clip=0.5, **more),
     "grouped adagrad": lambda **more: MAKE["grouped"](optimiser="adagrad", biases=True, decay=0.1, **more),
     "split adagrad": lambda **more: MAKE["split"](optimiser="adagrad", biases=True, decay=0.1, clip=0.5, **more),
+    "head adagrad": lambda **more: MAKE["head"](optimiser="adagrad", biases=True, decay=0.1, tail_scale=2.0, **more),
     "full row-adagrad": lambda **more: MAKE["full"](optimiser="row-adagrad", biases=True, decay=0.1, **more),
     "full adagrad": lambda **more: MAKE["full"](optimiser="adagrad", biases=True, clip=0.5, **more),
     "full with biases": lambda **more: MAKE["full"](biases=True, decay=0.1, **more),
 }
-WHOLE = sorted(kind for kind in MAKE if "split" not in kind)  # the tail of a split tree is the CPU's
+WHOLE = sorted(kind for kind in MAKE if kind.split()[0] not in ("split", "head"))  # those have a tail on the CPU
 # Rows of 6 numbers, a few dozen steps: sums in another order drift by some roundings a step
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
 
@@ -60,7 +62,7 @@ def train(readout, steps=5, first=0):
 
 
 def learned(readout):
-    return readout.parameters()["weights" if readout.kind == "full" else "nodes"]
+    return next(iter(readout.parameters().values()))
 
 
 def frozen(readout):

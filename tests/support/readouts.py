@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hybrid.readout import FullReadout, MixtureReadout, NeighbourReadout, SampledReadout, TreeReadout
+from hybrid.readout import FullReadout, HeadReadout, MixtureReadout, NeighbourReadout, SampledReadout, TreeReadout
 
 CLASSES, WIDTH, BATCH = 37, 6, 16
 COUNTS = np.arange(CLASSES)[::-1]
@@ -11,6 +11,7 @@ MAKE = {
     "balanced": lambda **more: TreeReadout(CLASSES, WIDTH, tree="balanced", batch=BATCH, **more),
     "split": lambda **more: TreeReadout(COUNTS, WIDTH, split=5, batch=BATCH, **more),
     "full": lambda **more: FullReadout(COUNTS, WIDTH, batch=BATCH, **more),
+    "head": lambda **more: HeadReadout(COUNTS, WIDTH, head=9, clusters=5, batch=BATCH, **more),
     "sampled": lambda **more: SampledReadout(COUNTS, WIDTH, negatives=20, batch=BATCH, **more),
     "log-uniform": lambda **more: SampledReadout(CLASSES, WIDTH, negatives=20, batch=BATCH, **more),
     "logistic": lambda **more: SampledReadout(COUNTS, WIDTH, loss="logistic", batch=BATCH, **more),

@@ -22,10 +22,10 @@ def toy(monkeypatch, tmp_path):
 
 
 def test_the_kinds_of_the_package_are_its_files():
-    assert registry.names() == ["full", "label_tree", "mixture", "neighbours", "sampled", "split_tree", "tree"]
+    assert registry.names() == ["full", "head", "label_tree", "mixture", "neighbours", "sampled", "split_tree", "tree"]
 
 
-@pytest.mark.parametrize("kind", ["full", "label_tree", "mixture", "neighbours", "sampled", "split_tree", "tree"])
+@pytest.mark.parametrize("kind", ["full", "head", "label_tree", "mixture", "neighbours", "sampled", "split_tree", "tree"])
 def test_a_file_is_read_without_numba_and_without_scipy(kind):
     script = f"import sys, hybrid.readout.{kind}; assert not {{'numba', 'scipy', 'annoy'}} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", script], check=True)
@@ -87,7 +87,7 @@ def test_options_name_a_split():
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
-        ("forest", "readout: found 'forest', expected one of full, label_tree, mixture, neighbours"),
+        ("forest", "readout: found 'forest', expected one of full, head, label_tree, mixture, neighbours"),
         ("neighbours", "readout: found 'neighbours', which is made in Python only"),
     ],
 )

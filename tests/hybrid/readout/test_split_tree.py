@@ -1,4 +1,7 @@
-"""Which split trees are tried on a GPU, and that a split tree is a class of its own; see test_kinds.py for its numbers."""
+"""Which split trees are tried on a GPU, and that a split tree is a class of its own; see test_kinds.py for its numbers.
+
+Here is tested hybrid/readout/base/halves.py.
+"""
 
 import numpy as np
 import pytest

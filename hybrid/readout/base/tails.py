@@ -1,0 +1,84 @@
+"""What stands below the head of a readout: how likely a class is within its cluster, learned on the CPU.
+
+rows            how many rows of parameters there are, for V classes, of which H are alone, and K clusters: see `rows_of`
+make_room       scratch for so many examples of a width, made once
+step, log_prob  of examples; a class that is alone costs nothing
+best            the k most likely classes, from the log-probabilities (B, H + K) of the head's slots
+scores          the log-probability of every class given its cluster
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from cpu.excluded import Excluded
+
+
+class Trees:
+    """A binary tree in each cluster: a node a row.
+
+    cluster  (V,) int32, -1 for a class alone
+    counts   (V,) how often each class is met: the trees are Huffman's
+    mode     of cpu/tree_softmax.py
+    """
+
+    def __init__(self, cluster: np.ndarray, counts: np.ndarray, mode: str):
+        from cpu import cluster_trees
+
+        self._forest, self._mode = cluster_trees.huffman(cluster, counts), mode
+        self._alone = np.flatnonzero(cluster < 0).astype(np.int32)
+        self._pathless = np.flatnonzero(self._forest.tree.leaf_up < 0)
+
+    @staticmethod
+    def rows_of(classes: int, head: int, clusters: int) -> int:
+        """A cluster has one node fewer than classes."""
+        return classes - head - clusters
+
+    def make_room(self, batch: int, width: int) -> None:
+        """Scratch of a step."""
+        from cpu import tree_softmax
+
+        self._work = tree_softmax.workspace(batch, width, self._forest.tree.depth, np.float32)
+
+    def step(
+        self,
+        grad: np.ndarray,
+        loss: np.ndarray,
+        learned: Any,
+        hidden: np.ndarray,
+        target: np.ndarray,
+        weight: Any,
+        rule: Any,
+    ) -> None:
+        """Write grad (B, D) and loss (B,), move the nodes."""
+        from cpu import tree_softmax
+
+        tree_softmax.step(grad, loss, learned, self._work, self._forest.tree, hidden, target, weight, rule, self._mode)
+
+    def log_prob(self, out: np.ndarray, learned: Any, hidden: np.ndarray, target: np.ndarray) -> None:
+        """out[b] = log p(target[b] | its cluster, hidden[b])."""
+        from cpu import tree_softmax
+
+        tree_softmax.log_prob(out, learned, self._forest.tree, hidden, target)
+
+    def best(
+        self,
+        ids: np.ndarray,
+        log_probs: np.ndarray,
+        learned: Any,
+        slots: np.ndarray,
+        hidden: np.ndarray,
+        left_out: "Excluded",
+    ) -> None:
+        """Write the k most likely classes (B, k)."""
+        from cpu import head_search
+
+        head_search.best(ids, log_probs, learned, self._forest, slots, self._alone, hidden, left_out)
+
+    def scores(self, out: np.ndarray, learned: Any, hidden: np.ndarray) -> None:
+        """out[b, v] = log p(v | its cluster, hidden[b])."""
+        from cpu import scores
+
+        scores.tree(out, learned, self._forest.tree, hidden)
+        out[:, self._pathless] = 0

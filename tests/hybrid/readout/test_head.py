@@ -1,0 +1,103 @@
+"""A head with clusters: which classes are where, and the readouts that it becomes at its ends.
+
+Here are tested hybrid/readout/base/slots.py and hybrid/readout/base/tails.py.
+"""
+
+import json
+
+import numpy as np
+import pytest
+
+from hybrid.readout import FullReadout, HeadReadout, TreeReadout, rebuild
+from tests.support.readouts import CLASSES, COUNTS, WIDTH, batch, train
+
+SIZES = {"head": 9, "clusters": 5}
+
+
+def test_a_head_of_all_classes_is_the_full_softmax():
+    found, expected = HeadReadout(COUNTS, WIDTH, head=CLASSES, rate=0.3), FullReadout(COUNTS, WIDTH, rate=0.3)
+    np.testing.assert_allclose(train(found), train(expected), rtol=1e-6)
+    np.testing.assert_allclose(found.parameters()["head"], expected.weights, atol=1e-6)
+    assert found.clusters == 0 and found.parameters()["tail"].shape == (0, WIDTH)
+
+
+def test_one_cluster_of_all_classes_is_the_tree():
+    found = HeadReadout(COUNTS, WIDTH, head=0, clusters=1, rate=0.3, tail_scale=0.5)
+    expected = TreeReadout(COUNTS, WIDTH, rate=0.15)
+    assert train(found) == train(expected)
+    assert found.parameters()["tail"].tobytes() == expected.nodes.tobytes()
+
+
+def test_the_most_frequent_classes_are_alone_and_others_share_a_slot():
+    """Counts fall, so slots rise: bands of about equally frequent classes."""
+    readout = HeadReadout(COUNTS, WIDTH, **SIZES)
+    assert readout.slot[:9].tolist() == list(range(9))
+    assert np.bincount(readout.slot[9:])[9:].tolist() == [6, 6, 5, 6, 5] and (np.diff(readout.slot) >= 0).all()
+
+
+def test_classes_with_alike_vectors_share_a_cluster():
+    rng = np.random.default_rng(0)
+    group = rng.permutation(np.arange(CLASSES - 9) % 4)
+    vectors = np.concatenate([np.zeros((9, 4)), np.eye(4)[group] + 0.1 * rng.random((CLASSES - 9, 4))])
+    readout = HeadReadout(COUNTS, WIDTH, head=9, clusters=4, vectors=vectors)
+    assert len(set(zip(group, readout.slot[9:], strict=True))) == 4
+
+
+def test_clusters_may_be_given():
+    cluster = np.arange(CLASSES) % 4 - 1
+    readout = HeadReadout(COUNTS, WIDTH, clusters=cluster)
+    assert (readout.head, readout.clusters) == ((cluster < 0).sum(), 3)
+    np.testing.assert_array_equal(readout.slot[cluster >= 0], cluster[cluster >= 0] + readout.head)
+    assert readout.slot[cluster < 0].tolist() == list(range(readout.head))
+    facts = json.loads(json.dumps(readout.describe()))
+    again = rebuild(facts)
+    for name, array in again.parameters().items():
+        np.copyto(array, readout.parameters()[name])
+    again.restore({})
+    assert train(again) == train(readout)
+
+
+def test_sizes_are_chosen_and_kept():
+    counts = 1e6 / np.arange(1, 3001)
+    readout = HeadReadout(counts, 4, share=0.2)
+    facts = readout.describe()
+    assert 0 < facts["head"] < 600 and facts["clusters"] > 10 and "share" not in facts
+    again = rebuild(facts)
+    assert (again.head, again.clusters) == (readout.head, readout.clusters)
+
+
+def test_slots_of_a_checkpoint_that_are_none_are_refused():
+    for place, value in ((0, 1), (20, -1), (20, 14), (slice(9, None), 9)):
+        readout = HeadReadout(COUNTS, WIDTH, **SIZES)
+        readout.parameters()["slot"][place] = value
+        with pytest.raises(ValueError, match="slot: found numbers that are no slots, expected 0 to 8 once each"):
+            readout.restore({})
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"head": 38}, "head: found 38, expected a whole number from 0 to 37"),
+        ({"head": 36, "clusters": 2}, "clusters: found 2, expected a whole number from 1 to 1"),
+        ({"head": 3, "clusters": 0}, "clusters: found 0, expected a whole number from 1 to 34"),
+        ({"share": 0.0}, "share: found 0.0, expected a share"),
+        ({"tails": "list"}, "tails: found 'list', expected one of"),
+        ({"tail_scale": -1}, "tail_scale: found -1, expected a finite number of at least 0"),
+        ({"clusters": [0] * 37, "head": 3}, "leave out head and vectors"),
+        ({"clusters": [0] * 36}, "clusters: found 36 numbers from 0, expected 37"),
+        ({"clusters": [0, 2] + [0] * 35}, "clusters: found none of the number 1"),
+        ({**SIZES, "vectors": np.ones((36, 2))}, r"vectors: found float64 \(36, 2\), expected \(37, any\)"),
+        ({**SIZES, "vectors": np.full((37, 2), np.nan)}, r"vectors\[0\]: found NaN"),
+    ],
+)
+def test_bad_settings_are_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        HeadReadout(COUNTS, WIDTH, **settings)
+
+
+def test_the_tail_learns_at_a_rate_of_its_own():
+    one, other = (HeadReadout(COUNTS, WIDTH, **SIZES, rate=0.1, tail_scale=scale) for scale in (0.0, 1.0))
+    for readout in (one, other):
+        readout.step(*batch())
+    assert one.parameters()["head"].tobytes() == other.parameters()["head"].tobytes()
+    assert not one.parameters()["tail"].any() and other.parameters()["tail"].any()
