@@ -25,7 +25,9 @@ def test_the_kinds_of_the_package_are_its_files():
     assert registry.names() == ["full", "head", "label_tree", "mixture", "neighbours", "sampled", "split_tree", "tree"]
 
 
-@pytest.mark.parametrize("kind", ["full", "head", "label_tree", "mixture", "neighbours", "sampled", "split_tree", "tree"])
+@pytest.mark.parametrize(
+    "kind", ["full", "head", "label_tree", "mixture", "neighbours", "sampled", "split_tree", "tree"]
+)
 def test_a_file_is_read_without_numba_and_without_scipy(kind):
     script = f"import sys, hybrid.readout.{kind}; assert not {{'numba', 'scipy', 'annoy'}} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", script], check=True)
