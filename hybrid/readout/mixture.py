@@ -44,11 +44,11 @@ class MixtureReadout(Base):
               has put two classes far apart, another may have them together
     pace      how far the shares go in a step towards what the readouts earned in it; 0: they stay equal
 
-    Every readout makes its own step on every example, as it would alone. The gradient of the hidden vectors is that of
-    -log p(target): r_k times that of readout k, summed, where r_k = a_k p_k(target) / p(target) is its responsibility for the
-    example. Then shares move towards the mean of the responsibilities, a step of EM. So a step costs what those of all
-    readouts cost, and so do `log_prob` and `scores`. Were the readouts' own steps weighed by the responsibilities, too, each
-    would learn from a part of the examples only: tried, and much the worse (docs/mixtures.md).
+    Every readout makes its own step on every example, as it would alone. A step's gradient of the hidden vectors is that of
+    sum_k a_k (-log p_k), which is an upper bound of the loss -log p; `still` writes that of the loss itself. Then shares move
+    towards the mean of the responsibilities a_k p_k(target) / p(target), a step of EM. So a step costs what those of all
+    readouts cost, and so do `log_prob` and `scores`. What theory asks for instead was tried and learned less: readouts that
+    learn by their responsibilities, each then from a part of the examples, and the loss's own gradient (docs/mixtures.md).
 
     `best` is exact. Of trees it looks at the best classes of each (Fagin's threshold algorithm); of others, and where that
     needs long lists, at all scores, in chunks.
@@ -95,22 +95,41 @@ class MixtureReadout(Base):
 
     def learn(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
         """Learn from a batch, unchecked; see Readout."""
-        losses, grads = self._losses[:, : len(hidden)], self._grads[:, : len(hidden)]
-        for readout, part, own in zip(self.readouts, grads, losses, strict=True):
+        duty = self._step_each(loss, hidden, target, weight)
+        self._add(grad, np.broadcast_to(self.shares.astype(np.float32)[:, None], duty.shape))
+        if weight is not None:
+            duty *= weight
+        self._share(duty, len(hidden))
+
+    def still(
+        self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None
+    ) -> float:
+        """Write the gradient of -log p(target) of the mixture and return its mean; nothing moves."""
+        loss = self._loss[: self._check_step(grad, hidden, target, weight)]
+        with self.held_still():
+            self._add(grad, self._step_each(loss, hidden, target, weight))
+        return check.loss(loss)
+
+    def _step_each(self, loss: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: Any) -> np.ndarray:
+        """Every readout learns, its gradient into _grads; writes the mixture's loss, returns responsibilities (K, B)."""
+        losses = self._losses[:, : len(hidden)]
+        for readout, grads, own in zip(self.readouts, self._grads, losses, strict=True):
             readout.rate_scale = self.rate_scale
-            readout.learn(part, own, hidden, target, weight)
+            readout.learn(grads[: len(hidden)], own, hidden, target, weight)
         np.negative(losses, out=losses)
         if weight is not None:
             np.divide(losses, weight, out=losses, where=weight > 0)
         duty = self._duty(loss, losses)
-        grad.fill(0)
-        for part, own in zip(grads, duty, strict=True):
-            part *= own[:, None]
-            grad += part
         if weight is not None:
             loss *= weight
-            duty *= weight
-        self._share(duty, len(hidden))
+        return duty
+
+    def _add(self, grad: np.ndarray, parts: np.ndarray) -> None:
+        """grad (B, D) = the sum of the readouts' gradients, each row times a number of parts (K, B)."""
+        grad.fill(0)
+        for grads, own in zip(self._grads, parts, strict=True):
+            grads[: len(grad)] *= own[:, None]
+            grad += grads[: len(grad)]
 
     def _duty(self, loss: np.ndarray, log_probs: np.ndarray) -> np.ndarray:
         """The responsibilities (K, B) float32, by log-probabilities of the readouts (K, B); writes the mixture's loss."""

@@ -33,23 +33,23 @@ def test_it_is_the_mean_of_the_probabilities_by_shares():
 
 
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["plain", "weighed"])
-def test_every_part_makes_its_own_step_and_the_gradient_is_that_of_the_mixture(weight):
-    """Worked in float64; then shares are the mean of the responsibilities, as far as the pace goes."""
-    mixture, alone = MixtureReadout(parts(rate=0.0), pace=0.25), parts(rate=0.0)
-    for part, own in zip(mixture.readouts, alone, strict=True):  # nothing else moves, so every row sees the same
-        own.nodes[:] = np.random.default_rng(len(part.describe())).normal(size=own.nodes.shape)
-        np.copyto(part.nodes, own.nodes)
+def test_a_step_has_the_gradient_of_the_bound_and_moves_shares_by_responsibilities(weight):
+    """Worked in float64. At a rate of 0 of the parts every row sees the same."""
+    mixture = MixtureReadout(parts(rate=0.0), pace=0.25)
+    for k, part in enumerate(mixture.readouts):
+        part.nodes[:] = np.random.default_rng(k).normal(size=part.nodes.shape)
     mixture.shares[:] = shares = np.array([0.3, 0.7])
     grad, hidden, target = batch(seed=7)
-    given, expected, gradient = np.ones(BATCH) if weight is None else weight, np.zeros_like(grad), np.empty_like(grad)
-    earned = shares[:, None] * np.exp([part.log_prob(hidden, target).astype(float) for part in alone])
-    duty = earned / earned.sum(axis=0)
-    for own, share in zip(alone, duty, strict=True):
-        own.step(gradient, hidden, target, weight)
-        expected += share[:, None] * gradient
-    loss = mixture.step(grad, hidden, target, weight)
-    assert loss == pytest.approx(-(given * np.log(earned.sum(axis=0))).mean(), rel=1e-5)
-    np.testing.assert_allclose(grad, expected, atol=1e-5)
+    own = np.empty((2, *grad.shape), np.float32)
+    for part, gradient in zip(mixture.readouts, own, strict=True):
+        part.still(gradient, hidden, target, weight)
+    earned = shares[:, None] * np.exp([part.log_prob(hidden, target).astype(float) for part in mixture.readouts])
+    duty, given = earned / earned.sum(axis=0), np.ones(BATCH) if weight is None else weight
+    loss = pytest.approx(-(given * np.log(earned.sum(axis=0))).mean(), rel=1e-5)
+    assert mixture.still(grad, hidden, target, weight) == loss
+    np.testing.assert_allclose(grad, np.einsum("kb,kbd->bd", duty, own), atol=1e-5)
+    assert mixture.step(grad, hidden, target, weight) == loss
+    np.testing.assert_allclose(grad, np.einsum("k,kbd->bd", shares, own), atol=1e-5)
     moved = shares + 0.25 * ((duty - shares[:, None]) * given).mean(axis=1)
     np.testing.assert_allclose(mixture.shares, moved, rtol=1e-5)
     assert mixture.shares.sum() == pytest.approx(1)
