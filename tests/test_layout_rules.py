@@ -33,6 +33,7 @@ TESTED_IN: dict[str, str] = {
     "hybrid/models/_engine.py": "tests/hybrid/cli/test_command_line.py",
     "hybrid/pvm/judge/reports.py": "tests/hybrid/models/test_pvm.py",
     "hybrid/pvm/source.py": "tests/hybrid/cli/commands/test_pvm.py",
+    "hybrid/sklearn/labeller.py": "tests/hybrid/sklearn/test_label_tree_classifier.py",
     "hybrid/train/job.py": "tests/hybrid/train/test_best.py",
     "hybrid/train/stop.py": "tests/hybrid/train/test_loop.py",
     "cpu/brute_force.py": "tests/cpu/test_neighbours.py",

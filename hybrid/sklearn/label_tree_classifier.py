@@ -6,23 +6,22 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import ClassifierMixin
-from sklearn.utils import Tags
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_consistent_length
 
-from .. import check
-from ..judge import labels as judge
+from ..label_partition import label_clusters
 from ..readout import LabelTreeReadout, Readout
-from . import labels, training
+from . import labeller, labels, training
+from .labeller import Labeller
 from .learner import Learner
 
 
-class LabelTreeClassifier(ClassifierMixin, Learner):
+class LabelTreeClassifier(Labeller, Learner):
     """Features -> hidden layers, if any -> a probabilistic label tree, where a label costs log V and not V.
 
     k               how many labels `predict` gives each example; None: those at least as probable as `threshold`
     threshold       see k
-    tree            "huffman", "balanced", or (parents, leaf): see LabelTreeReadout
+    tree            "huffman", "balanced", or (parents, leaf): see LabelTreeReadout; "clusters": of labels by the features of
+                    their examples, see `hybrid.label_clusters`, in `partial_fit` those of the first part
     hidden_layers, activation, width, epochs, batch, rate, trunk_rate, optimiser, warm_start, random_state, n_jobs, verbose
                     as in TreeClassifier
 
@@ -103,72 +102,27 @@ class LabelTreeClassifier(ClassifierMixin, Learner):
         self._learn(X, found.entries, len(self.classes_), weight, 1)
         return self
 
-    def predict(self, X: Any) -> Any:
-        """The labels of each example, in the form of `fit`: see k and threshold; of one label each the likeliest."""
-        check_is_fitted(self)
-        if self._form.form == "one":
-            return labels.written(self._form, self._top(X, 1))
-        return labels.written(self._form, self._likely(X) if self.k is None else self._top(X, self.k))
-
-    def predict_proba(self, X: Any, k: int | None = None) -> Any:
-        """The probabilities of all labels, (n, V) float64; of one label each divided by their sum.
-
-        k  only the k likeliest labels, as scipy CSR: what to take where labels are many
-        """
-        check_is_fitted(self)
-        if k is not None:
-            found = self._top(X, k)
-            found.sort_indices()
-            return found
-        every = np.exp(self._log_probs(X), dtype=np.float64)
-        return every / every.sum(axis=1, keepdims=True) if self._form.form == "one" else every
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """The log-odds of each label, (n, V); of one label each its log-probability, of two classes the difference, (n,)."""
-        check_is_fitted(self)
-        log_probs = self._log_probs(X)
-        if self._form.form != "one":
-            odds: np.ndarray = log_probs - np.log(-np.expm1(np.minimum(log_probs, -np.finfo(np.float32).tiny)))
-            return odds
-        return log_probs[:, 1] - log_probs[:, 0] if len(self.classes_) == 2 else log_probs
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None, *, k: int = 1) -> float:
-        """precision@k: the share of the k likeliest labels that the examples have."""
-        check_is_fitted(self)
-        own = labels.read(y, self.classes_, strange=True).entries
-        ids, _ = self._best(X, k)
-        check_consistent_length(ids, own)
-        return judge.precision(ids, own, sample_weight)
-
     def _readout(self, counts: np.ndarray, width: int, seed: int) -> Readout:
         settings: dict[str, Any] = {"rate": self.rate, "optimiser": self.optimiser, "biases": True, "seed": seed}
-        return LabelTreeReadout(counts, width, tree=self.tree, batch=self.batch, **settings)
+        return LabelTreeReadout(counts, width, tree=self._shape, batch=self.batch, **settings)
 
     def _checked(self, X: Any, y: Any, classes: Any, *, reset: bool) -> tuple[Any, labels.Labels]:
-        if y is None:
-            raise ValueError("y: requires y to be passed, but the target y is None")
-        X, found = self._taken(X, reset=reset), labels.read(y, classes)
+        found = labeller.read(y, classes)
+        X = self._taken(X, reset=reset)
         check_consistent_length(X, found.entries)
         return X, found
 
     def _begin_with(self, X: Any, found: labels.Labels) -> None:
-        if len(found.classes) < 2:
-            raise ValueError(f"y: found {len(found.classes)} classes, expected labels of at least 2")
-        self.classes_, self._form = found.classes, found._replace(entries=None)
+        self._named(found)
+        self._shape = self.tree
+        if isinstance(self.tree, str) and self.tree == "clusters":
+            self._shape = label_clusters(X, found.entries, seed=training.seed(self.random_state))
         self._begin(X, np.bincount(found.entries.indices, minlength=len(found.classes)))
 
-    def _best(self, X: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """The k likeliest labels of each example and their log-probabilities, (n, k)."""
-        check.whole("k", k, 1, len(self.classes_))
+    def _ranked(self, X: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
         parts = self._asked(X, k, functools.partial(self.engine_.best, k=k))
         ids, log_probs = zip(*parts, strict=True)
         return np.concatenate(ids), np.concatenate(log_probs)
-
-    def _top(self, X: Any, k: int) -> Any:
-        """The probabilities of the k likeliest labels, (n, V) CSR, likeliest first."""
-        ids, log_probs = self._best(X, k)
-        at = np.arange(0, ids.size + 1, k)
-        return sparse.csr_array((np.exp(log_probs).ravel(), ids.ravel(), at), (len(ids), len(self.classes_)))
 
     def _likely(self, X: Any) -> Any:
         """The probabilities of the labels that are likely enough, (n, V) CSR, likeliest first."""
@@ -182,10 +136,3 @@ class LabelTreeClassifier(ClassifierMixin, Learner):
     def _log_probs(self, X: Any) -> np.ndarray:
         parts: np.ndarray = np.concatenate(self._asked(X, len(self.classes_), self.engine_.scores))
         return parts
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_label = True
-        tags.target_tags.multi_output = True
-        tags.target_tags.two_d_labels = True
-        return tags

@@ -1,4 +1,4 @@
-"""LabelTreeClassifier as a classifier of scikit-learn, with any number of labels an example."""
+"""LabelTreeClassifier as a classifier of scikit-learn, with any number of labels an example; hybrid/sklearn/labeller.py."""
 
 import pickle
 
@@ -46,7 +46,7 @@ def test_it_is_as_precise_as_one_against_the_rest(data):
     assert (model.predict(X_test) == y_test).mean() > (rival.predict(X_test) == y_test).mean() - 0.03
 
 
-@pytest.mark.parametrize("tree", ["huffman", "balanced", ([-1] + [0] * 9, np.arange(1, 10))])
+@pytest.mark.parametrize("tree", ["huffman", "balanced", "clusters", ([-1] + [0] * 9, np.arange(1, 10))])
 def test_answers_have_the_form_of_y_and_say_the_same(data, tree):
     X, y, X_test, _ = data
     names = np.array([f"label {number}" for number in range(9)])
