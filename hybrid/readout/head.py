@@ -11,13 +11,11 @@ from ..contract import Rule
 from ..settings import number, option, whole
 from .base.halves import Halves
 from .base.slots import check_slots, shape
-from .base.tails import Trees
+from .base.tails import TAILS
 from .tree import MODES
 
 if TYPE_CHECKING:
     from cpu.excluded import Excluded
-
-TAILS = {"tree": Trees}
 
 
 @dataclass(frozen=True)
@@ -50,7 +48,8 @@ class HeadReadout(Halves):
     width    numbers of a hidden vector
     head     H; None: chosen
     clusters K, or an array (V,): the cluster of each class, -1 for a class of the head, which is then not given; None: chosen
-    tails    what is in a cluster: "tree", a Huffman tree
+    tails    what is in a cluster: "tree", a Huffman tree, which costs a logarithm; "softmax", a dense softmax: class-based
+             softmax, and with few clusters of classes about as frequent the adaptive softmax, without its projections
     share    sizes that are not given make a step cost about this share of a full softmax's, see cpu/head_sizes.py
     vectors  (V, any): what is alike shares a cluster; None: clusters are bands of classes that are about as frequent
     mode     of the trees, as of a TreeReadout

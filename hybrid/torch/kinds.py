@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from .. import backend
-from ..readout import FullReadout, SampledReadout, TreeReadout
+from ..readout import FullReadout, HeadReadout, SampledReadout, TreeReadout
 from .loss import ReadoutLoss
 
 
@@ -66,6 +66,15 @@ class FullLoss(MadeLoss):
     """
 
     _made = FullReadout
+
+
+class HeadLoss(MadeLoss):
+    """A full softmax over the most frequent classes and clusters of the others, with a tree or a softmax in each cluster.
+
+    Arguments as of TreeLoss; settings of hybrid.HeadReadout: head, clusters, tails, vectors, batch, rate, ...
+    """
+
+    _made = HeadReadout
 
 
 class SampledLoss(MadeLoss):

@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from hybrid.torch import FullLoss, SampledLoss, TreeLoss
+from hybrid.torch import FullLoss, HeadLoss, SampledLoss, TreeLoss
 
 CLASSES, WIDTH = 37, 6
 COUNTS = np.arange(CLASSES)[::-1] + 1
@@ -12,6 +12,7 @@ MAKE = {
     "balanced": lambda **more: TreeLoss(WIDTH, CLASSES, **more),
     "split": lambda **more: TreeLoss(WIDTH, COUNTS, split=5, **more),
     "full": lambda **more: FullLoss(WIDTH, COUNTS, **more),
+    "head": lambda **more: HeadLoss(WIDTH, COUNTS, head=9, clusters=5, **more),
     "sampled": lambda **more: SampledLoss(WIDTH, COUNTS, negatives=20, **more),
     "logistic": lambda **more: SampledLoss(WIDTH, COUNTS, loss="logistic", **more),
 }

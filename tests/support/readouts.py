@@ -12,6 +12,7 @@ MAKE = {
     "split": lambda **more: TreeReadout(COUNTS, WIDTH, split=5, batch=BATCH, **more),
     "full": lambda **more: FullReadout(COUNTS, WIDTH, batch=BATCH, **more),
     "head": lambda **more: HeadReadout(COUNTS, WIDTH, head=9, clusters=5, batch=BATCH, **more),
+    "head of softmaxes": lambda **more: MAKE["head"](tails="softmax", **more),
     "sampled": lambda **more: SampledReadout(COUNTS, WIDTH, negatives=20, batch=BATCH, **more),
     "log-uniform": lambda **more: SampledReadout(CLASSES, WIDTH, negatives=20, batch=BATCH, **more),
     "logistic": lambda **more: SampledReadout(COUNTS, WIDTH, loss="logistic", batch=BATCH, **more),

@@ -82,3 +82,72 @@ class Trees:
 
         scores.tree(out, learned, self._forest.tree, hidden)
         out[:, self._pathless] = 0
+
+
+class Softmaxes:
+    """A softmax in each cluster: a class a row.
+
+    Arguments as of Trees; only `cluster` is used: rows of a cluster move once a step, whatever the mode.
+    """
+
+    def __init__(self, cluster: np.ndarray, counts: np.ndarray, mode: str):
+        from cpu import cluster_softmax
+
+        self._plan = cluster_softmax.plan(cluster)
+        self._alone = np.flatnonzero(cluster < 0).astype(np.int32)
+
+    @staticmethod
+    def rows_of(classes: int, head: int, clusters: int) -> int:
+        """Every class of a cluster has one."""
+        return classes - head
+
+    def make_room(self, batch: int, width: int) -> None:
+        """Scratch of a step."""
+        from cpu import cluster_softmax
+
+        self._work = cluster_softmax.workspace(batch, width, self._plan, np.float32)
+
+    def step(
+        self,
+        grad: np.ndarray,
+        loss: np.ndarray,
+        learned: Any,
+        hidden: np.ndarray,
+        target: np.ndarray,
+        weight: Any,
+        rule: Any,
+    ) -> None:
+        """Write grad (B, D) and loss (B,), move the rows of the clusters that are met."""
+        from cpu import cluster_softmax
+
+        cluster_softmax.step(grad, loss, learned, self._work, self._plan, hidden, target, weight, rule)
+
+    def log_prob(self, out: np.ndarray, learned: Any, hidden: np.ndarray, target: np.ndarray) -> None:
+        """out[b] = log p(target[b] | its cluster, hidden[b])."""
+        from cpu import cluster_softmax
+
+        cluster_softmax.log_prob(out, learned, self._work, self._plan, hidden, target)
+
+    def best(
+        self,
+        ids: np.ndarray,
+        log_probs: np.ndarray,
+        learned: Any,
+        slots: np.ndarray,
+        hidden: np.ndarray,
+        left_out: "Excluded",
+    ) -> None:
+        """Write the k most likely classes (B, k)."""
+        from cpu import cluster_softmax_search
+
+        given = learned, self._plan, slots, self._alone, hidden, left_out
+        cluster_softmax_search.best(ids, log_probs, *given)
+
+    def scores(self, out: np.ndarray, learned: Any, hidden: np.ndarray) -> None:
+        """out[b, v] = log p(v | its cluster, hidden[b])."""
+        from cpu import cluster_softmax_search
+
+        cluster_softmax_search.scores(out, learned, self._plan, hidden)
+
+
+TAILS: dict[str, type[Trees] | type[Softmaxes]] = {"tree": Trees, "softmax": Softmaxes}

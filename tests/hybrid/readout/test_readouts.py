@@ -125,7 +125,7 @@ def test_what_a_step_would_do_is_told_without_making_it(make, optimiser):
     assert readout.step(np.empty_like(grad), hidden, target) == pytest.approx(losses.mean(), rel=1e-5)
 
 
-@pytest.mark.parametrize("kind", ["huffman", "balanced", "split", "full", "head", "neighbours"])
+@pytest.mark.parametrize("kind", ["huffman", "balanced", "split", "full", "head", "head of softmaxes", "neighbours"])
 def test_the_gradient_is_the_slope_of_the_loss(kind):
     readout = MAKE[kind](rate=0.5)
     train(readout)
