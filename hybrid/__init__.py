@@ -9,6 +9,7 @@ from typing import Any
 
 _HOME = {
     "ArrayFeed": "feeds.arrays",
+    "AttentionTrunk": "engine.trunk.attention",
     "BasketFeed": "feeds.baskets",
     "Corpus": "feeds.text",
     "Embedding": "engine.embedding",

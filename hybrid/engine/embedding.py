@@ -136,6 +136,11 @@ class Embedding:
         mirror.fetch(self.backend.device, self._pairs())
         return {"table": self.table} | sparse.beside(self._host)
 
+    def take(self, rows: np.ndarray) -> None:
+        """Have these as the table from here on, on the CPU: (rows, width) float32, which somebody else may have too."""
+        self.table = rows
+        self._host, self._there = (learned._replace(rows=rows) for learned in (self._host, self._there))
+
     def send(self) -> None:
         """Go on from parameters() as they were filled; nothing to do where the device shares the host's memory."""
         mirror.send(self.backend.device, self._pairs())

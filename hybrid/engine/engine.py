@@ -22,6 +22,8 @@ from .scale import Scale, chosen
 from .schedule import Schedule, Tick, part
 from .slot import Slot
 from .suits import check_delay, check_feed, check_place, check_widths, dense_backend
+from .tied import NAME as TIED
+from .tied import check_settings, tie
 from .trace import Trace
 from .trunk import TrunkProtocol
 
@@ -45,6 +47,8 @@ class Engine(Runner[Tick]):
     warmup         ticks in which all rates rise linearly before that
     decay          schedule None: True is "linear", as in word2vec, False is "constant"
     pin            True: each queue's threads keep to cores of their own
+    tied           True: the readout's rows are the embedding's, one table: of a full or sampled readout that is as wide, on
+                   the CPU, with one micro-batch and no delay. It starts as the embedding does
 
     tick, torn, trace  see Runner
     whole              a batch has a multiple of so many examples, which micro-batches do not cut: the trunk's sequence, else 1
@@ -69,6 +73,7 @@ class Engine(Runner[Tick]):
         schedule: str | None = None,
         warmup: int = 0,
         pin: bool = False,
+        tied: bool = False,
     ):
         from cpu.threads import available
 
@@ -92,6 +97,10 @@ class Engine(Runner[Tick]):
         self._asking = Asking(self.route, dense_inline, self.inline)
         if trunk:
             dense_inline.run(trunk.place, self.dense.device, self.dense)
+        self.tied = bool(tied)
+        if tied:
+            check_settings(self)
+            tie(embedding, readout)
         self.cores: Cores | None = None
         self._begun: dict[str, np.ndarray] = {}
 
@@ -178,22 +187,26 @@ class Engine(Runner[Tick]):
 
     # Asking
 
-    def hidden(self, ids: Any = None, bag_at: Any = None, *, values: Any = None, x: Any = None) -> np.ndarray:
+    def hidden(
+        self, ids: Any = None, bag_at: Any = None, *, values: Any = None, x: Any = None, rows: Any = None
+    ) -> np.ndarray:
         """The hidden vectors (B, D) of B examples.
 
         ids     whole numbers, as many an example as the embedding concatenates; (B, n) or flat
         bag_at  (B + 1,) whole numbers, for an embedding that averages: example b has ids[bag_at[b]:bag_at[b + 1]]
         values  one float32 an id, for an embedding of weighted bags
         x       (B, width) float32, for an engine with Inputs, instead of ids
+        rows    (n,) whole numbers: which of the B are wanted, as the last places of sequences; None: all
 
-        Raises IndexError for an id out of range, ValueError for ids that make no whole number of examples, for places that
-        do not rise from 0 to the number of ids and for arrays that this engine does not take, RuntimeError while another
-        thread is in a tick or asks.
+        Raises IndexError for an id or row out of range, ValueError for ids that make no whole number of examples, for places
+        that do not rise from 0 to the number of ids and for arrays that this engine does not take, RuntimeError while
+        another thread is in a tick or asks.
         """
         batch = question(self.embedding, self.whole, ids, bag_at, values, x)
         with self._runs.alone:
             self.settle()
-            return self._asking.hidden(batch, self.tick)
+            found = self._asking.hidden(batch, self.tick)
+            return found if rows is None else found[check.indices("rows", rows, len(found))]
 
     def best(
         self,
@@ -204,22 +217,25 @@ class Engine(Runner[Tick]):
         *,
         values: Any = None,
         x: Any = None,
+        rows: Any = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """The k most likely classes after each example: ids and log probabilities, both (B, k), most likely first.
 
-        ids, bag_at, values, x  see `hidden`
-        exclude                 scipy.sparse CSR (B, V): the classes that each example leaves out; see Readout.best
+        ids, bag_at, values, x, rows  see `hidden`
+        exclude                       scipy.sparse CSR (B, V): the classes that each example leaves out; see Readout.best
         """
         with self._runs.alone:
             found: tuple[np.ndarray, np.ndarray]
-            hidden = self.hidden(ids, bag_at, values=values, x=x)
+            hidden = self.hidden(ids, bag_at, values=values, x=x, rows=rows)
             found = self.inline.run(self.readout.best, hidden, k, exclude).wait()
             return found
 
-    def scores(self, ids: Any = None, bag_at: Any = None, *, values: Any = None, x: Any = None) -> np.ndarray:
+    def scores(
+        self, ids: Any = None, bag_at: Any = None, *, values: Any = None, x: Any = None, rows: Any = None
+    ) -> np.ndarray:
         """The log-probabilities of all classes after each example, (B, V) float32: 4 B V bytes; see Readout.scores."""
         with self._runs.alone:
-            hidden = self.hidden(ids, bag_at, values=values, x=x)
+            hidden = self.hidden(ids, bag_at, values=values, x=x, rows=rows)
             found: np.ndarray = self.inline.run(self.readout.scores, hidden).wait()
             return found
 
@@ -252,7 +268,8 @@ class Engine(Runner[Tick]):
             self.trunk.fetch()
         parts = {"embedding": self.embedding, "trunk": self.trunk, "readout": self.readout}
         owned = {part: owner.parameters() for part, owner in parts.items() if owner is not None}
-        return {f"{part}.{name}": array for part, arrays in owned.items() for name, array in arrays.items()}
+        found = {f"{part}.{name}": array for part, arrays in owned.items() for name, array in arrays.items()}
+        return {name: array for name, array in found.items() if not (self.tied and name == TIED)}
 
     @property
     def size(self) -> int:
@@ -303,7 +320,7 @@ class Engine(Runner[Tick]):
     def __reduce__(self) -> tuple[Any, ...]:
         """An engine of its own parts, which stands where this one stands; not for one that failed half-way."""
         self._check_whole()
-        names = ("threads", "micro_batches", "delay", "overlap", "decay", "schedule", "warmup", "pin")
+        names = ("threads", "micro_batches", "delay", "overlap", "decay", "schedule", "warmup", "pin", "tied")
         settings = {name: getattr(self, name) for name in names} | {"device": self.dense.name}
         with self._runs.alone:
             arrays = {name: array.copy() for name, array in self._begun_arrays().items()}

@@ -42,7 +42,7 @@ def facts(engine: "Engine", begun: dict[str, np.ndarray]) -> dict[str, Any]:
         "embedding": engine.embedding.describe(),
         "trunk": engine.trunk.describe() if engine.trunk else None,
         "readout": engine.readout.describe() | {"state": engine.readout.state()},
-        "settings": {name: getattr(engine, name) for name in SETTINGS},
+        "settings": {name: getattr(engine, name) for name in SETTINGS} | ({"tied": True} if engine.tied else {}),
         "tick": engine.tick,
         "begun": {name: array.shape for name, array in begun.items()},
     }
@@ -107,5 +107,6 @@ def _check_size(folder: str | Path, own: dict[str, Any], output: dict[str, Any],
     rows, dense = own["embedding"], own["trunk"]
     least = sparse.numbers(**rows) if rows.get("rows") else 0
     least += readout.least(output) + (trunk.least(dense) if dense else 0)
+    least -= output["classes"] * output["width"] if own["settings"].get("tied") else 0  # one table, kept once
     if least + sum(math.prod(shape) for shape in own["begun"].values()) > held:
         raise ValueError(f"{folder}: declares {least} parameters, but holds {held} numbers; it was altered")

@@ -8,11 +8,12 @@ from .. import check
 from . import Batch
 from .epochs import Epochs
 from .interactions import Histories
+from .orders import BAG, DECAY, SEQUENCE, Order
 from .ragged import spans
 
 
 class HistoryFeed(Epochs):
-    """Every item of a history but its first is a target; its input is the mean of up to `length` items before it. A `Feed`.
+    """Every item of a history but its first is a target; its input is made of up to `length` items before it. A `Feed`.
 
     histories  the items of each user in the order of time; rows and classes are both the items
     length     most items before a target that are its input
@@ -20,6 +21,9 @@ class HistoryFeed(Epochs):
     epochs     how often the histories are gone through
     seed       each epoch is a permutation of the targets, drawn from (seed, epoch)
     shuffle    False: each epoch is in the order of users and times
+    order      "bag", "decay" or "concatenated", see hybrid/feeds/orders.py: the mean of the items' rows, a mean in which an
+               item weighs `decay` times as much as the one after it, or row beside row. Order(...).embedding has the
+               arguments of the Embedding that each needs; a SequenceFeed learns at every place of a history at once
 
     Raises ValueError where no user has two items, and ValueError or IndexError for arrays that do not fit together.
     """
@@ -33,6 +37,8 @@ class HistoryFeed(Epochs):
         epochs: int = 1,
         seed: int = 0,
         shuffle: bool = True,
+        order: str = BAG,
+        decay: float = 0.8,
     ):
         for name, value in (("length", length), ("batch", batch), ("epochs", epochs)):
             check.whole(name, value, 1)
@@ -43,14 +49,18 @@ class HistoryFeed(Epochs):
             )
         histories = checked(histories)
         self.histories, self.length, self.batch, self.seed, self.shuffle = histories, length, batch, seed, shuffle
+        self.order = Order(order, length, decay).checked()
+        if order == SEQUENCE:
+            raise ValueError(f"order: found {order!r}, expected another one; SequenceFeed makes batches of sequences")
         sizes = np.diff(histories.at)
         before = np.arange(len(histories.item)) - np.repeat(histories.at[:-1], sizes)  # items before each, of its user
         self._at = np.flatnonzero(before)
         if not len(self._at):
             raise ValueError(f"histories: none of {len(sizes)} users has 2 items; expected some to learn from")
-        self._length = np.minimum(before, length)
+        self._before = before
         self._order: tuple[int, np.ndarray] = (-1, self._at)
-        self.rows = self.classes = len(histories.items)
+        self.classes = len(histories.items)
+        self.rows = self.classes + self.order.padded
         self.counts = np.bincount(histories.item, minlength=self.classes)
         self.most_ids = batch * length
         super().__init__(epochs, -(-len(self._at) // batch))
@@ -58,15 +68,17 @@ class HistoryFeed(Epochs):
     def describe(self) -> dict[str, Any]:
         """See `Feed`."""
         names = ("length", "batch", "epochs", "seed", "shuffle")
-        return {"kind": "histories", "data": self.histories.sha256} | {name: getattr(self, name) for name in names}
+        told = {"kind": "histories", "data": self.histories.sha256} | {name: getattr(self, name) for name in names}
+        told |= {} if self.order.kind == BAG else {"order": self.order.kind}
+        return told | ({"decay": self.order.decay} if self.order.kind == DECAY else {})
 
     def _cut(self, epoch: int, tick: int) -> Batch:
         if self.shuffle and self._order[0] != epoch:
             self._order = epoch, np.random.default_rng([self.seed, epoch]).permutation(self._at)
         at = self._order[1][tick * self.batch : (tick + 1) * self.batch]
-        ids, bag_at = _bags(self.histories.item, at - self._length[at], at)
-        weight = self.histories.weight
-        return Batch(ids, bag_at, self.histories.item[at], None if weight is None else weight[at])
+        item, weight = self.histories.item, self.histories.weight
+        ids, bag_at, values = self.order.read(item, at - self._before[at], at, self.classes)
+        return Batch(ids, bag_at, item[at], None if weight is None else weight[at], values)
 
 
 def checked(histories: Histories) -> Histories:

@@ -24,6 +24,7 @@ class SequenceFeed(Epochs):
     epochs   how often the sequences are gone through
     seed     each epoch is a permutation of the windows, drawn from (seed, epoch)
     shuffle  False: each epoch is in the order of the source
+    unlabelled  True: padding has no target instead of a weight of 0, so a readout on the CPU does not compute it
 
     For an Embedding of `rows` rows, the last of which stands for starts and padding, and a trunk that takes T examples as one
     sequence, such as TorchTrunk(..., sequence=T). Every window stands for itself: no state is carried from one to the next.
@@ -43,16 +44,17 @@ class SequenceFeed(Epochs):
         epochs: int = 1,
         seed: int = 0,
         shuffle: bool = True,
+        unlabelled: bool = False,
     ):
         for name, value in (("length", length), ("windows", windows), ("epochs", epochs)):
             check.whole(name, value, 1)
         self.source, self.length, self.windows, self.start = source, length, windows, start
-        self.running, self.seed, self.shuffle = running, seed, shuffle
+        self.running, self.seed, self.shuffle, self.unlabelled = running, seed, shuffle, unlabelled
         self._ids, at, self.counts = _taken(source, running)
         self._weight = source.weight if isinstance(source, Histories) else None
         self.classes = len(self.counts)
         self.rows = self.classes + 1
-        self.batch = self.most_ids = windows * length
+        self.batch = self.most_ids = self.most_targets = windows * length
         self._first, self._last, self._opens = _cut(at, length, start)
         if not len(self._first):
             raise ValueError("source: no sequence has a target; expected some of two ids, or start=True")
@@ -62,7 +64,8 @@ class SequenceFeed(Epochs):
     def describe(self) -> dict[str, Any]:
         """See `Feed`."""
         names = ("length", "windows", "start", "running", "epochs", "seed", "shuffle")
-        return {"kind": "sequences", "data": self.source.sha256} | {name: getattr(self, name) for name in names}
+        told = {"kind": "sequences", "data": self.source.sha256} | {name: getattr(self, name) for name in names}
+        return told | ({"unlabelled": True} if self.unlabelled else {})
 
     def question(self, sequences: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
         """For Engine.hidden: the last ids of sequences as windows, and in which row is the hidden vector after each.
@@ -94,9 +97,13 @@ class SequenceFeed(Epochs):
         target = np.where(there, self._ids[at], 0)
         ids = np.where(there, self._ids[at - 1], self.classes)
         ids[self._opens[some], 0] = self.classes
-        return Batch(
-            ids.astype(np.int32).reshape(-1), None, target.astype(np.int32).reshape(-1), self._weights(at, there)
-        )
+        ids, target = (array.astype(np.int32).reshape(-1) for array in (ids, target))
+        weight = self._weights(at, there)
+        if not self.unlabelled or there.all():
+            return Batch(ids, None, target, weight)
+        labelled = there.reshape(-1)
+        target_at = np.concatenate([[0], np.cumsum(labelled)])
+        return Batch(ids, None, target[labelled], None if self._weight is None else weight, target_at=target_at)
 
     def _weights(self, at: np.ndarray, there: np.ndarray) -> np.ndarray | None:
         """Of the targets at some places, (windows T,): 0 where there is only padding; None: all are 1."""

@@ -86,14 +86,16 @@ def split_by_time(whole: Histories, *, test: float = 0.2, valid: float = 0.1, si
     test, valid  shares of all items; items of equal times stay together. A share above 0 tests one item at least, 0 none
     since        items from this moment on are the test instead, whatever their share; a number as in `Histories.time`
 
-    Raises ValueError for histories without times, shares that sum to 1 or more, and a moment that leaves nothing to learn
-    from or to test with.
+    Raises ValueError for histories without times or items, shares that sum to 1 or more, and a moment that leaves nothing to
+    learn from or to test with.
     """
     _check_shares(0 if since is not None else test, valid)
     if whole.time is None:
         raise ValueError(
             "histories: found no times, expected some to split by; histories(ratings) keeps those of ratings"
         )
+    if not len(whole.item):
+        raise ValueError(f"histories: found no item of {len(whole.users)} users, expected some to split by their times")
     times = np.sort(whole.time)
     n = len(times)
     begin = _test_begins(times, test) if since is None else _within(times, since)

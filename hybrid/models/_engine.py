@@ -114,7 +114,7 @@ def _check_split(chosen: Mapping[str, Any]) -> None:
 class EngineJob(Job):
     """An engine on a feed, measured so many times an epoch.
 
-    A subclass says by what, in `validate` and `final`; per_example, mean, trunk: see `make_engine`.
+    A subclass says by what, in `validate` and `final`; form: see `make_engine`.
     """
 
     evaluations = 4  # an epoch
@@ -203,16 +203,15 @@ def _remade_trunk(source: Path, options: dict[str, Any]) -> trunks.TrunkProtocol
         return trunks.remade(told, options) if told else None
 
 
-def make_engine(
-    options: dict[str, Any], feed: Feed, *, per_example: int = 1, mean: bool = False, trunk: bool = True
-) -> Engine:
+def make_engine(options: dict[str, Any], feed: Feed, *, trunk: bool = True, tied: bool = False, **form: Any) -> Engine:
     """The untrained engine that options name, for a feed.
 
-    per_example, mean  see Embedding
-    trunk              False: the rows are the hidden vectors, as in word2vec, and a sampled readout is word2vec's too
+    trunk  False: the rows are the hidden vectors, as in word2vec, and a sampled readout is word2vec's too
+    tied   see Engine
+    form   per_example, mean, weighted: see Embedding
     """
     seed, spread = options["seed"], 0.1 if trunk else None
-    settings = {"per_example": per_example, "mean": mean, "undivided": not trunk, "spread": spread, "seed": seed}
+    settings = {"undivided": not trunk, "spread": spread, "seed": seed} | form
     settings |= sparse.named(options, "rows")
     make = functools.partial(Embedding, feed.rows, options["width"], rate=options["rows_rate"], **settings)
     embedding = make(backend=_rows_place(options, feed, make))
@@ -226,7 +225,7 @@ def make_engine(
     # runs of before these two were options have neither
     settings |= {"schedule": options.get("schedule"), "warmup": _warmup(options, len(feed))}
     overlap = False if options["serial"] else None
-    return Engine(embedding, dense, placed, overlap=overlap, pin=bool(options.get("pin")), **settings)
+    return Engine(embedding, dense, placed, overlap=overlap, pin=bool(options.get("pin")), tied=tied, **settings)
 
 
 def _warmup(options: dict[str, Any], ticks: int) -> int:

@@ -86,6 +86,19 @@ def parts(every: Histories, options: Mapping[str, Any]) -> Split:
     return split_by_time(every, **shares, since=options["test_since"])
 
 
+def protocol(options: Mapping[str, Any]) -> str:
+    """How is measured, in words."""
+    held = {
+        LAST: "the last item of every user with three tests, the one before it validates",
+        RATIO: "the last items of every user with three test, those before them validate",
+        DRAWN: "items drawn from all test and validate",
+        TIME: "what came last of all tests, what came before it validates",
+    }[options.get("split_by") or LAST]
+    return (
+        f"{held}; all items are ranked but those that the user had; items of equal times are in the order of the file"
+    )
+
+
 def digest(every: Histories, options: Mapping[str, Any]) -> str:
     """Digest of all that the split depends on."""
     if options.get("split_by") != TIME or every.time is None:

@@ -1,4 +1,4 @@
-"""What a user takes next: the mean of his last items' rows -> MLP -> a distribution over items.
+"""What a user takes next: the rows of his last items -> trunk -> a distribution over items.
 
 The last item of every user tests, the one before it validates (users with at least 3 items), the rest is learned from; see
 _split.py for other ways. During training only validation is measured, on at most VALIDATING users, evenly taken; the test is
@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from .. import console
 from ..engine import Engine
-from ..feeds.histories import HistoryFeed, whole
+from ..feeds.orders import Order
 from ..feeds.ratings import HeldOut, Histories, Split, histories
 from ..feeds.ratings import load as read
 from ..judge import ranking
@@ -24,8 +25,9 @@ from ..train.job import Watched
 from ..train.runs import Trained
 from ..train.store import write_json
 from ..use.recommender import Recommender
-from . import _engine, _split
+from . import _engine, _history, _split
 from ._engine import DenseOptions, EngineJob, load
+from ._history import HistoryOptions, order_of
 from ._split import SplitOptions
 
 __all__ = ["FILES", "TUNED", "Evaluation", "Options", "Use", "complete", "evaluate", "load", "prepare", "vectors"]
@@ -38,7 +40,7 @@ COLUMNS = "which columns of --ratings these are: names of its header, or numbers
 
 
 @dataclasses.dataclass(frozen=True)
-class Options(SplitOptions, DenseOptions):
+class Options(HistoryOptions, SplitOptions, DenseOptions):
     """Of `hybrid train factors`."""
 
     ratings: str | None = option(
@@ -50,7 +52,6 @@ class Options(SplitOptions, DenseOptions):
         metavar="FILE",
     )
     columns: list[str] | None = option(None, COLUMNS, group="data", type=names, metavar="USER,ITEM[,TIME[,WEIGHT]]")
-    history: int = option(5, "most items of a user's history", type=positive)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,15 +91,18 @@ class Factors(EngineJob):
         new = ranking.unseen(parts.train, parts.valid)
         self._repeats = len(parts.valid.user) - len(new.user)
         self._new = _some_users(new)
-        sizes = {"batch": options["batch"], "epochs": options["epochs"], "seed": options["seed"]}
-        feed = HistoryFeed(parts.train, length=options["history"], **sizes)
         super().__init__(
             options,
-            feed,
+            _history.feed(options, parts.train),
             watched=Watched("valid recall@10", lowest=False),
             data=_split.digest(every, options),
-            mean=True,
+            **_history.form(options),
         )
+
+    def begin(self, model: Engine, facts: dict[str, Any]) -> None:
+        """Say how is measured."""
+        super().begin(model, facts)
+        console.note(_split.protocol(self.options))
 
     def keep(self, folder: Path) -> None:
         """Write the names of items and users."""
@@ -108,13 +112,13 @@ class Factors(EngineJob):
     def validate(self, model: Engine) -> dict[str, float]:
         """Ranks of the validation items."""
         train = self._parts.train
-        ranks = ranking.ranks(scores(model, train, self.options["history"]), train, self._new)
+        ranks = ranking.ranks(scores(model, train, order_of(self.options)), train, self._new)
         return {f"valid {name}": value for name, value in ranking.measures(ranks, user=self._new.user).items()}
 
     def final(self, model: Engine) -> dict[str, Any]:
         """Figures on test items, and how many users validated."""
         counted = {"valid users": len(np.unique(self._new.user)), "valid repeats": self._repeats}
-        return counted | _test(model, self._parts, self.options["history"])
+        return counted | _test(model, self._parts, order_of(self.options))
 
 
 def prepare(options: dict[str, Any]) -> Factors:
@@ -125,17 +129,12 @@ def prepare(options: dict[str, Any]) -> Factors:
 def complete(chosen: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
     """Options that follow from others; ValueError for those that contradict each other."""
     _split.check_said(chosen, said)
-    return _engine.complete(chosen, said)
+    return _engine.complete(_history.complete(chosen, said), said)
 
 
-def scores(engine: Engine, seen: Histories, length: int) -> ranking.Scores:
+def scores(engine: Engine, seen: Histories, order: Order) -> ranking.Scores:
     """Users -> log probability of every item as their next."""
-
-    def score(users: np.ndarray) -> np.ndarray:
-        batch = whole(seen, users, np.zeros(len(users), np.int32), length)
-        return engine.scores(batch.ids, batch.bag_at)
-
-    return score
+    return lambda users: engine.scores(**order.question(seen, users))
 
 
 def evaluate(run: Trained, given: dict[str, Any]) -> dict[str, Any]:
@@ -154,12 +153,14 @@ def evaluate(run: Trained, given: dict[str, Any]) -> dict[str, Any]:
             f"{path}: not the ratings that {folder} was trained on (digest {found}, expected {expected}): give them as "
             "they were, --ratings FILE, or train a new run"
         )
-    return _test(run.load(), _split.parts(every, options), options["history"], given["at"])
+    console.note(_split.protocol(options))
+    return _test(run.load(), _split.parts(every, options), order_of(options), given["at"])
 
 
 def vectors(run: Trained) -> tuple[list[str], np.ndarray]:
     """The items and their input rows."""
-    return json.loads((run.folder / NAMES).read_text()), run.load().embedding.parameters()["table"]
+    items = json.loads((run.folder / NAMES).read_text())
+    return items, run.load().embedding.parameters()["table"][: len(items)]
 
 
 class Use(Recommender):
@@ -168,7 +169,8 @@ class Use(Recommender):
     def __init__(self, run: Trained):
         self._run = run
         items = json.loads((run.folder / NAMES).read_text())
-        super().__init__(run.load(), items=items, length=run.options["history"])
+        kind, length, decay = order_of(run.options)
+        super().__init__(run.load(), items=items, length=length, order=kind, decay=decay)
         self.columns = run.options.get("columns")
 
     @functools.cached_property
@@ -185,9 +187,9 @@ class Use(Recommender):
         return self.histories
 
 
-def _test(engine: Engine, parts: Split, length: int, k: int = 10) -> dict[str, Any]:
+def _test(engine: Engine, parts: Split, order: Order, k: int = 10) -> dict[str, Any]:
     """Figures on the users' last items, beside popularity, which as the model knows only what was learned from."""
-    ours = ranking.figures(scores(engine, parts.seen, length), parts.seen, parts.test, k)
+    ours = ranking.figures(scores(engine, parts.seen, order), parts.seen, parts.test, k)
     popular = ranking.figures(ranking.popularity(parts.train), parts.seen, parts.test, k)
     beside = {f"test {name} of popularity": popular[name] for name in (f"recall@{k}", f"ndcg@{k}")}
     return {f"test {name}": value for name, value in ours.items()} | beside

@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import check, console
 from ..feeds import histories as feed
+from ..feeds.orders import Order
 from ..feeds.ratings import Histories, Ratings, load
 from ..feeds.ratings import histories as in_order
 from .names import Names
@@ -22,12 +23,13 @@ BLOCK = 4096  # users asked about at a time
 
 
 class Recommender(Similar):
-    """What users take next, by an engine that learned from a `HistoryFeed`. Names in, names and scores out.
+    """What users take next, by an engine that learned from their histories. Names in, names and scores out.
 
     engine     its rows and classes are the items
     histories  what each user had, in the order of time: whom `recommend` knows; None: nobody
     items      names of the items; None: those of the histories
     length     most items of a history that the model sees: the feed's
+    order, decay  in what form: as of its HistoryFeed, or "sequence" where it learned from a SequenceFeed with start=False
 
     Scores are log-probabilities of the item as the next one, among all items; see `Readout.scores` for what they are under
     negative sampling.
@@ -44,6 +46,8 @@ class Recommender(Similar):
         *,
         items: Sequence[str] | None = None,
         length: int = 5,
+        order: str = "bag",
+        decay: float = 0.8,
     ):
         if items is None:
             if histories is None:
@@ -55,6 +59,7 @@ class Recommender(Similar):
             )
         super().__init__(items, engine.embedding, "item")
         self.engine, self.items, self.length = engine, items, check.whole("length", length, 1)
+        self.order = Order(order, length, decay).checked()
         self._items = Names(items, "item")
         if histories is not None:
             self.histories = self._fitting(histories)
@@ -131,9 +136,8 @@ class Recommender(Similar):
                 bar.update(len(users))
 
     def _part(self, had: Histories, users: np.ndarray, k: int, exclude_seen: bool) -> Ranked:
-        ids, bag_at = feed.lasts(had, users, self.length)
         left_out = self._seen(had, users) if exclude_seen else None
-        best, scores = self.engine.best(ids, k, bag_at, left_out)
+        best, scores = self.engine.best(k=k, exclude=left_out, **self.order.question(had, users))
         return Ranked([had.users[user] for user in users.tolist()], best, scores, self.items)
 
     def _seen(self, had: Histories, users: np.ndarray) -> Any:

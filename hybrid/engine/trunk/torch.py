@@ -246,7 +246,9 @@ def make(inputs: int, outputs: int, options: Mapping[str, Any], *, seed: int) ->
     told = {name: options[name] for name in ("context", "width") if name in options}
     given = program.call(options["module"], {"inputs": inputs, "outputs": outputs, "seed": seed} | told)
     module, optimiser = given if isinstance(given, tuple) else (given, _adam(options["module_rate"]))
-    made = TorchTrunk(module, inputs, outputs, optimiser=optimiser, clip=options["module_clip"] or None, seed=seed)
+    settings: dict[str, Any] = {"clip": options["module_clip"] or None, "seed": seed}
+    settings |= {"sequence": options["history"]} if options.get("order") == "sequence" else {}
+    made = TorchTrunk(module, inputs, outputs, optimiser=optimiser, **settings)
     made.source = program.told(options["module"])
     return made
 

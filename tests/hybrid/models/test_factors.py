@@ -10,6 +10,8 @@ import pytest
 
 from hybrid.cli import main
 from hybrid.feeds import ratings
+from hybrid.feeds.histories import whole as bags
+from hybrid.feeds.orders import Order
 from hybrid.judge import ranking
 from hybrid.models import factors
 
@@ -148,9 +150,9 @@ def test_scores_of_a_user_are_those_of_log_prob(trained):
     engine, _ = Engine.load("run/checkpoint", threads=1)
     parts = ratings.split(ratings.histories(ratings.load("u.data")))
     users = np.array([5, 0, 59], np.int32)
-    found = factors.scores(engine, parts.seen, 50)(users)
-    batch = factors.whole(parts.seen, users, users, 50)
+    found = factors.scores(engine, parts.seen, Order(length=50))(users)
+    batch = bags(parts.seen, users, users, 50)
     hidden = np.repeat(engine.hidden(batch.ids, batch.bag_at), 25, axis=0)
     expected = engine.readout.log_prob(hidden, np.tile(np.arange(25, dtype=np.int32), 3)).reshape(3, 25)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
-    assert ranking.figures(factors.scores(engine, parts.seen, 50), parts.seen, parts.test)["users"] == 60
+    assert ranking.figures(factors.scores(engine, parts.seen, Order(length=50)), parts.seen, parts.test)["users"] == 60

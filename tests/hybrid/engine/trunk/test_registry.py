@@ -42,13 +42,13 @@ def test_facts_of_before_trunks_had_a_kind_are_those_of_an_mlp():
 
 
 def test_an_unknown_kind_is_refused():
-    with pytest.raises(ValueError, match="trunk: found 'tower', expected one of mlp"):
+    with pytest.raises(ValueError, match="trunk: found 'tower', expected one of attention, mlp"):
         trunk.make("tower", 8, 6, {}, seed=0)
 
 
 @pytest.mark.parametrize("delay", [0, 1])
 def test_a_trunk_of_another_distribution_trains_is_saved_and_goes_on(linear, tmp_path, delay):
-    assert trunk.registry.names() == ["linear", "mlp", "torch"]
+    assert trunk.registry.names() == ["attention", "linear", "mlp", "torch"]
     options = {"delay": delay, "micro_batches": 2}
     whole, stopped = begun(**options), begun(**options)
     losses = [tick.loss for tick in whole.run(Feed(200))]

@@ -1,0 +1,85 @@
+"""What a recommender sees of a history: the options, the feed that they make, and what the engine needs for it."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from ..feeds.histories import HistoryFeed
+from ..feeds.interactions import Histories
+from ..feeds.orders import BAG, CONCATENATED, DECAY, ORDERS, SEQUENCE, Order
+from ..feeds.sequences import SequenceFeed
+from ..settings import number, option, positive
+
+WINDOWS = 128  # of a batch of sequences, where the user does not say how many examples it has
+
+
+@dataclasses.dataclass(frozen=True)
+class HistoryOptions:
+    """Of a model that learns from histories."""
+
+    history: int = option(
+        5, "most items of a user's history", type=positive, by=("order", {DECAY: 10, CONCATENATED: 3, SEQUENCE: 20})
+    )
+    order: str = option(
+        BAG,
+        "how they are read: the mean of their rows, a mean weighted by age, row beside row, or as a sequence of which every"
+        " place learns, by --trunk attention or torch",
+        choices=ORDERS,
+    )
+    decay_items: float = option(0.8, "--order decay: an item weighs so many times the next one", type=number)
+    tied: bool = option(False, "the rows of a full or sampled readout are the input rows: one table")
+
+
+def order_of(options: Mapping[str, Any]) -> Order:
+    """The order that options name; a run of before there were any has bags."""
+    decay = options.get("decay_items")
+    return Order(options.get("order") or BAG, options["history"], 0.8 if decay is None else decay)
+
+
+def feed(options: Mapping[str, Any], train: Histories) -> HistoryFeed | SequenceFeed:
+    """What is learned from; a sequence's padding has no target where the readout is on the CPU, which then leaves it out."""
+    order, sizes = order_of(options), {"epochs": options["epochs"], "seed": options["seed"]}
+    if order.kind != SEQUENCE:
+        form: dict[str, Any] = {"length": order.length, "order": order.kind, "decay": order.decay}
+        return HistoryFeed(train, batch=options["batch"], **form, **sizes)
+    here = (options.get("readout_device") or "cpu") == "cpu"
+    windows = options["batch"] // order.length
+    return SequenceFeed(train, length=order.length, windows=windows, start=False, unlabelled=here, **sizes)
+
+
+def form(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of make_engine."""
+    return order_of(options).embedding | ({"tied": True} if options.get("tied") else {})
+
+
+def complete(chosen: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
+    """Options that follow from others; ValueError for those that contradict each other."""
+    kind = chosen["order"]
+    if kind != DECAY and said.get("decay_items") is not None:
+        raise ValueError(f"--decay-items: not used by --order {kind}; leave it out, or --order decay")
+    if chosen["decay_items"] > 1:
+        raise ValueError(f"--decay-items: found {chosen['decay_items']}, expected a number from 0 to 1")
+    if kind == SEQUENCE:
+        chosen = _complete_sequence(chosen, said)
+    return _complete_tied(chosen, said) if chosen["tied"] else chosen
+
+
+def _complete_sequence(chosen: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
+    if chosen["trunk"] == "mlp":
+        raise ValueError("--order sequence: needs a trunk that reads sequences, --trunk attention or torch, found mlp")
+    if said.get("batch") is None:
+        return chosen | {"batch": WINDOWS * chosen["history"]}
+    if chosen["batch"] < chosen["history"]:
+        raise ValueError(
+            f"--batch: found {chosen['batch']}, expected at least {chosen['history']}, the places of a sequence (--history)"
+        )
+    return chosen
+
+
+def _complete_tied(chosen: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
+    if chosen["readout"] not in ("full", "sampled"):
+        raise ValueError(f"--tied: not used by --readout {chosen['readout']}, expected full or sampled; leave it out")
+    for name, only in (("micro_batches", 1), ("delay", 0), ("readout_width", chosen["width"])):
+        if said.get(name) not in (None, only):
+            raise ValueError(f"--{name.replace('_', '-')}: found {said[name]}, expected {only} with --tied")
+    return chosen | {"micro_batches": 1, "readout_width": chosen["width"]}
