@@ -56,6 +56,7 @@ class Problem(NamedTuple):
     judged      the figure of validation data that decides, and whether less of it is better
     contenders  by the name that tables show
     epochs      lengths at which all are compared; a search trains for the last
+    seconds     other lengths
     seeds       of every comparison
     small       what a search learns from where that is less, in words
     """
@@ -64,5 +65,6 @@ class Problem(NamedTuple):
     judged: Watched
     contenders: Mapping[str, Contender]
     epochs: Sequence[float]
+    seconds: Sequence[float] = (60, 120, 240, 480)
     seeds: Sequence[int] = (0, 1, 2)
     small: str | None = None

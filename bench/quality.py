@@ -14,7 +14,6 @@ from bench.tuning import Problem as Searched
 from bench.tuning import Trained
 
 TRIES, SEARCH_SEEDS = 12, 3
-SECONDS = (60, 120, 240, 480)
 PROBE, PROBED = 0.02, 2.0  # epochs, and the seconds that are enough, of a training that measures the speed
 
 
@@ -59,7 +58,7 @@ def planned(arguments, problem: Problem) -> Plan:
     """What is asked for, else what the problem says; --quick: one short training of each kind."""
     if arguments.quick:
         return Plan((PROBE,), (1,), problem.seeds[:1], arguments.tries or 2, math.inf)
-    epochs, seconds = arguments.epochs or problem.epochs, arguments.seconds or SECONDS
+    epochs, seconds = arguments.epochs or problem.epochs, arguments.seconds or problem.seconds
     return Plan(epochs, seconds, problem.seeds, arguments.tries or TRIES, arguments.budget or math.inf)
 
 

@@ -1,6 +1,7 @@
 """A contender of the models that `hybrid train` knows: made of options, trained for any part of an epoch."""
 
 import ctypes
+import functools
 import gc
 import math
 import time
@@ -62,6 +63,7 @@ def contender(
     prepare: Callable[[dict[str, Any]], Any],
     test: Callable[[Any, Any], Figures],
     *,
+    valid: Callable[[Any, Any], Figures] | None = None,
     small: Callable[[dict[str, Any]], Any] | None = None,
 ) -> Contender:
     """One that options of `hybrid train MODEL` make.
@@ -70,24 +72,29 @@ def contender(
     space    what is drawn, of those options that it takes
     prepare  options -> a Job whose feed is cut into ticks; `small` on the smaller data of a search
     test     (job, model) -> figures of test data
+    valid    (job, model) -> figures of validation data; None: those of the job
     """
     defaults = choose(model, **options)
     taken = {name: draw for name, draw in space.items() if name in defaults}
     first = {name: defaults[name] for name in taken}
-    trains = [_train(model, options, made, test) for made in (prepare, small) if made]
+    measure = valid or (lambda job, model: job.validate(model))
+    trains = [_train(model, options, made, measure, test) for made in (prepare, small) if made]
     return Contender(trains[0], taken, first, small=trains[1] if small else None)
 
 
-def _train(model: str, options: Mapping[str, Any], prepare: Callable[..., Any], test: Callable[..., Figures]) -> Train:
+Measure = Callable[[Any, Any], Figures]
+
+
+def _train(model: str, options: Mapping[str, Any], prepare: Callable[..., Any], valid: Measure, test: Measure) -> Train:
     def train(settings: Mapping[str, Any], seed: int, epochs: float) -> Run:
         whole = max(math.ceil(epochs), 1)
         job = prepare(choose(model, **{**options, **settings, "seed": seed, "epochs": whole}))
-        return learn(job, epochs, lambda trained: test(job, trained))
+        return learn(job, epochs, functools.partial(valid, job), functools.partial(test, job))
 
     return train
 
 
-def learn(job: Any, epochs: float, test: Callable[[Any], Figures]) -> Run:
+def learn(job: Any, epochs: float, valid: Callable[[Any], Figures], test: Callable[[Any], Figures]) -> Run:
     """Train a Job's model for so many epochs, a tick at least; kernels are compiled off the clock."""
     job.feed = Cut(job.feed, max(round(epochs * job.feed.ticks_per_epoch), 1))
     next(job.make().run(job.feed))
@@ -98,7 +105,7 @@ def learn(job: Any, epochs: float, test: Callable[[Any], Figures]) -> Run:
     measured |= {"parameters": model.size, "memory": peak.bytes()}
     if not whole:
         return Run(dict, dict, **measured)
-    return Run(lambda: finite(job.validate(model)), lambda: finite(test(model)), **measured)
+    return Run(lambda: finite(valid(model)), lambda: finite(test(model)), **measured)
 
 
 def _timed(model: Any, feed: Any) -> tuple[float, int, bool]:
