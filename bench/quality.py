@@ -14,6 +14,7 @@ from bench.tuning import Problem as Searched
 from bench.tuning import Trained
 
 TRIES, SEARCH_SEEDS = 12, 3
+SHARE = 0.1  # of the longest training, for one of the search, where nothing else says how long it is
 PROBE, PROBED = 0.02, 2.0  # epochs, and the seconds that are enough, of a training that measures the speed
 
 
@@ -88,7 +89,7 @@ def compare(name: str, problem: Problem, who: str, plan: Plan, book: Book) -> No
             trained({"epochs": epochs}, seed, epochs)
     before = math.nan
     for seconds in sorted(plan.seconds):
-        pace = _pace(contender.train, settings, book.of(f"{name}.epochs", who, problem.data))
+        pace = _pace(contender.train, settings, book.trained(who, problem.data, settings))
         merit = _merit(problem, [trained({"seconds": seconds}, seed, seconds * pace) for seed in plan.seeds])
         if merit > before:
             print(f"{name}, {who}: worse after {seconds} s than before; no longer training is tried", flush=True)
@@ -123,9 +124,11 @@ def _length(contender: Contender, train: Train, plan: Plan, records: list[Record
     """Epochs of a training of the search: as many as fit into its budget of seconds, as measured once."""
     if records:
         return records[0]["run"]["epochs"]
-    if plan.budget == math.inf:
-        return plan.epochs[-1]
-    return min(plan.epochs[-1], float(f"{plan.budget * _pace(train, contender.first, []):.3g}"))
+    most = max(plan.epochs, default=math.inf)
+    budget = min(plan.budget, math.inf if plan.epochs else SHARE * max(plan.seconds))
+    if budget == math.inf:
+        return most
+    return min(most, float(f"{budget * _pace(train, contender.first, []):.3g}"))
 
 
 def _pace(train: Train, settings: Any, records: list[Record]) -> float:

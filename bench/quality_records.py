@@ -27,6 +27,11 @@ class Book:
         wanted = {"work": work, "who": who, "data": data, "threads": self.threads}
         return [one for one in self.records if one.items() >= wanted.items()]
 
+    def trained(self, who: str, data: str, params: Mapping[str, Any]) -> list[Record]:
+        """Those of a contender with certain settings, however long."""
+        wanted = {"who": who, "data": data, "threads": self.threads, "params": dict(params)}
+        return [one for one in self.records if one.items() >= wanted.items()]
+
     def once(
         self,
         work: str,

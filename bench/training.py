@@ -101,6 +101,7 @@ def learn(job: Any, epochs: float, valid: Callable[[Any], Figures], test: Callab
     peak = Peak()
     model = job.make()
     seconds, examples, whole = _timed(model, job.feed)
+    seconds += getattr(job, "prepared", 0.0)  # what a job did before its first tick, which is training too
     measured = {"epochs": model.tick / job.feed.ticks_per_epoch, "seconds": seconds, "examples": examples}
     measured |= {"parameters": model.size, "memory": peak.bytes()}
     if not whole:

@@ -9,22 +9,38 @@ from typing import Any
 import numpy as np
 
 from bench.contender import Contender, Figures, Run
-from bench.draws import BY_BATCH, TRUNK, Among, By, Log, sparse
+from bench.draws import BY_BATCH, TRUNK, Among, By, Log, Space, sparse
 from bench.kneser_ney import KneserNey
 from bench.peers import peer
+from bench.problems._alike import Alike
 from bench.training import Peak, contender
 from hybrid.feeds.text import Text
 from hybrid.feeds.vocabulary import Vocabulary
 from hybrid.models import language
+from hybrid.readout import HeadReadout
+from hybrid.sparse import readout_named
 from hybrid.train.options import choose
 
 READOUTS: dict[str, dict[str, Any]] = {
     "full softmax": {"readout": "full"},
     "tree huffman": {"readout": "tree", "tree": "huffman"},
+    "head clusters by counts": {"readout": "head"},
+    "head clusters alike": {"readout": "head"},
+    "mixture of trees": {"readout": "mixture"},
     **{f"sampled {negatives}": {"readout": "sampled", "negatives": negatives} for negatives in (64, 1024, 4096)},
 }
 ROWS = Log(0.05, 0.5)
+OWN: Space = {"tail_scale": Log(0.5, 10)}  # of a head
 GRAMS = 5
+
+
+def _head(counts: Any, width: int, vectors: np.ndarray, options: dict[str, Any], batch: int) -> HeadReadout:
+    names = ("share", "tails", "tail_scale", "rate", "seed")
+    given = {name: options[name] for name in names} | readout_named(options)
+    return HeadReadout(counts, width, vectors=vectors[: len(counts)], batch=batch, **given)
+
+
+SHAPES = {"head clusters alike": _head}
 
 
 def contenders(
@@ -33,21 +49,17 @@ def contenders(
     """By name. texts: to learn from, to validate, to test; part: what a search learns from, None: all of it."""
     train, valid, test = texts
 
-    def job(options: dict[str, Any], learned: Text = train) -> language.Language:
-        return language.Language(options, learned, valid, test)
-
-    def on_part(options: dict[str, Any]) -> language.Language:
-        assert part
-        return job(options, part)
+    def job(learned: Text, shape: Any, options: dict[str, Any]) -> language.Language:
+        texts = learned, valid, test
+        return Alike(options, *texts, shape=shape) if shape else language.Language(options, *texts)
 
     shared = {"text": "-", "device": "cpu", "threads": arguments.threads} | dict(options)
-    small = on_part if part else None
-    found = {
-        name: contender(
-            "language", shared | readout, sparse(readout["readout"], ROWS) | TRUNK, job, tested, small=small
-        )
-        for name, readout in READOUTS.items()
-    }
+    found = {}
+    for name, readout in READOUTS.items():
+        space = sparse(readout["readout"], ROWS) | TRUNK | OWN
+        on_all, on_part = (functools.partial(job, text, SHAPES.get(name)) if text else None for text in (train, part))
+        assert on_all
+        found[name] = contender("language", shared | readout, space, on_all, tested, small=on_part)
     chosen = choose("language", **shared, readout="full")
     if peer("torch"):
         found["torch adaptive softmax"] = _adaptive(chosen, texts, part)

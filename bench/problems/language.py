@@ -18,19 +18,24 @@ OPTIONS = {"tokens": "whitespace", "case": "keep", "eos": True, "min_count": 1}
 
 def make(arguments: Any) -> Problem | None:
     """With --part the search learns from so many of the first tokens, of which it makes the vocabulary too."""
-    folder = there("wikitext-2")
-    if folder is None:
+    found = texts()
+    if found is None:
         return None
-    texts = [_text(folder / file) for file in FILES]
-    part = first(texts[0], arguments.part) if arguments.part else None
+    part = first(found[0], arguments.part) if arguments.part else None
     small = f"the first {sum(map(len, part)):,} tokens of it" if part else None
     return Problem(
         "WikiText-2 as published",
         Watched("perplexity"),
-        contenders(arguments, OPTIONS, texts, part),
+        contenders(arguments, OPTIONS, found, part),
         epochs=(1, 2),
         small=small and f"WikiText-2 as published, {small}",
     )
+
+
+def texts() -> list[Text] | None:
+    """To learn from, to validate, to test; None where they are not there."""
+    folder = there("wikitext-2")
+    return [_text(folder / file) for file in FILES] if folder else None
 
 
 @functools.cache
