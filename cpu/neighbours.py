@@ -117,11 +117,11 @@ class Neighbours:
             queries = np.array(queries, self.vectors.dtype, order="C")
             _refuse("queries", queries, self.vectors.shape[1])
         self._building = Future()
+        with self._lock:
+            self._changed_next = np.zeros(len(self.vectors), np.bool_)
         if self.index == "exact" or len(self.vectors) < self.exact_below:
             self._building.set_result(None)
             return self._building
-        with self._lock:
-            self._changed_next = np.zeros(len(self.vectors), np.bool_)
         given = (self.vectors.copy(), queries, self._building, numba.get_num_threads())
         threading.Thread(target=self._build, args=given, daemon=True).start()
         return self._building
@@ -132,10 +132,16 @@ class Neighbours:
         return not self._building.done()
 
     @property
-    def stale(self) -> float:
-        """The share of the rows that have changed since the index was built; 1 without an index."""
+    def built(self) -> bool:
+        """Whether an index answers: it has been built, and few rows have changed since."""
         with self._lock:
-            return float(self._changed.mean()) if self._index is not None else 1.0
+            return self._index is not None and float(self._changed.mean()) <= STALE
+
+    @property
+    def moved(self) -> float:
+        """The share of the rows that have changed since the last rebuild began; 1 before the first."""
+        with self._lock:
+            return float(self._changed_next.mean())
 
     def _build(self, snapshot: Array, queries: Array | None, done: Future[None], threads: int) -> None:
         try:
@@ -199,9 +205,24 @@ class Neighbours:
         brute_force.search(truth, scores, self.vectors, hidden, self.metric)
         return indexes.recall(truth, found)
 
+    def measured(self, hidden: Array, k: int) -> "Crossing":
+        """How long `query` and exact search take for these queries (B, D), and the recall; medians of 5."""
+        recall = self.recall(hidden, k)  # which also compiles
+        ids, scores = indexes.empty(len(hidden), k, self.vectors.dtype)
+        hidden = np.ascontiguousarray(hidden, self.vectors.dtype)
+
+        def seconds(find: Callable[..., Any], *arguments: Any) -> float:
+            start = time.perf_counter()
+            find(ids, scores, *arguments)
+            return (time.perf_counter() - start) / len(hidden)
+
+        by_index = [seconds(self.query, hidden) for _ in range(5)]
+        exactly = [seconds(brute_force.search, self.vectors, hidden, self.metric) for _ in range(5)]
+        return Crossing(float(np.median(by_index)), float(np.median(exactly)), recall)
+
 
 class Crossing(NamedTuple):
-    """Seconds of a query by the forest and by exact search, and the share of the nearest rows that the forest finds."""
+    """Seconds of a query by the index and by exact search, and the share of the nearest rows that the index finds."""
 
     forest: float
     exact: float
@@ -213,21 +234,11 @@ def measure(vectors: Array, hidden: Array, k: int = 10, **settings: Any) -> Cros
 
     settings  arguments of Neighbours
 
-    Use the forest (exact_below <= V) where it is faster and its recall is high enough.
+    Use the index (exact_below <= V) where it is faster and its recall is high enough.
     """
     neighbours = Neighbours(vectors, **settings | {"exact_below": 0})
     neighbours.build()
-    ids, scores = np.empty((len(hidden), k), np.int32), np.empty((len(hidden), k), vectors.dtype)
-    recall = neighbours.recall(hidden, k)  # which also compiles
-
-    def seconds(find: Callable[..., Any], *arguments: Any) -> float:
-        start = time.perf_counter()
-        find(ids, scores, *arguments)
-        return (time.perf_counter() - start) / len(hidden)
-
-    by_forest = [seconds(neighbours.query, hidden) for _ in range(5)]
-    exactly = [seconds(brute_force.search, vectors, hidden, neighbours.metric) for _ in range(5)]
-    return Crossing(float(np.median(by_forest)), float(np.median(exactly)), recall)
+    return neighbours.measured(hidden, k)
 
 
 def _refuse(name: str, rows: Array, width: int) -> None:

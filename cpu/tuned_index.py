@@ -119,16 +119,23 @@ def choose(
 ) -> tuple[Index | None, Choice]:
     """The fastest index over vectors (V, D) that finds this share of the k nearest of queries (B, D), and its figures.
 
-    before  an earlier choice for the same table: its kind and size are taken, and only its effort is measured
+    before  an earlier choice for the same table: its kind and size are taken where they still reach the recall
 
     None in place of an index: exact search is the fastest.
     """
     trial = Trial(vectors, hidden, metric, k, recall)
-    exact = Choice("exact", 0, 0, k, 1.0, trial.exact_seconds, trial.exact_seconds)
-    sizes = [(before.kind, before.size)] if before else _promising(trial, seed, threads)
-    best, choice = None, exact
+    if before and before.kind != "exact":
+        made, choice = _fastest(trial, [before[:2]], seed, threads)
+        if made:
+            return made, choice
+    return _fastest(trial, _promising(trial, seed, threads), seed, threads)
+
+
+def _fastest(trial: Trial, sizes: Sizes, seed: int, threads: int) -> tuple[Index | None, Choice]:
+    best, choice = None, Choice("exact", 0, 0, trial.k, 1.0, trial.exact_seconds, trial.exact_seconds)
     for kind, size, made, found in _reaching(trial, sizes, seed, threads):
-        best, choice = made, Choice(kind, size, found[0], k, *found[1:], exact.seconds)
+        best = made
+        choice = Choice(kind, size, found.effort, trial.k, found.recall, found.seconds, trial.exact_seconds)
     return best, choice
 
 
@@ -148,7 +155,7 @@ def _reaching(
     """Those indexes that reach the recall in fewer seconds than all before them, and than the limit (None: exact search)."""
     limit = limit or trial.exact_seconds
     for kind, size in sizes:
-        if kind == "exact" or (kind == "hnsw" and not graph.there()):
+        if kind == "hnsw" and not graph.there():
             continue
         made = index.make(kind, trial.vectors, trial.metric, size, seed, threads)
         if found := trial.walk(made, limit):

@@ -27,6 +27,7 @@ _HOME = {
     "MLP": "engine.trunk.mlp",
     "MixtureReadout": "readout",
     "NeighbourReadout": "readout",
+    "Neighbours": "neighbours",
     "PVM": "pvm.model",
     "PairFeed": "feeds.pairs",
     "Recommender": "use.recommender",

@@ -151,8 +151,8 @@ class EngineJob(Job):
         return model.tick if model.tick % size in wanted else None
 
     def measure(self, model: Engine, facts: dict[str, Any]) -> dict[str, Any]:
-        """The running mean of the training loss, and figures of validation."""
-        return super().measure(model, facts) | self.validate(model)
+        """The running mean of the training loss, figures of validation, and what the readout tells of itself."""
+        return super().measure(model, facts) | self.validate(model) | readout_figures(model, build=False)
 
     def validate(self, model: Engine) -> dict[str, float]:
         """Figures of the model on validation data, by name."""
@@ -163,6 +163,7 @@ class EngineJob(Job):
         return {
             "readout": self.options["readout"],
             **facts["curve"][-1],
+            **readout_figures(model),
             "examples_per_second": rate,
             "parameters": model.size,
             "peak_memory_bytes": machine.peak_memory(),
@@ -180,6 +181,15 @@ class EngineJob(Job):
         label = f"{self.options['kind']}, {self.options['readout']}"
         plots.curve(folder / "curve.png", {label: report["curve"]}, self.drawn)
         plots.last_ticks(folder, model.trace)
+
+
+def readout_figures(model: Engine, build: bool = True) -> dict[str, Any]:
+    """What a readout that only comes near to its own answers tells of them, after the model was measured; of others {}.
+
+    build  whether it may first take the time to be as good as it can
+    """
+    tell = getattr(model.readout, "figures", None)
+    return tell(build=build) if tell else {}
 
 
 def load(source: Path, options: dict[str, Any]) -> tuple[Engine, dict[str, Any]]:

@@ -76,6 +76,7 @@ TUNED: dict[str, dict[str, Any]] = {
     | {"rate": 0.02, "rows_rate": 0.34, "trunk_rate": 0.024},
     "full": _SOFTMAX | _SOFTMAX_RATES,
     "sampled": _SOFTMAX | _SOFTMAX_RATES,
+    "neighbours": _SOFTMAX | _SOFTMAX_RATES,
 }
 
 
@@ -154,7 +155,9 @@ def evaluate(run: Trained, given: dict[str, Any]) -> dict[str, Any]:
             "they were, --ratings FILE, or train a new run"
         )
     console.note(_split.protocol(options))
-    return _test(run.load(), _split.parts(every, options), order_of(options), given["at"])
+    model = run.load()
+    figures = _test(model, _split.parts(every, options), order_of(options), given["at"])
+    return figures | _engine.readout_figures(model)
 
 
 def vectors(run: Trained) -> tuple[list[str], np.ndarray]:

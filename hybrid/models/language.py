@@ -65,6 +65,7 @@ TUNED = {
     "mixture": {"trunk_rate": 0.2},
     "full": {"trunk_rate": 0.05},
     "sampled": {"trunk_rate": 0.05},
+    "neighbours": {"trunk_rate": 0.05},
 }
 
 
@@ -152,11 +153,13 @@ def evaluate(run: Trained, given: dict[str, Any]) -> dict[str, Any]:
             f"{text.source}: not the validation text that {run.folder} was trained with; give the text as it was, or say with "
             "--text FILE what to measure on"
         )
+    model = run.load()
     return {
         "text": text.source,
         "tokens": len(feed.corpus),
         "unknown": float((feed.corpus.ids == vocabulary.unknown).mean()),
-        "perplexity": perplexity(run.load(), feed),
+        "perplexity": perplexity(model, feed),
+        **_engine.readout_figures(model),
     }
 
 

@@ -219,7 +219,8 @@ def trials(kind: str, options: Mapping[str, Any], classes: int, examples: int) -
 def _check_taken(kind: str, options: Mapping[str, Any], made: Readout) -> None:
     """ValueError where a user asks for rows to move as those of this kind cannot."""
     asked, facts = sparse.readout_named(options), made.describe()
-    taken = facts.keys() | {name for part in facts.get("readouts", ()) for name in part}
+    wrapped = [*facts.get("readouts", ()), facts.get("readout", {})]  # within a mixture, or beside an index
+    taken = facts.keys() | {name for part in wrapped for name in part}
     refused = [name for name in asked.keys() - taken if asked[name] != getattr(sparse.Moves, name, False)]
     for name in sorted(refused):
         option = "--biases" if name == "biases" else f"--readout-{name}"

@@ -1,31 +1,66 @@
-"""A readout whose best classes are looked up in a forest of nearest neighbours instead of computed for all classes."""
+"""A readout whose best classes are looked up in an index of nearest neighbours instead of computed for all classes."""
 
+from collections.abc import Mapping
 from concurrent.futures import Future
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import check
+from .. import check, console
+from ..neighbours import ASKED, Found, csr, measured, tell_choice
+from ..settings import number, option, positive
 from . import least as least_of
 from . import rebuild as rebuild_readout
+from . import sampled
 from .base import again
 from .base.exclude import excluded
 from .base.stages import Staged
 from .full import FullReadout
 
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+INDEXES = ("annoy", "hnsw", "exact", "auto")
+OVER = ("sampled", "full")
+
+
+@dataclass(frozen=True)
+class Options(sampled.Options):
+    """What `--readout neighbours` takes, beside the options of the readout that it wraps."""
+
+    over: str = option("sampled", "neighbours readout: the readout that learns", choices=OVER)
+    index: str = option(
+        "auto",
+        "neighbours readout: what finds near classes; auto: the fastest that reaches --recall, as measured",
+        choices=INDEXES,
+    )
+    recall: float = option(0.95, "neighbours readout: share of the ten best classes that is to be found", type=number)
+    rebuild: int | None = option(
+        None, "neighbours readout: build the index anew after so many batches, while training goes on", type=positive
+    )
+    rebuild_moved: float | None = option(
+        None, "neighbours readout: and where this share of the classes has moved", type=number, metavar="SHARE"
+    )
+
 
 class NeighbourReadout(Staged):
-    """A FullReadout or SampledReadout, whose `best` asks an Annoy forest over its weights for the largest dot products.
+    """A FullReadout or SampledReadout, whose `best` asks an index over its weights for the largest dot products.
 
     readout  what learns in `step`, and answers everything but `best`
+    index    "annoy", "hnsw", "exact", or "auto": the fastest that finds `recall` of the ten best classes of the hidden vectors
+             that the readout met last; see hybrid.Neighbours. `choice` says which it is
+    every    a step whose number is a multiple of it begins to build the index anew, beside the one in use; None: none does
+    moved    so does a step after which this share of the classes has moved since the last build began
     trees, search, threads, exact_below  see cpu/neighbours.py
 
-    `build` builds the forest, and `rebuild` does so while training goes on. The search is exact without a forest, below
+    `build` builds the index, and `rebuild` does so while training goes on. The search is exact without an index, below
     `exact_below` classes, and once more than a quarter of the weights have moved since it was built. `recall` measures what
-    the forest misses. No checkpoint, copy or pickle holds the forest.
+    the index misses. No checkpoint, copy or pickle holds the index, and what is learned does not depend on it.
 
-    Raises ValueError for another kind of readout, since a tree has a search of its own, for one on a GPU, since forests
-    are built on the host, and for one with biases, which a search for dot products does not see.
+    Raises ValueError for another kind of readout, since a tree has a search of its own, for one on a GPU, since indexes
+    are built on the host, for one with biases, which a search for dot products does not see, and for an index whose library
+    is missing.
     """
 
     kind = "neighbours"
@@ -34,6 +69,10 @@ class NeighbourReadout(Staged):
         self,
         readout: FullReadout,
         *,
+        index: str = "annoy",
+        recall: float = 0.95,
+        every: int | None = None,
+        moved: float | None = None,
         trees: int = 20,
         search: int = 4000,
         threads: int = 1,
@@ -45,12 +84,12 @@ class NeighbourReadout(Staged):
             raise ValueError(f"readout: found {type(readout).__name__}, expected a FullReadout or a SampledReadout")
         if not readout.backend.device.host_memory:
             raise ValueError(
-                f'readout: found one on "{readout.backend.name}", expected one on the CPU, where forests of neighbours are '
+                f'readout: found one on "{readout.backend.name}", expected one on the CPU, where indexes of neighbours are '
                 "built; make it without backend"
             )
         self.readout = readout
         if readout.biases is not None:
-            raise ValueError("readout: found one with biases, expected one without: a forest knows dot products only")
+            raise ValueError("readout: found one with biases, expected one without: an index knows dot products only")
         self._settings: dict[str, Any] = {
             "trees": check.whole("trees", trees, 1),
             "search": check.whole("search", search, 1),
@@ -58,9 +97,16 @@ class NeighbourReadout(Staged):
         }
         if exact_below is not None:
             self._settings["exact_below"] = check.whole("exact_below", exact_below, 0)
+        if index != "annoy":
+            self._settings |= {"index": check.choice("index", index, INDEXES), "recall": recall}
+        self.every = None if every is None else check.whole("every", every, 1)
+        self.moved = None if moved is None else check.number("moved", moved, 0)
         self.classes, self.width, self.batch = readout.classes, readout.width, readout.batch
         self.backend, self.rate_scale = readout.backend, 1.0
         self._neighbours = Neighbours(readout.weights, metric="dot", seed=readout.seed, **self._settings)
+        self._steps, self._told = 0, self._neighbours.choice
+        self._begun: Future[None] | None = None
+        self._met = np.empty((0, self.width), np.float32)  # hidden vectors of the last call
 
     @property
     def rate(self) -> float:
@@ -80,7 +126,7 @@ class NeighbourReadout(Staged):
             except FloatingPointError:  # the weights have moved all the same
                 self._neighbours.changed(self.readout.moved)
                 raise
-            self._neighbours.changed(self.readout.moved)
+            self._after_step(hidden)
             return loss
 
     def learn(
@@ -89,7 +135,33 @@ class NeighbourReadout(Staged):
         """Learn from a batch, unchecked; see Readout."""
         self.readout.rate_scale = self.rate_scale
         self.readout.learn(grad, loss, hidden, target, weight)
+        self._after_step(hidden)
+
+    def _after_step(self, hidden: np.ndarray) -> None:
+        """Remember what moved, and begin a rebuild where one is due; one that is running goes on instead."""
         self._neighbours.changed(self.readout.moved)
+        self._steps += 1
+        self._tell()
+        due = self.every is not None and self._steps % self.every == 0
+        if self.moved is not None:
+            due = due or self._neighbours.moved >= self.moved
+        if due and not self._neighbours.building:
+            self._meet(hidden)
+            self.rebuild()
+
+    def _meet(self, hidden: np.ndarray) -> None:
+        if len(hidden):
+            self._met = hidden[:ASKED].copy()
+
+    def _tell(self) -> None:
+        """Say once what a rebuild chose, or why it failed: then the index before it goes on to answer."""
+        if self._begun is None or not self._begun.done():
+            return
+        failure, self._begun = self._begun.exception(), None
+        if failure:
+            console.note(f"neighbours: the index was not built anew: {failure}")
+        tell_choice(self._told, self.choice)
+        self._told = self.choice
 
     def still(
         self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None
@@ -103,19 +175,21 @@ class NeighbourReadout(Staged):
 
     def log_prob(self, hidden: np.ndarray, target: np.ndarray) -> np.ndarray:
         """The log-probability of each row's target, normalised over all classes; see Readout."""
+        self._meet(hidden)
         return self.readout.log_prob(hidden, target)
 
     def scores(self, hidden: np.ndarray) -> np.ndarray:
-        """The log-probabilities of all classes, (B, V), as the readout has them: no forest is asked; see Readout."""
+        """The log-probabilities of all classes, (B, V), as the readout has them: no index is asked; see Readout."""
+        self._meet(hidden)
         return self.readout.scores(hidden)
 
     def best(self, hidden: np.ndarray, k: int, exclude: Any = None) -> tuple[np.ndarray, np.ndarray]:
-        """The k classes of largest logit that the forest finds: ids (B, k) int32, logits (B, k), largest first.
+        """The k classes of largest logit that the index finds: ids (B, k) int32, logits (B, k), largest first.
 
-        exclude: as in Readout; the forest is asked for as many more.
+        exclude: as in Readout; the index is asked for as many more.
 
         A logit is a log-probability up to a constant a row: to know that constant takes a sum over all classes, which
-        is what the forest is there to avoid. log_prob knows it.
+        is what the index is there to avoid. log_prob knows it.
         """
         self._check(hidden, k)
         ids, logits = np.empty((len(hidden), k), np.int32), np.empty((len(hidden), k), np.float32)
@@ -124,24 +198,56 @@ class NeighbourReadout(Staged):
             self._neighbours.query(ids, logits, hidden, left_out)
         return ids, logits
 
+    def neighbours(self, hidden: np.ndarray, k: int, exclude: Any = None) -> "csr_array":
+        """As `best`: scipy.sparse CSR (B, V) of the logits, in each row largest first."""
+        return csr(*self.best(hidden, k, exclude), self.classes)
+
+    @property
+    def choice(self) -> Any:
+        """Of index "auto": kind, size, effort, k, recall, seconds and exact_seconds, see cpu/tuned_index.py; None before."""
+        return self._neighbours.choice
+
     def build(self) -> None:
         """Index the weights as they are; ValueError for weights that are not finite."""
-        self._neighbours.build()
+        self.rebuild().result()
+        self._tell()
 
     def rebuild(self) -> Future[None]:
         """Begin to index the weights as they are, beside the index in use; done once the new one answers."""
-        begun: Future[None] = self._neighbours.rebuild()
+        begun: Future[None] = self._neighbours.rebuild(self._met)
+        self._begun = begun
         return begun
+
+    def figures(self, build: bool = True) -> dict[str, Any]:
+        """Recall of the ten best and queries a second, beside exact search, on the hidden vectors that were met last.
+
+        build  whether an index is built first where there is none, or too many classes have moved since. A rebuild that
+               is running is waited for in any case
+        """
+        if not len(self._met):
+            return {}
+        with self.readout.alone:
+            if self._begun:
+                self._begun.exception()
+            if build and not self._neighbours.built:
+                self.build()
+            found: Found = measured(self._neighbours, self._met, 10)
+        return {
+            f"neighbours recall@{found.k}": found.recall,
+            "neighbours queries/s": round(found.rate),
+            "exact queries/s": round(found.exact_rate),
+        }
 
     def recall(self, hidden: np.ndarray, k: int) -> float:
         """The share of the truly best k classes of these rows that `best` finds."""
         self._check(hidden, k)
+        self._meet(hidden)
         with self.readout.alone:
             found: float = self._neighbours.recall(hidden, k)
             return found
 
     def parameters(self) -> dict[str, np.ndarray]:
-        """Those of the readout; the forest is not kept."""
+        """Those of the readout; the index is not kept."""
         return self.readout.parameters()
 
     def send(self) -> None:
@@ -155,21 +261,43 @@ class NeighbourReadout(Staged):
 
     def describe(self) -> dict[str, Any]:
         """What `rebuild` needs."""
-        return {"kind": self.kind, "readout": self.readout.describe()} | self._settings
+        tended = {"every": self.every, "moved": self.moved}
+        facts = {"kind": self.kind, "readout": self.readout.describe()} | self._settings
+        return facts | {name: value for name, value in tended.items() if value is not None}
 
     def state(self) -> dict[str, Any]:
-        """That of the readout."""
-        return self.readout.state()
+        """That of the readout, and the number of steps where rebuilds go by it."""
+        return self.readout.state() | ({"steps": self._steps} if self.every else {})
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state; the search is exact until `build` or `rebuild`."""
         self.readout.restore(state)
+        self._steps = check.whole("steps", state.get("steps", 0), 0)
         self._neighbours.changed()
 
     def _check(self, hidden: np.ndarray, k: int) -> None:
         check.array("hidden", hidden, (None, self.width), np.float32)
         check.finite("hidden", hidden)
         check.whole("k", k, 1, self.classes)
+
+
+def make(
+    counts: Any,
+    width: int,
+    options: Mapping[str, Any],
+    *,
+    batch: int,
+    trunk: bool = True,
+    backend: Any = None,
+) -> NeighbourReadout:
+    """From options of the command line; see hybrid/readout/__init__.py."""
+    from . import make as make_readout
+
+    if options["over"] == "full" and options["negatives"]:
+        raise ValueError("--negatives: not used with --over full, which draws none; leave it out")
+    learner: Any = make_readout(options["over"], counts, width, options, batch=batch, trunk=trunk, backend=backend)
+    facts = {"index": options["index"], "every": options["rebuild"], "moved": options["rebuild_moved"]}
+    return NeighbourReadout(learner, recall=options["recall"], **facts)
 
 
 def rebuild(readout: dict[str, Any], backend: Any = None, **facts: Any) -> NeighbourReadout:

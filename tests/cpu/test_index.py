@@ -55,7 +55,7 @@ def test_a_graph_knows_what_changed_and_is_asked_for_more():
     before, _ = query(found, HIDDEN)
     vectors[7] = 99 * HIDDEN[0]
     found.changed(np.array([7, *before[1, :5]]))
-    assert query(found, HIDDEN)[0][0, 0] == 7 and found.stale == 6 / 2000
+    assert query(found, HIDDEN)[0][0, 0] == 7 and found.moved == 6 / 2000
     assert np.isin(before[1, :5], query(found, HIDDEN)[0][1]).all()
 
 
@@ -149,4 +149,4 @@ def test_bad_input():
     found = Neighbours(VECTORS, index="auto")
     with pytest.raises(ValueError, match=r"queries: found \(2, 3\), expected \(any, 16\)"):
         found.build(np.zeros((2, 3), np.float32))
-    assert found.choice is None and found.stale == 1
+    assert found.choice is None and found.moved == 1

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from cpu.tree import path
-from hybrid.readout import FullReadout, NeighbourReadout, SampledReadout, TreeReadout, rebuild
+from hybrid.readout import FullReadout, NeighbourReadout, SampledReadout, TreeReadout, make, rebuild
 from hybrid.readout.tree import _note_former
 
 
@@ -220,6 +220,100 @@ def test_after_a_restore_the_search_is_exact(indexed):
     indexed.readout.weights[:] *= -1
     indexed.restore(indexed.state())
     assert indexed.recall(batch(3000, 16)[1], 10) == 1
+
+
+def test_neighbours_as_csr(indexed):
+    _, hidden, _ = batch(3000, 16)
+    exclude = sparse.csr_array(np.ones((32, 3000)))
+    exclude[0, 5:] = 0
+    exclude.eliminate_zeros()
+    exclude[1:] = 0
+    exclude.eliminate_zeros()
+    ids, logits = indexed.best(hidden, 7, exclude)
+    found = indexed.neighbours(hidden, 7, exclude)
+    assert found.shape == (32, 3000) and not found[0, :5].nnz
+    np.testing.assert_array_equal(found.indices.reshape(32, 7), ids)
+    np.testing.assert_array_equal(found.data.reshape(32, 7), logits)
+
+
+def tended(steps=0, **more):
+    """A readout that builds its index itself, after some steps; and the steps after which it began to."""
+    inner = SampledReadout(60, 4, negatives=3, batch=8, rate=0.1)
+    inner.weights[:] = np.random.default_rng(0).normal(size=(60, 4))
+    readout, began = NeighbourReadout(inner, trees=2, exact_below=0, **more), []
+    rebuild_now = readout.rebuild
+
+    def rebuild():
+        began.append(readout._steps)
+        future = rebuild_now()
+        future.result(30)  # no thread is ahead of the next step
+        return future
+
+    readout.rebuild = rebuild
+    grad = np.empty((8, 4), np.float32)
+    for seed in range(steps):
+        _, hidden, target = batch(60, 4, 8, seed)
+        readout.step(grad, hidden, target)
+    return readout, began
+
+
+def test_training_itself_builds_the_index_anew():
+    """After every so many steps, as many as the state counts; or where enough classes have moved; a user need not."""
+    assert tended(9, every=4)[1] == [4, 8] and tended(9)[1] == []
+    readout, began = tended(6, moved=0.5)
+    assert began[0] == 1 and 2 <= len(began) < 6  # the first is begun at once
+    readout, began = tended(6, every=4)
+    goes_on = rebuild(readout.describe())
+    goes_on.restore(readout.state())
+    assert (goes_on._steps, goes_on.every) == (6, 4) and "steps" not in tended(2)[0].state()
+    assert readout._neighbours._index is not None and readout.best(batch(60, 4)[1], 3)[0].shape == (32, 3)
+
+
+def test_a_rebuild_that_fails_is_told_once_and_training_goes_on(monkeypatch, capsys):
+    from cpu import index
+
+    def fail(*given):
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(index, "make", fail)
+    readout, began = tended(every=1)
+    readout.rebuild = lambda: type(readout).rebuild(readout)
+    for seed in range(3):
+        grad, hidden, target = batch(60, 4, 8, seed)
+        readout.step(grad, hidden, target)
+        readout._begun.exception()
+    assert capsys.readouterr().err.count("neighbours: the index was not built anew: no room") == 2 and not began
+
+
+def test_figures_of_the_index_on_the_hidden_vectors_that_were_met_last(indexed):
+    _, hidden, target = batch(3000, 16)
+    assert indexed.figures() == {}
+    indexed.log_prob(hidden, target)
+    told = indexed.figures()
+    assert told["neighbours recall@10"] == pytest.approx(indexed.recall(hidden, 10))
+    assert min(told["neighbours queries/s"], told["exact queries/s"]) > 0
+    indexed.send()  # other weights: as it stands, the search is exact
+    assert indexed.figures(build=False)["neighbours recall@10"] == 1 and not indexed._neighbours.built
+    indexed.figures()
+    assert indexed._neighbours.built
+
+
+def test_options_name_a_readout_of_neighbours():
+    given = {"over": "full", "negatives": None, "rate": 0.1, "seed": 3, "readout_optimiser": "adagrad"}
+    given |= {"index": "hnsw", "recall": 0.9, "rebuild": 7, "rebuild_moved": 0.3}
+    made = make("neighbours", np.ones(9), 6, given, batch=4)
+    assert isinstance(made, NeighbourReadout) and type(made.readout) is FullReadout
+    facts = made.describe()
+    assert {"index": "hnsw", "recall": 0.9, "every": 7, "moved": 0.3}.items() <= facts.items()
+    assert facts["readout"]["optimiser"] == "adagrad" and rebuild(facts).describe() == facts
+    for wrong, message in (
+        ({"negatives": 5}, "--negatives: not used with --over full"),
+        ({"recall": 2.0}, "recall: found 2.0, expected a number above 0, at most 1"),
+        ({"index": "faiss"}, "index: found 'faiss', expected one of annoy, hnsw, exact, auto"),
+        ({"biases": True}, "readout: found one with biases"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            make("neighbours", np.ones(9), 6, given | wrong, batch=4)
 
 
 def test_the_former_name_of_a_mode_is_taken_with_one_note(capsys):

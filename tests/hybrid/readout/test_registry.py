@@ -90,7 +90,7 @@ def test_options_name_a_split():
     ("kind", "message"),
     [
         ("forest", "readout: found 'forest', expected one of full, head, label_tree, mixture, neighbours"),
-        ("neighbours", "readout: found 'neighbours', which is made in Python only"),
+        ("split_tree", "readout: found 'split_tree', which is made in Python only"),
     ],
 )
 def test_a_kind_that_cannot_be_made_of_options_is_refused(kind, message):

@@ -1,0 +1,60 @@
+import numpy as np
+import pytest
+from scipy import sparse
+
+import hybrid
+from cpu import tuned_index
+
+RNG = np.random.default_rng(0)
+VECTORS = RNG.normal(size=(400, 8)).astype(np.float32)
+HIDDEN = RNG.normal(size=(30, 8)).astype(np.float32)
+
+
+def oracle(vectors, k=5):
+    return np.argsort(-(HIDDEN.astype(float) @ vectors.T.astype(float)), axis=1)[:, :k]
+
+
+@pytest.mark.parametrize("index", ["annoy", "hnsw", "exact", "auto"])
+def test_the_nearest_of_ones_own_vectors(index, capsys, monkeypatch):
+    monkeypatch.setattr(tuned_index, "SIZES", (("annoy", 2),))
+    vectors = VECTORS.copy()
+    found = hybrid.Neighbours(vectors, metric="dot", index=index, exact_below=0, queries=HIDDEN, k=5)
+    assert len(found) == 400 and found.vectors is vectors
+    ids, scores = found.query(HIDDEN, 5)
+    assert np.mean([np.isin(a, b).mean() for a, b in zip(oracle(vectors), ids, strict=True)]) >= 0.95
+    np.testing.assert_allclose(scores, np.einsum("bd,bkd->bk", HIDDEN, vectors[ids]), rtol=1e-4)
+    as_csr = found.neighbours(HIDDEN, 5)
+    np.testing.assert_array_equal(as_csr.indices.reshape(30, 5), ids)
+    assert as_csr.shape == (30, 400) and as_csr.data.dtype == np.float32
+    assert found.figures(HIDDEN, 5).line().startswith("recall@5 ")
+    assert ("neighbours, index auto: " in capsys.readouterr().err) == (index == "auto") == (found.choice is not None)
+    vectors[7] = 9 * HIDDEN[3]
+    found.changed([7])
+    assert found.query(HIDDEN, 1)[0][3, 0] == 7
+    found.rebuild().result(30)
+    np.testing.assert_array_equal(found.query(HIDDEN, 1)[0][3, 0], 7)
+
+
+def test_what_is_left_out_is_not_among_the_neighbours():
+    found = hybrid.Neighbours(VECTORS, metric="dot", index="exact")
+    all_but_two = sparse.csr_array(np.tile(np.arange(400) > 1, (30, 1)))
+    ids, scores = found.query(HIDDEN, 3, all_but_two)
+    assert sorted(ids[0, :2]) == [0, 1] and (ids[:, 2] == -1).all() and np.isneginf(scores[:, 2]).all()
+    assert found.neighbours(HIDDEN, 3, all_but_two).nnz == 60
+
+
+def test_bad_input():
+    for wrong, message in (
+        ({"k": 0}, "k: found 0, expected a whole number of at least 1"),
+        ({"queries": HIDDEN[:, :3], "index": "auto"}, r"queries: found \(30, 3\), expected \(any, 8\)"),
+        ({"metric": "euclidean"}, "metric: found 'euclidean'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            hybrid.Neighbours(VECTORS, **wrong)
+    found = hybrid.Neighbours(VECTORS)
+    with pytest.raises(ValueError, match="k: found 401, expected a whole number from 1 to 400"):
+        found.query(HIDDEN, 401)
+    with pytest.raises(ValueError, match=r"exclude: found \(30, 9\)"):
+        found.query(HIDDEN, 4, sparse.csr_array((30, 9)))
+    with pytest.raises(IndexError):
+        found.changed([400])
