@@ -18,6 +18,7 @@ KERNELS = (
     "head",
     "pvm",
     "sampled_softmax",
+    "sampled_logistic",
     "negative",
     "label_tree",
 )  # of a whole backend
@@ -27,7 +28,7 @@ class Backend:
     """A device and the modules of kernels that compute on it: `backend.units`, `backend.rows`, ...; see KERNELS.
 
     Each module keeps the Protocol of its name in hybrid/contract.py. A backend may have only some of them: the GPU's has
-    neither sampled_softmax nor negative. To ask for one that is missing raises ValueError.
+    none for drawn classes. To ask for one that is missing raises ValueError.
 
     name    as `choose` takes it
     device  a Device of hybrid/contract.py

@@ -42,6 +42,7 @@ TESTED_IN: dict[str, str] = {
     "cpu/tuned_index.py": "tests/cpu/test_index.py",
     "cpu/logistic_visit.py": "tests/cpu/test_logistic_rows.py",
     "cpu/batch_rule.py": "tests/cpu/test_rule.py",
+    "cpu/shared_negatives.py": "tests/cpu/test_sampled_logistic.py",
     "cpu/online.py": "tests/cpu/test_units.py",
     "cpu/visit.py": "tests/cpu/test_pvm.py",
     "gpu/errors.py": "tests/gpu/test_device.py",

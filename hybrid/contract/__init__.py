@@ -35,6 +35,7 @@ from .sparse import LabelTree as LabelTree
 from .sparse import Learned as Learned
 from .sparse import Rows as Rows
 from .sparse import Rule as Rule
+from .sparse import SampledLogistic as SampledLogistic
 from .sparse import SampledSoftmax as SampledSoftmax
 from .sparse import Softmax as Softmax
 from .sparse import Split as Split

@@ -100,8 +100,26 @@ class SampledSoftmax(Protocol):
     def unigram(self, counts: Array, power: float = 0.75) -> Any:
         """A sampler that draws class v in proportion to counts[v]^power."""
 
+    def uniform(self, classes: int) -> Any:
+        """A sampler that draws all classes alike."""
+
     def workspace(self, batch: int, width: int, negatives: int, dtype: DTypeLike) -> Any:
-        """The scratch arrays that calls with up to `batch` rows and `negatives` draws need; made once."""
+        """The scratch arrays that calls with up to `batch` rows and `negatives` negatives need; made once."""
+
+    def draw(
+        self, work: Any, sampler: Any, count: int, target: Array, seed: int, tick: int, sure: Array | None = None
+    ) -> int:  # fmt: skip
+        """Write the distinct negatives of a batch to the scratch, with log of the probability that a class is among them.
+
+        count draws with replacement, a function of seed and tick. sure: distinct classes that are among the negatives for
+        sure, beside those. Returns how many negatives there are: up to count, and those of `sure`.
+        """
+
+    def learn(
+        self, grad: Array, loss: Array, learned: Learned, work: Any, count: int, hidden: Array, target: Array,
+        weight: Array | None, rule: Rule,
+    ) -> Array:  # fmt: skip
+        """What `step` does with `count` negatives that were drawn before."""
 
     def step(
         self, grad: Array, loss: Array, learned: Learned, work: Any, sampler: Any, hidden: Array, target: Array,
@@ -112,6 +130,19 @@ class SampledSoftmax(Protocol):
         weight as in Softmax.step. The draws are a function of seed and tick. Returns the negatives: distinct class ids, valid
         until the next step.
         """
+
+
+class SampledLogistic(Protocol):
+    """A logistic regression a class, for the target of each row and the negatives that the whole batch shares."""
+
+    def calibrated(self, draws: int, classes: int, calibration: float) -> float:
+        """The factor of the target's part of the loss, beta of gBCE, after uniform draws; calibration: t from 0 to 1."""
+
+    def learn(
+        self, grad: Array, loss: Array, learned: Learned, work: Any, count: int, hidden: Array, target: Array,
+        weight: Array | None, rule: Rule, positive: float,
+    ) -> Array:  # fmt: skip
+        """As SampledSoftmax.learn: loss = -positive log p(yes | target) - sum of log p(no | negative)."""
 
 
 class TreeSoftmax(Protocol):

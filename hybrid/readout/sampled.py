@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from .. import check, sparse
-from ..settings import option, positive
+from ..settings import number, option, positive
 from .full import FullReadout
 from .full import least as least
 
-LOSSES = ("softmax", "logistic")
-DRAWS = ("unigram", "log-uniform")
+LOSSES = ("softmax", "logistic", "gbce")
+DRAWS = ("unigram", "log-uniform", "uniform")
+NEGATIVES = {"softmax": 1024, "logistic": 5, "gbce": 256}
+CALIBRATION = 0.75
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,15 @@ class Options:
 
     negatives: int | None = option(
         None, "sampled readout: classes drawn, once a batch (of words: for each example)", type=positive
+    )
+    loss: str | None = option(
+        None, "sampled readout: what it learns from its draws (default: softmax, of words logistic)", choices=LOSSES
+    )
+    draws: str | None = option(
+        None, "sampled readout: how classes are drawn (default: unigram, under gbce uniform)", choices=DRAWS
+    )
+    calibration: float | None = option(
+        None, f"sampled readout, loss gbce: from 0, the plain cross-entropy, to 1 (default: {CALIBRATION})", type=number
     )
 
 
@@ -32,16 +43,23 @@ class SampledReadout(FullReadout):
     width      numbers of a hidden vector
     loss       "softmax": sampled softmax with the logQ correction (Jean et al. 2015); it learns the weights of a full
                softmax. "logistic": negative sampling (Mikolov et al. 2013): fast and good for vectors, but its dot products
-               are not trained to be normalised, which log_prob, best and scores do all the same
-    negatives  softmax: how many are drawn for a batch, default 1024; logistic: how many are drawn for a row, default 5
+               are not trained to be normalised, which log_prob, best and scores do all the same. "gbce": the calibrated binary
+               cross-entropy of gSASRec (Petrov and Macdonald 2023, arXiv:2308.07192): a logistic regression a class as in
+               "logistic", but with many negatives, which a batch shares; good for the order of classes, as "logistic" is
+    negatives  softmax, gbce: how many are drawn for a batch, default 1024 and 256; logistic: how many are drawn for a row,
+               default 5
     draws      "unigram": in proportion to counts^0.75, the default with counts; "log-uniform": about Zipf's law, for
-               classes in falling order of frequency, the default without
+               classes in falling order of frequency, the default without; "uniform": all classes alike, the default of gbce,
+               and the only draws that it is calibrated for
+    calibration  gbce: t from 0 to 1, default 0.75: at 0 negatives that are few among the classes make it overconfident, at 1
+               its probabilities are those of all classes as negatives
     batch, rate, seed  most rows a step, step of SGD (softmax: on the sum over a batch; logistic: row by row), seed of
                the draws
 
     optimiser, decay, clip, biases  as of a FullReadout; rows move that are drawn, or the target of a row
 
-    Raises ValueError for fewer than two classes, and for unigram draws without counts.
+    Raises ValueError for fewer than two classes, for unigram draws without counts, for other draws than uniform under gbce, and
+    for a calibration of another loss.
     """
 
     kind = "sampled"
@@ -55,6 +73,7 @@ class SampledReadout(FullReadout):
         loss: str = "softmax",
         negatives: int | None = None,
         draws: str | None = None,
+        calibration: float | None = None,
         batch: int = 1024,
         rate: float = 0.02,
         seed: int = 0,
@@ -68,25 +87,42 @@ class SampledReadout(FullReadout):
         given |= {"optimiser": optimiser, "decay": decay, "clip": clip, "biases": biases}
         super().__init__(counts, width, **given)
         self.loss = check.choice("loss", loss, LOSSES)
-        default = min(1024, self.classes) if loss == "softmax" else 5
+        default = NEGATIVES[loss] if loss == "logistic" else min(NEGATIVES[loss], self.classes)
         self.negatives = check.whole("negatives", default if negatives is None else negatives, 1)
-        self.draws = check.choice("draws", draws or DRAWS[self.counts is None], DRAWS)
-        if self.draws == "unigram" and self.counts is None:
-            raise ValueError("draws: unigram needs how often each class is met; found only how many classes there are")
+        usual = "uniform" if loss == "gbce" else DRAWS[self.counts is None]
+        self.draws = check.choice("draws", draws or usual, DRAWS)
+        self.calibration = _calibration(loss, calibration)
+        self._check_draws()
         self.tick = 0
         self._prepare()
 
+    def _check_draws(self) -> None:
+        """ValueError for draws that contradict the loss or need what is not known."""
+        if self.draws == "unigram" and self.counts is None:
+            raise ValueError("draws: unigram needs how often each class is met; found only how many classes there are")
+        if self.loss == "gbce" and self.draws != "uniform":
+            raise ValueError(
+                f"draws: found {self.draws!r}, expected 'uniform', which gbce is calibrated for; leave it out"
+            )
+
     def _prepare(self) -> None:
         """What follows from counts: made anew when they are filled from a checkpoint."""
-        sampled, unigram, shape = self.backend.sampled_softmax, self.draws == "unigram", (self.batch, self.width)
-        self._sampler = sampled.unigram(self.counts) if unigram else sampled.log_uniform(self.classes)
-        if self.loss == "softmax":
-            self._scratch = sampled.workspace(*shape, self.negatives, np.float32)
-        else:
+        self._sampler = self._distribution()
+        shape = self.batch, self.width, self.negatives, np.float32
+        if self.loss == "logistic":
             share = np.diff(self._sampler.cumulative, prepend=0)
             self._alias = self.backend.negative.alias(share, power=1)
             self._drawn = np.empty((self.batch, self.negatives), np.int32)
-            self._scratch = self.backend.negative.workspace(*shape, self.negatives, np.float32)
+            self._scratch = self.backend.negative.workspace(*shape)
+        else:
+            self._scratch = self.backend.sampled_softmax.workspace(*shape)
+
+    def _distribution(self) -> Any:
+        """Of one draw."""
+        sampled = self.backend.sampled_softmax
+        if self.draws == "unigram":
+            return sampled.unigram(self.counts)
+        return sampled.uniform(self.classes) if self.draws == "uniform" else sampled.log_uniform(self.classes)
 
     def parameters(self) -> dict[str, np.ndarray]:
         """The weights (V, D), and the counts (V,) where negatives are drawn by them."""
@@ -94,19 +130,31 @@ class SampledReadout(FullReadout):
 
     def learn(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
         """Learn from a batch, unchecked; see Readout."""
-        learned, rule = self._learns(self._there), self._rule
-        if self.loss == "softmax":
-            drawn = self.backend.sampled_softmax.step(
-                grad, loss, learned, self._scratch, self._sampler, hidden, target, weight, rule, self.seed, self.tick
-            )
+        given = hidden, target, weight, self._rule
+        if self.loss == "logistic":
+            drawn = self._learn_alone(grad, loss, *given)
         else:
-            drawn = self._drawn[: len(hidden)]
-            self.backend.negative.draw(drawn, self._alias, self.seed, self.tick)
-            self.backend.negative.step(
-                grad, loss, learned, self._scratch, hidden, target, drawn, weight, rule, "deterministic"
-            )
+            drawn = self._learn_shared(grad, loss, *given)
         self.moved = np.concatenate([target, drawn.ravel()])
         self.tick += 1
+
+    def _learn_alone(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any, rule: Any) -> Any:
+        """Every row has negatives of its own, which are returned."""
+        drawn, learned = self._drawn[: len(hidden)], self._learns(self._there)
+        self.backend.negative.draw(drawn, self._alias, self.seed, self.tick)
+        given = hidden, target, drawn, weight, rule, "deterministic"
+        self.backend.negative.step(grad, loss, learned, self._scratch, *given)
+        return drawn
+
+    def _learn_shared(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any, rule: Any) -> Any:
+        """The batch shares its negatives, which are returned."""
+        kernels, learned = self.backend.sampled_softmax, self._learns(self._there)
+        count = kernels.draw(self._scratch, self._sampler, self.negatives, target, self.seed, self.tick)
+        given = grad, loss, learned, self._scratch, count, hidden, target, weight, rule
+        if self.loss == "softmax":
+            return kernels.learn(*given)
+        kernels = self.backend.sampled_logistic
+        return kernels.learn(*given, kernels.calibrated(self.negatives, self.classes, self.calibration))
 
     def still(
         self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None
@@ -140,7 +188,8 @@ class SampledReadout(FullReadout):
 
     def describe(self) -> dict[str, Any]:
         """What `rebuild` needs."""
-        return super().describe() | {name: getattr(self, name) for name in ("loss", "negatives", "draws")}
+        more = ("calibration",) if self.loss == "gbce" else ()
+        return super().describe() | {name: getattr(self, name) for name in ("loss", "negatives", "draws", *more)}
 
     def state(self) -> dict[str, Any]:
         """The number of the next step, from which its negatives are drawn."""
@@ -165,11 +214,25 @@ def make(
     backend: Any = None,
 ) -> SampledReadout:
     """From options of the command line, see hybrid/readout/__init__.py; without a trunk word2vec's negative sampling."""
-    given = {name: options[name] for name in ("negatives", "rate", "seed")} | sparse.readout_named(options)
-    loss = "softmax" if trunk else "logistic"
+    given = {name: options[name] for name in ("rate", "seed")} | sparse.readout_named(options)
+    given |= {
+        name: options.get(name) for name in ("negatives", "draws", "calibration")
+    }  # earlier runs have not all of them
+    loss = options.get("loss") or ("softmax" if trunk else "logistic")
     return SampledReadout(counts, width, loss=loss, batch=batch, backend=backend, **given)
 
 
 def rebuild(classes: int, **facts: Any) -> SampledReadout:
     """From describe()."""
     return SampledReadout(np.ones(classes) if facts["draws"] == "unigram" else classes, **facts)
+
+
+def _calibration(loss: str, given: float | None) -> float:
+    """t of gbce; ValueError for one that is not from 0 to 1, or of another loss."""
+    if given is None:
+        return CALIBRATION
+    if loss != "gbce":
+        raise ValueError(f"calibration: not used by the loss {loss!r}, only by 'gbce'; leave it out")
+    if check.number("calibration", given, 0) > 1:
+        raise ValueError(f"calibration: found {given}, expected a number from 0 to 1")
+    return given

@@ -2,7 +2,7 @@ import numba
 import numpy as np
 import pytest
 
-from cpu import sampled_softmax, softmax
+from cpu import draws, sampled_softmax, softmax
 from hybrid.contract import Learned, Rule
 
 EPS = np.finfo(np.float32).eps
@@ -21,10 +21,9 @@ def step(weights, hidden, target, sampler, negatives, rate=0.0, tick=0, seed=0):
     return grad, loss, work
 
 
-def draw(sampler, negatives, seed=0, tick=0, target=(0,)):
+def draw(sampler, negatives, target=(0,)):
     ids, lower, score = np.empty(negatives, np.int32), np.empty(negatives), np.empty(len(target))
-    target = np.array(target, np.int32)
-    count = sampled_softmax._draw(ids, lower, score, *sampler, target, seed, tick)
+    count = draws.draw(ids, lower, score, sampler, negatives, np.array(target, np.int32), 0, 0)
     return ids[:count], lower[:count], score
 
 
@@ -113,38 +112,6 @@ def test_the_mean_gradient_at_the_truth_is_zero():
         total += step(weights.copy(), hidden, target, sampler, 8, tick=tick)[0].mean(axis=0)
     uncorrected = np.abs((1 / 30 - p) @ weights).max()
     assert np.abs(total / 300).max() < 0.1 * uncorrected
-
-
-@pytest.mark.parametrize("sampler", [sampled_softmax.log_uniform(20), sampled_softmax.unigram([0, 1, 16, 81] * 5)])
-def test_classes_are_drawn_as_often_as_said(sampler):
-    _, lower, score = draw(sampler, 6, target=range(20))
-    ids, _, _ = draw(sampler, 6)
-    np.testing.assert_array_equal(lower, score[ids])
-    seen = np.zeros(20)
-    for tick in range(20000):
-        ids, _, _ = draw(sampler, 6, tick=tick)
-        assert len(set(ids.tolist())) == ids.size
-        seen[ids] += 1
-    p = np.exp(score)
-    deviation = np.sqrt(p * (1 - p) / 20000)
-    assert (np.abs(seen / 20000 - p) < 5 * deviation).all()
-
-
-def test_distributions():
-    q = np.diff(sampled_softmax.log_uniform(3).cumulative, prepend=0)
-    np.testing.assert_allclose(q, np.log([2, 3 / 2, 4 / 3]) / np.log(4))
-    q = np.diff(sampled_softmax.unigram([16, 1, 0]).cumulative, prepend=0)
-    np.testing.assert_allclose(q, np.array([8, 1, 0.03]) / 9.03)
-    q = np.diff(sampled_softmax.unigram([0, 0]).cumulative, prepend=0)
-    np.testing.assert_allclose(q, [0.5, 0.5])
-
-
-def test_draws_are_a_function_of_seed_and_tick():
-    sampler = sampled_softmax.log_uniform(1000)
-    first = draw(sampler, 50, seed=3, tick=7)[0].tolist()
-    assert draw(sampler, 50, seed=3, tick=7)[0].tolist() == first
-    others = [draw(sampler, 50, seed=seed, tick=tick)[0].tolist() for seed, tick in ((3, 8), (4, 7), (7, 3), (0, 0))]
-    assert first not in others
 
 
 def test_the_same_bits_at_any_number_of_threads():

@@ -10,7 +10,7 @@ import pytest
 from hybrid import contract
 
 BACKENDS = ("cpu", "gpu")
-CPU_ONLY = {"LabelTree", "SampledSoftmax"}
+CPU_ONLY = {"LabelTree", "SampledLogistic", "SampledSoftmax"}
 CLASSES = {"Device", "Queue", "Event"}  # kept by a class of the same name in device.py; all others by a module
 PROMISES = [
     (name, protocol)

@@ -17,6 +17,7 @@ MAKE = {
     "log-uniform": lambda **more: SampledReadout(CLASSES, WIDTH, negatives=20, batch=BATCH, **more),
     "logistic": lambda **more: SampledReadout(COUNTS, WIDTH, loss="logistic", batch=BATCH, **more),
     "mixture": lambda **more: MixtureReadout([MAKE["huffman"](**more), MAKE["balanced"](**more)], pace=0.1),
+    "gbce": lambda **more: SampledReadout(COUNTS, WIDTH, loss="gbce", negatives=20, batch=BATCH, **more),
     "neighbours": lambda **more: NeighbourReadout(FullReadout(COUNTS, WIDTH, batch=BATCH, **more)),
 }
 

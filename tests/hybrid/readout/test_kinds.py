@@ -72,12 +72,25 @@ def test_negatives_follow_the_seed_and_the_tick():
     assert len({weights(1, 0), weights(2, 0), weights(1, 1)}) == 3
 
 
-@pytest.mark.parametrize("loss, classes, expected", [("softmax", 5000, 1024), ("softmax", 90, 90), ("logistic", 90, 5)])
+DEFAULTS = [("softmax", 5000, 1024), ("softmax", 90, 90), ("logistic", 90, 5), ("gbce", 900, 256)]
+
+
+@pytest.mark.parametrize("loss, classes, expected", DEFAULTS)
 def test_the_default_number_of_negatives(loss, classes, expected):
     assert SampledReadout(np.ones(classes), 4, loss=loss).negatives == expected
 
 
-@pytest.mark.parametrize("loss", ["softmax", "logistic"])
+def test_gbce_with_all_classes_as_negatives_is_a_logistic_regression_a_class():
+    """Then beta is 1 at any calibration: slopes of the loss, by the formula in float64."""
+    readout = SampledReadout(50, 4, loss="gbce", negatives=50, calibration=0.9, rate=0.1)
+    assert readout.draws == "uniform"
+    grad, hidden, target = batch(50, 4)
+    assert readout.step(grad, hidden, target) == pytest.approx(50 * np.log(2), rel=1e-5)
+    yes = np.eye(50)[target]
+    np.testing.assert_allclose(readout.weights, 0.1 * (yes - 0.5).T @ hidden, atol=1e-5)
+
+
+@pytest.mark.parametrize("loss", ["softmax", "logistic", "gbce"])
 def test_a_sampled_readout_tells_every_class_that_it_moved(loss):
     """Targets and negatives: a forest over the weights searches them exactly until it is built anew."""
     readout = SampledReadout(500, 4, loss=loss, negatives=20, rate=0.1)

@@ -131,6 +131,12 @@ BAD_CONSTRUCTION = [
     (lambda: SampledReadout(3, 4, loss="hinge"), "loss: found 'hinge', expected one of softmax, logistic"),
     (lambda: SampledReadout(3, 4, negatives=0), "negatives: found 0"),
     (lambda: SampledReadout(3, 4, draws="unigram"), "draws: unigram needs how often"),
+    (lambda: SampledReadout([2, 1], 4, loss="gbce", draws="unigram"), "draws: found 'unigram', expected 'uniform'"),
+    (lambda: SampledReadout(3, 4, calibration=0.5), "calibration: not used by the loss 'softmax'"),
+    (
+        lambda: SampledReadout(3, 4, loss="gbce", calibration=1.5),
+        "calibration: found 1.5, expected a number from 0 to 1",
+    ),
     (lambda: NeighbourReadout(TreeReadout([1, 2], 4)), "readout: found TreeReadout, expected a FullReadout or a"),
     (
         lambda: rebuild({"kind": "forest"}),
