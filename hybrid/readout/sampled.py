@@ -13,9 +13,10 @@ from .full import FullReadout
 from .full import least as least
 
 LOSSES = ("softmax", "logistic", "gbce")
-DRAWS = ("unigram", "log-uniform", "uniform")
+DRAWS = ("unigram", "log-uniform", "uniform", "neighbours")
 NEGATIVES = {"softmax": 1024, "logistic": 5, "gbce": 256}
 CALIBRATION = 0.75
+INDEX_EVERY = 1000
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,9 @@ class Options:
     calibration: float | None = option(
         None, f"sampled readout, loss gbce: from 0, the plain cross-entropy, to 1 (default: {CALIBRATION})", type=number
     )
+    index_every: int | None = option(
+        None, f"sampled readout, draws neighbours: steps from index to index (default: {INDEX_EVERY})", type=positive
+    )
 
 
 class SampledReadout(FullReadout):
@@ -50,16 +54,20 @@ class SampledReadout(FullReadout):
                default 5
     draws      "unigram": in proportion to counts^0.75, the default with counts; "log-uniform": about Zipf's law, for
                classes in falling order of frequency, the default without; "uniform": all classes alike, the default of gbce,
-               and the only draws that it is calibrated for
+               and the only draws that it is calibrated for; "neighbours", under softmax: for sure the targets of the batch
+               and, up to half of the negatives, what an index over the weights finds near its hidden vectors, see
+               cpu/active_set.py; the other half is drawn as unigram, or without counts as uniform
     calibration  gbce: t from 0 to 1, default 0.75: at 0 negatives that are few among the classes make it overconfident, at 1
                its probabilities are those of all classes as negatives
+    index_every  neighbours: steps after which the index is built anew, of the weights as they are then, default 1000; before
+               that many none is found. A checkpoint keeps what it was built of, as many numbers as there are weights
     batch, rate, seed  most rows a step, step of SGD (softmax: on the sum over a batch; logistic: row by row), seed of
                the draws
 
     optimiser, decay, clip, biases  as of a FullReadout; rows move that are drawn, or the target of a row
 
-    Raises ValueError for fewer than two classes, for unigram draws without counts, for other draws than uniform under gbce, and
-    for a calibration of another loss.
+    Raises ValueError for fewer than two classes, for unigram draws without counts, for draws that contradict the loss, and for
+    settings of another loss or of other draws.
     """
 
     kind = "sampled"
@@ -74,6 +82,7 @@ class SampledReadout(FullReadout):
         negatives: int | None = None,
         draws: str | None = None,
         calibration: float | None = None,
+        index_every: int | None = None,
         batch: int = 1024,
         rate: float = 0.02,
         seed: int = 0,
@@ -92,23 +101,38 @@ class SampledReadout(FullReadout):
         usual = "uniform" if loss == "gbce" else DRAWS[self.counts is None]
         self.draws = check.choice("draws", draws or usual, DRAWS)
         self.calibration = _calibration(loss, calibration)
-        self._check_draws()
-        self.tick = 0
+        self.index_every = check.whole("index_every", INDEX_EVERY if index_every is None else index_every, 1)
+        self._check_draws(index_every is not None)
+        self.tick, self._active = 0, self._neighbourhood() if self.draws == "neighbours" else None
         self._prepare()
 
-    def _check_draws(self) -> None:
-        """ValueError for draws that contradict the loss or need what is not known."""
+    def _check_draws(self, index: bool) -> None:
+        """ValueError for draws that contradict the loss or need what is not known, and for an index that is not asked."""
         if self.draws == "unigram" and self.counts is None:
             raise ValueError("draws: unigram needs how often each class is met; found only how many classes there are")
         if self.loss == "gbce" and self.draws != "uniform":
             raise ValueError(
                 f"draws: found {self.draws!r}, expected 'uniform', which gbce is calibrated for; leave it out"
             )
+        if self.draws == "neighbours" and self.loss != "softmax":
+            raise ValueError(
+                f"draws: found 'neighbours', expected others under the loss {self.loss!r}: they are for softmax, which corrects"
+            )
+        if index and self.draws != "neighbours":
+            raise ValueError(f"index_every: not used by the draws {self.draws!r}, only by 'neighbours'; leave it out")
+
+    def _neighbourhood(self) -> Any:
+        """What finds classes near hidden vectors: half of the negatives, but none where all classes are drawn."""
+        from cpu.active_set import ActiveSet
+
+        most = self.negatives // 2 if self.negatives < self.classes else 0
+        return ActiveSet(self.weights, most=most, seed=self.seed)
 
     def _prepare(self) -> None:
         """What follows from counts: made anew when they are filled from a checkpoint."""
         self._sampler = self._distribution()
-        shape = self.batch, self.width, self.negatives, np.float32
+        most = self.negatives + self.batch if self._active else self.negatives  # the targets are negatives, too
+        shape = self.batch, self.width, most, np.float32
         if self.loss == "logistic":
             share = np.diff(self._sampler.cumulative, prepend=0)
             self._alias = self.backend.negative.alias(share, power=1)
@@ -120,13 +144,19 @@ class SampledReadout(FullReadout):
     def _distribution(self) -> Any:
         """Of one draw."""
         sampled = self.backend.sampled_softmax
-        if self.draws == "unigram":
+        if self._counted:
             return sampled.unigram(self.counts)
-        return sampled.uniform(self.classes) if self.draws == "uniform" else sampled.log_uniform(self.classes)
+        return sampled.log_uniform(self.classes) if self.draws == "log-uniform" else sampled.uniform(self.classes)
+
+    @property
+    def _counted(self) -> bool:
+        """Whether classes are drawn by their counts."""
+        return self.draws == "unigram" or (self._active is not None and self.counts is not None)
 
     def parameters(self) -> dict[str, np.ndarray]:
-        """The weights (V, D), and the counts (V,) where negatives are drawn by them."""
-        return super().parameters() | ({"counts": self.counts} if self.draws == "unigram" else {})
+        """The weights (V, D), the counts (V,) where negatives are drawn by them, and what an index is of (V, D)."""
+        counts = {"counts": self.counts} if self._counted else {}
+        return super().parameters() | counts | ({"indexed": self._active.indexed} if self._active else {})
 
     def learn(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
         """Learn from a batch, unchecked; see Readout."""
@@ -137,6 +167,8 @@ class SampledReadout(FullReadout):
             drawn = self._learn_shared(grad, loss, *given)
         self.moved = np.concatenate([target, drawn.ravel()])
         self.tick += 1
+        if self._active and self.rate_scale and self.tick % self.index_every == 0:
+            self._active.renew()
 
     def _learn_alone(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any, rule: Any) -> Any:
         """Every row has negatives of its own, which are returned."""
@@ -149,7 +181,10 @@ class SampledReadout(FullReadout):
     def _learn_shared(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any, rule: Any) -> Any:
         """The batch shares its negatives, which are returned."""
         kernels, learned = self.backend.sampled_softmax, self._learns(self._there)
-        count = kernels.draw(self._scratch, self._sampler, self.negatives, target, self.seed, self.tick)
+        draws, sure = self.negatives, None
+        if self._active:
+            draws, sure = self.negatives - self._active.most, self._active.of(hidden, target)
+        count = kernels.draw(self._scratch, self._sampler, draws, target, self.seed, self.tick, sure)
         given = grad, loss, learned, self._scratch, count, hidden, target, weight, rule
         if self.loss == "softmax":
             return kernels.learn(*given)
@@ -188,8 +223,9 @@ class SampledReadout(FullReadout):
 
     def describe(self) -> dict[str, Any]:
         """What `rebuild` needs."""
-        more = ("calibration",) if self.loss == "gbce" else ()
-        return super().describe() | {name: getattr(self, name) for name in ("loss", "negatives", "draws", *more)}
+        more = {"index_every": self.index_every, "counted": self._counted} if self._active else {}
+        more |= {"calibration": self.calibration} if self.loss == "gbce" else {}
+        return super().describe() | {name: getattr(self, name) for name in ("loss", "negatives", "draws")} | more
 
     def state(self) -> dict[str, Any]:
         """The number of the next step, from which its negatives are drawn."""
@@ -197,8 +233,10 @@ class SampledReadout(FullReadout):
 
     def restore(self, state: dict[str, Any]) -> None:
         """Draw as the readout that wrote the state would have; ValueError for counts or a tick that are none."""
-        if self.draws == "unigram":
+        if self._counted:
             check.counts(self.counts)
+        if self._active:
+            self._active.filled()
         self.tick = check.whole("tick", state["tick"], 0, 2**63 - 1)
         super().restore(state)
         self._prepare()
@@ -215,16 +253,15 @@ def make(
 ) -> SampledReadout:
     """From options of the command line, see hybrid/readout/__init__.py; without a trunk word2vec's negative sampling."""
     given = {name: options[name] for name in ("rate", "seed")} | sparse.readout_named(options)
-    given |= {
-        name: options.get(name) for name in ("negatives", "draws", "calibration")
-    }  # earlier runs have not all of them
+    own = ("negatives", "draws", "calibration", "index_every")
+    given |= {name: options.get(name) for name in own}  # earlier runs have not all of them
     loss = options.get("loss") or ("softmax" if trunk else "logistic")
     return SampledReadout(counts, width, loss=loss, batch=batch, backend=backend, **given)
 
 
-def rebuild(classes: int, **facts: Any) -> SampledReadout:
+def rebuild(classes: int, counted: bool = False, **facts: Any) -> SampledReadout:
     """From describe()."""
-    return SampledReadout(np.ones(classes) if facts["draws"] == "unigram" else classes, **facts)
+    return SampledReadout(np.ones(classes) if counted or facts["draws"] == "unigram" else classes, **facts)
 
 
 def _calibration(loss: str, given: float | None) -> float:

@@ -137,6 +137,11 @@ BAD_CONSTRUCTION = [
         lambda: SampledReadout(3, 4, loss="gbce", calibration=1.5),
         "calibration: found 1.5, expected a number from 0 to 1",
     ),
+    (
+        lambda: SampledReadout(3, 4, loss="logistic", draws="neighbours"),
+        "draws: found 'neighbours', expected others under",
+    ),
+    (lambda: SampledReadout(3, 4, index_every=5), "index_every: not used by the draws 'log-uniform', only by 'neigh"),
     (lambda: NeighbourReadout(TreeReadout([1, 2], 4)), "readout: found TreeReadout, expected a FullReadout or a"),
     (
         lambda: rebuild({"kind": "forest"}),
