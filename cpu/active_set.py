@@ -61,7 +61,13 @@ class ActiveSet:
     def _built(self) -> Neighbours:
         """The index."""
         if self._index is None:
-            settings: dict[str, Any] = {"metric": "dot", "index": "annoy", "trees": TREES, "search": SEARCH, "threads": 1}
+            settings: dict[str, Any] = {
+                "metric": "dot",
+                "index": "annoy",
+                "trees": TREES,
+                "search": SEARCH,
+                "threads": 1,
+            }
             index = Neighbours(self.indexed, seed=self.seed, exact_below=self.exact_below, **settings)
             index.build()
             self._index = index
