@@ -10,6 +10,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 OWN: dict[str, tuple[str, ...]] = {  # options of some benchmarks alone
     "gpu": ("out", "only", "skip_tests"),
+    "large": ("only", "readouts", "seconds"),
     "plugs": ("seconds",),
     "plugs_losses": ("seconds",),
     "quality": ("only", "tries", "seconds", "readouts", "epochs", "budget", "part"),
@@ -47,7 +48,8 @@ def parser() -> argparse.ArgumentParser:
         "--seconds",
         type=_several,
         help="for plugs_losses: training before perplexities (default: 120); for tune: after which a readout begins no other "
-        "settings (default: none); for quality: lengths of training, with commas between (default: 60,120,240,480)",
+        "settings (default: none); for quality and large: lengths of training, with commas between (default: 60,120,240, of "
+        "quality 480 too)",
     )
     gpu = parser.add_argument_group("for gpu")
     gpu.add_argument(
@@ -59,12 +61,12 @@ def parser() -> argparse.ArgumentParser:
         "--only",
         metavar="WORK",
         action="append",
-        help="of gpu this work, of tune this model, of quality this problem; may be repeated",
+        help="of gpu this work, of tune this model, of quality this problem, of large this size; may be repeated",
     )
     gpu.add_argument("--skip-tests", action="store_true", help="leave out the tests on the device")
     tune = parser.add_argument_group("for tune and quality")
     tune.add_argument("--tries", type=_positive, help="settings of each readout (default: 24, of quality 12)")
-    quality = parser.add_argument_group("for quality")
+    quality = parser.add_argument_group("for quality and large")
     quality.add_argument("--readouts", type=_names, metavar="A,B", help="these contenders alone (default: all)")
     quality.add_argument("--epochs", type=_several, help="lengths of training, with commas between, as 1,2,4")
     quality.add_argument("--budget", type=_positive, help="seconds of a training of the search at most")
@@ -85,9 +87,11 @@ def main(arguments: list[str] | None = None) -> int:
         chosen.error(f"NAME: found {given.name!r}, expected one of {', '.join(benchmarks())}, report")
     if given.files:
         chosen.error(f"{given.name} takes no files: {' '.join(given.files)}")
-    if given.seconds and given.name != "quality":
+    if given.seconds and given.name not in ("large", "quality"):
         if len(given.seconds) > 1:
-            chosen.error(f"--seconds: found {len(given.seconds)} numbers, expected one: several are for quality")
+            chosen.error(
+                f"--seconds: found {len(given.seconds)} numbers, expected one: several are for large and quality"
+            )
         given.seconds = given.seconds[0]
     for stray in sorted({name for names in OWN.values() for name in names} - {*OWN.get(given.name, ())}):
         if getattr(given, stray):

@@ -1,0 +1,190 @@
+"""Trees, heads and sampled softmax at 33 thousand to a million classes of real text: perplexity at equal processor time."""
+
+import concurrent.futures
+import functools
+import math
+import multiprocessing
+import os
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bench.large_data import CONTEXT, QUICK, SIZES, Data, Examples, Grams, make
+from bench.measure import append, commit, environment
+from bench.problems import there
+
+READOUTS: dict[str, dict[str, Any]] = {
+    "tree": {"readout": "tree"},
+    "head": {"readout": "head"},
+    **{f"sampled {negatives}": {"readout": "sampled", "negatives": negatives} for negatives in (64, 256, 1024, 4096)},
+}
+SECONDS, SEARCH = (60, 120, 240), 8  # of one processor: when all are measured, and of a training of the search
+STEP = 3.0  # from a rate to the next one that a search tries
+TUNED = ("rate", "rows_rate")  # of the readout and of the input rows, one after the other
+JUDGED = 3_000  # validation examples of the figures, and as many others of the search
+
+
+class Plan(NamedTuple):
+    """What the command line asks for: seconds at which a contender is measured, and of a try of its search; small sizes."""
+
+    seconds: Sequence[int]
+    search: float
+    quick: bool
+
+
+def run(arguments) -> int:
+    """Every size of --only and contender of --readouts, --threads of them at a time, each in a process with one thread."""
+    if there("wikitext-2") is None:
+        return 1
+    for name, asked, known in (("--only", arguments.only, SIZES), ("--readouts", arguments.readouts, READOUTS)):
+        if strays := sorted(set(asked or ()) - set(known)):
+            print(f"{name}: found {strays[0]!r}, expected some of {', '.join(known)}")
+            return 2
+    plan = Plan((1, 2), 0.5, True) if arguments.quick else Plan(arguments.seconds or SECONDS, SEARCH, False)
+    for name in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ[name] = "1"  # of the processes that are begun now
+    context = multiprocessing.get_context("spawn")
+    for size in arguments.only or SIZES:
+        with concurrent.futures.ProcessPoolExecutor(arguments.threads, context) as pool:
+            begun = [pool.submit(contend, size, who, plan) for who in arguments.readouts or READOUTS]
+            for done in concurrent.futures.as_completed(begun):
+                print(_line(done.result()), flush=True)
+                append(arguments.json, [done.result()])
+    return 0
+
+
+def contend(size: str, who: str, plan: Plan) -> dict[str, Any]:
+    """The record of a contender: its rates searched for, then trained once, and measured on the way."""
+    data, seed = _data(size, plan.quick), 0
+    _warm(who)
+    sample = np.random.default_rng(seed).permutation(len(data.valid.target))[: 2 * JUDGED]
+    searched, judged = (_some(data, sample[part::2]) for part in (0, 1))
+    tried = {}
+
+    def perplexity(settings: tuple[float, ...]) -> float:
+        if settings not in tried:
+            tried[settings] = learn(data, who, settings, [plan.search], searched)[-1]["perplexity"]
+        return tried[settings]
+
+    settings = climb(perplexity, tuple(_options(who)[name] for name in TUNED))
+    found = learn(data, who, settings, plan.seconds, judged)
+    return {
+        "bench": "large",
+        "work": f"large.{size}",
+        "who": who,
+        "params": {"classes": len(data.counts)} | dict(zip(TUNED, settings, strict=True)),
+        "quality": {f"after {after} s": [one["perplexity"]] for after, one in zip(plan.seconds, found, strict=True)}
+        | {"epochs": [found[-1]["epochs"]]},
+        "seeds": [seed],
+        "search": [dict(zip(TUNED, given, strict=True)) | {"perplexity": value} for given, value in tried.items()],
+        "kept": {"train": data.train.share, "valid": data.valid.share},
+        "data": _about(data, judged),
+        "threads": 1,
+        "device": "cpu",
+        "commit": commit(),
+        "env": environment(),
+    }
+
+
+def climb(perplexity: Any, settings: tuple[float, ...]) -> tuple[float, ...]:
+    """The best of settings after a step up and a step down in one number after the other: two tries for each number."""
+    for place in range(len(settings)):
+        near = [
+            tuple(value * factor if at == place else value for at, value in enumerate(settings))
+            for factor in (1, STEP, 1 / STEP)
+        ]
+        settings = min(near, key=perplexity)
+    return settings
+
+
+def learn(
+    data: Data, who: str, settings: tuple[float, ...], seconds: Sequence[float], judged: Grams
+) -> list[dict[str, float]]:
+    """Train, and measure as often as there are `seconds` of processor time; infinite from where it diverges.
+
+    Only training counts. Rates stand still, so that all figures are of one training.
+    """
+    feed = Grams(data.train, data.counts, epochs=10**6)
+    engine = _engine(who, dict(zip(TUNED, settings, strict=True)), feed)
+    found: list[dict[str, float]] = []
+    try:
+        for _ in _due(engine.run(feed), seconds):
+            figures = {"perplexity": _exp(engine.evaluate(judged)), "epochs": engine.tick / feed.ticks_per_epoch}
+            found.append(figures)
+    except FloatingPointError:
+        pass
+    lost = {"perplexity": math.inf, "epochs": engine.tick / feed.ticks_per_epoch}
+    return found + [lost] * (len(seconds) - len(found))
+
+
+def _due(ticks: Iterator[Any], seconds: Sequence[float]) -> Iterator[None]:
+    """Yields when so many seconds of processor time have gone into the ticks; what the caller does meanwhile is not counted."""
+    spent, begun, left = 0.0, time.process_time(), list(seconds)
+    for _ in ticks:
+        now = time.process_time()
+        spent += now - begun
+        while left and spent >= left[0]:
+            left.pop(0)
+            yield
+        if not left:
+            return
+        begun = time.process_time()
+
+
+def _exp(loss: float) -> float:
+    return math.exp(loss) if loss < 700 else math.inf
+
+
+def _options(who: str) -> dict[str, Any]:
+    """Those of the language model of `hybrid train`, and its defaults under this readout."""
+    from hybrid.train.options import choose
+
+    given = {"context": CONTEXT, "device": "cpu", "threads": 1, "serial": True, "micro_batches": 1}
+    return choose("language", text="-", schedule="constant", **given, **READOUTS[who])
+
+
+def _engine(who: str, settings: dict[str, float], feed: Grams) -> Any:
+    from hybrid.models._engine import make_engine
+
+    return make_engine(_options(who) | settings, feed, per_example=CONTEXT)
+
+
+@functools.cache
+def _data(size: str, quick: bool) -> Data:
+    folder = there("wikitext-2")
+    assert folder
+    return make(folder, QUICK[size], 40_000) if quick else make(folder, SIZES[size])
+
+
+def _some(data: Data, places: np.ndarray) -> Grams:
+    """Some validation examples, in their order."""
+    valid = data.valid
+    return Grams(
+        valid._replace(contexts=valid.contexts[places], target=valid.target[places]), data.counts, ordered=True
+    )
+
+
+def _warm(who: str) -> None:
+    """Compile the kernels, off the clock: on the same shapes but for the number of classes."""
+    rng = np.random.default_rng(0)
+    contexts, target = rng.integers(0, 5_000, (2_000, CONTEXT)).astype(np.int32), rng.integers(0, 5_000, 2_000)
+    examples = Examples(contexts, target.astype(np.int32), 5_000, 1.0)
+    feed = Grams(examples, np.arange(5_000, 0, -1))
+    engine = _engine(who, {}, feed)
+    for _ in engine.run(feed):
+        pass
+    engine.evaluate(feed)
+
+
+def _about(data: Data, judged: Grams) -> str:
+    return (
+        f"WikiText-2, {len(data.train.target):,} examples ({data.train.share:.0%} of all); measured on "
+        f"{len(judged.examples.target):,} of validation ({data.valid.share:.0%} are of these classes)"
+    )
+
+
+def _line(record: dict[str, Any]) -> str:
+    figures = ", ".join(f"{name} {values[0]:.4g}" for name, values in record["quality"].items())
+    return f"{record['work']}, {record['who']}: {figures}  {record['params']}"
