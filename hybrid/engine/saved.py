@@ -26,6 +26,7 @@ STATE = (
     "parents",
     "leaf",
     "slot",
+    "indexed",
 )  # ends of names of what is not learned
 
 

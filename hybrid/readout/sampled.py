@@ -223,7 +223,7 @@ class SampledReadout(FullReadout):
 
     def describe(self) -> dict[str, Any]:
         """What `rebuild` needs."""
-        more = {"index_every": self.index_every, "counted": self._counted} if self._active else {}
+        more: dict[str, Any] = {"index_every": self.index_every, "counted": self._counted} if self._active else {}
         more |= {"calibration": self.calibration} if self.loss == "gbce" else {}
         return super().describe() | {name: getattr(self, name) for name in ("loss", "negatives", "draws")} | more
 
