@@ -1,17 +1,20 @@
-"""What next items are ranked by beside models: popularity, EASE, counts of which item follows which; see bench/tune.py."""
+"""What next items are ranked by beside models: popularity, EASE, counts of what comes next or soon; see bench/tune.py."""
 
 import statistics
 
 import numpy as np
 
+from bench import counted
 from bench.measure import commit, environment
 from hybrid.feeds.ratings import Histories, Split
 from hybrid.judge import ranking
 
 
 def baselines(parts: Split) -> list[dict]:
-    """Popularity, EASE and first-order Markov counts; their settings are chosen on the validation items too."""
+    """Popularity, EASE, Markov counts and a count table; settings are chosen on the validation items too."""
     fits: list[tuple] = [("popularity", {}, ranking.popularity(parts.train), ranking.popularity(parts.train))]
+    soon = (counted.scores(parts.train, seen) for seen in (parts.train, parts.seen))
+    fits.append(("count table", counted.Counts()._asdict(), *soon))
     for ridge in (100, 300, 1000, 3000, 10_000):
         weights = _ease(parts.train, ridge)
         for last in (3, 5, 10, 20, 1000):

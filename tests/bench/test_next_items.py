@@ -12,7 +12,7 @@ def walks() -> ratings.Split:
 
 def test_baselines():
     found = {record["who"]: record["quality"] for record in next_items.baselines(walks())}
-    assert set(found) == {"popularity", "EASE", "Markov counts"}
+    assert set(found) == {"popularity", "EASE", "Markov counts", "count table"}
     certain = {"test recall@10": [1.0], "test ndcg@10": [1.0]}  # in a circle the next item is
     assert found["Markov counts"] == certain
 
