@@ -8,14 +8,18 @@ import numpy as np
 
 from .. import check, sparse
 from ..contract import Rule
+from ..interrupt import Held
 from ..settings import number, option, whole
 from .base.halves import Halves
-from .base.slots import check_slots, shape
+from .base.slots import check_slots, regrouped, shape
 from .base.tails import TAILS
 from .tree import MODES
 
 if TYPE_CHECKING:
     from cpu.excluded import Excluded
+
+
+MET = 1e-3  # how often a class is taken to be met at least, so that none weighs nothing
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,12 @@ class Options:
     share: float = option(
         0.1, "head readout: the share of a full softmax's time that sizes are chosen for", type=number
     )
+    regroup: int | None = option(
+        None,
+        "head readout: clusters are made anew after N examples, 2 N, 4 N, ... (default: a quarter of a pass, 0: never)",
+        type=whole,
+        metavar="N",
+    )
     tail_scale: float = option(1.0, "head readout: by what the rate is multiplied within clusters", type=number)
 
 
@@ -52,6 +62,8 @@ class HeadReadout(Halves):
              softmax, and with few clusters of classes about as frequent the adaptive softmax, without its projections
     share    sizes that are not given make a step cost about this share of a full softmax's, see cpu/head_sizes.py
     vectors  (V, any): what is alike shares a cluster; None: clusters are bands of classes that are about as frequent
+    regroup  N: clusters are made anew from what is alike by the engine's input rows, where each class has one on the CPU, or
+             else by `vectors`, once N examples have been learned from, then 2 N, 4 N and so on; 0: never. On the CPU only
     mode     of the trees, as of a TreeReadout
     batch    most rows a step
     rate     step of the optimiser: the head learns on the loss summed over a batch, as a full softmax does
@@ -78,6 +90,7 @@ class HeadReadout(Halves):
         tails: str = "tree",
         share: float = 0.1,
         vectors: Any = None,
+        regroup: int = 0,
         mode: str = "deterministic",
         batch: int = 1024,
         rate: float = 0.02,
@@ -101,6 +114,13 @@ class HeadReadout(Halves):
         below = TAILS[tails].rows_of(self.classes, self.head, self.clusters)
         self._keep(aligned.zeros((self.head + self.clusters, self.width), np.float32))
         self._tail = sparse.kept(aligned.zeros((below, self.width), np.float32), self.moves, self.biased)
+        self.every, self.met = check.whole("regroup", regroup, 0), 0
+        self._rows: np.ndarray | None = None
+        if self.every and not self.backend.device.host_memory:
+            raise ValueError(
+                f"regroup: found a head on {self.backend.name}, expected one on the CPU: only there clusters are made anew by "
+                "themselves; leave it out and call regroup(vectors)"
+            )
         self._prepare()
 
     def _prepare(self) -> None:
@@ -113,6 +133,52 @@ class HeadReadout(Halves):
     def _make_room(self) -> None:
         self._slot = self.backend.device.from_host(self.slot)
         self._work = self.backend.head.workspace(self.batch, self.width, np.float32)
+
+    def regroup(self, vectors: Any) -> None:
+        """Go on with clusters of what is alike by vectors (V, any), as many as before; what was learned is carried over.
+
+        Every class keeps its log-probability to first order in the hidden vector, see cpu/head_carry.py. Between the ticks of a
+        run: an engine with a delay has batches under way that met the clusters before. Raises ValueError for other vectors.
+        """
+        slot = regrouped(self.slot, self.head, self.clusters, vectors, self.seed)
+        with Held(), self.alone:
+            self.fetch()
+            masses = np.maximum(self.counts, MET)
+            before, known = self._tails, self._tails.known(self._host, self._tail, self.slot, masses)
+            was, self.slot[:] = self.slot.copy(), slot
+            self._prepare()
+            self._tails.carry(known, before, self._host, self._tail, masses)
+            self._spread(was, masses)
+            self.send()
+
+    def _spread(self, was: np.ndarray, masses: np.ndarray) -> None:
+        """The squares of the clusters' slots become those of an average visit; was: the slots before."""
+        from cpu import head_carry
+
+        visits = [np.bincount(slot, masses)[self.head :] for slot in (was, self.slot)]
+        for squares in (self._host.squares, self._host.bias_squares):
+            head_carry.spread(None if squares is None else squares[self.head :], *visits)
+
+    def vectors(self) -> np.ndarray:
+        """What head and cluster have learned of each class, (V, D) float32: alike for classes that are treated alike."""
+        with self.alone:
+            self.fetch()
+            found: np.ndarray = self._tails.known(self._host, self._tail, self.slot, np.maximum(self.counts, MET)).c
+            return found
+
+    def take_rows(self, rows: np.ndarray | None) -> None:
+        """Take a view of an engine's input rows, by which classes are alike; None, or too few: by `vectors` instead."""
+        self._rows = None if rows is None or len(rows) < self.classes else rows[: self.classes]
+
+    def step(self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None) -> float:
+        """Learn from a batch and return its mean loss in nats; see Readout. Clusters that are due are made anew after it."""
+        with Held(), self.alone:
+            loss = super().step(grad, hidden, target, weight)
+            if self.every and self.rate_scale:
+                before, self.met = self.met, self.met + len(hidden)
+                if _due(before, self.met, self.every):
+                    self.regroup(self.vectors() if self._rows is None else self._rows)
+            return loss
 
     def learn_top(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
         """The head's half: add to grad, write its part of loss; arrays of the device, in the work of a queue."""
@@ -172,12 +238,19 @@ class HeadReadout(Halves):
     def describe(self) -> dict[str, Any]:
         """What `rebuild` needs: the sizes; which class is where is among the parameters."""
         names = ("head", "clusters", "tails", "mode", "tail_scale")
-        return super().describe() | {name: getattr(self, name) for name in names}
+        regroup = {"regroup": self.every} if self.every else {}
+        return super().describe() | {name: getattr(self, name) for name in names} | regroup
+
+    def state(self) -> dict[str, Any]:
+        """Where clusters are made anew: how many examples have been learned from."""
+        return {"examples": self.met} if self.every else {}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take the slots and counts that were filled in; ValueError where they are none."""
         check.counts(self.counts)
         check_slots(self.slot, self.head, self.clusters)
+        if self.every:
+            self.met = check.whole("examples", state["examples"], 0)
         super().restore(state)
         self._prepare()
 
@@ -194,6 +267,7 @@ def make(
     """From options of the command line; see hybrid/readout/__init__.py."""
     names = ("head", "clusters", "tails", "share", "tail_scale", "rate", "seed")
     given = {name: options[name] for name in names} | sparse.readout_named(options)
+    given["regroup"] = _regroup(counts, backend) if options["regroup"] is None else options["regroup"]
     return HeadReadout(counts, width, batch=batch, backend=backend, **given)
 
 
@@ -205,3 +279,15 @@ def rebuild(classes: int, **facts: Any) -> HeadReadout:
 def least(classes: int, width: int, head: int, clusters: int, tails: str, **facts: Any) -> int:
     """How many numbers a checkpoint holds at least."""
     return sparse.numbers(head + clusters + TAILS[tails].rows_of(classes, head, clusters), width, **facts)
+
+
+def _regroup(counts: Any, backend: Any) -> int:
+    """Examples after which clusters are made anew where the user does not say: a quarter of a pass, where they can be."""
+    if isinstance(counts, int | np.integer) or (backend is not None and not backend.device.host_memory):
+        return 0
+    return int(np.sum(counts)) // 4
+
+
+def _due(before: int, now: int, every: int) -> bool:
+    """Whether a doubling of `every` lies above `before` examples and not above `now`."""
+    return now >= every and (before < every or (before // every).bit_length() < (now // every).bit_length())

@@ -24,6 +24,14 @@ def shape(
     return slot, head, clusters
 
 
+def regrouped(slot: np.ndarray, head: int, clusters: int, vectors: Any, seed: int) -> np.ndarray:
+    """The slots of the same classes alone, and of clusters of what is alike."""
+    below = np.flatnonzero(slot >= head)
+    found = slot.copy()
+    found[below] = head + _parts(below, clusters, vectors, slot.size, seed)
+    return found
+
+
 def _sizes(counts: np.ndarray, head: Any, clusters: Any, share: float, tails: str) -> tuple[int, int]:
     from cpu import head_sizes
 

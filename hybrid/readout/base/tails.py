@@ -3,6 +3,7 @@
 rows            how many rows of parameters there are, for V classes, of which H are alone, and K clusters: see `rows_of`
 make_room       scratch for so many examples of a width, made once
 step, log_prob  of examples; a class that is alone costs nothing
+known, carry    what the rows say of each class, and rows that say it of other clusters
 best            the k most likely classes, from the log-probabilities (B, H + K) of the head's slots
 scores          the log-probability of every class given its cluster
 """
@@ -29,6 +30,21 @@ class Trees:
         self._forest, self._mode = cluster_trees.huffman(cluster, counts), mode
         self._alone = np.flatnonzero(cluster < 0).astype(np.int32)
         self._pathless = np.flatnonzero(self._forest.tree.leaf_up < 0)
+
+    def known(self, head: Any, tail: Any, slot: np.ndarray, masses: np.ndarray) -> Any:
+        """What all rows say of each class, see cpu/head_carry.py."""
+        from cpu import head_carry
+
+        return head_carry.of_trees(head, tail, slot, self._forest, masses)
+
+    def carry(self, known: Any, before: Any, head: Any, tail: Any, masses: np.ndarray) -> None:
+        """Write what is known into the rows of the clusters' slots and the nodes, which were those of other trees."""
+        from cpu import head_carry
+
+        head_carry.into_trees(head, tail, len(self._alone), known, self._forest, masses)
+        visits = [head_carry.visits(tails._forest, masses) for tails in (before, self)]
+        for squares in (tail.squares, tail.bias_squares):
+            head_carry.spread(squares, *visits)
 
     @staticmethod
     def rows_of(classes: int, head: int, clusters: int) -> int:
@@ -95,6 +111,21 @@ class Softmaxes:
 
         self._plan = cluster_softmax.plan(cluster)
         self._alone = np.flatnonzero(cluster < 0).astype(np.int32)
+
+    def known(self, head: Any, tail: Any, slot: np.ndarray, masses: np.ndarray) -> Any:
+        """What all rows say of each class, see cpu/head_carry.py."""
+        from cpu import head_carry
+
+        return head_carry.of_softmaxes(head, tail, slot, self._plan, masses)
+
+    def carry(self, known: Any, before: Any, head: Any, tail: Any, masses: np.ndarray) -> None:
+        """Write what is known into the rows of the clusters' slots and of the classes; squares go with their class."""
+        from cpu import head_carry
+
+        head_carry.into_softmaxes(head, tail, len(self._alone), known, self._plan, masses)
+        for squares in (tail.squares, tail.bias_squares):
+            if squares is not None:
+                squares[:] = squares[before._plan.row[self._plan.classes]]
 
     @staticmethod
     def rows_of(classes: int, head: int, clusters: int) -> int:

@@ -101,3 +101,46 @@ def test_the_tail_learns_at_a_rate_of_its_own():
         readout.step(*batch())
     assert one.parameters()["head"].tobytes() == other.parameters()["head"].tobytes()
     assert not one.parameters()["tail"].any() and other.parameters()["tail"].any()
+
+
+@pytest.mark.parametrize("tails", ["tree", "softmax"])
+def test_other_clusters_keep_what_was_learned(tails):
+    """The probabilities at h = 0 to rounding, and near there those of common classes; whatever learns goes on."""
+    readout = HeadReadout(COUNTS + 1, WIDTH, **SIZES, tails=tails, biases=True, optimiser="adagrad", rate=0.1)
+    train(readout, 20)
+    _, hidden, target = batch(seed=7)
+    near = np.concatenate([np.zeros((1, WIDTH), np.float32), hidden * np.float32(1e-2)])
+    before, slot = readout.scores(near), readout.slot.copy()
+    readout.regroup(np.random.default_rng(0).normal(size=(CLASSES, 3)))
+    assert (readout.slot[:9] == slot[:9]).all() and (readout.slot != slot).any()
+    after = readout.scores(near)
+    np.testing.assert_allclose(after[0], before[0], atol=1e-5)
+    np.testing.assert_allclose(after, before, atol=5e-3)
+    assert np.isfinite(train(readout, 20)).all() and (readout.parameters()["tail_squares"] >= 0).all()
+    assert readout.vectors().shape == (CLASSES, WIDTH)
+
+
+def test_clusters_made_anew_while_it_learns_go_on_from_a_checkpoint():
+    """Of 16 examples a step those of 40, 80 and 160 are due: after steps 3, 5 and 10; by rows, if it has them."""
+    readout, slots = HeadReadout(COUNTS, WIDTH, **SIZES, rate=0.3, regroup=40), []
+    for step in range(12):
+        train(readout, 1, first=step)
+        slots.append(readout.slot.tobytes())
+        if step == 3:
+            again = rebuild(json.loads(json.dumps(readout.describe())))
+            for name, array in again.parameters().items():
+                np.copyto(array, readout.parameters()[name])
+            again.restore(json.loads(json.dumps(readout.state())))
+    changed = [step for step in range(1, 12) if slots[step] != slots[step - 1]]
+    assert changed and set(changed) <= {2, 4, 9}
+    train(again, 8, first=4)
+    for name, array in again.parameters().items():
+        assert array.tobytes() == readout.parameters()[name].tobytes(), name
+    rows = np.random.default_rng(0).normal(size=(CLASSES + 1, 4)).astype(np.float32)
+    ours, theirs = (HeadReadout(COUNTS, WIDTH, **SIZES, regroup=16) for _ in range(2))
+    ours.take_rows(rows)
+    train(ours, 1)
+    train(theirs, 1)
+    assert ours.slot.tolist() != theirs.slot.tolist()
+    with pytest.raises(ValueError, match=r"vectors: found float64 \(36, 2\)"):
+        ours.regroup(np.ones((36, 2)))
