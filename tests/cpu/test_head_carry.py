@@ -21,10 +21,7 @@ def test_what_a_tree_says_of_its_classes_and_back():
     np.testing.assert_allclose(known.c[:, 0], [expected[v] for v in range(4)], rtol=1e-6)
     chance = {0: 0, left: 1 + np.log(0.25), right: 1 + np.log(0.75), 3: 2}
     np.testing.assert_allclose(known.d, [chance[v] for v in range(4)], rtol=1e-6)
-    made = (
-        Learned(np.zeros_like(slots), np.zeros(3, np.float32)),
-        Learned(np.zeros((1, 1), np.float32), np.zeros(1, np.float32)),
-    )
+    made = [Learned(np.zeros_like(one.rows), np.zeros_like(one.biases)) for one in (head, tail)]
     head_carry.into_trees(*made, 1, known, forest, MASSES)
     for one, other in zip(made, (head, tail), strict=True):
         np.testing.assert_allclose(one.rows[-2:], other.rows[-2:], rtol=1e-6)

@@ -108,7 +108,7 @@ def test_other_clusters_keep_what_was_learned(tails):
     """The probabilities at h = 0 to rounding, and near there those of common classes; whatever learns goes on."""
     readout = HeadReadout(COUNTS + 1, WIDTH, **SIZES, tails=tails, biases=True, optimiser="adagrad", rate=0.1)
     train(readout, 20)
-    _, hidden, target = batch(seed=7)
+    hidden = batch(seed=7)[1]
     near = np.concatenate([np.zeros((1, WIDTH), np.float32), hidden * np.float32(1e-2)])
     before, slot = readout.scores(near), readout.slot.copy()
     readout.regroup(np.random.default_rng(0).normal(size=(CLASSES, 3)))
