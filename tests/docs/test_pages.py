@@ -5,6 +5,7 @@ import re
 import pytest
 
 import hybrid
+from bench.__main__ import parser
 from hybrid.cli import main
 
 from .pages import PAGES, ROOT, prose
@@ -40,7 +41,8 @@ def options():
     for command in HELP:
         with contextlib.redirect_stdout(told), pytest.raises(SystemExit):
             main([*command, "--help"])
-    return set(re.findall(r"--[a-z][a-z-]+", told.getvalue())) | OTHERS
+    benchmarks = parser().format_help()
+    return set(re.findall(r"--[a-z][a-z-]+", told.getvalue() + benchmarks)) | OTHERS
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
