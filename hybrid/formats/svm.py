@@ -191,7 +191,10 @@ class _Read:
         if len(index) and index.min() < 0:
             raise ValueError(f"{self.path}: a feature 0, expected numbers from 1 on; read it with first=0")
         shape = (self.examples, min(most if wide is None else wide, MOST))
-        found = sparse.csr_array((data, index.astype(np.int32), np.frombuffer(at, np.int64)), shape)
+        ends = np.frombuffer(at, np.int64).astype(
+            np.int32 if len(index) <= MOST else np.int64
+        )  # as scikit-learn wants them
+        found = sparse.csr_array((data, index.astype(np.int32), ends), shape)
         found.sort_indices()
         return found
 

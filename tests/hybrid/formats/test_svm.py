@@ -167,3 +167,12 @@ def test_yeast():
     assert found.features.shape == (1500, 103) and found.labels.shape == (1500, 14)
     np.testing.assert_array_equal(found.features.toarray(), x.toarray().astype(np.float32))
     assert [set(map(int, labels)) for labels in y] == [set(found.labels[[n]].indices.tolist()) for n in range(1500)]
+
+
+def test_what_is_read_is_what_scikit_learn_takes(tmp_path):
+    from sklearn.linear_model import LogisticRegression
+
+    path = tmp_path / "few.txt"
+    path.write_text("0 1:1\n1 2:1\n")
+    read = svm.load(path)
+    assert LogisticRegression(solver="liblinear").fit(read.features, [0, 1]).predict(read.features).tolist() == [0, 1]
