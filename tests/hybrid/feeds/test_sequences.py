@@ -5,10 +5,12 @@ import itertools
 import numpy as np
 import pytest
 
+from hybrid.engine import Embedding, Engine
 from hybrid.feeds import ratings
 from hybrid.feeds.sequences import SequenceFeed
 from hybrid.feeds.text import Corpus
 from hybrid.feeds.vocabulary import Vocabulary
+from hybrid.readout import FullReadout
 from tests.support.purity import check_feed
 
 SENTENCES = [[0, 1, 2, 3, 4, 5, 6], [7], [2, 2], [3, 1, 4, 1]]
@@ -133,3 +135,21 @@ def test_targets_of_histories_keep_their_weights():
         assert weighted.weight.dtype == np.float32 and not weighted.weight[kept == 0].any()
         found += zip(weighted.weight[kept > 0].tolist(), weighted.target[kept > 0].tolist(), strict=True)
     assert sorted(found) == list(zip(weight.tolist(), source.item.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_padding_without_a_target_teaches_what_padding_of_weight_0_does(weighted):
+    source = histories()
+    if weighted:
+        source = source._replace(weight=np.arange(1, len(source.item) + 1, dtype=np.float32))
+    feeds = [SequenceFeed(source, length=3, windows=2, start=False, unlabelled=given) for given in (False, True)]
+    check_feed(lambda: SequenceFeed(source, length=3, windows=2, start=False, epochs=2, unlabelled=True))
+    assert feeds[0].describe() != feeds[1].describe()
+    learned = []
+    for feed in feeds:
+        rows = Embedding(feed.rows, 4, rate=0.1, spread=0.5)
+        engine = Engine(rows, None, FullReadout(feed.counts, 4, rate=0.1), device="cpu", threads=1)
+        learned.append([tick.loss for tick in engine.run(feed)] + [rows.table, engine.readout.weights])
+        learned[-1].append(engine.evaluate(feed))
+    for one, other in zip(*learned, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
