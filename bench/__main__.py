@@ -11,6 +11,7 @@ HERE = Path(__file__).parent
 OWN: dict[str, tuple[str, ...]] = {  # options of some benchmarks alone
     "gpu": ("out", "only", "skip_tests"),
     "large": ("only", "readouts", "seconds"),
+    "neighbours": ("vectors",),
     "plugs": ("seconds",),
     "plugs_losses": ("seconds",),
     "quality": ("only", "tries", "seconds", "readouts", "epochs", "budget", "part"),
@@ -64,6 +65,10 @@ def parser() -> argparse.ArgumentParser:
         help="of gpu this work, of tune this model, of quality this problem, of large this size; may be repeated",
     )
     gpu.add_argument("--skip-tests", action="store_true", help="leave out the tests on the device")
+    neighbours = parser.add_argument_group("for neighbours")
+    neighbours.add_argument(
+        "--vectors", metavar="FILE", help="word vectors, as hybrid export writes (default: trained)"
+    )
     tune = parser.add_argument_group("for tune and quality")
     tune.add_argument("--tries", type=_positive, help="settings of each readout (default: 24, of quality 12)")
     quality = parser.add_argument_group("for quality and large")

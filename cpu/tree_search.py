@@ -11,18 +11,21 @@ import numba
 import numpy as np
 
 from cpu import excluded
-from cpu.activation import softplus
+from cpu.activation import ZERO, softplus
 from cpu.array import Array
 from cpu.excluded import Excluded
 from cpu.heap import drop, push
+from cpu.prefetch import prefetch_row
 from cpu.tree_softmax import node_score
+
+SLACK = 1e-5  # of a bound, against rounding
 
 
 def best(ids: Array, log_probs: Array, learned: Any, tree: Any, hidden: Array, without: Excluded | None = None) -> None:
     """Write the k most likely classes of each row, most likely first, equals by rising class; exact.
 
     ids (B, k) int32, log_probs (B, k); rows, the nodes (V - 1, D), hidden (B, D); k <= V. Visits exactly the nodes that are at
-    least as likely as the k-th class, and remembers one prefix for each.
+    least as likely as the k-th class; what is less likely than k leaves that were met is not remembered.
     without: the classes that each row excludes, see cpu/excluded.py; where fewer than k are left, ids ends with -1 and
     log_probs with -inf.
     """
@@ -44,19 +47,44 @@ def beam(ids: Array, log_probs: Array, learned: Any, tree: Any, hidden: Array, w
 def _best(ids, log_probs, nodes, biases, children, hidden, out_first, out_last, left_out, threads):
     for thread in numba.prange(threads):
         keys, items = np.empty(1024), np.empty(1024, np.int32)
+        leaf_keys = np.empty(ids.shape[1])  # of the likeliest leaves that were met, rising
         for b in range(thread, hidden.shape[0], threads):
-            ids[b], log_probs[b] = -1, -np.inf
+            ids[b], log_probs[b], leaf_keys[:] = -1, -np.inf, -np.inf
             size, keys, items = push(keys, items, 0, 0.0, 0)
             found = 0
             while found < ids.shape[1] and size:
                 key, item = keys[0], items[0]
                 size = drop(keys, items, size)
-                if item >= 0:
-                    size, keys, items = expand(keys, items, size, key, item, nodes, biases, children, hidden, b)
-                elif not excluded.holds(left_out, out_first[b], out_last[b], ~item):
+                if item < 0:
                     ids[b, found] = ~item
                     log_probs[b, found] = key
                     found += 1
+                    continue
+                score = node_score(nodes, biases, item, hidden, b)
+                for side in range(2):
+                    away = score if side == 0 else -score
+                    if key - max(away, ZERO) < leaf_keys[0] - SLACK:
+                        continue  # softplus(x) is at least x, and 0: k leaves are likelier
+                    below, child = key - softplus(away), children[item, side]
+                    if below < leaf_keys[0]:
+                        continue
+                    if child >= 0:
+                        prefetch_row(nodes, child)
+                    elif excluded.holds(left_out, out_first[b], out_last[b], ~child):
+                        continue
+                    else:
+                        _rise(leaf_keys, below)
+                    size, keys, items = push(keys, items, size, below, child)
+
+
+@numba.njit(cache=True, nogil=True)
+def _rise(keys, key):
+    """Take a key in place of the lowest; keys rise."""
+    place = 0
+    while place + 1 < keys.size and keys[place + 1] < key:
+        keys[place] = keys[place + 1]
+        place += 1
+    keys[place] = key
 
 
 @numba.njit(parallel=True, cache=True, nogil=True)
