@@ -1,8 +1,8 @@
 """The ten likeliest of a million classes: exactly by a search in a tree, beside a full softmax; and beams of several widths.
 
-How much of a tree an exact search visits depends on how peaked the distributions are. So one tree has learned: CONTEXTS contexts,
-whose hidden vectors learn too, meet a class of their own LIKELY ones half of the time, and one by Zipf's law else. The other has
-not: there only the shape of the tree, which follows from the counts, tells likely classes from others.
+How much of a tree an exact search visits depends on how peaked the distributions are. So one tree has learned: CONTEXTS
+contexts, whose hidden vectors learn too, meet a class of their own LIKELY ones half of the time, and one by Zipf's law else.
+The other has not: there only the shape of the tree, which follows from the counts, tells likely classes from others.
 """
 
 import time

@@ -1,7 +1,7 @@
 """The ten nearest of many vectors at a recall asked for: ours, chosen by measurement, beside exact search, Annoy and hnswlib.
 
-Every rival has the same 256 queries to be tuned on, by the same search for the least effort that reaches the recall, and is timed
-on 1,024 others. A rival that reaches the recall only at more than SLOWEST times exact search's seconds is named and left out.
+Every rival has the same 256 queries to be tuned on, by the same search for the least effort that reaches the recall, and is
+timed on 1,024 others. One that reaches the recall only at more than SLOWEST times exact search's seconds is named and left out.
 """
 
 import functools

@@ -1,6 +1,6 @@
 """Brute force search: the nearest of a table's rows by cosine or dot product; all rows are scored, in chunks, by GEMM.
 
-Among equal scores the lower id is first. See cpu/shards.py for why the result does not depend on the number of threads.
+Among equal scores the lower id is first, so the best do not depend on how rows are dealt to threads.
 """
 
 import math
@@ -8,12 +8,13 @@ import math
 import numba
 import numpy as np
 
-from cpu import excluded, shards, topk
+from cpu import excluded, topk
 from cpu.activation import ZERO
 from cpu.array import Array
 from cpu.blas import gemm
 from cpu.excluded import Excluded
-from cpu.shards import CHUNK, SHARDS
+from cpu.prefetch import prefetch_row
+from cpu.shards import CHUNK
 
 QUERIES = 256  # a pass; its scratch is some MB, whatever the number of queries
 GROUP = 64  # rows that are compared with the worst of the best so far before they are looked at one by one
@@ -42,20 +43,22 @@ def search(
     rows = np.arange(len(table), dtype=np.int32) if rows is None else rows
     without = without or excluded.nothing(len(hidden))
     angular, threads = metric == "angular", numba.get_num_threads()
-    most = min(ids.shape[1], shards.largest(rows.size))
-    some = np.empty((SHARDS, 0 if everything else min(CHUNK, rows.size), table.shape[1]), table.dtype)
-    ids[:], scores[:] = -1, -np.inf
-    for first in range(0, len(hidden), QUERIES):
-        part = slice(first, min(first + QUERIES, len(hidden)))
-        found = np.full((SHARDS, part.stop - first, most), -1, np.int32)
-        found_scores = np.full(found.shape, -np.inf, table.dtype)
-        dots, lengths = np.empty((SHARDS, part.stop - first, CHUNK), table.dtype), np.ones((SHARDS, CHUNK), table.dtype)
-        left_out = without.of(part)
-        if rows.size:
+    if not rows.size and proposed is not None:
+        _take(ids, scores, table, proposed, hidden, angular, *without, True, threads)
+    else:
+        ids[:], scores[:] = -1, -np.inf
+        some = np.empty((threads, 0 if everything else min(CHUNK, rows.size), table.shape[1]), table.dtype)
+        most = min(ids.shape[1], rows.size)
+        for first in range(0, len(hidden), QUERIES):
+            part = slice(first, min(first + QUERIES, len(hidden)))
+            found = np.full((threads, part.stop - first, most), -1, np.int32)
+            found_scores = np.full(found.shape, -np.inf, table.dtype)
+            dots, lengths = np.empty((*found.shape[:2], CHUNK), table.dtype), np.ones((threads, CHUNK), table.dtype)
+            left_out = without.of(part)
             _scan(found, found_scores, dots, lengths, some, table, rows, hidden[part], angular, *left_out)
-        if proposed is not None:
-            _take(ids[part], scores[part], table, proposed[part], hidden[part], angular, *left_out, threads)
-        topk.merge(ids[part], scores[part], found, found_scores, threads)
+            if proposed is not None:
+                _take(ids[part], scores[part], table, proposed[part], hidden[part], angular, *left_out, False, threads)
+            topk.merge(ids[part], scores[part], found, found_scores, threads)
     if angular:
         lengths = np.linalg.norm(hidden, axis=1, keepdims=True).astype(scores.dtype)
         np.divide(scores, lengths, out=scores, where=lengths > 0)
@@ -63,21 +66,22 @@ def search(
 
 @numba.njit(parallel=True, cache=True, nogil=True)
 def _scan(found, scores, dots, lengths, some, table, rows, hidden, angular, out_first, out_last, left_out):
-    """Write the best of each shard's rows, as heaps."""
-    for shard in numba.prange(SHARDS):
-        first, last = shards.part(shard, rows.size)
-        for begin in range(first, last, CHUNK):
+    """Write the best of each thread's rows, as heaps. Chunks are whole, so that products have the same bits at any number."""
+    threads, chunks = found.shape[0], -(-rows.size // CHUNK)
+    for thread in numba.prange(threads):
+        last = min((thread + 1) * chunks // threads * CHUNK, rows.size)
+        for begin in range(thread * chunks // threads * CHUNK, last, CHUNK):
             end = min(begin + CHUNK, last)
-            chunk = _chunk(some[shard], table, rows, begin, end)
-            gemm(dots[shard, :, : end - begin], hidden, chunk.T, 1.0, 0.0)
+            chunk = _chunk(some[thread], table, rows, begin, end)
+            gemm(dots[thread, :, : end - begin], hidden, chunk.T, 1.0, 0.0)
             for j in range(end - begin if angular else 0):
-                lengths[shard, j] = _length(chunk[j])
+                lengths[thread, j] = _length(chunk[j])
             for b in range(hidden.shape[0]):
-                row_dots = dots[shard, b, : end - begin]
+                row_dots = dots[thread, b, : end - begin]
                 if angular:
-                    _divide(row_dots, lengths[shard])
+                    _divide(row_dots, lengths[thread])
                 _push(
-                    found[shard, b], scores[shard, b], rows[begin:end], row_dots, left_out[out_first[b] : out_last[b]]
+                    found[thread, b], scores[thread, b], rows[begin:end], row_dots, left_out[out_first[b] : out_last[b]]
                 )
 
 
@@ -115,16 +119,22 @@ def _chunk(some, table, rows, begin, end):
 
 
 @numba.njit(parallel=True, cache=True, nogil=True)
-def _take(ids, scores, table, proposed, hidden, angular, out_first, out_last, left_out, threads):
-    """Push each query's own proposals."""
+def _take(ids, scores, table, proposed, hidden, angular, out_first, out_last, left_out, ordered, threads):
+    """Write the best of each query's own proposals, as a heap; ordered: best first."""
     size = -(-ids.shape[0] // threads)
     for thread in numba.prange(threads):
-        for b in range(thread * size, min((thread + 1) * size, ids.shape[0])):
+        last = min((thread + 1) * size, ids.shape[0])
+        for b in range(thread * size, last):
+            ids[b], scores[b] = -1, -np.inf
+            for i in range(proposed.shape[1] if b + 1 < last else 0):
+                prefetch_row(table, max(proposed[b + 1, i], 0))
             for i in range(proposed.shape[1]):
                 row = proposed[b, i]
                 if row >= 0 and not excluded.holds(left_out, out_first[b], out_last[b], row):
                     score = _dot(table[row], hidden[b])
                     topk.push(ids[b], scores[b], row, score / _length(table[row]) if angular else score)
+            if ordered:
+                topk.sort(ids[b], scores[b])
 
 
 @numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
