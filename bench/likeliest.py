@@ -21,11 +21,11 @@ def run(arguments) -> None:
     """Searches in a tree that has learned and in one that has not, then beams in the first."""
     classes, steps = (20_000, 300) if arguments.quick else (CLASSES, STEPS)
     counts = np.maximum(1e9 / np.arange(1, classes + 1), 1)
-    full, numpys = _full(classes)
+    full, ways = _full(classes)
     for learned in (True, False):
         tree, hidden = _learned(counts, steps if learned else 0)
         works = [_search(tree, hidden, learned, arguments.threads)]
-        works += [_rival(*rival, full, hidden, works[0].params, arguments.threads) for rival in numpys]
+        works += [_rival(who, find, full, hidden, works[0].params, arguments.threads) for who, find in ways]
         records = measure(works, arguments.repeat)
         show(records)
         append(arguments.json, records)

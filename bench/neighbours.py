@@ -19,7 +19,9 @@ from bench.peers import peer
 from cpu import brute_force, index, tuned_index
 from hybrid import Neighbours, open_vectors
 from hybrid.feeds import text
-from hybrid.models import words
+from hybrid.feeds.text import Corpus
+from hybrid.feeds.vocabulary import Vocabulary
+from hybrid.models import _engine, words
 from hybrid.train.options import choose
 
 K, QUERIES, BLOCK = 10, 1024, 256
@@ -59,10 +61,10 @@ def _word_vectors(arguments) -> tuple[str, np.ndarray]:
     known = file.exists() and not arguments.quick
     learned = text.read(file) if known else text.documentation()
     chosen = choose("words", text="-", model="cbow", readout="sampled", width=100, epochs=1, min_count=1, device="cpu")
-    vocabulary = words.Vocabulary.build(learned, min_count=1)
-    corpus = words.Corpus(learned, vocabulary)
+    vocabulary = Vocabulary.build(learned, min_count=1)
+    corpus = Corpus(learned, vocabulary)
     feed = words._feed(chosen, corpus, words.batch_of(len(vocabulary)), 1)
-    engine = words._engine.make_engine(chosen | {"threads": arguments.threads}, feed, mean=True, trunk=False)
+    engine = _engine.make_engine(chosen | {"threads": arguments.threads}, feed, mean=True, trunk=False)
     for _ in engine.run(feed):
         pass
     table = engine.embedding.parameters()["table"][: len(vocabulary)]
