@@ -25,6 +25,7 @@ READOUTS: dict[str, dict[str, Any]] = {
     "5 negatives": {"readout": "sampled", "negatives": 5},
 }
 RATES = Log(0.01, 0.1)
+AS_GENSIM = {"ties": "text", "spread": 0.01}  # first vectors, and which words share nodes of a Huffman tree
 
 
 def make(arguments: Any) -> Problem | None:
@@ -33,7 +34,7 @@ def make(arguments: Any) -> Problem | None:
     if text is None or asked is None:
         return None
     options = {"text": str(text / ("valid.txt" if arguments.quick else "train.txt")), "device": "cpu"}
-    options |= {"threads": arguments.threads}
+    options |= {"threads": arguments.threads} | AS_GENSIM
     return Problem(
         f"WikiText-2's {Path(options['text']).name}, lower case, words that occur 5 times",
         Watched("WordSim-353", lowest=False),

@@ -13,6 +13,7 @@ from .. import check
 from ..storage import atomic
 
 UNKNOWN = "<unk>"
+TIES = ("name", "text")
 FORMAT = "hybrid vocabulary 1"
 
 
@@ -46,6 +47,7 @@ class Vocabulary:
         min_count: int = 1,
         max_size: int | None = None,
         unknown: bool = True,
+        ties: str = "name",
         source: str = "text",
     ) -> "Vocabulary":
         """The vocabulary of a text.
@@ -54,10 +56,13 @@ class Vocabulary:
         min_count  words that occur less often are left out
         max_size   most words to keep, "<unk>" included
         unknown    True: "<unk>" is a word, with the counts of all words left out; False: there is none, as in word2vec
+        ties       the order of words that occur equally often: by "name", or as the "text" first has them. Words of one part of
+                   the text are alike, and in a Huffman tree neighbours in this order share nodes: most words are rare, so
+                   "text" gives a better tree (docs/vectors.md)
         source     name of the text, for messages
 
-        Raises ValueError for strings in the place of lists of words, for an empty text, and where fewer than two words are
-        left.
+        Raises ValueError for another `ties`, for strings in the place of lists of words, for an empty text, and where fewer
+        than two words are left.
         """
         _refuse_string("sentences", sentences, "sentences, each a list of words")
         times: Counter[str] = Counter()
@@ -68,14 +73,16 @@ class Vocabulary:
         if total == 0:
             raise ValueError(f"vocabulary: {source} has no words; expected a text")
         times.pop(UNKNOWN, None)
-        kept = sorted((-n, word) for word, n in times.items() if n >= min_count)
+        first = check.choice("ties", ties, TIES) == "text"  # a Counter has its words in the order of the text
+        kept = [(-n, word) for word, n in times.items() if n >= min_count]
+        kept.sort(key=_falling if first else None)
         if max_size is not None:
             kept = kept[: max(max_size - unknown, 0)]
         if len(kept) < 2:
             raise ValueError(_too_few(len(kept), min_count, max_size, source))
         if unknown:
             rest = total + sum(n for n, _ in kept)
-            kept = sorted([*kept, (-rest, UNKNOWN)])
+            kept = sorted([*kept, (-rest, UNKNOWN)], key=_falling if first else None)
         return cls([word for _, word in kept], [-n for n, _ in kept])
 
     def __len__(self) -> int:
@@ -139,6 +146,11 @@ def _refuse_string(name: str, value: object, expected: str = "a list of words") 
         raise ValueError(
             f"{name}: found the string {shown!r}, expected {expected}; {shown!r}.split() makes one of words"
         )
+
+
+def _falling(counted: tuple[int, str]) -> int:
+    """Sorts by falling counts, and leaves words of equal counts in the order that they have."""
+    return counted[0]
 
 
 def _too_few(kept: int, min_count: int, max_size: int | None, source: str) -> str:

@@ -220,7 +220,7 @@ def make_engine(options: dict[str, Any], feed: Feed, *, trunk: bool = True, tied
     tied   see Engine
     form   per_example, mean, weighted: see Embedding
     """
-    seed, spread = options["seed"], 0.1 if trunk else None
+    seed, spread = options["seed"], 0.1 if trunk else options.get("spread")
     settings = {"undivided": not trunk, "spread": spread, "seed": seed} | form
     settings |= sparse.named(options, "rows")
     make = functools.partial(Embedding, feed.rows, options["width"], rate=options["rows_rate"], **settings)

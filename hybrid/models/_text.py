@@ -8,6 +8,7 @@ from typing import Any
 from ..feeds.stream import StoredCorpus, stored
 from ..feeds.stream.source import Column, lines
 from ..feeds.text import Text, read
+from ..feeds.vocabulary import TIES, Vocabulary
 from ..settings import option
 
 
@@ -34,6 +35,13 @@ class TextOptions:
         metavar="DIR",
     )
     case: str = option("lower", "whether upper case becomes lower case", group="data", choices=("lower", "keep"))
+    ties: str = option(
+        "name",
+        "the order of words that occur equally often: by name, or as the text first has them, so that words of one part of"
+        " it share nodes of a Huffman tree",
+        group="data",
+        choices=TIES,
+    )
 
 
 def read_text(path: str, options: Mapping[str, Any]) -> Text:
@@ -50,6 +58,7 @@ def stored_text(options: Mapping[str, Any], *, unknown: bool) -> StoredCorpus:
         **how_cut(options),
         min_count=options["min_count"],
         unknown=unknown,
+        ties=options.get("ties") or "name",
         column=_column(options),
     )
 
@@ -61,3 +70,9 @@ def _column(options: Mapping[str, Any]) -> str:
 def how_cut(options: Mapping[str, Any]) -> dict[str, Any]:
     """How the options cut a text, as `Text` takes it; runs of before `case` and `eos` were options have neither."""
     return {"tokens": options["tokens"], "lower": options.get("case") != "keep", "eos": bool(options.get("eos"))}
+
+
+def vocabulary_of(text: Text, options: Mapping[str, Any], *, unknown: bool) -> Vocabulary:
+    """The words of a text as the options keep and order them; runs of before `ties` was an option have none."""
+    ties = options.get("ties") or "name"
+    return Vocabulary.build(text, min_count=options["min_count"], unknown=unknown, ties=ties, source=text.source)

@@ -19,7 +19,7 @@ from ..train.runs import Trained
 from ..use.language import LanguageModel
 from . import _engine
 from ._engine import DenseOptions, EngineJob, load
-from ._text import TextOptions, how_cut, read_text, stored_text
+from ._text import TextOptions, how_cut, read_text, stored_text, vocabulary_of
 
 __all__ = ["FILES", "TUNED", "Evaluation", "Options", "Use", "complete", "evaluate", "load", "prepare", "vectors"]
 
@@ -127,7 +127,7 @@ def _learned(options: dict[str, Any], train: Text) -> LanguageFeed | StreamedLan
     sizes = {name: options[name] for name in names}
     if options.get("stream"):
         return StreamedLanguageFeed(stored_text(options, unknown=True), chunk=options["chunk"], **sizes)
-    vocabulary = Vocabulary.build(train, min_count=options["min_count"], source=train.source)
+    vocabulary = vocabulary_of(train, options, unknown=True)
     return LanguageFeed(_corpus(train, vocabulary), **sizes)
 
 

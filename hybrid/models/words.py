@@ -18,7 +18,7 @@ from ..train.runs import Trained
 from ..use.similar import Similar
 from . import _engine
 from ._engine import EngineJob, EngineOptions, load
-from ._text import TextOptions, read_text, stored_text
+from ._text import TextOptions, read_text, stored_text, vocabulary_of
 
 __all__ = [
     "CPU_ONLY",
@@ -56,6 +56,11 @@ class Options(TextOptions, EngineOptions):
     window: int = option(5, "most words on each side", type=positive)
     sample: float = option(1e-3, "subsampling of frequent words (0: none)", type=number)
     width: int = option(100, "width of the vectors", type=positive)
+    spread: float | None = option(
+        None,
+        "vectors start within so much of 0 (default: 0.5 / width, as in word2vec; gensim has twice that)",
+        type=number,
+    )
     batch: int | None = option(
         None, "examples a batch (default: a fifth of the vocabulary, 32 to 4096)", group="training", type=positive
     )
@@ -159,7 +164,7 @@ def _learned(options: dict[str, Any]) -> Corpus:
     if options.get("stream"):
         return stored_text(options, unknown=False)
     text = read_text(options["text"], options)
-    return Corpus(text, Vocabulary.build(text, min_count=options["min_count"], unknown=False, source=text.source))
+    return Corpus(text, vocabulary_of(text, options, unknown=False))
 
 
 def _feed(options: dict[str, Any], corpus: Corpus, batch: int, epochs: int) -> PairFeed:

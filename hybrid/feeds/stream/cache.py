@@ -24,6 +24,7 @@ def stored(
     eos: bool = False,
     min_count: int = 1,
     unknown: bool = True,
+    ties: str = "name",
     column: str = "text",
 ) -> StoredCorpus:
     """The corpus of a text that need not fit into memory, which takes two passes over it: words are counted, ids written.
@@ -32,7 +33,7 @@ def stored(
     folder               where the ids are kept, 4 bytes a token; made if need be. What is there of a text that has not changed
                          since (path, size, time of change), cut in the same way, is used again
     tokens, lower, eos   how sentences are cut into tokens, see `hybrid.Text`; with eos contexts reach over lines
-    min_count, unknown   of the vocabulary, see `hybrid.Vocabulary.build`
+    min_count, unknown, ties  of the vocabulary, see `hybrid.Vocabulary.build`
     column               of a Parquet file
 
     Memory holds the different words of the text, and a piece of it. Raises OSError for files that cannot be read or written;
@@ -42,7 +43,8 @@ def stored(
     if path.exists() and not path.is_file():
         raise ValueError(f"{path}: not a file, and it is read twice; expected a text or a Parquet file")
     settings = {"tokens": tokens, "lower": lower, "eos": eos}
-    words = {"min_count": min_count, "unknown": unknown}
+    words: dict[str, object] = {"min_count": min_count, "unknown": unknown}
+    words |= {} if ties == "name" else {"ties": ties}  # what was kept before there was a choice is found again
     target = folder / f"{path.stem[: atomic.MOST]}-{_key(path, settings | words | {'column': column})}"
     folder.mkdir(parents=True, exist_ok=True)
     with lock.turn(folder):  # a second process waits, and finds it there

@@ -20,6 +20,15 @@ def test_most_frequent_first_then_by_name():
     assert vocabulary.counts.dtype == np.int64
 
 
+def test_ties_in_the_order_of_the_text():
+    text = [["d", "b", "a", "b"], ["c", "a", "b", UNKNOWN]]
+    assert Vocabulary.build(text, unknown=False, ties="text").words == ["b", "a", "d", "c"]
+    assert Vocabulary.build(text, ties="text").words == ["b", "a", "d", "c", UNKNOWN]
+    assert Vocabulary.build(text).words == ["b", "a", UNKNOWN, "c", "d"]
+    with pytest.raises(ValueError, match=r"ties: found .length., expected"):
+        Vocabulary.build(text, ties="length")
+
+
 @pytest.mark.parametrize(
     "options, expected",
     [

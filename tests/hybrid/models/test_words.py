@@ -49,3 +49,14 @@ def test_a_batch_grows_with_the_vocabulary(text):
     job = words.prepare(choose("words", **options))
     assert job.feed.describe()["mean_batch"] == 32  # a fifth of some 40 words, and at least this
     assert words.prepare(choose("words", **options, batch=7)).feed.describe()["mean_batch"] == 7
+
+
+def test_the_order_of_ties_and_the_first_vectors_are_options(text):
+    options = {"text": str(text / "train.txt"), "min_count": 2, "width": 8}
+    as_before, other = (
+        words.prepare(choose("words", **options, **new)) for new in ({}, {"ties": "text", "spread": 2.0})
+    )
+    assert sorted(as_before.vocabulary.words) == sorted(other.vocabulary.words)
+    assert as_before.vocabulary.words != other.vocabulary.words
+    before, now = (np.abs(job.make().embedding.table).max() for job in (as_before, other))
+    assert 0.9 < before * 16 <= 1 and 0.9 < now / 2 <= 1

@@ -31,6 +31,13 @@ def test_is_the_corpus_of_the_text_read_at_once(path, tmp_path, eos):
     assert found.sha256 == expected.sha256
 
 
+def test_ties_in_the_order_of_the_text_are_another_corpus(path, tmp_path):
+    by_name, by_text = (stored(path, tmp_path / "ids", ties=ties) for ties in ("name", "text"))
+    whole = text.read(path)
+    assert by_text.sha256 == Corpus(whole, Vocabulary.build(whole, ties="text")).sha256 != by_name.sha256
+    assert len(folders(tmp_path)) == 2
+
+
 def test_it_is_made_once_and_anew_when_the_text_or_the_cut_changes(path, tmp_path, monkeypatch):
     made = []
     monkeypatch.setattr(cache, "write", lambda *given, **how: made.append(given) or corpus.write(*given, **how))
