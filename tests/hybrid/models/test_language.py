@@ -8,6 +8,7 @@ import pytest
 from hybrid.cli import main
 from hybrid.cli.options import read
 from hybrid.models import language
+from hybrid.train import runs
 from hybrid.train.options import choose
 from tests.data import real
 
@@ -61,6 +62,33 @@ def test_runs_of_before_these_were_options(text):
 def test_word_vectors_take_no_such_option(option):
     with pytest.raises(ValueError, match=f"{option[0]}: not used by `train words"):
         read(["train", "words", "--text", "some.txt", *option])
+
+
+def test_a_readout_of_neighbours_tells_its_recall_beside_perplexity(text, tmp_path):
+    """At points of the curve, where its index stands then, and in the report and `hybrid eval`, which build it."""
+    text.write_text("a b c d e f g h . b d f h a c e g .\n" * 40)
+    out = str(tmp_path / "run")
+    more = (
+        "--width",
+        "4",
+        "--hidden",
+        "4",
+        "--readout-width",
+        "4",
+        "--batch",
+        "64",
+        "--negatives",
+        "3",
+        "--epochs",
+        "1",
+    )
+    options = ("--readout", "neighbours", "--index", "exact", "--rebuild", "3", "--device", "cpu", *more)
+    made = job(text, "--valid", str(text), "--out", out, *options)
+    report = runs.start({**made.options, "out": out})
+    assert all(point["neighbours recall@10"] == 1 for point in report["curve"])
+    assert min(report["neighbours queries/s"], report["exact queries/s"]) > 0 and report["readout"] == "neighbours"
+    figures = runs.evaluate(out, {"device": "cpu", "threads": 1, "checkpoint": None, "text": None})
+    assert figures["perplexity"] == pytest.approx(report["perplexity"]) and figures["neighbours recall@10"] == 1
 
 
 def test_wikitext_as_published():
