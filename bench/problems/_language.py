@@ -18,15 +18,19 @@ from hybrid.feeds.text import Text
 from hybrid.feeds.vocabulary import Vocabulary
 from hybrid.models import language
 from hybrid.readout import HeadReadout
+from hybrid.readout.tree import TREES
 from hybrid.sparse import readout_named
 from hybrid.train.options import choose
 
 READOUTS: dict[str, dict[str, Any]] = {
     "full softmax": {"readout": "full"},
-    "tree huffman": {"readout": "tree", "tree": "huffman"},
+    **{
+        f"tree {shape}": {"readout": "tree", "tree": shape} for shape in TREES if shape != "balanced"
+    },  # knows no counts
     "head clusters by counts": {"readout": "head"},
     "head clusters alike": {"readout": "head"},
     "mixture of trees": {"readout": "mixture"},
+    "sampled 1024 neighbours": {"readout": "sampled", "negatives": 1024, "draws": "neighbours"},
     **{f"sampled {negatives}": {"readout": "sampled", "negatives": negatives} for negatives in (64, 1024, 4096)},
 }
 ROWS = Log(0.05, 0.5)

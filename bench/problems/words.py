@@ -16,14 +16,18 @@ from bench.training import Peak, contender
 from hybrid.feeds.text import read
 from hybrid.judge import similarity
 from hybrid.models import words
+from hybrid.readout.tree import TREES
 from hybrid.train.job import Watched
 from hybrid.train.options import choose
 
 MODELS = ("skipgram", "cbow")
 READOUTS: dict[str, dict[str, Any]] = {
-    "tree huffman": {"readout": "tree", "tree": "huffman"},
+    **{
+        f"tree {shape}": {"readout": "tree", "tree": shape} for shape in TREES if shape != "balanced"
+    },  # knows no counts
     "5 negatives": {"readout": "sampled", "negatives": 5},
 }
+GENSIM = ("tree huffman", "5 negatives")
 RATES = Log(0.01, 0.1)
 AS_GENSIM = {"ties": "text", "spread": 0.01}  # first vectors, and which words share nodes of a Huffman tree
 
@@ -56,7 +60,8 @@ def _contenders(options: dict[str, Any], asked: Path) -> dict[str, Contender]:
     }
     if gensim := peer("gensim"):
         for model in MODELS:
-            for name, readout in READOUTS.items():
+            for name in GENSIM:
+                readout = READOUTS[name]
                 chosen = choose("words", **options, model=model, readout=readout["readout"])
                 train = functools.partial(_gensim, chosen, asked)
                 found[f"{model}, {name}, gensim {gensim.__version__}"] = Contender(
