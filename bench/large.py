@@ -92,7 +92,7 @@ def climb(perplexity: Any, settings: tuple[float, ...]) -> tuple[float, ...]:
     """The best of settings after a step up and a step down in one number after the other: two tries for each number."""
     for place in range(len(settings)):
         near = [
-            tuple(value * factor if at == place else value for at, value in enumerate(settings))
+            tuple(float(f"{value * factor:.2g}") if at == place else value for at, value in enumerate(settings))
             for factor in (1, STEP, 1 / STEP)
         ]
         settings = min(near, key=perplexity)

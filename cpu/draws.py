@@ -4,8 +4,8 @@ A batch makes S draws with replacement, a function of the seed and the tick alon
 p(v) = 1 - (1 - q(v))^S is exact; drawing until there are so many distinct classes would give an estimate only.
 With S >= V every class is taken and p = 1.
 
-Some classes may be among the negatives for sure, at p = 1, whatever is drawn: the targets of the batch, and classes that an
-index finds near its hidden vectors. They may depend on anything but the draws; no class is there twice.
+Some classes may be among the negatives for sure, at p = 1, whatever is drawn: those that an index finds near hidden vectors.
+They may depend on anything but the draws and the targets; no class is there twice.
 """
 
 import math

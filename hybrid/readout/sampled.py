@@ -54,9 +54,9 @@ class SampledReadout(FullReadout):
                default 5
     draws      "unigram": in proportion to counts^0.75, the default with counts; "log-uniform": about Zipf's law, for
                classes in falling order of frequency, the default without; "uniform": all classes alike, the default of gbce,
-               and the only draws that it is calibrated for; "neighbours", under softmax: for sure the targets of the batch
-               and, up to half of the negatives, what an index over the weights finds near its hidden vectors, see
-               cpu/active_set.py; the other half is drawn as unigram, or without counts as uniform
+               and the only draws that it is calibrated for; "neighbours", under softmax: up to half of the negatives are what
+               an index over the weights finds near some hidden vectors of the batch, see cpu/active_set.py; the other half is
+               drawn in proportion to the counts, or without counts as log-uniform
     calibration  gbce: t from 0 to 1, default 0.75: at 0 negatives that are few among the classes make it overconfident, at 1
                its probabilities are those of all classes as negatives
     index_every  neighbours: steps after which the index is built anew, of the weights as they are then, default 1000; before
@@ -131,8 +131,7 @@ class SampledReadout(FullReadout):
     def _prepare(self) -> None:
         """What follows from counts: made anew when they are filled from a checkpoint."""
         self._sampler = self._distribution()
-        most = self.negatives + self.batch if self._active else self.negatives  # the targets are negatives, too
-        shape = self.batch, self.width, most, np.float32
+        shape = self.batch, self.width, self.negatives, np.float32
         if self.loss == "logistic":
             share = np.diff(self._sampler.cumulative, prepend=0)
             self._alias = self.backend.negative.alias(share, power=1)
@@ -145,8 +144,8 @@ class SampledReadout(FullReadout):
         """Of one draw."""
         sampled = self.backend.sampled_softmax
         if self._counted:
-            return sampled.unigram(self.counts)
-        return sampled.log_uniform(self.classes) if self.draws == "log-uniform" else sampled.uniform(self.classes)
+            return sampled.unigram(self.counts, *((1.0,) if self._active else ()))
+        return sampled.uniform(self.classes) if self.draws == "uniform" else sampled.log_uniform(self.classes)
 
     @property
     def _counted(self) -> bool:
@@ -183,7 +182,7 @@ class SampledReadout(FullReadout):
         kernels, learned = self.backend.sampled_softmax, self._learns(self._there)
         draws, sure = self.negatives, None
         if self._active:
-            draws, sure = self.negatives - self._active.most, self._active.of(hidden, target)
+            draws, sure = self.negatives - self._active.most, self._active.of(hidden)
         count = kernels.draw(self._scratch, self._sampler, draws, target, self.seed, self.tick, sure)
         given = grad, loss, learned, self._scratch, count, hidden, target, weight, rule
         if self.loss == "softmax":

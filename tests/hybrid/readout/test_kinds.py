@@ -50,8 +50,9 @@ def test_sampled_learns_the_distribution_of_the_full_softmax():
     assert np.abs(learned - (truth - truth.mean(axis=0))).mean() < 0.15
 
 
-def test_all_classes_sampled_is_the_full_readout():
-    full, sampled = FullReadout(50, 4, rate=0.1), SampledReadout(50, 4, negatives=50, rate=0.1)
+@pytest.mark.parametrize("draws", ["log-uniform", "neighbours"])
+def test_all_classes_sampled_is_the_full_readout(draws):
+    full, sampled = FullReadout(50, 4, rate=0.1), SampledReadout(50, 4, negatives=50, rate=0.1, draws=draws)
     for seed in range(5):
         grad, hidden, target = batch(50, 4, seed=seed)
         other = np.empty_like(grad)
