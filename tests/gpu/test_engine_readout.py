@@ -1,5 +1,6 @@
 """A readout beside its trunk on the device: the numbers of the CPU, the same bytes in any order, refusals, the command line."""
 
+import functools
 import itertools
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from hybrid import backend
 from hybrid.cli import main
 from hybrid.engine import Engine
-from hybrid.readout import FullReadout
+from hybrid.readout import FullReadout, HeadReadout, TreeReadout
 from hybrid.readout.split_tree import SplitTreeReadout
 from tests import cudasim
 from tests.support.small_engine import BATCH, Feed, assert_same_bits, engine, parameters
@@ -22,14 +23,19 @@ def cuda(gpu):
         cudasim.fail("")
 
 
+MADE = {
+    "tree": TreeReadout,
+    "split": functools.partial(TreeReadout, split=9),
+    "full": FullReadout,
+    "head": functools.partial(HeadReadout, head=7, clusters=3),
+}
+
+
 def beside(kind="tree", readout_device="cuda:0", **options):
     """The engine of the other tests, its readout placed anew; "split": a tree whose first 9 nodes are placed."""
-    kind, split = ("tree", 9) if kind == "split" else (kind, 0)
-    trained = engine(kind, **({"device": "cuda:0"} | options))
+    trained = engine("full" if kind == "full" else "tree", **({"device": "cuda:0"} | options))
     settings = {"batch": BATCH, "rate": 0.05, "backend": backend.choose(readout_device)}
-    if split:
-        settings["split"] = split
-    readout = type(trained.readout)(Feed.counts, trained.readout.width, **settings)
+    readout = MADE[kind](Feed.counts, trained.readout.width, **settings)
     settings = {name: getattr(trained, name) for name in ("threads", "micro_batches", "delay", "overlap", "decay")}
     return Engine(trained.embedding, trained.trunk, readout, device=trained.dense.name, **settings)
 
@@ -39,7 +45,7 @@ def run(trained, ticks=12, **feed):
 
 
 @pytest.mark.parametrize("bags", [False, True])
-@pytest.mark.parametrize("kind", ["tree", "split", "full"])
+@pytest.mark.parametrize("kind", ["tree", "split", "full", "head"])
 def test_beside_the_trunk_the_numbers_are_those_of_the_cpu(cuda, kind, bags):
     found, expected = beside(kind, bags=bags), beside(kind, "cpu", bags=bags, device="cpu")
     losses, arrays = run(found, bags=bags)
@@ -55,7 +61,7 @@ def test_beside_the_trunk_the_numbers_are_those_of_the_cpu(cuda, kind, bags):
             np.testing.assert_allclose(one, other, rtol=1e-3)
 
 
-@pytest.mark.parametrize("kind", ["tree", "split", "full"])
+@pytest.mark.parametrize("kind", ["tree", "split", "full", "head"])
 @pytest.mark.parametrize("delay", [0, 1])
 @pytest.mark.parametrize("micro_batches", [3])
 def test_beside_the_trunk_overlapped_equals_serial_bit_for_bit(gpu, cuda, kind, delay, micro_batches):
@@ -81,7 +87,7 @@ def test_a_checkpoint_goes_on_with_the_readout_on_either_device(cuda, tmp_path, 
     begun.save(tmp_path / "checkpoint")
     resumed, _ = Engine.load(tmp_path / "checkpoint", device=cuda, readout_device=second)
     here, there = {"hidden", "grad"}, {"target", "weight", "losses"}
-    crossing = here if second == "cpu" else here | there if kind == "split" else there
+    crossing = here if second == "cpu" else here | there if kind in ("split", "head") else there
     assert set(resumed.readout.buffers().crossing) == crossing
     _, found = run(resumed, 20)
     if first == second:
