@@ -39,9 +39,9 @@ class Options:
     share: float = option(
         0.1, "head readout: the share of a full softmax's time that sizes are chosen for", type=number
     )
-    regroup: int | None = option(
-        None,
-        "head readout: clusters are made anew after N examples, 2 N, 4 N, ... (default: a quarter of a pass, 0: never)",
+    regroup: int = option(
+        0,
+        "head readout: clusters are made anew, once, after N examples (0: never)",
         type=whole,
         metavar="N",
     )
@@ -62,8 +62,8 @@ class HeadReadout(Halves):
              softmax, and with few clusters of classes about as frequent the adaptive softmax, without its projections
     share    sizes that are not given make a step cost about this share of a full softmax's, see cpu/head_sizes.py
     vectors  (V, any): what is alike shares a cluster; None: clusters are bands of classes that are about as frequent
-    regroup  N: clusters are made anew from what is alike by the engine's input rows, where each class has one on the CPU, or
-             else by `vectors`, once N examples have been learned from, then 2 N, 4 N and so on; 0: never. On the CPU only
+    regroup  N: once N examples have been learned from, clusters are made anew from what is alike by the engine's input rows,
+             where each class has one on the CPU, or else by `vectors`; 0: never. On the CPU only
     mode     of the trees, as of a TreeReadout
     batch    most rows a step
     rate     step of the optimiser: the head learns on the loss summed over a batch, as a full softmax does
@@ -114,9 +114,9 @@ class HeadReadout(Halves):
         below = TAILS[tails].rows_of(self.classes, self.head, self.clusters)
         self._keep(aligned.zeros((self.head + self.clusters, self.width), np.float32))
         self._tail = sparse.kept(aligned.zeros((below, self.width), np.float32), self.moves, self.biased)
-        self.every, self.met = check.whole("regroup", regroup, 0), 0
+        self.due, self.met = check.whole("regroup", regroup, 0), 0
         self._rows: np.ndarray | None = None
-        if self.every and not self.backend.device.host_memory:
+        if self.due and not self.backend.device.host_memory:
             raise ValueError(
                 f"regroup: found a head on {self.backend.name}, expected one on the CPU: only there clusters are made anew by "
                 "themselves; leave it out and call regroup(vectors)"
@@ -171,12 +171,12 @@ class HeadReadout(Halves):
         self._rows = None if rows is None or len(rows) < self.classes else rows[: self.classes]
 
     def step(self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None) -> float:
-        """Learn from a batch and return its mean loss in nats; see Readout. Clusters that are due are made anew after it."""
+        """Learn from a batch and return its mean loss in nats; see Readout. Clusters that are due are made anew."""
         with Held(), self.alone:
             loss = super().step(grad, hidden, target, weight)
-            if self.every and self.rate_scale:
+            if self.due and self.rate_scale:
                 before, self.met = self.met, self.met + len(hidden)
-                if _due(before, self.met, self.every):
+                if before < self.due <= self.met:
                     self.regroup(self.vectors() if self._rows is None else self._rows)
             return loss
 
@@ -238,18 +238,18 @@ class HeadReadout(Halves):
     def describe(self) -> dict[str, Any]:
         """What `rebuild` needs: the sizes; which class is where is among the parameters."""
         names = ("head", "clusters", "tails", "mode", "tail_scale")
-        regroup = {"regroup": self.every} if self.every else {}
+        regroup = {"regroup": self.due} if self.due else {}
         return super().describe() | {name: getattr(self, name) for name in names} | regroup
 
     def state(self) -> dict[str, Any]:
         """Where clusters are made anew: how many examples have been learned from."""
-        return {"examples": self.met} if self.every else {}
+        return {"examples": self.met} if self.due else {}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take the slots and counts that were filled in; ValueError where they are none."""
         check.counts(self.counts)
         check_slots(self.slot, self.head, self.clusters)
-        if self.every:
+        if self.due:
             self.met = check.whole("examples", state["examples"], 0)
         super().restore(state)
         self._prepare()
@@ -265,9 +265,8 @@ def make(
     backend: Any = None,
 ) -> HeadReadout:
     """From options of the command line; see hybrid/readout/__init__.py."""
-    names = ("head", "clusters", "tails", "share", "tail_scale", "rate", "seed")
+    names = ("head", "clusters", "tails", "share", "regroup", "tail_scale", "rate", "seed")
     given = {name: options[name] for name in names} | sparse.readout_named(options)
-    given["regroup"] = _regroup(counts, backend) if options["regroup"] is None else options["regroup"]
     return HeadReadout(counts, width, batch=batch, backend=backend, **given)
 
 
@@ -279,15 +278,3 @@ def rebuild(classes: int, **facts: Any) -> HeadReadout:
 def least(classes: int, width: int, head: int, clusters: int, tails: str, **facts: Any) -> int:
     """How many numbers a checkpoint holds at least."""
     return sparse.numbers(head + clusters + TAILS[tails].rows_of(classes, head, clusters), width, **facts)
-
-
-def _regroup(counts: Any, backend: Any) -> int:
-    """Examples after which clusters are made anew where the user does not say: a quarter of a pass, where they can be."""
-    if isinstance(counts, int | np.integer) or (backend is not None and not backend.device.host_memory):
-        return 0
-    return int(np.sum(counts)) // 4
-
-
-def _due(before: int, now: int, every: int) -> bool:
-    """Whether a doubling of `every` lies above `before` examples and not above `now`."""
-    return now >= every and (before < every or (before // every).bit_length() < (now // every).bit_length())

@@ -121,19 +121,18 @@ def test_other_clusters_keep_what_was_learned(tails):
 
 
 def test_clusters_made_anew_while_it_learns_go_on_from_a_checkpoint():
-    """Of 16 examples a step those of 40, 80 and 160 are due: after steps 3, 5 and 10; by rows, if it has them."""
+    """Of 16 examples a step the 40th is in the third; by rows, if it has them."""
     readout, slots = HeadReadout(COUNTS, WIDTH, **SIZES, rate=0.3, regroup=40), []
-    for step in range(12):
+    for step in range(6):
         train(readout, 1, first=step)
         slots.append(readout.slot.tobytes())
-        if step == 3:
+        if step == 1:
             again = rebuild(json.loads(json.dumps(readout.describe())))
             for name, array in again.parameters().items():
                 np.copyto(array, readout.parameters()[name])
             again.restore(json.loads(json.dumps(readout.state())))
-    changed = [step for step in range(1, 12) if slots[step] != slots[step - 1]]
-    assert changed and set(changed) <= {2, 4, 9}
-    train(again, 8, first=4)
+    assert slots[1] == slots[0] != slots[2] == slots[5]
+    train(again, 4, first=2)
     for name, array in again.parameters().items():
         assert array.tobytes() == readout.parameters()[name].tobytes(), name
     rows = np.random.default_rng(0).normal(size=(CLASSES + 1, 4)).astype(np.float32)
