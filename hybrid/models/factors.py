@@ -77,6 +77,7 @@ TUNED: dict[str, dict[str, Any]] = {
     "full": _SOFTMAX | _SOFTMAX_RATES,
     "sampled": _SOFTMAX | _SOFTMAX_RATES,
     "neighbours": _SOFTMAX | _SOFTMAX_RATES,
+    "head": _SOFTMAX | _SOFTMAX_RATES,
 }
 
 

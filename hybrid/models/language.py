@@ -66,6 +66,7 @@ TUNED = {
     "full": {"trunk_rate": 0.05},
     "sampled": {"trunk_rate": 0.05},
     "neighbours": {"trunk_rate": 0.05},
+    "head": {"trunk_rate": 0.1},
 }
 
 
