@@ -10,6 +10,7 @@ from bench.contender import Contender, Figures, Problem, Run
 from bench.draws import ADAGRAD, TRUNK, Among, By, Log, Space, drawn, sparse
 from bench.training import Peak, contender
 from hybrid.engine import Engine
+from hybrid.feeds import transitions
 from hybrid.feeds.ratings import HeldOut, Histories, Split, histories, load, split
 from hybrid.judge import ranking
 from hybrid.models import factors
@@ -29,6 +30,7 @@ READOUTS: dict[str, dict[str, Any]] = {
 TIED = {f"{name} tied": READOUTS[name] | {"tied": True} for name in ("full", "sampled 1024")}
 # One trunk for all: a search begins where rows and readout move by Adagrad, whose rates fit the most.
 SEQUENCE: dict[str, Any] = {"order": "sequence", "trunk": "attention", "history": 20, "width": 64, "readout_width": 64}
+SEQUENCE["start"] = "counts"
 START: dict[str, Any] = {"rows_optimiser": "adagrad", "rows_rate": 0.05, "readout_optimiser": "adagrad", "rate": 0.05}
 ORDERS: dict[str, dict[str, Any]] = {
     "bag": {},
@@ -65,7 +67,7 @@ class Job(factors.Factors):
         made = super().make()
         if self.shape is None:
             return made
-        vectors = counted.vectors(self._parts.train)
+        vectors = transitions.vectors(self._parts.train, made.readout.width)
         readout = self.shape(self.feed.counts, made.readout.width, vectors, self.options, self.feed.batch)
         names = ("threads", "micro_batches", "schedule", "warmup", "overlap")
         return Engine(

@@ -8,8 +8,10 @@ from ..feeds.histories import HistoryFeed
 from ..feeds.interactions import Histories
 from ..feeds.orders import BAG, CONCATENATED, DECAY, ORDERS, SEQUENCE, Order
 from ..feeds.sequences import SequenceFeed
+from ..feeds.transitions import turned, vectors
 from ..settings import number, option, positive
 
+STARTS = ("drawn", "counts")
 WINDOWS = 128  # of a batch of sequences, where the user does not say how many examples it has
 
 
@@ -27,6 +29,9 @@ class HistoryOptions:
         choices=ORDERS,
     )
     decay_items: float = option(0.8, "--order decay: an item weighs so many times the next one", type=number)
+    start: str = option(
+        "drawn", "input rows begin as drawn, or alike where items come soon after the same ones", choices=STARTS
+    )
     tied: bool = option(False, "the rows of a full or sampled readout are the input rows: one table")
 
 
@@ -45,6 +50,14 @@ def feed(options: Mapping[str, Any], train: Histories) -> HistoryFeed | Sequence
     here = (options.get("readout_device") or "cpu") == "cpu"
     windows = options["batch"] // order.length
     return SequenceFeed(train, length=order.length, windows=windows, start=False, unlabelled=here, **sizes)
+
+
+def begin(options: Mapping[str, Any], train: Histories, embedding: Any) -> None:
+    """Give the input rows of an untrained engine the values that they begin with."""
+    if options.get("start") == "counts":
+        rows = embedding.parameters()["table"][: len(train.items)]
+        rows[:] = turned(rows, vectors(train, rows.shape[1], options["seed"]))
+        embedding.send()
 
 
 def form(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -101,6 +101,12 @@ class Factors(EngineJob):
             **_history.form(options),
         )
 
+    def make(self) -> Engine:
+        """The untrained engine; its input rows may know what comes soon after what."""
+        made = super().make()
+        _history.begin(self.options, self._parts.train, made.embedding)
+        return made
+
     def begin(self, model: Engine, facts: dict[str, Any]) -> None:
         """Say how is measured."""
         super().begin(model, facts)

@@ -30,7 +30,7 @@ def test_transitions_are_counted_by_distance_and_weighted(histories):
             if second - first <= 2:
                 expected[items[first], items[second]] += 0.5 ** (second - first - 1)
     expected *= came[:, None] ** -0.7 * came**0.3
-    table = counted.transitions(made, counts).toarray()
+    table = counted.table(made, counts).toarray()
     np.testing.assert_allclose(table[np.ix_(place, place)], expected)
     scores = counted.scores(made, made, counts._replace(last=2, age=0.5))(np.array([3, 0]))
     want = [0.5 * expected[3] + expected[1], 0.5 * expected[2] + expected[1]]
