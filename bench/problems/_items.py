@@ -29,8 +29,8 @@ READOUTS: dict[str, dict[str, Any]] = {
 }
 TIED = {f"{name} tied": READOUTS[name] | {"tied": True} for name in ("full", "sampled 1024")}
 # One trunk for all: a search begins where rows and readout move by Adagrad, whose rates fit the most.
-SEQUENCE: dict[str, Any] = {"order": "sequence", "trunk": "attention", "history": 20, "width": 64, "readout_width": 64}
-SEQUENCE["start"] = "counts"
+SEQUENCE: dict[str, Any] = {"order": "sequence", "trunk": "attention", "history": 20, "start": "counts"}
+SEQUENCE |= {"width": 64, "readout_width": 64}
 START: dict[str, Any] = {"rows_optimiser": "adagrad", "rows_rate": 0.05, "readout_optimiser": "adagrad", "rate": 0.05}
 ORDERS: dict[str, dict[str, Any]] = {
     "bag": {},

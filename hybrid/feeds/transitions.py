@@ -50,7 +50,8 @@ def turned(rows: np.ndarray, towards: np.ndarray) -> np.ndarray:
     """Rows (V, D) that were drawn, turned towards vectors (V, D): as long as before; where a vector is 0, as they were."""
     length = np.linalg.norm(rows, axis=1, keepdims=True)
     mixed = _unit(towards) + DRAWN * _unit(rows)
-    return (length * _unit(mixed)).astype(rows.dtype)
+    made: np.ndarray = (length * _unit(mixed)).astype(rows.dtype)
+    return made
 
 
 def _unit(rows: np.ndarray) -> np.ndarray:
