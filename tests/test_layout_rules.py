@@ -30,6 +30,7 @@ TESTED_IN: dict[str, str] = {
     "hybrid/cli/finding.py": "tests/hybrid/cli/test_doctor.py",
     "hybrid/cli/arguments.py": "tests/hybrid/cli/test_options.py",
     "hybrid/models/_text.py": "tests/hybrid/models/test_language.py",
+    "hybrid/models/_labelled.py": "tests/hybrid/models/test_labels.py",
     "hybrid/models/_engine.py": "tests/hybrid/cli/test_command_line.py",
     "hybrid/pvm/judge/reports.py": "tests/hybrid/models/test_pvm.py",
     "hybrid/pvm/source.py": "tests/hybrid/cli/commands/test_pvm.py",

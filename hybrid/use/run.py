@@ -12,7 +12,8 @@ def open_run(
     folder: str | Path, *, checkpoint: str | None = None, device: str | None = None, threads: int | None = None
 ) -> Any:
     """What a trained run can be used for, by its model: a `Recommender` (factors), a `LanguageModel` (language), an object
-    with `.vectors` and `.similar` (words); of a model that offers nothing of that kind, the model itself (pvm: a PVM).
+    with `.vectors` and `.similar` (words) or with `.predict` (labels); of a model that offers nothing of that kind, the model
+    itself (pvm: a PVM).
 
     checkpoint  "last" or "best"; None: the best where the run could stop early, else the last
     device      "cpu", "cuda:N" or "auto", see `Engine`; None: a GPU when one can be used

@@ -13,6 +13,7 @@ import torch
 def make(inputs, outputs):
     return torch.nn.Sequential(torch.nn.Linear(inputs, outputs), torch.nn.Tanh())
 """
+DISHES = ("rice", "beans", "cake")
 WORDS = [f"word{i}" for i in range(20)]
 
 
@@ -23,6 +24,9 @@ def write(folder: Path) -> None:
         lines = (" ".join(WORDS[(i + t) % 20] for t in range(8)) for i in rng.integers(0, 20, 200))
         (folder / f"{name}.txt").write_text("\n".join(lines))
     (folder / "net.py").write_text(NET)
+    tagged = "".join(f"__label__{DISHES[i % 3]} a pot of {DISHES[i % 3]} w{i % 7}\n" for i in range(60))
+    for name in ("tagged", "others"):
+        (folder / f"{name}.txt").write_text(tagged)
     pairs = (f"{WORDS[i]}\t{WORDS[j]}\t{rng.random():.2f}" for i in range(5) for j in range(i))
     (folder / "wordsim353.tsv").write_text("\n".join(pairs))
     (folder / "questions-words.txt").write_text(": family\nword0 word1 word2 word3\n")

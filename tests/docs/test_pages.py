@@ -14,6 +14,7 @@ HELP = [
     ["train", "language"],
     ["train", "words"],
     ["train", "factors"],
+    ["train", "labels"],
     ["train", "pvm"],
     ["eval"],
     ["export"],

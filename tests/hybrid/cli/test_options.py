@@ -8,7 +8,7 @@ from hybrid.cli import main, options
 from hybrid.settings import MOST
 from hybrid.train.options import Parts
 
-MODELS = ("factors", "language", "pvm", "words")
+MODELS = ("factors", "labels", "language", "pvm", "words")
 
 
 def parsed(*arguments):
@@ -85,7 +85,9 @@ def test_help_says_defaults_that_differ_by_readout(capsys):
 
 def test_help_of_train_names_the_models(capsys):
     _, printed = said(capsys, "train", "--help")
-    assert "factors, language, pvm, words" in printed and "--save-every" in printed and "--context" not in printed
+    assert (
+        "factors, labels, language, pvm, words" in printed and "--save-every" in printed and "--context" not in printed
+    )
 
 
 @pytest.mark.parametrize(
@@ -100,4 +102,7 @@ def test_absurd_numbers_are_refused_by_name(capsys, option, value):
 
 def test_a_model_that_is_not_known_is_refused_by_name(capsys):
     code, message = said(capsys, "train", "langauge")
-    assert code == 2 and "argument MODEL: found 'langauge', expected one of factors, language, pvm, words" in message
+    assert (
+        code == 2
+        and "argument MODEL: found 'langauge', expected one of factors, labels, language, pvm, words" in message
+    )

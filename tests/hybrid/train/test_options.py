@@ -36,7 +36,7 @@ def test_defaults_that_a_model_has_under_a_readout():
         ("language", {"text": "x", "trunk_clip": 0.0}, "--trunk-clip: found 0, expected a norm above 0"),
         ("factors", {"ratings": "x", "split_by": "time", "test_share": 0.1, "test_since": 5.0}, "--test-share and --test"),
         ("language", {"text": "x", "readout": "nosuch"}, "readout: found 'nosuch', expected one of"),
-        ("nosuch", {}, "model: found 'nosuch', expected one of factors, language, pvm, words"),
+        ("nosuch", {}, "model: found 'nosuch', expected one of factors, labels, language, pvm, words"),
     ],
 )  # fmt: skip
 def test_what_contradicts_is_missing_or_not_used_is_refused_by_name(kind, said, message):

@@ -1,0 +1,112 @@
+"""`hybrid train labels`: from files of fastText and LIBSVM, measured, resumed and asked; hybrid/models/_labelled.py."""
+
+import json
+
+import numpy as np
+import pytest
+
+from hybrid import open_run
+from hybrid.cli import main
+from hybrid.formats import svm
+from hybrid.models import _labelled
+
+DISHES = ["soup", "cake", "rice", "salad", "bread", "stew"]
+SMALL = ["--width", "8", "--linear", "--biases", "--epochs", "4", "--threads", "2"]
+
+
+def lines(count, seed=0):
+    """Questions that name a dish and perhaps another, which are their labels."""
+    rng = np.random.default_rng(seed)
+    made = []
+    for _ in range(count):
+        own = rng.choice(DISHES, rng.integers(1, 3), replace=False)
+        made.append(" ".join([*(f"__label__{dish}" for dish in own), "how do I cook", *own, f"w{rng.integers(50)} ?"]))
+    return "\n".join(made) + "\n"
+
+
+def said(capsys, *arguments):
+    assert main([*arguments, "--json"]) == 0, capsys.readouterr().err
+    return json.loads(capsys.readouterr().out)
+
+
+def refused(capsys, *arguments):
+    assert main([*arguments]) == 2
+    return capsys.readouterr().err
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    (tmp_path / "train.txt").write_text(lines(300))
+    (tmp_path / "other.txt").write_text(lines(50, seed=1) + "__label__unheard of\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_run_learns_goes_on_and_says_which_labels_texts_have(here, capsys):
+    train = ["train", "labels", "--examples", "train.txt", *SMALL]
+    report = said(capsys, *train, "--out", "run")
+    assert report["valid precision@1"] > 0.9 and report["examples"] == 270 and report["labels"] == 6
+    found = said(capsys, "eval", "run", "--examples", "other.txt")
+    assert found["examples"] == 51 and found["precision@1"] > 0.9 and found["recall@3"] > 0.9
+    assert said(capsys, "eval", "run")["precision@1"] == report["valid precision@1"]
+    further = said(capsys, "train", "--resume", "run", "--epochs", "6")
+    assert further["curve"][: len(report["curve"]) - 1] == report["curve"][:-1]
+    model = open_run("run", device="cpu")
+    answers = model.predict(["How do I cook a STEW?", ""], k=2)
+    assert answers[0][0][0] == "stew" and len(answers[1]) == 2 and 0 < answers[0][0][1] <= 1
+    for wrong, message in (("stew", "found one string"), (["stew"], "k: found 9")):
+        with pytest.raises(ValueError, match=message):
+            model.predict(wrong, k=9)
+
+
+def test_numbered_features_and_a_file_that_validates(here, capsys):
+    rng = np.random.default_rng(0)
+    y = rng.random((200, 4)) < 0.4
+    svm.save("train.svm", np.hstack([y, rng.random((200, 3)) < 0.2]).astype(np.float32), y)
+    run = [
+        "--out",
+        "run",
+        "--format",
+        "svm",
+        "--hidden",
+        "6",
+        "--readout-width",
+        "4",
+        "--epochs",
+        "2",
+        "--threads",
+        "2",
+    ]
+    report = said(capsys, "train", "labels", "--examples", "train.svm", "--valid", "train.svm", *run)
+    assert report["examples"] == report["valid examples"] == 200 and report["labels"] == 4
+    with pytest.raises(ValueError, match="learned from numbered features"):
+        open_run("run", device="cpu").predict(["soup"])
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--valid", "other.txt", "--valid-share", "0.2"], "--valid and --valid-share contradict"),
+        (["--hidden", "9"], "--linear and --hidden contradict"),
+        (["--valid-share", "1"], "--valid-share: found 1.0, expected a share between 0 and 1"),
+        (["--examples", "one.txt"], "one.txt: found 1 examples, expected at least 2"),
+        (["--examples", "same.txt"], "same.txt: found 1 labels and"),
+    ],
+)
+def test_what_is_refused(here, capsys, more, message):
+    (here / "one.txt").write_text("__label__soup hot\n")
+    (here / "same.txt").write_text("__label__soup hot\n" * 9)
+    assert message in refused(capsys, "train", "labels", "--examples", "train.txt", *SMALL, *more)
+    assert not (here / "runs").exists()
+
+
+def test_words_count_as_in_scikit_learn():
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    texts = [["a", "b", "a"], ["b", "c"], ["b"], []]
+    found = _labelled.Found(texts, [["x"], ["y"], ["x"], []])
+    known = _labelled.learned("-", found, {"format": "fasttext", "min_count": 1})
+    expected = TfidfVectorizer(analyzer=lambda text: text).fit_transform(texts).toarray()
+    np.testing.assert_allclose(_labelled.counted(found, known).features.toarray(), expected, rtol=1e-6)
+    assert _labelled.counted(found, known).labels.toarray().tolist() == [[1, 0], [0, 1], [1, 0], [0, 0]]
+    assert set(_labelled.learned("-", found, {"format": "fasttext", "min_count": 2}).words) == {"a", "b"}
