@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from cpu.excluded import Excluded
 
 
+SCALES = {"tree": 2.0, "softmax": 1.0}  # of the rate, by tails
 MET = 1e-3  # how often a class is taken to be met at least, so that none weighs nothing
 
 
@@ -45,7 +46,11 @@ class Options:
         type=whole,
         metavar="N",
     )
-    tail_scale: float = option(1.0, "head readout: by what the rate is multiplied within clusters", type=number)
+    tail_scale: float | None = option(
+        None,
+        "head readout: by what the rate is multiplied within clusters (default: trees 2, softmaxes 1)",
+        type=number,
+    )
 
 
 class HeadReadout(Halves):
@@ -67,7 +72,8 @@ class HeadReadout(Halves):
     mode     of the trees, as of a TreeReadout
     batch    most rows a step
     rate     step of the optimiser: the head learns on the loss summed over a batch, as a full softmax does
-    tail_scale  by what the rate is multiplied in clusters, where trees learn example by example
+    tail_scale  by what the rate is multiplied in clusters, where trees learn example by example; None: 2 for trees, 1 for
+             softmaxes
     seed     of the clusters
     backend  where the head is and moves
     optimiser, decay, clip, biases  of the rows of both; see hybrid/sparse.py
@@ -94,7 +100,7 @@ class HeadReadout(Halves):
         mode: str = "deterministic",
         batch: int = 1024,
         rate: float = 0.02,
-        tail_scale: float = 1.0,
+        tail_scale: float | None = None,
         seed: int = 0,
         backend: Any = None,
         optimiser: str = "sgd",
@@ -109,7 +115,7 @@ class HeadReadout(Halves):
         if self.counts is None:
             self.counts = np.ones(self.classes)
         self.tails, self.mode = check.choice("tails", tails, tuple(TAILS)), check.choice("mode", mode, MODES)
-        self.tail_scale = check.number("tail_scale", tail_scale, 0)
+        self.tail_scale = check.number("tail_scale", SCALES[tails] if tail_scale is None else tail_scale, 0)
         self.slot, self.head, self.clusters = shape(self.counts, head, clusters, share, tails, vectors, seed)
         below = TAILS[tails].rows_of(self.classes, self.head, self.clusters)
         self._keep(aligned.zeros((self.head + self.clusters, self.width), np.float32))

@@ -8,7 +8,8 @@ import json
 import numpy as np
 import pytest
 
-from hybrid.readout import FullReadout, HeadReadout, TreeReadout, rebuild
+from hybrid import settings
+from hybrid.readout import FullReadout, HeadReadout, TreeReadout, least, make, rebuild, registry
 from tests.support.readouts import CLASSES, COUNTS, WIDTH, batch, train
 
 SIZES = {"head": 9, "clusters": 5}
@@ -66,6 +67,15 @@ def test_sizes_are_chosen_and_kept():
     assert (again.head, again.clusters) == (readout.head, readout.clusters)
 
 
+def test_options_of_the_command_line_make_one():
+    options = settings.defaults(registry.load("head").Options) | {"rate": 0.1, "seed": 3, "biases": True}
+    made = make("head", COUNTS, WIDTH, options | {"head": 9, "clusters": 5, "regroup": 7}, batch=16)
+    facts = {"head": 9, "clusters": 5, "tails": "tree", "tail_scale": 2.0, "regroup": 7, "biases": True, "seed": 3}
+    assert made.describe().items() >= facts.items()
+    assert least(made.describe()) <= sum(array.size for array in made.parameters().values())
+    assert make("head", COUNTS, WIDTH, options | {"tails": "softmax"}, batch=16).tail_scale == 1
+
+
 def test_slots_of_a_checkpoint_that_are_none_are_refused():
     for place, value in ((0, 1), (20, -1), (20, 14), (slice(9, None), 9)):
         readout = HeadReadout(COUNTS, WIDTH, **SIZES)
@@ -75,7 +85,7 @@ def test_slots_of_a_checkpoint_that_are_none_are_refused():
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("given", "message"),
     [
         ({"head": 38}, "head: found 38, expected a whole number from 0 to 37"),
         ({"head": 36, "clusters": 2}, "clusters: found 2, expected a whole number from 1 to 1"),
@@ -90,9 +100,9 @@ def test_slots_of_a_checkpoint_that_are_none_are_refused():
         ({**SIZES, "vectors": np.full((37, 2), np.nan)}, r"vectors\[0\]: found NaN"),
     ],
 )
-def test_bad_settings_are_refused(settings, message):
+def test_bad_settings_are_refused(given, message):
     with pytest.raises(ValueError, match=message):
-        HeadReadout(COUNTS, WIDTH, **settings)
+        HeadReadout(COUNTS, WIDTH, **given)
 
 
 def test_the_tail_learns_at_a_rate_of_its_own():
