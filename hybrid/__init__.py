@@ -1,7 +1,7 @@
 """A hybrid CPU/GPU training engine: dense MLPs beside trees, rows and nearest neighbours.
 
 Names are imported on first use, so that `import hybrid` is quick and needs neither Numba nor a GPU. `formats`, `ratings`,
-`stream`, `text` and `vectors` are modules: `from hybrid import text; text.read("book.txt")`.
+`stream`, `text`, `trees` and `vectors` are modules: `from hybrid import text; text.read("book.txt")`.
 """
 
 import importlib
@@ -54,6 +54,7 @@ _MODULES = {
     "ratings": "feeds.ratings",
     "stream": "feeds.stream",
     "text": "feeds.text",
+    "trees": "trees",
     "vectors": "storage.vectors",
 }
 __all__ = sorted([*_HOME, *_MODULES])

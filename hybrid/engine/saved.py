@@ -25,6 +25,8 @@ STATE = (
     "counts",
     "parents",
     "leaf",
+    "leaf_up",
+    "node_up",
     "slot",
     "indexed",
 )  # ends of names of what is not learned

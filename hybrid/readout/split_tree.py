@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from .. import backend as backends
-from .. import sparse
+from .. import sparse, trees
 from .base import Pairs
+from .base.growing import KEPT
 from .base.halves import Halves
 from .base.trials import Trial, Trials
 from .tree import TreeReadout
@@ -43,10 +44,10 @@ class SplitTreeReadout(Halves, TreeReadout):
         self._there = sparse.mirrored(self._top_host, self.backend.device)
 
     def _prepare(self) -> None:
-        from cpu import tree as trees
+        from cpu.tree import split
 
         self.tree = self._grown()
-        upper, self._tail = trees.split(self.tree, self.split)
+        upper, self._tail = split(self.tree, self.split)
         self._tail_work = self._cpu.workspace(self.batch, self.width, self.tree.depth, np.float32)
         self._place.do(self._make_room, upper)
 
@@ -75,9 +76,9 @@ class SplitTreeReadout(Halves, TreeReadout):
         return sparse.pairs(self._top_host, self._there)
 
 
-def rebuild(classes: int, **facts: Any) -> SplitTreeReadout:
-    """From describe()."""
-    return SplitTreeReadout(np.ones(classes), **facts)
+def rebuild(classes: int, tree: str = "huffman", **facts: Any) -> SplitTreeReadout:
+    """From describe(); a tree that a checkpoint keeps is any, until it is filled in."""
+    return SplitTreeReadout(np.ones(classes), tree=trees.balanced(classes) if tree in KEPT else tree, **facts)
 
 
 def trials(options: Mapping[str, Any], classes: int, examples: int) -> Trials:

@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import check, console, sparse
+from .. import check, console, sparse, trees
+from ..interrupt import Held
 from ..settings import option, whole
 from . import registry
 from .base import Base
+from .base.growing import ALIKE, KEPT, TREES, Growing
 from .base.trials import Trials
 
 if TYPE_CHECKING:
     from cpu.excluded import Excluded
+    from cpu.tree import Tree
 
-TREES = ("huffman", "balanced")
 MODES = ("deterministic", "grouped", "hogwild")
 FORMER = {"runs": "grouped"}  # former names of modes, accepted for one more release
 MOST = 2**30  # classes: 2 * parent + turn is an int32
@@ -27,6 +29,15 @@ class Options:
     """What `--readout tree` takes."""
 
     tree: str = option("huffman", "tree readout: its shape", choices=TREES)
+    regrow: int | None = option(
+        None,
+        "clustered tree: it is rebuilt after every N examples (default: after a pass over the data, 0: never)",
+        type=whole,
+        metavar="N",
+    )
+    alike: str = option(
+        "rows", "clustered tree: classes are alike by their input rows or by their paths", choices=ALIKE
+    )
     mode: str = option("deterministic", "tree readout: how rows learn", choices=(*MODES, *FORMER))
     split: int | None = option(
         None,
@@ -36,12 +47,13 @@ class Options:
     )
 
 
-class TreeReadout(Base):
+class TreeReadout(Base, Growing):
     """One logistic regression at each inner node of a binary tree; a class is the leaf at the end of a path of turns.
 
     counts  how often each class is met; a balanced tree needs only the number of classes
     width   numbers of a hidden vector
-    tree    "huffman": short paths for frequent classes, the fastest; "balanced": all paths about log2 V
+    tree    "huffman": short paths for frequent classes, the fastest; "balanced": all paths about log2 V; "clustered": first
+            Huffman's, then, while it learns, rebuilt so that classes that are alike share nodes; or a tree of hybrid.trees
     mode    "deterministic": the same bits as a serial loop over rows, at any number of threads; "grouped": deterministic
             too, but neighbouring rows of one target learn together, which is faster where batches have such groups, as in
             skip-gram; "hogwild": threads race
@@ -57,9 +69,12 @@ class TreeReadout(Base):
             while all others stay on the CPU: this makes a SplitTreeReadout. The probabilities are those of the whole tree.
             But the top learns by the batch, as a full softmax does: a node meets all its examples before it moves, once, by
             rate times the sum. So it needs a smaller rate or batch than a loop over rows. `mode` is that of the other nodes
+    regrow  examples after which, again and again, the tree is rebuilt by `regrow`; 0: never; None: for "clustered" as many as
+            counts say, a pass over the data. On the CPU only, and not with a split
+    alike   by what it is rebuilt: "rows": the engine's input rows, of which row v belongs to class v; "paths": by `vectors`
 
     A step costs O(B D log V), best is exact. Nodes start at 0. Raises ValueError for fewer than two classes or more than
-    2^30, and for a Huffman tree without counts.
+    2^30, for a Huffman tree without counts, and for a tree of other classes.
 
     Morin and Bengio 2005, "Hierarchical Probabilistic Neural Network Language Model"; Huffman codes as in Mikolov et
     al. 2013, arXiv:1310.4546.
@@ -79,7 +94,7 @@ class TreeReadout(Base):
         counts: Any,
         width: int,
         *,
-        tree: str = "huffman",
+        tree: "str | Tree" = "huffman",
         mode: str = "deterministic",
         split: int = 0,
         batch: int = 1024,
@@ -90,22 +105,20 @@ class TreeReadout(Base):
         decay: float | None = None,
         clip: float | None = None,
         biases: bool = False,
+        regrow: int | None = None,
+        alike: str = "rows",
     ):
         from cpu import aligned
 
         given = {"batch": batch, "rate": rate, "seed": seed, "backend": backend}
         super().__init__(counts, width, moves=sparse.Moves(optimiser, decay, clip), biases=biases, **given)
-        self.shape = check.choice("tree", tree, TREES)
         self.mode = check.choice("mode", _named_now(mode), MODES)
-        if self.shape == "huffman" and self.counts is None:
-            raise ValueError(
-                'counts: found only how many classes there are; pass one count a class, or tree="balanced"'
-            )
         if self.classes > MOST:
             raise ValueError(f"classes: found {self.classes}, expected at most {MOST}: a tree names its turns in int32")
         self.nodes = aligned.empty((self.classes - 1, self.width), np.float32)
         self.nodes.fill(0)
         self.split = check.whole("split", split, 0, self.classes - 1)
+        self._take_shape(tree, regrow, alike)
         self._place_nodes()
         self._prepare()
 
@@ -114,14 +127,9 @@ class TreeReadout(Base):
         self._keep(self.nodes)
 
     def _prepare(self) -> None:
-        """What follows from counts: made anew when they are filled from a checkpoint."""
+        """What follows from the tree: made anew when counts or pointers are filled from a checkpoint."""
         self.tree = self._grown()
         self._place.do(self._make_room, self.tree)
-
-    def _grown(self) -> Any:
-        from cpu import tree as trees
-
-        return trees.huffman(self.counts) if self.shape == "huffman" else trees.balanced(self.classes)
 
     def _make_room(self, tree: Any) -> None:
         kernels = self.backend.tree_softmax
@@ -132,6 +140,15 @@ class TreeReadout(Base):
         """Learn from a batch of the device's arrays, within the work of a queue; see Readout."""
         given = self._learns(self._there), self._work, self._plan, hidden, target, weight, self._rule
         self.backend.tree_softmax.step(grad, loss, *given, self.mode)
+
+    def step(self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None) -> float:
+        """Learn from a batch and return its mean loss in nats; see Readout. A tree that is due is rebuilt after it."""
+        self._check_rows()
+        with Held(), self.alone:
+            loss = super().step(grad, hidden, target, weight)
+            if self.every and self.rate_scale:
+                self._count(len(hidden))
+            return loss
 
     def best(self, hidden: np.ndarray, k: int, exclude: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """The k most likely classes of each row, exactly; see Readout. Fetches the nodes of a GPU, once a call."""
@@ -158,20 +175,25 @@ class TreeReadout(Base):
             return self._each(find, hidden, k)
 
     def parameters(self) -> dict[str, np.ndarray]:
-        """The nodes (V - 1, D), what is kept beside them, and the counts (V,) from which a Huffman tree is built."""
+        """The nodes (V - 1, D), what is kept beside them, and the tree: counts (V,), pointers (V,) and (V - 1,), or both."""
         self.fetch()
-        counts = {"counts": self.counts} if self.shape == "huffman" else {}
-        return {"nodes": self.nodes} | counts | sparse.beside(self._host)
+        return {"nodes": self.nodes} | self._shape_arrays() | sparse.beside(self._host)
 
     def describe(self) -> dict[str, Any]:
         """What `rebuild` needs."""
         split = {"split": self.split} if self.split else {}
-        return super().describe() | {"tree": self.shape, "mode": self.mode} | split
+        return super().describe() | self._shape_facts() | {"mode": self.mode} | split
+
+    def state(self) -> dict[str, Any]:
+        """Of a tree that is rebuilt: how many examples it has learned from."""
+        return {"examples": self.met} if self.every else {}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Build the tree of the counts that were filled in; ValueError for invalid counts."""
-        if self.shape == "huffman":
+        """Build the tree of what was filled in; ValueError where that makes none."""
+        if self.shape != "balanced":
             check.counts(self.counts)
+        if self.every:
+            self.met = check.whole("examples", state["examples"], 0)
         super().restore(state)
         self._prepare()
 
@@ -205,12 +227,15 @@ def make(
 ) -> TreeReadout:
     """From options of the command line; see hybrid/readout/__init__.py."""
     given = {name: options[name] for name in ("tree", "mode", "rate", "seed")} | sparse.readout_named(options)
+    # Runs of before these two were options have neither.
+    given |= {name: options[name] for name in ("regrow", "alike") if options.get(name) is not None}
     return TreeReadout(counts, width, split=options.get("split") or 0, batch=batch, backend=backend, **given)
 
 
-def rebuild(classes: int, mode: str = "deterministic", **facts: Any) -> TreeReadout:
-    """From describe(), of an earlier release too."""
-    return TreeReadout(np.ones(classes), mode=FORMER.get(mode, mode), **facts)
+def rebuild(classes: int, mode: str = "deterministic", tree: str = "huffman", **facts: Any) -> TreeReadout:
+    """From describe(), of an earlier release too; a tree that a checkpoint keeps is any, until it is filled in."""
+    shape = trees.balanced(classes) if tree in KEPT else tree
+    return TreeReadout(np.ones(classes), mode=FORMER.get(mode, mode), tree=shape, **facts)
 
 
 def least(classes: int, width: int, **facts: Any) -> int:

@@ -9,6 +9,9 @@ COUNTS = np.arange(CLASSES)[::-1]
 MAKE = {
     "huffman": lambda **more: TreeReadout(COUNTS, WIDTH, batch=BATCH, **more),
     "balanced": lambda **more: TreeReadout(CLASSES, WIDTH, tree="balanced", batch=BATCH, **more),
+    "clustered": lambda **more: TreeReadout(
+        COUNTS, WIDTH, tree="clustered", regrow=48, alike="paths", batch=BATCH, **more
+    ),
     "split": lambda **more: TreeReadout(COUNTS, WIDTH, split=5, batch=BATCH, **more),
     "full": lambda **more: FullReadout(COUNTS, WIDTH, batch=BATCH, **more),
     "head": lambda **more: HeadReadout(COUNTS, WIDTH, head=9, clusters=5, batch=BATCH, **more),

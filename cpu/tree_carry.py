@@ -1,0 +1,120 @@
+"""What the nodes of a tree have learned, carried over to the nodes of another tree over the same classes.
+
+Where a node's right side is met in the share p of its examples, log p(right) is, near there, (1 - p) w . h + constant, and
+log p(left) is -p w . h + constant. So the tree says of class v: log p(v) = c_v . h + constant, c_v the sum of (turn - p) w
+along the path to v. A node of the new tree parts two sets of classes, and gets w = mean of c over its right set - mean over its
+left one, weighted by how often each class is met. These means add up: a node that parts the same two sets as before gets its
+own w. A bias carries over so as well: as what it is above the log-odds p / (1 - p) of the node's sides.
+"""
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from cpu.array import Array
+from cpu.tree import Tree
+
+
+def vectors(learned: Any, tree: Tree, masses: Array) -> Array:
+    """c_v of every class, (V, D) float32: alike where the tree treats two classes alike.
+
+    learned  rows (V - 1, D), biases, squares and bias_squares of the nodes, the last three perhaps None
+    masses   (V,) above 0: how often each class is met
+    """
+    return _leaves(learned.rows, tree, _shares(_sides(tree, masses)))
+
+
+def carried(learned: Any, tree: Tree, new: Tree, masses: Array) -> Any:
+    """`learned` of the nodes of a tree -> that of the nodes of the new one, in arrays of its own.
+
+    A node that parts the same two sets keeps all its numbers, their signs turned where right is left now. The squares of
+    another are those of an average visit, times its visits.
+    """
+    sides, now = _sides(tree, masses), _sides(new, masses)
+    rows = _differences(_leaves(learned.rows, tree, _shares(sides)), new, now)
+    biases = None
+    if learned.biases is not None:
+        above = (learned.biases - _odds(sides)).astype(np.float32)[:, None]
+        biases = (_differences(_leaves(above, tree, _shares(sides)), new, now)[:, 0] + _odds(now)).astype(np.float32)
+    squares = [_spread(array, sides.sum(1), now.sum(1)) for array in (learned.squares, learned.bias_squares)]
+    made = type(learned)(rows, biases, *squares)
+    _keep(made, learned, tree, new)
+    return made
+
+
+def _keep(made: Any, learned: Any, tree: Tree, new: Tree) -> None:
+    """Write what belongs to nodes that part the same two sets in both trees."""
+    names = np.random.default_rng(0).integers(0, 2**64, tree.leaf_up.size, np.uint64)
+    # A set is known by the sum of its classes' names, modulo 2^64: two different ones agree once in 10^19.
+    old_sides, new_sides = _sides(tree, names), _sides(new, names)
+    old_keys, new_keys = (np.sort(side, axis=1).view("u8,u8")[:, 0] for side in (old_sides, new_sides))
+    _, before, after = np.intersect1d(old_keys, new_keys, assume_unique=True, return_indices=True)
+    sign = np.where(old_sides[before, 0] == new_sides[after, 0], np.float32(1), np.float32(-1))
+    made.rows[after] = learned.rows[before] * sign[:, None]
+    if made.biases is not None:
+        made.biases[after] = learned.biases[before] * sign
+    for ours, theirs in ((made.squares, learned.squares), (made.bias_squares, learned.bias_squares)):
+        if ours is not None:
+            ours[after] = theirs[before]
+
+
+def _levels(tree: Tree) -> list[slice]:
+    """The nodes of each level, from the root's on."""
+    parents, ends = tree.node_up >> 1, [0, 1]
+    while ends[-1] < parents.size:
+        ends.append(int(np.searchsorted(parents, ends[-1])))
+    return [slice(first, last) for first, last in itertools.pairwise(ends)]
+
+
+def _places(tree: Tree) -> Array:
+    """(V - 1, 2): the two children of each node, as rows of an array of all leaves and then all nodes."""
+    return np.where(tree.children < 0, ~tree.children, tree.children + tree.leaf_up.size)
+
+
+def _sides(tree: Tree, values: Array) -> Array:
+    """(V - 1, 2): the sum of the classes' values on the left and on the right of each node."""
+    classes, places = values.size, _places(tree)
+    sums = np.concatenate([values, np.empty(classes - 1, values.dtype)])
+    for level in reversed(_levels(tree)):
+        sums[classes:][level] = sums[places[level]].sum(axis=1)
+    return sums[places]
+
+
+def _shares(sides: Array) -> Array:
+    """(V - 1,): how often the right side is met where the node is."""
+    return (sides[:, 1] / sides.sum(axis=1)).astype(np.float32)
+
+
+def _odds(sides: Array) -> Array:
+    return np.log(sides[:, 1] / sides[:, 0])
+
+
+def _leaves(rows: Array, tree: Tree, shares: Array) -> Array:
+    """The sum of (turn - share) * row along the path of each class, (V, D)."""
+    classes, places = tree.leaf_up.size, _places(tree)
+    sums = np.zeros((2 * classes - 1, rows.shape[1]), np.float32)
+    for level in _levels(tree):
+        here = sums[classes:][level]
+        for turn in range(2):
+            sums[places[level, turn]] = here + (turn - shares[level])[:, None] * rows[level]
+    return sums[:classes]
+
+
+def _differences(vectors: Array, tree: Tree, sides: Array) -> Array:
+    """The mean of the classes' vectors on the right of each node, less that on its left, (V - 1, D)."""
+    classes, places = len(vectors), _places(tree)
+    means = np.concatenate([vectors, np.empty((classes - 1, vectors.shape[1]), np.float32)])
+    right = _shares(sides)[:, None]
+    for level in reversed(_levels(tree)):
+        left, other = means[places[level, 0]], means[places[level, 1]]
+        means[classes:][level] = left + right[level] * (other - left)
+    return means[places[:, 1]] - means[places[:, 0]]
+
+
+def _spread(squares: Array | None, visits: Array, now: Array) -> Array | None:
+    """Squares of nodes that are visited `now` as often: of an average visit, times these."""
+    if squares is None:
+        return None
+    each = squares.sum(axis=0, dtype=np.float64) / visits.sum()
+    return np.multiply.outer(now, each).astype(np.float32)
