@@ -4,7 +4,10 @@ Where a node's right side is met in the share p of its examples, log p(right) is
 log p(left) is -p w . h + constant. So the tree says of class v: log p(v) = c_v . h + constant, c_v the sum of (turn - p) w
 along the path to v. A node of the new tree parts two sets of classes, and gets w = mean of c over its right set - mean over its
 left one, weighted by how often each class is met. These means add up: a node that parts the same two sets as before gets its
-own w. A bias carries over so as well: as what it is above the log-odds p / (1 - p) of the node's sides.
+own w.
+
+The constant: on average over hidden vectors the log-odds of a new node should be those of how often its sides are met. The bias
+makes up what w . h lacks for that. A node without one gets it in its w, along the a for which a . h is nearest to 1.
 """
 
 import itertools
@@ -14,6 +17,8 @@ import numpy as np
 
 from cpu.array import Array
 from cpu.tree import Tree
+
+RIDGE = 0.01  # of the mean square of a hidden vector's numbers: a few hidden vectors do not tell all directions
 
 
 def vectors(learned: Any, tree: Tree, masses: Array) -> Array:
@@ -25,22 +30,38 @@ def vectors(learned: Any, tree: Tree, masses: Array) -> Array:
     return _leaves(learned.rows, tree, _shares(_sides(tree, masses)))
 
 
-def carried(learned: Any, tree: Tree, new: Tree, masses: Array) -> Any:
+def carried(learned: Any, tree: Tree, new: Tree, masses: Array, hidden: Array) -> Any:
     """`learned` of the nodes of a tree -> that of the nodes of the new one, in arrays of its own.
+
+    hidden  (B, D) hidden vectors that the tree meets
 
     A node that parts the same two sets keeps all its numbers, their signs turned where right is left now. The squares of
     another are those of an average visit, times its visits.
     """
     sides, now = _sides(tree, masses), _sides(new, masses)
     rows = _differences(_leaves(learned.rows, tree, _shares(sides)), new, now)
+    mean = hidden.mean(axis=0, dtype=np.float64)
+    lacking = np.log(now[:, 1] / now[:, 0]) - rows @ mean
     biases = None
-    if learned.biases is not None:
-        above = (learned.biases - _odds(sides)).astype(np.float32)[:, None]
-        biases = (_differences(_leaves(above, tree, _shares(sides)), new, now)[:, 0] + _odds(now)).astype(np.float32)
+    if learned.biases is None:
+        rows += np.multiply.outer(lacking, _constant(hidden, mean)).astype(np.float32)
+    else:
+        biases = lacking.astype(np.float32)
     squares = [_spread(array, sides.sum(1), now.sum(1)) for array in (learned.squares, learned.bias_squares)]
     made = type(learned)(rows, biases, *squares)
     _keep(made, learned, tree, new)
     return made
+
+
+def _constant(hidden: Array, mean: Array) -> Array:
+    """(D,) a of a . mean = 1, for which a . h varies least; 0 where the mean is."""
+    moments = hidden.T.astype(np.float64) @ hidden / len(hidden)
+    ridge = RIDGE * np.trace(moments) / len(moments)
+    if not ridge > 0:
+        return np.zeros_like(mean)
+    found = np.linalg.solve(moments + ridge * np.eye(len(moments)), mean)
+    length = found @ mean
+    return found / length if length > 0 else np.zeros_like(mean)
 
 
 def _keep(made: Any, learned: Any, tree: Tree, new: Tree) -> None:
@@ -84,10 +105,6 @@ def _sides(tree: Tree, values: Array) -> Array:
 def _shares(sides: Array) -> Array:
     """(V - 1,): how often the right side is met where the node is."""
     return (sides[:, 1] / sides.sum(axis=1)).astype(np.float32)
-
-
-def _odds(sides: Array) -> Array:
-    return np.log(sides[:, 1] / sides[:, 0])
 
 
 def _leaves(rows: Array, tree: Tree, shares: Array) -> Array:

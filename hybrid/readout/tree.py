@@ -147,7 +147,7 @@ class TreeReadout(Base, Growing):
         with Held(), self.alone:
             loss = super().step(grad, hidden, target, weight)
             if self.every and self.rate_scale:
-                self._count(len(hidden))
+                self._count(hidden)
             return loss
 
     def best(self, hidden: np.ndarray, k: int, exclude: Any = None) -> tuple[np.ndarray, np.ndarray]:

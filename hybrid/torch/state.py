@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from .. import check
+from .. import check, trees
 
 
 def entries(readout: Any) -> dict[str, Any]:
@@ -37,6 +37,8 @@ def _unfit(given: Mapping[str, Any]) -> list[str]:
     try:
         if "counts" in given:
             check.counts(given["counts"].cpu().numpy())
+        if {"leaf_up", "node_up"} <= given.keys():
+            trees.checked(given["leaf_up"].cpu().numpy(), given["node_up"].cpu().numpy())
         if "tick" in given:
             check.whole("tick", given["tick"].item(), 0, 2**63 - 1)
     except ValueError as failure:

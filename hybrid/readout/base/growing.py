@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 TREES = ("huffman", "balanced", "clustered")
 KEPT = ("clustered", "given")  # shapes that do not follow from counts: a checkpoint has their pointers
 ALIKE = ("rows", "paths")
+EARLY = 0.5  # of the rate: a tree is not rebuilt by itself once the rates are lower, new nodes would not learn enough
 
 
 class Growing:
@@ -31,6 +32,8 @@ class Growing:
     counts: Any
     classes: int
     seed: int
+    width: int
+    rate_scale: float
     alone: Alone
     backend: Any
     split: int
@@ -125,12 +128,12 @@ class Growing:
             )
         self._rows = rows[: self.classes]
 
-    def _count(self, examples: int) -> None:
-        """The tree is rebuilt where the number of examples passes a multiple of `every`."""
-        before, self.met = self.met, self.met + examples
-        if before // self.every < self.met // self.every:
+    def _count(self, hidden: np.ndarray) -> None:
+        """The tree is rebuilt where the number of examples passes a multiple of `every`, and rates are high enough."""
+        before, self.met = self.met, self.met + len(hidden)
+        if before // self.every < self.met // self.every and self.rate_scale >= EARLY:
             alike = self.vectors() if self._rows is None else self._rows
-            self.regrow(trees.clustered(alike, self.counts, seed=self.seed))
+            self.regrow(trees.clustered(alike, self.counts, seed=self.seed), hidden)
 
     def _check_rows(self) -> None:
         if self.every and self.alike == "rows" and self._rows is None:
@@ -147,21 +150,28 @@ class Growing:
             mirror.fetch(self.backend.device, self._pairs())
             return tree_carry.vectors(self._host, self.tree, trees.met(self._counted))
 
-    def regrow(self, tree: "Tree") -> None:
-        """Go on with another tree over the same classes, of hybrid.trees; what the nodes have learned is carried over.
+    def regrow(self, tree: "Tree", hidden: np.ndarray) -> None:
+        """Go on with another tree over the same classes; what the nodes have learned is carried over.
+
+        tree    of hybrid.trees
+        hidden  (B, D) float32, B at least 1: hidden vectors such as the readout meets, better hundreds than a few
 
         A node that parts the same two sets of classes keeps its numbers, to the bit. Another gets the difference of the means
-        of `vectors` over its two sets, and the squares of an average node that is met as often. A checkpoint keeps the tree.
+        of `vectors` over its two sets, what makes it right on average over `hidden`, and the squares of an average node that
+        is met as often. A checkpoint keeps the tree from here on. Call it between two ticks.
 
-        Raises ValueError for anything else; then nothing has moved. Between the ticks of a run: an engine with a delay has
-        batches under way that met the tree before.
+        Raises ValueError for another tree or other vectors; then nothing has moved.
         """
         from cpu import tree_carry
 
         new = self._given(tree)
+        check.array("hidden", hidden, (None, self.width), np.float32)
+        check.finite("hidden", hidden)
+        if not len(hidden):
+            raise ValueError("hidden: found no vectors, expected some, of which the new nodes take the average")
         with Held(), self.alone:
             mirror.fetch(self.backend.device, self._pairs())
-            made = tree_carry.carried(self._host, self.tree, new, trees.met(self._counted))
+            made = tree_carry.carried(self._host, self.tree, new, trees.met(self._counted), hidden)
             for ours, theirs in zip(self._host, made, strict=True):
                 if ours is not None:
                     np.copyto(ours, theirs)
