@@ -21,7 +21,7 @@ from .runner import Course, Runner
 from .scale import Scale, chosen
 from .schedule import Schedule, Tick, part
 from .slot import Slot
-from .suits import check_delay, check_feed, check_place, check_widths, dense_backend, rows_here
+from .suits import check_delay, check_feed, check_place, check_widths, dense_backend
 from .tied import NAME as TIED
 from .tied import check_settings, tie
 from .trace import Trace
@@ -101,8 +101,6 @@ class Engine(Runner[Tick]):
         if tied:
             check_settings(self)
             tie(embedding, readout)
-        if hasattr(readout, "take_rows"):
-            readout.take_rows(rows_here(embedding))
         self.cores: Cores | None = None
         self._begun: dict[str, np.ndarray] = {}
 

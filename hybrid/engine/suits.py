@@ -64,11 +64,6 @@ def check_place(name: str, part: Any, trunk: TrunkProtocol | None, dense: Any) -
         )
 
 
-def rows_here(source: Embedding | Inputs) -> Any:
-    """The input rows, as they learn; None where there are none, or on a GPU."""
-    return source.table if isinstance(source, Embedding) and not source.beside else None
-
-
 def check_feed(engine: "Engine", feed: Feed) -> None:
     """ValueError unless the ids, classes and batches of a feed are of the sizes that an engine takes."""
     if width(feed) != engine.embedding.dense:

@@ -8,7 +8,7 @@ import numpy as np
 from .. import backend as backends
 from .. import sparse, trees
 from .base import Pairs
-from .base.growing import KEPT
+from .base.growing import GIVEN
 from .base.halves import Halves
 from .base.trials import Trial, Trials
 from .tree import TreeReadout
@@ -78,7 +78,7 @@ class SplitTreeReadout(Halves, TreeReadout):
 
 def rebuild(classes: int, tree: str = "huffman", **facts: Any) -> SplitTreeReadout:
     """From describe(); a tree that a checkpoint keeps is any, until it is filled in."""
-    return SplitTreeReadout(np.ones(classes), tree=trees.balanced(classes) if tree in KEPT else tree, **facts)
+    return SplitTreeReadout(np.ones(classes), tree=trees.balanced(classes) if tree == GIVEN else tree, **facts)
 
 
 def trials(options: Mapping[str, Any], classes: int, examples: int) -> Trials:

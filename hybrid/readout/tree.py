@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import check, console, sparse, trees
-from ..interrupt import Held
 from ..settings import option, whole
 from . import registry
 from .base import Base
-from .base.growing import ALIKE, KEPT, TREES, Growing
+from .base.growing import GIVEN, TREES, Growing
 from .base.trials import Trials
 
 if TYPE_CHECKING:
@@ -29,15 +28,6 @@ class Options:
     """What `--readout tree` takes."""
 
     tree: str = option("huffman", "tree readout: its shape", choices=TREES)
-    regrow: int | None = option(
-        None,
-        "clustered tree: it is rebuilt after every N examples (default: after a pass over the data, 0: never)",
-        type=whole,
-        metavar="N",
-    )
-    alike: str = option(
-        "rows", "clustered tree: classes are alike by their input rows or by their paths", choices=ALIKE
-    )
     mode: str = option("deterministic", "tree readout: how rows learn", choices=(*MODES, *FORMER))
     split: int | None = option(
         None,
@@ -52,8 +42,8 @@ class TreeReadout(Base, Growing):
 
     counts  how often each class is met; a balanced tree needs only the number of classes
     width   numbers of a hidden vector
-    tree    "huffman": short paths for frequent classes, the fastest; "balanced": all paths about log2 V; "clustered": first
-            Huffman's, then, while it learns, rebuilt so that classes that are alike share nodes; or a tree of hybrid.trees
+    tree    "huffman": short paths for frequent classes, the fastest; "balanced": all paths about log2 V; or one of
+            hybrid.trees, such as one where classes that are alike share nodes
     mode    "deterministic": the same bits as a serial loop over rows, at any number of threads; "grouped": deterministic
             too, but neighbouring rows of one target learn together, which is faster where batches have such groups, as in
             skip-gram; "hogwild": threads race
@@ -69,9 +59,6 @@ class TreeReadout(Base, Growing):
             while all others stay on the CPU: this makes a SplitTreeReadout. The probabilities are those of the whole tree.
             But the top learns by the batch, as a full softmax does: a node meets all its examples before it moves, once, by
             rate times the sum. So it needs a smaller rate or batch than a loop over rows. `mode` is that of the other nodes
-    regrow  examples after which, again and again, the tree is rebuilt by `regrow`; 0: never; None: for "clustered" as many as
-            counts say, a pass over the data. On the CPU only, and not with a split
-    alike   by what it is rebuilt: "rows": the engine's input rows, of which row v belongs to class v; "paths": by `vectors`
 
     A step costs O(B D log V), best is exact. Nodes start at 0. Raises ValueError for fewer than two classes or more than
     2^30, for a Huffman tree without counts, and for a tree of other classes.
@@ -105,8 +92,6 @@ class TreeReadout(Base, Growing):
         decay: float | None = None,
         clip: float | None = None,
         biases: bool = False,
-        regrow: int | None = None,
-        alike: str = "rows",
     ):
         from cpu import aligned
 
@@ -118,7 +103,7 @@ class TreeReadout(Base, Growing):
         self.nodes = aligned.empty((self.classes - 1, self.width), np.float32)
         self.nodes.fill(0)
         self.split = check.whole("split", split, 0, self.classes - 1)
-        self._take_shape(tree, regrow, alike)
+        self._take_shape(tree)
         self._place_nodes()
         self._prepare()
 
@@ -140,15 +125,6 @@ class TreeReadout(Base, Growing):
         """Learn from a batch of the device's arrays, within the work of a queue; see Readout."""
         given = self._learns(self._there), self._work, self._plan, hidden, target, weight, self._rule
         self.backend.tree_softmax.step(grad, loss, *given, self.mode)
-
-    def step(self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None) -> float:
-        """Learn from a batch and return its mean loss in nats; see Readout. A tree that is due is rebuilt after it."""
-        self._check_rows()
-        with Held(), self.alone:
-            loss = super().step(grad, hidden, target, weight)
-            if self.every and self.rate_scale:
-                self._count(hidden)
-            return loss
 
     def best(self, hidden: np.ndarray, k: int, exclude: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """The k most likely classes of each row, exactly; see Readout. Fetches the nodes of a GPU, once a call."""
@@ -182,18 +158,12 @@ class TreeReadout(Base, Growing):
     def describe(self) -> dict[str, Any]:
         """What `rebuild` needs."""
         split = {"split": self.split} if self.split else {}
-        return super().describe() | self._shape_facts() | {"mode": self.mode} | split
-
-    def state(self) -> dict[str, Any]:
-        """Of a tree that is rebuilt: how many examples it has learned from."""
-        return {"examples": self.met} if self.every else {}
+        return super().describe() | {"tree": self.shape} | {"mode": self.mode} | split
 
     def restore(self, state: dict[str, Any]) -> None:
         """Build the tree of what was filled in; ValueError where that makes none."""
         if self.shape != "balanced":
             check.counts(self.counts)
-        if self.every:
-            self.met = check.whole("examples", state["examples"], 0)
         super().restore(state)
         self._prepare()
 
@@ -227,14 +197,12 @@ def make(
 ) -> TreeReadout:
     """From options of the command line; see hybrid/readout/__init__.py."""
     given = {name: options[name] for name in ("tree", "mode", "rate", "seed")} | sparse.readout_named(options)
-    # Runs of before these two were options have neither.
-    given |= {name: options[name] for name in ("regrow", "alike") if options.get(name) is not None}
     return TreeReadout(counts, width, split=options.get("split") or 0, batch=batch, backend=backend, **given)
 
 
 def rebuild(classes: int, mode: str = "deterministic", tree: str = "huffman", **facts: Any) -> TreeReadout:
     """From describe(), of an earlier release too; a tree that a checkpoint keeps is any, until it is filled in."""
-    shape = trees.balanced(classes) if tree in KEPT else tree
+    shape = trees.balanced(classes) if tree == GIVEN else tree
     return TreeReadout(np.ones(classes), mode=FORMER.get(mode, mode), tree=shape, **facts)
 
 

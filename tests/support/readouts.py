@@ -2,16 +2,16 @@
 
 import numpy as np
 
+from hybrid import trees
 from hybrid.readout import FullReadout, HeadReadout, MixtureReadout, NeighbourReadout, SampledReadout, TreeReadout
 
 CLASSES, WIDTH, BATCH = 37, 6, 16
 COUNTS = np.arange(CLASSES)[::-1]
+TREE = trees.huffman_of_clusters(np.random.default_rng(7).normal(size=(CLASSES, 4)), COUNTS, 4)
 MAKE = {
     "huffman": lambda **more: TreeReadout(COUNTS, WIDTH, batch=BATCH, **more),
     "balanced": lambda **more: TreeReadout(CLASSES, WIDTH, tree="balanced", batch=BATCH, **more),
-    "clustered": lambda **more: TreeReadout(
-        COUNTS, WIDTH, tree="clustered", regrow=48, alike="paths", batch=BATCH, **more
-    ),
+    "given": lambda **more: TreeReadout(COUNTS, WIDTH, tree=TREE, batch=BATCH, **more),
     "split": lambda **more: TreeReadout(COUNTS, WIDTH, split=5, batch=BATCH, **more),
     "full": lambda **more: FullReadout(COUNTS, WIDTH, batch=BATCH, **more),
     "head": lambda **more: HeadReadout(COUNTS, WIDTH, head=9, clusters=5, batch=BATCH, **more),

@@ -1,4 +1,4 @@
-"""The shape of a tree readout: named, given, or rebuilt while the readout learns, by which classes are alike."""
+"""The shape of a tree readout: named, or given, and exchanged for another one while what was learned is carried over."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +12,8 @@ from ...interrupt import Held
 if TYPE_CHECKING:
     from cpu.tree import Tree
 
-TREES = ("huffman", "balanced", "clustered")
-KEPT = ("clustered", "given")  # shapes that do not follow from counts: a checkpoint has their pointers
-ALIKE = ("rows", "paths")
-EARLY = 0.5  # of the rate: a tree is not rebuilt by itself once the rates are lower, new nodes would not learn enough
+TREES = ("huffman", "balanced")
+GIVEN = "given"  # the name of all others, which do not follow from counts: a checkpoint has their pointers
 
 
 class Growing:
@@ -23,20 +21,14 @@ class Growing:
 
     _prepare  make what follows from `_grown()`
 
-    shape  "huffman", "balanced", "clustered" or "given"
-    every  examples after which the tree is rebuilt, again and again; 0: never
-    alike  by what
-    met    examples learned from
+    shape  "huffman", "balanced" or "given"
     """
 
     counts: Any
     classes: int
-    seed: int
     width: int
-    rate_scale: float
     alone: Alone
     backend: Any
-    split: int
     tree: "Tree"
     _host: Learned
 
@@ -46,40 +38,16 @@ class Growing:
     def _pairs(self) -> Any:
         raise NotImplementedError
 
-    def _take_shape(self, tree: Any, regrow: int | None, alike: str) -> None:
-        """The first tree, and when another takes its place; see TreeReadout."""
+    def _take_shape(self, tree: Any) -> None:
+        """The tree that is named or given; see TreeReadout."""
         given = not isinstance(tree, str)
-        self.shape: str = "given" if given else check.choice("tree", tree, TREES)
+        self.shape: str = GIVEN if given else check.choice("tree", tree, TREES)
         if self.shape == "huffman" and self.counts is None:
             raise ValueError(
                 'counts: found only how many classes there are; pass one count a class, or tree="balanced"'
             )
-        self.alike, self.met = check.choice("alike", alike, ALIKE), 0
-        self._rows: np.ndarray | None = None
-        self.every = self._interval(regrow)
-        if self.every:
-            self._check_rebuilt(regrow)
-            self.shape = "clustered"
-        if given or self.shape == "clustered":
-            self._keep_counts()
-            self._hold(self._given(tree) if given else trees.huffman(self.counts))
-
-    def _interval(self, regrow: int | None) -> int:
-        if regrow is not None:
-            return check.whole("regrow", regrow, 0)
-        if self.shape != "clustered":
-            return 0
-        return self.classes if self.counts is None else max(1, int(self.counts.sum()))
-
-    def _check_rebuilt(self, regrow: int | None) -> None:
-        if self.shape in ("huffman", "balanced"):
-            raise ValueError(f"regrow: found {regrow} for a {self.shape} tree, expected a clustered one; leave it out")
-        if self.split or not self.backend.device.host_memory:
-            where = "cut between two places" if self.split else f"on {self.backend.name}"
-            raise ValueError(
-                f"regrow: found a tree {where}, expected one on the CPU: only there it is rebuilt by itself; leave it out and "
-                "call regrow(tree)"
-            )
+        if given:
+            self._hold(self._given(tree))
 
     def _given(self, tree: Any) -> "Tree":
         from cpu.tree import Tree
@@ -92,52 +60,21 @@ class Growing:
             raise ValueError(f"tree: found {tree.leaf_up.size} leaves, expected {self.classes}, one a class")
         return trees.checked(tree.leaf_up, tree.node_up, self.counts)
 
-    def _keep_counts(self) -> None:
-        self.counts = np.ones(self.classes) if self.counts is None else self.counts
-
     def _hold(self, tree: "Tree") -> None:
-        """From here on it is a tree that a checkpoint keeps."""
+        """From here on it is a tree that a checkpoint keeps, with the counts by which threads share its nodes."""
+        self.shape, self.counts = GIVEN, self._counted
         self._ups = {"leaf_up": tree.leaf_up, "node_up": tree.node_up}
 
     def _grown(self) -> "Tree":
         """The tree of the counts, or the pointers, as they are."""
-        if self.shape in KEPT:
+        if self.shape == GIVEN:
             return trees.checked(self._ups["leaf_up"], self._ups["node_up"], self.counts)
         return trees.huffman(self.counts) if self.shape == "huffman" else trees.balanced(self.classes)
 
     def _shape_arrays(self) -> dict[str, np.ndarray]:
         """What a checkpoint keeps of the tree: counts, if it follows from them, or they from it; its pointers, if not."""
         counts = {} if self.shape == "balanced" else {"counts": self.counts}
-        return counts | (self._ups if self.shape in KEPT else {})
-
-    def _shape_facts(self) -> dict[str, Any]:
-        return {"tree": self.shape} | ({"regrow": self.every, "alike": self.alike} if self.every else {})
-
-    def take_rows(self, rows: np.ndarray | None) -> None:
-        """Take a view of an engine's input rows, by which classes are alike; None: it has none, or not on the CPU.
-
-        Raises ValueError where the tree is to be rebuilt by rows that there are not.
-        """
-        if not (self.every and self.alike == "rows"):
-            return
-        if rows is None or len(rows) < self.classes:
-            found = "none" if rows is None else str(len(rows))
-            raise ValueError(
-                f"input rows on the CPU: found {found}, expected one a class, {self.classes}: by them the tree is rebuilt; "
-                'alike="paths" (--alike paths) needs none'
-            )
-        self._rows = rows[: self.classes]
-
-    def _count(self, hidden: np.ndarray) -> None:
-        """The tree is rebuilt where the number of examples passes a multiple of `every`, and rates are high enough."""
-        before, self.met = self.met, self.met + len(hidden)
-        if before // self.every < self.met // self.every and self.rate_scale >= EARLY:
-            alike = self.vectors() if self._rows is None else self._rows
-            self.regrow(trees.clustered(alike, self.counts, seed=self.seed), hidden)
-
-    def _check_rows(self) -> None:
-        if self.every and self.alike == "rows" and self._rows is None:
-            raise ValueError('alike: found "rows" without an engine, whose rows they are; expected "paths"')
+        return counts | (self._ups if self.shape == GIVEN else {})
 
     def vectors(self) -> np.ndarray:
         """What the tree has learned of each class, (V, D) float32: alike for classes that it treats alike.
@@ -175,9 +112,7 @@ class Growing:
             for ours, theirs in zip(self._host, made, strict=True):
                 if ours is not None:
                     np.copyto(ours, theirs)
-            self._keep_counts()
             self._hold(new)
-            self.shape = self.shape if self.shape in KEPT else "given"
             self._prepare()
             mirror.send(self.backend.device, self._pairs())
 
