@@ -11,7 +11,8 @@ from .. import check, console, sparse, trees
 from ..settings import option, whole
 from . import registry
 from .base import Base
-from .base.growing import GIVEN, TREES, Growing
+from .base.growing import GIVEN, Growing
+from .base.growing import TREES as TREES
 from .base.trials import Trials
 
 if TYPE_CHECKING:
