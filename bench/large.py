@@ -6,7 +6,7 @@ import math
 import multiprocessing
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,9 +21,12 @@ READOUTS: dict[str, dict[str, Any]] = {
     **{f"sampled {negatives}": {"readout": "sampled", "negatives": negatives} for negatives in (64, 256, 1024, 4096)},
 }
 SECONDS, SEARCH = (60, 120, 240), 8  # of one processor: when all are measured, and of a training of the search
-STEP = 3.0  # from a rate to the next one that a search tries
+STEP, TRIES = 3.0, 7  # from a rate to the next one that a search tries; how many pairs of rates it tries at most
 TUNED = ("rate", "rows_rate")  # of the readout and of the input rows, one after the other
-JUDGED = 3_000  # validation examples of the figures, and as many others of the search
+JUDGED, SEARCHED = (
+    2_000,
+    500,
+)  # validation examples of the figures, and others of the search: a million classes cost each
 
 
 class Plan(NamedTuple):
@@ -59,13 +62,12 @@ def contend(size: str, who: str, plan: Plan) -> dict[str, Any]:
     """The record of a contender: its rates searched for, then trained once, and measured on the way."""
     data, seed = _data(size, plan.quick), 0
     _warm(who)
-    sample = np.random.default_rng(seed).permutation(len(data.valid.target))[: 2 * JUDGED]
-    searched, judged = (_some(data, sample[part::2]) for part in (0, 1))
+    places = np.random.default_rng(seed).permutation(len(data.valid.target))
+    judged, searched = _some(data, places[:JUDGED]), _some(data, places[JUDGED : JUDGED + SEARCHED])
     tried = {}
 
     def perplexity(settings: tuple[float, ...]) -> float:
-        if settings not in tried:
-            tried[settings] = learn(data, who, settings, [plan.search], searched)[-1]["perplexity"]
+        tried[settings] = learn(data, who, settings, [plan.search], searched)[-1]["perplexity"]
         return tried[settings]
 
     settings = climb(perplexity, tuple(_options(who)[name] for name in TUNED))
@@ -88,14 +90,21 @@ def contend(size: str, who: str, plan: Plan) -> dict[str, Any]:
     }
 
 
-def climb(perplexity: Any, settings: tuple[float, ...]) -> tuple[float, ...]:
-    """The best of settings after a step up and a step down in one number after the other: two tries for each number."""
+def climb(perplexity: Callable[[tuple[float, ...]], float], settings: tuple[float, ...]) -> tuple[float, ...]:
+    """The best of up to TRIES settings: one number after the other goes up as long as that is better, or else down."""
+    asked = {settings: perplexity(settings)}
     for place in range(len(settings)):
-        near = [
-            tuple(float(f"{value * factor:.2g}") if at == place else value for at, value in enumerate(settings))
-            for factor in (1, STEP, 1 / STEP)
-        ]
-        settings = min(near, key=perplexity)
+        for factor in (STEP, 1 / STEP):
+            start = settings
+            while len(asked) < TRIES:
+                moved = list(settings)
+                moved[place] = float(f"{settings[place] * factor:.2g}")
+                asked[tuple(moved)] = perplexity(tuple(moved))
+                if not asked[tuple(moved)] < asked[settings]:
+                    break
+                settings = tuple(moved)
+            if settings != start:
+                break
     return settings
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bench.large import climb
+from bench.large import TRIES, climb
 from bench.large_data import CONTEXT, Grams, Size, make
 
 
@@ -39,7 +39,7 @@ def test_an_epoch_has_every_example_once(folder):
     assert batches[0].ids.shape == (17 * CONTEXT,)
 
 
-def test_a_search_takes_a_step_up_or_down_in_each_rate_and_asks_five_times():
+def test_a_search_walks_up_or_down_in_each_rate_as_long_as_that_is_better():
     asked = []
 
     def perplexity(rates):
@@ -47,4 +47,10 @@ def test_a_search_takes_a_step_up_or_down_in_each_rate_and_asks_five_times():
         return abs(rates[0] - 3) + abs(rates[1] - 0.1)
 
     assert climb(perplexity, (1.0, 0.3)) == pytest.approx((3.0, 0.1))
-    assert len(set(asked)) == 5
+    assert asked == [(1.0, 0.3), (3.0, 0.3), (9.0, 0.3), (3.0, 0.9), (3.0, 0.1), (3.0, 0.033)]
+
+
+def test_a_search_ends_after_its_tries_also_where_every_step_is_better():
+    asked = []
+    climb(lambda rates: asked.append(rates) or -rates[0], (1.0, 0.3))
+    assert len(asked) == TRIES
