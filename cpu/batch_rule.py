@@ -38,7 +38,9 @@ def move_together(
             pull = rows.dtype.type(_pull(biases, bias_pulls, j) * sign)
             square = square_of(pulls, j, pull, biases, squares, clip)
             one = rows.dtype.type(1)
-            descend(rows, biases, squares, bias_squares, begin + j, pulls, j, pull, square, one, rate, keep, clip)
+            descend(
+                rows, biases, squares, bias_squares, begin + j, pulls, j, pull, square, one, rate, keep, clip, None, 0
+            )
 
 
 @numba.njit(cache=True, nogil=True)

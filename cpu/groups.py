@@ -20,9 +20,10 @@ import numpy as np
 
 from cpu.activation import ZERO, miss_and_loss
 from cpu.array import Array
+from cpu.halves import dice, thrown
 from cpu.logistic_rows import LONGEST, OWNERS, Work, add_owners
 from cpu.logistic_visit import INNER, WIDE, add_biases, score, weigh, weighed
-from cpu.rule import by_row, cut, decayed, move_bias, pace, paced, paced_by, pushed, scale_of, size
+from cpu.rule import by_row, cut, decayed, move_bias, pace, paced, paced_by, pushed, put, scale_of, size
 from cpu.simd import LANES, load_row, multiply_add, splat, store_row, total
 
 
@@ -30,7 +31,7 @@ def learn(grad: Array, loss: Array, learned: Any, work: Work, hidden: Array, wei
     """As `learn` of cpu/logistic_rows.py, but groups learn together."""
     threads = min(numba.get_num_threads(), OWNERS)
     moves = work.moves if by_row(learned, rule) else None
-    given = hidden, weight, *pace(rule, learned.rows.dtype)
+    given = hidden, weight, *pace(rule, hidden.dtype), dice(rule)
     _own_groups(grad, loss, *learned, *work[:6], moves, *given, threads)
     if threads > 1:
         add_owners(grad, loss, work.cuts, work.grads, work.losses, threads)
@@ -39,7 +40,7 @@ def learn(grad: Array, loss: Array, learned: Any, work: Work, hidden: Array, wei
 @numba.njit(parallel=True, cache=True, nogil=True)
 def _own_groups(
     grad, loss, rows, biases, squares, bias_squares, entries, cuts, grads, losses, misses, costs, moves, hidden, weight,
-    rate, keep, clip, threads,
+    rate, keep, clip, dice, threads,
 ):  # fmt: skip
     """Each thread takes all groups through the rows of its owners.
 
@@ -58,7 +59,7 @@ def _own_groups(
                 last += 1
             _visit(
                 out, out_loss, rows, biases, squares, bias_squares, entries, cuts, misses[thread], costs[thread],
-                moves, thread, hidden, weight, rate, keep, clip, begin, end, first, last, alone,
+                moves, thread, hidden, weight, rate, keep, clip, dice, begin, end, first, last, alone,
             )  # fmt: skip
             first = last
 
@@ -66,7 +67,7 @@ def _own_groups(
 @numba.njit(**INNER)
 def _visit(
     out, out_loss, rows, biases, squares, bias_squares, entries, cuts, misses, costs, moves, thread, hidden, weight, rate, keep,
-    clip, owner, owners, first, last, alone,
+    clip, dice, owner, owners, first, last, alone,
 ):  # fmt: skip
     """Examples first:last at the rows of owners owner:owners: write gradients and losses, move the rows."""
     # Unsigned indices: Numba then leaves out its test for negative ones.
@@ -86,33 +87,19 @@ def _visit(
         moves, thread, misses, pitch, biases, squares, bias_squares, hidden, b, examples, entries, begin, end, rate, clip
     )  # fmt: skip
     batch, width = np.uintp(hidden.shape[0]), hidden.shape[1]
-    whole = width // LANES * LANES
+    whole, own = width // LANES * LANES, thrown(dice, b)
     for d in range(0, whole, LANES):
         _collect(out, rows, misses, pitch, begin, cuts, owner, owners, alone, batch, b, examples, entries, d, LANES)
         _move(
-            rows, squares, misses, moves, thread, pitch, hidden, b, examples, entries, begin, end, rate, keep, d, LANES
-        )
+            rows, squares, misses, moves, thread, pitch, hidden, b, examples, entries, begin, end, rate, keep, own, d, LANES
+        )  # fmt: skip
     if whole < width:
         rest = width - whole
         _collect(out, rows, misses, pitch, begin, cuts, owner, owners, alone, batch, b, examples, entries, whole, rest)
         _move(
-            rows,
-            squares,
-            misses,
-            moves,
-            thread,
-            pitch,
-            hidden,
-            b,
-            examples,
-            entries,
-            begin,
-            end,
-            rate,
-            keep,
-            whole,
+            rows, squares, misses, moves, thread, pitch, hidden, b, examples, entries, begin, end, rate, keep, own, whole,
             rest,
-        )
+        )  # fmt: skip
 
 
 @numba.njit(**INNER)
@@ -143,7 +130,7 @@ def _judge(misses, costs, at, entries, b, i):
 @numba.njit(**INNER)
 def _collect(out, rows, misses, pitch, begin, cuts, owner, owners, alone, batch, b, examples, entries, d, count):
     """Columns d to d + count of the gradients, from the rows as they are: by owner, or summed in the owners' order."""
-    zero, one = splat(rows.dtype.type(0)), splat(rows.dtype.type(1))
+    zero, one = splat(out.dtype.type(0)), splat(out.dtype.type(1))
     for e in range(examples):
         total = zero
         for o in range(np.uintp(owner), np.uintp(owners)):
@@ -193,7 +180,9 @@ def _square(misses, place, pitch, hidden, b, examples, pull, biases):
 
 
 @numba.njit(**INNER)
-def _move(rows, squares, misses, moves, thread, pitch, hidden, b, examples, entries, begin, end, rate, keep, d, count):
+def _move(
+    rows, squares, misses, moves, thread, pitch, hidden, b, examples, entries, begin, end, rate, keep, own, d, count
+):
     """Columns d to d + count of the rows."""
     for i in range(begin, end):
         row = entries[b, i] >> 1
@@ -204,8 +193,8 @@ def _move(rows, squares, misses, moves, thread, pitch, hidden, b, examples, entr
             for e in range(examples):
                 w = multiply_add(splat(step * misses[e * pitch + i - begin]), load_row(hidden, b + e, d, count), w)
         else:
-            g = splat(rows.dtype.type(0))
+            g = splat(hidden.dtype.type(0))
             for e in range(examples):
                 g = multiply_add(splat(step * misses[e * pitch + i - begin]), load_row(hidden, b + e, d, count), g)
-            w = pushed(w, splat(rows.dtype.type(1)), g, squares, row, d, count, rate, keep)
-        store_row(rows, row, d, w, count)
+            w = pushed(w, splat(hidden.dtype.type(1)), g, squares, row, d, count, rate, keep)
+        put(rows, row, d, w, count, own)

@@ -21,6 +21,7 @@ from numpy.typing import DTypeLike
 
 from cpu.aligned import empty
 from cpu.array import Array
+from cpu.halves import dice
 from cpu.logistic_visit import INNER, WIDE, visit
 from cpu.prefetch import prefetch_row
 from cpu.rule import by_row, goes, pace
@@ -73,7 +74,7 @@ def learn(
     """Take all examples through their entries in `work`: write grad (B, D) and loss (B,), move the rows."""
     threads = numba.get_num_threads()
     moves = work.moves if by_row(learned, rule) else None
-    given = hidden, weight, *pace(rule, learned.rows.dtype)
+    given = hidden, weight, *pace(rule, hidden.dtype), dice(rule)
     if mode == "hogwild":
         _race(grad, loss, *learned, work.entries, work.cuts, work.misses, moves, *given, threads)
     else:
@@ -89,7 +90,7 @@ def learn(
 @numba.njit(parallel=True, cache=True, nogil=True)
 def _own(
     rows, biases, squares, bias_squares, entries, cuts, grads, losses, misses, moves, hidden, weight, rate, keep, clip,
-    workers,
+    dice, workers,
 ):  # fmt: skip
     """Each worker takes all examples through the rows of its owners."""
     batch = hidden.shape[0]
@@ -104,14 +105,14 @@ def _own(
                 if last > first:
                     losses[owner, b] = visit(
                         grads, owner * batch + b, rows, biases, squares, bias_squares, scratch, moves, steps, hidden, b,
-                        entries, first, last, weight, rate, keep, clip,
+                        entries, first, last, weight, rate, keep, clip, dice,
                     )  # fmt: skip
 
 
 @numba.njit(parallel=True, cache=True, nogil=True)
 def _race(
     grad, loss, rows, biases, squares, bias_squares, entries, cuts, misses, moves, hidden, weight, rate, keep, clip,
-    threads,
+    dice, threads,
 ):  # fmt: skip
     """Each thread takes its part of the examples through all their rows, whoever else is there."""
     batch = hidden.shape[0]
@@ -123,7 +124,7 @@ def _race(
                 _ask(rows, biases, squares, bias_squares, entries, b + AHEAD, 0, cuts[b + AHEAD, OWNERS])
             loss[b] = visit(
                 grad, b, rows, biases, squares, bias_squares, scratch, moves, steps, hidden, b,
-                entries, 0, cuts[b, OWNERS], weight, rate, keep, clip,
+                entries, 0, cuts[b, OWNERS], weight, rate, keep, clip, dice,
             )  # fmt: skip
 
 

@@ -11,7 +11,8 @@ import numba
 import numpy as np
 
 from cpu.activation import ZERO, miss_and_loss
-from cpu.rule import cut, length_squared, move_bias, paced, pushed, scale_of, size, with_bias
+from cpu.halves import thrown
+from cpu.rule import cut, length_squared, move_bias, paced, pushed, put, scale_of, size, with_bias
 from cpu.simd import LANES, load_row, multiply_add, splat, store_row, store_totals, totals
 
 WIDE = 16  # scores judged at once: the compiler makes vectors of a loop of 16, and not of one of 4
@@ -22,11 +23,12 @@ INNER = {"cache": True, "nogil": True, "_nrt": False, "forceinline": True}
 @numba.njit(**INNER)
 def visit(
     out, part, rows, biases, squares, bias_squares, misses, moves, steps, hidden, b, entries, first, last, weight, rate, keep,
-    clip,
+    clip, dice,
 ):  # fmt: skip
     """Example b at entries[b, first:last], each of another row: write out[part], move the rows, return the loss.
 
     misses, steps, moves  scratch; moves None: steps is misses
+    dice  of the step, see cpu/halves.py
     """
     # Unsigned indices: Numba then leaves out its test for negative ones, which costs more here than the arithmetic.
     b, part, first, last = np.uintp(b), np.uintp(part), np.uintp(first), np.uintp(last)
@@ -37,17 +39,37 @@ def visit(
         loss += _judge(misses, entries, b, i, last)
     weigh(misses, first, last, weight, b)
     _pace(moves, steps, misses, biases, squares, bias_squares, hidden, b, entries, first, last, rate, clip)
-    scale = scale_of(rate, squares)
+    scale, own = scale_of(rate, squares), thrown(dice, b)
     width = hidden.shape[1]
     whole = width // LANES * LANES
     wide = width // (4 * LANES) * (4 * LANES)
     for d in range(0, wide, 4 * LANES):
-        _move_wide(out, part, rows, squares, misses, steps, hidden, b, entries, first, last, scale, rate, keep, d)
+        _move_wide(out, part, rows, squares, misses, steps, hidden, b, entries, first, last, scale, rate, keep, own, d)
     for d in range(wide, whole, LANES):
-        _move(out, part, rows, squares, misses, steps, hidden, b, entries, first, last, scale, rate, keep, d, LANES)
+        _move(
+            out, part, rows, squares, misses, steps, hidden, b, entries, first, last, scale, rate, keep, own, d, LANES
+        )
     if whole < width:
         rest = width - whole
-        _move(out, part, rows, squares, misses, steps, hidden, b, entries, first, last, scale, rate, keep, whole, rest)
+        _move(
+            out,
+            part,
+            rows,
+            squares,
+            misses,
+            steps,
+            hidden,
+            b,
+            entries,
+            first,
+            last,
+            scale,
+            rate,
+            keep,
+            own,
+            whole,
+            rest,
+        )
     return weighed(loss, weight, b)
 
 
@@ -144,7 +166,7 @@ def _pace(moves, steps, misses, biases, squares, bias_squares, hidden, b, entrie
 
 
 @numba.njit(**INNER)
-def _move(out, part, rows, squares, misses, steps, hidden, b, entries, first, last, scale, rate, keep, d, count):
+def _move(out, part, rows, squares, misses, steps, hidden, b, entries, first, last, scale, rate, keep, own, d, count):
     """Columns d to d + count of the gradient and of all rows."""
     grad = splat(out.dtype.type(0))
     h = multiply_add(load_row(hidden, b, d, count), splat(scale), grad)
@@ -152,12 +174,12 @@ def _move(out, part, rows, squares, misses, steps, hidden, b, entries, first, la
         row = entries[b, i] >> 1
         w = load_row(rows, row, d, count)
         grad = multiply_add(splat(-misses[i]), w, grad)
-        store_row(rows, row, d, pushed(w, splat(steps[i]), h, squares, row, d, count, rate, keep), count)
+        put(rows, row, d, pushed(w, splat(steps[i]), h, squares, row, d, count, rate, keep), count, own)
     store_row(out, part, d, grad, count)
 
 
 @numba.njit(**INNER)
-def _move_wide(out, part, rows, squares, misses, steps, hidden, b, entries, first, last, scale, rate, keep, d):
+def _move_wide(out, part, rows, squares, misses, steps, hidden, b, entries, first, last, scale, rate, keep, own, d):
     """The same for 4 LANES columns at once: a row's place is worked out once for all of them."""
     d1, d2, d3 = d + LANES, d + 2 * LANES, d + 3 * LANES
     g0 = g1 = g2 = g3 = splat(out.dtype.type(0))
@@ -173,10 +195,10 @@ def _move_wide(out, part, rows, squares, misses, steps, hidden, b, entries, firs
         w2, w3 = load_row(rows, row, d2, LANES), load_row(rows, row, d3, LANES)
         g0, g1 = multiply_add(back, w0, g0), multiply_add(back, w1, g1)
         g2, g3 = multiply_add(back, w2, g2), multiply_add(back, w3, g3)
-        store_row(rows, row, d, pushed(w0, push, h0, squares, row, d, LANES, rate, keep), LANES)
-        store_row(rows, row, d1, pushed(w1, push, h1, squares, row, d1, LANES, rate, keep), LANES)
-        store_row(rows, row, d2, pushed(w2, push, h2, squares, row, d2, LANES, rate, keep), LANES)
-        store_row(rows, row, d3, pushed(w3, push, h3, squares, row, d3, LANES, rate, keep), LANES)
+        put(rows, row, d, pushed(w0, push, h0, squares, row, d, LANES, rate, keep), LANES, own)
+        put(rows, row, d1, pushed(w1, push, h1, squares, row, d1, LANES, rate, keep), LANES, own)
+        put(rows, row, d2, pushed(w2, push, h2, squares, row, d2, LANES, rate, keep), LANES, own)
+        put(rows, row, d3, pushed(w3, push, h3, squares, row, d3, LANES, rate, keep), LANES, own)
     store_row(out, part, d, g0, LANES)
     store_row(out, part, d1, g1, LANES)
     store_row(out, part, d2, g2, LANES)

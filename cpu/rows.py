@@ -1,4 +1,4 @@
-"""Tables of vectors, one row an id, as of an embedding. See `Rows` in the contract.
+"""Tables of vectors, one row an id, as of an embedding. See `Rows` in the contract. A table may be of 16 bits, see cpu/halves.py.
 
 Gathers are parallel over chunks of the output. A scatter adds to the same row many times: ids are Zipf-distributed, so a few
 rows take most of the traffic. So every row has an owner: a thread reads all ids and adds, in their order, to the rows that
@@ -11,6 +11,7 @@ from typing import Any
 import numba
 
 from cpu.array import Array
+from cpu.halves import dice, number
 from cpu.prefetch import prefetch_row
 from cpu.rule import ZERO, descend, pace, square_of
 
@@ -25,7 +26,7 @@ def gather(out: Array, table: Array, ids: Array) -> None:
 def scatter(learned: Any, ids: Array, grad: Array, rule: Any) -> None:
     """Move row ids[n] against grad[n] (N, D), in the order of n: the same bits at any number of threads. No biases."""
     table, squares = learned.rows, learned.squares
-    _scatter(table, squares, ids, grad, *pace(rule, table.dtype), numba.get_num_threads())
+    _scatter(table, squares, ids, grad, *pace(rule, grad.dtype), dice(rule), numba.get_num_threads())
 
 
 def gather_mean(out: Array, table: Array, bag_at: Array, ids: Array, values: Array | None) -> None:
@@ -42,7 +43,9 @@ def scatter_mean(learned: Any, bag_at: Array, ids: Array, values: Array | None, 
     values  (N,): against values[n] * grad[b] instead; None: of means
     """
     table, squares = learned.rows, learned.squares
-    _scatter_mean(table, squares, bag_at, ids, values, grad, *pace(rule, table.dtype), numba.get_num_threads())
+    _scatter_mean(
+        table, squares, bag_at, ids, values, grad, *pace(rule, grad.dtype), dice(rule), numba.get_num_threads()
+    )
 
 
 @numba.njit(parallel=True, cache=True, nogil=True)
@@ -54,12 +57,12 @@ def _gather(out, table, ids, threads):
                 prefetch_row(table, ids[n + AHEAD])
             row = ids[n]
             for d in range(out.shape[1]):
-                out[n, d] = table[row, d]
+                out[n, d] = number(table, row, d)
 
 
 @numba.njit(parallel=True, cache=True, nogil=True)
-def _scatter(table, squares, ids, grad, rate, keep, clip, threads):
-    one = table.dtype.type(1)
+def _scatter(table, squares, ids, grad, rate, keep, clip, dice, threads):
+    one = grad.dtype.type(1)
     for thread in numba.prange(threads):
         for n in range(ids.size):
             if n + AHEAD < ids.size and ids[n + AHEAD] % threads == thread:
@@ -67,7 +70,7 @@ def _scatter(table, squares, ids, grad, rate, keep, clip, threads):
                 prefetch_row(squares, ids[n + AHEAD])
             if ids[n] % threads == thread:
                 square = square_of(grad, n, ZERO, None, squares, clip)
-                _visit(table, squares, ids[n], grad, n, square, one, rate, rate, keep, clip)
+                _visit(table, squares, ids[n], grad, n, square, one, rate, rate, keep, clip, dice, n)
 
 
 @numba.njit(parallel=True, cache=True, nogil=True, error_model="numpy")
@@ -87,7 +90,7 @@ def _gather_mean(out, table, bag_at, ids, values, threads):
 
 
 @numba.njit(parallel=True, cache=True, nogil=True, error_model="numpy")
-def _scatter_mean(table, squares, bag_at, ids, values, grad, rate, keep, clip, threads):
+def _scatter_mean(table, squares, bag_at, ids, values, grad, rate, keep, clip, dice, threads):
     for thread in numba.prange(threads):
         for b in range(grad.shape[0]):
             size = bag_at[b + 1] - bag_at[b]
@@ -97,23 +100,23 @@ def _scatter_mean(table, squares, bag_at, ids, values, grad, rate, keep, clip, t
                     prefetch_row(table, ids[n + AHEAD])
                     prefetch_row(squares, ids[n + AHEAD])
                 if ids[n] % threads == thread:
-                    share, step = _share(table, values, n, size), _step(table, rate, values, n, size)
-                    _visit(table, squares, ids[n], grad, b, square, share, step, rate, keep, clip)
+                    share, step = _share(grad, values, n, size), _step(grad, rate, values, n, size)
+                    _visit(table, squares, ids[n], grad, b, square, share, step, rate, keep, clip, dice, n)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _share(table, values, n, size):
-    """What the n-th id has of its bag, in the table's dtype."""
+def _share(like, values, n, size):
+    """What the n-th id has of its bag, in the dtype of `like`."""
     if values is None:
-        return table.dtype.type(1) / table.dtype.type(size)
+        return like.dtype.type(1) / like.dtype.type(size)
     return values[n]
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _step(table, rate, values, n, size):
+def _step(like, rate, values, n, size):
     """rate times the share, rounded once."""
     if values is None:
-        return rate / table.dtype.type(size)
+        return rate / like.dtype.type(size)
     return rate * values[n]
 
 
@@ -126,15 +129,15 @@ def _divisor(values, size):
 
 
 @numba.njit(cache=True, nogil=True)
-def _visit(table, squares, row, grad, n, square, share, step, rate, keep, clip):
+def _visit(table, squares, row, grad, n, square, share, step, rate, keep, clip, dice, visit):
     """Move a row against share * grad[n]; step: rate * share, by which plain SGD moves it."""
-    if squares is None and keep is None and clip is None:
+    if squares is None and keep is None and clip is None and dice is None:
         _add(table, row, grad, n, -step)
     else:
-        descend(table, None, squares, None, row, grad, n, ZERO, square, share, rate, keep, clip)
+        descend(table, None, squares, None, row, grad, n, ZERO, square, share, rate, keep, clip, dice, visit)
 
 
 @numba.njit(cache=True, nogil=True, fastmath={"contract"})
 def _add(table, row, values, n, scale):
     for d in range(values.shape[1]):
-        table[row, d] += scale * values[n, d]
+        table[row, d] += scale * number(values, n, d)

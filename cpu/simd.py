@@ -19,6 +19,8 @@ from numba import extending
 from numba.core import cgutils, types
 from numba.core.datamodel import models
 
+from cpu import bits
+
 LINE = 512  # bits of a cache line
 LANES = 32  # numbers of a vector along a row of a table
 
@@ -145,14 +147,20 @@ def splat(typing: Any, number: Any) -> Typed:
 
 @intrinsic
 def load_row(typing: Any, table: Any, row: Any, column: Any, count: Any) -> Typed:
-    """table[row, column : column + LANES] of a C-contiguous table; lanes from `count` on are 0 and not read."""
+    """table[row, column : column + LANES] of a C-contiguous table; lanes from `count` on are 0 and not read.
+
+    Of a table of 16 bits, see cpu/halves.py, as float32.
+    """
+    half = bits.half(table.dtype)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        kind = context.get_value_type(signature.return_type)
+        kind = ir.VectorType(bits.I16, LANES) if half else context.get_value_type(signature.return_type)
         place = _place_in_row(context, builder, signature.args[0], arguments[:3], kind)
-        return _load(builder, place, _mask(builder, kind, arguments[3]))
+        found = _load(builder, place, _mask(builder, kind, arguments[3]))
+        return bits.widened(builder, found, signature.args[0].dtype) if half else found
 
-    return Vector(table.dtype, LANES)(table, types.intp, types.intp, types.intp), generate
+    vector = Vector(types.float32 if half else table.dtype, LANES)
+    return vector(table, types.intp, types.intp, types.intp), generate
 
 
 @intrinsic
@@ -160,9 +168,7 @@ def store_row(typing: Any, table: Any, row: Any, column: Any, vector: Any, count
     """table[row, column : column + LANES] = vector, except for the lanes from `count` on."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        value, count = arguments[3:]
-        place = _place_in_row(context, builder, signature.args[0], arguments[:3], value.type)
-        _store(builder, value, place, _mask(builder, value.type, count))
+        store_at(context, builder, signature.args[0], arguments[:3], *arguments[3:])
         return context.get_dummy_value()
 
     return types.void(table, types.intp, types.intp, vector, types.intp), generate
@@ -268,6 +274,12 @@ def _place_in_row(context: Any, builder: Any, table_type: Any, arguments: Sequen
     )
 
 
+def store_at(context: Any, builder: Any, table_type: Any, place: Sequence[Any], value: Any, count: Any) -> None:
+    """Store a vector at (table, row, column), except for the lanes from `count` on."""
+    there = _place_in_row(context, builder, table_type, place, value.type)
+    _store(builder, value, there, _mask(builder, value.type, count))
+
+
 def _mask(builder: Any, kind: Any, count: Any) -> Any:
     """The lanes below `count`, made of the bits of a number, which is what AVX-512 and SVE do masks with."""
     bits = ir.IntType(kind.count)
@@ -288,7 +300,7 @@ def _store(builder: Any, value: Any, place: Any, mask: Any) -> None:
 
 def _align(kind: Any) -> Any:
     """Arrays begin where their numbers may, and rows begin anywhere in them."""
-    return ir.IntType(32)(4 if isinstance(kind.element, ir.FloatType) else 8)
+    return ir.IntType(32)({"i16": 2, "f32": 4, "f64": 8}[kind.element.intrinsic_name])
 
 
 def _call(builder: Any, name: str, kind: Any, returns: Any, inputs: Sequence[Any]) -> Any:

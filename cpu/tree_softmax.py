@@ -11,6 +11,7 @@ from numpy.typing import DTypeLike
 from cpu import groups, logistic_rows
 from cpu.activation import ZERO, softplus
 from cpu.array import Array
+from cpu.halves import number
 from cpu.logistic_visit import INNER
 
 TOGETHER = 16  # examples that climb together
@@ -99,7 +100,7 @@ def node_score(nodes, biases, node, hidden, b):
     """w . h, and the node's bias if there are biases; the log-odds of turning right at the node."""
     score = ZERO
     for d in range(hidden.shape[1]):
-        score += nodes[node, d] * hidden[b, d]
+        score += number(nodes, node, d) * hidden[b, d]
     if biases is None:
         return score
     return score + biases[node]
