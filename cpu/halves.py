@@ -19,7 +19,7 @@ from numba.core import cgutils, types
 
 from cpu import bits
 from cpu.array import Array
-from cpu.simd import LANES, store_at
+from cpu.simd import LANES, intrinsic, store_at
 from cpu.splitmix import GOLDEN, mix
 
 BITS = {"float32": np.float32, "bfloat16": np.uint16, "float16": np.int16}  # dtypes of tables
@@ -69,7 +69,28 @@ def _number(table, row, column):
     return lambda table, row, column: table[row, column]
 
 
-@extending.intrinsic
+def part(table, first, last):
+    """table[first:last] as floats: a view, or a copy of a table of 16 bits."""
+    raise NotImplementedError("in kernels only")
+
+
+@extending.overload(part, inline="always")
+def _part(table, first, last):
+    if bits.half(table.dtype):
+        return lambda table, first, last: _wide_part(table, first, last)
+    return lambda table, first, last: table[first:last]
+
+
+@numba.njit(cache=True, nogil=True)
+def _wide_part(table, first, last):
+    out = np.empty((last - first, table.shape[1]), np.float32)
+    for row in range(first, last):
+        for column in range(table.shape[1]):
+            out[row - first, column] = number(table, row, column)
+    return out
+
+
+@intrinsic
 def _wide_number(typing: Any, table: Any, row: Any, column: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array = context.make_array(signature.args[0])(context, builder, arguments[0])
@@ -79,7 +100,7 @@ def _wide_number(typing: Any, table: Any, row: Any, column: Any) -> Any:
     return types.float32(table, types.intp, types.intp), generate
 
 
-@extending.intrinsic
+@intrinsic
 def store_half_row(typing: Any, table: Any, row: Any, column: Any, vector: Any, count: Any, dice: Any) -> Any:
     """As `store_row` of cpu/simd.py, to a table of 16 bits: rounded at random by the dice of a visit."""
 

@@ -1,4 +1,4 @@
-"""Tables of vectors, one row an id, as of an embedding. See `Rows` in the contract. A table may be of 16 bits, see cpu/halves.py.
+"""Tables of vectors, one row an id, as of an embedding. See `Rows` in the contract. It may be of 16 bits, see cpu/halves.py.
 
 Gathers are parallel over chunks of the output. A scatter adds to the same row many times: ids are Zipf-distributed, so a few
 rows take most of the traffic. So every row has an owner: a thread reads all ids and adds, in their order, to the rows that

@@ -18,6 +18,7 @@ from cpu.array import Array
 from cpu.batch_rule import move_together, pull_biases
 from cpu.blas import gemm
 from cpu.excluded import Excluded
+from cpu.halves import part
 from cpu.rule import pace
 from cpu.shards import CHUNK, SHARDS
 
@@ -114,7 +115,7 @@ def _measure(logits, base, sums, score, weights, biases, hidden, target):
 @numba.njit(cache=True, nogil=True)
 def chunk(logits, weights, biases, begin, end, hidden):
     """Write the logits (B, end - begin) of some classes."""
-    gemm(logits, hidden, weights[begin:end].T, 1.0, 0.0)
+    gemm(logits, hidden, part(weights, begin, end).T, 1.0, 0.0)
     if biases is not None:
         for b in range(logits.shape[0]):
             for j in range(end - begin):

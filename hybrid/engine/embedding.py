@@ -20,6 +20,7 @@ class Embedding:
     weighted     with mean: each id of a batch has a value, and a bag becomes the sum of values times vectors
     rate         step of the optimiser on the sum of the loss over a batch
     optimiser, decay, clip  how a row moves for each id that names it; see hybrid/sparse.py
+    storage      "bfloat16" or "float16": rows take half of the memory, see there; `table` is then a copy in float32
     spread       rows start uniform in [-spread, spread]; default 0.5 / width, as in word2vec
     backend      where the rows are and move, from hybrid.backend.choose (None: the CPU). Rows on the trunk's GPU are in its
                  memory, and `table` is the host's copy
@@ -47,16 +48,16 @@ class Embedding:
         decay: float | None = None,
         clip: float | None = None,
         weighted: bool = False,
+        storage: str = "float32",
     ):
         self.rows, self.width = check.whole("rows", rows, 1, 2**31 - 1), check.whole("width", width, 1)
         per_example = check.whole("per_example", per_example, 1)
         self.per_example, self.mean, self.undivided = 1 if mean else per_example, mean, undivided
         self.rate, self.seed = check.number("rate", rate, 0), check.whole("seed", seed, 0)
         self.spread = 0.5 / self.width if spread is None else check.number("spread", spread, 0)
-        self.table = np.random.default_rng([self.seed, 1]).random((self.rows, self.width), np.float32)
-        self.table -= 0.5
-        self.table *= 2 * self.spread
-        self.moves, self.weighted = sparse.Moves(optimiser, decay, clip), bool(weighted)
+        self.moves, self.weighted = sparse.Moves(optimiser, decay, clip, storage), bool(weighted)
+        self._rounding = sparse.Rounding(self.moves, self.seed)
+        self._table = self._drawn()
         if weighted and (undivided or not mean):
             raise ValueError(
                 "weighted: found True, expected it with mean=True and undivided=False: values weigh the vectors of a bag"
@@ -67,8 +68,31 @@ class Embedding:
                 f"undivided: found True with rows on {self.backend.name}, expected False: it is word2vec's, which "
                 "has no trunk; leave it out"
             )
-        self._host = sparse.kept(self.table, self.moves)
+        self.moves.check_place(self.backend)
+        self._host = sparse.kept(self._table, self.moves)
         self._there = sparse.mirrored(self._host, self.backend.device)
+
+    def _drawn(self) -> np.ndarray:
+        """The rows at first."""
+        drawn = np.random.default_rng([self.seed, 1]).random((self.rows, self.width), np.float32)
+        drawn -= 0.5
+        drawn *= 2 * self.spread
+        if self.moves.storage == "float32":
+            return drawn
+        from cpu import halves
+
+        table = self.moves.table(self.rows, self.width)
+        halves.narrow(table, drawn)
+        return table
+
+    @property
+    def table(self) -> np.ndarray:
+        """The rows (R, D) float32, on the host; a copy where they are stored in 16 bits."""
+        return sparse.numbers_of(self._table)
+
+    def vectors(self) -> np.ndarray:
+        """The same as they stand now on the device."""
+        return sparse.numbers_of(self.parameters()["table"])
 
     @property
     def outputs(self) -> int:
@@ -123,7 +147,7 @@ class Embedding:
 
     def backward(self, bag_at: Any, ids: Any, x_grad: Any, scale: float, values: Any = None) -> None:
         """Move the rows of the ids against x_grad (B, outputs), by `scale` times the rate; arrays as in `forward`."""
-        learned, rule = self._there, self.moves.rule(self.rate * scale)
+        learned, rule = self._there, self.moves.rule(self.rate * scale, self._rounding.dice())
         if bag_at is not None:
             if self.undivided:
                 x_grad *= np.diff(bag_at)[:, None]
@@ -134,7 +158,7 @@ class Embedding:
     def parameters(self) -> dict[str, np.ndarray]:
         """The rows, and what is kept beside them, by name, as they stand now; on the CPU the live arrays."""
         mirror.fetch(self.backend.device, self._pairs())
-        return {"table": self.table} | sparse.beside(self._host)
+        return {"table": self._table} | sparse.beside(self._host) | self._rounding.parameters()
 
     def take(self, rows: np.ndarray) -> None:
         """Have these as the table from here on, on the CPU: (rows, width) float32, which somebody else may have too."""

@@ -170,7 +170,7 @@ def evaluate(run: Trained, given: dict[str, Any]) -> dict[str, Any]:
 def vectors(run: Trained) -> tuple[list[str], np.ndarray]:
     """The items and their input rows."""
     items = json.loads((run.folder / NAMES).read_text())
-    return items, run.load().embedding.parameters()["table"][: len(items)]
+    return items, run.load().embedding.vectors()[: len(items)]
 
 
 class Use(Recommender):

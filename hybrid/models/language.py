@@ -167,7 +167,7 @@ def evaluate(run: Trained, given: dict[str, Any]) -> dict[str, Any]:
 def vectors(run: Trained) -> tuple[list[str], np.ndarray]:
     """The words and their input rows."""
     names = Vocabulary.load(run.folder / NAMES).words
-    return names, run.load().embedding.parameters()["table"][: len(names)]
+    return names, run.load().embedding.vectors()[: len(names)]
 
 
 class Use(LanguageModel):

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 MODES = ("deterministic", "grouped", "hogwild")
 FORMER = {"runs": "grouped"}  # former names of modes, accepted for one more release
+STORES = True
 MOST = 2**30  # classes: 2 * parent + turn is an int32
 
 
@@ -56,6 +57,7 @@ class TreeReadout(Base, Growing):
             branches
     optimiser, decay, clip  how a node moves for an example that passes it; see hybrid/sparse.py
     biases  True: every node has a bias
+    storage "bfloat16" or "float16": nodes take half of the memory, see hybrid/sparse.py; `nodes` are then their bits
     split   0, or how many nodes, from the root on in breadth-first order, learn as dense products on the backend's device,
             while all others stay on the CPU: this makes a SplitTreeReadout. The probabilities are those of the whole tree.
             But the top learns by the batch, as a full softmax does: a node meets all its examples before it moves, once, by
@@ -93,17 +95,17 @@ class TreeReadout(Base, Growing):
         decay: float | None = None,
         clip: float | None = None,
         biases: bool = False,
+        storage: str = "float32",
     ):
-        from cpu import aligned
-
         given = {"batch": batch, "rate": rate, "seed": seed, "backend": backend}
-        super().__init__(counts, width, moves=sparse.Moves(optimiser, decay, clip), biases=biases, **given)
+        super().__init__(counts, width, moves=sparse.Moves(optimiser, decay, clip, storage), biases=biases, **given)
         self.mode = check.choice("mode", _named_now(mode), MODES)
         if self.classes > MOST:
             raise ValueError(f"classes: found {self.classes}, expected at most {MOST}: a tree names its turns in int32")
-        self.nodes = aligned.empty((self.classes - 1, self.width), np.float32)
-        self.nodes.fill(0)
+        self.nodes = self.moves.table(self.classes - 1, self.width)
         self.split = check.whole("split", split, 0, self.classes - 1)
+        if self.split and storage != "float32":
+            raise ValueError(f'storage: found "{storage}" with a split, expected "float32"; leave one out')
         self._take_shape(tree)
         self._place_nodes()
         self._prepare()
@@ -154,7 +156,7 @@ class TreeReadout(Base, Growing):
     def parameters(self) -> dict[str, np.ndarray]:
         """The nodes (V - 1, D), what is kept beside them, and the tree: counts (V,), pointers (V,) and (V - 1,), or both."""
         self.fetch()
-        return {"nodes": self.nodes} | self._shape_arrays() | sparse.beside(self._host)
+        return {"nodes": self.nodes} | self._shape_arrays() | self._beside()
 
     def describe(self) -> dict[str, Any]:
         """What `rebuild` needs."""

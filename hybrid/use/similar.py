@@ -26,7 +26,7 @@ class Similar:
     @functools.cached_property
     def vectors(self) -> Vectors:
         """The names and their input rows, as they stood when they were first asked for."""
-        rows: np.ndarray = self._embedding.parameters()["table"][: len(self._named)]
+        rows: np.ndarray = self._embedding.vectors()[: len(self._named)]
         return Vectors(self._named, rows.copy(), what=self._what)
 
     def similar(self, names: Any, k: int = 10) -> Ranked:
