@@ -162,7 +162,7 @@ class Embedding:
 
     def take(self, rows: np.ndarray) -> None:
         """Have these as the table from here on, on the CPU: (rows, width) float32, which somebody else may have too."""
-        self.table = rows
+        self._table = rows
         self._host, self._there = (learned._replace(rows=rows) for learned in (self._host, self._there))
 
     def send(self) -> None:
