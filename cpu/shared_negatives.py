@@ -159,6 +159,8 @@ def _move_each(weights, biases, squares, bias_squares, both, pulls, classes, pla
                 rate,
                 keep,
                 clip,
+                None,
+                0,
             )
 
 
