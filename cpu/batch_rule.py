@@ -21,13 +21,13 @@ def pull_biases(out, biases, misses):
 
 @numba.njit(cache=True, nogil=True)
 def move_together(
-    rows, biases, squares, bias_squares, begin, end, pulls, bias_pulls, misses, hidden, sign, rate, keep, clip
+    rows, biases, squares, bias_squares, begin, end, pulls, bias_pulls, misses, hidden, sign, rate, keep, clip, dice
 ):
     """Move rows begin:end against sign * misses @ hidden, and their biases against sign * bias_pulls.
 
-    misses (end - begin, B). pulls (end - begin or more, D) is scratch.
+    misses (end - begin, B); pulls (end - begin or more, D) is scratch. dice None: rows are not of 16 bits, see cpu/halves.py.
     """
-    if squares is None and clip is None:
+    if squares is None and clip is None and dice is None:
         gemm(rows[begin:end], misses, hidden, -sign * rate, _or_one(keep))
         if biases is not None:
             for j in range(end - begin):
@@ -35,11 +35,11 @@ def move_together(
     else:
         gemm(pulls[: end - begin], misses, hidden, sign, 0.0)
         for j in range(end - begin):
-            pull = rows.dtype.type(_pull(biases, bias_pulls, j) * sign)
+            pull = pulls.dtype.type(_pull(biases, bias_pulls, j) * sign)
             square = square_of(pulls, j, pull, biases, squares, clip)
-            one = rows.dtype.type(1)
+            one = pulls.dtype.type(1)
             descend(
-                rows, biases, squares, bias_squares, begin + j, pulls, j, pull, square, one, rate, keep, clip, None, 0
+                rows, biases, squares, bias_squares, begin + j, pulls, j, pull, square, one, rate, keep, clip, dice, 0
             )
 
 

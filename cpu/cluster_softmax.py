@@ -216,5 +216,5 @@ def _move(
                 pull_biases(bias_pulls[worker, :count], biases, part)
                 move_together(
                     rows, biases, squares, bias_squares, begin, end, pulls[worker], bias_pulls[worker], part.T,
-                    hidden[first:last], 1.0, rate, keep, clip,
+                    hidden[first:last], 1.0, rate, keep, clip, None,
                 )  # fmt: skip

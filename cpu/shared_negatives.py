@@ -16,6 +16,7 @@ from cpu.array import Array
 from cpu.batch_rule import pull_biases
 from cpu.blas import gemm
 from cpu.draws import Sampler
+from cpu.halves import dice
 from cpu.rule import descend, pace, plain, square_of
 
 ROWS = 64  # rows of a batch that are worked together
@@ -104,7 +105,7 @@ def _move(learned: Any, work: Work, ids: Array, target: Array, rule: Any) -> Non
     classes, place = classes[order], place[order]
     first = np.flatnonzero(np.diff(classes, prepend=-1))
     ends = np.append(first, classes.size)
-    numbers = pace(rule, learned.rows.dtype)
+    numbers = *pace(rule, work.both.dtype), dice(rule)
     _move_each(*learned, work.both, work.pulls, classes, place, ends, *numbers, numba.get_num_threads())
 
 
@@ -136,9 +137,11 @@ def _turn(picked, pulls, biases, logits, hidden):
 
 
 @numba.njit(parallel=True, cache=True, nogil=True)
-def _move_each(weights, biases, squares, bias_squares, both, pulls, classes, place, ends, rate, keep, clip, threads):
+def _move_each(
+    weights, biases, squares, bias_squares, both, pulls, classes, place, ends, rate, keep, clip, dice, threads
+):
     """Move class classes[ends[i]], each i another one, against the sum of both[place[ends[i] : ends[i + 1]]]."""
-    count, one = ends.size - 1, weights.dtype.type(1)
+    count, one = ends.size - 1, both.dtype.type(1)
     for thread in numba.prange(threads):
         for i in range(thread * count // threads, (thread + 1) * count // threads):
             n = place[ends[i]]
@@ -159,7 +162,7 @@ def _move_each(weights, biases, squares, bias_squares, both, pulls, classes, pla
                 rate,
                 keep,
                 clip,
-                None,
+                dice,
                 0,
             )
 

@@ -18,7 +18,7 @@ from cpu.array import Array
 from cpu.batch_rule import move_together, pull_biases
 from cpu.blas import gemm
 from cpu.excluded import Excluded
-from cpu.halves import part
+from cpu.halves import dice, part
 from cpu.rule import pace
 from cpu.shards import CHUNK, SHARDS
 
@@ -63,7 +63,7 @@ def step(
     if weight is not None:
         loss *= weight
     scratch = work.logits, work.grads, work.pulls, work.bias_pulls
-    _learn(*learned, *scratch, hidden, target, work.norm, weight, *pace(rule, learned.rows.dtype))
+    _learn(*learned, *scratch, hidden, target, work.norm, weight, *pace(rule, hidden.dtype), dice(rule))
     _gather(grad, work.grads, learned.rows.shape[0], numba.get_num_threads())
 
 
@@ -184,6 +184,7 @@ def _learn(
     rate,
     keep,
     clip,
+    dice,
 ):
     """The second pass: write every shard's part of the gradient, and move the weights."""
     batch = hidden.shape[0]
@@ -198,11 +199,11 @@ def _learn(
                 if begin <= target[b] < end:
                     miss[b, target[b] - begin] -= 1
                 weigh(logits[shard, b, : end - begin], weight, b)
-            gemm(grads[shard, :batch], miss, weights[begin:end], 1.0, begin > first)
+            gemm(grads[shard, :batch], miss, part(weights, begin, end), 1.0, begin > first)
             pull_biases(bias_pulls[shard], biases, miss)
             move_together(
                 weights, biases, squares, bias_squares, begin, end, pulls[shard], bias_pulls[shard], miss.T, hidden,
-                1.0, rate, keep, clip,
+                1.0, rate, keep, clip, dice,
             )  # fmt: skip
 
 

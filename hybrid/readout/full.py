@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from cpu.excluded import Excluded
 
 
+STORES = True
+
+
 @dataclass(frozen=True)
 class Options:
     """`--readout full` takes no option of its own."""
@@ -30,6 +33,7 @@ class FullReadout(Base):
     backend  where the weights are and move, from hybrid.backend.choose: a GPU has its own, and `weights` is the host's copy
     optimiser, decay, clip  how the rows of weights move, all of them in every step; see hybrid/sparse.py
     biases  True: every class has a bias, which is added to its dot product
+    storage  "bfloat16" or "float16": weights take half of the memory, see hybrid/sparse.py; `weights` are then their bits
 
     A step costs 8 B V D operations and no B x V array. Raises ValueError for fewer than two classes.
     """
@@ -51,20 +55,18 @@ class FullReadout(Base):
         decay: float | None = None,
         clip: float | None = None,
         biases: bool = False,
+        storage: str = "float32",
     ):
-        from cpu import aligned
-
         given = {"batch": batch, "rate": rate, "seed": seed, "backend": backend}
-        super().__init__(counts, width, moves=sparse.Moves(optimiser, decay, clip), biases=biases, **given)
+        super().__init__(counts, width, moves=sparse.Moves(optimiser, decay, clip, storage), biases=biases, **given)
         self._kernels = self.backend.softmax  # ValueError where the backend has none
-        self.weights = aligned.empty((self.classes, self.width), np.float32)
-        self.weights.fill(0)
+        self.weights = self.moves.table(self.classes, self.width)
         self._keep(self.weights)
 
     def parameters(self) -> dict[str, np.ndarray]:
         """The weights (V, D), and what is kept for each class beside them."""
         self.fetch()
-        return {"weights": self.weights} | sparse.beside(self._host)
+        return {"weights": self.weights} | self._beside()
 
     def take(self, rows: np.ndarray) -> None:
         """Have these as the weights from here on, on the CPU: (V, D) float32, which somebody else may have too."""

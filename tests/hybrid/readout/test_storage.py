@@ -8,7 +8,7 @@ import pytest
 
 from cpu import halves
 from hybrid import Embedding
-from hybrid.readout import TreeReadout, make, rebuild
+from hybrid.readout import FullReadout, NeighbourReadout, SampledReadout, TreeReadout, make, rebuild
 from tests.support.readouts import BATCH, COUNTS, WIDTH, batch, frozen, train
 
 
@@ -72,10 +72,30 @@ def test_an_embedding_begins_with_the_nearest_numbers_and_moves():
     assert again.parameters()["table"].tobytes() == half.parameters()["table"].tobytes()
 
 
+def test_softmaxes_learn_as_in_float32():
+    """A full one, and a sampled one that draws all classes: each row moves once a step, against the sum."""
+    losses = []
+    for kind, more in ((FullReadout, {}), (SampledReadout, {"negatives": len(COUNTS)})):
+        for storage in ("bfloat16", "float32"):
+            readout = kind(COUNTS, WIDTH, batch=BATCH, rate=0.05, storage=storage, **more)
+            losses.append(train(readout, 40))
+            assert readout.weights.dtype == halves.BITS[storage]
+            before = frozen(readout)
+            mean = readout.still(*batch(seed=3))
+            assert mean == pytest.approx(-readout.log_prob(*batch(seed=3)[1:]).mean(), rel=1e-5)
+            assert frozen(readout) == before
+    assert losses == [pytest.approx(losses[0], rel=5e-3)] * 4
+
+
 @pytest.mark.parametrize(
     ("made", "message"),
     [
         (lambda: tree(storage="int8"), "storage: found 'int8', expected one of float32, bfloat16, float16"),
+        (
+            lambda: SampledReadout(COUNTS, WIDTH, draws="neighbours", storage="float16"),
+            'storage: found "float16", expected',
+        ),
+        (lambda: NeighbourReadout(FullReadout(COUNTS, WIDTH, storage="float16")), 'found one stored as "float16"'),
         (lambda: tree(split=3), 'storage: found "bfloat16" with a split'),
         (
             lambda: make("head", COUNTS, WIDTH, {"readout_storage": "float16", "rate": 0.1, "seed": 0}, batch=4),
