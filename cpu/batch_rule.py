@@ -4,7 +4,9 @@ Plain SGD and weight decay are the product itself, added to the rows. Otherwise 
 """
 
 import numba
+from numba import extending
 
+from cpu import bits
 from cpu.blas import gemm
 from cpu.rule import descend, square_of
 
@@ -28,7 +30,7 @@ def move_together(
     misses (end - begin, B); pulls (end - begin or more, D) is scratch. dice None: rows are not of 16 bits, see cpu/halves.py.
     """
     if squares is None and clip is None and dice is None:
-        gemm(rows[begin:end], misses, hidden, -sign * rate, _or_one(keep))
+        _add_product(rows[begin:end], misses, hidden, -sign * rate, _or_one(keep))
         if biases is not None:
             for j in range(end - begin):
                 biases[begin + j] -= sign * rate * bias_pulls[j]
@@ -41,6 +43,18 @@ def move_together(
             descend(
                 rows, biases, squares, bias_squares, begin + j, pulls, j, pull, square, one, rate, keep, clip, dice, 0
             )
+
+
+def _add_product(rows, misses, hidden, alpha, beta):
+    """rows = beta rows + alpha misses @ hidden; of rows of 16 bits nothing, and they do not come here."""
+    raise NotImplementedError("in kernels only")
+
+
+@extending.overload(_add_product)
+def _product(rows, misses, hidden, alpha, beta):
+    if bits.half(rows.dtype):
+        return lambda rows, misses, hidden, alpha, beta: None
+    return lambda rows, misses, hidden, alpha, beta: gemm(rows, misses, hidden, alpha, beta)
 
 
 @numba.njit(cache=True, nogil=True)
