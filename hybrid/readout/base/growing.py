@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ... import check, mirror, trees
+from ... import check, mirror, sparse, trees
 from ...alone import Alone
 from ...contract import Learned
 from ...interrupt import Held
@@ -85,7 +85,7 @@ class Growing:
 
         with self.alone:
             mirror.fetch(self.backend.device, self._pairs())
-            return tree_carry.vectors(self._host, self.tree, trees.met(self._counted))
+            return tree_carry.vectors(self._wide, self.tree, trees.met(self._counted))
 
     def regrow(self, tree: "Tree", hidden: np.ndarray) -> None:
         """Go on with another tree over the same classes; what the nodes have learned is carried over.
@@ -99,7 +99,7 @@ class Growing:
 
         Raises ValueError for another tree or other vectors; then nothing has moved.
         """
-        from cpu import tree_carry
+        from cpu import halves, tree_carry
 
         new = self._given(tree)
         check.array("hidden", hidden, (None, self.width), np.float32)
@@ -108,13 +108,18 @@ class Growing:
             raise ValueError("hidden: found no vectors, expected some, of which the new nodes take the average")
         with Held(), self.alone:
             mirror.fetch(self.backend.device, self._pairs())
-            made = tree_carry.carried(self._host, self.tree, new, trees.met(self._counted), hidden)
+            made = tree_carry.carried(self._wide, self.tree, new, trees.met(self._counted), hidden)
             for ours, theirs in zip(self._host, made, strict=True):
                 if ours is not None:
-                    np.copyto(ours, theirs)
+                    halves.narrow(ours, theirs)
             self._hold(new)
             self._prepare()
             mirror.send(self.backend.device, self._pairs())
+
+    @property
+    def _wide(self) -> Learned:
+        """The nodes in float32: as they are, or a copy of those in 16 bits."""
+        return self._host._replace(rows=sparse.numbers_of(self._host.rows))
 
     @property
     def _counted(self) -> np.ndarray:
