@@ -17,7 +17,7 @@ GIVEN = "given"  # the name of all others, which do not follow from counts: a ch
 
 
 class Growing:
-    """Which tree a readout has. It has `counts`, `classes`, `seed`, its nodes in `_host`, and:
+    """Which tree a readout has. It has `counts`, `classes`, its nodes in `_host`, and:
 
     _prepare  make what follows from `_grown()`
 
