@@ -14,19 +14,19 @@ from bench.kneser_ney import KneserNey
 from bench.peers import peer
 from bench.problems._alike import Alike
 from bench.training import Peak, contender
+from hybrid import trees
 from hybrid.feeds.text import Text
 from hybrid.feeds.vocabulary import Vocabulary
 from hybrid.models import language
-from hybrid.readout import HeadReadout
-from hybrid.readout.tree import TREES
+from hybrid.readout import HeadReadout, TreeReadout
 from hybrid.sparse import readout_named
 from hybrid.train.options import choose
 
 READOUTS: dict[str, dict[str, Any]] = {
     "full softmax": {"readout": "full"},
-    **{
-        f"tree {shape}": {"readout": "tree", "tree": shape} for shape in TREES if shape != "balanced"
-    },  # knows no counts
+    "tree huffman": {"readout": "tree", "tree": "huffman"},
+    "tree clustered": {"readout": "tree"},
+    "tree huffman of clusters": {"readout": "tree"},
     "head clusters by counts": {"readout": "head"},
     "head clusters alike": {"readout": "head"},
     "mixture of trees": {"readout": "mixture"},
@@ -44,7 +44,16 @@ def _head(counts: Any, width: int, vectors: np.ndarray, options: dict[str, Any],
     return HeadReadout(counts, width, vectors=vectors[: len(counts)], batch=batch, **given)
 
 
-SHAPES = {"head clusters alike": _head}
+def _tree(shape: Any, counts: Any, width: int, vectors: np.ndarray, options: dict[str, Any], batch: int) -> TreeReadout:
+    given = {name: options[name] for name in ("mode", "rate", "seed")} | readout_named(options)
+    return TreeReadout(counts, width, tree=shape(vectors[: len(counts)], counts), batch=batch, **given)
+
+
+SHAPES = {
+    "head clusters alike": _head,
+    "tree clustered": functools.partial(_tree, trees.clustered),
+    "tree huffman of clusters": functools.partial(_tree, trees.huffman_of_clusters),
+}
 
 
 def contenders(

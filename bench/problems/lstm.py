@@ -11,6 +11,7 @@ from bench.contender import Contender, Problem, Run
 from bench.draws import Among, Log, Space
 from bench.problems._alike import vectors_of
 from bench.problems.language import texts
+from hybrid import trees
 from hybrid.feeds.text import Corpus
 from hybrid.feeds.vocabulary import Vocabulary
 from hybrid.readout import FullReadout, HeadReadout, SampledReadout, TreeReadout
@@ -40,9 +41,15 @@ def _head(data: torch_lstm.Texts, settings: Mapping[str, Any], given: dict[str, 
     return HeadReadout(data.counts, torch_lstm.WIDTH, vectors=found, tail_scale=settings["tail_scale"], **given)
 
 
+def _tree(data: torch_lstm.Texts, settings: Mapping[str, Any], given: dict[str, Any], seed: int, threads: int) -> Any:
+    found = vectors_of(_corpus(data), seed, threads)[0]
+    return TreeReadout(data.counts, torch_lstm.WIDTH, tree=trees.clustered(found, data.counts), **given)
+
+
 READOUTS: dict[str, Made] = {
     "full softmax": _plain(FullReadout),
     "tree huffman": _plain(TreeReadout),
+    "tree clustered": _tree,
     "head clusters alike": _head,
     "sampled 1024": _plain(SampledReadout, negatives=1024),
 }

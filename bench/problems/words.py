@@ -16,15 +16,12 @@ from bench.training import Peak, contender
 from hybrid.feeds.text import read
 from hybrid.judge import similarity
 from hybrid.models import words
-from hybrid.readout.tree import TREES
 from hybrid.train.job import Watched
 from hybrid.train.options import choose
 
 MODELS = ("skipgram", "cbow")
 READOUTS: dict[str, dict[str, Any]] = {
-    **{
-        f"tree {shape}": {"readout": "tree", "tree": shape} for shape in TREES if shape != "balanced"
-    },  # knows no counts
+    "tree huffman": {"readout": "tree", "tree": "huffman"},
     "5 negatives": {"readout": "sampled", "negatives": 5},
 }
 GENSIM = ("tree huffman", "5 negatives")
