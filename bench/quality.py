@@ -132,9 +132,12 @@ def _length(contender: Contender, train: Train, plan: Plan, records: list[Record
 
 
 def _pace(train: Train, settings: Any, records: list[Record]) -> float:
-    """Epochs a second: of what is recorded, else of a short training."""
+    """Epochs a second: of the longest training that is recorded, where what comes before the first tick counts least, else of
+    a short one.
+    """
     if records:
-        return statistics.median(one["epochs"] / one["seconds"] for one in records)
+        longest = max(records, key=lambda one: one["epochs"])
+        return longest["epochs"] / longest["seconds"]
     probe: Run = train(settings, 0, PROBE)
     if probe.seconds < PROBED:
         probe = train(settings, 0, PROBE * PROBED / probe.seconds)
