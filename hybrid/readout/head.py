@@ -67,8 +67,8 @@ class HeadReadout(Halves):
              softmax, and with few clusters of classes about as frequent the adaptive softmax, without its projections
     share    sizes that are not given make a step cost about this share of a full softmax's, see cpu/head_sizes.py
     vectors  (V, any): what is alike shares a cluster; None: clusters are bands of classes that are about as frequent
-    regroup  N: once N examples have been learned from, clusters are made anew from what is alike by the engine's input rows,
-             where each class has one on the CPU, or else by `vectors`; 0: never. On the CPU only
+    regroup  N: once N examples have been learned from, clusters are made anew of what is alike by `vectors()`; 0: never. On
+             the CPU only
     mode     of the trees, as of a TreeReadout
     batch    most rows a step
     rate     step of the optimiser: the head learns on the loss summed over a batch, as a full softmax does
@@ -121,7 +121,6 @@ class HeadReadout(Halves):
         self._keep(aligned.zeros((self.head + self.clusters, self.width), np.float32))
         self._tail = sparse.kept(aligned.zeros((below, self.width), np.float32), self.moves, self.biased)
         self.due, self.met = check.whole("regroup", regroup, 0), 0
-        self._rows: np.ndarray | None = None
         if self.due and not self.backend.device.host_memory:
             raise ValueError(
                 f"regroup: found a head on {self.backend.name}, expected one on the CPU: only there clusters are made anew by "
@@ -172,10 +171,6 @@ class HeadReadout(Halves):
             found: np.ndarray = self._tails.known(self._host, self._tail, self.slot, np.maximum(self.counts, MET)).c
             return found
 
-    def take_rows(self, rows: np.ndarray | None) -> None:
-        """Take a view of an engine's input rows, by which classes are alike; None, or too few: by `vectors` instead."""
-        self._rows = None if rows is None or len(rows) < self.classes else rows[: self.classes]
-
     def step(self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None) -> float:
         """Learn from a batch and return its mean loss in nats; see Readout. Clusters that are due are made anew."""
         with Held(), self.alone:
@@ -183,7 +178,7 @@ class HeadReadout(Halves):
             if self.due and self.rate_scale:
                 before, self.met = self.met, self.met + len(hidden)
                 if before < self.due <= self.met:
-                    self.regroup(self.vectors() if self._rows is None else self._rows)
+                    self.regroup(self.vectors())
             return loss
 
     def learn_top(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
