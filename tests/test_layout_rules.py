@@ -37,6 +37,7 @@ TESTED_IN: dict[str, str] = {
     "hybrid/sklearn/labeller.py": "tests/hybrid/sklearn/test_label_tree_classifier.py",
     "hybrid/train/job.py": "tests/hybrid/train/test_best.py",
     "hybrid/train/stop.py": "tests/hybrid/train/test_loop.py",
+    "cpu/bits.py": "tests/cpu/test_halves.py",
     "cpu/brute_force.py": "tests/cpu/test_neighbours.py",
     "cpu/forest.py": "tests/cpu/test_index.py",
     "cpu/graph.py": "tests/cpu/test_index.py",

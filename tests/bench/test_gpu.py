@@ -104,7 +104,7 @@ def test_its_options_are_refused_elsewhere(option, capsys):
     assert f"tree takes no {option.split('=')[0]}, which is for gpu" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["tree", "--seconds=9"])
-    assert "tree takes no --seconds, which is for plugs, plugs_losses, tune" in capsys.readouterr().err
+    assert "tree takes no --seconds, which is for large, plugs, plugs_losses, quality, tune" in capsys.readouterr().err
 
 
 # What goes wrong

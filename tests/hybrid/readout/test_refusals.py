@@ -145,7 +145,7 @@ BAD_CONSTRUCTION = [
     (lambda: NeighbourReadout(TreeReadout([1, 2], 4)), "readout: found TreeReadout, expected a FullReadout or a"),
     (
         lambda: rebuild({"kind": "forest"}),
-        "readout: found 'forest', expected one of full, label_tree, mixture, neighbours, sampled, split_tree, tree",
+        "readout: found 'forest', expected one of full, head, label_tree, mixture, neighbours, sampled, split_tree, tree",
     ),
 ]
 

@@ -38,7 +38,7 @@ def test_a_file_is_read_without_numba_and_without_scipy(kind):
     [
         ("tree", {"tree": "huffman", "mode": "deterministic", "split": None}),
         ("full", {}),
-        ("sampled", {"negatives": None}),
+        ("sampled", dict.fromkeys(("negatives", "loss", "draws", "calibration", "index_every"))),
     ],
 )
 def test_options_of_the_kinds_that_the_command_line_offers(kind, defaults):

@@ -38,7 +38,7 @@ def hybrid_command(tmp_path):
 
 def test_help_names_them_and_their_options(hybrid_command):
     code, printed, _ = hybrid_command("train", "--help")
-    assert code == 0 and "factors, language, line, pvm, words" in printed
+    assert code == 0 and "factors, labels, language, line, pvm, words" in " ".join(printed.split())
     _, printed, _ = hybrid_command("train", "line", "--help")
     assert "A line through points" in printed and "--points" in printed and "(default: 0.1)" in printed
     assert "--context" not in printed
