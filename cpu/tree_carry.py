@@ -1,13 +1,8 @@
-"""What the nodes of a tree have learned, carried over to the nodes of another tree over the same classes.
+"""What the nodes of a tree have learned: of each class, and kept by those nodes of another tree that part the same classes.
 
 Where a node's right side is met in the share p of its examples, log p(right) is, near there, (1 - p) w . h + constant, and
 log p(left) is -p w . h + constant. So the tree says of class v: log p(v) = c_v . h + constant, c_v the sum of (turn - p) w
-along the path to v. A node of the new tree parts two sets of classes, and gets w = mean of c over its right set - mean over its
-left one, weighted by how often each class is met. These means add up: a node that parts the same two sets as before gets its
-own w.
-
-The constant: on average over hidden vectors the log-odds of a new node should be those of how often its sides are met. The bias
-makes up what w . h lacks for that. A node without one gets it in its w, along the a for which a . h is nearest to 1.
+along the path to v.
 """
 
 import itertools
@@ -17,8 +12,6 @@ import numpy as np
 
 from cpu.array import Array
 from cpu.tree import Tree
-
-RIDGE = 0.01  # of the mean square of a hidden vector's numbers: a few hidden vectors do not tell all directions
 
 
 def vectors(learned: Any, tree: Tree, masses: Array) -> Array:
@@ -30,42 +23,13 @@ def vectors(learned: Any, tree: Tree, masses: Array) -> Array:
     return _leaves(learned.rows, tree, _shares(_sides(tree, masses)))
 
 
-def carried(learned: Any, tree: Tree, new: Tree, masses: Array, hidden: Array) -> Any:
+def kept(learned: Any, tree: Tree, new: Tree) -> Any:
     """`learned` of the nodes of a tree -> that of the nodes of the new one, in arrays of its own.
 
-    hidden  (B, D) hidden vectors that the tree meets
-
-    A node that parts the same two sets keeps all its numbers, their signs turned where right is left now. The squares of
-    another are those of an average visit, times its visits.
+    A node that parts the same two sets keeps all its numbers, their signs turned where right is left now. The others are 0:
+    made of what the old nodes know of their classes they were surer than they had learned to be, and the model got worse.
     """
-    sides, now = _sides(tree, masses), _sides(new, masses)
-    rows = _differences(_leaves(learned.rows, tree, _shares(sides)), new, now)
-    mean = hidden.mean(axis=0, dtype=np.float64)
-    lacking = np.log(now[:, 1] / now[:, 0]) - rows @ mean
-    biases = None
-    if learned.biases is None:
-        rows += np.multiply.outer(lacking, _constant(hidden, mean)).astype(np.float32)
-    else:
-        biases = lacking.astype(np.float32)
-    squares = [_spread(array, sides.sum(1), now.sum(1)) for array in (learned.squares, learned.bias_squares)]
-    made = type(learned)(rows, biases, *squares)
-    _keep(made, learned, tree, new)
-    return made
-
-
-def _constant(hidden: Array, mean: Array) -> Array:
-    """(D,) a of a . mean = 1, for which a . h varies least; 0 where the mean is."""
-    moments = hidden.T.astype(np.float64) @ hidden / len(hidden)
-    ridge = RIDGE * np.trace(moments) / len(moments)
-    if not ridge > 0:
-        return np.zeros_like(mean)
-    found = np.linalg.solve(moments + ridge * np.eye(len(moments)), mean)
-    length = found @ mean
-    return found / length if length > 0 else np.zeros_like(mean)
-
-
-def _keep(made: Any, learned: Any, tree: Tree, new: Tree) -> None:
-    """Write what belongs to nodes that part the same two sets in both trees."""
+    made = type(learned)(*(None if array is None else np.zeros_like(array) for array in learned))
     names = np.random.default_rng(0).integers(0, 2**64, tree.leaf_up.size, np.uint64)
     # A set is known by the sum of its classes' names, modulo 2^64: two different ones agree once in 10^19.
     old_sides, new_sides = _sides(tree, names), _sides(new, names)
@@ -78,6 +42,7 @@ def _keep(made: Any, learned: Any, tree: Tree, new: Tree) -> None:
     for ours, theirs in ((made.squares, learned.squares), (made.bias_squares, learned.bias_squares)):
         if ours is not None:
             ours[after] = theirs[before]
+    return made
 
 
 def _levels(tree: Tree) -> list[slice]:
@@ -116,22 +81,3 @@ def _leaves(rows: Array, tree: Tree, shares: Array) -> Array:
         for turn in range(2):
             sums[places[level, turn]] = here + (turn - shares[level])[:, None] * rows[level]
     return sums[:classes]
-
-
-def _differences(vectors: Array, tree: Tree, sides: Array) -> Array:
-    """The mean of the classes' vectors on the right of each node, less that on its left, (V - 1, D)."""
-    classes, places = len(vectors), _places(tree)
-    means = np.concatenate([vectors, np.empty((classes - 1, vectors.shape[1]), np.float32)])
-    right = _shares(sides)[:, None]
-    for level in reversed(_levels(tree)):
-        left, other = means[places[level, 0]], means[places[level, 1]]
-        means[classes:][level] = left + right[level] * (other - left)
-    return means[places[:, 1]] - means[places[:, 0]]
-
-
-def _spread(squares: Array | None, visits: Array, now: Array) -> Array | None:
-    """Squares of nodes that are visited `now` as often: of an average visit, times these."""
-    if squares is None:
-        return None
-    each = squares.sum(axis=0, dtype=np.float64) / visits.sum()
-    return np.multiply.outer(now, each).astype(np.float32)

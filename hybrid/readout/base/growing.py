@@ -20,6 +20,7 @@ class Growing:
     """Which tree a readout has. It has `counts`, `classes`, its nodes in `_host`, and:
 
     _prepare  make what follows from `_grown()`
+    step, _check, _parts  of Base
 
     shape  "huffman", "balanced" or "given"
     """
@@ -30,7 +31,10 @@ class Growing:
     alone: Alone
     backend: Any
     tree: "Tree"
+    step: Any
     _host: Learned
+    _check: Any
+    _parts: Any
 
     def _prepare(self) -> None:
         raise NotImplementedError
@@ -87,34 +91,35 @@ class Growing:
             mirror.fetch(self.backend.device, self._pairs())
             return tree_carry.vectors(self._wide, self.tree, trees.met(self._counted))
 
-    def regrow(self, tree: "Tree", hidden: np.ndarray) -> None:
-        """Go on with another tree over the same classes; what the nodes have learned is carried over.
+    def regrow(self, tree: "Tree", hidden: np.ndarray | None = None, target: np.ndarray | None = None) -> None:
+        """Go on with another tree over the same classes.
 
         tree    of hybrid.trees
-        hidden  (B, D) float32, B at least 1: hidden vectors such as the readout meets, better hundreds than a few
+        hidden  (B, D) float32, target (B,) int32: examples such as the readout meets, which the tree learns from at once,
+                in steps of `batch` rows; the more the better. None: new nodes begin at 0
 
-        A node that parts the same two sets of classes keeps its numbers, to the bit. Another gets the difference of the means
-        of `vectors` over its two sets, what makes it right on average over `hidden`, and the squares of an average node that
-        is met as often. A checkpoint keeps the tree from here on. Call it between two ticks.
+        A node that parts the same two sets of classes keeps its numbers, to the bit. A checkpoint keeps the tree from here on.
+        Call it between two ticks.
 
-        Raises ValueError for another tree or other vectors; then nothing has moved.
+        Raises ValueError for another tree or other examples; then nothing has moved.
         """
         from cpu import halves, tree_carry
 
         new = self._given(tree)
-        check.array("hidden", hidden, (None, self.width), np.float32)
-        check.finite("hidden", hidden)
-        if not len(hidden):
-            raise ValueError("hidden: found no vectors, expected some, of which the new nodes take the average")
+        if hidden is None or target is None:
+            hidden, target = np.empty((0, self.width), np.float32), np.empty(0, np.int32)
+        self._check(hidden, target)
         with Held(), self.alone:
             mirror.fetch(self.backend.device, self._pairs())
-            made = tree_carry.carried(self._wide, self.tree, new, trees.met(self._counted), hidden)
+            made = tree_carry.kept(self._wide, self.tree, new)
             for ours, theirs in zip(self._host, made, strict=True):
                 if ours is not None:
                     halves.narrow(ours, theirs)
             self._hold(new)
             self._prepare()
             mirror.send(self.backend.device, self._pairs())
+            for part in self._parts(hidden):
+                self.step(np.empty_like(hidden[part]), hidden[part], target[part])
 
     @property
     def _wide(self) -> Learned:
