@@ -5,6 +5,7 @@ Of bench/ only what its files share has tests: a benchmark holds its own results
 """
 
 import ast
+import functools
 import re
 from pathlib import Path
 
@@ -110,12 +111,14 @@ def _name(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
+@functools.cache
 def sources() -> dict[str, str]:
     """The paths of the modules that need a test, with their names: those that define a function or a class."""
     found = {_name(path): name for package in ("hybrid", "cpu", "gpu") for name, path in modules(package).items()}
     return {path: name for path, name in found.items() if _defined(path) and not path.endswith("__main__.py")}
 
 
+@functools.cache
 def _defined(path: str) -> set[str]:
     """The names of the functions and classes that a module defines."""
     body = ast.parse((ROOT / path).read_text()).body

@@ -42,10 +42,11 @@ def test_the_numbers_are_those_of_rows_on_the_cpu(cuda, readout, bags):
 @pytest.mark.parametrize("readout", READOUTS)
 @pytest.mark.parametrize("delay", [0, 1])
 @pytest.mark.parametrize("bags", [False, True])
-def test_overlapped_equals_serial_bit_for_bit_in_any_order_of_completion(gpu, cuda, readout, delay, bags):
+@pytest.mark.parametrize("orders", [3, pytest.param(6, marks=pytest.mark.slow)])
+def test_overlapped_equals_serial_bit_for_bit_in_any_order_of_completion(gpu, cuda, readout, delay, bags, orders):
     options = {"readout": readout, "delay": delay, "micro_batches": 3, "bags": bags}
     losses, expected = run(placed(overlap=False, **options), bags, 6)
-    for seed in range(6 if gpu.simulated else 3):
+    for seed in range(orders if gpu.simulated else 3):
         if gpu.simulated:
             cudasim.seed(seed)
         others, found = run(placed(overlap=True, **options), bags, 6)

@@ -7,6 +7,7 @@ import pytest
 
 from tests.gpu import ptxas
 
+ENDS = (ptxas.ARCHITECTURES[0], ptxas.ARCHITECTURES[-1])  # the oldest and the newest: those that differ most
 SAID = """\
 ptxas info    : 0 bytes gmem
 ptxas info    : Compiling entry function 'climb' for 'sm_90'
@@ -33,7 +34,7 @@ def nvcc():
 @pytest.mark.parametrize(
     ("source", "architecture"),
     [
-        pytest.param(*pair, id=f"{pair[0].stem}-{pair[1]}")
+        pytest.param(*pair, id=f"{pair[0].stem}-{pair[1]}", marks=[] if pair[1] in ENDS else pytest.mark.slow)
         for pair in itertools.product(ptxas.SOURCES, ptxas.ARCHITECTURES)
     ],
 )

@@ -117,7 +117,7 @@ def test_text_with_labels_in_a_searched_pipeline():
     labels = [sorted(rng.choice(6, rng.integers(1, 3), replace=False).tolist()) for _ in range(200)]
     documents = [" ".join(f"w{4 * label + rng.integers(0, 4)}" for label in row for _ in range(4)) for row in labels]
     pipeline = make_pipeline(TfidfVectorizer(), LabelTreeClassifier(random_state=0))
-    search = GridSearchCV(pipeline, {"labeltreeclassifier__width": [8, None]}, cv=KFold(2), n_jobs=2)
+    search = GridSearchCV(pipeline, {"labeltreeclassifier__width": [8, None]}, cv=KFold(2))
     assert search.fit(documents, labels).best_score_ > 0.9
     assert all(isinstance(row, list) for row in search.predict(documents[:5]))
     indicator = MultiLabelBinarizer(sparse_output=True).fit_transform(labels)

@@ -22,11 +22,14 @@ EXPECTED = {
 }
 
 
-@parametrize_with_checks(
-    [TreeClassifier(**SMALL), TreeClassifier(hidden_layers=(), **SMALL)],
-    expected_failed_checks=lambda estimator: EXPECTED,
-)
+@parametrize_with_checks([TreeClassifier(**SMALL)], expected_failed_checks=lambda estimator: EXPECTED)
 def test_it_is_an_estimator(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([TreeClassifier(hidden_layers=(), **SMALL)], expected_failed_checks=lambda estimator: EXPECTED)
+def test_so_is_a_linear_one(estimator, check):
     check(estimator)
 
 
