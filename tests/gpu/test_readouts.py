@@ -16,6 +16,10 @@ from tests import cudasim
 
 CLASSES, WIDTH, BATCH = 37, 6, 16
 COUNTS = np.arange(CLASSES)[::-1]
+# Rules with everything, so that the CPU's kernels are compiled once for these and for tests/cpu/test_rule.py
+ROW_WISE, ADAGRAD = (
+    {"optimiser": optimiser, "biases": True, "decay": 0.1, "clip": 0.5} for optimiser in ("row-adagrad", "adagrad")
+)
 MAKE = {
     "huffman": lambda **more: TreeReadout(COUNTS, WIDTH, batch=BATCH, **more),
     "balanced": lambda **more: TreeReadout(CLASSES, WIDTH, tree="balanced", batch=BATCH, **more),
@@ -23,12 +27,12 @@ MAKE = {
     "split": lambda **more: TreeReadout(COUNTS, WIDTH, split=5, batch=BATCH, **more),
     "head": lambda **more: HeadReadout(COUNTS, WIDTH, head=9, clusters=5, batch=BATCH, **more),
     "full": lambda **more: FullReadout(COUNTS, WIDTH, batch=BATCH, **more),
-    "huffman row-adagrad": lambda **more: MAKE["huffman"](optimiser="row-adagrad", biases=True, clip=0.5, **more),
-    "grouped adagrad": lambda **more: MAKE["grouped"](optimiser="adagrad", biases=True, decay=0.1, **more),
-    "split adagrad": lambda **more: MAKE["split"](optimiser="adagrad", biases=True, decay=0.1, clip=0.5, **more),
-    "head adagrad": lambda **more: MAKE["head"](optimiser="adagrad", biases=True, decay=0.1, tail_scale=2.0, **more),
-    "full row-adagrad": lambda **more: MAKE["full"](optimiser="row-adagrad", biases=True, decay=0.1, **more),
-    "full adagrad": lambda **more: MAKE["full"](optimiser="adagrad", biases=True, clip=0.5, **more),
+    "huffman row-adagrad": lambda **more: MAKE["huffman"](**ROW_WISE, **more),
+    "grouped adagrad": lambda **more: MAKE["grouped"](**ADAGRAD, **more),
+    "split adagrad": lambda **more: MAKE["split"](**ADAGRAD, **more),
+    "head adagrad": lambda **more: MAKE["head"](tail_scale=2.0, **ADAGRAD, **more),
+    "full row-adagrad": lambda **more: MAKE["full"](**ROW_WISE, **more),
+    "full adagrad": lambda **more: MAKE["full"](**ADAGRAD, **more),
     "full with biases": lambda **more: MAKE["full"](biases=True, decay=0.1, **more),
 }
 WHOLE = sorted(kind for kind in MAKE if kind.split()[0] not in ("split", "head"))  # those have a tail on the CPU
