@@ -18,6 +18,7 @@ import numpy as np
 from cpu.array import Array
 from cpu.cluster_softmax import Plan
 from cpu.cluster_trees import Forest
+from cpu.tree_carry import sides_of
 
 
 class Known(NamedTuple):
@@ -30,7 +31,7 @@ class Known(NamedTuple):
 def of_trees(head: Any, tail: Any, slot: Array, forest: Forest, masses: Array) -> Known:
     """What a head with trees knows; head, tail: Learned; slot (V,); masses (V,) above 0, how often classes are met."""
     known, tree = _of_slots(head, slot), forest.tree
-    sides = _sides(tree.children, masses)
+    sides = sides_of(tree.children, masses)
     share = (sides[:, 1] / np.maximum(sides.sum(axis=1), 1e-300)).astype(np.float32)
     ways, starts = np.zeros_like(tail.rows), np.zeros(len(tail.rows))
     biases = np.zeros(len(tail.rows)) if tail.biases is None else tail.biases.astype(np.float64)
@@ -43,7 +44,7 @@ def into_trees(head: Any, tail: Any, alone: int, known: Known, forest: Forest, m
     children, roots = forest.tree.children, forest.roots
     means, sums = np.empty_like(tail.rows), np.empty(len(tail.rows))
     odds = np.empty(len(tail.rows))
-    _up(tail.rows, odds, means, sums, children, known.c, known.d, _sides(children, masses))
+    _up(tail.rows, odds, means, sums, children, known.c, known.d, sides_of(children, masses))
     single = roots < 0
     for out, classes, nodes in ((head.rows, known.c, means), (head.biases, known.d, sums)):
         if out is not None:
@@ -86,7 +87,7 @@ def spread(squares: Array | None, visits: Array, now: Array) -> None:
 
 def visits(forest: Forest, masses: Array) -> Array:
     """How often each node is met, (N,)."""
-    return _sides(forest.tree.children, masses).sum(axis=1)
+    return sides_of(forest.tree.children, masses).sum(axis=1)
 
 
 def _of_slots(head: Any, slot: Array) -> Known:
@@ -98,17 +99,6 @@ def _log_sums(values: Array, plan: Plan) -> Array:
     """The logarithm of the sum of exponentials over each cluster."""
     found: Array = np.logaddexp.reduceat(values, plan.begins[:-1]) if values.size else np.empty(0)
     return found
-
-
-@numba.njit(cache=True)
-def _sides(children, masses):
-    """(N, 2): how often the left and the right side of each node is met; children stand after their parents."""
-    sides = np.empty(children.shape)
-    for node in range(len(children) - 1, -1, -1):
-        for turn in range(2):
-            child = children[node, turn]
-            sides[node, turn] = sides[child, 0] + sides[child, 1] if child >= 0 else masses[~child]
-    return sides
 
 
 @numba.njit(cache=True)

@@ -8,6 +8,7 @@ along the path to v.
 import itertools
 from typing import Any
 
+import numba
 import numpy as np
 
 from cpu.array import Array
@@ -20,7 +21,7 @@ def vectors(learned: Any, tree: Tree, masses: Array) -> Array:
     learned  rows (V - 1, D), biases, squares and bias_squares of the nodes, the last three perhaps None
     masses   (V,) above 0: how often each class is met
     """
-    return _leaves(learned.rows, tree, _shares(_sides(tree, masses)))
+    return _leaves(learned.rows, tree, _shares(sides_of(tree.children, masses)))
 
 
 def kept(learned: Any, tree: Tree, new: Tree) -> Any:
@@ -32,7 +33,7 @@ def kept(learned: Any, tree: Tree, new: Tree) -> Any:
     made = type(learned)(*(None if array is None else np.zeros_like(array) for array in learned))
     names = np.random.default_rng(0).integers(0, 2**64, tree.leaf_up.size, np.uint64)
     # A set is known by the sum of its classes' names, modulo 2^64: two different ones agree once in 10^19.
-    old_sides, new_sides = _sides(tree, names), _sides(new, names)
+    old_sides, new_sides = sides_of(tree.children, names), sides_of(new.children, names)
     old_keys, new_keys = (np.sort(side, axis=1).view("u8,u8")[:, 0] for side in (old_sides, new_sides))
     _, before, after = np.intersect1d(old_keys, new_keys, assume_unique=True, return_indices=True)
     sign = np.where(old_sides[before, 0] == new_sides[after, 0], np.float32(1), np.float32(-1))
@@ -58,13 +59,15 @@ def _places(tree: Tree) -> Array:
     return np.where(tree.children < 0, ~tree.children, tree.children + tree.leaf_up.size)
 
 
-def _sides(tree: Tree, values: Array) -> Array:
-    """(V - 1, 2): the sum of the classes' values on the left and on the right of each node."""
-    classes, places = values.size, _places(tree)
-    sums = np.concatenate([values, np.empty(classes - 1, values.dtype)])
-    for level in reversed(_levels(tree)):
-        sums[classes:][level] = sums[places[level]].sum(axis=1)
-    return sums[places]
+@numba.njit(cache=True)
+def sides_of(children, values):
+    """(N, 2): the sum of the classes' values on the left and on the right of each node; children stand after their parents."""
+    sides = np.empty(children.shape, values.dtype)
+    for node in range(len(children) - 1, -1, -1):
+        for turn in range(2):
+            child = children[node, turn]
+            sides[node, turn] = sides[child, 0] + sides[child, 1] if child >= 0 else values[~child]
+    return sides
 
 
 def _shares(sides: Array) -> Array:
