@@ -133,7 +133,7 @@ class Problem:
 
         low, high = K // 2, K
         while tried(high)[0] < recall:
-            if tried(high)[1] > self.limit:
+            if tried(high)[1] > self.limit or high > len(self.vectors):  # a graph may be in parts: no effort links them
                 return None
             low, high = high, 2 * high
         while high - low > max(1, high // 16):

@@ -1,11 +1,11 @@
 """An index that is chosen by measurement: the fastest that reaches a recall on the vectors and queries at hand.
 
-Kinds and sizes are tried from cheap to dear on at most SAMPLE rows, evenly taken. The best are made over all rows, and how
-much effort they need for the recall is measured there. Where exact search is nearly as fast, there is no index.
+Kinds and sizes are tried on at most SAMPLE rows, evenly taken. The fastest are made over all rows, and how much effort they
+need for the recall is measured there. Where exact search is nearly as fast, there is no index.
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ from cpu.index import Index
 Sizes = Sequence[tuple[str, int]]
 SIZES = (("hnsw", 8), ("annoy", 10), ("hnsw", 16), ("annoy", 40), ("hnsw", 32))
 SAMPLE = 10_000  # rows of the first trials
-FINAL = 2  # kinds and sizes that are then tried on all rows
+FINAL = 2  # kinds and sizes that are then tried on all rows, if one of them reaches the recall
 QUERIES = 256  # of a measurement
 NOISE = 0.5  # of queries that are made from rows: beside the rows' own spread
 DEAREST = 2**17  # effort
@@ -133,35 +133,32 @@ def choose(
 
 
 def _fastest(trial: Trial, sizes: Sizes, seed: int, threads: int) -> tuple[Index | None, Choice]:
+    """Of the first FINAL, and of those after them as long as none has reached the recall."""
     best, choice = None, Choice("exact", 0, 0, trial.k, 1.0, trial.exact_seconds, trial.exact_seconds)
-    for kind, size, made, found in _reaching(trial, sizes, seed, threads):
-        best = made
-        choice = Choice(kind, size, found.effort, trial.k, found.recall, found.seconds, trial.exact_seconds)
+    limit = GAIN * trial.exact_seconds
+    for number, (kind, size) in enumerate(sizes):
+        if best and number >= FINAL:
+            break
+        made = index.make(kind, trial.vectors, trial.metric, size, seed, threads)
+        if found := trial.walk(made, limit):
+            best, limit = made, found.seconds
+            choice = Choice(kind, size, found.effort, trial.k, found.recall, found.seconds, trial.exact_seconds)
     return best, choice
 
 
 def _promising(trial: Trial, seed: int, threads: int) -> Sizes:
-    """The kinds and sizes to try on all rows: the FINAL last that were faster than those before them on a sample."""
+    """Kinds and sizes to try on all rows: those that are faster than exact search on a sample, the fastest first.
+
+    Also the slower of two: over all rows a graph of few links may never reach a recall that it reaches on the sample.
+    """
+    sizes = [(kind, size) for kind, size in SIZES if kind != "hnsw" or graph.there()]
     step = -(-len(trial.vectors) // SAMPLE)
-    if step == 1:
-        return list(SIZES)
     sample = Trial(np.ascontiguousarray(trial.vectors[::step]), trial.hidden, trial.metric, trial.k, trial.wanted)
-    found = [(kind, size) for kind, size, *_ in _reaching(sample, SIZES, seed, threads, GAIN * trial.exact_seconds)]
-    return found[: -FINAL - 1 : -1]
-
-
-def _reaching(
-    trial: Trial, sizes: Sizes, seed: int, threads: int, limit: float | None = None
-) -> Iterator[tuple[str, int, Index, Walked]]:
-    """Those indexes that reach the recall in fewer seconds than all before them, and than the limit (None: of exact search)."""
-    limit = limit or GAIN * trial.exact_seconds
+    limit, found = GAIN * trial.exact_seconds, []
     for kind, size in sizes:
-        if kind == "hnsw" and not graph.there():
-            continue
-        made = index.make(kind, trial.vectors, trial.metric, size, seed, threads)
-        if found := trial.walk(made, limit):
-            limit = found.seconds
-            yield kind, size, made, found
+        if walked := sample.walk(index.make(kind, sample.vectors, trial.metric, size, seed, threads), limit):
+            found.append((walked.seconds, kind, size))
+    return [(kind, size) for _, kind, size in sorted(found)]
 
 
 def queries(vectors: Array, seed: int) -> Array:

@@ -129,6 +129,19 @@ def test_auto_tries_a_sample_of_many_rows_first_and_keeps_its_choice_when_built_
     assert found.recall(HIDDEN, 10) >= 0.9
 
 
+def test_auto_tries_a_slower_size_where_the_fastest_on_the_sample_misses_the_recall_on_all_rows(monkeypatch):
+    monkeypatch.setattr(tuned_index, "SAMPLE", 500)
+    monkeypatch.setattr(tuned_index, "SIZES", (("annoy", 8), ("annoy", 16), ("annoy", 32)))
+    monkeypatch.setattr(index, "make", lambda kind, vectors, metric, size, *given: size)
+    monkeypatch.setattr(
+        tuned_index.Trial, "_seconds", lambda self, made, effort, times=3: (made or 10**6) * (effort or 1)
+    )
+    short = lambda self, made, effort: 0.5 if made == 8 and len(self.vectors) == 2000 else 1.0  # noqa: E731
+    monkeypatch.setattr(tuned_index.Trial, "_recall", short)
+    made, choice = choose(VECTORS, HIDDEN, "dot", 10, 0.9, 0, 1)
+    assert made == choice.size == 16 and choice.kind == "annoy"
+
+
 def test_where_no_index_is_faster_auto_is_exact(monkeypatch):
     monkeypatch.setattr(tuned_index, "SIZES", (("annoy", 2),))
     monkeypatch.setattr(tuned_index.Trial, "_seconds", lambda *given: 1.0)
