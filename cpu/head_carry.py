@@ -18,7 +18,7 @@ import numpy as np
 from cpu.array import Array
 from cpu.cluster_softmax import Plan
 from cpu.cluster_trees import Forest
-from cpu.tree_carry import sides_of
+from cpu.tree_carry import differences, sides_of
 
 
 class Known(NamedTuple):
@@ -44,7 +44,8 @@ def into_trees(head: Any, tail: Any, alone: int, known: Known, forest: Forest, m
     children, roots = forest.tree.children, forest.roots
     means, sums = np.empty_like(tail.rows), np.empty(len(tail.rows))
     odds = np.empty(len(tail.rows))
-    _up(tail.rows, odds, means, sums, children, known.c, known.d, sides_of(children, masses))
+    differences(tail.rows, means, children, known.c, sides_of(children, masses))
+    _odds(odds, sums, children, known.d)
     single = roots < 0
     for out, classes, nodes in ((head.rows, known.c, means), (head.biases, known.d, sums)):
         if out is not None:
@@ -118,14 +119,10 @@ def _down(c, d, ways, starts, children, rows, biases, share):
 
 
 @numba.njit(cache=True)
-def _up(rows, odds, means, sums, children, c, d, sides):
-    """Write the nodes' rows and log-odds at h = 0, the mean of c and the log of the sum of exp(d) below each."""
+def _odds(odds, sums, children, d):
+    """Write the nodes' log-odds at h = 0, and the log of the sum of exp(d) below each."""
     for node in range(len(children) - 1, -1, -1):
         left, right = children[node]
-        low = means[left] if left >= 0 else c[~left]
-        high = means[right] if right >= 0 else c[~right]
-        rows[node] = high - low
-        means[node] = low + np.float32(sides[node, 1] / (sides[node, 0] + sides[node, 1])) * rows[node]
         one = sums[left] if left >= 0 else d[~left]
         other = sums[right] if right >= 0 else d[~right]
         odds[node] = other - one

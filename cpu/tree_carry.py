@@ -46,6 +46,16 @@ def kept(learned: Any, tree: Tree, new: Tree) -> Any:
     return made
 
 
+def rows_of(tree: Tree, vectors: Array, masses: Array) -> Array:
+    """(V - 1, D): the rows of nodes from which `vectors` finds these vectors (V, D) float32, less their weighted mean.
+
+    A node has the mean over the classes on its right, less that over those on its left; masses (V,) weigh them.
+    """
+    rows, means = np.empty((2, len(vectors) - 1, vectors.shape[1]), np.float32)
+    differences(rows, means, tree.children, vectors, sides_of(tree.children, masses))
+    return rows
+
+
 def _levels(tree: Tree) -> list[slice]:
     """The nodes of each level, from the root's on."""
     parents, ends = tree.node_up >> 1, [0, 1]
@@ -84,3 +94,14 @@ def _leaves(rows: Array, tree: Tree, shares: Array) -> Array:
         for turn in range(2):
             sums[places[level, turn]] = here + (turn - shares[level])[:, None] * rows[level]
     return sums[:classes]
+
+
+@numba.njit(cache=True)
+def differences(rows, means, children, vectors, sides):
+    """Write each node's mean over the classes on its right less that on its left, and their mean, weighted by `sides_of`."""
+    for node in range(len(children) - 1, -1, -1):
+        left, right = children[node]
+        low = means[left] if left >= 0 else vectors[~left]
+        high = means[right] if right >= 0 else vectors[~right]
+        rows[node] = high - low
+        means[node] = low + np.float32(sides[node, 1] / (sides[node, 0] + sides[node, 1])) * rows[node]

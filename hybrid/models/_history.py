@@ -30,7 +30,10 @@ class HistoryOptions:
     )
     decay_items: float = option(0.8, "--order decay: an item weighs so many times the next one", type=number)
     start: str = option(
-        "drawn", "input rows begin as drawn, or alike where items come soon after the same ones", choices=STARTS
+        "drawn",
+        "input rows, and classes where the readout is as wide, begin as drawn, or alike where items come soon after the same"
+        " ones",
+        choices=STARTS,
     )
     tied: bool = option(False, "the rows of a full or sampled readout are the input rows: one table")
 
@@ -52,12 +55,16 @@ def feed(options: Mapping[str, Any], train: Histories) -> HistoryFeed | Sequence
     return SequenceFeed(train, length=order.length, windows=windows, start=False, unlabelled=here, **sizes)
 
 
-def begin(options: Mapping[str, Any], train: Histories, embedding: Any) -> None:
-    """Give the input rows of an untrained engine the values that they begin with."""
-    if options.get("start") == "counts":
-        rows = embedding.parameters()["table"][: len(train.items)]
-        rows[:] = turned(rows, vectors(train, rows.shape[1], options["seed"]))
-        embedding.send()
+def begin(options: Mapping[str, Any], train: Histories, engine: Any) -> None:
+    """Give rows of an untrained engine the values they begin with, and classes the same where the readout is as wide."""
+    if options.get("start") != "counts":
+        return
+    embedding, readout = engine.embedding, engine.readout
+    rows = embedding.parameters()["table"][: len(train.items)]
+    rows[:] = turned(rows, vectors(train, embedding.width, options["seed"]))
+    embedding.send()
+    if readout.width == embedding.width and not engine.tied and hasattr(readout, "begin_with"):
+        readout.begin_with(rows)
 
 
 def form(options: Mapping[str, Any]) -> dict[str, Any]:

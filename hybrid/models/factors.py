@@ -104,7 +104,7 @@ class Factors(EngineJob):
     def make(self) -> Engine:
         """The untrained engine; its input rows may know what comes soon after what."""
         made = super().make()
-        _history.begin(self.options, self._parts.train, made.embedding)
+        _history.begin(self.options, self._parts.train, made)
         return made
 
     def begin(self, model: Engine, facts: dict[str, Any]) -> None:

@@ -81,6 +81,11 @@ class Readout(Protocol):
     backend     where it computes, see hybrid/backend.py
     ready       names of the stages after which the gradient of the hidden vectors is whole
 
+    and where classes can begin alike:
+
+    begin_with(vectors)  (V, D) float32: log p(v | h) is then about vectors[v] . h + constant, for small h. Of an untrained
+                         readout; what it has learned is lost. ValueError for other arrays
+
     and where an example may have any number of targets, and its loss is not their mean:
 
     counts_unlabelled  True: it learns also from examples without a target, and they count in the mean over a batch

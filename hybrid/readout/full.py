@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import sparse
+from ..interrupt import Held
 from .base import Base
 
 if TYPE_CHECKING:
@@ -67,6 +68,15 @@ class FullReadout(Base):
         """The weights (V, D), and what is kept for each class beside them."""
         self.fetch()
         return {"weights": self.weights} | self._beside()
+
+    def begin_with(self, vectors: np.ndarray) -> None:
+        """Have vectors (V, D) float32 as the weights; see Readout."""
+        from cpu import halves
+
+        self._check_vectors(vectors)
+        with Held(), self.alone:
+            halves.narrow(self.weights, vectors)
+            self.send()
 
     def take(self, rows: np.ndarray) -> None:
         """Have these as the weights from here on, on the CPU: (V, D) float32, which somebody else may have too."""

@@ -164,6 +164,21 @@ class HeadReadout(Halves):
         for squares in (self._host.squares, self._host.bias_squares):
             head_carry.spread(None if squares is None else squares[self.head :], *visits)
 
+    def begin_with(self, vectors: np.ndarray) -> None:
+        """Make clusters of what is alike by vectors (V, D) float32, and give all rows what says these; see Readout."""
+        from cpu import head_carry
+
+        self._check_vectors(vectors)
+        slot = regrouped(self.slot, self.head, self.clusters, vectors, self.seed)
+        with Held(), self.alone:
+            self.slot[:] = slot
+            self._prepare()
+            alone = slot < self.head
+            self._host.rows[slot[alone]] = vectors[alone]
+            known = head_carry.Known(vectors, np.zeros(self.classes))
+            self._tails.carry(known, self._tails, self._host, self._tail, np.maximum(self.counts, MET))
+            self.send()
+
     def vectors(self) -> np.ndarray:
         """What head and cluster have learned of each class, (V, D) float32: alike for classes that are treated alike."""
         with self.alone:

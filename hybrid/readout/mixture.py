@@ -94,6 +94,12 @@ class MixtureReadout(Base):
             if readout.rate != value:
                 readout.rate = value * ratio
 
+    def begin_with(self, vectors: np.ndarray) -> None:
+        """Let every readout begin with vectors (V, D) float32; see Readout."""
+        self._check_vectors(vectors)
+        for readout in self.readouts:
+            readout.begin_with(vectors)
+
     def learn(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
         """Learn from a batch, unchecked; see Readout."""
         duty = self._step_each(loss, hidden, target, weight)

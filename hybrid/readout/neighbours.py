@@ -119,6 +119,12 @@ class NeighbourReadout(Staged):
     def rate(self, value: float) -> None:
         self.readout.rate = value
 
+    def begin_with(self, vectors: np.ndarray) -> None:
+        """Have vectors (V, D) float32 as the weights; the index is of those before, until it is built anew. See Readout."""
+        with self.readout.alone:
+            self.readout.begin_with(vectors)
+            self._neighbours.changed(np.arange(self.classes, dtype=np.int32))
+
     def step(self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None) -> float:
         """Learn from a batch; see Readout."""
         with self.readout.alone:

@@ -161,6 +161,12 @@ class SampledReadout(FullReadout):
         counts = {"counts": self.counts} if self._counted else {}
         return super().parameters() | counts | ({"indexed": self._active.indexed} if self._active else {})
 
+    def begin_with(self, vectors: np.ndarray) -> None:
+        """Have vectors (V, D) float32 as the weights; see Readout."""
+        super().begin_with(vectors)
+        if self._active:
+            self._active.renew()
+
     def learn(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
         """Learn from a batch, unchecked; see Readout."""
         given = hidden, target, weight, self._rule

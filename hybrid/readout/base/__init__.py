@@ -88,6 +88,10 @@ class Base(Staged, Still, Foreign):
         """Learn from a batch of the device's arrays, within the work of a queue; see Readout."""
         raise NotImplementedError
 
+    def begin_with(self, vectors: np.ndarray) -> None:
+        """Give classes the vectors (V, D) float32 that they begin with; see Readout."""
+        raise NotImplementedError
+
     def log_prob(self, hidden: np.ndarray, target: np.ndarray) -> np.ndarray:
         """The log-probability of each row's target; see Readout."""
         self._check(hidden, target)
@@ -167,6 +171,10 @@ class Base(Staged, Still, Foreign):
             check.array("target", target, (len(hidden),), np.int32)
             check.ids("target", target, self.classes)
         check.finite("hidden", hidden)
+
+    def _check_vectors(self, vectors: Any) -> None:
+        check.array("vectors", vectors, (self.classes, self.width), np.float32)
+        check.finite("vectors", vectors)
 
     def _check_step(self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None) -> int:
         """The number of rows to learn from."""

@@ -20,7 +20,7 @@ class Growing:
     """Which tree a readout has. It has `counts`, `classes`, its nodes in `_host`, and:
 
     _prepare  make what follows from `_grown()`
-    step, _check, _parts  of Base
+    step, _check, _check_vectors, _parts  of Base
 
     shape  "huffman", "balanced" or "given"
     """
@@ -34,6 +34,7 @@ class Growing:
     step: Any
     _host: Learned
     _check: Any
+    _check_vectors: Any
     _parts: Any
 
     def _prepare(self) -> None:
@@ -90,6 +91,15 @@ class Growing:
         with self.alone:
             mirror.fetch(self.backend.device, self._pairs())
             return tree_carry.vectors(self._wide, self.tree, trees.met(self._counted))
+
+    def begin_with(self, vectors: np.ndarray) -> None:
+        """Give nodes the rows by which the tree knows vectors (V, D) float32 of the classes, see `vectors`; see Readout."""
+        from cpu import halves, tree_carry
+
+        self._check_vectors(vectors)
+        with Held(), self.alone:
+            halves.narrow(self._host.rows, tree_carry.rows_of(self.tree, vectors, trees.met(self._counted)))
+            mirror.send(self.backend.device, self._pairs())
 
     def regrow(self, tree: "Tree", hidden: np.ndarray | None = None, target: np.ndarray | None = None) -> None:
         """Go on with another tree over the same classes.

@@ -46,6 +46,15 @@ def train(tmp_path, capsys):
     return run
 
 
+@pytest.mark.parametrize("readout", [["head"], ["tree", "--tree", "huffman"]])
+def test_a_readout_that_is_as_wide_begins_as_the_rows_do(readout, train, tmp_path):
+    still = ["--rate", "0", "--rows-rate", "0", "--trunk-rate", "0"]
+    train("--start", "counts", "--order", "decay", "--hidden", "12", "--epochs", "1", *still, "--readout", *readout)
+    model = open_run(str(tmp_path / "run")).engine
+    rows, found = model.embedding.table[:25], model.readout.vectors()
+    np.testing.assert_allclose(found - found[0], rows - rows[0], atol=1e-5)
+
+
 @pytest.mark.parametrize("order", list(ORDERS))
 def test_a_run_is_trained_evaluated_and_recommends(order, train, tmp_path, capsys):
     report, said = train(*ORDERS[order])

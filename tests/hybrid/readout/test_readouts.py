@@ -209,6 +209,19 @@ def test_the_same_bits_at_any_number_of_threads(make):
     assert len(found) == 1
 
 
+def test_classes_begin_with_vectors(make):
+    readout, vectors = make(rate=0.1), np.random.default_rng(3).normal(size=(CLASSES, WIDTH)).astype(np.float32)
+    with pytest.raises(ValueError, match="vectors"):
+        readout.begin_with(np.full_like(vectors, np.nan))
+    readout.begin_with(vectors)
+    for part in getattr(readout, "readouts", [readout]):
+        found = part.vectors() if hasattr(part, "vectors") else part.parameters()["weights"]
+        np.testing.assert_allclose(found - found[0], vectors - vectors[0], atol=1e-5)  # what all share says nothing
+    hidden = batch()[1]
+    assert readout.best(hidden, 1)[0][:, 0].tolist() == readout.scores(hidden).argmax(axis=1).tolist()
+    assert np.isfinite(readout.step(*batch()))
+
+
 def test_rate_scale_scales_the_rate(make):
     scaled, plain = make(rate=0.4), make(rate=0.1)
     scaled.rate_scale = 0.25
