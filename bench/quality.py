@@ -60,7 +60,9 @@ def planned(arguments, problem: Problem) -> Plan:
     if arguments.quick:
         return Plan((PROBE,), (1,), problem.seeds[:1], arguments.tries or 2, math.inf)
     epochs, seconds = arguments.epochs or problem.epochs, arguments.seconds or problem.seconds
-    return Plan(epochs, seconds, problem.seeds, arguments.tries or TRIES, arguments.budget or math.inf)
+    return Plan(
+        epochs, seconds, problem.seeds[: arguments.seeds], arguments.tries or TRIES, arguments.budget or math.inf
+    )
 
 
 def compare(name: str, problem: Problem, who: str, plan: Plan, book: Book) -> None:

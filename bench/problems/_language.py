@@ -28,6 +28,7 @@ READOUTS: dict[str, dict[str, Any]] = {
     "tree clustered": {"readout": "tree"},
     "tree huffman of clusters": {"readout": "tree"},
     "head clusters by counts": {"readout": "head"},
+    "head of softmaxes": {"readout": "head", "tails": "softmax"},
     "head clusters alike": {"readout": "head"},
     "mixture of trees": {"readout": "mixture"},
     "sampled 1024 neighbours": {"readout": "sampled", "negatives": 1024, "draws": "neighbours"},

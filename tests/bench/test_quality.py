@@ -17,7 +17,7 @@ PACE = 0.1  # epochs a second of the toy
 
 def arguments(path, **other):
     given = {"json": path and str(path), "threads": 2, "quick": False, "only": ["toy"], "readouts": None}
-    given |= {"tries": 3, "epochs": [1, 2], "seconds": [10, 40, 160, 640], "budget": None, "part": None}
+    given |= {"tries": 3, "epochs": [1, 2], "seconds": [10, 40, 160, 640], "budget": None, "part": None, "seeds": None}
     return types.SimpleNamespace(**given | other)
 
 
@@ -70,6 +70,11 @@ def test_seconds_become_epochs_and_longer_is_not_tried_once_it_is_worse(toy, cap
     lengths = [one[2] for one in toy if one != "tested"][-6:]
     assert lengths == pytest.approx([1, 1, 4, 4, 16, 16])
     assert "worse after 160 s than before" in capsys.readouterr().out
+
+
+def test_fewer_seeds(toy):
+    assert quality.run(arguments(None, epochs=[1], seconds=[10], seeds=1, readouts=["searched"])) == 0
+    assert {one[1] for one in toy if one != "tested"} == {0}
 
 
 def test_a_budget_shortens_the_search(toy):
