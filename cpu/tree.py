@@ -1,5 +1,6 @@
 """Binary trees over V classes as flat arrays: how often each class is met, or how many there are -> `Tree`."""
 
+import itertools
 from typing import NamedTuple
 
 import numba
@@ -64,6 +65,36 @@ def path(tree: Tree, leaf: int) -> list[tuple[int, int]]:
         steps.append((up // 2, up % 2))
         up = int(tree.node_up[up // 2])
     return steps[::-1]
+
+
+def levels(tree: Tree) -> list[slice]:
+    """The nodes of each level, from the root's on."""
+    parents, ends = tree.node_up >> 1, [0, 1]
+    while ends[-1] < parents.size:
+        ends.append(int(np.searchsorted(parents, ends[-1])))
+    return [slice(first, last) for first, last in itertools.pairwise(ends)]
+
+
+def breadth_first(node_up: Array, most: int) -> Array:
+    """The inner nodes in breadth-first order, where their pointers have any numbering; those deeper than `most` are left out.
+
+    node_up  (N,) 2 * parent + turn, -1 at the root; no two the same
+    """
+    below = np.full(2 * node_up.size, -1, np.int64)  # the inner node at each place, if there is one
+    below[node_up[node_up >= 0]] = np.flatnonzero(node_up >= 0)
+    found = [np.flatnonzero(node_up < 0)]
+    while found[-1].size and len(found) <= most:
+        children = below[np.column_stack([2 * found[-1], 2 * found[-1] + 1])].ravel()
+        found.append(children[children >= 0])
+    return np.concatenate(found)
+
+
+def renumbered(leaf_up: Array, node_up: Array, order: Array) -> tuple[Array, Array]:
+    """Pointers to parents, int32, where node order[i] is now node i; the root is the first."""
+    place = np.empty(order.size, np.int64)
+    place[order] = np.arange(order.size)
+    leaves, nodes = (2 * place[up >> 1] + (up & 1) for up in (leaf_up, node_up[order[1:]]))
+    return leaves.astype(np.int32), np.concatenate([[-1], nodes]).astype(np.int32)
 
 
 def split(tree: Tree, top: int) -> tuple[Tree, Tree]:

@@ -5,14 +5,13 @@ log p(left) is -p w . h + constant. So the tree says of class v: log p(v) = c_v 
 along the path to v.
 """
 
-import itertools
 from typing import Any
 
 import numba
 import numpy as np
 
 from cpu.array import Array
-from cpu.tree import Tree
+from cpu.tree import Tree, levels
 
 
 def vectors(learned: Any, tree: Tree, masses: Array) -> Array:
@@ -56,14 +55,6 @@ def rows_of(tree: Tree, vectors: Array, masses: Array) -> Array:
     return rows
 
 
-def _levels(tree: Tree) -> list[slice]:
-    """The nodes of each level, from the root's on."""
-    parents, ends = tree.node_up >> 1, [0, 1]
-    while ends[-1] < parents.size:
-        ends.append(int(np.searchsorted(parents, ends[-1])))
-    return [slice(first, last) for first, last in itertools.pairwise(ends)]
-
-
 def _places(tree: Tree) -> Array:
     """(V - 1, 2): the two children of each node, as rows of an array of all leaves and then all nodes."""
     return np.where(tree.children < 0, ~tree.children, tree.children + tree.leaf_up.size)
@@ -89,7 +80,7 @@ def _leaves(rows: Array, tree: Tree, shares: Array) -> Array:
     """The sum of (turn - share) * row along the path of each class, (V, D)."""
     classes, places = tree.leaf_up.size, _places(tree)
     sums = np.zeros((2 * classes - 1, rows.shape[1]), np.float32)
-    for level in _levels(tree):
+    for level in levels(tree):
         here = sums[classes:][level]
         for turn in range(2):
             sums[places[level, turn]] = here + (turn - shares[level])[:, None] * rows[level]

@@ -40,12 +40,16 @@ def classes(value: Any) -> int:
     return whole("classes", value, 2, 2**31 - 1)
 
 
-def counts(values: Any) -> np.ndarray:
-    """How often each class occurs, as float64; ValueError unless it is one row of finite numbers of at least 0."""
+def counts(values: Any, *, more: bool = False) -> np.ndarray:
+    """How often each class occurs, as float64; ValueError unless it is one row of finite numbers of at least 0.
+
+    more  of classes that others are there beside: one is enough
+    """
     met: np.ndarray = np.asarray(values)
-    if met.ndim != 1 or met.dtype.kind not in "iuf":
+    if met.ndim != 1 or met.dtype.kind not in "iuf" or (more and not met.size):
         raise ValueError(f"counts: found {met.dtype} {met.shape}, expected one number a class")
-    classes(met.size)
+    if not more:
+        classes(met.size)
     bad = ~((met >= 0) & (met < math.inf))
     if bad.any():
         at = int(bad.argmax())

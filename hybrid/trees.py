@@ -46,7 +46,7 @@ def clustered(vectors: Any, counts: Any = None, *, splits: str = "free", seed: i
     from cpu import clusters
 
     rows, masses = _checked(vectors, counts)
-    cuts = clusters.Cuts(masses, 1.0, _deepest(len(rows)))
+    cuts = clusters.Cuts(masses, 1.0, deepest(len(rows)))
     free = check.choice("splits", splits, SPLITS) == "free"
     return _tree(*clusters.binary(rows, cuts if free else None, seed=_seed(seed)), counts)
 
@@ -65,7 +65,7 @@ def entropy_weighted(vectors: Any, counts: Any, quality: float, *, seed: int = 0
     rows, masses = _checked(vectors, counts)
     if not 0 <= check.number("quality", quality, 0) <= 1:
         raise ValueError(f"quality: found {quality}, expected a number from 0 (speed) to 1")
-    cuts = clusters.Cuts(masses, float(quality), _deepest(len(rows)))
+    cuts = clusters.Cuts(masses, float(quality), deepest(len(rows)))
     return _tree(*clusters.binary(rows, cuts, seed=_seed(seed)), counts)
 
 
@@ -173,28 +173,21 @@ def checked(leaf_up: Any, node_up: Any, counts: Any = None) -> "Tree":
 
 def _numbered(leaf_up: Any, node_up: Any, counts: Any) -> "Tree":
     """The tree of pointers 2 * parent + turn in any numbering of the inner nodes."""
+    from cpu import tree
+
     inner = node_up.size
     taken = np.concatenate([leaf_up, node_up[node_up >= 0]])
     if (node_up < 0).sum() != 1 or not np.array_equal(np.sort(taken), np.arange(2 * inner)):
         raise ValueError(
             f"tree: expected one root, and two children at each of {inner} nodes, each child at one of them"
         )
-    below = np.full(2 * inner, -1, np.int64)  # the inner node at each place, if there is one
-    below[node_up[node_up >= 0]] = np.flatnonzero(node_up >= 0)
-    levels = [np.flatnonzero(node_up < 0)]
-    while levels[-1].size and len(levels) <= DEEPEST:
-        found = below[np.column_stack([2 * levels[-1], 2 * levels[-1] + 1])].ravel()
-        levels.append(found[found >= 0])
-    order = np.concatenate(levels)
+    order = tree.breadth_first(node_up, DEEPEST)
     if order.size != inner:
         raise ValueError(
             f"tree: only {order.size} of {inner} nodes hang from the root by a path of at most {DEEPEST}: the others are in "
             "a circle, or too deep"
         )
-    place = np.empty(inner, np.int64)
-    place[order] = np.arange(inner)
-    moved = [2 * place[up >> 1] + (up & 1) for up in (leaf_up, node_up[order[1:]])]
-    return _tree(moved[0].astype(np.int32), np.concatenate([[-1], moved[1]]).astype(np.int32), counts)
+    return _tree(*tree.renumbered(leaf_up, node_up, order), counts)
 
 
 def _tree(leaf_up: np.ndarray, node_up: np.ndarray, counts: Any) -> "Tree":
@@ -238,5 +231,6 @@ def _seed(seed: int) -> int:
     return check.whole("seed", seed, 0, 2**63 - 1)
 
 
-def _deepest(classes: int) -> int:
+def deepest(classes: int) -> int:
+    """How many nodes the paths of a tree have at most whose splits are free, and of one that classes are added to."""
     return SLACK * max((classes - 1).bit_length(), 1)

@@ -57,7 +57,7 @@ class Embedding:
         self.spread = 0.5 / self.width if spread is None else check.number("spread", spread, 0)
         self.moves, self.weighted = sparse.Moves(optimiser, decay, clip, storage), bool(weighted)
         self._rounding = sparse.Rounding(self.moves, self.seed)
-        self._table = self._drawn()
+        self._table, self._shared = self._drawn(0), False
         if weighted and (undivided or not mean):
             raise ValueError(
                 "weighted: found True, expected it with mean=True and undivided=False: values weigh the vectors of a bag"
@@ -72,18 +72,50 @@ class Embedding:
         self._host = sparse.kept(self._table, self.moves)
         self._there = sparse.mirrored(self._host, self.backend.device)
 
-    def _drawn(self) -> np.ndarray:
-        """The rows at first."""
-        drawn = np.random.default_rng([self.seed, 1]).random((self.rows, self.width), np.float32)
+    def _drawn(self, first: int) -> np.ndarray:
+        """The rows from this one on, as they are at first."""
+        source, before = np.random.default_rng([self.seed, 1]), first * self.width
+        source.bit_generator.advance(before // 2)  # type: ignore[attr-defined]  # each draw of 64 bits makes two numbers
+        source.random(before % 2, np.float32)
+        drawn = source.random((self.rows - first, self.width), np.float32)
         drawn -= 0.5
         drawn *= 2 * self.spread
         if self.moves.storage == "float32":
             return drawn
         from cpu import halves
 
-        table = self.moves.table(self.rows, self.width)
+        table = self.moves.table(len(drawn), self.width)
         halves.narrow(table, drawn)
         return table
+
+    def add_rows(self, count: int, at: int | None = None) -> None:
+        """Go on with so many more rows; the others keep what they have learned.
+
+        at  the number of the first new row, 0 to R: rows from there on get numbers higher by `count`. None: R, at the end. Of a
+            feed whose last row stands for what is missing, as LanguageFeed's does, the number of that row
+
+        A new row begins as it would have in a table that had as many rows from the start, and its squares at 0. Call it between
+        two ticks; with `at` once the run has ended, since its feed names the old rows.
+
+        Raises ValueError for a number out of range, and for a table that a readout shares (tied); then nothing has moved.
+        """
+        first, most = self.rows, 2**31 - 1
+        check.whole("count", count, 1, most - first)
+        at = first if at is None else check.whole("at", at, 0, first)
+        if self._shared:
+            raise ValueError(
+                "rows: found a table that a readout shares (tied), expected one of its own; make it untied"
+            )
+        mirror.fetch(self.backend.device, self._pairs())
+        stay = np.r_[0:at, at + count : first + count]
+        self.rows = first + count
+        self._table = self.moves.table(self.rows, self.width)
+        self._table[at : at + count] = self._drawn(first)
+        before, self._host = self._host, sparse.kept(self._table, self.moves)
+        for ours, theirs in zip(self._host, before, strict=True):
+            if ours is not None:
+                ours[stay] = theirs
+        self._there = sparse.mirrored(self._host, self.backend.device)
 
     @property
     def table(self) -> np.ndarray:
@@ -162,7 +194,7 @@ class Embedding:
 
     def take(self, rows: np.ndarray) -> None:
         """Have these as the table from here on, on the CPU: (rows, width) float32, which somebody else may have too."""
-        self._table = rows
+        self._table, self._shared = rows, True
         self._host, self._there = (learned._replace(rows=rows) for learned in (self._host, self._there))
 
     def send(self) -> None:

@@ -103,6 +103,7 @@ class Engine(Runner[Tick]):
             tie(embedding, readout)
         self.cores: Cores | None = None
         self._begun: dict[str, np.ndarray] = {}
+        self._begun_of = self._sizes
 
     # Training
 
@@ -124,6 +125,7 @@ class Engine(Runner[Tick]):
 
     def _laid_out(self, feed: Feed, ticks: int) -> Course:
         """Queues, buffers and the schedule of a run."""
+        self._begun, self._begun_of = self._begun_arrays(), self._sizes
         scale = Scale(self.schedule, ticks, self.warmup)
         self.trace, plan, slots = Trace(), self.route.plan(), self._slots(feed, scale)
         self.cores = Cores(self.dense.device, self.sparse.device, self.threads, self._overlap, self.pin)
@@ -179,11 +181,15 @@ class Engine(Runner[Tick]):
         return begun.restored(slots, self.route, self._begun)
 
     def _begun_arrays(self) -> dict[str, np.ndarray]:
-        """Of batches begun and not finished: as they stand, or as the last run left them."""
-        if self._schedule is None:
-            return self._begun
+        """Of batches begun and not finished: as they stand, or as the last run left them; none of a smaller engine's feed."""
         self.settle()
-        return begun.kept(self._schedule.begun, self.route)
+        if self._begun_of != self._sizes:
+            return {}
+        return begun.kept(self._schedule.begun, self.route) if self._schedule else self._begun
+
+    @property
+    def _sizes(self) -> tuple[int, int]:
+        return self.embedding.rows, self.readout.classes
 
     # Asking
 
@@ -315,7 +321,7 @@ class Engine(Runner[Tick]):
 
     def go_on(self, tick: int, arrays: dict[str, np.ndarray]) -> None:
         """Stand behind so many ticks; arrays: of batches begun and not finished, see hybrid/engine/begun.py."""
-        self.tick, self._begun = tick, arrays
+        self.tick, self._begun, self._begun_of = tick, arrays, self._sizes
 
     def __reduce__(self) -> tuple[Any, ...]:
         """An engine of its own parts, which stands where this one stands; not for one that failed half-way."""

@@ -69,13 +69,16 @@ def check_feed(engine: "Engine", feed: Feed) -> None:
     if width(feed) != engine.embedding.dense:
         raise ValueError(f"feed: has {width(feed)} numbers an example, the engine takes {engine.embedding.dense}")
     if feed.rows > engine.embedding.rows:
-        raise ValueError(f"feed: has ids up to {feed.rows}, the embedding {engine.embedding.rows} rows")
+        remedy = "; embedding.add_rows makes more" if engine.embedding.rows else ""
+        raise ValueError(f"feed: has ids up to {feed.rows}, the embedding {engine.embedding.rows} rows{remedy}")
     if feed.batch % engine.whole:
         raise ValueError(
             f"feed: has batches of {feed.batch}, expected a multiple of {engine.whole}, the trunk's sequence"
         )
     if feed.classes != engine.readout.classes:
-        raise ValueError(f"feed: has {feed.classes} classes, the readout {engine.readout.classes}")
+        grows = feed.classes > engine.readout.classes and hasattr(engine.readout, "add_classes")
+        remedy = "; readout.add_classes makes more" if grows else ""
+        raise ValueError(f"feed: has {feed.classes} classes, the readout {engine.readout.classes}{remedy}")
     rows = part(feed.batch, engine.micro_batches, engine.whole)
     if rows > engine.readout.batch:
         raise ValueError(f"feed: {rows} examples a micro-batch, the readout was made for {engine.readout.batch}")

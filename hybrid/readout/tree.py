@@ -11,7 +11,7 @@ from .. import check, console, sparse, trees
 from ..settings import option, whole
 from . import registry
 from .base import Base
-from .base.growing import GIVEN, Growing
+from .base.growing import GIVEN, Growing, check_number
 from .base.growing import TREES as TREES
 from .base.trials import Trials
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 MODES = ("deterministic", "grouped", "hogwild")
 FORMER = {"runs": "grouped"}  # former names of modes, accepted for one more release
 STORES = True
-MOST = 2**30  # classes: 2 * parent + turn is an int32
 
 
 @dataclass(frozen=True)
@@ -100,8 +99,7 @@ class TreeReadout(Base, Growing):
         given = {"batch": batch, "rate": rate, "seed": seed, "backend": backend}
         super().__init__(counts, width, moves=sparse.Moves(optimiser, decay, clip, storage), biases=biases, **given)
         self.mode = check.choice("mode", _named_now(mode), MODES)
-        if self.classes > MOST:
-            raise ValueError(f"classes: found {self.classes}, expected at most {MOST}: a tree names its turns in int32")
+        check_number(self.classes)
         self.nodes = self.moves.table(self.classes - 1, self.width)
         self.split = check.whole("split", split, 0, self.classes - 1)
         if self.split and storage != "float32":

@@ -133,6 +133,14 @@ def test_rows_that_were_filled_in_are_sent(cuda):
     assert (embedding.parameters()["table"] == 7).all()
 
 
+def test_rows_are_added_on_the_device(cuda):
+    embedding = placed().embedding
+    before = embedding.vectors().copy()
+    embedding.add_rows(4, 2)
+    np.testing.assert_array_equal(np.delete(embedding.vectors(), np.r_[2:6], 0), before)
+    np.testing.assert_array_equal(embedding.vectors()[2:6], Embedding(CLASSES + 4, 4, spread=0.3).table[CLASSES:])
+
+
 def without_trunk():
     embedding = Embedding(CLASSES, 6, backend=backend.choose("cuda:0"))
     return Engine(embedding, None, TreeReadout(Feed.counts, 6, batch=BATCH))

@@ -254,3 +254,15 @@ def test_what_computes_on_the_cpu_only_says_so(cuda):
     for told in facts:
         with pytest.raises(ValueError, match="CPU"):
             rebuild(told, cuda)
+
+
+@pytest.mark.parametrize("kind", ["huffman row-adagrad", "split adagrad"])
+def test_classes_are_added_on_the_device_as_on_the_cpu(cuda, kind):
+    found, expected = MAKE[kind](rate=0.3, backend=cuda), MAKE[kind](rate=0.3)
+    for readout in (found, expected):
+        train(readout)
+        readout.add_classes([2, 0, 1])
+        train(readout)
+    assert found.describe() == expected.describe()
+    for name, array in found.parameters().items():
+        np.testing.assert_allclose(array, expected.parameters()[name], **CLOSE, err_msg=name)

@@ -1,10 +1,10 @@
-"""The shape of a tree readout: named, or given, and exchanged for another one while what was learned is carried over."""
+"""The shape of a tree readout: named, or given, exchanged or grown while what was learned is carried over."""
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ... import check, mirror, sparse, trees
+from ... import check, sparse, trees
 from ...alone import Alone
 from ...contract import Learned
 from ...interrupt import Held
@@ -14,13 +14,15 @@ if TYPE_CHECKING:
 
 TREES = ("huffman", "balanced")
 GIVEN = "given"  # the name of all others, which do not follow from counts: a checkpoint has their pointers
+MOST = 2**30  # classes: 2 * parent + turn is an int32
 
 
 class Growing:
     """Which tree a readout has. It has `counts`, `classes`, its nodes in `_host`, and:
 
     _prepare  make what follows from `_grown()`
-    step, _check, _check_vectors, _parts  of Base
+    _place_nodes  keep other nodes, without what was learned beside the old ones
+    step, fetch, send, moves, _check, _check_vectors, _parts  of Base
 
     shape  "huffman", "balanced" or "given"
     """
@@ -31,7 +33,11 @@ class Growing:
     alone: Alone
     backend: Any
     tree: "Tree"
+    nodes: np.ndarray
+    moves: sparse.Moves
     step: Any
+    fetch: Any
+    send: Any
     _host: Learned
     _check: Any
     _check_vectors: Any
@@ -40,7 +46,7 @@ class Growing:
     def _prepare(self) -> None:
         raise NotImplementedError
 
-    def _pairs(self) -> Any:
+    def _place_nodes(self) -> None:
         raise NotImplementedError
 
     def _take_shape(self, tree: Any) -> None:
@@ -89,7 +95,7 @@ class Growing:
         from cpu import tree_carry
 
         with self.alone:
-            mirror.fetch(self.backend.device, self._pairs())
+            self.fetch()
             return tree_carry.vectors(self._wide, self.tree, trees.met(self._counted))
 
     def begin_with(self, vectors: np.ndarray) -> None:
@@ -99,7 +105,7 @@ class Growing:
         self._check_vectors(vectors)
         with Held(), self.alone:
             halves.narrow(self._host.rows, tree_carry.rows_of(self.tree, vectors, trees.met(self._counted)))
-            mirror.send(self.backend.device, self._pairs())
+            self.send()
 
     def regrow(self, tree: "Tree", hidden: np.ndarray | None = None, target: np.ndarray | None = None) -> None:
         """Go on with another tree over the same classes.
@@ -120,16 +126,47 @@ class Growing:
             hidden, target = np.empty((0, self.width), np.float32), np.empty(0, np.int32)
         self._check(hidden, target)
         with Held(), self.alone:
-            mirror.fetch(self.backend.device, self._pairs())
+            self.fetch()
             made = tree_carry.kept(self._wide, self.tree, new)
             for ours, theirs in zip(self._host, made, strict=True):
                 if ours is not None:
                     halves.narrow(ours, theirs)
             self._hold(new)
             self._prepare()
-            mirror.send(self.backend.device, self._pairs())
+            self.send()
             for part in self._parts(hidden):
                 self.step(np.empty_like(hidden[part]), hidden[part], target[part])
+
+    def add_classes(self, counts: Any) -> None:
+        """Go on with n more classes, whose ids are V to V + n - 1, and forget nothing.
+
+        counts  (n,) numbers of at least 0: how often each is expected, against the counts of the classes that are there
+
+        A Huffman tree of the new classes stands beside the rarest class (of those without a long path), under a new node. New
+        nodes begin at 0: that class keeps half of its probability, and the new ones share the other half. The probabilities
+        of all other classes are the same, to the bit. A checkpoint keeps the tree from here on. Call it between two ticks;
+        a run under way goes on with its feed, an engine then takes feeds of V + n classes.
+
+        Raises ValueError for other counts and for more than 2^30 classes in all; then nothing has moved.
+        """
+        from cpu import tree_growth
+
+        more = check.counts(counts, more=True)
+        check_number(self.classes + more.size)
+        with Held(), self.alone:
+            self.fetch()
+            every = np.concatenate([self._counted, more])
+            made = tree_growth.grown(self.tree, self._counted, more, trees.deepest(every.size))
+            tree, nodes = trees.checked(made.leaf_up, made.node_up, every), self.moves.table(every.size - 1, self.width)
+            before, self.nodes = self._host, nodes
+            self.classes, self.counts = every.size, every
+            self._place_nodes()
+            for ours, theirs in zip(self._host, before, strict=True):
+                if ours is not None:
+                    ours[made.place] = theirs
+            self._hold(tree)
+            self._prepare()
+            self.send()
 
     @property
     def _wide(self) -> Learned:
@@ -140,3 +177,9 @@ class Growing:
     def _counted(self) -> np.ndarray:
         found: np.ndarray = np.ones(self.classes) if self.counts is None else self.counts
         return found
+
+
+def check_number(classes: int) -> None:
+    """ValueError for more classes than a tree can have."""
+    if classes > MOST:
+        raise ValueError(f"classes: found {classes}, expected at most {MOST}: a tree names its turns in int32")

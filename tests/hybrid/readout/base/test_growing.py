@@ -2,6 +2,7 @@
 
 import copy
 import json
+import pickle
 
 import numpy as np
 import pytest
@@ -71,3 +72,57 @@ def test_refused_where_it_cannot_be():
     with pytest.raises(IndexError, match="target"):
         alone.regrow(trees.balanced(CLASSES), hidden, target + np.int32(CLASSES))
     assert frozen(alone) == before
+
+
+@pytest.mark.parametrize("name", ["huffman", "balanced", "split"])
+def test_more_classes_cost_one_class_half_of_its_probability_and_others_nothing(name):
+    readout = MAKE[name](rate=0.3, optimiser="row-adagrad", biases=True)
+    train(readout)
+    _, hidden, _ = batch(seed=9)
+    for more in ([3], [1, 9, 2, 0]):
+        classes = readout.classes
+        before, twin = all_of(readout, hidden), copy.deepcopy(readout)
+        readout.add_classes(more)
+        after = all_of(readout, hidden)
+        same = (before == after[:, :classes]).all(axis=0)
+        assert same.sum() == classes - 1
+        shared = np.exp(before[:, ~same])
+        np.testing.assert_allclose(np.exp(after[:, :classes][:, ~same]), shared / 2, rtol=1e-5)
+        np.testing.assert_allclose(np.exp(after[:, classes:]).sum(axis=1, keepdims=True), shared / 2, rtol=1e-5)
+        zero = ~readout.nodes.any(axis=1) & (readout.biases == 0) & (readout._host.squares == 0)
+        assert zero.sum() == (~twin.nodes.any(axis=1)).sum() + len(more)
+    assert readout.classes == CLASSES + 5 and readout.scores(hidden).shape == (BATCH, CLASSES + 5)
+    target = np.full(BATCH, CLASSES + 2, np.int32)
+    other = pickle.loads(pickle.dumps(readout))
+    for one in (readout, other):
+        for _ in range(15):
+            one.step(np.empty_like(hidden), hidden, target)
+        assert (one.best(hidden, 1)[0] == CLASSES + 2).mean() > 0.9
+    assert frozen(other) == frozen(readout) and readout.describe()["tree"] == "given"
+    readout.regrow(trees.balanced(readout.classes), hidden, target)
+
+
+def all_of(readout, hidden):
+    rows = np.repeat(hidden, readout.classes, axis=0)
+    target = np.tile(np.arange(readout.classes, dtype=np.int32), len(hidden))
+    return readout.log_prob(rows, target).reshape(len(hidden), -1)
+
+
+def test_nodes_of_16_bits_keep_their_bits_when_classes_are_added():
+    readout = MAKE["huffman"](storage="bfloat16", optimiser="adagrad")
+    readout.nodes[:] = np.arange(1, readout.nodes.size + 1).reshape(readout.nodes.shape)
+    readout._host.squares[:] = readout.nodes
+    before = set(map(tuple, readout.nodes))
+    readout.add_classes([1, 2])
+    kept = readout.nodes.any(axis=1)
+    assert readout.nodes.dtype == np.uint16 and (~kept).sum() == 2 and set(map(tuple, readout.nodes[kept])) == before
+    np.testing.assert_array_equal(readout.parameters()["squares"], readout.nodes)
+
+
+@pytest.mark.parametrize("counts", [[], [[1]], [-1], [np.nan], ["one"], 2])
+def test_counts_of_no_classes_are_refused_and_nothing_moves(counts):
+    alone = MAKE["huffman"]()
+    before = frozen(alone)
+    with pytest.raises(ValueError, match="counts"):
+        alone.add_classes(counts)
+    assert frozen(alone) == before and alone.classes == CLASSES and alone.shape == "huffman"

@@ -1,0 +1,46 @@
+"""An input table that gets more rows; all else is tested with the engine, rules in tests/hybrid/test_sparse.py."""
+
+import numpy as np
+import pytest
+
+from hybrid.engine.embedding import Embedding
+
+
+@pytest.mark.parametrize("storage", ["float32", "bfloat16"])
+@pytest.mark.parametrize("at", [None, 3])
+def test_new_rows_begin_as_those_of_a_larger_table_and_the_others_stay(storage, at):
+    made, large = (Embedding(rows, 3, seed=4, optimiser="adagrad", storage=storage) for rows in (5, 12))
+    made._host.squares[:] = np.arange(15).reshape(5, 3) + 1
+    before, squares = made.table.copy(), made._host.squares.copy()
+    for count in (3, 4):
+        made.add_rows(count, at)
+    new = (
+        np.r_[5:12] if at is None else np.r_[7:10, 3:7]
+    )  # in the order that they came, the later ones before the first
+    stay = np.setdiff1d(np.arange(12), new)
+    np.testing.assert_array_equal(made.table[new], large.table[5:])
+    np.testing.assert_array_equal(made.table[stay], before)
+    np.testing.assert_array_equal(made.parameters()["squares"][stay], squares)
+    assert not made.parameters()["squares"][new].any() and made.rows == made.describe()["rows"] == 12
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ((0,), "count: found 0"),
+        ((2**31,), "count: found"),
+        ((1, 6), "at: found 6, expected a whole number from 0 to 5"),
+    ],
+)
+def test_rows_that_cannot_be_are_refused(given, message):
+    made = Embedding(5, 3)
+    with pytest.raises(ValueError, match=message):
+        made.add_rows(*given)
+    assert made.rows == len(made.table) == 5
+
+
+def test_a_table_that_a_readout_shares_stays_as_large_as_it_is():
+    made = Embedding(5, 3)
+    made.take(made.table.copy())
+    with pytest.raises(ValueError, match=r"rows: found a table that a readout shares \(tied\)"):
+        made.add_rows(1)
