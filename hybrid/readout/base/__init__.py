@@ -42,6 +42,7 @@ class Base(Staged, Still, Foreign):
     _host: Learned
     _there: Learned
     places: tuple[str, ...] = ("cpu",)  # kinds of devices: "cpu", "cuda"
+    begin_with: Any  # of kinds whose classes can begin alike
     counts: Any  # (V,) float64, None where only the number of classes is known
 
     def __init__(
@@ -86,10 +87,6 @@ class Base(Staged, Still, Foreign):
 
     def learn(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
         """Learn from a batch of the device's arrays, within the work of a queue; see Readout."""
-        raise NotImplementedError
-
-    def begin_with(self, vectors: np.ndarray) -> None:
-        """Give classes the vectors (V, D) float32 that they begin with; see Readout."""
         raise NotImplementedError
 
     def log_prob(self, hidden: np.ndarray, target: np.ndarray) -> np.ndarray:
