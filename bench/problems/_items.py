@@ -10,11 +10,9 @@ from bench.contender import Contender, Figures, Problem, Run
 from bench.draws import ADAGRAD, TRUNK, Among, By, Log, Space, drawn, sparse
 from bench.training import Peak, contender
 from hybrid.engine import Engine
-from hybrid.feeds import transitions
 from hybrid.feeds.ratings import HeldOut, Histories, Split, histories, load, split
 from hybrid.judge import ranking
 from hybrid.models import factors
-from hybrid.readout import HeadReadout
 from hybrid.train.job import Watched
 
 PROTOCOL = "last item tests, the one before validates, items had are left out, all others ranked"
@@ -27,16 +25,13 @@ READOUTS: dict[str, dict[str, Any]] = {
     "tree balanced": {"readout": "tree", "tree": "balanced"},
     "tree huffman": {"readout": "tree", "tree": "huffman"},
 }
+CLUSTERED: dict[str, dict[str, Any]] = {"tree clustered": {"readout": "tree", "tree": "clustered"}}
 TIED = {f"{name} tied": READOUTS[name] | {"tied": True} for name in ("full", "sampled 1024")}
-# One trunk for all: a search begins where rows and readout move by Adagrad, whose rates fit the most.
-SEQUENCE: dict[str, Any] = {"order": "sequence", "trunk": "attention", "history": 20, "start": "counts"}
-SEQUENCE |= {"width": 64, "readout_width": 64}
-START: dict[str, Any] = {"rows_optimiser": "adagrad", "rows_rate": 0.05, "readout_optimiser": "adagrad", "rate": 0.05}
 ORDERS: dict[str, dict[str, Any]] = {
     "bag": {},
     "decay": {"order": "decay", "history": 30},
     "concatenated": {"order": "concatenated", "history": 3},
-    "sequence": SEQUENCE | START,
+    "sequence": {"order": "sequence", "trunk": "attention"},
 }
 ATTENTION: Space = {
     "attention_rate": Log(3e-4, 3e-3),
@@ -56,23 +51,7 @@ ALS: Space = {"width": Among((32, 64)), "weight": Log(0.5, 20), "ridge": Log(0.0
 
 
 class Job(factors.Factors):
-    """Its validation figures by their own names; shape(counts, width, vectors, options, batch) makes a readout of vectors."""
-
-    def __init__(self, options: dict[str, Any], shape: Callable[..., Any] | None = None):
-        super().__init__(options)
-        self.shape = shape
-
-    def make(self) -> Engine:
-        """The untrained engine; vectors of items are those of the count table."""
-        made = super().make()
-        if self.shape is None:
-            return made
-        vectors = transitions.vectors(self._parts.train, made.readout.width)
-        readout = self.shape(self.feed.counts, made.readout.width, vectors, self.options, self.feed.batch)
-        names = ("threads", "micro_batches", "schedule", "warmup", "overlap")
-        return Engine(
-            made.embedding, made.trunk, readout, device="cpu", **{name: getattr(made, name) for name in names}
-        )
+    """Its validation figures by their own names."""
 
     def validate(self, model: Engine) -> Figures:
         """recall@10 and nDCG@10 of the validation items."""
@@ -91,31 +70,21 @@ def problem(
     data = {"ratings": str(path), "columns": columns, "device": "cpu", "threads": arguments.threads}
     found: dict[str, Contender] = {}
     for order in orders:
-        readouts = READOUTS | (TIED if order == "sequence" else {})
+        readouts = READOUTS | (CLUSTERED | TIED if order == "sequence" else {})
         for readout, options in readouts.items():
             found[f"{order} {readout}"] = _learning(data | ORDERS[order] | options)
-        for shaped, shape in SHAPES.items():
-            found[f"{order} {shaped}"] = _learning(data | ORDERS[order] | READOUTS["head"], shape)
     parts = split(histories(load(path, columns)))
     return Problem(f"{name}: {PROTOCOL}", JUDGED, found | _others(parts), tuple(lengths))
 
 
-def _learning(options: Mapping[str, Any], shape: Callable[..., Any] | None = None) -> Contender:
+def _learning(options: Mapping[str, Any]) -> Contender:
     space = ATTENTION if options.get("trunk") == "attention" else sparse(options["readout"], Log(0.02, 0.5)) | TRUNK
-    return contender("factors", options, space, lambda chosen: Job(chosen, shape), _tested)
+    return contender("factors", options, space, Job, _tested)
 
 
 def _tested(job: Job, model: Engine) -> Figures:
     figures = {name.removeprefix("test "): value for name, value in job.final(model).items()}
     return {name: figures[name] for name in ("recall@10", "ndcg@10")}
-
-
-def _head(counts: Any, width: int, vectors: Any, options: dict[str, Any], batch: int) -> HeadReadout:
-    own = {"rate": options["rate"], "optimiser": options["readout_optimiser"], "seed": options["seed"]}
-    return HeadReadout(counts, width, vectors=vectors, batch=batch, **own)
-
-
-SHAPES: dict[str, Callable[..., Any]] = {"head clustered by counts": _head}
 
 
 def _others(parts: Split) -> dict[str, Contender]:

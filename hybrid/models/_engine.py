@@ -14,6 +14,7 @@ from ..feeds import Feed
 from ..placement import readouts, rows
 from ..readout import Readout
 from ..readout import registry as readout_kinds
+from ..readout.tree import CLUSTERED
 from ..settings import flag, number, option, positive, whole
 from ..sparse import OPTIMISERS, STORAGES
 from ..storage import checkpoint
@@ -97,6 +98,10 @@ def complete(chosen: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
     for name in ("rows_clip", "readout_clip", "trunk_clip"):
         if said.get(name) == 0:
             raise ValueError(f"{flag(name)}: found 0, expected a norm above 0; leave it out to cut nothing")
+    if chosen.get("tree") == CLUSTERED and chosen.get("start") != "counts":
+        raise ValueError(
+            f"--tree {CLUSTERED}: needs vectors of the classes, which `hybrid train factors --start counts` alone makes"
+        )
     _check_split(chosen)
     batch, parts = chosen["batch"], chosen["micro_batches"]
     if batch and parts > batch:

@@ -4,15 +4,21 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from .. import trees
 from ..feeds.histories import HistoryFeed
 from ..feeds.interactions import Histories
 from ..feeds.orders import BAG, CONCATENATED, DECAY, ORDERS, SEQUENCE, Order
 from ..feeds.sequences import SequenceFeed
 from ..feeds.transitions import turned, vectors
+from ..readout.tree import CLUSTERED
 from ..settings import number, option, positive
 
 STARTS = ("drawn", "counts")
 WINDOWS = 128  # of a batch of sequences, where the user does not say how many examples it has
+# Of sequences, where the user does not say otherwise: the best of those tried on Amazon's Beauty, see docs/ratings.md.
+SEQUENCES = {"start": "counts", "tree": CLUSTERED, "tails": "softmax", "epochs": 12, "width": 128, "readout_width": 128}
+SEQUENCES |= {"attention_dropout": 0.5, "rows_optimiser": "adagrad", "readout_optimiser": "adagrad"}
+ADAGRAD_RATE = 0.03
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,6 +69,8 @@ def begin(options: Mapping[str, Any], train: Histories, engine: Any) -> None:
     rows = embedding.parameters()["table"][: len(train.items)]
     rows[:] = turned(rows, vectors(train, embedding.width, options["seed"]))
     embedding.send()
+    if options.get("tree") == CLUSTERED:
+        readout.regrow(trees.clustered(rows, readout.counts))
     if readout.width == embedding.width and not engine.tied and hasattr(readout, "begin_with"):
         readout.begin_with(rows)
 
@@ -87,6 +95,10 @@ def complete(chosen: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
 def _complete_sequence(chosen: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
     if chosen["trunk"] == "mlp":
         raise ValueError("--order sequence: needs a trunk that reads sequences, --trunk attention or torch, found mlp")
+    chosen |= {name: value for name, value in SEQUENCES.items() if name in chosen and said.get(name) is None}
+    for rate, optimiser in (("rows_rate", "rows_optimiser"), ("rate", "readout_optimiser")):
+        if said.get(rate) is None and chosen[optimiser] == "adagrad":
+            chosen[rate] = ADAGRAD_RATE
     if said.get("batch") is None:
         return chosen | {"batch": WINDOWS * chosen["history"]}
     if chosen["batch"] < chosen["history"]:

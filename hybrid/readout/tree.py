@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from cpu.tree import Tree
 
 MODES = ("deterministic", "grouped", "hogwild")
+CLUSTERED = "clustered"  # a shape that needs vectors: of the command line alone, which makes them
 FORMER = {"runs": "grouped"}  # former names of modes, accepted for one more release
 STORES = True
 
@@ -28,7 +29,11 @@ STORES = True
 class Options:
     """What `--readout tree` takes."""
 
-    tree: str = option("huffman", "tree readout: its shape", choices=TREES)
+    tree: str = option(
+        "huffman",
+        "tree readout: its shape; clustered: items that --start counts makes alike share nodes",
+        choices=(*TREES, CLUSTERED),
+    )
     mode: str = option("deterministic", "tree readout: how rows learn", choices=(*MODES, *FORMER))
     split: int | None = option(
         None,
@@ -196,8 +201,9 @@ def make(
     trunk: bool = True,
     backend: Any = None,
 ) -> TreeReadout:
-    """From options of the command line; see hybrid/readout/__init__.py."""
-    given = {name: options[name] for name in ("tree", "mode", "rate", "seed")} | sparse.readout_named(options)
+    """From options of the command line; see hybrid/readout/__init__.py. Clusters come with vectors: balanced until then."""
+    given = {name: options[name] for name in ("mode", "rate", "seed")} | sparse.readout_named(options)
+    given["tree"] = "balanced" if options["tree"] == CLUSTERED else options["tree"]
     return TreeReadout(counts, width, split=options.get("split") or 0, batch=batch, backend=backend, **given)
 
 
