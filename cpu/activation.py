@@ -8,10 +8,11 @@ A NaN stays a NaN. Callers that loop over arrays need `error_model="numpy"`: a c
 import math
 from typing import Any
 
-import numba
 import numpy as np
 from numba import extending
 from numba.core import types
+
+from cpu.compiled import called, inlined, launched
 
 intrinsic: Any = extending.intrinsic  # Numba's stubs do not know that callers leave out the typing context
 overload: Any = extending.overload
@@ -37,7 +38,7 @@ PEAK = 1 / math.sqrt(2 * math.pi)  # of the normal density
 NORMAL_PEAK = np.float32(PEAK)
 LOG1P = tuple(map(np.float32, (0.6666664, 0.40007671, 0.28233956, 0.26867548)))  # (2 artanh(z) / z - 2) / z^2, of z^2
 
-scalar = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})  # reassoc would undo ROUND
+scalar = called(error_model="numpy", fastmath={"contract"})  # reassoc would undo ROUND
 OPTIONS = {"error_model": "numpy", "fastmath": {"contract"}}
 
 
@@ -142,7 +143,7 @@ def logistic(s):
     return (e if s < 0 else ONE) / (ONE + e)
 
 
-@numba.njit(cache=True, nogil=True, _nrt=False, forceinline=True, error_model="numpy", fastmath={"reassoc", "contract"})
+@inlined(error_model="numpy", fastmath={"reassoc", "contract"})
 def miss_and_loss(score, turn):
     """turn - logistic(score), and -log p(turn): how wrong a logistic regression is that should have said `turn`, 0 or 1."""
     toward = score if turn else -score
@@ -248,7 +249,7 @@ def relu_slope(a):
     return ONE if a > 0 else ZERO
 
 
-@numba.njit(cache=True, nogil=True, _nrt=False, error_model="numpy")
+@launched(_nrt=False, error_model="numpy")
 def activate(values, code):
     """Every s of a contiguous vector becomes its activation; code: one of CODES, of which LINEAR changes nothing."""
     if code == LOGISTIC:
@@ -268,7 +269,7 @@ def activate(values, code):
             values[i] = relu(values[i])
 
 
-@numba.njit(cache=True, nogil=True, _nrt=False, error_model="numpy")
+@launched(_nrt=False, error_model="numpy")
 def times_slope(delta, values, code):
     """delta *= d activation / d s, from the activations in `values`, or for GELU from s; both contiguous vectors."""
     if code == LOGISTIC:

@@ -7,9 +7,10 @@ import numba
 import numpy as np
 
 from cpu.array import Array
+from cpu.compiled import launched
 
 
-@numba.njit(parallel=True, cache=True)
+@launched(parallel=True)
 def _read_modify_write(array, chunks, step):
     size = array.size // chunks
     for chunk in numba.prange(chunks):

@@ -3,15 +3,15 @@
 Plain SGD and weight decay are the product itself, added to the rows. Otherwise the gradient is written down first.
 """
 
-import numba
 from numba import extending
 
 from cpu import bits
 from cpu.blas import gemm
+from cpu.compiled import called
 from cpu.rule import descend, square_of
 
 
-@numba.njit(cache=True, nogil=True)
+@called()
 def pull_biases(out, biases, misses):
     """out[j] = the sum of misses[b, j] over b: the gradient of the biases, if there are any."""
     if biases is not None:
@@ -21,7 +21,7 @@ def pull_biases(out, biases, misses):
                 out[j] += misses[b, j]
 
 
-@numba.njit(cache=True, nogil=True)
+@called()
 def move_together(
     rows, biases, squares, bias_squares, begin, end, pulls, bias_pulls, misses, hidden, sign, rate, keep, clip, dice
 ):
@@ -57,14 +57,14 @@ def _product(rows, misses, hidden, alpha, beta):
     return lambda rows, misses, hidden, alpha, beta: gemm(rows, misses, hidden, alpha, beta)
 
 
-@numba.njit(cache=True, nogil=True)
+@called()
 def _or_one(keep):
     if keep is None:
         return 1.0
     return keep
 
 
-@numba.njit(cache=True, nogil=True)
+@called()
 def _pull(biases, bias_pulls, j):
     """The gradient of a bias; 0 where there is none."""
     if biases is None:

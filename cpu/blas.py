@@ -8,7 +8,6 @@ import os
 from typing import Any
 
 import llvmlite.binding
-import numba
 import numpy as np
 import scipy
 import scipy.linalg.cython_blas
@@ -16,6 +15,8 @@ import threadpoolctl
 from llvmlite import ir
 from numba import extending
 from numba.core import cgutils, types
+
+from cpu.compiled import called, launched
 
 intrinsic: Any = extending.intrinsic  # Numba's stubs do not know that callers leave out the typing context
 SYMBOLS = {types.float32: ("cpu_blas_sgemm", "sgemm"), types.float64: ("cpu_blas_dgemm", "dgemm")}
@@ -81,7 +82,7 @@ def _call(typing, out, a, b, a_flag, b_flag, sizes, a_step, b_step, out_step, al
 PLAIN, TRANSPOSED = np.int8(ord("N")), np.int8(ord("T"))
 
 
-@numba.njit(cache=True, nogil=True, _nrt=False)
+@called(_nrt=False)
 def _stored(a):
     """How BLAS, which counts columns first, has to read the matrix `a`, and the distance of its stored rows."""
     if a.strides[1] == a.itemsize:
@@ -89,7 +90,7 @@ def _stored(a):
     return TRANSPOSED, max(a.strides[1] // a.itemsize, a.shape[0], 1)
 
 
-@numba.njit(cache=True, nogil=True, _nrt=False)
+@launched(_nrt=False)
 def gemm(out, a, b, alpha, beta):
     """out <- alpha a @ b + beta out, computed by the calling thread; call it from compiled code, in `prange` too.
 

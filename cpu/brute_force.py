@@ -12,6 +12,7 @@ from cpu import excluded, topk
 from cpu.activation import ZERO
 from cpu.array import Array
 from cpu.blas import gemm
+from cpu.compiled import called, launched
 from cpu.excluded import Excluded
 from cpu.prefetch import prefetch_row
 from cpu.shards import CHUNK
@@ -64,7 +65,7 @@ def search(
         np.divide(scores, lengths, out=scores, where=lengths > 0)
 
 
-@numba.njit(parallel=True, cache=True, nogil=True)
+@launched(parallel=True)
 def _scan(found, scores, dots, lengths, some, table, rows, hidden, angular, out_first, out_last, left_out):
     """Write the best of each thread's rows, as heaps. Chunks are whole, so that products have the same bits at any number."""
     threads, chunks = found.shape[0], -(-rows.size // CHUNK)
@@ -85,7 +86,7 @@ def _scan(found, scores, dots, lengths, some, table, rows, hidden, angular, out_
                 )
 
 
-@numba.njit(cache=True, nogil=True)
+@called()
 def _push(ids, scores, rows, found, left_out):
     """Push those of a chunk's rows that are as good as the worst so far, and are not left out.
 
@@ -102,13 +103,13 @@ def _push(ids, scores, rows, found, left_out):
                     topk.push(ids, scores, rows[j], found[j])
 
 
-@numba.njit(cache=True, nogil=True)
+@called()
 def _divide(dots, lengths):
     for j in range(dots.size):
         dots[j] /= lengths[j]
 
 
-@numba.njit(cache=True, nogil=True)
+@called()
 def _chunk(some, table, rows, begin, end):
     """Those rows of the table: where they lie, when all rows are searched, or copied to `some`."""
     if some.shape[0] == 0:
@@ -118,7 +119,7 @@ def _chunk(some, table, rows, begin, end):
     return some[: end - begin]
 
 
-@numba.njit(parallel=True, cache=True, nogil=True)
+@launched(parallel=True)
 def _take(ids, scores, table, proposed, hidden, angular, out_first, out_last, left_out, ordered, threads):
     """Write the best of each query's own proposals, as a heap; ordered: best first."""
     size = -(-ids.shape[0] // threads)
@@ -137,7 +138,7 @@ def _take(ids, scores, table, proposed, hidden, angular, out_first, out_last, le
                 topk.sort(ids[b], scores[b])
 
 
-@numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@called(fastmath={"reassoc", "contract"})
 def _dot(a, b):
     total = ZERO
     for d in range(a.size):
@@ -145,7 +146,7 @@ def _dot(a, b):
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@called()
 def _length(a):
     """Of a zero vector 1, so that its cosines are 0."""
     square = _dot(a, a)

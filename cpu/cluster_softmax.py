@@ -20,6 +20,7 @@ from cpu.array import Array
 from cpu.batch_rule import move_together, pull_biases
 from cpu.blas import gemm
 from cpu.cluster_trees import parts
+from cpu.compiled import called, launched
 from cpu.rule import pace
 from cpu.softmax import chunk, probabilities, sum_exp, weigh
 
@@ -159,7 +160,7 @@ def _rows(learned: Any, rows: slice) -> Any:
     return learned._make(None if array is None else array[rows] for array in learned)
 
 
-@numba.njit(parallel=True, cache=True, nogil=True)
+@launched(parallel=True)
 def _judge(losses, logits, grads, clusters, at, begins, rows, biases, hidden, target, weight, large, learns):
     """Write the losses of all examples in clusters that are not large; where it learns, their misses and gradients too."""
     for worker in numba.prange(WORKERS):
@@ -174,7 +175,7 @@ def _judge(losses, logits, grads, clusters, at, begins, rows, biases, hidden, ta
                     gemm(grads[first:last], logits[first:last, :count], rows[begin:end], 1.0, 0.0)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@called(error_model="numpy")
 def _miss(logits, target, weight, e):
     """A contiguous vector of logits becomes that of the misses of example e; returns its loss."""
     base = logits.max()
@@ -188,7 +189,7 @@ def _miss(logits, target, weight, e):
     return loss * weight[e]
 
 
-@numba.njit(parallel=True, cache=True, nogil=True)
+@launched(parallel=True)
 def _move(
     rows,
     biases,

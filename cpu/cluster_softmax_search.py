@@ -13,6 +13,7 @@ import numpy as np
 from cpu import excluded, topk
 from cpu.array import Array
 from cpu.cluster_softmax import Plan
+from cpu.compiled import called, launched
 from cpu.excluded import Excluded
 from cpu.head_search import offer
 from cpu.heap import drop, push
@@ -38,7 +39,7 @@ def scores(out: Array, learned: Any, plan: Plan, hidden: Array) -> None:
     _scores(out, learned.rows, learned.biases, plan.begins, plan.classes, hidden)
 
 
-@numba.njit(parallel=True, cache=True, nogil=True)
+@launched(parallel=True)
 def _best(ids, log_probs, rows, biases, begins, classes, slots, alone, hidden, out_first, out_last, left_out, threads):
     for thread in numba.prange(threads):
         keys, items = np.empty(1024), np.empty(1024, np.int32)
@@ -63,7 +64,7 @@ def _best(ids, log_probs, rows, biases, begins, classes, slots, alone, hidden, o
             topk.sort(ids[b], log_probs[b])
 
 
-@numba.njit(parallel=True, cache=True, nogil=True)
+@launched(parallel=True)
 def _scores(out, rows, biases, begins, classes, hidden):
     for part in numba.prange(-(-hidden.shape[0] // TOGETHER)):
         first, last = part * TOGETHER, min((part + 1) * TOGETHER, hidden.shape[0])
@@ -77,7 +78,7 @@ def _scores(out, rows, biases, begins, classes, hidden):
                     out[first + b, classes[begins[k] + j]] = logits[b, j] - norm
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@called(error_model="numpy")
 def _norm(logits):
     """The logarithm of the sum of the exponentials of a contiguous vector."""
     base = logits.max()

@@ -7,11 +7,11 @@ probability of the class given its cluster.
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from cpu import tree as trees
 from cpu.array import Array
+from cpu.compiled import launched
 from cpu.tree import Tree
 
 
@@ -66,7 +66,7 @@ def _renamed(up: Array, number: Array) -> Array:
     return found
 
 
-@numba.njit(cache=True)
+@launched()
 def _levels(node_up):
     """How many nodes are above each; parents stand before their children."""
     levels = np.zeros(node_up.size, np.int32)
@@ -85,7 +85,7 @@ def _roots(tree: Tree, cluster: Array) -> Array:
     return roots
 
 
-@numba.njit(cache=True)
+@launched()
 def _tops(node_up):
     """The root above each node; parents stand before their children."""
     tops = np.arange(node_up.size)

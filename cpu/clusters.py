@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cpu.array import Array
+from cpu.compiled import called, launched
 from cpu.splitmix import GOLDEN, mix
 
 ROUNDS = 8  # of 2-means, at most; most segments stand still after four or five
@@ -103,7 +104,7 @@ def _seeds(seed: int, begin: Array, end: Array) -> Array:
         return place + np.uint64(seed) * GOLDEN
 
 
-@numba.njit(parallel=True, cache=True, nogil=True)
+@launched(parallel=True)
 def _split(order, unit, begin, end, cut, seeds, masses, quality, widest):
     """Put the classes of every segment in an order whose first cut - begin are alike.
 
@@ -130,7 +131,7 @@ def _split(order, unit, begin, end, cut, seeds, masses, quality, widest):
             cut[s] = begin[s] + _best_cut(-np.sort(-key), masses[ids], quality, widest)
 
 
-@numba.njit(cache=True, nogil=True)
+@called()
 def _begin(unit, ids, seed):
     """The first direction: one of the vectors against the one that is least like it."""
     chosen = unit[ids[int(mix(seed) % np.uint64(ids.size))]]
@@ -139,7 +140,7 @@ def _begin(unit, ids, seed):
     return chosen - unit[ids[np.argmin(key)]]
 
 
-@numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@called(fastmath={"reassoc", "contract"})
 def _project(key, unit, ids, centre):
     for i in range(ids.size):
         total = np.float32(0)
@@ -148,7 +149,7 @@ def _project(key, unit, ids, centre):
         key[i] = total
 
 
-@numba.njit(cache=True, nogil=True)
+@called()
 def _moved(side, ranked, left):
     """Write which places are on the left: those of the first ranks; False where they were before."""
     moved = False
@@ -159,7 +160,7 @@ def _moved(side, ranked, left):
     return moved
 
 
-@numba.njit(cache=True, nogil=True)
+@called()
 def _centre(centre, unit, ids, side):
     """Write the difference of the two sides' mean directions, each at length 1."""
     sums = np.zeros((2, centre.size))
@@ -174,7 +175,7 @@ def _centre(centre, unit, ids, side):
     centre[:] = sums[1] - sums[0]
 
 
-@numba.njit(cache=True, nogil=True)
+@called()
 def _best_cut(key, mass, quality, widest):
     """How many of the classes, by falling key, stand on the left; see `Cuts`."""
     count = key.size

@@ -11,10 +11,10 @@ They may depend on anything but the draws and the targets; no class is there twi
 import math
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from cpu.array import Array
+from cpu.compiled import called, launched
 from cpu.splitmix import GOLDEN, mix
 
 NOBODY = np.empty(0, np.int32)
@@ -70,7 +70,7 @@ def draw(
     return int(_draw(ids, lower, score, *sampler, draws, NOBODY if sure is None else sure, target, seed, tick))
 
 
-@numba.njit(cache=True, nogil=True)
+@launched()
 def _draw(ids, lower, score, cumulative, drawn, draws, sure, target, seed, tick):
     if draws >= cumulative.size:
         for v in range(cumulative.size):
@@ -96,13 +96,13 @@ def _draw(ids, lower, score, cumulative, drawn, draws, sure, target, seed, tick)
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@called()
 def _log_p(cumulative, v, draws):
     q = cumulative[v] - (cumulative[v - 1] if v else 0.0)
     return math.log(-math.expm1(draws * math.log1p(-q)))
 
 
-@numba.njit(cache=True, nogil=True)
+@called()
 def _uniform(state, i):
     """The i-th number of a stream, in [0, 1)."""
     return float(mix(state + np.uint64(i + 1) * GOLDEN) >> np.uint64(11)) * 2.0**-53

@@ -13,16 +13,16 @@ Yu, Huang and Lin 2011, "Dual coordinate descent methods for logistic regression
 "A dual coordinate descent method for large-scale linear SVM".
 """
 
-import numba
 import numpy as np
 
 from cpu.activation import logistic
+from cpu.compiled import called, launched
 from cpu.splitmix import GOLDEN, mix
 
 STEPS = 30  # of Newton or halving at most: float32 can tell no more apart
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@launched(error_model="numpy")
 def solve(w, row_at, ids, values, squares, positive, bound, tolerance, passes, seed):
     """Write w (F + 1,) float64 of n examples; returns how many passes it took.
 
@@ -63,7 +63,7 @@ def solve(w, row_at, ids, values, squares, positive, bound, tolerance, passes, s
     return passes
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@called(error_model="numpy")
 def _least(odds, alpha, margin, square, bound, close):
     """The u at which the dual is least along a coordinate, and a(u)."""
     low, high = square * (alpha - bound) - margin, square * alpha - margin
@@ -83,7 +83,7 @@ def _least(odds, alpha, margin, square, bound, close):
     return odds, bound * logistic(odds)
 
 
-@numba.njit(cache=True, nogil=True)
+@called()
 def _shuffle(order, seed):
     """An order drawn from a seed (Fisher and Yates)."""
     for i in range(order.size - 1, 0, -1):

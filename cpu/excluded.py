@@ -2,10 +2,10 @@
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from cpu.array import Array
+from cpu.compiled import launched
 
 
 class Excluded(NamedTuple):
@@ -30,7 +30,7 @@ def nothing(rows: int) -> Excluded:
     return Excluded(ends, ends, np.empty(0, np.int32))
 
 
-@numba.njit(cache=True, nogil=True)
+@launched()
 def seek(ids, first, last, id_):
     """The first place in ids[first : last] that holds id_ or a higher id; `last` where there is none."""
     while first < last:
@@ -42,7 +42,7 @@ def seek(ids, first, last, id_):
     return first
 
 
-@numba.njit(cache=True, nogil=True)
+@launched()
 def holds(ids, first, last, id_):
     """Whether id_ is among ids[first : last]."""
     place = seek(ids, first, last, id_)

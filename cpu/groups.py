@@ -20,9 +20,10 @@ import numpy as np
 
 from cpu.activation import ZERO, miss_and_loss
 from cpu.array import Array
+from cpu.compiled import inlined, launched
 from cpu.halves import dice, thrown
 from cpu.logistic_rows import LONGEST, OWNERS, Work, add_owners
-from cpu.logistic_visit import INNER, WIDE, add_biases, score, weigh, weighed
+from cpu.logistic_visit import WIDE, add_biases, score, weigh, weighed
 from cpu.rule import by_row, cut, decayed, move_bias, pace, paced, paced_by, pushed, put, scale_of, size
 from cpu.simd import LANES, load_row, multiply_add, splat, store_row, total
 
@@ -37,7 +38,7 @@ def learn(grad: Array, loss: Array, learned: Any, work: Work, hidden: Array, wei
         add_owners(grad, loss, work.cuts, work.grads, work.losses, threads)
 
 
-@numba.njit(parallel=True, cache=True, nogil=True)
+@launched(parallel=True)
 def _own_groups(
     grad, loss, rows, biases, squares, bias_squares, entries, cuts, grads, losses, misses, costs, moves, hidden, weight,
     rate, keep, clip, dice, threads,
@@ -64,7 +65,7 @@ def _own_groups(
             first = last
 
 
-@numba.njit(**INNER)
+@inlined()
 def _visit(
     out, out_loss, rows, biases, squares, bias_squares, entries, cuts, misses, costs, moves, thread, hidden, weight, rate, keep,
     clip, dice, owner, owners, first, last, alone,
@@ -102,7 +103,7 @@ def _visit(
         )  # fmt: skip
 
 
-@numba.njit(**INNER)
+@inlined()
 def _lose(out, costs, at, cuts, b, e, owner, owners, weight, alone):
     """The loss of example b + e: by owner, or summed in the owners' order."""
     total = ZERO
@@ -119,7 +120,7 @@ def _lose(out, costs, at, cuts, b, e, owner, owners, weight, alone):
         out[0, b + e] = total
 
 
-@numba.njit(error_model="numpy", fastmath={"reassoc", "contract"}, **INNER)
+@inlined(error_model="numpy", fastmath={"reassoc", "contract"})
 def _judge(misses, costs, at, entries, b, i):
     """Turn WIDE scores at `at` into misses, turn - logistic(score), and write what -log p(turn) of each is."""
     for k in range(WIDE):
@@ -127,7 +128,7 @@ def _judge(misses, costs, at, entries, b, i):
         misses[j], costs[j] = miss_and_loss(misses[j], entries[b, i + np.uintp(k)] & 1)
 
 
-@numba.njit(**INNER)
+@inlined()
 def _collect(out, rows, misses, pitch, begin, cuts, owner, owners, alone, batch, b, examples, entries, d, count):
     """Columns d to d + count of the gradients, from the rows as they are: by owner, or summed in the owners' order."""
     zero, one = splat(out.dtype.type(0)), splat(out.dtype.type(1))
@@ -146,7 +147,7 @@ def _collect(out, rows, misses, pitch, begin, cuts, owner, owners, alone, batch,
             store_row(out, b + e, d, total, count)
 
 
-@numba.njit(**INNER)
+@inlined()
 def _pace(
     moves, thread, misses, pitch, biases, squares, bias_squares, hidden, b, examples, entries, begin, end, rate, clip
 ):
@@ -163,7 +164,7 @@ def _pace(
             moves[thread, i - begin] = move
 
 
-@numba.njit(**INNER)
+@inlined()
 def _square(misses, place, pitch, hidden, b, examples, pull, biases):
     """The square of the length of a row's gradient, and of its bias's, `pull`."""
     zero, width = splat(hidden.dtype.type(0)), hidden.shape[1]
@@ -179,7 +180,7 @@ def _square(misses, place, pitch, hidden, b, examples, pull, biases):
     return total(found) + pull * pull
 
 
-@numba.njit(**INNER)
+@inlined()
 def _move(
     rows, squares, misses, moves, thread, pitch, hidden, b, examples, entries, begin, end, rate, keep, own, d, count
 ):

@@ -12,13 +12,13 @@ Gupta et al. 2015, "Deep Learning with Limited Numerical Precision", arXiv:1502.
 
 from typing import Any
 
-import numba
 import numpy as np
 from numba import extending
 from numba.core import cgutils, types
 
 from cpu import bits
 from cpu.array import Array
+from cpu.compiled import called, inlined
 from cpu.simd import LANES, intrinsic, store_at
 from cpu.splitmix import GOLDEN, mix
 
@@ -49,7 +49,7 @@ def dice(rule: Any) -> Any:
     return None if rule.dice is None else np.uint64(rule.dice)
 
 
-@numba.njit(cache=True, nogil=True, _nrt=False, forceinline=True)
+@inlined()
 def thrown(dice, visit):
     """The dice of one visit."""
     if dice is None:
@@ -81,7 +81,7 @@ def _part(table, first, last):
     return lambda table, first, last: table[first:last]
 
 
-@numba.njit(cache=True, nogil=True)
+@called()
 def _wide_part(table, first, last):
     out = np.empty((last - first, table.shape[1]), np.float32)
     for row in range(first, last):

@@ -8,6 +8,7 @@ from numpy.typing import DTypeLike
 
 from cpu import softmax
 from cpu.array import Array
+from cpu.compiled import launched
 
 
 class Work(NamedTuple):
@@ -59,7 +60,7 @@ def spread(out: Array, slots: Array, slot: Array) -> None:
     _spread(out, slots, slot, numba.get_num_threads())
 
 
-@numba.njit(parallel=True, cache=True, nogil=True)
+@launched(parallel=True)
 def _spread(out, slots, slot, threads):
     for thread in numba.prange(threads):
         for b in range(thread * out.shape[0] // threads, (thread + 1) * out.shape[0] // threads):

@@ -12,12 +12,12 @@ its right side less that over its left. These means are weighted alike, so clust
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 
 from cpu.array import Array
 from cpu.cluster_softmax import Plan
 from cpu.cluster_trees import Forest
+from cpu.compiled import launched
 from cpu.tree_carry import differences, sides_of
 
 
@@ -102,7 +102,7 @@ def _log_sums(values: Array, plan: Plan) -> Array:
     return found
 
 
-@numba.njit(cache=True)
+@launched()
 def _down(c, d, ways, starts, children, rows, biases, share):
     """Add to each class what the nodes of its path say."""
     for node in range(len(children)):
@@ -118,7 +118,7 @@ def _down(c, d, ways, starts, children, rows, biases, share):
                 d[~child] += part
 
 
-@numba.njit(cache=True)
+@launched()
 def _odds(odds, sums, children, d):
     """Write the nodes' log-odds at h = 0, and the log of the sum of exp(d) below each."""
     for node in range(len(children) - 1, -1, -1):

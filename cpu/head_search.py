@@ -12,6 +12,7 @@ import numpy as np
 from cpu import excluded, topk
 from cpu.array import Array
 from cpu.cluster_trees import Forest
+from cpu.compiled import called, launched
 from cpu.excluded import Excluded
 from cpu.heap import drop, push
 from cpu.tree_search import expand
@@ -39,7 +40,7 @@ def best(
     _best(ids, log_probs, *nodes, slots, alone, hidden, *without, numba.get_num_threads())
 
 
-@numba.njit(parallel=True, cache=True, nogil=True)
+@launched(parallel=True)
 def _best(ids, log_probs, nodes, biases, children, roots, slots, alone, hidden, out_first, out_last, left_out, threads):
     for thread in numba.prange(threads):
         keys, items = np.empty(1024), np.empty(1024, np.int32)
@@ -66,7 +67,7 @@ def _best(ids, log_probs, nodes, biases, children, roots, slots, alone, hidden, 
                     found += 1
 
 
-@numba.njit(cache=True, nogil=True)
+@called()
 def offer(ids, scores, slots, alone, left_out, first, last):
     """Push the classes that have a slot alone and are not left out into a heap of the k best, see cpu/topk.py."""
     for slot in range(alone.size):

@@ -1,10 +1,11 @@
 """A heap of (key, item) pairs in two arrays, the greatest at its top: what best-first searches go on from next."""
 
-import numba
 import numpy as np
 
+from cpu.compiled import launched
 
-@numba.njit(cache=True, nogil=True)
+
+@launched()
 def push(keys, items, size, key, item):
     """Add to the heap, which doubles when it is full; returns its size and arrays."""
     if size == keys.size:
@@ -20,7 +21,7 @@ def push(keys, items, size, key, item):
     return size + 1, keys, items
 
 
-@numba.njit(cache=True, nogil=True)
+@launched()
 def drop(keys, items, size):
     """Remove the top of the heap, if there is one; returns its size."""
     if size < 2:

@@ -18,6 +18,7 @@ from numpy.typing import DTypeLike
 from cpu import logistic_rows, scores
 from cpu.activation import exp, log1p, softplus
 from cpu.array import Array
+from cpu.compiled import called, launched
 from cpu.logistic_rows import OWNERS
 from cpu.tree_softmax import node_score
 
@@ -68,7 +69,7 @@ def log_probs(out: Array, learned: Any, tree: Any, hidden: Array) -> None:
     _descend(out, table, tree.up, tree.label, numba.get_num_threads())
 
 
-@numba.njit(parallel=True, cache=True, nogil=True)
+@launched(parallel=True)
 def _enter(entries, cuts, up, child_at, leaf, target, target_at, threads):
     """Write the nodes that each example visits, sorted by owner: 2 * node + 1 where a label of its own is below."""
     batch = target_at.size - 1
@@ -83,7 +84,7 @@ def _enter(entries, cuts, up, child_at, leaf, target, target_at, threads):
             cuts[b, OWNERS] = n
 
 
-@numba.njit(cache=True, nogil=True)
+@called()
 def _positive(nodes, up, leaf, target, first, last):
     """The nodes with a label of target[first:last] below, rising, each once; returns how many, and the array."""
     size = 0
@@ -104,7 +105,7 @@ def _positive(nodes, up, leaf, target, first, last):
     return kept, nodes
 
 
-@numba.njit(cache=True, nogil=True)
+@called()
 def _list(entries, b, n, owner, positive, child_at):
     """Write an owner's nodes among the root and the children of positive nodes at entries[b, n:]; returns where they end.
 
@@ -124,7 +125,7 @@ def _list(entries, b, n, owner, positive, child_at):
     return n
 
 
-@numba.njit(parallel=True, cache=True, nogil=True)
+@launched(parallel=True)
 def _losses(out, rows, biases, entries, cuts, hidden, threads):
     """The sum of -log p over the entries of each example."""
     batch = hidden.shape[0]
@@ -137,7 +138,7 @@ def _losses(out, rows, biases, entries, cuts, hidden, threads):
             out[b] = total
 
 
-@numba.njit(parallel=True, cache=True, nogil=True)
+@launched(parallel=True)
 def _log_prob(out, rows, biases, up, leaf, hidden, target, threads):
     for thread in numba.prange(threads):
         for b in range(thread * target.size // threads, (thread + 1) * target.size // threads):
@@ -149,7 +150,7 @@ def _log_prob(out, rows, biases, up, leaf, hidden, target, threads):
             out[b] = total
 
 
-@numba.njit(parallel=True, cache=True, nogil=True, error_model="numpy")
+@launched(parallel=True, error_model="numpy")
 def _descend(out, table, up, label, threads):
     """From the scores of all nodes, in `table`, to the log-probabilities of the labels. The sum along a path is float64."""
     for thread in numba.prange(threads):

@@ -12,6 +12,7 @@ import numpy as np
 from cpu import excluded
 from cpu.activation import softplus
 from cpu.array import Array
+from cpu.compiled import called, launched
 from cpu.excluded import Excluded
 from cpu.heap import drop, push
 from cpu.tree_softmax import node_score
@@ -32,7 +33,7 @@ def best(
     _best(ids, log_probs, *paths, hidden, least, *without, numba.get_num_threads())
 
 
-@numba.njit(parallel=True, cache=True, nogil=True)
+@launched(parallel=True)
 def _best(ids, log_probs, rows, biases, child_at, label, hidden, least, out_first, out_last, left_out, threads):
     for thread in numba.prange(threads):
         keys, items = np.empty(1024), np.empty(1024, np.int32)
@@ -52,7 +53,7 @@ def _best(ids, log_probs, rows, biases, child_at, label, hidden, least, out_firs
                     found += 1
 
 
-@numba.njit(cache=True, nogil=True)
+@called()
 def _look(keys, items, size, key, first, last, rows, biases, hidden, b, least):
     """Push those of the nodes first:last that are likely enough, below a node of log-probability `key`."""
     for node in range(first, last):

@@ -21,8 +21,9 @@ from numpy.typing import DTypeLike
 
 from cpu.aligned import empty
 from cpu.array import Array
+from cpu.compiled import inlined, launched
 from cpu.halves import dice
-from cpu.logistic_visit import INNER, WIDE, visit
+from cpu.logistic_visit import WIDE, visit
 from cpu.prefetch import prefetch_row
 from cpu.rule import by_row, goes, pace
 from cpu.simd import LANES, load_row, multiply_add, splat, store_row
@@ -87,7 +88,7 @@ def learn(
 # Numba 0.68 loses writes to arrays of a namedtuple inside a parallel loop, so these take the arrays one by one.
 
 
-@numba.njit(parallel=True, cache=True, nogil=True)
+@launched(parallel=True)
 def _own(
     rows, biases, squares, bias_squares, entries, cuts, grads, losses, misses, moves, hidden, weight, rate, keep, clip,
     dice, workers,
@@ -109,7 +110,7 @@ def _own(
                     )  # fmt: skip
 
 
-@numba.njit(parallel=True, cache=True, nogil=True)
+@launched(parallel=True)
 def _race(
     grad, loss, rows, biases, squares, bias_squares, entries, cuts, misses, moves, hidden, weight, rate, keep, clip,
     dice, threads,
@@ -128,7 +129,7 @@ def _race(
             )  # fmt: skip
 
 
-@numba.njit(parallel=True, cache=True, nogil=True)
+@launched(parallel=True)
 def add_owners(grad, loss, cuts, grads, losses, threads):
     """Sum what the owners found for each example, in the order of the owners."""
     batch, width = grad.shape
@@ -142,7 +143,7 @@ def add_owners(grad, loss, cuts, grads, losses, threads):
                 _add(grad, cuts, grads, b, d, min(LANES, width - d))
 
 
-@numba.njit(**INNER)
+@inlined()
 def _add(grad, cuts, grads, b, d, count):
     """Columns d to d + count of one sum."""
     value = splat(grad.dtype.type(0))
@@ -152,7 +153,7 @@ def _add(grad, cuts, grads, b, d, count):
     store_row(grad, b, d, value, count)
 
 
-@numba.njit(**INNER)
+@inlined()
 def _ask(rows, biases, squares, bias_squares, entries, b, first, last):
     """Ask for the rows at entries[b, first:last], and what is kept for them."""
     for i in range(first, last):

@@ -2,25 +2,20 @@
 
 A row w with the turn of the example's list: miss = turn - logistic(w . h), times the weight of the example, if it has one; the
 row goes by the miss along h, or, where cpu/rule.py has more to say, by a number of its own.
-
-Kernels below the parallel loops are compiled without reference counts (`_nrt=False`): a count is an atomic addition
-that all threads fight over, and costs more than a row does.
 """
 
-import numba
 import numpy as np
 
 from cpu.activation import ZERO, miss_and_loss
+from cpu.compiled import inlined
 from cpu.halves import thrown
 from cpu.rule import cut, length_squared, move_bias, paced, pushed, put, scale_of, size, with_bias
 from cpu.simd import LANES, load_row, multiply_add, splat, store_row, store_totals, totals
 
 WIDE = 16  # scores judged at once: the compiler makes vectors of a loop of 16, and not of one of 4
 
-INNER = {"cache": True, "nogil": True, "_nrt": False, "forceinline": True}
 
-
-@numba.njit(**INNER)
+@inlined()
 def visit(
     out, part, rows, biases, squares, bias_squares, misses, moves, steps, hidden, b, entries, first, last, weight, rate, keep,
     clip, dice,
@@ -73,7 +68,7 @@ def visit(
     return weighed(loss, weight, b)
 
 
-@numba.njit(**INNER)
+@inlined()
 def score(scores, at, rows, hidden, b, entries, i, last):
     """scores[at : at + WIDE] = w . h of entries i and on, and numbers that nobody reads past the last."""
     q0 = _four_scores(scores, rows, hidden, b, entries, i, last)
@@ -87,7 +82,7 @@ def score(scores, at, rows, hidden, b, entries, i, last):
     store_totals(scores, at, q0, q1, q2, q3)
 
 
-@numba.njit(**INNER)
+@inlined()
 def _four_scores(scores, rows, hidden, b, entries, i, last):
     """w . h of four entries: independent sums hide each other's latency. Past the last, its row again."""
     end = last - np.uintp(1)
@@ -114,7 +109,7 @@ def _four_scores(scores, rows, hidden, b, entries, i, last):
     return totals(s0, s1, s2, s3)
 
 
-@numba.njit(error_model="numpy", fastmath={"reassoc", "contract"}, **INNER)
+@inlined(error_model="numpy", fastmath={"reassoc", "contract"})
 def _judge(misses, entries, b, i, last):
     """Turn WIDE scores into misses, turn - logistic(score); returns what -log p(turn) sums to.
 
@@ -128,7 +123,7 @@ def _judge(misses, entries, b, i, last):
     return loss
 
 
-@numba.njit(**INNER)
+@inlined()
 def add_biases(scores, at, biases, entries, b, i, last):
     """Add the biases of entries i and on, up to WIDE of them, to the scores that begin at `at`."""
     if biases is not None:
@@ -136,7 +131,7 @@ def add_biases(scores, at, biases, entries, b, i, last):
             scores[at + np.uintp(k)] += biases[entries[b, i + np.uintp(k)] >> 1]
 
 
-@numba.njit(**INNER)
+@inlined()
 def weigh(misses, first, last, weight, b):
     """Multiply misses[first:last] by the weight of example b."""
     if weight is not None:
@@ -144,7 +139,7 @@ def weigh(misses, first, last, weight, b):
             misses[i] *= weight[b]
 
 
-@numba.njit(**INNER)
+@inlined()
 def weighed(loss, weight, b):
     """The loss of example b, or a part of it, times its weight."""
     if weight is None:
@@ -152,7 +147,7 @@ def weighed(loss, weight, b):
     return loss * weight[b]
 
 
-@numba.njit(**INNER)
+@inlined()
 def _pace(moves, steps, misses, biases, squares, bias_squares, hidden, b, entries, first, last, rate, clip):
     """Write how far each row goes along h, in units of the rate, and move the biases; moves None: all go by their misses."""
     if moves is not None:
@@ -165,7 +160,7 @@ def _pace(moves, steps, misses, biases, squares, bias_squares, hidden, b, entrie
             move_bias(biases, bias_squares, row, push, steps[i], rate)
 
 
-@numba.njit(**INNER)
+@inlined()
 def _move(out, part, rows, squares, misses, steps, hidden, b, entries, first, last, scale, rate, keep, own, d, count):
     """Columns d to d + count of the gradient and of all rows."""
     grad = splat(out.dtype.type(0))
@@ -178,7 +173,7 @@ def _move(out, part, rows, squares, misses, steps, hidden, b, entries, first, la
     store_row(out, part, d, grad, count)
 
 
-@numba.njit(**INNER)
+@inlined()
 def _move_wide(out, part, rows, squares, misses, steps, hidden, b, entries, first, last, scale, rate, keep, own, d):
     """The same for 4 LANES columns at once: a row's place is worked out once for all of them."""
     d1, d2, d3 = d + LANES, d + 2 * LANES, d + 3 * LANES

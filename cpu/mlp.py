@@ -14,6 +14,7 @@ from numpy.typing import DTypeLike
 from cpu.activation import CODES, GELU, activate, times_slope
 from cpu.array import Array
 from cpu.blas import gemm
+from cpu.compiled import called, launched
 from cpu.splitmix import GOLDEN, mix
 
 ROWS, COLUMNS = (64, 512), (128, 1024)  # of a tile, least and most; BLAS copies the factors of each
@@ -22,8 +23,8 @@ PIECES = 16  # of a batch, in a pass over its rows
 EPSILON = 1e-5  # beside the variance, as in torch.nn.LayerNorm
 DRAWS = 2**32  # a place of a dropout mask is one of so many numbers
 
-kernel = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
-parallel = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"}, parallel=True)
+kernel = called(error_model="numpy", fastmath={"reassoc", "contract"})
+parallel = launched(error_model="numpy", fastmath={"reassoc", "contract"}, parallel=True)
 
 
 def workspace(widest: int, dtype: DTypeLike) -> tuple[Array, Array]:
@@ -229,7 +230,7 @@ def _fall(rest, out_grad, sums, spare, out, before, spread, biased, gain, shift,
                     bias_sum[i] += delta[i]
 
 
-@kernel
+@launched(error_model="numpy", fastmath={"reassoc", "contract"})
 def _collect(bias, gain, shift, sums):
     """Add the sums of the pieces, in their order."""
     for piece in range(sums.shape[0]):

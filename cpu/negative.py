@@ -12,8 +12,8 @@ from numpy.typing import DTypeLike
 
 from cpu import logistic_rows
 from cpu.array import Array
+from cpu.compiled import inlined, launched
 from cpu.logistic_rows import OWNERS
-from cpu.logistic_visit import INNER
 from cpu.splitmix import GOLDEN, mix
 
 
@@ -61,7 +61,7 @@ def step(
     logistic_rows.learn(grad, loss, learned, work, hidden, weight, rule, mode)
 
 
-@numba.njit(cache=True)
+@launched()
 def _pair(keep, other):
     """Fill each class that is drawn too seldom up to 1 from one that is drawn too often (Vose 1991)."""
     poor = np.empty(keep.size, np.int32)
@@ -88,7 +88,7 @@ def _pair(keep, other):
         keep[poor[i]] = 1
 
 
-@numba.njit(parallel=True, cache=True, nogil=True)
+@launched(parallel=True)
 def _draw(negatives, keep, other, seed, tick, threads):
     """Number (b, i) is a function of seed, tick and its place alone."""
     batch, count = negatives.shape
@@ -102,7 +102,7 @@ def _draw(negatives, keep, other, seed, tick, threads):
                 negatives[b, i] = v if coin < keep[v] else other[v]
 
 
-@numba.njit(parallel=True, cache=True, nogil=True)
+@launched(parallel=True)
 def _enter(entries, cuts, target, negatives, threads):
     """Write each example's classes, sorted by owner, with turn 1 for the target."""
     batch, count = negatives.shape
@@ -122,7 +122,7 @@ def _enter(entries, cuts, target, negatives, threads):
             cuts[b, OWNERS] = n
 
 
-@numba.njit(**INNER)
+@inlined()
 def _met(entries, b, first, last, v):
     for i in range(first, last):
         if entries[b, i] >> 1 == v:

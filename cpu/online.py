@@ -8,16 +8,17 @@ start anywhere, so the inner loops use the masked vectors of cpu/simd.py.
 import numba
 
 from cpu.activation import activate, times_slope
+from cpu.compiled import called, launched
 from cpu.simd import LINE, add_sums, lanes, load, multiply_add, prefetch, spread, store, zeros
 
 BITS = 2048  # of a vector: four of the widest registers
 REST = BITS - LINE  # of it, behind the first cache line
 
 # Without reference counts: each is an atomic addition, and a unit takes hundreds of parts of arrays.
-kernel = numba.njit(cache=True, nogil=True, _nrt=False, error_model="numpy", fastmath={"reassoc", "contract"})
+kernel = called(_nrt=False, error_model="numpy", fastmath={"reassoc", "contract"})
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"}, parallel=True)
+@launched(error_model="numpy", fastmath={"reassoc", "contract"}, parallel=True)
 def step_online(loss, y, hidden, weights, velocity, y_grad, hidden_grad, layout, x, target, rate, momentum, code):
     """The arguments of `step` in cpu/units.py, with B = 1 and the activation's code. One unit a turn."""
     for u in numba.prange(loss.size):

@@ -18,6 +18,7 @@ import numpy as np
 
 from cpu.activation import ZERO
 from cpu.array import Array
+from cpu.compiled import called, launched
 
 NUMBERS = 1 << 16  # of a piece
 RUN = 1 << 12  # squares that are added in the array's own dtype
@@ -28,8 +29,8 @@ ADAM = 1e-8  # as in torch.optim.Adam
 # as long. It moves a weight by less than 1e-20 of the rate.
 FORGOTTEN = np.float32(1e-30)
 
-kernel = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
-parallel = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"}, parallel=True)
+kernel = called(error_model="numpy", fastmath={"reassoc", "contract"})
+parallel = launched(error_model="numpy", fastmath={"reassoc", "contract"}, parallel=True)
 
 
 def workspace(size: int) -> tuple[Array, Array]:
@@ -103,7 +104,7 @@ def _squares(parts, grad):
         parts[k] = total
 
 
-@kernel
+@launched(error_model="numpy", fastmath={"reassoc", "contract"})
 def _factor(factor, parts, scale, most):
     total = 0.0
     for k in range(parts.size):

@@ -1,9 +1,10 @@
 """Ask for a row of a table before it is needed: rows drawn at random from a large table wait for memory, not for work."""
 
-import numba
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
+
+from cpu.compiled import inlined
 
 LINE = 64  # bytes of a cache line on every machine this runs on; a wrong guess costs time, not correctness
 
@@ -29,7 +30,7 @@ def _prefetch(typingctx, table, place):
     return types.void(table, place), generate
 
 
-@numba.njit(cache=True, nogil=True, _nrt=False, forceinline=True)
+@inlined()
 def prefetch_row(table, row):
     """Ask for all cache lines of table[row]; table is a C-contiguous array of one or two dimensions, or None: nothing."""
     if table is None:

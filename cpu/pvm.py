@@ -15,6 +15,7 @@ import numpy as np
 from cpu.activation import CODES, activate, times_slope
 from cpu.array import Array
 from cpu.blas import gemm
+from cpu.compiled import called, launched
 from cpu.online import assign
 from cpu.simd import LINE, lanes, prefetch
 from cpu.threads import PARTS, shared
@@ -25,8 +26,8 @@ LATERAL, FEEDBACK, RAW = range(3)
 AHEAD = 1 << 14  # weights; those so far behind the ones in work are asked for
 
 # Without reference counts: each is an atomic addition, and a unit takes hundreds of parts of arrays.
-kernel = numba.njit(cache=True, nogil=True, _nrt=False, error_model="numpy", fastmath={"reassoc", "contract"})
-parallel = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"}, parallel=True)
+kernel = called(_nrt=False, error_model="numpy", fastmath={"reassoc", "contract"})
+parallel = launched(error_model="numpy", fastmath={"reassoc", "contract"}, parallel=True)
 
 
 def plan(layout: Any) -> Any:

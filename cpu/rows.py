@@ -11,6 +11,7 @@ from typing import Any
 import numba
 
 from cpu.array import Array
+from cpu.compiled import called, launched
 from cpu.halves import dice, number
 from cpu.prefetch import prefetch_row
 from cpu.rule import ZERO, descend, pace, square_of
@@ -48,7 +49,7 @@ def scatter_mean(learned: Any, bag_at: Array, ids: Array, values: Array | None, 
     )
 
 
-@numba.njit(parallel=True, cache=True, nogil=True)
+@launched(parallel=True)
 def _gather(out, table, ids, threads):
     size = -(-ids.size // threads)
     for thread in numba.prange(threads):
@@ -60,7 +61,7 @@ def _gather(out, table, ids, threads):
                 out[n, d] = number(table, row, d)
 
 
-@numba.njit(parallel=True, cache=True, nogil=True)
+@launched(parallel=True)
 def _scatter(table, squares, ids, grad, rate, keep, clip, dice, threads):
     one = grad.dtype.type(1)
     for thread in numba.prange(threads):
@@ -73,7 +74,7 @@ def _scatter(table, squares, ids, grad, rate, keep, clip, dice, threads):
                 _visit(table, squares, ids[n], grad, n, square, one, rate, rate, keep, clip, dice, n)
 
 
-@numba.njit(parallel=True, cache=True, nogil=True, error_model="numpy")
+@launched(parallel=True, error_model="numpy")
 def _gather_mean(out, table, bag_at, ids, values, threads):
     size = -(-out.shape[0] // threads)
     for thread in numba.prange(threads):
@@ -89,7 +90,7 @@ def _gather_mean(out, table, bag_at, ids, values, threads):
                 out[b, d] /= many
 
 
-@numba.njit(parallel=True, cache=True, nogil=True, error_model="numpy")
+@launched(parallel=True, error_model="numpy")
 def _scatter_mean(table, squares, bag_at, ids, values, grad, rate, keep, clip, dice, threads):
     for thread in numba.prange(threads):
         for b in range(grad.shape[0]):
@@ -104,7 +105,7 @@ def _scatter_mean(table, squares, bag_at, ids, values, grad, rate, keep, clip, d
                     _visit(table, squares, ids[n], grad, b, square, share, step, rate, keep, clip, dice, n)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@called(error_model="numpy")
 def _share(like, values, n, size):
     """What the n-th id has of its bag, in the dtype of `like`."""
     if values is None:
@@ -112,7 +113,7 @@ def _share(like, values, n, size):
     return values[n]
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@called(error_model="numpy")
 def _step(like, rate, values, n, size):
     """rate times the share, rounded once."""
     if values is None:
@@ -120,7 +121,7 @@ def _step(like, rate, values, n, size):
     return rate * values[n]
 
 
-@numba.njit(cache=True, nogil=True)
+@called()
 def _divisor(values, size):
     """What the sum over a bag is divided by."""
     if values is None:
@@ -128,7 +129,7 @@ def _divisor(values, size):
     return 1
 
 
-@numba.njit(cache=True, nogil=True)
+@called()
 def _visit(table, squares, row, grad, n, square, share, step, rate, keep, clip, dice, visit):
     """Move a row against share * grad[n]; step: rate * share, by which plain SGD moves it."""
     if squares is None and keep is None and clip is None and dice is None:
@@ -137,7 +138,7 @@ def _visit(table, squares, row, grad, n, square, share, step, rate, keep, clip, 
         descend(table, None, squares, None, row, grad, n, ZERO, square, share, rate, keep, clip, dice, visit)
 
 
-@numba.njit(cache=True, nogil=True, fastmath={"contract"})
+@called(fastmath={"contract"})
 def _add(table, row, values, n, scale):
     for d in range(values.shape[1]):
         table[row, d] += scale * number(values, n, d)

@@ -7,16 +7,16 @@ one number a visit, the square of the gradient's length; they are a factor on ho
 import math
 from typing import Any
 
-import numba
 import numpy as np
 
+from cpu.compiled import called, inlined
 from cpu.halves import store_half_row, thrown
 from cpu.simd import LANES, add, divide, load_row, multiply, multiply_add, splat, square_root, store_row, total
 
 TINY = np.float32(1e-10)  # added to the root of a sum of squares, as in PyTorch
 ZERO, ONE = np.float32(0), np.float32(1)
 
-INNER = {"cache": True, "nogil": True, "_nrt": False, "forceinline": True, "error_model": "numpy"}
+inner = inlined(error_model="numpy")
 
 
 def pace(rule: Any, dtype: Any) -> tuple[Any, Any, Any]:
@@ -38,7 +38,7 @@ def by_row(learned: Any, rule: Any) -> bool:
     return row_wise or learned.biases is not None or rule.clip is not None
 
 
-@numba.njit(cache=True, nogil=True)
+@called()
 def goes(moves, misses, thread):
     """Where a thread writes how far rows go: moves[thread]; where moves is None, rows go by their misses."""
     if moves is None:
@@ -49,7 +49,7 @@ def goes(moves, misses, thread):
 # A visit as a whole: how far its row moves
 
 
-@numba.njit(**INNER)
+@inner
 def length_squared(table, row):
     """The square of the length of table[row]."""
     found, width = splat(table.dtype.type(0)), table.shape[1]
@@ -59,7 +59,7 @@ def length_squared(table, row):
     return total(found)
 
 
-@numba.njit(**INNER)
+@inner
 def square_of(grads, n, pull, biases, squares, clip):
     """The square of the length of grads[n], and of a bias's gradient, `pull`, at its end; 0 where nobody asks for it."""
     if clip is None:
@@ -73,7 +73,7 @@ def square_of(grads, n, pull, biases, squares, clip):
     return square + pull * pull
 
 
-@numba.njit(**INNER)
+@inner
 def size(width, biases):
     """The numbers of a row, its bias among them."""
     if biases is None:
@@ -81,7 +81,7 @@ def size(width, biases):
     return width + 1
 
 
-@numba.njit(**INNER)
+@inner
 def with_bias(square, biases):
     """The square of the length of a vector, and of the 1 that a bias is multiplied with at its end."""
     if biases is None:
@@ -89,7 +89,7 @@ def with_bias(square, biases):
     return square + ONE
 
 
-@numba.njit(**INNER)
+@inner
 def cut(push, square, clip):
     """push, but no further from 0 than brings a vector, of which `square` is the square of the length, to the length `clip`."""
     if clip is None:
@@ -98,7 +98,7 @@ def cut(push, square, clip):
     return most if push > most else (-most if push < -most else push)
 
 
-@numba.njit(**INNER)
+@inner
 def paced(push, squares, row, mean):
     """push, of row-wise Adagrad over the root of what it has summed for the row; mean: of the squares of what is pushed."""
     if squares is None:
@@ -109,7 +109,7 @@ def paced(push, squares, row, mean):
     return push / (math.sqrt(squares[row]) + TINY)
 
 
-@numba.njit(**INNER)
+@inner
 def move_bias(biases, bias_squares, row, push, move, rate):
     """Move a bias against its gradient -push; move: how far its row goes, which it goes too, unless it has squares."""
     if biases is None:
@@ -124,7 +124,7 @@ def move_bias(biases, bias_squares, row, push, move, rate):
 # Some columns of a row
 
 
-@numba.njit(**INNER)
+@inner
 def scale_of(rate, squares):
     """What is pushed is multiplied with it first: the rate, but 1 for Adagrad, which divides before it takes the rate."""
     if squares is None:
@@ -134,7 +134,7 @@ def scale_of(rate, squares):
     return squares.dtype.type(1)
 
 
-@numba.njit(**INNER)
+@inner
 def paced_by(step, moves, thread, place):
     """step * moves[thread, place]; moves None: all of them are 1."""
     if moves is None:
@@ -142,7 +142,7 @@ def paced_by(step, moves, thread, place):
     return step * moves[thread, place]
 
 
-@numba.njit(**INNER)
+@inner
 def decayed(w, keep):
     """A part of a row after its decay."""
     if keep is None:
@@ -150,7 +150,7 @@ def decayed(w, keep):
     return multiply(splat(keep), w)
 
 
-@numba.njit(**INNER)
+@inner
 def pushed(w, push, along, squares, row, d, count, rate, keep):
     """Columns d to d + count of a row, `w`, after a visit: they decay and move by push * along; along: times `scale_of`."""
     w = decayed(w, keep)
@@ -164,7 +164,7 @@ def pushed(w, push, along, squares, row, d, count, rate, keep):
     return multiply_add(splat(rate), divide(g, add(square_root(s), splat(squares.dtype.type(TINY)))), w)
 
 
-@numba.njit(**INNER)
+@inner
 def put(rows, row, d, w, count, dice):
     """Columns d to d + count of a row become w; dice: of the visit, None where rows are not of 16 bits."""
     if dice is None:
@@ -173,7 +173,7 @@ def put(rows, row, d, w, count, dice):
         store_half_row(rows, row, d, w, count, dice)
 
 
-@numba.njit(**INNER)
+@inner
 def descend(rows, biases, squares, bias_squares, row, grads, n, pull, square, share, rate, keep, clip, dice, visit):
     """Move a row against share * grads[n], and its bias against share * pull; square: `square_of` them.
 

@@ -18,6 +18,7 @@ import numba
 from cpu.activation import miss_and_loss
 from cpu.array import Array
 from cpu.blas import gemm
+from cpu.compiled import called, launched
 from cpu.logistic_visit import weighed
 from cpu.shared_negatives import ROWS, Work, dot, gather, move, pull_target
 from cpu.softmax import weigh
@@ -51,7 +52,7 @@ def learn(
     return met.ids
 
 
-@numba.njit(parallel=True, cache=True, nogil=True)
+@launched(parallel=True)
 def _learn(grad, loss, own, own_pulls, score, logits, picked, ids, lower, hidden, target, weight, positive):
     """Write loss, grad, the gradients of the logits, and to `own` that of the targets' weights; all times the weight."""
     count = ids.size
@@ -68,7 +69,7 @@ def _learn(grad, loss, own, own_pulls, score, logits, picked, ids, lower, hidden
         gemm(grad[first:last], logits[first:last, :count], picked, 1.0, 1.0)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
+@called(error_model="numpy", fastmath={"reassoc", "contract"})
 def _refuse(row, ids, lower, target):
     """Turn logits into their gradients, the probabilities of yes, but 0 at the target; returns the sum of the losses."""
     loss = row.dtype.type(0)

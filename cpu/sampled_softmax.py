@@ -14,6 +14,7 @@ import numpy as np
 
 from cpu.array import Array
 from cpu.blas import gemm
+from cpu.compiled import called, launched
 from cpu.draws import Sampler
 from cpu.draws import log_uniform as log_uniform
 from cpu.draws import uniform as uniform
@@ -62,7 +63,7 @@ def learn(
     return met.ids
 
 
-@numba.njit(parallel=True, cache=True, nogil=True)
+@launched(parallel=True)
 def _learn(grad, loss, own, own_pulls, score, logits, picked, ids, lower, hidden, target, weight):
     """Write loss, grad, probabilities to logits, and to `own` the gradient of the targets' weights; all times the weight."""
     count = ids.size
@@ -83,13 +84,13 @@ def _learn(grad, loss, own, own_pulls, score, logits, picked, ids, lower, hidden
         gemm(grad[first:last], logits[first:last, :count], picked, 1.0, 1.0)
 
 
-@numba.njit(cache=True, nogil=True)
+@called()
 def _lower(row, ids, lower, target):
     for j in range(row.size):
         row[j] = -np.inf if ids[j] == target else row[j] - lower[j]
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@called(error_model="numpy")
 def _norm(row, score):
     """log(exp(score) + sum of exp(row))."""
     base = score

@@ -12,6 +12,7 @@ import numpy as np
 from cpu import shards
 from cpu.activation import exp, log1p
 from cpu.array import Array
+from cpu.compiled import launched
 from cpu.shards import CHUNK, SHARDS
 from cpu.softmax import chunk, count, normalise
 
@@ -31,7 +32,7 @@ def tree(out: Array, learned: Any, tree: Any, hidden: Array) -> None:
     _descend(out, tree.children, numba.get_num_threads())
 
 
-@numba.njit(parallel=True, cache=True, nogil=True)
+@launched(parallel=True)
 def _logits(out, base, sums, weights, biases, hidden):
     """Write the logits, and base and sums of every shard."""
     for shard in numba.prange(SHARDS):
@@ -43,7 +44,7 @@ def _logits(out, base, sums, weights, biases, hidden):
                 count(base[shard], sums[shard], b, out[b, begin:end], begin == first)
 
 
-@numba.njit(parallel=True, cache=True, nogil=True)
+@launched(parallel=True)
 def _lower(out, norm, threads):
     """out[b] -= norm[b]."""
     for thread in numba.prange(threads):
@@ -52,7 +53,7 @@ def _lower(out, norm, threads):
                 out[b, v] -= norm[b]
 
 
-@numba.njit(parallel=True, cache=True, nogil=True)
+@launched(parallel=True)
 def products(out, nodes, biases, hidden):
     """out[b, n] = hidden[b] . nodes[n] + biases[n], if there are biases; columns past the last node stay as they are."""
     for shard in numba.prange(SHARDS):
@@ -62,7 +63,7 @@ def products(out, nodes, biases, hidden):
             chunk(out[:, begin:end], nodes, biases, begin, end, hidden)
 
 
-@numba.njit(parallel=True, cache=True, nogil=True, error_model="numpy")
+@launched(parallel=True, error_model="numpy")
 def _descend(out, children, threads):
     """Each row of `out` turns from the scores of the nodes into the log-probabilities of the classes.
 

@@ -3,13 +3,13 @@
 Sums are taken over the chunks of a shard, then over the shards, in their order: so bits do not depend on the number of threads.
 """
 
-import numba
+from cpu.compiled import launched
 
 CHUNK = 256  # rows of a table that are worked together: 1 MB of products with 1024 others, which a core's cache holds
 SHARDS = 16  # the most threads that share one table
 
 
-@numba.njit(cache=True, nogil=True)
+@launched()
 def part(shard, count):
     """The first of a shard's rows and the one after its last: whole chunks, dealt evenly."""
     chunks = -(-count // CHUNK)

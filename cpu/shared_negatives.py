@@ -15,6 +15,7 @@ from cpu import draws, rows
 from cpu.array import Array
 from cpu.batch_rule import pull_biases
 from cpu.blas import gemm
+from cpu.compiled import called, launched
 from cpu.draws import Sampler
 from cpu.halves import dice
 from cpu.rule import descend, pace, plain, square_of
@@ -109,7 +110,7 @@ def _move(learned: Any, work: Work, ids: Array, target: Array, rule: Any) -> Non
     _move_each(*learned, work.both, work.pulls, classes, place, ends, *numbers, numba.get_num_threads())
 
 
-@numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@called(fastmath={"reassoc", "contract"})
 def dot(a, b):
     """a . b."""
     total = a[0] * b[0]
@@ -118,7 +119,7 @@ def dot(a, b):
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@called()
 def pull_target(grad, own, hidden, miss):
     """grad <- miss own; own <- miss hidden."""
     for d in range(grad.size):
@@ -126,7 +127,7 @@ def pull_target(grad, own, hidden, miss):
         own[d] = miss * hidden[d]
 
 
-@numba.njit(parallel=True, cache=True, nogil=True)
+@launched(parallel=True)
 def _turn(picked, pulls, biases, logits, hidden):
     """The gradient of the negatives' weights and biases, from those of their logits in `logits`."""
     count = picked.shape[0]
@@ -136,7 +137,7 @@ def _turn(picked, pulls, biases, logits, hidden):
         pull_biases(pulls[first:last], biases, logits[:, first:last])
 
 
-@numba.njit(parallel=True, cache=True, nogil=True)
+@launched(parallel=True)
 def _move_each(
     weights, biases, squares, bias_squares, both, pulls, classes, place, ends, rate, keep, clip, dice, threads
 ):
@@ -167,7 +168,7 @@ def _move_each(
             )
 
 
-@numba.njit(cache=True, nogil=True)
+@called()
 def _add(both, pulls, n, other):
     """Gradient n += another one."""
     pulls[n] += pulls[other]

@@ -17,6 +17,7 @@ from cpu.activation import ZERO, exp
 from cpu.array import Array
 from cpu.batch_rule import move_together, pull_biases
 from cpu.blas import gemm
+from cpu.compiled import called, launched
 from cpu.excluded import Excluded
 from cpu.halves import dice, part
 from cpu.rule import pace
@@ -97,7 +98,7 @@ def best_without(ids: Array, log_probs: Array, learned: Any, work: Work, hidden:
     np.subtract(log_probs, work.norm[:batch, None], out=log_probs)
 
 
-@numba.njit(parallel=True, cache=True, nogil=True)
+@launched(parallel=True)
 def _measure(logits, base, sums, score, weights, biases, hidden, target):
     """The first pass: base and sums of every shard, and the score of the targets."""
     batch = hidden.shape[0]
@@ -112,7 +113,7 @@ def _measure(logits, base, sums, score, weights, biases, hidden, target):
                 count(base[shard], sums[shard], b, logits[shard, b, : end - begin], begin == first)
 
 
-@numba.njit(cache=True, nogil=True)
+@called()
 def chunk(logits, weights, biases, begin, end, hidden):
     """Write the logits (B, end - begin) of some classes."""
     gemm(logits, hidden, part(weights, begin, end).T, 1.0, 0.0)
@@ -122,7 +123,7 @@ def chunk(logits, weights, biases, begin, end, hidden):
                 logits[b, j] += biases[begin + j]
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@called(error_model="numpy")
 def count(base, sums, b, logits, new):
     """Add the exponentials of some logits to row b's sum.
 
@@ -140,7 +141,7 @@ def count(base, sums, b, logits, new):
     sums[b] = total
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
+@called(error_model="numpy", fastmath={"reassoc", "contract"})
 def sum_exp(logits, base):
     """The sum of exp(logit - base) over a contiguous vector of at least one."""
     total = ZERO
@@ -149,7 +150,7 @@ def sum_exp(logits, base):
     return total
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@launched(error_model="numpy")
 def normalise(norm, base, sums, classes):
     """Write norm from the shards' base and sums."""
     for b in range(norm.size):
@@ -167,7 +168,7 @@ def normalise(norm, base, sums, classes):
         norm[b] = most + math.log(total)
 
 
-@numba.njit(parallel=True, cache=True, nogil=True)
+@launched(parallel=True)
 def _learn(
     weights,
     biases,
@@ -207,14 +208,14 @@ def _learn(
             )  # fmt: skip
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@called(error_model="numpy")
 def probabilities(logits, norm):
     """Every logit of a contiguous vector becomes exp(logit - norm)."""
     for j in range(logits.size):
         logits[j] = exp(logits[j] - norm)
 
 
-@numba.njit(cache=True, nogil=True)
+@called()
 def weigh(misses, weight, b):
     """Multiply a contiguous vector by the weight of example b."""
     if weight is not None:
@@ -222,7 +223,7 @@ def weigh(misses, weight, b):
             misses[j] *= weight[b]
 
 
-@numba.njit(parallel=True, cache=True, nogil=True)
+@launched(parallel=True)
 def _gather(grad, grads, classes, threads):
     """Add up the shards' parts of the gradient."""
     size = -(-grad.shape[0] // threads)
@@ -237,7 +238,7 @@ def _gather(grad, grads, classes, threads):
                         grad[b, d] += grads[shard, b, d]
 
 
-@numba.njit(parallel=True, cache=True, nogil=True)
+@launched(parallel=True)
 def _search(found, scores, logits, base, sums, weights, biases, hidden, out_first, out_last, left_out):
     """Write the best of every shard, as a heap, and its base and sums."""
     batch = hidden.shape[0]

@@ -20,6 +20,7 @@ import numba
 import numpy as np
 
 from cpu.array import Array
+from cpu.compiled import called, launched
 from cpu.dual_logistic import solve
 from cpu.label_tree_shape import LabelTree
 
@@ -169,7 +170,7 @@ def _ends(counts: Array) -> Array:
     return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
 
 
-@numba.njit(parallel=True, cache=True, nogil=True)
+@launched(parallel=True)
 def _fit(
     found, feature, counts, node, weight, feature_room, weight_room, begin, dear, biases, node_at, parent, reach_at, reach,
     row_at, ids, values, features, squares, bound, tolerance, passes, least, seed, threads,
@@ -196,7 +197,7 @@ def _fit(
             _keep(found[k], feature[at:], counts[at:], node[to:], weight[to:], own[0], table, least)
 
 
-@numba.njit(cache=True, nogil=True)
+@called()
 def _own(place, members, row_at, ids, values, squares, bound):
     """The features of some examples, rising, and the examples with features counted among these, as CSR."""
     at = np.zeros(members.size + 1, np.int64)
@@ -223,7 +224,7 @@ def _own(place, members, row_at, ids, values, squares, bound):
     return met, at, local, copied, squares[members], bound[members]
 
 
-@numba.njit(cache=True, nogil=True)
+@called()
 def _positive(members, own):
     """Which of the members are among `own`; both rise."""
     has = np.zeros(members.size, np.bool_)
@@ -235,7 +236,7 @@ def _positive(members, own):
     return has
 
 
-@numba.njit(cache=True, nogil=True)
+@called()
 def _one_sided(w, has, bound):
     """Whether all examples that count say the same, or there is none; then the bias is written."""
     yes, no = 0, 0
@@ -247,7 +248,7 @@ def _one_sided(w, has, bound):
     return yes == 0 or no == 0
 
 
-@numba.njit(cache=True, nogil=True)
+@called()
 def _keep(found, feature, counts, node, weight, met, table, least):
     """Write the weights that are large enough, feature by feature, and how many features and weights these are."""
     features, weights = 0, 0

@@ -9,6 +9,7 @@ import numpy as np
 
 from cpu.activation import softplus
 from cpu.array import Array
+from cpu.compiled import called, launched
 from cpu.excluded import seek
 from cpu.heap import drop, push
 from cpu.label_tree_shape import LabelTree
@@ -40,7 +41,7 @@ def _chunk_of(weights: Weights) -> Array:
     return np.repeat(np.arange(weights.node_at.size - 1), np.diff(weights.node_at))
 
 
-@numba.njit(parallel=True, cache=True, nogil=True)
+@launched(parallel=True)
 def _best(
     out, log_probs, label, node_at, first, biases, feature_at, features, weight_at, node, weight, row_at, ids, values, least,
     threads,
@@ -68,7 +69,7 @@ def _best(
                             size, keys, items = push(keys, items, size, log_prob, node_at[m] + child)
 
 
-@numba.njit(cache=True, nogil=True)
+@called()
 def _look(scores, m, node_at, biases, feature_at, features, weight_at, node, weight, own, worth):
     """The scores of a chunk's nodes for an example, to scores[:nodes]."""
     for child in range(node_at[m + 1] - node_at[m]):
@@ -81,7 +82,7 @@ def _look(scores, m, node_at, biases, feature_at, features, weight_at, node, wei
                 scores[node[w]] += weight[w] * worth[j]
 
 
-@numba.njit(parallel=True, cache=True, nogil=True)
+@launched(parallel=True)
 def _given(
     log_probs, up, leaf, chunk, node_at, first, biases, feature_at, features, weight_at, node, weight, labels, row_at, ids,
     values, threads,

@@ -15,6 +15,7 @@ from cpu.activation import ZERO, miss_and_loss
 from cpu.array import Array
 from cpu.batch_rule import move_together, pull_biases
 from cpu.blas import gemm
+from cpu.compiled import called, launched
 from cpu.logistic_visit import weighed
 from cpu.rule import pace
 from cpu.softmax import chunk, weigh
@@ -58,7 +59,7 @@ def step(
     _move(*learned, *scratch, hidden, *pace(rule, learned.rows.dtype))
 
 
-@numba.njit(parallel=True, cache=True, nogil=True)
+@launched(parallel=True)
 def _judge(grad, loss, nodes, biases, scores, misses, leaf_up, node_up, target, hidden, weight):
     """Write misses and loss, add to grad."""
     batch = hidden.shape[0]
@@ -72,7 +73,7 @@ def _judge(grad, loss, nodes, biases, scores, misses, leaf_up, node_up, target, 
         gemm(grad[first:last], misses[first:last], nodes, -1.0, 1.0)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@called(error_model="numpy")
 def _climb(misses, scores, leaf_up, node_up, target, b):
     """Write the misses of an example's path; returns its loss."""
     total = ZERO
@@ -85,7 +86,7 @@ def _climb(misses, scores, leaf_up, node_up, target, b):
     return total
 
 
-@numba.njit(parallel=True, cache=True, nogil=True)
+@launched(parallel=True)
 def _move(nodes, biases, squares, bias_squares, misses, pulls, bias_pulls, hidden, rate, keep, clip):
     """Every node moves once; a miss points uphill."""
     batch, top = hidden.shape[0], nodes.shape[0]

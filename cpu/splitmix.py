@@ -1,12 +1,13 @@
 """A good hash of 64 bits, for draws that are a function of their place: the same at any number of threads."""
 
-import numba
 import numpy as np
+
+from cpu.compiled import launched
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # the step of the counter
 
 
-@numba.njit(cache=True, nogil=True)
+@launched()
 def mix(x):
     """SplitMix64's output function (Steele, Lea and Flood 2014) of a uint64."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

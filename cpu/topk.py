@@ -8,8 +8,10 @@ import math
 
 import numba
 
+from cpu.compiled import called, launched
 
-@numba.njit(cache=True, nogil=True)
+
+@called()
 def push(ids, scores, id_, score):
     """Take an id in place of the worst, where it is better."""
     if _worse(scores[0], ids[0], score, id_):
@@ -17,7 +19,7 @@ def push(ids, scores, id_, score):
         _sink(ids, scores, ids.size)
 
 
-@numba.njit(cache=True, nogil=True)
+@called()
 def sort(ids, scores):
     """Best first; ends the heap."""
     for size in range(ids.size - 1, 0, -1):
@@ -26,7 +28,7 @@ def sort(ids, scores):
         _sink(ids, scores, size)
 
 
-@numba.njit(parallel=True, cache=True, nogil=True)
+@launched(parallel=True)
 def merge(ids, scores, parts, part_scores, threads):
     """Push the heaps of all parts (S, B, P) into those of ids and scores (B, k), and sort them."""
     size = -(-ids.shape[0] // threads)
@@ -39,14 +41,14 @@ def merge(ids, scores, parts, part_scores, threads):
             sort(ids[b], scores[b])
 
 
-@numba.njit(cache=True, nogil=True)
+@called()
 def _worse(score, id_, other_score, other_id):
     if math.isnan(other_score):
         return not math.isnan(score)
     return score < other_score or (score == other_score and (id_ > other_id or id_ < 0))
 
 
-@numba.njit(cache=True, nogil=True)
+@called()
 def _sink(ids, scores, size):
     """Let the root sink to its place among the first `size`."""
     at = 0

@@ -3,11 +3,11 @@
 import itertools
 from typing import NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import ArrayLike
 
 from cpu.array import Array
+from cpu.compiled import launched
 from cpu.logistic_rows import OWNERS
 
 
@@ -123,7 +123,7 @@ def of_pointers(leaf_up: Array, node_up: Array, counts: Array) -> Tree:
     return Tree(leaf_up, node_up, children, owner, _depth(node_up))
 
 
-@numba.njit(cache=True)
+@launched()
 def _merge(counts):
     """Counts in rising order -> pairs (V - 1, 2): what each inner node joins, leaf i as i and inner node i as V + i."""
     leaves = counts.size
@@ -144,7 +144,7 @@ def _merge(counts):
     return pairs
 
 
-@numba.njit(cache=True)
+@launched()
 def _number(pairs, order):
     """Number the inner nodes breadth first from the last pair made; returns leaf_up and node_up."""
     leaves = order.size
@@ -166,7 +166,7 @@ def _number(pairs, order):
     return leaf_up, node_up
 
 
-@numba.njit(cache=True)
+@launched()
 def _hang(children, visits, leaf_up, node_up, weights):
     """Turn pointers to parents into children, and sum the leaves' weights over each node's subtree."""
     for leaf in range(leaf_up.size):
@@ -179,7 +179,7 @@ def _hang(children, visits, leaf_up, node_up, weights):
             visits[node_up[node] >> 1] += visits[node]
 
 
-@numba.njit(cache=True)
+@launched()
 def _share(owner, children, node_up, visits, owners):
     """Cut the tree, or one tree of a forest after another, in depth-first order, into stretches of equal work.
 
@@ -206,7 +206,7 @@ def _share(owner, children, node_up, visits, owners):
                 after += work[child]
 
 
-@numba.njit(cache=True)
+@launched()
 def _depth(node_up):
     """Nodes on the path of the last node, which stands on the deepest level."""
     depth = min(node_up.size, 1)

@@ -7,10 +7,10 @@ along the path to v.
 
 from typing import Any
 
-import numba
 import numpy as np
 
 from cpu.array import Array
+from cpu.compiled import launched
 from cpu.tree import Tree, levels
 
 
@@ -60,7 +60,7 @@ def _places(tree: Tree) -> Array:
     return np.where(tree.children < 0, ~tree.children, tree.children + tree.leaf_up.size)
 
 
-@numba.njit(cache=True)
+@launched()
 def sides_of(children, values):
     """(N, 2): the sum of the classes' values on the left and on the right of each node; children stand after their parents."""
     sides = np.empty(children.shape, values.dtype)
@@ -87,7 +87,7 @@ def _leaves(rows: Array, tree: Tree, shares: Array) -> Array:
     return sums[:classes]
 
 
-@numba.njit(cache=True)
+@launched()
 def differences(rows, means, children, vectors, sides):
     """Write each node's mean over the classes on its right less that on its left, and their mean, weighted by `sides_of`."""
     for node in range(len(children) - 1, -1, -1):

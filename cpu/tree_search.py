@@ -13,6 +13,7 @@ import numpy as np
 from cpu import excluded
 from cpu.activation import ZERO, softplus
 from cpu.array import Array
+from cpu.compiled import called, launched
 from cpu.excluded import Excluded
 from cpu.heap import drop, push
 from cpu.prefetch import prefetch_row
@@ -43,7 +44,7 @@ def beam(ids: Array, log_probs: Array, learned: Any, tree: Any, hidden: Array, w
     _beam(ids, log_probs, learned.rows, learned.biases, tree.children, hidden, width, numba.get_num_threads())
 
 
-@numba.njit(parallel=True, cache=True, nogil=True)
+@launched(parallel=True)
 def _best(ids, log_probs, nodes, biases, children, hidden, out_first, out_last, left_out, threads):
     for thread in numba.prange(threads):
         keys, items = np.empty(1024), np.empty(1024, np.int32)
@@ -77,7 +78,7 @@ def _best(ids, log_probs, nodes, biases, children, hidden, out_first, out_last, 
                     size, keys, items = push(keys, items, size, below, child)
 
 
-@numba.njit(cache=True, nogil=True)
+@called()
 def _rise(keys, key):
     """Take a key in place of the lowest; keys rise."""
     place = 0
@@ -87,7 +88,7 @@ def _rise(keys, key):
     keys[place] = key
 
 
-@numba.njit(parallel=True, cache=True, nogil=True)
+@launched(parallel=True)
 def _beam(ids, log_probs, nodes, biases, children, hidden, width, threads):
     for thread in numba.prange(threads):
         keys, items = np.empty(1024), np.empty(1024, np.int32)  # what hangs from the prefixes of one length
@@ -118,7 +119,7 @@ def _beam(ids, log_probs, nodes, biases, children, hidden, width, threads):
             _list(ids, log_probs, b, leaf_keys, leaves, found)
 
 
-@numba.njit(cache=True, nogil=True)
+@called()
 def _list(ids, log_probs, b, keys, items, size):
     """Empty the heap of leaves into row b."""
     for i in range(ids.shape[1]):
@@ -127,7 +128,7 @@ def _list(ids, log_probs, b, keys, items, size):
         size = drop(keys, items, size)
 
 
-@numba.njit(cache=True, nogil=True)
+@called()
 def expand(keys, items, size, key, node, nodes, biases, children, hidden, b):
     """Push both children of a prefix."""
     score = node_score(nodes, biases, node, hidden, b)

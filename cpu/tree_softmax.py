@@ -11,8 +11,8 @@ from numpy.typing import DTypeLike
 from cpu import groups, logistic_rows
 from cpu.activation import ZERO, softplus
 from cpu.array import Array
+from cpu.compiled import inlined, launched
 from cpu.halves import number
-from cpu.logistic_visit import INNER
 
 TOGETHER = 16  # examples that climb together
 
@@ -52,7 +52,7 @@ def log_prob(out: Array, learned: Any, tree: Any, hidden: Array, target: Array) 
     _log_prob(out, learned.rows, learned.biases, tree.leaf_up, tree.node_up, hidden, target, numba.get_num_threads())
 
 
-@numba.njit(parallel=True, cache=True, nogil=True)
+@launched(parallel=True)
 def _climb(entries, cuts, leaf_up, node_up, owner, target, threads):
     """Write each target's path, leaf first, and where the entries of each owner begin.
 
@@ -82,7 +82,7 @@ def _climb(entries, cuts, leaf_up, node_up, owner, target, threads):
                     cuts[b, s] += cuts[b, s - 1]
 
 
-@numba.njit(parallel=True, cache=True, nogil=True)
+@launched(parallel=True)
 def _log_prob(out, nodes, biases, leaf_up, node_up, hidden, target, threads):
     for thread in numba.prange(threads):
         for b in range(thread * target.size // threads, (thread + 1) * target.size // threads):
@@ -95,7 +95,7 @@ def _log_prob(out, nodes, biases, leaf_up, node_up, hidden, target, threads):
             out[b] = total
 
 
-@numba.njit(fastmath={"reassoc", "contract"}, **INNER)
+@inlined(fastmath={"reassoc", "contract"})
 def node_score(nodes, biases, node, hidden, b):
     """w . h, and the node's bias if there are biases; the log-odds of turning right at the node."""
     score = ZERO

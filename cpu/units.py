@@ -11,14 +11,15 @@ import numba
 from cpu.activation import CODES, activate, times_slope
 from cpu.array import Array
 from cpu.blas import gemm
+from cpu.compiled import called, launched
 from cpu.online import step_online
 from cpu.threads import shared
 
 ROWS = 64  # of a piece: a GEMM of fewer rows is slower a row, larger pieces leave threads idle
 NUMBERS = 1 << 16  # of a piece of an elementwise loop
 
-kernel = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
-parallel = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"}, parallel=True)
+kernel = called(error_model="numpy", fastmath={"reassoc", "contract"})
+parallel = launched(error_model="numpy", fastmath={"reassoc", "contract"}, parallel=True)
 
 
 def plan(layout: Any) -> Any:

@@ -4,15 +4,14 @@ While one matrix is computed, the same place in the matrix of the next unit is p
 so the loops use the masked vectors of cpu/simd.py.
 """
 
-import numba
-
+from cpu.compiled import called, inlined
 from cpu.online import assign
 from cpu.simd import add_sums, lanes, load, multiply_add, prefetch, spread, store, zeros
 
 BITS = 1024  # of a vector: two of the widest registers, so that those of four rows leave room
 
-kernel = numba.njit(cache=True, nogil=True, _nrt=False, error_model="numpy", fastmath={"reassoc", "contract"})
-inner = numba.njit(cache=True, nogil=True, _nrt=False, forceinline=True, fastmath={"reassoc", "contract"})
+kernel = called(_nrt=False, error_model="numpy", fastmath={"reassoc", "contract"})
+inner = inlined(fastmath={"reassoc", "contract"})
 
 
 @kernel

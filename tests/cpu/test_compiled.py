@@ -1,0 +1,52 @@
+"""Functions that only compiled ones can call are called by no other: such a call would end the process without a word."""
+
+import ast
+import importlib
+import inspect
+from pathlib import Path
+
+import pytest
+from numba.core.dispatcher import Dispatcher
+
+import cpu
+from cpu.compiled import called, launched
+
+MODULES = [importlib.import_module(f"cpu.{path.stem}") for path in sorted(Path(cpu.__path__[0]).glob("[!_]*.py"))]
+
+
+@called()
+def doubled(x):
+    return 2 * x
+
+
+@launched()
+def doubled_plus_one(x):
+    return doubled(x) + 1
+
+
+def only_compiled(function):
+    return isinstance(function, Dispatcher) and bool(function.targetoptions.get("no_cpython_wrapper"))
+
+
+def named_by_python(module):
+    """Names in the plain functions of a module: a decorated one is Numba's, at the top and within another."""
+
+    def names(node):
+        for child in ast.iter_child_nodes(node):
+            if not getattr(child, "decorator_list", []):
+                if isinstance(child, ast.Name):
+                    yield child.id
+                yield from names(child)
+
+    return set(names(ast.parse(inspect.getsource(module))))
+
+
+def test_a_function_calls_another():
+    assert doubled_plus_one(4) == 9
+    assert only_compiled(doubled) and not only_compiled(doubled_plus_one)
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
+def test_no_python_calls_what_is_for_compiled_functions_only(module):
+    functions = {name for name, value in vars(module).items() if only_compiled(value)}
+    assert not functions & named_by_python(module)
