@@ -23,8 +23,8 @@ def vectors(learned: Any, tree: Tree, masses: Array) -> Array:
     return _leaves(learned.rows, tree, _shares(sides_of(tree.children, masses)))
 
 
-def kept(learned: Any, tree: Tree, new: Tree) -> Any:
-    """`learned` of the nodes of a tree -> that of the nodes of the new one, in arrays of its own.
+def kept(learned: Any, tree: Tree, new: Tree) -> tuple[Any, int]:
+    """`learned` of the nodes of a tree -> that of the nodes of the new one, in arrays of its own, and how many keep theirs.
 
     A node that parts the same two sets keeps all its numbers, their signs turned where right is left now. The others are 0:
     made of what the old nodes know of their classes they were surer than they had learned to be, and the model got worse.
@@ -42,7 +42,7 @@ def kept(learned: Any, tree: Tree, new: Tree) -> Any:
     for ours, theirs in ((made.squares, learned.squares), (made.bias_squares, learned.bias_squares)):
         if ours is not None:
             ours[after] = theirs[before]
-    return made
+    return made, before.size
 
 
 def rows_of(tree: Tree, vectors: Array, masses: Array) -> Array:

@@ -46,6 +46,7 @@ _HOME = {
     "open_clips": "feeds.video.open",
     "open_run": "use.run",
     "open_vectors": "storage.vectors",
+    "regrow": "engine.regrown",
     "unit_layout": "layout",
 }
 _MODULES = {

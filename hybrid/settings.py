@@ -2,6 +2,7 @@
 
 import argparse
 import dataclasses
+import itertools
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -79,6 +80,14 @@ def number(text: str) -> float:
     if not 0 <= value < math.inf:
         raise argparse.ArgumentTypeError(f"found {text!r}, expected a number of at least 0")
     return value
+
+
+def rising(text: str) -> list[int]:
+    """Whole numbers of at least 1 with commas between them, each above the one before."""
+    values = [positive(part) for part in text.split(",")]
+    if any(after <= before for before, after in itertools.pairwise(values)):
+        raise argparse.ArgumentTypeError(f"found {text!r}, expected numbers that rise")
+    return values
 
 
 def names(text: str) -> list[str]:

@@ -7,6 +7,7 @@ import numpy as np
 from .. import check
 from ..feeds import Batch
 from ..readout.base import several
+from ..readout.base.stages import stepped
 from .embedding import Embedding
 from .inputs import Inputs
 from .route import Route
@@ -28,9 +29,20 @@ class Asking:
     def hidden(self, batch: Batch, tick: int, slot: Slot | None = None) -> np.ndarray:
         """The hidden vectors (B, D) of a batch, in a slot that is in use from here on (None: one of its own)."""
         slot = slot or self.slot(batch.examples, 0 if batch.ids is None else batch.ids.size, targets=len(batch.target))
-        slot.fill(tick, 0, batch, 0, batch.examples)
+        return self._begun(batch, tick, slot, 0, batch.examples)
+
+    def teach(self, readout: Any, batch: Batch, tick: int, slot: Slot, size: int) -> None:
+        """Let the readout learn from a batch, in parts of `size` examples, as it does in a tick; nothing else learns."""
+        for first in range(0, batch.examples, size):
+            hidden = self._begun(batch, tick, slot, first, min(first + size, batch.examples))
+            slot.grad = np.empty_like(hidden)  # nobody reads it
+            self._sparse.run(stepped, readout.step, slot, readout.batch).wait()
+            slot.release()
+
+    def _begun(self, batch: Batch, tick: int, slot: Slot, first: int, last: int) -> np.ndarray:
+        slot.fill(tick, 0, batch, first, last)
         slot.take()
-        for stage in self._stages if batch.examples else ():
+        for stage in self._stages if last > first else ():
             (self._sparse if stage.queue == "sparse" else self._dense).run(stage.work, slot)
         return slot.hidden
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from .. import backend, console, machine, readout, sparse
 from ..engine import Embedding, Engine
 from ..engine import trunk as trunks
+from ..engine.regrown import regrow
 from ..engine.trunk import registry as trunk_kinds
 from ..feeds import Feed
 from ..placement import readouts, rows
@@ -103,6 +105,7 @@ def complete(chosen: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
             f"--tree {CLUSTERED}: needs vectors of the classes, which `hybrid train factors --start counts` alone makes"
         )
     _check_split(chosen)
+    _check_regrow(chosen)
     batch, parts = chosen["batch"], chosen["micro_batches"]
     if batch and parts > batch:
         if said.get("micro_batches"):
@@ -125,6 +128,12 @@ def _check_split(chosen: Mapping[str, Any]) -> None:
     )
 
 
+def _check_regrow(chosen: Mapping[str, Any]) -> None:
+    after, epochs = chosen.get("regrow"), chosen["epochs"]
+    if after and after[-1] >= epochs:
+        raise ValueError(f"--regrow: found {after[-1]}, expected epochs before the last one, {epochs} (--epochs)")
+
+
 class EngineJob(Job):
     """An engine on a feed, measured so many times an epoch.
 
@@ -132,6 +141,7 @@ class EngineJob(Job):
     """
 
     evaluations = 4  # an epoch
+    rows_are_classes = False  # whether row v of the input table is that of class v
     feed: Any
 
     def __init__(
@@ -157,6 +167,16 @@ class EngineJob(Job):
         if self.options.get("readout_device") == "auto":
             found |= {"readout_device": model.readout.backend.name, "split": getattr(model.readout, "split", None)}
         return found
+
+    def amend(self, model: Engine) -> None:
+        """Exchange the readout's tree after the epochs that --regrow names."""
+        epoch, rest = divmod(model.tick, self.feed.ticks_per_epoch)
+        if rest or epoch not in (self.options.get("regrow") or ()):
+            return
+        start, nodes = time.perf_counter(), model.readout.classes - 1
+        kept = regrow(model, self.feed, model.embedding.vectors()[: nodes + 1] if self.rows_are_classes else None)
+        spent = time.perf_counter() - start
+        console.note(f"tree exchanged after epoch {epoch}: {kept:,} of {nodes:,} nodes kept, {spent:.1f} s")
 
     def due(self, model: Engine) -> int | None:
         """As often an epoch as `evaluations` says, after its last tick in any case."""

@@ -85,6 +85,7 @@ class Factors(EngineJob):
     """Histories without every user's last two items; validated on the first of the two."""
 
     evaluations = 1
+    rows_are_classes = True
 
     def __init__(self, options: dict[str, Any]):
         every = histories(read(options["ratings"], options.get("columns")))

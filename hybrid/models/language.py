@@ -73,6 +73,8 @@ TUNED = {
 class Language(EngineJob):
     """A language model that learns from one text, is measured on another and, once it has learned, on a third."""
 
+    rows_are_classes = True
+
     def __init__(self, options: dict[str, Any], train: Text, valid: Text, test: Text | None = None):
         feed = _learned(options, train)
         self.vocabulary = feed.corpus.vocabulary

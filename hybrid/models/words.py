@@ -127,6 +127,8 @@ def complete(chosen: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
     """Options that follow from others; ValueError for those that contradict each other."""
     if said.get("split"):
         raise ValueError("--split: not used by `train words`, whose readout is on the CPU; leave it out")
+    if said.get("regrow"):
+        raise ValueError("--regrow: not used by `train words`, which has no trunk; leave it out")
     return _engine.complete(chosen, said)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import check, console, sparse, trees
-from ..settings import option, whole
+from ..settings import option, rising, whole
 from . import registry
 from .base import Base
 from .base.growing import GIVEN, Growing, check_number
@@ -40,6 +40,12 @@ class Options:
         "tree readout on a GPU: its first K nodes are there, as dense products, and the others on the CPU (0: none)",
         type=whole,
         metavar="K",
+    )
+    regrow: list[int] | None = option(
+        None,
+        "tree readout: after these epochs the tree is exchanged for one of clusters of what the model has learned (none)",
+        type=rising,
+        metavar="EPOCHS",
     )
 
 

@@ -55,7 +55,7 @@ class Job(abc.ABC):
 
     make, chosen, keep        before the run is there
     begin                     when training starts or goes on
-    note, due, measure        after every tick
+    note, amend, due, measure  after every tick
     ending, report, final, draw   at the end
 
     feed      all ticks of the run
@@ -111,6 +111,12 @@ class Job(abc.ABC):
             facts["loss"] = tick.loss if before is None else before + (tick.loss - before) / 50
         examples: int = tick.examples
         return examples
+
+    def amend(self, model: Any) -> None:  # noqa: B027
+        """Change the model between two ticks, before it is measured or saved; a function of the model as it stands there.
+
+        It is called once after every tick, and not again by a run that goes on from the save of that tick.
+        """
 
     def due(self, model: Any) -> int | None:
         """The tick of a point of the curve, where one is due now."""

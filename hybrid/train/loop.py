@@ -139,6 +139,7 @@ class Run:
 
     def _note(self, tick: Any, bar: Any) -> None:
         self.progress.note(self.job.note(tick, self.progress.facts))
+        self.job.amend(self.model)
         bar.update()
         if (at := self.job.due(self.model)) is not None:
             self._point(at, bar)

@@ -46,19 +46,19 @@ def test_vectors_follow_the_definition():
 
 def test_nodes_that_part_the_same_sets_are_kept_and_others_are_0():
     old, new, had = huffman(MASSES), balanced(7), learned(7)
-    made, before = tree_carry.kept(had, old, new), below(old, MASSES)
+    (made, count), before = tree_carry.kept(had, old, new), below(old, MASSES)
     for node, (left, right) in enumerate(below(new, MASSES)):
         same = before.index((left, right)) if (left, right) in before else None
         turned = before.index((right, left)) if (right, left) in before else None
         expected = 0 if same is turned is None else had.rows[same] if same is not None else -had.rows[turned]
         np.testing.assert_array_equal(made.rows[node], expected)
-    assert had.rows.any(axis=1).all()
+    assert had.rows.any(axis=1).all() and count == made.rows.any(axis=1).sum() > 0
 
 
 @pytest.mark.parametrize("masses", [MASSES, np.arange(40.0) + 1])
 def test_the_same_tree_keeps_every_bit(masses):
     had = learned(masses.size)
-    made = tree_carry.kept(had, huffman(masses), huffman(masses))
+    made, _ = tree_carry.kept(had, huffman(masses), huffman(masses))
     assert all(ours.tobytes() == theirs.tobytes() for ours, theirs in zip(made, had, strict=True))
 
 
@@ -68,12 +68,12 @@ def test_a_node_whose_sides_change_places_turns_its_sign():
         leaf_up=tree.leaf_up ^ 1, node_up=np.where(tree.node_up > 0, tree.node_up ^ 1, tree.node_up ^ (tree.node_up >= 0)),
         children=tree.children[:, ::-1].copy(),
     )  # fmt: skip
-    made = tree_carry.kept(had, tree, turned)
+    made, _ = tree_carry.kept(had, tree, turned)
     np.testing.assert_array_equal(made.rows, -had.rows)
     np.testing.assert_array_equal(made.biases, -had.biases)
     np.testing.assert_array_equal(made.squares, had.squares)
 
 
 def test_only_rows_are_carried_where_nothing_else_is_kept():
-    made = tree_carry.kept(Learned(learned(7).rows), huffman(MASSES), balanced(7))
+    made, _ = tree_carry.kept(Learned(learned(7).rows), huffman(MASSES), balanced(7))
     assert made[1:] == (None, None, None) and made.rows.dtype == np.float32

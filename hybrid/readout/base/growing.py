@@ -73,7 +73,7 @@ class Growing:
 
     def _hold(self, tree: "Tree") -> None:
         """From here on it is a tree that a checkpoint keeps, with the counts by which threads share its nodes."""
-        self.shape, self.counts = GIVEN, self._counted
+        self.counts, self.shape = self._kept, GIVEN
         self._ups = {"leaf_up": tree.leaf_up, "node_up": tree.node_up}
 
     def _grown(self) -> "Tree":
@@ -96,7 +96,7 @@ class Growing:
 
         with self.alone:
             self.fetch()
-            return tree_carry.vectors(self._wide, self.tree, trees.met(self._counted))
+            return tree_carry.vectors(self._wide, self.tree, trees.met(self._kept))
 
     def begin_with(self, vectors: np.ndarray) -> None:
         """Give nodes the rows by which the tree knows vectors (V, D) float32 of the classes, see `vectors`; see Readout."""
@@ -107,15 +107,15 @@ class Growing:
             halves.narrow(self._host.rows, tree_carry.rows_of(self.tree, vectors, trees.met(self._counted)))
             self.send()
 
-    def regrow(self, tree: "Tree", hidden: np.ndarray | None = None, target: np.ndarray | None = None) -> None:
-        """Go on with another tree over the same classes.
+    def regrow(self, tree: "Tree", hidden: np.ndarray | None = None, target: np.ndarray | None = None) -> int:
+        """Go on with another tree over the same classes; returns how many nodes keep what they have learned.
 
         tree    of hybrid.trees
         hidden  (B, D) float32, target (B,) int32: examples such as the readout meets, which the tree learns from at once,
                 in steps of `batch` rows; the more the better. None: new nodes begin at 0
 
         A node that parts the same two sets of classes keeps its numbers, to the bit. A checkpoint keeps the tree from here on.
-        Call it between two ticks.
+        Call it between two ticks; hybrid.regrow does all of it for an engine.
 
         Raises ValueError for another tree or other examples; then nothing has moved.
         """
@@ -127,7 +127,7 @@ class Growing:
         self._check(hidden, target)
         with Held(), self.alone:
             self.fetch()
-            made = tree_carry.kept(self._wide, self.tree, new)
+            made, count = tree_carry.kept(self._wide, self.tree, new)
             for ours, theirs in zip(self._host, made, strict=True):
                 if ours is not None:
                     halves.narrow(ours, theirs)
@@ -136,6 +136,7 @@ class Growing:
             self.send()
             for part in self._parts(hidden):
                 self.step(np.empty_like(hidden[part]), hidden[part], target[part])
+            return count
 
     def add_classes(self, counts: Any) -> None:
         """Go on with n more classes, whose ids are V to V + n - 1, and forget nothing.
@@ -155,11 +156,11 @@ class Growing:
         check_number(self.classes + more.size)
         with Held(), self.alone:
             self.fetch()
-            every = np.concatenate([self._counted, more])
-            made = tree_growth.grown(self.tree, self._counted, more, trees.deepest(every.size))
+            every = np.concatenate([self._kept, more])
+            made = tree_growth.grown(self.tree, self._kept, more, trees.deepest(every.size))
             tree, nodes = trees.checked(made.leaf_up, made.node_up, every), self.moves.table(every.size - 1, self.width)
             before, self.nodes = self._host, nodes
-            self.classes, self.counts = every.size, every
+            self.classes, self.counts, self.shape = every.size, every, GIVEN
             self._place_nodes()
             for ours, theirs in zip(self._host, before, strict=True):
                 if ours is not None:
@@ -177,6 +178,11 @@ class Growing:
     def _counted(self) -> np.ndarray:
         found: np.ndarray = np.ones(self.classes) if self.counts is None else self.counts
         return found
+
+    @property
+    def _kept(self) -> np.ndarray:
+        """The counts as a readout has them that was loaded: a checkpoint of a balanced tree has none."""
+        return np.ones(self.classes) if self.shape == "balanced" else self._counted
 
 
 def check_number(classes: int) -> None:

@@ -126,3 +126,14 @@ def test_counts_of_no_classes_are_refused_and_nothing_moves(counts):
     with pytest.raises(ValueError, match="counts"):
         alone.add_classes(counts)
     assert frozen(alone) == before and alone.classes == CLASSES and alone.shape == "huffman"
+
+
+def test_a_balanced_tree_grows_as_one_that_was_loaded_which_has_no_counts():
+    readout = TreeReadout(COUNTS + 1, WIDTH, tree="balanced", batch=BATCH)
+    other = pickle.loads(pickle.dumps(readout))
+    for one in (readout, other):
+        one.add_classes([3, 1])
+    assert frozen(other) == frozen(readout)
+    for one in (readout, other):
+        one.regrow(trees.huffman(np.arange(CLASSES + 2)))
+    assert frozen(other) == frozen(readout) and readout.vectors().tobytes() == other.vectors().tobytes()
