@@ -6,7 +6,6 @@ import numpy as np
 
 from .. import trees
 from ..feeds import Feed, most_targets
-from .scale import Scale
 from .schedule import part
 from .suits import check_feed
 
@@ -24,8 +23,9 @@ def regrow(engine: "Engine", feed: Feed, vectors: Any = None) -> int:
 
     Nodes that part the same two sets of classes are kept. Then the tree learns from the examples of the last epoch, those
     of the ticks_per_epoch ticks before this one: their hidden vectors are computed anew, without dropout, by the trunk as it is
-    now, at the rate of the last tick, while rows and trunk stand still. What comes out follows from the state of the engine:
-    one that was saved before and loaded does the same.
+    now, while rows and trunk stand still. It learns at the rate that the readout was made with: at one that has fallen by then
+    new nodes would learn too little. What comes out follows from the state of the engine: one that was saved before and
+    loaded does the same.
 
     Raises ValueError for another readout, another feed and other vectors; then nothing has moved.
     """
@@ -45,11 +45,10 @@ def regrow(engine: "Engine", feed: Feed, vectors: Any = None) -> int:
 
 
 def _teach(engine: "Engine", feed: Feed, ticks: range) -> None:
-    """Let the readout alone learn from the batches of some ticks, at the rate of the last one."""
+    """Let the readout alone learn from the batches of some ticks, at its own rate."""
     asking, readout = engine._asking, engine.readout
     slot = asking.slot(feed.batch, feed.most_ids, targets=max(most_targets(feed), feed.batch))
-    before, scale = readout.rate_scale, Scale(engine.schedule, len(feed), engine.warmup)
-    readout.rate_scale = scale(max(engine.tick - 1, 0))
+    before, readout.rate_scale = readout.rate_scale, 1.0
     try:
         for tick in ticks:
             batch = engine._fitting(feed, tick)
