@@ -115,7 +115,8 @@ def _chunk(some, table, rows, begin, end):
     if some.shape[0] == 0:
         return table[begin:end]
     for j in range(end - begin):
-        some[j] = table[rows[begin + j]]
+        for d in range(table.shape[1]):
+            some[j, d] = table[rows[begin + j], d]
     return some[: end - begin]
 
 
@@ -126,7 +127,7 @@ def _take(ids, scores, table, proposed, hidden, angular, out_first, out_last, le
     for thread in numba.prange(threads):
         last = min((thread + 1) * size, ids.shape[0])
         for b in range(thread * size, last):
-            ids[b], scores[b] = -1, -np.inf
+            topk.clear(ids[b], scores[b])
             for i in range(proposed.shape[1] if b + 1 < last else 0):
                 prefetch_row(table, max(proposed[b + 1, i], 0))
             for i in range(proposed.shape[1]):

@@ -43,9 +43,9 @@ def scores(out: Array, learned: Any, plan: Plan, hidden: Array) -> None:
 def _best(ids, log_probs, rows, biases, begins, classes, slots, alone, hidden, out_first, out_last, left_out, threads):
     for thread in numba.prange(threads):
         keys, items = np.empty(1024), np.empty(1024, np.int32)
-        logits = np.empty((1, np.diff(begins).max() if begins.size > 1 else 0), hidden.dtype)
+        logits = np.empty((1, _most(begins)), hidden.dtype)
         for b in range(thread, hidden.shape[0], threads):
-            ids[b], log_probs[b] = -1, -np.inf
+            topk.clear(ids[b], log_probs[b])
             first, last = out_first[b], out_last[b]
             offer(ids[b], log_probs[b], slots[b], alone, left_out, first, last)
             size = 0
@@ -68,7 +68,7 @@ def _best(ids, log_probs, rows, biases, begins, classes, slots, alone, hidden, o
 def _scores(out, rows, biases, begins, classes, hidden):
     for part in numba.prange(-(-hidden.shape[0] // TOGETHER)):
         first, last = part * TOGETHER, min((part + 1) * TOGETHER, hidden.shape[0])
-        logits = np.empty((last - first, np.diff(begins).max() if begins.size > 1 else 0), hidden.dtype)
+        logits = np.empty((last - first, _most(begins)), hidden.dtype)
         for k in range(begins.size - 1):
             count = begins[k + 1] - begins[k]
             chunk(logits[:, :count], rows, biases, begins[k], begins[k + 1], hidden[first:last])
@@ -76,6 +76,15 @@ def _scores(out, rows, biases, begins, classes, hidden):
                 norm = _norm(logits[b, :count])
                 for j in range(count):
                     out[first + b, classes[begins[k] + j]] = logits[b, j] - norm
+
+
+@called()
+def _most(begins):
+    """The most classes of a cluster."""
+    most = 0
+    for k in range(begins.size - 1):
+        most = max(most, begins[k + 1] - begins[k])
+    return most
 
 
 @called(error_model="numpy")

@@ -111,24 +111,47 @@ def _split(order, unit, begin, end, cut, seeds, masses, quality, widest):
     With masses (V,) the cut is found, and written: no side has more classes than `widest`.
     """
     for s in numba.prange(begin.size):
-        ids = order[begin[s] : end[s]]
-        some = ids[:: max(1, ids.size // SAMPLE)]
-        key, centre = np.empty(ids.size, np.float32), _begin(unit, some, seeds[s])
-        side = np.zeros(some.size, np.bool_)  # of each place
-        for _ in range(ROUNDS):
-            _project(key, unit, some, centre)
-            ranked = np.argsort(-key[: some.size], kind="mergesort")
-            if masses.size:
-                left = _best_cut(key[ranked], masses[some[ranked]], quality, some.size)
-            else:
-                left = max(1, (cut[s] - begin[s]) * some.size // ids.size)
-            if not _moved(side, ranked, left):
-                break
-            _centre(centre, unit, some, side)
-        _project(key, unit, ids, centre)
-        ids[:] = ids[np.argsort(-key, kind="mergesort")]
+        ids, left = order[begin[s] : end[s]], cut[s] - begin[s]
+        cut[s] = begin[s] + _part(ids, unit, left, seeds[s], masses, quality, widest)
+
+
+# Loops instead of expressions of arrays: those take Numba ten seconds more.
+
+
+@called()
+def _part(ids, unit, left, seed, masses, quality, widest):
+    """Put the classes of one segment in order; returns how many stand on the left, without masses `left`."""
+    count = ids.size
+    some = _every(ids, max(1, count // SAMPLE))
+    key, centre = np.empty(count, np.float32), _begin(unit, some, seed)
+    side = np.zeros(some.size, np.bool_)  # of each place
+    for _ in range(ROUNDS):
+        _project(key, unit, some, centre)
+        ranked = np.argsort(-key[: some.size], kind="mergesort")
         if masses.size:
-            cut[s] = begin[s] + _best_cut(-np.sort(-key), masses[ids], quality, widest)
+            near = _best_cut(key, ranked, some, masses, quality, some.size)
+        else:
+            near = max(1, left * some.size // count)
+        if not _moved(side, ranked, near):
+            break
+        _centre(centre, unit, some, side)
+    _project(key, unit, ids, centre)
+    ranked = np.argsort(-key, kind="mergesort")
+    if masses.size:
+        left = _best_cut(key, ranked, ids, masses, quality, widest)
+    before = _every(ids, 1)
+    for rank in range(count):
+        ids[rank] = before[ranked[rank]]
+    return left
+
+
+@called()
+def _every(ids, step):
+    """A copy of ids[::step]."""
+    out = np.empty((ids.size + step - 1) // step, ids.dtype)
+    for i in range(out.size):
+        out[i] = ids[i * step]
+    return out
 
 
 @called()
@@ -169,28 +192,33 @@ def _centre(centre, unit, ids, side):
         for d in range(centre.size):
             of[d] += unit[ids[i], d]
     for turn in range(2):
-        length = np.sqrt((sums[turn] ** 2).sum())
+        square = 0.0
+        for d in range(centre.size):
+            square += sums[turn, d] ** 2
+        length = np.sqrt(square)
         if length > 0:
-            sums[turn] /= length
-    centre[:] = sums[1] - sums[0]
+            for d in range(centre.size):
+                sums[turn, d] /= length
+    for d in range(centre.size):
+        centre[d] = sums[1, d] - sums[0, d]
 
 
 @called()
-def _best_cut(key, mass, quality, widest):
-    """How many of the classes, by falling key, stand on the left; see `Cuts`."""
-    count = key.size
+def _best_cut(key, ranked, ids, masses, quality, widest):
+    """How many of the classes, by falling key, stand on the left; see `Cuts`. ranked: the places in `ids` by falling key."""
+    count = ranked.size
     mean, whole, spread = 0.0, 0.0, 0.0
     for i in range(count):
-        mean += key[i] / count
-        whole += mass[i]
+        mean += key[ranked[i]] / count
+        whole += masses[ids[ranked[i]]]
     for i in range(count):
-        spread += (key[i] - mean) ** 2
+        spread += (key[ranked[i]] - mean) ** 2
     fewest = max(1, count - widest)
     best, found = -1.0, count // 2
     above, before = 0.0, 0.0  # sum of the keys on the left, over their mean; mass on the left
     for left in range(1, count):
-        above += key[left - 1] - mean
-        before += mass[left - 1]
+        above += key[ranked[left - 1]] - mean
+        before += masses[ids[ranked[left - 1]]]
         if fewest <= left <= count - fewest:
             told = above * above * count / (left * (count - left) * spread) if spread > 1e-9 else 0.0
             share = before / whole

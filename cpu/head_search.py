@@ -45,7 +45,7 @@ def _best(ids, log_probs, nodes, biases, children, roots, slots, alone, hidden, 
     for thread in numba.prange(threads):
         keys, items = np.empty(1024), np.empty(1024, np.int32)
         for b in range(thread, hidden.shape[0], threads):
-            ids[b], log_probs[b] = -1, -np.inf
+            topk.clear(ids[b], log_probs[b])
             offer(ids[b], log_probs[b], slots[b], alone, left_out, out_first[b], out_last[b])
             size = 0
             for k in range(roots.size):
@@ -54,7 +54,7 @@ def _best(ids, log_probs, nodes, biases, children, roots, slots, alone, hidden, 
             for i in range(ids.shape[1]):
                 if ids[b, i] >= 0:
                     size, keys, items = push(keys, items, size, log_probs[b, i], ~ids[b, i])
-            ids[b], log_probs[b] = -1, -np.inf
+            topk.clear(ids[b], log_probs[b])
             found = 0
             while found < ids.shape[1] and size:
                 key, item = keys[0], items[0]

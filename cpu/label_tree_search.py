@@ -9,7 +9,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from cpu import excluded
+from cpu import excluded, topk
 from cpu.activation import softplus
 from cpu.array import Array
 from cpu.compiled import called, launched
@@ -38,7 +38,7 @@ def _best(ids, log_probs, rows, biases, child_at, label, hidden, least, out_firs
     for thread in numba.prange(threads):
         keys, items = np.empty(1024), np.empty(1024, np.int32)
         for b in range(thread, hidden.shape[0], threads):
-            ids[b], log_probs[b] = -1, -np.inf
+            topk.clear(ids[b], log_probs[b])
             size, keys, items = _look(keys, items, 0, 0.0, 0, 1, rows, biases, hidden, b, least)
             found = 0
             while found < ids.shape[1] and size:

@@ -7,6 +7,7 @@ order; among equals the higher node number, the deeper one, comes first. Example
 import numba
 import numpy as np
 
+from cpu import topk
 from cpu.activation import softplus
 from cpu.array import Array
 from cpu.compiled import called, launched
@@ -49,7 +50,7 @@ def _best(
     for thread in numba.prange(threads):
         keys, items, scores = np.empty(1024), np.empty(1024, np.int32), np.empty(CHUNK)
         for b in range(thread, row_at.size - 1, threads):
-            out[b], log_probs[b] = -1, -np.inf
+            topk.clear(out[b], log_probs[b])
             own, worth = ids[row_at[b] : row_at[b + 1]], values[row_at[b] : row_at[b + 1]]
             size, keys, items = push(keys, items, 0, 0.0, -1)
             found = 0

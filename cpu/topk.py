@@ -1,14 +1,22 @@
 """The k best of a stream of scored ids, in two arrays that form a heap with the worst of them at the root.
 
-Better is a higher score, and among equal scores a lower id; a NaN is best of all, so that it stays visible. Start with
-ids of -1 and scores of -inf.
+Better is a higher score, and among equal scores a lower id; a NaN is best of all, so that it stays visible. At first, after
+`clear`, ids are -1 and scores -inf.
 """
 
 import math
 
 import numba
+import numpy as np
 
 from cpu.compiled import called, launched
+
+
+@called()
+def clear(ids, scores):
+    """Leave nothing in the heap."""
+    for i in range(ids.size):
+        ids[i], scores[i] = -1, -np.inf
 
 
 @called()

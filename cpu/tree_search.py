@@ -10,7 +10,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from cpu import excluded
+from cpu import excluded, topk
 from cpu.activation import ZERO, softplus
 from cpu.array import Array
 from cpu.compiled import called, launched
@@ -50,7 +50,9 @@ def _best(ids, log_probs, nodes, biases, children, hidden, out_first, out_last, 
         keys, items = np.empty(1024), np.empty(1024, np.int32)
         leaf_keys = np.empty(ids.shape[1])  # of the likeliest leaves that were met, rising
         for b in range(thread, hidden.shape[0], threads):
-            ids[b], log_probs[b], leaf_keys[:] = -1, -np.inf, -np.inf
+            topk.clear(ids[b], log_probs[b])
+            for i in range(leaf_keys.size):
+                leaf_keys[i] = -np.inf
             size, keys, items = push(keys, items, 0, 0.0, 0)
             found = 0
             while found < ids.shape[1] and size:

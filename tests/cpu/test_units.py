@@ -95,9 +95,11 @@ def test_update(dtype, momentum):
         close(case.velocity, velocity, dtype, 1)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("momentum", "dtype"),
+    [(0, np.float32), (0.9, np.float32), (0, np.float64), pytest.param(0.9, np.float64, marks=pytest.mark.slow)],
+)  # each pair is a kernel of its own
 @pytest.mark.parametrize("activation", ACTIVATIONS)
-@pytest.mark.parametrize("momentum", [0, 0.9])
 @pytest.mark.parametrize("batch", [1, 2, 5, 8, 32])
 def test_step(batch, momentum, activation, dtype):
     case = Case(batch, momentum, dtype)

@@ -1,5 +1,7 @@
 """A readout of every kind, batches for it, and what a test asks of it."""
 
+import functools
+
 import numpy as np
 
 from hybrid import trees
@@ -7,11 +9,18 @@ from hybrid.readout import FullReadout, HeadReadout, MixtureReadout, NeighbourRe
 
 CLASSES, WIDTH, BATCH = 37, 6, 16
 COUNTS = np.arange(CLASSES)[::-1]
-TREE = trees.huffman_of_clusters(np.random.default_rng(7).normal(size=(CLASSES, 4)), COUNTS, 4)
+
+
+@functools.cache
+def given_tree():
+    """Made where it is asked for: all who collect tests would compile its kernels at once."""
+    return trees.huffman_of_clusters(np.random.default_rng(7).normal(size=(CLASSES, 4)), COUNTS, 4)
+
+
 MAKE = {
     "huffman": lambda **more: TreeReadout(COUNTS, WIDTH, batch=BATCH, **more),
     "balanced": lambda **more: TreeReadout(CLASSES, WIDTH, tree="balanced", batch=BATCH, **more),
-    "given": lambda **more: TreeReadout(COUNTS, WIDTH, tree=TREE, batch=BATCH, **more),
+    "given": lambda **more: TreeReadout(COUNTS, WIDTH, tree=given_tree(), batch=BATCH, **more),
     "split": lambda **more: TreeReadout(COUNTS, WIDTH, split=5, batch=BATCH, **more),
     "full": lambda **more: FullReadout(COUNTS, WIDTH, batch=BATCH, **more),
     "head": lambda **more: HeadReadout(COUNTS, WIDTH, head=9, clusters=5, batch=BATCH, **more),

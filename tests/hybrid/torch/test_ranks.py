@@ -67,6 +67,7 @@ def alone(kind, first, last):
 
 @pytest.mark.parametrize("kind", ["huffman", "sampled"])
 def test_two_processes_learn_as_one_does(tmp_path, kind):
+    one = learn(kind)  # first: what it compiles both processes only load
     command = [sys.executable, "-c", SCRIPT]
     running = [
         subprocess.Popen([*command, str(rank), str(tmp_path), kind], stderr=subprocess.PIPE, text=True)
@@ -76,7 +77,6 @@ def test_two_processes_learn_as_one_does(tmp_path, kind):
     assert [process.returncode for process in running] == [0, 0], told
     ours = [torch.load(tmp_path / f"{rank}.pt", weights_only=True) for rank in (0, 1)]
     assert ours[0][0] == ours[1][0]
-    one = learn(kind)
     assert ours[0][2] == ours[1][2] == one[2]
     torch.testing.assert_close(torch.cat([ours[0][3], ours[1][3]], dim=1), one[3], rtol=1e-5, atol=1e-6)
     torch.testing.assert_close(ours[0][1], one[1], rtol=1e-5, atol=1e-6)

@@ -12,18 +12,18 @@ from hybrid.readout import TreeReadout, rebuild
 from tests.support.readouts import BATCH, CLASSES, COUNTS, MAKE, WIDTH, batch, every, frozen, train
 
 VECTORS = np.random.default_rng(5).normal(size=(CLASSES, 4)).astype(np.float32)
-GIVEN = trees.clustered(VECTORS, COUNTS)
 
 
 @pytest.mark.parametrize("split", [0, 5])
 def test_a_checkpoint_keeps_a_tree_that_is_given(split):
-    readout = TreeReadout(COUNTS, WIDTH, tree=GIVEN, split=split, batch=BATCH, rate=0.1, optimiser="adagrad")
+    given = trees.clustered(VECTORS, COUNTS)
+    readout = TreeReadout(COUNTS, WIDTH, tree=given, split=split, batch=BATCH, rate=0.1, optimiser="adagrad")
     train(readout)
     again = rebuild(json.loads(json.dumps(readout.describe())))
     for name, array in again.parameters().items():
         np.copyto(array, readout.parameters()[name])
     again.restore(json.loads(json.dumps(readout.state())))
-    assert again.tree.node_up.tolist() == GIVEN.node_up.tolist() and again.describe()["tree"] == "given"
+    assert again.tree.node_up.tolist() == given.node_up.tolist() and again.describe()["tree"] == "given"
     assert train(again, first=5) == train(readout, first=5) and frozen(again) == frozen(readout)
     again.parameters()["leaf_up"][3] = 0
     with pytest.raises(ValueError, match="pointers to parents"):
