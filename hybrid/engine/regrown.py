@@ -39,7 +39,8 @@ def regrow(engine: "Engine", feed: Feed, vectors: Any = None) -> int:
         rows = np.asarray(readout.vectors() if vectors is None else vectors)
         if len(rows) != readout.classes:
             raise ValueError(f"vectors: found {rows.shape}, expected ({readout.classes}, any): a row a class")
-        kept: int = engine.inline.run(lambda: readout.regrow(trees.clustered(rows, feed.counts))).wait()
+        counts = feed.counts
+        kept: int = engine.inline.run(lambda: readout.regrow(trees.clustered(rows, counts), counts=counts)).wait()
         _teach(engine, feed, range(max(engine.tick - feed.ticks_per_epoch, 0), min(engine.tick, len(feed))))
         return kept
 

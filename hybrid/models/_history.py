@@ -38,7 +38,7 @@ class HistoryOptions:
     start: str = option(
         "drawn",
         "input rows, and classes where the readout is as wide, begin as drawn, or alike where items come soon after the same"
-        " ones",
+        " ones, which share nodes by --tree clustered",
         choices=STARTS,
     )
     tied: bool = option(False, "the rows of a full or sampled readout are the input rows: one table")
@@ -70,7 +70,7 @@ def begin(options: Mapping[str, Any], train: Histories, engine: Any) -> None:
     rows[:] = turned(rows, vectors(train, embedding.width, options["seed"]))
     embedding.send()
     if options.get("tree") == CLUSTERED:
-        readout.regrow(trees.clustered(rows, readout.counts))
+        readout.regrow(trees.clustered(rows, readout.counts), counts=readout.counts)
     if readout.width == embedding.width and not engine.tied and hasattr(readout, "begin_with"):
         readout.begin_with(rows)
 

@@ -29,11 +29,7 @@ STORES = True
 class Options:
     """What `--readout tree` takes."""
 
-    tree: str = option(
-        "huffman",
-        "tree readout: its shape; clustered: items that --start counts makes alike share nodes",
-        choices=(*TREES, CLUSTERED),
-    )
+    tree: str = option("huffman", "tree readout: its shape", choices=(*TREES, CLUSTERED))
     mode: str = option("deterministic", "tree readout: how rows learn", choices=(*MODES, *FORMER))
     split: int | None = option(
         None,

@@ -60,7 +60,7 @@ class Growing:
         if given:
             self._hold(self._given(tree))
 
-    def _given(self, tree: Any) -> "Tree":
+    def _given(self, tree: Any, counts: Any = None) -> "Tree":
         from cpu.tree import Tree
 
         if not isinstance(tree, Tree):
@@ -69,11 +69,11 @@ class Growing:
             )
         if tree.leaf_up.size != self.classes:
             raise ValueError(f"tree: found {tree.leaf_up.size} leaves, expected {self.classes}, one a class")
-        return trees.checked(tree.leaf_up, tree.node_up, self.counts)
+        return trees.checked(tree.leaf_up, tree.node_up, self.counts if counts is None else counts)
 
-    def _hold(self, tree: "Tree") -> None:
+    def _hold(self, tree: "Tree", counts: np.ndarray | None = None) -> None:
         """From here on it is a tree that a checkpoint keeps, with the counts by which threads share its nodes."""
-        self.counts, self.shape = self._kept, GIVEN
+        self.counts, self.shape = self._kept if counts is None else counts, GIVEN
         self._ups = {"leaf_up": tree.leaf_up, "node_up": tree.node_up}
 
     def _grown(self) -> "Tree":
@@ -107,12 +107,16 @@ class Growing:
             halves.narrow(self._host.rows, tree_carry.rows_of(self.tree, vectors, trees.met(self._counted)))
             self.send()
 
-    def regrow(self, tree: "Tree", hidden: np.ndarray | None = None, target: np.ndarray | None = None) -> int:
+    def regrow(
+        self, tree: "Tree", hidden: np.ndarray | None = None, target: np.ndarray | None = None, *, counts: Any = None
+    ) -> int:
         """Go on with another tree over the same classes; returns how many nodes keep what they have learned.
 
         tree    of hybrid.trees
         hidden  (B, D) float32, target (B,) int32: examples such as the readout meets, which the tree learns from at once,
                 in steps of `batch` rows; the more the better. None: new nodes begin at 0
+        counts  (V,) how often each class is met, by which threads share the nodes. None: as is known; of a balanced tree
+                nothing is, since a checkpoint of it has no counts
 
         A node that parts the same two sets of classes keeps its numbers, to the bit. A checkpoint keeps the tree from here on.
         Call it between two ticks; hybrid.regrow does all of it for an engine.
@@ -121,7 +125,8 @@ class Growing:
         """
         from cpu import halves, tree_carry
 
-        new = self._given(tree)
+        told = None if counts is None else check.counts(counts)
+        new = self._given(tree, told)
         if hidden is None or target is None:
             hidden, target = np.empty((0, self.width), np.float32), np.empty(0, np.int32)
         self._check(hidden, target)
@@ -131,7 +136,7 @@ class Growing:
             for ours, theirs in zip(self._host, made, strict=True):
                 if ours is not None:
                     halves.narrow(ours, theirs)
-            self._hold(new)
+            self._hold(new, told)
             self._prepare()
             self.send()
             for part in self._parts(hidden):

@@ -22,7 +22,7 @@ class Epochs(Feed):
 
 
 def by_hand(made, feed, vectors):
-    kept = made.readout.regrow(trees.clustered(vectors, feed.counts))
+    kept = made.readout.regrow(trees.clustered(vectors, feed.counts), counts=feed.counts)
     made.readout.rate_scale = 1.0
     for tick in range(5):
         batch = feed[tick]

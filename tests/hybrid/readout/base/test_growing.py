@@ -68,6 +68,8 @@ def test_refused_where_it_cannot_be():
     before = frozen(alone)
     with pytest.raises(ValueError, match="tree: found 5 leaves"):
         alone.regrow(trees.balanced(5), batch()[1])
+    with pytest.raises(ValueError, match="counts: found 5, expected 37"):
+        alone.regrow(trees.balanced(CLASSES), counts=np.ones(5))
     _, hidden, target = batch()
     with pytest.raises(IndexError, match="target"):
         alone.regrow(trees.balanced(CLASSES), hidden, target + np.int32(CLASSES))
@@ -135,5 +137,6 @@ def test_a_balanced_tree_grows_as_one_that_was_loaded_which_has_no_counts():
         one.add_classes([3, 1])
     assert frozen(other) == frozen(readout)
     for one in (readout, other):
-        one.regrow(trees.huffman(np.arange(CLASSES + 2)))
+        one.regrow(trees.huffman(np.arange(CLASSES + 2)), counts=np.arange(CLASSES + 2))
+    assert readout.counts.tolist() == list(range(CLASSES + 2))
     assert frozen(other) == frozen(readout) and readout.vectors().tobytes() == other.vectors().tobytes()
