@@ -126,18 +126,21 @@ def choose(
     """
     trial = Trial(vectors, hidden, metric, k, recall)
     if before and before.kind != "exact":
-        made, choice = _fastest(trial, [before[:2]], seed, threads)
+        made, choice = _fastest(trial, [before[:2]], 1, seed, threads)
         if made:
             return made, choice
-    return _fastest(trial, _promising(trial, seed, threads), seed, threads)
+    sizes = [(kind, size) for kind, size in SIZES if kind != "hnsw" or graph.there()]
+    if len(vectors) <= SAMPLE:
+        return _fastest(trial, sizes, len(sizes), seed, threads)
+    return _fastest(trial, _promising(trial, sizes, seed, threads), FINAL, seed, threads)
 
 
-def _fastest(trial: Trial, sizes: Sizes, seed: int, threads: int) -> tuple[Index | None, Choice]:
-    """Of the first FINAL, and of those after them as long as none has reached the recall."""
+def _fastest(trial: Trial, sizes: Sizes, least: int, seed: int, threads: int) -> tuple[Index | None, Choice]:
+    """Of the first `least` sizes, and of those after them as long as none has reached the recall."""
     best, choice = None, Choice("exact", 0, 0, trial.k, 1.0, trial.exact_seconds, trial.exact_seconds)
     limit = GAIN * trial.exact_seconds
     for number, (kind, size) in enumerate(sizes):
-        if best and number >= FINAL:
+        if best and number >= least:
             break
         made = index.make(kind, trial.vectors, trial.metric, size, seed, threads)
         if found := trial.walk(made, limit):
@@ -146,12 +149,11 @@ def _fastest(trial: Trial, sizes: Sizes, seed: int, threads: int) -> tuple[Index
     return best, choice
 
 
-def _promising(trial: Trial, seed: int, threads: int) -> Sizes:
-    """Kinds and sizes to try on all rows: those that are faster than exact search on a sample, the fastest first.
+def _promising(trial: Trial, sizes: Sizes, seed: int, threads: int) -> Sizes:
+    """The kinds and sizes to try on all rows: those that are faster than exact search on a sample, the fastest first.
 
     Also the slower of two: over all rows a graph of few links may never reach a recall that it reaches on the sample.
     """
-    sizes = [(kind, size) for kind, size in SIZES if kind != "hnsw" or graph.there()]
     step = -(-len(trial.vectors) // SAMPLE)
     sample = Trial(np.ascontiguousarray(trial.vectors[::step]), trial.hidden, trial.metric, trial.k, trial.wanted)
     limit, found = GAIN * trial.exact_seconds, []
