@@ -23,8 +23,8 @@ PIECES = 16  # of a batch, in a pass over its rows
 EPSILON = 1e-5  # beside the variance, as in torch.nn.LayerNorm
 DRAWS = 2**32  # a place of a dropout mask is one of so many numbers
 
-kernel = called(error_model="numpy", fastmath={"reassoc", "contract"})
-parallel = launched(error_model="numpy", fastmath={"reassoc", "contract"}, parallel=True)
+FAST: dict[str, Any] = {"error_model": "numpy", "fastmath": {"reassoc", "contract"}}
+kernel, parallel = called(**FAST), launched(**FAST, parallel=True)
 
 
 def workspace(widest: int, dtype: DTypeLike) -> tuple[Array, Array]:
@@ -230,7 +230,7 @@ def _fall(rest, out_grad, sums, spare, out, before, spread, biased, gain, shift,
                     bias_sum[i] += delta[i]
 
 
-@launched(error_model="numpy", fastmath={"reassoc", "contract"})
+@launched(**FAST)
 def _collect(bias, gain, shift, sums):
     """Add the sums of the pieces, in their order."""
     for piece in range(sums.shape[0]):

@@ -61,6 +61,4 @@ def _hung(tree: Tree, leaf: int, leaf_up: Array, node_up: Array) -> Grown:
     ends = np.concatenate([tree.leaf_up, leaves])
     ends[leaf] = joint
     order = trees.breadth_first(every, every.size)
-    place = np.empty(order.size, np.int64)
-    place[order] = np.arange(order.size)
-    return Grown(*trees.renumbered(ends, every, order), place[:before])
+    return Grown(*trees.renumbered(ends, every, order), np.argsort(order)[:before])
