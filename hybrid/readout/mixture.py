@@ -79,6 +79,7 @@ class MixtureReadout(Base):
         self.shares = np.full(len(self.readouts), 1 / len(self.readouts))
         for readout in self.readouts:
             readout.alone = self.alone  # a call of a part is a call of the whole
+            readout.mixed = True
         self._losses = np.empty((len(self.readouts), self.batch), np.float32)
         self._grads = np.empty((len(self.readouts), self.batch, self.width), np.float32)
 

@@ -44,6 +44,7 @@ class Base(Staged, Still, Foreign):
     places: tuple[str, ...] = ("cpu",)  # kinds of devices: "cpu", "cuda"
     begin_with: Any  # of kinds whose classes can begin alike
     counts: Any  # (V,) float64, None where only the number of classes is known
+    mixed = False  # whether it belongs to a mixture, whose readouts have the same classes
 
     def __init__(
         self,

@@ -153,3 +153,10 @@ def test_parts_that_do_not_suit_each_other_are_refused(bad, message):
 def test_a_pace_above_one_is_refused():
     with pytest.raises(ValueError, match="pace: found 2, expected a number from 0 to 1"):
         MixtureReadout(parts(), pace=2)
+
+
+def test_no_part_grows_alone():
+    mixture = MixtureReadout(parts())
+    with pytest.raises(ValueError, match="add_classes: found a tree of a mixture"):
+        mixture.readouts[0].add_classes([1])
+    assert mixture.readouts[0].classes == CLASSES
