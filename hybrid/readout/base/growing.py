@@ -154,12 +154,15 @@ class Growing:
         of all other classes are the same, to the bit. A checkpoint keeps the tree from here on. Call it between two ticks;
         a run under way goes on with its feed, an engine then takes feeds of V + n classes.
 
-        Raises ValueError for other counts, for more than 2^30 classes in all and for a tree of a mixture; then nothing has moved.
+        Raises ValueError for other counts, for more than 2^30 classes in all and for a tree of a mixture;
+        then nothing has moved.
         """
         from cpu import tree_growth
 
         if self.mixed:
-            raise ValueError("add_classes: found a tree of a mixture, expected one that stands alone; add classes, then mix")
+            raise ValueError(
+                "add_classes: found a tree of a mixture, expected one that stands alone; add classes, then mix"
+            )
 
         more = check.counts(counts, more=True)
         check_number(self.classes + more.size)
