@@ -15,18 +15,21 @@ from bench.large_data import CONTEXT, QUICK, SIZES, Data, Examples, Grams, make
 from bench.measure import append, commit, environment
 from bench.problems import there
 
+NEGATIVES = (64, 256, 1024, 4096)
 READOUTS: dict[str, dict[str, Any]] = {
     "tree": {"readout": "tree"},
+    "mixture of trees": {"readout": "mixture"},
     "head": {"readout": "head"},
-    **{f"sampled {negatives}": {"readout": "sampled", "negatives": negatives} for negatives in (64, 256, 1024, 4096)},
+    **{f"sampled {negatives}": {"readout": "sampled", "negatives": negatives} for negatives in NEGATIVES},
+    **{
+        f"sampled {negatives} log-uniform": {"readout": "sampled", "negatives": negatives, "draws": "log-uniform"}
+        for negatives in NEGATIVES
+    },
 }
 SECONDS, SEARCH = (60, 120, 240), 8  # of one processor: when all are measured, and of a training of the search
 STEP, TRIES = 3.0, 7  # from a rate to the next one that a search tries; how many pairs of rates it tries at most
 TUNED = ("rate", "rows_rate")  # of the readout and of the input rows, one after the other
-JUDGED, SEARCHED = (
-    2_000,
-    500,
-)  # validation examples of the figures, and others of the search: a million classes cost each
+JUDGED, SEARCHED = 2_000, 500  # validation examples of the figures, and others of the search: a million classes cost each
 
 
 class Plan(NamedTuple):
