@@ -29,6 +29,7 @@ READOUTS: dict[str, dict[str, Any]] = {
     "tree huffman of clusters": {"readout": "tree"},
     "head clusters by counts": {"readout": "head"},
     "head of softmaxes": {"readout": "head", "tails": "softmax"},
+    "head of softmaxes 0.03": {"readout": "head", "tails": "softmax", "share": 0.03},
     "head clusters alike": {"readout": "head"},
     "mixture of trees": {"readout": "mixture"},
     "sampled 1024 neighbours": {"readout": "sampled", "negatives": 1024, "draws": "neighbours"},
