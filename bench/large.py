@@ -29,7 +29,10 @@ READOUTS: dict[str, dict[str, Any]] = {
 SECONDS, SEARCH = (60, 120, 240), 8  # of one processor: when all are measured, and of a training of the search
 STEP, TRIES = 3.0, 7  # from a rate to the next one that a search tries; how many pairs of rates it tries at most
 TUNED = ("rate", "rows_rate")  # of the readout and of the input rows, one after the other
-JUDGED, SEARCHED = 2_000, 500  # validation examples of the figures, and others of the search: a million classes cost each
+JUDGED, SEARCHED = (
+    2_000,
+    500,
+)  # validation examples of the figures, and others of the search: a million classes cost each
 
 
 class Plan(NamedTuple):
