@@ -15,16 +15,13 @@ from bench.large_data import CONTEXT, QUICK, SIZES, Data, Examples, Grams, make
 from bench.measure import append, commit, environment
 from bench.problems import there
 
-NEGATIVES = (64, 256, 1024, 4096)
+SAMPLED = {f"sampled {number}": {"readout": "sampled", "negatives": number} for number in (64, 256, 1024, 4096)}
 READOUTS: dict[str, dict[str, Any]] = {
     "tree": {"readout": "tree"},
     "mixture of trees": {"readout": "mixture"},
     "head": {"readout": "head"},
-    **{f"sampled {negatives}": {"readout": "sampled", "negatives": negatives} for negatives in NEGATIVES},
-    **{
-        f"sampled {negatives} log-uniform": {"readout": "sampled", "negatives": negatives, "draws": "log-uniform"}
-        for negatives in NEGATIVES
-    },
+    **SAMPLED,
+    **{f"{name} log-uniform": options | {"draws": "log-uniform"} for name, options in SAMPLED.items()},
 }
 SECONDS, SEARCH = (60, 120, 240), 8  # of one processor: when all are measured, and of a training of the search
 STEP, TRIES = 3.0, 7  # from a rate to the next one that a search tries; how many pairs of rates it tries at most
