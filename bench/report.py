@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from bench import quality_curves, quality_tables
+from bench.measure import NOISY
 
 Record = dict[str, Any]
-NOISY = 0.2  # of the median: a wider range of samples is marked
 RANGE = "± is half the distance from the slowest sample to the fastest, as a share of the median."
 NOISE = f"(noisy): that distance is over {NOISY:.0%} of the median; other work on the machine may have decided."
 

@@ -49,22 +49,33 @@ def test_a_wrong_result_is_never_timed():
     assert all(not one.samples for one in works)
 
 
-def test_every_rival_is_checked_and_warmed_before_turns_are_taken():
+def test_every_rival_is_checked_and_warmed_before_turns_are_taken(clock):
     log = []
 
     def rival(name, warm):
-        return work(lambda: log.append(name), lambda: log.append(f"check {name}"), name, warm=warm)
+        step = lasting(clock, [1] * 6)
+        return work(lambda: log.append(name) or step(), lambda: log.append(f"check {name}"), name, warm=warm)
 
     measure.measure([rival("ours", 1), rival("peer", 2)], repeat=3)
     assert log == ["ours", "check ours", "ours", "peer", "check peer", "peer", "peer"] + ["ours", "peer"] * 3
 
 
 def test_the_median_of_all_samples(clock):
-    (record,) = measure.measure([work(lasting(clock, [50, 50, 1, 2, 5]))], repeat=3)
-    assert record["samples"] == [10, 5, 2]
+    (record,) = measure.measure([work(lasting(clock, [50, 50, 1.9, 2, 2.1]))], repeat=3)
+    assert record["samples"] == pytest.approx([10 / 1.9, 5, 10 / 2.1])
     assert record["value"] == 5 == statistics.median(record["samples"])
-    assert record["seconds"] == 2
-    assert record["spread"] == (10 - 2) / 5
+    assert record["seconds"] == pytest.approx(2)
+    assert record["spread"] == pytest.approx((10 / 1.9 - 10 / 2.1) / 5)
+    assert "set_aside" not in record
+
+
+def test_where_a_spread_is_wide_all_take_turns_again_and_the_calmer_turns_count(clock):
+    restless = lasting(clock, [1, 1, 1, 2, 5, 2, 2, 2.5])
+    ours, peer = measure.measure([work(restless), work(lasting(clock, [1] * 8), who="peer")], repeat=3)
+    assert ours["samples"] == [5, 5, 4]
+    assert ours["set_aside"] == [10, 5, 2]
+    assert ours["spread"] == pytest.approx(0.2)
+    assert peer["samples"] == peer["set_aside"] == [10, 10, 10]
 
 
 def test_the_share_of_the_bandwidth_where_it_bounds(clock):
