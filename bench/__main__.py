@@ -17,6 +17,7 @@ OWN: dict[str, tuple[str, ...]] = {  # options of some benchmarks alone
     "quality": ("only", "tries", "seconds", "readouts", "epochs", "budget", "seeds", "part"),
     "report": ("out",),
     "tune": ("only", "tries", "seconds"),
+    "words": ("only",),
 }
 
 
@@ -62,7 +63,8 @@ def parser() -> argparse.ArgumentParser:
         "--only",
         metavar="WORK",
         action="append",
-        help="of gpu this work, of tune this model, of quality this problem, of large this size; may be repeated",
+        help="of gpu this work, of tune this model, of quality this problem, of large this size, of words this case, as "
+        "skipgram-tree; may be repeated",
     )
     gpu.add_argument("--skip-tests", action="store_true", help="leave out the tests on the device")
     neighbours = parser.add_argument_group("for neighbours")
