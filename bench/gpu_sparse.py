@@ -237,7 +237,7 @@ def _tree(machine: Machine, classes: int, threads: int) -> Contest:
 
     task = cpu_tree.Task(classes, threads)
     batch, width = cpu_tree.BATCH, cpu_tree.WIDTH
-    params = {"classes": classes, "width": width, "batch": batch, "mode": MODE}
+    params = {"classes": classes, "width": width, "batch": batch}
     contest = Contest(machine, "tree.step", params, batch, "examples/s")
     put, device = machine.device.from_host, machine.device
     nodes, targets = put(task.nodes), [put(target) for target in task.targets]
@@ -259,7 +259,7 @@ def _tree(machine: Machine, classes: int, threads: int) -> Contest:
         near("nodes", _some_rows(contest, nodes, met), learned, first)
 
     contest.ours(step, check)
-    contest.works.append(cpu_tree.ours(task, MODE))
+    contest.works.append(cpu_tree.ours(task))
     return contest
 
 

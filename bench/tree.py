@@ -22,14 +22,13 @@ from tests.support.tree_nodes import learn
 WIDTH, BATCH, RATE = 128, 1024, 0.02
 BATCHES = 64  # different targets, so that a batch finds its rows gone from the cache when it comes again
 TRUNKS = 8  # different hidden vectors: in training a trunk has just written them
-MODES = ("deterministic", "hogwild")
 
 
 def run(arguments) -> None:
     """Zipf(1) targets on their Huffman tree: 10 M classes alone, for speed and memory, then 1 M beside the peers."""
     small, large, lines = (20_000, 50_000, 50_000) if arguments.quick else (1_000_000, 10_000_000, 1_000_000)
     task = Task(large, arguments.threads)  # first, for the peak of memory is that of the process so far
-    _show(measure([ours(task, mode) for mode in MODES], arguments.repeat), task, arguments)
+    _show(measure([ours(task)], arguments.repeat), task, arguments)
     _memory(task)
     del task
     task = Task(small, arguments.threads)
@@ -37,7 +36,7 @@ def run(arguments) -> None:
         labels = Path(folder) / "labels.txt"
         peers = [fasttext(task, labels, lines)] if peer("fasttext") else []
         peers += [torch_tree(task), torch_adaptive(task)] if peer("torch") else []
-        records = measure([*(ours(task, mode) for mode in MODES), *peers], arguments.repeat)
+        records = measure([ours(task), *peers], arguments.repeat)
     _show(records, task, arguments)
 
 
@@ -63,36 +62,35 @@ class Task:
         """Targets by Zipf's law."""
         return np.minimum(np.searchsorted(self.chance, self.rng.random(count)), self.classes - 1).astype(np.int32)
 
-    def work(self, who, steps, run, check, mode="deterministic") -> Work:
+    def work(self, who, steps, run, check) -> Work:
         """The record of one rival, whose run takes `steps` steps."""
-        params = {"classes": self.classes, "width": WIDTH, "batch": BATCH, "mode": mode}
+        params = {"classes": self.classes, "width": WIDTH, "batch": BATCH}
         return Work("tree.step", who, params, steps * BATCH, "examples/s", run, check, threads=self.threads)
 
 
-def ours(task: Task, mode: str) -> Work:
+def ours(task: Task) -> Work:
     """One run is a step on each batch."""
     work = tree_softmax.workspace(BATCH, WIDTH, task.tree.depth, np.float32)
     grad, loss = empty((BATCH, WIDTH), np.float32), empty((BATCH,), np.float32)
 
     def step(b):
         hidden, target = task.hidden[b % TRUNKS], task.targets[b]
-        tree_softmax.step(grad, loss, Learned(task.nodes), work, task.tree, hidden, target, None, Rule(RATE), mode)
+        learned = Learned(task.nodes)
+        tree_softmax.step(grad, loss, learned, work, task.tree, hidden, target, None, Rule(RATE), "deterministic")
 
     def check():
-        """The next step against plain float64; threads that race are checked alone."""
+        """The next step against plain float64."""
         lists = [path(task.tree, leaf) for leaf in task.targets[0]]
         met = sorted({node for steps in lists for node, _ in steps})
         place = {node: i for i, node in enumerate(met)}
         rows = task.nodes[met].astype(np.float64)
         lists = [[(place[node], turn) for node, turn in steps] for steps in lists]
         expected = learn(rows, task.hidden[0].astype(np.float64), lists, RATE)
-        numba.set_num_threads(1 if mode == "hogwild" else task.threads)
         step(0)
-        numba.set_num_threads(task.threads)
         for found, wanted in zip((grad, loss, task.nodes[met]), (*expected, rows), strict=True):
             np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-4)
 
-    return task.work("ours", BATCHES, lambda: [step(b) for b in range(BATCHES)], check, mode)
+    return task.work("ours", BATCHES, lambda: [step(b) for b in range(BATCHES)], check)
 
 
 def torch_tree(task: Task) -> Work:
@@ -170,12 +168,8 @@ def fasttext(task: Task, file: Path, lines: int) -> Work:
 
 
 def _show(records: list[dict], task: Task, arguments) -> None:
-    """A table for each of our modes; the peers, which know no modes, stand beside both."""
-    peers = [record for record in records if record["who"] != "ours"]
-    for record in records[: len(MODES)]:
-        rivals = [record, *(peer | {"params": record["params"]} for peer in peers)]
-        show(rivals)
-        append(arguments.json, rivals)
+    show(records)
+    append(arguments.json, records)
     length = np.mean([len(path(task.tree, leaf)) for leaf in task.targets[0]])
     print(f"  mean path {length:.1f} nodes, the longest {task.tree.depth}")
 

@@ -41,11 +41,11 @@ def step(
     """Learn from a batch: write grad (B, D) = d loss / d hidden and loss (B,) in nats, move rows (N, D).
 
     target (T,) int32 labels, target_at (B + 1,) int64: example b has target[target_at[b] : target_at[b + 1]], in any order; one
-    that stands there twice counts once. loss is the sum of -log p over the nodes visited. Modes "deterministic" and
-    "hogwild" as in cpu/tree_softmax.py.
+    that stands there twice counts once. loss is the sum of -log p over the nodes visited. As the serial loop
+    over examples does it, bit for bit.
     """
     _enter(work.entries, work.cuts, tree.up, tree.child_at, tree.leaf, target, target_at, numba.get_num_threads())
-    logistic_rows.learn(grad, loss, learned, work, hidden, weight, rule, "deterministic")
+    logistic_rows.learn(grad, loss, learned, work, hidden, weight, rule)
 
 
 def losses(

@@ -29,7 +29,7 @@ from cpu.rule import by_row, goes, pace
 from cpu.simd import LANES, load_row, multiply_add, splat, store_row
 from cpu.threads import shared
 
-OWNERS = 4  # owners of rows; the most threads that share one deterministic step
+OWNERS = 4  # owners of rows; the most threads that share one step
 AHEAD = 2  # examples between asking for a row and using it
 HOT = 2048  # rows below are near the root, and in the cache anyway
 LONGEST = 16  # examples of a group, see cpu/groups.py
@@ -69,20 +69,15 @@ def workspace(batch: int, width: int, length: int, dtype: DTypeLike) -> Work:
     )
 
 
-def learn(
-    grad: Array, loss: Array, learned: Any, work: Work, hidden: Array, weight: Array | None, rule: Any, mode: str
-) -> None:
+def learn(grad: Array, loss: Array, learned: Any, work: Work, hidden: Array, weight: Array | None, rule: Any) -> None:
     """Take all examples through their entries in `work`: write grad (B, D) and loss (B,), move the rows."""
     threads = numba.get_num_threads()
     moves = work.moves if by_row(learned, rule) else None
     given = hidden, weight, *pace(rule, hidden.dtype), dice(rule)
-    if mode == "hogwild":
-        _race(grad, loss, *learned, work.entries, work.cuts, work.misses, moves, *given, threads)
-    else:
-        workers = 1 if threads == 1 else OWNERS
-        with shared(workers):
-            _own(*learned, *work[:5], moves, *given, workers)
-        add_owners(grad, loss, work.cuts, work.grads, work.losses, threads)
+    workers = 1 if threads == 1 else OWNERS
+    with shared(workers):
+        _own(*learned, *work[:5], moves, *given, workers)
+    add_owners(grad, loss, work.cuts, work.grads, work.losses, threads)
 
 
 # Numba 0.68 loses writes to arrays of a namedtuple inside a parallel loop, so these take the arrays one by one.
@@ -108,25 +103,6 @@ def _own(
                         grads, owner * batch + b, rows, biases, squares, bias_squares, scratch, moves, steps, hidden, b,
                         entries, first, last, weight, rate, keep, clip, dice,
                     )  # fmt: skip
-
-
-@launched(parallel=True)
-def _race(
-    grad, loss, rows, biases, squares, bias_squares, entries, cuts, misses, moves, hidden, weight, rate, keep, clip,
-    dice, threads,
-):  # fmt: skip
-    """Each thread takes its part of the examples through all their rows, whoever else is there."""
-    batch = hidden.shape[0]
-    for thread in numba.prange(threads):
-        scratch, steps = misses[thread], goes(moves, misses, thread)
-        end = (thread + 1) * batch // threads
-        for b in range(thread * batch // threads, end):
-            if b + AHEAD < end:
-                _ask(rows, biases, squares, bias_squares, entries, b + AHEAD, 0, cuts[b + AHEAD, OWNERS])
-            loss[b] = visit(
-                grad, b, rows, biases, squares, bias_squares, scratch, moves, steps, hidden, b,
-                entries, 0, cuts[b, OWNERS], weight, rate, keep, clip, dice,
-            )  # fmt: skip
 
 
 @launched(parallel=True)

@@ -50,15 +50,15 @@ def workspace(batch: int, width: int, count: int, dtype: DTypeLike) -> logistic_
 
 def step(
     grad: Array, loss: Array, learned: Any, work: logistic_rows.Work, hidden: Array, target: Array, negatives: Array,
-    weight: Array | None, rule: Any, mode: str,
+    weight: Array | None, rule: Any,
 ) -> None:  # fmt: skip
     """Learn from a batch: write grad (B, D) = d loss / d hidden and loss (B,) in nats, move the rows (V, D).
 
     loss = -log p(yes | target) - sum log p(no | negative), over the classes of negatives (B, k) int32 that are neither
-    the target nor drawn before for the same example. target (B,) int32. Modes as in cpu/tree_softmax.py.
+    the target nor drawn before for the same example. target (B,) int32. As the serial loop over examples does it, bit for bit.
     """
     _enter(work.entries, work.cuts, target, negatives, numba.get_num_threads())
-    logistic_rows.learn(grad, loss, learned, work, hidden, weight, rule, mode)
+    logistic_rows.learn(grad, loss, learned, work, hidden, weight, rule)
 
 
 @launched()

@@ -38,13 +38,12 @@ def step(
     mode "deterministic": as the serial loop over rows does it, bit for bit, at any number of threads (cpu/logistic_rows.py).
     mode "grouped": so too, but neighbouring rows of one target learn together, from the nodes before any of them moves:
     faster for skip-gram, whose batches are made of such groups (cpu/groups.py).
-    mode "hogwild": threads take parts of the batch and race.
     """
     _climb(work.entries, work.cuts, tree.leaf_up, tree.node_up, tree.owner, target, numba.get_num_threads())
     if mode == "grouped":
         groups.learn(grad, loss, learned, work, hidden, weight, rule)
     else:
-        logistic_rows.learn(grad, loss, learned, work, hidden, weight, rule, mode)
+        logistic_rows.learn(grad, loss, learned, work, hidden, weight, rule)
 
 
 def log_prob(out: Array, learned: Any, tree: Any, hidden: Array, target: Array) -> None:

@@ -74,7 +74,6 @@ def step(
     mode "deterministic": as the serial loop over rows does it, bit for bit.
     mode "grouped": so too, but neighbouring rows of one target learn together, up to LONGEST of them, from the nodes before
     any of them moves. Skip-gram, whose batches are made of such groups, waits less.
-    mode "hogwild": the same as "deterministic": each node has a warp, so a race would not be faster.
     """
     B, D = hidden.shape
     depth, together = tree.depth, LONGEST if mode == "grouped" else 1

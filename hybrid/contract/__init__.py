@@ -11,7 +11,7 @@ Kernels do not check their arguments: hybrid has checked them. Arrays are those 
 arrays in device memory on a GPU. Floating arrays are float32 and C-contiguous (float64 too where `Device.float64` says so);
 ids are int32.
 Every call is made by the work of a queue (Queue.run), to which the number of threads or the stream belongs. Results do not
-depend on them, bit for bit, except in the mode "hogwild".
+depend on them, bit for bit.
 """
 
 from collections.abc import Callable, Sequence

@@ -164,7 +164,7 @@ class TreeSoftmax(Protocol):
 
         mode "deterministic": a node moves for the rows of the batch in order, one after another, so the result equals the
         serial loop over rows, bit for bit, at any number of threads. mode "grouped": the same, but neighbouring rows of one
-        target learn together, from the nodes before any of them moves. mode "hogwild": threads race.
+        target learn together, from the nodes before any of them moves.
         grad is summed over the path, not averaged over B. weight as in Softmax.step.
         """
 

@@ -13,7 +13,7 @@ from ..settings import number, option, whole
 from .base.halves import Halves
 from .base.slots import check_slots, regrouped, shape
 from .base.tails import TAILS
-from .tree import MODES
+from .tree import MODES, mode_of
 
 if TYPE_CHECKING:
     from cpu.excluded import Excluded
@@ -286,9 +286,9 @@ def make(
     return HeadReadout(counts, width, batch=batch, backend=backend, **given)
 
 
-def rebuild(classes: int, **facts: Any) -> HeadReadout:
+def rebuild(classes: int, mode: str = "deterministic", **facts: Any) -> HeadReadout:
     """From describe(): with any slots of these sizes, until those of the checkpoint are filled in and restored."""
-    return HeadReadout(classes, **facts)
+    return HeadReadout(classes, mode=mode_of(mode), **facts)
 
 
 def least(classes: int, width: int, head: int, clusters: int, tails: str, **facts: Any) -> int:

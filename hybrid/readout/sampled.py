@@ -183,8 +183,7 @@ class SampledReadout(FullReadout):
         """Every row has negatives of its own, which are returned."""
         drawn, learned = self._drawn[: len(hidden)], self._learns(self._there)
         self.backend.negative.draw(drawn, self._alias, self.seed, self.tick)
-        given = hidden, target, drawn, weight, rule, "deterministic"
-        self.backend.negative.step(grad, loss, learned, self._scratch, *given)
+        self.backend.negative.step(grad, loss, learned, self._scratch, hidden, target, drawn, weight, rule)
         return drawn
 
     def _learn_shared(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any, rule: Any) -> Any:

@@ -11,7 +11,7 @@ from .base import Pairs
 from .base.growing import GIVEN
 from .base.halves import Halves
 from .base.trials import Trial, Trials
-from .tree import TreeReadout
+from .tree import TreeReadout, mode_of
 from .tree import least as least
 
 SPLITS = (15, 255, 1023)  # nodes of the top: the first 4, 8 and 10 levels of a balanced tree
@@ -76,9 +76,10 @@ class SplitTreeReadout(Halves, TreeReadout):
         return sparse.pairs(self._top_host, self._there)
 
 
-def rebuild(classes: int, tree: str = "huffman", **facts: Any) -> SplitTreeReadout:
+def rebuild(classes: int, mode: str = "deterministic", tree: str = "huffman", **facts: Any) -> SplitTreeReadout:
     """From describe(); a tree that a checkpoint keeps is any, until it is filled in."""
-    return SplitTreeReadout(np.ones(classes), tree=trees.balanced(classes) if tree == GIVEN else tree, **facts)
+    shape = trees.balanced(classes) if tree == GIVEN else tree
+    return SplitTreeReadout(np.ones(classes), mode=mode_of(mode), tree=shape, **facts)
 
 
 def trials(options: Mapping[str, Any], classes: int, examples: int) -> Trials:

@@ -19,10 +19,27 @@ if TYPE_CHECKING:
     from cpu.excluded import Excluded
     from cpu.tree import Tree
 
-MODES = ("deterministic", "grouped", "hogwild")
+MODES = ("deterministic", "grouped")
 CLUSTERED = "clustered"  # a shape that needs vectors: of the command line alone, which makes them
 FORMER = {"runs": "grouped"}  # former names of modes, accepted for one more release
+GONE = {"hogwild": "deterministic"}  # modes that runs of earlier versions name, and what those go on with
 STORES = True
+
+
+def mode_of(mode: Any) -> Any:
+    """The mode with which a run or a checkpoint goes on that names this one; both may be of an earlier version."""
+    if not isinstance(mode, str):
+        return mode
+    if mode in GONE:
+        _note_gone(mode)
+    return (FORMER | GONE).get(mode, mode)
+
+
+@functools.cache  # once
+def _note_gone(mode: str) -> None:
+    console.note(
+        f'mode "{mode}" is no more: it was slower and less exact; what was trained with it goes on as "{GONE[mode]}"'
+    )
 
 
 @dataclass(frozen=True)
@@ -30,7 +47,7 @@ class Options:
     """What `--readout tree` takes."""
 
     tree: str = option("huffman", "tree readout: its shape", choices=(*TREES, CLUSTERED))
-    mode: str = option("deterministic", "tree readout: how rows learn", choices=(*MODES, *FORMER))
+    mode: str = option("deterministic", "tree readout: how rows learn", choices=(*MODES, *FORMER), read=mode_of)
     split: int | None = option(
         None,
         "tree readout on a GPU: its first K nodes are there, as dense products, and the others on the CPU (0: none)",
@@ -54,7 +71,7 @@ class TreeReadout(Base, Growing):
             hybrid.trees, such as one where classes that are alike share nodes
     mode    "deterministic": the same bits as a serial loop over rows, at any number of threads; "grouped": deterministic
             too, but neighbouring rows of one target learn together, which is faster where batches have such groups, as in
-            skip-gram; "hogwild": threads race
+            skip-gram
     batch   most rows a step
     rate    step of the optimiser; nodes move row after row, so row b sees what the rows before it changed
     seed    not used: nothing is drawn
@@ -212,7 +229,7 @@ def make(
 def rebuild(classes: int, mode: str = "deterministic", tree: str = "huffman", **facts: Any) -> TreeReadout:
     """From describe(), of an earlier release too; a tree that a checkpoint keeps is any, until it is filled in."""
     shape = trees.balanced(classes) if tree == GIVEN else tree
-    return TreeReadout(np.ones(classes), mode=FORMER.get(mode, mode), tree=shape, **facts)
+    return TreeReadout(np.ones(classes), mode=mode_of(mode), tree=shape, **facts)
 
 
 def least(classes: int, width: int, **facts: Any) -> int:

@@ -87,12 +87,15 @@ class Parts:
         }
         return {**self.own, **{name: field for name, field in parts.items() if name not in self.own}}
 
+    def read(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """The options that a run keeps, which may be of an earlier version, as they are today."""
+        declared = self._declared(options)
+        readers = {name: read for name, field in declared.items() if (read := field.metadata["read"])}
+        return {name: readers[name](value) if name in readers else value for name, value in options.items()}
+
     def defaults(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """The defaults of a run whose parts the options name, and those that follow from other options."""
-        declared: dict[str, dataclasses.Field[Any]] = {}
-        for name, kind in self.named(options).items():
-            declared |= fields(getattr(self.registries[name].load(kind), "Options", None))
-        declared |= self.own
+        declared = self._declared(options)
         plain = {name: field.default for name, field in declared.items()}
         readout = options.get("readout") or plain.get("readout")
         tuned = {n: v for n, v in getattr(self.module, "TUNED", {}).get(readout, {}).items() if n in plain}
@@ -105,6 +108,13 @@ class Parts:
                 if said != (tuned if name in tuned else plain).get(other, plain[other]):
                     found[name] = values.get(said, plain[name])
         return found
+
+    def _declared(self, options: Mapping[str, Any]) -> dict[str, dataclasses.Field[Any]]:
+        """The options of a run whose parts the options name."""
+        declared: dict[str, dataclasses.Field[Any]] = {}
+        for name, kind in self.named(options).items():
+            declared |= fields(getattr(self.registries[name].load(kind), "Options", None))
+        return declared | self.own
 
     def default_said(self, name: str) -> str:
         """An option's default, or the defaults under those readouts that differ in it; "" for none."""

@@ -190,8 +190,9 @@ def _changed(folder: str, options: dict[str, Any], said: dict[str, Any]) -> dict
 
 
 def _whole(options: dict[str, Any]) -> dict[str, Any]:
-    """The options of a run with the defaults of those that were not there yet when it was begun."""
-    return Parts(options["kind"]).defaults(options) | options
+    """The options of a run as they are today, with the defaults of those that were not there yet when it was begun."""
+    parts = Parts(options["kind"])
+    return parts.defaults(options) | parts.read(options)
 
 
 def _finish(

@@ -27,9 +27,9 @@ def test_the_ratio_is_how_many_times_as_fast_ours_is():
 
 
 def test_a_peer_at_other_work_is_no_rival():
-    ours = record(params={"classes": 10, "mode": "hogwild"})
+    ours = record(params={"classes": 10, "mode": "grouped"})
     peers = [
-        record("same", params={"classes": 10, "mode": "hogwild"}),
+        record("same", params={"classes": 10, "mode": "grouped"}),
         record("silent about mode", params={"classes": 10}),
         record("other mode", params={"classes": 10, "mode": "deterministic"}),
         record("other size", params={"classes": 11}),

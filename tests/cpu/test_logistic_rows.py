@@ -25,7 +25,7 @@ def case(batch, width, rows, most, dtype, seed=0):
     return table, hidden, lists
 
 
-def run(table, hidden, lists, rate, mode="deterministic"):
+def run(table, hidden, lists, rate):
     """logistic_rows.learn on copies of a case: grad, loss and the moved rows."""
     work = logistic_rows.workspace(len(lists), hidden.shape[1], max(map(len, lists)), hidden.dtype)
     for b, entries in enumerate(lists):
@@ -33,19 +33,16 @@ def run(table, hidden, lists, rate, mode="deterministic"):
         owners = np.array([row % OWNERS for row, _ in entries])
         work.cuts[b] = [np.sum(owners < owner) for owner in range(OWNERS + 1)]
     grad, loss, table = np.empty_like(hidden), np.empty(len(hidden), hidden.dtype), table.copy()
-    logistic_rows.learn(grad, loss, Learned(table), work, hidden, None, Rule(rate), mode)
+    logistic_rows.learn(grad, loss, Learned(table), work, hidden, None, Rule(rate))
     return grad, loss, table
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("width", [1, 31, 32, 33, 100, 128])
-@pytest.mark.parametrize("mode", ["deterministic", "hogwild"])
-def test_learns_as_numpy_does(width, dtype, mode, request):
-    if mode == "hogwild":  # one thread alone does not race
-        request.getfixturevalue("one_thread")
+def test_learns_as_numpy_does(width, dtype):
     table, hidden, lists = case(batch=23, width=width, rows=50, most=13, dtype=dtype)
     hidden /= np.sqrt(width).astype(dtype)
-    grad, loss, moved = run(table, hidden, lists, 0.1, mode)
+    grad, loss, moved = run(table, hidden, lists, 0.1)
     rows = table.astype(np.float64)
     expected_grad, expected_loss = learn(rows, hidden.astype(np.float64), lists, 0.1)
     # a sum of n products drifts by about sqrt(n) roundings; a row is moved some 6 times
@@ -53,16 +50,6 @@ def test_learns_as_numpy_does(width, dtype, mode, request):
     np.testing.assert_allclose(grad, expected_grad, rtol=0, atol=atol)
     np.testing.assert_allclose(loss, expected_loss, rtol=0, atol=atol)
     np.testing.assert_allclose(moved, rows, rtol=0, atol=atol)
-
-
-@pytest.fixture
-def one_thread():
-    import numba
-
-    before = numba.get_num_threads()
-    numba.set_num_threads(1)
-    yield
-    numba.set_num_threads(before)
 
 
 def test_gradient_and_change_are_slopes_of_the_loss():
@@ -104,16 +91,9 @@ def test_same_bits_at_any_number_of_threads(threads, width):
     np.testing.assert_array_equal(table, moved)
 
 
-def test_threads_that_race_come_close():
-    table, hidden, lists = case(batch=400, width=16, rows=2000, most=20, dtype=np.float32, seed=3)
-    for raced, exact in zip(run(table, hidden, lists, 0.001, "hogwild"), run(table, hidden, lists, 0.001), strict=True):
-        np.testing.assert_allclose(raced, exact, atol=0.05)
-
-
-@pytest.mark.parametrize("mode", ["deterministic", "hogwild"])
-def test_no_rows_no_gradient(mode):
+def test_no_rows_no_gradient():
     table, hidden, _ = case(batch=3, width=40, rows=2, most=1, dtype=np.float32)
-    grad, loss, moved = run(table, hidden, [[], [(1, 0)], []], 0.1, mode)
+    grad, loss, moved = run(table, hidden, [[], [(1, 0)], []], 0.1)
     assert not grad[[0, 2]].any() and not loss[[0, 2]].any() and grad[1].all()
     np.testing.assert_array_equal(moved[0], table[0])
 

@@ -44,10 +44,10 @@ def test_draws_depend_on_seed_and_tick_alone(threads):
         assert (other != first).mean() > 0.9
 
 
-def run(table, hidden, target, negatives, rate=0.1, mode="deterministic"):
+def run(table, hidden, target, negatives, rate=0.1):
     work = negative.workspace(*hidden.shape, negatives.shape[1], hidden.dtype)
     grad, loss, table = np.empty_like(hidden), np.empty(len(hidden), hidden.dtype), table.copy()
-    negative.step(grad, loss, Learned(table), work, hidden, target, negatives, None, Rule(rate), mode)
+    negative.step(grad, loss, Learned(table), work, hidden, target, negatives, None, Rule(rate))
     return grad, loss, table
 
 
@@ -98,10 +98,3 @@ def test_same_bits_as_the_serial_loop_at_any_number_of_threads(threads):
         np.testing.assert_array_equal(single_grad, grad[single])
         np.testing.assert_array_equal(single_loss, loss[single])
     np.testing.assert_array_equal(table, moved)
-
-
-def test_hogwild_learns_about_the_same():
-    table, hidden, target, negatives = case(5000, 24, 300, 5)
-    arguments = (table, hidden, target, negatives, 0.01)
-    for raced, exact in zip(run(*arguments, "hogwild"), run(*arguments), strict=True):
-        np.testing.assert_allclose(raced, exact, atol=0.1)

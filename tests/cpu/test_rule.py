@@ -70,7 +70,7 @@ def drawn_negatives(target):
 def by_negatives(grad, loss, learned, hidden, target, weight, rule):
     work = negative.workspace(*hidden.shape, 6, hidden.dtype)
     drawn = drawn_negatives(target)
-    negative.step(grad, loss, learned, work, hidden, target, drawn, weight, rule, "deterministic")
+    negative.step(grad, loss, learned, work, hidden, target, drawn, weight, rule)
 
 
 def by_softmax(grad, loss, learned, hidden, target, weight, rule):
@@ -95,13 +95,12 @@ def by_split(grad, loss, learned, hidden, target, weight, rule):
 KERNELS = {
     "tree": by_tree("deterministic"),
     "groups": by_tree("grouped"),
-    "hogwild": by_tree("hogwild"),
     "negatives": by_negatives,
     "softmax": by_softmax,
     "samples": by_samples,
     "split": by_split,
 }
-ROWS = {"tree": CLASSES - 1, "groups": CLASSES - 1, "hogwild": CLASSES - 1, "split": 9}
+ROWS = {"tree": CLASSES - 1, "groups": CLASSES - 1, "split": 9}
 
 
 def tree_oracle(learned, hidden, target, weight, rule):
@@ -145,7 +144,6 @@ def split_oracle(learned, hidden, target, weight, rule):
 
 ORACLES = {
     "tree": tree_oracle,
-    "hogwild": tree_oracle,
     "groups": groups_oracle,
     "negatives": negatives_oracle,
     "softmax": learn_classes,
@@ -159,28 +157,16 @@ def present(learned):
     return [array for array in learned if array is not None]
 
 
-@pytest.fixture
-def one_thread():
-    """Threads that race are checked alone."""
-    before = numba.get_num_threads()
-    numba.set_num_threads(1)
-    yield
-    numba.set_num_threads(before)
-
-
 @pytest.mark.parametrize(
     ("kernel", "name"),
     [
-        *itertools.product([kernel for kernel in KERNELS if kernel != "hogwild"], ADAGRADS),
+        *itertools.product(KERNELS, ADAGRADS),
         *itertools.product(["softmax", "samples", "split"], ["sgd with everything"]),
         *itertools.product(["tree", "groups", "negatives"], ["sgd without biases"]),  # they ask for biases on their own
         *itertools.product(["tree", "groups", "negatives", "split"], ["adagrad"]),  # no number beside a row's gradient
-        ("hogwild", "adagrad with everything"),
     ],
 )
-def test_a_step_is_that_of_plain_numpy(kernel, name, request):
-    if kernel == "hogwild":
-        request.getfixturevalue("one_thread")
+def test_a_step_is_that_of_plain_numpy(kernel, name):
     given = case(name, ROWS.get(kernel, CLASSES))
     found = stepped(kernel, *given, rule(name))
     learned = copied(given[0])

@@ -70,14 +70,6 @@ def test_log_prob_has_the_same_bits_at_any_number_of_threads(threads):
         assert single[0] == out[b]
 
 
-def test_hogwild_learns_about_the_same():
-    tree = huffman(10**6 // np.arange(1, 2001))
-    nodes, hidden, target = case(2000, 32, 500)
-    both = [run(tree, nodes, hidden, target, 0.01, mode) for mode in ("hogwild", "deterministic")]
-    for raced, exact in zip(*both, strict=True):
-        np.testing.assert_allclose(raced, exact, atol=0.2)
-
-
 def test_one_workspace_serves_smaller_batches():
     tree = huffman([5, 3, 1, 1])
     nodes, hidden, target = case(4, 16, 9)

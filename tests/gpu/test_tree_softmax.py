@@ -99,12 +99,12 @@ def test_where_runs_begin(gpu, begin, length):
     assert np.flatnonzero(gpu.get(work.starts)).tolist() == [first for first, _ in runs(target)]
 
 
-@pytest.mark.parametrize("mode", ["deterministic", "grouped", "hogwild"])
+@pytest.mark.parametrize("mode", ["deterministic", "grouped"])
 @pytest.mark.parametrize("rate", [0.0, 0.3])
 def test_agrees_with_the_cpu(gpu, mode, rate):
     tree = huffman(10**4 // np.arange(1, 61))
     nodes, hidden, target = case(60, 48, 70, seed=1)
-    expected = run_on_cpu(tree, nodes, hidden, target, rate, mode.replace("hogwild", "deterministic"))
+    expected = run_on_cpu(tree, nodes, hidden, target, rate, mode)
     close(run(gpu, tree, nodes, hidden, target, rate, mode), expected)
 
 

@@ -5,6 +5,7 @@ Parameters are compared as numbers and not as bytes, since another machine's BLA
 
 import json
 import pickle
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,8 @@ from hybrid import Engine, LanguageFeed
 from hybrid.cli import main
 from hybrid.feeds.text import Corpus, read
 from hybrid.feeds.vocabulary import Vocabulary
+from hybrid.readout.tree import _note_gone
+from hybrid.storage import checkpoint
 from tests.support.old_runs import DATA, FIXTURES, copied
 
 PARTS, VECTORS = FIXTURES / "parts", FIXTURES / "vectors"
@@ -61,6 +64,23 @@ def test_eval_gives_the_recorded_figures(capsys, run):
 def test_a_run_goes_on_to_the_recorded_parameters(run):
     assert main(["train", "--resume", str(run), *EXPECTED[run.name]["further"]]) == 0
     same(saved(run), recorded(FIXTURES / "ends" / f"{run.name}.npz"))
+
+
+@pytest.mark.parametrize("begun", [True, False])
+@pytest.mark.parametrize("run", ["language_stopped"], indirect=True)
+def test_a_run_of_a_mode_that_is_gone_goes_on_deterministically(capsys, run, begun):
+    _note_gone.cache_clear()
+    options, kept = run / "run.json", run / "checkpoint"
+    options.write_text(options.read_text().replace('"deterministic"', '"hogwild"'))
+    if begun:
+        facts = json.dumps(checkpoint.read_facts(run)).replace('"deterministic"', '"hogwild"')
+        checkpoint.save(kept, saved(run), json.loads(facts))
+    else:
+        shutil.rmtree(kept)
+    assert main(["train", "--resume", str(run)]) == 0
+    assert 'mode "hogwild" is no more' in capsys.readouterr().err
+    same(saved(run), recorded(FIXTURES / "ends" / f"{run.name}.npz"))
+    assert "hogwild" not in (kept / "checkpoint.json").read_text()
 
 
 @pytest.mark.parametrize("run", ["language_tree", "factors_sampled", "words_cbow", "pvm_tile"], indirect=True)

@@ -1,12 +1,14 @@
 """What only one kind of readout promises."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy import sparse
 
 from cpu.tree import path
-from hybrid.readout import FullReadout, NeighbourReadout, SampledReadout, TreeReadout, make, rebuild
-from hybrid.readout.tree import _note_former
+from hybrid.readout import FullReadout, HeadReadout, NeighbourReadout, SampledReadout, TreeReadout, make, rebuild
+from hybrid.readout.tree import _note_former, _note_gone
 
 
 def batch(classes, width, rows=32, seed=0):
@@ -173,13 +175,6 @@ def test_a_split_tree_learns_its_top_by_the_batch_and_its_tail_as_the_whole_tree
     np.testing.assert_allclose(whole.nodes, parted.nodes, atol=1e-5)
 
 
-def test_hogwild_learns():
-    readout = TreeReadout(np.ones(60), 5, rate=0.1, mode="hogwild")
-    grad, hidden, target = batch(60, 5)
-    losses = [readout.step(grad, hidden, target) for _ in range(40)]
-    assert losses[-1] < losses[0] - 0.5
-
-
 @pytest.fixture
 def indexed():
     """A sampled readout of weights as training leaves them, in groups, under a forest."""
@@ -342,3 +337,11 @@ def test_a_checkpoint_with_the_former_name_of_a_mode_loads_silently(capsys):
     facts = TreeReadout([3, 2, 1], 4, mode="grouped").describe()
     assert rebuild(facts | {"mode": "runs"}).describe() == facts
     assert not capsys.readouterr().err
+
+
+@pytest.mark.parametrize("make", [TreeReadout, partial(TreeReadout, split=1), HeadReadout])
+def test_a_checkpoint_with_a_mode_that_is_gone_goes_on_with_one_note(capsys, make):
+    _note_gone.cache_clear()
+    facts = make([3, 2, 1], 4).describe()
+    assert [rebuild(facts | {"mode": "hogwild"}).describe() for _ in range(2)] == [facts, facts]
+    assert capsys.readouterr().err.count('mode "hogwild" is no more') == 1

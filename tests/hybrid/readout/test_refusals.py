@@ -125,7 +125,7 @@ BAD_CONSTRUCTION = [
     (lambda: TreeReadout([1, 2], 4, tree="oak"), "tree: found 'oak', expected one of huffman, balanced"),
     (
         lambda: TreeReadout([1, 2], 4, mode="fast"),
-        "mode: found 'fast', expected one of deterministic, grouped, hogwild",
+        "mode: found 'fast', expected one of deterministic, grouped",
     ),
     (lambda: TreeReadout([1, 2], 4, split=2), "split: found 2, expected a whole number from 0 to 1"),
     (lambda: SampledReadout(3, 4, loss="hinge"), "loss: found 'hinge', expected one of softmax, logistic"),
