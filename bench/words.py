@@ -164,7 +164,9 @@ class Case:
 
 def learner(corpus: Corpus, model: str, readout: str, threads: int) -> tuple[Engine, PairFeed]:
     """An engine at its start, and its feed of one epoch; readout: "tree" or "sampled"."""
-    feed = PairFeed(corpus, model=model, window=WINDOW, sample=SAMPLE, mean_batch=batch_of(len(corpus.vocabulary)))
+    feed = PairFeed(
+        corpus, model=model, window=WINDOW, sample=SAMPLE, mean_batch=batch_of(len(corpus.vocabulary), readout)
+    )
     embedding = Embedding(feed.rows, WIDTH, mean=model == "cbow", undivided=True, rate=RATE)
     made: TreeReadout | SampledReadout
     if readout == "tree":

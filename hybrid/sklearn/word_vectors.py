@@ -30,7 +30,7 @@ class WordVectors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     min_count     rarer words are left out
     sample        subsampling of frequent words (0: none)
     epochs        passes over the documents
-    batch         examples a batch; None: a fifth of the vocabulary, 32 to 4096
+    batch         examples a batch; None: a fifth of the vocabulary, 32 to 4096; with drawn negatives a fortieth, to 512
     rate          step of the vectors and of the readout; it falls linearly to 0
     tokens        how documents that are strings are cut: "words" or "whitespace"
     lower         make their upper case lower case first
@@ -93,7 +93,7 @@ class WordVectors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             model=self.model,
             window=self.window,
             sample=self.sample,
-            mean_batch=self.batch or words.batch_of(len(vocabulary)),
+            mean_batch=self.batch or words.batch_of(len(vocabulary), self.readout),
             epochs=self.epochs,
             seed=seed,
         )

@@ -51,6 +51,14 @@ def test_a_batch_grows_with_the_vocabulary(text):
     assert words.prepare(choose("words", **options, batch=7)).feed.describe()["mean_batch"] == 7
 
 
+def test_a_batch_with_drawn_negatives_is_smaller_but_of_runs_begun_before_it_was(tmp_path):
+    (tmp_path / "train.txt").write_text(" ".join(f"w{number}" for number in range(2000)))
+    options = choose("words", text=str(tmp_path / "train.txt"), min_count=1, readout="sampled")
+    assert words.prepare(options).feed.describe()["mean_batch"] == 2000 // 40
+    assert words.prepare(options | {"batch": None}).feed.describe()["mean_batch"] == 2000 // 5
+    assert words.prepare(options | {"readout": "tree"}).feed.describe()["mean_batch"] == 2000 // 5
+
+
 def test_the_order_of_ties_and_the_first_vectors_are_options(text):
     options = {"text": str(text / "train.txt"), "min_count": 2, "width": 8}
     as_before, other = (
