@@ -42,12 +42,13 @@ class Parser(argparse.ArgumentParser):
 
         What the user did not say is None, or False for a flag without a value, so that it can be told from what he said.
 
-        defaults  by name, as `--help` says them; "" or none: the help does not
+        defaults  by name, as `--help` says them, unless the help of the option itself does; "" or none: not at all
         title     one heading for all
         """
         for field in fields:
             facts = dict(field.metadata)
-            said = f" (default: {shown})" if (shown := defaults.get(field.name)) else ""
+            shown = "" if "(default:" in facts["help"] else defaults.get(field.name)
+            said = f" (default: {shown})" if shown else ""
             argument = dict(facts["argument"])
             if field.default is False:
                 argument["action"] = "store_true"
