@@ -2,7 +2,7 @@
 
 import numba
 
-from cpu import cache, cache_turns, threads
+from cpu import cache, cache_turns, machine_code, threads
 
 # Before the first parallel kernel, and before PyTorch, if that comes later.
 threads.settle()
@@ -14,3 +14,4 @@ if numba.config.THREADING_LAYER == "default":
 
 numba.config.CACHE_DIR = cache.kernel_cache()
 cache_turns.take()
+machine_code.on_demand()

@@ -190,7 +190,10 @@ def _share(owner, children, node_up, visits, owners):
         for turn in range(2):
             if children[node, turn] >= 0:
                 work[node] += work[children[node, turn]]
-    total = work[node_up < 0].sum()
+    total = 0.0
+    for node in range(owner.size):
+        if node_up[node] < 0:
+            total += work[node]
     before = np.zeros(owner.size)  # work met before the node
     done = 0.0
     for node in range(owner.size):

@@ -110,7 +110,9 @@ def _piece(k, rows):
 def _layer(out, weights, bias, x, rows, span, x_span, code):
     """out[rows, span] = activation(x[rows, x_span] weights^T + bias)."""
     for b in range(rows.start, rows.stop):
-        out[b, span] = bias
+        row = out[b, span]
+        for i in range(bias.size):  # an assignment of arrays compiles Numba's error message too, for two seconds
+            row[i] = bias[i]
     gemm(out[rows, span], x[rows, x_span], weights.T, 1, 1)
     for b in range(rows.start, rows.stop):
         activate(out[b, span], code)
