@@ -12,7 +12,7 @@ import numpy as np
 from numba import extending
 from numba.core import types
 
-from cpu.compiled import called, inlined, launched
+from cpu.compiled import called, inlined
 
 intrinsic: Any = extending.intrinsic  # Numba's stubs do not know that callers leave out the typing context
 overload: Any = extending.overload
@@ -249,7 +249,7 @@ def relu_slope(a):
     return ONE if a > 0 else ZERO
 
 
-@launched(_nrt=False, error_model="numpy")
+@called(_nrt=False, error_model="numpy")
 def activate(values, code):
     """Every s of a contiguous vector becomes its activation; code: one of CODES, of which LINEAR changes nothing."""
     if code == LOGISTIC:
@@ -269,7 +269,7 @@ def activate(values, code):
             values[i] = relu(values[i])
 
 
-@launched(_nrt=False, error_model="numpy")
+@called(_nrt=False, error_model="numpy")
 def times_slope(delta, values, code):
     """delta *= d activation / d s, from the activations in `values`, or for GELU from s; both contiguous vectors."""
     if code == LOGISTIC:

@@ -16,7 +16,7 @@ from llvmlite import ir
 from numba import extending
 from numba.core import cgutils, types
 
-from cpu.compiled import called, launched
+from cpu.compiled import called
 
 intrinsic: Any = extending.intrinsic  # Numba's stubs do not know that callers leave out the typing context
 SYMBOLS = {types.float32: ("cpu_blas_sgemm", "sgemm"), types.float64: ("cpu_blas_dgemm", "dgemm")}
@@ -90,7 +90,7 @@ def _stored(a):
     return TRANSPOSED, max(a.strides[1] // a.itemsize, a.shape[0], 1)
 
 
-@launched(_nrt=False)
+@called(_nrt=False)
 def gemm(out, a, b, alpha, beta):
     """out <- alpha a @ b + beta out, computed by the calling thread; call it from compiled code, in `prange` too.
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from .. import backend, console
+from .. import backend, compiling, console
 from ..models import MODELS
 from ..settings import defaults, flag, given
 from ..storage import checkpoint
@@ -142,7 +142,8 @@ def text(report: dict[str, Any]) -> str:
 
 
 def announce(options: dict[str, Any]) -> None:
-    """Where the user said "auto", say on stderr which it is and why."""
+    """Where the user said "auto", say on stderr which it is and why; from here on, also that kernels are compiled."""
+    compiling.attend()
     if options.get("device") == "auto":
         alone = getattr(MODELS.load(options["kind"]), "CPU_ONLY", None)
         console.note(f"device auto: {f'cpu, because {alone}' if alone else backend.auto()}")
