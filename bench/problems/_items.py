@@ -8,6 +8,7 @@ from typing import Any
 from bench import als, counted
 from bench.contender import Contender, Figures, Problem, Run
 from bench.draws import ADAGRAD, TRUNK, Among, By, Log, Space, drawn, sparse
+from bench.peers import peer
 from bench.training import Peak, contender
 from hybrid.engine import Engine
 from hybrid.feeds.ratings import HeldOut, Histories, Split, histories, load, split
@@ -70,6 +71,8 @@ def problem(
     data = {"ratings": str(path), "columns": columns, "device": "cpu", "threads": arguments.threads}
     found: dict[str, Contender] = {}
     for order in orders:
+        if ORDERS[order].get("trunk") == "attention" and not peer("torch"):
+            continue
         readouts = READOUTS | (CLUSTERED | TIED if order == "sequence" else {})
         for readout, options in readouts.items():
             found[f"{order} {readout}"] = _learning(data | ORDERS[order] | options)

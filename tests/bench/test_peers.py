@@ -9,7 +9,8 @@ from bench import peers
 
 # The modules of the peers cannot be imported by what follows.
 WITHOUT = (
-    "import sys; sys.modules.update(dict.fromkeys(('torch', 'fasttext', 'gensim'))); from bench.__main__ import main; "
+    "import sys; sys.modules.update(dict.fromkeys(('torch', 'fasttext', 'gensim', 'sklearn'))); "
+    "from bench.__main__ import main; "
 )
 
 
@@ -25,3 +26,13 @@ def test_a_benchmark_runs_without_its_peers(name, peer):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert f"{peer} is not measured" in done.stdout and "  ours  " in done.stdout
+
+
+def test_what_is_a_library_s_as_a_whole_is_a_gap():
+    """A benchmark of losses for PyTorch, problems whose contenders are nets of PyTorch or estimators of scikit-learn."""
+    code = f"{WITHOUT}sys.exit(main(['plugs_losses', '--quick']) or main('quality --quick --only lstm --only yeast'.split()))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert [line.split(":")[0] for line in done.stdout.splitlines()] == [
+        f"{gap} is not measured" for gap in ("torch", "lstm", "yeast")
+    ]
