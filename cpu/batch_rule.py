@@ -36,13 +36,19 @@ def move_together(
                 biases[begin + j] -= sign * rate * bias_pulls[j]
     else:
         gemm(pulls[: end - begin], misses, hidden, sign, 0.0)
-        for j in range(end - begin):
-            pull = pulls.dtype.type(_pull(biases, bias_pulls, j) * sign)
-            square = square_of(pulls, j, pull, biases, squares, clip)
-            one = pulls.dtype.type(1)
-            descend(
-                rows, biases, squares, bias_squares, begin + j, pulls, j, pull, square, one, rate, keep, clip, dice, 0
-            )
+        move_by(
+            rows, biases, squares, bias_squares, begin, end, pulls, bias_pulls, sign, rate, keep, clip, dice
+        )  # fmt: skip
+
+
+@called()
+def move_by(rows, biases, squares, bias_squares, begin, end, pulls, bias_pulls, sign, rate, keep, clip, dice):
+    """Move rows begin:end against pulls (end - begin or more, D), and their biases against sign * bias_pulls."""
+    for j in range(end - begin):
+        pull = pulls.dtype.type(_pull(biases, bias_pulls, j) * sign)
+        square = square_of(pulls, j, pull, biases, squares, clip)
+        one = pulls.dtype.type(1)
+        descend(rows, biases, squares, bias_squares, begin + j, pulls, j, pull, square, one, rate, keep, clip, dice, 0)
 
 
 def _add_product(rows, misses, hidden, alpha, beta):

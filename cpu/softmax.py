@@ -1,8 +1,13 @@
-"""The full softmax over V classes, in two passes over chunks of classes: a (B, V) array never exists. See `Softmax`.
+"""The full softmax over V classes, in two passes over chunks of classes. See `Softmax`.
 
-The first pass computes the log of the sum of exponentials of each row; the second computes the logits of a chunk again, turns
-them into probabilities, and uses them for both gradients while they are in the cache. Because B V numbers are not kept, hidden
-and weights are multiplied twice: 8 B V D operations instead of 6.
+The first pass turns the logits of a chunk into exponentials, exp(logit - base), and while they are in the cache sums them and
+multiplies them with the chunk's weights. Both results lack only a factor for each row, exp(base - norm), which is known at the
+end of the pass. So an exponential is computed once, and hidden . weights too where the exponentials are kept: the second pass
+multiplies them with the hidden vectors, each times its factor, and moves the weights. The target's -1 goes beside the
+products, by rows.
+
+Exponentials are kept for as many chunks as KEPT bytes hold; those of other chunks are computed again: 6 B V D operations where
+all are kept, 8 where none is. The products take nine tenths of the time.
 """
 
 import math
@@ -15,25 +20,33 @@ from numpy.typing import DTypeLike
 from cpu import excluded, shards, topk
 from cpu.activation import ZERO, exp
 from cpu.array import Array
-from cpu.batch_rule import move_together, pull_biases
+from cpu.batch_rule import move_by
 from cpu.blas import gemm
 from cpu.compiled import called, launched
 from cpu.excluded import Excluded
-from cpu.halves import dice, part
+from cpu.halves import dice, number, part
+from cpu.logistic_visit import weighed
 from cpu.rule import pace
 from cpu.shards import CHUNK, SHARDS
+
+KEPT = 392 << 20  # bytes of exponentials that a step keeps: of 100,000 classes for 1,024 rows of float32
+LARGE = 1e24  # a sum of exponentials beyond which its base is replaced: products with them are far from infinite
 
 
 class Work(NamedTuple):
     """Scratch of up to B rows, for each of the S shards.
 
-    logits  (S, B, CHUNK)   of the shard's current chunk; then its probabilities. Numba knows that a row of this array is
-                            contiguous, and vectorises; it does not know that of a row of a slice
-    grads   (S, B, D)       the shard's part of the gradient
-    pulls   (S, CHUNK, D)   the gradient of the rows of the shard's current chunk, where they do not move by plain SGD
+    logits  (S + N, B, CHUNK)  of the shard's current chunk; after these S, the exponentials of the first N chunks, which a step
+                            keeps. The system gives memory when it is first written, so what V classes do not need costs
+                            nothing. Numba knows that a row of this array is contiguous, and vectorises; it does not know
+                            that of a row of a slice
+    grads   (S, B, D)       sum of exp(logit - base) times the weights over the shard; then the hidden vectors times `scales`
+    pulls   (S, CHUNK, D)   the gradient of the rows of the shard's current chunk
     bias_pulls (S, CHUNK)   the same of their biases
-    base    (S, B)          a logit that is close to the largest of the shard
+    base    (S, B)          a logit that is not far below the largest of the shard
     sums    (S, B)          sum of exp(logit - base) over the shard
+    scales  (S, B)          what makes exp(logit - base) a probability, times the weight of the example
+    valid   (S,) int64      the first class of the shard whose exponentials have the bases of all rows
     norm    (B,)            log of the sum of exp(logit) over all classes
     score   (B,)            logit of the target
     """
@@ -44,33 +57,44 @@ class Work(NamedTuple):
     bias_pulls: np.ndarray
     base: np.ndarray
     sums: np.ndarray
+    scales: np.ndarray
+    valid: np.ndarray
     norm: np.ndarray
     score: np.ndarray
 
 
 def workspace(batch: int, width: int, dtype: DTypeLike) -> Work:
     """Scratch for calls with up to `batch` rows of `width` numbers."""
-    logits, grads = np.empty((SHARDS, batch, CHUNK), dtype), np.empty((SHARDS, batch, width), dtype)
+    kept = KEPT // (max(batch, 1) * CHUNK * np.dtype(dtype).itemsize)
+    logits, grads = np.empty((SHARDS + kept, batch, CHUNK), dtype), np.empty((SHARDS, batch, width), dtype)
     pulls, bias_pulls = np.empty((SHARDS, CHUNK, width), dtype), np.empty((SHARDS, CHUNK), dtype)
-    return Work(logits, grads, pulls, bias_pulls, *np.empty((2, SHARDS, batch), dtype), *np.empty((2, batch), dtype))
+    by_row, valid = np.empty((3, SHARDS, batch), dtype), np.empty(SHARDS, np.int64)
+    return Work(logits, grads, pulls, bias_pulls, *by_row, valid, *np.empty((2, batch), dtype))
 
 
 def step(
     grad: Array, loss: Array, learned: Any, work: Work, hidden: Array, target: Array, weight: Array | None, rule: Any
 ) -> None:
     """Write grad (B, D) = d loss / d hidden and loss (B,) in nats; every row moves against the gradient summed over B."""
-    log_prob(loss, learned, work, hidden, target)
+    _log_prob(loss, learned, work, hidden, target, True)
     np.negative(loss, out=loss)
     if weight is not None:
         loss *= weight
-    scratch = work.logits, work.grads, work.pulls, work.bias_pulls
-    _learn(*learned, *scratch, hidden, target, work.norm, weight, *pace(rule, hidden.dtype), dice(rule))
-    _gather(grad, work.grads, learned.rows.shape[0], numba.get_num_threads())
+    asked = hidden, target, work.norm, weight
+    _gather(grad, work.grads, work.scales, work.base, learned.rows, *asked, numba.get_num_threads())
+    scratch = work.logits, work.grads, work.pulls, work.bias_pulls, work.base, work.scales, work.valid
+    _learn(*learned, *scratch, hidden, target, weight, *pace(rule, hidden.dtype), dice(rule))
 
 
 def log_prob(out: Array, learned: Any, work: Work, hidden: Array, target: Array) -> None:
     """out[b] = log p(target[b] | hidden[b])."""
-    _measure(work.logits, work.base, work.sums, work.score, learned.rows, learned.biases, hidden, target)
+    _log_prob(out, learned, work, hidden, target, False)
+
+
+def _log_prob(out: Array, learned: Any, work: Work, hidden: Array, target: Array, learns: bool) -> None:
+    """As `log_prob`; learns: what a step needs is kept."""
+    scratch = work.logits, work.grads, work.base, work.sums, work.score, work.valid
+    _measure(*scratch, learned.rows, learned.biases, hidden, target, learns)
     normalise(work.norm[: out.size], work.base, work.sums, learned.rows.shape[0])
     np.subtract(work.score[: out.size], work.norm[: out.size], out=out)
 
@@ -98,19 +122,69 @@ def best_without(ids: Array, log_probs: Array, learned: Any, work: Work, hidden:
     np.subtract(log_probs, work.norm[:batch, None], out=log_probs)
 
 
-@launched(parallel=True)
-def _measure(logits, base, sums, score, weights, biases, hidden, target):
-    """The first pass: base and sums of every shard, and the score of the targets."""
+@launched(parallel=True, error_model="numpy")
+def _measure(logits, grads, base, sums, score, valid, weights, biases, hidden, target, learns):
+    """The first pass: base and sums of every shard, and the score of the targets; learns: grads and kept exponentials too."""
     batch = hidden.shape[0]
     for shard in numba.prange(SHARDS):
         first, last = shards.part(shard, weights.shape[0])
+        valid[shard] = first
         for begin in range(first, last, CHUNK):
-            end = min(begin + CHUNK, last)
-            chunk(logits[shard, :batch, : end - begin], weights, biases, begin, end, hidden)
+            end, at = min(begin + CHUNK, last), _place(logits, shard, begin, learns)
+            some = logits[at, :batch, : end - begin]
+            chunk(some, weights, biases, begin, end, hidden)
             for b in range(batch):
+                row = logits[at, b, : end - begin]
                 if begin <= target[b] < end:
-                    score[b] = logits[shard, b, target[b] - begin]
-                count(base[shard], sums[shard], b, logits[shard, b, : end - begin], begin == first)
+                    score[b] = row[target[b] - begin]
+                if begin == first:
+                    base[shard, b], sums[shard, b] = mean(row), 0
+                total = sums[shard, b] + exponentials(row, base[shard, b])
+                if total > LARGE:
+                    chunk(some[b : b + 1], weights, biases, begin, end, hidden[b : b + 1])
+                    _raise_base(grads[shard], base[shard], sums[shard], b, row)
+                    total = sums[shard, b] + exponentials(row, base[shard, b])
+                    valid[shard] = begin
+                sums[shard, b] = total
+            if learns:
+                gemm(grads[shard, :batch], some, part(weights, begin, end), 1.0, begin > first)
+
+
+@called()
+def _place(logits, shard, begin, keeps):
+    """Where the chunk from class `begin` on is: a place of its own that is kept, or the shard's."""
+    kept = np.intp(SHARDS + begin // CHUNK)
+    return kept if keeps and kept < logits.shape[0] else np.intp(shard)
+
+
+@called(error_model="numpy")
+def _raise_base(grads, base, sums, b, logits):
+    """Make the largest of some logits, or what the sum has been so far, the base of row b, and rescale what it has summed."""
+    before = base[b]
+    base[b] = max(before + math.log(sums[b]), logits.max())
+    scale = math.exp(before - base[b])
+    sums[b] *= scale
+    for d in range(grads.shape[1]):
+        grads[b, d] *= scale
+
+
+@called(error_model="numpy", fastmath={"reassoc", "contract"})
+def mean(logits):
+    """The mean of a contiguous vector of at least one."""
+    total = ZERO
+    for j in range(logits.size):
+        total += logits[j]
+    return total / logits.dtype.type(logits.size)
+
+
+@called(error_model="numpy", fastmath={"reassoc", "contract"})
+def exponentials(logits, base):
+    """Every logit of a contiguous vector becomes exp(logit - base); returns their sum."""
+    total = ZERO
+    for j in range(logits.size):
+        logits[j] = exp(logits[j] - base)
+        total += logits[j]
+    return total
 
 
 @called()
@@ -152,60 +226,86 @@ def sum_exp(logits, base):
 
 @launched(error_model="numpy")
 def normalise(norm, base, sums, classes):
-    """Write norm from the shards' base and sums."""
+    """Write norm from the shards' base and sums; to sums their logs, with the base."""
     for b in range(norm.size):
         most = -np.inf
         for shard in range(SHARDS):
             first, last = shards.part(shard, classes)
             if first < last:
-                base[shard, b] += math.log(sums[shard, b])
-                most = max(most, base[shard, b])
+                sums[shard, b] = base[shard, b] + math.log(sums[shard, b])
+                most = max(most, sums[shard, b])
         total = 0.0
         for shard in range(SHARDS):
             first, last = shards.part(shard, classes)
             if first < last:
-                total += math.exp(base[shard, b] - most)
+                total += math.exp(sums[shard, b] - most)
         norm[b] = most + math.log(total)
 
 
-@launched(parallel=True)
+@launched(parallel=True, error_model="numpy")
+def _gather(grad, grads, scales, base, weights, hidden, target, norm, weight, threads):
+    """Write scales and grad, which adds up the shards' parts; then to grads the hidden vectors times the scales."""
+    size = -(-grad.shape[0] // threads)
+    for thread in numba.prange(threads):
+        for b in range(thread * size, min((thread + 1) * size, grad.shape[0])):
+            one = weighed(base.dtype.type(1), weight, b)
+            for d in range(grad.shape[1]):
+                grad[b, d] = -one * number(weights, target[b], d)
+            for shard in range(SHARDS):
+                first, last = shards.part(shard, weights.shape[0])
+                if first < last:
+                    scale = one * exp(base[shard, b] - norm[b])
+                    scales[shard, b] = scale
+                    for d in range(grad.shape[1]):
+                        grad[b, d] += scale * grads[shard, b, d]
+                        grads[shard, b, d] = scale * hidden[b, d]
+
+
+@launched(parallel=True, error_model="numpy")
 def _learn(
-    weights,
-    biases,
-    squares,
-    bias_squares,
-    logits,
-    grads,
-    pulls,
-    bias_pulls,
-    hidden,
-    target,
-    norm,
-    weight,
-    rate,
-    keep,
-    clip,
-    dice,
-):
-    """The second pass: write every shard's part of the gradient, and move the weights."""
+    weights, biases, squares, bias_squares, logits, scaled, pulls, bias_pulls, base, scales, valid, hidden, target, weight,
+    rate, keep, clip, dice,
+):  # fmt: skip
+    """The second pass: move the weights."""
     batch = hidden.shape[0]
     for shard in numba.prange(SHARDS):
         first, last = shards.part(shard, weights.shape[0])
         for begin in range(first, last, CHUNK):
-            end = min(begin + CHUNK, last)
-            miss = logits[shard, :batch, : end - begin]
-            chunk(miss, weights, biases, begin, end, hidden)
-            for b in range(batch):
-                probabilities(logits[shard, b, : end - begin], norm[b])
-                if begin <= target[b] < end:
-                    miss[b, target[b] - begin] -= 1
-                weigh(logits[shard, b, : end - begin], weight, b)
-            gemm(grads[shard, :batch], miss, part(weights, begin, end), 1.0, begin > first)
-            pull_biases(bias_pulls[shard], biases, miss)
-            move_together(
-                weights, biases, squares, bias_squares, begin, end, pulls[shard], bias_pulls[shard], miss.T, hidden,
-                1.0, rate, keep, clip, dice,
+            end, at = min(begin + CHUNK, last), _place(logits, shard, begin, True)
+            some = logits[at, :batch, : end - begin]
+            if at == shard or begin < valid[shard]:
+                chunk(some, weights, biases, begin, end, hidden)
+                for b in range(batch):
+                    exponentials(logits[at, b, : end - begin], base[shard, b])
+            gemm(pulls[shard, : end - begin], some.T, scaled[shard, :batch], 1.0, 0.0)
+            _pull_biases(bias_pulls[shard], biases, some, scales[shard])
+            _pull_targets(pulls[shard], bias_pulls[shard], biases, begin, end, hidden, target, weight)
+            move_by(
+                weights, biases, squares, bias_squares, begin, end, pulls[shard], bias_pulls[shard], 1.0, rate, keep, clip,
+                dice,
             )  # fmt: skip
+
+
+@called()
+def _pull_biases(out, biases, exponentials, scales):
+    """out[j] = the sum of scales[b] * exponentials[b, j] over b, if there are biases."""
+    if biases is not None:
+        out[:] = 0
+        for b in range(exponentials.shape[0]):
+            for j in range(exponentials.shape[1]):
+                out[j] += scales[b] * exponentials[b, j]
+
+
+@called()
+def _pull_targets(pulls, bias_pulls, biases, begin, end, hidden, target, weight):
+    """Take what the targets among classes begin:end pull for from the gradients of their rows."""
+    for b in range(hidden.shape[0]):
+        if begin <= target[b] < end:
+            one = weighed(pulls.dtype.type(1), weight, b)
+            for d in range(hidden.shape[1]):
+                pulls[target[b] - begin, d] -= one * hidden[b, d]
+            if biases is not None:
+                bias_pulls[target[b] - begin] -= one
 
 
 @called(error_model="numpy")
@@ -221,21 +321,6 @@ def weigh(misses, weight, b):
     if weight is not None:
         for j in range(misses.size):
             misses[j] *= weight[b]
-
-
-@launched(parallel=True)
-def _gather(grad, grads, classes, threads):
-    """Add up the shards' parts of the gradient."""
-    size = -(-grad.shape[0] // threads)
-    for thread in numba.prange(threads):
-        for b in range(thread * size, min((thread + 1) * size, grad.shape[0])):
-            for d in range(grad.shape[1]):
-                grad[b, d] = 0
-            for shard in range(SHARDS):
-                first, last = shards.part(shard, classes)
-                if first < last:
-                    for d in range(grad.shape[1]):
-                        grad[b, d] += grads[shard, b, d]
 
 
 @launched(parallel=True)

@@ -72,7 +72,7 @@ class Rows(Protocol):
 
 
 class Softmax(Protocol):
-    """The full softmax over V classes, computed in chunks: a (B, V) array never exists. Rows (V, D), hidden (B, D)."""
+    """The full softmax over V classes, computed in chunks: its scratch has a bound. Rows (V, D), hidden (B, D)."""
 
     def workspace(self, batch: int, width: int, dtype: DTypeLike) -> Any:
         """The scratch arrays that calls with up to `batch` rows need; made once."""

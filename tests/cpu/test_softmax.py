@@ -158,6 +158,23 @@ def test_a_workspace_serves_fewer_rows():
     np.testing.assert_array_equal(out, log_prob(weights, hidden, target))
 
 
+@pytest.mark.parametrize("spread", [1.0, 60.0])
+def test_a_step_does_not_depend_on_what_it_keeps(spread, monkeypatch):
+    """Also where bases change: logits grow from chunk to chunk of a shard, to hundreds."""
+    found = set()
+    for chunks in (0, 30, 1000):
+        monkeypatch.setattr(softmax, "KEPT", chunks * 6 * CHUNK * 4)
+        weights, hidden, target = problem(40 * CHUNK, 8, 6)
+        weights *= spread * np.geomspace(1e-2, 1, len(weights), dtype=np.float32)[:, None]
+        before, log_probs = weights.astype(float), oracle(weights, hidden)
+        grad, loss = step(weights, hidden, target, 0.1)
+        found.add(b"".join(array.tobytes() for array in (grad, loss, weights)))
+    assert len(found) == 1
+    miss = np.exp(log_probs) - np.eye(len(before))[target]
+    np.testing.assert_allclose(weights, before - 0.1 * miss.T @ hidden, atol=1e-4 * spread)
+    np.testing.assert_allclose(grad, miss @ before, atol=1e-4 * spread**2)
+
+
 def test_a_nan_stays_visible():
     weights, hidden, target = problem(2 * CHUNK, 8, 3)
     weights[CHUNK + 1, 2] = np.nan
