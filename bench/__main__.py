@@ -11,6 +11,7 @@ HERE = Path(__file__).parent
 OWN: dict[str, tuple[str, ...]] = {  # options of some benchmarks alone
     "gpu": ("out", "only", "skip_tests"),
     "large": ("only", "readouts", "seconds"),
+    "softmax": ("only",),
     "neighbours": ("vectors",),
     "plugs": ("seconds",),
     "plugs_losses": ("seconds",),
@@ -64,7 +65,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="WORK",
         action="append",
         help="of gpu this work, of tune this model, of quality this problem, of large this size, of words this case, as "
-        "skipgram-tree; may be repeated",
+        "skipgram-tree, of softmax this number of classes or kind: full, sampled, adaptive, memory; may be repeated",
     )
     gpu.add_argument("--skip-tests", action="store_true", help="leave out the tests on the device")
     neighbours = parser.add_argument_group("for neighbours")

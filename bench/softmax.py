@@ -1,0 +1,229 @@
+"""Full, sampled and adaptive softmax, also under Adagrad, beside PyTorch's at their best; memory; the bound by products."""
+
+import concurrent.futures
+import functools
+import math
+import multiprocessing
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from bench import softmax_torch
+from bench.measure import Work, append, commit, environment, measure, show
+from bench.peers import peer
+from hybrid.readout import FullReadout, HeadReadout, SampledReadout
+
+WIDTH, BATCH, RATE, NEGATIVES = 128, 1024, 1e-3, 1024
+CLASSES, HUGE, FEW = (10_000, 100_000, 1_000_000), 10_000_000, 256  # FEW: the batch of the HUGE ones
+WHOLE = 100_000  # classes up to which PyTorch has all logits at once: they take 3 x 4 GB at a million
+MOST = 1.5e8  # logits of a chunk: more take longer, and gigabytes
+SPARSE = 1_000_000  # classes of the sampled and the adaptive softmax
+BATCHES, SIDE = 4, 2048  # different batches; of the square product that the bound is measured by
+
+
+def run(arguments) -> None:
+    """One table a number of classes and kind; each rival is checked first, and takes its turns with ours."""
+    classes, sparse = ((2_000,), 5_000) if arguments.quick else (CLASSES, SPARSE)
+    tasks = [(count, BATCH, kind) for count in classes for kind in ("full", "full Adagrad")[: 1 + (count <= WHOLE)]]
+    tasks += [(sparse, BATCH, kind) for kind in ("sampled", "sampled Adagrad", "adaptive")]
+    for count, batch, kind in tasks if arguments.quick else [*tasks, (HUGE, FEW, "full")]:
+        if not arguments.only or kind.split()[0] in arguments.only or str(count) in arguments.only:
+            records = _table(Task(count, batch, arguments.threads), kind, arguments.repeat)
+            append(arguments.json, records)
+    if not arguments.only or "memory" in arguments.only:
+        append(arguments.json, _memory(2_000 if arguments.quick else WHOLE, arguments.threads))
+
+
+def _table(task: "Task", kind: str, repeat: int) -> list[dict]:
+    """Measure and print; of a full softmax with the share of the peak of products that its 6 B V D operations make."""
+    full = kind.startswith("full")
+    peak = _peak(task.threads) if full else 0.0
+    rivals = task.rivals(kind)
+    records = measure(rivals, min(repeat, 3) if task.classes >= SPARSE and full else repeat)
+    show(records)
+    for record in records if full else []:
+        record["product_share"] = 6 * task.batch * task.classes * WIDTH / record["seconds"] / peak
+        print(f"  {record['who']:<34} {record['product_share']:.0%} of {peak / 1e9:.0f} GFLOP/s")
+    return records
+
+
+def _peak(threads: int) -> float:
+    """Operations a second of a large product of float32: PyTorch's where it is, which has the faster library, else NumPy's."""
+    a, b = np.random.default_rng(0).standard_normal((2, SIDE, SIDE), np.float32)
+    if torch := peer("torch"):
+        torch.set_num_threads(threads)
+        a, b = map(torch.from_numpy, (a, b))
+    return max(2 * SIDE**3 / _seconds(lambda: a @ b) for _ in range(5))
+
+
+def _seconds(call: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+class Task:
+    """Hidden vectors, targets by Zipf's law, negatives; weights of all rivals begin at 0."""
+
+    def __init__(self, classes: int, batch: int, threads: int):
+        rng = np.random.default_rng(0)
+        self.classes, self.batch, self.threads = classes, batch, threads
+        drawn = np.exp(rng.random((BATCHES, batch + NEGATIVES)) * math.log(classes + 1)) - 1
+        self.targets, self.negatives = np.split(drawn.astype(np.int32).clip(0, classes - 1), [batch], axis=1)
+        self.hidden = rng.standard_normal((BATCHES, batch, WIDTH), np.float32)
+
+    def rivals(self, kind: str) -> list[Work]:
+        """Ours and PyTorch's at one kind of softmax."""
+        adagrad = kind.endswith("Adagrad")
+        made = {"full": self._full, "sampled": self._sampled, "adaptive": self._adaptive}[kind.split()[0]]
+        return [self._work(kind, who, *rival) for who, rival in made(adagrad).items()]
+
+    def _work(self, kind: str, who: str, step: softmax_torch.Step, check: Callable[[list[float]], None]) -> Work:
+        losses: list[float] = []
+        params = {"kind": kind, "classes": self.classes, "width": WIDTH, "batch": self.batch}
+
+        def run() -> None:
+            losses.append(step(len(losses) % BATCHES))
+
+        def checked() -> None:
+            if not math.isfinite(losses[0]):
+                raise AssertionError(f"{who}: loss {losses}")
+            check(losses)
+
+        return Work("softmax.step", who, params, self.batch, "examples/s", run, checked, threads=self.threads)
+
+    def ours(self, readout: FullReadout | HeadReadout) -> softmax_torch.Step:
+        """A step of one of our readouts."""
+        grad = np.empty((self.batch, WIDTH), np.float32)
+        return lambda b: float(np.mean(readout.step(grad, self.hidden[b], self.targets[b])))
+
+    def _full(self, adagrad: bool) -> dict[str, tuple]:
+        given = {"batch": self.batch, "rate": RATE, "optimiser": "adagrad" if adagrad else "sgd"}
+        readout = FullReadout(self.classes, WIDTH, **given)
+        check = functools.partial(self._check_full, adagrad)
+        found = {"ours": (self.ours(readout), functools.partial(check, readout.weights))}
+        torch = peer("torch")
+        if not torch or self.classes >= HUGE:  # where its gradient is as large as the weights, 5 GB
+            return found
+        torch.set_num_threads(self.threads)
+        for name, loss in self._losses().items():
+            weights = torch.zeros(self.classes, WIDTH, requires_grad=True)
+            step = softmax_torch.full(self._batches, weights, RATE, loss, adagrad)
+            found[f"torch {torch.__version__} {name}"] = step, functools.partial(check, weights.detach().numpy())
+        return found
+
+    def _losses(self) -> dict[str, Callable]:
+        """PyTorch's ways to a full softmax: all logits at once where they fit, and the fastest of the sizes of chunks."""
+        torch = peer("torch")
+        weights = torch.zeros(self.classes, WIDTH, requires_grad=True)
+        seconds = {}
+        for size in softmax_torch.CHUNKS:
+            if size * self.classes <= MOST:
+                step = softmax_torch.full(self._batches, weights, RATE, softmax_torch.chunked(size), False)
+                step(0)
+                seconds[size] = min(_seconds(lambda step=step: step(1)) for _ in range(2))
+        best = min(seconds, key=lambda size: seconds[size])
+        found = {f"linear_cross_entropy, chunks of {best}": softmax_torch.chunked(best)}
+        return found | ({"cross_entropy": softmax_torch.cross_entropy} if self.classes <= WHOLE else {})
+
+    @functools.cached_property
+    def _batches(self) -> softmax_torch.Batches:
+        return softmax_torch.Batches(self.hidden, self.targets, self.negatives)
+
+    def _check_full(self, adagrad: bool, weights: np.ndarray, losses: list[float]) -> None:
+        """After one step from 0, whose probabilities are all 1 / V: worked by hand in float64, for the rows of some targets."""
+        np.testing.assert_allclose(losses[0], math.log(self.classes), rtol=1e-5)
+        hidden, some = self.hidden[0].astype(float), np.unique(self.targets[0])[:9]
+        gradient = hidden.sum(0) / self.classes - np.array([hidden[self.targets[0] == one].sum(0) for one in some])
+        expected = -RATE * (np.sign(gradient) if adagrad else gradient)
+        np.testing.assert_allclose(weights[some], expected, rtol=1e-3, atol=1e-3 * RATE)
+
+    def _sampled(self, adagrad: bool) -> dict[str, tuple]:
+        given = {"draws": "log-uniform", "negatives": NEGATIVES, "optimiser": "adagrad" if adagrad else "sgd"}
+        readout = SampledReadout(self.classes, WIDTH, batch=self.batch, rate=RATE, **given)
+        ours = self.ours(readout)
+        found = {"ours": (ours, lambda losses: self._check_learns(ours, losses))}
+        if torch := peer("torch"):
+            torch.set_num_threads(self.threads)
+            ids = np.arange(1, self.classes + 1)
+            expected = NEGATIVES * np.log1p(1 / ids) / math.log(self.classes + 1)
+            weights = torch.zeros(self.classes, WIDTH, requires_grad=True)
+            lower = np.log(expected).astype(np.float32)
+            step = softmax_torch.sampled(self._batches, weights, RATE, lower, adagrad)
+            found[f"torch {torch.__version__} by hand"] = step, lambda losses: self._check_learns(step, losses)
+        return found
+
+    def _check_learns(self, step: softmax_torch.Step, losses: list[float]) -> None:
+        """Steps on one batch lower its loss; the arithmetic of ours is held to oracles in tests/."""
+        if not (after := [step(0) for _ in range(8)])[-1] < losses[0]:
+            raise AssertionError(f"losses of one batch {losses[0]}, then {after}")
+
+    def _adaptive(self, _: bool) -> dict[str, tuple]:
+        """Of equal bands; ours without projections: its bands have vectors of the whole width, as div_value 1 has."""
+        cutoffs = [cut for cut in (2_000, 20_000, 200_000) if cut < self.classes]
+        bands = np.searchsorted(cutoffs, np.arange(self.classes), side="right") - 1
+        counts = (1e9 / np.arange(1, self.classes + 1)).astype(np.int64) + 1
+        readout = HeadReadout(counts, WIDTH, clusters=bands, tails="softmax", batch=self.batch, rate=RATE)
+        steps = {"ours": self.ours(readout)}
+        if torch := peer("torch"):
+            torch.set_num_threads(self.threads)
+            for value in (1.0, 4.0):
+                made = softmax_torch.adaptive(self._batches, self.classes, cutoffs, RATE, value)
+                steps[f"torch {torch.__version__} div_value {value:g}"] = made
+        return {
+            who: (step, functools.partial(lambda step, losses: self._check_learns(step, losses), step))
+            for who, step in steps.items()
+        }
+
+
+# Memory
+
+
+def _memory(classes: int, threads: int) -> list[dict]:
+    """What each way to a full softmax takes beside the weights, at the peak of three steps in a process of its own."""
+    print(f"\nsoftmax.memory  {classes:,} classes, width {WIDTH}, batch {BATCH}: GiB beside the weights")
+    names = ["ours", *(["cross_entropy", *map(str, softmax_torch.CHUNKS)] if peer("torch") else [])]
+    records = []
+    for name in names:
+        with concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as worker:
+            found = worker.submit(_beside, name, classes, threads).result()
+        who = f"linear_cross_entropy, chunks of {name}" if name.isdecimal() else name
+        print(f"  {who:<40} {found / 2**30:.3f}", flush=True)
+        params = {"classes": classes, "width": WIDTH, "batch": BATCH}
+        value = {"unit": "bytes", "value": float(found), "samples": [float(found)], "spread": 0.0, "checked": True}
+        where = {"threads": threads, "device": "cpu", "commit": commit(), "env": environment()}
+        records.append({"bench": "softmax", "work": "softmax.memory", "who": who, "params": params} | value | where)
+    return records
+
+
+def _beside(name: str, classes: int, threads: int) -> int:
+    """Bytes beside the weights at the peak of three steps, less what the process has after steps of a small model."""
+    import numba
+
+    numba.set_num_threads(threads)
+    for count in (2_000, classes):
+        task = Task(count, BATCH, threads)
+        if name == "ours":
+            readout = FullReadout(count, WIDTH, batch=BATCH, rate=RATE)
+            readout.weights.fill(0)  # zeros that nobody has written are only reserved
+            step = task.ours(readout)
+        else:
+            torch = peer("torch")
+            torch.set_num_threads(threads)
+            weights = torch.from_numpy(np.full((count, WIDTH), 0, np.float32)).requires_grad_()
+            loss = softmax_torch.chunked(int(name)) if name.isdecimal() else softmax_torch.cross_entropy
+            step = softmax_torch.full(task._batches, weights, RATE, loss, False)
+        if count == classes:
+            before = _resident("VmRSS")
+            Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+        for b in range(3):
+            step(b)
+    return _resident("VmHWM") - before
+
+
+def _resident(name: str) -> int:
+    """A line of the system's about this process, in bytes."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(1024 * int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
