@@ -100,8 +100,8 @@ class Task:
         return lambda b: float(np.mean(readout.step(grad, self.hidden[b], self.targets[b])))
 
     def _full(self, adagrad: bool) -> dict[str, tuple]:
-        given = {"batch": self.batch, "rate": RATE, "optimiser": "adagrad" if adagrad else "sgd"}
-        readout = FullReadout(self.classes, WIDTH, **given)
+        optimiser = "adagrad" if adagrad else "sgd"
+        readout = FullReadout(self.classes, WIDTH, batch=self.batch, rate=RATE, optimiser=optimiser)
         check = functools.partial(self._check_full, adagrad)
         found = {"ours": (self.ours(readout), functools.partial(check, readout.weights))}
         torch = peer("torch")
@@ -123,7 +123,7 @@ class Task:
             if size * self.classes <= MOST:
                 step = softmax_torch.full(self._batches, weights, RATE, softmax_torch.chunked(size), False)
                 step(0)
-                seconds[size] = min(_seconds(lambda step=step: step(1)) for _ in range(2))
+                seconds[size] = min(_seconds(functools.partial(step, 1)) for _ in range(2))
         best = min(seconds, key=lambda size: seconds[size])
         found = {f"linear_cross_entropy, chunks of {best}": softmax_torch.chunked(best)}
         return found | ({"cross_entropy": softmax_torch.cross_entropy} if self.classes <= WHOLE else {})
@@ -141,8 +141,10 @@ class Task:
         np.testing.assert_allclose(weights[some], expected, rtol=1e-3, atol=1e-3 * RATE)
 
     def _sampled(self, adagrad: bool) -> dict[str, tuple]:
-        given = {"draws": "log-uniform", "negatives": NEGATIVES, "optimiser": "adagrad" if adagrad else "sgd"}
-        readout = SampledReadout(self.classes, WIDTH, batch=self.batch, rate=RATE, **given)
+        drawn, optimiser = "log-uniform", "adagrad" if adagrad else "sgd"
+        readout = SampledReadout(
+            self.classes, WIDTH, negatives=NEGATIVES, draws=drawn, batch=self.batch, rate=RATE, optimiser=optimiser
+        )
         ours = self.ours(readout)
         found = {"ours": (ours, lambda losses: self._check_learns(ours, losses))}
         if torch := peer("torch"):

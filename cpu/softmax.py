@@ -68,8 +68,10 @@ def workspace(batch: int, width: int, dtype: DTypeLike) -> Work:
     kept = KEPT // (max(batch, 1) * CHUNK * np.dtype(dtype).itemsize)
     logits, grads = np.empty((SHARDS + kept, batch, CHUNK), dtype), np.empty((SHARDS, batch, width), dtype)
     pulls, bias_pulls = np.empty((SHARDS, CHUNK, width), dtype), np.empty((SHARDS, CHUNK), dtype)
-    by_row, valid = np.empty((3, SHARDS, batch), dtype), np.empty(SHARDS, np.int64)
-    return Work(logits, grads, pulls, bias_pulls, *by_row, valid, *np.empty((2, batch), dtype))
+    base, sums, scales = np.empty((3, SHARDS, batch), dtype)
+    norm, score = np.empty((2, batch), dtype)
+    valid = np.empty(SHARDS, np.int64)
+    return Work(logits, grads, pulls, bias_pulls, base, sums, scales, valid, norm, score)
 
 
 def step(
