@@ -2,6 +2,7 @@
 
 import functools
 import statistics
+import time
 from collections.abc import Callable
 
 import numpy as np
@@ -15,24 +16,26 @@ RATE, SAMPLE, SEED = 0.01, 7, 0  # SAMPLE: units checked against the oracle, spr
 
 
 def run(arguments) -> None:
-    """B = 1 without and with momentum, then B = 8 and 32."""
+    """B = 1 without and with momentum, then B = 8, 16 and 32."""
     import numba
 
     numba.set_num_threads(arguments.threads)
     units = 12 * 12 if arguments.quick else 119 * 119
-    for batch, momentum in ((1, 0.0), (1, 0.9), (8, 0.0), (32, 0.0)):
+    for batch, momentum in ((1, 0.0), (1, 0.9), (8, 0.0), (16, 0.0), (32, 0.0)):
         problem = Problem(units, batch, momentum)
         works = [_ours(problem, arguments.threads), *_torch(problem, arguments.threads, compiled=not arguments.quick)]
         machine = bandwidth(64 if arguments.quick else 1024, arguments.threads)
-        _, *records = measure([machine, *works], arguments.repeat)
+        blas = gemm(batch, arguments.threads)
+        _, small, *records = measure([machine, blas, *works], arguments.repeat)
         for work, record in zip(works, records, strict=True):
             turns = zip(work.samples, machine.samples, strict=True)
             record["bandwidth_share"] = statistics.median(
-                problem.moved / seconds / (machine.amount / least) for seconds, least in turns
+                problem.moved / seconds / (machine.amount / streamed) for seconds, streamed in turns
             )
+            record["gemm_share"] = problem.operations / record["seconds"] / small["value"]
         reached = machine.amount / statistics.median(machine.samples)
         show(records)
-        print(_bound(problem, records[0], reached), flush=True)
+        print(_bound(problem, records[0], reached, small["value"]), flush=True)
         append(arguments.json, records)
 
 
@@ -45,6 +48,8 @@ class Problem:
         self.size = int(self.layout.w_at[1])
         self.parameters = units * self.size
         self.moved = (16 if momentum else 8) * self.parameters  # bytes: each number is read and written once
+        # a weight takes 2 B operations forward and 2 B for its gradient, and one of the second layer 2 B more for the error
+        self.operations = (4 * self.parameters + 2 * units * OUTPUTS * HIDDEN) * batch
         rng = np.random.default_rng(SEED)
         self.x = rng.random((batch, units * INPUTS), dtype=np.float32)
         self.target = rng.random((batch, units * OUTPUTS), dtype=np.float32)
@@ -182,14 +187,44 @@ def bandwidth(megabytes: int, threads: int) -> Work:
     return work("units.bandwidth", "machine", {}, moved, "bytes/s", seconds, lambda: None)
 
 
-def _bound(problem: Problem, ours: dict, bandwidth: float) -> str:
+def gemm(batch: int, threads: int) -> Work:
+    """What SciPy's BLAS reaches on small matrices that lie in the core's cache, one after another: the best of four shapes.
+
+    Three are products of the step; one thread is timed, and counted as often as there are threads.
+    """
+    import numba
+
+    from cpu.blas import gemm as product
+
+    @numba.njit
+    def again(out, a, b, times):
+        for _ in range(times):
+            product(out, a, b, 1, 0)
+
+    shapes = ((OUTPUTS, HIDDEN, batch), (HIDDEN, INPUTS, batch), (batch, HIDDEN, OUTPUTS), (64, 64, 64))
+    rng, operations = np.random.default_rng(SEED), 4e8
+    given = [[rng.random(size, dtype=np.float32) for size in ((m, n), (m, k), (k, n))] for m, n, k in shapes]
+
+    def seconds():
+        taken = []
+        for (m, n, k), arrays in zip(shapes, given, strict=True):
+            times = int(operations / (2 * m * n * k))
+            start = time.perf_counter()
+            again(*arrays, times)
+            taken.append((time.perf_counter() - start) * operations / (2 * m * n * k * times))
+        return min(taken)
+
+    work = functools.partial(Work, threads=threads, warm=1, own_clock=True)
+    return work("units.gemm", "machine", {}, threads * operations, "FLOP/s", seconds, lambda: None)
+
+
+def _bound(problem: Problem, ours: dict, bandwidth: float, peak: float) -> str:
     """One line: what the figure of ours is held against."""
-    # a weight takes 2 B operations forward and 2 B for its gradient, and one of the second layer 2 B more for the error
-    operations = 4 * problem.parameters + 2 * problem.units * OUTPUTS * HIDDEN
-    rate = operations * problem.batch / ours["seconds"] / 1e9
+    rate = problem.operations / ours["seconds"] / 1e9
     counted = 16 if problem.momentum else 8
     bound = "memory" if ours["bandwidth_share"] > 0.6 else "arithmetic"
     return (
         f"  {ours['value'] / 1e9:.2f} G parameters/s at {counted} bytes each = {ours['bandwidth_share']:.0%} of the "
-        f"{bandwidth / 1e9:.1f} GB/s that read-modify-write reaches; {rate:.0f} GFLOP/s: bound by {bound}"
+        f"{bandwidth / 1e9:.1f} GB/s that read-modify-write reaches; {rate:.0f} GFLOP/s = {ours['gemm_share']:.0%} of the "
+        f"{peak / 1e9:.0f} that a BLAS reaches on small matrices: bound by {bound}"
     )

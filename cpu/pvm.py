@@ -4,7 +4,7 @@ A unit gathers what it sees, learns from the prediction that it made some ticks 
 as the tick before left it, so they are independent. What is learned does not depend on what is predicted now; so a row of a
 matrix is visited once: moved along the old input, and multiplied with the new one. Only matrices behind the first are read
 before, when errors flow back, and those are small enough to stay in the core's cache until their visit. For several streams
-a visit is two GEMMs, bound by arithmetic.
+a visit is two of the products of cpu/small_gemm.py, bound by arithmetic.
 """
 
 from typing import Any
@@ -12,14 +12,16 @@ from typing import Any
 import numba
 import numpy as np
 
+from cpu import aligned
 from cpu.activation import CODES, activate, times_slope
 from cpu.array import Array
-from cpu.blas import gemm
 from cpu.compiled import called, launched
 from cpu.online import assign
 from cpu.simd import LINE, lanes, prefetch
+from cpu.small_gemm import asking, move, pack, pull, room
+from cpu.small_gemm import multiply as multiply_many
 from cpu.threads import PARTS, shared
-from cpu.visit import add, move_and_multiply, move_biases, multiply, transposed
+from cpu.visit import move_and_multiply, multiply, transposed
 
 SIGNAL, DERIVATIVE, INTEGRAL, ERROR, PAST = (1 << k for k in range(5))
 LATERAL, FEEDBACK, RAW = range(3)
@@ -46,8 +48,10 @@ def tick(
     """See hybrid/contract.py."""
     numbers = tuple(map(state.weights.dtype.type, gathering))
     cuts = _cuts(layout, state.weights.size, first, last, PARTS * numba.get_num_threads())
+    columns = 0 if len(state.tape) == 1 else layout.columns.max()
+    packed = aligned.empty((len(cuts) - 1, room(len(state.tape), columns)), state.weights.dtype)
     with shared(len(cuts) - 1):  # Numba 0.68 loses writes to arrays of a namedtuple inside a parallel loop: one by one
-        _tick(*state, layout, *past, *learning, numbers, CODES[activation], cuts)
+        _tick(*state, packed, layout, *past, *learning, numbers, CODES[activation], cuts)
 
 
 def _cuts(layout: Any, size: int, first: int, last: int, parts: int) -> Array:
@@ -58,7 +62,7 @@ def _cuts(layout: Any, size: int, first: int, last: int, parts: int) -> Array:
 
 @parallel
 def _tick(
-    world_next, tape, signals, integral, delta, low, high, miss, weights, velocity, layout, world, last, record, before,
+    world_next, tape, signals, integral, delta, low, high, miss, weights, velocity, packed, layout, world, last, record, before,
     rate, momentum, learns, adapts, predict_first, numbers, code, cuts,
 ):  # fmt: skip
     for part in numba.prange(cuts.size - 1):
@@ -70,7 +74,11 @@ def _tick(
             if learns[u]:
                 _pull_back(delta, weights, layout, u, record, code)
             speed = rate[u], momentum[u]
-            _visit(tape, weights, velocity, layout, u, record, delta, speed, learns[u], predict_first, code)
+            if tape.shape[0] == 1:
+                _visit(tape, weights, velocity, layout, u, record, delta, speed, learns[u], predict_first, code)
+            else:
+                taught = learns[u], predict_first
+                _visit_many(tape, weights, velocity, packed[part], layout, u, record, delta, speed, taught, code)
             _publish(world_next, low, high, layout, u, tape, adapts[u])
 
 
@@ -213,8 +221,8 @@ def _pull_back(delta, weights, layout, u, record, code):
         if pulled and delta.shape[0] == 1:
             transposed(delta[0, reads], weights, layout.w_at[k], columns, delta[0, writes])
         elif pulled:
-            matrix, _ = _matrix(weights, layout.w_at[k], slice(read, read + columns), writes)
-            gemm(delta[:, reads], delta[:, writes], matrix[:, :pulled], 1, 0)
+            after, before = _strip(delta, layout, u, wrote), _strip(delta, layout, u, read)
+            pull(before, weights, layout.w_at[k], columns, rows, pulled, after, delta.shape[0])
 
 
 @kernel
@@ -225,20 +233,39 @@ def _visit(tape, weights, velocity, layout, u, record, delta, speed, learns, pre
         at = layout.w_at[k]
         reads = slice(layout.in_at[k], layout.in_at[k] + layout.columns[k])
         writes = slice(layout.out_at[k], layout.out_at[k] + layout.rows[k])
-        if tape.shape[0] == 1:
-            x, out, old = tape[0, reads], tape[0, writes], record[0, reads]
-            if learns:
-                move_and_multiply(out, weights, velocity, at, x, old, delta[:, writes], speed, ahead, predict_first)
-            else:
-                multiply(out, weights, at, x, ahead)
+        x, out, old = tape[0, reads], tape[0, writes], record[0, reads]
+        if learns:
+            move_and_multiply(out, weights, velocity, at, x, old, delta[:, writes], speed, ahead, predict_first)
         else:
-            if learns and not predict_first:
-                _move_many(weights, velocity, at, record, reads, delta, writes, speed)
-            _multiply_many(tape, writes, weights, at, reads)
-            if learns and predict_first:
-                _move_many(weights, velocity, at, record, reads, delta, writes, speed)
-        for b in range(tape.shape[0]):
-            activate(tape[b, writes], code)
+            multiply(out, weights, at, x, ahead)
+        activate(out, code)
+
+
+@kernel
+def _visit_many(tape, weights, velocity, packed, layout, u, record, delta, speed, taught, code):
+    """The same for several streams."""
+    learns, predict_first = taught
+    rate, momentum = speed
+    batch = tape.shape[0]
+    ask = asking(batch, layout.w_at[layout.layer_at[u]] + _size(layout, u), weights)
+    for k in range(layout.layer_at[u], layout.layer_at[u + 1]):
+        at, rows, columns, wrote = layout.w_at[k], layout.rows[k], layout.columns[k], layout.out_at[k]
+        x, out = _strip(tape, layout, u, layout.in_at[k]), _strip(tape, layout, u, wrote)
+        old, errors = _strip(record, layout, u, layout.in_at[k]), _strip(delta, layout, u, wrote)
+        if learns and not predict_first:
+            ask = move(weights, velocity, at, columns, rows, errors, old, batch, rate, momentum, ask)
+        pack(packed, x, columns, batch)
+        ask = multiply_many(out, weights, velocity, at, columns, rows, packed, batch, ask, None)
+        if learns and predict_first:
+            ask = move(weights, velocity, at, columns, rows, errors, old, batch, rate, momentum, ask)
+        for b in range(batch):
+            activate(tape[b, wrote : wrote + rows], code)
+
+
+@kernel
+def _strip(array, layout, u, at):
+    """What unit u has from `at` on in tapes and the like, as cpu/small_gemm.py takes it; the next unit's is behind its own."""
+    return array.reshape(array.size), at, array.shape[1], layout.tape_at[u + 1] - layout.tape_at[u]
 
 
 @kernel
@@ -246,38 +273,6 @@ def _size(layout, u):
     """How many weights a unit has."""
     last = layout.layer_at[u + 1] - 1
     return layout.w_at[last] + layout.rows[last] * (layout.columns[last] + 1) - layout.w_at[layout.layer_at[u]]
-
-
-@kernel
-def _multiply_many(tape, writes, weights, at, reads):
-    """out = matrix x + bias for several streams: a GEMM."""
-    matrix, bias = _matrix(weights, at, reads, writes)
-    for b in range(tape.shape[0]):
-        assign(tape[b, writes], bias)
-    gemm(tape[:, writes], tape[:, reads], matrix.T, 1, 1)
-
-
-@kernel
-def _move_many(weights, velocity, at, record, reads, delta, writes, speed):
-    """matrix and bias += rate times the sum over several streams of delta x^T: a GEMM."""
-    rate, momentum = speed
-    matrix, _ = _matrix(weights, at, reads, writes)
-    if velocity is None:
-        gemm(matrix, delta[:, writes].T, record[:, reads], rate, 1)
-    else:
-        kept, _ = _matrix(velocity, at, reads, writes)
-        gemm(kept, delta[:, writes].T, record[:, reads], rate, momentum)
-        one, end = weights.dtype.type(1), at + matrix.size
-        add(weights[at:end], velocity[at:end], one, one)
-    move_biases(weights, velocity, at + matrix.size, delta[:, writes], rate, momentum)
-
-
-@kernel
-def _matrix(numbers, at, reads, writes):
-    """The matrix of a dense layer, and its bias."""
-    rows, columns = writes.stop - writes.start, reads.stop - reads.start
-    end = at + rows * columns
-    return numbers[at:end].reshape((rows, columns)), numbers[end : end + rows]
 
 
 @kernel

@@ -82,8 +82,8 @@ def load(typing: Any, array: Any, index: Any, count: Any, bits: Any) -> Typed:
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind = context.get_value_type(signature.return_type)
-        place = _place(context, builder, signature.args[0], arguments[0], arguments[1], kind)
-        return _load(builder, place, _mask(builder, kind, arguments[2]))
+        place = pointer_to(context, builder, signature.args[0], arguments[0], arguments[1], kind)
+        return load_masked(builder, place, mask_of(builder, kind, arguments[2]))
 
     return _of_bits(array.dtype, bits)(array, types.int64, types.int64, bits), generate
 
@@ -94,8 +94,8 @@ def store(typing: Any, array: Any, index: Any, count: Any, vector: Any) -> Typed
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array, index, count, value = arguments
-        place = _place(context, builder, signature.args[0], array, index, value.type)
-        _store(builder, value, place, _mask(builder, value.type, count))
+        place = pointer_to(context, builder, signature.args[0], array, index, value.type)
+        store_masked(builder, value, place, mask_of(builder, value.type, count))
         return context.get_dummy_value()
 
     return types.void(array, types.int64, types.int64, vector), generate
@@ -108,9 +108,9 @@ def add_sums(typing: Any, array: Any, index: Any, count: Any, a: Any, b: Any, c:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array, index, count, *vectors = arguments
         value = _totals(builder, vectors)
-        place = _place(context, builder, signature.args[0], array, index, value.type)
-        mask = _mask(builder, value.type, count)
-        _store(builder, builder.fadd(_load(builder, place, mask), value), place, mask)
+        place = pointer_to(context, builder, signature.args[0], array, index, value.type)
+        mask = mask_of(builder, value.type, count)
+        store_masked(builder, builder.fadd(load_masked(builder, place, mask), value), place, mask)
         return context.get_dummy_value()
 
     return types.void(array, types.int64, types.int64, a, b, c, d), generate
@@ -125,7 +125,7 @@ def prefetch(typing: Any, array: Any, index: Any, bits: Any) -> Typed:
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array, index, _ = arguments
-        place = _place(context, builder, signature.args[0], array, index, ir.IntType(8))
+        place = pointer_to(context, builder, signature.args[0], array, index, ir.IntType(8))
         read, second_cache, data = (ir.IntType(32)(value) for value in (0, 2, 1))
         for byte in range(0, bits.literal_value // 8, LINE // 8):
             inputs = [builder.gep(place, [ir.IntType(64)(byte)]), read, second_cache, data]
@@ -156,7 +156,7 @@ def load_row(typing: Any, table: Any, row: Any, column: Any, count: Any) -> Type
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind = ir.VectorType(bits.I16, LANES) if half else context.get_value_type(signature.return_type)
         place = _place_in_row(context, builder, signature.args[0], arguments[:3], kind)
-        found = _load(builder, place, _mask(builder, kind, arguments[3]))
+        found = load_masked(builder, place, mask_of(builder, kind, arguments[3]))
         return bits.widened(builder, found, signature.args[0].dtype) if half else found
 
     vector = Vector(types.float32 if half else table.dtype, LANES)
@@ -183,7 +183,7 @@ def multiply_add(typing: Any, a: Any, b: Any, c: Any) -> Typed:
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind = arguments[0].type
-        return _call(builder, "llvm.fmuladd.{}", kind, kind, arguments)
+        return call_llvm(builder, "llvm.fmuladd.{}", kind, kind, arguments)
 
     return a(a, b, c), generate
 
@@ -210,7 +210,7 @@ def square_root(typing: Any, a: Any) -> Typed:
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind = arguments[0].type
-        return _call(builder, "llvm.sqrt.{}", kind, kind, arguments)
+        return call_llvm(builder, "llvm.sqrt.{}", kind, kind, arguments)
 
     return a(a), generate
 
@@ -249,7 +249,7 @@ def store_totals(typing: Any, array: Any, index: Any, a: Any, b: Any, c: Any, d:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array, index, a, b, c, d = arguments
         whole = _join(builder, _join(builder, a, b), _join(builder, c, d))
-        store = builder.store(whole, _place(context, builder, signature.args[0], array, index, whole.type))
+        store = builder.store(whole, pointer_to(context, builder, signature.args[0], array, index, whole.type))
         store.align = signature.args[0].dtype.bitwidth // 8
         return context.get_dummy_value()
 
@@ -259,7 +259,7 @@ def store_totals(typing: Any, array: Any, index: Any, a: Any, b: Any, c: Any, d:
 # LLVM
 
 
-def _place(context: Any, builder: Any, array_type: Any, array: Any, index: Any, kind: Any) -> Any:
+def pointer_to(context: Any, builder: Any, array_type: Any, array: Any, index: Any, kind: Any) -> Any:
     """A pointer to array[index], as to a value of this kind."""
     place = builder.gep(context.make_array(array_type)(context, builder, array).data, [index])
     return builder.bitcast(place, kind.as_pointer())
@@ -277,10 +277,10 @@ def _place_in_row(context: Any, builder: Any, table_type: Any, arguments: Sequen
 def store_at(context: Any, builder: Any, table_type: Any, place: Sequence[Any], value: Any, count: Any) -> None:
     """Store a vector at (table, row, column), except for the lanes from `count` on."""
     there = _place_in_row(context, builder, table_type, place, value.type)
-    _store(builder, value, there, _mask(builder, value.type, count))
+    store_masked(builder, value, there, mask_of(builder, value.type, count))
 
 
-def _mask(builder: Any, kind: Any, count: Any) -> Any:
+def mask_of(builder: Any, kind: Any, count: Any) -> Any:
     """The lanes below `count`, made of the bits of a number, which is what AVX-512 and SVE do masks with."""
     bits = ir.IntType(kind.count)
     shift = builder.trunc(count, bits) if kind.count < 64 else count
@@ -289,13 +289,15 @@ def _mask(builder: Any, kind: Any, count: Any) -> Any:
     return builder.bitcast(builder.select(full, bits(-1), some), ir.VectorType(ir.IntType(1), kind.count))
 
 
-def _load(builder: Any, place: Any, mask: Any) -> Any:
+def load_masked(builder: Any, place: Any, mask: Any) -> Any:
     kind = place.type.pointee
-    return _call(builder, "llvm.masked.load.{}.p0", kind, kind, [place, _align(kind), mask, ir.Constant(kind, None)])
+    return call_llvm(
+        builder, "llvm.masked.load.{}.p0", kind, kind, [place, _align(kind), mask, ir.Constant(kind, None)]
+    )
 
 
-def _store(builder: Any, value: Any, place: Any, mask: Any) -> None:
-    _call(builder, "llvm.masked.store.{}.p0", value.type, ir.VoidType(), [value, place, _align(value.type), mask])
+def store_masked(builder: Any, value: Any, place: Any, mask: Any) -> None:
+    call_llvm(builder, "llvm.masked.store.{}.p0", value.type, ir.VoidType(), [value, place, _align(value.type), mask])
 
 
 def _align(kind: Any) -> Any:
@@ -303,7 +305,7 @@ def _align(kind: Any) -> Any:
     return ir.IntType(32)({"i16": 2, "f32": 4, "f64": 8}[kind.element.intrinsic_name])
 
 
-def _call(builder: Any, name: str, kind: Any, returns: Any, inputs: Sequence[Any]) -> Any:
+def call_llvm(builder: Any, name: str, kind: Any, returns: Any, inputs: Sequence[Any]) -> Any:
     """Call LLVM's own function `name` for vectors of this kind, which its name spells v64f32."""
     function = ir.FunctionType(returns, [value.type for value in inputs])
     name = name.format(f"v{kind.count}{kind.element.intrinsic_name}")
@@ -314,35 +316,35 @@ def _spread(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     """The first argument in every lane of what is returned."""
     kind = context.get_value_type(signature.return_type)
     first = builder.insert_element(ir.Constant(kind, ir.Undefined), arguments[0], ir.IntType(32)(0))
-    return _pick(builder, first, first, [0] * kind.count)
+    return pick(builder, first, first, [0] * kind.count)
 
 
 def _totals(builder: Any, vectors: Sequence[Any]) -> Any:
     """See `totals`: every vector is halved to four lanes, then the four of them together."""
     a, b, c, d = (_fold(builder, vector) for vector in vectors)
-    ab, cd = (_add_picks(builder, *pair, (0, 1, 4, 5), (2, 3, 6, 7)) for pair in ((a, b), (c, d)))
-    return _add_picks(builder, ab, cd, (0, 2, 4, 6), (1, 3, 5, 7))
+    ab, cd = (add_picks(builder, *pair, (0, 1, 4, 5), (2, 3, 6, 7)) for pair in ((a, b), (c, d)))
+    return add_picks(builder, ab, cd, (0, 2, 4, 6), (1, 3, 5, 7))
 
 
 def _fold(builder: Any, value: Any, lanes: int = 4) -> Any:
     """Add the upper half to the lower until so many lanes are left."""
     while value.type.count > lanes:
         half = value.type.count // 2
-        value = _add_picks(builder, value, value, range(half), range(half, 2 * half))
+        value = add_picks(builder, value, value, range(half), range(half, 2 * half))
     return value
 
 
-def _add_picks(builder: Any, a: Any, b: Any, first: Sequence[int], second: Sequence[int]) -> Any:
+def add_picks(builder: Any, a: Any, b: Any, first: Sequence[int], second: Sequence[int]) -> Any:
     """The sum of two vectors, each picked from the lanes of a and then b."""
-    return builder.fadd(_pick(builder, a, b, first), _pick(builder, a, b, second))
+    return builder.fadd(pick(builder, a, b, first), pick(builder, a, b, second))
 
 
 def _join(builder: Any, a: Any, b: Any) -> Any:
     """The lanes of a, then those of b."""
-    return _pick(builder, a, b, range(2 * a.type.count))
+    return pick(builder, a, b, range(2 * a.type.count))
 
 
-def _pick(builder: Any, a: Any, b: Any, numbers: Sequence[int]) -> Any:
+def pick(builder: Any, a: Any, b: Any, numbers: Sequence[int]) -> Any:
     """The lanes with these numbers, counted through a and then b."""
     numbers = list(numbers)
     return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(ir.IntType(32), len(numbers)), numbers))

@@ -1,24 +1,33 @@
-"""Collections of MLPs on the CPU: the `Units` contract. BLAS for batches, cpu/online.py for one example.
+"""Collections of MLPs on the CPU: the `Units` contract.
 
-Every product is a GEMM on one thread; a parallel loop goes over pairs of a unit and a piece of ROWS rows of the batch. So the
-sizes alone determine the order of every sum, and the bits do not depend on the number of threads.
+The step of a batch goes through one unit after another, whose weights stay in the core's cache meanwhile, by the products of
+cpu/small_gemm.py; that of one example is in cpu/online.py. Forward and backward alone are GEMMs of a BLAS on one thread; a
+parallel loop goes over pairs of a unit and a piece of ROWS rows of the batch. So the sizes alone determine the order of every
+sum, and the bits do not depend on the number of threads.
 """
 
 from typing import Any
 
 import numba
 
+from cpu import aligned
 from cpu.activation import CODES, activate, times_slope
 from cpu.array import Array
 from cpu.blas import gemm
 from cpu.compiled import called, launched
 from cpu.online import step_online
-from cpu.threads import shared
+from cpu.simd import lanes, load, multiply_add, spread, store, total, zeros
+from cpu.small_gemm import asking, move, multiply, pack, pull, room
+from cpu.threads import PARTS, shared
+from cpu.tile import BITS
 
 ROWS = 64  # of a piece: a GEMM of fewer rows is slower a row, larger pieces leave threads idle
 NUMBERS = 1 << 16  # of a piece of an elementwise loop
 
 kernel = called(error_model="numpy", fastmath={"reassoc", "contract"})
+free = called(
+    _nrt=False, error_model="numpy", fastmath={"reassoc", "contract"}
+)  # of counts: a slice's is an atomic addition
 parallel = launched(error_model="numpy", fastmath={"reassoc", "contract"}, parallel=True)
 
 
@@ -65,11 +74,16 @@ def step(
     y_grad (B, Y) and hidden_grad (B, H) are written: the gradients before the activation, one row an example.
     The gradient of the weights is summed over the batch. velocity None: plain SGD.
     """
-    number = weights.dtype.type
-    kind = step_online if len(x) == 1 else _step
-    rate, momentum, code = number(rate), number(momentum), CODES[activation]
-    with shared(len(layout.inputs)):
-        kind(loss, y, hidden, weights, velocity, y_grad, hidden_grad, layout, x, target, rate, momentum, code)
+    number, count = weights.dtype.type, len(layout.inputs)
+    given = (layout, x, target, number(rate), number(momentum), CODES[activation])
+    if len(x) == 1:
+        with shared(count):
+            step_online(loss, y, hidden, weights, velocity, y_grad, hidden_grad, *given)
+    else:
+        parts = min(count, PARTS * numba.get_num_threads())
+        packed = aligned.empty((parts, room(len(x), max(layout.inputs.max(), layout.hidden.max()))), weights.dtype)
+        with shared(parts):
+            _step(loss, y, hidden, weights, velocity, y_grad, hidden_grad, packed, *given)
 
 
 def _pieces(rows: int) -> int:
@@ -191,37 +205,58 @@ def _update(weights, velocity, weight_grad, rate, momentum, pieces):
                 g[i] = 0
 
 
-@kernel
-def _error(delta, y, target, span):
-    """Write y - target; returns half its squared length."""
-    loss = delta.dtype.type(0)
-    for b in range(y.shape[0]):
-        d, a, t = delta[b, span], y[b, span], target[b, span]
-        for i in range(a.size):
-            d[i] = a[i] - t[i]
-            loss += d[i] * d[i]
-    return loss / 2
-
-
 @parallel
-def _step(loss, y, hidden, weights, velocity, y_grad, hidden_grad, layout, x, target, rate, momentum, code):
-    one = weights.dtype.type(1)
-    for u in numba.prange(loss.size):
-        rows = slice(0, x.shape[0])
-        first, first_bias, second, second_bias = _parts(weights, layout, u)
-        x_span, inner, outer = _span(layout.x_at, u), _span(layout.h_at, u), _span(layout.y_at, u)
-        _layer(hidden, first, first_bias, x, rows, inner, x_span, code)
-        _layer(y, second, second_bias, hidden, rows, outer, inner, code)
-        loss[u] = _error(y_grad, y, target, outer)
-        _before_activation(y_grad, y, rows, outer, code)
-        gemm(hidden_grad[:, inner], y_grad[:, outer], second, 1, 0)
-        _before_activation(hidden_grad, hidden, rows, inner, code)
-        if velocity is None:
-            _accumulate(second, second_bias, y_grad, outer, hidden, inner, one, -rate)
-            _accumulate(first, first_bias, hidden_grad, inner, x, x_span, one, -rate)
-        else:
-            v_first, v_first_bias, v_second, v_second_bias = _parts(velocity, layout, u)
-            _accumulate(v_second, v_second_bias, y_grad, outer, hidden, inner, momentum, -rate)
-            _accumulate(v_first, v_first_bias, hidden_grad, inner, x, x_span, momentum, -rate)
-            unit = _span(layout.w_at, u)
-            weights[unit] += velocity[unit]
+def _step(loss, y, hidden, weights, velocity, y_grad, hidden_grad, packed, layout, x, target, rate, momentum, code):
+    parts = packed.shape[0]
+    for part in numba.prange(parts):
+        for u in range(part * loss.size // parts, (part + 1) * loss.size // parts):
+            found = y, hidden, y_grad, hidden_grad
+            loss[u] = _unit(found, weights, velocity, packed[part], layout, u, x, target, rate, momentum, code)
+
+
+@free
+def _unit(found, weights, velocity, packed, layout, u, x, target, rate, momentum, code):
+    """The step of unit u. Returns its loss."""
+    y, hidden, y_grad, hidden_grad = found
+    n, h, o, batch = layout.inputs[u], layout.hidden[u], layout.outputs[u], x.shape[0]
+    x_at, h_at, y_at, first = layout.x_at[u], layout.h_at[u], layout.y_at[u], layout.w_at[u]
+    second, ask = first + h * (n + 1), asking(batch, layout.w_at[u + 1], weights)
+    seen, inner, outer = _strip(x, x_at, n), _strip(hidden, h_at, h), _strip(y, y_at, o)
+    inner_delta, outer_delta = _strip(hidden_grad, h_at, h), _strip(y_grad, y_at, o)
+    pack(packed, seen, n, batch)
+    ask = multiply(inner, weights, velocity, first, n, h, packed, batch, ask, None)
+    for b in range(batch):
+        activate(hidden[b, h_at : h_at + h], code)
+    pack(packed, inner, h, batch)
+    ask = multiply(outer, weights, velocity, second, h, o, packed, batch, ask, target.reshape(target.size))
+    for b in range(batch):
+        activate(y[b, y_at : y_at + o], code)
+    loss = _error(outer_delta, outer, target.reshape(target.size), o, batch)
+    for b in range(batch):
+        times_slope(y_grad[b, y_at : y_at + o], y[b, y_at : y_at + o], code)
+    pull(inner_delta, weights, second, h, o, h, outer_delta, batch)
+    for b in range(batch):
+        times_slope(hidden_grad[b, h_at : h_at + h], hidden[b, h_at : h_at + h], code)
+    ask = move(weights, velocity, second, h, o, outer_delta, inner, batch, -rate, momentum, ask)
+    move(weights, velocity, first, n, h, inner_delta, seen, batch, -rate, momentum, ask)
+    return loss
+
+
+@free
+def _strip(array, at, size):
+    """Columns at : at + size, as cpu/small_gemm.py takes them; the next unit's are behind them."""
+    return array.reshape(array.size), at, array.shape[1], size
+
+
+@free
+def _error(delta, y, target, size, batch):
+    """Write y - target; returns half its squared length."""
+    out, at, pitch, _ = delta
+    squares, minus = zeros(out, BITS), spread(out.dtype.type(-1), BITS)
+    for b in range(batch):
+        for i in range(0, size, lanes(out, BITS)):
+            place, left = at + b * pitch + i, size - i
+            wrong = multiply_add(minus, load(target, place, left, BITS), load(y[0], place, left, BITS))
+            squares = multiply_add(wrong, wrong, squares)
+            store(out, place, left, wrong)
+    return total(squares) / 2
