@@ -1,24 +1,23 @@
 """Layers of an MLP on the CPU: the `Mlp` contract. BLAS for the products, one pass over the rows for all the rest.
 
-A product is cut into tiles, and a pass into PIECES of the batch, by their sizes alone: so the bits do not depend on the
-number of threads. A tile is one GEMM on one thread.
+A product is cut into parts (cpu/product.py), and a pass into PIECES of the batch, by their sizes alone: so the bits do not
+depend on the number of threads.
 """
 
 import functools
+import itertools
 from typing import Any
 
 import numba
 import numpy as np
 from numpy.typing import DTypeLike
 
+from cpu import product
 from cpu.activation import CODES, GELU, activate, times_slope
 from cpu.array import Array
-from cpu.blas import gemm
 from cpu.compiled import called, launched
 from cpu.splitmix import GOLDEN, mix
 
-ROWS, COLUMNS = (64, 512), (128, 1024)  # of a tile, least and most; BLAS copies the factors of each
-TILES = 8  # of a product, where it is large enough: for as many threads
 PIECES = 16  # of a batch, in a pass over its rows
 EPSILON = 1e-5  # beside the variance, as in torch.nn.LayerNorm
 DRAWS = 2**32  # a place of a dropout mask is one of so many numbers
@@ -27,16 +26,16 @@ FAST: dict[str, Any] = {"error_model": "numpy", "fastmath": {"reassoc", "contrac
 kernel, parallel = called(**FAST), launched(**FAST, parallel=True)
 
 
-def workspace(widest: int, dtype: DTypeLike) -> tuple[Array, Array]:
-    """What `backward` of layers up to this width needs: sums over the pieces of a batch, and a row for each of them."""
-    return np.empty((PIECES, 3, widest), dtype), np.empty((PIECES, widest), dtype)
+def workspace(widest: int, dtype: DTypeLike) -> tuple[Array, Array, Array]:
+    """What `backward` of layers up to this width needs: sums over the pieces of a batch, a row for each, that of products."""
+    return np.empty((PIECES, 3, widest), dtype), np.empty((PIECES, widest), dtype), product.workspace(dtype)
 
 
 def forward(passed: Any, layer: Any, weights: Array, x: Array, key: int | None) -> None:
     """Write what `passed` has: out, and before and spread where there are any. See the contract."""
     out, before, spread = _whole(passed)
     matrix, *vectors = _parts(weights, layer)
-    _product(before if before.size else out, x, matrix.T, 0, *_tiles(len(x), layer.outputs))
+    product.product(before if before.size else out, x, matrix.T, 0)
     rest = x if layer.residual else _nothing(x.dtype)
     _finish(out, before, spread, *vectors, rest, CODES[layer.activation], *_mask(layer, key, x.dtype))
 
@@ -51,20 +50,26 @@ def backward(
     matrix_grad, *vector_grads = _parts(weight_grad, layer)
     rest = x_grad if layer.residual and x_grad is not None else _nothing(x.dtype)
     code, mask = CODES[layer.activation], _mask(layer, key, x.dtype)
-    _fall(rest, out_grad, *work, out, before, spread, bias.size > 0, gain, shift, code, *mask)
-    _collect(*vector_grads, work[0])
+    sums, rows, spare = work
+    _fall(rest, out_grad, sums, rows, out, before, spread, bias.size > 0, gain, shift, code, *mask)
+    _collect(*vector_grads, sums)
     if x_grad is not None:
-        _product(x_grad, out_grad, matrix, int(layer.residual), *_tiles(len(x), layer.inputs))
-    _product(matrix_grad, out_grad.T, x, 1, *_tiles(layer.outputs, layer.inputs))
+        product.product(x_grad, out_grad, matrix, int(layer.residual))
+    product.product(matrix_grad, out_grad.T, x, 1, spare)
 
 
 def _parts(numbers: Array, layer: Any) -> tuple[Array, Array, Array, Array]:
     """The matrix (outputs, inputs), bias, gain and shift (outputs,) of a layer; those that it lacks are empty."""
+    matrix, bias, gain, shift = _places(layer)
+    return numbers[matrix].reshape(layer.outputs, layer.inputs), numbers[bias], numbers[gain], numbers[shift]
+
+
+@functools.cache
+def _places(layer: Any) -> tuple[slice, ...]:
+    """Of these in the weights."""
     n, o = layer.inputs, layer.outputs
-    sizes = (n * o, o * layer.bias, o * layer.norm, o * layer.norm)
-    ends = layer.at + np.cumsum(sizes)
-    matrix, bias, gain, shift = (numbers[end - size : end] for end, size in zip(ends, sizes, strict=True))
-    return matrix.reshape(o, n), bias, gain, shift
+    ends = itertools.accumulate((n * o, o * layer.bias, o * layer.norm, o * layer.norm), initial=layer.at)
+    return tuple(slice(*pair) for pair in itertools.pairwise(ends))
 
 
 def _whole(passed: Any) -> tuple[Array, Array, Array]:
@@ -84,30 +89,13 @@ def _nothing(dtype: DTypeLike) -> Array:
 
 def _mask(layer: Any, key: int | None, dtype: DTypeLike) -> tuple[Any, ...]:
     """The key of a dropout mask, below which of DRAWS a number is dropped, by what others are multiplied, and its inverse."""
-    share = 0.0 if key is None else layer.dropout
-    number: Any = np.dtype(dtype).type
-    return np.uint64(key or 0), np.uint64(round(share * DRAWS)), number(1 / (1 - share)), number(1 - share)
+    return (np.uint64(key or 0), *_dropped(0.0 if key is None else layer.dropout, np.dtype(dtype)))
 
 
 @functools.cache
-def _tiles(rows: int, columns: int) -> tuple[int, int, int, int]:
-    """Rows and columns of a tile, and how many tiles there are down and across. Fewer rows cost more than fewer columns."""
-    size, width = ROWS[1], COLUMNS[1]
-    while -(-rows // size) * -(-columns // width) < TILES and (size > ROWS[0] or width > COLUMNS[0]):
-        if width > COLUMNS[0]:
-            width //= 2
-        else:
-            size //= 2
-    return size, width, -(-rows // size), -(-columns // width)
-
-
-@parallel
-def _product(out, a, b, keep, size, width, down, across):
-    """out <- a b + keep out."""
-    for tile in numba.prange(down * across):
-        i, j = tile // across * size, tile % across * width
-        rows, columns = slice(i, min(i + size, out.shape[0])), slice(j, min(j + width, out.shape[1]))
-        gemm(out[rows, columns], a[rows], b[:, columns], 1, keep)
+def _dropped(share: float, dtype: np.dtype[Any]) -> tuple[Any, ...]:
+    number: Any = dtype.type
+    return np.uint64(round(share * DRAWS)), number(1 / (1 - share)), number(1 - share)
 
 
 # Helpers take single rows of whole arrays: the type of such a row is "contiguous", and over those loops vectorise.
