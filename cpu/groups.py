@@ -7,10 +7,12 @@ side by side:
 
     miss[e, n] = turn[n] - logistic(w[n] . h[e]);  grad[e] -= sum_n miss[e, n] w[n];  w[n] += rate sum_e miss[e, n] h[e]
 
-So a visit, in the sense of cpu/rule.py, is that of a group, and its gradient the sum over e.
+So a visit, in the sense of cpu/rule.py, is that of a group, and its gradient the sum over e. Each of the three is a product of
+small matrices, computed in tiles of two or four rows whose sums stay in registers, from copies of h and w side by side.
 
 Ji et al. 2016, "Parallelizing Word2Vec in Shared and Distributed Memory", arXiv:1604.04661. Rows have owners as in
-cpu/logistic_rows.py: the same bits at any number of threads.
+cpu/logistic_rows.py, half of them a worker. A gradient is the sum of those over the rows of each half: the same bits at any
+number of threads.
 """
 
 from typing import Any
@@ -21,147 +23,189 @@ import numpy as np
 from cpu.activation import ZERO, miss_and_loss
 from cpu.array import Array
 from cpu.compiled import inlined, launched
+from cpu.group_tiles import TILE, collect, copy, eight_dots, move_two
 from cpu.halves import dice, thrown
-from cpu.logistic_rows import LONGEST, OWNERS, Work, add_owners
-from cpu.logistic_visit import WIDE, add_biases, score, weigh, weighed
+from cpu.logistic_rows import HOT, LONGEST, OWNERS, Work
+from cpu.logistic_visit import WIDE, weighed
+from cpu.prefetch import prefetch_row
 from cpu.rule import by_row, cut, decayed, move_bias, pace, paced, paced_by, pushed, put, scale_of, size
-from cpu.simd import LANES, load_row, multiply_add, splat, store_row, total
+from cpu.simd import LANES, add, lanes, load_row, multiply_add, splat, store_row, total
+
+HALVES = 2  # of the owners: workers at most
+OWNED = OWNERS // HALVES
 
 
 def learn(grad: Array, loss: Array, learned: Any, work: Work, hidden: Array, weight: Array | None, rule: Any) -> None:
-    """As `learn` of cpu/logistic_rows.py, but groups learn together."""
-    threads = min(numba.get_num_threads(), OWNERS)
+    """As `learn` of cpu/logistic_rows.py, but groups learn together. Of a run of one target the first has entries."""
+    threads = numba.get_num_threads()
+    workers = min(threads, HALVES)
     moves = work.moves if by_row(learned, rule) else None
     given = hidden, weight, *pace(rule, hidden.dtype), dice(rule)
-    _own_groups(grad, loss, *learned, *work[:6], moves, *given, threads)
-    if threads > 1:
-        add_owners(grad, loss, work.cuts, work.grads, work.losses, threads)
+    scratch = work.misses, work.costs, work.tiles, moves
+    _own_groups(grad, loss, *learned, *work[:4], *scratch, *given, workers)
+    if workers > 1:
+        _add_halves(grad, loss, work.grads, work.losses, threads)
 
 
 @launched(parallel=True)
 def _own_groups(
-    grad, loss, rows, biases, squares, bias_squares, entries, cuts, grads, losses, misses, costs, moves, hidden, weight,
-    rate, keep, clip, dice, threads,
+    grad, loss, rows, biases, squares, bias_squares, entries, cuts, grads, losses, misses, costs, tiles, moves, hidden, weight,
+    rate, keep, clip, dice, workers,
 ):  # fmt: skip
-    """Each thread takes all groups through the rows of its owners.
+    """Each worker takes all groups through the rows of its owners.
 
-    One thread writes grad and loss itself, summing over the owners in their order; several leave that to add_owners.
+    One worker writes grad and loss itself; two leave what they have found to _add_halves.
     """
     batch = hidden.shape[0]
-    alone = threads == 1
-    for thread in numba.prange(threads):
-        begin, end = thread * OWNERS // threads, (thread + 1) * OWNERS // threads
-        out, out_loss = (grad, loss.reshape((1, batch))) if alone else (grads, losses)
-        first = 0
+    for worker in numba.prange(workers):
+        out, out_loss, part = grads, losses[worker], worker * batch
+        if workers == 1:
+            out, out_loss, part = grad, loss, 0
+        begin, end = worker * HALVES // workers, (worker + 1) * HALVES // workers
+        first = head = 0
         while first < batch:
             last = first + 1
             # The entry nearest to the leaf identifies the leaf.
-            while last < batch and last - first < LONGEST and entries[last, 0] == entries[first, 0]:
+            while last < batch and last - first < LONGEST and entries[last, 0] == entries[head, 0]:
                 last += 1
+            after = last if last < batch and entries[last, 0] != entries[head, 0] else head
+            _ask(rows, entries, after, cuts[after, begin * OWNED], cuts[after, end * OWNED])
             _visit(
-                out, out_loss, rows, biases, squares, bias_squares, entries, cuts, misses[thread], costs[thread],
-                moves, thread, hidden, weight, rate, keep, clip, dice, begin, end, first, last, alone,
+                out, out_loss, part, rows, biases, squares, bias_squares, entries, cuts, misses[worker], costs[worker],
+                tiles[worker], moves, worker, hidden, weight, rate, keep, clip, dice, begin, end, head, first, last,
             )  # fmt: skip
-            first = last
+            first, head = last, after
+
+
+@inlined()
+def _ask(rows, entries, head, first, last):
+    """Ask for the rows of the next group."""
+    for i in range(first, last):
+        if entries[head, i] >> 1 >= HOT:
+            prefetch_row(rows, entries[head, i] >> 1)
 
 
 @inlined()
 def _visit(
-    out, out_loss, rows, biases, squares, bias_squares, entries, cuts, misses, costs, moves, thread, hidden, weight, rate, keep,
-    clip, dice, owner, owners, first, last, alone,
+    out, out_loss, part, rows, biases, squares, bias_squares, entries, cuts, misses, costs, tiles, moves, worker, hidden,
+    weight, rate, keep, clip, dice, begin_half, end_half, head, first, last,
 ):  # fmt: skip
-    """Examples first:last at the rows of owners owner:owners: write gradients and losses, move the rows."""
+    """Examples first:last at the rows of these halves of the owners: write gradients and losses, move the rows.
+
+    head  the example whose entries are those of all of them
+    """
     # Unsigned indices: Numba then leaves out its test for negative ones.
-    b, examples = np.uintp(first), np.uintp(last - first)
-    begin, end = np.uintp(cuts[first, owner]), np.uintp(cuts[first, owners])
-    pitch = (end - begin + np.uintp(WIDE - 1)) // np.uintp(WIDE) * np.uintp(WIDE)
+    head, b, examples = np.uintp(head), np.uintp(first), np.uintp(last - first)
+    begin, end = np.uintp(cuts[head, begin_half * OWNED]), np.uintp(cuts[head, end_half * OWNED])
+    middle = np.uintp(cuts[head, OWNED]) if end_half - begin_half == HALVES else end
+    count, middle = end - begin, middle - begin
+    width, columns = hidden.shape[1], -(-hidden.shape[1] // lanes(tiles, TILE)) * lanes(tiles, TILE)
+    pitch = (count + np.uintp(3)) // np.uintp(4) * np.uintp(4)
+    used = (examples + (examples & np.uintp(1))) * pitch  # of misses and costs
+    nodes = LONGEST * columns  # where they begin in tiles
+    copy(tiles, nodes, columns, hidden, b, examples, rows, entries, head, begin, end)
+    for e in range(np.uintp(0), examples, np.uintp(2)):
+        for n in range(np.uintp(0), pitch, np.uintp(4)):
+            eight_dots(misses, costs, tiles, nodes, columns, width, e, n, pitch, entries, head, begin)
     for e in range(examples):
-        for i in range(begin, end, WIDE):
-            score(misses, e * pitch + i - begin, rows, hidden, b + e, entries, i, end)
-            add_biases(misses, e * pitch + i - begin, biases, entries, b, i, end)
+        _add_biases(misses, e * pitch, biases, entries, head, begin, end)
+    for at in range(np.uintp(0), used, np.uintp(WIDE)):
+        _judge(misses, costs, at)
+    _weigh(misses, pitch, weight, b, examples)
     for e in range(examples):
-        for i in range(begin, end, WIDE):
-            _judge(misses, costs, e * pitch + i - begin, entries, b, i)
-        weigh(misses, e * pitch, e * pitch + end - begin, weight, b + e)
-        _lose(out_loss, costs, e * pitch - begin, cuts, b, e, owner, owners, weight, alone)
+        loss = _sum(costs, e * pitch, e * pitch + middle) + _sum(costs, e * pitch + middle, e * pitch + count)
+        out_loss[b + e] = weighed(loss, weight, b + e)
     _pace(
-        moves, thread, misses, pitch, biases, squares, bias_squares, hidden, b, examples, entries, begin, end, rate, clip
+        moves, worker, misses, pitch, biases, squares, bias_squares, hidden, b, examples, entries, head, begin, end, rate,
+        clip,
     )  # fmt: skip
-    batch, width = np.uintp(hidden.shape[0]), hidden.shape[1]
-    whole, own = width // LANES * LANES, thrown(dice, b)
-    for d in range(0, whole, LANES):
-        _collect(out, rows, misses, pitch, begin, cuts, owner, owners, alone, batch, b, examples, entries, d, LANES)
-        _move(
-            rows, squares, misses, moves, thread, pitch, hidden, b, examples, entries, begin, end, rate, keep, own, d, LANES
-        )  # fmt: skip
-    if whole < width:
-        rest = width - whole
-        _collect(out, rows, misses, pitch, begin, cuts, owner, owners, alone, batch, b, examples, entries, whole, rest)
-        _move(
-            rows, squares, misses, moves, thread, pitch, hidden, b, examples, entries, begin, end, rate, keep, own, whole,
-            rest,
-        )  # fmt: skip
+    plain = squares is None and moves is None and keep is None and dice is None
+    if plain:
+        for at in range(used):
+            costs[at] = rate * misses[at]
+    for d in range(0, width, lanes(tiles, TILE)):
+        here = min(lanes(tiles, TILE), width - d)
+        for e in range(np.uintp(0), examples, np.uintp(2)):
+            two = e + np.uintp(1) < examples
+            collect(out, part + b + e, two, misses, e, pitch, tiles, nodes, columns, middle, count, d, here)
+        if plain:
+            for n in range(np.uintp(0), count, np.uintp(2)):
+                move_two(
+                    rows, costs, pitch, tiles, nodes, columns, examples, entries, head, begin, n, count, rate, d, here
+                )
+    if not plain:
+        own = thrown(dice, b)
+        for d in range(0, width, LANES):
+            _move(
+                rows, squares, misses, moves, worker, pitch, hidden, b, examples, entries, head, begin, end, rate, keep, own, d,
+                min(LANES, width - d),
+            )  # fmt: skip
 
 
 @inlined()
-def _lose(out, costs, at, cuts, b, e, owner, owners, weight, alone):
-    """The loss of example b + e: by owner, or summed in the owners' order."""
-    total = ZERO
-    for o in range(owner, owners):
-        loss = ZERO
-        for i in range(np.uintp(cuts[b, o]), np.uintp(cuts[b, o + 1])):
-            loss += costs[at + i]
-        loss = weighed(loss, weight, b + e)
-        if alone:
-            total += loss
-        else:
-            out[o, b + e] = loss
-    if alone:
-        out[0, b + e] = total
+def _add_biases(scores, at, biases, entries, head, begin, end):
+    """Add the biases of the rows to the scores of one example."""
+    if biases is not None:
+        for i in range(begin, end):
+            scores[at + i - begin] += biases[entries[head, i] >> 1]
 
 
 @inlined(error_model="numpy", fastmath={"reassoc", "contract"})
-def _judge(misses, costs, at, entries, b, i):
-    """Turn WIDE scores at `at` into misses, turn - logistic(score), and write what -log p(turn) of each is."""
+def _judge(misses, costs, at):
+    """Turn WIDE scores at `at`, and turns in costs, into misses, turn - logistic(score), and -log p(turn)."""
     for k in range(WIDE):
         j = at + np.uintp(k)
-        misses[j], costs[j] = miss_and_loss(misses[j], entries[b, i + np.uintp(k)] & 1)
+        misses[j], costs[j] = miss_and_loss(misses[j], costs[j] > 0)
 
 
 @inlined()
-def _collect(out, rows, misses, pitch, begin, cuts, owner, owners, alone, batch, b, examples, entries, d, count):
-    """Columns d to d + count of the gradients, from the rows as they are: by owner, or summed in the owners' order."""
-    zero, one = splat(out.dtype.type(0)), splat(out.dtype.type(1))
-    for e in range(examples):
-        total = zero
-        for o in range(np.uintp(owner), np.uintp(owners)):
-            grad = zero
-            for i in range(np.uintp(cuts[b, o]), np.uintp(cuts[b, o + 1])):
-                miss = splat(-misses[e * pitch + i - begin])
-                grad = multiply_add(miss, load_row(rows, entries[b, i] >> 1, d, count), grad)
-            if alone:
-                total = multiply_add(one, grad, total)
-            else:
-                store_row(out, o * batch + b + e, d, grad, count)
-        if alone:
-            store_row(out, b + e, d, total, count)
+def _weigh(misses, pitch, weight, b, examples):
+    """Multiply the misses of each example by its weight."""
+    if weight is not None:
+        for e in range(examples):
+            for at in range(e * pitch, (e + np.uintp(1)) * pitch):
+                misses[at] *= weight[b + e]
+
+
+@inlined()
+def _sum(costs, first, last):
+    """The sum of costs[first:last], in this order."""
+    found = ZERO
+    for at in range(first, last):
+        found += costs[at]
+    return found
 
 
 @inlined()
 def _pace(
-    moves, thread, misses, pitch, biases, squares, bias_squares, hidden, b, examples, entries, begin, end, rate, clip
+    moves,
+    worker,
+    misses,
+    pitch,
+    biases,
+    squares,
+    bias_squares,
+    hidden,
+    b,
+    examples,
+    entries,
+    head,
+    begin,
+    end,
+    rate,
+    clip,
 ):
     """Write by what the move of each row is multiplied, and move the biases; moves None: all by 1."""
     if moves is not None:
         for i in range(begin, end):
-            row, pull = entries[b, i] >> 1, ZERO
+            row, pull = entries[head, i] >> 1, ZERO
             for e in range(examples):
                 pull += misses[e * pitch + i - begin]
             square = _square(misses, i - begin, pitch, hidden, b, examples, pull, biases)
             push = cut(hidden.dtype.type(1), square, clip)
             move = paced(push, squares, row, square / hidden.dtype.type(size(hidden.shape[1], biases)))
             move_bias(biases, bias_squares, row, push * pull, move * pull, rate)
-            moves[thread, i - begin] = move
+            moves[worker, i - begin] = move
 
 
 @inlined()
@@ -182,13 +226,30 @@ def _square(misses, place, pitch, hidden, b, examples, pull, biases):
 
 @inlined()
 def _move(
-    rows, squares, misses, moves, thread, pitch, hidden, b, examples, entries, begin, end, rate, keep, own, d, count
+    rows,
+    squares,
+    misses,
+    moves,
+    worker,
+    pitch,
+    hidden,
+    b,
+    examples,
+    entries,
+    head,
+    begin,
+    end,
+    rate,
+    keep,
+    own,
+    d,
+    count,
 ):
     """Columns d to d + count of the rows."""
     for i in range(begin, end):
-        row = entries[b, i] >> 1
+        row = entries[head, i] >> 1
         w = load_row(rows, row, d, count)
-        step = paced_by(scale_of(rate, squares), moves, thread, i - begin)
+        step = paced_by(scale_of(rate, squares), moves, worker, i - begin)
         if squares is None:
             w = decayed(w, keep)
             for e in range(examples):
@@ -199,3 +260,15 @@ def _move(
                 g = multiply_add(splat(step * misses[e * pitch + i - begin]), load_row(hidden, b + e, d, count), g)
             w = pushed(w, splat(hidden.dtype.type(1)), g, squares, row, d, count, rate, keep)
         put(rows, row, d, w, count, own)
+
+
+@launched(parallel=True)
+def _add_halves(grad, loss, grads, losses, threads):
+    """Sum what two workers found for each example."""
+    batch, width = grad.shape
+    for thread in numba.prange(threads):
+        for b in range(thread * batch // threads, (thread + 1) * batch // threads):
+            loss[b] = losses[0, b] + losses[1, b]
+            for d in range(0, width, LANES):
+                count = min(LANES, width - d)
+                store_row(grad, b, d, add(load_row(grads, b, d, count), load_row(grads, batch + b, d, count)), count)

@@ -33,6 +33,7 @@ OWNERS = 4  # owners of rows; the most threads that share one step
 AHEAD = 2  # examples between asking for a row and using it
 HOT = 2048  # rows below are near the root, and in the cache anyway
 LONGEST = 16  # examples of a group, see cpu/groups.py
+COLUMNS = 64  # of a group's tiles: a multiple of what a vector of them has
 
 
 class Work(NamedTuple):
@@ -45,6 +46,7 @@ class Work(NamedTuple):
     misses   (threads, ...)         of the current example or group; rows lie far enough apart not to share cache lines
     costs    (threads, ...)         -log p(turn) of the current group
     moves    (threads, ...)         how far each row of the current example or group goes, where that is not its miss
+    tiles    (OWNERS, ...)          hidden vectors and rows of the current group, side by side
     """
 
     entries: np.ndarray
@@ -54,18 +56,23 @@ class Work(NamedTuple):
     misses: np.ndarray
     costs: np.ndarray
     moves: np.ndarray
+    tiles: np.ndarray
 
 
 def workspace(batch: int, width: int, length: int, dtype: DTypeLike) -> Work:
     """Scratch for calls with up to `batch` examples of `width` numbers and up to `length` entries each."""
     threads = max(OWNERS, numba.config.NUMBA_NUM_THREADS)
     room = LONGEST * -(-length // WIDE) * WIDE + 128
+    misses, costs, moves = empty((3, threads, room), dtype)
     return Work(
         empty((batch, length + WIDE), np.int32),
         empty((batch, OWNERS + 1), np.int32),
         empty((OWNERS * batch, width), dtype),
         empty((OWNERS, batch), dtype),
-        *empty((3, threads, room), dtype),
+        misses,
+        costs,
+        moves,
+        empty((OWNERS, (LONGEST + length + 4) * -(-width // COLUMNS) * COLUMNS), dtype),
     )
 
 

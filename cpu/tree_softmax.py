@@ -6,12 +6,13 @@ Morin and Bengio 2005, "Hierarchical Probabilistic Neural Network Language Model
 from typing import Any
 
 import numba
+import numpy as np
 from numpy.typing import DTypeLike
 
 from cpu import groups, logistic_rows
 from cpu.activation import ZERO, softplus
 from cpu.array import Array
-from cpu.compiled import inlined, launched
+from cpu.compiled import called, inlined, launched
 from cpu.halves import number
 
 TOGETHER = 16  # examples that climb together
@@ -39,7 +40,8 @@ def step(
     mode "grouped": so too, but neighbouring rows of one target learn together, from the nodes before any of them moves:
     faster for skip-gram, whose batches are made of such groups (cpu/groups.py).
     """
-    _climb(work.entries, work.cuts, tree.leaf_up, tree.node_up, tree.owner, target, numba.get_num_threads())
+    climb = _climb_runs if mode == "grouped" else _climb
+    climb(work.entries, work.cuts, tree.leaf_up, tree.node_up, tree.owner, target, numba.get_num_threads())
     if mode == "grouped":
         groups.learn(grad, loss, learned, work, hidden, weight, rule)
     else:
@@ -79,6 +81,46 @@ def _climb(entries, cuts, leaf_up, node_up, owner, target, threads):
             for b in range(first, last):
                 for s in range(1, cuts.shape[1]):
                     cuts[b, s] += cuts[b, s - 1]
+
+
+@launched(parallel=True)
+def _climb_runs(entries, cuts, leaf_up, node_up, owner, target, threads):
+    """The same for the first example of each run of one target; the others have the first entry, which tells the run."""
+    for thread in numba.prange(threads):
+        heads = np.empty(TOGETHER, np.int64)
+        end = (thread + 1) * target.size // threads
+        count = 0
+        for b in range(thread * target.size // threads, end):
+            entries[b, 0] = leaf_up[target[b]]
+            if b == 0 or target[b] != target[b - 1]:
+                heads[count] = b
+                count += 1
+            if count == TOGETHER or b == end - 1:
+                _climb_from(entries, cuts, node_up, owner, heads, count)
+                count = 0
+
+
+@called()
+def _climb_from(entries, cuts, node_up, owner, heads, count):
+    """The paths of so many examples, from their first entries on."""
+    for i in range(count):
+        for s in range(cuts.shape[1]):
+            cuts[heads[i], s] = 0
+    level, climbing = 0, count > 0
+    while climbing:
+        climbing = False
+        for i in range(count):
+            b = heads[i]
+            up = entries[b, level]
+            if up >= 0:
+                climbing = True
+                cuts[b, owner[up >> 1] + 1] += 1
+                up = node_up[up >> 1]
+            entries[b, level + 1] = up
+        level += 1
+    for i in range(count):
+        for s in range(1, cuts.shape[1]):
+            cuts[heads[i], s] += cuts[heads[i], s - 1]
 
 
 @launched(parallel=True)

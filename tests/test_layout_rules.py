@@ -43,6 +43,7 @@ TESTED_IN: dict[str, str] = {
     "cpu/forest.py": "tests/cpu/test_index.py",
     "cpu/graph.py": "tests/cpu/test_index.py",
     "cpu/tuned_index.py": "tests/cpu/test_index.py",
+    "cpu/group_tiles.py": "tests/cpu/test_groups.py",
     "cpu/logistic_visit.py": "tests/cpu/test_logistic_rows.py",
     "cpu/batch_rule.py": "tests/cpu/test_rule.py",
     "cpu/shared_negatives.py": "tests/cpu/test_sampled_logistic.py",

@@ -1,4 +1,4 @@
-"""Groups of one target: against plain NumPy, by difference, and bit for bit at any number of threads."""
+"""Groups of one target, and their tiles (cpu/group_tiles.py): against NumPy, by difference, at any number of threads."""
 
 import numba
 import numpy as np
