@@ -10,6 +10,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 OWN: dict[str, tuple[str, ...]] = {  # options of some benchmarks alone
     "gpu": ("out", "only", "skip_tests"),
+    "growth": ("out",),
     "large": ("only", "readouts", "seconds"),
     "softmax": ("only",),
     "neighbours": ("vectors",),

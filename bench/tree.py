@@ -43,18 +43,18 @@ def run(arguments) -> None:
 class Task:
     """Classes, their tree, its nodes, and batches of hidden vectors and targets."""
 
-    def __init__(self, classes: int, threads: int):
+    def __init__(self, classes: int, threads: int, width: int = WIDTH):
         numba.set_num_threads(threads)
-        self.classes, self.threads = classes, threads
+        self.classes, self.threads, self.width = classes, threads, width
         self.rng = np.random.default_rng(0)
         share = 1 / np.arange(1, classes + 1)
         self.chance = np.cumsum(share / share.sum())
         self.targets = [self.draw(BATCH) for _ in range(BATCHES)]
-        self.hidden = empty((TRUNKS, BATCH, WIDTH), np.float32)
+        self.hidden = empty((TRUNKS, BATCH, width), np.float32)
         self.rng.standard_normal(out=self.hidden, dtype=np.float32)
         self.tree = huffman((1e9 * share).astype(np.int64))
-        self.nodes = empty((classes - 1, WIDTH), np.float32)
-        some = self.rng.standard_normal((10_000, WIDTH), np.float32) * np.float32(0.05)
+        self.nodes = empty((classes - 1, width), np.float32)
+        some = self.rng.standard_normal((10_000, width), np.float32) * np.float32(0.05)
         for first in range(0, classes - 1, len(some)):
             self.nodes[first : first + len(some)] = some[: classes - 1 - first]
 
@@ -62,16 +62,20 @@ class Task:
         """Targets by Zipf's law."""
         return np.minimum(np.searchsorted(self.chance, self.rng.random(count)), self.classes - 1).astype(np.int32)
 
+    def length(self) -> float:
+        """The nodes of a mean path."""
+        return float(np.mean([len(path(self.tree, leaf)) for targets in self.targets for leaf in targets]))
+
     def work(self, who, steps, run, check) -> Work:
         """The record of one rival, whose run takes `steps` steps."""
-        params = {"classes": self.classes, "width": WIDTH, "batch": BATCH}
+        params = {"classes": self.classes, "width": self.width, "batch": BATCH}
         return Work("tree.step", who, params, steps * BATCH, "examples/s", run, check, threads=self.threads)
 
 
 def ours(task: Task) -> Work:
     """One run is a step on each batch."""
-    work = tree_softmax.workspace(BATCH, WIDTH, task.tree.depth, np.float32)
-    grad, loss = empty((BATCH, WIDTH), np.float32), empty((BATCH,), np.float32)
+    work = tree_softmax.workspace(BATCH, task.width, task.tree.depth, np.float32)
+    grad, loss = empty((BATCH, task.width), np.float32), empty((BATCH,), np.float32)
 
     def step(b):
         hidden, target = task.hidden[b % TRUNKS], task.targets[b]
@@ -170,8 +174,7 @@ def fasttext(task: Task, file: Path, lines: int) -> Work:
 def _show(records: list[dict], task: Task, arguments) -> None:
     show(records)
     append(arguments.json, records)
-    length = np.mean([len(path(task.tree, leaf)) for leaf in task.targets[0]])
-    print(f"  mean path {length:.1f} nodes, the longest {task.tree.depth}")
+    print(f"  mean path {task.length():.1f} nodes, the longest {task.tree.depth}")
 
 
 def _memory(task: Task) -> None:

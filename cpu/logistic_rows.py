@@ -7,10 +7,11 @@ An example brings a hidden vector h and a list of entries 2 * row + turn, each o
 where grad uses the row before it moves. cpu/logistic_visit.py does this; cpu/rule.py has what else may become of a row.
 
 Hidden vectors do not change within a batch, so the new value of a row depends only on its old value and on the examples that
-visit it, in order, not on other rows. So each row has one of a fixed number of *owners*. One thread works for an owner: it
-takes the examples in order and moves the owner's rows. Every row goes through exactly the steps of the serial loop over
+visit it, in order, not on other rows. So each row has one of a fixed number of *owners*. One thread works for some owners: it
+takes the examples in order and moves the owners' rows. Every row goes through exactly the steps of the serial loop over
 examples, bit for bit, at any number of threads; and no two threads write one row, so the often used rows near a root stay in
-the cache of one core.
+the cache of one core. Gradients are summed by owner and then over the owners, whoever worked for them; but all rows of one
+thread are scored and judged together, since a few of them take as long as sixteen.
 """
 
 from typing import Any, NamedTuple
@@ -23,7 +24,7 @@ from cpu.aligned import empty
 from cpu.array import Array
 from cpu.compiled import inlined, launched
 from cpu.halves import dice
-from cpu.logistic_visit import WIDE, visit
+from cpu.logistic_visit import WIDE, cost, forget, judge, move, weighed
 from cpu.prefetch import prefetch_row
 from cpu.rule import by_row, goes, pace
 from cpu.simd import LANES, load_row, multiply_add, splat, store_row
@@ -31,7 +32,7 @@ from cpu.threads import shared
 
 OWNERS = 4  # owners of rows; the most threads that share one step
 AHEAD = 2  # examples between asking for a row and using it
-HOT = 2048  # rows below are near the root, and in the cache anyway
+HOT = 256  # rows below are near the root, and in the cache anyway
 LONGEST = 16  # examples of a group, see cpu/groups.py
 COLUMNS = 64  # of a group's tiles: a multiple of what a vector of them has
 
@@ -44,7 +45,7 @@ class Work(NamedTuple):
     grads    (OWNERS * B, D)        what owner o adds to the gradient of example b, in row o * B + b
     losses   (OWNERS, B)
     misses   (threads, ...)         of the current example or group; rows lie far enough apart not to share cache lines
-    costs    (threads, ...)         -log p(turn) of the current group
+    costs    (threads, ...)         -log p(turn) of the current example or group
     moves    (threads, ...)         how far each row of the current example or group goes, where that is not its miss
     tiles    (OWNERS, ...)          hidden vectors and rows of the current group, side by side
     """
@@ -80,11 +81,14 @@ def learn(grad: Array, loss: Array, learned: Any, work: Work, hidden: Array, wei
     """Take all examples through their entries in `work`: write grad (B, D) and loss (B,), move the rows."""
     threads = numba.get_num_threads()
     moves = work.moves if by_row(learned, rule) else None
-    given = hidden, weight, *pace(rule, hidden.dtype), dice(rule)
-    workers = 1 if threads == 1 else OWNERS
-    with shared(workers):
-        _own(*learned, *work[:5], moves, *given, workers)
-    add_owners(grad, loss, work.cuts, work.grads, work.losses, threads)
+    given = *work[4:6], moves, hidden, weight, *pace(rule, hidden.dtype), dice(rule)
+    workers = min(threads, OWNERS)
+    if workers == 1:  # adds up as it goes
+        _own(grad, loss[None], *learned, *work[:2], *given, workers)
+    else:
+        with shared(workers):
+            _own(work.grads, work.losses, *learned, *work[:2], *given, workers)
+        add_owners(grad, loss, work.cuts, work.grads, work.losses, threads)
 
 
 # Numba 0.68 loses writes to arrays of a namedtuple inside a parallel loop, so these take the arrays one by one.
@@ -92,24 +96,36 @@ def learn(grad: Array, loss: Array, learned: Any, work: Work, hidden: Array, wei
 
 @launched(parallel=True)
 def _own(
-    rows, biases, squares, bias_squares, entries, cuts, grads, losses, misses, moves, hidden, weight, rate, keep, clip,
-    dice, workers,
+    grads, losses, rows, biases, squares, bias_squares, entries, cuts, misses, costs, moves, hidden, weight, rate, keep,
+    clip, dice, workers,
 ):  # fmt: skip
-    """Each worker takes all examples through the rows of its owners."""
+    """Each worker takes all examples through the rows of its owners.
+
+    Where there is one worker, grads (B, D) and losses (1, B) are those of all owners, added in the order of the owners.
+    """
     batch = hidden.shape[0]
     for worker in numba.prange(workers):
-        scratch, steps = misses[worker], goes(moves, misses, worker)
+        missed, spent, steps = misses[worker], costs[worker], goes(moves, misses, worker)
+        begin, end = worker * OWNERS // workers, (worker + 1) * OWNERS // workers
         for b in range(batch):
-            for owner in range(worker * OWNERS // workers, (worker + 1) * OWNERS // workers):
-                first, last = cuts[b, owner], cuts[b, owner + 1]
-                if b + AHEAD < batch:
-                    begin, end = cuts[b + AHEAD, owner], cuts[b + AHEAD, owner + 1]
-                    _ask(rows, biases, squares, bias_squares, entries, b + AHEAD, begin, end)
+            if b + AHEAD < batch:
+                first, last = cuts[b + AHEAD, begin], cuts[b + AHEAD, end]
+                _ask(rows, biases, squares, bias_squares, entries, b + AHEAD, first, last)
+            judge(missed, spent, rows, biases, hidden, b, entries, cuts[b, begin], cuts[b, end], weight)
+            fresh = True
+            for owner in range(begin, end):
+                first, last, part = cuts[b, owner], cuts[b, owner + 1], owner if workers > 1 else 0
                 if last > first:
-                    losses[owner, b] = visit(
-                        grads, owner * batch + b, rows, biases, squares, bias_squares, scratch, moves, steps, hidden, b,
-                        entries, first, last, weight, rate, keep, clip, dice,
+                    loss = weighed(cost(costs, worker, first, last), weight, b)
+                    losses[part, b] = loss if fresh else losses[part, b] + loss
+                    move(
+                        grads, part * batch + b, fresh, rows, biases, squares, bias_squares, missed, moves, steps,
+                        hidden, b, entries, first, last, rate, keep, clip, dice,
                     )  # fmt: skip
+                    fresh = workers > 1
+            if fresh and workers == 1:
+                losses[0, b] = 0
+                forget(grads, b)
 
 
 @launched(parallel=True)

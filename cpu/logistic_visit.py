@@ -1,4 +1,4 @@
-"""An example at its rows, each a logistic regression: the inner kernel of cpu/logistic_rows.py, compiled into its loops.
+"""An example at its rows, each a logistic regression: the inner kernels of cpu/logistic_rows.py, compiled into its loops.
 
 A row w with the turn of the example's list: miss = turn - logistic(w . h), times the weight of the example, if it has one; the
 row goes by the miss along h, or, where cpu/rule.py has more to say, by a number of its own.
@@ -10,62 +10,70 @@ from cpu.activation import ZERO, miss_and_loss
 from cpu.compiled import inlined
 from cpu.halves import thrown
 from cpu.rule import cut, length_squared, move_bias, paced, pushed, put, scale_of, size, with_bias
-from cpu.simd import LANES, load_row, multiply_add, splat, store_row, store_totals, totals
+from cpu.simd import LANES, add, load_row, multiply_add, splat, store_row, store_totals, total, totals
 
 WIDE = 16  # scores judged at once: the compiler makes vectors of a loop of 16, and not of one of 4
 
 
 @inlined()
-def visit(
-    out, part, rows, biases, squares, bias_squares, misses, moves, steps, hidden, b, entries, first, last, weight, rate, keep,
-    clip, dice,
-):  # fmt: skip
-    """Example b at entries[b, first:last], each of another row: write out[part], move the rows, return the loss.
-
-    misses, steps, moves  scratch; moves None: steps is misses
-    dice  of the step, see cpu/halves.py
-    """
+def judge(misses, costs, rows, biases, hidden, b, entries, first, last, weight):
+    """Write misses[first:last] and costs[first:last], -log p(turn), of example b at entries[b, first:last]."""
     # Unsigned indices: Numba then leaves out its test for negative ones, which costs more here than the arithmetic.
-    b, part, first, last = np.uintp(b), np.uintp(part), np.uintp(first), np.uintp(last)
-    loss = ZERO
+    b, first, last = np.uintp(b), np.uintp(first), np.uintp(last)
     for i in range(first, last, WIDE):
         score(misses, i, rows, hidden, b, entries, i, last)
         add_biases(misses, i, biases, entries, b, i, last)
-        loss += _judge(misses, entries, b, i, last)
+        _judge(misses, costs, entries, b, i)
     weigh(misses, first, last, weight, b)
+
+
+@inlined()
+def cost(costs, thread, first, last):
+    """The sum of costs[thread, first:last]."""
+    found = ZERO
+    for i in range(first, last, WIDE):
+        found += total(load_row(costs, thread, i, min(WIDE, last - i)))
+    return found
+
+
+@inlined()
+def move(
+    out, part, fresh, rows, biases, squares, bias_squares, misses, moves, steps, hidden, b, entries, first, last, rate, keep,
+    clip, dice,
+):  # fmt: skip
+    """Move the rows of example b at entries[b, first:last], each of another row: their gradient becomes out[part], or, unless
+    that is fresh, is added to it.
+
+    misses  of the entries; steps, moves: scratch; moves None: steps is misses
+    dice    of the step, see cpu/halves.py
+    """
+    b, part, first, last = np.uintp(b), np.uintp(part), np.uintp(first), np.uintp(last)
     _pace(moves, steps, misses, biases, squares, bias_squares, hidden, b, entries, first, last, rate, clip)
     scale, own = scale_of(rate, squares), thrown(dice, b)
     width = hidden.shape[1]
     whole = width // LANES * LANES
     wide = width // (4 * LANES) * (4 * LANES)
     for d in range(0, wide, 4 * LANES):
-        _move_wide(out, part, rows, squares, misses, steps, hidden, b, entries, first, last, scale, rate, keep, own, d)
+        _move_wide(
+            out, part, fresh, rows, squares, misses, steps, hidden, b, entries, first, last, scale, rate, keep, own, d
+        )  # fmt: skip
     for d in range(wide, whole, LANES):
         _move(
-            out, part, rows, squares, misses, steps, hidden, b, entries, first, last, scale, rate, keep, own, d, LANES
-        )
+            out, part, fresh, rows, squares, misses, steps, hidden, b, entries, first, last, scale, rate, keep, own, d,
+            LANES,
+        )  # fmt: skip
     if whole < width:
-        rest = width - whole
         _move(
-            out,
-            part,
-            rows,
-            squares,
-            misses,
-            steps,
-            hidden,
-            b,
-            entries,
-            first,
-            last,
-            scale,
-            rate,
-            keep,
-            own,
-            whole,
-            rest,
-        )
-    return weighed(loss, weight, b)
+            out, part, fresh, rows, squares, misses, steps, hidden, b, entries, first, last, scale, rate, keep, own, whole,
+            width - whole,
+        )  # fmt: skip
+
+
+@inlined()
+def forget(out, part):
+    """out[part] = 0."""
+    for d in range(0, out.shape[1], LANES):
+        store_row(out, part, d, splat(out.dtype.type(0)), min(LANES, out.shape[1] - d))
 
 
 @inlined()
@@ -110,17 +118,14 @@ def _four_scores(scores, rows, hidden, b, entries, i, last):
 
 
 @inlined(error_model="numpy", fastmath={"reassoc", "contract"})
-def _judge(misses, entries, b, i, last):
-    """Turn WIDE scores into misses, turn - logistic(score); returns what -log p(turn) sums to.
+def _judge(misses, costs, entries, b, i):
+    """Turn WIDE scores into misses, turn - logistic(score), and costs, -log p(turn).
 
     All of them, also those past the last: then the compiler makes vectors of the loop.
     """
-    loss = ZERO
     for k in range(WIDE):
         j = i + np.uintp(k)
-        misses[j], cost = miss_and_loss(misses[j], entries[b, j] & 1)
-        loss += cost if j < last else ZERO
-    return loss
+        misses[j], costs[j] = miss_and_loss(misses[j], entries[b, j] & 1)
 
 
 @inlined()
@@ -161,7 +166,9 @@ def _pace(moves, steps, misses, biases, squares, bias_squares, hidden, b, entrie
 
 
 @inlined()
-def _move(out, part, rows, squares, misses, steps, hidden, b, entries, first, last, scale, rate, keep, own, d, count):
+def _move(
+    out, part, fresh, rows, squares, misses, steps, hidden, b, entries, first, last, scale, rate, keep, own, d, count
+):
     """Columns d to d + count of the gradient and of all rows."""
     grad = splat(out.dtype.type(0))
     h = multiply_add(load_row(hidden, b, d, count), splat(scale), grad)
@@ -170,11 +177,13 @@ def _move(out, part, rows, squares, misses, steps, hidden, b, entries, first, la
         w = load_row(rows, row, d, count)
         grad = multiply_add(splat(-misses[i]), w, grad)
         put(rows, row, d, pushed(w, splat(steps[i]), h, squares, row, d, count, rate, keep), count, own)
-    store_row(out, part, d, grad, count)
+    _give(out, part, fresh, d, grad, count)
 
 
 @inlined()
-def _move_wide(out, part, rows, squares, misses, steps, hidden, b, entries, first, last, scale, rate, keep, own, d):
+def _move_wide(
+    out, part, fresh, rows, squares, misses, steps, hidden, b, entries, first, last, scale, rate, keep, own, d
+):
     """The same for 4 LANES columns at once: a row's place is worked out once for all of them."""
     d1, d2, d3 = d + LANES, d + 2 * LANES, d + 3 * LANES
     g0 = g1 = g2 = g3 = splat(out.dtype.type(0))
@@ -194,7 +203,16 @@ def _move_wide(out, part, rows, squares, misses, steps, hidden, b, entries, firs
         put(rows, row, d1, pushed(w1, push, h1, squares, row, d1, LANES, rate, keep), LANES, own)
         put(rows, row, d2, pushed(w2, push, h2, squares, row, d2, LANES, rate, keep), LANES, own)
         put(rows, row, d3, pushed(w3, push, h3, squares, row, d3, LANES, rate, keep), LANES, own)
-    store_row(out, part, d, g0, LANES)
-    store_row(out, part, d1, g1, LANES)
-    store_row(out, part, d2, g2, LANES)
-    store_row(out, part, d3, g3, LANES)
+    _give(out, part, fresh, d, g0, LANES)
+    _give(out, part, fresh, d1, g1, LANES)
+    _give(out, part, fresh, d2, g2, LANES)
+    _give(out, part, fresh, d3, g3, LANES)
+
+
+@inlined()
+def _give(out, part, fresh, d, grad, count):
+    """out[part, d : d + count] = or += grad."""
+    before = splat(out.dtype.type(0))
+    if not fresh:
+        before = load_row(out, part, d, count)
+    store_row(out, part, d, add(before, grad), count)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from cpu.aligned import empty
 from cpu.array import Array
 from cpu.compiled import launched
 from cpu.logistic_rows import OWNERS
@@ -43,7 +44,8 @@ def huffman(counts: ArrayLike) -> Tree:
 def huffman_pointers(counts: Array) -> tuple[Array, Array]:
     """leaf_up and node_up of `huffman`."""
     order = np.argsort(counts, kind="stable")
-    leaf_up, node_up = _number(_merge(counts[order].astype(np.float64)), order)
+    leaf_up, node_up = empty((counts.size,), np.int32), empty((counts.size - 1,), np.int32)
+    _number(leaf_up, node_up, _merge(counts[order].astype(np.float64)), order)
     return leaf_up, node_up
 
 
@@ -145,11 +147,9 @@ def _merge(counts):
 
 
 @launched()
-def _number(pairs, order):
-    """Number the inner nodes breadth first from the last pair made; returns leaf_up and node_up."""
+def _number(leaf_up, node_up, pairs, order):
+    """Number the inner nodes breadth first from the last pair made, and write the pointers."""
     leaves = order.size
-    leaf_up = np.empty(leaves, np.int32)
-    node_up = np.empty(leaves - 1, np.int32)
     made = np.empty(leaves - 1, np.int32)  # inner node -> the pair it came from; also the queue of the search
     made[0] = leaves - 2
     node_up[0] = -1
@@ -163,7 +163,6 @@ def _number(pairs, order):
                 made[numbered] = item - leaves
                 node_up[numbered] = 2 * node + turn
                 numbered += 1
-    return leaf_up, node_up
 
 
 @launched()

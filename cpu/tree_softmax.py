@@ -14,8 +14,10 @@ from cpu.activation import ZERO, softplus
 from cpu.array import Array
 from cpu.compiled import called, inlined, launched
 from cpu.halves import number
+from cpu.logistic_rows import OWNERS
 
-TOGETHER = 16  # examples that climb together
+TOGETHER = 64  # examples that climb together
+FIELD = 63 // (OWNERS - 1)  # bits: paths are shorter than 2^21
 
 
 def plan(tree: Any) -> Any:
@@ -57,30 +59,47 @@ def log_prob(out: Array, learned: Any, tree: Any, hidden: Array, target: Array) 
 def _climb(entries, cuts, leaf_up, node_up, owner, target, threads):
     """Write each target's path, leaf first, and where the entries of each owner begin.
 
-    A climb waits for one pointer after another, so a few examples climb together, step by step.
+    A climb waits for one pointer after another, so many examples climb together, step by step: then many waits are one. No
+    step has a branch, since no processor can guess where a path ends; who is at the root stays there with -1.
     """
     for thread in numba.prange(threads):
-        end = (thread + 1) * target.size // threads
+        end, at = (thread + 1) * target.size // threads, np.empty(TOGETHER, np.int32)
         for first in range(thread * target.size // threads, end, TOGETHER):
-            last = min(first + TOGETHER, end)
-            for b in range(first, last):
-                cuts[b] = 0
-                entries[b, 0] = leaf_up[target[b]]
-            level = 0
-            climbing = True
+            count = min(TOGETHER, end - first)
+            for k in range(count):
+                at[k] = leaf_up[target[first + k]]
+            level, climbing = 0, node_up.size > 0
             while climbing:
-                climbing = False
-                for b in range(first, last):
-                    up = entries[b, level]
-                    if up >= 0:
-                        climbing = True
-                        cuts[b, owner[up >> 1] + 1] += 1
-                        up = node_up[up >> 1]
-                    entries[b, level + 1] = up
-                level += 1
-            for b in range(first, last):
-                for s in range(1, cuts.shape[1]):
-                    cuts[b, s] += cuts[b, s - 1]
+                done = np.int32(-1)
+                for k in range(count):
+                    up = at[k]
+                    entries[first + k, level] = up
+                    above = node_up[np.uintp(max(up, 0)) >> np.uintp(1)]
+                    above = above if up >= 0 else np.int32(-1)
+                    at[k] = above
+                    done &= above
+                level, climbing = level + 1, done >= 0
+            for b in range(first, first + count):
+                entries[b, level] = -1
+                _cut(cuts, entries, b, owner)
+
+
+@inlined()
+def _cut(cuts, entries, b, owner):
+    """Write where the entries of each owner begin on the path of example b, which meets the owners in rising order.
+
+    They are counted side by side in one register, FIELD bits for each but the last.
+    """
+    counted, length, up = np.int64(0), 0, entries[b, 0]
+    while up >= 0:
+        counted += np.int64(1) << np.int64(FIELD * owner[np.uintp(up) >> np.uintp(1)])
+        length += 1
+        up = entries[b, length]
+    begin = np.int64(0)
+    for s in range(OWNERS):
+        cuts[b, s] = begin
+        begin += (counted >> np.int64(FIELD * s)) & np.int64((1 << FIELD) - 1)
+    cuts[b, OWNERS] = length
 
 
 @launched(parallel=True)
