@@ -1,14 +1,15 @@
 """Collections of MLPs on the CPU: the `Units` contract.
 
 The step of a batch goes through one unit after another, whose weights stay in the core's cache meanwhile, by the products of
-cpu/small_gemm.py; that of one example is in cpu/online.py. Forward and backward alone are GEMMs of a BLAS on one thread; a
-parallel loop goes over pairs of a unit and a piece of ROWS rows of the batch. So the sizes alone determine the order of every
-sum, and the bits do not depend on the number of threads.
+cpu/small_gemm.py; that of one example is in cpu/online.py. Steps of large units and batches, forward and backward alone are
+GEMMs of a BLAS on one thread; a parallel loop goes over units, or pairs of a unit and a piece of ROWS rows of the batch. So the
+sizes alone determine the order of every sum, and the bits do not depend on the number of threads.
 """
 
 from typing import Any
 
 import numba
+import numpy as np
 
 from cpu import aligned
 from cpu.activation import CODES, activate, times_slope
@@ -22,6 +23,7 @@ from cpu.threads import PARTS, shared
 from cpu.tile import BITS
 
 ROWS = 64  # of a piece: a GEMM of fewer rows is slower a row, larger pieces leave threads idle
+FEW, SMALL = 32, 3_000_000  # of a step: examples, and examples times weights of a matrix, beyond which a BLAS is faster
 NUMBERS = 1 << 16  # of a piece of an elementwise loop
 
 kernel = called(error_model="numpy", fastmath={"reassoc", "contract"})
@@ -76,9 +78,11 @@ def step(
     """
     number, count = weights.dtype.type, len(layout.inputs)
     given = (layout, x, target, number(rate), number(momentum), CODES[activation])
-    if len(x) == 1:
+    largest = int((layout.hidden * np.maximum(layout.inputs, layout.outputs)).max())
+    if len(x) == 1 or (len(x) > FEW and len(x) * largest > SMALL):
+        kind = step_online if len(x) == 1 else _step_large
         with shared(count):
-            step_online(loss, y, hidden, weights, velocity, y_grad, hidden_grad, *given)
+            kind(loss, y, hidden, weights, velocity, y_grad, hidden_grad, *given)
     else:
         parts = min(count, PARTS * numba.get_num_threads())
         packed = aligned.empty((parts, room(len(x), max(layout.inputs.max(), layout.hidden.max()))), weights.dtype)
@@ -260,3 +264,28 @@ def _error(delta, y, target, size, batch):
             squares = multiply_add(wrong, wrong, squares)
             store(out, place, left, wrong)
     return total(squares) / 2
+
+
+@parallel
+def _step_large(loss, y, hidden, weights, velocity, y_grad, hidden_grad, layout, x, target, rate, momentum, code):
+    one, batch = weights.dtype.type(1), x.shape[0]
+    for u in numba.prange(loss.size):
+        rows = slice(0, batch)
+        first, first_bias, second, second_bias = _parts(weights, layout, u)
+        x_span, inner, outer = _span(layout.x_at, u), _span(layout.h_at, u), _span(layout.y_at, u)
+        _layer(hidden, first, first_bias, x, rows, inner, x_span, code)
+        _layer(y, second, second_bias, hidden, rows, outer, inner, code)
+        at, size = outer.start, layout.outputs[u]
+        loss[u] = _error(_strip(y_grad, at, size), _strip(y, at, size), target.reshape(target.size), size, batch)
+        _before_activation(y_grad, y, rows, outer, code)
+        gemm(hidden_grad[:, inner], y_grad[:, outer], second, 1, 0)
+        _before_activation(hidden_grad, hidden, rows, inner, code)
+        if velocity is None:
+            _accumulate(second, second_bias, y_grad, outer, hidden, inner, one, -rate)
+            _accumulate(first, first_bias, hidden_grad, inner, x, x_span, one, -rate)
+        else:
+            v_first, v_first_bias, v_second, v_second_bias = _parts(velocity, layout, u)
+            _accumulate(v_second, v_second_bias, y_grad, outer, hidden, inner, momentum, -rate)
+            _accumulate(v_first, v_first_bias, hidden_grad, inner, x, x_span, momentum, -rate)
+            unit = _span(layout.w_at, u)
+            weights[unit] += velocity[unit]

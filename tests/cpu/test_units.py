@@ -117,6 +117,19 @@ def test_step(batch, momentum, activation, dtype):
     close(case.loss, loss, dtype, 150 * batch)
 
 
+def test_a_step_of_large_units_is_the_same_by_other_products(monkeypatch):
+    sizes = ([30, 7], [20, 9], [40, 11])
+    one, other = Case(40, 0.9, sizes=sizes), Case(40, 0.9, sizes=sizes)
+    one.step("tanh")
+    monkeypatch.setattr(units, "SMALL", 40 * 40 * 20 - 1)
+    other.step("tanh")
+    found = other.written()
+    for name, array in one.written().items():
+        if not np.isnan(array).any():
+            np.testing.assert_allclose(found[name], array, rtol=1e-4, atol=1e-5, err_msg=name)
+    assert found["weights"].tobytes() != one.weights.tobytes()  # the order of sums tells which products they were
+
+
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 @pytest.mark.parametrize("batch", [1, 3])
 def test_step_moves_down_the_slope(batch, activation):
