@@ -121,7 +121,7 @@ def batch_of(words: int, readout: str) -> int:
     """Examples a batch for a vocabulary of so many words, where the user does not say.
 
     What a batch has to say of a word, its input row is told in one sum. Under drawn negatives the vectors are worse for that
-    from about 1,024 examples on (WikiText-2, WordSim-353: 0.36 with 512 examples, 0.335 with 4,096), under a tree not.
+    from about 1,024 examples on (WikiText-2, WordSim-353: 0.351 with 512 examples, 0.335 with 4,096), under a tree not.
     """
     share, most = (40, 512) if readout == "sampled" else (5, 4096)
     return min(max(words // share, 32), most)
