@@ -9,8 +9,10 @@ in three quarters of the time.
 import functools
 from typing import Any
 
+import numba
 from numba.core import codegen, environment, registry
 
+TRIED = "0.68."  # begins the version of Numba whose inner works this knows; any other is left to do as it does
 ENVIRONMENT = "_ZN08NumbaEnv"  # begins the name of what points to all that a function needs of Python
 LOOP = "__numba_parfor_gufunc"  # is in the names of what Numba makes of a parallel loop
 WRAPPER = "gufuncwrapper"  # of what it puts around one
@@ -71,7 +73,9 @@ class Library(codegen.JITCodeLibrary):
 
 
 def on_demand() -> None:
-    """From now on Numba makes the machine code of this process so."""
+    """From now on Numba makes the machine code of this process so, if it is the version that this was tried with."""
+    if not numba.__version__.startswith(TRIED):
+        return
     generator = registry.cpu_target.target_context.codegen()
     generator._library_class = Library
     generator.set_env = functools.partial(_set_env, generator, generator.set_env)

@@ -5,7 +5,9 @@ import numpy as np
 import pytest
 
 from cpu.compiled import called, launched
-from cpu.machine_code import Library
+from cpu.machine_code import TRIED, Library
+
+pytestmark = pytest.mark.skipif(not numba.__version__.startswith(TRIED), reason=f"knows Numba {TRIED}x")
 
 
 @called(cache=False)
