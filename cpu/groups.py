@@ -113,9 +113,9 @@ def _visit(
         _judge(misses, costs, at)
     _weigh(misses, pitch, weight, b, examples)
     for e in range(examples):
-        at = e * pitch  # each half is weighed alone, as where two workers do so
-        lower = weighed(_sum(costs, at, at + middle), weight, b + e)
-        out_loss[b + e] = lower + weighed(_sum(costs, at + middle, at + count), weight, b + e)
+        begins = e * pitch  # each half is weighed alone, as where two workers do so
+        lower = weighed(_sum(costs, begins, begins + middle), weight, b + e)
+        out_loss[b + e] = lower + weighed(_sum(costs, begins + middle, begins + count), weight, b + e)
     _pace(
         moves, worker, misses, pitch, biases, squares, bias_squares, hidden, b, examples, entries, head, begin, end, rate,
         clip,
