@@ -7,10 +7,9 @@ vectors take seven such steps and not eight times four, and every sum has the or
 from collections.abc import Sequence
 from typing import Any
 
-from llvmlite import ir
 from numba.core import types
 
-from cpu.simd import Typed, intrinsic
+from cpu.simd import Typed, add_picks, intrinsic, pick
 
 Picks = tuple[Sequence[int], Sequence[int]]
 
@@ -29,14 +28,14 @@ def store_dots(
         parts = 1  # of each vector: sums that are still apart
         while len(vectors) > 1:
             pairs = zip(vectors[::2], vectors[1::2], strict=True)
-            vectors = [_halved(builder, *pair, _both(pair[0].type.count, parts)) for pair in pairs]
+            vectors = [add_picks(builder, *pair, *_both(pair[0].type.count, parts)) for pair in pairs]
             parts *= 2
         (found,) = vectors
         while found.type.count > parts:
-            found = _halved(builder, found, found, _halves(found.type.count, parts))
+            found = add_picks(builder, found, found, *_halves(found.type.count, parts))
         data = context.make_array(signature.args[0])(context, builder, array).data
         for first, place in ((0, index), (4, builder.add(index, pitch))):
-            four = _pick(builder, found, found, range(first, first + 4))
+            four = pick(builder, found, found, range(first, first + 4))
             store = builder.store(four, builder.bitcast(builder.gep(data, [place]), four.type.as_pointer()))
             store.align = signature.args[0].dtype.bitwidth // 8
         return context.get_dummy_value()
@@ -55,13 +54,3 @@ def _both(lanes: int, parts: int) -> Picks:
     """The same of two vectors, one after the other."""
     lower, upper = _halves(lanes, parts)
     return [*lower, *(lane + lanes for lane in lower)], [*upper, *(lane + lanes for lane in upper)]
-
-
-def _halved(builder: Any, a: Any, b: Any, picks: Picks) -> Any:
-    return builder.fadd(_pick(builder, a, b, picks[0]), _pick(builder, a, b, picks[1]))
-
-
-def _pick(builder: Any, a: Any, b: Any, lanes: Sequence[int]) -> Any:
-    """The lanes with these numbers, counted through a and then b."""
-    numbers = ir.Constant(ir.VectorType(ir.IntType(32), len(lanes)), list(lanes))
-    return builder.shuffle_vector(a, b, numbers)

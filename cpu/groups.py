@@ -179,23 +179,8 @@ def _sum(costs, first, last):
 
 @inlined()
 def _pace(
-    moves,
-    worker,
-    misses,
-    pitch,
-    biases,
-    squares,
-    bias_squares,
-    hidden,
-    b,
-    examples,
-    entries,
-    head,
-    begin,
-    end,
-    rate,
-    clip,
-):
+    moves, worker, misses, pitch, biases, squares, bias_squares, hidden, b, examples, entries, head, begin, end, rate, clip,
+):  # fmt: skip
     """Write by what the move of each row is multiplied, and move the biases; moves None: all by 1."""
     if moves is not None:
         for i in range(begin, end):
@@ -227,25 +212,8 @@ def _square(misses, place, pitch, hidden, b, examples, pull, biases):
 
 @inlined()
 def _move(
-    rows,
-    squares,
-    misses,
-    moves,
-    worker,
-    pitch,
-    hidden,
-    b,
-    examples,
-    entries,
-    head,
-    begin,
-    end,
-    rate,
-    keep,
-    own,
-    d,
-    count,
-):
+    rows, squares, misses, moves, worker, pitch, hidden, b, examples, entries, head, begin, end, rate, keep, own, d, count,
+):  # fmt: skip
     """Columns d to d + count of the rows."""
     for i in range(begin, end):
         row = entries[head, i] >> 1

@@ -20,12 +20,7 @@ from cpu.blas import gemm
 from cpu.compiled import launched
 
 ROWS, COLUMNS = 1024, 2048  # of a part at most
-PARTS = (
-    1,
-    2,
-    4,
-    8,
-)  # along one side, beyond what ROWS and COLUMNS ask for; the last is also enough for a whole product
+PARTS = (1, 2, 4, 8)  # along one side, beyond what ROWS and COLUMNS ask for; the last is enough for a whole product
 TWO = 1 << 22  # multiplications of a product of 2 parts; one of 16 times as many has twice as many parts
 SUMS = 1 << 20  # numbers of parts whose terms are cut
 ADDED = 2  # writing and adding a number costs about as much as copying so many

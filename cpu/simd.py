@@ -290,13 +290,14 @@ def mask_of(builder: Any, kind: Any, count: Any) -> Any:
 
 
 def load_masked(builder: Any, place: Any, mask: Any) -> Any:
+    """The vector at a pointer to one; lanes that the mask leaves out are 0 and not read."""
     kind = place.type.pointee
-    return call_llvm(
-        builder, "llvm.masked.load.{}.p0", kind, kind, [place, _align(kind), mask, ir.Constant(kind, None)]
-    )
+    inputs = [place, _align(kind), mask, ir.Constant(kind, None)]
+    return call_llvm(builder, "llvm.masked.load.{}.p0", kind, kind, inputs)
 
 
 def store_masked(builder: Any, value: Any, place: Any, mask: Any) -> None:
+    """Write a vector to a pointer to one; lanes that the mask leaves out are not written."""
     call_llvm(builder, "llvm.masked.store.{}.p0", value.type, ir.VoidType(), [value, place, _align(value.type), mask])
 
 
@@ -346,5 +347,4 @@ def _join(builder: Any, a: Any, b: Any) -> Any:
 
 def pick(builder: Any, a: Any, b: Any, numbers: Sequence[int]) -> Any:
     """The lanes with these numbers, counted through a and then b."""
-    numbers = list(numbers)
-    return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(ir.IntType(32), len(numbers)), numbers))
+    return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(ir.IntType(32), len(numbers)), list(numbers)))
