@@ -142,18 +142,14 @@ def _language(threads: int, overlap: bool | None):
 
 
 def _words(threads: int):
-    from bench.words import MODE, RATE, SAMPLE, WIDTH, WINDOW
-    from hybrid import Embedding, Engine, TreeReadout
-    from hybrid.feeds.pairs import PairFeed
+    from bench.words import learner
     from hybrid.feeds.text import Corpus, documentation
     from hybrid.feeds.vocabulary import Vocabulary
 
     text = documentation()
     corpus = Corpus(text, Vocabulary.build(text, min_count=5, unknown=False))
-    feed = PairFeed(corpus, model="skipgram", window=WINDOW, sample=SAMPLE, mean_batch=4096, epochs=10**6)
-    embedding = Embedding(feed.rows, WIDTH, undivided=True, rate=RATE)
-    readout = TreeReadout(feed.counts, WIDTH, mode=MODE, batch=feed.batch, rate=RATE)
-    ticks = Engine(embedding, None, readout, threads=threads).run(feed)
+    engine, feed = learner(corpus, "skipgram", "tree", threads, epochs=10**6)
+    ticks = engine.run(feed)
     return _learning(lambda: next(ticks).loss)
 
 

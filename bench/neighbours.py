@@ -63,7 +63,7 @@ def _word_vectors(arguments) -> tuple[str, np.ndarray]:
     chosen = choose("words", text="-", model="cbow", readout="sampled", width=100, epochs=1, min_count=1, device="cpu")
     vocabulary = Vocabulary.build(learned, min_count=1)
     corpus = Corpus(learned, vocabulary)
-    feed = words._feed(chosen, corpus, words.batch_of(len(vocabulary), chosen["readout"]), 1)
+    feed = words._feed(chosen, corpus, words.batch_of(len(vocabulary)), 1)
     engine = _engine.make_engine(chosen | {"threads": arguments.threads}, feed, mean=True, trunk=False)
     for _ in engine.run(feed):
         pass

@@ -20,7 +20,6 @@ from hybrid.models.words import batch_of
 from hybrid.readout import SampledReadout, TreeReadout
 
 WIDTH, WINDOW, SAMPLE, MIN_COUNT, RATE, NEGATIVES = 100, 5, 1e-3, 5, 0.025, 5
-MODE = "grouped"  # of the tree: what `hybrid train words` takes
 CASES = [(model, readout) for model in ("skipgram", "cbow") for readout in ("tree", "sampled")]
 
 
@@ -81,9 +80,7 @@ class Case:
             losses[:] = [tick.loss for tick in engine.run(feed)]
             return time.perf_counter() - start
 
-        return (
-            self._work("ours", epoch, check, mode=MODE) if self.readout == "tree" else self._work("ours", epoch, check)
-        )
+        return self._work("ours", epoch, check)
 
     def gensim(self) -> list[Work]:
         """Its Cython routines on sentences in memory."""
@@ -154,26 +151,25 @@ class Case:
 
         return [self._work("fastText", epoch, lambda: _expect_finite(learned[0].get_output_matrix()))]
 
-    def _work(self, who: str, epoch: Callable[[], float], check: Callable[[], None], **more: Any) -> Work:
+    def _work(self, who: str, epoch: Callable[[], float], check: Callable[[], None]) -> Work:
         readout = "tree" if self.readout == "tree" else f"{NEGATIVES} negatives"
-        params = {"tokens": len(self.corpus), "words": len(self.corpus.vocabulary), "width": WIDTH, "window": WINDOW}
-        params |= {"readout": readout} | more
+        words = len(self.corpus.vocabulary)
+        params = {"tokens": len(self.corpus), "words": words, "width": WIDTH, "window": WINDOW, "readout": readout}
         given: dict[str, Any] = {"threads": self.threads, "own_clock": True, "warm": 0}
         return Work(f"words.{self.model}", who, params, self.tokens, "words/s", epoch, check, **given)
 
 
-def learner(corpus: Corpus, model: str, readout: str, threads: int) -> tuple[Engine, PairFeed]:
-    """An engine at its start, and its feed of one epoch; readout: "tree" or "sampled"."""
-    feed = PairFeed(
-        corpus, model=model, window=WINDOW, sample=SAMPLE, mean_batch=batch_of(len(corpus.vocabulary), readout)
-    )
+def learner(corpus: Corpus, model: str, readout: str, threads: int, epochs: int = 1) -> tuple[Engine, PairFeed]:
+    """An engine at its start, and its feed; readout: "tree" or "sampled"."""
+    batch = batch_of(len(corpus.vocabulary))
+    feed = PairFeed(corpus, model=model, window=WINDOW, sample=SAMPLE, mean_batch=batch, epochs=epochs)
     embedding = Embedding(feed.rows, WIDTH, mean=model == "cbow", undivided=True, rate=RATE)
     made: TreeReadout | SampledReadout
     if readout == "tree":
-        made = TreeReadout(feed.counts, WIDTH, mode=MODE, batch=feed.batch, rate=RATE)
+        made = TreeReadout(feed.counts, WIDTH, batch=feed.batch, rate=RATE)
     else:
         made = SampledReadout(feed.counts, WIDTH, loss="logistic", negatives=NEGATIVES, batch=feed.batch, rate=RATE)
-    return Engine(embedding, None, made, threads=threads), feed
+    return Engine(embedding, None, made, threads=threads, update="online"), feed
 
 
 def _expect_finite(vectors: np.ndarray) -> None:

@@ -64,13 +64,10 @@ def _own_groups(
         begin, end = worker * HALVES // workers, (worker + 1) * HALVES // workers
         first = head = 0
         while first < batch:
-            last = first + 1
-            # The entry nearest to the leaf identifies the leaf.
-            while last < batch and last - first < LONGEST and entries[last, 0] == entries[head, 0]:
-                last += 1
+            last = run_end(entries, first, batch)
             after = last if last < batch and entries[last, 0] != entries[head, 0] else head
-            _ask(rows, entries, after, cuts[after, begin * OWNED], cuts[after, end * OWNED])
-            _visit(
+            ask(rows, entries, after, cuts[after, begin * OWNED], cuts[after, end * OWNED])
+            visit(
                 out, out_loss, part, rows, biases, squares, bias_squares, entries, cuts, misses[worker], costs[worker],
                 tiles[worker], moves, worker, hidden, weight, rate, keep, clip, dice, begin, end, head, first, last,
             )  # fmt: skip
@@ -78,7 +75,17 @@ def _own_groups(
 
 
 @inlined()
-def _ask(rows, entries, head, first, last):
+def run_end(entries, first, batch):
+    """Where the group that begins with example `first` ends: with its target, or LONGEST examples."""
+    last = first + 1
+    # The first entry, on a path the one nearest to the leaf, identifies the target.
+    while last < batch and last - first < LONGEST and entries[last, 0] == entries[first, 0]:
+        last += 1
+    return last
+
+
+@inlined()
+def ask(rows, entries, head, first, last):
     """Ask for the rows of the next group."""
     for i in range(first, last):
         if entries[head, i] >> 1 >= HOT:
@@ -86,7 +93,7 @@ def _ask(rows, entries, head, first, last):
 
 
 @inlined()
-def _visit(
+def visit(
     out, out_loss, part, rows, biases, squares, bias_squares, entries, cuts, misses, costs, tiles, moves, worker, hidden,
     weight, rate, keep, clip, dice, begin_half, end_half, head, first, last,
 ):  # fmt: skip

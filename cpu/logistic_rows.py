@@ -20,7 +20,7 @@ import numba
 import numpy as np
 from numpy.typing import DTypeLike
 
-from cpu.aligned import empty
+from cpu.aligned import empty, zeros
 from cpu.array import Array
 from cpu.compiled import inlined, launched
 from cpu.halves import dice
@@ -61,10 +61,14 @@ class Work(NamedTuple):
 
 
 def workspace(batch: int, width: int, length: int, dtype: DTypeLike) -> Work:
-    """Scratch for calls with up to `batch` examples of `width` numbers and up to `length` entries each."""
+    """Scratch for calls with up to `batch` examples of `width` numbers and up to `length` entries each.
+
+    What is computed and never read, at the ends of vectors, begins at 0: with what memory held before, such as the tiniest
+    numbers there are, it can take five times as long.
+    """
     threads = max(OWNERS, numba.config.NUMBA_NUM_THREADS)
     room = LONGEST * -(-length // WIDE) * WIDE + 128
-    misses, costs, moves = empty((3, threads, room), dtype)
+    misses, costs, moves = zeros((3, threads, room), dtype)
     return Work(
         empty((batch, length + WIDE), np.int32),
         empty((batch, OWNERS + 1), np.int32),
@@ -73,7 +77,7 @@ def workspace(batch: int, width: int, length: int, dtype: DTypeLike) -> Work:
         misses,
         costs,
         moves,
-        empty((OWNERS, (LONGEST + length + 4) * -(-width // COLUMNS) * COLUMNS), dtype),
+        zeros((OWNERS, (LONGEST + length + 4) * -(-width // COLUMNS) * COLUMNS), dtype),
     )
 
 

@@ -96,10 +96,7 @@ def _draw(negatives, keep, other, seed, tick, threads):
     for thread in numba.prange(threads):
         for b in range(thread * batch // threads, (thread + 1) * batch // threads):
             for i in range(count):
-                bits = mix(start + np.uint64(b * count + i + 1) * GOLDEN)
-                coin = (mix(bits + GOLDEN) >> np.uint64(11)) * 2.0**-53
-                v = int((bits >> np.uint64(11)) * 2.0**-53 * keep.size)
-                negatives[b, i] = v if coin < keep[v] else other[v]
+                negatives[b, i] = _drawn(keep, other, start, b * count + i)
 
 
 @launched(parallel=True)
@@ -120,6 +117,34 @@ def _enter(entries, cuts, target, negatives, threads):
                         entries[b, n] = 2 * v
                         n += 1
             cuts[b, OWNERS] = n
+
+
+@launched()
+def enter_runs(entries, cuts, keep, other, target, count, seed, tick):
+    """The same for the first example of each run of one target, with the target first and one owner; the others have the
+    first entry, which tells the run. The negatives are drawn here: number i of example b as in `draw`.
+    """
+    start = mix(mix(seed + GOLDEN) ^ tick)
+    for b in range(target.size):
+        entries[b, 0] = 2 * target[b] + 1
+        if b == 0 or target[b] != target[b - 1]:
+            n = 1
+            for i in range(count):
+                v = _drawn(keep, other, start, b * count + i)
+                if v != target[b] and not _met(entries, b, 1, n, v):
+                    entries[b, n] = 2 * v
+                    n += 1
+            cuts[b, 0] = 0
+            cuts[b, 1:] = n
+
+
+@inlined()
+def _drawn(keep, other, start, number):
+    """One class of the distribution."""
+    bits = mix(start + np.uint64(number + 1) * GOLDEN)
+    coin = (mix(bits + GOLDEN) >> np.uint64(11)) * 2.0**-53
+    v = int((bits >> np.uint64(11)) * 2.0**-53 * keep.size)
+    return v if coin < keep[v] else other[v]
 
 
 @inlined()

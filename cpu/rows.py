@@ -11,7 +11,7 @@ from typing import Any
 import numba
 
 from cpu.array import Array
-from cpu.compiled import called, launched
+from cpu.compiled import called, inlined, launched
 from cpu.halves import dice, number
 from cpu.prefetch import prefetch_row
 from cpu.rule import ZERO, descend, pace, square_of
@@ -127,6 +127,12 @@ def _divisor(values, size):
     if values is None:
         return max(size, 1)
     return 1
+
+
+@inlined()
+def move_row(table, squares, row, grad, n, square, rate, keep, clip, dice, visit):
+    """Move a row against grad[n]; square: `square_of` it, visit: which of the step's this is."""
+    _visit(table, squares, row, grad, n, square, grad.dtype.type(1), rate, rate, keep, clip, dice, visit)
 
 
 @called()

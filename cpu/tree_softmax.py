@@ -42,7 +42,7 @@ def step(
     mode "grouped": so too, but neighbouring rows of one target learn together, from the nodes before any of them moves:
     faster for skip-gram, whose batches are made of such groups (cpu/groups.py).
     """
-    climb = _climb_runs if mode == "grouped" else _climb
+    climb = climb_runs if mode == "grouped" else _climb
     climb(work.entries, work.cuts, tree.leaf_up, tree.node_up, tree.owner, target, numba.get_num_threads())
     if mode == "grouped":
         groups.learn(grad, loss, learned, work, hidden, weight, rule)
@@ -103,7 +103,7 @@ def _cut(cuts, entries, b, owner):
 
 
 @launched(parallel=True)
-def _climb_runs(entries, cuts, leaf_up, node_up, owner, target, threads):
+def climb_runs(entries, cuts, leaf_up, node_up, owner, target, threads):
     """The same for the first example of each run of one target; the others have the first entry, which tells the run."""
     for thread in numba.prange(threads):
         heads = np.empty(TOGETHER, np.int64)

@@ -187,6 +187,12 @@ class Embedding:
         else:
             self.backend.rows.scatter(learned, ids, x_grad.reshape(-1, self.width), rule)
 
+    def inputs(self, bag_at: Any, ids: Any, scale: float) -> Any:
+        """The rows of a batch as cpu/word2vec.py takes them, to move by `scale` times the rate."""
+        from cpu.word2vec import Inputs
+
+        return Inputs(self._there, self.moves.rule(self.rate * scale, self._rounding.dice()), bag_at, ids)
+
     def parameters(self) -> dict[str, np.ndarray]:
         """The rows, and what is kept beside them, by name, as they stand now; on the CPU the live arrays."""
         mirror.fetch(self.backend.device, self._pairs())

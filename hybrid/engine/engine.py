@@ -16,6 +16,8 @@ from .asking import Asking, question
 from .cores import Cores
 from .embedding import Embedding
 from .inputs import Inputs
+from .online import UPDATES, check_online
+from .online import plan as online_plan
 from .route import Route
 from .runner import Course, Runner
 from .scale import Scale, chosen
@@ -50,6 +52,10 @@ class Engine(Runner[Tick]):
     tied           True: the readout's rows are the embedding's, one table: of a full or sampled readout that is as wide, on
                    the CPU, with one micro-batch and no delay. It starts as the embedding does
 
+    update         "online": rows and readout move with each example (a run of one target together) and not at the end of a
+                   batch, as in word2vec; without a trunk, of a tree or negative sampling, on one thread. Batches are then
+                   what a tick tells of, and change no number
+
     tick, torn, trace  see Runner
     whole              a batch has a multiple of so many examples, which micro-batches do not cut: the trunk's sequence, else 1
     cores              how the cores are spent in the last run; None before the first
@@ -74,6 +80,7 @@ class Engine(Runner[Tick]):
         warmup: int = 0,
         pin: bool = False,
         tied: bool = False,
+        update: str = "batch",
     ):
         from cpu.threads import available
 
@@ -101,6 +108,9 @@ class Engine(Runner[Tick]):
         if tied:
             check_settings(self)
             tie(embedding, readout)
+        self.update = check.choice("update", update, UPDATES)
+        if self.online:
+            check_online(self)
         self.cores: Cores | None = None
         self._begun: dict[str, np.ndarray] = {}
         self._begun_of = self._sizes
@@ -127,10 +137,16 @@ class Engine(Runner[Tick]):
         """Queues, buffers and the schedule of a run."""
         self._begun, self._begun_of = self._begun_arrays(), self._sizes
         scale = Scale(self.schedule, ticks, self.warmup)
-        self.trace, plan, slots = Trace(), self.route.plan(), self._slots(feed, scale)
+        plan = online_plan(self.embedding, self.readout) if self.online else self.route.plan()
+        self.trace, slots = Trace(), self._slots(feed, scale)
         self.cores = Cores(self.dense.device, self.sparse.device, self.threads, self._overlap, self.pin)
         schedule = Schedule(plan, slots, self.cores.queues, self.delay, self.trace, whole=self.whole)
         return Course(schedule, self._batches(feed, ticks), self._restore)
+
+    @property
+    def online(self) -> bool:
+        """Whether rows and readout move with each example."""
+        return self.update == "online"
 
     @property
     def _overlap(self) -> bool | None:
@@ -162,7 +178,7 @@ class Engine(Runner[Tick]):
             yield tick, self._fitting(feed, tick)
 
     def _fitting(self, feed: Feed, tick: int) -> Batch:
-        several = getattr(self.readout, "several", False)
+        several = getattr(self.readout, "several", False) and not self.online
         return fitting(feed, tick, self.embedding, several=several, whole=self.whole)
 
     def _slots(self, feed: Feed, scale: Callable[[int], float]) -> list[list[Slot]]:
@@ -326,7 +342,7 @@ class Engine(Runner[Tick]):
     def __reduce__(self) -> tuple[Any, ...]:
         """An engine of its own parts, which stands where this one stands; not for one that failed half-way."""
         self._check_whole()
-        names = ("threads", "micro_batches", "delay", "overlap", "decay", "schedule", "warmup", "pin", "tied")
+        names = ("threads", "micro_batches", "delay", "overlap", "decay", "schedule", "warmup", "pin", "tied", "update")
         settings = {name: getattr(self, name) for name in names} | {"device": self.dense.name}
         with self._runs.alone:
             arrays = {name: array.copy() for name, array in self._begun_arrays().items()}

@@ -45,10 +45,15 @@ def facts(engine: "Engine", begun: dict[str, np.ndarray]) -> dict[str, Any]:
         "embedding": engine.embedding.describe(),
         "trunk": engine.trunk.describe() if engine.trunk else None,
         "readout": engine.readout.describe() | {"state": engine.readout.state()},
-        "settings": {name: getattr(engine, name) for name in SETTINGS} | ({"tied": True} if engine.tied else {}),
+        "settings": {name: getattr(engine, name) for name in SETTINGS} | _others(engine),
         "tick": engine.tick,
         "begun": {name: array.shape for name, array in begun.items()},
     }
+
+
+def _others(engine: "Engine") -> dict[str, Any]:
+    """Settings that few engines have; earlier releases know nothing of them."""
+    return ({"tied": True} if engine.tied else {}) | ({"update": engine.update} if engine.online else {})
 
 
 def load(

@@ -268,6 +268,7 @@ def make_engine(options: dict[str, Any], feed: Feed, *, trunk: bool = True, tied
     settings = {name: options[name] for name in ("device", "threads", "micro_batches", "delay")}
     # runs of before these two were options have neither
     settings |= {"schedule": options.get("schedule"), "warmup": _warmup(options, len(feed))}
+    settings |= {"update": options.get("update") or "batch"}
     overlap = False if options["serial"] else None
     return Engine(embedding, dense, placed, overlap=overlap, pin=bool(options.get("pin")), tied=tied, **settings)
 

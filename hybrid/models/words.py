@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..engine import Engine
+from ..engine.online import UPDATES
 from ..feeds.pairs import PairFeed
 from ..feeds.text import Corpus
 from ..feeds.vocabulary import Vocabulary
@@ -61,9 +62,17 @@ class Options(TextOptions, EngineOptions):
         "vectors start within so much of 0 (default: 0.5 / width, as in word2vec; gensim has twice that)",
         type=number,
     )
+    update: str | None = option(  # None, of runs from before there was a choice: batch
+        None,
+        "when rows move: after each example (online, as in word2vec, on one thread) or each batch (default: online under "
+        "a tree and negative sampling)",
+        group="training",
+        choices=UPDATES,
+    )
     batch: int | None = option(  # 0: what batch_of says; None, of runs from before there was 0: what it says of a tree
         0,
-        "examples a batch (default: a fifth of the vocabulary, 32 to 4096; with drawn negatives a fortieth, to 512)",
+        "examples a batch (default: a fifth of the vocabulary, 32 to 4096; with drawn negatives and --update batch a "
+        "fortieth, to 512)",
         group="training",
         type=positive,
     )
@@ -96,8 +105,8 @@ class Words(EngineJob):
     def __init__(self, options: dict[str, Any]):
         learned = _learned(options)
         self.vocabulary = learned.vocabulary
-        readout = "tree" if options["batch"] is None else options["readout"]
-        batch = options["batch"] or batch_of(len(self.vocabulary), readout)
+        gathers = options["batch"] is not None and options.get("update") != "online" and options["readout"] == "sampled"
+        batch = options["batch"] or batch_of(len(self.vocabulary), gathers)
         feed = _feed(options, learned, batch, options["epochs"])
         self._measured: PairFeed | None = None
         watched = None
@@ -117,13 +126,14 @@ class Words(EngineJob):
         return {"valid loss": model.evaluate(self._measured)} if self._measured else {}
 
 
-def batch_of(words: int, readout: str) -> int:
+def batch_of(words: int, small: bool = False) -> int:
     """Examples a batch for a vocabulary of so many words, where the user does not say.
 
-    What a batch has to say of a word, its input row is told in one sum. Under drawn negatives the vectors are worse for that
-    from about 1,024 examples on (WikiText-2, WordSim-353: 0.351 with 512 examples, 0.335 with 4,096), under a tree not.
+    small  drawn negatives with rows that move with each batch: what it has to say of a word, its input row is told in one sum,
+           and the vectors are worse for that from about 1,024 examples on (WikiText-2, WordSim-353: 0.351 with 512 examples,
+           0.335 with 4,096), under a tree not
     """
-    share, most = (40, 512) if readout == "sampled" else (5, 4096)
+    share, most = (40, 512) if small else (5, 4096)
     return min(max(words // share, 32), most)
 
 
@@ -138,7 +148,13 @@ def complete(chosen: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
         raise ValueError("--split: not used by `train words`, whose readout is on the CPU; leave it out")
     if said.get("regrow"):
         raise ValueError("--regrow: not used by `train words`, which has no trunk; leave it out")
-    return _engine.complete(chosen, said)
+    return _engine.complete(chosen | {"update": chosen["update"] or _update(chosen)}, said)
+
+
+def _update(chosen: dict[str, Any]) -> str:
+    """Online where the readout can, and nothing waits for batches."""
+    logistic = chosen["readout"] == "sampled" and chosen.get("loss") in (None, "logistic")
+    return "online" if (chosen["readout"] == "tree" or logistic) and not chosen["delay"] else "batch"
 
 
 def evaluate(run: Trained, given: dict[str, Any]) -> dict[str, Any]:

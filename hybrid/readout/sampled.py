@@ -179,6 +179,20 @@ class SampledReadout(FullReadout):
         if self._active and self.rate_scale and self.tick % self.index_every == 0:
             self._active.renew()
 
+    @property
+    def online(self) -> bool:
+        """Whether it can learn online: where rows do not share their negatives."""
+        return self.loss == "logistic"
+
+    def learn_online(self, grad: Any, loss: Any, hidden: Any, inputs: Any, target: Any, weight: Any) -> None:
+        """Learn from a batch together with the rows that it reads, unchecked; see Base.step_online."""
+        from cpu import word2vec
+
+        drawn = self._alias, self.negatives, (self.seed, self.tick)
+        given = self._learns(self._there), self._scratch, *drawn, target, weight, self._rule
+        word2vec.negative_step(grad, loss, hidden, inputs, *given)
+        self.tick += 1
+
     def _learn_alone(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any, rule: Any) -> Any:
         """Every row has negatives of its own, which are returned."""
         drawn, learned = self._drawn[: len(hidden)], self._learns(self._there)

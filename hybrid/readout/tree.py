@@ -151,6 +151,18 @@ class TreeReadout(Base, Growing):
         given = self._learns(self._there), self._work, self._plan, hidden, target, weight, self._rule
         self.backend.tree_softmax.step(grad, loss, *given, self.mode)
 
+    @property
+    def online(self) -> bool:
+        """Whether it can learn online: on the CPU."""
+        return not (self.split or self.beside)
+
+    def learn_online(self, grad: Any, loss: Any, hidden: Any, inputs: Any, target: Any, weight: Any) -> None:
+        """Learn from a batch together with the rows that it reads, unchecked; see Base.step_online. No `mode` matters."""
+        from cpu import word2vec
+
+        given = self._learns(self._there), self._work, self.tree, target, weight, self._rule
+        word2vec.tree_step(grad, loss, hidden, inputs, *given)
+
     def best(self, hidden: np.ndarray, k: int, exclude: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """The k most likely classes of each row, exactly; see Readout. Fetches the nodes of a GPU, once a call."""
         with self.alone:

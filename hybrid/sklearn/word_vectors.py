@@ -30,12 +30,12 @@ class WordVectors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     min_count     rarer words are left out
     sample        subsampling of frequent words (0: none)
     epochs        passes over the documents
-    batch         examples a batch; None: a fifth of the vocabulary, 32 to 4096; with drawn negatives a fortieth, to 512
+    batch         examples a tick, at whose end the rate falls; None: a fifth of the vocabulary, 32 to 4096
     rate          step of the vectors and of the readout; it falls linearly to 0
     tokens        how documents that are strings are cut: "words" or "whitespace"
     lower         make their upper case lower case first
     random_state  of the first vectors and of all draws
-    n_jobs        threads; results do not depend on it
+    n_jobs        threads; results do not depend on it, nor does learning become faster
     verbose       1: progress on stderr
 
     Documents are strings, or lists of words, which are taken as they are. After `fit`:
@@ -93,7 +93,7 @@ class WordVectors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             model=self.model,
             window=self.window,
             sample=self.sample,
-            mean_batch=self.batch or words.batch_of(len(vocabulary), self.readout),
+            mean_batch=self.batch or words.batch_of(len(vocabulary)),
             epochs=self.epochs,
             seed=seed,
         )
@@ -120,7 +120,7 @@ class WordVectors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         rows = Embedding(feed.rows, self.width, mean=cbow, undivided=True, rate=self.rate, seed=seed)
         options = words.TUNED.get(self.readout, {}) | {"rate": self.rate, "seed": seed}
         readout = training.made(self.readout, feed.counts, self.width, batch=feed.batch, trunk=False, **options)
-        return Engine(rows, None, readout, threads=training.threads(self.n_jobs), overlap=False)
+        return Engine(rows, None, readout, threads=training.threads(self.n_jobs), overlap=False, update="online")
 
     def _cut(self, X: Iterable[Document]) -> list[Sequence[str]]:
         """The documents as lists of words."""

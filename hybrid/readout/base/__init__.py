@@ -43,6 +43,7 @@ class Base(Staged, Still, Foreign):
     _there: Learned
     places: tuple[str, ...] = ("cpu",)  # kinds of devices: "cpu", "cuda"
     begin_with: Any  # of kinds whose classes can begin alike
+    learn_online: Callable[..., None]  # of those that can, see `online`
     counts: Any  # (V,) float64, None where only the number of classes is known
     mixed = False  # whether it belongs to a mixture, whose readouts have the same classes
 
@@ -84,6 +85,25 @@ class Base(Staged, Still, Foreign):
         with Held(), self.alone:
             loss = self._loss[:rows]
             self._place.call(self.learn, {"grad": grad, "loss": loss}, read)
+            return check.loss(loss)
+
+    @property
+    def online(self) -> bool:
+        """Whether it can learn together with the rows that a batch reads, see hybrid/engine/online.py."""
+        return False
+
+    def step_online(
+        self, grad: np.ndarray, hidden: np.ndarray, inputs: Any, target: np.ndarray, weight: np.ndarray | None = None
+    ) -> float:
+        """Learn from a batch together with the rows that it reads, example by example, and return its mean loss in nats.
+
+        Unchecked: an engine calls it. inputs: see cpu/word2vec.py; grad, hidden (B, D) are written.
+        """
+        if not len(target):
+            return 0.0
+        with Held(), self.alone:
+            loss = self._loss[: len(target)]
+            self.learn_online(grad, loss, hidden, inputs, target, weight)
             return check.loss(loss)
 
     def learn(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:

@@ -1,0 +1,115 @@
+"""word2vec's own loop: against plain NumPy, whatever is in a batch."""
+
+import numba
+import numpy as np
+import pytest
+
+from cpu import negative, tree_softmax, word2vec
+from cpu import tree as trees
+from cpu.logistic_rows import LONGEST
+from hybrid.contract import Learned, Rule
+
+CLASSES, ROWS, WIDTH = 60, 30, 37
+TREE = trees.huffman(np.arange(1, CLASSES + 1))
+RATE, ROWS_RATE = 0.1, 0.2
+
+
+def case(bags, runs, dtype=np.float64, seed=0):
+    """Table, rows of classes or nodes, targets in runs, ids, and where bags begin; None: an id an example."""
+    rng = np.random.default_rng(seed)
+    table, rows = (rng.normal(size=(count, WIDTH)).astype(dtype) / 6 for count in (ROWS, CLASSES))
+    target = np.repeat(rng.integers(0, CLASSES, len(runs)), runs).astype(np.int32)
+    bag_at = np.concatenate([[0], np.cumsum(rng.integers(0, 4, len(target)))]) if bags else None
+    ids = rng.integers(0, ROWS, bag_at[-1] if bags else len(target)).astype(np.int32)
+    return table, rows, target, ids, bag_at
+
+
+def step(table, rows, target, ids, bag_at, count=None, weight=None, key=(3, 4)):
+    """One step on copies: gradients, hidden vectors, losses, both tables; count: of negatives, None: the tree."""
+    table, rows = table.copy(), rows.copy()
+    grad, hidden = np.empty((2, len(target), WIDTH), table.dtype)
+    loss = np.empty(len(target), table.dtype)
+    inputs = word2vec.Inputs(Learned(table), Rule(ROWS_RATE), bag_at, ids)
+    if count is None:
+        work = tree_softmax.workspace(len(target), WIDTH, TREE.depth, table.dtype)
+        given = Learned(rows), work, TREE, target, weight, Rule(RATE)
+        word2vec.tree_step(grad, loss, hidden, inputs, *given)
+    else:
+        work = negative.workspace(len(target), WIDTH, count, table.dtype)
+        alias = negative.alias(np.arange(1, CLASSES + 1))
+        given = Learned(rows), work, alias, count, key, target, weight, Rule(RATE)
+        word2vec.negative_step(grad, loss, hidden, inputs, *given)
+    return grad, hidden, loss, table, rows
+
+
+def lists(target, count, key=(3, 4)):
+    """The (row, turn) pairs of each run's first example."""
+    if count is None:
+        return [list(trees.path(TREE, int(v))) for v in target]
+    drawn = np.empty((len(target), count), np.int32)
+    negative.draw(drawn, negative.alias(np.arange(1, CLASSES + 1)), *key)
+    met = [dict.fromkeys(v for v in some.tolist() if v != own) for own, some in zip(target, drawn, strict=True)]
+    return [[(int(own), 1), *((v, 0) for v in some)] for own, some in zip(target, met, strict=True)]
+
+
+def oracle(table, rows, target, ids, bag_at, count=None, weight=None, key=(3, 4)):
+    table, rows, entries = table.astype(float), rows.astype(float), lists(target, count, key)
+    grad, hidden = np.zeros((2, len(target), WIDTH))
+    loss, head, first = np.zeros(len(target)), 0, 0
+    bags = [ids[n : n + 1] for n in range(len(ids))] if bag_at is None else np.split(ids, bag_at[1:-1])
+    weight = np.ones(len(target)) if weight is None else weight
+    while first < len(target):
+        head = head if target[first] == target[head] else first
+        last = first + 1
+        while last < len(target) and target[last] == target[first] and last - first < LONGEST:
+            last += 1
+        met, turn = (np.array(column) for column in zip(*entries[head], strict=True))
+        for b in range(first, last):
+            hidden[b] = table[bags[b]].mean(axis=0) if len(bags[b]) else 0
+        score = hidden[first:last] @ rows[met].T
+        miss = (turn - 1 / (1 + np.exp(-score))) * weight[first:last, None]
+        grad[first:last] = -miss @ rows[met]
+        loss[first:last] = np.logaddexp(0, np.where(turn, -score, score)).sum(axis=1) * weight[first:last]
+        rows[met] += RATE * miss.T @ hidden[first:last]
+        for b in range(first, last):
+            np.add.at(table, bags[b], -ROWS_RATE * grad[b])
+        first = last
+    return grad, hidden, loss, table, rows
+
+
+RUNS = {"alone": [1] * 40, "pairs and threes": [2, 3] * 9, "long": [1, LONGEST, LONGEST + 1, 2 * LONGEST + 3, 1, 5]}
+
+
+@pytest.mark.parametrize("dtype, atol", [(np.float32, 3e-5), (np.float64, 1e-12)])
+@pytest.mark.parametrize("count", [None, 0, 5])
+@pytest.mark.parametrize("runs", RUNS)
+@pytest.mark.parametrize("bags", [False, True])
+def test_it_learns_as_numpy_does(bags, runs, count, dtype, atol):
+    given = case(bags, RUNS[runs], dtype)
+    weight = np.random.default_rng(1).random(len(given[2])).astype(dtype) if runs == "long" else None
+    for found, expected in zip(step(*given, count, weight), oracle(*given, count, weight), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=0, atol=atol)
+
+
+@pytest.mark.parametrize("count", [None, 5])
+@pytest.mark.parametrize("bags", [False, True])
+def test_the_same_bits_at_any_number_of_threads(bags, count, threads):
+    given = case(bags, [3, 1, 2, 17] * 5, np.float32)
+    found = step(*given, count)
+    numba.set_num_threads(1)
+    for array, alone in zip(found, step(*given, count), strict=True):
+        assert array.tobytes() == alone.tobytes()
+
+
+def test_another_key_draws_others():
+    given = case(False, [2] * 20)
+    first, again, other = (step(*given, 5, key=key)[4] for key in ((3, 4), (3, 4), (3, 5)))
+    np.testing.assert_array_equal(first, again)
+    assert np.abs(first - other).max() > 1e-3
+
+
+def test_an_empty_batch_moves_nothing():
+    table, rows, target, ids, _ = case(False, [1])
+    found = step(table, rows, target[:0], ids[:0], None, 5)
+    np.testing.assert_array_equal(found[3], table)
+    np.testing.assert_array_equal(found[4], rows)
