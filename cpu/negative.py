@@ -135,7 +135,8 @@ def enter_runs(entries, cuts, keep, other, target, count, seed, tick):
                     entries[b, n] = 2 * v
                     n += 1
             cuts[b, 0] = 0
-            cuts[b, 1:] = n
+            for owner in range(1, OWNERS + 1):
+                cuts[b, owner] = n
 
 
 @inlined()
@@ -144,7 +145,8 @@ def _drawn(keep, other, start, number):
     bits = mix(start + np.uint64(number + 1) * GOLDEN)
     coin = (mix(bits + GOLDEN) >> np.uint64(11)) * 2.0**-53
     v = int((bits >> np.uint64(11)) * 2.0**-53 * keep.size)
-    return v if coin < keep[v] else other[v]
+    stays, instead = keep[v], other[v]  # both: no processor can guess which
+    return v if coin < stays else instead
 
 
 @inlined()

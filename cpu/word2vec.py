@@ -130,23 +130,29 @@ def _visit(
 def _read(hidden, table, bag_at, ids, b):
     """hidden[b] from its row, or from its bag; and ask for rows of examples to come."""
     width = hidden.shape[1]
+    whole = width // LANES * LANES
     if bag_at is None:
         if b + AHEAD < ids.size:
             prefetch_row(table, ids[b + AHEAD])
-        for d in range(0, width, LANES):
-            count = min(LANES, width - d)
-            store_row(hidden, b, d, load_row(table, ids[b], d, count), count)
+        first, last = b, b + 1
     else:
         first, last = bag_at[b], bag_at[b + 1]
         for n in range(last, min(last + (last - first), ids.size)):
             prefetch_row(table, ids[n])
-        one = splat(hidden.dtype.type(1))
-        share = splat(hidden.dtype.type(1) / hidden.dtype.type(max(last - first, 1)))
-        for d in range(0, width, LANES):
-            count, total = min(LANES, width - d), splat(hidden.dtype.type(0))
-            for n in range(first, last):
-                total = multiply_add(one, load_row(table, ids[n], d, count), total)
-            store_row(hidden, b, d, multiply(share, total), count)
+    for d in range(0, whole, LANES):
+        _mean(hidden, table, ids, b, first, last, d, LANES)
+    if whole < width:
+        _mean(hidden, table, ids, b, first, last, whole, width - whole)
+
+
+@inlined()
+def _mean(hidden, table, ids, b, first, last, d, count):
+    """Columns d to d + count of the mean of a bag."""
+    total, one = splat(hidden.dtype.type(0)), splat(hidden.dtype.type(1))
+    for n in range(first, last):
+        total = multiply_add(one, load_row(table, ids[n], d, count), total)
+    share = splat(hidden.dtype.type(1) / hidden.dtype.type(max(last - first, 1)))
+    store_row(hidden, b, d, multiply(share, total), count)
 
 
 @inlined()

@@ -21,16 +21,20 @@ class Cores:
     overlap        True, False, or None: measure. The choice changes no number, since results depend neither on the number
                    of threads nor on how queues overlap.
     pin            True: the threads of each queue keep to cores of their own
+    spare          True: stages in turn leave a thread idle, if there are two, which the feed then has
     """
 
-    def __init__(self, dense: Any, sparse: Any, threads: int, overlap: bool | None, pin: bool = False):
+    def __init__(
+        self, dense: Any, sparse: Any, threads: int, overlap: bool | None, pin: bool = False, spare: bool = False
+    ):
         self._sparse, self._cores = sparse, _own_cores() if pin else None
         apart = not dense.threads
         if overlap and threads < 2 and not apart:
             raise ValueError(f"overlap: needs at least 2 threads, found {threads}; raise threads or leave overlap out")
         inline = sparse.inline("all", threads)
         here = dense.inline("dense", threads) if apart else inline
-        in_turn = dict.fromkeys(DENSE, here) | {"sparse": inline, "feed": inline}
+        feed = sparse.queue("feed", 1) if spare and threads > 1 else inline
+        in_turn = dict.fromkeys(DENSE, here) | {"sparse": inline, "feed": feed}
         self.ways: dict[bool, dict[str, Any]] = {False: in_turn}
         if apart and overlap is not False:  # a GPU takes no cores but that of the thread which feeds it
             queues = {name: dense.queue(name, 0) for name in DENSE}

@@ -53,8 +53,8 @@ class Engine(Runner[Tick]):
                    the CPU, with one micro-batch and no delay. It starts as the embedding does
 
     update         "online": rows and readout move with each example (a run of one target together) and not at the end of a
-                   batch, as in word2vec; without a trunk, of a tree or negative sampling, on one thread. Batches are then
-                   what a tick tells of, and change no number
+                   batch, as in word2vec; without a trunk, of a tree or negative sampling. One thread does it, while another one
+                   makes the next batch
 
     tick, torn, trace  see Runner
     whole              a batch has a multiple of so many examples, which micro-batches do not cut: the trunk's sequence, else 1
@@ -139,7 +139,8 @@ class Engine(Runner[Tick]):
         scale = Scale(self.schedule, ticks, self.warmup)
         plan = online_plan(self.embedding, self.readout) if self.online else self.route.plan()
         self.trace, slots = Trace(), self._slots(feed, scale)
-        self.cores = Cores(self.dense.device, self.sparse.device, self.threads, self._overlap, self.pin)
+        settings = self.threads, self._overlap, self.pin
+        self.cores = Cores(self.dense.device, self.sparse.device, *settings, spare=self.online)
         schedule = Schedule(plan, slots, self.cores.queues, self.delay, self.trace, whole=self.whole)
         return Course(schedule, self._batches(feed, ticks), self._restore)
 

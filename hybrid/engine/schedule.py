@@ -111,6 +111,7 @@ class Schedule:
             self.moving = bool(upcoming or self.begun)
             if upcoming:
                 self._begin(upcoming, restore)
+                self._fill(sets, batches)
                 held = hold(upcoming)
             elif not self.begun:
                 return
@@ -120,8 +121,6 @@ class Schedule:
                 self._put(self.plan.finish, finishing)
                 self._put_update(finishing)
             held = held and bool(self.begun)
-            if upcoming:
-                self._fill(sets, batches)
             if not finishing:
                 self.moving = False
                 continue

@@ -151,22 +151,12 @@ def pairs(
     tokens       how many tokens a tick covers
     cbow         bags instead of pairs
     """
-    kept_at = np.concatenate([[0], np.cumsum(keep)])  # of each token: its place among those kept
-    kept, reach = ids[keep], reach[keep]
-    begins = kept_at[sentence_at].astype(np.int32)
-    lengths = np.diff(begins)
-    centre = np.arange(len(kept), dtype=np.int32)
-    low = np.maximum(np.repeat(begins[:-1], lengths), centre - reach)
-    high = np.minimum(np.repeat(begins[1:], lengths), centre + reach + 1)
-    sizes = high - low - 1  # words in each window, without its centre
-    at = np.concatenate([[0], np.cumsum(sizes)])
+    from cpu.windows import windows
 
-    of = np.repeat(centre, sizes)
-    context = np.arange(at[-1], dtype=np.int32) + np.repeat(low - at[:-1].astype(np.int32), sizes)
-    context += context >= of  # step over the centre
-    edges = kept_at[np.minimum(np.arange(0, len(ids) + tokens, tokens), len(ids))]
+    context, centres, at, kept_at = windows(ids, sentence_at, keep, reach)
+    sizes, edges = np.diff(at), kept_at[np.minimum(np.arange(0, len(ids) + tokens, tokens), len(ids))]
     if not cbow:
-        return Block(kept[context], None, kept[of], at[edges])
+        return Block(context, None, np.repeat(centres, sizes), at[edges])
     some = sizes > 0  # a word alone is no example
     bags = np.concatenate([[0], np.cumsum(some)])
-    return Block(kept[context], np.append(at[:-1][some], at[-1]), kept[some], bags[edges])
+    return Block(context, np.append(at[:-1][some], at[-1]), centres[some], bags[edges])

@@ -101,7 +101,7 @@ class Base(Staged, Still, Foreign):
         """
         if not len(target):
             return 0.0
-        with Held(), self.alone:
+        with self.alone:
             loss = self._loss[: len(target)]
             self.learn_online(grad, loss, hidden, inputs, target, weight)
             return check.loss(loss)
