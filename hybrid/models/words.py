@@ -71,8 +71,8 @@ class Options(TextOptions, EngineOptions):
     )
     batch: int | None = option(  # 0: what batch_of says; None, of runs from before there was 0: what it says of a tree
         0,
-        "examples a batch (default: a fifth of the vocabulary, 32 to 4096; with drawn negatives and --update batch a "
-        "fortieth, to 512)",
+        "examples a batch (default: as many as there are words, 32 to 16384; with --update batch a fifth, to 4096, or with "
+        "drawn negatives a fortieth, to 512)",
         group="training",
         type=positive,
     )
@@ -105,8 +105,8 @@ class Words(EngineJob):
     def __init__(self, options: dict[str, Any]):
         learned = _learned(options)
         self.vocabulary = learned.vocabulary
-        gathers = options["batch"] is not None and options.get("update") != "online" and options["readout"] == "sampled"
-        batch = options["batch"] or batch_of(len(self.vocabulary), gathers)
+        readout = "tree" if options["batch"] is None else options["readout"]
+        batch = options["batch"] or batch_of(len(self.vocabulary), options.get("update") or "batch", readout)
         feed = _feed(options, learned, batch, options["epochs"])
         self._measured: PairFeed | None = None
         watched = None
@@ -126,14 +126,16 @@ class Words(EngineJob):
         return {"valid loss": model.evaluate(self._measured)} if self._measured else {}
 
 
-def batch_of(words: int, small: bool = False) -> int:
+def batch_of(words: int, update: str = "online", readout: str = "tree") -> int:
     """Examples a batch for a vocabulary of so many words, where the user does not say.
 
-    small  drawn negatives with rows that move with each batch: what it has to say of a word, its input row is told in one sum,
-           and the vectors are worse for that from about 1,024 examples on (WikiText-2, WordSim-353: 0.351 with 512 examples,
-           0.335 with 4,096), under a tree not
+    Online a batch is no more than what the rates stay the same for. Otherwise, what it has to say of a word, its input row is
+    told in one sum. Under drawn negatives the vectors are worse for that from about 1,024 examples on (WikiText-2, WordSim-353:
+    0.351 with 512 examples, 0.335 with 4,096), under a tree not.
     """
-    share, most = (40, 512) if small else (5, 4096)
+    if update == "online":
+        return min(max(words, 32), 16_384)
+    share, most = (40, 512) if readout == "sampled" else (5, 4096)
     return min(max(words // share, 32), most)
 
 
@@ -148,13 +150,16 @@ def complete(chosen: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
         raise ValueError("--split: not used by `train words`, whose readout is on the CPU; leave it out")
     if said.get("regrow"):
         raise ValueError("--regrow: not used by `train words`, which has no trunk; leave it out")
-    return _engine.complete(chosen | {"update": chosen["update"] or _update(chosen)}, said)
+    if said.get("mode") and said.get("update") == "online":
+        raise ValueError("--mode: how the nodes of a tree learn from a batch, found --update online; leave one out")
+    return _engine.complete(chosen | {"update": chosen["update"] or _update(chosen, said)}, said)
 
 
-def _update(chosen: dict[str, Any]) -> str:
-    """Online where the readout can, and nothing waits for batches."""
+def _update(chosen: dict[str, Any], said: dict[str, Any]) -> str:
+    """Online where the readout can, and nothing that is said is about batches."""
     logistic = chosen["readout"] == "sampled" and chosen.get("loss") in (None, "logistic")
-    return "online" if (chosen["readout"] == "tree" or logistic) and not chosen["delay"] else "batch"
+    able = logistic or chosen["readout"] == "tree"
+    return "online" if able and not (chosen["delay"] or said.get("mode")) else "batch"
 
 
 def evaluate(run: Trained, given: dict[str, Any]) -> dict[str, Any]:

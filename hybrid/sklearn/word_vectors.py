@@ -30,7 +30,7 @@ class WordVectors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     min_count     rarer words are left out
     sample        subsampling of frequent words (0: none)
     epochs        passes over the documents
-    batch         examples a tick, at whose end the rate falls; None: a fifth of the vocabulary, 32 to 4096
+    batch         examples a tick, at whose end the rate falls; None: as many as there are words, 32 to 16384
     rate          step of the vectors and of the readout; it falls linearly to 0
     tokens        how documents that are strings are cut: "words" or "whitespace"
     lower         make their upper case lower case first

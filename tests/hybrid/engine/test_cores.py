@@ -1,6 +1,7 @@
 """The choice between overlapped stages and stages in turn follows what was measured."""
 
 import os
+import threading
 
 import pytest
 
@@ -60,6 +61,15 @@ def test_threads_are_shared_between_the_queues():
         cores = Cores(Device(), Device(), threads, True)
         names = ("dense", "sparse", "feed")
         assert [cores.queues[name].run(numba.get_num_threads).wait() for name in names] == shares
+        cores.close()
+
+
+def test_a_spare_thread_makes_the_batches_of_stages_in_turn():
+    for threads, spare in ((1, False), (2, True)):
+        cores = Cores(Device(), Device(), threads, False, spare=True)
+        assert (cores.queues["feed"] is not cores.queues["sparse"]) == spare
+        assert cores.queues["sparse"].run(threading.get_ident).wait() == threading.get_ident()
+        assert (cores.queues["feed"].run(threading.get_ident).wait() != threading.get_ident()) == spare
         cores.close()
 
 

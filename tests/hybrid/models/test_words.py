@@ -47,16 +47,60 @@ def test_patience_without_validation_is_refused_before_the_folder_is_made(text, 
 def test_a_batch_grows_with_the_vocabulary(text):
     options = {"text": str(text / "train.txt"), "min_count": 2}
     job = words.prepare(choose("words", **options))
-    assert job.feed.describe()["mean_batch"] == 32  # a fifth of some 40 words, and at least this
+    assert job.feed.describe()["mean_batch"] == len(job.vocabulary) > 32
     assert words.prepare(choose("words", **options, batch=7)).feed.describe()["mean_batch"] == 7
 
 
-def test_a_batch_with_drawn_negatives_is_smaller_but_of_runs_begun_before_it_was(tmp_path):
+def test_batches_after_which_rows_move_are_smaller_and_with_drawn_negatives_but_of_older_runs(tmp_path):
     (tmp_path / "train.txt").write_text(" ".join(f"w{number}" for number in range(2000)))
     options = choose("words", text=str(tmp_path / "train.txt"), min_count=1, readout="sampled")
+    assert words.prepare(options).feed.describe()["mean_batch"] == 2000
+    options["update"] = "batch"
     assert words.prepare(options).feed.describe()["mean_batch"] == 2000 // 40
     assert words.prepare(options | {"batch": None}).feed.describe()["mean_batch"] == 2000 // 5
     assert words.prepare(options | {"readout": "tree"}).feed.describe()["mean_batch"] == 2000 // 5
+
+
+@pytest.mark.parametrize(
+    "said, update",
+    [
+        ({}, "online"),
+        ({"readout": "sampled"}, "online"),
+        ({"readout": "sampled", "loss": "softmax"}, "batch"),
+        ({"readout": "full"}, "batch"),
+        ({"delay": 1}, "batch"),
+        ({"mode": "deterministic"}, "batch"),
+        ({"update": "batch"}, "batch"),
+    ],
+)
+def test_rows_move_online_where_the_readout_can_and_nothing_is_said_of_batches(text, said, update):
+    options = choose("words", text=str(text / "train.txt"), min_count=2, width=8, **said)
+    job = words.prepare(options)
+    assert options["update"] == update and job.make().update == update
+    del options["update"]  # a run of an earlier version
+    assert words.prepare(options).make().update == "batch"
+
+
+def test_what_cannot_be_online_is_refused(text, capsys):
+    line = [
+        "train",
+        "words",
+        "--text",
+        str(text / "train.txt"),
+        *SMALL,
+        "--update",
+        "online",
+        "--out",
+        str(text / "run"),
+    ]
+    for more, message in (
+        (["--mode", "grouped"], "--mode: how the nodes of a tree learn from a batch, found --update online"),
+        (["--readout", "full"], "update: found 'online' with this full readout, expected a tree"),
+        (["--delay", "1"], "delay: found 1 with update='online'"),
+    ):
+        assert main([*line, *more]) == 2
+        assert message in capsys.readouterr().err
+        assert not (text / "run").exists()
 
 
 def test_the_order_of_ties_and_the_first_vectors_are_options(text):
