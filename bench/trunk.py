@@ -48,14 +48,19 @@ def _products(step: Step, threads: int) -> Iterator[Work]:
     """All products of a step: as cpu/product.py cuts them; whole, on one thread, by SciPy's BLAS; and whole by PyTorch's."""
     from cpu import product
     from cpu.blas import gemm
+    from cpu.compiled import launched
 
     spare = product.workspace(np.float32)
+
+    @launched(cache=False)
+    def whole(out, a, b, keep):
+        gemm(out, a, b, 1.0, keep)
 
     def cut(out: np.ndarray, a: np.ndarray, b: np.ndarray, keep: int) -> None:
         product.product(out, a, b, keep, spare if keep else None)
 
     yield _rival(step, "ours", cut, threads)
-    yield _rival(step, "SciPy's BLAS, whole, one thread", lambda out, a, b, keep: gemm(out, a, b, 1, keep), threads)
+    yield _rival(step, "SciPy's BLAS, whole, one thread", whole, threads)
     if torch := peer("torch"):
         torch.set_num_threads(threads)
 
