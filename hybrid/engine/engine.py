@@ -16,14 +16,12 @@ from .asking import Asking, question
 from .cores import Cores
 from .embedding import Embedding
 from .inputs import Inputs
-from .online import UPDATES, check_online
-from .online import plan as online_plan
-from .route import Route
+from .online import routed
 from .runner import Course, Runner
 from .scale import Scale, chosen
 from .schedule import Schedule, Tick, part
 from .slot import Slot
-from .suits import check_delay, check_feed, check_place, check_widths, dense_backend
+from .suits import check_delay, check_feed, check_place, check_widths, dense_backend, overlap_of
 from .tied import NAME as TIED
 from .tied import check_settings, tie
 from .trace import Trace
@@ -51,7 +49,6 @@ class Engine(Runner[Tick]):
     pin            True: each queue's threads keep to cores of their own
     tied           True: the readout's rows are the embedding's, one table: of a full or sampled readout that is as wide, on
                    the CPU, with one micro-batch and no delay. It starts as the embedding does
-
     update         "online": rows and readout move with each example (a run of one target together) and not at the end of a
                    batch, as in word2vec; without a trunk, of a tree or negative sampling. One thread does it, while another one
                    makes the next batch
@@ -98,19 +95,16 @@ class Engine(Runner[Tick]):
         for name, placed in (("embedding", embedding), ("readout", readout)):
             check_place(name, placed, trunk, self.dense)
         self.whole = getattr(trunk, "whole", 1)
-        self.route = Route(embedding, trunk, readout, self.dense.device)
+        self.tied, self.update = bool(tied), update
+        self.route = routed(self)
         self.inline = self.sparse.device.inline("all", self.threads)
         dense_inline = self.dense.device.inline("all", self.threads)
         self._asking = Asking(self.route, dense_inline, self.inline)
         if trunk:
             dense_inline.run(trunk.place, self.dense.device, self.dense)
-        self.tied = bool(tied)
         if tied:
             check_settings(self)
             tie(embedding, readout)
-        self.update = check.choice("update", update, UPDATES)
-        if self.online:
-            check_online(self)
         self.cores: Cores | None = None
         self._begun: dict[str, np.ndarray] = {}
         self._begun_of = self._sizes
@@ -137,25 +131,11 @@ class Engine(Runner[Tick]):
         """Queues, buffers and the schedule of a run."""
         self._begun, self._begun_of = self._begun_arrays(), self._sizes
         scale = Scale(self.schedule, ticks, self.warmup)
-        plan = online_plan(self.embedding, self.readout) if self.online else self.route.plan()
-        self.trace, slots = Trace(), self._slots(feed, scale)
-        settings = self.threads, self._overlap, self.pin
-        self.cores = Cores(self.dense.device, self.sparse.device, *settings, spare=self.online)
+        self.trace, plan, slots = Trace(), self.route.plan(), self._slots(feed, scale)
+        settings = self.threads, overlap_of(self), self.pin
+        self.cores = Cores(self.dense.device, self.sparse.device, *settings, spare=self.route.online)
         schedule = Schedule(plan, slots, self.cores.queues, self.delay, self.trace, whole=self.whole)
         return Course(schedule, self._batches(feed, ticks), self._restore)
-
-    @property
-    def online(self) -> bool:
-        """Whether rows and readout move with each example."""
-        return self.update == "online"
-
-    @property
-    def _overlap(self) -> bool | None:
-        """Whether stages overlap; None: what is faster is measured."""
-        if self.trunk is None:  # there is nothing dense to overlap with
-            return False
-        here = self.overlap is None and self.dense.device.threads
-        return False if here and getattr(self.trunk, "threaded", False) else self.overlap
 
     def _result(self, tick: Tick) -> Tick:
         assert self._schedule and self.cores
@@ -179,8 +159,7 @@ class Engine(Runner[Tick]):
             yield tick, self._fitting(feed, tick)
 
     def _fitting(self, feed: Feed, tick: int) -> Batch:
-        several = getattr(self.readout, "several", False) and not self.online
-        return fitting(feed, tick, self.embedding, several=several, whole=self.whole)
+        return fitting(feed, tick, self.embedding, several=self.route.several, whole=self.whole)
 
     def _slots(self, feed: Feed, scale: Callable[[int], float]) -> list[list[Slot]]:
         """All buffers of a run: delay + 2 sets of one slot a micro-batch."""

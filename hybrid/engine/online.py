@@ -1,8 +1,9 @@
 """Online learning, as in word2vec: without a trunk, rows and readout move with each example and not with each batch."""
 
-import functools
 from typing import TYPE_CHECKING, Any
 
+from .. import check
+from .route import Route
 from .schedule import Plan, Stage
 from .slot import Slot
 
@@ -12,13 +13,38 @@ if TYPE_CHECKING:
 UPDATES = ("batch", "online")
 
 
-def plan(embedding: Any, readout: Any) -> Plan:
-    """One stage, in which examples are read, learned from and written back one after another."""
-    return Plan([], [Stage("learn", "sparse", functools.partial(_learn, embedding, readout))], [])
+def routed(engine: "Engine") -> Route:
+    """The way of a batch through an engine; ValueError, saying why, where its parts cannot do what it is to do."""
+    kind = OnlineRoute if check.choice("update", engine.update, UPDATES) == "online" else Route
+    if kind is OnlineRoute:
+        _check(engine)
+    return kind(engine.embedding, engine.trunk, engine.readout, engine.dense.device)
 
 
-def check_online(engine: "Engine") -> None:
-    """ValueError, saying why, where parts of an engine cannot learn online."""
+class OnlineRoute(Route):
+    """Rows and readout in one stage, in which examples are read, learned from and written back one after another."""
+
+    @property
+    def online(self) -> bool:
+        """True."""
+        return True
+
+    @property
+    def several(self) -> bool:
+        """False: examples have a target each."""
+        return False
+
+    def plan(self) -> Plan:
+        """One stage."""
+        return Plan([], [Stage("learn", "sparse", self._learn)], [])
+
+    def _learn(self, slot: Slot) -> None:
+        self.readout.rate_scale = slot.scale
+        inputs = self.embedding.inputs(slot.bag_at, slot.ids, slot.scale)
+        slot.loss = self.readout.step_online(slot.grad, slot.hidden, inputs, slot.target, slot.weight)
+
+
+def _check(engine: "Engine") -> None:
     embedding, found = engine.embedding, "update: found 'online'"
     if engine.trunk is not None:
         raise ValueError(f"{found} with a trunk, expected 'batch': a trunk learns from batches")
@@ -37,9 +63,3 @@ def check_online(engine: "Engine") -> None:
             raise ValueError(
                 f"{name}: found {value} with update='online', which reads rows as they stand; leave it out"
             )
-
-
-def _learn(embedding: Any, readout: Any, slot: Slot) -> None:
-    readout.rate_scale = slot.scale
-    inputs = embedding.inputs(slot.bag_at, slot.ids, slot.scale)
-    slot.loss = readout.step_online(slot.grad, slot.hidden, inputs, slot.target, slot.weight)

@@ -27,6 +27,16 @@ class Route(NamedTuple):
     readout: Any
     device: Any
 
+    @property
+    def online(self) -> bool:
+        """Whether rows and readout move with each example, see hybrid/engine/online.py."""
+        return False
+
+    @property
+    def several(self) -> bool:
+        """Whether examples may have several targets."""
+        return bool(getattr(self.readout, "several", False))
+
     def plan(self) -> Plan:
         """All stages.
 

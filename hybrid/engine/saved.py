@@ -53,7 +53,7 @@ def facts(engine: "Engine", begun: dict[str, np.ndarray]) -> dict[str, Any]:
 
 def _others(engine: "Engine") -> dict[str, Any]:
     """Settings that few engines have; earlier releases know nothing of them."""
-    return ({"tied": True} if engine.tied else {}) | ({"update": engine.update} if engine.online else {})
+    return ({"tied": True} if engine.tied else {}) | ({"update": engine.update} if engine.route.online else {})
 
 
 def load(

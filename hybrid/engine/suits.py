@@ -64,6 +64,14 @@ def check_place(name: str, part: Any, trunk: TrunkProtocol | None, dense: Any) -
         )
 
 
+def overlap_of(engine: "Engine") -> bool | None:
+    """Whether the stages of an engine overlap; None: what is faster is measured."""
+    if engine.trunk is None:  # there is nothing dense to overlap with
+        return False
+    here = engine.overlap is None and engine.dense.device.threads
+    return False if here and getattr(engine.trunk, "threaded", False) else engine.overlap
+
+
 def check_feed(engine: "Engine", feed: Feed) -> None:
     """ValueError unless the ids, classes and batches of a feed are of the sizes that an engine takes."""
     if width(feed) != engine.embedding.dense:
