@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
+WAITS = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY", "KMP_BLOCKTIME")  # how a user says how OpenMP's threads wait
+SPINS = "300000"  # OpenMP's own choice, not ours (cpu/threads.py): on a quiet machine PyTorch is at its best with it
 OWN: dict[str, tuple[str, ...]] = {  # options of some benchmarks alone
     "gpu": ("out", "only", "skip_tests"),
     "growth": ("out",),
@@ -117,6 +119,8 @@ def main(arguments: list[str] | None = None) -> int:
     given.threads = given.threads or len(os.sched_getaffinity(0))
     for name in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[name] = str(given.threads)  # read when the libraries are imported, which is below
+    if not any(name in os.environ for name in WAITS):
+        os.environ["GOMP_SPINCOUNT"] = SPINS
     return importlib.import_module(f"bench.{given.name}").run(given) or 0
 
 

@@ -39,8 +39,9 @@ class OnlineRoute(Route):
         return Plan([], [Stage("learn", "sparse", self._learn)], [])
 
     def _learn(self, slot: Slot) -> None:
+        embedding: Any = self.embedding
+        inputs = embedding.inputs(slot.bag_at, slot.ids, slot.scale)
         self.readout.rate_scale = slot.scale
-        inputs = self.embedding.inputs(slot.bag_at, slot.ids, slot.scale)
         slot.loss = self.readout.step_online(slot.grad, slot.hidden, inputs, slot.target, slot.weight)
 
 
