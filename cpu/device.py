@@ -34,6 +34,8 @@ class Queue:
     stream does, so no stage ever runs on what a failed one left behind.
     """
 
+    apart = True
+
     def __init__(self, name: str, threads: int, cores: Sequence[int] | None = None):
         self.name = name
         self._failure: BaseException | None = None
@@ -77,6 +79,8 @@ def _settle(threads: int, cores: Sequence[int] | None) -> None:
 
 class Inline:
     """A queue that does its work at once, in the caller's thread."""
+
+    apart = False
 
     def __init__(self, name: str, threads: int):
         self.name = name

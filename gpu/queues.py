@@ -56,6 +56,8 @@ class Queue:
     After a failure the queue does no more work: everything put on it later fails with the same exception.
     """
 
+    apart = True
+
     def __init__(self, device: Any, name: str):
         import pycuda.driver as driver
 
@@ -127,6 +129,8 @@ class Queue:
 
 class Inline(Queue):
     """A queue whose `run` returns when the device has done the work."""
+
+    apart = False
 
     def run(
         self, work: Callable[..., Any], *arguments: Any, after: Sequence[Any] = (), note: Note | None = None

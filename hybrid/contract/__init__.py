@@ -53,9 +53,13 @@ class Event(Protocol):
 
 
 class Queue(Protocol):
-    """Does work in the order given: a CUDA stream, a worker thread."""
+    """Does work in the order given: a CUDA stream, a worker thread.
+
+    apart  whether `run` returns before the work is done
+    """
 
     name: str
+    apart: bool
 
     def run(
         self, work: Callable[..., Any], *arguments: Any, after: Sequence[Event] = (), note: Note | None = None

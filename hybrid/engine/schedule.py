@@ -111,7 +111,8 @@ class Schedule:
             self.moving = bool(upcoming or self.begun)
             if upcoming:
                 self._begin(upcoming, restore)
-                self._fill(sets, batches)
+                if self._feeds_apart:
+                    self._fill(sets, batches)
                 held = hold(upcoming)
             elif not self.begun:
                 return
@@ -121,6 +122,8 @@ class Schedule:
                 self._put(self.plan.finish, finishing)
                 self._put_update(finishing)
             held = held and bool(self.begun)
+            if upcoming and not self._feeds_apart:  # in this thread: after all that other queues can do meanwhile
+                self._fill(sets, batches)
             if not finishing:
                 self.moving = False
                 continue
@@ -131,6 +134,11 @@ class Schedule:
             self.trace.ticks += 1
             self.trace.wall += self.seconds
             yield _tick(finishing)
+
+    @property
+    def _feeds_apart(self) -> bool:
+        """Whether batches are made while this thread goes on."""
+        return bool(self.queues["feed"].apart)
 
     def wait(self, sets: Iterable[list[Any]] | None = None) -> None:
         """Wait for what has been put on the queues for these sets of slots (None: all that is in flight)."""
