@@ -21,7 +21,7 @@ class Cores:
     overlap        True, False, or None: measure. The choice changes no number, since results depend neither on the number
                    of threads nor on how queues overlap.
     pin            True: the threads of each queue keep to cores of their own
-    spare          True: stages in turn leave a thread idle, if there are two, which the feed then has
+    spare          True: stages in turn take one thread, and the feed has another one, if there are two
     """
 
     def __init__(
@@ -33,6 +33,9 @@ class Cores:
             raise ValueError(f"overlap: needs at least 2 threads, found {threads}; raise threads or leave overlap out")
         inline = sparse.inline("all", threads)
         here = dense.inline("dense", threads) if apart else inline
+        self._in_turn = "stages in turn on all threads"
+        if spare:
+            self._in_turn = "one thread learns" + (", one makes the next batch" if threads > 1 else "")
         feed = sparse.queue("feed", 1) if spare and threads > 1 else inline
         in_turn = dict.fromkeys(DENSE, here) | {"sparse": inline, "feed": feed}
         self.ways: dict[bool, dict[str, Any]] = {False: in_turn}
@@ -90,7 +93,7 @@ class Cores:
 
     def line(self) -> str:
         """The choice and its reason, in one printed line."""
-        way = "dense and sparse stages overlapped" if self.overlapped else "stages in turn on all threads"
+        way = "dense and sparse stages overlapped" if self.overlapped else self._in_turn
         if self.measuring or not self.seconds[True]:
             return way
         turn, overlapped = (1e3 * self.median(way) for way in (False, True))

@@ -65,9 +65,10 @@ def test_threads_are_shared_between_the_queues():
 
 
 def test_a_spare_thread_makes_the_batches_of_stages_in_turn():
+    lines = {1: "one thread learns", 2: "one thread learns, one makes the next batch"}
     for threads, spare in ((1, False), (2, True)):
         cores = Cores(Device(), Device(), threads, False, spare=True)
-        assert (cores.queues["feed"] is not cores.queues["sparse"]) == spare
+        assert (cores.queues["feed"] is not cores.queues["sparse"]) == spare and cores.line() == lines[threads]
         assert cores.queues["sparse"].run(threading.get_ident).wait() == threading.get_ident()
         assert (cores.queues["feed"].run(threading.get_ident).wait() != threading.get_ident()) == spare
         cores.close()
