@@ -11,7 +11,8 @@ constexpr int TOGETHER = 8;  // rows that a thread asks for before it adds the f
 //   work    a warp a row, lanes stride over the columns
 //   launch  grid: rows / 8, block: 256
 //   bound   memory: 8 D + 4 bytes a row
-extern "C" __global__ void gather(float *out, const float *table, const int *ids, int N, int D)
+extern "C" __global__ void gather(float *__restrict__ out, const float *__restrict__ table, const int *__restrict__ ids, int N,
+                                  int D)
 {
     const int n = blockIdx.x * warps() + warp();
     if (n >= N) return;

@@ -7,6 +7,8 @@
 // of 128 bytes. Sums have a fixed order: lanes, then a butterfly, then parts in turn. No atomics.
 #include "units.cuh"
 
+constexpr int TOGETHER = 4;  // numbers of each array that a thread asks for before it writes the first
+
 #define LAYOUT                                                                                                                  \
     const int *inputs, const int *hiddens, const int *outputs, const int64 *w_at, const int64 *x_at, const int64 *h_at,         \
         const int64 *y_at
@@ -147,22 +149,41 @@ extern "C" __global__ void backward(float *x_grad, float *weight_grad, float *y_
     scatter(x_grad, unit.x, X, in, n, B);
 }
 
+// read(k, j), then write(k, j), for every k below size. A thread reads TOGETHER of them, each as another j, before it writes the
+// first: the compiler takes no load past a store, and loads that wait alone leave memory idle.
+template <class Read, class Write> __device__ __forceinline__ void sweep(int64 size, Read read, Write write)
+{
+    const int64 threads = (int64)gridDim.x * blockDim.x;
+    for (int64 k = blockIdx.x * (int64)blockDim.x + threadIdx.x; k < size; k += TOGETHER * threads) {
+#pragma unroll
+        for (int j = 0; j < TOGETHER; ++j)
+            if (k + j * threads < size) read(k + j * threads, j);
+#pragma unroll
+        for (int j = 0; j < TOGETHER; ++j)
+            if (k + j * threads < size) write(k + j * threads, j);
+    }
+}
+
 // velocity <- momentum velocity - rate g; weights <- weights + velocity; g <- 0. velocity null: plain SGD.
 //   work    a thread a number, grid-stride
 //   bound   memory: 16 bytes a parameter, 24 with momentum
 extern "C" __global__ void update(float *weights, float *velocity, float *weight_grad, float rate, float momentum, int64 size)
 {
-    for (int64 k = blockIdx.x * (int64)blockDim.x + threadIdx.x; k < size; k += (int64)gridDim.x * blockDim.x) {
-        const float g = weight_grad[k];
+    float g[TOGETHER], w[TOGETHER], v[TOGETHER];
+    const auto read = [&](int64 k, int j) {
+        g[j] = weight_grad[k];
+        w[j] = weights[k];
+        if (velocity) v[j] = velocity[k];
+    };
+    sweep(size, read, [&](int64 k, int j) {
         weight_grad[k] = 0;
         if (velocity == nullptr) {
-            weights[k] = fmaf(-rate, g, weights[k]);
+            weights[k] = fmaf(-rate, g[j], w[j]);
         } else {
-            const float v = fmaf(momentum, velocity[k], -rate * g);
-            velocity[k] = v;
-            weights[k] += v;
+            velocity[k] = v[j] = fmaf(momentum, v[j], -rate * g[j]);
+            weights[k] = w[j] + v[j];
         }
-    }
+    });
 }
 
 // weights += velocity, for the steps whose products cuBLAS adds to the velocity.
@@ -170,8 +191,12 @@ extern "C" __global__ void update(float *weights, float *velocity, float *weight
 //   bound   memory: 12 bytes a parameter
 extern "C" __global__ void add(float *weights, const float *velocity, int64 size)
 {
-    for (int64 k = blockIdx.x * (int64)blockDim.x + threadIdx.x; k < size; k += (int64)gridDim.x * blockDim.x)
-        weights[k] += velocity[k];
+    float w[TOGETHER], v[TOGETHER];
+    const auto read = [&](int64 k, int j) {
+        w[j] = weights[k];
+        v[j] = velocity[k];
+    };
+    sweep(size, read, [&](int64 k, int j) { weights[k] = w[j] + v[j]; });
 }
 
 // The second half of a layer whose product cuBLAS has written: out[b][at_u + r] = activation(out[b][at_u + r] + bias_u[r]).
@@ -192,8 +217,12 @@ extern "C" __global__ void finish(float *out, const int *sizes, const int64 *at,
 //   bound   memory: 12 bytes a number
 extern "C" __global__ void times_slope(float *delta, const float *values, int code, int64 size)
 {
-    for (int64 k = blockIdx.x * (int64)blockDim.x + threadIdx.x; k < size; k += (int64)gridDim.x * blockDim.x)
-        delta[k] *= slope(values[k], code);
+    float d[TOGETHER], a[TOGETHER];
+    const auto read = [&](int64 k, int j) {
+        d[j] = delta[k];
+        a[j] = values[k];
+    };
+    sweep(size, read, [&](int64 k, int j) { delta[k] = d[j] * slope(a[j], code); });
 }
 
 // y_grad = y - target; loss[u] = half its squared length over the unit's outputs and the batch.

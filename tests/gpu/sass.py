@@ -1,0 +1,102 @@
+"""What the real nvcc's machine code does about memory: how many loads of global memory are under way before one is waited for.
+
+A warp issues its instructions in order: it goes on past a load until the first one that reads what was loaded. So the loads
+issued before that are under way together, and hide each other's latency; one load that is read before the next is issued waits
+alone. Counted along the text of a kernel, from branch to branch, without running it. No GPU is needed, but nvdisasm is (of the
+toolkit, or the wheel nvidia-cuda-nvdisasm).
+
+    /*0520*/  LDG.E R7, desc[UR4][R4.64+-0x100] ;      a load into R7
+    /*0550*/  STG.E desc[UR4][R2.64+-0x100], R7 ;      reads R7: one load was under way
+"""
+
+import functools
+import re
+import shutil
+import site
+import subprocess
+import tempfile
+from pathlib import Path
+
+from gpu import kernels
+from tests.gpu import ptxas
+
+KERNEL = re.compile(r"^\.text\.(\w+):$")
+INSTRUCTION = re.compile(r"/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+\s+)?([A-Z0-9_.]+)\s*(.*?)\s*;")
+REGISTER = re.compile(r"\bR(\d+)(\.64)?\b")
+WIDTH = re.compile(r"\.(64|128)\b")
+ENDS = ("BRA", "EXIT", "BAR", "BSYNC", "CALL", "RET", "WARPSYNC")  # from here on another count begins
+
+
+def disassembler() -> str:
+    """The nvdisasm of the path or of the wheel; OSError where there is none."""
+    folders = [*site.getsitepackages(), site.getusersitepackages()]
+    wheels = [str(path) for folder in folders for path in Path(folder).glob("nvidia/*/bin/nvdisasm")]
+    for found in (shutil.which("nvdisasm"), *wheels):
+        if found:
+            return found
+    raise OSError("nvdisasm: found none; the CUDA toolkit has it, and pip install nvidia-cuda-nvdisasm")
+
+
+@functools.cache
+def code(source: Path, architecture: str) -> dict[str, list[str]]:
+    """The instructions of every kernel of a file, as nvdisasm writes them."""
+    with tempfile.TemporaryDirectory() as folder:
+        cubin = str(Path(folder, "cubin"))
+        given = (
+            "-cubin",
+            f"-arch={architecture}",
+            *kernels.OPTIONS,
+            "-I",
+            str(source.parent),
+            "-o",
+            cubin,
+            str(source),
+        )
+        subprocess.run((ptxas.compiler(), *given), check=True, capture_output=True)
+        text = subprocess.run((disassembler(), cubin), check=True, capture_output=True, text=True).stdout
+    return kernels_of(text)
+
+
+def kernels_of(text: str) -> dict[str, list[str]]:
+    """The lines of a disassembly, by kernel."""
+    found: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for line in text.splitlines():
+        if match := KERNEL.match(line.strip()):
+            lines = found.setdefault(match[1], [])
+        elif line.strip().startswith(".section"):
+            lines = []
+        else:
+            lines.append(line)
+    return found
+
+
+def loads_in_flight(lines: list[str]) -> int:
+    """The most loads of global memory that are under way before one of them is read."""
+    most, under_way = 0, []
+    for line in lines:
+        match = INSTRUCTION.search(line)
+        if not match:
+            under_way = under_way if not line.strip().startswith(".L") else []
+            continue
+        name, operands = match[1], match[2]
+        target, _, rest = operands.partition(",")
+        reads = _registers(operands if name.startswith(("ST", "RED")) else rest)
+        if any(reads & loaded for loaded in under_way) or name.startswith(ENDS):
+            under_way = []
+        if name.startswith("LDG"):
+            under_way.append(_loaded(name, target))
+            most = max(most, len(under_way))
+    return most
+
+
+def _registers(operands: str) -> set[int]:
+    """The registers that operands name, pairs as both."""
+    return {int(number) + k for number, pair in REGISTER.findall(operands) for k in range(2 if pair else 1)}
+
+
+def _loaded(name: str, target: str) -> set[int]:
+    """The registers that a load fills."""
+    width = WIDTH.search(name)
+    count = int(width[1]) // 32 if width else 1
+    return {first + k for first in _registers(target) for k in range(count)}
