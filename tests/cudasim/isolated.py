@@ -40,6 +40,7 @@ def isolated(code: int = 0, says: str = "", **settings: object) -> Callable[[Cal
 def compiled(source: Path = KERNELS, architecture: str = "sm_90") -> Path:
     """The image of a kernel file, compiled once for all processes."""
     state = hashlib.sha256(architecture.encode() + cudasim.NVCC.read_bytes() + source.read_bytes())
+    state.update(os.environ.get("CUDASIM_COUNT", "").encode())  # which makes it another image
     for header in sorted((cudasim.HERE / "include").glob("*.h")):
         state.update(header.read_bytes())
     image = cudasim.CACHE / f"{source.stem}-{state.hexdigest()[:16]}.cubin"
@@ -52,14 +53,14 @@ def compiled(source: Path = KERNELS, architecture: str = "sm_90") -> Path:
 class Gpu:
     """A device with a context, and what the tests do with it."""
 
-    def __init__(self, ordinal: int = 0) -> None:
+    def __init__(self, ordinal: int = 0, source: Path = KERNELS) -> None:
         import pycuda.driver as driver
 
         self.driver = driver
         driver.init()
         self.context = driver.Device(ordinal).retain_primary_context()
         self.context.push()
-        self.module = driver.module_from_file(str(compiled()))
+        self.module = driver.module_from_file(str(compiled(source)))
 
     def close(self) -> None:
         """Let go of the context; what is still allocated then is a leak."""

@@ -6,6 +6,7 @@
 
 #include "fibers.h"
 #include "sim.h"
+#include "traffic.h"
 
 namespace cudasim {
 namespace {
@@ -98,6 +99,7 @@ uint64_t collective(int what, unsigned mask, uint64_t value, unsigned source, co
 }
 
 void pipeline_copy(void* to, const void* from, size_t bytes, size_t zeros) {
+    count_copy(from, bytes - zeros, __builtin_return_address(0));
     memset(to, POISON, bytes);
     block.running->open_group.push_back({to, from, bytes, zeros});
 }
@@ -343,7 +345,9 @@ void run_grid(const Launch& launch) {
     image.state->block_size = launch.block;
     image.state->grid_size = launch.grid;
     failed = false;
+    begin_traffic(launch);
     run_guarded([&] { run_blocks(launch); });
+    end_traffic();
 }
 
 }  // namespace cudasim

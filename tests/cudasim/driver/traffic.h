@@ -1,0 +1,14 @@
+// What kernels move to and from the memory of a device; see traffic.cpp.
+#pragma once
+#include <cstddef>
+
+#include "sim.h"
+
+namespace cudasim {
+
+void begin_traffic(const Launch& launch);
+void end_traffic();
+// An asynchronous copy into shared memory reads these bytes; `caller` is the place in the kernel.
+void count_copy(const void* from, size_t bytes, const void* caller);
+
+}  // namespace cudasim
