@@ -10,6 +10,12 @@ extern "C" __global__ void copy_every_eighth(float* y, const float* x) { y[8 * t
 
 extern "C" __global__ void copy_vectors(float4* y, const float4* x) { y[threadIdx.x] = x[threadIdx.x]; }
 
+// Four numbers that are used one by one are still one access.
+extern "C" __global__ void add_vectors(float* y, const float4* x) {
+    float4 v = x[threadIdx.x];
+    y[threadIdx.x] = v.x + v.y + v.z + v.w;
+}
+
 extern "C" __global__ void same_for_all(float* y, const float* x) { y[threadIdx.x] = x[0]; }
 
 // Reads all of x, and once more behind a barrier, which no compiler can take for one read.

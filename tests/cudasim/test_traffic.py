@@ -47,6 +47,9 @@ def test_what_kernels_move_is_counted_as_by_hand():
     vectors = gpu.launch("copy_vectors", "PP", y, x)
     assert vectors.read == vectors.written == Moved(1, 512, 16, 512)
 
+    added = gpu.launch("add_vectors", "PP", y, x)
+    assert added.read == Moved(1, 512, 16, 512) and added.written == Moved(1, 128, 4, 128)
+
     broadcast = gpu.launch("same_for_all", "PP", y, x, block=64)  # the second warp reads it again
     assert broadcast.read == Moved(2, 8, 2, 4) and broadcast.read.again == 4
 

@@ -1,0 +1,218 @@
+"""What our GPU kernels move, counted on the simulated driver: bytes against the bound, how full sectors are. No times.
+
+A bound is what a step cannot avoid: each number read once and written once, of every array that comes in or goes out. Bytes
+are those that warps ask for; a cache serves those of `again`, which the launch had touched before. Sectors are the 32 bytes
+that memory moves at least: of each request of a warp, so two requests that share one count it twice, as the way from the L2
+cache does. The products of the simulated cuBLAS are not counted, nor are copies.
+"""
+
+import argparse
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bench.measure import append
+
+UNITS = {
+    "150-49-150": ([150] * 4, [49] * 4, [150] * 4),
+    "ragged": ([150, 61, 333], [49, 97, 30], [150, 37, 101]),
+    "too large to hold": ([700], [80], [300]),
+}
+RATE, MOMENTUM = 0.01, 0.9
+ROWS, WIDTH, IDS = 1000, 128, 256  # of tables
+TREE = 256  # classes
+BATCH = 1024  # examples of the tree
+CLASSES, EXAMPLES = 1000, 16  # of the full softmax
+
+
+class Case(NamedTuple):
+    """A step, and what it is counted by.
+
+    amount  so many of `unit` are in a step
+    least   bytes that a step cannot avoid, read and written
+    step    launches it
+    """
+
+    name: str
+    unit: str
+    amount: int
+    least: int
+    step: Callable[[], Any]
+
+
+class Count(NamedTuple):
+    """What the launches of one kernel moved in one step.
+
+    least .. sectors       bytes a unit: of the whole step at least; read; of these again; written; of all sectors
+    read_full, written_full  which part of the sectors that are read, and written, is asked for
+    """
+
+    case: str
+    kernel: str
+    unit: str
+    launches: int
+    least: float
+    read: float
+    again: float
+    written: float
+    sectors: float
+    read_full: float
+    written_full: float
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the table; with --json a line a kernel."""
+    from tests import cudasim
+    from tests.cudasim import cublas
+
+    cudasim.start(count=1)
+    cublas.use()
+    counts = list(counted())
+    print(table(counts))
+    for problem in cudasim.problems():
+        print(problem)
+    if arguments.json:
+        append(arguments.json, [{"bench": "gpu_counts", **count._asdict()} for count in counts])
+    return 1 if cudasim.problems() else 0
+
+
+def counted() -> Iterator[Count]:
+    """All cases, counted; the simulated driver counts already."""
+    from gpu.device import Device
+    from tests.cudasim import traffic
+
+    device = Device(0)
+    try:
+        queue = device.inline("counts", 1)
+        for case in cases(device, lambda work, *given: queue.run(work, *given).wait()):
+            traffic.forget()
+            queue.run(case.step).wait()
+            launches = traffic.launches()
+            for kernel in dict.fromkeys(launch.kernel for launch in launches):
+                yield _count(case, kernel, [launch for launch in launches if launch.kernel == kernel])
+    finally:
+        device.close()
+
+
+def cases(device: Any, do: Callable[..., Any]) -> Iterator[Case]:
+    """The steps; do(work, *arguments) is the result of some work on a queue of the device."""
+    for shape in UNITS:
+        yield _units(device, do, shape, 0.0)
+    yield _units(device, do, "150-49-150", MOMENTUM)
+    yield from _rows(device)
+    yield _tree(device, do)
+    yield _softmax(device, do)
+
+
+def table(counts: list[Count]) -> str:
+    """As Markdown."""
+    names = (
+        "step",
+        "kernel",
+        "a",
+        "step at least",
+        "read",
+        "of that again",
+        "written",
+        "in sectors",
+        "full: read",
+        "written",
+    )
+    lines = [f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
+    for c in counts:
+        moved = (f"{number:,.2f}" for number in (c.least, c.read, c.again, c.written, c.sectors))
+        full = (f"{100 * part:.1f} %" for part in (c.read_full, c.written_full))
+        lines.append(f"| {' | '.join((c.case, c.kernel, c.unit, *moved, *full))} |")
+    return "\n".join(lines)
+
+
+def _count(case: Case, kernel: str, launches: list[Any]) -> Count:
+    from tests.cudasim.traffic import SECTOR, total
+
+    read, written = total([one.read for one in launches]), total([one.written for one in launches])
+    sectors = SECTOR * (read.sectors + written.sectors)
+    return Count(
+        case.name,
+        kernel,
+        case.unit,
+        len(launches),
+        case.least / case.amount,
+        read.bytes / case.amount,
+        read.again / case.amount,
+        written.bytes / case.amount,
+        sectors / case.amount,
+        read.full,
+        written.full,
+    )
+
+
+def _units(device: Any, do: Callable[..., Any], shape: str, momentum: float) -> Case:
+    """One online step: weights, and velocities, are read and written once, and all signals besides."""
+    from gpu import units
+    from hybrid.layout import unit_layout
+
+    layout = unit_layout(*UNITS[shape])
+    rng = np.random.default_rng(5)
+    parameters, inputs, hiddens, outputs = (int(at[-1]) for at in (layout.w_at, layout.x_at, layout.h_at, layout.y_at))
+    weights = device.from_host(rng.normal(0, 0.1, parameters).astype(np.float32))
+    velocity = device.from_host(np.zeros(parameters, np.float32)) if momentum else None
+    x, target = (device.from_host(rng.random((1, size), np.float32)) for size in (inputs, outputs))
+    loss = device.empty(len(layout.inputs), np.float32)
+    y, y_grad = (device.empty((1, outputs), np.float32) for _ in range(2))
+    hidden, hidden_grad = (device.empty((1, hiddens), np.float32) for _ in range(2))
+    plan = do(units.plan, layout)
+    written = loss, y, hidden, weights, velocity, y_grad, hidden_grad
+    read = plan, x, target, RATE, momentum, "logistic"
+    signals = sum(array.nbytes for array in (loss, y, hidden, y_grad, hidden_grad, x, target))
+    least = (16 if momentum else 8) * parameters + signals
+    name = f"units.step {shape}{', momentum' * bool(momentum)}"
+    return Case(name, "parameter", parameters, least, lambda: units.step(*written, *read))
+
+
+def _rows(device: Any) -> Iterator[Case]:
+    """Rows by ids as words come: a gather reads a row and writes it; a scatter reads and writes each row that it meets once."""
+    from gpu import rows
+    from hybrid.contract import Learned, Rule
+
+    rng = np.random.default_rng(7)
+    drawn = np.minimum(rng.zipf(1.3, IDS) - 1, ROWS - 1).astype(np.int32)
+    there, ids = device.from_host(rng.random((ROWS, WIDTH), np.float32)), device.from_host(drawn)
+    out, grad = device.empty((IDS, WIDTH), np.float32), device.from_host(rng.random((IDS, WIDTH), np.float32))
+    met, row = np.unique(drawn).size, 4 * WIDTH
+    yield Case("rows.gather", "row", IDS, IDS * (row + 4) + met * row, lambda: rows.gather(out, there, ids))
+    least = IDS * (row + 4) + 2 * met * row
+    yield Case("rows.scatter", "row", IDS, least, lambda: rows.scatter(Learned(there), ids, grad, Rule(RATE)))
+
+
+def _tree(device: Any, do: Callable[..., Any]) -> Case:
+    """Nodes that are met are read and written once, hidden vectors read, gradients and losses written; paths are known."""
+    from cpu.tree import balanced
+    from gpu import tree_softmax
+    from hybrid.contract import Learned, Rule
+
+    rng, tree = np.random.default_rng(3), balanced(TREE)
+    classes = rng.integers(0, TREE, BATCH).astype(np.int32)
+    nodes = device.from_host(rng.normal(0, 0.1, (TREE - 1, WIDTH)).astype(np.float32))
+    hidden, target = device.from_host(rng.random((BATCH, WIDTH), np.float32)), device.from_host(classes)
+    grad, loss = device.empty((BATCH, WIDTH), np.float32), device.empty(BATCH, np.float32)
+    plan, work = do(tree_softmax.plan, tree), do(tree_softmax.workspace, BATCH, WIDTH, tree.depth, np.float32)
+    least = 2 * nodes.nbytes + hidden.nbytes + target.nbytes + grad.nbytes + loss.nbytes
+    given = grad, loss, Learned(nodes), work, plan, hidden, target, None, Rule(RATE), "deterministic"
+    return Case(f"tree step, {TREE} classes", "example", BATCH, least, lambda: tree_softmax.step(*given))
+
+
+def _softmax(device: Any, do: Callable[..., Any]) -> Case:
+    """The kernels around the products: logits are read twice and written once. Three products move 12 bytes a logit more."""
+    from gpu import softmax
+    from hybrid.contract import Learned, Rule
+
+    rng = np.random.default_rng(4)
+    weights = device.from_host(rng.normal(0, 0.1, (CLASSES, WIDTH)).astype(np.float32))
+    hidden = device.from_host(rng.random((EXAMPLES, WIDTH), np.float32))
+    target = device.from_host(rng.integers(0, CLASSES, EXAMPLES).astype(np.int32))
+    grad, loss = device.empty((EXAMPLES, WIDTH), np.float32), device.empty(EXAMPLES, np.float32)
+    work = do(softmax.workspace, EXAMPLES, WIDTH, np.float32)
+    given = grad, loss, Learned(weights), work, hidden, target, None, Rule(RATE)
+    amount = CLASSES * EXAMPLES
+    return Case("softmax step, kernels", "logit", amount, 12 * amount, lambda: softmax.step(*given))
