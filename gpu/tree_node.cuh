@@ -48,7 +48,10 @@ struct Node {
 template <int CHUNKS> struct Example {
     float h[CHUNKS];
     int b, place;  // of this node on this example's path
-    bool turn, start;
+    int entry, starts;  // as they are in memory: what is computed from them is computed where it is used, since it waits for them
+
+    __device__ __forceinline__ bool turn() const { return entry & 1; }
+    __device__ __forceinline__ bool start() const { return starts; }
 };
 
 template <int CHUNKS>
@@ -56,8 +59,8 @@ __device__ __forceinline__ void load(Example<CHUNKS> &example, const Step &step,
 {
     example.b = b;
     example.place = b * step.depth + node.level;
-    example.turn = node.entries[b] & 1;
-    example.start = step.starts[b];
+    example.entry = node.entries[b];
+    example.starts = step.starts[b];
     const float *h = step.hidden + (int64)b * step.D;
 #pragma unroll
     for (int c = 0; c < CHUNKS; ++c) {
@@ -92,7 +95,7 @@ template <int CHUNKS> struct Plain {
     template <int COUNT>
     __device__ __forceinline__ void visit(const Step &step, const Node &node, const Example<CHUNKS> *examples)
     {
-        if (examples[0].start) {
+        if (examples[0].start()) {
 #pragma unroll
             for (int c = 0; c < CHUNKS; ++c) w[c] = next[c];
         }
@@ -100,9 +103,9 @@ template <int CHUNKS> struct Plain {
         score<CHUNKS, COUNT>(miss, w, examples);
 #pragma unroll
         for (int k = 0; k < COUNT; ++k) {
-            const float toward = examples[k].turn ? miss[k] : -miss[k];
+            const float toward = examples[k].turn() ? miss[k] : -miss[k];
             step.towards[examples[k].place] = toward;  // all lanes the same: no branch
-            miss[k] = miss_of(toward, examples[k].turn);
+            miss[k] = miss_of(toward, examples[k].turn());
         }
 #pragma unroll
         for (int k = 0; k < COUNT; ++k) {
@@ -142,7 +145,7 @@ __device__ __forceinline__ void narrow(const Known &step, const Node &node, int 
                 if (i + IN_FLIGHT + k < count) load(later[k], step, node, first + places[i + IN_FLIGHT + k]);
             bool start = i + IN_FLIGHT > count;
 #pragma unroll
-            for (int k = 1; k < IN_FLIGHT; ++k) start = start || now[k].start;
+            for (int k = 1; k < IN_FLIGHT; ++k) start = start || now[k].start();
             if (!__any_sync(FULL, start)) {  // so the compiler sees that the warp stays together
                 row.template visit<IN_FLIGHT>(step, node, now);
             } else {

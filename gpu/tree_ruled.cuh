@@ -114,7 +114,7 @@ template <int CHUNKS> struct Ruled {
     template <int COUNT>
     __device__ __forceinline__ void visit(const RuledStep &step, const Node &node, const Example<CHUNKS> *examples)
     {
-        if (__any_sync(FULL, examples[0].start)) settle(step);
+        if (__any_sync(FULL, examples[0].start())) settle(step);
         float miss[COUNT], size = 0;
         score<CHUNKS, COUNT>(miss, w, examples);
         if (COUNT == 1 && Beside::measured(step)) {
@@ -126,7 +126,7 @@ template <int CHUNKS> struct Ruled {
 #pragma unroll
         for (int k = 0; k < COUNT; ++k) {
             float toward;
-            miss[k] = weighed(step, miss[k] + beside.bias, examples[k].turn, &toward, examples[k].b);
+            miss[k] = weighed(step, miss[k] + beside.bias, examples[k].turn(), &toward, examples[k].b);
             step.towards[examples[k].place] = toward;
         }
         norm2 = miss[0] * miss[0] * (size + (step.biases != nullptr));  // where the group ends here

@@ -2,8 +2,8 @@
 
 A warp issues its instructions in order: it goes on past a load until the first one that reads what was loaded. So the loads
 issued before that are under way together, and hide each other's latency; one load that is read before the next is issued waits
-alone. Counted along the text of a kernel, from branch to branch, without running it. No GPU is needed, but nvdisasm is (of the
-toolkit, or the wheel nvidia-cuda-nvdisasm).
+alone. Counted along the text of a kernel, past branches that have a condition, without running it. No GPU is needed, but
+nvdisasm is (of the toolkit, or the wheel nvidia-cuda-nvdisasm).
 
     /*0520*/  LDG.E R7, desc[UR4][R4.64+-0x100] ;      a load into R7
     /*0550*/  STG.E desc[UR4][R2.64+-0x100], R7 ;      reads R7: one load was under way
@@ -21,10 +21,10 @@ from gpu import kernels
 from tests.gpu import ptxas
 
 KERNEL = re.compile(r"^\.text\.(\w+):$")
-INSTRUCTION = re.compile(r"/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+\s+)?([A-Z0-9_.]+)\s*(.*?)\s*;")
+INSTRUCTION = re.compile(r"/\*[0-9a-f]+\*/\s+(@!?U?P\w+\s+)?([A-Z0-9_.]+)\s*(.*?)\s*;")
 REGISTER = re.compile(r"\bR(\d+)(\.64)?\b")
 WIDTH = re.compile(r"\.(64|128)\b")
-ENDS = ("BRA", "EXIT", "BAR", "BSYNC", "CALL", "RET", "WARPSYNC")  # from here on another count begins
+ENDS = ("BRA", "EXIT", "RET", "CALL")  # where they have no condition, what follows in the text does not follow in time
 
 
 def disassembler() -> str:
@@ -77,12 +77,11 @@ def loads_in_flight(lines: list[str]) -> int:
     for line in lines:
         match = INSTRUCTION.search(line)
         if not match:
-            under_way = under_way if not line.strip().startswith(".L") else []
             continue
-        name, operands = match[1], match[2]
+        condition, name, operands = match.groups()
         target, _, rest = operands.partition(",")
         reads = _registers(operands if name.startswith(("ST", "RED")) else rest)
-        if any(reads & loaded for loaded in under_way) or name.startswith(ENDS):
+        if any(reads & loaded for loaded in under_way) or (name.startswith(ENDS) and not condition):
             under_way = []
         if name.startswith("LDG"):
             under_way.append(_loaded(name, target))
