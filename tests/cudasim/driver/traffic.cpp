@@ -15,6 +15,7 @@ namespace cudasim {
 namespace {
 
 constexpr uintptr_t SECTOR = 32;  // bytes that memory moves at least
+constexpr uintptr_t BOUNDARY = 256;
 enum Way { READ, WRITE };
 
 struct Span {
@@ -39,9 +40,10 @@ struct Instruction {
     std::vector<std::vector<Span>> times;
 };
 
-// An allocation as the launch found it, and what has been done to its bytes: bit READ, bit WRITE.
+// An allocation as the launch found it, and what has been done to its bytes: bit READ, bit WRITE. On a device it would begin
+// at a multiple of BOUNDARY, here it need not: `there` is such an address.
 struct Touched {
-    uintptr_t begin, end;
+    uintptr_t begin, end, there;
     std::vector<unsigned char> bytes;
 };
 
@@ -124,7 +126,7 @@ void count(const void* at, size_t bytes, Way way, const void* caller) {
     Instruction& instruction = counting.instructions[key(reinterpret_cast<uintptr_t>(caller), warp, way)];
     const uint32_t time = instruction.came[state.lane]++;
     if (time >= instruction.times.size()) instruction.times.resize(time + 1);
-    instruction.times[time].push_back(span);
+    instruction.times[time].push_back({span.begin - memory->begin + memory->there, span.end - memory->begin + memory->there});
 }
 
 }  // namespace
@@ -134,8 +136,12 @@ void begin_traffic(const Launch& launch) {
     counting = {};
     counting.now.kernel = launch.function->kernel->name;
     std::lock_guard<std::mutex> lock(sim().mutex);
-    for (auto& [begin, a] : sim().allocations)
-        if (a->live && a->place == Place::device) counting.memory.push_back({begin, a->end(), {}});
+    uintptr_t there = BOUNDARY;
+    for (auto& [begin, a] : sim().allocations) {
+        if (!a->live || a->place != Place::device) continue;
+        counting.memory.push_back({begin, a->end(), there, {}});
+        there += (a->bytes / BOUNDARY + 1) * BOUNDARY;
+    }
     counting.state = launch.function->module->image->state;
 }
 
