@@ -98,6 +98,15 @@ template <bool wait> __device__ void pipeline(float* y, const float* x) {
 extern "C" __global__ void pipeline_right(float* y, const float* x) { pipeline<true>(y, x); }
 extern "C" __global__ void pipeline_without_wait(float* y, const float* x) { pipeline<false>(y, x); }
 
+// `count` floats from x + at into shared memory by one asynchronous copy.
+extern "C" __global__ void pipeline_of(float* y, const float* x, int at, int count) {
+    __shared__ __align__(16) float s[8];
+    __pipeline_memcpy_async(s, x + at, 4 * count);
+    __pipeline_commit();
+    __pipeline_wait_prior(0);
+    y[0] = s[0];
+}
+
 __constant__ float weights[4] = {1.0f, 2.0f, 3.0f, 4.0f};
 extern "C" __global__ void weighted(float* y) { y[threadIdx.x] = weights[threadIdx.x]; }
 

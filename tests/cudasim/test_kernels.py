@@ -68,6 +68,21 @@ def test_pipeline():
 
 
 @isolated()
+def test_asynchronous_copies_that_a_device_refuses():
+    """Four, 8 or 16 bytes at a time, both addresses a multiple of that."""
+    gpu = Gpu()
+    dx, dy = gpu.to_device(np.arange(16)), gpu.driver.mem_alloc(4)
+    for at, count in ((3, 1), (2, 2), (8, 4)):
+        gpu.run("pipeline_of", "PPii", dy, dx, at, count, block=(1, 1, 1))
+        assert gpu.to_host(dy, 1)[0] == at
+    for at, count, kind in ((2, 4, "misaligned"), (1, 2, "misaligned"), (0, 3, "arguments")):
+        with gpu.broken(kind, "kernels.cu"):
+            gpu.run("pipeline_of", "PPii", dy, dx, at, count, block=(1, 1, 1))
+        cudasim.clear()
+        cudasim.heal()
+
+
+@isolated()
 def test_shared_memory_limits():
     """48 KB without opting in, the device's limit with, static and dynamic together."""
     gpu = Gpu()

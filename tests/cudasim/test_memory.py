@@ -25,8 +25,18 @@ def test_write_just_beyond_the_end():
     gpu = Gpu()
     y = gpu.driver.mem_alloc(400)
     gpu.run("write_at", "Pq", y, 99, block=(1, 1, 1))
-    with gpu.broken("out_of_bounds", "kernel write_at wrote at offset 400 in device allocation #1 of 400 bytes"):
+    with gpu.broken("out_of_bounds", "kernel write_at: an access to offset 400 in device allocation #1 of 400 bytes"):
         gpu.run("write_at", "Pq", y, 100, block=(1, 1, 1))
+
+
+@isolated()
+def test_write_where_an_odd_size_ends():
+    """An array begins at a multiple of 16 bytes, so up to 15 lie between its end and what cannot be touched."""
+    gpu = Gpu()
+    y = gpu.driver.mem_alloc(404)
+    assert int(y) % 16 == 0
+    with gpu.broken("out_of_bounds", "kernel write_at wrote at offset 404 in device allocation #1 of 404 bytes"):
+        gpu.run("write_at", "Pq", y, 101, block=(1, 1, 1))
 
 
 @isolated()
@@ -50,12 +60,24 @@ def test_stray_address():
 
 
 @isolated()
-def test_read_beyond_the_end_is_nan():
-    """What lies there is no number."""
+def test_read_just_beyond_the_end():
+    """One float too far, though what it reads is never used for anything."""
+    gpu = Gpu()
+    x, y = gpu.to_device(np.ones(12)), gpu.driver.mem_alloc(4)
+    gpu.run("read_at", "PPq", y, x, 11, block=(1, 1, 1))
+    assert gpu.to_host(y, 1)[0] == 1
+    with gpu.broken("out_of_bounds", "kernel read_at: an access to offset 48 in device allocation #1 of 48 bytes"):
+        gpu.run("read_at", "PPq", y, x, 12, block=(1, 1, 1))
+
+
+@isolated()
+def test_read_where_an_odd_size_ends_is_nan():
+    """What lies in the 15 bytes at most that can be read there, or before the beginning, is no number."""
     gpu = Gpu()
     x, y = gpu.to_device(np.ones(10)), gpu.driver.mem_alloc(4)
-    gpu.run("read_at", "PPq", y, x, 10, block=(1, 1, 1))
-    assert np.isnan(gpu.to_host(y, 1)[0])
+    for at in (10, -1):
+        gpu.run("read_at", "PPq", y, x, at, block=(1, 1, 1))
+        assert np.isnan(gpu.to_host(y, 1)[0])
 
 
 @isolated()

@@ -99,6 +99,15 @@ def test_where_runs_begin(gpu, begin, length):
     assert np.flatnonzero(gpu.get(work.starts)).tolist() == [first for first, _ in runs(target)]
 
 
+@pytest.mark.parametrize("batch", [4, 28, 92])
+def test_nothing_is_read_beyond_the_targets(gpu, batch):
+    """The last warp of the last block has no examples; the simulated driver sees reads beyond an array of whole 16 bytes."""
+    tree = balanced(5)
+    nodes, hidden, target = case(5, 2, batch)
+    grad, loss, _ = run(gpu, tree, nodes, hidden, target, 0.1)
+    assert np.isfinite(grad).all() and np.isfinite(loss).all()
+
+
 @pytest.mark.parametrize("mode", ["deterministic", "grouped"])
 @pytest.mark.parametrize("rate", [0.0, 0.3])
 def test_agrees_with_the_cpu(gpu, mode, rate):

@@ -1,4 +1,8 @@
 // Memory of devices and page-locked memory: guard zones, poison, quarantine, protection from the host.
+//
+// Pages of an allocation, from map_begin on: GAP | guard zone | numbers | guard zone | GAP. Guard zones are checked for
+// writes, a gap faults. The numbers of a device end where the gap begins (but for BOUNDARY - 1 bytes at most), so that a read
+// beyond them is seen too.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -12,6 +16,7 @@ namespace {
 
 const size_t PAGE = static_cast<size_t>(sysconf(_SC_PAGESIZE));
 const size_t GAP = 16 * PAGE;  // never accessible, on both sides: a stray address faults and hits no neighbour
+constexpr size_t BOUNDARY = 16;  // bytes: where device memory may begin, as a kernel's widest load needs it
 constexpr uint32_t GUARD = 0xFFC3A55A;  // a NaN too, but not the poison: a write of NaN beyond the end is seen
 
 size_t numbers[4];
@@ -39,12 +44,12 @@ uintptr_t touched_guard(uintptr_t from, uintptr_t to) {
 }
 
 uintptr_t touched_guard(const Allocation& a) {
-    uintptr_t before = touched_guard(a.begin - PAGE, a.begin);
+    uintptr_t before = touched_guard(a.map_begin + GAP, a.begin);
     return before ? before : touched_guard(a.end(), a.map_begin + a.map_bytes - GAP);
 }
 
 void fill_guards(const Allocation& a) {
-    fill_guard(a.begin - PAGE, a.begin);
+    fill_guard(a.map_begin + GAP, a.begin);
     fill_guard(a.end(), a.map_begin + a.map_bytes - GAP);
 }
 
@@ -61,10 +66,12 @@ Allocation* add(Place place, Context* context, uintptr_t begin, size_t bytes) {
 
 Allocation* allocate(Place place, Context& context, size_t bytes) {
     if (bytes == 0) fail(CUDA_ERROR_INVALID_VALUE);
-    size_t inner = PAGE + pages(bytes) + PAGE;
+    bool end_aligned = place == Place::device;
+    size_t inner = PAGE + pages(bytes) + (end_aligned ? 0 : PAGE);
     void* map = mmap(nullptr, inner + 2 * GAP, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (map == MAP_FAILED) fail(CUDA_ERROR_OUT_OF_MEMORY);
-    uintptr_t begin = reinterpret_cast<uintptr_t>(map) + GAP + PAGE;
+    uintptr_t first = reinterpret_cast<uintptr_t>(map) + GAP;
+    uintptr_t begin = end_aligned ? (first + inner - bytes) / BOUNDARY * BOUNDARY : first + PAGE;
     Allocation* a = add(place, &context, begin, bytes);
     a->map_begin = reinterpret_cast<uintptr_t>(map);
     a->map_bytes = inner + 2 * GAP;
@@ -172,7 +179,7 @@ void open_memory(Context* context) { serving = context; }
 
 bool open_on_fault(uintptr_t address) {
     std::lock_guard<std::mutex> lock(sim().mutex);
-    auto after = sim().allocations.upper_bound(address + PAGE);  // the zone before an allocation belongs to it
+    auto after = sim().allocations.upper_bound(address + 2 * PAGE);  // the zone before belongs to it
     if (!serving || after == sim().allocations.begin()) return false;
     Allocation* a = std::prev(after)->second;
     bool inside = address >= a->map_begin + GAP && address < a->map_begin + a->map_bytes - GAP;

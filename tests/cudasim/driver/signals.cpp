@@ -79,13 +79,21 @@ private:
     }
 };
 
+bool just_beyond_an_allocation(uintptr_t address) {
+    auto after = sim().allocations.upper_bound(address);
+    if (after == sim().allocations.begin()) return false;
+    const Allocation& a = *std::prev(after)->second;
+    return a.live && a.guarded() && address >= a.end() && address < a.end() + 4096;
+}
+
 Problem explain(int number, uintptr_t address) {
     if (number == TIMEOUT)
         return {"timeout", text("no end after %ld s of processor time", time_limit()), CUDA_ERROR_LAUNCH_TIMEOUT};
     if (number == SIGFPE) return {"arithmetic", "an integer division by zero", CUDA_ERROR_LAUNCH_FAILED};
     if (number == SIGILL) return {"trap", "an illegal instruction", CUDA_ERROR_ILLEGAL_INSTRUCTION};
     Allocation* a = find_allocation(address);
-    const char* kind = a && !a->live ? "use_after_free" : "illegal_address";
+    const char* near = just_beyond_an_allocation(address) ? "out_of_bounds" : "illegal_address";
+    const char* kind = a && !a->live ? "use_after_free" : near;
     return {kind, "an access to " + describe(address), CUDA_ERROR_ILLEGAL_ADDRESS};
 }
 
