@@ -44,9 +44,9 @@ def _three(size: Size) -> tuple[int, int, int]:
 
 
 class _Function:
-    """A prepared kernel, and how much dynamic shared memory a block of it may have."""
+    """A prepared kernel, and how much dynamic shared memory has been asked for, for a block of it."""
 
-    allowed = 48 << 10  # without asking, on every device
+    allowed = 0
 
     def __init__(self, kernel: Any):
         self.kernel = kernel
@@ -71,9 +71,15 @@ def _module(where: device.Device, launcher: str) -> Any:
 
 
 def _allow(function: _Function, shared: int) -> None:
+    """Allow so many bytes a block, and give shared memory all that the L1 cache can spare.
+
+    Launchers count on as many blocks a multiprocessor as fit; the driver's own guess may leave room for fewer.
+    """
     import pycuda.driver as driver
 
-    function.kernel.set_attribute(driver.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, shared)
+    attribute = driver.function_attribute
+    function.kernel.set_attribute(attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, shared)
+    function.kernel.set_attribute(attribute.PREFERRED_SHARED_MEMORY_CARVEOUT, 100)  # percent
     function.allowed = shared
 
 

@@ -200,13 +200,14 @@ extern "C" __global__ void add(float *weights, const float *velocity, int64 size
 }
 
 // The second half of a layer whose product cuBLAS has written: out[b][at_u + r] = activation(out[b][at_u + r] + bias_u[r]).
-//   work    a thread a number of a unit, grid: (pieces, units)
+//   work    a thread a number of a unit
+//   launch  grid: (units, pieces), since only x may exceed 65,535, block: 256
 //   bound   memory: 8 bytes a number
 extern "C" __global__ void finish(float *out, const int *sizes, const int64 *at, const int64 *bias_at, const float *weights,
                                   int code, int B, int64 pitch)
 {
-    const int u = blockIdx.y, rows = sizes[u];
-    for (int64 k = blockIdx.x * (int64)blockDim.x + threadIdx.x; k < (int64)B * rows; k += (int64)gridDim.x * blockDim.x) {
+    const int u = blockIdx.x, rows = sizes[u];
+    for (int64 k = blockIdx.y * (int64)blockDim.x + threadIdx.x; k < (int64)B * rows; k += (int64)gridDim.y * blockDim.x) {
         float *place = out + k / rows * pitch + at[u] + k % rows;
         *place = activate(*place + weights[bias_at[u] + k % rows], code);
     }
@@ -249,14 +250,15 @@ extern "C" __global__ void miss(float *loss, float *y_grad, const int *outputs, 
 }
 
 // bias_u[r] = keep bias_u[r] + scale * (sum over b of delta[b][at_u + r])
-//   work    a thread a row of a unit, grid: (pieces, units)
+//   work    a thread a row of a unit
+//   launch  grid: (units, pieces), block: 256
 //   order   over the batch in order
 //   bound   memory: 4 B bytes a row
 extern "C" __global__ void bias(float *weights, const int *sizes, const int64 *at, const int64 *bias_at, const float *delta,
                                 float scale, float keep, int B, int64 pitch)
 {
-    const int u = blockIdx.y;
-    for (int r = blockIdx.x * blockDim.x + threadIdx.x; r < sizes[u]; r += gridDim.x * blockDim.x) {
+    const int u = blockIdx.x;
+    for (int r = blockIdx.y * blockDim.x + threadIdx.x; r < sizes[u]; r += gridDim.y * blockDim.x) {
         float total = 0;
         for (int b = 0; b < B; ++b) total += delta[b * pitch + at[u] + r];
         float *place = weights + bias_at[u] + r;

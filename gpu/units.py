@@ -130,7 +130,7 @@ def _layer(out: Array, layout: Plan, weights: Array, x: Array, code: int, first:
     for target, inputs, matrix in zip(*products, strict=True):
         blas.gemm(target, inputs, matrix, b_transposed=True)
     sizes, at, bias = _bias(layout, first)
-    grid = (_pieces(out.size // len(layout)), len(layout))
+    grid = (len(layout), _pieces(out.size // len(layout)))
     arguments = (out, sizes, at, bias, weights, code, len(out), out.shape[1])
     kernels.launch(__file__, "finish", "PPPPPiiq", grid, 256, *arguments)
 
@@ -174,7 +174,7 @@ def _gradient(weights: Array, layout: Plan, delta: Array, x: Array, first: bool,
     for matrix, rows, inputs in zip(*products, strict=True):
         blas.gemm(matrix, rows, inputs, alpha=scale, beta=keep, a_transposed=True)
     sizes, at, bias = _bias(layout, first)
-    grid = (_pieces(delta.shape[1] // len(layout)), len(layout))
+    grid = (len(layout), _pieces(delta.shape[1] // len(layout)))
     arguments = (weights, sizes, at, bias, delta, scale, keep, len(delta), delta.shape[1])
     kernels.launch(__file__, "bias", "PPPPPffiq", grid, 256, *arguments)
 

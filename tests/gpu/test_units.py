@@ -229,3 +229,27 @@ def test_a_unit_larger_than_shared_memory(gpu, momentum):
     case = Case(1, momentum, ([2000, 400], [60, 49], [300, 150])).on(gpu)
     assert "1 units part in " in case.plan.describe(1)
     check_step(case, "logistic")
+
+
+def test_no_grid_is_larger_than_a_device_takes(gpu, monkeypatch):
+    """A layer of 257 x 257 units, by products of matrices: only the first number of a grid may exceed 65,535."""
+    grids = {}
+    monkeypatch.setattr(units.kernels, "launch", lambda file, name, kinds, grid, *rest, **more: grids.update({name: grid}))
+    monkeypatch.setattr(units.blas, "gemm", lambda *matrices, **options: None)
+    case = Case(17, sizes=([1] * 257**2, [1] * 257**2, [1] * 257**2)).on(gpu)
+    case.step("logistic")
+    case.backward("logistic")
+    assert grids.keys() >= {"finish", "bias", "miss", "times_slope"}
+    assert grids["finish"][0] == grids["bias"][0] == 257**2
+    for grid in grids.values():
+        assert isinstance(grid, int) or max(grid[1:]) <= 65535
+
+
+@pytest.mark.parametrize("sizes", [MANY, ([150] * 40, [49] * 40, [150] * 40)])
+def test_shared_memory_has_the_room_that_the_plan_counts_on(gpu, sizes):
+    """Whether a block asks for more than every kernel may have, or less: the driver does not guess."""
+    import pycuda.driver as driver
+
+    Case(1, sizes=sizes).on(gpu).step("tanh")
+    kernel = gpu.device.modules[f"{units.__file__}:step_whole"].kernel
+    assert kernel.get_attribute(driver.function_attribute.PREFERRED_SHARED_MEMORY_CARVEOUT) == 100

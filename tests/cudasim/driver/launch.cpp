@@ -128,6 +128,10 @@ CUresult cuLaunchKernel(CUfunction handle, unsigned gx, unsigned gy, unsigned gz
 CUresult cuFuncSetAttribute(CUfunction handle, CUfunction_attribute which, int value) {
     return call(OTHER, [&](Context&) {
         Function& function = function_of(handle);
+        if (which == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT) {
+            if (value < -1 || value > 100) fail(CUDA_ERROR_INVALID_VALUE);
+            function.carveout = value;
+        }
         if (which != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) return;
         int limit = attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
         if (value < 0 || value + static_cast<int>(function.static_shared) > limit) fail(CUDA_ERROR_INVALID_VALUE);
@@ -145,6 +149,7 @@ CUresult cuFuncGetAttribute(int* value, CUfunction_attribute which, CUfunction h
             case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
                 *value = static_cast<int>(dynamic_limit(function));
                 break;
+            case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: *value = function.carveout; break;
             case CU_FUNC_ATTRIBUTE_NUM_REGS: *value = 32; break;
             case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
             case CU_FUNC_ATTRIBUTE_PTX_VERSION: *value = function.module->image->architecture; break;

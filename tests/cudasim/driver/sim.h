@@ -183,7 +183,8 @@ void poison(Context& context, const Problem& what);
 struct Function {
     Module* module;
     const CudasimKernel* kernel;
-    int opted_in = 0;  // bytes of dynamic shared memory
+    int opted_in = 0;   // bytes of dynamic shared memory
+    int carveout = -1;  // percent of the memory that the L1 cache shares; -1: the driver's choice
     size_t static_shared = 0;
     std::vector<std::pair<unsigned char*, size_t>> shared = {};
     std::map<std::string, size_t> largest = {};  // bytes of each __shared__ variable
