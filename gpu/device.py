@@ -71,7 +71,7 @@ class Device:
         self.modules: dict[str, Any] = {}  # compiled kernels, see gpu/kernels.py
         self.libraries: dict[str, Any] = {}  # handles of libraries, see gpu/blas.py
         self.held: dict[int, list[Any]] = {}  # what PyCUDA allocated and is still in use
-        self._marks: collections.deque[Any] = collections.deque()
+        self._marks: dict[bool, collections.deque[Any]] = {True: collections.deque(), False: collections.deque()}
         self.owner.call(self._start)
         atexit.register(self.close)
 
@@ -195,13 +195,18 @@ class Device:
 
     # Time
 
-    def mark(self, stream: Any) -> "_Mark":
-        """A CUDA event recorded on the stream; call it in the owner's thread."""
+    def mark(self, stream: Any, sleeps: bool = False) -> "_Mark":
+        """A CUDA event recorded on the stream; call it in the owner's thread.
+
+        sleeps  whoever waits for it leaves its core to others, else it may spin, which ends some microseconds earlier
+        """
         import pycuda.driver as driver
 
-        event = self._marks.popleft() if self._marks else driver.Event()
+        stock = self._marks[sleeps]
+        flags = driver.event_flags.BLOCKING_SYNC if sleeps else driver.event_flags.DEFAULT
+        event = stock.popleft() if stock else driver.Event(flags)
         event.record(stream)
-        return _Mark(event, self._marks)
+        return _Mark(event, stock)
 
     def clock(self, mark: "_Mark") -> float:
         """The time when the device reached a mark, in seconds of time.perf_counter; the mark is past."""
@@ -241,7 +246,8 @@ class Device:
         self.libraries.clear()
         for held in everything:
             held.clear()
-        self._marks.clear()
+        for stock in self._marks.values():
+            stock.clear()
         self.modules.clear()
         self.context.pop()
         self.context.detach()

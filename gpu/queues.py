@@ -94,9 +94,10 @@ class Queue:
                 self._follow(event)
             here.queue = self
             with Translated(self.device.name):
-                start = self.device.mark(self.stream) if note else None
+                # who waits leaves its core to other threads, unless nothing goes on apart from this work
+                start = self.device.mark(self.stream, sleeps=self.apart) if note else None
                 result = work(*arguments)
-                return result, start, self.device.mark(self.stream)
+                return result, start, self.device.mark(self.stream, sleeps=self.apart)
         except BaseException as failure:
             self._failure = failure
             raise

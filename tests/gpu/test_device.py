@@ -230,3 +230,19 @@ def test_out_of_memory_in_the_middle_is_a_memory_error(gpu, faults):
     with pytest.raises(MemoryError, match="no room for an array"):
         gpu.empty(10, np.float32)
     assert gpu.get(gpu.put(numbers(3))).size == 3
+
+
+def test_waiting_leaves_the_core_to_others(gpu, monkeypatch):
+    """Who waits for a queue sleeps, as other threads have work; an inline queue's wait may spin. Events are used again."""
+    import pycuda.driver as driver
+
+    made, event = [], driver.Event
+    monkeypatch.setattr(driver, "Event", lambda flags: made.append(int(flags)) or event(flags))
+    own = device.Device(0)
+    made.clear()
+    for queue, flags in ((own.queue("queue", 1), driver.event_flags.BLOCKING_SYNC), (own.inline("inline", 1), 0)):
+        for _ in range(10):
+            queue.run(int, note=lambda start, end: None).wait()
+        assert set(made) == {int(flags)} and len(made) < 10
+        made.clear()
+    own.close()

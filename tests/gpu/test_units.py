@@ -234,7 +234,9 @@ def test_a_unit_larger_than_shared_memory(gpu, momentum):
 def test_no_grid_is_larger_than_a_device_takes(gpu, monkeypatch):
     """A layer of 257 x 257 units, by products of matrices: only the first number of a grid may exceed 65,535."""
     grids = {}
-    monkeypatch.setattr(units.kernels, "launch", lambda file, name, kinds, grid, *rest, **more: grids.update({name: grid}))
+    monkeypatch.setattr(
+        units.kernels, "launch", lambda file, name, kinds, grid, *rest, **more: grids.update({name: grid})
+    )
     monkeypatch.setattr(units.blas, "gemm", lambda *matrices, **options: None)
     case = Case(17, sizes=([1] * 257**2, [1] * 257**2, [1] * 257**2)).on(gpu)
     case.step("logistic")
