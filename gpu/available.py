@@ -1,22 +1,25 @@
 """Whether a GPU can be used: the driver, PyCUDA, a device that is new enough, nvcc and cuBLAS."""
 
 import ctypes
+import re
 
 from gpu import blas, kernels
 from gpu.device import too_old
 from gpu.queues import CUDA
 
+BUILT_13 = "12.8"  # the first with all functions that the headers of CUDA 13 make PyCUDA call: cuEventElapsedTime_v2
+
 
 def unavailable() -> str | None:
     """The first reason why no GPU can be used, with the remedy; None when one can."""
     try:
-        ctypes.CDLL(CUDA)
+        cuda = ctypes.CDLL(CUDA)
     except OSError as error:
         return f"there is no NVIDIA driver ({error})"
     try:
         import pycuda.driver as driver
     except ImportError as error:
-        return f"PyCUDA cannot be imported ({error}); install it: pip install 'hybrid-engine[gpu]'"
+        return _no_pycuda(error, cuda)
     try:
         driver.init()
         count, version = driver.Device.count(), driver.get_driver_version()
@@ -25,6 +28,21 @@ def unavailable() -> str | None:
     if not count:
         return "the NVIDIA driver sees no device"
     return too_old(driver.Device(0)) or _no_compiler(version // 1000) or _no_blas()
+
+
+def _no_pycuda(error: ImportError, cuda: ctypes.CDLL) -> str:
+    """Why PyCUDA cannot be imported: it is not there, or calls functions of CUDA that this driver does not have."""
+    missing = re.search(r"undefined symbol: (cu[A-Z]\w*)", str(error))
+    if not missing:
+        return f"PyCUDA cannot be imported ({error}); install it: pip install 'hybrid-engine[gpu]'"
+    version = ctypes.c_int()
+    cuda.cuDriverGetVersion(ctypes.byref(version))
+    found = f"{version.value // 1000}.{version.value % 1000 // 10}"
+    return (
+        f"PyCUDA was built for a newer CUDA than the driver's {found}, which lacks {missing[1]}; update the driver (built with "
+        f"CUDA 13, PyCUDA needs one of CUDA {BUILT_13} or newer), or build PyCUDA with a toolkit of CUDA {found} or older "
+        "first on the PATH: pip install --force-reinstall --no-cache-dir 'hybrid-engine[gpu]'"
+    )
 
 
 def _no_compiler(supported: int) -> str | None:

@@ -1,6 +1,7 @@
 """Why no GPU can be used: each reason in words, with its remedy. Needs no GPU; see test_command_line.py for the whole."""
 
-from types import SimpleNamespace
+import sys
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -18,6 +19,40 @@ def raising(error):
 def test_without_a_driver(monkeypatch):
     monkeypatch.setattr(available, "CUDA", "libcuda_of_nobody.so")
     assert available.unavailable().startswith("there is no NVIDIA driver (libcuda_of_nobody.so")
+
+
+class Old:
+    """A driver of CUDA 12.2."""
+
+    @staticmethod
+    def cuDriverGetVersion(place):
+        place._obj.value = 12020
+
+
+def importing(monkeypatch, error):
+    """`import pycuda.driver` raises the error, on a machine with an old driver."""
+    monkeypatch.setattr(available.ctypes, "CDLL", lambda name: Old)
+    monkeypatch.setitem(sys.modules, "pycuda", ModuleType("pycuda"))
+    monkeypatch.delitem(sys.modules, "pycuda.driver", raising=False)
+    finder = SimpleNamespace(find_spec=lambda name, *rest: raising(error)() if name == "pycuda.driver" else None)
+    sys.modules["pycuda"].__path__ = []
+    monkeypatch.setattr(sys, "meta_path", [finder, *sys.meta_path])
+
+
+def test_without_pycuda(monkeypatch):
+    importing(monkeypatch, ModuleNotFoundError("No module named 'pycuda'"))
+    expected = "PyCUDA cannot be imported (No module named 'pycuda'); install it: pip install 'hybrid-engine[gpu]'"
+    assert available.unavailable() == expected
+
+
+def test_a_pycuda_built_for_a_newer_driver(monkeypatch):
+    """What is found, what is needed, and no advice to install what is there."""
+    importing(monkeypatch, ImportError("/site/pycuda/_driver.so: undefined symbol: cuCtxCreate_v4"))
+    found = available.unavailable()
+    assert found.startswith(
+        "PyCUDA was built for a newer CUDA than the driver's 12.2, which lacks cuCtxCreate_v4; update"
+    )
+    assert "needs one of CUDA 12.8 or newer), or build PyCUDA with a toolkit of CUDA 12.2 or older" in found
 
 
 def test_a_compiler_that_is_not_there_or_newer_than_the_driver(monkeypatch):
