@@ -27,7 +27,10 @@ def unavailable() -> str | None:
         return f"the NVIDIA driver does not start ({error})"
     if not count:
         return "the NVIDIA driver sees no device"
-    return too_old(driver.Device(0)) or _no_compiler(version // 1000) or _no_blas()
+    first = driver.Device(0)
+    return (
+        too_old(first) or _no_compiler(version // 1000) or _no_code(first.compute_capability(), version) or _no_blas()
+    )
 
 
 def _no_pycuda(error: ImportError, cuda: ctypes.CDLL) -> str:
@@ -56,6 +59,21 @@ def _no_compiler(supported: int) -> str | None:
         return (
             f"the driver supports CUDA {supported}, older than nvcc {newer}; update the driver, or name an older nvcc in "
             "HYBRID_NVCC"
+        )
+    return None
+
+
+def _no_code(capability: tuple[int, int], version: int) -> str | None:
+    """Why nvcc compiles nothing that a device of this capability runs, with a driver of this version of CUDA, as 13000."""
+    try:
+        target, compiler = kernels.target(capability), kernels.nvcc_version()
+    except OSError as error:
+        return str(error)
+    if target.startswith("compute") and compiler > (version // 1000, version % 1000 // 10):
+        card, found = f"sm_{capability[0]}{capability[1]}", f"{version // 1000}.{version % 1000 // 10}"
+        return (
+            f"the device, {card}, is newer than nvcc {compiler[0]}.{compiler[1]}, whose {target} the "
+            f"driver, of CUDA {found}, does not translate; update the driver, or name a newer nvcc in HYBRID_NVCC"
         )
     return None
 

@@ -64,8 +64,7 @@ def _module(where: device.Device, launcher: str) -> Any:
     import pycuda.driver as driver
 
     if launcher not in where.modules:
-        major, minor = where.capability
-        path = cubin(Path(launcher).with_suffix(".cu"), f"sm_{major}{minor}")
+        path = cubin(Path(launcher).with_suffix(".cu"), target(where.capability))
         where.modules[launcher] = driver.module_from_file(str(path))
     return where.modules[launcher]
 
@@ -83,21 +82,50 @@ def _allow(function: _Function, shared: int) -> None:
     function.allowed = shared
 
 
+def target(capability: tuple[int, int]) -> str:
+    """What to compile for a device: its own "sm_90", or for one newer than nvcc "compute_120", the newest that nvcc knows.
+
+    The latter is PTX, which the driver translates for any newer device. Raises OSError for a device that nvcc no longer knows,
+    or where there is no nvcc.
+    """
+    number, known = 10 * capability[0] + capability[1], _architectures(nvcc())
+    if not known or number in known:
+        return f"sm_{number}"
+    if number < min(known):
+        raise OSError(
+            f"{nvcc()} compiles for sm_{min(known)} and newer, the device is sm_{number}; name an older nvcc in HYBRID_NVCC"
+        )
+    return f"compute_{max(one for one in known if one < number)}"
+
+
+@functools.cache
+def _architectures(compiler: str) -> list[int]:
+    """The capabilities that nvcc compiles for on all devices that have them; empty where it does not say."""
+    said = subprocess.run([compiler, "--list-gpu-code"], capture_output=True, text=True)
+    return [int(number) for number in re.findall(r"\bsm_(\d+)\b", said.stdout)]
+
+
 def cubin(source: Path, arch: str) -> Path:
     """The file with the compiled kernels of `source`, which is compiled where the cache does not have it.
+
+    arch  as `target` says: machine code of "sm_90", PTX of "compute_90"
 
     The name has a hash of everything that is compiled, so the file is never out of date. Processes that compile at the same
     time write the same bytes, and each renames its file atomically. Raises OSError where nvcc or the cache is missing, and,
     with the output of nvcc, where the source does not compile.
     """
     folder = cache()
-    path = folder / f"{source.stem}-{arch}-{_content(source, arch)}.cubin"
+    path = folder / f"{source.stem}-{arch}-{_content(source, arch)}.{_kind(arch)}"
     if not path.exists():
         with tempfile.TemporaryDirectory(dir=folder) as made:
             part = Path(made, path.name)
             _compile(source, arch, part)
             os.replace(part, path)
     return path
+
+
+def _kind(arch: str) -> str:
+    return "ptx" if arch.startswith("compute") else "cubin"
 
 
 def _content(source: Path, arch: str) -> str:
@@ -108,7 +136,17 @@ def _content(source: Path, arch: str) -> str:
 
 
 def _compile(source: Path, arch: str, target: Path) -> None:
-    command = [nvcc(), "-cubin", f"-arch={arch}", *OPTIONS, "-I", str(source.parent), "-o", str(target), str(source)]
+    command = [
+        nvcc(),
+        f"-{_kind(arch)}",
+        f"-arch={arch}",
+        *OPTIONS,
+        "-I",
+        str(source.parent),
+        "-o",
+        str(target),
+        str(source),
+    ]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise OSError(f"{source.name} does not compile for {arch}:\n{done.stderr or done.stdout}")

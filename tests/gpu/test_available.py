@@ -63,6 +63,20 @@ def test_a_compiler_that_is_not_there_or_newer_than_the_driver(monkeypatch):
     assert available._no_compiler(12).startswith("the driver supports CUDA 12, older than nvcc 13.0; update the driver")
 
 
+def test_a_device_that_nvcc_does_not_know(monkeypatch):
+    """A newer one runs PTX, where the driver is no older than nvcc, whose PTX it is; an older one runs nothing."""
+    monkeypatch.setattr(kernels, "nvcc", lambda: "/toolkit/bin/nvcc")
+    monkeypatch.setattr(kernels, "nvcc_version", lambda: (13, 1))
+    monkeypatch.setattr(kernels, "_architectures", lambda compiler: [75, 90, 120])
+    assert available._no_code((9, 0), 13000) is None
+    assert available._no_code((13, 0), 13010) is None
+    expected = (
+        "the device, sm_130, is newer than nvcc 13.1, whose compute_120 the driver, of CUDA 13.0, does not translate"
+    )
+    assert available._no_code((13, 0), 13000).startswith(expected)
+    assert "compiles for sm_75 and newer, the device is sm_70; name an older" in available._no_code((7, 0), 13010)
+
+
 def test_without_cublas(monkeypatch):
     monkeypatch.setattr(blas, "library", raising(OSError("cuBLAS is not found; install it")))
     assert available._no_blas() == "cuBLAS is not found; install it"

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from gpu import kernels
@@ -31,6 +32,27 @@ def test_a_kernel_is_compiled_once_for_each_content_and_device(compiler):
     assert kernels.cubin(compiler, "sm_80") != first
     (compiler.parent / "shared.cuh").write_text("// included by someone, perhaps\n")
     assert kernels.cubin(compiler, "sm_90") != first
+
+
+def test_a_device_newer_than_nvcc_gets_the_newest_ptx(compiler, monkeypatch, tmp_path):
+    old = tmp_path / "nvcc"
+    says = '[ "$1" = --list-gpu-code ] && echo "sm_75 sm_80 sm_90 sm_90a" && exit'
+    old.write_text(f'#!/bin/sh\n{says}\nexec {cudasim.NVCC} "$@"\n')
+    old.chmod(0o755)
+    monkeypatch.setenv("HYBRID_NVCC", str(old))
+    assert [kernels.target(device) for device in ((8, 0), (8, 6), (12, 0))] == ["sm_80", "compute_80", "compute_90"]
+    assert kernels.cubin(compiler, kernels.target((12, 0))).suffix == ".ptx"
+    with pytest.raises(OSError, match=r"compiles for sm_75 and newer, the device is sm_70; name an older nvcc"):
+        kernels.target((7, 0))
+
+
+def test_ptx_runs_on_a_device_newer_than_nvcc(gpu, compiler, monkeypatch):
+    if not gpu.simulated:
+        pytest.skip("the simulated device is newer than what is compiled for here")
+    monkeypatch.setattr(kernels, "_architectures", lambda nvcc: [75, 80])
+    x = gpu.put(np.ones(4, np.float32))
+    gpu.run(lambda: kernels.launch(str(compiler.with_suffix(".py")), "twice", "Pi", 1, 32, x, 4))
+    np.testing.assert_array_equal(gpu.get(x), 2)
 
 
 def test_nothing_is_left_of_a_compilation_but_its_result(compiler):
