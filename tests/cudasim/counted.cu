@@ -42,3 +42,36 @@ extern "C" __global__ void triangle(float* y, const float* x) {
 }
 
 extern "C" __global__ void add_in_place(float* y) { y[threadIdx.x] += 1.0f; }
+
+// Each thread reads what another has written: behind the right meeting, or not.
+enum Meeting { NONE, SHUFFLE, WARP, BLOCK };
+template <Meeting how> __device__ void pass_on(float* y, int distance) {
+    __shared__ float s[64];
+    s[threadIdx.x] = threadIdx.x;
+    if (how == SHUFFLE) __shfl_sync(0xffffffffu, 0, 0);
+    if (how == WARP) __syncwarp();
+    if (how == BLOCK) __syncthreads();
+    y[threadIdx.x] = s[threadIdx.x ^ distance];
+}
+extern "C" __global__ void pass_on_unmet(float* y, int distance) { pass_on<NONE>(y, distance); }
+extern "C" __global__ void pass_on_shuffled(float* y, int distance) { pass_on<SHUFFLE>(y, distance); }
+extern "C" __global__ void pass_on_in_warp(float* y, int distance) { pass_on<WARP>(y, distance); }
+extern "C" __global__ void pass_on_in_block(float* y, int distance) { pass_on<BLOCK>(y, distance); }
+
+// All threads read a number before one of them writes it.
+extern "C" __global__ void overwrite(float* y) {
+    __shared__ float s[1];
+    if (threadIdx.x == 0) s[0] = 1;
+    __syncthreads();
+    y[threadIdx.x] = s[0];
+    if (threadIdx.x == 0) s[0] = 2;
+}
+
+extern "C" __global__ void count_together(int* y) {
+    __shared__ int count;
+    if (threadIdx.x == 0) count = 0;
+    __syncthreads();
+    atomicAdd(&count, 1);
+    __syncthreads();
+    y[threadIdx.x] = count;
+}

@@ -2,9 +2,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <numeric>
 
+#include "block_order.h"
 #include "fibers.h"
+#include "races.h"
 #include "sim.h"
 #include "traffic.h"
 
@@ -114,6 +115,7 @@ void pipeline_wait(size_t left) {
     auto& groups = block.running->groups;
     while (groups.size() > left) {
         for (const PipelineCopy& copy : groups.front()) {
+            watch(reinterpret_cast<uintptr_t>(copy.to), copy.bytes, true);
             memcpy(copy.to, copy.from, copy.bytes - copy.zeros);
             memset(static_cast<char*>(copy.to) + copy.bytes - copy.zeros, 0, copy.zeros);
         }
@@ -207,6 +209,7 @@ bool run_collectives(const Warp& warp) {
         if (!group) continue;
         each_lane(warp, group, [&](Thread& member) { member.result = outcome(member, group, warp); });
         each_lane(warp, group, [&](Thread& member) { member.state = State::ready; });
+        if (one->what == CUDASIM_SYNCWARP) warp_met(static_cast<unsigned>(warp.first - block.threads.data()) / 32);
         any = true;
     }
     return any;
@@ -244,6 +247,7 @@ void release_barrier() {
                       "divergent: " + where(*first) + " waits at " + first->site.name() + ", " + where(*odd) + " at " +
                           odd->site.name(),
                       CUDA_ERROR_LAUNCH_FAILED};
+    block_met();
     for (Thread& thread : block.threads) {
         if (thread.state != State::barrier) continue;
         thread.state = State::ready;
@@ -310,16 +314,6 @@ void check_shared(const Launch& launch) {
     throw Problem{"out_of_bounds", what + coordinates(block.state->block), CUDA_ERROR_ILLEGAL_ADDRESS};
 }
 
-// A permutation of the blocks without a list of them: a step that has no divisor in common with their number.
-struct BlockOrder {
-    uint64_t count, step, at;
-
-    explicit BlockOrder(uint64_t count) : count(count), step(1 + draw(count)), at(draw(count)) {
-        while (std::gcd(step, count) != 1) ++step;
-    }
-    uint64_t next() { return at = (at + step) % count; }
-};
-
 void run_blocks(const Launch& launch) {
     const CudasimTriple& grid = launch.grid;
     std::vector<Warp> warps;
@@ -329,6 +323,7 @@ void run_blocks(const Launch& launch) {
         block.state->block = {static_cast<unsigned>(at % grid.x), static_cast<unsigned>(at / grid.x % grid.y),
                               static_cast<unsigned>(at / grid.x / grid.y)};
         poison_shared(launch);
+        watch_block();
         prepare_threads(warps);
         run_threads_of_block(warps);
         check_shared(launch);

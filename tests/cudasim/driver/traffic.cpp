@@ -11,6 +11,8 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "races.h"
+
 namespace cudasim {
 namespace {
 
@@ -111,9 +113,10 @@ void close_block() {
 
 bool same(const CudasimTriple& a, const CudasimTriple& b) { return a.x == b.x && a.y == b.y && a.z == b.z; }
 
-void count(const void* at, size_t bytes, Way way, const void* caller) {
+void count(const void* at, size_t bytes, Way way, const void* caller, bool atomic = false) {
     if (!counting.state || !bytes) return;
     const auto address = reinterpret_cast<uintptr_t>(at);
+    if (!atomic) watch(address, bytes, way == WRITE);
     Touched* memory = find(address);
     if (!memory) return;  // a stack, shared memory, or nobody's
     const CudasimState& state = *counting.state;
@@ -143,6 +146,7 @@ void begin_traffic(const Launch& launch) {
         there += (a->bytes / BOUNDARY + 1) * BOUNDARY;
     }
     counting.state = launch.function->module->image->state;
+    begin_watch(launch);
 }
 
 void end_traffic() {
@@ -151,6 +155,7 @@ void end_traffic() {
     std::lock_guard<std::mutex> lock(sim().mutex);
     finished.push_back(counting.now);
     counting = {};
+    end_watch();
 }
 
 void count_copy(const void* from, size_t bytes, const void* caller) { count(from, bytes, READ, caller); }
@@ -160,6 +165,14 @@ void count_copy(const void* from, size_t bytes, const void* caller) { count(from
 using namespace cudasim;
 
 #define CALLER __builtin_return_address(0)
+// Volatile: what the simulator's atomics are made of, and words that threads poll.
+#define VOLATILE(BYTES)                                                                                       \
+    extern "C" void __tsan_volatile_read##BYTES(void* at) { count(at, BYTES, READ, CALLER, true); }   \
+    extern "C" void __tsan_volatile_write##BYTES(void* at) { count(at, BYTES, WRITE, CALLER, true); }
+VOLATILE(1)
+VOLATILE(2)
+VOLATILE(4)
+VOLATILE(8)
 #define ACCESS(NAME, BYTES)                                                                         \
     extern "C" void __tsan_##NAME##read##BYTES(void* at) { count(at, BYTES, READ, CALLER); }        \
     extern "C" void __tsan_##NAME##write##BYTES(void* at) { count(at, BYTES, WRITE, CALLER); }

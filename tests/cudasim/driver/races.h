@@ -1,0 +1,16 @@
+// Races between the threads of a block, in shared memory; see races.cpp. Only kernels that are counted are watched.
+#pragma once
+#include "sim.h"
+
+namespace cudasim {
+
+void begin_watch(const Launch& launch);
+void end_watch();  // notes the first race as a problem; its caller holds the lock
+void watch_block();
+// A thread touches these bytes: shared memory or not.
+void watch(uintptr_t address, size_t bytes, bool writes);
+// All threads of the block have met; lanes of a warp have, at __syncwarp.
+void block_met();
+void warp_met(unsigned warp);
+
+}  // namespace cudasim
