@@ -92,10 +92,22 @@ class Handle:
     """cuBLAS on one device, made, used and destroyed in the thread of the device's owner."""
 
     def __init__(self, where: device.Device):
-        self._library, self._handle, self._device = library(), ctypes.c_void_p(), where
+        self._device, self._handle = where, ctypes.c_void_p()
         self._queue: device.Queue | None = None
         self._mode = FP32
-        self._do("cublasCreate_v2", ctypes.byref(self._handle))
+        self._library = self._create()
+
+    def _create(self) -> Any:
+        """Make the handle by the first library that works with this driver: cuBLAS 13 also opens where only 12 can work."""
+        answers = []
+        for found in libraries():
+            status = found.cublasCreate_v2(ctypes.byref(self._handle))
+            if not status:
+                return found
+            answers.append(
+                f"cublasCreate_v2 of {found._name} answers with {found.cublasGetStatusName(status).decode()}"
+            )
+        raise device.failed(self._device.name, ", ".join(answers))
 
     def call(self, name: str, queue: device.Queue, *arguments: Any) -> None:
         """Launch a function of the library on a queue."""
@@ -140,22 +152,33 @@ def _handle(where: device.Device) -> Handle:
 
 @functools.cache
 def library() -> Any:
-    """The library, loaded once; OSError, with the remedy, where there is none.
+    """The first of the libraries that open, loaded once."""
+    return next(libraries())
+
+
+def libraries() -> Iterator[Any]:
+    """The libraries that open, the preferred first; OSError, with the remedy, where there is none.
 
     It is the one that HYBRID_CUBLAS names, else that of the wheel, of the toolkit or of the system, in this order.
     """
     if named := os.environ.get("HYBRID_CUBLAS"):
         try:
-            return _declare(_load(named))
+            found = _declare(_load(named))
         except OSError as error:
             raise OSError(f"HYBRID_CUBLAS: {error}") from None
-    failure = ""
+        yield found
+        return
+    failure, opened = "", False
     for place in _places():
         try:
-            return _declare(_load(place))
+            found = _declare(_load(place))
         except OSError as error:
             failure = failure or f" ({error})" * Path(place).is_file()
-    raise OSError(MISSING + failure)
+        else:
+            opened = True
+            yield found
+    if not opened:
+        raise OSError(MISSING + failure)
 
 
 def _places() -> Iterator[str]:

@@ -222,6 +222,35 @@ def test_a_library_that_does_not_open_is_named(search, monkeypatch):
         blas.library.__wrapped__()
 
 
+class Newer:
+    """A cuBLAS for a newer driver: it opens, and makes no handle."""
+
+    _name = "libcublas.so.13"
+
+    def cublasCreate_v2(self, handle):
+        return 1
+
+    def cublasGetStatusName(self, status):
+        return b"CUBLAS_STATUS_NOT_INITIALIZED"
+
+
+def test_an_older_library_is_tried_where_the_newer_one_cannot_work(gpu, monkeypatch):
+    older = blas.library()
+    monkeypatch.delenv("HYBRID_CUBLAS", raising=False)
+    monkeypatch.setattr(blas, "_load", {"13": Newer(), "12": older}.get)
+    monkeypatch.setattr(blas, "_declare", lambda found: found)
+    a, b = random(3, 3), random(3, 3, seed=1)
+    own = Device(0)
+    monkeypatch.setattr(blas, "_places", lambda: ["13"])
+    with pytest.raises(DeviceError, match=r"cublasCreate_v2 of libcublas\.so\.13 answers with CUBLAS_STATUS_NOT_INIT"):
+        own.inline("test", 1).run(blas.ready)
+    monkeypatch.setattr(blas, "_places", lambda: ["13", "12"])
+    out, *factors = (own.from_host(array) for array in (a, a, b))
+    own.inline("test", 1).run(blas.gemm, out, *factors)
+    np.testing.assert_allclose(own.to_host(out), a @ b, atol=1e-5)
+    own.close()
+
+
 def test_cublas_lt_is_opened_first(search, monkeypatch):
     opened = []
     monkeypatch.setattr(ctypes, "CDLL", lambda path, **mode: opened.append((Path(path).name, mode)))
