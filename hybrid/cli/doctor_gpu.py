@@ -112,10 +112,9 @@ def _devices(compiles: tuple[int, int] | None) -> Iterator[dict[str, Any]]:
         if not compiles or not known or card.capability in known:
             yield finding(f"cuda:{number}", True, found, needed=False)
             continue
-        old = card.capability < min(known)
-        found += f"; too {'old' if old else 'new'} for nvcc {compiles[0]}.{compiles[1]}"
-        remedy = OLD_CARD if old else "update the CUDA toolkit, or name a newer nvcc in HYBRID_NVCC"
-        yield finding(f"cuda:{number}", False, found, remedy, needed=False)
+        old, nvcc = card.capability < min(known), f"nvcc {compiles[0]}.{compiles[1]}"
+        found += f"; too old for {nvcc}" if old else f"; newer than {nvcc}: the driver translates its newest PTX"
+        yield finding(f"cuda:{number}", not old, found, OLD_CARD, needed=False)
 
 
 def _cards() -> list[Card]:
