@@ -63,7 +63,6 @@ def _gather(out, table, ids, threads):
 
 @launched(parallel=True)
 def _scatter(table, squares, ids, grad, rate, keep, clip, dice, threads):
-    one = grad.dtype.type(1)
     for thread in numba.prange(threads):
         for n in range(ids.size):
             if n + AHEAD < ids.size and ids[n + AHEAD] % threads == thread:
@@ -71,7 +70,7 @@ def _scatter(table, squares, ids, grad, rate, keep, clip, dice, threads):
                 prefetch_row(squares, ids[n + AHEAD])
             if ids[n] % threads == thread:
                 square = square_of(grad, n, ZERO, None, squares, clip)
-                _visit(table, squares, ids[n], grad, n, square, one, rate, rate, keep, clip, dice, n)
+                move_row(table, squares, ids[n], grad, n, square, rate, keep, clip, dice, n)
 
 
 @launched(parallel=True, error_model="numpy")

@@ -88,7 +88,7 @@ def target(capability: tuple[int, int]) -> str:
     The latter is PTX, which the driver translates for any newer device. Raises OSError for a device that nvcc no longer knows,
     or where there is no nvcc.
     """
-    number, known = 10 * capability[0] + capability[1], _architectures(nvcc())
+    number, known = 10 * capability[0] + capability[1], architectures(nvcc())
     if not known or number in known:
         return f"sm_{number}"
     if number < min(known):
@@ -99,7 +99,7 @@ def target(capability: tuple[int, int]) -> str:
 
 
 @functools.cache
-def _architectures(compiler: str) -> list[int]:
+def architectures(compiler: str) -> list[int]:
     """The capabilities that nvcc compiles for on all devices that have them; empty where it does not say."""
     said = subprocess.run([compiler, "--list-gpu-code"], capture_output=True, text=True)
     return [int(number) for number in re.findall(r"\bsm_(\d+)\b", said.stdout)]
@@ -136,17 +136,8 @@ def _content(source: Path, arch: str) -> str:
 
 
 def _compile(source: Path, arch: str, target: Path) -> None:
-    command = [
-        nvcc(),
-        f"-{_kind(arch)}",
-        f"-arch={arch}",
-        *OPTIONS,
-        "-I",
-        str(source.parent),
-        "-o",
-        str(target),
-        str(source),
-    ]
+    files = ("-I", str(source.parent), "-o", str(target), str(source))
+    command = [nvcc(), f"-{_kind(arch)}", f"-arch={arch}", *OPTIONS, *files]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise OSError(f"{source.name} does not compile for {arch}:\n{done.stderr or done.stdout}")

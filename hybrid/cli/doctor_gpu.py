@@ -4,8 +4,6 @@ import ctypes
 import importlib
 import importlib.metadata
 import os
-import re
-import subprocess
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -106,7 +104,9 @@ def _ask(function: Any, place: Any, *arguments: Any) -> Any:
 
 def _devices(compiles: tuple[int, int] | None) -> Iterator[dict[str, Any]]:
     """Name, capability and memory of every device, and whether nvcc compiles for it."""
-    known = _architectures() if compiles else []
+    from gpu import kernels
+
+    known = kernels.architectures(kernels.nvcc()) if compiles else []
     for number, card in enumerate(_cards()):
         found = f"{card.name}, sm_{card.capability}, {card.memory / 2**30:.1f} GiB"
         if not compiles or not known or card.capability in known:
@@ -131,17 +131,6 @@ def _cards() -> list[Card]:
     except OSError:
         pass  # the driver is there and its devices are not: the conclusion says so
     return cards
-
-
-def _architectures() -> list[int]:
-    """The capabilities that nvcc compiles for; empty where it does not say."""
-    from gpu import kernels
-
-    try:
-        said = subprocess.run([kernels.nvcc(), "--list-gpu-code"], capture_output=True, text=True, check=True).stdout
-    except (OSError, subprocess.CalledProcessError):
-        return []
-    return [int(number) for number in re.findall(r"sm_(\d+)", said)]
 
 
 def _pycuda(driver: bool) -> dict[str, Any]:

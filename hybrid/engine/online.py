@@ -15,10 +15,11 @@ UPDATES = ("batch", "online")
 
 def routed(engine: "Engine") -> Route:
     """The way of a batch through an engine; ValueError, saying why, where its parts cannot do what it is to do."""
-    kind = OnlineRoute if check.choice("update", engine.update, UPDATES) == "online" else Route
-    if kind is OnlineRoute:
-        _check(engine)
-    return kind(engine.embedding, engine.trunk, engine.readout, engine.dense.device)
+    parts = engine.embedding, engine.trunk, engine.readout, engine.dense.device
+    if check.choice("update", engine.update, UPDATES) == "batch":
+        return Route(*parts)
+    _check(engine)
+    return OnlineRoute(*parts)
 
 
 class OnlineRoute(Route):

@@ -74,11 +74,16 @@ def said(nvcc: str, source: Path, architecture: str) -> str:
     path = kept(nvcc, source, architecture)
     if not path.exists():
         with tempfile.TemporaryDirectory() as made:
-            more = ("-Xptxas", "-v", "-I", str(source.parent), "-o", str(Path(made, "cubin")))
-            text = run(nvcc, "-cubin", f"-arch={architecture}", *kernels.OPTIONS, *more, str(source))
+            text = compiled(nvcc, source, architecture, Path(made, "cubin"))
         path.parent.mkdir(parents=True, exist_ok=True)
         replace(path, text)
     return path.read_text()
+
+
+def compiled(nvcc: str, source: Path, architecture: str, cubin: Path) -> str:
+    """Compile a file as the package does, and return what nvcc and ptxas say."""
+    more = ("-Xptxas", "-v", "-I", str(source.parent), "-o", str(cubin))
+    return run(nvcc, "-cubin", f"-arch={architecture}", *kernels.OPTIONS, *more, str(source))
 
 
 def kept(nvcc: str, source: Path, architecture: str) -> Path:

@@ -13,11 +13,9 @@ import functools
 import re
 import shutil
 import site
-import subprocess
 import tempfile
 from pathlib import Path
 
-from gpu import kernels
 from tests.gpu import ptxas
 
 KERNEL = re.compile(r"^\.text\.(\w+):$")
@@ -38,23 +36,12 @@ def disassembler() -> str:
 
 
 @functools.cache
-def code(source: Path, architecture: str) -> dict[str, list[str]]:
+def code(source: Path, architecture: str, nvcc: str, nvdisasm: str) -> dict[str, list[str]]:
     """The instructions of every kernel of a file, as nvdisasm writes them."""
     with tempfile.TemporaryDirectory() as folder:
-        cubin = str(Path(folder, "cubin"))
-        given = (
-            "-cubin",
-            f"-arch={architecture}",
-            *kernels.OPTIONS,
-            "-I",
-            str(source.parent),
-            "-o",
-            cubin,
-            str(source),
-        )
-        subprocess.run((ptxas.compiler(), *given), check=True, capture_output=True)
-        text = subprocess.run((disassembler(), cubin), check=True, capture_output=True, text=True).stdout
-    return kernels_of(text)
+        cubin = Path(folder, "cubin")
+        ptxas.compiled(nvcc, source, architecture, cubin)
+        return kernels_of(ptxas.run(nvdisasm, str(cubin)))
 
 
 def kernels_of(text: str) -> dict[str, list[str]]:

@@ -67,7 +67,7 @@ def test_a_device_that_nvcc_does_not_know(monkeypatch):
     """A newer one runs PTX, where the driver is no older than nvcc, whose PTX it is; an older one runs nothing."""
     monkeypatch.setattr(kernels, "nvcc", lambda: "/toolkit/bin/nvcc")
     monkeypatch.setattr(kernels, "nvcc_version", lambda: (13, 1))
-    monkeypatch.setattr(kernels, "_architectures", lambda compiler: [75, 90, 120])
+    monkeypatch.setattr(kernels, "architectures", lambda compiler: [75, 90, 120])
     assert available._no_code((9, 0), 13000) is None
     assert available._no_code((13, 0), 13010) is None
     expected = (

@@ -49,7 +49,7 @@ def test_a_device_newer_than_nvcc_gets_the_newest_ptx(compiler, monkeypatch, tmp
 def test_ptx_runs_on_a_device_newer_than_nvcc(gpu, compiler, monkeypatch):
     if not gpu.simulated:
         pytest.skip("the simulated device is newer than what is compiled for here")
-    monkeypatch.setattr(kernels, "_architectures", lambda nvcc: [75, 80])
+    monkeypatch.setattr(kernels, "architectures", lambda nvcc: [75, 80])
     x = gpu.put(np.ones(4, np.float32))
     gpu.run(lambda: kernels.launch(str(compiler.with_suffix(".py")), "twice", "Pi", 1, 32, x, 4))
     np.testing.assert_array_equal(gpu.get(x), 2)
@@ -107,3 +107,11 @@ def test_without_nvcc_the_remedy_is_named(monkeypatch):
 def test_every_kernel_file_is_shipped_beside_its_launcher():
     for source in Path(kernels.__file__).parent.glob("*.cu"):
         assert source.with_suffix(".py").exists(), source
+
+
+def test_the_architectures_are_those_that_nvcc_lists(tmp_path):
+    compiler = tmp_path / "nvcc"
+    compiler.write_text("#!/bin/sh\necho sm_75\necho sm_120\n")
+    compiler.chmod(0o755)
+    assert kernels.architectures(str(compiler)) == [75, 120]
+    assert kernels.architectures("false") == []

@@ -97,10 +97,8 @@ class Base(Staged, Still, Foreign):
     ) -> float:
         """Learn from a batch together with the rows that it reads, example by example, and return its mean loss in nats.
 
-        Unchecked: an engine calls it. inputs: see cpu/word2vec.py; grad, hidden (B, D) are written.
+        Unchecked: an engine calls it, with an example at least. inputs: see cpu/word2vec.py; grad, hidden (B, D) are written.
         """
-        if not len(target):
-            return 0.0
         with self.alone:
             loss = self._loss[: len(target)]
             self.learn_online(grad, loss, hidden, inputs, target, weight)
