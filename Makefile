@@ -30,6 +30,9 @@ docs: $(VENV)/installed-docs  ## build the pages and the API reference into buil
 bench: $(VENV)/installed-bench  ## measure beside peers: make bench NAME=units (without NAME: lists them)
 	@$(BIN)/python -m bench $(NAME) $(ARGS)
 
+gpu-kit: $(VENV)/installed-test  ## wheels for a GPU machine without a network, into build/gpu-kit (GPU_PYTHON=python3.13: not 3.12)
+	@GPU_PYTHON='$(GPU_PYTHON)' $(BIN)/python -m bench.gpu_kit
+
 clean:  ## remove the environment and everything made
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -37,7 +40,7 @@ clean:  ## remove the environment and everything made
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(MAKEFILE_LIST)
 
-.PHONY: demo test test-slow lint format docs bench clean help
+.PHONY: demo test test-slow lint format docs bench gpu-kit clean help
 
 # A stamp exists only where its installation succeeded, and is out of date when the requirements change.
 $(VENV)/installed: EXTRA :=

@@ -2,7 +2,8 @@
 
 PyCUDA is published as source only, and its own build looks for a toolkit, cuRAND and the driver. Here the headers come
 from NVIDIA's wheels (the extra `test` brings them), cuRAND is left out, and a stub stands for the driver's library, which
-is opened by name when PyCUDA is imported: the real one, or the simulated one. Built once a machine and kept as a wheel.
+is opened by name when PyCUDA is imported: the real one, or the simulated one. Built once a machine and kept as a wheel, for
+this Python or for another (bench/gpu_kit.py).
 """
 
 import importlib.metadata
@@ -62,10 +63,13 @@ def main() -> int:
         print("PyCUDA is not installed: the GPU tests are skipped here, the simulated driver needs Linux on x86_64")
         return 0
     try:
-        wheel = cached() or build()
-        pip(f"install {wheel.name}", "install", str(wheel), "numpy")  # which PyCUDA does not declare
+        pip("install it", "install", str(wheel()), "numpy")  # which PyCUDA does not declare
     except (PreparationError, OSError) as error:
-        print(f"PyCUDA {VERSION}, which the GPU tests need, was not installed: {error}", file=sys.stderr)
+        print(
+            f"PyCUDA {VERSION}, which the GPU tests need, was not installed: {error}\n"
+            "  a PyCUDA of your own is taken as it is: .venv/bin/pip install pycuda, then make again",
+            file=sys.stderr,
+        )
         return 1
     return 0
 
@@ -95,34 +99,41 @@ def cuda() -> tuple[Path, str]:
     return Path(str(found.locate_file(header))).parents[1], ".".join(found.version.split(".")[:2])
 
 
-def folder() -> Path:
-    """Where wheels that fit this Python, CUDA and C library are kept."""
+def wheel(python: str = sys.executable) -> Path:
+    """PyCUDA for this Python, or for another one that has pip: of an earlier build, or built now."""
+    kept = folder(python)
+    return next(kept.glob("*.whl"), None) or build(kept, python)
+
+
+def folder(python: str) -> Path:
+    """Where wheels that fit a Python, CUDA and this machine's C library are kept."""
     root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    key = (f"pycuda-{VERSION}", f"cuda{cuda()[1]}", sysconfig.get_config_var("SOABI"), *platform.libc_ver())
+    key = (f"pycuda-{VERSION}", f"cuda{cuda()[1]}", interface(python), *platform.libc_ver())
     return Path(root, "hybrid-engine", "wheels", "-".join(filter(None, key)))
 
 
-def cached() -> Path | None:
-    """The wheel of an earlier build."""
-    return next(folder().glob("*.whl"), None)
+def interface(python: str) -> str:
+    """What the extensions of a Python are named after, as "cpython-312-x86_64-linux-gnu"."""
+    ask = "import sysconfig; print(sysconfig.get_config_var('SOABI') or '')"
+    return subprocess.run([python, "-c", ask], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
 
 
-def build() -> Path:
+def build(kept: Path, python: str) -> Path:
     """Download PyCUDA's source, build it, and keep the wheel; builds that race replace each other's whole file."""
-    print(f"building PyCUDA {VERSION} for the GPU tests (a minute or two, once on this machine)", flush=True)
+    print(f"building PyCUDA {VERSION} (a minute or two, once on this machine)", flush=True)
     with tempfile.TemporaryDirectory() as made:
         work = Path(made)
-        source = download(work)
+        source = download(work, python)
         (source / "siteconf.py").write_text(CONFIGURATION.format(root=str(cuda()[0]), stub=str(stub(work))))
         (source / "parallel.py").write_text(PARALLEL)
-        pip("build it", "wheel", "--no-deps", "--wheel-dir", str(work / "wheel"), str(source))
-        return keep(next((work / "wheel").glob("*.whl")))
+        pip("build it", "wheel", "--no-deps", "--wheel-dir", str(work / "wheel"), str(source), python=python)
+        return keep(next((work / "wheel").glob("*.whl")), kept)
 
 
-def download(work: Path) -> Path:
+def download(work: Path, python: str) -> Path:
     """The folder of PyCUDA's unpacked source."""
     wanted = ("--no-deps", "--no-binary", "pycuda", f"pycuda=={VERSION}")
-    pip("download its source", "download", "--dest", str(work), *wanted)
+    pip("download its source", "download", "--dest", str(work), *wanted, python=python)
     with tarfile.open(next(work.glob("*.tar.gz"))) as archive:
         archive.extractall(work, filter="data")
     return next(path for path in work.glob("pycuda-*") if path.is_dir())
@@ -142,26 +153,25 @@ def stub(work: Path) -> Path:
     return work
 
 
-def keep(wheel: Path) -> Path:
+def keep(made: Path, folder: Path) -> Path:
     """Copy a wheel into the cache in one step, so that nobody finds half of one."""
-    kept = folder() / wheel.name
-    kept.parent.mkdir(parents=True, exist_ok=True)
+    kept = folder / made.name
+    folder.mkdir(parents=True, exist_ok=True)
     part = kept.with_suffix(f".part{os.getpid()}")
-    shutil.copyfile(wheel, part)
+    shutil.copyfile(made, part)
     os.replace(part, kept)
     return kept
 
 
-def pip(purpose: str, *arguments: str) -> None:
-    """Run pip; where it fails, its last words say why."""
-    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", *arguments]
+def pip(purpose: str, *arguments: str, python: str = sys.executable) -> None:
+    """Run a Python's pip; where it fails, its last words say why."""
+    command = [python, "-m", "pip", "--disable-pip-version-check", *arguments]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode:
         said = "\n".join("    " + line for line in done.stdout.splitlines()[-40:])
         raise PreparationError(
             f"pip could not {purpose}\n{said}\n"
-            "  pip needs a package index (PIP_INDEX_URL names another) and the build a C++ compiler with Python's headers;\n"
-            "  a PyCUDA of your own is taken as it is: .venv/bin/pip install pycuda, then make again"
+            "  pip needs a package index (PIP_INDEX_URL names another) and the build a C++ compiler with Python's headers"
         )
 
 

@@ -4,6 +4,7 @@ import importlib.metadata
 import platform
 import subprocess
 import sys
+import sysconfig
 import types
 from pathlib import Path
 
@@ -23,7 +24,7 @@ def machine(monkeypatch, tmp_path):
     )
     asked = []
 
-    def pip(purpose, *arguments):
+    def pip(purpose, *arguments, python=sys.executable):
         asked.append(arguments)
         if arguments[0] == "wheel":
             configured = Path(arguments[-1], "siteconf.py").read_text()
@@ -32,7 +33,7 @@ def machine(monkeypatch, tmp_path):
             folder.mkdir()
             (folder / "pycuda-1-any.whl").write_bytes(b"wheel")
 
-    def download(work):
+    def download(work, python):
         (work / "source").mkdir()
         return work / "source"
 
@@ -41,6 +42,7 @@ def machine(monkeypatch, tmp_path):
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
     monkeypatch.setattr(importlib.metadata, "distribution", lambda name: headers)
     monkeypatch.setattr(prepare, "installed", lambda: False)
+    monkeypatch.setattr(prepare, "interface", lambda python: f"interface-of-{Path(python).name}")
     monkeypatch.setattr(prepare, "pip", pip)
     monkeypatch.setattr(prepare, "download", download)
     return asked
@@ -82,7 +84,7 @@ def test_elsewhere_the_gpu_tests_are_skipped(monkeypatch, machine, capsys, syste
 def test_a_wheel_is_built_once_and_kept_whole(machine, capsys):
     assert prepare.main() == 0
     assert "building PyCUDA" in capsys.readouterr().out
-    kept = prepare.cached()
+    kept = prepare.wheel()
     assert kept.read_bytes() == b"wheel"
     assert list(kept.parent.iterdir()) == [kept]
     assert [command for command, *_ in machine] == ["wheel", "install"]
@@ -92,12 +94,22 @@ def test_a_wheel_is_built_once_and_kept_whole(machine, capsys):
 
 
 def test_a_wheel_fits_one_python_cuda_and_c_library(machine, monkeypatch):
-    first = prepare.folder()
+    first, other = prepare.folder("python"), prepare.folder("python3.99")
     assert "cuda13.0" in first.name and prepare.VERSION in first.name
     monkeypatch.setattr(platform, "libc_ver", lambda: ("glibc", "1.0"))
-    second = prepare.folder()
-    monkeypatch.setattr(prepare.sysconfig, "get_config_var", lambda name: "cpython-399")
-    assert len({first, second, prepare.folder()}) == 3
+    assert len({first, other, prepare.folder("python")}) == 3
+
+
+def test_extensions_are_named_after_the_interface_of_their_python():
+    assert prepare.interface(sys.executable) == sysconfig.get_config_var("SOABI")
+
+
+def test_another_python_builds_with_its_own_pip(machine, monkeypatch):
+    pythons = []
+    asked = prepare.pip
+    monkeypatch.setattr(prepare, "pip", lambda *given, python: (pythons.append(python), asked(*given)))
+    kept = prepare.wheel("/other/python3.99")
+    assert kept.parent == prepare.folder("/other/python3.99") and pythons == ["/other/python3.99"]
 
 
 def test_missing_headers_come_with_their_remedy(machine, monkeypatch, capsys):
