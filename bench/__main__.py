@@ -11,7 +11,7 @@ HERE = Path(__file__).parent
 WAITS = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY", "KMP_BLOCKTIME")  # how a user says how OpenMP's threads wait
 SPINS = "300000"  # OpenMP's own choice, not ours (cpu/threads.py): on a quiet machine PyTorch is at its best with it
 OWN: dict[str, tuple[str, ...]] = {  # options of some benchmarks alone
-    "gpu": ("out", "only", "skip_tests"),
+    "gpu": ("out", "only", "skip_tests", "rehearse"),
     "growth": ("out",),
     "large": ("only", "readouts", "seconds"),
     "softmax": ("only",),
@@ -71,6 +71,11 @@ def parser() -> argparse.ArgumentParser:
         "skipgram-tree, of softmax this number of classes or kind: full, sampled, adaptive, memory; may be repeated",
     )
     gpu.add_argument("--skip-tests", action="store_true", help="leave out the tests on the device")
+    gpu.add_argument(
+        "--rehearse",
+        action="store_true",
+        help="run bench/first_contact.sh on the simulated driver, in a clean Python that has what `make gpu-kit` made",
+    )
     neighbours = parser.add_argument_group("for neighbours")
     neighbours.add_argument(
         "--vectors", metavar="FILE", help="word vectors, as hybrid export writes (default: trained)"

@@ -1,23 +1,17 @@
 """The GPU: its tests, its ceilings, and the fused step, softmax, rows, tree and PVM beside PyTorch.
 
-`python -m bench gpu --out DIR` is the whole of it, in under 8 minutes: the tests that need a device, copy bandwidth and
-GEMM rate as ceilings, then the works, each beside its rivals. One .jsonl in DIR has all samples and the environment; the
-summary comes last. Memory: about 10 GB, on the device and on the host. The exit code is 1 where a test failed or a work
-could not be measured, 2 where there is no device; a bar that is missed is said, and is no failure.
-
-A machine without network: on one with network and the same Python, collect wheels of what the other lacks, for example
-PyCUDA and Annoy (which have no binary wheels: build them with `pip wheel -w wheels pycuda annoy`, beside a CUDA toolkit),
-
-    pip download -d wheels --no-deps pytools platformdirs siphash24 mako
-
-carry the checkout and `wheels`, and there, in the checkout:
-
-    python3 -m pip install --no-index --no-deps --target site wheels/*.whl
-    PYTHONPATH=$PWD/site python3 -m bench gpu --out results
+`python -m bench gpu --out DIR` is the whole of it: kernels are compiled, the tests that need a device run, then come copy
+bandwidth and GEMM rate as ceilings, then the works, each beside its rivals. One .jsonl in DIR has all samples and the
+environment; the summary comes last. `--only WORK` takes a part, with the ceilings that are in the .jsonl already. Memory:
+about 10 GB, on the device and on the host. The exit code is 1 where a test failed or a work could not be measured, 2 where
+there is no device; a bar that is missed is said, and is no failure.
 
 It wants numpy, scipy, numba, an nvcc (see gpu/kernels.py) and cuBLAS (see gpu/blas.py); PyTorch with CUDA to be compared
-with, pytest and hypothesis for the tests. What is missing of these is said and left out. CUDASIM=1 takes the simulated
-driver of the tests instead of a device: together with --quick that shows that all of this runs, and nothing about speed.
+with, pytest and hypothesis for the tests. What is missing of these is said and left out. `make gpu-kit` collects what a
+machine without a network lacks; bench/first_contact.sh installs it there and runs all of this, the most valuable first.
+
+CUDASIM=1 takes the simulated driver of the tests instead of a device: together with --quick that shows that all of this runs,
+and nothing about speed. `--rehearse` does so with bench/first_contact.sh in a clean Python of the kit's version.
 """
 
 import argparse
@@ -26,50 +20,47 @@ import os
 import re
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from bench.gpu_bars import bars_of, judge, verdict
+from bench.gpu_ceilings import bandwidth, measured
 from bench.gpu_machine import SINGLY, Machine
 from bench.measure import append, show
 
-WORKS = ("ceilings", "units", "ragged", "softmax", "rows", "tree", "pvm", "overlap")
+WORKS = (
+    "compile",
+    "tests",
+    "ceilings",
+    "units",
+    "tree",
+    "pvm",
+    "softmax",
+    "rows",
+    "ragged",
+    "overlap",
+    "sweep",
+    "rivals",
+)
+SLOWER = 8  # what the simulated driver may take for the tests
 RESULTS = Path(__file__).parent / "results"
-
-
-class Bar(NamedTuple):
-    """What was promised of ours at a work.
-
-    of     "value", "bandwidth_share", "overlap", or "ratio": ours over the rival whose name ends with `rival`
-    """
-
-    of: str
-    least: float
-    rival: str = ""
-
-
-BARS: dict[tuple[str, tuple], tuple[Bar, ...]] = {
-    ("units.step", (("batch", 1), ("momentum", 0.0))): (Bar("value", 400e9), Bar("ratio", 8, " bmm + SGD")),
-    ("units.step", (("batch", 1), ("momentum", 0.9))): (Bar("value", 200e9),),
-    ("units.ragged", (("batch", 1),)): (Bar("bandwidth_share", 0.6),),
-    ("softmax.step", (("tf32", False),)): (Bar("ratio", 1, "cross_entropy + SGD"),),
-    ("softmax.step", (("tf32", True),)): (Bar("ratio", 1, "cross_entropy + SGD"),),
-    ("pvm.frame", (("config", "flat210m"), ("momentum", 0.0))): (Bar("value", 1900),),
-    ("pvm.frame", (("config", "small"), ("streams", 1), ("readouts", False))): (Bar("value", 3000),),
-    ("overlap.tick", (("delay", 1),)): (Bar("overlap", 0.9),),
-}
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Tests, ceilings, works, summary; returns the exit code."""
+    if arguments.rehearse:
+        from bench import gpu_rehearsal
+
+        return gpu_rehearsal.rehearse(arguments.out)
     unknown = sorted(set(arguments.only or ()) - set(WORKS))
     if unknown:
         print(f"--only: found {unknown[0]!r}, expected one of {', '.join(WORKS)}")
         return 2
     simulated = bool(os.environ.get("CUDASIM"))
     if simulated:
-        _simulate()
+        simulate()
     from gpu.available import unavailable
 
     if reason := unavailable():
@@ -85,12 +76,14 @@ def run(arguments: argparse.Namespace) -> int:
 def _run(machine: Machine, arguments: argparse.Namespace) -> int:
     path = arguments.json or str(_file(arguments, machine.name))
     print(f"{machine.facts}\n{_beside(machine)}\nsamples go to {path}", flush=True)
+    wanted = arguments.only or [name for name in WORKS if not (arguments.skip_tests and name in ("compile", "tests"))]
     lines, failures, started = [], [], time.perf_counter()
-    if not arguments.skip_tests:
-        line = _tests(machine, path)
-        lines.append(f"tests: {line}")
-        failures += ["tests"] if line != "passed" else []
-    for name, make in _contests(machine, arguments):
+    for name, work in (("compile", _compile), ("tests", _tests)):
+        if name in wanted:
+            said = work(machine, path)
+            lines.append(f"{name}: {said}")
+            failures += [name] if said.startswith("FAILED") else []
+    for name, make in _contests(machine, arguments, wanted, path):
         began = time.perf_counter()
         try:
             records = make().records(arguments.repeat)
@@ -113,7 +106,7 @@ def _run(machine: Machine, arguments: argparse.Namespace) -> int:
     return 1 if failures else 0
 
 
-def _simulate() -> None:
+def simulate() -> None:
     """Let the simulated driver and the simulated cuBLAS stand in, before PyCUDA is imported."""
     from tests import cudasim
     from tests.cudasim import cublas
@@ -136,42 +129,67 @@ def _file(arguments: argparse.Namespace, device: str) -> Path:
     return path
 
 
-def _tests(machine: Machine, path: str) -> str:
-    """Run and record the tests; "passed", or what to say of them."""
+def _compile(machine: Machine, path: str) -> str:
+    """Compile all kernels at once, so that neither a test nor a work waits for a compiler; what to say of it."""
     from bench import gpu_suite
 
-    record, text = gpu_suite.run_tests(machine.name)
+    try:
+        said = gpu_suite.compile_kernels(machine.device.capability)
+    except OSError as error:
+        said = f"FAILED {error}"
+    print(f"compile: {said}", flush=True)
+    return said
+
+
+def _tests(machine: Machine, path: str) -> str:
+    """Run and record the tests; what to say of them."""
+    from bench import gpu_suite
+
+    record, text = gpu_suite.run_tests(machine.name, limit=gpu_suite.LIMIT * (SLOWER if machine.simulated else 1))
     print(f"tests: {text}", flush=True)
     record["env"] |= machine.facts
     append(path, [record])
-    return "passed" if record["checked"] else text.splitlines()[-1]
+    return f"{'' if record['checked'] else 'FAILED '}{text.splitlines()[-1]}"
 
 
-def _contests(machine: Machine, arguments: argparse.Namespace) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """The contests of the works that are wanted, made when their turn comes; the ceilings always, for the shares."""
-    from bench import gpu_ceilings, gpu_overlap, gpu_pvm, gpu_sparse, gpu_units
+def contests(threads: int) -> dict[str, Callable[[Machine, bool], Iterator[Callable[[], Any]]]]:
+    """Of each work, what makes its contests when their turn comes, on a machine, in small sizes or not."""
+    from bench import gpu_ceilings, gpu_overlap, gpu_pvm, gpu_rivals, gpu_sparse, gpu_units
 
-    groups: dict[str, Callable[..., Iterator[Callable[[], Any]]]] = {
+    return {
         "ceilings": gpu_ceilings.ceilings,
         "units": gpu_units.equal,
-        "ragged": gpu_units.ragged,
+        "tree": partial(gpu_sparse.tree, threads=threads),
+        "pvm": gpu_pvm.frames,
         "softmax": gpu_sparse.softmax,
         "rows": gpu_sparse.rows,
-        "tree": partial(gpu_sparse.tree, threads=arguments.threads),
-        "pvm": gpu_pvm.frames,
-        "overlap": partial(gpu_overlap.overlap, threads=arguments.threads),
+        "ragged": gpu_units.ragged,
+        "overlap": partial(gpu_overlap.overlap, threads=threads),
+        "sweep": partial(gpu_sparse.sweep, threads=threads),
+        "rivals": gpu_rivals.rivals,
     }
-    for name in WORKS:
-        if name == "ceilings" or name in (arguments.only or WORKS):
-            for make in groups[name](machine, arguments.quick):
-                yield name, make
+
+
+def _contests(
+    machine: Machine, arguments: argparse.Namespace, wanted: Sequence[str], path: str
+) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """The contests of the works that are wanted; the ceilings too, where nobody knows them."""
+    if "ceilings" not in (arguments.only or ()):
+        machine.bandwidth = measured(path, machine, arguments.quick)
+    groups = contests(arguments.threads)
+    chosen = [name for name in groups if name in wanted and name != "ceilings"]
+    if machine.bandwidth is None and (chosen or "ceilings" in wanted):
+        chosen = ["ceilings", *chosen]
+    for name in chosen:
+        for make in groups[name](machine, arguments.quick):
+            yield name, make
 
 
 def _report(machine: Machine, records: list[dict], judged: bool) -> str:
     """Print a contest, note in our record how it stands to its bars, and return its line of the summary."""
     ours = records[0]
     if ours["work"] == "gpu.copy":
-        machine.bandwidth = max(record["value"] for record in records if record["who"] != SINGLY)
+        machine.bandwidth = bandwidth(records)
     show(records)
     for line in _details(ours, records, machine.bandwidth):
         print(f"  {line}")
@@ -179,15 +197,15 @@ def _report(machine: Machine, records: list[dict], judged: bool) -> str:
     peers = [record for record in records[1:] if record["who"] != SINGLY]
     ratios = [f"{ours['value'] / peer['value']:.3g} x {_name(peer)}" for peer in peers]
     line = f"{ours['work']} {_brief(ours['params'])}: {_amount(ours)}"
-    return "; ".join([line, *ratios, *map(_verdict, ours["bars"])])
+    return "; ".join([line, *ratios, *map(verdict, ours["bars"])])
 
 
-def _details(ours: dict, records: list[dict], bandwidth: float | None) -> Iterator[str]:
+def _details(ours: dict, records: list[dict], copied: float | None) -> Iterator[str]:
     """What the table has no column for."""
     if "bandwidth_share" in ours:
         counted = f" at {ours['bytes_per_parameter']} bytes each" if "bytes_per_parameter" in ours else ""
-        rate = ours["bandwidth_share"] * (bandwidth or 0) / 1e9
-        yield f"{_amount(ours)}{counted} = {rate:,.0f} GB/s of the {(bandwidth or 0) / 1e9:,.0f} that a copy reaches"
+        rate = ours["bandwidth_share"] * (copied or 0) / 1e9
+        yield f"{_amount(ours)}{counted} = {rate:,.0f} GB/s of the {(copied or 0) / 1e9:,.0f} that a copy reaches"
     if "overlap" in ours:
         stages = ", ".join(f"{name} {1e3 * seconds:.1f}" for name, seconds in ours["stages"].items())
         yield f"overlap {ours['overlap']:.2f}, efficiency {ours['efficiency']:.2f}; ms in all: {stages}"
@@ -206,38 +224,6 @@ def _details(ours: dict, records: list[dict], bandwidth: float | None) -> Iterat
             yield f"memory of {record['who']}: {parts}"
         if record.get("padding", 1) > 1:
             yield f"{record['who']} computes {record['padding']:.2f} x as many parameters, because it pads"
-
-
-def bars_of(ours: dict) -> tuple[Bar, ...]:
-    """The bars of a record: those whose work and sizes are its own."""
-    for (work, params), bars in BARS.items():
-        if work == ours["work"] and params and set(params) <= set(ours["params"].items()):
-            return bars
-    return ()
-
-
-def judge(bar: Bar, ours: dict, records: list[dict]) -> dict[str, Any]:
-    """Whether the bar is met; `found` and `met` are None where there was no rival to compare with."""
-    if bar.of == "ratio":
-        rivals = [record for record in records if record["who"].endswith(bar.rival)]
-        found = ours["value"] / rivals[0]["value"] if rivals else None
-    else:
-        found = ours[bar.of]
-    return bar._asdict() | {"found": found, "met": None if found is None else found >= bar.least}
-
-
-def _verdict(bar: dict[str, Any]) -> str:
-    if bar["met"] is None:
-        return f"bar {bar['least']:g} x{bar['rival']}: no rival"
-    met = "met" if bar["met"] else "MISSED"
-    if bar["of"] == "ratio":
-        return f"bar {bar['least']:g} x {bar['rival'].strip()}: {met} at {bar['found']:.2f} x"
-    if bar["of"] == "overlap":
-        return f"bar overlap {bar['least']:g}: {met} at {bar['found']:.2f}"
-    if bar["of"] == "bandwidth_share":
-        return f"bar {bar['least']:.0%} of the bandwidth: {met} at {bar['found']:.1%}"
-    scale, prefix = (1e9, " G") if bar["least"] >= 1e9 else (1, "")
-    return f"bar {bar['least'] / scale:g}{prefix}: {met}"
 
 
 def _amount(record: dict) -> str:

@@ -1,12 +1,13 @@
 """What the device can do at best: copies, reading and writing in place, fp32 and TF32 products; ours beside PyTorch's."""
 
 import contextlib
+import json
 from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
 
-from bench.gpu_machine import Contest, Machine, near
+from bench.gpu_machine import SINGLY, Contest, Machine, near
 
 NUMBERS, QUICK_NUMBERS = 1 << 30, 1 << 14  # float32 of a copy: 4 GiB are read and 4 GiB written
 SIDE, QUICK_SIDE = 8192, 48  # of the matrices
@@ -21,6 +22,27 @@ def ceilings(machine: Machine, quick: bool) -> Iterator[Callable[[], Contest]]:
     yield partial(_in_place, machine, numbers // 2)
     for tf32 in (False, True):
         yield partial(_product, machine, side, tf32)
+
+
+def bandwidth(records: list[dict]) -> float:
+    """Bytes a second that the best of some copies moves."""
+    return max(record["value"] for record in records if record["who"] != SINGLY)
+
+
+def measured(path: str, machine: Machine, quick: bool) -> float | None:
+    """The bandwidth that a file of results has of this machine, with its driver and compiler; None where it has none."""
+    try:
+        with open(path) as file:
+            records = [json.loads(line) for line in file]
+    except OSError:
+        return None
+    wanted = {"numbers": QUICK_NUMBERS if quick else NUMBERS}
+    here = [
+        record
+        for record in records
+        if (record["work"], record["params"]) == ("gpu.copy", wanted) and machine.facts.items() <= record["env"].items()
+    ]
+    return bandwidth(here) if here else None
 
 
 @contextlib.contextmanager

@@ -94,7 +94,7 @@ def requirements() -> list[str]:
     """What the engine and its GPU tests need, as pip takes it."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    return [*project["dependencies"], *extras["gpu"], *(one for one in extras["test"] if _name(one) in TESTS)]
+    return [*project["dependencies"], *extras["gpu"], *(one for one in extras["test"] if name(one) in TESTS)]
 
 
 def collect(python: str, folder: Path, wanted: list[str]) -> None:
@@ -106,7 +106,7 @@ def collect(python: str, folder: Path, wanted: list[str]) -> None:
     prepare.pip("collect wheels", *into, "--find-links", str(folder), "--prefer-binary", *wanted, "pip", python=python)
     prepare.pip("collect the rivals", *into, "--no-deps", *RIVALS, python=python)
     for wheel in folder.glob("*.whl"):
-        if _name(wheel.name) in PRESENT:
+        if name(wheel.name) in PRESENT:
             wheel.unlink()
     (folder / REQUIREMENTS).write_text("\n".join(wanted) + "\n")
 
@@ -120,7 +120,7 @@ def _annoy(python: str, into: tuple[str, ...]) -> None:
         del os.environ["ANNOY_COMPILER_ARGS"]
 
 
-def _name(text: str) -> str:
+def name(text: str) -> str:
     """The name at the beginning of a requirement, or of a wheel's file."""
     return re.match(r"[A-Za-z0-9._]+(-[A-Za-z][A-Za-z0-9._]*)*", text)[0].lower()  # type: ignore[index]
 

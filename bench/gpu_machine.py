@@ -1,27 +1,26 @@
 """The machine of `python -m bench gpu`: one CUDA device, PyTorch on the same device, and what a step takes on either.
 
-Time is taken by events of the device around a batch of steps, and by the host's clock around the same batch. All of our
-steps of a batch are launched by one piece of work of a queue, so no hand-over between threads lies between them; what such
-hand-overs cost is shown by a rival of its own, SINGLY.
+Time is taken by events of the device around a batch of steps, and by the host's clock around the same batch. Steps that do
+not count go before it, so that clocks are up when it begins. All of our steps of a batch are launched by one piece of work
+of a queue, so no hand-over between threads lies between them; what such hand-overs cost is shown by a rival of its own, SINGLY.
 """
 
 import contextlib
 import gc
 import math
-import os
-import shutil
 import statistics
-import subprocess
 import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from bench.gpu_clocks import Clocks, spread
 from bench.measure import Work, measure
 
-LONG = 0.05  # seconds of a batch, far above what events resolve and what a first launch costs
-MOST = 2000  # steps of a batch
+LONG = 0.3  # seconds of a batch, far above what events resolve and what a first launch costs
+SPIN = 0.05  # seconds of steps before it, for clocks to go up
+MOST = 30_000  # steps of a batch
 SINGLY = "ours, a queue.run a step"
 CHUNK = 1 << 24  # random numbers drawn on the host; larger arrays repeat them
 
@@ -32,14 +31,17 @@ class Steps:
     The first call takes one step, whose result can be checked; the second a few, from which follows how many fill LONG.
     """
 
-    def __init__(self, batch: Callable[[int], tuple[float, float]], long: float):
-        """batch(count) takes so many steps and returns the seconds of the device's clock and of the host's."""
-        self._batch, self._long = batch, long
+    def __init__(self, batch: Callable[[int, int], tuple[float, float]], long: float, clocks: Clocks):
+        """batch(spin, count) takes `spin` steps, then `count`; returns the seconds of these by the device and by the host."""
+        self._batch, self._long, self._clocks = batch, long, clocks
         self.count, self.walls = 0, []  # type: ignore[var-annotated]
+        self.readings: list[dict[str, int]] = []
 
     def __call__(self) -> float:
         count = max(self.count, 1)
-        seconds, wall = self._batch(count)
+        spin = math.ceil(count * SPIN / LONG) if self._long and len(self.walls) > 1 else 0
+        with self._clocks.read(self.readings):
+            seconds, wall = self._batch(spin, count)
         self.walls.append(wall / count)
         if len(self.walls) == 1:
             self.count = 3 if self._long else 1
@@ -60,7 +62,10 @@ class Machine:
 
         self.simulated, self.long = simulated, 0.0 if simulated else LONG
         self.device = Device(0)
-        self.facts = _facts(self.device) | ({"simulated": True} if simulated else {})
+        self.clocks = Clocks(None if simulated else self.device.cuda.pci_bus_id())
+        self.facts = (
+            _facts(self.device) | {"gpu_driver": self.clocks.driver} | ({"simulated": True} if simulated else {})
+        )
         self.name: str = self.facts["gpu"]
         self.torch: Any
         self.silent: str | None
@@ -115,26 +120,33 @@ class Contest:
 
     def ours(self, step: Callable[[], Any], check: Callable[[], Any], more: dict | None = None) -> None:
         """Our step, launched in one piece of work a batch, and once more in a piece of work each."""
-        self._add("ours", Steps(self._together(step), self.machine.long), check, more)
-        self._add(SINGLY, Steps(self._singly(step), self.machine.long), lambda: None, {"clock": "host"})
+        self._add("ours", self._together(step), check, more)
+        self._add(SINGLY, self._singly(step), lambda: None, {"clock": "host"})
 
     def torch(self, who: str, step: Callable[[], Any], check: Callable[[], Any], more: dict | None = None) -> None:
         """A step of PyTorch, on its default stream."""
         name = f"torch {self.machine.torch.__version__} {who}"
-        self._add(name, Steps(self._on_stream(step), self.machine.long), check, more)
+        self._add(name, self._on_stream(step), check, more)
+
+    def once(self) -> None:
+        """One step of ours, checked."""
+        with self.within:
+            self.works[0].run()
+            self.works[0].check()
 
     def records(self, repeat: int) -> list[dict]:
-        """Check and measure; one record a rival, with the environment, the clocks after it, and the host's seconds."""
+        """Check and measure; one record a rival, with the environment, the clocks during it, and the host's seconds."""
         with self.within:
             records = measure(self.works, repeat, self.machine.bandwidth)
-        clocks = {} if self.machine.simulated else _clocks()
         for work, record in zip(self.works, records, strict=True):
-            record["env"] |= self.machine.facts | clocks
+            record["env"] |= self.machine.facts
             if isinstance(work.run, Steps):
                 record["wall_seconds"], record["steps"] = statistics.median(work.run.walls[-repeat:]), work.run.count
+                record["clocks"] = spread(work.run.readings)
         return records
 
-    def _add(self, who: str, run: Steps, check, more: dict | None) -> None:
+    def _add(self, who: str, batch: Callable[[int, int], tuple[float, float]], check, more: dict | None) -> None:
+        run = Steps(batch, self.machine.long, self.machine.clocks)
         more = {} if more is None else more  # what `check` adds to it later is in the record too
         more.setdefault("clock", "device")
         settings: dict[str, Any] = {"warm": 2, "own_clock": True, "device": self.machine.name, "more": more}
@@ -143,27 +155,33 @@ class Contest:
     def _together(self, step):
         device, stream = self.machine.device, self.queue.stream
 
-        def loop(count):
-            start = device.mark(stream)
+        def loop(spin, count):
+            for _ in range(spin):
+                step()
+            began, start = time.perf_counter(), device.mark(stream)
             for _ in range(count):
                 step()
-            return start, device.mark(stream)
+            return began, start, device.mark(stream)
 
-        def batch(count):
-            began = time.perf_counter()
-            start, end = self.queue.run(loop, count).wait()
+        def batch(spin, count):
+            began, start, end = self.queue.run(loop, spin, count).wait()
             wall = time.perf_counter() - began
             return 1e-3 * device.owner.call(start.event.time_till, end.event), wall
 
         return batch
 
     def _singly(self, step):
-        def batch(count):
+        def steps(count):
             began = time.perf_counter()
             for _ in range(count):
                 event = self.queue.run(step)
             event.wait()
-            wall = time.perf_counter() - began
+            return time.perf_counter() - began
+
+        def batch(spin, count):
+            if spin:
+                steps(spin)
+            wall = steps(count)
             return wall, wall
 
         return batch
@@ -171,8 +189,10 @@ class Contest:
     def _on_stream(self, step):
         torch = self.machine.torch
 
-        def batch(count):
+        def batch(spin, count):
             start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            for _ in range(spin):
+                step()
             began = time.perf_counter()
             start.record()
             for _ in range(count):
@@ -229,26 +249,4 @@ def _facts(device) -> dict[str, Any]:
         "l2": device.cuda.get_attribute(attribute.L2_CACHE_SIZE),
         "cuda": f"{version // 1000}.{version % 1000 // 10}",
         "nvcc": "{}.{}".format(*kernels.nvcc_version()),
-        "gpu_driver": _smi("driver_version").get("driver_version"),
     }
-
-
-def _clocks() -> dict[str, Any]:
-    """The clocks in MHz and the draw in W as they are now, where nvidia-smi answers; nothing is set."""
-    found = _smi("clocks.sm", "clocks.mem", "power.draw")
-    return {"clocks": found} if found else {}
-
-
-def _smi(*names: str) -> dict[str, str]:
-    """What nvidia-smi says of the first device that this process may use; nothing where it does not answer."""
-    program = shutil.which("nvidia-smi")
-    if not program or os.environ.get("CUDASIM"):
-        return {}
-    which = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0] or "0"
-    command = [program, f"--id={which}", f"--query-gpu={','.join(names)}", "--format=csv,noheader,nounits"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return {}
-    values = [value.strip() for value in done.stdout.strip().split(",")]
-    return dict(zip(names, values, strict=False))

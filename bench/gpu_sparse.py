@@ -2,12 +2,12 @@
 
 Batches are taken in turn. What lies in the cache when a step begins is what lies there in training: the weights of the
 softmax (51 MB) are about as large as an H200's L2, but its logits are several times that; of the tables and trees (0.5 to
-5 GB) the rows that are met often.
+5 GB) the rows that are met often. Only rows that a gather reads are all different, so that none of them comes from a cache.
 """
 
 import contextlib
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import numpy as np
@@ -23,6 +23,7 @@ WIDTH, BATCH = 128, 1024
 QUICK_WIDTH, QUICK_BATCH = 32, 16
 CLASSES, QUICK_CLASSES = 100_000, 300  # of the full softmax
 TREES, QUICK_TREES = (1_000_000, 10_000_000), (500,)
+SWEEP, QUICK_SWEEP = (64, 256, 4096, 16_384, 65_536), (8,)  # examples of a batch of the tree, beside cpu_tree.BATCH
 ROWS, QUICK_ROWS = 1_000_000, 200  # of the table; 512 MB
 IDS, QUICK_IDS = (4096, 65_536), (64,)  # of one gather or scatter
 TURNS = 8  # different batches, taken in turn
@@ -41,10 +42,14 @@ def zipf(rng: np.random.Generator, classes: int, shape) -> np.ndarray:
 
 def softmax(machine: Machine, quick: bool) -> Iterator[Callable[[], Contest]]:
     """What makes the contests of a step in fp32 and of one in TF32, on both sides."""
-    sizes = (QUICK_CLASSES, QUICK_WIDTH, QUICK_BATCH) if quick else (CLASSES, WIDTH, BATCH)
-    problem = Classification(*sizes)
+    problem = classification(quick)
     for tf32 in (False, True):
-        yield partial(_softmax, machine, problem, tf32)
+        yield partial(softmax_contest, machine, problem, tf32, [TorchSoftmax])
+
+
+def classification(quick: bool) -> "Classification":
+    """The problem of all contests of the softmax."""
+    return Classification(*((QUICK_CLASSES, QUICK_WIDTH, QUICK_BATCH) if quick else (CLASSES, WIDTH, BATCH)))
 
 
 class Classification:
@@ -78,7 +83,10 @@ class Classification:
         return loss, pulled / total[:, None] - own, some - RATE * miss.T @ hidden
 
 
-def _softmax(machine: Machine, problem: Classification, tf32: bool) -> Contest:
+def softmax_contest(
+    machine: Machine, problem: Classification, tf32: bool, rivals: "Sequence[type[TorchSoftmax]]"
+) -> Contest:
+    """Ours and PyTorch's at one problem."""
     from gpu import softmax
 
     classes, width = problem.weights.shape
@@ -99,18 +107,22 @@ def _softmax(machine: Machine, problem: Classification, tf32: bool) -> Contest:
         problem.check(get(grad), get(weights)[problem.sample], tolerance)
 
     contest.ours(lambda: softmax.step(grad, loss, Learned(weights), work, *next(turns), None, Rule(RATE)), check)
-    if machine.torch:
-        made = TorchSoftmax(machine.torch, problem, "cuda")
-        contest.torch("linear + cross_entropy + SGD", made.step, partial(made.check, tolerance))
+    for rival in rivals if machine.torch else ():
+        made = rival(machine.torch, problem, "cuda")
+        contest.torch(made.name, made.step, partial(made.check, max(tolerance, made.tolerance)))
     return contest
 
 
 class TorchSoftmax:
-    """PyTorch: linear, cross entropy summed over the batch, autograd, SGD in one kernel."""
+    """PyTorch: linear, cross entropy summed over the batch, autograd, SGD in one kernel.
+
+    tolerance  of its result, where the contest asks for less
+    """
+
+    name, tolerance = "linear + cross_entropy + SGD", 0.0
 
     def __init__(self, torch, problem: Classification, place: str):
-        self.problem, functional = problem, torch.nn.functional
-        self.linear, self.cross_entropy = functional.linear, partial(functional.cross_entropy, reduction="sum")
+        self.problem, self.functional = problem, torch.nn.functional
         self.weights = torch.tensor(problem.weights, device=place, requires_grad=True)
         self.hidden = [torch.tensor(hidden, device=place, requires_grad=True) for hidden in problem.hidden]
         target = [torch.tensor(target, device=place, dtype=torch.int64) for target in problem.target]
@@ -123,10 +135,14 @@ class TorchSoftmax:
         hidden, target = next(self.turns)
         self.optimiser.zero_grad()
         hidden.grad = None
-        loss = self.cross_entropy(self.linear(hidden, self.weights), target)
+        loss = self.sum_of_losses(hidden, self.weights, target)
         loss.backward()
         self.optimiser.step()
         self.loss = loss.detach()
+
+    def sum_of_losses(self, hidden, weights, target):
+        """What is differentiated."""
+        return self.functional.cross_entropy(self.functional.linear(hidden, weights), target, reduction="sum")
 
     def check(self, tolerance: float) -> None:
         """Raise unless the first step is right; of the losses PyTorch keeps the sum only."""
@@ -141,15 +157,16 @@ class TorchSoftmax:
 def rows(machine: Machine, quick: bool) -> Iterator[Callable[[], Contest]]:
     """What makes the contests of gather and scatter, for few and for many ids.
 
-    Hot rows stay in the cache, as they do in training; the table is larger than any cache.
+    Of a scatter hot rows stay in the cache, as they do in training; the table is larger than any cache.
     """
     size, width = (QUICK_ROWS, QUICK_WIDTH) if quick else (ROWS, WIDTH)
     rng = np.random.default_rng(7)
     table = rng.standard_normal((size, width), np.float32)
     for count in QUICK_IDS if quick else IDS:
+        different = rng.permutation(size)[: size // count * count].reshape(-1, count).astype(np.int32)
+        yield partial(_gather, machine, table, different)
         ids = zipf(rng, size, (TURNS, count))
-        yield partial(_gather, machine, table, ids)
-        yield partial(_scatter, machine, table, ids, rng.standard_normal((count, width), np.float32))
+        yield partial(scatter, machine, table, ids, rng.standard_normal((count, width), np.float32))
 
 
 def _rows_contest(machine: Machine, work: str, table, ids, moved: float) -> Contest:
@@ -179,13 +196,13 @@ def _gather(machine: Machine, table: np.ndarray, ids: np.ndarray) -> Contest:
     return contest
 
 
-def _scatter(machine: Machine, table: np.ndarray, ids: np.ndarray, grad: np.ndarray) -> Contest:
-    """Both sides give the same bits in every run: PyTorch in its deterministic mode."""
+def scatter(machine: Machine, table: np.ndarray, ids: np.ndarray, grad: np.ndarray, fixed: bool = True) -> Contest:
+    """Ours and PyTorch's; `fixed`: PyTorch too gives the same bits in every run, in its deterministic mode."""
     from gpu import rows
 
     met, place = np.unique(ids[0], return_inverse=True)
     contest = _rows_contest(machine, "rows.scatter", table, ids, 4.0 * (grad.size + 2 * met.size * table.shape[1]))
-    contest.within = _deterministic(machine.torch)
+    contest.within = _deterministic(machine.torch if fixed else None)
     first = table[met].astype(np.float64)
     expected = first.copy()
     np.add.at(expected, place.ravel(), -RATE * grad.astype(np.float64))
@@ -200,7 +217,7 @@ def _scatter(machine: Machine, table: np.ndarray, ids: np.ndarray, grad: np.ndar
         target, source = (torch.tensor(array, device="cuda") for array in (table, grad))
         again = itertools.cycle([torch.tensor(some, device="cuda", dtype=torch.int64) for some in ids])
         contest.torch(
-            "index_add_",
+            "index_add_" if fixed else "index_add_ in any order",
             lambda: target.index_add_(0, next(again), source, alpha=-RATE),
             lambda: near("rows", target.cpu()[met.tolist()], expected, first),
         )
@@ -229,14 +246,20 @@ def _deterministic(torch):
 def tree(machine: Machine, quick: bool, threads: int) -> Iterator[Callable[[], Contest]]:
     """What makes the contests of the tree on the device and on all cores of its host, with the same targets."""
     for classes in QUICK_TREES if quick else TREES:
-        yield partial(_tree, machine, classes, threads)
+        yield partial(_tree, machine, classes, cpu_tree.BATCH, threads)
 
 
-def _tree(machine: Machine, classes: int, threads: int) -> Contest:
+def sweep(machine: Machine, quick: bool, threads: int) -> Iterator[Callable[[], Contest]]:
+    """What makes the contests of batches of other sizes."""
+    for batch in QUICK_SWEEP if quick else SWEEP:
+        yield partial(_tree, machine, (QUICK_TREES if quick else TREES)[0], batch, threads)
+
+
+def _tree(machine: Machine, classes: int, batch: int, threads: int) -> Contest:
     from gpu import tree_softmax
 
-    task = cpu_tree.Task(classes, threads)
-    batch, width = cpu_tree.BATCH, cpu_tree.WIDTH
+    task = cpu_tree.Task(classes, threads, batch=batch)
+    width = task.width
     params = {"classes": classes, "width": width, "batch": batch}
     contest = Contest(machine, "tree.step", params, batch, "examples/s")
     put, device = machine.device.from_host, machine.device

@@ -1,6 +1,9 @@
-"""The tests that need a device, run by pytest in a process of its own, and the record of how they went."""
+"""The kernels, compiled at once; the tests that need a device, run by pytest in a process of its own, and their record."""
 
+import concurrent.futures
 import importlib.util
+import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -10,14 +13,28 @@ from pathlib import Path
 from typing import Any
 
 from bench.measure import commit, environment
+from gpu import kernels
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("tests/gpu", "tests/twins")
+ANYWHERE = (
+    "tests/gpu/test_ptxas.py",
+    "tests/gpu/test_sass.py",
+)  # find the same on any machine, and compile for minutes
 NEEDS = ("pytest", "hypothesis")  # without which no test starts
-LIMIT = 240.0  # seconds; the measurement should have its time too
+LIMIT = 240.0  # seconds, of kernels that are compiled; the measurement should have its time too
 WORKERS = 4  # processes that share the device; the tests of one file stay together
 COUNTS = ("tests", "failures", "errors", "skipped")
 LAST = 150  # lines shown of a suite that fails
+
+
+def compile_kernels(capability: tuple[int, int]) -> str:
+    """Compile every kernel for such a device, several at a time; says what was done. OSError where one does not compile."""
+    began = time.perf_counter()
+    target, sources = kernels.target(capability), sorted(kernels.HERE.glob("*.cu"))
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(lambda source: kernels.cubin(source, target), sources))
+    return f"{len(sources)} files for {target} in {time.perf_counter() - began:.0f} s"
 
 
 def run_tests(device: str, folders=FOLDERS, limit: float = LIMIT) -> tuple[dict[str, Any], str]:
@@ -34,6 +51,8 @@ def run_tests(device: str, folders=FOLDERS, limit: float = LIMIT) -> tuple[dict[
     seconds = time.perf_counter() - began
     failed = counts["failures"] + counts["errors"]
     text = f"{_passed(counts)} passed, {failed} failed, {counts['skipped']} skipped in {seconds:.0f} s"
+    if absent := sorted(set(re.findall(r"could not import '([\w.]+)'", output))):
+        text += f"; skipped for want of {', '.join(absent)}"
     if code is None:
         text += f"; stopped after {limit:.0f} s"
     ok = code == 0 and _passed(counts) > 0
@@ -44,7 +63,18 @@ def run_tests(device: str, folders=FOLDERS, limit: float = LIMIT) -> tuple[dict[
 
 def _pytest(folders: list[str], report: Path, limit: float) -> tuple[int | None, str]:
     """Exit code, None where it took too long, and output."""
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--tb=short", f"--junitxml={report}", *folders]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-rs",
+        "-p",
+        "no:cacheprovider",
+        "--tb=short",
+        f"--junitxml={report}",
+        *folders,
+    ]
+    command += [f"--ignore={file}" for file in ANYWHERE]
     if importlib.util.find_spec("xdist"):
         command += ["-n", str(WORKERS), "--dist", "loadfile"]
     try:

@@ -8,7 +8,7 @@ padding learns nothing. That costs PyTorch the traffic of the padding, which `pa
 """
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
 from typing import Any
 
@@ -82,11 +82,15 @@ class Collection:
 
 def equal(machine: Machine, quick: bool) -> Iterator[Callable[[], Contest]]:
     """What makes the contests of units of one size: B = 1 without and with momentum, then streams that share the weights."""
+    for batch, momentum in ((1, 0.0), (1, MOMENTUM), *((batch, 0.0) for batch in BATCHES[1:])):
+        yield partial(contest, machine, "units.step", collection(quick, batch, momentum))
+
+
+def collection(quick: bool, batch: int = 1, momentum: float = 0.0) -> Collection:
+    """Units of one size."""
     units = QUICK_UNITS if quick else SIDE * SIDE
     layout = unit_layout(*([size] * units for size in EQUAL))
-    weights = _first_weights(layout)
-    for batch, momentum in ((1, 0.0), (1, MOMENTUM), *((batch, 0.0) for batch in BATCHES[1:])):
-        yield partial(contest, machine, "units.step", Collection(layout, batch, momentum, weights))
+    return Collection(layout, batch, momentum, _first_weights(layout))
 
 
 def ragged(machine: Machine, quick: bool) -> Iterator[Callable[[], Contest]]:
@@ -106,13 +110,15 @@ def ragged_layout(parameters: int) -> UnitLayout:
     return unit_layout(n[:many], h[:many], o[:many])
 
 
-def contest(machine: Machine, work: str, collection: Collection) -> Contest:
-    """Ours and PyTorch's at one collection."""
+def contest(
+    machine: Machine, work: str, collection: Collection, rivals: "Sequence[type[Rival]] | None" = None
+) -> Contest:
+    """Ours and PyTorch's at one collection; by default `Autograd` and `ByHand`."""
     params = {"units": len(collection.layout.inputs), "batch": collection.batch, "momentum": collection.momentum}
     moved = float(collection.counted * collection.parameters)
     found = Contest(machine, work, params, collection.parameters, "parameters/s", moved)
     _ours(found, collection)
-    for rival in (Autograd, ByHand) if machine.torch else ():
+    for rival in (rivals or (Autograd, ByHand)) if machine.torch else ():
         _torch(found, collection, rival)
     return found
 

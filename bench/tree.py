@@ -43,14 +43,14 @@ def run(arguments) -> None:
 class Task:
     """Classes, their tree, its nodes, and batches of hidden vectors and targets."""
 
-    def __init__(self, classes: int, threads: int, width: int = WIDTH):
+    def __init__(self, classes: int, threads: int, width: int = WIDTH, batch: int = BATCH):
         numba.set_num_threads(threads)
-        self.classes, self.threads, self.width = classes, threads, width
+        self.classes, self.threads, self.width, self.batch = classes, threads, width, batch
         self.rng = np.random.default_rng(0)
         share = 1 / np.arange(1, classes + 1)
         self.chance = np.cumsum(share / share.sum())
-        self.targets = [self.draw(BATCH) for _ in range(BATCHES)]
-        self.hidden = empty((TRUNKS, BATCH, width), np.float32)
+        self.targets = [self.draw(batch) for _ in range(BATCHES)]
+        self.hidden = empty((TRUNKS, batch, width), np.float32)
         self.rng.standard_normal(out=self.hidden, dtype=np.float32)
         self.tree = huffman((1e9 * share).astype(np.int64))
         self.nodes = empty((classes - 1, width), np.float32)
@@ -68,14 +68,14 @@ class Task:
 
     def work(self, who, steps, run, check) -> Work:
         """The record of one rival, whose run takes `steps` steps."""
-        params = {"classes": self.classes, "width": self.width, "batch": BATCH}
-        return Work("tree.step", who, params, steps * BATCH, "examples/s", run, check, threads=self.threads)
+        params = {"classes": self.classes, "width": self.width, "batch": self.batch}
+        return Work("tree.step", who, params, steps * self.batch, "examples/s", run, check, threads=self.threads)
 
 
 def ours(task: Task) -> Work:
     """One run is a step on each batch."""
-    work = tree_softmax.workspace(BATCH, task.width, task.tree.depth, np.float32)
-    grad, loss = empty((BATCH, task.width), np.float32), empty((BATCH,), np.float32)
+    work = tree_softmax.workspace(task.batch, task.width, task.tree.depth, np.float32)
+    grad, loss = empty((task.batch, task.width), np.float32), empty((task.batch,), np.float32)
 
     def step(b):
         hidden, target = task.hidden[b % TRUNKS], task.targets[b]

@@ -11,9 +11,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from bench import gpu, gpu_machine, gpu_sparse, gpu_suite, gpu_units, report
+from bench import gpu, gpu_ceilings, gpu_machine, gpu_sparse, gpu_suite, gpu_units, report
 from bench.__main__ import main
-from bench.gpu import Bar
+from bench.gpu_clocks import Clocks
 from bench.gpu_machine import SINGLY, Steps, near
 from hybrid.layout import unit_layout
 
@@ -87,16 +87,16 @@ def test_the_command_from_end_to_end_on_the_simulated_driver(tmp_path):
 def test_without_a_device_one_line_says_why(monkeypatch, capsys):
     monkeypatch.delenv("CUDASIM", raising=False)
     monkeypatch.setattr("gpu.available.unavailable", lambda: "there is no NVIDIA driver")
-    assert gpu.run(Namespace(only=None)) == 2
+    assert gpu.run(Namespace(only=None, rehearse=False)) == 2
     assert capsys.readouterr().out.startswith("no GPU to measure: there is no NVIDIA driver; with CUDASIM=1")
 
 
 def test_an_unknown_work_is_named(capsys):
-    assert gpu.run(Namespace(only=["units", "nothing"])) == 2
-    assert "--only: found 'nothing', expected one of ceilings, units, " in capsys.readouterr().out
+    assert gpu.run(Namespace(only=["units", "nothing"], rehearse=False)) == 2
+    assert "--only: found 'nothing', expected one of compile, tests, ceilings, units, " in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("option", ["--out=x", "--only=tree", "--skip-tests"])
+@pytest.mark.parametrize("option", ["--out=x", "--only=tree", "--skip-tests", "--rehearse"])
 def test_its_options_are_refused_elsewhere(option, capsys):
     with pytest.raises(SystemExit) as stopped:
         main(["tree", option])
@@ -139,6 +139,37 @@ def test_a_work_that_fails_does_not_stop_the_others(machine, tmp_path, monkeypat
     assert len(file.read_text().splitlines()) == 1
 
 
+def test_a_kernel_that_does_not_compile_is_a_failure_and_the_measurement_goes_on(
+    machine, tmp_path, monkeypatch, capsys
+):
+    def fails(capability):
+        raise OSError("units.cu does not compile for sm_90")
+
+    machine.device = SimpleNamespace(capability=(9, 0))
+    monkeypatch.setattr(gpu_suite, "compile_kernels", fails)
+    assert run(machine, tmp_path, monkeypatch, lambda: contest([record()]), only=["compile", "units"]) == 1
+    said = capsys.readouterr().out
+    assert "FAILED compile" in said and "units.cu does not compile" in said and "units.step : 4 G" in said
+
+
+def wanted(machine, monkeypatch, only, known=None):
+    """The works whose contests are made, where the file of results has this bandwidth."""
+    monkeypatch.setattr(gpu, "measured", lambda path, machine, quick: known)
+    for module, name in ((gpu_ceilings, "ceilings"), (gpu_units, "equal"), (gpu_sparse, "rows")):
+        monkeypatch.setattr(module, name, lambda machine, quick: ["make"])
+    arguments = Namespace(only=only, quick=False, threads=1)
+    return [name for name, _ in gpu._contests(machine, arguments, only, "file")]
+
+
+def test_ceilings_are_measured_where_nobody_knows_them_or_where_they_are_asked_for(machine, monkeypatch):
+    assert wanted(machine, monkeypatch, ["units", "rows"]) == ["ceilings", "units", "rows"]
+    assert wanted(machine, monkeypatch, ["units"], known=1e12) == ["units"]
+    assert machine.bandwidth == 1e12
+    machine.bandwidth = None
+    assert wanted(machine, monkeypatch, ["ceilings"], known=1e12) == ["ceilings"]
+    assert wanted(machine, monkeypatch, ["compile", "tests"]) == []
+
+
 def test_a_lost_device_stops_the_measurement(machine, tmp_path, monkeypatch, capsys):
     from gpu.device import DeviceError
 
@@ -152,8 +183,8 @@ def test_a_lost_device_stops_the_measurement(machine, tmp_path, monkeypatch, cap
 @pytest.mark.parametrize("passes", [True, False])
 def test_failing_tests_are_recorded_and_the_measurement_goes_on(passes, machine, tmp_path, monkeypatch, capsys):
     verdict = record(work="gpu.tests", checked=passes)
-    monkeypatch.setattr(gpu_suite, "run_tests", lambda _: (verdict, "much\n3 passed"))
-    code = run(machine, tmp_path, monkeypatch, lambda: contest([record()]), skip_tests=False)
+    monkeypatch.setattr(gpu_suite, "run_tests", lambda *_, **limit: (verdict, "much\n3 passed"))
+    code = run(machine, tmp_path, monkeypatch, lambda: contest([record()]), only=["tests", "units"])
     assert code == (0 if passes else 1)
     (file,) = tmp_path.iterdir()
     assert [json.loads(line)["work"] for line in file.read_text().splitlines()] == ["gpu.tests", "units.step"]
@@ -174,6 +205,28 @@ def test_a_suite_that_passes(tmp_path, monkeypatch):
     assert found["checked"] and found["value"] == 2 and found["failure"] is None
     assert found.keys() >= KEYS
     assert text.startswith("2 passed, 0 failed, 0 skipped in ")
+
+
+def test_what_tests_were_skipped_for_want_of_is_named(tmp_path, monkeypatch):
+    body = "import pytest\n\ndef test_a(): pass\n\ndef test_b(): pytest.importorskip('no_such_package')\n"
+    found, text = suite(tmp_path, monkeypatch, body)
+    assert found["checked"] and text.endswith("; skipped for want of no_such_package")
+
+
+def test_tests_that_are_the_same_on_any_machine_are_left_out(tmp_path, monkeypatch):
+    (tmp_path / "test_slow.py").write_text("def test_a(): assert False\n")
+    assert all(Path(ROOT, file).exists() for file in gpu_suite.ANYWHERE)
+    monkeypatch.setattr(gpu_suite, "ANYWHERE", [str(tmp_path / "test_slow.py")])
+    assert suite(tmp_path, monkeypatch, "def test_b(): pass\n")[0]["counts"]["tests"] == 1
+
+
+def test_all_kernels_are_compiled_for_the_device(monkeypatch):
+    compiled = []
+    monkeypatch.setattr(gpu_suite.kernels, "target", "sm_{0[0]}{0[1]}".format)
+    monkeypatch.setattr(gpu_suite.kernels, "cubin", lambda source, target: compiled.append((source.name, target)))
+    said = gpu_suite.compile_kernels((9, 0))
+    assert ("units.cu", "sm_90") in compiled and ("pvm.cu", "sm_90") in compiled
+    assert said.startswith(f"{len(compiled)} files for sm_90 in ")
 
 
 def test_a_suite_that_fails_is_shown(tmp_path, monkeypatch):
@@ -200,21 +253,29 @@ def test_what_the_tests_need_and_is_missing_is_named(monkeypatch):
 # Time and comparison
 
 
-def test_one_step_first_then_batches_that_last():
+def test_one_step_first_then_batches_that_last_after_steps_that_do_not_count():
     counts = []
 
-    def batch(count):
-        counts.append(count)
+    def batch(spin, count):
+        counts.append((spin, count))
         return count / 512, count / 256
 
-    steps = Steps(batch, long=1 / 16)
+    steps = Steps(batch, long=1 / 16, clocks=Clocks(None))
     assert [steps() for _ in range(4)] == [1 / 512] * 4
-    assert counts == [1, 3, 32, 32]
+    assert counts == [(0, 1), (0, 3), (6, 32), (6, 32)]
     assert steps.walls == [1 / 256] * 4
 
 
+def test_a_simulated_device_takes_one_step_at_a_time():
+    counts = []
+    steps = Steps(lambda *given: (counts.append(given), (1.0, 1.0))[1], long=0.0, clocks=Clocks(None))
+    for _ in range(3):
+        steps()
+    assert counts == [(0, 1)] * 3
+
+
 def test_a_step_too_short_for_any_clock():
-    steps = Steps(lambda count: (0.0, 0.0), long=0.05)
+    steps = Steps(lambda spin, count: (0.0, 0.0), long=0.05, clocks=Clocks(None))
     assert all(steps() > 0 for _ in range(3))
     assert steps.count == gpu_machine.MOST
 
@@ -230,33 +291,7 @@ def test_near_is_as_strict_as_the_change_is_small():
             near("weights", found, expected, first)
 
 
-# Bars
-
-
-def test_each_bar_belongs_to_its_work_and_sizes():
-    ours = record(params={"units": 9, "batch": 1, "momentum": 0.0})
-    assert [bar.least for bar in gpu.bars_of(ours)] == [400e9, 8]
-    assert [bar.least for bar in gpu.bars_of(record(params={"batch": 1, "momentum": 0.9}))] == [200e9]
-    assert gpu.bars_of(record(params={"batch": 4, "momentum": 0.0})) == ()
-    assert gpu.bars_of(record(work="tree.step", params={"batch": 1, "momentum": 0.0})) == ()
-
-
-@pytest.mark.parametrize(
-    ("bar", "found", "met"),
-    [
-        (Bar("value", 4e9), 4e9, True),
-        (Bar("value", 5e9), 4e9, False),
-        (Bar("bandwidth_share", 0.6), 0.75, True),
-        (Bar("ratio", 8, " bmm + SGD"), 8.0, True),
-        (Bar("ratio", 9, " bmm + SGD"), 8.0, False),
-        (Bar("ratio", 1, " cross_entropy + SGD"), None, None),
-    ],
-)
-def test_a_bar_is_met_or_missed_or_has_no_rival(bar, found, met):
-    ours = record(bandwidth_share=0.75)
-    verdict = gpu.judge(bar, ours, [ours, record("torch 9 bmm by hand", 1e9), record("torch 9 bmm + SGD", 0.5e9)])
-    assert (verdict["found"], verdict["met"]) == (found, met)
-    assert ("no rival" if met is None else "met" if met else "MISSED") in gpu._verdict(verdict)
+# Tables
 
 
 def test_the_table_names_the_device(tmp_path):

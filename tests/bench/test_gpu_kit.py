@@ -62,7 +62,7 @@ def test_annoy_is_built_for_other_processors_than_this_one(kit):
 def test_requirements_are_the_projects_own(kit):
     gpu_kit.build(sys.executable)
     wanted = (gpu_kit.KIT / "requirements.txt").read_text().splitlines()
-    names = [gpu_kit._name(one) for one in wanted]
+    names = [gpu_kit.name(one) for one in wanted]
     assert {"numpy", "numba", "annoy", "tbb", "pycuda", "pytest", "pytest-xdist", "hypothesis"} <= {*names}
     assert not {"torch", "mypy", "nvidia-cuda-nvcc"} & {*names}
 
@@ -80,7 +80,7 @@ def test_a_kit_that_is_too_large_replaces_none(kit, monkeypatch):
     [("numpy-2.3.0-cp312.whl", "numpy"), ("pytest-xdist>=3.6", "pytest-xdist"), ("tbb>=2021.6; x == 'y'", "tbb")],
 )
 def test_names_of_requirements_and_of_wheels(file, name):
-    assert gpu_kit._name(file) == name
+    assert gpu_kit.name(file) == name
 
 
 def test_the_python_named_is_taken_whatever_its_version():

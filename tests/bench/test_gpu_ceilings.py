@@ -1,0 +1,43 @@
+"""The copy bandwidth is taken from a file of results where it was measured on this machine, at this size."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from bench import gpu_ceilings
+from bench.gpu_machine import SINGLY
+
+FACTS = {"gpu": "Chip", "nvcc": "13.0"}
+
+
+def copied(value, who="ours", numbers=gpu_ceilings.NUMBERS, **facts):
+    environment = FACTS | {"cpu": "Host"} | facts
+    return {"work": "gpu.copy", "who": who, "params": {"numbers": numbers}, "value": value, "env": environment}
+
+
+@pytest.fixture
+def measured(tmp_path):
+    """The bandwidth that a file of these records gives."""
+
+    def ask(*records, quick=False):
+        path = tmp_path / "results.jsonl"
+        path.write_text("".join(json.dumps(record) + "\n" for record in records))
+        return gpu_ceilings.measured(str(path), SimpleNamespace(facts=FACTS), quick)
+
+    return ask
+
+
+def test_the_best_copy_counts_but_not_one_by_the_clock_of_the_host(measured):
+    assert measured(copied(3e12), copied(9e12, SINGLY), copied(3.1e12, "torch 9 copy_")) == 3.1e12
+
+
+def test_other_machines_compilers_sizes_and_works_do_not_count(measured):
+    product = copied(9e12) | {"work": "gpu.gemm"}
+    assert measured(copied(1e12, gpu="Other"), copied(1e12, nvcc="12.8"), product) is None
+    assert measured(copied(1e12), quick=True) is None
+    assert measured(copied(1e9, numbers=gpu_ceilings.QUICK_NUMBERS), quick=True) == 1e9
+
+
+def test_no_file_no_bandwidth(tmp_path):
+    assert gpu_ceilings.measured(str(tmp_path / "none"), SimpleNamespace(facts=FACTS), False) is None

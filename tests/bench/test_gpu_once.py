@@ -1,0 +1,31 @@
+"""Each work of ours is run and checked once, under the simulated driver; an unknown one is named."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bench import gpu, gpu_once
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_every_work_once_on_the_simulated_driver():
+    command = [sys.executable, "-m", "bench.gpu_once", "--quick"]
+    environment = os.environ | {"CUDASIM": "1", "OMP_WAIT_POLICY": "passive"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == list(gpu_once.WORKS)
+
+
+def test_its_works_are_those_of_the_bench():
+    assert {*gpu_once.WORKS} <= gpu.contests(1).keys()
+    assert [*gpu.contests(1)] == [name for name in gpu.WORKS if name not in ("compile", "tests")]
+
+
+def test_an_unknown_work_is_named(capsys):
+    with pytest.raises(SystemExit):
+        gpu_once.main(["units", "nothing"])
+    assert "found 'nothing', expected some of units, tree, pvm, softmax, rows" in capsys.readouterr().err

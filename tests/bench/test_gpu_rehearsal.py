@@ -1,0 +1,83 @@
+"""The rehearsal runs the script in an environment of its own, on the simulated driver; where it cannot, it says why."""
+
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from bench import gpu_kit, gpu_rehearsal
+from bench.__main__ import main
+
+
+@pytest.fixture
+def rehearsal(monkeypatch, tmp_path):
+    """A checkout with a kit; what is run there."""
+    ran = []
+
+    def run(command, **how):
+        ran.append((command, how))
+        return SimpleNamespace(returncode=7)
+
+    (tmp_path / "kit").mkdir()
+    (tmp_path / "kit" / "one.whl").touch()
+    monkeypatch.setattr(gpu_kit, "KIT", tmp_path / "kit")
+    monkeypatch.setattr(gpu_rehearsal, "MACHINE", tmp_path / "machine")
+    monkeypatch.setattr(gpu_rehearsal, "OUT", tmp_path / "out")
+    monkeypatch.setattr(gpu_rehearsal.subprocess, "run", run)
+    monkeypatch.setattr(gpu_kit, "find_python", lambda named: "python3.12")
+    monkeypatch.setattr(gpu_rehearsal.prepare, "pip", lambda purpose, *what, python: ran.append((what, python)))
+    return SimpleNamespace(ran=ran, folder=tmp_path)
+
+
+def test_the_machine_has_what_it_is_taken_to_have_and_nothing_else(rehearsal):
+    assert gpu_rehearsal.machine("python3.12") == str(rehearsal.folder / "machine" / "bin" / "python")
+    (made, _), (installed, python) = rehearsal.ran
+    assert made == ["python3.12", "-m", "venv", "--clear", str(rehearsal.folder / "machine")]
+    assert [gpu_kit.name(one) for one in installed[2:]] == ["numpy", "scipy", "numba"]
+    assert python == str(rehearsal.folder / "machine" / "bin" / "python")
+
+
+def test_the_script_runs_on_the_simulated_driver_with_small_sizes(rehearsal, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", "/of/another/python")
+    monkeypatch.setenv("CUDA_ROOT", "/the/toolkit")
+    (rehearsal.folder / "out").mkdir()
+    (rehearsal.folder / "out" / "summary.txt").write_text("of before")
+    assert main(["gpu", "--rehearse"]) == 7
+    command, how = rehearsal.ran[-1]
+    python = str(rehearsal.folder / "machine" / "bin" / "python")
+    assert command == [python, "-m", "tests.cudasim", "bash", "bench/first_contact.sh", str(rehearsal.folder / "out")]
+    assert how["cwd"] == gpu_kit.ROOT and "PYTHONPATH" not in how["env"]
+    assert {"PYTHON": python, "CUDASIM": "1", "QUICK": "1", "CUDA_ROOT": "/the/toolkit"}.items() <= how["env"].items()
+    assert not (rehearsal.folder / "out").exists()
+
+
+def test_a_folder_of_the_users_is_left_as_it_is(rehearsal, tmp_path, monkeypatch):
+    monkeypatch.setenv("CUDA_ROOT", "/the/toolkit")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes").touch()
+    gpu_rehearsal.rehearse(str(tmp_path / "mine"))
+    assert rehearsal.ran[-1][0][-1] == str(tmp_path / "mine") and (tmp_path / "mine" / "notes").exists()
+
+
+def test_a_kit_is_made_where_there_is_none(rehearsal, monkeypatch):
+    (rehearsal.folder / "kit" / "one.whl").unlink()
+    built = []
+    monkeypatch.setattr(gpu_kit, "build", built.append)
+    gpu_rehearsal.rehearse(None)
+    assert built == ["python3.12"]
+
+
+@pytest.mark.parametrize("error", [gpu_kit.KitError("no Python 3.12"), subprocess.CalledProcessError(1, "venv")])
+def test_what_hinders_it_is_said(rehearsal, monkeypatch, capsys, error):
+    def fails(python):
+        raise error
+
+    monkeypatch.setattr(gpu_rehearsal, "machine", fails)
+    assert gpu_rehearsal.rehearse(None) == 2
+    assert capsys.readouterr().err.startswith(f"nothing was rehearsed: {error}")
+
+
+def test_headers_are_those_of_the_wheels_where_no_toolkit_is_named(monkeypatch):
+    monkeypatch.delenv("CUDA_ROOT", raising=False)
+    assert (gpu_rehearsal.Path(gpu_rehearsal.surroundings(sys.executable)["CUDA_ROOT"]) / "include" / "cuda.h").exists()

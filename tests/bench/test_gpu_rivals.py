@@ -1,0 +1,145 @@
+"""The rivals compute what ours does, here on the CPU: Triton's by its interpreter, a CUDA graph by a stand-in."""
+
+import contextlib
+import os
+import subprocess
+import sys
+import types
+
+import numpy as np
+import pytest
+
+from bench import gpu_rivals, gpu_sparse, gpu_units
+from hybrid.layout import unit_layout
+
+torch = pytest.importorskip("torch")
+
+
+TRITON = """
+import torch
+from bench import gpu_rivals
+from tests.bench import test_gpu_rivals as tests
+
+tests.moves_once(tests.collection(), gpu_rivals.Fused(torch, tests.collection(), "cpu"))
+"""
+
+
+def collection():
+    """Units of one size."""
+    layout = unit_layout([5] * 3, [4] * 3, [6] * 3)
+    weights = np.random.default_rng(0).standard_normal(int(layout.w_at[-1]), np.float32)
+    return gpu_units.Collection(layout, 1, 0.0, weights)
+
+
+@pytest.fixture
+def units():
+    return collection()
+
+
+def moves_once(units, rival):
+    with pytest.raises(AssertionError, match="weights: off by"):
+        units.check(*rival.sampled())
+    rival.step()
+    units.check(*rival.sampled())
+    rival.step()
+    with pytest.raises(AssertionError, match="weights: off by"):
+        units.check(*rival.sampled())
+
+
+def test_a_compiled_step(units, monkeypatch):
+    monkeypatch.setattr(gpu_rivals.Compiled, "compiler", "aot_eager")  # inductor calls a compiler for half a minute
+    moves_once(units, gpu_rivals.Compiled(torch, units, "cpu"))
+
+
+def test_a_fused_step_in_triton():
+    pytest.importorskip("triton")
+    environment = os.environ | {"TRITON_INTERPRET": "1"}  # read when Triton is imported
+    subprocess.run([sys.executable, "-W", "error", "-c", TRITON], env=environment, check=True)
+
+
+class Graph:
+    """Records what is called while it is recorded, and calls it again."""
+
+    recording = None
+
+    def replay(self):
+        self.step()
+
+
+def test_a_graph_runs_the_first_step_as_it_is_and_records_the_second():
+    log, graphs = [], []
+
+    @contextlib.contextmanager
+    def record(graph):
+        graphs.append(graph)
+        log.append("recorded:")
+        yield
+        graph.step = lambda: log.append("replay")
+
+    cuda = types.SimpleNamespace(CUDAGraph=Graph, graph=record, synchronize=lambda: log.append("waited"))
+    step = gpu_rivals.graphed(types.SimpleNamespace(cuda=cuda), lambda: log.append("step"))
+    for _ in range(3):
+        step()
+    assert log == ["step", "waited", "recorded:", "step", "replay", "replay"] and len(graphs) == 1
+
+
+@pytest.mark.parametrize("kind", [gpu_rivals.CompiledSoftmax, gpu_rivals.Chunked])
+def test_a_step_of_the_softmax(kind, monkeypatch):
+    if kind is gpu_rivals.Chunked and not hasattr(torch.nn, "LinearCrossEntropyOptions"):
+        pytest.skip("PyTorch has no linear_cross_entropy in chunks")
+    monkeypatch.setattr(gpu_rivals.CompiledSoftmax, "compiler", "aot_eager")
+    made = kind(torch, gpu_sparse.Classification(300, 8, 16), "cpu")
+    made.step()
+    made.check(1e-4)
+    made.step()
+    with pytest.raises(AssertionError, match="a wrong result is not timed"):
+        made.check(1e-4)
+
+
+@pytest.mark.parametrize(("kind", "least"), [(gpu_rivals.Cut, "high"), (gpu_rivals.CutExactly, None)])
+def test_cut_cross_entropy_gets_rounded_factors_and_is_held_to_their_accuracy(kind, least, monkeypatch):
+    asked = []
+
+    def stand_in(hidden, weights, target, reduction, filter_eps, impl):
+        asked.append((hidden.dtype, weights.dtype, reduction, filter_eps, impl))
+        return torch.nn.functional.cross_entropy(hidden.float() @ weights.float().T, target, reduction=reduction)
+
+    monkeypatch.setitem(sys.modules, "cut_cross_entropy", types.SimpleNamespace(linear_cross_entropy=stand_in))
+    made = kind(torch, gpu_sparse.Classification(300, 8, 16), "cpu")
+    made.step()
+    made.check(made.tolerance)
+    assert asked == [(torch.bfloat16, torch.bfloat16, "sum", least, "cce")]
+    with pytest.raises(AssertionError):
+        made.check(1e-4)
+
+
+@pytest.mark.parametrize(
+    ("chunks", "cut", "names"),
+    [
+        (True, True, ["CompiledSoftmax", "CompiledSoftmax", "Chunked", "Chunked", "Cut", "CutExactly"]),
+        (False, False, ["CompiledSoftmax", "CompiledSoftmax"]),
+    ],
+)
+def test_rivals_that_are_not_installed_are_left_out(chunks, cut, names, monkeypatch):
+    found = types.SimpleNamespace(nn=types.SimpleNamespace(**{"LinearCrossEntropyOptions": 0} if chunks else {}))
+    monkeypatch.setattr(gpu_rivals.importlib.util, "find_spec", lambda name: cut or None)
+    assert [kind.__name__ for kind, _ in gpu_rivals.softmax_rivals(found)] == names
+
+
+def test_without_pytorch_there_are_no_rivals(capsys):
+    machine = types.SimpleNamespace(torch=None, silent="PyTorch is missing")
+    assert list(gpu_rivals.rivals(machine, quick=True)) == []
+    assert capsys.readouterr().out == "no rivals: PyTorch is missing\n"
+
+
+def test_each_rival_has_a_contest_of_its_own(monkeypatch):
+    made = []
+    monkeypatch.setattr(gpu_rivals, "contest", lambda machine, work, units, rivals: made.append((work, *rivals)))
+    monkeypatch.setattr(
+        gpu_sparse, "softmax_contest", lambda machine, problem, tf32, rivals: made.append(("softmax", tf32, *rivals))
+    )
+    monkeypatch.setattr(gpu_rivals, "_scatter", lambda machine, quick: made.append("scatter"))
+    for make in gpu_rivals.rivals(types.SimpleNamespace(torch=torch), quick=True):
+        make()
+    assert ("units.step", gpu_rivals.Graphed) in made and ("softmax", False, gpu_rivals.CompiledSoftmax) in made
+    assert made[-1] == "scatter" and len(made) == len({*made}) >= 5
