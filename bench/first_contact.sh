@@ -20,7 +20,7 @@ export kit=$PWD/build/gpu-kit environment=$PWD/build/first-contact
 export py=$environment/bin/python PYTHON=${PYTHON:-python3}
 export PYTHONUNBUFFERED=1 PYTHONPATH=$PWD PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin
 exec > >(tee -a "$out/log.txt") 2>&1
-log=$! failed=0
+log=$! failed=0 child=
 
 report() {
     printf '\nSummary (%s)\n' "$out/summary.txt"
@@ -30,7 +30,7 @@ report() {
     wait "$log"
 }
 trap report EXIT
-trap 'exit 143' TERM INT
+trap 'kill "$child"; exit 143' TERM INT
 
 has() {  # a program, module:NAME of Python, or -: nothing
     case $1 in
@@ -49,7 +49,9 @@ step() {  # NAME SECONDS NEEDS COMMAND...
         printf 'missing  %-11s %s\n' "$name" "$needs" | tee -a "$out/summary.txt"
         return
     fi
-    timeout -k 10 "$limit" "$@"
+    timeout -k 10 "$limit" "$@" &
+    child=$!
+    wait "$child"
     code=$?
     case $code in
     0) went=ran ;;
@@ -60,7 +62,7 @@ step() {  # NAME SECONDS NEEDS COMMAND...
 }
 
 # An environment of its own that sees what PYTHON sees, and takes what is missing there from the kit; pip comes from the kit too.
-install() {
+install_kit() {
     "$PYTHON" -m venv --without-pip --clear "$environment" || return
     "$PYTHON" -c 'import sys; print(*sys.path[1:], sep="\n")' >"$(echo "$environment"/lib/python*/site-packages)/machine.pth"
     local pip=("$py" "$(echo "$kit"/pip-*.whl)/pip" install --no-index --disable-pip-version-check --quiet)
@@ -70,7 +72,7 @@ install() {
     "${pip[@]}" --no-deps "$kit"/*.whl
     return 1
 }
-export -f install
+export -f install_kit
 
 device='
 import sys
@@ -83,7 +85,7 @@ bench() {  # NAME SECONDS NEEDS: a part of `python -m bench gpu`
 }
 repeat=${QUICK:-5}
 
-step install 120 "$PYTHON" bash -c install
+step install 120 "$PYTHON" bash -c install_kit
 step device 60 - "$py" -c "$device"
 bench compile 150 -
 bench tests 270 -

@@ -80,7 +80,7 @@ def _run(machine: Machine, arguments: argparse.Namespace) -> int:
     lines, failures, started = [], [], time.perf_counter()
     for name, work in (("compile", _compile), ("tests", _tests)):
         if name in wanted:
-            said = work(machine, path)
+            said = work(machine, path, arguments.quick)
             lines.append(f"{name}: {said}")
             failures += [name] if said.startswith("FAILED") else []
     for name, make in _contests(machine, arguments, wanted, path):
@@ -129,7 +129,7 @@ def _file(arguments: argparse.Namespace, device: str) -> Path:
     return path
 
 
-def _compile(machine: Machine, path: str) -> str:
+def _compile(machine: Machine, path: str, quick: bool) -> str:
     """Compile all kernels at once, so that neither a test nor a work waits for a compiler; what to say of it."""
     from bench import gpu_suite
 
@@ -141,11 +141,12 @@ def _compile(machine: Machine, path: str) -> str:
     return said
 
 
-def _tests(machine: Machine, path: str) -> str:
+def _tests(machine: Machine, path: str, quick: bool) -> str:
     """Run and record the tests; what to say of them."""
     from bench import gpu_suite
 
-    record, text = gpu_suite.run_tests(machine.name, limit=gpu_suite.LIMIT * (SLOWER if machine.simulated else 1))
+    limit = gpu_suite.LIMIT * (SLOWER if machine.simulated else 1)
+    record, text = gpu_suite.run_tests(machine.name, quick=quick, limit=limit)
     print(f"tests: {text}", flush=True)
     record["env"] |= machine.facts
     append(path, [record])

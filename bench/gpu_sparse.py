@@ -246,16 +246,17 @@ def _deterministic(torch):
 def tree(machine: Machine, quick: bool, threads: int) -> Iterator[Callable[[], Contest]]:
     """What makes the contests of the tree on the device and on all cores of its host, with the same targets."""
     for classes in QUICK_TREES if quick else TREES:
-        yield partial(_tree, machine, classes, cpu_tree.BATCH, threads)
+        yield partial(_tree, machine, classes, cpu_tree.BATCH, threads, beside=True)
 
 
 def sweep(machine: Machine, quick: bool, threads: int) -> Iterator[Callable[[], Contest]]:
-    """What makes the contests of batches of other sizes."""
+    """What makes the contests of batches of other sizes, ours alone."""
     for batch in QUICK_SWEEP if quick else SWEEP:
-        yield partial(_tree, machine, (QUICK_TREES if quick else TREES)[0], batch, threads)
+        yield partial(_tree, machine, (QUICK_TREES if quick else TREES)[0], batch, threads, beside=False)
 
 
-def _tree(machine: Machine, classes: int, batch: int, threads: int) -> Contest:
+def _tree(machine: Machine, classes: int, batch: int, threads: int, beside: bool) -> Contest:
+    """Beside the same tree on the cores of the host, or alone."""
     from gpu import tree_softmax
 
     task = cpu_tree.Task(classes, threads, batch=batch)
@@ -282,7 +283,8 @@ def _tree(machine: Machine, classes: int, batch: int, threads: int) -> Contest:
         near("nodes", _some_rows(contest, nodes, met), learned, first)
 
     contest.ours(step, check)
-    contest.works.append(cpu_tree.ours(task))
+    if beside:
+        contest.works.append(cpu_tree.ours(task))
     return contest
 
 

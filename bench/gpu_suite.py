@@ -22,6 +22,7 @@ ANYWHERE = (
     "tests/gpu/test_sass.py",
 )  # find the same on any machine, and compile for minutes
 NEEDS = ("pytest", "hypothesis")  # without which no test starts
+QUICK = "test_rows.py or test_units.py or test_device.py"  # of a quick look: all are imported, these run
 LIMIT = 240.0  # seconds, of kernels that are compiled; the measurement should have its time too
 WORKERS = 4  # processes that share the device; the tests of one file stay together
 COUNTS = ("tests", "failures", "errors", "skipped")
@@ -37,7 +38,7 @@ def compile_kernels(capability: tuple[int, int]) -> str:
     return f"{len(sources)} files for {target} in {time.perf_counter() - began:.0f} s"
 
 
-def run_tests(device: str, folders=FOLDERS, limit: float = LIMIT) -> tuple[dict[str, Any], str]:
+def run_tests(device: str, folders=FOLDERS, quick: bool = False, limit: float = LIMIT) -> tuple[dict[str, Any], str]:
     """The record of a run of the tests, and what to print of it; the record's `checked` says whether all passed."""
     missing = [name for name in NEEDS if importlib.util.find_spec(name) is None]
     if missing:
@@ -46,7 +47,8 @@ def run_tests(device: str, folders=FOLDERS, limit: float = LIMIT) -> tuple[dict[
     began = time.perf_counter()
     with tempfile.TemporaryDirectory() as made:
         report = Path(made, "report.xml")
-        code, output = _pytest([folder for folder in folders if Path(ROOT, folder).exists()], report, limit)
+        chosen = [folder for folder in folders if Path(ROOT, folder).exists()]
+        code, output = _pytest([*chosen, *(["-k", QUICK] if quick else [])], report, limit)
         counts = _counts(report)
     seconds = time.perf_counter() - began
     failed = counts["failures"] + counts["errors"]
@@ -61,7 +63,7 @@ def run_tests(device: str, folders=FOLDERS, limit: float = LIMIT) -> tuple[dict[
     return _record(device, folders, counts, seconds, None if ok else text), text
 
 
-def _pytest(folders: list[str], report: Path, limit: float) -> tuple[int | None, str]:
+def _pytest(chosen: list[str], report: Path, limit: float) -> tuple[int | None, str]:
     """Exit code, None where it took too long, and output."""
     command = [
         sys.executable,
@@ -72,7 +74,7 @@ def _pytest(folders: list[str], report: Path, limit: float) -> tuple[int | None,
         "no:cacheprovider",
         "--tb=short",
         f"--junitxml={report}",
-        *folders,
+        *chosen,
     ]
     command += [f"--ignore={file}" for file in ANYWHERE]
     if importlib.util.find_spec("xdist"):

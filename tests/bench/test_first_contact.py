@@ -5,7 +5,9 @@ Here programs that say what they were called with stand for Python, pip and the 
 
 import os
 import shutil
+import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -23,7 +25,7 @@ case "$*" in
 *find_spec*) [ -z "$LACKS" ] ;;
 *sys.path*) echo /the/machine ;;
 *"--only $BREAKS") exit 3 ;;
-*"--only $HANGS") sleep 60 ;;
+*"--only $HANGS") echo hanging; sleep 60 ;;
 *"pip install"*) echo "installs: $*"; [ -z "$REFUSES" ] || [ "${*#*--requirement}" = "$*" ] ;;
 *) echo "runs: $*" ;;
 esac
@@ -49,13 +51,18 @@ def program(path, text):
     path.chmod(0o755)
 
 
-def contact(checkout, *steps, **variables):
-    """The exit code, what was printed, and each line of the summary by the step's name."""
+def called(checkout, *steps, **variables):
+    """The command and its environment, as subprocess takes them."""
     path = f"{checkout / 'machine'}:/usr/bin:/bin"
     variables = {"BREAKS": "-", "HANGS": "-", "CUDA_HOME": "/none", "PATH": path} | variables
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHON", "QUICK", "SLOWER")}
     command = ["bash", str(checkout / "bench" / "first_contact.sh"), str(checkout / "out"), *steps]
-    done = subprocess.run(command, env=environment | variables, capture_output=True, text=True)
+    return {"args": command, "env": environment | variables, "stdout": subprocess.PIPE, "text": True}
+
+
+def contact(checkout, *steps, **variables):
+    """The finished process, and each line of the summary by the step's name."""
+    done = subprocess.run(**called(checkout, *steps, **variables))
     lines = (checkout / "out" / "summary.txt").read_text().splitlines()
     return done, {line.split()[1]: line for line in lines}
 
@@ -103,6 +110,17 @@ def test_a_step_that_hangs_is_stopped_at_its_limit(checkout):
     done, summary = contact(checkout, "install", "rows", "sweep", HANGS="rows", SLOWER="1/30")
     assert done.returncode == 1 and summary["rows"].endswith("stopped at its limit of 2 s")
     assert summary["sweep"].startswith("ran")
+
+
+def test_one_that_is_stopped_says_what_has_run(checkout):
+    with subprocess.Popen(**called(checkout, HANGS="units")) as process:
+        began = time.monotonic()
+        while "hanging" not in process.stdout.readline():
+            pass
+        process.send_signal(signal.SIGTERM)
+        rest = process.stdout.read()
+    assert process.returncode == 143 and time.monotonic() - began < 30
+    assert "ran      ceilings" in rest and "units" not in rest
 
 
 def test_what_a_machine_lacks_is_named(checkout):

@@ -72,7 +72,8 @@ def test_the_command_from_end_to_end_on_the_simulated_driver(tmp_path):
         assert one["checked"] and len(one["samples"]) == 1 and one["value"] > 0
         assert one["env"]["simulated"] and one["env"]["multiprocessors"] > 0
         assert one["threads"] == 2 if one["device"] == "cpu" else one["device"] == one["env"]["gpu"]
-    assert [one["device"] for one in records if one["work"] == "tree.step"][-1] == "cpu"
+    trees = [(one["params"]["batch"], one["device"] == "cpu") for one in records if one["work"] == "tree.step"]
+    assert (1024, True) in trees and (8, False) in trees and (8, True) not in trees
     for one in records:
         if one["who"] == "ours" and one["bench"] == "units":
             parts = one["memory"]
@@ -183,7 +184,7 @@ def test_a_lost_device_stops_the_measurement(machine, tmp_path, monkeypatch, cap
 @pytest.mark.parametrize("passes", [True, False])
 def test_failing_tests_are_recorded_and_the_measurement_goes_on(passes, machine, tmp_path, monkeypatch, capsys):
     verdict = record(work="gpu.tests", checked=passes)
-    monkeypatch.setattr(gpu_suite, "run_tests", lambda *_, **limit: (verdict, "much\n3 passed"))
+    monkeypatch.setattr(gpu_suite, "run_tests", lambda *_, **more: (verdict, "much\n3 passed"))
     code = run(machine, tmp_path, monkeypatch, lambda: contest([record()]), only=["tests", "units"])
     assert code == (0 if passes else 1)
     (file,) = tmp_path.iterdir()
@@ -227,6 +228,16 @@ def test_all_kernels_are_compiled_for_the_device(monkeypatch):
     said = gpu_suite.compile_kernels((9, 0))
     assert ("units.cu", "sm_90") in compiled and ("pvm.cu", "sm_90") in compiled
     assert said.startswith(f"{len(compiled)} files for sm_90 in ")
+
+
+def test_a_quick_look_imports_all_tests_and_runs_some(tmp_path, monkeypatch):
+    monkeypatch.setattr(gpu_suite, "QUICK", "test_it.py")
+    (tmp_path / "test_other.py").write_text("def test_a(): assert False\n")
+    found, _ = suite(tmp_path, monkeypatch, "def test_b(): pass\n", quick=True)
+    assert found["checked"] and found["value"] == 1
+    (tmp_path / "test_other.py").write_text("import no_such_package\n")
+    _, text = suite(tmp_path, monkeypatch, "def test_b(): pass\n", quick=True)
+    assert "no_such_package" in text and "1 failed" in text.splitlines()[-1]
 
 
 def test_a_suite_that_fails_is_shown(tmp_path, monkeypatch):

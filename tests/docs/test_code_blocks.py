@@ -113,7 +113,7 @@ def _run(command: str, capsys) -> None:
     elif rest[:1] == ["-m"]:
         assert list((ROOT / rest[1].replace(".", "/")).parent.glob(f"{rest[1].split('.')[-1]}*")), command
     else:
-        assert program == "python" and (ROOT / rest[0]).is_file(), command
+        assert program in ("python", "bash") and (ROOT / rest[0]).is_file(), command
 
 
 def _hybrid(command: str, capsys) -> None:
