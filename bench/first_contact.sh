@@ -90,9 +90,9 @@ step device 60 - "$py" -c "$device"
 bench compile 150 -
 bench tests 270 -
 bench ceilings 60 -
-bench units 120 -
-bench tree 120 -
-bench pvm 120 -
+bench units 180 -
+bench tree 150 -
+bench pvm 150 -
 bench softmax 90 -
 bench rows 60 -
 for tool in memcheck racecheck initcheck synccheck; do

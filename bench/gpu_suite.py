@@ -24,7 +24,7 @@ ANYWHERE = (
 NEEDS = ("pytest", "hypothesis")  # without which no test starts
 QUICK = "test_rows.py or test_units.py or test_device.py"  # of a quick look: all are imported, these run
 LIMIT = 240.0  # seconds, of kernels that are compiled; the measurement should have its time too
-WORKERS = 4  # processes that share the device; the tests of one file stay together
+WORKERS = max(2, min(8, (os.cpu_count() or 1) // 2))  # processes that share the device; tests of one file stay together
 COUNTS = ("tests", "failures", "errors", "skipped")
 LAST = 150  # lines shown of a suite that fails
 
@@ -65,17 +65,8 @@ def run_tests(device: str, folders=FOLDERS, quick: bool = False, limit: float = 
 
 def _pytest(chosen: list[str], report: Path, limit: float) -> tuple[int | None, str]:
     """Exit code, None where it took too long, and output."""
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-rs",
-        "-p",
-        "no:cacheprovider",
-        "--tb=short",
-        f"--junitxml={report}",
-        *chosen,
-    ]
+    command = [sys.executable, "-m", "pytest", "-rs", "-p", "no:cacheprovider", "--tb=short", f"--junitxml={report}"]
+    command += ["-W", "default", *chosen]  # what versions that nobody has tried warn of is no failure of ours
     command += [f"--ignore={file}" for file in ANYWHERE]
     if importlib.util.find_spec("xdist"):
         command += ["-n", str(WORKERS), "--dist", "loadfile"]

@@ -9,7 +9,7 @@ padding learns nothing. That costs PyTorch the traffic of the padding, which `pa
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -88,9 +88,15 @@ def equal(machine: Machine, quick: bool) -> Iterator[Callable[[], Contest]]:
 
 def collection(quick: bool, batch: int = 1, momentum: float = 0.0) -> Collection:
     """Units of one size."""
-    units = QUICK_UNITS if quick else SIDE * SIDE
+    layout, weights = _of_one_size(QUICK_UNITS if quick else SIDE * SIDE)
+    return Collection(layout, batch, momentum, weights)
+
+
+@cache
+def _of_one_size(units: int) -> tuple[UnitLayout, np.ndarray]:
+    """Their layout and first weights, drawn once for all contests."""
     layout = unit_layout(*([size] * units for size in EQUAL))
-    return Collection(layout, batch, momentum, _first_weights(layout))
+    return layout, _first_weights(layout)
 
 
 def ragged(machine: Machine, quick: bool) -> Iterator[Callable[[], Contest]]:

@@ -214,6 +214,12 @@ def test_what_tests_were_skipped_for_want_of_is_named(tmp_path, monkeypatch):
     assert found["checked"] and text.endswith("; skipped for want of no_such_package")
 
 
+def test_a_warning_of_another_version_fails_no_test(tmp_path, monkeypatch):
+    (tmp_path / "pytest.ini").write_text("[pytest]\nfilterwarnings = error\n")
+    found, _ = suite(tmp_path, monkeypatch, "import warnings\n\ndef test_a(): warnings.warn('old')\n")
+    assert found["checked"]
+
+
 def test_tests_that_are_the_same_on_any_machine_are_left_out(tmp_path, monkeypatch):
     (tmp_path / "test_slow.py").write_text("def test_a(): assert False\n")
     assert all(Path(ROOT, file).exists() for file in gpu_suite.ANYWHERE)
