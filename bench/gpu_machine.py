@@ -155,16 +155,17 @@ class Contest:
     def _together(self, step):
         device, stream = self.machine.device, self.queue.stream
 
-        def loop(spin, count):
-            for _ in range(spin):
-                step()
-            began, start = time.perf_counter(), device.mark(stream)
+        def loop(count):
+            start = device.mark(stream)
             for _ in range(count):
                 step()
-            return began, start, device.mark(stream)
+            return start, device.mark(stream)
 
         def batch(spin, count):
-            began, start, end = self.queue.run(loop, spin, count).wait()
+            if spin:
+                self.queue.run(loop, spin).wait()
+            began = time.perf_counter()
+            start, end = self.queue.run(loop, count).wait()
             wall = time.perf_counter() - began
             return 1e-3 * device.owner.call(start.event.time_till, end.event), wall
 
@@ -193,6 +194,7 @@ class Contest:
             start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
             for _ in range(spin):
                 step()
+            torch.cuda.synchronize()
             began = time.perf_counter()
             start.record()
             for _ in range(count):
