@@ -26,7 +26,7 @@ ptxas info    : Used 255 registers, used 0 barriers, 16 bytes cumulative stack s
 def nvcc():
     """The real one, or the reason why there is none."""
     try:
-        return ptxas.compiler()
+        return ptxas.real_nvcc()
     except OSError as error:
         pytest.skip(str(error))
 
@@ -85,5 +85,5 @@ def test_a_file_is_compiled_anew_when_it_changes(nvcc, tmp_path, monkeypatch):
 
 def test_the_stand_in_is_not_taken(nvcc, monkeypatch):
     monkeypatch.setenv("HYBRID_NVCC", "/the/stand-in")
-    assert ptxas.compiler() == nvcc
+    assert ptxas.real_nvcc() == nvcc
     assert os.environ["HYBRID_NVCC"] == "/the/stand-in"
