@@ -38,14 +38,14 @@ def _no_pycuda(error: ImportError, cuda: ctypes.CDLL) -> str:
     """Why PyCUDA cannot be imported: it is not there, or calls functions of CUDA that this driver does not have."""
     missing = re.search(r"undefined symbol: (cu[A-Z]\w*)", str(error))
     if not missing:
-        return f"PyCUDA cannot be imported ({error}); install it: pip install 'hybrid-engine[gpu]'"
+        return f"PyCUDA cannot be imported ({error}); install it: pip install 'hybrid-engine[gpu]', then python -m gpu.install"
     version = ctypes.c_int()
     cuda.cuDriverGetVersion(ctypes.byref(version))
     found = f"{version.value // 1000}.{version.value % 1000 // 10}"
     return (
         f"PyCUDA was built for a newer CUDA than the driver's {found}, which lacks {missing[1]}; update the driver (built with "
-        f"CUDA 13, PyCUDA needs one of CUDA {BUILT_13} or newer), or build PyCUDA with a toolkit of CUDA {found} or older "
-        "first on the PATH: pip install --force-reinstall --no-cache-dir 'hybrid-engine[gpu]'"
+        f"CUDA 13, PyCUDA needs one of CUDA {BUILT_13} or newer), or build PyCUDA with a toolkit of CUDA {found} or older: "
+        f"CUDA_HOME=/usr/local/cuda-{found} python -m gpu.install"
     )
 
 

@@ -3,7 +3,6 @@
 import ctypes
 import importlib
 import importlib.metadata
-import os
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -14,6 +13,7 @@ NO_DEVICE = 100  # CUDA_ERROR_NO_DEVICE
 CAPABILITY = (75, 76)  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, _MINOR
 DRIVERS = {12: "525", 13: "580"}  # the oldest driver of a major version of CUDA
 ASK_SMI = "nvidia-smi says more; reboot after an update of the driver, start a container with its GPUs (--gpus all)"
+PYCUDA = "pip install 'hybrid-engine[gpu]' && python -m gpu.install, which needs a C++ compiler, and no CUDA toolkit"
 OTHER_CUBLAS = (
     "update the driver, or: pip install nvidia-cublas-cu12 for one of CUDA 12; or name another in HYBRID_CUBLAS"
 )
@@ -139,26 +139,14 @@ def _cards() -> list[Card]:
 def _pycuda(driver: bool) -> dict[str, Any]:
     """PyCUDA's version, and whether it can be imported, which takes the driver that it was built for."""
     found, ok = version("pycuda")
-    remedy = _pycuda_recipe("")
+    remedy = PYCUDA
     if ok:
         try:
             importlib.import_module("pycuda.driver")
         except Exception as error:  # whatever a broken build raises
             found, ok = f"{found}, but it cannot be imported: {error}", False
-            remedy = (
-                _pycuda_recipe("--force-reinstall --no-cache-dir ")
-                if driver
-                else "it needs the NVIDIA driver, see above"
-            )
+            remedy = PYCUDA if driver else "it needs the NVIDIA driver, see above"
     return finding("PyCUDA", ok, found, remedy, needed=False)
-
-
-def _pycuda_recipe(options: str) -> str:
-    """PyCUDA is compiled where it is installed, against the toolkit whose own bin folder comes first on the PATH."""
-    named = (os.environ.get("CUDA_HOME"), "/usr/local/cuda")
-    toolkit = next((root for root in named if root and os.path.isfile(f"{root}/include/cuda.h")), None)
-    first = "" if toolkit else "install the CUDA toolkit and a C++ compiler, then: "
-    return f"{first}PATH={toolkit or '/usr/local/cuda'}/bin:$PATH pip install {options}'hybrid-engine[gpu]'"
 
 
 def _cublas(device: bool) -> dict[str, Any]:

@@ -41,7 +41,10 @@ def importing(monkeypatch, error):
 
 def test_without_pycuda(monkeypatch):
     importing(monkeypatch, ModuleNotFoundError("No module named 'pycuda'"))
-    expected = "PyCUDA cannot be imported (No module named 'pycuda'); install it: pip install 'hybrid-engine[gpu]'"
+    expected = (
+        "PyCUDA cannot be imported (No module named 'pycuda'); install it: pip install 'hybrid-engine[gpu]', then "
+        "python -m gpu.install"
+    )
     assert available.unavailable() == expected
 
 
@@ -52,7 +55,7 @@ def test_a_pycuda_built_for_a_newer_driver(monkeypatch):
     assert found.startswith(
         "PyCUDA was built for a newer CUDA than the driver's 12.2, which lacks cuCtxCreate_v4; update"
     )
-    assert "needs one of CUDA 12.8 or newer), or build PyCUDA with a toolkit of CUDA 12.2 or older" in found
+    assert "needs one of CUDA 12.8 or newer), or build PyCUDA with a toolkit of CUDA 12.2 or older: CUDA_HOME=" in found
 
 
 def compiling(monkeypatch, version, architectures=()):
