@@ -6,7 +6,7 @@ environment; the summary comes last. `--only WORK` takes a part, with the ceilin
 about 10 GB, on the device and on the host. The exit code is 1 where a test failed or a work could not be measured, 2 where
 there is no device; a bar that is missed is said, and is no failure.
 
-It wants numpy, scipy, numba, an nvcc (see gpu/kernels.py) and cuBLAS (see gpu/blas.py); PyTorch with CUDA to be compared
+It wants numpy, scipy, numba, nvcc or NVRTC (see gpu/compiler.py) and cuBLAS (see gpu/blas.py); PyTorch with CUDA to be compared
 with, pytest and hypothesis for the tests. What is missing of these is said and left out. `make gpu-kit` collects what a
 machine without a network lacks; bench/first_contact.sh installs it there and runs all of this, the most valuable first.
 

@@ -94,7 +94,7 @@ def requirements() -> list[str]:
     """What the engine and its GPU tests need, as pip takes it."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    return [*project["dependencies"], *extras["gpu"], *(one for one in extras["test"] if name(one) in TESTS)]
+    return [*project["dependencies"], "pycuda", *(one for one in extras["test"] if name(one) in TESTS)]
 
 
 def collect(python: str, folder: Path, wanted: list[str]) -> None:

@@ -239,7 +239,7 @@ def _facts(device) -> dict[str, Any]:
     """What the figures depend on, of the device and what compiles for it."""
     import pycuda.driver as driver
 
-    from gpu import kernels
+    from gpu.compiler import compiler
 
     attribute = driver.device_attribute
     version = driver.get_driver_version()
@@ -250,5 +250,5 @@ def _facts(device) -> dict[str, Any]:
         "gpu_memory": device.cuda.total_memory(),
         "l2": device.cuda.get_attribute(attribute.L2_CACHE_SIZE),
         "cuda": f"{version // 1000}.{version % 1000 // 10}",
-        "nvcc": "{}.{}".format(*kernels.nvcc_version()),
+        "compiler": compiler().name,
     }

@@ -9,6 +9,22 @@ from numpy.typing import DTypeLike
 Shape = int | tuple[int, ...]
 
 
+class Held(list[Any]):
+    """A thing that is to be freed in a device's order; empty once it is.
+
+    lent  another library has seen it, whose work is not ordered with the device's queues
+    """
+
+    lent = False
+
+
+class Guard:
+    """Keeps a thing alive: when it is deleted, its device frees the thing. `held` is emptied when the device is closed."""
+
+    def __init__(self, held: Held):
+        self.held = held
+
+
 class Array:
     """A C-contiguous array in device memory: it can be sliced along its first axis and reshaped; it has no arithmetic.
 
@@ -48,6 +64,8 @@ class Array:
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
+        if isinstance(self.keep, Guard):
+            self.keep.held.lent = True
         return {
             "shape": self.shape,
             "typestr": self.dtype.str,

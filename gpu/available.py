@@ -1,9 +1,10 @@
-"""Whether a GPU can be used: the driver, PyCUDA, a device that is new enough, nvcc and cuBLAS."""
+"""Whether a GPU can be used: the driver, PyCUDA, a device that is new enough, a compiler and cuBLAS."""
 
 import ctypes
 import re
 
 from gpu import blas, kernels
+from gpu.compiler import compiler
 from gpu.device import too_old
 from gpu.queues import CUDA
 
@@ -37,43 +38,42 @@ def _no_pycuda(error: ImportError, cuda: ctypes.CDLL) -> str:
     """Why PyCUDA cannot be imported: it is not there, or calls functions of CUDA that this driver does not have."""
     missing = re.search(r"undefined symbol: (cu[A-Z]\w*)", str(error))
     if not missing:
-        return f"PyCUDA cannot be imported ({error}); install it: pip install 'hybrid-engine[gpu]'"
+        return f"PyCUDA cannot be imported ({error}); install it: pip install 'hybrid-engine[gpu]', then python -m gpu.install"
     version = ctypes.c_int()
     cuda.cuDriverGetVersion(ctypes.byref(version))
     found = f"{version.value // 1000}.{version.value % 1000 // 10}"
     return (
         f"PyCUDA was built for a newer CUDA than the driver's {found}, which lacks {missing[1]}; update the driver (built with "
-        f"CUDA 13, PyCUDA needs one of CUDA {BUILT_13} or newer), or build PyCUDA with a toolkit of CUDA {found} or older "
-        "first on the PATH: pip install --force-reinstall --no-cache-dir 'hybrid-engine[gpu]'"
+        f"CUDA 13, PyCUDA needs one of CUDA {BUILT_13} or newer), or build PyCUDA with a toolkit of CUDA {found} or older: "
+        f"CUDA_HOME=/usr/local/cuda-{found} python -m gpu.install"
     )
 
 
 def _no_compiler(supported: int) -> str | None:
     """Why kernels cannot be compiled for a driver that supports this major version of CUDA."""
     try:
-        version = kernels.nvcc_version()
+        made_by = compiler()
     except OSError as error:
         return str(error)
-    if version[0] > supported:
-        newer = ".".join(map(str, version))
+    if made_by.version[0] > supported:
         return (
-            f"the driver supports CUDA {supported}, older than nvcc {newer}; update the driver, or name an older nvcc in "
+            f"the driver supports CUDA {supported}, older than {made_by.name}; update the driver, or name an older nvcc in "
             "HYBRID_NVCC"
         )
     return None
 
 
 def _no_code(capability: tuple[int, int], version: int) -> str | None:
-    """Why nvcc compiles nothing that a device of this capability runs, with a driver of this version of CUDA, as 13000."""
+    """Why the compiler makes nothing that a device of this capability runs, with a driver of this version of CUDA, as 13000."""
     try:
-        target, compiler = kernels.target(capability), kernels.nvcc_version()
+        target, made_by = kernels.target(capability), compiler()
     except OSError as error:
         return str(error)
-    if target.startswith("compute") and compiler > (version // 1000, version % 1000 // 10):
+    if target.startswith("compute") and made_by.version > (version // 1000, version % 1000 // 10):
         card, found = f"sm_{capability[0]}{capability[1]}", f"{version // 1000}.{version % 1000 // 10}"
         return (
-            f"the device, {card}, is newer than nvcc {compiler[0]}.{compiler[1]}, whose {target} the "
-            f"driver, of CUDA {found}, does not translate; update the driver, or name a newer nvcc in HYBRID_NVCC"
+            f"the device, {card}, is newer than {made_by.name}, whose {target} the driver, of CUDA {found}, does not "
+            "translate; update the driver, or name a newer nvcc in HYBRID_NVCC"
         )
     return None
 
@@ -81,7 +81,7 @@ def _no_code(capability: tuple[int, int], version: int) -> str | None:
 def _no_blas() -> str | None:
     """Why matrices cannot be multiplied."""
     try:
-        blas.library()
+        next(blas.libraries())
     except OSError as error:
         return str(error)
     return None

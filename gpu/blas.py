@@ -8,7 +8,6 @@ cores' TF32, with factors of 10 bits, is used only where the device was made wit
 
 import ctypes
 import ctypes.util
-import functools
 import os
 import sys
 from collections.abc import Iterator
@@ -92,22 +91,13 @@ class Handle:
     """cuBLAS on one device, made, used and destroyed in the thread of the device's owner."""
 
     def __init__(self, where: device.Device):
-        self._device, self._handle = where, ctypes.c_void_p()
+        self._device = where
         self._queue: device.Queue | None = None
         self._mode = FP32
-        self._library = self._create()
-
-    def _create(self) -> Any:
-        """Make the handle by the first library that works with this driver: cuBLAS 13 also opens where only 12 can work."""
-        answers = []
-        for found in libraries():
-            status = found.cublasCreate_v2(ctypes.byref(self._handle))
-            if not status:
-                return found
-            answers.append(
-                f"cublasCreate_v2 of {found._name} answers with {found.cublasGetStatusName(status).decode()}"
-            )
-        raise device.failed(self._device.name, ", ".join(answers))
+        try:
+            self._library, self._handle = create()
+        except LookupError as error:
+            raise device.failed(where.name, error) from None
 
     def call(self, name: str, queue: device.Queue, *arguments: Any) -> None:
         """Launch a function of the library on a queue."""
@@ -150,10 +140,19 @@ def _handle(where: device.Device) -> Handle:
     return handle
 
 
-@functools.cache
-def library() -> Any:
-    """The first of the libraries that open, loaded once."""
-    return next(libraries())
+def create() -> tuple[Any, Any]:
+    """A library that works with this driver, and a handle of it: cuBLAS 13 also opens where only 12 can work.
+
+    Raises OSError where no library opens, LookupError, with what each answers, where none makes a handle.
+    """
+    answers = []
+    for found in libraries():
+        handle = ctypes.c_void_p()
+        status = found.cublasCreate_v2(ctypes.byref(handle))
+        if not status:
+            return found, handle
+        answers.append(f"cublasCreate_v2 of {found._name} answers with {found.cublasGetStatusName(status).decode()}")
+    raise LookupError(", ".join(answers))
 
 
 def libraries() -> Iterator[Any]:
@@ -196,7 +195,7 @@ def _load(path: str) -> ctypes.CDLL:
     """Open libcublas. The libcublasLt in its folder is opened first, because the loader would not find it there."""
     beside = Path(path).with_name(Path(path).name.replace("libcublas.", "libcublasLt."))
     if beside.is_file() and beside.name != Path(path).name:
-        ctypes.CDLL(str(beside), mode=ctypes.RTLD_GLOBAL)
+        ctypes.CDLL(str(beside))
     return ctypes.CDLL(path)
 
 

@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from gpu.array import Array, Shape, adopt
+from gpu.array import Array, Guard, Held, Shape, adopt
 from gpu.errors import DeviceError, Translated, failed
+from gpu.memory import PART, Block, Staging
 from gpu.owner import Owner
 from gpu.queues import Event, Inline, Queue, copy, current, fill_bytes, here, libcuda, scratch
 
@@ -70,7 +71,8 @@ class Device:
         self.allocated: collections.Counter[str] = collections.Counter()  # bytes of memory, number of streams
         self.modules: dict[str, Any] = {}  # compiled kernels, see gpu/kernels.py
         self.libraries: dict[str, Any] = {}  # handles of libraries, see gpu/blas.py
-        self.held: dict[int, list[Any]] = {}  # what PyCUDA allocated and is still in use
+        self.held: dict[int, Held] = {}  # what was allocated and is still in use
+        self._leaving: collections.deque[tuple[_Mark, Held]] = collections.deque()  # to be freed behind a mark
         self._marks: dict[bool, collections.deque[Any]] = {True: collections.deque(), False: collections.deque()}
         self.owner.call(self._start)
         atexit.register(self.close)
@@ -92,7 +94,10 @@ class Device:
         self.multiprocessors = self.cuda.get_attribute(attribute.MULTIPROCESSOR_COUNT)
         self.shared_block = self.cuda.get_attribute(attribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
         self.shared_multiprocessor = self.cuda.get_attribute(attribute.MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)
+        self._driver_memory = driver.DeviceAllocation
+        self._pools = self.cuda.get_attribute(attribute.MEMORY_POOLS_SUPPORTED)
         here.device = self
+        self._staging: Staging | None = Staging((self._host_empty(PART, np.uint8), self._host_empty(PART, np.uint8)))
         origin = self.mark(None)
         origin.event.synchronize()
         self._origin: tuple[_Mark, float] = origin, time.perf_counter()
@@ -117,7 +122,7 @@ class Device:
 
         array = Array(0, shape, dtype, None)
         with Translated(self.name, f"an array {array.shape} of {array.dtype}, {array.nbytes / 1e6:,.1f} MB"):
-            memory = driver.mem_alloc(max(array.nbytes, 1))
+            memory = (Block if self._pools else driver.mem_alloc)(max(array.nbytes, 1))
         array.pointer, array.keep = int(memory), self.guard(memory, "device", array.nbytes)
         return array
 
@@ -139,9 +144,9 @@ class Device:
         return np.frombuffer(block, dtype, count).reshape(shape)
 
     def guard(self, thing: Any, kind: str, size: int) -> Any:
-        """An object that keeps a thing of PyCUDA's alive. When it is deleted, in whatever thread, the owner frees the thing."""
-        held = [thing]
-        guard = _Guard(held)
+        """An object that keeps a thing alive. When it is deleted, in whatever thread, the owner frees the thing."""
+        held = Held([thing])
+        guard = Guard(held)
         self.held[id(held)] = held
         self.allocated[kind] += size
         weakref.finalize(guard, _forget, weakref.ref(self), self.owner, held, kind, size).atexit = False
@@ -158,7 +163,7 @@ class Device:
         return target
 
     def write(self, array: Array, source: NDArray[Any]) -> None:
-        """Copy a NumPy array into one of the device, once all earlier work of the device is done."""
+        """Copy a NumPy array into one of the device, once all earlier work of its queues is done."""
         self.owner.call(self._copy_now, array, np.ascontiguousarray(source))
 
     def copy(self, target: Any, source: Any) -> None:
@@ -166,20 +171,42 @@ class Device:
         copy(target, source)
 
     def to_host(self, array: Array) -> NDArray[Any]:
-        """A copy of a device array, once all earlier work of the device is done."""
+        """A copy of a device array, once all earlier work of the device's queues is done."""
         target = np.empty(array.shape, array.dtype)
         self.owner.call(self._copy_now, target, array)
         return target
 
     def _copy_now(self, target: Any, source: Any) -> None:
-        import pycuda.driver as driver
-
+        if self._staging is None:
+            raise RuntimeError(f"{self.name} is closed")
         with Translated(self.name):
-            self.context.synchronize()
             if isinstance(target, np.ndarray):
-                driver.memcpy_dtoh(target, source.pointer)
-            elif target.nbytes:
-                driver.memcpy_htod(target.pointer, source)
+                self._staging.read(target.reshape(-1).view(np.uint8), source.pointer)
+            else:
+                self._staging.write(target.pointer, source.reshape(-1).view(np.uint8))
+
+    def free(self, held: Held) -> None:
+        """Free a thing once no work needs it; called in the owner's thread.
+
+        A block of the pool is freed behind the work of all queues. What that work may still use otherwise, such as page-locked
+        memory, is freed by a later call, when the work is past. Memory without a pool, or which another library has seen, whose
+        work may be on streams of its own, waits for all work of the context.
+        """
+        if not held:
+            return  # the device was closed meanwhile
+        try:
+            if held.lent or isinstance(held[0], self._driver_memory):
+                self.context.synchronize()
+                held.clear()
+            elif isinstance(held[0], Block):
+                held.clear()
+            else:
+                self._leaving.append((self.mark(None), held))
+            while self._leaving and self._leaving[0][0].event.query():
+                self._leaving.popleft()[1].clear()
+        except BaseException:
+            _abandon(held)
+            raise
 
     def adopt(self, foreign: Any) -> Array:
         """A view of an array of PyTorch, CuPy or Numba on this device, see gpu/array.py."""
@@ -246,6 +273,8 @@ class Device:
         self.libraries.clear()
         for held in everything:
             held.clear()
+        self._leaving.clear()
+        self._staging = None
         for stock in self._marks.values():
             stock.clear()
         self.modules.clear()
@@ -263,28 +292,12 @@ class _Mark:
         self._stock.append(self.event)
 
 
-class _Guard:
-    """Keeps a thing of PyCUDA's alive; `held` is emptied when the device is closed."""
-
-    def __init__(self, held: list[Any]):
-        self.held = held
-
-
-def _forget(device: "Callable[[], Device | None]", owner: Owner, held: list[Any], kind: str, size: int) -> None:
-    """Free what is held, in the owner's thread, once all work is done: queues keep nothing alive."""
+def _forget(device: "Callable[[], Device | None]", owner: Owner, held: Held, kind: str, size: int) -> None:
+    """Free what is held, in the owner's thread: queues keep nothing alive."""
     if alive := device():
         alive.allocated[kind] -= size
         del alive.held[id(held)]
-        owner.post(_free, alive.context, held)
-
-
-def _free(context: Any, held: list[Any]) -> None:
-    try:
-        context.synchronize()
-    except BaseException:
-        _abandon(held)
-        raise
-    held.clear()
+        owner.post(alive.free, held)
 
 
 def _abandon(thing: Any) -> None:

@@ -1,21 +1,17 @@
-"""Compiles the .cu file beside a launcher with nvcc, once for each architecture, keeps the result on disk, launches kernels."""
+"""Compiles the .cu file beside a launcher, once for each architecture, keeps the result on disk, launches kernels."""
 
-import functools
 import hashlib
 import os
-import re
-import shutil
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
 from gpu import device
 from gpu.array import Array
+from gpu.compiler import compiler
 
 HERE = Path(__file__).parent
-OPTIONS = ("-O3", "-std=c++17", "-lineinfo")
+OPTIONS = ("-std=c++17", "-lineinfo")
 
 Size = int | tuple[int, ...]  # of a grid or a block: one to three numbers
 
@@ -83,26 +79,21 @@ def _allow(function: _Function, shared: int) -> None:
 
 
 def target(capability: tuple[int, int]) -> str:
-    """What to compile for a device: its own "sm_90", or for one newer than nvcc "compute_120", the newest that nvcc knows.
+    """What to compile for a device: its own "sm_90"; for one newer than the compiler "compute_120", the newest that it knows.
 
-    The latter is PTX, which the driver translates for any newer device. Raises OSError for a device that nvcc no longer knows,
-    or where there is no nvcc.
+    The latter is PTX, which the driver translates for any newer device. Raises OSError for a device that the compiler no longer
+    knows, or where there is no compiler.
     """
-    number, known = 10 * capability[0] + capability[1], architectures(nvcc())
+    number, made_by = 10 * capability[0] + capability[1], compiler()
+    known = made_by.architectures
     if not known or number in known:
         return f"sm_{number}"
     if number < min(known):
         raise OSError(
-            f"{nvcc()} compiles for sm_{min(known)} and newer, the device is sm_{number}; name an older nvcc in HYBRID_NVCC"
+            f"{made_by.name}, {made_by.path}, compiles for sm_{min(known)} and newer, the device is sm_{number}; name an older "
+            "nvcc in HYBRID_NVCC"
         )
     return f"compute_{max(one for one in known if one < number)}"
-
-
-@functools.cache
-def architectures(compiler: str) -> list[int]:
-    """The capabilities that nvcc compiles for on all devices that have them; empty where it does not say."""
-    said = subprocess.run([compiler, "--list-gpu-code"], capture_output=True, text=True)
-    return [int(number) for number in re.findall(r"\bsm_(\d+)\b", said.stdout)]
 
 
 def cubin(source: Path, arch: str) -> Path:
@@ -111,36 +102,25 @@ def cubin(source: Path, arch: str) -> Path:
     arch  as `target` says: machine code of "sm_90", PTX of "compute_90"
 
     The name has a hash of everything that is compiled, so the file is never out of date. Processes that compile at the same
-    time write the same bytes, and each renames its file atomically. Raises OSError where nvcc or the cache is missing, and,
-    with the output of nvcc, where the source does not compile.
+    time write the same bytes, and each renames its file atomically. Raises OSError where a compiler or the cache is missing,
+    and, with the output of the compiler, where the source does not compile.
     """
-    folder = cache()
-    path = folder / f"{source.stem}-{arch}-{_content(source, arch)}.{_kind(arch)}"
+    made_by, folder = compiler(), cache()
+    kind = "ptx" if arch.startswith("compute") else "cubin"
+    path = folder / f"{source.stem}-{arch}-{_content(source, arch, made_by.told)}.{kind}"
     if not path.exists():
         with tempfile.TemporaryDirectory(dir=folder) as made:
             part = Path(made, path.name)
-            _compile(source, arch, part)
+            made_by.compile(source, arch, OPTIONS, part)
             os.replace(part, path)
     return path
 
 
-def _kind(arch: str) -> str:
-    return "ptx" if arch.startswith("compute") else "cubin"
-
-
-def _content(source: Path, arch: str) -> str:
-    told = hashlib.sha256(repr((OPTIONS, arch, _described(nvcc()))).encode())
+def _content(source: Path, arch: str, compiler: str) -> str:
+    told = hashlib.sha256(repr((OPTIONS, arch, compiler)).encode())
     for file in (source, *sorted(source.parent.glob("*.cuh"))):
         told.update(file.read_bytes())
     return told.hexdigest()[:20]
-
-
-def _compile(source: Path, arch: str, target: Path) -> None:
-    files = ("-I", str(source.parent), "-o", str(target), str(source))
-    command = [nvcc(), f"-{_kind(arch)}", f"-arch={arch}", *OPTIONS, *files]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        raise OSError(f"{source.name} does not compile for {arch}:\n{done.stderr or done.stdout}")
 
 
 def cache() -> Path:
@@ -149,36 +129,3 @@ def cache() -> Path:
     folder = Path(root, "hybrid-engine", "cubins")
     folder.mkdir(parents=True, exist_ok=True)
     return folder
-
-
-def nvcc() -> str:
-    """The path of the compiler: HYBRID_NVCC, on the PATH, in CUDA_HOME, or from the wheel nvidia-cuda-nvcc, in this order.
-
-    Raises OSError, with the remedy, where there is none.
-    """
-    named = os.environ.get("HYBRID_NVCC")
-    if named and not os.access(named, os.X_OK):
-        raise OSError(f"HYBRID_NVCC: {named} is no program")
-    toolkit = Path(os.environ.get("CUDA_HOME") or "/usr/local/cuda", "bin", "nvcc")
-    wheels = [Path(folder, "nvidia", "cu13", "bin", "nvcc") for folder in sys.path]
-    found = named or shutil.which("nvcc") or next((str(p) for p in (toolkit, *wheels) if os.access(p, os.X_OK)), None)
-    if not found:
-        raise OSError(
-            "nvcc, which compiles the kernels, is not found; install the CUDA toolkit, or name it in HYBRID_NVCC, or: "
-            "pip install nvidia-cuda-nvcc==13.0.* nvidia-cuda-crt==13.0.* nvidia-nvvm==13.0.* nvidia-cuda-runtime==13.0.* "
-            "nvidia-cuda-cccl==13.0.*"
-        )
-    return found
-
-
-def nvcc_version() -> tuple[int, int]:
-    """The version of CUDA that nvcc belongs to, as (13, 0); OSError where it does not tell."""
-    found = re.search(r"release (\d+)\.(\d+)", _described(nvcc()))
-    if not found:
-        raise OSError(f"{nvcc()} does not say its version")
-    return int(found[1]), int(found[2])
-
-
-@functools.cache
-def _described(compiler: str) -> str:
-    return subprocess.run([compiler, "--version"], capture_output=True, text=True).stdout

@@ -3,7 +3,6 @@
 import ctypes
 import importlib
 import importlib.metadata
-import os
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -14,6 +13,10 @@ NO_DEVICE = 100  # CUDA_ERROR_NO_DEVICE
 CAPABILITY = (75, 76)  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, _MINOR
 DRIVERS = {12: "525", 13: "580"}  # the oldest driver of a major version of CUDA
 ASK_SMI = "nvidia-smi says more; reboot after an update of the driver, start a container with its GPUs (--gpus all)"
+PYCUDA = "pip install 'hybrid-engine[gpu]' && python -m gpu.install, which needs a C++ compiler, and no CUDA toolkit"
+OTHER_CUBLAS = (
+    "update the driver, or: pip install nvidia-cublas-cu12 for one of CUDA 12; or name another in HYBRID_CUBLAS"
+)
 OLD_CARD = "install an older CUDA toolkit and name its nvcc in HYBRID_NVCC (12: from sm_50; 13: from sm_75)"
 
 
@@ -26,11 +29,11 @@ class Card(NamedTuple):
 
 
 def gpu() -> list[dict[str, Any]]:
-    """All that a GPU needs, none of which the engine needs: driver, devices, nvcc, PyCUDA, cuBLAS; then the conclusion."""
-    compiles, nvcc = _nvcc()
-    supports, driver = _driver(compiles)
-    devices = list(_devices(compiles)) if supports else []
-    findings = [driver, *devices, nvcc, _pycuda(bool(supports)), _cublas()]
+    """All that a GPU needs, none of which the engine needs: driver, devices, compiler, PyCUDA, cuBLAS; then the conclusion."""
+    made_by, compiles = _compiler()
+    supports, driver = _driver(made_by)
+    devices = list(_devices(made_by)) if supports else []
+    findings = [driver, *devices, compiles, _pycuda(bool(supports)), _cublas(bool(devices))]
     amiss = ", ".join(one["name"] for one in findings if not one["ok"] and one not in devices[1:])
     return [*findings, _conclusion(amiss)]
 
@@ -47,18 +50,18 @@ def _conclusion(amiss: str) -> dict[str, Any]:
     return finding("gpu", reason is None, found, NO_GPU, needed=False)
 
 
-def _nvcc() -> tuple[tuple[int, int] | None, dict[str, Any]]:
-    """The version of CUDA that kernels are compiled for, None where nothing compiles them; and the finding."""
-    from gpu import kernels
+def _compiler() -> tuple[Any, dict[str, Any]]:
+    """What compiles kernels, None where nothing does; and the finding."""
+    from gpu import compiler
 
     try:
-        path, version = kernels.nvcc(), kernels.nvcc_version()
+        made_by = compiler.compiler()
     except OSError as error:
-        return None, failure("nvcc", error, "install the CUDA toolkit, or name its nvcc in HYBRID_NVCC")
-    return version, finding("nvcc", True, f"{version[0]}.{version[1]}, {path}", needed=False)
+        return None, failure("compiler of kernels", error, compiler.WANTED)
+    return made_by, finding("compiler of kernels", True, f"{made_by.name}, {made_by.path}", needed=False)
 
 
-def _driver(compiles: tuple[int, int] | None) -> tuple[int, dict[str, Any]]:
+def _driver(made_by: Any) -> tuple[int, dict[str, Any]]:
     """The version of CUDA that the driver supports, as 13000, 0 where no driver runs; and the finding."""
     try:
         cuda = _cuda()
@@ -71,10 +74,12 @@ def _driver(compiles: tuple[int, int] | None) -> tuple[int, dict[str, Any]]:
     except OSError as error:
         return 0, finding("NVIDIA driver", False, str(error), ASK_SMI, needed=False)
     found = f"CUDA {version // 1000}.{version % 1000 // 10}, {count} device{'s' * (count != 1)}"
-    if compiles and compiles[0] > version // 1000:
-        found += f"; older than nvcc {compiles[0]}.{compiles[1]}"
-        oldest = DRIVERS.get(compiles[0], "its toolkit's")
-        remedy = f"update the driver (CUDA {compiles[0]}: {oldest} or newer), or name an older nvcc in HYBRID_NVCC"
+    if made_by and made_by.version[0] > version // 1000:
+        found += f"; older than {made_by.name}"
+        oldest = DRIVERS.get(made_by.version[0], "its toolkit's")
+        remedy = (
+            f"update the driver (CUDA {made_by.version[0]}: {oldest} or newer), or name an older nvcc in HYBRID_NVCC"
+        )
         return version, finding("NVIDIA driver", False, found, remedy, needed=False)
     return version, finding("NVIDIA driver", count > 0, found, ASK_SMI, needed=False)
 
@@ -102,18 +107,16 @@ def _ask(function: Any, place: Any, *arguments: Any) -> Any:
     return place.value
 
 
-def _devices(compiles: tuple[int, int] | None) -> Iterator[dict[str, Any]]:
-    """Name, capability and memory of every device, and whether nvcc compiles for it."""
-    from gpu import kernels
-
-    known = kernels.architectures(kernels.nvcc()) if compiles else []
+def _devices(made_by: Any) -> Iterator[dict[str, Any]]:
+    """Name, capability and memory of every device, and whether kernels can be compiled for it."""
+    known = made_by.architectures if made_by else []
     for number, card in enumerate(_cards()):
         found = f"{card.name}, sm_{card.capability}, {card.memory / 2**30:.1f} GiB"
-        if not compiles or not known or card.capability in known:
+        if not known or card.capability in known:
             yield finding(f"cuda:{number}", True, found, needed=False)
             continue
-        old, nvcc = card.capability < min(known), f"nvcc {compiles[0]}.{compiles[1]}"
-        found += f"; too old for {nvcc}" if old else f"; newer than {nvcc}: the driver translates its newest PTX"
+        old, name = card.capability < min(known), made_by.name
+        found += f"; too old for {name}" if old else f"; newer than {name}: the driver translates its newest PTX"
         yield finding(f"cuda:{number}", not old, found, OLD_CARD, needed=False)
 
 
@@ -136,40 +139,48 @@ def _cards() -> list[Card]:
 def _pycuda(driver: bool) -> dict[str, Any]:
     """PyCUDA's version, and whether it can be imported, which takes the driver that it was built for."""
     found, ok = version("pycuda")
-    remedy = _pycuda_recipe("")
+    remedy = PYCUDA
     if ok:
         try:
             importlib.import_module("pycuda.driver")
         except Exception as error:  # whatever a broken build raises
             found, ok = f"{found}, but it cannot be imported: {error}", False
-            remedy = (
-                _pycuda_recipe("--force-reinstall --no-cache-dir ")
-                if driver
-                else "it needs the NVIDIA driver, see above"
-            )
+            remedy = PYCUDA if driver else "it needs the NVIDIA driver, see above"
     return finding("PyCUDA", ok, found, remedy, needed=False)
 
 
-def _pycuda_recipe(options: str) -> str:
-    """PyCUDA is compiled where it is installed, against the toolkit whose own bin folder comes first on the PATH."""
-    named = (os.environ.get("CUDA_HOME"), "/usr/local/cuda")
-    toolkit = next((root for root in named if root and os.path.isfile(f"{root}/include/cuda.h")), None)
-    first = "" if toolkit else "install the CUDA toolkit and a C++ compiler, then: "
-    return f"{first}PATH={toolkit or '/usr/local/cuda'}/bin:$PATH pip install {options}'hybrid-engine[gpu]'"
-
-
-def _cublas() -> dict[str, Any]:
+def _cublas(device: bool) -> dict[str, Any]:
+    """The cuBLAS that works with this driver; without a device, where none can, the first that opens."""
     from gpu import blas
 
     try:
-        library = blas.library()
+        library = _working() if device else next(blas.libraries())
     except OSError as error:
         return failure("cuBLAS", error, "name libcublas.so in HYBRID_CUBLAS, or leave that unset")
+    except LookupError as error:
+        return finding("cuBLAS", False, str(error), OTHER_CUBLAS, needed=False)
     try:
         version = ".".join(str(_ask_property(library, which)) for which in range(3)) + ", "
     except (AttributeError, OSError):
         version = ""
     return finding("cuBLAS", True, f"{version}{library._name}", needed=False)
+
+
+def _working() -> Any:
+    """The library that makes a handle in the first device's primary context."""
+    from gpu import blas
+
+    cuda, context = _cuda(), ctypes.c_void_p()
+    if status := cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0):
+        raise LookupError(f"cuDevicePrimaryCtxRetain answers with error {status}")
+    try:
+        cuda.cuCtxSetCurrent(context)
+        library, handle = blas.create()
+        library.cublasDestroy_v2(handle)
+        return library
+    finally:
+        cuda.cuCtxSetCurrent(None)
+        cuda.cuDevicePrimaryCtxRelease_v2(0)
 
 
 def _ask_property(library: Any, which: int) -> int:

@@ -41,7 +41,10 @@ def importing(monkeypatch, error):
 
 def test_without_pycuda(monkeypatch):
     importing(monkeypatch, ModuleNotFoundError("No module named 'pycuda'"))
-    expected = "PyCUDA cannot be imported (No module named 'pycuda'); install it: pip install 'hybrid-engine[gpu]'"
+    expected = (
+        "PyCUDA cannot be imported (No module named 'pycuda'); install it: pip install 'hybrid-engine[gpu]', then "
+        "python -m gpu.install"
+    )
     assert available.unavailable() == expected
 
 
@@ -52,22 +55,28 @@ def test_a_pycuda_built_for_a_newer_driver(monkeypatch):
     assert found.startswith(
         "PyCUDA was built for a newer CUDA than the driver's 12.2, which lacks cuCtxCreate_v4; update"
     )
-    assert "needs one of CUDA 12.8 or newer), or build PyCUDA with a toolkit of CUDA 12.2 or older" in found
+    assert "needs one of CUDA 12.8 or newer), or build PyCUDA with a toolkit of CUDA 12.2 or older: CUDA_HOME=" in found
+
+
+def compiling(monkeypatch, version, architectures=()):
+    """A compiler of some version of CUDA."""
+    made_by = SimpleNamespace(name="nvcc {}.{}".format(*version), path="/bin/nvcc", version=version)
+    made_by.architectures = list(architectures)
+    for module in (available, kernels):
+        monkeypatch.setattr(module, "compiler", lambda: made_by)
 
 
 def test_a_compiler_that_is_not_there_or_newer_than_the_driver(monkeypatch):
-    monkeypatch.setattr(kernels, "nvcc_version", raising(OSError("nvcc is not found; install it")))
-    assert available._no_compiler(13) == "nvcc is not found; install it"
-    monkeypatch.setattr(kernels, "nvcc_version", lambda: (13, 0))
+    monkeypatch.setattr(available, "compiler", raising(OSError("nothing compiles the kernels; install it")))
+    assert available._no_compiler(13) == "nothing compiles the kernels; install it"
+    compiling(monkeypatch, (13, 0))
     assert available._no_compiler(13) is None
     assert available._no_compiler(12).startswith("the driver supports CUDA 12, older than nvcc 13.0; update the driver")
 
 
-def test_a_device_that_nvcc_does_not_know(monkeypatch):
-    """A newer one runs PTX, where the driver is no older than nvcc, whose PTX it is; an older one runs nothing."""
-    monkeypatch.setattr(kernels, "nvcc", lambda: "/toolkit/bin/nvcc")
-    monkeypatch.setattr(kernels, "nvcc_version", lambda: (13, 1))
-    monkeypatch.setattr(kernels, "architectures", lambda compiler: [75, 90, 120])
+def test_a_device_that_the_compiler_does_not_know(monkeypatch):
+    """A newer one runs PTX, where the driver is no older than the compiler, whose PTX it is; an older one runs nothing."""
+    compiling(monkeypatch, (13, 1), [75, 90, 120])
     assert available._no_code((9, 0), 13000) is None
     assert available._no_code((13, 0), 13010) is None
     expected = (
@@ -78,7 +87,7 @@ def test_a_device_that_nvcc_does_not_know(monkeypatch):
 
 
 def test_without_cublas(monkeypatch):
-    monkeypatch.setattr(blas, "library", raising(OSError("cuBLAS is not found; install it")))
+    monkeypatch.setattr(blas, "libraries", raising(OSError("cuBLAS is not found; install it")))
     assert available._no_blas() == "cuBLAS is not found; install it"
 
 

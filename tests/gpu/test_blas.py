@@ -3,7 +3,6 @@
 import ctypes
 import functools
 import inspect
-import os
 from pathlib import Path
 
 import numpy as np
@@ -152,7 +151,7 @@ def test_the_simulated_library_refuses_what_cublas_refuses(gpu):
     if not gpu.simulated:
         pytest.skip("the real one was not written by us")
     gpu.run(blas.ready)
-    library, there = blas.library(), gpu.empty(4, np.float32)
+    library, there = next(blas.libraries()), gpu.empty(4, np.float32)
     one, handle = ctypes.byref(ctypes.c_float(1)), gpu.device.libraries["cublas"]._handle
 
     def status(handle, sizes=(2, 2, 2), operations=(0, 0), pitches=(2, 2, 2), scale=one):
@@ -209,17 +208,17 @@ def test_the_wheel_comes_before_the_toolkit_and_13_before_12(search):
 def test_no_library(search, monkeypatch):
     monkeypatch.setattr(blas, "_places", list)
     with pytest.raises(OSError, match=r"HYBRID_CUBLAS.*pip install nvidia-cublas"):
-        blas.library.__wrapped__()
+        next(blas.libraries())
 
 
 def test_a_library_that_does_not_open_is_named(search, monkeypatch):
     path = place(search / "nvidia/cu13/lib/libcublas.so.13")
     monkeypatch.setattr(blas, "_places", lambda: [path])
     with pytest.raises(OSError, match=r"pip install.*libcublas\.so\.13: "):
-        blas.library.__wrapped__()
+        next(blas.libraries())
     monkeypatch.setenv("HYBRID_CUBLAS", path)
     with pytest.raises(OSError, match=r"HYBRID_CUBLAS: .*libcublas\.so\.13: "):
-        blas.library.__wrapped__()
+        next(blas.libraries())
 
 
 class Newer:
@@ -235,7 +234,7 @@ class Newer:
 
 
 def test_an_older_library_is_tried_where_the_newer_one_cannot_work(gpu, monkeypatch):
-    older = blas.library()
+    older = next(blas.libraries())
     monkeypatch.delenv("HYBRID_CUBLAS", raising=False)
     monkeypatch.setattr(blas, "_load", {"13": Newer(), "12": older}.get)
     monkeypatch.setattr(blas, "_declare", lambda found: found)
@@ -253,8 +252,8 @@ def test_an_older_library_is_tried_where_the_newer_one_cannot_work(gpu, monkeypa
 
 def test_cublas_lt_is_opened_first(search, monkeypatch):
     opened = []
-    monkeypatch.setattr(ctypes, "CDLL", lambda path, **mode: opened.append((Path(path).name, mode)))
+    monkeypatch.setattr(ctypes, "CDLL", lambda path: opened.append(Path(path).name))
     for name in ("libcublas.so.13", "libcublasLt.so.13"):
         place(search / name)
     blas._load(str(search / "libcublas.so.13"))
-    assert opened == [("libcublasLt.so.13", {"mode": os.RTLD_GLOBAL}), ("libcublas.so.13", {})]
+    assert opened == ["libcublasLt.so.13", "libcublas.so.13"]

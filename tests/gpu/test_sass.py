@@ -39,7 +39,7 @@ def test_loads_are_counted_up_to_the_first_that_is_read():
 def tools():
     """The real nvcc and nvdisasm, or the reason why one is missing."""
     try:
-        return ptxas.compiler(), sass.disassembler()
+        return ptxas.real_nvcc(), sass.disassembler()
     except OSError as error:
         pytest.skip(str(error))
 

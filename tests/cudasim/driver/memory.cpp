@@ -106,7 +106,7 @@ Allocation* exact(uintptr_t begin, Place place, Place other) {
         problem("bad_free", text("%#lx is no allocation: %s", begin, describe(begin).c_str()));
         fail(CUDA_ERROR_INVALID_VALUE);
     }
-    if (!found->second->live) {
+    if (!found->second->live || found->second->leaving) {
         problem("double_free", describe(begin));
         fail(CUDA_ERROR_INVALID_VALUE);
     }
@@ -170,6 +170,9 @@ Allocation* device_range(uintptr_t address, size_t bytes, const char* what) {
 
 void open_memory(Allocation* a) {
     if (a->place != Place::device || a->open) return;
+    if (!a->there)
+        throw Problem{"use_before_allocation", describe(a->begin) + " is allocated on a stream that has not come there",
+                      CUDA_ERROR_ILLEGAL_ADDRESS};
     protect(*a, PROT_READ | PROT_WRITE);
     a->open = true;
     opened.push_back(a);
@@ -184,7 +187,7 @@ bool open_on_fault(uintptr_t address) {
     Allocation* a = std::prev(after)->second;
     bool inside = address >= a->map_begin + GAP && address < a->map_begin + a->map_bytes - GAP;
     bool allowed = a->context == serving || serving->peers.count(a->context);
-    if (!inside || !allowed || !a->live || a->open || a->place != Place::device) return false;
+    if (!inside || !allowed || !a->live || !a->there || a->open || a->place != Place::device) return false;
     open_memory(a);
     return true;
 }
@@ -208,6 +211,22 @@ void check_guards(const std::string& culprit) {
     }
 }
 
+bool has_room(Context& context, size_t bytes) {
+    return bytes <= total_memory() && context.device->used + pages(bytes) <= total_memory();
+}
+
+Allocation* allocate_on_device(Context& context, size_t bytes) {
+    if (!has_room(context, bytes)) fail(CUDA_ERROR_OUT_OF_MEMORY);
+    install_handlers();
+    Allocation* a = allocate(Place::device, context, bytes);
+    context.device->used += pages(bytes);
+    return a;
+}
+
+Allocation* device_allocation(uintptr_t begin) { return exact(begin, Place::device, Place::device); }
+
+void free_on_device(Allocation* a) { retire(a); }
+
 void add_global(Context* context, uintptr_t begin, size_t bytes) { add(Place::global, context, begin, bytes); }
 
 void drop_global(uintptr_t begin) {
@@ -230,13 +249,7 @@ void free_all(Context* context) {
 using namespace cudasim;
 
 CUresult cuMemAlloc(CUdeviceptr* out, size_t bytes) {
-    return call(ALLOC, [&](Context& context) {
-        Device& device = *context.device;
-        if (bytes > total_memory() || device.used + pages(bytes) > total_memory()) fail(CUDA_ERROR_OUT_OF_MEMORY);
-        install_handlers();
-        *out = allocate(Place::device, context, bytes)->begin;
-        device.used += pages(bytes);
-    }, bytes);
+    return call(ALLOC, [&](Context& context) { *out = allocate_on_device(context, bytes)->begin; }, bytes);
 }
 
 CUresult cuMemAllocPitch(CUdeviceptr* out, size_t* pitch, size_t width, size_t height, unsigned) {
@@ -246,7 +259,7 @@ CUresult cuMemAllocPitch(CUdeviceptr* out, size_t* pitch, size_t width, size_t h
 
 CUresult cuMemFree(CUdeviceptr pointer) {
     if (!pointer) return CUDA_SUCCESS;
-    return call(FREE, [&](Context&) { retire(exact(pointer, Place::device, Place::device)); });
+    return call(FREE, [&](Context&) { retire(device_allocation(pointer)); });
 }
 
 CUresult cuMemHostAlloc(void** out, size_t bytes, unsigned flags) {
@@ -298,36 +311,6 @@ CUresult cuMemGetInfo(size_t* free, size_t* total) {
     return call(OTHER, [&](Context& context) {
         *total = total_memory();
         *free = total_memory() - context.device->used;
-    });
-}
-
-CUresult cuMemGetAddressRange(CUdeviceptr* base, size_t* bytes, CUdeviceptr pointer) {
-    return call(OTHER, [&](Context&) {
-        Allocation* a = find_allocation(pointer);
-        if (!a || !a->live) fail(CUDA_ERROR_NOT_FOUND);
-        if (base) *base = a->begin;
-        if (bytes) *bytes = a->bytes;
-    });
-}
-
-CUresult cuPointerGetAttribute(void* out, CUpointer_attribute which, CUdeviceptr pointer) {
-    return call(OTHER, [&](Context&) {
-        Allocation* a = find_allocation(pointer);
-        if (!a || !a->live) fail(CUDA_ERROR_INVALID_VALUE);
-        bool device = a->place == Place::device || a->place == Place::global;
-        switch (which) {
-            case CU_POINTER_ATTRIBUTE_CONTEXT: *static_cast<void**>(out) = a->context; break;
-            case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-                *static_cast<unsigned*>(out) = device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
-                break;
-            case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-                if (device) fail(CUDA_ERROR_INVALID_VALUE);
-                [[fallthrough]];
-            case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: *static_cast<CUdeviceptr*>(out) = pointer; break;
-            case CU_POINTER_ATTRIBUTE_IS_MANAGED: *static_cast<unsigned*>(out) = 0; break;
-            case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *static_cast<int*>(out) = a->context->device->ordinal; break;
-            default: fail(CUDA_ERROR_INVALID_VALUE);
-        }
     });
 }
 

@@ -31,6 +31,7 @@ const Profile& profile() {
 int attribute(CUdevice_attribute which) {
     const Profile& p = profile();
     switch (which) {
+        case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED: return !getenv("CUDASIM_POOLS") || atoi(getenv("CUDASIM_POOLS"));
         case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
         case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X:
         case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y: return 1024;

@@ -35,6 +35,8 @@ struct Allocation {
     size_t number;
     unsigned flags = 0;
     bool live = true;
+    bool there = true;       // false until an allocation on a stream has run
+    bool leaving = false;    // a free on a stream has been asked for
     bool open = false;       // device memory that may be touched now
     uintptr_t map_begin = 0; // the pages, guard zones included
     size_t map_bytes = 0;
@@ -167,6 +169,10 @@ bool open_on_fault(uintptr_t address);
 void open_memory(Allocation* allocation);
 void close_memory();
 void check_guards(const std::string& culprit);  // throws Problem
+bool has_room(Context& context, size_t bytes);
+Allocation* allocate_on_device(Context& context, size_t bytes);
+Allocation* device_allocation(uintptr_t begin);  // one that can be freed; notes a problem and throws
+void free_on_device(Allocation* allocation);
 void add_global(Context* context, uintptr_t begin, size_t bytes);
 void drop_global(uintptr_t begin);
 void free_all(Context* context);

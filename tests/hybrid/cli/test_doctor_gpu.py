@@ -2,6 +2,7 @@
 
 import importlib
 import re
+from types import SimpleNamespace
 
 import pytest
 
@@ -42,15 +43,30 @@ class Driver:
         pointer._obj.value = self.capabilities[device][attribute - 75]
         return 0
 
+    def cuDevicePrimaryCtxRetain(self, pointer, device):
+        return 0
+
+    def cuCtxSetCurrent(self, context):
+        return 0
+
+    def cuDevicePrimaryCtxRelease_v2(self, device):
+        return 0
+
     def cuDeviceTotalMem_v2(self, pointer, device):
         pointer._obj.value = 24 << 30
         return 0
 
 
 class Cublas:
-    """A cuBLAS that says its version, as the real one does."""
+    """A cuBLAS that makes handles and says its version, as the real one does."""
 
     _name = "/lib/libcublas.so.13"
+
+    def cublasCreate_v2(self, handle):
+        return 0
+
+    def cublasDestroy_v2(self, handle):
+        return 0
 
     def cublasGetProperty(self, which, pointer):
         pointer._obj.value = (13, 1, 0)[which]
@@ -60,15 +76,14 @@ class Cublas:
 @pytest.fixture
 def machine(monkeypatch):
     """A machine where a GPU can be used; a test takes something away."""
-    from gpu import blas, kernels
+    from gpu import blas, compiler
 
+    nvcc = {"name": "nvcc 13.0", "path": "/toolkit/bin/nvcc", "version": (13, 0), "architectures": [75, 80, 90, 120]}
     monkeypatch.setattr(doctor_gpu, "_cuda", lambda: Driver((9, 0)))
-    monkeypatch.setattr(kernels, "nvcc", lambda: "/toolkit/bin/nvcc")
-    monkeypatch.setattr(kernels, "nvcc_version", lambda: (13, 0))
-    monkeypatch.setattr(kernels, "architectures", lambda compiler: [75, 80, 90, 120])
+    monkeypatch.setattr(compiler, "compiler", lambda: SimpleNamespace(**nvcc))
     monkeypatch.setattr(doctor_gpu, "version", lambda package: ("2026.1", True))
     monkeypatch.setattr(importlib, "import_module", lambda name: None)
-    monkeypatch.setattr(blas, "library", Cublas)
+    monkeypatch.setattr(blas, "libraries", lambda: iter([Cublas()]))
     monkeypatch.setattr(backend, "why_no_gpu", lambda: None)
     return monkeypatch
 
@@ -98,7 +113,7 @@ def test_a_gpu_that_can_be_used(machine):
     assert said == {
         "NVIDIA driver": "CUDA 13.0, 1 device",
         "cuda:0": "Abacus, sm_90, 24.0 GiB",
-        "nvcc": "13.0, /toolkit/bin/nvcc",
+        "compiler of kernels": "nvcc 13.0, /toolkit/bin/nvcc",
         "PyCUDA": "2026.1",
         "cuBLAS": "13.1.0, /lib/libcublas.so.13",
         "gpu": "can be used: --device cuda:0",
@@ -144,7 +159,7 @@ def test_a_driver_older_than_the_toolkit(machine):
     amiss("gpu", "mend NVIDIA driver", "--device cpu")
 
 
-def test_devices_that_nvcc_does_not_know(machine):
+def test_devices_that_the_compiler_does_not_know(machine):
     machine.setattr(doctor_gpu, "_cuda", lambda: Driver((8, 0), (7, 0), (12, 9)))
     assert gpu("cuda:0")["ok"]
     amiss("cuda:1", "Abacus, sm_70, 24.0 GiB; too old for nvcc 13.0", "older CUDA toolkit .* HYBRID_NVCC")
@@ -155,36 +170,24 @@ def test_devices_that_nvcc_does_not_know(machine):
     assert gpu("gpu")["ok"]
 
 
-def test_no_nvcc(machine):
-    from gpu import kernels
+def test_no_compiler(machine):
+    from gpu import compiler
 
-    machine.setattr(
-        kernels, "nvcc", raising(OSError("nvcc is not found; install the CUDA toolkit, or: pip install it"))
-    )
-    amiss("nvcc", "^nvcc is not found$", "^install the CUDA toolkit, or: pip install it$")
+    machine.setattr(compiler, "compiler", raising(OSError("nothing compiles the kernels; pip install it")))
+    amiss("compiler of kernels", "^nothing compiles the kernels$", "^pip install it$")
     assert gpu("cuda:0")["ok"]
 
 
-def test_an_nvcc_that_does_not_say_its_version(machine):
-    from gpu import kernels
-
-    machine.setattr(kernels, "nvcc_version", raising(OSError("/bin/nvcc does not say its version")))
-    amiss("nvcc", "does not say its version", "install the CUDA toolkit, or name its nvcc in HYBRID_NVCC")
-
-
-def test_no_pycuda(machine, tmp_path):
+def test_no_pycuda(machine):
     machine.setattr(doctor_gpu, "version", lambda package: ("not installed", False))
-    (tmp_path / "include").mkdir()
-    (tmp_path / "include" / "cuda.h").touch()
-    machine.setenv("CUDA_HOME", str(tmp_path))
-    amiss("PyCUDA", "not installed", rf"^PATH={tmp_path}/bin:\$PATH pip install 'hybrid-engine\[gpu\]'$")
-    machine.setattr(doctor_gpu.os.path, "isfile", lambda path: False)
-    amiss("PyCUDA", "not installed", "^install the CUDA toolkit .*, then: PATH=/usr/local/cuda/bin:")
+    amiss(
+        "PyCUDA", "not installed", r"^pip install 'hybrid-engine\[gpu\]' && python -m gpu\.install, which needs a C\+\+"
+    )
 
 
 def test_a_pycuda_that_cannot_be_imported(machine):
     machine.setattr(importlib, "import_module", raising(ImportError("undefined symbol: cuCtxCreate_v4")))
-    amiss("PyCUDA", "2026.1, but it cannot be imported: undefined symbol", "pip install --force-reinstall")
+    amiss("PyCUDA", "2026.1, but it cannot be imported: undefined symbol", "python -m gpu.install")
     machine.setattr(doctor_gpu, "_cuda", raising(OSError("libcuda.so.1")))
     amiss("PyCUDA", "2026.1, but it cannot be imported", "it needs the NVIDIA driver, see above")
 
@@ -197,17 +200,36 @@ def test_a_pycuda_that_fails_is_no_fault_of_the_doctor(machine):
 def test_no_cublas(machine):
     from gpu import blas
 
-    machine.setattr(blas, "library", raising(OSError(blas.MISSING)))
+    machine.setattr(blas, "libraries", raising(OSError(blas.MISSING)))
     amiss("cuBLAS", "is not found$", "pip install nvidia-cublas")
     amiss("gpu", "not used: mend cuBLAS", "--device cpu")
-    machine.setattr(blas, "library", raising(OSError("HYBRID_CUBLAS: no such file")))
+    machine.setattr(blas, "libraries", raising(OSError("HYBRID_CUBLAS: no such file")))
     amiss("cuBLAS", "HYBRID_CUBLAS: no such file", "name libcublas.so in HYBRID_CUBLAS")
 
 
-def test_a_cublas_that_does_not_say_its_version(machine):
+class Newer(Cublas):
+    """One that opens and makes no handle with this driver."""
+
+    _name = "/lib/libcublas.so.14"
+
+    def cublasCreate_v2(self, handle):
+        return 1
+
+    def cublasGetStatusName(self, status):
+        return b"CUBLAS_STATUS_NOT_INITIALIZED"
+
+
+def test_the_cublas_that_makes_a_handle_is_named(machine):
     from gpu import blas
 
-    library = Cublas()
+    machine.setattr(blas, "libraries", lambda: iter([Newer(), Cublas()]))
+    assert gpu("cuBLAS")["found"] == "13.1.0, /lib/libcublas.so.13"
+    machine.setattr(blas, "libraries", lambda: iter([Newer()]))
+    amiss("cuBLAS", r"libcublas\.so\.14 answers with CUBLAS_STATUS_NOT_INIT", "pip install nvidia-cublas-cu12")
+    machine.setattr(doctor_gpu, "_cuda", lambda: Driver())
+    assert gpu("cuBLAS")["ok"]  # no handle can be made where there is no device
+
+
+def test_a_cublas_that_does_not_say_its_version(machine):
     machine.setattr(Cublas, "cublasGetProperty", lambda *arguments: 7)
-    machine.setattr(blas, "library", lambda: library)
     assert gpu("cuBLAS")["found"] == "/lib/libcublas.so.13"

@@ -1,0 +1,176 @@
+"""Builds and installs PyCUDA where there is no CUDA toolkit: python -m gpu.install.
+
+PyCUDA is published as source only, and its own build looks for a toolkit, cuRAND and the driver. Here the headers come
+from NVIDIA's wheels (the extras `gpu` and `test` bring them) or from a toolkit that CUDA_HOME names, cuRAND is left out, and a
+stub stands for the driver's library, which is opened by name when PyCUDA is imported. Built once a machine and kept as a wheel,
+for this Python or for another.
+"""
+
+import importlib.metadata
+import os
+import platform
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import tempfile
+from pathlib import Path
+
+VERSION = "2026.1"
+HEADERS = "nvidia-cuda-runtime"  # the wheel with cuda.h; the others install into the same folder
+CONFIGURATION = """\
+CUDA_ROOT = {root!r}
+CUDA_ENABLE_CURAND = False
+CUDADRV_LIB_DIR = [{stub!r}]
+CUDADRV_LIBNAME = ["cuda"]
+CXXFLAGS = ["-O2", "-g0", "-w"]
+__import__("parallel")
+"""
+# setuptools compiles an extension's sources one after another; on all cores PyCUDA takes a minute instead of two.
+PARALLEL = """\
+import concurrent.futures
+import contextlib
+import os
+
+with contextlib.suppress(ImportError, AttributeError):
+    from distutils.ccompiler import CCompiler
+
+    one_by_one = CCompiler.compile
+
+    def together(compiler, sources, *arguments, **options):
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            return sum(pool.map(lambda source: one_by_one(compiler, [source], *arguments, **options), sources), [])
+
+    CCompiler.compile = together
+"""
+# One symbol that PyCUDA refers to: a linker that drops libraries without use must keep this one.
+STUB = 'extern "C" int cuInit(unsigned) { return 0; }\n'
+
+
+class PreparationError(Exception):
+    """What went wrong, and the remedy."""
+
+
+def main() -> int:
+    """Put PyCUDA, in place of one that is there, into this environment; 0 done, 1 failed."""
+    try:
+        install()
+    except (PreparationError, OSError) as error:
+        print(f"PyCUDA {VERSION} was not installed: {error}", file=sys.stderr)
+        return 1
+    print(f"PyCUDA {VERSION} is installed; `hybrid doctor` says whether a GPU can be used")
+    return 0
+
+
+def install() -> None:
+    """Install PyCUDA and what it needs; PreparationError, with the remedy, where that fails."""
+    made = str(wheel())
+    pip("install it", "install", made, "numpy")  # which PyCUDA does not declare
+    pip(
+        "install it", "install", "--force-reinstall", "--no-deps", made
+    )  # one of this version, built otherwise, gives way
+
+
+def cuda() -> tuple[Path, str]:
+    """Where the headers of CUDA lie, below "include", and their version, as "13.0": of CUDA_HOME's toolkit, or the wheel's."""
+    if named := os.environ.get("CUDA_HOME"):
+        header = Path(named, "include", "cuda.h")
+        said = re.search(r"#define CUDA_VERSION (\d+)", header.read_text()) if header.is_file() else None
+        if not said:
+            raise PreparationError(f"CUDA_HOME={named} has no include/cuda.h; name a CUDA toolkit, or unset it")
+        return Path(named), f"{int(said[1]) // 1000}.{int(said[1]) % 1000 // 10}"
+    try:
+        found = importlib.metadata.distribution(HEADERS)
+    except importlib.metadata.PackageNotFoundError:
+        raise PreparationError(
+            f"{HEADERS}, which carries cuda.h, is missing; pip install 'hybrid-engine[gpu]', or name a toolkit in CUDA_HOME"
+        ) from None
+    file = next((one for one in found.files or () if one.name == "cuda.h"), None)
+    if file is None:
+        raise PreparationError(
+            f"{HEADERS} {found.version} carries no cuda.h; reinstall it: pip install --force-reinstall {HEADERS}"
+        )
+    return Path(str(found.locate_file(file))).parents[1], ".".join(found.version.split(".")[:2])
+
+
+def wheel(python: str = sys.executable) -> Path:
+    """PyCUDA for this Python, or for another one that has pip: of an earlier build, or built now."""
+    kept = folder(python)
+    return next(kept.glob("*.whl"), None) or build(kept, python)
+
+
+def folder(python: str) -> Path:
+    """Where wheels that fit a Python, CUDA and this machine's C library are kept."""
+    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    key = (f"pycuda-{VERSION}", f"cuda{cuda()[1]}", interface(python), *platform.libc_ver())
+    return Path(root, "hybrid-engine", "wheels", "-".join(filter(None, key)))
+
+
+def interface(python: str) -> str:
+    """What the extensions of a Python are named after, as "cpython-312-x86_64-linux-gnu"."""
+    ask = "import sysconfig; print(sysconfig.get_config_var('SOABI') or '')"
+    return subprocess.run([python, "-c", ask], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+
+
+def build(kept: Path, python: str) -> Path:
+    """Download PyCUDA's source, build it, and keep the wheel; builds that race replace each other's whole file."""
+    print(f"building PyCUDA {VERSION} (a minute or two, once on this machine)", flush=True)
+    with tempfile.TemporaryDirectory() as made:
+        work = Path(made)
+        source = download(work, python)
+        (source / "siteconf.py").write_text(CONFIGURATION.format(root=str(cuda()[0]), stub=str(stub(work))))
+        (source / "parallel.py").write_text(PARALLEL)
+        pip("build it", "wheel", "--no-deps", "--wheel-dir", str(work / "wheel"), str(source), python=python)
+        return keep(next((work / "wheel").glob("*.whl")), kept)
+
+
+def download(work: Path, python: str) -> Path:
+    """The folder of PyCUDA's unpacked source."""
+    wanted = ("--no-deps", "--no-binary", "pycuda", f"pycuda=={VERSION}")
+    pip("download its source", "download", "--dest", str(work), *wanted, python=python)
+    with tarfile.open(next(work.glob("*.tar.gz"))) as archive:
+        archive.extractall(work, filter="data")
+    return next(path for path in work.glob("pycuda-*") if path.is_dir())
+
+
+def stub(work: Path) -> Path:
+    """The folder of a library for the linker that bears the name of the driver's."""
+    compiler = os.environ.get("CXX") or sysconfig.get_config_var("CXX") or "c++"
+    options = ["-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o", str(work / "libcuda.so"), "-x", "c++", "-"]
+    remedy = f"{compiler} builds no shared library; apt install g++, dnf install gcc-c++, or name one: make CXX=clang++"
+    try:
+        done = subprocess.run([*shlex.split(compiler), *options], input=STUB, capture_output=True, text=True)
+    except OSError as error:
+        raise PreparationError(f"{remedy} ({error})") from None
+    if done.returncode:
+        raise PreparationError(f"{remedy}\n{done.stderr}")
+    return work
+
+
+def keep(made: Path, folder: Path) -> Path:
+    """Copy a wheel into the cache in one step, so that nobody finds half of one."""
+    kept = folder / made.name
+    folder.mkdir(parents=True, exist_ok=True)
+    part = kept.with_suffix(f".part{os.getpid()}")
+    shutil.copyfile(made, part)
+    os.replace(part, kept)
+    return kept
+
+
+def pip(purpose: str, *arguments: str, python: str = sys.executable) -> None:
+    """Run a Python's pip; where it fails, its last words say why."""
+    command = [python, "-m", "pip", "--disable-pip-version-check", *arguments]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode:
+        said = "\n".join("    " + line for line in done.stdout.splitlines()[-40:])
+        raise PreparationError(
+            f"pip could not {purpose}\n{said}\n"
+            "  pip needs a package index (PIP_INDEX_URL names another) and the build a C++ compiler with Python's headers"
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,100 @@
+"""NVRTC: NVIDIA's compiler as a library, which needs no host compiler. It compiles the kernels where there is no nvcc.
+
+It comes with the toolkit, with PyTorch, and in the wheel nvidia-cuda-nvrtc; the headers that kernels include come in
+nvidia-cuda-runtime. Host headers it does not know: what our kernels take of them is given to it from here.
+"""
+
+import ctypes
+import functools
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+HEADER = "cuda_pipeline.h"  # whoever has it has all that the kernels include
+# Folders of a library and of its headers, below a folder of packages: wheels of CUDA 13 and of 12.
+WHEELS = (("nvidia/cu13/lib", "nvidia/cu13/include"), ("nvidia/cuda_nvrtc/lib", "nvidia/cuda_runtime/include"))
+MATHS = b"""\
+#pragma once
+#define FLT_MAX 3.402823466e+38F
+#define INFINITY __builtin_bit_cast(float, 0x7f800000)
+"""
+HOST = {b"cfloat": MATHS, b"cmath": MATHS}  # the headers of the host, by name; nvcc includes cmath unasked
+
+
+class Nvrtc:
+    """One libnvrtc. Raises OSError where it does not open, is none, or has no headers.
+
+    version  of CUDA, as (13, 0)
+    told     what is compiled by it depends on
+    """
+
+    def __init__(self, path: str, include: Path):
+        if not (include / HEADER).is_file():
+            raise OSError(f"{path} has no {HEADER} in {include}; pip install nvidia-cuda-runtime")
+        for builtins in Path(path).parent.glob("libnvrtc-builtins.so*"):
+            ctypes.CDLL(str(builtins))  # which NVRTC opens by name only
+        self.path, self._include = path, include
+        try:
+            self._library = ctypes.CDLL(path)
+            major, minor = ctypes.c_int(), ctypes.c_int()
+            self._do("nvrtcVersion", ctypes.byref(major), ctypes.byref(minor))
+        except AttributeError as error:
+            raise OSError(f"{path} is no NVRTC: {error}") from None
+        self.version = major.value, minor.value
+        self.name = "NVRTC {}.{}".format(*self.version)
+        self.told = f"{self.name} {os.path.getsize(path)}"  # which tells updates of one version apart
+
+    @functools.cached_property
+    def architectures(self) -> list[int]:
+        """The capabilities that it compiles for."""
+        count = ctypes.c_int()
+        self._do("nvrtcGetNumSupportedArchs", ctypes.byref(count))
+        found = (ctypes.c_int * count.value)()
+        self._do("nvrtcGetSupportedArchs", found)
+        return list(found)
+
+    def compile(self, source: Path, arch: str, options: tuple[str, ...], target: Path) -> None:
+        """Write machine code of "sm_90", or PTX of "compute_90"; OSError, with what NVRTC says, where it does not compile."""
+        program = ctypes.c_void_p()
+        names, texts = ((ctypes.c_char_p * len(HOST))(*given) for given in (HOST, HOST.values()))
+        text, name = source.read_bytes(), str(source).encode()
+        self._do("nvrtcCreateProgram", ctypes.byref(program), text, name, len(HOST), texts, names)
+        try:
+            folders = (f"-I{source.parent}", f"-I{self._include}", f"-I{self._include / 'cccl'}")
+            given = [one.encode() for one in (f"-arch={arch}", *options, "-include=cmath", *folders)]
+            if self._library.nvrtcCompileProgram(program, len(given), (ctypes.c_char_p * len(given))(*given)):
+                said = self._get("ProgramLog", program).decode(errors="replace")
+                raise OSError(f"{source.name} does not compile for {arch}:\n{said}")
+            target.write_bytes(self._get("PTX" if arch.startswith("compute") else "CUBIN", program))
+        finally:
+            self._do("nvrtcDestroyProgram", ctypes.byref(program))
+
+    def _get(self, what: str, program: Any) -> bytes:
+        size = ctypes.c_size_t()
+        self._do(f"nvrtcGet{what}Size", program, ctypes.byref(size))
+        place = ctypes.create_string_buffer(size.value)
+        self._do(f"nvrtcGet{what}", program, place)
+        return place.raw if what == "CUBIN" else place.value
+
+    def _do(self, name: str, *arguments: Any) -> None:
+        if status := getattr(self._library, name)(*arguments):
+            raise OSError(f"{name} of {self.path} answers with error {status}")
+
+
+def found() -> Iterator[Nvrtc | OSError]:
+    """Every NVRTC of a wheel, then of the toolkit; in place of one that cannot be used, why not."""
+    toolkit = Path(os.environ.get("CUDA_HOME") or "/usr/local/cuda")
+    places = [(Path(folder, lib), Path(folder, include)) for folder in sys.path for lib, include in WHEELS]
+    for lib, include in (*places, (toolkit / "lib64", toolkit / "include")):
+        for path in sorted(lib.glob("libnvrtc.so.*"))[:1]:
+            try:
+                yield _opened(str(path), include)
+            except OSError as error:
+                yield error
+
+
+@functools.cache
+def _opened(path: str, include: Path) -> Nvrtc:
+    return Nvrtc(path, include)
