@@ -138,11 +138,17 @@ Sim& sim();
 void problem(const std::string& kind, const std::string& text);
 void count_call(Kind kind, size_t bytes);  // throws the failure that was asked for
 std::string text(const char* format, ...) __attribute__((format(printf, 1, 2)));
+struct Spent {  // processor time of the thread from here to the end of its scope is the driver's
+    double since;
+    Spent();
+    ~Spent();
+};
 bool inside_work();  // is this thread running a host function or a kernel?
 void refuse_while_capturing(Kind kind);  // graphs.cpp: throws for calls that break a capture of this thread
 
 template <class Body> CUresult any_call(Kind kind, Body body, size_t bytes = 0) {
     if (inside_work()) return CUDA_ERROR_NOT_PERMITTED;
+    Spent until_it_returns;
     std::lock_guard<std::mutex> lock(sim().mutex);
     try {
         count_call(kind, bytes);
