@@ -100,6 +100,7 @@ def cases(device: Any, do: Callable[..., Any]) -> Iterator[Case]:
     for shape in UNITS:
         yield _units(device, do, shape, 0.0)
     yield _units(device, do, "150-49-150", MOMENTUM)
+    yield from (_pvm(momentum) for momentum in (0.0, MOMENTUM))
     yield from _rows(device)
     yield _tree(device, do)
     yield _softmax(device, do)
@@ -168,6 +169,31 @@ def _units(device: Any, do: Callable[..., Any], shape: str, momentum: float) -> 
     least = (16 if momentum else 8) * parameters + signals
     name = f"units.step {shape}{', momentum' * bool(momentum)}"
     return Case(name, "parameter", parameters, least, lambda: units.step(*written, *read))
+
+
+def _pvm(momentum: float) -> Case:
+    """A tick of the preset small, its layers cut to four units and one: each has other inputs than a multiple of a warp."""
+    from dataclasses import replace
+
+    from bench.pvm import Case as Video
+    from bench.pvm import Feed, frame_input
+    from hybrid.pvm.model import PVM
+    from hybrid.pvm.presets import load
+
+    small, schedule = load("small")[0], ((0, None, RATE, momentum or None),)
+    cut = replace(small, grids=((2, 2), (1, 1)), hidden=small.hidden[:1], schedule=schedule, readout=None)
+    model = PVM(cut, device="cuda:0", threads=1)
+    feed = Feed(model.wiring.frame, Video("small"))
+    for tick in range(3):  # the first learn nothing
+        model.step(feed[tick].image[0])
+    slot, (parameters, _) = model.pipeline.slot(), model.size
+    slot.fill(model.tick, 0, frame_input(model, feed), 0, 1)
+    tape, signals, world = (model.pipeline.state[name].nbytes for name in ("tape_0", "signals_0", "world_0"))
+    moved = (
+        3 * tape + 2 * (signals + world) + slot.miss.nbytes
+    )  # a tape is written, one read, and what flows back written
+    name, least = f"pvm.tick small{', momentum' * bool(momentum)}", (16 if momentum else 8) * parameters + moved
+    return Case(name, "parameter", parameters, least, lambda: model.pipeline.tick(slot))
 
 
 def _rows(device: Any) -> Iterator[Case]:

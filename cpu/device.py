@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -105,6 +105,14 @@ class Inline:
         """Nothing to end."""
 
 
+class Recorder:
+    """Does work that comes again as ever: a CPU loses nothing between two calls."""
+
+    def run(self, key: Hashable, work: Callable[..., Any], *arguments: Any) -> None:
+        """Do `work(*arguments)`."""
+        work(*arguments)
+
+
 def _timed(note: Note | None, work: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     start = time.perf_counter()
     result = work(*arguments)
@@ -138,6 +146,10 @@ class Device:
     def inline(self, name: str, threads: int) -> Inline:
         """A queue in the caller's own thread."""
         return Inline(name, check_threads(threads))
+
+    def recorder(self) -> Recorder:
+        """What does pieces of work that come again."""
+        return Recorder()
 
     def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> Array:
         """An uninitialised array."""

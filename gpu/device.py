@@ -20,6 +20,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from gpu.array import Array, Guard, Held, Shape, adopt
 from gpu.errors import DeviceError, Translated, failed
+from gpu.graphs import Recorder
 from gpu.memory import PART, Block, Staging
 from gpu.owner import Owner
 from gpu.queues import Event, Inline, Queue, copy, current, fill_bytes, here, libcuda, scratch
@@ -29,6 +30,7 @@ __all__ = [
     "DeviceError",
     "Event",
     "Queue",
+    "Recorder",
     "copy",
     "current",
     "failed",
@@ -68,7 +70,9 @@ class Device:
         self.tf32 = tf32
         self.ordinal, self.name = ordinal, f"cuda:{ordinal}"
         self.owner = Owner(self.name)
-        self.allocated: collections.Counter[str] = collections.Counter()  # bytes of memory, number of streams
+        self.allocated: collections.Counter[str] = (
+            collections.Counter()
+        )  # bytes of memory, number of streams and graphs
         self.modules: dict[str, Any] = {}  # compiled kernels, see gpu/kernels.py
         self.libraries: dict[str, Any] = {}  # handles of libraries, see gpu/blas.py
         self.held: dict[int, Held] = {}  # what was allocated and is still in use
@@ -109,6 +113,10 @@ class Device:
     def inline(self, name: str, threads: int) -> Inline:
         """A queue whose work is done when `run` returns."""
         return Inline(self, name)
+
+    def recorder(self) -> Recorder:
+        """What does pieces of work that come again by one launch each."""
+        return Recorder(self)
 
     # Memory
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import struct
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -24,34 +25,36 @@ def launch(launcher: str, name: str, kinds: str, grid: Size, block: Size, *value
     block   threads a block; both are a number, or up to three
     shared  bytes of dynamic shared memory a block
     """
-    if not all(_three(grid)):
+    blocks = _three(grid)
+    if 0 in blocks:
         return  # nothing to do
     queue = device.current()
     function = _function(queue.device, launcher, name, kinds)
     if shared > function.allowed:
         _allow(function, shared)
-    arguments = [value.pointer if isinstance(value, Array) else value or 0 for value in values]
-    function.kernel.prepared_async_call(_three(grid), _three(block), queue.stream, *arguments, shared_size=shared)
+    packed = function.pack(*[value.pointer if isinstance(value, Array) else value or 0 for value in values])
+    # What PyCUDA's prepared_async_call ends with, which calls the driver a second time for the shape of the block
+    function.kernel._launch_kernel(blocks, _three(block), packed, shared, queue.stream)
 
 
 def _three(size: Size) -> tuple[int, int, int]:
-    first, second, third, *_ = (size, 1, 1) if isinstance(size, int) else (*size, 1, 1)
+    first, second, third = (size, 1, 1) if isinstance(size, int) else (*size, 1, 1)[:3]
     return first, second, third
 
 
 class _Function:
-    """A prepared kernel, and how much dynamic shared memory has been asked for, for a block of it."""
+    """A kernel, what packs its arguments as C lays them out, and how much dynamic shared memory a block of it may have."""
 
     allowed = 0
 
-    def __init__(self, kernel: Any):
-        self.kernel = kernel
+    def __init__(self, kernel: Any, kinds: str):
+        self.kernel, self.pack = kernel, struct.Struct(kinds).pack
 
 
 def _function(where: device.Device, launcher: str, name: str, kinds: str) -> _Function:
     key = f"{launcher}:{name}"
     if key not in where.modules:
-        where.modules[key] = _Function(_module(where, launcher).get_function(name).prepare(kinds))
+        where.modules[key] = _Function(_module(where, launcher).get_function(name), kinds)
     function: _Function = where.modules[key]
     return function
 

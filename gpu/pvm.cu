@@ -31,9 +31,7 @@ __device__ __forceinline__ void visit(const Tick &t, const Layer &layer, float r
     for (int r = rows * warp() / warps(); r < last; r += R) {
         const int count = min(R, last - r), mine = lane() / (32 / R);
         const bool writes = lane() % (32 / R) == 0 && mine < count;
-        float change[R], total[R] = {};
-#pragma unroll
-        for (int k = 0; k < R; ++k) change[k] = learns && k < count ? rate * t.delta[out + r + k] : 0;
+        float total[R] = {};
 #pragma unroll 1
         for (int i = lane(); i < n; i += 32 * K) {
             float now[K], then[K], w[R][K], v[R][K];
@@ -50,6 +48,9 @@ __device__ __forceinline__ void visit(const Tick &t, const Layer &layer, float r
                     w[k][c] = here ? __ldcs(matrix + (r + k) * n + i + 32 * c) : 0;
                     if (MOMENTUM) v[k][c] = here && learns ? __ldcs(speeds + (r + k) * n + i + 32 * c) : 0;
                 }
+            float change[R];  // asked for behind the weights, which do not wait for it; unused where the unit does not learn
+#pragma unroll
+            for (int k = 0; k < R; ++k) change[k] = k < count ? rate * t.delta[out + r + k] : 0;
 #pragma unroll
             for (int c = 0; c < K; ++c) {
 #pragma unroll
@@ -63,11 +64,11 @@ __device__ __forceinline__ void visit(const Tick &t, const Layer &layer, float r
                 }
             }
         }
-        const float sum = sums<R>(total);
-        if (!writes) continue;
-        const int bias = rows * n + r + mine;
+        const int bias = rows * n + r + min(mine, count - 1);  // asked for before the sums, which take as long
         const float start = matrix[bias];
         float speed = MOMENTUM && learns ? speeds[bias] : 0;
+        const float sum = sums<R>(total);
+        if (!writes) continue;
         const float next = learns ? moved<MOMENTUM>(start, speed, rate * t.delta[out + r + mine], momentum) : start;
         t.tape[out + r + mine] = activate(sum + (after ? next : start), t.code);
         if (learns && MOMENTUM) speeds[bias] = speed;

@@ -202,12 +202,13 @@ def _order(first: int, second: int) -> None:
     By the driver's own functions, because PyCUDA records events only on streams that it made.
     """
     cuda, event = libcuda(), ctypes.c_void_p()
-    _check(cuda.cuEventCreate(ctypes.byref(event), 2))  # 2: without timing
-    _check(cuda.cuEventRecord(event, ctypes.c_void_p(first)))
-    _check(cuda.cuStreamWaitEvent(ctypes.c_void_p(second), event, 0))
-    _check(cuda.cuEventDestroy_v2(event))
+    check(cuda.cuEventCreate(ctypes.byref(event), 2))  # 2: without timing
+    check(cuda.cuEventRecord(event, ctypes.c_void_p(first)))
+    check(cuda.cuStreamWaitEvent(ctypes.c_void_p(second), event, 0))
+    check(cuda.cuEventDestroy_v2(event))
 
 
-def _check(status: int) -> None:
+def check(status: int) -> None:
+    """Raise DeviceError for what a call of the driver answers, unless that is 0."""
     if status:
         raise DeviceError(f"the CUDA driver answers with error {status}")

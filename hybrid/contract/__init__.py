@@ -14,7 +14,7 @@ Every call is made by the work of a queue (Queue.run), to which the number of th
 depend on them, bit for bit.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Protocol
 
 from numpy.typing import DTypeLike, NDArray
@@ -77,6 +77,17 @@ class Queue(Protocol):
         """Finish what was put on the queue."""
 
 
+class Recorder(Protocol):
+    """Does pieces of work that come again: a GPU is told of all that one launches at once."""
+
+    def run(self, key: Hashable, work: Callable[..., Any], *arguments: Any) -> None:
+        """Do `work(*arguments)` within the work of a queue.
+
+        key  all that decides what the work launches, and with which arrays and numbers, but not what the arrays hold: what was
+             done under an equal key may be done again without a call of `work`. None: this comes once
+        """
+
+
 class Device(Protocol):
     """Where arrays live and queues run.
 
@@ -103,6 +114,9 @@ class Device(Protocol):
 
     def inline(self, name: str, threads: int) -> Queue:
         """A queue whose work is done when `run` returns."""
+
+    def recorder(self) -> Recorder:
+        """Something that does pieces of work that come again; it lives no longer than their arrays."""
 
     def empty(self, shape: Shape, dtype: DTypeLike) -> Any:
         """An uninitialised array on the device."""

@@ -1,5 +1,7 @@
 """The way of a frame through a model: its arrays where they are computed, and the stages that move them."""
 
+import functools
+import math
 from typing import Any
 
 import numpy as np
@@ -74,8 +76,20 @@ class Pipeline:
         if self.backend.device.host_memory:
             return way
         way.append(Stage("home", "copy out", self._home, (way[-1].name,)))
-        together = self.streams * self.frame_size <= TOGETHER
-        return [Stage("frame", "dense", lambda slot: _all(way, slot))] if together else way
+        if self.streams * self.frame_size <= TOGETHER:
+            way = [Stage("frame", "dense", functools.partial(_all, way))]
+        return [self._repeated(stage) if stage.queue == "dense" else stage for stage in way]
+
+    def _repeated(self, stage: Stage) -> Stage:
+        return stage._replace(work=functools.partial(self._again, stage))
+
+    def _again(self, stage: Stage, slot: FrameSlot) -> None:
+        """Do a stage; it comes again, with the same arrays, as soon as all those that ticks take turns at have had theirs."""
+        period = math.lcm(2, self.layout.steps + 1)
+        chosen = slot.complete, slot.supervised, slot.fresh, slot.readout_rate
+        key = stage.name, slot.tick % period, slot.frame.dtype, *chosen, *self.config.factors(slot.tick)
+        once = slot.resumes or slot.stops.size
+        slot.recorder.run(None if once else key, stage.work, slot)
 
     def slot(self) -> FrameSlot:
         """Room for a frame under way."""

@@ -59,6 +59,7 @@ class FrameSlot(SlotState):
     complete      whether all is copied back, and not only `miss`
     fresh         whether rates and flags differ from those of the tick before
     stops, resumes, readout_rate  see `TickRates`
+    recorder      does what a tick launches with these arrays again
     """
 
     frame: np.ndarray
@@ -80,6 +81,7 @@ class FrameSlot(SlotState):
     def __init__(self, sizes: SlotSizes, device: Any, dtype: Any):
         super().__init__()
         self._device, self._dtype = device, np.dtype(dtype)
+        self.recorder = device.recorder()
         self._frame_shape = sizes.streams, sizes.frame
         self._frames: dict[np.dtype, tuple[np.ndarray, Any]] = {}
         shapes = {

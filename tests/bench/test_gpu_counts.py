@@ -53,6 +53,19 @@ def test_units_that_are_held_on_chip_are_one_launch_for_each_size_of_their_block
     assert step("units.step ragged").launches == len(UNITS["ragged"][0])
 
 
+@pytest.mark.parametrize(
+    ("case", "kernel", "most"),
+    [("pvm.tick small", "tick_one", 8.3), ("pvm.tick small, momentum", "tick_one_momentum", 16.4)],
+)
+def test_a_tick_of_a_pvm_moves_each_weight_once_in_and_once_out(counts, case, kernel, most):
+    """Beside them, from the caches: second matrices, for the errors that they pull back, and inputs for each four rows."""
+    found = counts[case, kernel]
+    assert found.launches == 1
+    assert found.read - found.again + found.written <= most
+    assert found.again <= 3.9
+    assert found.read_full >= 0.66 and found.written_full >= 0.72
+
+
 def test_a_gather_reads_and_writes_each_row_in_full_sectors(step):
     found = step("rows.gather")
     assert found.read == ROW + 4 and found.written == ROW

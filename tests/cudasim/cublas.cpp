@@ -91,11 +91,6 @@ void work(void* data) {
 
 void drop(void* data) { delete static_cast<Product*>(data); }
 
-void work_and_drop(void* data) {
-    work(data);
-    drop(data);
-}
-
 bool known(Handle* handle) {
     std::lock_guard<std::mutex> lock(mutex);
     return handles.count(handle);
@@ -125,10 +120,7 @@ int enqueue(Handle* handle, int a_operation, int b_operation, Product p, const f
         std::lock_guard<std::mutex> lock(mutex);
         careless += !p.workspace;
     }
-    Product* kept = new Product(p);
-    if (!cudasim_enqueue(handle->stream, work_and_drop, kept, drop, name)) return SUCCESS;
-    delete kept;
-    return EXECUTION_FAILED;
+    return cudasim_enqueue(handle->stream, work, new Product(p), drop, name) ? EXECUTION_FAILED : SUCCESS;
 }
 
 }  // namespace

@@ -85,3 +85,31 @@ def test_processes_that_race_end_with_one_file(compiler):
 def test_every_kernel_file_is_shipped_beside_its_launcher():
     for source in Path(kernels.__file__).parent.glob("*.cu"):
         assert source.with_suffix(".py").exists(), source
+
+
+ALL_KINDS = """
+extern "C" __global__ void all(double *out, int i, float *none, float f, int j, long long q)
+{
+    const int at = blockIdx.x + 2 * (blockIdx.y + 3 * blockIdx.z);
+    if (threadIdx.x == 0) out[at] = none ? -1 : i + 10.0 * f + 100.0 * j + 1000.0 * q + at / 64.0;
+}
+"""
+
+
+def test_a_launch_packs_its_arguments_as_c_lays_them_out_in_one_call_of_the_driver(gpu, tmp_path):
+    source = tmp_path / "all.cu"
+    source.write_text(ALL_KINDS)
+    out = gpu.empty(2 * 3 * 4, np.float64)
+    values = (out, np.int32(3), None, np.float32(0.5), 7, 1 << 40)
+    given = (str(source.with_suffix(".py")), "all", "PiPfiq", (2, 3, 4), 32, *values)
+    gpu.run(kernels.launch, *given)
+    expected = 3 + 10 * 0.5 + 100 * 7 + 1000 * (1 << 40) + np.arange(24) / 64
+    assert np.array_equal(gpu.get(out), expected)
+
+    def calls():
+        before = cudasim.counts()
+        kernels.launch(*given)
+        return {kind: count - before[kind] for kind, count in cudasim.counts().items() if count > before[kind]}
+
+    if gpu.simulated:
+        assert gpu.run(calls) == {"launch": 1}

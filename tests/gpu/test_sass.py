@@ -51,6 +51,11 @@ def tools():
         ("rows.cu", {"gather": 4}),
         ("units.cu", {"update": 12, "add": 8, "times_slope": 8}),
         ("optimiser.cu", {"adam": 4}),
+        # weights of four rows, velocities, and both inputs; without velocities a delta, too
+        (
+            "pvm.cu",
+            {"tick_one": 12 + 6 + 1, "tick_one_momentum": 8 + 8 + 4, "tick_many": 8 + 8, "tick_many_momentum": 8 + 16},
+        ),
         # four examples, each with its entry, whether a group starts, and its share of the hidden vector
         ("tree_softmax.cu", {"learn_1": 12, "learn_2": 16, "learn_4": 24, "learn_8": 40, "learn_4_ruled": 24}),
     ],

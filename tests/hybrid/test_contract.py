@@ -11,7 +11,12 @@ from hybrid import contract
 
 BACKENDS = ("cpu", "gpu")
 CPU_ONLY = {"LabelTree", "SampledLogistic", "SampledSoftmax"}
-CLASSES = {"Device", "Queue", "Event"}  # kept by a class of the same name in device.py; all others by a module
+CLASSES = {
+    "Device",
+    "Queue",
+    "Event",
+    "Recorder",
+}  # kept by a class of the same name in device.py; all others by a module
 PROMISES = [
     (name, protocol)
     for name, protocol in vars(contract).items()

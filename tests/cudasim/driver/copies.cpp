@@ -69,6 +69,15 @@ void enqueue_copy(Stream& stream, const Copy& copy) {
     enqueue(stream, copy.title(), [copy] { run(copy); });
 }
 
+// Each time that a copy is put on a stream, its addresses are looked at.
+void submit_copy(Stream& stream, const Copy& copy, void (*put)(Stream&, const Copy&)) {
+    refuse_bad_ranges(copy);
+    submit(stream, [copy, put](Stream& on) {
+        refuse_bad_ranges(copy);
+        put(on, copy);
+    });
+}
+
 void copy_now(Context& context, const Copy& copy) {
     if (copy.width == 0 || copy.height == 0) return;
     refuse_bad_ranges(copy);
@@ -91,10 +100,22 @@ void enqueue_staged(Stream& stream, Copy copy) {
     enqueue(stream, copy.title(), [copy, staged] { run(copy); });
 }
 
+// Until its copy has run the target holds NaN, unless that would spoil the source of a copy that is still to run.
+void spoil_target(const Copy& copy) {
+    uintptr_t begin = copy.to, end = begin + copy.to_span();
+    for (const WorkPtr& work : sim().pending)
+        if (work->host && begin < work->host->end && work->host->begin < end) return;
+    for (size_t row = 0; row < copy.height; ++row)
+        memset(reinterpret_cast<void*>(begin + row * copy.to_pitch), POISON, copy.width);
+}
+
 // A copy with page-locked memory, which the host must leave alone until it has run. Whether it did shows in the bytes.
-void enqueue_watched(Stream& stream, const Copy& copy, Allocation* memory, const char* side) {
+void enqueue_watched(Stream& stream, const Copy& copy) {
     uintptr_t begin = copy.to_device ? copy.from : copy.to;
     size_t span = copy.to_device ? copy.from_span() : copy.to_span();
+    const char* side = copy.to_device ? "source" : "target";
+    Allocation* memory = host_range(reinterpret_cast<void*>(begin));
+    if (!copy.to_device) spoil_target(copy);
     auto use = std::make_shared<HostUse>(HostUse{memory, begin, begin + span});
     uint64_t before = fingerprint(begin, span);
     WorkPtr work = enqueue(stream, copy.title(), [=] {
@@ -106,25 +127,14 @@ void enqueue_watched(Stream& stream, const Copy& copy, Allocation* memory, const
     if (!work->done) work->host = use;
 }
 
-// Until its copy has run the target holds NaN, unless that would spoil the source of a copy that is still to run.
-void spoil_target(const Copy& copy) {
-    uintptr_t begin = copy.to, end = begin + copy.to_span();
-    for (const WorkPtr& work : sim().pending)
-        if (work->host && begin < work->host->end && work->host->begin < end) return;
-    for (size_t row = 0; row < copy.height; ++row)
-        memset(reinterpret_cast<void*>(begin + row * copy.to_pitch), POISON, copy.width);
-}
-
 void copy_later(Context& context, CUstream handle, const Copy& copy) {
     Stream& stream = stream_of(handle, context);
     if (copy.width == 0 || copy.height == 0) return;
+    if (copy.to_device && copy.from_device) return submit_copy(stream, copy, enqueue_copy);
+    if (host_range(reinterpret_cast<void*>(copy.to_device ? copy.from : copy.to)))
+        return submit_copy(stream, copy, enqueue_watched);
     refuse_bad_ranges(copy);
-    Allocation* host = copy.to_device ? host_range(reinterpret_cast<void*>(copy.from))
-                                      : host_range(reinterpret_cast<void*>(copy.to));
-    if (copy.to_device && copy.from_device) return enqueue_copy(stream, copy);
-    if (!host) problem("pageable", "an asynchronous " + copy.title() + " with pageable memory");
-    if (host && !copy.to_device) spoil_target(copy);
-    if (host) return enqueue_watched(stream, copy, host, copy.to_device ? "source" : "target");
+    problem("pageable", "an asynchronous " + copy.title() + " with pageable memory");
     if (copy.to_device) return enqueue_staged(stream, copy);
     enqueue_copy(stream, copy);
     wait_for({stream.tail});
@@ -172,9 +182,11 @@ template <class Value> void fill(Context& context, CUstream handle, CUdeviceptr 
         problem(what.kind, what.text);
         fail(CUDA_ERROR_INVALID_VALUE);
     }
-    enqueue(stream, target.title(), [=] {
-        check_device_sides(target);
-        for (size_t i = 0; i < count; ++i) reinterpret_cast<Value*>(to)[i] = value;
+    submit(stream, [=](Stream& on) {
+        enqueue(on, target.title(), [=] {
+            check_device_sides(target);
+            for (size_t i = 0; i < count; ++i) reinterpret_cast<Value*>(to)[i] = value;
+        });
     });
 }
 

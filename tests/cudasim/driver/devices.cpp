@@ -69,6 +69,7 @@ size_t total_memory() {
 
 void destroy_context(Context* context) {
     if (!context->error && !sim().executing) wait_for(*context);
+    end_graphs(context);
     free_all(context);
     context->live = false;
 }

@@ -1,8 +1,10 @@
 // The list of problems, failures on demand, counts of calls.
+#include <atomic>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <sstream>
 #include <utility>
 
@@ -25,6 +27,13 @@ struct Fault {
 std::map<std::string, std::vector<Fault>> faults;
 uint64_t counts[KINDS], all_calls;
 size_t refused_bytes[KINDS];
+std::atomic<double> spent{0};  // seconds
+
+double thread_seconds() {
+    timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
 
 CUresult planned(const std::string& name, uint64_t number) {
     for (const Fault& fault : faults[name])
@@ -77,6 +86,13 @@ std::string text(const char* format, ...) {
     return buffer;
 }
 
+Spent::Spent() : since(thread_seconds()) {}
+
+Spent::~Spent() {
+    double more = thread_seconds() - since, before = spent;
+    while (!spent.compare_exchange_weak(before, before + more)) {}
+}
+
 void fail(CUresult code) { throw Failure{code}; }
 
 void problem(const std::string& kind, const std::string& what) {
@@ -121,6 +137,8 @@ void cudasim_fail(const char* list) {
     sim().lost = CUDA_SUCCESS;
     plan_all(list);
 }
+
+double cudasim_spent() { return spent; }
 
 void cudasim_counts(uint64_t* out) {
     std::lock_guard<std::mutex> lock(sim().mutex);

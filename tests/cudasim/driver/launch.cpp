@@ -120,8 +120,9 @@ CUresult cuLaunchKernel(CUfunction handle, unsigned gx, unsigned gy, unsigned gz
                                   : std::vector<unsigned char>(function.kernel->parameter_bytes);
         Launch what{&function, {gx, gy, gz}, {bx, by, bz}, shared, std::move(arguments)};
         check_limits(what);
-        enqueue(stream, text("kernel %s", function.kernel->name),
-                [what, &context] { run_kernel(what, context); });
+        submit(stream, [what, &context](Stream& on) {
+            enqueue(on, text("kernel %s", what.function->kernel->name), [what, &context] { run_kernel(what, context); });
+        });
     });
 }
 

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "../include/cudasim_abi.h"
@@ -58,13 +59,23 @@ struct Work {
     std::string name;
     Stream* stream;
     std::vector<std::shared_ptr<Work>> after;
-    std::function<void()> run;   // throws Problem
-    std::function<void()> drop;  // instead of run, when the context is lost
+    std::function<void()> run;  // throws Problem
     std::shared_ptr<HostUse> host = {};
     bool done = false;
     double finished_ms = 0;
 };
 using WorkPtr = std::shared_ptr<Work>;
+
+// Asynchronous work that puts itself on a stream: at once, or whenever a graph is launched that has captured it.
+using Node = std::function<void(Stream&)>;
+
+// What a stream collects from cuStreamBeginCapture to cuStreamEndCapture.
+struct Capture {
+    CUstreamCaptureMode mode;
+    std::thread::id thread;
+    std::vector<Node> nodes = {};
+    bool broken = false;  // by a call that a capture forbids
+};
 
 struct Stream {
     Context* context;
@@ -72,6 +83,7 @@ struct Stream {
     int priority = 0;
     bool live = true;
     WorkPtr tail = {};
+    std::unique_ptr<Capture> capture = {};
 };
 
 struct Event {
@@ -116,6 +128,7 @@ struct Sim {
     std::vector<std::unique_ptr<Device>> devices;
     std::map<uintptr_t, Allocation*> allocations;  // by first byte; freed ones stay, so that their use is recognised
     std::vector<WorkPtr> pending;
+    std::set<Stream*> capturing;
     uint64_t next_work = 1;
     double clock_ms = 0;
     std::vector<std::string> problems;
@@ -127,13 +140,21 @@ Sim& sim();
 void problem(const std::string& kind, const std::string& text);
 void count_call(Kind kind, size_t bytes);  // throws the failure that was asked for
 std::string text(const char* format, ...) __attribute__((format(printf, 1, 2)));
+struct Spent {  // processor time of the thread from here to the end of its scope is the driver's
+    double since;
+    Spent();
+    ~Spent();
+};
 bool inside_work();  // is this thread running a host function or a kernel?
+void refuse_while_capturing(Kind kind);  // graphs.cpp: throws for calls that break a capture of this thread
 
 template <class Body> CUresult any_call(Kind kind, Body body, size_t bytes = 0) {
     if (inside_work()) return CUDA_ERROR_NOT_PERMITTED;
+    Spent until_it_returns;
     std::lock_guard<std::mutex> lock(sim().mutex);
     try {
         count_call(kind, bytes);
+        refuse_while_capturing(kind);
         body();
         return CUDA_SUCCESS;
     } catch (const Failure& failure) {
@@ -179,11 +200,17 @@ void free_all(Context* context);
 
 // streams.cpp
 Stream& stream_of(CUstream handle, Context& context);
-WorkPtr enqueue(Stream& stream, std::string name, std::function<void()> run, std::function<void()> drop = {});
+WorkPtr enqueue(Stream& stream, std::string name, std::function<void()> run);
 void wait_for(const std::vector<WorkPtr>& targets);
 void wait_for(Context& context);
 void without_lock(const std::function<void()>& body);  // runs body while other threads may enqueue
 void poison(Context& context, const Problem& what);
+
+// graphs.cpp
+void submit(Stream& stream, Node node);              // does the node now, or captures it
+void refuse_capturing(Stream& stream);               // throws for what no graph can hold: waits, queries, events
+void refuse_capturing_in(Context& context);          // for a wait for all of its streams
+void end_graphs(Context* context);                   // says which were not destroyed
 
 // modules.cpp
 struct Function {

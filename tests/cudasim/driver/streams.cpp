@@ -20,7 +20,7 @@ void finish(const WorkPtr& work) {
     work->done = true;
     work->finished_ms = sim().clock_ms;
     work->after.clear();
-    work->run = work->drop = nullptr;
+    work->run = nullptr;
     auto& pending = sim().pending;
     pending.erase(std::find(pending.begin(), pending.end(), work));
 }
@@ -31,7 +31,7 @@ void execute(const WorkPtr& work) {
     sim().executing = true;
     try {
         auto run = std::move(work->run);  // a failure elsewhere may drop this work while it runs
-        work->run = work->drop = nullptr;
+        work->run = nullptr;
         if (run) run();
     } catch (const Problem& what) {
         problem(what.kind, what.text);
@@ -103,13 +103,13 @@ Stream& stream_of(CUstream handle, Context& context) {
     return *stream;
 }
 
-WorkPtr enqueue(Stream& stream, std::string name, std::function<void()> run, std::function<void()> drop) {
+WorkPtr enqueue(Stream& stream, std::string name, std::function<void()> run) {
+    refuse_capturing(stream);
     auto work = std::make_shared<Work>();
     work->number = sim().next_work++;
     work->name = std::move(name);
     work->stream = &stream;
     work->run = std::move(run);
-    work->drop = std::move(drop);
     for (const WorkPtr& tail : tails(stream)) depend(*work, tail);
     if (stream.blocking) depend(*work, stream.context->legacy.tail);
     stream.tail = work;
@@ -161,7 +161,6 @@ void poison(Context& context, const Problem& what) {
     std::vector<WorkPtr> all = sim().pending;
     for (const WorkPtr& work : all) {
         if (work->stream->context != &context) continue;
-        if (work->drop) work->drop();
         finish(work);
     }
 }
@@ -191,6 +190,7 @@ CUresult cuStreamDestroy(CUstream handle) {
 CUresult cuStreamSynchronize(CUstream handle) {
     return call(SYNC, [&](Context& context) {
         Stream& stream = stream_of(handle, context);
+        refuse_capturing(stream);
         wait_for(tails(stream));
         check(*stream.context);
     });
@@ -199,6 +199,7 @@ CUresult cuStreamSynchronize(CUstream handle) {
 CUresult cuStreamQuery(CUstream handle) {
     return call(OTHER, [&](Context& context) {
         Stream& stream = stream_of(handle, context);
+        refuse_capturing(stream);
         let_time_pass();
         check(*stream.context);
         if (!all_done(tails(stream))) fail(CUDA_ERROR_NOT_READY);
@@ -208,6 +209,7 @@ CUresult cuStreamQuery(CUstream handle) {
 CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned) {
     return call(OTHER, [&](Context& context) {
         Stream& stream = stream_of(handle, context);
+        refuse_capturing(stream);
         WorkPtr record = event_of(event).record;
         if (!record || record->done) return;
         WorkPtr wait = enqueue(stream, "a wait for an event", {});
@@ -284,6 +286,7 @@ CUresult cuEventElapsedTime(float* ms, CUevent from, CUevent to) {
 
 CUresult cuCtxSynchronize() {
     return call(SYNC, [&](Context& context) {
+        refuse_capturing_in(context);
         wait_for(context);
         check(context);
     });
@@ -303,21 +306,20 @@ CUresult cuStreamAddCallback(CUstream handle, CUstreamCallback callback, void* d
     });
 }
 
-// For simulated libraries: work on the host that takes its turn in a stream, with the device's memory accessible.
+// For simulated libraries: work on the host that takes its turn in a stream, with the device's memory accessible. drop(data)
+// is called once the work cannot come again, also where this call fails.
 extern "C" int cudasim_enqueue(CUstream handle, void (*work)(void*), void* data, void (*drop)(void*),
                                const char* name) {
+    std::shared_ptr<void> kept(data, drop);
     return call(LAUNCH, [&](Context& context) {
-        Stream& stream = stream_of(handle, context);
-        std::string title = name;
-        enqueue(
-            stream, title,
-            [=, owner = stream.context] {
+        submit(stream_of(handle, context), [=, title = std::string(name)](Stream& stream) {
+            enqueue(stream, title, [=, owner = stream.context] {
                 open_memory(owner);
-                without_lock([=] { run_guarded([=] { work(data); }); });
+                without_lock([=] { run_guarded([=] { work(kept.get()); }); });
                 check_guards(title);
                 device_wrote(0, UINTPTR_MAX);
-            },
-            [=] { if (drop) drop(data); });
+            });
+        });
     });
 }
 
