@@ -6,6 +6,7 @@
 
 namespace cudasim {
 
+bool counts_traffic();  // whether CUDASIM_COUNT asks for it
 void begin_traffic(const Launch& launch);
 void end_traffic();
 // An asynchronous copy into shared memory reads these bytes; `caller` is the place in the kernel.
