@@ -19,13 +19,22 @@ RESERVED = 1024  # bytes of shared memory that a block takes beside its own
 CROWD = 8  # more blocks on a multiprocessor make no difference
 FLOAT = 4
 
+# What a kernel is told of a unit, as in units.cuh: 64 bytes, so that a block begins with one read, not with a chain of them.
+UNIT = np.dtype(
+    {
+        "names": ["n", "h", "o", "number", "w", "x", "hidden", "y", "held"],
+        "formats": ["i4"] * 4 + ["i8"] * 4 + ["i4"],
+        "offsets": [0, 4, 8, 12, 16, 24, 32, 40, 48],
+        "itemsize": 64,
+    }
+)
+
 
 class Bin(NamedTuple):
     """Units launched together.
 
     kind     "whole" or "part"
-    units    (U,) int32 on the device, the largest first: their numbers
-    held     (U,) int32 on the device: the first weight that is held; None where all are
+    units    (U,) UNIT on the device, the largest first
     many     U
     threads  of a block
     shared   bytes of shared memory a block
@@ -34,7 +43,6 @@ class Bin(NamedTuple):
 
     kind: str
     units: Array
-    held: Array | None
     many: int
     threads: int
     shared: int
@@ -44,8 +52,9 @@ class Bin(NamedTuple):
 class Plan:
     """A layout on a device; made by gpu.units.plan, passed where the contract says layout.
 
-    fields   the layout with its arrays on the device
-    uniform  all units have the same sizes
+    fields    the layout with its arrays on the device
+    everyone  (U,) UNIT on the device, in order
+    uniform   all units have the same sizes
     """
 
     def __init__(self, device: Device, layout: Any):
@@ -59,7 +68,7 @@ class Plan:
         self.first_bias, self.second_bias = (
             device.from_host(at) for at in (starts + h * n, np.asarray(layout.w_at)[1:] - self.sizes[2])
         )
-        self.everyone = device.from_host(np.arange(n.size, dtype=np.int32))
+        self.everyone = self._units(np.arange(n.size), 0)
         self._bins: dict[int, list[Bin] | None] = {}
 
     def __len__(self) -> int:
@@ -72,7 +81,7 @@ class Plan:
         return self._bins[batch]
 
     def shared(self, batch: int, threads: int, backward: bool = False) -> np.ndarray:
-        """Bytes of shared memory that the signals of each unit take.
+        """Bytes of shared memory that the signals of each unit take, with the targets of a step.
 
         backward  in the kernel `backward`, which also computes the gradient of x
         """
@@ -80,7 +89,7 @@ class Plan:
         groups = batch if batch == 1 else -(-batch // 4)
         pulled = np.stack([n, h]) if backward else h[None]  # the columns whose sums are taken in parts
         parts = np.maximum(threads // 32 // (-(-pulled // 32) * groups), 1) * batch * pulled
-        bytes_: np.ndarray = FLOAT * (batch * (n + 2 * h + o) + np.maximum(parts.max(0), threads // 32) + 3)
+        bytes_: np.ndarray = FLOAT * (batch * (n + 2 * h + 2 * o) + np.maximum(parts.max(0), threads // 32) + 3)
         return bytes_
 
     def describe(self, batch: int) -> str:
@@ -112,12 +121,22 @@ class Plan:
         return bins
 
     def _bin(self, members: np.ndarray, blocks: int, threads: int, batch: int, whole: np.ndarray) -> Bin:
-        units = self.device.from_host(members.astype(np.int32))
         if blocks:
-            return Bin("whole", units, None, members.size, threads, int(whole[members].max()), blocks)
+            return Bin("whole", self._units(members, 0), members.size, threads, int(whole[members].max()), blocks)
         room = (self.device.shared_block - self.shared(batch, 512)[members]) // FLOAT
-        held = self.device.from_host(self._cut(members, room).astype(np.int32))
-        return Bin("part", units, held, members.size, 512, self.device.shared_block, 1)
+        units = self._units(members, self._cut(members, room))
+        return Bin("part", units, members.size, 512, self.device.shared_block, 1)
+
+    def _units(self, members: np.ndarray, held: np.ndarray | int) -> Array:
+        """What kernels are told of these units; held: the first weight that shared memory holds."""
+        units = np.zeros(members.size, UNIT)
+        for name, size in zip("nho", self.sizes, strict=True):
+            units[name] = size[members]
+        starts = zip(("w", "x", "hidden", "y"), self.layout[3:], strict=True)
+        for name, at in starts:
+            units[name] = np.asarray(at)[members]
+        units["number"], units["held"] = members, held
+        return self.device.from_host(units)
 
     def _cut(self, members: np.ndarray, room: np.ndarray) -> np.ndarray:
         """The first weight that is held, where there is room for so many floats: the first of a row, as early as fits."""

@@ -4,42 +4,43 @@
 // signals             x (B, X), hidden (B, H), y (B, Y); unit u has columns x_at[u] to x_at[u] + n, and so on
 //
 // All products go the same way: a warp takes a row of a matrix, its lanes stride over the columns, so a row is read in runs
-// of 128 bytes. Sums have a fixed order: lanes, then a butterfly, then parts in turn. No atomics.
+// of 128 bytes. Sums have a fixed order: lanes, then a butterfly, then parts in turn. No atomics. Weights come and go in whole
+// sectors of 32 bytes, wherever a unit begins: only those at the ends of its matrices are shared with what lies beside them.
 #include "units.cuh"
 
 constexpr int TOGETHER = 4;  // numbers of each array that a thread asks for before it writes the first
 
-#define LAYOUT                                                                                                                  \
-    const int *inputs, const int *hiddens, const int *outputs, const int64 *w_at, const int64 *x_at, const int64 *h_at,         \
-        const int64 *y_at
-#define UNIT unit_of(units[blockIdx.x], inputs, hiddens, outputs, w_at, x_at, h_at, y_at)
+// What a step writes, and what it reads.
+#define STEP_ARGUMENTS                                                                                                          \
+    float *__restrict__ loss, float *__restrict__ y, float *__restrict__ hidden, float *__restrict__ weights,                   \
+        float *__restrict__ velocity, float *__restrict__ y_grad, float *__restrict__ hidden_grad,                              \
+        const Unit *__restrict__ units, const float *__restrict__ x, const float *__restrict__ target, float rate,              \
+        float momentum, int code, int B, int64 X, int64 H, int64 Y
 
 // One online step of a unit, its weights read once and written once.
 //   work    a block a unit: forward, error, backward, update, with barriers between
 //   launch  grid: units of the bin, block: 256 or 512 threads, shared memory: the resident weights and the signals
 //   bound   memory: 8 bytes a resident parameter, 16 with momentum; 4 more for one that is not resident
 //   order   dot products: lanes stride over columns, then a butterfly; gradients: over the batch in order
-template <bool WHOLE, bool MANY, int SINK>
-__device__ __forceinline__ void step(float *loss, float *y, float *hidden, float *weights, float *velocity, float *y_grad,
-                                     float *hidden_grad, LAYOUT, const int *units, const int *resident_from, const float *x,
-                                     const float *target, float rate, float momentum, int code, int B, int64 X, int64 H,
-                                     int64 Y)
+template <bool WHOLE, bool MANY, int SINK> __device__ __forceinline__ void step(STEP_ARGUMENTS)
 {
     if (!MANY) B = 1;  // as the compiler should know
-    const Unit unit = UNIT;
-    const int n = unit.n, h = unit.h, o = unit.o, second = unit.second(), size = unit.size();
-    const int from = WHOLE ? 0 : resident_from[blockIdx.x];
+    const Unit unit = units[blockIdx.x];
+    const int n = unit.n, h = unit.h, o = unit.o, second = unit.second(), size = unit.size(), from = WHOLE ? 0 : unit.held;
     float *memory = weights + unit.w, *speed = SINK == MOMENTUM ? velocity + unit.w : nullptr;
-    const int skew = ((reinterpret_cast<unsigned long long>(memory) >> 2) + from) & 3;  // as in memory, so 16 bytes align
+    const int skew = -to_sector(memory + from) & 3;  // as in memory, so 16 bytes align
     float *held = space + skew - from;
     float *in = space + (skew + size - from), *inner = in + B * n, *out = inner + B * h, *inner_delta = out + B * o;
-    float *parts = inner_delta + B * h;
+    float *wanted = inner_delta + B * h, *parts = wanted + B * o;
     const Weights<WHOLE> w = {held, memory, from};
 
+    fetch_columns(in, x, unit.x, X, n, B);
     fetch(held, memory, from, max(from, second));
+    __pipeline_commit();
     fetch(held, memory, max(from, second), size);
+    fetch_columns(wanted, target, unit.y, Y, o, B);
+    __pipeline_commit();
     if (SINK == MOMENTUM) prefetch(speed, size);
-    gather(in, x, unit.x, X, n, B);
     __pipeline_wait_prior(1);
     __syncthreads();
     affine<WHOLE, MANY>(inner, w, 0, in, n, h, B, code);
@@ -52,7 +53,7 @@ __device__ __forceinline__ void step(float *loss, float *y, float *hidden, float
     float squared = 0;
     for (int b = 0; b < B; ++b)
         for (int i = threadIdx.x; i < o; i += blockDim.x) {
-            const float a = out[b * o + i], wrong = a - target[b * Y + unit.y + i], delta = wrong * slope(a, code);
+            const float a = out[b * o + i], wrong = a - wanted[b * o + i], delta = wrong * slope(a, code);
             y[b * Y + unit.y + i] = a;
             y_grad[b * Y + unit.y + i] = out[b * o + i] = delta;
             squared = fmaf(wrong, wrong, squared);
@@ -63,7 +64,7 @@ __device__ __forceinline__ void step(float *loss, float *y, float *hidden, float
     if (threadIdx.x == 0) {
         float total = 0;
         for (int k = 0; k < warps(); ++k) total += parts[k];
-        loss[units[blockIdx.x]] = total / 2;
+        loss[unit.number] = total / 2;
     }
     __syncthreads();
 
@@ -76,14 +77,11 @@ __device__ __forceinline__ void step(float *loss, float *y, float *hidden, float
 }
 
 // Registers are bounded so that three units that share a multiprocessor's memory find room there.
-#define STEP(NAME, BOUNDS, WHOLE, MANY, SINK)                                                                                         \
-    extern "C" __global__ void __launch_bounds__ BOUNDS                                                                        \
-        NAME(float *loss, float *y, float *hidden, float *weights, float *velocity, float *y_grad, float *hidden_grad, LAYOUT,  \
-             const int *units, const int *resident_from, const float *x, const float *target, float rate, float momentum,       \
-             int code, int B, int64 X, int64 H, int64 Y)                                                                        \
+#define STEP(NAME, BOUNDS, WHOLE, MANY, SINK)                                                                                   \
+    extern "C" __global__ void __launch_bounds__ BOUNDS NAME(STEP_ARGUMENTS)                                                    \
     {                                                                                                                           \
-        step<WHOLE, MANY, SINK>(loss, y, hidden, weights, velocity, y_grad, hidden_grad, inputs, hiddens, outputs, w_at, x_at,  \
-                                h_at, y_at, units, resident_from, x, target, rate, momentum, code, B, X, H, Y);                 \
+        step<WHOLE, MANY, SINK>(loss, y, hidden, weights, velocity, y_grad, hidden_grad, units, x, target, rate, momentum,      \
+                                code, B, X, H, Y);                                                                              \
     }
 STEP(step_whole, (256, 3), true, false, DESCEND)
 STEP(step_whole_momentum, (256, 3), true, false, MOMENTUM)
@@ -98,10 +96,11 @@ STEP(step_part_many_momentum, (512, 1), false, true, MOMENTUM)
 //   work    a block a unit
 //   launch  grid: units, block: 256, shared memory: x and hidden
 //   bound   memory: 4 bytes a parameter
-extern "C" __global__ void forward(float *y, float *hidden, LAYOUT, const int *units, const float *weights, const float *x,
-                                   int code, int B, int64 X, int64 H, int64 Y)
+extern "C" __global__ void forward(float *__restrict__ y, float *__restrict__ hidden, const Unit *__restrict__ units,
+                                   const float *__restrict__ weights, const float *__restrict__ x, int code, int B, int64 X,
+                                   int64 H, int64 Y)
 {
-    const Unit unit = UNIT;
+    const Unit unit = units[blockIdx.x];
     float *in = space, *inner = in + B * unit.n, *out = inner + B * unit.h;
     const Weights<false> w = {nullptr, weights + unit.w, unit.size()};
     gather(in, x, unit.x, X, unit.n, B);
@@ -118,11 +117,13 @@ extern "C" __global__ void forward(float *y, float *hidden, LAYOUT, const int *u
 //   work    a block a unit
 //   launch  grid: units, block: 256, shared memory: all signals
 //   bound   memory: 4 bytes a parameter read, 8 of its gradient
-extern "C" __global__ void backward(float *x_grad, float *weight_grad, float *y_grad, float *hidden_grad, LAYOUT,
-                                    const int *units, const float *weights, const float *y, const float *hidden,
-                                    const float *x, int code, int B, int64 X, int64 H, int64 Y)
+extern "C" __global__ void backward(float *__restrict__ x_grad, float *__restrict__ weight_grad,
+                                    float *__restrict__ y_grad, float *__restrict__ hidden_grad,
+                                    const Unit *__restrict__ units, const float *__restrict__ weights,
+                                    const float *__restrict__ y, const float *__restrict__ hidden,
+                                    const float *__restrict__ x, int code, int B, int64 X, int64 H, int64 Y)
 {
-    const Unit unit = UNIT;
+    const Unit unit = units[blockIdx.x];
     const int n = unit.n, h = unit.h, o = unit.o;
     float *in = space, *inner = in + B * n, *out_delta = inner + B * h, *inner_delta = out_delta + B * o;
     float *parts = inner_delta + B * h;
