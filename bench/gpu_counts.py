@@ -18,6 +18,7 @@ UNITS = {
     "150-49-150": ([150] * 4, [49] * 4, [150] * 4),
     "ragged": ([150, 61, 333], [49, 97, 30], [150, 37, 101]),
     "too large to hold": ([700], [80], [300]),
+    "too large, rows of whole sectors": ([704], [80], [300]),
 }
 RATE, MOMENTUM = 0.01, 0.9
 ROWS, WIDTH, IDS = 1000, 128, 256  # of tables

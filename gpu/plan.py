@@ -4,7 +4,8 @@ A block computes a unit. Its shared memory holds the unit's signals and, as far 
 first use to their last, so that each is read from memory once a step:
 
     whole  all weights are held; several blocks share a multiprocessor, so that one computes while another copies
-    part   the tail of the weights is held, cut between two rows; the rows before it are read from memory at each use
+    part   the tail of the weights is held, cut between two rows; the rows before it are kept in registers as far as they go
+           (kept_rows.cuh), the others read from memory at each use
 """
 
 from typing import Any, NamedTuple

@@ -6,21 +6,21 @@
 // All products go the same way: a warp takes a row of a matrix, its lanes stride over the columns, so a row is read in runs
 // of 128 bytes. Sums have a fixed order: lanes, then a butterfly, then parts in turn. No atomics. Weights come and go in whole
 // sectors of 32 bytes, wherever a unit begins: only those at the ends of its matrices are shared with what lies beside them.
-#include "units.cuh"
+#include "kept_rows.cuh"
 
 constexpr int TOGETHER = 4;  // numbers of each array that a thread asks for before it writes the first
 
 // What a step writes, and what it reads.
-#define STEP_ARGUMENTS                                                                                                          \
-    float *__restrict__ loss, float *__restrict__ y, float *__restrict__ hidden, float *__restrict__ weights,                   \
-        float *__restrict__ velocity, float *__restrict__ y_grad, float *__restrict__ hidden_grad,                              \
-        const Unit *__restrict__ units, const float *__restrict__ x, const float *__restrict__ target, float rate,              \
+#define STEP_ARGUMENTS                                                                                                         \
+    float *__restrict__ loss, float *__restrict__ y, float *__restrict__ hidden, float *__restrict__ weights,                  \
+        float *__restrict__ velocity, float *__restrict__ y_grad, float *__restrict__ hidden_grad,                             \
+        const Unit *__restrict__ units, const float *__restrict__ x, const float *__restrict__ target, float rate,             \
         float momentum, int code, int B, int64 X, int64 H, int64 Y
 
 // One online step of a unit, its weights read once and written once.
 //   work    a block a unit: forward, error, backward, update, with barriers between
-//   launch  grid: units of the bin, block: 256 or 512 threads, shared memory: the resident weights and the signals
-//   bound   memory: 8 bytes a resident parameter, 16 with momentum; 4 more for one that is not resident
+//   launch  grid: units of the bin, block: 128, 256 or 512 threads, shared memory: the resident weights and the signals
+//   bound   memory: 8 bytes a parameter, 16 with momentum; 4 more for one that neither shared memory nor registers hold
 //   order   dot products: lanes stride over columns, then a butterfly; gradients: over the batch in order
 template <bool WHOLE, bool MANY, int SINK> __device__ __forceinline__ void step(STEP_ARGUMENTS)
 {
@@ -33,6 +33,8 @@ template <bool WHOLE, bool MANY, int SINK> __device__ __forceinline__ void step(
     float *in = space + (skew + size - from), *inner = in + B * n, *out = inner + B * h, *inner_delta = out + B * o;
     float *wanted = inner_delta + B * h, *parts = wanted + B * o;
     const Weights<WHOLE> w = {held, memory, from};
+    KeptRows<WHOLE ? 1 : MANY ? 32 : 60> rest = {memory, n, WHOLE ? 0 : min(from / n, h)};  // not in shared memory
+    const int tiles = WHOLE ? 0 : rest.tiles(), first_row = tiles ? rest.rows : 0;
 
     fetch_columns(in, x, unit.x, X, n, B);
     fetch(held, memory, from, max(from, second));
@@ -41,9 +43,14 @@ template <bool WHOLE, bool MANY, int SINK> __device__ __forceinline__ void step(
     fetch_columns(wanted, target, unit.y, Y, o, B);
     __pipeline_commit();
     if (SINK == MOMENTUM) prefetch(speed, size);
+    if (tiles) rest.read(tiles - 1);
     __pipeline_wait_prior(1);
     __syncthreads();
-    affine<WHOLE, MANY>(inner, w, 0, in, n, h, B, code);
+    for (int tile = tiles - 1; tile >= 0; --tile) {
+        rest.affine(tile, inner, w.at(h * n), in, h, B, code);
+        if (tile) rest.read(tile - 1);
+    }
+    affine<WHOLE, MANY>(inner, w, 0, in, n, h, B, code, first_row);
     __pipeline_wait_prior(0);
     __syncthreads();
     affine<WHOLE, MANY>(out, w, second, inner, h, o, B, code);
@@ -73,15 +80,19 @@ template <bool WHOLE, bool MANY, int SINK> __device__ __forceinline__ void step(
     __syncthreads();
     scatter(hidden_grad, unit.hidden, H, inner_delta, h, B);
     learn<WHOLE, SINK>(memory, speed, w, second, out, inner, h, o, B, rate, momentum);
-    learn<WHOLE, SINK>(memory, speed, w, 0, inner_delta, in, n, h, B, rate, momentum);
+    for (int tile = 0; tile < tiles; ++tile) {
+        if (tile) rest.read(tile);
+        rest.template learn<SINK>(tile, memory, speed, inner_delta, in, h, B, rate, momentum);
+    }
+    learn<WHOLE, SINK>(memory, speed, w, 0, inner_delta, in, n, h, B, rate, momentum, first_row);
 }
 
 // Registers are bounded so that three units that share a multiprocessor's memory find room there.
-#define STEP(NAME, BOUNDS, WHOLE, MANY, SINK)                                                                                   \
-    extern "C" __global__ void __launch_bounds__ BOUNDS NAME(STEP_ARGUMENTS)                                                    \
-    {                                                                                                                           \
-        step<WHOLE, MANY, SINK>(loss, y, hidden, weights, velocity, y_grad, hidden_grad, units, x, target, rate, momentum,      \
-                                code, B, X, H, Y);                                                                              \
+#define STEP(NAME, BOUNDS, WHOLE, MANY, SINK)                                                                                  \
+    extern "C" __global__ void __launch_bounds__ BOUNDS NAME(STEP_ARGUMENTS)                                                   \
+    {                                                                                                                          \
+        step<WHOLE, MANY, SINK>(loss, y, hidden, weights, velocity, y_grad, hidden_grad, units, x, target, rate, momentum,     \
+                                code, B, X, H, Y);                                                                             \
     }
 STEP(step_whole, (256, 3), true, false, DESCEND)
 STEP(step_whole_momentum, (256, 3), true, false, MOMENTUM)
@@ -150,8 +161,8 @@ extern "C" __global__ void backward(float *__restrict__ x_grad, float *__restric
     scatter(x_grad, unit.x, X, in, n, B);
 }
 
-// read(k, j), then write(k, j), for every k below size. A thread reads TOGETHER of them, each as another j, before it writes the
-// first: the compiler takes no load past a store, and loads that wait alone leave memory idle.
+// read(k, j), then write(k, j), for every k below size. A thread reads TOGETHER of them, each as another j, before it writes
+// the first: the compiler takes no load past a store, and loads that wait alone leave memory idle.
 template <class Read, class Write> __device__ __forceinline__ void sweep(int64 size, Read read, Write write)
 {
     const int64 threads = (int64)gridDim.x * blockDim.x;

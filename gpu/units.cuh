@@ -63,23 +63,24 @@ __device__ __forceinline__ void fetch_columns(float *out, const float *in, int64
             __pipeline_memcpy_async(out + b * columns + i, in + b * pitch + at + i, 4);
 }
 
-// out[b][r] = activation(w[r] . x[b] + bias[r]); four dot products at a time: four rows, or four examples of one row.
+// out[b][r] = activation(w[r] . x[b] + bias[r]) of the rows from `begin` on; four dot products at a time: four rows, or four
+// examples of one row.
 template <bool WHOLE, bool MANY>
 __device__ __forceinline__ void affine(float *out, const Weights<WHOLE> &w, int at, const float *x, int n, int rows, int B,
-                                       int code)
+                                       int code, int begin = 0)
 {
-    const int groups = MANY ? (B + 3) / 4 : 1, tasks = MANY ? rows * groups : (rows + 3) / 4;
+    const int groups = MANY ? (B + 3) / 4 : 1, tasks = MANY ? (rows - begin) * groups : (rows - begin + 3) / 4;
     for (int task = warp(); task < tasks; task += warps()) {
         const float *row[4], *v[4];
         for (int k = 0; k < 4; ++k) {  // past the last is the last again, and not written
-            row[k] = w.at(at + (MANY ? task / groups : min(4 * task + k, rows - 1)) * n);
+            row[k] = w.at(at + (MANY ? begin + task / groups : min(begin + 4 * task + k, rows - 1)) * n);
             v[k] = x + (MANY ? min(task % groups * 4 + k, B - 1) * n : 0);
         }
         float total[4] = {};
         for (int i = lane(); i < n; i += 32)
             for (int k = 0; k < 4; ++k) total[k] = fmaf(row[MANY ? 0 : k][i], v[MANY ? k : 0][i], total[k]);
         const float sum = sums<4>(total);
-        const int k = lane() / 8, r = MANY ? task / groups : 4 * task + k, b = MANY ? task % groups * 4 + k : 0;
+        const int k = lane() / 8, r = begin + (MANY ? task / groups : 4 * task + k), b = MANY ? task % groups * 4 + k : 0;
         if (lane() % 8 == 0 && r < rows && b < B) out[b * rows + r] = activate(sum + *w.at(at + rows * n + r), code);
     }
 }
@@ -129,12 +130,13 @@ __device__ __forceinline__ void move(float *memory, float *speed, int64 k, float
     }
 }
 
-// The gradient of matrix and bias at `at`, g[r][i] = sum over b of delta[b][r] x[b][i], goes down the sink. Threads take the
-// matrix as it lies in memory, from the first whole sector on, so a warp writes whole sectors. What a thread needs from
-// memory for four numbers is asked for before the first is used.
+// The gradient of matrix and bias at `at`, g[r][i] = sum over b of delta[b][r] x[b][i], goes down the sink, of the matrix that
+// of the rows from `begin` on. Threads take them as they lie in memory, from the first whole sector on, so a warp writes whole
+// sectors. What a thread needs from memory for four numbers is asked for before the first is used.
 template <bool WHOLE, int SINK>
 __device__ __forceinline__ void learn(float *memory, float *speed, const Weights<WHOLE> &w, int at, const float *delta,
-                                      const float *x, int n, int rows, int B, float rate, float momentum)
+                                      const float *x, int n, int rows, int B, float rate, float momentum,
+                                      int begin = 0)
 {
     const auto ask = [&](int k, float &now, float &before) {
         now = *w.at(k);
@@ -145,15 +147,16 @@ __device__ __forceinline__ void learn(float *memory, float *speed, const Weights
         for (int b = 0; b < B; ++b) g = fmaf(delta[b * rows + r], x[b * n + i], g);
         move<SINK>(memory, speed, k, now, before, g, rate, momentum);
     };
-    const int thread = threadIdx.x, threads = blockDim.x, bias = at + rows * n, head = min(to_sector(memory + at), rows * n);
+    const int thread = threadIdx.x, threads = blockDim.x, first = at + begin * n, bias = at + rows * n;
+    const int head = min(to_sector(memory + first), bias - first);
     float now[4], before[4] = {};
     if (thread < head) {
-        ask(at + thread, now[0], before[0]);
-        go(at + thread, thread / n, thread % n, now[0], before[0]);
+        ask(first + thread, now[0], before[0]);
+        go(first + thread, begin + thread / n, thread % n, now[0], before[0]);
     }
     const int rows_on = threads / n, columns_on = threads % n;
-    int r = (head + thread) / n, i = (head + thread) % n;
-    for (int k = at + head + thread; k < bias; k += 4 * threads) {
+    int r = begin + (head + thread) / n, i = (head + thread) % n;
+    for (int k = first + head + thread; k < bias; k += 4 * threads) {
         for (int j = 0; j < 4; ++j)
             if (k + j * threads < bias) ask(k + j * threads, now[j], before[j]);
         for (int j = 0; j < 4; ++j) {

@@ -224,10 +224,11 @@ def test_the_plan_says_which_variants_run(gpu):
 
 
 @pytest.mark.parametrize("momentum", [0, 0.9])
-def test_a_unit_larger_than_shared_memory(gpu, momentum):
-    """As large as the largest of a vision model; the device's own limit cuts it."""
-    case = Case(1, momentum, ([2000, 400], [60, 49], [300, 150])).on(gpu)
-    assert "1 units part in " in case.plan.describe(1)
+@pytest.mark.parametrize("batch", [1, 3])
+def test_units_larger_than_shared_memory(gpu, batch, momentum):
+    """As large as the largest of a vision model: some rows are kept in registers, more are read twice, or rows are too long."""
+    case = Case(batch, momentum, ([2000, 1501, 701, 400], [60, 60, 80, 49], [300, 300, 300, 150])).on(gpu)
+    assert "3 units part in " in case.plan.describe(batch)
     check_step(case, "logistic")
 
 
