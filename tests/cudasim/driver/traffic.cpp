@@ -154,6 +154,7 @@ void end_traffic() {
 }
 
 void count_copy(const void* from, size_t bytes, const void* caller) { count(from, bytes, READ, caller); }
+void count_store(const void* to, size_t bytes, const void* caller) { count(to, bytes, WRITE, caller); }
 
 }  // namespace cudasim
 
