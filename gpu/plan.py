@@ -3,7 +3,8 @@
 A block computes a unit. Its shared memory holds the unit's signals and, as far as there is room, its weights, from their
 first use to their last, so that each is read from memory once a step:
 
-    whole  all weights are held; several blocks share a multiprocessor, so that one computes while another copies
+    whole  all weights are held; several blocks share a multiprocessor, so that one computes while another copies; or one block
+           takes units in turn, where the device copies in bulk (ring.cuh)
     part   the tail of the weights is held, cut between two rows; the rows before it are kept in registers as far as they go
            (kept_rows.cuh), the others read from memory at each use
 """
@@ -31,6 +32,28 @@ UNIT = np.dtype(
 )
 
 
+GROUPS, MOST_SLOTS = 2, 4  # of a ring, as in ring.cuh
+
+
+class Ring(NamedTuple):
+    """How the units of a bin go round in the shared memory of each multiprocessor, see ring.cuh.
+
+    blocks   as many as multiprocessors
+    slots    for the weights of a unit
+    slot     floats of a slot
+    ahead    floats for the inputs and the targets of a unit
+    signals  floats for those of two units, and what a unit computes
+    shared   bytes of shared memory a block
+    """
+
+    blocks: int
+    slots: int
+    slot: int
+    ahead: int
+    signals: int
+    shared: int
+
+
 class Bin(NamedTuple):
     """Units launched together.
 
@@ -40,6 +63,7 @@ class Bin(NamedTuple):
     threads  of a block
     shared   bytes of shared memory a block
     blocks   that share a multiprocessor's memory
+    ring     None where there is none: for one example, plain SGD, devices that copy in bulk, and as many units as keep it busy
     """
 
     kind: str
@@ -48,6 +72,7 @@ class Bin(NamedTuple):
     threads: int
     shared: int
     blocks: int
+    ring: Ring | None
 
 
 class Plan:
@@ -56,10 +81,12 @@ class Plan:
     fields    the layout with its arrays on the device
     everyone  (U,) UNIT on the device, in order
     uniform   all units have the same sizes
+    bulk      whether the device copies in bulk between memory and shared memory
     """
 
     def __init__(self, device: Device, layout: Any):
         self.device, self.layout = device, layout
+        self.bulk = device.capability >= (9, 0)
         self.fields = type(layout)(*(device.from_host(array) for array in layout))
         self.sizes = [np.asarray(size, np.int64) for size in layout[:3]]
         self.uniform = all((size == size[0]).all() for size in self.sizes)
@@ -100,6 +127,7 @@ class Plan:
             return f"{len(self):,} units by GEMM: the signals of {batch} examples do not fit in shared memory"
         return "; ".join(
             f"{bin.many:,} units {bin.kind} in {bin.shared / 1024:.1f} KiB of shared memory, {bin.blocks} a multiprocessor"
+            + " (without momentum in a ring)" * bool(bin.ring)
             for bin in bins
         )
 
@@ -123,10 +151,26 @@ class Plan:
 
     def _bin(self, members: np.ndarray, blocks: int, threads: int, batch: int, whole: np.ndarray) -> Bin:
         if blocks:
-            return Bin("whole", self._units(members, 0), members.size, threads, int(whole[members].max()), blocks)
+            ring = self._ring(members, blocks) if self.bulk and batch == 1 and threads == 256 else None
+            return Bin("whole", self._units(members, 0), members.size, threads, int(whole[members].max()), blocks, ring)
         room = (self.device.shared_block - self.shared(batch, 512)[members]) // FLOAT
         units = self._units(members, self._cut(members, room))
-        return Bin("part", units, members.size, 512, self.device.shared_block, 1)
+        return Bin("part", units, members.size, 512, self.device.shared_block, 1, None)
+
+    def _ring(self, members: np.ndarray, blocks: int) -> Ring | None:
+        """As many slots as blocks would share a multiprocessor, where there are several units for each slot."""
+        multiprocessors = int(self.device.multiprocessors)
+        if not GROUPS < blocks <= MOST_SLOTS or members.size <= blocks * multiprocessors:
+            return None
+        n, h, o = (size[members] for size in self.sizes)
+        slot = -(-(int((h * (n + 1) + o * (h + 1)).max()) + 3) // 4) * 4
+        ahead = int((n + o).max())
+        computed = self.shared(1, 256)[members] // FLOAT - (n + o)
+        signals = 2 * ahead + int(computed.max())
+        shared = FLOAT * (blocks * slot + GROUPS * signals)
+        if shared + 8 * (GROUPS + 1) * MOST_SLOTS > self.device.shared_block:  # its barriers
+            return None
+        return Ring(min(members.size, multiprocessors), blocks, slot, ahead, signals, shared)
 
     def _units(self, members: np.ndarray, held: np.ndarray | int) -> Array:
         """What kernels are told of these units; held: the first weight that shared memory holds."""

@@ -23,7 +23,7 @@ constexpr int MOST_SLOTS = 4;
 // Floats [first, last) of a unit go by bulk copies.
 struct Whole {
     int first, last;
-    __device__ Whole(const float *memory, int size) : first(min(to_sector(memory) & 3, size)), last(size - (size - first) % 4) {}
+    __device__ Whole(const float *memory, int size) : first(to_sector(memory) & 3), last(size - (size - first) % 4) {}
     __device__ unsigned bytes() const { return 4 * (last - first); }
     __device__ int edges(int size) const { return first + size - last; }
     __device__ int edge(int k) const { return k < first ? k : last + k - first; }  // the k-th number that does not

@@ -6,7 +6,9 @@
 // All products go the same way: a warp takes a row of a matrix, its lanes stride over the columns, so a row is read in runs
 // of 128 bytes. Sums have a fixed order: lanes, then a butterfly, then parts in turn. No atomics. Weights come and go in whole
 // sectors of 32 bytes, wherever a unit begins: only those at the ends of its matrices are shared with what lies beside them.
+#include "answer.cuh"
 #include "kept_rows.cuh"
+#include "ring.cuh"
 
 constexpr int TOGETHER = 4;  // numbers of each array that a thread asks for before it writes the first
 
@@ -31,7 +33,8 @@ template <bool WHOLE, bool MANY, int SINK> __device__ __forceinline__ void step(
     const int skew = -to_sector(memory + from) & 3;  // as in memory, so 16 bytes align
     float *held = space + skew - from;
     float *in = space + (skew + size - from), *inner = in + B * n, *out = inner + B * h, *inner_delta = out + B * o;
-    float *wanted = inner_delta + B * h, *parts = wanted + B * o;
+    float *wanted = inner_delta + B * h;
+    const Signals s = {in, inner, out, inner_delta, wanted, wanted + B * o};
     const Weights<WHOLE> w = {held, memory, from};
     KeptRows<WHOLE ? 1 : MANY ? 32 : 60> rest = {memory, n, WHOLE ? 0 : min(from / n, h)};  // not in shared memory
     const int tiles = WHOLE ? 0 : rest.tiles(), first_row = tiles ? rest.rows : 0;
@@ -53,32 +56,7 @@ template <bool WHOLE, bool MANY, int SINK> __device__ __forceinline__ void step(
     affine<WHOLE, MANY>(inner, w, 0, in, n, h, B, code, first_row);
     __pipeline_wait_prior(0);
     __syncthreads();
-    affine<WHOLE, MANY>(out, w, second, inner, h, o, B, code);
-    __syncthreads();
-    scatter(hidden, unit.hidden, H, inner, h, B);
-
-    float squared = 0;
-    for (int b = 0; b < B; ++b)
-        for (int i = threadIdx.x; i < o; i += blockDim.x) {
-            const float a = out[b * o + i], wrong = a - wanted[b * o + i], delta = wrong * slope(a, code);
-            y[b * Y + unit.y + i] = a;
-            y_grad[b * Y + unit.y + i] = out[b * o + i] = delta;
-            squared = fmaf(wrong, wrong, squared);
-        }
-    for (int half = 16; half; half >>= 1) squared += __shfl_xor_sync(FULL, squared, half);
-    if (lane() == 0) parts[warp()] = squared;
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        float total = 0;
-        for (int k = 0; k < warps(); ++k) total += parts[k];
-        loss[unit.number] = total / 2;
-    }
-    __syncthreads();
-
-    pull_back<WHOLE, MANY>(inner_delta, parts, w, second, out, o, h, B);
-    for (int i = threadIdx.x; i < B * h; i += blockDim.x) inner_delta[i] *= slope(inner[i], code);
-    __syncthreads();
-    scatter(hidden_grad, unit.hidden, H, inner_delta, h, B);
+    answer<WHOLE, MANY, false>({loss, y, hidden, y_grad, hidden_grad, H, Y}, s, unit, w, code, B);
     learn<WHOLE, SINK>(memory, speed, w, second, out, inner, h, o, B, rate, momentum);
     for (int tile = 0; tile < tiles; ++tile) {
         if (tile) rest.read(tile);
@@ -102,6 +80,38 @@ STEP(step_whole_many, (256, 3), true, true, DESCEND)
 STEP(step_whole_many_momentum, (256, 3), true, true, MOMENTUM)
 STEP(step_part_many, (512, 1), false, true, DESCEND)
 STEP(step_part_many_momentum, (512, 1), false, true, MOMENTUM)
+
+// The same step of one example, one unit after another: for units of which three or four fit side by side. See ring.cuh.
+//   work    a block a multiprocessor; block (256, GROUPS + 1): a group a unit, of the last row one thread moves weights
+//   launch  grid: multiprocessors, or units where they are fewer; shared memory: `slots` of `slot` floats, GROUPS of `signals`
+//   bound   memory: 8 bytes a parameter
+//   order   that of step_whole with 256 threads: the same bits
+//   device  sm_90 and later
+extern "C" __global__ void __launch_bounds__(768, 1)
+    step_ring(float *__restrict__ loss, float *__restrict__ y, float *__restrict__ hidden, float *__restrict__ weights,
+              float *__restrict__ y_grad, float *__restrict__ hidden_grad, const Unit *__restrict__ units,
+              const float *__restrict__ x, const float *__restrict__ target, float rate, int code, int many, int slots,
+              int slot, int ahead, int signals)
+{
+#if __CUDA_ARCH__ >= 900
+    __shared__ Barrier full[GROUPS * MOST_SLOTS], done[MOST_SLOTS];
+    if (threadIdx.x == 0 && threadIdx.y == 0) {
+        for (int k = 0; k < GROUPS * slots; ++k) begin_barrier(full + k, 1);
+        for (int k = 0; k < slots; ++k) begin_barrier(done + k, 1);
+        fence_bulk();
+    }
+    __syncthreads();
+    const Ring ring = {space, slots, slot, full, done};
+    const int mine = (many - (int)blockIdx.x + (int)gridDim.x - 1) / (int)gridDim.x;
+    const auto unit = [&](int k) { return units[k * gridDim.x + blockIdx.x]; };
+    float *own = space + slots * slot + threadIdx.y * signals;
+    if (threadIdx.y < GROUPS) {
+        learn_units(ring, own, ahead, {loss, y, hidden, y_grad, hidden_grad, 0, 0}, weights, x, target, mine, unit, rate, code);
+    } else if (threadIdx.x == 0) {
+        move_weights(ring, weights, mine, unit);
+    }
+#endif
+}
 
 // hidden and y of a unit.
 //   work    a block a unit

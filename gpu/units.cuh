@@ -3,6 +3,7 @@
 #include <cuda_pipeline.h>
 
 #include "activation.cuh"
+#include "bulk.cuh"
 #include "warp.cuh"
 
 extern __shared__ __align__(16) float space[];  // what a block holds of its unit
@@ -24,6 +25,16 @@ template <bool WHOLE> struct Weights {
     int from;
     __device__ const float *at(int k) const { return WHOLE || k >= from ? shared + k : memory + k; }
 };
+
+// All threads that compute a unit meet: those of a block, or where a block has more GROUPs than one those of a threadIdx.y.
+template <bool GROUP> __device__ __forceinline__ void together()
+{
+    if constexpr (GROUP) {
+        meet(1 + threadIdx.y, blockDim.x);
+    } else {
+        __syncthreads();
+    }
+}
 
 // How many floats there are from an address to the next sector, the 32 bytes that memory moves at least.
 __device__ __forceinline__ int to_sector(const float *memory)
@@ -86,7 +97,7 @@ __device__ __forceinline__ void affine(float *out, const Weights<WHOLE> &w, int 
 }
 
 // out[b][j] = sum over r of w[r][j] delta[b][r]; a warp takes 32 columns and a part of the rows. parts (P, B, columns).
-template <bool WHOLE, bool MANY>
+template <bool WHOLE, bool MANY, bool GROUP = false>
 __device__ __forceinline__ void pull_back(float *out, float *parts, const Weights<WHOLE> &w, int at, const float *delta,
                                           int rows, int columns, int B)
 {
@@ -105,23 +116,24 @@ __device__ __forceinline__ void pull_back(float *out, float *parts, const Weight
                 if (b + k < B) parts[(p * B + b + k) * columns + j] = total[k];
         }
     }
-    __syncthreads();
+    together<GROUP>();
     for (int i = threadIdx.x; i < B * columns; i += blockDim.x) {
         float total = 0;
         for (int p = 0; p < P; ++p) total += parts[p * B * columns + i];
         out[i] = total;
     }
-    __syncthreads();
+    together<GROUP>();
 }
 
 // Where the gradient of a weight goes.
-enum Sink { DESCEND, MOMENTUM, ACCUMULATE };
+enum Sink { DESCEND, MOMENTUM, ACCUMULATE, IN_PLACE };
 
 template <int SINK>
 __device__ __forceinline__ void move(float *memory, float *speed, int64 k, float now, float before, float g, float rate,
                                      float momentum)
 {
     if (SINK == DESCEND) __stcs(memory + k, fmaf(-rate, g, now));
+    if (SINK == IN_PLACE) memory[k] = fmaf(-rate, g, now);  // in shared memory
     if (SINK == ACCUMULATE) memory[k] = now + g;
     if (SINK == MOMENTUM) {
         const float v = fmaf(momentum, before, -rate * g);

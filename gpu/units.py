@@ -5,7 +5,7 @@ from typing import Any
 from gpu import blas, device, kernels
 from gpu.array import Array
 from gpu.blas import Matrix
-from gpu.plan import MOST, Plan
+from gpu.plan import GROUPS, MOST, Plan
 
 CODES = {"logistic": 0, "rational": 1, "tanh": 2, "relu": 3, "rational2023": 4}  # as in activation.cuh
 FEW = 32  # units below which a block a unit leaves most of a device idle
@@ -74,6 +74,27 @@ def step(
     written = (loss, y, hidden, weights, velocity, y_grad, hidden_grad)
     read = (x, target, rate, momentum, code, *_extent(x, hidden, y))
     for bin in bins:
+        if bin.ring and velocity is None:
+            blocks, *sizes, shared = bin.ring
+            arguments = (
+                loss,
+                y,
+                hidden,
+                weights,
+                y_grad,
+                hidden_grad,
+                bin.units,
+                x,
+                target,
+                rate,
+                code,
+                bin.many,
+                *sizes,
+            )
+            kernels.launch(
+                __file__, "step_ring", "PPPPPPPPPfiiiiii", blocks, (256, GROUPS + 1), *arguments, shared=shared
+            )
+            continue
         name = f"step_{bin.kind}{'_many' * (batch > 1)}{'_momentum' * (velocity is not None)}"
         arguments = (*written, bin.units, *read)
         kernels.launch(__file__, name, "PPPPPPPPPPffiiqqq", bin.many, bin.threads, *arguments, shared=bin.shared)

@@ -21,6 +21,7 @@ STEPS = {
     "units.step ragged": (8.3, 0.99, 0.99),
     "units.step too large to hold": (8.3, 0.94, 0.94),
     "units.step too large, rows of whole sectors": (8.3, 0.99, 0.99),
+    "units.step 150-49-150, in a ring": (8.3, 0.98, 0.98),
     "units.step 150-49-150, momentum": (16.4, 0.99, 0.99),
 }
 
