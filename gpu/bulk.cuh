@@ -63,9 +63,9 @@ __device__ __forceinline__ void wait_stores_read() { asm volatile("cp.async.bulk
 // What the thread has written to shared memory is there for bulk copies, which are of another proxy.
 __device__ __forceinline__ void fence_bulk() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
-// The barrier number `id` of the block, for so many of its threads.
+// The barrier number `id` of the block, for so many of its threads; whole warps come to it.
 __device__ __forceinline__ void meet(unsigned id, unsigned threads)
 {
-    asm volatile("barrier.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+    asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 #endif

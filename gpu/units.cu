@@ -96,7 +96,9 @@ extern "C" __global__ void __launch_bounds__(768, 1)
 #if __CUDA_ARCH__ >= 900
     __shared__ Barrier full[GROUPS * MOST_SLOTS], done[MOST_SLOTS];
     if (threadIdx.x == 0 && threadIdx.y == 0) {
+#pragma unroll 1
         for (int k = 0; k < GROUPS * slots; ++k) begin_barrier(full + k, 1);
+#pragma unroll 1
         for (int k = 0; k < slots; ++k) begin_barrier(done + k, 1);
         fence_bulk();
     }
