@@ -14,10 +14,13 @@ import numpy as np
 
 from bench.measure import append
 
+RING = "150-49-150, in a ring"
 UNITS = {
     "150-49-150": ([150] * 4, [49] * 4, [150] * 4),
     "ragged": ([150, 61, 333], [49, 97, 30], [150, 37, 101]),
     "too large to hold": ([700], [80], [300]),
+    "too large, rows of whole sectors": ([704], [80], [300]),
+    RING: ([150] * 8, [49] * 8, [150] * 8),
 }
 RATE, MOMENTUM = 0.01, 0.9
 ROWS, WIDTH, IDS = 1000, 128, 256  # of tables
@@ -163,6 +166,8 @@ def _units(device: Any, do: Callable[..., Any], shape: str, momentum: float) -> 
     y, y_grad = (device.empty((1, outputs), np.float32) for _ in range(2))
     hidden, hidden_grad = (device.empty((1, hiddens), np.float32) for _ in range(2))
     plan = do(units.plan, layout)
+    if shape == RING:
+        _few_multiprocessors(device, do, plan)
     written = loss, y, hidden, weights, velocity, y_grad, hidden_grad
     read = plan, x, target, RATE, momentum, "logistic"
     signals = sum(array.nbytes for array in (loss, y, hidden, y_grad, hidden_grad, x, target))
@@ -194,6 +199,13 @@ def _pvm(momentum: float) -> Case:
     )  # a tape is written, one read, and what flows back written
     name, least = f"pvm.tick small{', momentum' * bool(momentum)}", (16 if momentum else 8) * parameters + moved
     return Case(name, "parameter", parameters, least, lambda: model.pipeline.tick(slot))
+
+
+def _few_multiprocessors(device: Any, do: Callable[..., Any], plan: Any) -> None:
+    """Sort the units into launches as for a device with two multiprocessors, so that there are several for each."""
+    real, device.multiprocessors = device.multiprocessors, 2
+    do(plan.bins, 1)
+    device.multiprocessors = real
 
 
 def _rows(device: Any) -> Iterator[Case]:

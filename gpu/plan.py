@@ -3,8 +3,10 @@
 A block computes a unit. Its shared memory holds the unit's signals and, as far as there is room, its weights, from their
 first use to their last, so that each is read from memory once a step:
 
-    whole  all weights are held; several blocks share a multiprocessor, so that one computes while another copies
-    part   the tail of the weights is held, cut between two rows; the rows before it are read from memory at each use
+    whole  all weights are held; several blocks share a multiprocessor, so that one computes while another copies; or one block
+           takes units in turn, where the device copies in bulk (ring.cuh)
+    part   the tail of the weights is held, cut between two rows; the rows before it are kept in registers as far as they go
+           (kept_rows.cuh), the others read from memory at each use
 """
 
 from typing import Any, NamedTuple
@@ -19,37 +21,72 @@ RESERVED = 1024  # bytes of shared memory that a block takes beside its own
 CROWD = 8  # more blocks on a multiprocessor make no difference
 FLOAT = 4
 
+# What a kernel is told of a unit, as in units.cuh: 64 bytes, so that a block begins with one read, not with a chain of them.
+UNIT = np.dtype(
+    {
+        "names": ["n", "h", "o", "number", "w", "x", "hidden", "y", "held"],
+        "formats": ["i4"] * 4 + ["i8"] * 4 + ["i4"],
+        "offsets": [0, 4, 8, 12, 16, 24, 32, 40, 48],
+        "itemsize": 64,
+    }
+)
+
+
+GROUPS, MOST_SLOTS = 2, 4  # of a ring, as in ring.cuh
+
+
+class Ring(NamedTuple):
+    """How the units of a bin go round in the shared memory of each multiprocessor, see ring.cuh.
+
+    blocks   as many as multiprocessors
+    slots    for the weights of a unit
+    slot     floats of a slot
+    ahead    floats for the inputs and the targets of a unit
+    signals  floats for those of two units, and what a unit computes
+    shared   bytes of shared memory a block
+    """
+
+    blocks: int
+    slots: int
+    slot: int
+    ahead: int
+    signals: int
+    shared: int
+
 
 class Bin(NamedTuple):
     """Units launched together.
 
     kind     "whole" or "part"
-    units    (U,) int32 on the device, the largest first: their numbers
-    held     (U,) int32 on the device: the first weight that is held; None where all are
+    units    (U,) UNIT on the device, the largest first
     many     U
     threads  of a block
     shared   bytes of shared memory a block
     blocks   that share a multiprocessor's memory
+    ring     None where there is none: for one example, plain SGD, devices that copy in bulk, and as many units as keep it busy
     """
 
     kind: str
     units: Array
-    held: Array | None
     many: int
     threads: int
     shared: int
     blocks: int
+    ring: Ring | None
 
 
 class Plan:
     """A layout on a device; made by gpu.units.plan, passed where the contract says layout.
 
-    fields   the layout with its arrays on the device
-    uniform  all units have the same sizes
+    fields    the layout with its arrays on the device
+    everyone  (U,) UNIT on the device, in order
+    uniform   all units have the same sizes
+    bulk      whether the device copies in bulk between memory and shared memory
     """
 
     def __init__(self, device: Device, layout: Any):
         self.device, self.layout = device, layout
+        self.bulk = device.capability >= (9, 0)
         self.fields = type(layout)(*(device.from_host(array) for array in layout))
         self.sizes = [np.asarray(size, np.int64) for size in layout[:3]]
         self.uniform = all((size == size[0]).all() for size in self.sizes)
@@ -59,7 +96,7 @@ class Plan:
         self.first_bias, self.second_bias = (
             device.from_host(at) for at in (starts + h * n, np.asarray(layout.w_at)[1:] - self.sizes[2])
         )
-        self.everyone = device.from_host(np.arange(n.size, dtype=np.int32))
+        self.everyone = self._units(np.arange(n.size), 0)
         self._bins: dict[int, list[Bin] | None] = {}
 
     def __len__(self) -> int:
@@ -72,7 +109,7 @@ class Plan:
         return self._bins[batch]
 
     def shared(self, batch: int, threads: int, backward: bool = False) -> np.ndarray:
-        """Bytes of shared memory that the signals of each unit take.
+        """Bytes of shared memory that the signals of each unit take, with the targets of a step.
 
         backward  in the kernel `backward`, which also computes the gradient of x
         """
@@ -80,7 +117,7 @@ class Plan:
         groups = batch if batch == 1 else -(-batch // 4)
         pulled = np.stack([n, h]) if backward else h[None]  # the columns whose sums are taken in parts
         parts = np.maximum(threads // 32 // (-(-pulled // 32) * groups), 1) * batch * pulled
-        bytes_: np.ndarray = FLOAT * (batch * (n + 2 * h + o) + np.maximum(parts.max(0), threads // 32) + 3)
+        bytes_: np.ndarray = FLOAT * (batch * (n + 2 * h + 2 * o) + np.maximum(parts.max(0), threads // 32) + 3)
         return bytes_
 
     def describe(self, batch: int) -> str:
@@ -90,6 +127,7 @@ class Plan:
             return f"{len(self):,} units by GEMM: the signals of {batch} examples do not fit in shared memory"
         return "; ".join(
             f"{bin.many:,} units {bin.kind} in {bin.shared / 1024:.1f} KiB of shared memory, {bin.blocks} a multiprocessor"
+            + " (without momentum in a ring)" * bool(bin.ring)
             for bin in bins
         )
 
@@ -112,12 +150,38 @@ class Plan:
         return bins
 
     def _bin(self, members: np.ndarray, blocks: int, threads: int, batch: int, whole: np.ndarray) -> Bin:
-        units = self.device.from_host(members.astype(np.int32))
         if blocks:
-            return Bin("whole", units, None, members.size, threads, int(whole[members].max()), blocks)
+            ring = self._ring(members, blocks) if self.bulk and batch == 1 and threads == 256 else None
+            return Bin("whole", self._units(members, 0), members.size, threads, int(whole[members].max()), blocks, ring)
         room = (self.device.shared_block - self.shared(batch, 512)[members]) // FLOAT
-        held = self.device.from_host(self._cut(members, room).astype(np.int32))
-        return Bin("part", units, held, members.size, 512, self.device.shared_block, 1)
+        units = self._units(members, self._cut(members, room))
+        return Bin("part", units, members.size, 512, self.device.shared_block, 1, None)
+
+    def _ring(self, members: np.ndarray, blocks: int) -> Ring | None:
+        """As many slots as blocks would share a multiprocessor, where there are several units for each slot."""
+        multiprocessors = int(self.device.multiprocessors)
+        if not GROUPS < blocks <= MOST_SLOTS or members.size <= blocks * multiprocessors:
+            return None
+        n, h, o = (size[members] for size in self.sizes)
+        slot = -(-(int((h * (n + 1) + o * (h + 1)).max()) + 3) // 4) * 4
+        ahead = int((n + o).max())
+        computed = self.shared(1, 256)[members] // FLOAT - (n + o)
+        signals = 2 * ahead + int(computed.max())
+        shared = FLOAT * (blocks * slot + GROUPS * signals)
+        if shared + 8 * (GROUPS + 1) * MOST_SLOTS > self.device.shared_block:  # its barriers
+            return None
+        return Ring(min(members.size, multiprocessors), blocks, slot, ahead, signals, shared)
+
+    def _units(self, members: np.ndarray, held: np.ndarray | int) -> Array:
+        """What kernels are told of these units; held: the first weight that shared memory holds."""
+        units = np.zeros(members.size, UNIT)
+        for name, size in zip("nho", self.sizes, strict=True):
+            units[name] = size[members]
+        starts = zip(("w", "x", "hidden", "y"), self.layout[3:], strict=True)
+        for name, at in starts:
+            units[name] = np.asarray(at)[members]
+        units["number"], units["held"] = members, held
+        return self.device.from_host(units)
 
     def _cut(self, members: np.ndarray, room: np.ndarray) -> np.ndarray:
         """The first weight that is held, where there is room for so many floats: the first of a row, as early as fits."""

@@ -4,86 +4,73 @@
 // signals             x (B, X), hidden (B, H), y (B, Y); unit u has columns x_at[u] to x_at[u] + n, and so on
 //
 // All products go the same way: a warp takes a row of a matrix, its lanes stride over the columns, so a row is read in runs
-// of 128 bytes. Sums have a fixed order: lanes, then a butterfly, then parts in turn. No atomics.
-#include "units.cuh"
+// of 128 bytes. Sums have a fixed order: lanes, then a butterfly, then parts in turn. No atomics. Weights come and go in whole
+// sectors of 32 bytes, wherever a unit begins: only those at the ends of its matrices are shared with what lies beside them.
+#include "answer.cuh"
+#include "kept_rows.cuh"
+#include "ring.cuh"
 
 constexpr int TOGETHER = 4;  // numbers of each array that a thread asks for before it writes the first
 
-#define LAYOUT                                                                                                                  \
-    const int *inputs, const int *hiddens, const int *outputs, const int64 *w_at, const int64 *x_at, const int64 *h_at,         \
-        const int64 *y_at
-#define UNIT unit_of(units[blockIdx.x], inputs, hiddens, outputs, w_at, x_at, h_at, y_at)
+// What a step writes, and what it reads.
+#define STEP_ARGUMENTS                                                                                                         \
+    float *__restrict__ loss, float *__restrict__ y, float *__restrict__ hidden, float *__restrict__ weights,                  \
+        float *__restrict__ velocity, float *__restrict__ y_grad, float *__restrict__ hidden_grad,                             \
+        const Unit *__restrict__ units, const float *__restrict__ x, const float *__restrict__ target, float rate,             \
+        float momentum, int code, int B, int64 X, int64 H, int64 Y
 
 // One online step of a unit, its weights read once and written once.
 //   work    a block a unit: forward, error, backward, update, with barriers between
-//   launch  grid: units of the bin, block: 256 or 512 threads, shared memory: the resident weights and the signals
-//   bound   memory: 8 bytes a resident parameter, 16 with momentum; 4 more for one that is not resident
+//   launch  grid: units of the bin, block: 128, 256 or 512 threads, shared memory: the resident weights and the signals
+//   bound   memory: 8 bytes a parameter, 16 with momentum; 4 more for one that neither shared memory nor registers hold
 //   order   dot products: lanes stride over columns, then a butterfly; gradients: over the batch in order
-template <bool WHOLE, bool MANY, int SINK>
-__device__ __forceinline__ void step(float *loss, float *y, float *hidden, float *weights, float *velocity, float *y_grad,
-                                     float *hidden_grad, LAYOUT, const int *units, const int *resident_from, const float *x,
-                                     const float *target, float rate, float momentum, int code, int B, int64 X, int64 H,
-                                     int64 Y)
+template <bool WHOLE, bool MANY, int SINK> __device__ __forceinline__ void step(STEP_ARGUMENTS)
 {
     if (!MANY) B = 1;  // as the compiler should know
-    const Unit unit = UNIT;
-    const int n = unit.n, h = unit.h, o = unit.o, second = unit.second(), size = unit.size();
-    const int from = WHOLE ? 0 : resident_from[blockIdx.x];
+    const Unit unit = units[blockIdx.x];
+    const int n = unit.n, h = unit.h, o = unit.o, second = unit.second(), size = unit.size(), from = WHOLE ? 0 : unit.held;
     float *memory = weights + unit.w, *speed = SINK == MOMENTUM ? velocity + unit.w : nullptr;
-    const int skew = ((reinterpret_cast<unsigned long long>(memory) >> 2) + from) & 3;  // as in memory, so 16 bytes align
+    const int skew = -to_sector(memory + from) & 3;  // as in memory, so 16 bytes align
     float *held = space + skew - from;
     float *in = space + (skew + size - from), *inner = in + B * n, *out = inner + B * h, *inner_delta = out + B * o;
-    float *parts = inner_delta + B * h;
+    float *wanted = inner_delta + B * h;
+    const Signals s = {in, inner, out, inner_delta, wanted, wanted + B * o};
     const Weights<WHOLE> w = {held, memory, from};
+    KeptRows<WHOLE ? 1 : MANY ? 32 : 60> rest = {memory, n, WHOLE ? 0 : min(from / n, h)};  // not in shared memory
+    const int tiles = WHOLE ? 0 : rest.tiles(), first_row = tiles ? rest.rows : 0;
 
+    fetch_columns(in, x, unit.x, X, n, B);
     fetch(held, memory, from, max(from, second));
+    __pipeline_commit();
     fetch(held, memory, max(from, second), size);
+    fetch_columns(wanted, target, unit.y, Y, o, B);
+    __pipeline_commit();
     if (SINK == MOMENTUM) prefetch(speed, size);
-    gather(in, x, unit.x, X, n, B);
+    if (tiles) rest.read(tiles - 1);
     __pipeline_wait_prior(1);
     __syncthreads();
-    affine<WHOLE, MANY>(inner, w, 0, in, n, h, B, code);
+    for (int tile = tiles - 1; tile >= 0; --tile) {
+        rest.affine(tile, inner, w.at(h * n), in, h, B, code);
+        if (tile) rest.read(tile - 1);
+    }
+    affine<WHOLE, MANY>(inner, w, 0, in, n, h, B, code, first_row);
     __pipeline_wait_prior(0);
     __syncthreads();
-    affine<WHOLE, MANY>(out, w, second, inner, h, o, B, code);
-    __syncthreads();
-    scatter(hidden, unit.hidden, H, inner, h, B);
-
-    float squared = 0;
-    for (int b = 0; b < B; ++b)
-        for (int i = threadIdx.x; i < o; i += blockDim.x) {
-            const float a = out[b * o + i], wrong = a - target[b * Y + unit.y + i], delta = wrong * slope(a, code);
-            y[b * Y + unit.y + i] = a;
-            y_grad[b * Y + unit.y + i] = out[b * o + i] = delta;
-            squared = fmaf(wrong, wrong, squared);
-        }
-    for (int half = 16; half; half >>= 1) squared += __shfl_xor_sync(FULL, squared, half);
-    if (lane() == 0) parts[warp()] = squared;
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        float total = 0;
-        for (int k = 0; k < warps(); ++k) total += parts[k];
-        loss[units[blockIdx.x]] = total / 2;
-    }
-    __syncthreads();
-
-    pull_back<WHOLE, MANY>(inner_delta, parts, w, second, out, o, h, B);
-    for (int i = threadIdx.x; i < B * h; i += blockDim.x) inner_delta[i] *= slope(inner[i], code);
-    __syncthreads();
-    scatter(hidden_grad, unit.hidden, H, inner_delta, h, B);
+    answer<WHOLE, MANY, false>({loss, y, hidden, y_grad, hidden_grad, H, Y}, s, unit, w, code, B);
     learn<WHOLE, SINK>(memory, speed, w, second, out, inner, h, o, B, rate, momentum);
-    learn<WHOLE, SINK>(memory, speed, w, 0, inner_delta, in, n, h, B, rate, momentum);
+    for (int tile = 0; tile < tiles; ++tile) {
+        if (tile) rest.read(tile);
+        rest.template learn<SINK>(tile, memory, speed, inner_delta, in, h, B, rate, momentum);
+    }
+    learn<WHOLE, SINK>(memory, speed, w, 0, inner_delta, in, n, h, B, rate, momentum, first_row);
 }
 
 // Registers are bounded so that three units that share a multiprocessor's memory find room there.
-#define STEP(NAME, BOUNDS, WHOLE, MANY, SINK)                                                                                         \
-    extern "C" __global__ void __launch_bounds__ BOUNDS                                                                        \
-        NAME(float *loss, float *y, float *hidden, float *weights, float *velocity, float *y_grad, float *hidden_grad, LAYOUT,  \
-             const int *units, const int *resident_from, const float *x, const float *target, float rate, float momentum,       \
-             int code, int B, int64 X, int64 H, int64 Y)                                                                        \
-    {                                                                                                                           \
-        step<WHOLE, MANY, SINK>(loss, y, hidden, weights, velocity, y_grad, hidden_grad, inputs, hiddens, outputs, w_at, x_at,  \
-                                h_at, y_at, units, resident_from, x, target, rate, momentum, code, B, X, H, Y);                 \
+#define STEP(NAME, BOUNDS, WHOLE, MANY, SINK)                                                                                  \
+    extern "C" __global__ void __launch_bounds__ BOUNDS NAME(STEP_ARGUMENTS)                                                   \
+    {                                                                                                                          \
+        step<WHOLE, MANY, SINK>(loss, y, hidden, weights, velocity, y_grad, hidden_grad, units, x, target, rate, momentum,     \
+                                code, B, X, H, Y);                                                                             \
     }
 STEP(step_whole, (256, 3), true, false, DESCEND)
 STEP(step_whole_momentum, (256, 3), true, false, MOMENTUM)
@@ -94,14 +81,49 @@ STEP(step_whole_many_momentum, (256, 3), true, true, MOMENTUM)
 STEP(step_part_many, (512, 1), false, true, DESCEND)
 STEP(step_part_many_momentum, (512, 1), false, true, MOMENTUM)
 
+// The same step of one example, one unit after another: for units of which three or four fit side by side. See ring.cuh.
+//   work    a block a multiprocessor; block (256, GROUPS + 1): a group a unit, of the last row one thread moves weights
+//   launch  grid: multiprocessors, or units where they are fewer; shared memory: `slots` of `slot` floats, GROUPS of `signals`
+//   bound   memory: 8 bytes a parameter
+//   order   that of step_whole with 256 threads: the same bits
+//   device  sm_90 and later
+extern "C" __global__ void __launch_bounds__(768, 1)
+    step_ring(float *__restrict__ loss, float *__restrict__ y, float *__restrict__ hidden, float *__restrict__ weights,
+              float *__restrict__ y_grad, float *__restrict__ hidden_grad, const Unit *__restrict__ units,
+              const float *__restrict__ x, const float *__restrict__ target, float rate, int code, int many, int slots,
+              int slot, int ahead, int signals)
+{
+#if __CUDA_ARCH__ >= 900
+    __shared__ Barrier full[GROUPS * MOST_SLOTS], done[MOST_SLOTS];
+    if (threadIdx.x == 0 && threadIdx.y == 0) {
+#pragma unroll 1
+        for (int k = 0; k < GROUPS * slots; ++k) begin_barrier(full + k, 1);
+#pragma unroll 1
+        for (int k = 0; k < slots; ++k) begin_barrier(done + k, 1);
+        fence_bulk();
+    }
+    __syncthreads();
+    const Ring ring = {space, slots, slot, full, done};
+    const int mine = (many - (int)blockIdx.x + (int)gridDim.x - 1) / (int)gridDim.x;
+    const auto unit = [&](int k) { return units[k * gridDim.x + blockIdx.x]; };
+    float *own = space + slots * slot + threadIdx.y * signals;
+    if (threadIdx.y < GROUPS) {
+        learn_units(ring, own, ahead, {loss, y, hidden, y_grad, hidden_grad, 0, 0}, weights, x, target, mine, unit, rate, code);
+    } else if (threadIdx.x == 0) {
+        move_weights(ring, weights, mine, unit);
+    }
+#endif
+}
+
 // hidden and y of a unit.
 //   work    a block a unit
 //   launch  grid: units, block: 256, shared memory: x and hidden
 //   bound   memory: 4 bytes a parameter
-extern "C" __global__ void forward(float *y, float *hidden, LAYOUT, const int *units, const float *weights, const float *x,
-                                   int code, int B, int64 X, int64 H, int64 Y)
+extern "C" __global__ void forward(float *__restrict__ y, float *__restrict__ hidden, const Unit *__restrict__ units,
+                                   const float *__restrict__ weights, const float *__restrict__ x, int code, int B, int64 X,
+                                   int64 H, int64 Y)
 {
-    const Unit unit = UNIT;
+    const Unit unit = units[blockIdx.x];
     float *in = space, *inner = in + B * unit.n, *out = inner + B * unit.h;
     const Weights<false> w = {nullptr, weights + unit.w, unit.size()};
     gather(in, x, unit.x, X, unit.n, B);
@@ -118,11 +140,13 @@ extern "C" __global__ void forward(float *y, float *hidden, LAYOUT, const int *u
 //   work    a block a unit
 //   launch  grid: units, block: 256, shared memory: all signals
 //   bound   memory: 4 bytes a parameter read, 8 of its gradient
-extern "C" __global__ void backward(float *x_grad, float *weight_grad, float *y_grad, float *hidden_grad, LAYOUT,
-                                    const int *units, const float *weights, const float *y, const float *hidden,
-                                    const float *x, int code, int B, int64 X, int64 H, int64 Y)
+extern "C" __global__ void backward(float *__restrict__ x_grad, float *__restrict__ weight_grad,
+                                    float *__restrict__ y_grad, float *__restrict__ hidden_grad,
+                                    const Unit *__restrict__ units, const float *__restrict__ weights,
+                                    const float *__restrict__ y, const float *__restrict__ hidden,
+                                    const float *__restrict__ x, int code, int B, int64 X, int64 H, int64 Y)
 {
-    const Unit unit = UNIT;
+    const Unit unit = units[blockIdx.x];
     const int n = unit.n, h = unit.h, o = unit.o;
     float *in = space, *inner = in + B * n, *out_delta = inner + B * h, *inner_delta = out_delta + B * o;
     float *parts = inner_delta + B * h;
@@ -149,8 +173,8 @@ extern "C" __global__ void backward(float *x_grad, float *weight_grad, float *y_
     scatter(x_grad, unit.x, X, in, n, B);
 }
 
-// read(k, j), then write(k, j), for every k below size. A thread reads TOGETHER of them, each as another j, before it writes the
-// first: the compiler takes no load past a store, and loads that wait alone leave memory idle.
+// read(k, j), then write(k, j), for every k below size. A thread reads TOGETHER of them, each as another j, before it writes
+// the first: the compiler takes no load past a store, and loads that wait alone leave memory idle.
 template <class Read, class Write> __device__ __forceinline__ void sweep(int64 size, Read read, Write write)
 {
     const int64 threads = (int64)gridDim.x * blockDim.x;

@@ -3,22 +3,20 @@
 #include <cuda_pipeline.h>
 
 #include "activation.cuh"
+#include "bulk.cuh"
 #include "warp.cuh"
 
 extern __shared__ __align__(16) float space[];  // what a block holds of its unit
 
-struct Unit {
-    int n, h, o;
+// What a launch says of a unit: 64 bytes, read 16 at a time. Twin of UNIT in plan.py.
+struct __align__(16) Unit {
+    int n, h, o, number;
     int64 w, x, hidden, y;  // where its parts begin
+    int held;               // the first weight that shared memory holds
     __device__ int second() const { return h * (n + 1); }
     __device__ int size() const { return h * (n + 1) + o * (h + 1); }
 };
-
-__device__ __forceinline__ Unit unit_of(int u, const int *inputs, const int *hiddens, const int *outputs,
-                                        const int64 *w_at, const int64 *x_at, const int64 *h_at, const int64 *y_at)
-{
-    return {inputs[u], hiddens[u], outputs[u], w_at[u], x_at[u], h_at[u], y_at[u]};
-}
+static_assert(sizeof(Unit) == 64);
 
 // A unit's weights, of which those from index `from` on are in shared memory; WHOLE: all of them.
 template <bool WHOLE> struct Weights {
@@ -28,19 +26,31 @@ template <bool WHOLE> struct Weights {
     __device__ const float *at(int k) const { return WHOLE || k >= from ? shared + k : memory + k; }
 };
 
-// Begin to copy floats [first, last) of the unit to where index 0 would be at `shared`; 16 bytes at a time where the
-// device's memory is aligned, which `shared` is as well.
+// All threads that compute a unit meet: those of a block, or where a block has more GROUPs than one those of a threadIdx.y.
+template <bool GROUP> __device__ __forceinline__ void together()
+{
+    if constexpr (GROUP) {
+        meet(1 + threadIdx.y, blockDim.x);
+    } else {
+        __syncthreads();
+    }
+}
+
+// How many floats there are from an address to the next sector, the 32 bytes that memory moves at least.
+__device__ __forceinline__ int to_sector(const float *memory)
+{
+    return -(int)(reinterpret_cast<unsigned long long>(memory) >> 2) & 7;
+}
+
+// Begin to copy floats [first, last) of the unit to where index 0 would be at `shared`; 16 bytes at a time, whose places are
+// aligned in the device's memory and in `shared`, and each number before and behind them alone.
 __device__ __forceinline__ void fetch(float *shared, const float *memory, int first, int last)
 {
-    const int skew = (reinterpret_cast<unsigned long long>(memory) >> 2) & 3;
-    for (int k = (first + skew) / 4 * 4 - skew + 4 * threadIdx.x; k < last; k += 4 * blockDim.x) {
-        if (k >= first && k + 4 <= last) {
-            __pipeline_memcpy_async(shared + k, memory + k, 16);
-        } else {
-            for (int i = max(k, first); i < min(k + 4, last); ++i) __pipeline_memcpy_async(shared + i, memory + i, 4);
-        }
-    }
-    __pipeline_commit();
+    const int begin = min(first + to_sector(memory + first), last), end = last - (last - begin) % 4;
+    for (int k = begin + 4 * threadIdx.x; k < end; k += 4 * blockDim.x) __pipeline_memcpy_async(shared + k, memory + k, 16);
+    const int thread = threadIdx.x;
+    if (thread < begin - first) __pipeline_memcpy_async(shared + first + thread, memory + first + thread, 4);
+    if (thread < last - end) __pipeline_memcpy_async(shared + end + thread, memory + end + thread, 4);
 }
 
 // The lines of memory that will be read later are brought into the L2 cache meanwhile.
@@ -56,29 +66,38 @@ __device__ __forceinline__ void gather(float *out, const float *in, int64 at, in
         for (int i = threadIdx.x; i < columns; i += blockDim.x) out[b * columns + i] = in[b * pitch + at + i];
 }
 
-// out[b][r] = activation(w[r] . x[b] + bias[r]); four dot products at a time: four rows, or four examples of one row.
+// The same, begun only: it is done when the pipeline has been waited for.
+__device__ __forceinline__ void fetch_columns(float *out, const float *in, int64 at, int64 pitch, int columns, int B)
+{
+    for (int b = 0; b < B; ++b)
+        for (int i = threadIdx.x; i < columns; i += blockDim.x)
+            __pipeline_memcpy_async(out + b * columns + i, in + b * pitch + at + i, 4);
+}
+
+// out[b][r] = activation(w[r] . x[b] + bias[r]) of the rows from `begin` on; four dot products at a time: four rows, or four
+// examples of one row.
 template <bool WHOLE, bool MANY>
 __device__ __forceinline__ void affine(float *out, const Weights<WHOLE> &w, int at, const float *x, int n, int rows, int B,
-                                       int code)
+                                       int code, int begin = 0)
 {
-    const int groups = MANY ? (B + 3) / 4 : 1, tasks = MANY ? rows * groups : (rows + 3) / 4;
+    const int groups = MANY ? (B + 3) / 4 : 1, tasks = MANY ? (rows - begin) * groups : (rows - begin + 3) / 4;
     for (int task = warp(); task < tasks; task += warps()) {
         const float *row[4], *v[4];
         for (int k = 0; k < 4; ++k) {  // past the last is the last again, and not written
-            row[k] = w.at(at + (MANY ? task / groups : min(4 * task + k, rows - 1)) * n);
+            row[k] = w.at(at + (MANY ? begin + task / groups : min(begin + 4 * task + k, rows - 1)) * n);
             v[k] = x + (MANY ? min(task % groups * 4 + k, B - 1) * n : 0);
         }
         float total[4] = {};
         for (int i = lane(); i < n; i += 32)
             for (int k = 0; k < 4; ++k) total[k] = fmaf(row[MANY ? 0 : k][i], v[MANY ? k : 0][i], total[k]);
         const float sum = sums<4>(total);
-        const int k = lane() / 8, r = MANY ? task / groups : 4 * task + k, b = MANY ? task % groups * 4 + k : 0;
+        const int k = lane() / 8, r = begin + (MANY ? task / groups : 4 * task + k), b = MANY ? task % groups * 4 + k : 0;
         if (lane() % 8 == 0 && r < rows && b < B) out[b * rows + r] = activate(sum + *w.at(at + rows * n + r), code);
     }
 }
 
 // out[b][j] = sum over r of w[r][j] delta[b][r]; a warp takes 32 columns and a part of the rows. parts (P, B, columns).
-template <bool WHOLE, bool MANY>
+template <bool WHOLE, bool MANY, bool GROUP = false>
 __device__ __forceinline__ void pull_back(float *out, float *parts, const Weights<WHOLE> &w, int at, const float *delta,
                                           int rows, int columns, int B)
 {
@@ -97,23 +116,24 @@ __device__ __forceinline__ void pull_back(float *out, float *parts, const Weight
                 if (b + k < B) parts[(p * B + b + k) * columns + j] = total[k];
         }
     }
-    __syncthreads();
+    together<GROUP>();
     for (int i = threadIdx.x; i < B * columns; i += blockDim.x) {
         float total = 0;
         for (int p = 0; p < P; ++p) total += parts[p * B * columns + i];
         out[i] = total;
     }
-    __syncthreads();
+    together<GROUP>();
 }
 
 // Where the gradient of a weight goes.
-enum Sink { DESCEND, MOMENTUM, ACCUMULATE };
+enum Sink { DESCEND, MOMENTUM, ACCUMULATE, IN_PLACE };
 
 template <int SINK>
 __device__ __forceinline__ void move(float *memory, float *speed, int64 k, float now, float before, float g, float rate,
                                      float momentum)
 {
     if (SINK == DESCEND) __stcs(memory + k, fmaf(-rate, g, now));
+    if (SINK == IN_PLACE) memory[k] = fmaf(-rate, g, now);  // in shared memory
     if (SINK == ACCUMULATE) memory[k] = now + g;
     if (SINK == MOMENTUM) {
         const float v = fmaf(momentum, before, -rate * g);
@@ -122,36 +142,46 @@ __device__ __forceinline__ void move(float *memory, float *speed, int64 k, float
     }
 }
 
-// The gradient of matrix and bias at `at`, g[r][i] = sum over b of delta[b][r] x[b][i], goes down the sink. A warp a row;
-// what each lane needs from memory for four columns is asked for before the first is used.
+// The gradient of matrix and bias at `at`, g[r][i] = sum over b of delta[b][r] x[b][i], goes down the sink, of the matrix that
+// of the rows from `begin` on. Threads take them as they lie in memory, from the first whole sector on, so a warp writes whole
+// sectors. What a thread needs from memory for four numbers is asked for before the first is used.
 template <bool WHOLE, int SINK>
 __device__ __forceinline__ void learn(float *memory, float *speed, const Weights<WHOLE> &w, int at, const float *delta,
-                                      const float *x, int n, int rows, int B, float rate, float momentum)
+                                      const float *x, int n, int rows, int B, float rate, float momentum,
+                                      int begin = 0)
 {
-    for (int r = warp(); r < rows; r += warps()) {
-        const float *row = w.at(at + r * n);
-        const int64 start = at + (int64)r * n;
-        for (int first = lane(); first < n; first += 128) {
-            float now[4] = {}, before[4] = {};
-            for (int k = 0; k < 4; ++k) {
-                const int i = first + 32 * k;
-                if (i < n) now[k] = row[i];
-                if (SINK == MOMENTUM && i < n) before[k] = __ldcs(speed + start + i);
-            }
-            for (int k = 0; k < 4; ++k) {
-                const int i = first + 32 * k;
-                if (i >= n) break;
-                float g = 0;
-                for (int b = 0; b < B; ++b) g = fmaf(delta[b * rows + r], x[b * n + i], g);
-                move<SINK>(memory, speed, start + i, now[k], before[k], g, rate, momentum);
-            }
+    const auto ask = [&](int k, float &now, float &before) {
+        now = *w.at(k);
+        if (SINK == MOMENTUM) before = __ldcs(speed + k);
+    };
+    const auto go = [&](int k, int r, int i, float now, float before) {
+        float g = 0;
+        for (int b = 0; b < B; ++b) g = fmaf(delta[b * rows + r], x[b * n + i], g);
+        move<SINK>(memory, speed, k, now, before, g, rate, momentum);
+    };
+    const int thread = threadIdx.x, threads = blockDim.x, first = at + begin * n, bias = at + rows * n;
+    const int head = min(to_sector(memory + first), bias - first);
+    float now[4], before[4] = {};
+    if (thread < head) {
+        ask(first + thread, now[0], before[0]);
+        go(first + thread, begin + thread / n, thread % n, now[0], before[0]);
+    }
+    const int rows_on = threads / n, columns_on = threads % n;
+    int r = begin + (head + thread) / n, i = (head + thread) % n;
+    for (int k = first + head + thread; k < bias; k += 4 * threads) {
+        for (int j = 0; j < 4; ++j)
+            if (k + j * threads < bias) ask(k + j * threads, now[j], before[j]);
+        for (int j = 0; j < 4; ++j) {
+            if (k + j * threads < bias) go(k + j * threads, r, i, now[j], before[j]);
+            r += rows_on, i += columns_on;
+            if (i >= n) ++r, i -= n;
         }
     }
-    const int bias = at + rows * n;
-    for (int r = threadIdx.x; r < rows; r += blockDim.x) {
+    for (int row = thread; row < rows; row += threads) {
         float g = 0;
-        for (int b = 0; b < B; ++b) g += delta[b * rows + r];
-        move<SINK>(memory, speed, bias + r, *w.at(bias + r), SINK == MOMENTUM ? speed[bias + r] : 0, g, rate, momentum);
+        for (int b = 0; b < B; ++b) g += delta[b * rows + row];
+        const float before = SINK == MOMENTUM ? speed[bias + row] : 0;
+        move<SINK>(memory, speed, bias + row, *w.at(bias + row), before, g, rate, momentum);
     }
 }
 

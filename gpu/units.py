@@ -5,11 +5,10 @@ from typing import Any
 from gpu import blas, device, kernels
 from gpu.array import Array
 from gpu.blas import Matrix
-from gpu.plan import MOST, Plan
+from gpu.plan import GROUPS, MOST, Plan
 
 CODES = {"logistic": 0, "rational": 1, "tanh": 2, "relu": 3, "rational2023": 4}  # as in activation.cuh
 FEW = 32  # units below which a block a unit leaves most of a device idle
-LAYOUT = "PPPPPPP"
 
 
 def plan(layout: Any) -> Plan:
@@ -24,9 +23,9 @@ def forward(y: Array, hidden: Array, layout: Plan, weights: Array, x: Array, act
         _layer(hidden, layout, weights, x, code, first=True)
         _layer(y, layout, weights, hidden, code, first=False)
         return
-    arguments = (y, hidden, *layout.fields, layout.everyone, weights, x, code, *_extent(x, hidden, y))
+    arguments = (y, hidden, layout.everyone, weights, x, code, *_extent(x, hidden, y))
     shared = int(layout.shared(len(x), 256).max())
-    kernels.launch(__file__, "forward", f"PP{LAYOUT}PPPiiqqq", len(layout), 256, *arguments, shared=shared)
+    kernels.launch(__file__, "forward", "PPPPPiiqqq", len(layout), 256, *arguments, shared=shared)
 
 
 def backward(
@@ -43,8 +42,8 @@ def backward(
         _gradient(weight_grad, layout, y_grad, hidden, first=False, scale=1, keep=1)
         _gradient(weight_grad, layout, hidden_grad, x, first=True, scale=1, keep=1)
         return
-    arguments = (x_grad, weight_grad, y_grad, hidden_grad, *layout.fields, layout.everyone, weights, y, hidden, x, code)
-    kinds, shared = f"PPPP{LAYOUT}PPPPPiiqqq", int(layout.shared(len(x), 256, backward=True).max())
+    arguments = (x_grad, weight_grad, y_grad, hidden_grad, layout.everyone, weights, y, hidden, x, code)
+    kinds, shared = "PPPPPPPPPiiqqq", int(layout.shared(len(x), 256, backward=True).max())
     kernels.launch(__file__, "backward", kinds, len(layout), 256, *arguments, *_extent(x, hidden, y), shared=shared)
 
 
@@ -72,13 +71,33 @@ def step(
     if bins is None:
         _step_by_gemm(loss, y, hidden, weights, velocity, y_grad, hidden_grad, layout, x, target, rate, momentum, code)
         return
-    written = (loss, y, hidden, weights, velocity, y_grad, hidden_grad, *layout.fields)
+    written = (loss, y, hidden, weights, velocity, y_grad, hidden_grad)
     read = (x, target, rate, momentum, code, *_extent(x, hidden, y))
-    kinds = f"PPPPPPP{LAYOUT}PPPPffiiqqq"
     for bin in bins:
+        if bin.ring and velocity is None:
+            blocks, *sizes, shared = bin.ring
+            arguments = (
+                loss,
+                y,
+                hidden,
+                weights,
+                y_grad,
+                hidden_grad,
+                bin.units,
+                x,
+                target,
+                rate,
+                code,
+                bin.many,
+                *sizes,
+            )
+            kernels.launch(
+                __file__, "step_ring", "PPPPPPPPPfiiiiii", blocks, (256, GROUPS + 1), *arguments, shared=shared
+            )
+            continue
         name = f"step_{bin.kind}{'_many' * (batch > 1)}{'_momentum' * (velocity is not None)}"
-        arguments = (*written, bin.units, bin.held, *read)
-        kernels.launch(__file__, name, kinds, bin.many, bin.threads, *arguments, shared=bin.shared)
+        arguments = (*written, bin.units, *read)
+        kernels.launch(__file__, name, "PPPPPPPPPPffiiqqq", bin.many, bin.threads, *arguments, shared=bin.shared)
 
 
 def _visited(layout: Plan, batch: int) -> bool:

@@ -29,7 +29,10 @@ class Counted(isolated.Gpu):
 @isolated.isolated(count=1)
 def test_what_kernels_move_is_counted_as_by_hand():
     gpu = Counted()
-    x, y = gpu.to_device(np.arange(1060)), gpu.to_device(np.zeros(1060))  # no whole sectors: x, y may begin between two
+    x, y = (
+        gpu.to_device(np.arange(1060)),
+        gpu.to_device(np.zeros(1060)),
+    )  # no whole sectors: memory would begin between two
 
     whole = gpu.launch("copy", "PPi", y, x, 1024, grid=4, block=256)
     assert whole.read == whole.written == Moved(requests=32, bytes=4096, sectors=128, first=4096)

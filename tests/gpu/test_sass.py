@@ -49,7 +49,7 @@ def tools():
     ("file", "least"),
     [
         ("rows.cu", {"gather": 4}),
-        ("units.cu", {"update": 12, "add": 8, "times_slope": 8}),
+        ("units.cu", {"update": 12, "add": 8, "times_slope": 8, "step_part": 60, "step_part_many": 32}),
         ("optimiser.cu", {"adam": 4}),
         # weights of four rows, velocities, and both inputs; without velocities a delta, too
         (
@@ -64,3 +64,12 @@ def test_loads_are_under_way_together(tools, file, least, architecture):
     found = sass.code(kernels.HERE / file, architecture, *tools)
     counted = {name: sass.loads_in_flight(found[name]) for name in least}
     assert all(counted[name] >= least[name] for name in least), counted
+
+
+def test_weights_in_a_ring_go_by_bulk_copies(tools):
+    """One load and one store of whole units, and no number of a matrix by itself."""
+    found = sass.code(kernels.HERE / "units.cu", "sm_90", *tools)["step_ring"]
+    names = [match[2] for line in found if (match := sass.INSTRUCTION.search(line))]
+    assert names.count("UBLKCP.S.G") == names.count("UBLKCP.G.S") == 1
+    assert any(name.startswith("FENCE.VIEW.ASYNC") for name in names)
+    assert not [name for name in names if name.startswith("LDGSTS") and "128" in name]

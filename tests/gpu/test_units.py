@@ -7,6 +7,7 @@ from cpu import units as cpu_units
 from gpu import units
 from gpu.plan import Plan
 from hybrid.layout import unit_layout
+from tests import cudasim
 from tests.twins import units as oracle
 from tests.twins.units import ACTIVATIONS, RAGGED, close
 
@@ -224,11 +225,69 @@ def test_the_plan_says_which_variants_run(gpu):
 
 
 @pytest.mark.parametrize("momentum", [0, 0.9])
-def test_a_unit_larger_than_shared_memory(gpu, momentum):
-    """As large as the largest of a vision model; the device's own limit cuts it."""
-    case = Case(1, momentum, ([2000, 400], [60, 49], [300, 150])).on(gpu)
-    assert "1 units part in " in case.plan.describe(1)
+@pytest.mark.parametrize("batch", [1, 3])
+def test_units_larger_than_shared_memory(gpu, batch, momentum):
+    """As large as the largest of a vision model: some rows are kept in registers, more are read twice, or rows are too long."""
+    case = Case(batch, momentum, ([2000, 1501, 701, 400], [60, 60, 80, 49], [300, 300, 300, 150])).on(gpu)
+    assert "3 units part in " in case.plan.describe(batch)
     check_step(case, "logistic")
+
+
+RING = (
+    [150, 151, 147, 160, 150, 149, 163, 150, 153, 120, 121, 122, 123, 124, 131, 120, 125, 117],
+    [49, 47, 50, 47, 48, 49, 46, 49, 48, 45, 44, 43, 42, 41, 40, 45, 44, 47],
+    [150, 149, 151, 147, 150, 151, 150, 152, 155, 140, 141, 142, 143, 144, 149, 140, 145, 137],
+)  # three on a multiprocessor, and four
+
+
+def ring_case(gpu, monkeypatch, ring=True, sizes=RING):
+    """Units of which there are several for each slot of two multiprocessors."""
+    monkeypatch.setattr(gpu.device, "multiprocessors", 2)
+    case = Case(1, sizes=sizes).on(gpu)
+    case.plan.bulk = ring
+    return case
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_ring_gives_the_bits_of_a_block_a_unit(gpu, monkeypatch, seed):
+    if gpu.simulated:
+        cudasim.seed(seed)
+    found = []
+    for ring in (True, False):
+        case = ring_case(gpu, monkeypatch, ring)
+        assert [bool(bin.ring) for bin in case.plan.bins(1)] == [ring] * len(case.plan.bins(1))
+        case.step("logistic")
+        case.step("tanh")
+        found.append([case.get(name).tobytes() for name in ("weights", "loss", "y", "hidden", "y_grad", "hidden_grad")])
+    assert found[0] == found[1]
+
+
+def test_a_ring_agrees_with_the_oracle(gpu, monkeypatch):
+    check_step(ring_case(gpu, monkeypatch), "logistic")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "momentum", "batch"),
+    [
+        (RING, 0.9, 1),
+        (RING, 0, 2),
+        ([part[:6] for part in RING], 0, 1),
+        (WARPS, 0, 1),
+        (([250] * 9, [60] * 9, [150] * 9), 0, 1),
+    ],
+)
+def test_who_does_not_go_round_in_a_ring(gpu, monkeypatch, sizes, momentum, batch):
+    """Those with momentum, several examples, few units, small ones, and those of which a multiprocessor takes two."""
+    monkeypatch.setattr(gpu.device, "multiprocessors", 2)
+    names = []
+    launch = units.kernels.launch
+    monkeypatch.setattr(
+        units.kernels,
+        "launch",
+        lambda file, name, *rest, **more: (names.append(name), launch(file, name, *rest, **more)),
+    )
+    check_step(Case(batch, momentum, sizes).on(gpu), "logistic")
+    assert names and "step_ring" not in names
 
 
 def test_no_grid_is_larger_than_a_device_takes(gpu, monkeypatch):

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "block_order.h"
+#include "bulk.h"
 #include "fibers.h"
 #include "races.h"
 #include "sim.h"
@@ -12,18 +13,7 @@
 namespace cudasim {
 namespace {
 
-constexpr size_t SHARED_GUARD = 4096;  // bytes behind the dynamic shared memory
-
-enum class State { fresh, ready, barrier, collective, finished };
-
-struct Site {
-    const char* file = "";
-    int line = 0;
-    bool operator==(const Site& other) const {
-        return line == other.line && (file == other.file || !strcmp(file, other.file));
-    }
-    std::string name() const { return text("%s:%d", file, line); }
-};
+enum class State { fresh, ready, barrier, collective, waiting, finished };
 
 struct PipelineCopy {
     void* to;
@@ -41,6 +31,7 @@ struct Thread {
     int what;          // the collective, or a barrier's predicate
     unsigned mask, source;
     uint64_t value, result;
+    std::function<bool()> done;  // what it waits for
     std::vector<std::vector<PipelineCopy>> groups;
     std::vector<PipelineCopy> open_group;
 };
@@ -125,15 +116,7 @@ void pipeline_wait(size_t left) {
 
 long long ticks() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
 
-void kernel_aborts(const char* kind, const char* file, int line, const char* what) {
-    CUresult code = !strcmp(kind, "assert")        ? CUDA_ERROR_ASSERT
-                    : !strcmp(kind, "misaligned")    ? CUDA_ERROR_MISALIGNED_ADDRESS
-                    : !strcmp(kind, "out_of_bounds") ? CUDA_ERROR_ILLEGAL_ADDRESS
-                                                     : CUDA_ERROR_LAUNCH_FAILED;
-    give_up(kind, text("%s:%d: %s, by ", file, line, what) + where(*block.running), code);
-}
-
-const CudasimCalls calls{barrier, collective, pipeline_copy, pipeline_commit, pipeline_wait, ticks, kernel_aborts};
+const CudasimCalls calls{barrier, collective, pipeline_copy, pipeline_commit, pipeline_wait, ticks, block_aborts, &bulk_calls};
 
 void thread_main() {
     Thread& me = *block.running;
@@ -170,7 +153,9 @@ struct Warp {
     Thread* lane(unsigned number) const { return first + number < last ? first + number : nullptr; }
 };
 
-bool can_run(const Thread& thread) { return thread.state == State::fresh || thread.state == State::ready; }
+bool can_run(const Thread& thread) {
+    return thread.state == State::fresh || thread.state == State::ready || (thread.state == State::waiting && thread.done());
+}
 
 // The lanes that this thread waits for, when all of them have come, or 0; exited threads are not waited for.
 unsigned gather(const Warp& warp, const Thread& one) {
@@ -228,8 +213,9 @@ bool run_threads(const Warp& warp) {
 // Nothing can go on: either all are at one barrier, or the kernel is wrong.
 void release_barrier() {
     size_t waiting = 0, predicates = 0;
-    const Thread *first = nullptr, *odd = nullptr;
+    const Thread *first = nullptr, *odd = nullptr, *forever = nullptr;
     for (const Thread& thread : block.threads) {
+        if (thread.state == State::waiting) forever = &thread;
         if (thread.state == State::collective) odd = &thread;
         if (thread.state != State::barrier) continue;
         if (!first) first = &thread;
@@ -241,6 +227,9 @@ void release_barrier() {
         throw Problem{"warp",
                       text("mask %#x at ", odd->mask) + odd->site.name() + ": not all of its threads arrive; " +
                           where(*odd) + text(" waits, as do %zu others", block.live - 1),
+                      CUDA_ERROR_LAUNCH_FAILED};
+    if (forever)
+        throw Problem{"barrier", where(*forever) + " waits for ever at " + forever->site.name() + what_barriers_lack(),
                       CUDA_ERROR_LAUNCH_FAILED};
     if (odd)
         throw Problem{"barrier",
@@ -267,6 +256,7 @@ void run_threads_of_block(std::vector<Warp>& warps) {
                 any |= more;
             }
         }
+        if (!any || lands_early()) any |= land_a_load();
         if (!any && block.live) release_barrier();
     }
 }
@@ -299,21 +289,6 @@ void prepare_threads(std::vector<Warp>& warps) {
     }
 }
 
-void poison_shared(const Launch& launch) {
-    for (auto& [begin, bytes] : launch.function->shared) memset(begin, POISON, bytes);
-    memset(launch.function->module->image->dynamic_shared, POISON, launch.dynamic_bytes + SHARED_GUARD);
-}
-
-void check_shared(const Launch& launch) {
-    const unsigned char* end = launch.function->module->image->dynamic_shared + launch.dynamic_bytes;
-    auto changed = [](unsigned char byte) { return byte != POISON; };
-    const unsigned char* written = std::find_if(end, end + SHARED_GUARD, changed);
-    if (written == end + SHARED_GUARD) return;
-    std::string what = text("a write %zu bytes beyond the %zu bytes of dynamic shared memory, in block ",
-                            static_cast<size_t>(written - end), launch.dynamic_bytes);
-    throw Problem{"out_of_bounds", what + coordinates(block.state->block), CUDA_ERROR_ILLEGAL_ADDRESS};
-}
-
 void run_blocks(const Launch& launch) {
     const CudasimTriple& grid = launch.grid;
     std::vector<Warp> warps;
@@ -323,14 +298,35 @@ void run_blocks(const Launch& launch) {
         block.state->block = {static_cast<unsigned>(at % grid.x), static_cast<unsigned>(at / grid.x % grid.y),
                               static_cast<unsigned>(at / grid.x / grid.y)};
         poison_shared(launch);
+        begin_bulk();
         watch_block();
         prepare_threads(warps);
         run_threads_of_block(warps);
-        check_shared(launch);
+        end_bulk();
+        check_shared(launch, coordinates(block.state->block));
     }
 }
 
 }  // namespace
+
+void wait_until(std::function<bool()> done, const char* file, int line) {
+    Thread& me = *block.running;
+    me.site = {file, line};
+    me.done = std::move(done);
+    me.state = State::waiting;
+    yield();
+    me.state = State::ready;
+}
+
+void block_aborts(const char* kind, const char* file, int line, const char* what) {
+    CUresult code = !strcmp(kind, "assert")        ? CUDA_ERROR_ASSERT
+                    : !strcmp(kind, "misaligned")    ? CUDA_ERROR_MISALIGNED_ADDRESS
+                    : !strcmp(kind, "out_of_bounds") ? CUDA_ERROR_ILLEGAL_ADDRESS
+                                                     : CUDA_ERROR_LAUNCH_FAILED;
+    give_up(kind, text("%s:%d: %s, by ", file, line, what) + where(*block.running), code);
+}
+
+unsigned running_thread() { return static_cast<unsigned>(block.running - block.threads.data()); }
 
 void run_grid(const Launch& launch) {
     const CudasimImage& image = *launch.function->module->image;

@@ -1,8 +1,8 @@
 // Memory of devices and page-locked memory: guard zones, poison, quarantine, protection from the host.
 //
 // Pages of an allocation, from map_begin on: GAP | guard zone | numbers | guard zone | GAP. Guard zones are checked for
-// writes, a gap faults. The numbers of a device end where the gap begins (but for BOUNDARY - 1 bytes at most), so that a read
-// beyond them is seen too.
+// writes, a gap faults. The numbers of a device end where the gap begins (but for boundary() - 1 bytes at most), so that a
+// read beyond them is seen too.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -10,13 +10,13 @@
 #include <cstring>
 
 #include "sim.h"
+#include "traffic.h"
 
 namespace cudasim {
 namespace {
 
 const size_t PAGE = static_cast<size_t>(sysconf(_SC_PAGESIZE));
 const size_t GAP = 16 * PAGE;  // never accessible, on both sides: a stray address faults and hits no neighbour
-constexpr size_t BOUNDARY = 16;  // bytes: where device memory may begin, as a kernel's widest load needs it
 constexpr uint32_t GUARD = 0xFFC3A55A;  // a NaN too, but not the poison: a write of NaN beyond the end is seen
 
 size_t numbers[4];
@@ -64,6 +64,12 @@ Allocation* add(Place place, Context* context, uintptr_t begin, size_t bytes) {
     return a;
 }
 
+// Where device memory may begin, in bytes: as a kernel's widest load needs it, or as on a device where sectors are counted.
+size_t boundary() {
+    static const size_t bytes = counts_traffic() ? 256 : 16;
+    return bytes;
+}
+
 Allocation* allocate(Place place, Context& context, size_t bytes) {
     if (bytes == 0) fail(CUDA_ERROR_INVALID_VALUE);
     bool end_aligned = place == Place::device;
@@ -71,7 +77,7 @@ Allocation* allocate(Place place, Context& context, size_t bytes) {
     void* map = mmap(nullptr, inner + 2 * GAP, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (map == MAP_FAILED) fail(CUDA_ERROR_OUT_OF_MEMORY);
     uintptr_t first = reinterpret_cast<uintptr_t>(map) + GAP;
-    uintptr_t begin = end_aligned ? (first + inner - bytes) / BOUNDARY * BOUNDARY : first + PAGE;
+    uintptr_t begin = end_aligned ? (first + inner - bytes) / boundary() * boundary() : first + PAGE;
     Allocation* a = add(place, &context, begin, bytes);
     a->map_begin = reinterpret_cast<uintptr_t>(map);
     a->map_bytes = inner + 2 * GAP;

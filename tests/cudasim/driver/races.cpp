@@ -13,7 +13,7 @@ namespace {
 
 struct Visit {
     uint32_t thread = 0;  // its number in the block and one; 0: nobody
-    uint32_t block_time = 0, warp_time = 0;
+    uint32_t block_time = 0, warp_time = 0, fences = 0;
 };
 
 struct Byte {
@@ -31,6 +31,7 @@ struct Watched {
     std::vector<Piece> pieces;  // of shared memory
     uint32_t block_time = 0;
     std::array<uint32_t, 32> warp_time{};
+    std::array<uint32_t, 1024> fences{};  // before bulk copies, of each thread
 };
 
 Watched watched;
@@ -39,6 +40,11 @@ bool unordered(const Visit& before, const Visit& now) {
     if (!before.thread || before.thread == now.thread || before.block_time != now.block_time) return false;
     const bool one_warp = (before.thread - 1) / 32 == (now.thread - 1) / 32;
     return !one_warp || before.warp_time == now.warp_time;
+}
+
+unsigned running_number() {
+    const CudasimTriple &thread = watched.state->thread, &size = watched.state->block_size;
+    return (thread.z * size.y + thread.y) * size.x + thread.x;
 }
 
 void tell(const Visit& before, const Visit& now, const Piece& piece, uintptr_t at, bool writes) {
@@ -82,17 +88,30 @@ void end_watch() {
 }
 
 void watch_block() {
+    watched.fences = {};
     for (Piece& piece : watched.pieces) std::fill(piece.bytes.begin(), piece.bytes.end(), Byte{});
 }
 
 void watch(uintptr_t address, size_t bytes, bool writes) {
     if (!watched.state || !watched.found.empty()) return;
-    const CudasimTriple &thread = watched.state->thread, &size = watched.state->block_size;
-    const unsigned number = (thread.z * size.y + thread.y) * size.x + thread.x;
-    const Visit now{number + 1, watched.block_time, watched.warp_time[number / 32]};
+    const unsigned number = running_number();
+    const Visit now{number + 1, watched.block_time, watched.warp_time[number / 32], watched.fences[number]};
     for (Piece& piece : watched.pieces)
         for (uintptr_t at = std::max(address, piece.begin); at < std::min(address + bytes, piece.end); ++at)
             visit(piece, at, now, writes);
+}
+
+bool fenced(uintptr_t address, size_t bytes) {
+    for (const Piece& piece : watched.pieces)
+        for (uintptr_t at = std::max(address, piece.begin); at < std::min(address + bytes, piece.end); ++at) {
+            const Visit& writer = piece.bytes[at - piece.begin].writer;
+            if (writer.thread && watched.fences[writer.thread - 1] == writer.fences) return false;
+        }
+    return true;
+}
+
+void fence_async() {
+    if (watched.state) ++watched.fences[running_number()];
 }
 
 void block_met() { ++watched.block_time; }

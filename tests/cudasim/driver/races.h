@@ -9,6 +9,9 @@ void end_watch();  // notes the first race as a problem; its caller holds the lo
 void watch_block();
 // A thread touches these bytes: shared memory or not.
 void watch(uintptr_t address, size_t bytes, bool writes);
+// Whether each thread that wrote these bytes has fenced them since, for bulk copies, which are of another proxy.
+bool fenced(uintptr_t address, size_t bytes);
+void fence_async();
 // All threads of the block have met; lanes of a warp have, at __syncwarp.
 void block_met();
 void warp_met(unsigned warp);

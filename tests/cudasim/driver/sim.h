@@ -238,6 +238,8 @@ struct Launch {
     size_t dynamic_bytes;
     std::vector<unsigned char> arguments;
 };
+void poison_shared(const Launch& launch);  // shared.cpp
+void check_shared(const Launch& launch, const std::string& block);  // throws Problem
 void run_grid(const Launch& launch);  // throws Problem
 
 // signals.cpp

@@ -17,7 +17,6 @@ namespace cudasim {
 namespace {
 
 constexpr uintptr_t SECTOR = 32;  // bytes that memory moves at least
-constexpr uintptr_t BOUNDARY = 256;
 enum Way { READ, WRITE };
 
 struct Span {
@@ -42,10 +41,9 @@ struct Instruction {
     std::vector<std::vector<Span>> times;
 };
 
-// An allocation as the launch found it, and what has been done to its bytes: bit READ, bit WRITE. On a device it would begin
-// at a multiple of BOUNDARY, here it need not: `there` is such an address.
+// An allocation as the launch found it, and what has been done to its bytes: bit READ, bit WRITE.
 struct Touched {
-    uintptr_t begin, end, there;
+    uintptr_t begin, end;
     std::vector<unsigned char> bytes;
 };
 
@@ -60,11 +58,6 @@ struct Counting {
 
 Counting counting;
 std::vector<Traffic> finished;
-
-bool wanted() {
-    static const bool asked = getenv("CUDASIM_COUNT") && *getenv("CUDASIM_COUNT");
-    return asked;
-}
 
 Touched* find(uintptr_t address) {
     Touched* latest = counting.latest;
@@ -129,21 +122,23 @@ void count(const void* at, size_t bytes, Way way, const void* caller, bool atomi
     Instruction& instruction = counting.instructions[key(reinterpret_cast<uintptr_t>(caller), warp, way)];
     const uint32_t time = instruction.came[state.lane]++;
     if (time >= instruction.times.size()) instruction.times.resize(time + 1);
-    instruction.times[time].push_back({span.begin - memory->begin + memory->there, span.end - memory->begin + memory->there});
+    instruction.times[time].push_back(span);
 }
 
 }  // namespace
 
+bool counts_traffic() {
+    static const bool asked = getenv("CUDASIM_COUNT") && *getenv("CUDASIM_COUNT");
+    return asked;
+}
+
 void begin_traffic(const Launch& launch) {
-    if (!wanted()) return;
+    if (!counts_traffic()) return;
     counting = {};
     counting.now.kernel = launch.function->kernel->name;
     std::lock_guard<std::mutex> lock(sim().mutex);
-    uintptr_t there = BOUNDARY;
     for (auto& [begin, a] : sim().allocations) {
-        if (!a->live || a->place != Place::device) continue;
-        counting.memory.push_back({begin, a->end(), there, {}});
-        there += (a->bytes / BOUNDARY + 1) * BOUNDARY;
+        if (a->live && a->place == Place::device) counting.memory.push_back({begin, a->end(), {}});
     }
     counting.state = launch.function->module->image->state;
     begin_watch(launch);
@@ -159,6 +154,7 @@ void end_traffic() {
 }
 
 void count_copy(const void* from, size_t bytes, const void* caller) { count(from, bytes, READ, caller); }
+void count_store(const void* to, size_t bytes, const void* caller) { count(to, bytes, WRITE, caller); }
 
 }  // namespace cudasim
 

@@ -15,6 +15,19 @@ struct CudasimState {
 
 enum CudasimCollective { CUDASIM_SYNCWARP, CUDASIM_SHUFFLE, CUDASIM_BALLOT, CUDASIM_MATCH };
 
+// What sm_90 brought: barriers in shared memory, barriers of some threads, bulk copies.
+struct CudasimBulk {
+    void (*init)(void* barrier, unsigned count, const char* file, int line);
+    void (*arrive)(void* barrier, size_t expected_bytes, const char* file, int line);
+    void (*wait)(void* barrier, unsigned parity, const char* file, int line);
+    void (*meet)(unsigned id, unsigned threads, const char* file, int line);
+    void (*load)(void* to, const void* from, size_t bytes, void* barrier, const char* file, int line);
+    void (*store)(void* to, const void* from, size_t bytes, const char* file, int line);
+    void (*commit)();
+    void (*wait_read)(size_t groups_left);
+    void (*fence)();
+};
+
 // What a kernel asks of the driver. A site (file, line) is passed where threads must meet at the same place.
 struct CudasimCalls {
     int (*barrier)(int predicate, const char* file, int line);
@@ -24,6 +37,7 @@ struct CudasimCalls {
     void (*pipeline_wait)(size_t groups_left);
     long long (*clock)();
     void (*abort)(const char* kind, const char* file, int line, const char* text);
+    const CudasimBulk* bulk;
 };
 
 struct CudasimParameter {

@@ -1,0 +1,48 @@
+// The middle of a step: from hidden signals to outputs, errors and what they say of the hidden signals, in shared memory.
+#pragma once
+#include "units.cuh"
+
+// The signals of a unit: (B, n), (B, h), ...; parts: for sums that warps take in parts.
+struct Signals {
+    float *in, *inner, *out, *inner_delta, *wanted, *parts;
+};
+
+// What a step writes beside weights; H, Y: columns of its arrays.
+struct Written {
+    float *__restrict__ loss, *__restrict__ y, *__restrict__ hidden, *__restrict__ y_grad, *__restrict__ hidden_grad;
+    int64 H, Y;
+};
+
+// s.inner holds hidden signals, s.wanted targets. s.out and s.inner_delta become the gradients before the activation.
+template <bool WHOLE, bool MANY, bool GROUP>
+__device__ __forceinline__ void answer(const Written &to, const Signals &s, const Unit &unit, const Weights<WHOLE> &w, int code,
+                                       int B)
+{
+    const int h = unit.h, o = unit.o;
+    affine<WHOLE, MANY>(s.out, w, unit.second(), s.inner, h, o, B, code);
+    together<GROUP>();
+    scatter(to.hidden, unit.hidden, to.H, s.inner, h, B);
+
+    float squared = 0;
+    for (int b = 0; b < B; ++b)
+        for (int i = threadIdx.x; i < o; i += blockDim.x) {
+            const float a = s.out[b * o + i], wrong = a - s.wanted[b * o + i], delta = wrong * slope(a, code);
+            to.y[b * to.Y + unit.y + i] = a;
+            to.y_grad[b * to.Y + unit.y + i] = s.out[b * o + i] = delta;
+            squared = fmaf(wrong, wrong, squared);
+        }
+    for (int half = 16; half; half >>= 1) squared += __shfl_xor_sync(FULL, squared, half);
+    if (lane() == 0) s.parts[warp()] = squared;
+    together<GROUP>();
+    if (threadIdx.x == 0) {
+        float total = 0;
+        for (int k = 0; k < warps(); ++k) total += s.parts[k];
+        to.loss[unit.number] = total / 2;
+    }
+    together<GROUP>();
+
+    pull_back<WHOLE, MANY, GROUP>(s.inner_delta, s.parts, w, unit.second(), s.out, o, h, B);
+    for (int i = threadIdx.x; i < B * h; i += blockDim.x) s.inner_delta[i] *= slope(s.inner[i], code);
+    together<GROUP>();
+    scatter(to.hidden_grad, unit.hidden, to.H, s.inner_delta, h, B);
+}
