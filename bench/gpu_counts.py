@@ -171,8 +171,11 @@ def _units(device: Any, do: Callable[..., Any], shape: str, momentum: float) -> 
 
 
 def _rows(device: Any) -> Iterator[Case]:
-    """Rows by ids as words come: a gather reads a row and writes it; a scatter reads and writes each row that it meets once."""
-    from gpu import rows
+    """Rows by ids as words come: a gather reads a row and writes it; a scatter reads and writes each row that it meets once.
+
+    `sorted by digits`: the same list, by the kernels that sort long ones.
+    """
+    from gpu import rows, sort
     from hybrid.contract import Learned, Rule
 
     rng = np.random.default_rng(7)
@@ -183,6 +186,11 @@ def _rows(device: Any) -> Iterator[Case]:
     yield Case("rows.gather", "row", IDS, IDS * (row + 4) + met * row, lambda: rows.gather(out, there, ids))
     least = IDS * (row + 4) + 2 * met * row
     yield Case("rows.scatter", "row", IDS, least, lambda: rows.scatter(Learned(there), ids, grad, Rule(RATE)))
+    short, sort.SHORT = sort.SHORT, 0
+    yield Case(
+        "rows.scatter, sorted by digits", "row", IDS, least, lambda: rows.scatter(Learned(there), ids, grad, Rule(RATE))
+    )
+    sort.SHORT = short
 
 
 def _tree(device: Any, do: Callable[..., Any]) -> Case:

@@ -53,18 +53,29 @@ def test_units_that_are_held_on_chip_are_one_launch_for_each_size_of_their_block
     assert step("units.step ragged").launches == len(UNITS["ragged"][0])
 
 
-def test_a_gather_reads_and_writes_each_row_in_full_sectors(step):
+def test_a_gather_reads_and_writes_nothing_but_full_sectors(step):
     found = step("rows.gather")
     assert found.read == ROW + 4 and found.written == ROW
-    assert found.written_full == 1
-    assert found.sectors == 2 * ROW + 32  # a whole sector for the id, and all others full
+    assert found.read_full == found.written_full == 1
+    assert found.sectors == 2 * ROW + 4
 
 
-def test_a_scatter_writes_only_rows_that_are_met_and_searches_in_what_it_has_read(step):
-    found = step("rows.scatter")
-    assert found.written < ROW and found.written_full == 1
-    assert found.read - found.again < found.least - found.written + 1
-    assert found.read <= 1383  # the search for equal ids: 4 bytes for each earlier id
+def test_a_scatter_is_two_launches_which_read_each_gradient_once_and_each_row_that_is_met(counts):
+    rank, scatter = (counts["rows.scatter", kernel] for kernel in ("rank", "scatter"))
+    assert rank.launches == scatter.launches == 1
+    assert rank.written == 8 and rank.read - rank.again == 4
+    assert scatter.written < ROW and scatter.written_full == 1
+    assert scatter.read - scatter.again == scatter.least - scatter.written + 4  # ids are sorted: each with its place
+    assert (
+        scatter.read <= 1268 and scatter.read_full >= 0.9
+    )  # warps look around among the ids; sectors of these overlap
+
+
+def test_a_long_scatter_sorts_its_ids_digit_by_digit(counts):
+    count, one, scatter = (counts["rows.scatter, sorted by digits", kernel] for kernel in ("count", "pass", "scatter"))
+    assert count.launches == one.launches == 2  # a thousand rows: two digits
+    assert (count.read, one.read, one.written) == (8, 20, 16)  # the first pass knows the places; 1 KB of counts a block
+    assert scatter.read == counts["rows.scatter", "scatter"].read
 
 
 def test_a_tree_step_moves_what_its_formula_says(counts):
