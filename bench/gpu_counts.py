@@ -102,7 +102,7 @@ def cases(device: Any, do: Callable[..., Any]) -> Iterator[Case]:
     yield _units(device, do, "150-49-150", MOMENTUM)
     yield from _rows(device)
     yield _tree(device, do)
-    yield _softmax(device, do)
+    yield from _softmax(device, do)
 
 
 def table(counts: list[Count]) -> str:
@@ -210,8 +210,8 @@ def _tree(device: Any, do: Callable[..., Any]) -> Case:
     return Case(f"tree step, {TREE} classes", "example", BATCH, least, lambda: tree_softmax.step(*given))
 
 
-def _softmax(device: Any, do: Callable[..., Any]) -> Case:
-    """The kernels around the products: logits are read twice and written once. Three products move 12 bytes a logit more."""
+def _softmax(device: Any, do: Callable[..., Any]) -> Iterator[Case]:
+    """Logits are read twice and written once, beside what the products move; fused, rows are, and there are no logits."""
     from gpu import softmax
     from hybrid.contract import Learned, Rule
 
@@ -223,4 +223,8 @@ def _softmax(device: Any, do: Callable[..., Any]) -> Case:
     work = do(softmax.workspace, EXAMPLES, WIDTH, np.float32)
     given = grad, loss, Learned(weights), work, hidden, target, None, Rule(RATE)
     amount = CLASSES * EXAMPLES
-    return Case("softmax step, kernels", "logit", amount, 12 * amount, lambda: softmax.step(*given))
+    yield Case("softmax step, kernels", "logit", amount, 12 * amount, lambda: softmax.step(*given))
+    least = 2 * weights.nbytes + hidden.nbytes + target.nbytes + grad.nbytes + loss.nbytes
+    before, softmax.FUSED = softmax.FUSED, True
+    yield Case("softmax step, fused", "logit", amount, least, lambda: softmax.step(*given))
+    softmax.FUSED = before

@@ -40,11 +40,14 @@ def zipf(rng: np.random.Generator, classes: int, shape) -> np.ndarray:
 
 
 def softmax(machine: Machine, quick: bool) -> Iterator[Callable[[], Contest]]:
-    """What makes the contests of a step in fp32 and of one in TF32, on both sides."""
+    """What makes the contests of a step in fp32 and of one in TF32, on both sides; with products by cuBLAS, and fused."""
+    from gpu import fused_softmax
+
     sizes = (QUICK_CLASSES, QUICK_WIDTH, QUICK_BATCH) if quick else (CLASSES, WIDTH, BATCH)
     problem = Classification(*sizes)
     for tf32 in (False, True):
-        yield partial(_softmax, machine, problem, tf32)
+        for fused in (False, True) if fused_softmax.able(machine.device) else (False,):
+            yield partial(_softmax, machine, problem, tf32, fused)
 
 
 class Classification:
@@ -78,14 +81,27 @@ class Classification:
         return loss, pulled / total[:, None] - own, some - RATE * miss.T @ hidden
 
 
-def _softmax(machine: Machine, problem: Classification, tf32: bool) -> Contest:
+@contextlib.contextmanager
+def _choice(machine: Machine, tf32: bool, fused: bool):
+    """The precision of both sides, and which of our two ways a step takes."""
+    from gpu import softmax
+
+    before, softmax.FUSED = softmax.FUSED, fused
+    try:
+        with precision(machine, tf32):
+            yield
+    finally:
+        softmax.FUSED = before
+
+
+def _softmax(machine: Machine, problem: Classification, tf32: bool, fused: bool) -> Contest:
     from gpu import softmax
 
     classes, width = problem.weights.shape
     batch = problem.target.shape[1]
-    params = {"classes": classes, "width": width, "batch": batch, "tf32": tf32}
+    params = {"classes": classes, "width": width, "batch": batch, "tf32": tf32, "fused": fused}
     contest = Contest(machine, "softmax.step", params, batch, "examples/s")
-    contest.within = precision(machine, tf32)
+    contest.within = _choice(machine, tf32, fused)
     tolerance = TF32_TOLERANCE if tf32 else 1e-4
     put, get = machine.device.from_host, machine.device.to_host
     weights = put(problem.weights)

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from bench.gpu_counts import BATCH, TREE, UNITS, WIDTH, Count, table
+from bench.gpu_counts import BATCH, CLASSES, EXAMPLES, TREE, UNITS, WIDTH, Count, table
 
 ROOT = Path(__file__).parents[2]
 ROW = 4 * WIDTH  # bytes
@@ -88,11 +88,27 @@ def test_a_tree_step_moves_what_its_formula_says(counts):
     assert learn.read <= 9400 and learn.read_full >= 0.91
 
 
-def test_a_full_softmax_passes_over_its_logits_three_times_beside_the_products(counts):
+def test_a_full_softmax_passes_over_its_logits_seven_times_at_most(counts):
     measure, miss = (counts["softmax step, kernels", kernel] for kernel in ("measure", "miss"))
     assert 4 <= measure.read < 4.05 and measure.written < 0.05
     assert 4 <= miss.read < 4.15 and miss.written == 4
     assert measure.read_full > 0.97 and miss.written_full == 1
+    products = 4  # written twice, where they are not kept, and read by two products
+    assert (measure.read + miss.read + miss.written) / 4 + products < 8
+
+
+def test_a_fused_full_softmax_moves_rows_and_hidden_vectors_and_no_logit(counts):
+    tiles = blocks = -(-CLASSES // 128)  # fewer than there are multiprocessors
+    logits, vectors = CLASSES * EXAMPLES, ROW * EXAMPLES
+    kernels = ("measure_3xtf32", "combine", "learn_3xtf32", "sum_parts")
+    measure, combine, learn, total = (counts["softmax step, fused", kernel] for kernel in kernels)
+    streamed = ROW * CLASSES + tiles * vectors  # all rows, and by each tile of them all hidden vectors
+    assert streamed <= measure.read * logits <= 1.01 * streamed
+    assert streamed <= learn.read * logits <= 1.03 * streamed  # beside them what is known of each example
+    assert learn.written * logits == ROW * CLASSES + blocks * vectors and learn.written_full == 1
+    assert total.read * logits == blocks * vectors and total.written * logits == vectors
+    assert measure.written * logits <= 8 * EXAMPLES * blocks + 4 * EXAMPLES and combine.read < 0.1
+    assert measure.read_full > 0.99 and learn.read_full > 0.99
 
 
 def test_a_table_has_a_line_a_kernel():

@@ -61,3 +61,13 @@ def test_loads_are_under_way_together(tools, file, least, architecture):
     found = sass.code(kernels.HERE / file, architecture, *tools)
     counted = {name: sass.loads_in_flight(found[name]) for name in least}
     assert all(counted[name] >= least[name] for name in least), counted
+
+
+@pytest.mark.parametrize("architecture", ["sm_80", "sm_90"])
+@pytest.mark.parametrize(("kind", "times"), [("tf32", 1), ("3xtf32", 3)])
+def test_products_of_the_fused_softmax_are_the_tensor_cores(tools, architecture, kind, times):
+    """At each step of 8: 2 by 2 tiles of logits; in `learn` also 4 by 4 of the rows' gradient, 2 by 2 of the hidden vectors'."""
+    found = sass.code(kernels.HERE / "fused_softmax.cu", architecture, *tools)
+    for kernel, tiles in (("measure", 4), ("learn", 4 + 16 + 4)):
+        steps = [line for line in found[f"{kernel}_{kind}"] if "HMMA.1688.F32.TF32" in line]
+        assert len(steps) >= times * tiles and len(steps) % (times * 4) == 0
