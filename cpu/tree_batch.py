@@ -58,7 +58,7 @@ class Work(NamedTuple):
 
 def plan(tree: Any) -> Plan:
     """The tree as the other functions take it."""
-    return Plan(tree.leaf_up, tree.node_up, tree.depth, ranks(tree.leaf_up, tree.node_up))
+    return Plan(tree.leaf_up, tree.node_up, tree.depth, tree.ranks())
 
 
 def workspace(batch: int, width: int, depth: int, together: int, dtype: DTypeLike) -> Work:
@@ -111,37 +111,6 @@ def step(
     _move(*learned, entries, seen, misses, work.pulls, order, hidden, *move)
 
 
-@launched()
-def ranks(leaf_up, node_up):
-    """(V,) int32: how many leaves are to the left of each, those of a forest tree after tree; 0 for a class without a node."""
-    leaves = np.zeros(node_up.size, np.int32)  # below each node
-    left = np.zeros(node_up.size, np.int32)  # of them below its left child
-    for leaf in range(leaf_up.size):
-        up = leaf_up[leaf]
-        if up >= 0:
-            leaves[up >> 1] += 1
-            left[up >> 1] += 1 - (up & 1)
-    for node in range(node_up.size - 1, -1, -1):  # numbered breadth first: children after their parents
-        up = node_up[node]
-        if up >= 0:
-            leaves[up >> 1] += leaves[node]
-            left[up >> 1] += leaves[node] * (1 - (up & 1))
-    first, roots = np.zeros(node_up.size, np.int32), np.int32(0)
-    for node in range(node_up.size):
-        up = node_up[node]
-        if up >= 0:
-            first[node] = first[up >> 1] + left[up >> 1] * (up & 1)
-        else:
-            first[node] = roots
-            roots += leaves[node]
-    rank = np.zeros(leaf_up.size, np.int32)
-    for leaf in range(leaf_up.size):
-        up = leaf_up[leaf]
-        if up >= 0:
-            rank[leaf] = first[up >> 1] + left[up >> 1] * (up & 1)
-    return rank
-
-
 @launched(parallel=True)
 def _climb(place, entries, seen, leaf_up, node_up, order, target, threads):
     """The paths of the sorted examples, from the root on."""
@@ -161,7 +130,7 @@ def _climb(place, entries, seen, leaf_up, node_up, order, target, threads):
 @launched()
 def _crowds(entries, together):
     """The nodes with more than `together` examples: (nodes, 3) of level, first and last place."""
-    found = []
+    found: list[tuple[int, int, int]] = []
     for level in range(entries.shape[0]):
         before, first = len(found), 0
         while first < entries.shape[1]:

@@ -85,7 +85,7 @@ def test_the_same_bits_at_any_number_of_threads():
 )
 def test_the_classes_of_a_node_are_neighbours(build):
     tree = build()
-    rank = tree_batch.plan(tree).rank
+    rank = tree.ranks()
     assert sorted(rank) == list(range(len(rank)))
     below = {}
     for leaf in range(len(rank)):
