@@ -105,7 +105,7 @@ __device__ __forceinline__ int ended(const int *here, int begin, int B)
 //   bound   latency: the root's B / CHUNK rounds in turn, each a load from the L2 cache, a sum over a warp, an exponential, and
 //           CHUNK products for each column
 //   order   over examples in order; a score: lanes stride over the columns, then a butterfly
-extern "C" __global__ void __launch_bounds__(CROWD)
+extern "C" __global__ void __launch_bounds__(CROWD, 1)
     meet(NODES, int *seen, float *found, float *found_biases, const int *place, const int *entries, const float *hidden,
          const float *weight, float rate, float keep, float clip, int B, int D, int slots, int together)
 {
