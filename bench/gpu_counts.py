@@ -106,7 +106,7 @@ def cases(device: Any, do: Callable[..., Any]) -> Iterator[Case]:
     yield from (_pvm(momentum) for momentum in (0.0, MOMENTUM))
     yield from _rows(device)
     yield _tree(device, do)
-    yield _softmax(device, do)
+    yield from _softmax(device, do)
 
 
 def table(counts: list[Count]) -> str:
@@ -209,8 +209,11 @@ def _few_multiprocessors(device: Any, do: Callable[..., Any], plan: Any) -> None
 
 
 def _rows(device: Any) -> Iterator[Case]:
-    """Rows by ids as words come: a gather reads a row and writes it; a scatter reads and writes each row that it meets once."""
-    from gpu import rows
+    """Rows by ids as words come: a gather reads a row and writes it; a scatter reads and writes each row that it meets once.
+
+    `sorted by digits`: the same list, by the kernels that sort long ones.
+    """
+    from gpu import rows, sort
     from hybrid.contract import Learned, Rule
 
     rng = np.random.default_rng(7)
@@ -221,6 +224,11 @@ def _rows(device: Any) -> Iterator[Case]:
     yield Case("rows.gather", "row", IDS, IDS * (row + 4) + met * row, lambda: rows.gather(out, there, ids))
     least = IDS * (row + 4) + 2 * met * row
     yield Case("rows.scatter", "row", IDS, least, lambda: rows.scatter(Learned(there), ids, grad, Rule(RATE)))
+    short, sort.SHORT = sort.SHORT, 0
+    yield Case(
+        "rows.scatter, sorted by digits", "row", IDS, least, lambda: rows.scatter(Learned(there), ids, grad, Rule(RATE))
+    )
+    sort.SHORT = short
 
 
 def _tree(device: Any, do: Callable[..., Any]) -> Case:
@@ -240,8 +248,8 @@ def _tree(device: Any, do: Callable[..., Any]) -> Case:
     return Case(f"tree step, {TREE} classes", "example", BATCH, least, lambda: tree_softmax.step(*given))
 
 
-def _softmax(device: Any, do: Callable[..., Any]) -> Case:
-    """The kernels around the products: logits are read twice and written once. Three products move 12 bytes a logit more."""
+def _softmax(device: Any, do: Callable[..., Any]) -> Iterator[Case]:
+    """Logits are read twice and written once, beside what the products move; fused, rows are, and there are no logits."""
     from gpu import softmax
     from hybrid.contract import Learned, Rule
 
@@ -253,4 +261,8 @@ def _softmax(device: Any, do: Callable[..., Any]) -> Case:
     work = do(softmax.workspace, EXAMPLES, WIDTH, np.float32)
     given = grad, loss, Learned(weights), work, hidden, target, None, Rule(RATE)
     amount = CLASSES * EXAMPLES
-    return Case("softmax step, kernels", "logit", amount, 12 * amount, lambda: softmax.step(*given))
+    yield Case("softmax step, kernels", "logit", amount, 12 * amount, lambda: softmax.step(*given))
+    least = 2 * weights.nbytes + hidden.nbytes + target.nbytes + grad.nbytes + loss.nbytes
+    before, softmax.FUSED = softmax.FUSED, True
+    yield Case("softmax step, fused", "logit", amount, least, lambda: softmax.step(*given))
+    softmax.FUSED = before

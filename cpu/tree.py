@@ -30,6 +30,11 @@ class Tree(NamedTuple):
     owner: np.ndarray
     depth: int
 
+    def ranks(self) -> np.ndarray:
+        """(V,) int32: how many leaves stand to the left of each; of a forest's trees one after another."""
+        found: np.ndarray = _ranks(self.leaf_up, self.node_up)
+        return found
+
 
 def huffman(counts: ArrayLike) -> Tree:
     """The tree of least mean path when class v is met `counts[v]` times; counts (V,) >= 0, V >= 2, zeros allowed.
@@ -217,3 +222,34 @@ def _depth(node_up):
         node = node_up[node] >> 1
         depth += 1
     return depth
+
+
+@launched()
+def _ranks(leaf_up, node_up):
+    """Tree.ranks; 0 for a class without a node."""
+    leaves = np.zeros(node_up.size, np.int32)  # below each node
+    left = np.zeros(node_up.size, np.int32)  # of them below its left child
+    for leaf in range(leaf_up.size):
+        up = leaf_up[leaf]
+        if up >= 0:
+            leaves[up >> 1] += 1
+            left[up >> 1] += 1 - (up & 1)
+    for node in range(node_up.size - 1, -1, -1):  # numbered breadth first: children after their parents
+        up = node_up[node]
+        if up >= 0:
+            leaves[up >> 1] += leaves[node]
+            left[up >> 1] += leaves[node] * (1 - (up & 1))
+    first, roots = np.zeros(node_up.size, np.int32), np.int32(0)
+    for node in range(node_up.size):
+        up = node_up[node]
+        if up >= 0:
+            first[node] = first[up >> 1] + left[up >> 1] * (up & 1)
+        else:
+            first[node] = roots
+            roots += leaves[node]
+    rank = np.zeros(leaf_up.size, np.int32)
+    for leaf in range(leaf_up.size):
+        up = leaf_up[leaf]
+        if up >= 0:
+            rank[leaf] = first[up >> 1] + left[up >> 1] * (up & 1)
+    return rank

@@ -1,6 +1,5 @@
 // Rows that a whole batch moves at once, as those of a full softmax: what lies around the products of gpu/batch_rows.py.
-#include "visit.cuh"
-#include "warp.cuh"
+#include "row_visit.cuh"
 
 #define THREADS 256
 
@@ -39,27 +38,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const int r = blockIdx.x * warps() + warp();
     if (r >= R) return;
     const int64 at = (int64)r * D;
-    const float down = biases ? bias_grad[r] : 0;
-    const bool shared = squares && !each;
-    float norm2 = 0, step = rate;
-    if (shared || clip < INFINITY) {
-        float total[1] = {lane() ? 0 : down * down};
-#pragma unroll 4
-        for (int d = lane(); d < D; d += 32) total[0] = fmaf(grad[at + d], grad[at + d], total[0]);
-        norm2 = sums<1>(total);
-    }
-    const float part = cut(norm2, clip);
-    if (shared) {
-        float square = squares[r];
-        step = step_of_row(square, part * part * norm2 / (D + (biases != nullptr)), rate);
-        __syncwarp();  // all have read it
-        if (!lane()) squares[r] = square;
-    }
-#pragma unroll 4
-    for (int d = lane(); d < D; d += 32) {
-        const float g = part * grad[at + d];
-        rows[at + d] = each ? moved(rows[at + d], squares[at + d], g, rate, keep) : fmaf(-step, g, keep * rows[at + d]);
-    }
-    if (!biases || lane()) return;
-    biases[r] = each ? moved(biases[r], bias_squares[r], part * down, rate, 1) : fmaf(-step * part, down, biases[r]);
+    const Row row = {rows + at, biases ? biases + r : nullptr, squares && !each ? squares + r : nullptr,
+                     each ? squares + at : nullptr, bias_squares ? bias_squares + r : nullptr};
+    visit_row(row, grad + at, biases ? bias_grad[r] : 0, {rate, keep, clip}, D);
 }

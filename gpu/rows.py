@@ -1,25 +1,28 @@
 """Tables of vectors, one row an id, as of an embedding. See `Rows` in the contract.
 
-A scatter moves the same row many times (ids are Zipf-distributed). The threads of the first of equal ids move it for all of
-them, in their order (gpu/segments.cuh): so a row gets what a serial loop would do, with plain SGD the same bits as on the CPU.
+A scatter moves the same row many times (ids are Zipf-distributed). The ids are sorted, so that the visits of a row lie side
+by side, and are made in their order (gpu/scatter.cuh): a row gets what a serial loop would do, with plain SGD the same bits as
+on the CPU.
 """
 
 from typing import Any
 
 import numpy as np
 
-from gpu import device, kernels
+from gpu import device, kernels, sort
 from gpu.array import Array
-from gpu.rule import plain, scalars, wide
+from gpu.rule import keep, wide
 
-PART = 4096  # ids of one launch, WINDOW in gpu/segments.cuh; longer lists take several launches
-THREADS = 256
+PART = 1 << 18  # ids that are sorted at once, so that scratch has a bound: 8 MB; longer lists are several
+THREADS, ROWS = 256, 8  # of a block; that a warp gathers
 
 
 def gather(out: Array, table: Array, ids: Array) -> None:
     """out[n] = table[ids[n]]; out (N, D), ids (N,)."""
     N, D = out.shape
-    kernels.launch(__file__, "gather", "PPPii", _warps(N), THREADS, out, table, ids, N, D)
+    kernels.launch(
+        __file__, "gather", "PPPiii", _warps(-(-N // ROWS)), THREADS, out, table, ids, N, D, _aligned(out, table)
+    )
 
 
 def scatter(learned: Any, ids: Array, grad: Array, rule: Any) -> None:
@@ -35,17 +38,18 @@ def gather_mean(out: Array, table: Array, bag_at: Array, ids: Array, values: Arr
     values (N,): the sum of values[n] * table[ids[n]] instead.
     """
     B, D = out.shape
+    sizes = B, D, _aligned(out, table)
     if values is None:
-        kernels.launch(__file__, "gather_mean", "PPPPi", B, _columns(D), out, table, bag_at, ids, D)
+        kernels.launch(__file__, "gather_mean", "PPPPiii", _warps(B), THREADS, out, table, bag_at, ids, *sizes)
     else:
-        kernels.launch(__file__, "gather_sum", "PPPPPi", B, _columns(D), out, table, bag_at, ids, values, D)
+        kernels.launch(__file__, "gather_sum", "PPPPPiii", _warps(B), THREADS, out, table, bag_at, ids, values, *sizes)
 
 
 def scatter_mean(learned: Any, bag_at: Array, ids: Array, values: Array | None, grad: Array, rule: Any) -> None:
     """The reverse of gather_mean: every row of bag b moves against grad[b] / size(b), or values[n] * grad[b]."""
-    B = len(grad)
-    bag, share = device.scratch("bag", PART, np.int32), device.scratch("share", PART, np.float32)
-    scale = -rule.rate if plain(learned, rule) else 1.0
+    B, most = len(grad), min(ids.size, PART)
+    bag, share = device.scratch("bag", most, np.int32), device.scratch("share", most, np.float32)
+    scale = 1.0 if _measured(learned, rule) else _scale(learned, rule)
     for first in range(0, ids.size, PART):
         part = ids[first : first + PART]
         labels = bag, share, bag_at, values, scale, first, first + part.size, B
@@ -54,26 +58,51 @@ def scatter_mean(learned: Any, bag_at: Array, ids: Array, values: Array | None, 
 
 
 def _move(learned: Any, ids: Array, bag: Array | None, share: Array | None, grad: Array, rule: Any) -> None:
-    """Up to PART visits. Plain SGD finds its rate in `share` where there are bags."""
-    N, D = ids.size, grad.shape[1]
-    name = "scatter" if bag is None else "scatter_mean"
-    table = learned.rows
-    if not plain(learned, rule):
-        norm2 = device.scratch("norm2", PART, np.float32)
-        kernels.launch(__file__, "measure", "PPPPii", _warps(N), THREADS, norm2, bag, share, grad, N, D)
-        values = table, learned.squares, ids, bag, share, grad, norm2, *scalars(rule), wide(learned), N, D
-        kernels.launch(__file__, f"{name}_ruled", "PPPPPPPfffiii", N, _columns(D), *values)
-    elif bag is not None:
-        kernels.launch(__file__, name, "PPPPPii", N, _columns(D), table, ids, bag, share, grad, N, D)
-    else:
-        kernels.launch(__file__, name, "PPPfii", N, _columns(D), table, ids, grad, -rule.rate, N, D)
+    """Up to PART visits, each by its factor: its share of a bag, and what the rule makes of it."""
+    N, D, table = ids.size, grad.shape[1], learned.rows
+    order = sort.by_id(ids, len(table))
+    factor = _factors(learned, order, bag, share, grad, rule) if _measured(learned, rule) else share
+    arrays = table, learned.squares, *order, bag, factor, grad
+    scalars = _scale(learned, rule), rule.rate, keep(rule), N, D, _aligned(table, grad, learned.squares)
+    kernels.launch(__file__, _kernel(learned, rule), "PPPPPPPfffiii", _warps(N), THREADS, *arrays, *scalars)
+
+
+def _kernel(learned: Any, rule: Any) -> str:
+    if wide(learned):
+        return "scatter_squared"
+    return "scatter" if rule.decay is None else "scatter_decayed"
+
+
+def _measured(learned: Any, rule: Any) -> bool:
+    """Whether what the rule makes of a visit depends on the norm of its gradient."""
+    return rule.clip is not None or (learned.squares is not None and not wide(learned))
+
+
+def _scale(learned: Any, rule: Any) -> float:
+    """What a gradient is multiplied with where its norm does not matter; rows with a square a number know their rate."""
+    return 1.0 if wide(learned) else -rule.rate
+
+
+def _factors(learned: Any, order: tuple[Array, Array], bag: Any, share: Any, grad: Array, rule: Any) -> Array:
+    """What the gradient of each visit is multiplied with, (N,); where a row has one square it has taken in the visits."""
+    N, D = order[0].size, grad.shape[1]
+    norm2, factor = device.scratch("norm2", N, np.float32), device.scratch("factor", N, np.float32)
+    stepped = learned.squares is not None and not wide(learned)
+    clip = np.inf if rule.clip is None else rule.clip
+    values = norm2, factor, bag, share, grad, clip, -1.0 if stepped else _scale(learned, rule), N, D
+    kernels.launch(__file__, "measure", "PPPPPffii", _warps(N), THREADS, *values)
+    if stepped:
+        steps = factor, learned.squares, *order, norm2, rule.rate, clip, N, D
+        kernels.launch(__file__, "steps", "PPPPPffii", _warps(N), THREADS, *steps)
+    return factor
+
+
+def _aligned(*arrays: Array | None) -> bool:
+    """Whether all rows begin at 16 bytes."""
+    given = [array for array in arrays if array is not None and array.ndim == 2]
+    return all(array.shape[1] % 4 == 0 and array.pointer % 16 == 0 for array in given)
 
 
 def _warps(count: int) -> int:
-    """Blocks of THREADS for a warp a row."""
+    """Blocks of THREADS for so many warps."""
     return -(-count // (THREADS // 32))
-
-
-def _columns(width: int) -> int:
-    """Threads of a block with a thread a column."""
-    return min(-(-width // 32) * 32, THREADS)

@@ -6,8 +6,7 @@
 //
 // Everywhere a block a row, 256 threads, which read 16 bytes at a time. NaN stays visible: a maximum passes it by, but the
 // sum does not. Sums have a fixed order; the only atomic counts integers, in shared memory.
-#include <cfloat>
-
+#include "log_sum.cuh"
 #include "warp.cuh"
 
 #define THREADS 256
@@ -48,17 +47,6 @@ __device__ __forceinline__ void put(float *row, int q, int count, float4 v)
     if (4 * q < count) row[4 * q] = v.x;
     if (4 * q + 1 < count) row[4 * q + 1] = v.y;
     if (4 * q + 2 < count) row[4 * q + 2] = v.z;
-}
-
-// The sum of exp(logit) over some logits, as sum exp(logit - most).
-struct Sum {
-    float most, sum;  // most is finite in an empty sum, since infinity - infinity is NaN
-};
-
-__device__ __forceinline__ Sum both(Sum a, Sum b)
-{
-    const float most = fmaxf(a.most, b.most);
-    return {most, a.sum * expf(a.most - most) + b.sum * expf(b.most - most)};
 }
 
 __device__ __forceinline__ float largest(float4 v) { return fmaxf(fmaxf(v.x, v.y), fmaxf(v.z, v.w)); }

@@ -12,39 +12,44 @@ in pass 2 is 28, 24 where it is kept. A framework moves 48: the product writes; 
 sum and for its result, and writes; a gradient is filled with zeros; the backward reads that twice and the result once, and
 writes; two products read.
 
-A chunk is as large as memory allows without asking (256 MiB), not as small as the L2 cache: at D = 128 a logit costs 1024
+A chunk is as large as memory allows without asking, not as small as the L2 cache: at D = 128 a logit costs 1024
 operations, 15 ps of an H200 (67 TFLOP/s), and its 12 bytes between the products 3 ps even from memory (4.3 TB/s). What
 small chunks save of these 3, they lose on the products: gradients of 4096 classes are 32 tiles of 128 by 128, for 132
-multiprocessors, and every chunk pays six launches and computes its logits twice. V = 100,000, B = 1024, D = 128: two
-chunks, 6.7 B V D, 11 launches.
+multiprocessors, and every chunk pays six launches and computes its logits twice. Memory is 256 MiB, or a quarter of what the
+V D numbers of the rows take where that is more; of few classes or a small batch all logits are kept. V = 100,000, B = 1024,
+D = 128: two chunks, 6.7 B V D, 11 launches.
 """
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.typing import DTypeLike
 
-from gpu import batch_rows, blas, device, kernels
+from gpu import batch_rows, blas, device, fused_softmax, kernels
 from gpu.array import Array
 from gpu.blas import Matrix
 from gpu.rule import cut
 
-CLASSES = 1 << 16  # of a chunk, at most
-LOGITS = 1 << 26  # of a chunk, at most
+# Whether steps that fit gpu/fused_softmax.py go there. No device has measured yet which is faster: `python -m bench gpu --only
+# softmax` measures both, as contests whose `fused` differs. Until then products are cuBLAS's, which need no tensor cores.
+FUSED = False
+
+LOGITS = 1 << 26  # of a chunk, at most, beside small tables
+PART = 4  # a chunk may have as many logits as the rows have numbers, over this
+STEP = 128  # classes of a chunk are a multiple of it
 LINE = 32  # numbers: rows of logits begin at lines of the cache
 THREADS, TILE = 256, 1024  # as in softmax.cu
 
 
 class Work(NamedTuple):
-    """Scratch of up to B rows, for chunks of up to C classes.
+    """Scratch of up to B rows; the logits of a chunk are the queue's.
 
-    logits  (B, C)  of the current chunk; then d loss / d logit
-    most    (B,)    the largest logit so far
-    sums    (B,)    sum of exp(logit - most) so far
-    score   (B,)    logit of the target
+    most    (B,)  the largest logit so far
+    sums    (B,)  sum of exp(logit - most) so far
+    score   (B,)  logit of the target
     """
 
-    logits: Array
     most: Array
     sums: Array
     score: Array
@@ -66,20 +71,22 @@ class Chunk(NamedTuple):
         """The kernel that adds the biases, where there are biases."""
         return name if self.learned.biases is None else f"{name}_biased"
 
-    def biased(self, arrays: tuple[Array | None, ...]) -> tuple[Array | None, ...]:
+    def biased(self, arrays: tuple[Array | int | None, ...]) -> tuple[Array | int | None, ...]:
         """Its arrays, up to the logits, and then the biases."""
         return arrays if self.learned.biases is None else (*arrays, self.learned.biases)
 
 
 def workspace(batch: int, width: int, dtype: DTypeLike) -> Work:
-    """Scratch for calls with up to `batch` rows: 65,536 classes a chunk, fewer above 1024 rows, at most 256 MiB.
-
-    A chunk has at least 128 classes, so from 524,288 rows on it takes more.
-    """
-    classes = min(CLASSES, max(LOGITS // max(batch, 1) // 128 * 128, 128))
+    """Scratch for calls with up to `batch` rows."""
     blas.ready()
     empty = device.current().device.empty
-    return Work(empty((batch, classes), dtype), *(empty(batch, dtype) for _ in range(3)))
+    return Work(*(empty(batch, dtype) for _ in range(3)))
+
+
+def classes_of_chunk(batch: int, classes: int, width: int) -> int:
+    """How many of the classes have their logits at a time, the more the fewer are computed twice."""
+    most = max(LOGITS, classes * width // PART) // max(batch, 1)
+    return min(-(-classes // STEP), max(most // STEP, 1)) * STEP
 
 
 def step(
@@ -89,7 +96,10 @@ def step(
 
     weight  (B,): multiplies an example's loss and gradients; None: all 1
     """
-    chunks = _chunks(work, learned, len(hidden))
+    if FUSED and fused_softmax.fits(learned, hidden, rule):
+        fused_softmax.step(grad, loss, learned, work, hidden, target, weight, rule)
+        return
+    chunks = _chunks(learned, len(hidden))
     _measure_all(loss, work, hidden, target, weight, chunks, -1)
     for chunk in reversed(chunks):
         last = chunk is chunks[-1]
@@ -102,7 +112,7 @@ def step(
 
 def log_prob(out: Array, learned: Any, work: Work, hidden: Array, target: Array) -> None:
     """out[b] = log p(target[b] | hidden[b])."""
-    _measure_all(out, work, hidden, target, None, _chunks(work, learned, len(hidden)), 1)
+    _measure_all(out, work, hidden, target, None, _chunks(learned, len(hidden)), 1)
 
 
 def best(ids: Array, log_probs: Array, learned: Any, work: Work, hidden: Array) -> None:
@@ -116,23 +126,25 @@ def best(ids: Array, log_probs: Array, learned: Any, work: Work, hidden: Array) 
     if size > room:
         most = (1 << room.bit_length() - 1) - TILE
         raise ValueError(f"k is {k}, expected at most {most} on this device; ask for fewer classes")
-    chunks = _chunks(work, learned, len(hidden))
+    chunks = _chunks(learned, len(hidden))
     for chunk in chunks:
         _measure(None, work, hidden, None, None, chunk, 1)
-        arrays = chunk.biased((ids, log_probs, work.most, work.sums, work.logits))
+        arrays = chunk.biased((ids, log_probs, work.most, work.sums, chunk.logits.pointer))
         sizes = (*chunk.extent(), k, size, chunk is chunks[0], chunk is chunks[-1])
         kinds = "P" * len(arrays) + "iiiiiii"
         kernels.launch(__file__, chunk.kernel("choose"), kinds, len(hidden), THREADS, *arrays, *sizes, shared=8 * size)
 
 
-def _chunks(work: Work, learned: Any, batch: int) -> Sequence[Chunk]:
+def _chunks(learned: Any, batch: int) -> Sequence[Chunk]:
     """All classes in chunks. The last one, whose logits are kept, is full; the first one has the remainder."""
-    size = work.logits.shape[1]
+    classes, width = learned.rows.shape
+    size = classes_of_chunk(batch, classes, width)
+    room = device.scratch("logits", (batch, size), np.float32)
     chunks = []
-    for end in range(len(learned.rows), 0, -size):
+    for end in range(classes, 0, -size):
         begin = max(end - size, 0)
         pitch = -(-(end - begin) // LINE) * LINE
-        logits = Matrix(work.logits.pointer, batch, end - begin, pitch)
+        logits = Matrix(room.pointer, batch, end - begin, pitch)
         chunks.append(Chunk(begin, end, logits, cut(learned, begin, end)))
     return chunks[::-1]
 
@@ -149,7 +161,7 @@ def _measure(
     out: Array | None, work: Work, hidden: Array, target: Array | None, weight: Array | None, chunk: Chunk, sign: float
 ) -> None:
     blas.gemm(chunk.logits, hidden, chunk.learned.rows, b_transposed=True)
-    arrays = (*chunk.biased((out, work.most, work.sums, work.score, work.logits)), target, weight)
+    arrays = (*chunk.biased((out, work.most, work.sums, work.score, chunk.logits.pointer)), target, weight)
     kinds, name = "P" * len(arrays) + "iiiif", chunk.kernel("measure")
     kernels.launch(__file__, name, kinds, len(hidden), THREADS, *arrays, *chunk.extent(), chunk.begin == 0, sign)
 
@@ -158,8 +170,8 @@ def _miss(work: Work, chunk: Chunk, target: Array, weight: Array | None) -> None
     """Logits become d loss / d logit."""
     read = work.most, work.sums, target
     if weight is None and chunk.learned.biases is None:
-        arrays: tuple[Array | None, ...] = (work.logits, *read)
+        arrays: tuple[Array | int | None, ...] = (chunk.logits.pointer, *read)
         kernels.launch(__file__, "miss", "PPPPiii", chunk.logits.rows, THREADS, *arrays, *chunk.extent())
     else:
-        arrays = work.logits, chunk.learned.biases, *read, weight
+        arrays = chunk.logits.pointer, chunk.learned.biases, *read, weight
         kernels.launch(__file__, "miss_weighted", "PPPPPPiii", chunk.logits.rows, THREADS, *arrays, *chunk.extent())

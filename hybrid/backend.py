@@ -14,6 +14,7 @@ KERNELS = (
     "rows",
     "softmax",
     "tree_softmax",
+    "tree_batch",
     "split",
     "head",
     "pvm",

@@ -39,6 +39,7 @@ from .sparse import SampledLogistic as SampledLogistic
 from .sparse import SampledSoftmax as SampledSoftmax
 from .sparse import Softmax as Softmax
 from .sparse import Split as Split
+from .sparse import TreeBatch as TreeBatch
 from .sparse import TreeSoftmax as TreeSoftmax
 
 Shape = int | tuple[int, ...]

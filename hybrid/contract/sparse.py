@@ -36,9 +36,9 @@ class Rule(NamedTuple):
 
     First g is cut; then w decays; then it moves: by SGD w <- w - rate g; by Adagrad s <- s + g^2, w <- w - rate g / (sqrt(s) +
     1e-10), where row-wise Adagrad takes the mean of g^2 over the row. A visit is: an occurrence of an id, in a scatter; an
-    example at a node of a tree or at a drawn class, or in the mode "grouped" a group of them; in full and sampled softmax and
-    in the top of a split tree the sum over the batch, at every row that takes part. What a kernel passes on, the gradient of
-    hidden vectors, is that of the rows before the visit.
+    example at a node of a tree or at a drawn class, or a group of them in the mode "grouped" and in TreeBatch; in full and
+    sampled softmax and in the top of a split tree the sum over the batch, at every row that takes part. What a kernel passes
+    on, the gradient of hidden vectors, is that of the rows before the visit.
     """
 
     rate: float
@@ -170,6 +170,31 @@ class TreeSoftmax(Protocol):
 
     def log_prob(self, out: Array, learned: Learned, tree: Any, hidden: Array, target: Array) -> None:
         """out[b] = log p(target[b] | hidden[b]); sums to 1 over all classes."""
+
+
+class TreeBatch(Protocol):
+    """The same tree, whose nodes learn from a few examples at once: no node waits for one example after another.
+
+    `TreeSoftmax.log_prob` takes its plans too.
+    """
+
+    def plan(self, tree: Any) -> Any:
+        """The tree in the form that `step` takes; made once."""
+
+    def workspace(self, batch: int, width: int, depth: int, together: int, dtype: DTypeLike) -> Any:
+        """The scratch arrays that calls with up to `batch` rows and paths up to `depth` need; made once for a `together`."""
+
+    def step(
+        self, grad: Array, loss: Array, learned: Learned, work: Any, tree: Any, hidden: Array, target: Array,
+        weight: Array | None, rule: Rule, together: int,
+    ) -> None:  # fmt: skip
+        """Learn from a batch: write grad (B, D) = d loss / d hidden and loss (B,) in nats, move the nodes.
+
+        At each node the examples that pass it learn in the order of the batch, up to `together` at a time, all from the node
+        before any of them moves it; then it moves once against the sum of their gradients. together 1: the semantics of the
+        serial loop; B: those of a mini-batch. The same bits in every run, at any number of threads.
+        grad is summed over the path, not averaged over B. weight as in Softmax.step.
+        """
 
 
 class Split(Protocol):

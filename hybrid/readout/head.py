@@ -13,7 +13,7 @@ from ..settings import number, option, whole
 from .base.halves import Halves
 from .base.slots import check_slots, regrouped, shape
 from .base.tails import TAILS
-from .tree import MODES, mode_of
+from .tree import ORDERED, mode_of
 
 if TYPE_CHECKING:
     from cpu.excluded import Excluded
@@ -114,7 +114,7 @@ class HeadReadout(Halves):
         super().__init__(counts, width, moves=sparse.Moves(optimiser, decay, clip), biases=biases, **given)
         if self.counts is None:
             self.counts = np.ones(self.classes)
-        self.tails, self.mode = check.choice("tails", tails, tuple(TAILS)), check.choice("mode", mode, MODES)
+        self.tails, self.mode = check.choice("tails", tails, tuple(TAILS)), check.choice("mode", mode, ORDERED)
         self.tail_scale = check.number("tail_scale", SCALES[tails] if tail_scale is None else tail_scale, 0)
         self.slot, self.head, self.clusters = shape(self.counts, head, clusters, share, tails, vectors, seed)
         below = TAILS[tails].rows_of(self.classes, self.head, self.clusters)

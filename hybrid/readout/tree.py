@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import check, console, sparse, trees
-from ..settings import option, rising, whole
+from ..settings import option, positive, rising, whole
 from . import registry
 from .base import Base
 from .base.growing import GIVEN, Growing, check_number
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from cpu.excluded import Excluded
     from cpu.tree import Tree
 
-MODES = ("deterministic", "grouped")
+ORDERED = ("deterministic", "grouped")  # modes in which examples learn in their order
+MODES = (*ORDERED, "batch")
+TOGETHER = 64
 CLUSTERED = "clustered"  # a shape that needs vectors: of the command line alone, which makes them
 FORMER = {"runs": "grouped"}  # former names of modes, accepted for one more release
 GONE = {"hogwild": "deterministic"}  # modes that runs of earlier versions name, and what those go on with
@@ -48,6 +50,12 @@ class Options:
 
     tree: str = option("huffman", "tree readout: its shape", choices=(*TREES, CLUSTERED))
     mode: str = option("deterministic", "tree readout: how rows learn", choices=(*MODES, *FORMER), read=mode_of)
+    together: int = option(
+        TOGETHER,
+        'tree readout, mode "batch": examples that learn together at a node, at most',
+        type=positive,
+        metavar="N",
+    )
     split: int | None = option(
         None,
         "tree readout on a GPU: its first K nodes are there, as dense products, and the others on the CPU (0: none)",
@@ -71,7 +79,9 @@ class TreeReadout(Base, Growing):
             hybrid.trees, such as one where classes that are alike share nodes
     mode    "deterministic": the same bits as a serial loop over rows, at any number of threads; "grouped": deterministic
             too, but neighbouring rows of one target learn together, which is faster where batches have such groups, as in
-            skip-gram
+            skip-gram; "batch": at each node the rows that pass it learn up to `together` at a time, so no node is a chain as
+            long as the batch: for GPUs and for many cores. The same bits at any number of threads, for any float32 nodes
+    together  of the mode "batch". A node moves by rate times the sum over as many rows, so keep rate * together below 10
     batch   most rows a step
     rate    step of the optimiser; nodes move row after row, so row b sees what the rows before it changed
     seed    not used: nothing is drawn
@@ -109,6 +119,7 @@ class TreeReadout(Base, Growing):
         *,
         tree: "str | Tree" = "huffman",
         mode: str = "deterministic",
+        together: int = TOGETHER,
         split: int = 0,
         batch: int = 1024,
         rate: float = 0.025,
@@ -125,12 +136,20 @@ class TreeReadout(Base, Growing):
         self.mode = check.choice("mode", _named_now(mode), MODES)
         check_number(self.classes)
         self.nodes = self.moves.table(self.classes - 1, self.width)
+        self.together = check.whole("together", together, 1)
         self.split = check.whole("split", split, 0, self.classes - 1)
+        self._check_mode(storage)
         if self.split and storage != "float32":
             raise ValueError(f'storage: found "{storage}" with a split, expected "float32"; leave one out')
         self._take_shape(tree)
         self._place_nodes()
         self._prepare()
+
+    def _check_mode(self, storage: str) -> None:
+        """ValueError for what the mode "batch" does not go with."""
+        for name, found, free in (("split", self.split, 0), ("storage", storage, "float32")):
+            if self.mode == "batch" and found != free:
+                raise ValueError(f'{name}: found {found!r} with the mode "batch", expected {free!r}; leave one out')
 
     def _place_nodes(self) -> None:
         """Where the nodes learn."""
@@ -142,19 +161,23 @@ class TreeReadout(Base, Growing):
         self._place.do(self._make_room, self.tree)
 
     def _make_room(self, tree: Any) -> None:
-        kernels = self.backend.tree_softmax
-        self._plan = kernels.plan(tree)
-        self._work = kernels.workspace(self.batch, self.width, tree.depth, np.float32)
+        batched = self.mode == "batch"
+        kernels = self.backend.tree_batch if batched else self.backend.tree_softmax
+        sizes = (self.batch, self.width, tree.depth, *((self.together,) if batched else ()))
+        self._plan, self._work = kernels.plan(tree), kernels.workspace(*sizes, np.float32)
 
     def learn(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
         """Learn from a batch of the device's arrays, within the work of a queue; see Readout."""
         given = self._learns(self._there), self._work, self._plan, hidden, target, weight, self._rule
-        self.backend.tree_softmax.step(grad, loss, *given, self.mode)
+        if self.mode == "batch":
+            self.backend.tree_batch.step(grad, loss, *given, self.together)
+        else:
+            self.backend.tree_softmax.step(grad, loss, *given, self.mode)
 
     @property
     def online(self) -> bool:
         """Whether it can learn online: on the CPU."""
-        return not (self.split or self.beside)
+        return not (self.split or self.beside or self.mode == "batch")
 
     def learn_online(self, grad: Any, loss: Any, hidden: Any, inputs: Any, target: Any, weight: Any) -> None:
         """Learn from a batch together with the rows that it reads, unchecked; see Base.step_online. No `mode` matters."""
@@ -195,7 +218,8 @@ class TreeReadout(Base, Growing):
     def describe(self) -> dict[str, Any]:
         """What `rebuild` needs."""
         split = {"split": self.split} if self.split else {}
-        return super().describe() | {"tree": self.shape} | {"mode": self.mode} | split
+        together = {"together": self.together} if self.mode == "batch" else {}
+        return super().describe() | {"tree": self.shape} | {"mode": self.mode} | together | split
 
     def restore(self, state: dict[str, Any]) -> None:
         """Build the tree of what was filled in; ValueError where that makes none."""
@@ -234,6 +258,7 @@ def make(
 ) -> TreeReadout:
     """From options of the command line; see hybrid/readout/__init__.py. Clusters come with vectors: balanced until then."""
     given = {name: options[name] for name in ("mode", "rate", "seed")} | sparse.readout_named(options)
+    given["together"] = options.get("together", TOGETHER)
     given["tree"] = "balanced" if options["tree"] == CLUSTERED else options["tree"]
     return TreeReadout(counts, width, split=options.get("split") or 0, batch=batch, backend=backend, **given)
 

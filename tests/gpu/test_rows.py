@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cpu import rows as cpu_rows
-from gpu import rows
+from gpu import rows, sort
 from gpu.array import Array
 from hybrid.contract import Learned, Rule
 from tests import cudasim
@@ -123,10 +123,43 @@ def test_long_lists_are_cut_and_stay_in_order(gpu, monkeypatch):
     assert scattered_mean(gpu, table, bag_at, ids, bag_grad, -0.1).tobytes() == expected.tobytes()
 
 
-def test_a_whole_part(gpu):
-    ids, rng = np.full(rows.PART + 1, 7, np.int32), np.random.default_rng(4)
+@pytest.mark.parametrize("width", [1, 3, 8, 9, 128, 300])
+@pytest.mark.parametrize("optimiser", ["sgd", "adagrad"])
+def test_segments_of_any_length(gpu, width, optimiser):
+    """Around the number of warps that share a long one, and around what these ask for at once."""
+    slices, rng = -(-width // 8), np.random.default_rng(width)
+    lengths = np.array([1, slices - 1, slices, slices + 1, 2, 31, 33, 127, 128, 129, 256, 300])
+    ids = rng.permutation(np.repeat(np.arange(lengths.size), lengths)).astype(np.int32)
+    table, grad = normal(rng, lengths.size, width), normal(rng, ids.size, width)
+    squares = np.zeros_like(table) if optimiser == "adagrad" else None
+    there = Learned(gpu.put(table), squares=None if squares is None else gpu.put(squares))
+    gpu.run(rows.scatter, there, gpu.put(ids), gpu.put(grad), Rule(0.1))
+    cpu_rows.scatter(Learned(table, squares=squares), ids, grad, Rule(0.1))
+    if squares is None:
+        assert gpu.get(there.rows).tobytes() == table.tobytes()
+    else:
+        np.testing.assert_allclose(gpu.get(there.rows), table, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("width", [4, 128])
+def test_rows_that_begin_anywhere(gpu, width):
+    """Not at 16 bytes, as slices of other libraries' arrays may."""
+    rng = np.random.default_rng(width)
+    ids, table, grad = zipf(rng, 30, 70), normal(rng, 30, width), normal(rng, 70, width)
+    whole = gpu.put(np.append(np.float32(0), table))
+    there = Array(whole.pointer + 4, table.shape, np.float32, whole)
+    out = gpu.empty(grad.shape, np.float32)
+    gpu.run(rows.gather, out, there, gpu.put(ids))
+    np.testing.assert_array_equal(gpu.get(out), table[ids])
+    gpu.run(rows.scatter, Learned(there), gpu.put(ids), gpu.put(grad), Rule(-0.3))
+    expected = on_the_cpu(cpu_rows.scatter, table, ids, grad, 0.3)
+    assert gpu.get(whole)[1:].tobytes() == expected.tobytes()
+
+
+def test_a_radix_sort_of_a_long_list(gpu):
+    ids, rng = np.full(sort.SHORT + 1, 7, np.int32), np.random.default_rng(4)
     ids[::1000] = 3
-    ids[5:2500], ids[2600:4000] = np.arange(10, 2505), np.arange(3000, 4400)  # most places leave after one look
+    ids[5:2500], ids[2600:4000] = np.arange(10, 2505), np.arange(3000, 4400)
     table, grad = normal(rng, 4400, 1), normal(rng, ids.size, 1)
     expected = on_the_cpu(cpu_rows.scatter, table, ids, grad, 1.5)
     assert scattered(gpu, table, ids, grad, 1.5).tobytes() == expected.tobytes()

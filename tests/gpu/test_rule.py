@@ -191,7 +191,7 @@ def test_top_of_a_tree(gpu, biases, optimiser, decay, clip):
 @pytest.mark.parametrize(("optimiser", "decay", "clip"), visits.RULES)
 @pytest.mark.parametrize("biases", [False, True])
 def test_full_softmax(gpu, monkeypatch, biases, optimiser, decay, clip):
-    monkeypatch.setattr(softmax, "CLASSES", 64)
+    monkeypatch.setattr(softmax, "classes_of_chunk", lambda *sizes: 64)
     rng, rule, classes, width = np.random.default_rng(4), Rule(0.1, decay, clip), 151, 20
     learned, (hidden, target, weight) = (
         visits.drawn(rng, classes, width, optimiser, biases),
@@ -208,7 +208,7 @@ def test_full_softmax(gpu, monkeypatch, biases, optimiser, decay, clip):
 
 
 def test_best_and_log_prob_of_a_softmax_with_biases(gpu, monkeypatch):
-    monkeypatch.setattr(softmax, "CLASSES", 64)
+    monkeypatch.setattr(softmax, "classes_of_chunk", lambda *sizes: 64)
     rng = np.random.default_rng(5)
     learned, (hidden, target, _) = visits.drawn(rng, 151, 20, biases=True), examples(rng, 20, 151)
     placed, work = there(gpu, learned), gpu.run(softmax.workspace, BATCH, 20, np.float32)

@@ -73,3 +73,13 @@ def test_weights_in_a_ring_go_by_bulk_copies(tools):
     assert names.count("UBLKCP.S.G") == names.count("UBLKCP.G.S") == 1
     assert any(name.startswith("FENCE.VIEW.ASYNC") for name in names)
     assert not [name for name in names if name.startswith("LDGSTS") and "128" in name]
+
+
+@pytest.mark.parametrize("architecture", ["sm_80", "sm_90"])
+@pytest.mark.parametrize(("kind", "times"), [("tf32", 1), ("3xtf32", 3)])
+def test_products_of_the_fused_softmax_are_the_tensor_cores(tools, architecture, kind, times):
+    """At each step of 8: 2 by 2 tiles of logits; in `learn` also 4 by 4 of the rows' gradient, 2 by 2 of the hidden vectors'."""
+    found = sass.code(kernels.HERE / "fused_softmax.cu", architecture, *tools)
+    for kernel, tiles in (("measure", 4), ("learn", 4 + 16 + 4)):
+        steps = [line for line in found[f"{kernel}_{kind}"] if "HMMA.1688.F32.TF32" in line]
+        assert len(steps) >= times * tiles and len(steps) % (times * 4) == 0

@@ -11,6 +11,7 @@ from tests import cudasim
 EPS = np.finfo(np.float32).eps
 CHUNK = 64  # classes a chunk, in most tests
 NAMES = ("grad", "loss", "weights")
+chunk_size = softmax.classes_of_chunk  # as it is, for tests that replace it
 
 # Classes, width, rows: around a chunk, and around what a block reads at once
 SIZES = [
@@ -26,8 +27,11 @@ WIDE = [(1023, 3, 2), (4095, 4, 2), (4097, 2, 3), (8195, 1, 1)]  # in one chunk
 
 @pytest.fixture(autouse=True)
 def chunks(monkeypatch):
-    monkeypatch.setattr(softmax, "CLASSES", CHUNK)
-    return lambda classes: monkeypatch.setattr(softmax, "CLASSES", classes)
+    def each(classes):
+        monkeypatch.setattr(softmax, "classes_of_chunk", lambda *sizes: classes)
+
+    each(CHUNK)
+    return each
 
 
 def problem(classes, width, batch, spread=1.0, seed=0):
@@ -120,11 +124,11 @@ def test_the_gradients_are_the_slopes_of_the_loss(gpu):
 
 @pytest.mark.parametrize("spread", [1.0, 1e4])
 def test_the_probabilities_add_up_to_one(gpu, spread):
-    """What is left in the workspace, d loss / d logit, adds up to nothing; also where exp(logit) is beyond float32."""
+    """What is left in the queue's scratch, d loss / d logit, adds up to nothing; also where exp(logit) is beyond float32."""
     case = Case(gpu, *problem(50, 16, 5, spread=spread))
     case.step(0.0)
     pitch = -(-50 // softmax.LINE) * softmax.LINE
-    miss = gpu.get(case.work.logits).ravel()[: 5 * pitch].reshape(5, pitch)[:, :50]
+    miss = gpu.get(gpu.queue.scratch["logits"]).view(np.float32)[: 5 * pitch].reshape(5, pitch)[:, :50]
     np.testing.assert_allclose(miss.sum(axis=1, dtype=float), 0, atol=1e-5)
 
 
@@ -185,23 +189,29 @@ def test_a_workspace_serves_fewer_rows(gpu):
         np.testing.assert_array_equal(found, expected)
 
 
+M = 1 << 20
+
+
 @pytest.mark.parametrize(
-    ("batch", "classes"), [(1, 65536), (1024, 65536), (1025, 65408), (4096, 16384), (1 << 19, 128), (1 << 21, 128)]
+    ("batch", "classes", "width", "expected"),
+    [
+        (1, 1000, 128, 1024),  # all classes, and no memory for more
+        (64, M, 8, M),
+        (1024, 100_000, 128, 65536),  # 256 MiB
+        (1024, 16 * M, 128, M // 2),  # a quarter of 8 GiB
+        (1024, 100_000, 8192, 100_096),
+        (1025, 100_000, 128, 65408),
+        (M, 100_000, 128, 128),
+        (0, 1000, 128, 1024),
+    ],
 )
-def test_the_size_of_a_workspace(monkeypatch, chunks, batch, classes):
-    chunks(1 << 16)
-    monkeypatch.setattr(softmax.blas, "ready", lambda: None)
-
-    class Queue:
-        device = type("Anything", (), {"empty": staticmethod(lambda shape, dtype: shape)})
-
-    monkeypatch.setattr(softmax.device, "current", Queue)
-    assert softmax.workspace(batch, 128, np.float32) == ((batch, classes), batch, batch, batch)
+def test_a_chunk_has_as_many_logits_as_memory_allows(batch, classes, width, expected):
+    assert chunk_size(batch, classes, width) == expected
 
 
 def test_the_last_chunk_is_whole(gpu):
     case = Case(gpu, *problem(2 * CHUNK + 5, 3, 2))
-    chunks = softmax._chunks(case.work, Learned(case.weights), 2)
+    chunks = gpu.run(softmax._chunks, Learned(case.weights), 2)
     assert [(chunk.begin, chunk.end) for chunk in chunks] == [(0, 5), (5, CHUNK + 5), (CHUNK + 5, 2 * CHUNK + 5)]
     assert [chunk.logits.pitch for chunk in chunks] == [32, CHUNK, CHUNK]
 

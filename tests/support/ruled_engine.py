@@ -17,6 +17,9 @@ RULES = {  # each with a clip and a decay: kernels of the CPU are compiled once 
 }
 READOUTS = {
     "tree": lambda **more: TreeReadout(Feed.counts, 6, batch=BATCH, rate=0.05, **more),
+    "tree by groups": lambda **more: TreeReadout(
+        Feed.counts, 6, mode="batch", together=3, batch=BATCH, rate=0.05, **more
+    ),
     "split": lambda **more: TreeReadout(Feed.counts, 6, batch=BATCH, rate=0.05, split=9, **more),
     "full": lambda **more: FullReadout(Feed.counts, 6, batch=BATCH, rate=0.05, **more),
 }

@@ -74,6 +74,25 @@ def learn_nodes(learned, hidden, lists, weight, rule, groups):
     return grad, loss
 
 
+def learn_together(learned, hidden, lists, weight, rule, together):
+    """TreeBatch.step: at each node the examples that pass it learn in their order, `together` at a time; grad and loss."""
+    grad, loss, visitors = np.zeros(hidden.shape), np.zeros(len(hidden)), {}
+    for b, steps in enumerate(lists):
+        for node, turn in steps:
+            visitors.setdefault(node, []).append((b, turn))
+    for node, met in visitors.items():
+        for first in range(0, len(met), together):
+            g, g_bias = np.zeros(hidden.shape[1]), 0.0
+            for b, turn in met[first : first + together]:
+                miss, cost = missed(learned, node, turn, hidden[b])
+                loss[b] += weight[b] * cost
+                grad[b] -= weight[b] * miss * learned.rows[node]
+                g -= weight[b] * miss * hidden[b]
+                g_bias -= weight[b] * miss
+            visit(learned, node, g, g_bias, rule)
+    return grad, loss
+
+
 def missed(learned, node, turn, h):
     """turn - logistic(score), and -log p(turn)."""
     score = learned.rows[node] @ h + (0 if learned.biases is None else learned.biases[node])

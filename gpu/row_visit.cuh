@@ -1,0 +1,42 @@
+// A warp moves one row against its gradient, by the rule of visit.cuh.
+#pragma once
+
+#include "visit.cuh"
+#include "warp.cuh"
+
+// A row and what is kept for it; null: there is none.
+struct Row {
+    float *numbers;  // D of them
+    float *bias;
+    float *square;       // one for the row
+    float *squares;      // or one for each number
+    float *bias_square;  // and for the bias
+};
+
+// The row moves against g (D), its bias against g_bias.
+//   order   of the norm, which is summed up where the rule needs it: lanes stride over the columns, then a butterfly
+__device__ __forceinline__ void visit_row(const Row &row, const float *g, float g_bias, const Rule &rule, int D)
+{
+    float norm2 = 0, step = rule.rate;
+    if (row.square || rule.clip < INFINITY) {
+        float total[1] = {row.bias && !lane() ? g_bias * g_bias : 0};
+#pragma unroll 4
+        for (int d = lane(); d < D; d += 32) total[0] = fmaf(g[d], g[d], total[0]);
+        norm2 = sums<1>(total);
+    }
+    const float part = cut(norm2, rule.clip);
+    if (row.square) {
+        float square = *row.square;
+        step = step_of_row(square, part * part * norm2 / (D + (row.bias != nullptr)), rule.rate);
+        __syncwarp();  // all have read it
+        if (!lane()) *row.square = square;
+    }
+#pragma unroll 4
+    for (int d = lane(); d < D; d += 32) {
+        const float w = row.numbers[d], down = part * g[d];
+        row.numbers[d] = row.squares ? moved(w, row.squares[d], down, rule.rate, rule.keep) : fmaf(-step, down, rule.keep * w);
+    }
+    if (!row.bias || lane()) return;
+    const float bias = *row.bias, down = part * g_bias;
+    *row.bias = row.bias_square ? moved(bias, *row.bias_square, down, rule.rate, 1) : fmaf(-step, down, bias);
+}

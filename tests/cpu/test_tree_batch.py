@@ -1,0 +1,112 @@
+"""Nodes that learn from a few examples at once: the oracle, the serial loop at one end, the whole batch at the other."""
+
+import numba
+import numpy as np
+import pytest
+
+from cpu import tree_batch, tree_softmax
+from cpu.tree import balanced, huffman, path
+from hybrid.contract import Learned, Rule
+from tests.support.tree_batch import oracle, run
+from tests.support.tree_softmax import case
+from tests.support.tree_softmax import run as serial
+from tests.support.visits import RULES, check_close, drawn
+
+
+def close(found, wanted, atol):
+    for one, other in zip(found[:2], wanted[:2], strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=atol)
+    check_close(found[2], wanted[2], atol)
+
+
+@pytest.mark.parametrize("together", [1, 3, 16, 64, 1000])
+@pytest.mark.parametrize("dtype, atol", [(np.float32, 3e-5), (np.float64, 1e-12)])
+def test_step_is_the_oracles(threads, dtype, atol, together):
+    for tree in (balanced(2), balanced(40), huffman(1000 // np.arange(1, 301))):
+        nodes, hidden, target = case(len(tree.leaf_up), 17, 150, dtype)
+        given = tree, Learned(nodes), hidden, target, together
+        close(run(*given), oracle(*given), atol)
+
+
+def test_one_at_a_time_is_the_serial_loop():
+    tree, (nodes, hidden, target) = huffman(100 // np.arange(1, 31)), case(30, 9, 60, np.float64)
+    grad, loss, learned = run(tree, Learned(nodes), hidden, target, 1)
+    for found, wanted in zip((grad, loss, learned.rows), serial(tree, nodes, hidden, target, 0.1), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-12)
+
+
+def test_a_group_as_long_as_the_batch_is_the_gradient_of_the_batch():
+    """Finite differences of the loss that the tree itself states: in the hidden vectors and in the nodes."""
+    tree, (nodes, hidden, target) = balanced(13), case(13, 4, 30, np.float64)
+    grad, loss, learned = run(tree, Learned(nodes), hidden, target, 30, Rule(1.0))
+
+    def total(nodes, hidden):
+        out = np.empty(len(target))
+        tree_softmax.log_prob(out, Learned(nodes), tree, hidden, target)
+        return -out.sum()
+
+    assert loss.sum() == pytest.approx(total(nodes, hidden))
+    for array, found in ((nodes, nodes - learned.rows), (hidden, grad)):
+        for place in np.ndindex(array.shape):
+            kept = array[place]
+            array[place] = kept + 1e-6
+            above = total(nodes, hidden)
+            array[place] = kept - 1e-6
+            below = total(nodes, hidden)
+            array[place] = kept
+            assert found[place] == pytest.approx((above - below) / 2e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize("optimiser, decay, clip", RULES)
+@pytest.mark.parametrize("biases", [False, True])
+def test_every_rule(biases, optimiser, decay, clip):
+    rng = np.random.default_rng(3)
+    tree = huffman(1000 // np.arange(1, 41))
+    learned = drawn(rng, 39, 5, optimiser, biases, np.float64)
+    _, hidden, target = case(40, 5, 90, np.float64)
+    for weight in (None, rng.random(90)):
+        given = tree, learned, hidden, target, 8, Rule(0.1, decay, clip), weight
+        close(run(*given), oracle(*given), 1e-11)
+
+
+def test_the_same_bits_at_any_number_of_threads():
+    outcomes, before = set(), numba.get_num_threads()
+    for threads in (1, 2, 4):
+        numba.set_num_threads(threads)
+        nodes, hidden, target = case(300, 33, 500)
+        grad, loss, learned = run(huffman(1000 // np.arange(1, 301)), Learned(nodes), hidden, target, 16)
+        outcomes.add((grad.tobytes(), loss.tobytes(), learned.rows.tobytes()))
+    numba.set_num_threads(before)
+    assert len(outcomes) == 1
+
+
+@pytest.mark.parametrize(
+    "build", [lambda: balanced(2), lambda: balanced(77), lambda: huffman(1000 // np.arange(1, 78))]
+)
+def test_the_classes_of_a_node_are_neighbours(build):
+    tree = build()
+    rank = tree.ranks()
+    assert sorted(rank) == list(range(len(rank)))
+    below = {}
+    for leaf in range(len(rank)):
+        for node, turn in path(tree, leaf):
+            below.setdefault((node, turn), []).append(rank[leaf])
+    for (node, turn), places in below.items():
+        assert max(places) - min(places) == len(places) - 1
+        assert turn or max(places) < min(below[node, 1])
+
+
+@pytest.mark.parametrize("together", [1, 2, 7, 64])
+def test_groups_of_neighbours_have_places_of_their_own(together):
+    """Random lengths of the nodes of a level: those of each crowded one are after those of the one before."""
+    rng = np.random.default_rng(together)
+    for _ in range(200):
+        lengths = rng.integers(1, 5 * together + 2, rng.integers(1, 9))
+        place = taken = 0
+        for length in lengths:
+            if length > together:
+                first = 2 * (place // together)
+                assert first >= taken
+                taken = first - (-length // together)
+            place += length
+        assert taken <= tree_batch.groups(place, together)

@@ -1,0 +1,83 @@
+"""Ids sorted on the device, against NumPy's stable sort."""
+
+import numpy as np
+import pytest
+
+from gpu import sort
+from tests import cudasim
+from tests.support.drawn_ids import zipf
+
+T = sort.TILE
+
+
+@pytest.fixture
+def by_id(gpu):
+    """Sorted ids and their places, as NumPy arrays."""
+
+    def run(ids, rows):
+        keys, places = gpu.run(sort.by_id, gpu.put(ids), rows)
+        return gpu.get(keys), gpu.get(places)
+
+    return run
+
+
+def check(by_id, ids, rows):
+    order = np.argsort(ids, kind="stable")
+    keys, places = by_id(ids, rows)
+    np.testing.assert_array_equal(keys, ids[order])
+    np.testing.assert_array_equal(places, order)
+
+
+def test_worked_by_hand(by_id):
+    keys, places = by_id(np.array([5, 0, 5, 3, 0], np.int32), 6)
+    assert keys.tolist() == [0, 0, 3, 5, 5] and places.tolist() == [1, 4, 3, 0, 2]
+
+
+@pytest.mark.parametrize("count", [1, 3, 4, 31, 32, 33, 200])
+def test_short_lists(by_id, count):
+    check(by_id, zipf(np.random.default_rng(count), 40, count), 40)
+
+
+@pytest.mark.parametrize("count", [1, 255, T - 1, T, T + 1, 3 * T + 77])
+@pytest.mark.parametrize("rows", [1, 256, 257, 70_000])
+def test_long_lists(by_id, monkeypatch, count, rows):
+    monkeypatch.setattr(sort, "SHORT", 0)
+    check(by_id, zipf(np.random.default_rng([count, rows]), rows, count), rows)
+
+
+@pytest.mark.parametrize("rows", [2**24, 2**31 - 1])
+def test_large_ids(by_id, monkeypatch, rows):
+    ids = np.random.default_rng(1).integers(0, rows, 300).astype(np.int32)
+    ids[7], ids[50:60] = rows - 1, ids[3]
+    check(by_id, ids, rows)
+    monkeypatch.setattr(sort, "SHORT", 0)
+    check(by_id, ids, rows)
+
+
+@pytest.mark.parametrize("short", [0, 1000])
+@pytest.mark.parametrize("ids", [np.full(300, 9), np.arange(300), np.arange(300)[::-1], np.arange(300) % 2])
+def test_equal_rising_and_falling_ids(by_id, monkeypatch, ids, short):
+    monkeypatch.setattr(sort, "SHORT", short)
+    check(by_id, ids.astype(np.int32), 300)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_order_of_work_on_the_device_changes_nothing(gpu, by_id, seed):
+    if gpu.simulated:
+        cudasim.seed(seed)
+    check(by_id, zipf(np.random.default_rng(2), 3000, sort.SHORT + 1), 3000)
+
+
+def test_as_many_passes_as_the_rows_have_digits(gpu, monkeypatch):
+    if not gpu.simulated:
+        pytest.skip("only the simulated driver counts its calls")
+    monkeypatch.setattr(sort, "SHORT", 0)
+    ids = gpu.put(np.zeros(9, np.int32))
+
+    def launches(rows):
+        before = cudasim.counts()["launch"]
+        sort.by_id(ids, rows)
+        return cudasim.counts()["launch"] - before
+
+    found = [gpu.run(launches, rows) for rows in (1, 256, 257, 1 << 16, (1 << 16) + 1, 2**31 - 1)]
+    assert found == [2, 2, 4, 4, 6, 8]

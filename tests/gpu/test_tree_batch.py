@@ -1,0 +1,88 @@
+"""Nodes that learn from a few examples at once, on the device: the oracle that the CPU is held to, and the twin itself."""
+
+import numpy as np
+import pytest
+
+from cpu.tree import balanced, huffman
+from gpu import tree_batch, tree_softmax
+from hybrid.contract import Learned, Rule
+from tests import cudasim
+from tests.support.tree_batch import oracle
+from tests.support.tree_batch import run as run_on_cpu
+from tests.support.tree_softmax import case
+from tests.support.visits import RULES, check_close, copied, drawn
+
+
+def run(gpu, tree, learned, hidden, target, together, rule=None, weight=None):
+    """grad, loss and what the nodes have become."""
+    rule = Rule(0.1) if rule is None else rule
+    plan = gpu.run(tree_batch.plan, tree)
+    work = gpu.run(tree_batch.workspace, len(hidden) + 3, hidden.shape[1], tree.depth, together, np.float32)
+    grad, loss, there = (
+        gpu.empty(hidden.shape, np.float32),
+        gpu.empty(len(hidden), np.float32),
+        copied(learned, gpu.put),
+    )
+    weight = None if weight is None else gpu.put(weight)
+    given = gpu.put(hidden), gpu.put(target), weight, rule, together
+    gpu.run(tree_batch.step, grad, loss, there, work, plan, *given)
+    return gpu.get(grad), gpu.get(loss), copied(there, gpu.get)
+
+
+def close(found, wanted, atol=5e-5):
+    for one, other in zip(found[:2], wanted[:2], strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=atol)
+    check_close(found[2], wanted[2], atol)
+
+
+@pytest.mark.parametrize("together", [1, 3, 16, 64, 128])
+@pytest.mark.parametrize(
+    "classes, width, batch", [(2, 1, 1), (3, 5, 65), (300, 33, 63), (300, 128, 150), (40, 270, 90)]
+)
+def test_step_is_the_oracles_and_the_twins(gpu, classes, width, batch, together):
+    for tree in (balanced(classes), huffman(1000 // np.arange(1, classes + 1))):
+        nodes, hidden, target = case(classes, width, batch)
+        given = tree, Learned(nodes), hidden, target, together
+        found = run(gpu, *given)
+        close(found, oracle(*given))
+        close(found, run_on_cpu(*given))
+
+
+def test_a_node_with_more_examples_than_its_list_has_places(gpu):
+    """All examples in one class, and a batch that is sorted by digits."""
+    tree, (nodes, hidden, _) = huffman([50, 3, 2, 1, 1]), case(5, 3, 4500)
+    target = np.where(np.arange(4500) % 3, 0, 3).astype(np.int32)
+    for together in (64, 1024):
+        given = tree, Learned(nodes), hidden, target, together, Rule(1e-3)
+        close(run(gpu, *given), oracle(*given), 2e-4)
+
+
+@pytest.mark.parametrize("optimiser, decay, clip", RULES)
+def test_every_rule(gpu, optimiser, decay, clip):
+    rng, tree = np.random.default_rng(3), huffman(1000 // np.arange(1, 41))
+    _, hidden, target = case(40, 40, 90)
+    for biases in (False, True):
+        learned = drawn(rng, 39, 40, optimiser, biases)
+        for weight in (None, rng.random(90).astype(np.float32)):
+            given = tree, learned, hidden, target, 8, Rule(0.1, decay, clip), weight
+            close(run(gpu, *given), oracle(*given))
+
+
+def test_every_run_gives_the_same_bytes(gpu):
+    nodes, hidden, target = case(300, 9, 150)
+    outcomes = set()
+    for seed in range(4):
+        if gpu.simulated:
+            cudasim.seed(seed)
+        grad, loss, learned = run(gpu, huffman(1000 // np.arange(1, 301)), Learned(nodes), hidden, target, 16)
+        outcomes.add((grad.tobytes(), loss.tobytes(), learned.rows.tobytes()))
+    assert len(outcomes) == 1
+
+
+def test_the_probabilities_of_its_plan_are_the_trees(gpu):
+    tree, (nodes, hidden, target) = balanced(40), case(40, 9, 30)
+    outs = []
+    for plan in (gpu.run(tree_batch.plan, tree), gpu.run(tree_softmax.plan, tree)):
+        outs.append(gpu.empty(30, np.float32))
+        gpu.run(tree_softmax.log_prob, outs[-1], Learned(gpu.put(nodes)), plan, gpu.put(hidden), gpu.put(target))
+    assert gpu.get(outs[0]).tobytes() == gpu.get(outs[1]).tobytes()
