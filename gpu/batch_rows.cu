@@ -10,7 +10,7 @@
 //   bound   memory: 4 bytes a number of misses, in lines of 128
 //   order   each warp's rows in turn, then the warps in turn
 extern "C" __global__ void __launch_bounds__(THREADS)
-    sum_columns(float *out, const float *misses, float kept, float factor, int B, int C, int pitch)
+    sum_columns(float *__restrict__ out, const float *__restrict__ misses, float kept, float factor, int B, int C, int pitch)
 {
     __shared__ float parts[THREADS / 32][32];
     const int c = blockIdx.x * 32 + lane();
@@ -33,8 +33,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 //   bound   memory: 12 D bytes a row, 20 D where each number has a square
 //   order   of a norm: lanes stride over the columns, then a butterfly
 extern "C" __global__ void __launch_bounds__(THREADS)
-    move(float *rows, float *biases, float *squares, float *bias_squares, const float *grad, const float *bias_grad,
-         float rate, float keep, float clip, int each, int R, int D)
+    move(float *__restrict__ rows, float *__restrict__ biases, float *__restrict__ squares, float *__restrict__ bias_squares,
+         const float *__restrict__ grad, const float *__restrict__ bias_grad, float rate, float keep, float clip, int each, int R,
+         int D)
 {
     const int r = blockIdx.x * warps() + warp();
     if (r >= R) return;
@@ -55,10 +56,13 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         __syncwarp();  // all have read it
         if (!lane()) squares[r] = square;
     }
+    if (each) {
 #pragma unroll 4
-    for (int d = lane(); d < D; d += 32) {
-        const float g = part * grad[at + d];
-        rows[at + d] = each ? moved(rows[at + d], squares[at + d], g, rate, keep) : fmaf(-step, g, keep * rows[at + d]);
+        for (int d = lane(); d < D; d += 32)
+            rows[at + d] = moved(rows[at + d], squares[at + d], part * grad[at + d], rate, keep);
+    } else {
+#pragma unroll 4
+        for (int d = lane(); d < D; d += 32) rows[at + d] = fmaf(-step * part, grad[at + d], keep * rows[at + d]);
     }
     if (!biases || lane()) return;
     biases[r] = each ? moved(biases[r], bias_squares[r], part * down, rate, 1) : fmaf(-step * part, down, biases[r]);

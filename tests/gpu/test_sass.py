@@ -51,6 +51,8 @@ def tools():
         # of 16 bytes each; of a row that is met often 32 numbers of gradients, and the places after them
         ("rows.cu", {"gather": 8, "gather_mean": 8, "scatter": 32, "scatter_squared": 32}),
         ("sort.cu", {"rank": 4, "pass": 8}),
+        ("batch_rows.cu", {"move": 8, "sum_columns": 8}),
+        ("head.cu", {"add": 8}),
         ("units.cu", {"update": 12, "add": 8, "times_slope": 8}),
         ("optimiser.cu", {"adam": 4}),
         # four examples, each with its entry, whether a group starts, and its share of the hidden vector
@@ -66,7 +68,7 @@ def test_loads_are_under_way_together(tools, file, least, architecture):
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90"])
 @pytest.mark.parametrize(("kind", "times"), [("tf32", 1), ("3xtf32", 3)])
 def test_products_of_the_fused_softmax_are_the_tensor_cores(tools, architecture, kind, times):
-    """At each step of 8: 2 by 2 tiles of logits; in `learn` also 4 by 4 of the rows' gradient, 2 by 2 of the hidden vectors'."""
+    """At each step of 8: 2 by 2 tiles of logits; in `learn` also 4 by 4 of the rows' gradient, 2 by 2 of the hidden ones'."""
     found = sass.code(kernels.HERE / "fused_softmax.cu", architecture, *tools)
     for kernel, tiles in (("measure", 4), ("learn", 4 + 16 + 4)):
         steps = [line for line in found[f"{kernel}_{kind}"] if "HMMA.1688.F32.TF32" in line]
