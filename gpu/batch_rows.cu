@@ -9,7 +9,7 @@
 //   bound   memory: 4 bytes a number of misses, in lines of 128
 //   order   each warp's rows in turn, then the warps in turn
 extern "C" __global__ void __launch_bounds__(THREADS)
-    sum_columns(float *out, const float *misses, float kept, float factor, int B, int C, int pitch)
+    sum_columns(float *__restrict__ out, const float *__restrict__ misses, float kept, float factor, int B, int C, int pitch)
 {
     __shared__ float parts[THREADS / 32][32];
     const int c = blockIdx.x * 32 + lane();
@@ -32,8 +32,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 //   bound   memory: 12 D bytes a row, 20 D where each number has a square
 //   order   of a norm: lanes stride over the columns, then a butterfly
 extern "C" __global__ void __launch_bounds__(THREADS)
-    move(float *rows, float *biases, float *squares, float *bias_squares, const float *grad, const float *bias_grad,
-         float rate, float keep, float clip, int each, int R, int D)
+    move(float *__restrict__ rows, float *__restrict__ biases, float *__restrict__ squares, float *__restrict__ bias_squares,
+         const float *__restrict__ grad, const float *__restrict__ bias_grad, float rate, float keep, float clip, int each, int R,
+         int D)
 {
     const int r = blockIdx.x * warps() + warp();
     if (r >= R) return;

@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike
 from gpu import device, kernels, softmax
 from gpu.array import Array
 
-THREADS = 256
+THREADS, EACH = 256, 4  # of a block; numbers of a thread of `add`, as in head.cu
 
 
 class Work(NamedTuple):
@@ -53,7 +53,7 @@ def log_prob(out: Array, learned: Any, work: Work, slot: Array, hidden: Array, t
 
 def add(out: Array, part: Array) -> None:
     """out += part; of one shape, C-contiguous."""
-    kernels.launch(__file__, "add", "PPq", -(-out.size // THREADS), THREADS, out, part, out.size)
+    kernels.launch(__file__, "add", "PPq", -(-out.size // (EACH * THREADS)), THREADS, out, part, out.size)
 
 
 def _slots(work: Work, slot: Array, target: Array) -> Array:

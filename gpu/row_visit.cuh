@@ -31,12 +31,16 @@ __device__ __forceinline__ void visit_row(const Row &row, const float *g, float 
         __syncwarp();  // all have read it
         if (!lane()) *row.square = square;
     }
+    float *__restrict__ w = row.numbers, *__restrict__ squares = row.squares;  // so many are asked for before one is written
+    const float *__restrict__ down = g;
+    if (squares) {
 #pragma unroll 4
-    for (int d = lane(); d < D; d += 32) {
-        const float w = row.numbers[d], down = part * g[d];
-        row.numbers[d] = row.squares ? moved(w, row.squares[d], down, rule.rate, rule.keep) : fmaf(-step, down, rule.keep * w);
+        for (int d = lane(); d < D; d += 32) w[d] = moved(w[d], squares[d], part * down[d], rule.rate, rule.keep);
+    } else {
+#pragma unroll 4
+        for (int d = lane(); d < D; d += 32) w[d] = fmaf(-step * part, down[d], rule.keep * w[d]);
     }
     if (!row.bias || lane()) return;
-    const float bias = *row.bias, down = part * g_bias;
-    *row.bias = row.bias_square ? moved(bias, *row.bias_square, down, rule.rate, 1) : fmaf(-step, down, bias);
+    const float bias = *row.bias, push = part * g_bias;
+    *row.bias = row.bias_square ? moved(bias, *row.bias_square, push, rule.rate, 1) : fmaf(-step, push, bias);
 }

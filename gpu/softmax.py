@@ -32,7 +32,8 @@ from gpu.blas import Matrix
 from gpu.rule import cut
 
 # Whether steps that fit gpu/fused_softmax.py go there. No device has measured yet which is faster: `python -m bench gpu --only
-# softmax` measures both, as contests whose `fused` differs. Until then products are cuBLAS's, which need no tensor cores.
+# softmax` measures both, as contests whose `fused` differs. Until then products are cuBLAS's, which need no tensor cores and
+# bear infinite weights.
 FUSED = False
 
 LOGITS = 1 << 26  # of a chunk, at most, beside small tables

@@ -132,6 +132,15 @@ def test_logits_of_any_size(gpu, spread):
     assert np.isfinite(grad).all()
 
 
+def test_the_rest_of_a_tile_adds_nothing_where_all_logits_are_far_below_it(gpu):
+    weights, hidden, target = problem(5, 8, 3)
+    weights, hidden = np.abs(weights) - 200, np.abs(hidden) + 1
+    grad, loss, moved = oracle(weights, hidden, target, Rule(0.1))
+    found = stepped(gpu, weights, hidden, target, Rule(0.1))
+    for one, other in zip(found, (grad, loss, moved), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-2)  # logits are near -3,000
+
+
 @pytest.mark.parametrize("tf32", KINDS.values(), ids=KINDS)
 def test_the_same_bytes_in_any_order_of_work(gpu, device, monkeypatch, tf32):
     monkeypatch.setattr(device, "tf32", tf32)

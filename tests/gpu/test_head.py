@@ -1,6 +1,7 @@
 """The head of a readout on the device: the oracle that the CPU is held to."""
 
 import numpy as np
+import pytest
 
 from gpu import head
 from hybrid.contract import Learned, Rule
@@ -18,3 +19,11 @@ def test_a_step_is_the_float64_oracle(gpu):
     for one, other in zip((sums, loss, moved), expected, strict=True):
         np.testing.assert_allclose(gpu.get(one), other, atol=1e-4)
     np.testing.assert_allclose(gpu.get(out), -expected[1], atol=1e-4)
+
+
+@pytest.mark.parametrize("count", [1, 255, 256, 257, 1023, 1024, 1025, 2500])
+def test_add(gpu, count):
+    out, part = np.random.default_rng(count).normal(size=(2, count)).astype(np.float32)
+    there = gpu.put(out)
+    gpu.run(head.add, there, gpu.put(part))
+    np.testing.assert_array_equal(gpu.get(there), out + part)

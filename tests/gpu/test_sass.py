@@ -48,8 +48,12 @@ def tools():
 @pytest.mark.parametrize(
     ("file", "least"),
     [
-        ("rows.cu", {"gather": 4}),
         ("units.cu", {"update": 12, "add": 8, "times_slope": 8, "step_part": 60, "step_part_many": 32}),
+        # of 16 bytes each; of a row that is met often 32 numbers of gradients, and the places after them
+        ("rows.cu", {"gather": 8, "gather_mean": 8, "scatter": 32, "scatter_squared": 32}),
+        ("sort.cu", {"rank": 4, "pass": 8}),
+        ("batch_rows.cu", {"move": 8, "sum_columns": 8}),
+        ("head.cu", {"add": 8}),
         ("optimiser.cu", {"adam": 4}),
         # weights of four rows, velocities, and both inputs; without velocities a delta, too
         (
@@ -78,7 +82,7 @@ def test_weights_in_a_ring_go_by_bulk_copies(tools):
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90"])
 @pytest.mark.parametrize(("kind", "times"), [("tf32", 1), ("3xtf32", 3)])
 def test_products_of_the_fused_softmax_are_the_tensor_cores(tools, architecture, kind, times):
-    """At each step of 8: 2 by 2 tiles of logits; in `learn` also 4 by 4 of the rows' gradient, 2 by 2 of the hidden vectors'."""
+    """At each step of 8: 2 by 2 tiles of logits; in `learn` also 4 by 4 of the rows' gradient, 2 by 2 of the hidden ones'."""
     found = sass.code(kernels.HERE / "fused_softmax.cu", architecture, *tools)
     for kernel, tiles in (("measure", 4), ("learn", 4 + 16 + 4)):
         steps = [line for line in found[f"{kernel}_{kind}"] if "HMMA.1688.F32.TF32" in line]
