@@ -106,5 +106,5 @@ done
 bench rivals 300 module:torch
 bench overlap 120 -
 bench ragged 120 -
-bench sweep 180 -
+bench sweep 300 -
 exit $failed

@@ -23,6 +23,7 @@ BARS: dict[tuple[str, tuple], tuple[Bar, ...]] = {
     ("units.ragged", (("batch", 1),)): (Bar("bandwidth_share", 0.6),),
     ("softmax.step", (("tf32", False),)): (Bar("ratio", 1.3),),
     ("softmax.step", (("tf32", True),)): (Bar("ratio", 1.3),),
+    ("tree.step", (("batch", 1024), ("together", 1024))): (Bar("value", 50e6),),
     ("rows.gather", (("ids", 65_536),)): (Bar("bandwidth_share", 0.9),),
     ("pvm.frame", (("config", "flat210m"), ("momentum", 0.0))): (COPY,),
     ("pvm.frame", (("config", "small"), ("streams", 1), ("readouts", False))): (Bar("value", 5000),),

@@ -17,13 +17,14 @@ from bench.gpu_ceilings import TF32_TOLERANCE, precision
 from bench.gpu_machine import Contest, Machine, near
 from cpu.tree import path
 from hybrid.contract import Learned, Rule
-from tests.support.tree_nodes import learn
+from tests.support.visits import learn_together
 
 WIDTH, BATCH = 128, 1024
 QUICK_WIDTH, QUICK_BATCH = 32, 16
 CLASSES, QUICK_CLASSES = 100_000, 300  # of the full softmax
 TREES, QUICK_TREES = (1_000_000, 10_000_000), (500,)
-SWEEP, QUICK_SWEEP = (64, 256, 4096, 16_384, 65_536), (8,)  # examples of a batch of the tree, beside cpu_tree.BATCH
+SWEEP, QUICK_SWEEP = (64, 256, 1024, 4096, 16_384, 65_536), (80,)  # examples of a batch of the tree
+GROUP = 64  # examples that a node learns from at once, beside one and all of a batch
 ROWS, QUICK_ROWS = 1_000_000, 200  # of the table; 512 MB
 IDS, QUICK_IDS = (4096, 65_536), (64,)  # of one gather or scatter
 TURNS = 8  # different batches, taken in turn
@@ -262,35 +263,32 @@ def _deterministic(torch):
 def tree(machine: Machine, quick: bool, threads: int) -> Iterator[Callable[[], Contest]]:
     """What makes the contests of the tree on the device and on all cores of its host, with the same targets."""
     for classes in QUICK_TREES if quick else TREES:
-        yield partial(_tree, machine, classes, cpu_tree.BATCH, threads, beside=True)
+        yield partial(_tree, machine, classes, cpu_tree.BATCH, threads, 1, beside=True)
 
 
 def sweep(machine: Machine, quick: bool, threads: int) -> Iterator[Callable[[], Contest]]:
-    """What makes the contests of batches of other sizes, ours alone."""
+    """What makes the contests of batches of other sizes, and of nodes that learn from several examples at once: ours alone."""
     for batch in QUICK_SWEEP if quick else SWEEP:
-        yield partial(_tree, machine, (QUICK_TREES if quick else TREES)[0], batch, threads, beside=False)
+        for together in sorted({1, min(GROUP, batch), batch}):
+            if (batch, together) != (cpu_tree.BATCH, 1):
+                yield partial(
+                    _tree, machine, (QUICK_TREES if quick else TREES)[0], batch, threads, together, beside=False
+                )
 
 
-def _tree(machine: Machine, classes: int, batch: int, threads: int, beside: bool) -> Contest:
-    """Beside the same tree on the cores of the host, or alone."""
-    from gpu import tree_softmax
-
+def _tree(machine: Machine, classes: int, batch: int, threads: int, together: int, beside: bool) -> Contest:
+    """Beside the same tree on the cores of the host, or alone; together: the examples that a node learns from at once."""
     task = cpu_tree.Task(classes, threads, batch=batch)
     width = task.width
-    params = {"classes": classes, "width": width, "batch": batch}
+    params = {"classes": classes, "width": width, "batch": batch, "together": together}
     contest = Contest(machine, "tree.step", params, batch, "examples/s")
     put, device = machine.device.from_host, machine.device
     nodes, targets = put(task.nodes), [put(target) for target in task.targets]
     hidden = [put(vectors) for vectors in task.hidden]
-    plan = contest.do(tree_softmax.plan, task.tree)
-    work = contest.do(tree_softmax.workspace, batch, width, task.tree.depth, np.float32)
     grad, loss = device.empty((batch, width), np.float32), device.empty(batch, np.float32)
     turns = itertools.cycle(zip(itertools.cycle(hidden), targets, strict=False))
-    expected = _learned(task)
-
-    def step():
-        some, target = next(turns)
-        tree_softmax.step(grad, loss, Learned(nodes), work, plan, some, target, None, Rule(cpu_tree.RATE), MODE)
+    expected = _learned(task, together)
+    learn = _learner(contest, task, together)
 
     def check():
         met, first, learned, pulled, losses = expected
@@ -298,21 +296,43 @@ def _tree(machine: Machine, classes: int, batch: int, threads: int, beside: bool
         near("loss", device.to_host(loss), losses)
         near("nodes", _some_rows(contest, nodes, met), learned, first)
 
-    contest.ours(step, check)
+    contest.ours(lambda: learn(grad, loss, Learned(nodes), *next(turns)), check)
     if beside:
         contest.works.append(cpu_tree.ours(task))
     return contest
 
 
-def _learned(task: cpu_tree.Task):
+def _learner(contest: Contest, task: cpu_tree.Task, together: int) -> Callable[..., None]:
+    """A step of the tree: learn(grad, loss, learned, hidden, target)."""
+    from gpu import tree_batch, tree_softmax
+
+    rule, depth, sizes = Rule(cpu_tree.RATE), task.tree.depth, (task.batch, task.width)
+    if together == 1:
+        plan = contest.do(tree_softmax.plan, task.tree)
+        work = contest.do(tree_softmax.workspace, *sizes, depth, np.float32)
+
+        def learn(grad, loss, learned, hidden, target):
+            tree_softmax.step(grad, loss, learned, work, plan, hidden, target, None, rule, MODE)
+    else:
+        plan = contest.do(tree_batch.plan, task.tree)
+        work = contest.do(tree_batch.workspace, *sizes, depth, together, np.float32)
+
+        def learn(grad, loss, learned, hidden, target):
+            tree_batch.step(grad, loss, learned, work, plan, hidden, target, None, rule, together)
+
+    return learn
+
+
+def _learned(task: cpu_tree.Task, together: int):
     """Ids of the nodes that the first batch meets, those nodes before and after the step, the gradients and the losses."""
     lists = [path(task.tree, leaf) for leaf in task.targets[0]]
     met = np.unique([node for steps in lists for node, _ in steps])
     place = {int(node): i for i, node in enumerate(met)}
     first = task.nodes[met].astype(np.float64)
-    learned = first.copy()
+    learned, hidden = Learned(first.copy()), task.hidden[0].astype(np.float64)
     short = [[(place[node], turn) for node, turn in steps] for steps in lists]
-    return met, first, learned, *learn(learned, task.hidden[0].astype(np.float64), short, cpu_tree.RATE)
+    ones, rule = np.ones(len(hidden)), Rule(cpu_tree.RATE)
+    return met, first, learned.rows, *learn_together(learned, hidden, short, ones, rule, together)
 
 
 def _some_rows(contest: Contest, table, ids: np.ndarray) -> np.ndarray:
