@@ -106,5 +106,6 @@ done
 bench rivals 300 module:torch
 bench overlap 120 -
 bench ragged 120 -
+bench hogwild 90 -
 bench sweep 300 -
 exit $failed

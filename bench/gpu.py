@@ -41,6 +41,7 @@ WORKS = (
     "rows",
     "ragged",
     "overlap",
+    "hogwild",
     "sweep",
     "rivals",
 )
@@ -155,18 +156,19 @@ def _tests(machine: Machine, path: str, quick: bool) -> str:
 
 def contests(threads: int) -> dict[str, Callable[[Machine, bool], Iterator[Callable[[], Any]]]]:
     """Of each work, what makes its contests when their turn comes, on a machine, in small sizes or not."""
-    from bench import gpu_ceilings, gpu_overlap, gpu_pvm, gpu_rivals, gpu_sparse, gpu_units
+    from bench import gpu_ceilings, gpu_hogwild, gpu_overlap, gpu_pvm, gpu_rivals, gpu_sparse, gpu_tree, gpu_units
 
     return {
         "ceilings": gpu_ceilings.ceilings,
         "units": gpu_units.equal,
-        "tree": partial(gpu_sparse.tree, threads=threads),
+        "tree": partial(gpu_tree.tree, threads=threads),
         "pvm": gpu_pvm.frames,
         "softmax": gpu_sparse.softmax,
         "rows": gpu_sparse.rows,
         "ragged": gpu_units.ragged,
         "overlap": partial(gpu_overlap.overlap, threads=threads),
-        "sweep": partial(gpu_sparse.sweep, threads=threads),
+        "hogwild": partial(gpu_hogwild.hogwild, threads=threads),
+        "sweep": partial(gpu_tree.sweep, threads=threads),
         "rivals": gpu_rivals.rivals,
     }
 

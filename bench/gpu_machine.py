@@ -123,6 +123,10 @@ class Contest:
         self._add("ours", self._together(step), check, more)
         self._add(SINGLY, self._singly(step), lambda: None, {"clock": "host"})
 
+    def beside(self, who: str, step: Callable[[], Any], check: Callable[[], Any]) -> None:
+        """A rival that launches kernels as we do."""
+        self._add(who, self._together(step), check, None)
+
     def torch(self, who: str, step: Callable[[], Any], check: Callable[[], Any], more: dict | None = None) -> None:
         """A step of PyTorch, on its default stream."""
         name = f"torch {self.machine.torch.__version__} {who}"

@@ -255,7 +255,7 @@ class Device:
         """Block the calling thread until the device is past the mark."""
         if self.closed:
             return
-        if here.device is None or here.device.ordinal != self.ordinal:
+        if here.device is not self:  # an earlier one's context may be gone, though the number is the same
             libcuda().cuCtxSetCurrent(ctypes.c_void_p(self.context.handle))
             here.device = self
         with Translated(self.name):

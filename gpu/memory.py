@@ -89,4 +89,6 @@ def _check(name: str, status: int) -> None:
     if status == OUT_OF_MEMORY:
         raise driver.MemoryError(f"{name} failed: out of memory")
     if status:
-        raise driver.Error(f"{name} failed with error {status}")
+        said = ctypes.c_char_p()
+        libcuda().cuGetErrorString(status, ctypes.byref(said))
+        raise driver.Error(f"{name} failed: {(said.value or b'error %d' % status).decode()}")

@@ -101,6 +101,8 @@ class Queue:
         except BaseException as failure:
             self._failure = failure
             raise
+        finally:
+            here.queue = None  # a queue that is done with keeps nothing
 
     def _follow(self, event: Any) -> None:
         """Let later launches wait for an event: on the device for an event of the same device, else here."""

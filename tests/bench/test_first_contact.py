@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 BENCH = ["compile", "tests", "ceilings", "units", "tree", "pvm", "softmax", "rows"]
 TOOLS = ["memcheck", "racecheck", "initcheck", "synccheck", "ncu-units", "ncu-tree", "ncu-pvm", "ncu-softmax"]
-LAST = ["rivals", "overlap", "ragged", "sweep"]
+LAST = ["rivals", "overlap", "ragged", "hogwild", "sweep"]
 PYTHON = """#!/bin/sh
 here=$(dirname "$0")
 case "$*" in

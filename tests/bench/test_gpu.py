@@ -66,14 +66,20 @@ def test_the_command_from_end_to_end_on_the_simulated_driver(tmp_path):
     assert file.name.startswith("gpu-") and file.name.endswith("-quick.jsonl")
     records = [json.loads(line) for line in file.read_text().splitlines()]
     assert {one["work"] for one in records} == WORKS
-    assert {one["who"] for one in records} == {"ours", SINGLY, "in turn", "ours, tick alone"}
+    assert {one["who"] for one in records} == {
+        "ours",
+        SINGLY,
+        "in turn",
+        "ours, tick alone",
+        "Hogwild on the device",
+    }
     for one in records:
         assert one.keys() >= KEYS
         assert one["checked"] and len(one["samples"]) == 1 and one["value"] > 0
         assert one["env"]["simulated"] and one["env"]["multiprocessors"] > 0
         assert one["threads"] == 2 if one["device"] == "cpu" else one["device"] == one["env"]["gpu"]
     trees = [(one["params"]["batch"], one["device"] == "cpu") for one in records if one["work"] == "tree.step"]
-    assert (1024, True) in trees and (8, False) in trees and (8, True) not in trees
+    assert (1024, True) in trees and (80, False) in trees and (80, True) not in trees
     for one in records:
         if one["who"] == "ours" and one["bench"] == "units":
             parts = one["memory"]

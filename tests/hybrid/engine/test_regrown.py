@@ -26,9 +26,12 @@ def by_hand(made, feed, vectors):
     made.readout.rate_scale = 1.0
     for tick in range(5):
         batch = feed[tick]
-        hidden = made.hidden(batch.ids)
-        for rows in (slice(0, BATCH // 2), slice(BATCH // 2, BATCH)):
-            made.readout.step(np.empty_like(hidden[rows]), hidden[rows], batch.target[rows])
+        for rows in (
+            slice(0, BATCH // 2),
+            slice(BATCH // 2, BATCH),
+        ):  # as in a tick: bits of a product may depend on its size
+            hidden = made.hidden(batch.ids.reshape(BATCH, -1)[rows])
+            made.readout.step(np.empty_like(hidden), hidden, batch.target[rows])
     return kept
 
 

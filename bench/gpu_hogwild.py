@@ -1,0 +1,53 @@
+"""Hogwild on a GPU, the rival of our trees: an example a warp, and all of them race (Niu et al. 2011, arXiv:1106.5730)."""
+
+import itertools
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import numpy as np
+
+from bench import gpu_tree
+from bench import tree as cpu_tree
+from bench.gpu_machine import Contest, Machine, near
+
+CAREFUL = 1e-5  # the rate of the step that is checked: so small that it hardly matters who came first
+TOLERANCE = 1e-2
+BATCHES = 1024, 16_384
+
+
+def hogwild(machine: Machine, quick: bool, threads: int) -> Iterator[Callable[[], Contest]]:
+    """What makes the contests."""
+    for batch in gpu_tree.QUICK_SWEEP if quick else BATCHES:
+        yield partial(_contest, machine, (gpu_tree.QUICK_TREES if quick else gpu_tree.TREES)[0], batch, threads)
+
+
+def _contest(machine: Machine, classes: int, batch: int, threads: int) -> Contest:
+    """Beside our tree whose nodes learn from the whole batch at once."""
+    task = cpu_tree.Task(classes, threads, batch=batch)
+    made = gpu_tree.contest(machine, task, together=batch)
+    put, get, device = machine.device.from_host, machine.device.to_host, machine.device
+    nodes, plan = put(task.nodes), (put(task.tree.leaf_up), put(task.tree.node_up))
+    batches = [(put(h), put(t)) for h, t in zip(itertools.cycle(task.hidden), task.targets, strict=False)]
+    grad, loss = device.empty((batch, task.width), np.float32), device.empty(batch, np.float32)
+    turns = itertools.cycle(batches)
+
+    def check():
+        """One careful step from the first nodes: to first order it is that of a mini-batch."""
+        met, first, moved, pulled, losses = gpu_tree.learned(task, batch, CAREFUL)
+        device.write(nodes, task.nodes)
+        made.do(step, grad, loss, nodes, *plan, *batches[0], CAREFUL)
+        near("loss", get(loss), losses, tolerance=TOLERANCE)
+        near("gradient of hidden", get(grad), pulled, tolerance=TOLERANCE)
+        near("nodes", gpu_tree.some_rows(made, nodes, met), moved, first, tolerance=TOLERANCE)
+
+    made.beside("Hogwild on the device", lambda: step(grad, loss, nodes, *plan, *next(turns), cpu_tree.RATE), check)
+    return made
+
+
+def step(grad, loss, nodes, leaf_up, node_up, hidden, target, rate: float) -> None:
+    """One step, on the current queue."""
+    from gpu import kernels
+
+    B, D = hidden.shape
+    values = grad, loss, nodes, leaf_up, node_up, hidden, target, rate, B, D
+    kernels.launch(__file__, "hogwild", "PPPPPPPfii", -(-B // 8), 256, *values)
