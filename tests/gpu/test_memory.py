@@ -142,7 +142,7 @@ def test_errors_of_the_pool_are_in_our_words(own):
 
     with pytest.raises(MemoryError, match=r"cuda:0: no room for much; .* MB are free"):
         own.owner.call(full)
-    with pytest.raises(OSError, match="cuda:0: cuMemAllocAsync failed with error 700"):
+    with pytest.raises(OSError, match="cuda:0: cuMemAllocAsync failed: "):
         own.owner.call(broken)
 
 
