@@ -173,13 +173,13 @@ def _working() -> Any:
     cuda, context = _cuda(), ctypes.c_void_p()
     if status := cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0):
         raise LookupError(f"cuDevicePrimaryCtxRetain answers with error {status}")
+    cuda.cuCtxPushCurrent_v2(context)
     try:
-        cuda.cuCtxSetCurrent(context)
         library, handle = blas.create()
         library.cublasDestroy_v2(handle)
         return library
     finally:
-        cuda.cuCtxSetCurrent(None)
+        cuda.cuCtxPopCurrent_v2(ctypes.byref(context))  # the thread has the context that it had
         cuda.cuDevicePrimaryCtxRelease_v2(0)
 
 

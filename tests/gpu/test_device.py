@@ -246,3 +246,14 @@ def test_waiting_leaves_the_core_to_others(gpu, monkeypatch):
         assert set(made) == {int(flags)} and len(made) < 10
         made.clear()
     own.close()
+
+
+def test_the_doctor_leaves_a_thread_its_context(gpu):
+    """It makes a handle of cuBLAS in the device's context, in a thread that works with the device before and after."""
+    from hybrid.cli import doctor
+
+    gpu.run(lambda: None)
+    doctor.report()
+    there = gpu.put(np.arange(3))
+    gpu.run(lambda: None)  # waits for an event of the context
+    assert gpu.get(there).tolist() == [0, 1, 2]

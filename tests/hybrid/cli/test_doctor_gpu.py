@@ -46,7 +46,10 @@ class Driver:
     def cuDevicePrimaryCtxRetain(self, pointer, device):
         return 0
 
-    def cuCtxSetCurrent(self, context):
+    def cuCtxPushCurrent_v2(self, context):
+        return 0
+
+    def cuCtxPopCurrent_v2(self, pointer):
         return 0
 
     def cuDevicePrimaryCtxRelease_v2(self, device):
