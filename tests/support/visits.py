@@ -76,7 +76,8 @@ def learn_nodes(learned, hidden, lists, weight, rule, groups):
 
 def learn_together(learned, hidden, lists, weight, rule, together):
     """TreeBatch.step: at each node the examples that pass it learn in their order, `together` at a time; grad and loss."""
-    grad, loss, visitors = np.zeros(hidden.shape), np.zeros(len(hidden)), {}
+    grad, loss = np.zeros(hidden.shape), np.zeros(len(hidden))
+    visitors: dict = {}
     for b, steps in enumerate(lists):
         for node, turn in steps:
             visitors.setdefault(node, []).append((b, turn))
