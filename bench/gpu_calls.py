@@ -1,13 +1,16 @@
 """What the host does for a tick on a GPU, on the simulated driver: launches, calls of the driver, and its own time beside them.
 
-Launches and calls are exact. The host's time is the processor time of all threads of this process less what they spend within
-calls of the driver, which does the device's work there: Python, above all. It is the least of several times some ticks. No
-bar is set to it: a busy machine, and caches that the simulated device has filled, as here, make it several times as long.
+Launches and calls are the median of several times some ticks: exact but where memory of other ticks is freed meanwhile. The
+host's time is the processor time of all threads of this process less what they spend within calls of the driver, which does
+the device's work there: Python, above all. It is the least of those times. No bar is set to it: a busy machine, and caches
+that the simulated device has filled, as here, make it several times as long.
 """
 
 import argparse
 import dataclasses
+import gc
 import itertools
+import statistics
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -68,13 +71,16 @@ def _counted(name: str, ticks: Iterator[Any]) -> Calls:
     from tests import cudasim
 
     _take(ticks, WARM)
-    before, seconds = cudasim.counts(), []
+    gc.collect()  # what other ticks have left is freed within the next ones
+    seconds, made = [], []
     for _ in range(TIMES):
-        start = time.process_time() - cudasim.spent()
+        before, start = cudasim.counts(), time.process_time() - cudasim.spent()
         _take(ticks, TICKS)
         seconds.append(time.process_time() - cudasim.spent() - start)
-    made = {kind: (count - before[kind]) / (TIMES * TICKS) for kind, count in cudasim.counts().items()}
-    return Calls(name, made["launch"], sum(made.values()), 1e6 * min(seconds) / TICKS)
+        made.append({kind: count - before[kind] for kind, count in cudasim.counts().items()})
+    launches = statistics.median(calls["launch"] for calls in made)
+    calls = statistics.median(sum(calls.values()) for calls in made)
+    return Calls(name, launches / TICKS, calls / TICKS, 1e6 * min(seconds) / TICKS)
 
 
 def _take(ticks: Iterator[Any], count: int) -> None:

@@ -13,11 +13,10 @@ from bench.gpu_calls import Calls, table
 ROOT = Path(__file__).parents[2]
 
 # Launches, and calls of the driver, at most. Beside its launch a frame has two events, a wait, and two times between events.
-# What is freed meanwhile is a call now and then.
 TICKS = {
-    "PVM small": (1, 6.1),
-    "PVM small, readouts learn": (1, 6.1),
-    "PVM flat210m": (1, 6.1),
+    "PVM small": (1, 6),
+    "PVM small, readouts learn": (1, 6),
+    "PVM flat210m": (1, 6),
     "language model, tree of 256 classes on the GPU": (16, 75),
     "units.step 150-49-150": (1, 1),
     "units.step ragged": (3, 3),
