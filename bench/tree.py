@@ -7,20 +7,22 @@ import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numba
 import numpy as np
 
 from bench.measure import Work, append, measure, show
 from bench.peers import adaptive_softmax, peer
-from cpu import tree_softmax
+from cpu import tree_batch, tree_softmax
 from cpu.aligned import empty
 from cpu.tree import huffman, path
 from hybrid.contract import Learned, Rule
-from tests.support.tree_nodes import learn
+from tests.support.visits import learn_together
 
 WIDTH, BATCH, RATE = 128, 1024, 0.02
 BATCHES = 64  # different targets, so that a batch finds its rows gone from the cache when it comes again
+TOGETHER = 64  # examples of a node
 TRUNKS = 8  # different hidden vectors: in training a trunk has just written them
 
 
@@ -36,7 +38,7 @@ def run(arguments) -> None:
         labels = Path(folder) / "labels.txt"
         peers = [fasttext(task, labels, lines)] if peer("fasttext") else []
         peers += [torch_tree(task), torch_adaptive(task)] if peer("torch") else []
-        records = measure([ours(task), *peers], arguments.repeat)
+        records = measure([ours(task), ours(task, TOGETHER), *peers], arguments.repeat)
     _show(records, task, arguments)
 
 
@@ -72,29 +74,38 @@ class Task:
         return Work("tree.step", who, params, steps * self.batch, "examples/s", run, check, threads=self.threads)
 
 
-def ours(task: Task) -> Work:
-    """One run is a step on each batch."""
-    work = tree_softmax.workspace(task.batch, task.width, task.tree.depth, np.float32)
+def ours(task: Task, together: int = 1) -> Work:
+    """One run is a step on each batch; more than one together is another model, see bench/NOTES.md."""
     grad, loss = empty((task.batch, task.width), np.float32), empty((task.batch,), np.float32)
+    sizes = task.batch, task.width, task.tree.depth
+    kernels: Any = tree_softmax if together == 1 else tree_batch
+    work = kernels.workspace(*sizes, *([together] if together > 1 else []), np.float32)
+    tree, mode = kernels.plan(task.tree), together if together > 1 else "deterministic"
 
-    def step(b):
-        hidden, target = task.hidden[b % TRUNKS], task.targets[b]
-        learned = Learned(task.nodes)
-        tree_softmax.step(grad, loss, learned, work, task.tree, hidden, target, None, Rule(RATE), "deterministic")
+    def learn(b):
+        given = task.hidden[b % TRUNKS], task.targets[b], None, Rule(RATE), mode
+        kernels.step(grad, loss, Learned(task.nodes), work, tree, *given)
 
     def check():
         """The next step against plain float64."""
-        lists = [path(task.tree, leaf) for leaf in task.targets[0]]
-        met = sorted({node for steps in lists for node, _ in steps})
-        place = {node: i for i, node in enumerate(met)}
-        rows = task.nodes[met].astype(np.float64)
-        lists = [[(place[node], turn) for node, turn in steps] for steps in lists]
-        expected = learn(rows, task.hidden[0].astype(np.float64), lists, RATE)
-        step(0)
+        met, _, rows, *expected = learned(task, together)
+        learn(0)
         for found, wanted in zip((grad, loss, task.nodes[met]), (*expected, rows), strict=True):
             np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-4)
 
-    return task.work("ours", BATCHES, lambda: [step(b) for b in range(BATCHES)], check)
+    who = f"ours, {together} together" if together > 1 else "ours"
+    return task.work(who, BATCHES, lambda: [learn(b) for b in range(BATCHES)], check)
+
+
+def learned(task: Task, together: int, rate: float = RATE):
+    """Ids of the nodes that the first batch meets, those nodes before and after the step, the gradients and the losses."""
+    lists = [path(task.tree, leaf) for leaf in task.targets[0]]
+    met = np.unique([node for steps in lists for node, _ in steps])
+    place = {int(node): i for i, node in enumerate(met)}
+    first = task.nodes[met].astype(np.float64)
+    nodes, hidden = Learned(first.copy()), task.hidden[0].astype(np.float64)
+    short = [[(place[node], turn) for node, turn in steps] for steps in lists]
+    return met, first, nodes.rows, *learn_together(nodes, hidden, short, np.ones(len(hidden)), Rule(rate), together)
 
 
 def torch_tree(task: Task) -> Work:

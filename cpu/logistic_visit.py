@@ -21,9 +21,9 @@ def judge(misses, costs, rows, biases, hidden, b, entries, first, last, weight):
     # Unsigned indices: Numba then leaves out its test for negative ones, which costs more here than the arithmetic.
     b, first, last = np.uintp(b), np.uintp(first), np.uintp(last)
     for i in range(first, last, WIDE):
-        score(misses, i, rows, hidden, b, entries, i, last)
+        score(misses, i, rows, hidden, b, entries, b, i, last)
         add_biases(misses, i, biases, entries, b, i, last)
-        _judge(misses, costs, entries, b, i)
+        compare(misses, costs, entries, b, i)
     weigh(misses, first, last, weight, b)
 
 
@@ -70,6 +70,22 @@ def move(
 
 
 @inlined()
+def pull(out, part, table, misses, entries, e, first, last):
+    """out[part] -= the sum of misses[i] table[entries[e, i] >> 1] over first:last."""
+    part, e, first, last = np.uintp(part), np.uintp(e), np.uintp(first), np.uintp(last)
+    width = out.shape[1]
+    wide = width // (4 * LANES) * (4 * LANES)
+    for d in range(0, wide, 4 * LANES):
+        _pull_wide(out, part, table, misses, entries, e, first, last, d)
+    for d in range(wide, width, LANES):
+        count = min(LANES, width - d)
+        found = splat(out.dtype.type(0))
+        for i in range(first, last):
+            found = multiply_add(splat(-misses[i]), load_row(table, entries[e, i] >> 1, d, count), found)
+        _give(out, part, False, d, found, count)
+
+
+@inlined()
 def forget(out, part):
     """out[part] = 0."""
     for d in range(0, out.shape[1], LANES):
@@ -77,55 +93,58 @@ def forget(out, part):
 
 
 @inlined()
-def score(scores, at, rows, hidden, b, entries, i, last):
-    """scores[at : at + WIDE] = w . h of entries i and on, and numbers that nobody reads past the last."""
-    q0 = _four_scores(scores, rows, hidden, b, entries, i, last)
+def score(scores, at, table, vectors, v, entries, e, i, last):
+    """scores[at : at + WIDE] = vectors[v] . table[entry >> 1] of entries[e, i] and on; past the last numbers that nobody reads.
+
+    A hidden vector and the rows on its list, or a row and the hidden vectors on its list.
+    """
+    q0 = _four_scores(scores, table, vectors, v, entries, e, i, last)
     q1 = q2 = q3 = q0
     if i + np.uintp(4) < last:
-        q1 = _four_scores(scores, rows, hidden, b, entries, i + np.uintp(4), last)
+        q1 = _four_scores(scores, table, vectors, v, entries, e, i + np.uintp(4), last)
     if i + np.uintp(8) < last:
-        q2 = _four_scores(scores, rows, hidden, b, entries, i + np.uintp(8), last)
+        q2 = _four_scores(scores, table, vectors, v, entries, e, i + np.uintp(8), last)
     if i + np.uintp(12) < last:
-        q3 = _four_scores(scores, rows, hidden, b, entries, i + np.uintp(12), last)
+        q3 = _four_scores(scores, table, vectors, v, entries, e, i + np.uintp(12), last)
     store_totals(scores, at, q0, q1, q2, q3)
 
 
 @inlined()
-def _four_scores(scores, rows, hidden, b, entries, i, last):
-    """w . h of four entries: independent sums hide each other's latency. Past the last, its row again."""
+def _four_scores(scores, table, vectors, v, entries, e, i, last):
+    """Four of them: independent sums hide each other's latency. Past the last, its row again."""
     end = last - np.uintp(1)
-    r0 = entries[b, i] >> 1
-    r1 = entries[b, min(i + np.uintp(1), end)] >> 1
-    r2 = entries[b, min(i + np.uintp(2), end)] >> 1
-    r3 = entries[b, min(i + np.uintp(3), end)] >> 1
+    r0 = entries[e, i] >> 1
+    r1 = entries[e, min(i + np.uintp(1), end)] >> 1
+    r2 = entries[e, min(i + np.uintp(2), end)] >> 1
+    r3 = entries[e, min(i + np.uintp(3), end)] >> 1
     s0 = s1 = s2 = s3 = splat(scores.dtype.type(0))
-    width = hidden.shape[1]
+    width = vectors.shape[1]
     whole = width // LANES * LANES
     for d in range(0, whole, LANES):
-        h = load_row(hidden, b, d, LANES)
-        s0 = multiply_add(load_row(rows, r0, d, LANES), h, s0)
-        s1 = multiply_add(load_row(rows, r1, d, LANES), h, s1)
-        s2 = multiply_add(load_row(rows, r2, d, LANES), h, s2)
-        s3 = multiply_add(load_row(rows, r3, d, LANES), h, s3)
+        vector = load_row(vectors, v, d, LANES)
+        s0 = multiply_add(load_row(table, r0, d, LANES), vector, s0)
+        s1 = multiply_add(load_row(table, r1, d, LANES), vector, s1)
+        s2 = multiply_add(load_row(table, r2, d, LANES), vector, s2)
+        s3 = multiply_add(load_row(table, r3, d, LANES), vector, s3)
     if whole < width:
         rest = width - whole
-        h = load_row(hidden, b, whole, rest)
-        s0 = multiply_add(load_row(rows, r0, whole, rest), h, s0)
-        s1 = multiply_add(load_row(rows, r1, whole, rest), h, s1)
-        s2 = multiply_add(load_row(rows, r2, whole, rest), h, s2)
-        s3 = multiply_add(load_row(rows, r3, whole, rest), h, s3)
+        vector = load_row(vectors, v, whole, rest)
+        s0 = multiply_add(load_row(table, r0, whole, rest), vector, s0)
+        s1 = multiply_add(load_row(table, r1, whole, rest), vector, s1)
+        s2 = multiply_add(load_row(table, r2, whole, rest), vector, s2)
+        s3 = multiply_add(load_row(table, r3, whole, rest), vector, s3)
     return totals(s0, s1, s2, s3)
 
 
 @inlined(error_model="numpy", fastmath={"reassoc", "contract"})
-def _judge(misses, costs, entries, b, i):
+def compare(misses, costs, entries, e, i):
     """Turn WIDE scores into misses, turn - logistic(score), and costs, -log p(turn).
 
     All of them, also those past the last: then the compiler makes vectors of the loop.
     """
     for k in range(WIDE):
         j = i + np.uintp(k)
-        misses[j], costs[j] = miss_and_loss(misses[j], entries[b, j] & 1)
+        misses[j], costs[j] = miss_and_loss(misses[j], entries[e, j] & 1)
 
 
 @inlined()
@@ -207,6 +226,23 @@ def _move_wide(
     _give(out, part, fresh, d1, g1, LANES)
     _give(out, part, fresh, d2, g2, LANES)
     _give(out, part, fresh, d3, g3, LANES)
+
+
+@inlined()
+def _pull_wide(out, part, table, misses, entries, e, first, last, d):
+    """4 LANES columns of `pull` at once: a row's place is worked out once for all of them."""
+    d1, d2, d3 = d + LANES, d + 2 * LANES, d + 3 * LANES
+    g0 = g1 = g2 = g3 = splat(out.dtype.type(0))
+    for i in range(first, last):
+        row, back = entries[e, i] >> 1, splat(-misses[i])
+        g0 = multiply_add(back, load_row(table, row, d, LANES), g0)
+        g1 = multiply_add(back, load_row(table, row, d1, LANES), g1)
+        g2 = multiply_add(back, load_row(table, row, d2, LANES), g2)
+        g3 = multiply_add(back, load_row(table, row, d3, LANES), g3)
+    _give(out, part, False, d, g0, LANES)
+    _give(out, part, False, d1, g1, LANES)
+    _give(out, part, False, d2, g2, LANES)
+    _give(out, part, False, d3, g3, LANES)
 
 
 @inlined()

@@ -8,8 +8,9 @@ together, in order and up to `together` at a time, from the node before any of t
     examples        each along its whole path, independent of all others: scores, losses, gradients
     other nodes     each of them moves once, independent of all others
 
-Examples are sorted by their classes' place in the tree, from left to right. So the examples of any node are neighbours at every
-level, and nodes are found without a hash table. Sums have an order that does not depend on the threads.
+Examples are sorted by their classes' place in the tree, from left to right. So the examples of any node are neighbours: how
+many nodes each shares with the one before says where a node's examples begin and end. Sums have an order that does not
+depend on the threads.
 """
 
 from typing import Any, NamedTuple
@@ -18,12 +19,16 @@ import numba
 import numpy as np
 from numpy.typing import DTypeLike
 
-from cpu.activation import ZERO, miss_and_loss
+from cpu.aligned import empty, zeros
 from cpu.array import Array
 from cpu.compiled import called, inlined, launched
-from cpu.logistic_visit import weighed
-from cpu.rule import descend, pace, square_of
-from cpu.tree_softmax import node_score
+from cpu.logistic_visit import WIDE, cost, judge, move, pull, weighed
+from cpu.prefetch import prefetch_row
+from cpu.rule import by_row, goes, pace
+from cpu.tree_crowds import crowds, groups, last_of, line_up, meet, visit_node
+from cpu.tree_softmax import TOGETHER, climb
+
+LINE = 32  # int32 numbers that keep what two threads write apart
 
 
 class Plan(NamedTuple):
@@ -36,24 +41,40 @@ class Plan(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Scratch for up to B examples with paths of up to L nodes; all but `place` in the sorted order of the examples.
+    """Scratch for up to B examples with paths of up to L nodes; `length` nodes of them on the path of one.
 
-    place    (B,) int32       where each example stands in the sorted order
-    entries  (L, B) int32     2 * node + turn at each level, the root's first; -1 past the end of a path
-    seen     (L, B) int32     which row of `found` the example meets at this level; -1: the node's own
-    misses   (L, B)           turn - logistic(score), times the example's weight
-    found    (L, S, D)        rows of crowded nodes as their groups found them
-    biases   (L, S)           the same of their biases
-    pulls    (threads, D)     the gradient of the node that a thread moves
+    entries  (B, L + WIDE) int32  2 * node + turn, the leaf's first; -1 past the end. Of a crowded node, once it has met its
+                                  examples: 2 * row of `found` + turn
+    lengths  (B,) int32           of paths
+    shared   (B + 1,) int32       by place in the sorted order: how many nodes, from the root, the example and the one before it
+                                  have in common; then 0
+    crowded  (B,) int32           how many nodes, from the root, are crowded
+    misses   (B, L)               turn - logistic(score), times the example's weight
+    costs    (B, L)               -log p(turn), of crowded nodes only
+    found    (L * S, D)           rows of crowded nodes as their groups found them, `groups` of a level
+    lines    (L, B) int32         the examples of each crowded node in their own order
+    begun    (threads, L) int32   the place of the first example of the current node of a level; -1: before those of the thread
+    members  (threads, ...) int32 the examples of the node that a thread moves: 2 * b + turn
+    missed   (threads, ...)       misses of the example or of the node that a thread is at
+    spent    (threads, ...)       and its costs
+    pulls    (threads, D)         the gradient of the node that a thread moves
+    moves    (threads, ...)       how far each of an example's rows goes, where that is not its miss
     """
 
-    place: np.ndarray
     entries: np.ndarray
-    seen: np.ndarray
+    lengths: np.ndarray
+    shared: np.ndarray
+    crowded: np.ndarray
     misses: np.ndarray
+    costs: np.ndarray
     found: np.ndarray
-    biases: np.ndarray
+    lines: np.ndarray
+    begun: np.ndarray
+    members: np.ndarray
+    missed: np.ndarray
+    spent: np.ndarray
     pulls: np.ndarray
+    moves: np.ndarray
 
 
 def plan(tree: Any) -> Plan:
@@ -63,25 +84,24 @@ def plan(tree: Any) -> Plan:
 
 def workspace(batch: int, width: int, depth: int, together: int, dtype: DTypeLike) -> Work:
     """Scratch for calls of `step` with up to `batch` rows and paths of up to `depth` nodes."""
-    slots = groups(batch, together)
+    threads, members = numba.config.NUMBA_NUM_THREADS, min(batch, together)
+    missed, spent, moves = zeros((3, threads, max(members, depth) + WIDE + LINE), dtype)
     return Work(
-        np.empty(batch, np.int32),
-        np.empty((depth, batch), np.int32),
-        np.empty((depth, batch), np.int32),
-        np.empty((depth, batch), dtype),
-        np.empty((depth, slots, width), dtype),
-        np.empty((depth, slots), dtype),
-        np.empty((numba.config.NUMBA_NUM_THREADS, max(width, 16)), dtype),
+        empty((batch, depth + WIDE), np.int32),
+        empty((batch,), np.int32),
+        empty((batch + 1,), np.int32),
+        empty((batch,), np.int32),
+        empty((batch, depth), dtype),
+        empty((batch, depth), dtype),
+        empty((depth * groups(batch, together), width), dtype),
+        empty((depth, batch), np.int32),
+        empty((threads, depth + LINE), np.int32),
+        zeros((threads, members + WIDE + LINE), np.int32),
+        missed,
+        spent,
+        empty((threads, width), dtype),
+        moves,
     )
-
-
-def groups(batch: int, together: int) -> int:
-    """The most groups of crowded nodes that a level has room for.
-
-    Those of a node that begins at place p stand from 2 (p // together) on: it has more than `together` examples, so that the
-    next node begins late enough for its groups to stand behind.
-    """
-    return 2 * -(-batch // together) if batch > together else 0
 
 
 def step(
@@ -96,162 +116,129 @@ def step(
     """
     threads = numba.get_num_threads()
     order = np.argsort(tree.rank[target], kind="stable")
-    place, entries, seen, misses = work.place[: len(order)], *(part[:, : len(order)] for part in work[1:4])
-    _climb(place, entries, seen, tree.leaf_up, tree.node_up, order, target, threads)
-    move = *pace(rule, hidden.dtype), threads
-    crowds = _crowds(entries, together)
-    if len(crowds):
-        crowds = crowds[np.argsort(crowds[:, 1] - crowds[:, 2], kind="stable")]  # the longest first
-        _meet(
-            *learned, crowds, place, entries, seen, work.found, work.biases, work.pulls, order, hidden, weight, together,
-            *move,
-        )  # fmt: skip
-    rows = learned.rows, learned.biases, work.found, work.biases
-    _judge(grad, loss, *rows, entries, seen, misses, order, hidden, weight, threads)
-    _move(*learned, entries, seen, misses, work.pulls, order, hidden, *move)
+    paths = work.entries, work.lengths, work.shared, work.crowded
+    _climb(*paths[:2], tree.leaf_up, tree.node_up, target, threads)
+    _compare(*paths, order, threads)
+    noted, own = (work.misses, work.costs, work.found), (work.members, work.missed, work.spent, work.pulls)
+    move = hidden, *pace(rule, hidden.dtype), threads
+    found = crowds(*paths[1:], order, together)
+    if len(found):
+        line_up(work.lines, found, order)
+        longest = found[np.argsort(found[:, 1] - found[:, 2], kind="stable")]  # first
+        slots = groups(len(order), together)
+        meet(*learned, longest, *paths[:2], *noted, work.lines, *own, slots, together, weight, *move)
+    moves = work.moves if by_row(learned, rule) else None
+    _judge(grad, loss, *learned, *paths, work.begun, *noted, *own, moves, order, weight, *move)
+    _move_rest(*learned, *paths, work.begun, work.misses, *own, order, *move)
 
 
 @launched(parallel=True)
-def _climb(place, entries, seen, leaf_up, node_up, order, target, threads):
-    """The paths of the sorted examples, from the root on."""
+def _climb(entries, lengths, leaf_up, node_up, target, threads):
+    """The paths of all examples."""
+    for thread in numba.prange(threads):
+        end, at = (thread + 1) * target.size // threads, np.empty(TOGETHER, np.int32)
+        for first in range(thread * target.size // threads, end, TOGETHER):
+            last = min(first + TOGETHER, end)
+            climb(entries, leaf_up, node_up, target, at, first, last)
+            for b in range(first, last):
+                length = 0
+                while entries[b, length] >= 0:
+                    length += 1
+                lengths[b] = length
+
+
+@launched(parallel=True)
+def _compare(entries, lengths, shared, crowded, order, threads):
+    """How many nodes each example has in common with the one before it in the sorted order."""
     for thread in numba.prange(threads):
         for p in range(thread * order.size // threads, (thread + 1) * order.size // threads):
-            place[order[p]] = p
-            length, up = 0, leaf_up[target[order[p]]]
-            while up >= 0:
-                length, up = length + 1, node_up[up >> 1]
-            up = leaf_up[target[order[p]]]
-            for level in range(length - 1, -1, -1):
-                entries[level, p], up = up, node_up[up >> 1]
-            entries[length:, p] = -1
-            seen[:, p] = -1
-
-
-@launched()
-def _crowds(entries, together):
-    """The nodes with more than `together` examples: (nodes, 3) of level, first and last place."""
-    found: list[tuple[int, int, int]] = []
-    for level in range(entries.shape[0]):
-        before, first = len(found), 0
-        while first < entries.shape[1]:
-            last = _end(entries[level], first)
-            if entries[level, first] >= 0 and last - first > together:
-                found.append((level, first, last))
-            first = last
-        if len(found) == before:
-            break  # nodes farther from the root have no more examples than those above
-    made = np.empty((len(found), 3), np.int64)
-    for i in range(len(found)):
-        made[i] = found[i]
-    return made
-
-
-@inlined()
-def _end(entries, first):
-    """Where the examples of the node at this place end."""
-    last = first + 1
-    while last < entries.size and entries[last] >> 1 == entries[first] >> 1:
-        last += 1
-    return last
-
-
-@launched(parallel=True)
-def _meet(
-    rows, biases, squares, bias_squares, crowds, place, entries, seen, found, found_biases, pulls, order, hidden, weight,
-    together, rate, keep, clip, threads,
-):  # fmt: skip
-    """Crowded nodes meet their examples, group after group, and note what each group finds."""
-    for thread in numba.prange(threads):
-        for i in range(thread, crowds.shape[0], threads):
-            level, begin, end = crowds[i]
-            node, members = entries[level, begin] >> 1, np.sort(order[begin:end])
-            for first in range(0, members.size, together):
-                slot = 2 * (begin // together) + first // together
-                found[level, slot] = rows[node]
-                if biases is not None:
-                    found_biases[level, slot] = biases[node]
-                pull = _forget(pulls, thread, hidden)
-                for b in members[first : first + together]:
-                    p = place[b]
-                    seen[level, p] = slot
-                    score = node_score(rows, biases, node, hidden, b)
-                    miss = weighed(miss_and_loss(score, entries[level, p] & 1)[0], weight, b)
-                    pull -= _pull(pulls, thread, hidden, b, miss)
-                _visit(rows, biases, squares, bias_squares, node, pulls, thread, pull, rate, keep, clip)
+            b, before, count = order[p], order[p - 1], 0
+            i, j = lengths[b] - 1, lengths[before] - 1
+            while p > 0 and i >= 0 and j >= 0 and entries[b, i] >> 1 == entries[before, j] >> 1:
+                i, j, count = i - 1, j - 1, count + 1
+            shared[p], crowded[b] = count, 0
+    shared[order.size] = 0
 
 
 @launched(parallel=True)
 def _judge(
-    grad, loss, rows, biases, found, found_biases, entries, seen, misses, order, hidden, weight, threads
+    grad, loss, rows, biases, squares, bias_squares, entries, lengths, shared, crowded, begun, misses, costs, found, members,
+    missed, spent, pulls, moves, order, weight, hidden, rate, keep, clip, threads,
 ):  # fmt: skip
-    """Every example along its path: its gradient, its loss, and its misses."""
+    """Every example along its path: its gradient and its loss. A node moves when the last of its examples has met it."""
     for thread in numba.prange(threads):
-        for p in range(thread * order.size // threads, (thread + 1) * order.size // threads):
-            b, total = order[p], ZERO
-            grad[b] = 0
-            for level in range(entries.shape[0]):
-                entry, slot = entries[level, p], seen[level, p]
-                if entry < 0:
-                    break
-                if slot < 0:
-                    cost = _learn(grad, rows, biases, entry >> 1, misses, level, p, entry & 1, hidden, weight, b)
-                else:
-                    own = None if biases is None else found_biases[level]
-                    cost = _learn(grad, found[level], own, slot, misses, level, p, entry & 1, hidden, weight, b)
-                total += cost
+        begin, end = thread * order.size // threads, (thread + 1) * order.size // threads
+        own_missed, own_spent, steps = missed[thread], spent[thread], goes(moves, missed, thread)
+        begun[thread] = -1
+        for p in range(begin, end):
+            b, before, after = order[p], shared[p], shared[p + 1]
+            _ask(rows, biases, squares, bias_squares, entries, lengths, order, p + 1, after)
+            length, own = lengths[b], lengths[b] - crowded[b]
+            alone = min(length - max(before, after), own)  # nodes of no other example
+            judge(own_missed, own_spent, rows, biases, hidden, b, entries, 0, own, weight)
+            total = cost(spent, thread, 0, own)
+            for i in range(alone, own):
+                misses[b, i] = own_missed[i]
+            for i in range(own, length):
+                own_missed[i] = misses[b, i]
+                total += costs[b, i]
             loss[b] = weighed(total, weight, b)
+            move(
+                grad, b, True, rows, biases, squares, bias_squares, own_missed, moves, steps, hidden, b, entries, 0, alone,
+                rate, keep, clip, None,
+            )  # fmt: skip
+            pull(grad, b, rows, own_missed, entries, b, alone, own)
+            pull(grad, b, found, own_missed, entries, b, own, length)
+            for level in range(max(before, crowded[b]), after):
+                begun[thread, level] = p
+            for level in range(max(after, crowded[b]), before):
+                if begun[thread, level] >= 0:
+                    _move_node(
+                        rows, biases, squares, bias_squares, entries, lengths, level, begun[thread, level], p + 1, misses,
+                        members, missed, pulls, thread, order, hidden, rate, keep, clip,
+                    )  # fmt: skip
 
 
 @launched(parallel=True)
-def _move(
-    rows, biases, squares, bias_squares, entries, seen, misses, pulls, order, hidden, rate, keep, clip, threads
+def _move_rest(
+    rows, biases, squares, bias_squares, entries, lengths, shared, crowded, begun, misses, members, missed, spent, pulls,
+    order, hidden, rate, keep, clip, threads,
 ):  # fmt: skip
-    """Every node without a crowd moves against the sum over its examples; who has the first of them does it."""
+    """The nodes whose examples more than one thread has judged; that with the first of them moves each."""
     for thread in numba.prange(threads):
-        begin, end = thread * order.size // threads, (thread + 1) * order.size // threads
-        for level in range(entries.shape[0]):
-            for p in range(begin, end):
-                entry = entries[level, p]
-                first = p == 0 or entries[level, p - 1] >> 1 != entry >> 1
-                if entry >= 0 and first and seen[level, p] < 0:
-                    pull = _forget(pulls, thread, hidden)
-                    for q in range(p, _end(entries[level], p)):
-                        pull -= _pull(pulls, thread, hidden, order[q], misses[level, q])
-                    _visit(rows, biases, squares, bias_squares, entry >> 1, pulls, thread, pull, rate, keep, clip)
-
-
-@inlined(error_model="numpy", fastmath={"reassoc", "contract"})
-def _learn(grad, table, biases, row, misses, level, p, turn, hidden, weight, b):
-    """Example b at a row: its miss is noted, its gradient added; returns its loss."""
-    miss, cost = miss_and_loss(node_score(table, biases, row, hidden, b), turn)
-    miss = weighed(miss, weight, b)
-    misses[level, p] = miss
-    for d in range(grad.shape[1]):
-        grad[b, d] -= miss * table[row, d]
-    return cost
-
-
-@inlined()
-def _forget(pulls, thread, hidden):
-    """The gradient of a node begins at 0; returns that of its bias."""
-    for d in range(hidden.shape[1]):
-        pulls[thread, d] = 0
-    return hidden.dtype.type(0)
-
-
-@inlined(fastmath={"contract"})
-def _pull(pulls, thread, hidden, b, miss):
-    """Add what example b makes of the gradient of a node; returns its miss."""
-    for d in range(hidden.shape[1]):
-        pulls[thread, d] -= miss * hidden[b, d]
-    return miss
+        end = (thread + 1) * order.size // threads
+        for level in range(crowded[order[end - 1]], shared[end]):
+            if begun[thread, level] >= 0:
+                _move_node(
+                    rows, biases, squares, bias_squares, entries, lengths, level, begun[thread, level],
+                    last_of(shared, level, end, order.size), misses, members, missed, pulls, thread, order, hidden, rate, keep,
+                    clip,
+                )  # fmt: skip
 
 
 @called()
-def _visit(rows, biases, squares, bias_squares, node, pulls, thread, pull, rate, keep, clip):
-    """A node moves against its gradient, pulls[thread], and its bias against `pull`."""
-    square = square_of(pulls[:, : rows.shape[1]], thread, pull, biases, squares, clip)
-    one = pulls.dtype.type(1)
-    descend(
-        rows, biases, squares, bias_squares, node, pulls, thread, pull, square, one, rate, keep, clip, None, 0
+def _move_node(
+    rows, biases, squares, bias_squares, entries, lengths, level, first, last, misses, members, missed, pulls, thread, order,
+    hidden, rate, keep, clip,
+):  # fmt: skip
+    """The node moves that examples first:last of the sorted order have at this level."""
+    for p in range(first, last):
+        b = order[p]
+        members[thread, p - first], missed[thread, p - first] = 2 * b, misses[b, lengths[b] - 1 - level]
+    node = entries[order[first], lengths[order[first]] - 1 - level] >> 1
+    visit_node(
+        rows, biases, squares, bias_squares, node, hidden, members, missed[thread], pulls, thread, last - first, rate, keep,
+        clip,
     )  # fmt: skip
+
+
+@inlined()
+def _ask(rows, biases, squares, bias_squares, entries, lengths, order, p, known):
+    """Ask for the rows of an example, but those that the one before has too, and what is kept for them."""
+    if p < order.size:
+        b = order[p]
+        for i in range(lengths[b] - known):
+            prefetch_row(rows, entries[b, i] >> 1)
+            prefetch_row(biases, entries[b, i] >> 1)
+            prefetch_row(squares, entries[b, i] >> 1)
+            prefetch_row(bias_squares, entries[b, i] >> 1)

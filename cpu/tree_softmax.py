@@ -57,31 +57,38 @@ def log_prob(out: Array, learned: Any, tree: Any, hidden: Array, target: Array) 
 
 @launched(parallel=True)
 def _climb(entries, cuts, leaf_up, node_up, owner, target, threads):
-    """Write each target's path, leaf first, and where the entries of each owner begin.
-
-    A climb waits for one pointer after another, so many examples climb together, step by step: then many waits are one. No
-    step has a branch, since no processor can guess where a path ends; who is at the root stays there with -1.
-    """
+    """Write each target's path, leaf first, and where the entries of each owner begin."""
     for thread in numba.prange(threads):
         end, at = (thread + 1) * target.size // threads, np.empty(TOGETHER, np.int32)
         for first in range(thread * target.size // threads, end, TOGETHER):
-            count = min(TOGETHER, end - first)
-            for k in range(count):
-                at[k] = leaf_up[target[first + k]]
-            level, climbing = 0, node_up.size > 0
-            while climbing:
-                done = np.int32(-1)
-                for k in range(count):
-                    up = at[k]
-                    entries[first + k, level] = up
-                    above = node_up[np.uintp(max(up, 0)) >> np.uintp(1)]
-                    above = above if up >= 0 else np.int32(-1)
-                    at[k] = above
-                    done &= above
-                level, climbing = level + 1, done >= 0
-            for b in range(first, first + count):
-                entries[b, level] = -1
+            last = min(first + TOGETHER, end)
+            climb(entries, leaf_up, node_up, target, at, first, last)
+            for b in range(first, last):
                 _cut(cuts, entries, b, owner)
+
+
+@inlined()
+def climb(entries, leaf_up, node_up, target, at, first, last):
+    """Write the paths of examples first:last, at most TOGETHER, leaf first, with -1 at their ends; at (TOGETHER,): scratch.
+
+    A climb waits for one pointer after another, so the examples climb together, step by step: then many waits are one. No
+    step has a branch, since no processor can guess where a path ends; who is at the root stays there with -1.
+    """
+    for b in range(first, last):
+        at[b - first] = leaf_up[target[b]]
+    level, climbing = 0, node_up.size > 0
+    while climbing:
+        done = np.int32(-1)
+        for b in range(first, last):
+            up = at[b - first]
+            entries[b, level] = up
+            above = node_up[np.uintp(max(up, 0)) >> np.uintp(1)]
+            above = above if up >= 0 else np.int32(-1)
+            at[b - first] = above
+            done &= above
+        level, climbing = level + 1, done >= 0
+    for b in range(first, last):
+        entries[b, level] = -1
 
 
 @inlined()

@@ -48,6 +48,7 @@ TESTED_IN: dict[str, str] = {
     "cpu/batch_rule.py": "tests/cpu/test_rule.py",
     "cpu/shared_negatives.py": "tests/cpu/test_sampled_logistic.py",
     "cpu/online.py": "tests/cpu/test_units.py",
+    "cpu/tree_crowds.py": "tests/cpu/test_tree_batch.py",
     "cpu/tile.py": "tests/cpu/test_small_gemm.py",
     "cpu/visit.py": "tests/cpu/test_pvm.py",
     "gpu/errors.py": "tests/gpu/test_device.py",

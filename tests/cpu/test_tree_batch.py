@@ -4,7 +4,7 @@ import numba
 import numpy as np
 import pytest
 
-from cpu import tree_batch, tree_softmax
+from cpu import tree_crowds, tree_softmax
 from cpu.tree import balanced, huffman, path
 from hybrid.contract import Learned, Rule
 from tests.support.tree_batch import oracle, run
@@ -69,12 +69,14 @@ def test_every_rule(biases, optimiser, decay, clip):
         close(run(*given), oracle(*given), 1e-11)
 
 
-def test_the_same_bits_at_any_number_of_threads():
+@pytest.mark.parametrize("examples, together", [(1, 1), (3, 2), (500, 16), (500, 500)])
+def test_the_same_bits_at_any_number_of_threads(examples, together):
+    """Also where threads have no example, and where a node's examples are those of several threads."""
     outcomes, before = set(), numba.get_num_threads()
     for threads in (1, 2, 4):
         numba.set_num_threads(threads)
-        nodes, hidden, target = case(300, 33, 500)
-        grad, loss, learned = run(huffman(1000 // np.arange(1, 301)), Learned(nodes), hidden, target, 16)
+        nodes, hidden, target = case(300, 33, examples)
+        grad, loss, learned = run(huffman(1000 // np.arange(1, 301)), Learned(nodes), hidden, target, together)
         outcomes.add((grad.tobytes(), loss.tobytes(), learned.rows.tobytes()))
     numba.set_num_threads(before)
     assert len(outcomes) == 1
@@ -109,4 +111,4 @@ def test_groups_of_neighbours_have_places_of_their_own(together):
                 assert first >= taken
                 taken = first - (-length // together)
             place += length
-        assert taken <= tree_batch.groups(place, together)
+        assert taken <= tree_crowds.groups(place, together)
