@@ -38,8 +38,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 {
     const int r = blockIdx.x * warps() + warp();
     if (r >= R) return;
-    const int64 at = (int64)r * D;
-    const Row row = {rows + at, biases ? biases + r : nullptr, squares && !each ? squares + r : nullptr,
-                     each ? squares + at : nullptr, bias_squares ? bias_squares + r : nullptr};
-    visit_row(row, grad + at, biases ? bias_grad[r] : 0, {rate, keep, clip}, D);
+    const Row row = row_of(rows, biases, squares, bias_squares, each, r, D);
+    visit_row(row, grad + (int64)r * D, biases ? bias_grad[r] : 0, {rate, keep, clip}, D);
 }

@@ -13,6 +13,15 @@ struct Row {
     float *bias_square;  // and for the bias
 };
 
+// Row r of D numbers of a table, and what the table keeps for it: each array may be null but the first.
+//   squares  one a row; one a number where `each`
+__device__ __forceinline__ Row row_of(float *rows, float *biases, float *squares, float *bias_squares, int each, int r, int D)
+{
+    const int64 at = (int64)r * D;
+    return {rows + at, biases ? biases + r : nullptr, squares && !each ? squares + r : nullptr, each ? squares + at : nullptr,
+            bias_squares ? bias_squares + r : nullptr};
+}
+
 // The row moves against g (D), its bias against g_bias.
 //   order   of the norm, which is summed up where the rule needs it: lanes stride over the columns, then a butterfly
 __device__ __forceinline__ void visit_row(const Row &row, const float *g, float g_bias, const Rule &rule, int D)

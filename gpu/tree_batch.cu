@@ -28,13 +28,6 @@ constexpr int NARROW = 256;     // numbers of a row up to which shared memory is
 // The nodes, and what is kept beside them; null: there is none.
 #define NODES float *rows, float *biases, float *squares, float *bias_squares, int each
 
-__device__ __forceinline__ Row row_of(NODES, int node, int D)
-{
-    const int64 at = (int64)node * D;
-    return {rows + at, biases ? biases + node : nullptr, squares && !each ? squares + node : nullptr,
-            each ? squares + at : nullptr, bias_squares ? bias_squares + node : nullptr};
-}
-
 // keys[b] = rank[target[b]]: what examples are sorted by
 //   launch  grid: B / 256, block: 256
 extern "C" __global__ void label(int *keys, const int *rank, const int *target, int B)
