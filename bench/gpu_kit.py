@@ -15,7 +15,7 @@ import tempfile
 import tomllib
 from pathlib import Path
 
-from tests.cudasim import prepare
+from gpu import install
 
 ROOT = Path(__file__).parents[1]
 KIT = ROOT / "build" / "gpu-kit"
@@ -37,7 +37,7 @@ def main() -> int:
     """Build the kit and list it; 0 done, 1 failed."""
     try:
         build(find_python(os.environ.get("GPU_PYTHON")))
-    except (KitError, prepare.PreparationError, OSError) as error:
+    except (KitError, install.PreparationError, OSError) as error:
         print(f"the kit was not built: {error}", file=sys.stderr)
         return 1
     wheels = sorted(KIT.glob("*.whl"))
@@ -101,10 +101,10 @@ def collect(python: str, folder: Path, wanted: list[str]) -> None:
     """Put the wheels of what is wanted, and of all that it needs in turn, into a new folder, but for what is PRESENT."""
     folder.mkdir()
     into = ("wheel", "--wheel-dir", str(folder))
-    shutil.copy(prepare.wheel(python), folder)
+    shutil.copy(install.wheel(python), folder)
     _annoy(python, into)
-    prepare.pip("collect wheels", *into, "--find-links", str(folder), "--prefer-binary", *wanted, "pip", python=python)
-    prepare.pip("collect the rivals", *into, "--no-deps", *RIVALS, python=python)
+    install.pip("collect wheels", *into, "--find-links", str(folder), "--prefer-binary", *wanted, "pip", python=python)
+    install.pip("collect the rivals", *into, "--no-deps", *RIVALS, python=python)
     for wheel in folder.glob("*.whl"):
         if name(wheel.name) in PRESENT:
             wheel.unlink()
@@ -115,7 +115,7 @@ def _annoy(python: str, into: tuple[str, ...]) -> None:
     """Build Annoy for any processor of ten years; pip's own cache may have one that was built for this one."""
     os.environ["ANNOY_COMPILER_ARGS"] = ANNOY
     try:
-        prepare.pip("build Annoy", *into, "--no-deps", "--no-cache-dir", "annoy", python=python)
+        install.pip("build Annoy", *into, "--no-deps", "--no-cache-dir", "annoy", python=python)
     finally:
         del os.environ["ANNOY_COMPILER_ARGS"]
 

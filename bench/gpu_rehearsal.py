@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from bench import gpu_kit
-from tests.cudasim import prepare
+from gpu import install
 
 MACHINE = gpu_kit.ROOT / "build" / "rehearsal"
 OUT = gpu_kit.ROOT / "build" / "rehearsed"
@@ -28,7 +28,7 @@ def rehearse(out: str | None) -> int:
         if not list(gpu_kit.KIT.glob("*.whl")):
             gpu_kit.build(python)
         made = machine(python)
-    except (gpu_kit.KitError, prepare.PreparationError, OSError, subprocess.CalledProcessError) as error:
+    except (gpu_kit.KitError, install.PreparationError, OSError, subprocess.CalledProcessError) as error:
         print(f"nothing was rehearsed: {error}", file=sys.stderr)
         return 2
     if out is None:
@@ -43,12 +43,12 @@ def machine(python: str) -> str:
     print(f"making an environment of {python} with {', '.join(present)}", flush=True)
     subprocess.run([python, "-m", "venv", "--clear", str(MACHINE)], check=True)
     made = str(MACHINE / "bin" / "python")
-    prepare.pip("install what the machine has", "install", "--quiet", *present, python=made)
+    install.pip("install what the machine has", "install", "--quiet", *present, python=made)
     return made
 
 
 def surroundings(python: str) -> dict[str, str]:
     """Variables of the rehearsal: nothing of this Python, and no limits for a real device."""
     kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
-    headers = {} if "CUDA_ROOT" in kept else {"CUDA_ROOT": str(prepare.cuda()[0])}
+    headers = {} if "CUDA_ROOT" in kept else {"CUDA_ROOT": str(install.cuda()[0])}
     return kept | headers | {"PYTHON": python, "CUDASIM": "1", "QUICK": "1", "SLOWER": "8"}

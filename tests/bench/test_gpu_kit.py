@@ -32,8 +32,8 @@ def kit(monkeypatch, tmp_path):
         return tmp_path / "pycuda-1-cp312-cp312-linux_x86_64.whl"
 
     monkeypatch.setattr(gpu_kit, "KIT", tmp_path / "build" / "gpu-kit")
-    monkeypatch.setattr(gpu_kit.prepare, "pip", pip)
-    monkeypatch.setattr(gpu_kit.prepare, "wheel", wheel)
+    monkeypatch.setattr(gpu_kit.install, "pip", pip)
+    monkeypatch.setattr(gpu_kit.install, "wheel", wheel)
     return asked
 
 

@@ -26,7 +26,7 @@ def rehearsal(monkeypatch, tmp_path):
     monkeypatch.setattr(gpu_rehearsal, "OUT", tmp_path / "out")
     monkeypatch.setattr(gpu_rehearsal.subprocess, "run", run)
     monkeypatch.setattr(gpu_kit, "find_python", lambda named: "python3.12")
-    monkeypatch.setattr(gpu_rehearsal.prepare, "pip", lambda purpose, *what, python: ran.append((what, python)))
+    monkeypatch.setattr(gpu_rehearsal.install, "pip", lambda purpose, *what, python: ran.append((what, python)))
     return SimpleNamespace(ran=ran, folder=tmp_path)
 
 

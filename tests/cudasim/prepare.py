@@ -5,9 +5,7 @@ import platform
 import re
 import sys
 
-from gpu.install import VERSION, PreparationError, cuda, install, pip, wheel
-
-__all__ = ["PreparationError", "cuda", "main", "pip", "wheel"]
+from gpu.install import VERSION, PreparationError, install
 
 OLDEST = (2025, 1)  # that knows CUDA 13
 
