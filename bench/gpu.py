@@ -29,6 +29,7 @@ from bench.gpu_bars import bars_of, judge, verdict
 from bench.gpu_ceilings import bandwidth, measured
 from bench.gpu_machine import SINGLY, Machine
 from bench.measure import append, show
+from bench.simulated import simulate
 
 WORKS = (
     "compile",
@@ -105,15 +106,6 @@ def _run(machine: Machine, arguments: argparse.Namespace) -> int:
         flush=True,
     )
     return 1 if failures else 0
-
-
-def simulate() -> None:
-    """Let the simulated driver and the simulated cuBLAS stand in, before PyCUDA is imported."""
-    from tests import cudasim
-    from tests.cudasim import cublas
-
-    cudasim.start()
-    cublas.use()
 
 
 def _beside(machine: Machine) -> str:

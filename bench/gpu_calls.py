@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from bench.measure import append
+from bench.simulated import tabulate
 
 TIMES, TICKS = 10, 12
 WARM = 18  # the first 6 ticks of a slot are launched one by one, the next 6 are recorded
@@ -38,18 +38,7 @@ class Calls(NamedTuple):
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the table; with --json a line a tick."""
-    from tests import cudasim
-    from tests.cudasim import cublas
-
-    cudasim.start()
-    cublas.use()
-    found = list(counted(arguments.threads))
-    print(table(found))
-    for problem in cudasim.problems():
-        print(problem)
-    if arguments.json:
-        append(arguments.json, [{"bench": "gpu_calls", **calls._asdict()} for calls in found])
-    return 1 if cudasim.problems() else 0
+    return tabulate(arguments, "gpu_calls", counted(arguments.threads), table)
 
 
 def counted(threads: int) -> Iterator[Calls]:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bench.measure import append
+from bench.simulated import tabulate
 
 RING = "150-49-150, in a ring"
 UNITS = {
@@ -66,18 +66,7 @@ class Count(NamedTuple):
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the table; with --json a line a kernel."""
-    from tests import cudasim
-    from tests.cudasim import cublas
-
-    cudasim.start(count=1)
-    cublas.use()
-    counts = list(counted())
-    print(table(counts))
-    for problem in cudasim.problems():
-        print(problem)
-    if arguments.json:
-        append(arguments.json, [{"bench": "gpu_counts", **count._asdict()} for count in counts])
-    return 1 if cudasim.problems() else 0
+    return tabulate(arguments, "gpu_counts", counted(), table, count=1)
 
 
 def counted() -> Iterator[Count]:

@@ -7,8 +7,9 @@ import argparse
 import os
 import sys
 
-from bench.gpu import contests, simulate
+from bench.gpu import contests
 from bench.gpu_machine import Machine
+from bench.simulated import simulate
 
 WORKS = ("units", "tree", "pvm", "softmax", "rows")
 

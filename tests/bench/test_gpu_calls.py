@@ -1,16 +1,9 @@
 """Bars of what the host does for a tick on a GPU: launches and calls of the driver, exact on any machine."""
 
-import json
-import subprocess
-import sys
-from pathlib import Path
-from types import SimpleNamespace
-
 import pytest
 
 from bench.gpu_calls import Calls, table
-
-ROOT = Path(__file__).parents[2]
+from tests.support.bench_command import measured
 
 # Launches, and calls of the driver, at most. Beside its launch a frame has two events, a wait, and two times between events.
 TICKS = {
@@ -27,12 +20,8 @@ TICKS = {
 
 @pytest.fixture(scope="module")
 def counts(tmp_path_factory):
-    """What the command counts, by tick; it fails where the simulated driver sees a problem."""
-    path = tmp_path_factory.mktemp("calls") / "calls.jsonl"
-    command = [sys.executable, "-m", "bench", "gpu_calls", "--json", str(path), "--threads", "1"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    records = [SimpleNamespace(**json.loads(line)) for line in path.read_text().splitlines()]
+    """What the command counts, by tick."""
+    _, records = measured("gpu_calls", tmp_path_factory.mktemp("calls"))
     return {record.tick: record for record in records}
 
 

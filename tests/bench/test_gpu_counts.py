@@ -1,16 +1,10 @@
 """Bars of what the GPU kernels move, exact on any machine: bytes against what a step cannot avoid, how full sectors are."""
 
-import json
-import subprocess
-import sys
-from pathlib import Path
-from types import SimpleNamespace
-
 import pytest
 
 from bench.gpu_counts import BATCH, CLASSES, EXAMPLES, TREE, UNITS, WIDTH, Count, table
+from tests.support.bench_command import measured
 
-ROOT = Path(__file__).parents[2]
 ROW = 4 * WIDTH  # bytes
 
 # Bytes a parameter, and which part of the sectors that are read and written is asked for, at most and at least: 8.3 bytes, 16.4
@@ -28,13 +22,9 @@ STEPS = {
 
 @pytest.fixture(scope="module")
 def counts(tmp_path_factory):
-    """What the command counts, by step and kernel; it fails where the simulated driver sees a problem."""
-    path = tmp_path_factory.mktemp("counts") / "counts.jsonl"
-    command = [sys.executable, "-m", "bench", "gpu_counts", "--json", str(path), "--threads", "1"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    records = [SimpleNamespace(**json.loads(line)) for line in path.read_text().splitlines()]
-    assert "| rows.gather | gather | row |" in done.stdout
+    """What the command counts, by step and kernel."""
+    said, records = measured("gpu_counts", tmp_path_factory.mktemp("counts"))
+    assert "| rows.gather | gather | row |" in said
     return {(record.case, record.kernel): record for record in records}
 
 
