@@ -63,9 +63,9 @@ class Machine:
         self.simulated, self.long = simulated, 0.0 if simulated else LONG
         self.device = Device(0)
         self.clocks = Clocks(None if simulated else self.device.cuda.pci_bus_id())
-        self.facts = (
-            _facts(self.device) | {"gpu_driver": self.clocks.driver} | ({"simulated": True} if simulated else {})
-        )
+        self.facts = _facts(self.device) | {"gpu_driver": self.clocks.driver}
+        if simulated:
+            self.facts["simulated"] = True
         self.name: str = self.facts["gpu"]
         self.torch: Any
         self.silent: str | None

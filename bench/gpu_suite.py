@@ -17,10 +17,8 @@ from gpu import kernels
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("tests/gpu", "tests/twins")
-ANYWHERE = (
-    "tests/gpu/test_ptxas.py",
-    "tests/gpu/test_sass.py",
-)  # find the same on any machine, and compile for minutes
+# They find the same on any machine, and compile for minutes
+ANYWHERE = ("tests/gpu/test_ptxas.py", "tests/gpu/test_sass.py")
 NEEDS = ("pytest", "hypothesis")  # without which no test starts
 QUICK = "test_rows.py or test_units.py or test_device.py"  # of a quick look: all are imported, these run
 LIMIT = 240.0  # seconds, of kernels that are compiled; the measurement should have its time too

@@ -4,7 +4,7 @@ import ctypes
 import re
 
 from gpu import blas, kernels
-from gpu.compiler import compiler
+from gpu.compiler import OLDER, compiler
 from gpu.device import too_old
 from gpu.queues import CUDA
 
@@ -56,10 +56,7 @@ def _no_compiler(supported: int) -> str | None:
     except OSError as error:
         return str(error)
     if made_by.version[0] > supported:
-        return (
-            f"the driver supports CUDA {supported}, older than {made_by.name}; update the driver, or name an older nvcc in "
-            "HYBRID_NVCC"
-        )
+        return f"the driver supports CUDA {supported}, older than {made_by.name}; update the driver, or {OLDER}"
     return None
 
 

@@ -17,6 +17,10 @@ WANTED = (
     "pip install 'hybrid-engine[gpu]' brings NVRTC, which compiles them; or install the CUDA toolkit, or name its nvcc in "
     "HYBRID_NVCC"
 )
+OLDER = (  # for a driver that is older than the compiler
+    "name an older nvcc in HYBRID_NVCC, or, for a driver of CUDA 12: "
+    "pip install nvidia-cuda-nvrtc-cu12 nvidia-cuda-runtime-cu12"
+)
 
 
 class Nvcc:

@@ -70,9 +70,8 @@ class Device:
         self.tf32 = tf32
         self.ordinal, self.name = ordinal, f"cuda:{ordinal}"
         self.owner = Owner(self.name)
-        self.allocated: collections.Counter[str] = (
-            collections.Counter()
-        )  # bytes of memory, number of streams and graphs
+        # Bytes of memory, number of streams and graphs
+        self.allocated: collections.Counter[str] = collections.Counter()
         self.modules: dict[str, Any] = {}  # compiled kernels, see gpu/kernels.py
         self.libraries: dict[str, Any] = {}  # handles of libraries, see gpu/blas.py
         self.held: dict[int, Held] = {}  # what was allocated and is still in use

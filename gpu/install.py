@@ -69,9 +69,8 @@ def install() -> None:
     """Install PyCUDA and what it needs; PreparationError, with the remedy, where that fails."""
     made = str(wheel())
     pip("install it", "install", made, "numpy")  # which PyCUDA does not declare
-    pip(
-        "install it", "install", "--force-reinstall", "--no-deps", made
-    )  # one of this version, built otherwise, gives way
+    # One of this version that was built otherwise, for another CUDA, gives way
+    pip("install it", "install", "--force-reinstall", "--no-deps", made)
 
 
 def cuda() -> tuple[Path, str]:
@@ -140,7 +139,7 @@ def stub(work: Path) -> Path:
     """The folder of a library for the linker that bears the name of the driver's."""
     compiler = os.environ.get("CXX") or sysconfig.get_config_var("CXX") or "c++"
     options = ["-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o", str(work / "libcuda.so"), "-x", "c++", "-"]
-    remedy = f"{compiler} builds no shared library; apt install g++, dnf install gcc-c++, or name one: make CXX=clang++"
+    remedy = f"{compiler} builds no shared library; apt install g++, dnf install gcc-c++, or name one: CXX=clang++"
     try:
         done = subprocess.run([*shlex.split(compiler), *options], input=STUB, capture_output=True, text=True)
     except OSError as error:

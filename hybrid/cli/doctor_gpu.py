@@ -15,9 +15,9 @@ DRIVERS = {12: "525", 13: "580"}  # the oldest driver of a major version of CUDA
 ASK_SMI = "nvidia-smi says more; reboot after an update of the driver, start a container with its GPUs (--gpus all)"
 PYCUDA = "pip install 'hybrid-engine[gpu]' && python -m gpu.install, which needs a C++ compiler, and no CUDA toolkit"
 OTHER_CUBLAS = (
-    "update the driver, or: pip install nvidia-cublas-cu12 for one of CUDA 12; or name another in HYBRID_CUBLAS"
+    "update the driver, or for one of CUDA 12: pip install nvidia-cublas-cu12; or name another in HYBRID_CUBLAS"
 )
-OLD_CARD = "install an older CUDA toolkit and name its nvcc in HYBRID_NVCC (12: from sm_50; 13: from sm_75)"
+OLD_CARD = "install an older CUDA toolkit and name its nvcc in HYBRID_NVCC"
 
 
 class Card(NamedTuple):
@@ -57,12 +57,14 @@ def _compiler() -> tuple[Any, dict[str, Any]]:
     try:
         made_by = compiler.compiler()
     except OSError as error:
-        return None, failure("compiler of kernels", error, compiler.WANTED)
-    return made_by, finding("compiler of kernels", True, f"{made_by.name}, {made_by.path}", needed=False)
+        return None, failure("kernel compiler", error, compiler.WANTED)
+    return made_by, finding("kernel compiler", True, f"{made_by.name}, {made_by.path}", needed=False)
 
 
 def _driver(made_by: Any) -> tuple[int, dict[str, Any]]:
     """The version of CUDA that the driver supports, as 13000, 0 where no driver runs; and the finding."""
+    from gpu import compiler
+
     try:
         cuda = _cuda()
     except OSError as error:
@@ -77,9 +79,7 @@ def _driver(made_by: Any) -> tuple[int, dict[str, Any]]:
     if made_by and made_by.version[0] > version // 1000:
         found += f"; older than {made_by.name}"
         oldest = DRIVERS.get(made_by.version[0], "its toolkit's")
-        remedy = (
-            f"update the driver (CUDA {made_by.version[0]}: {oldest} or newer), or name an older nvcc in HYBRID_NVCC"
-        )
+        remedy = f"update the driver (CUDA {made_by.version[0]}: {oldest} or newer), or {compiler.OLDER}"
         return version, finding("NVIDIA driver", False, found, remedy, needed=False)
     return version, finding("NVIDIA driver", count > 0, found, ASK_SMI, needed=False)
 
@@ -109,15 +109,18 @@ def _ask(function: Any, place: Any, *arguments: Any) -> Any:
 
 def _devices(made_by: Any) -> Iterator[dict[str, Any]]:
     """Name, capability and memory of every device, and whether kernels can be compiled for it."""
-    known = made_by.architectures if made_by else []
+    from gpu.device import LEAST
+
+    least, known = 10 * LEAST[0] + LEAST[1], made_by.architectures if made_by else []
     for number, card in enumerate(_cards()):
-        found = f"{card.name}, sm_{card.capability}, {card.memory / 2**30:.1f} GiB"
-        if not known or card.capability in known:
-            yield finding(f"cuda:{number}", True, found, needed=False)
-            continue
-        old, name = card.capability < min(known), made_by.name
-        found += f"; too old for {name}" if old else f"; newer than {name}: the driver translates its newest PTX"
-        yield finding(f"cuda:{number}", not old, found, OLD_CARD, needed=False)
+        found, remedy = f"{card.name}, sm_{card.capability}, {card.memory / 2**30:.1f} GiB", ""
+        if card.capability < least:
+            found, remedy = f"{found}; the kernels need sm_{least} or newer", NO_GPU
+        elif known and card.capability < min(known):
+            found, remedy = f"{found}; too old for {made_by.name}", OLD_CARD
+        elif known and card.capability not in known:
+            found += f"; newer than {made_by.name}: the driver translates its newest PTX"
+        yield finding(f"cuda:{number}", not remedy, found, remedy, needed=False)
 
 
 def _cards() -> list[Card]:

@@ -71,7 +71,11 @@ def test_a_compiler_that_is_not_there_or_newer_than_the_driver(monkeypatch):
     assert available._no_compiler(13) == "nothing compiles the kernels; install it"
     compiling(monkeypatch, (13, 0))
     assert available._no_compiler(13) is None
-    assert available._no_compiler(12).startswith("the driver supports CUDA 12, older than nvcc 13.0; update the driver")
+    reason = available._no_compiler(12)
+    assert reason.startswith(
+        "the driver supports CUDA 12, older than nvcc 13.0; update the driver, or name an older nvcc"
+    )
+    assert reason.endswith("pip install nvidia-cuda-nvrtc-cu12 nvidia-cuda-runtime-cu12")
 
 
 def test_a_device_that_the_compiler_does_not_know(monkeypatch):

@@ -116,7 +116,7 @@ def test_a_gpu_that_can_be_used(machine):
     assert said == {
         "NVIDIA driver": "CUDA 13.0, 1 device",
         "cuda:0": "Abacus, sm_90, 24.0 GiB",
-        "compiler of kernels": "nvcc 13.0, /toolkit/bin/nvcc",
+        "kernel compiler": "nvcc 13.0, /toolkit/bin/nvcc",
         "PyCUDA": "2026.1",
         "cuBLAS": "13.1.0, /lib/libcublas.so.13",
         "gpu": "can be used: --device cuda:0",
@@ -157,7 +157,7 @@ def test_a_driver_older_than_the_toolkit(machine):
     amiss(
         "NVIDIA driver",
         "CUDA 12.8, 1 device; older than nvcc 13.0",
-        r"update the driver \(CUDA 13: 580 or newer\), or name an older nvcc in HYBRID_NVCC",
+        r"update the driver \(CUDA 13: 580 or newer\), or name an older nvcc in HYBRID_NVCC, or, .*: pip install nvidia",
     )
     amiss("gpu", "mend NVIDIA driver", "--device cpu")
 
@@ -165,7 +165,7 @@ def test_a_driver_older_than_the_toolkit(machine):
 def test_devices_that_the_compiler_does_not_know(machine):
     machine.setattr(doctor_gpu, "_cuda", lambda: Driver((8, 0), (7, 0), (12, 9)))
     assert gpu("cuda:0")["ok"]
-    amiss("cuda:1", "Abacus, sm_70, 24.0 GiB; too old for nvcc 13.0", "older CUDA toolkit .* HYBRID_NVCC")
+    amiss("cuda:1", "Abacus, sm_70, 24.0 GiB; the kernels need sm_75 or newer", "--device cpu")
     assert gpu("cuda:2")["ok"]
     assert gpu("cuda:2")["found"].endswith(
         "sm_129, 24.0 GiB; newer than nvcc 13.0: the driver translates its newest PTX"
@@ -173,11 +173,20 @@ def test_devices_that_the_compiler_does_not_know(machine):
     assert gpu("gpu")["ok"]
 
 
+def test_a_device_that_only_an_older_compiler_knows(machine):
+    from gpu import compiler
+
+    later = {"name": "nvcc 13.9", "path": "/toolkit/bin/nvcc", "version": (13, 9), "architectures": [80, 90]}
+    machine.setattr(compiler, "compiler", lambda: SimpleNamespace(**later))
+    machine.setattr(doctor_gpu, "_cuda", lambda: Driver((7, 5)))
+    amiss("cuda:0", "sm_75, 24.0 GiB; too old for nvcc 13.9", "older CUDA toolkit .* HYBRID_NVCC")
+
+
 def test_no_compiler(machine):
     from gpu import compiler
 
     machine.setattr(compiler, "compiler", raising(OSError("nothing compiles the kernels; pip install it")))
-    amiss("compiler of kernels", "^nothing compiles the kernels$", "^pip install it$")
+    amiss("kernel compiler", "^nothing compiles the kernels$", "^pip install it$")
     assert gpu("cuda:0")["ok"]
 
 
