@@ -50,7 +50,8 @@ class Graph:
 
     def launch(self, queue: Queue) -> None:
         """Do all of it on the queue."""
-        check(libcuda().cuGraphLaunch(self._keep.held[0].handle, ctypes.c_void_p(queue.handle)))
+        status = libcuda().cuGraphLaunch(self._keep.held[0].handle, ctypes.c_void_p(queue.handle))
+        check("cuGraphLaunch", status)
 
 
 class _Executable:
@@ -77,7 +78,7 @@ def _recorded(queue: Queue, work: Callable[..., Any], *arguments: Any) -> ctypes
     cuda, graph, made = libcuda(), ctypes.c_void_p(), ctypes.c_void_p()
     recording = _Recording(queue)
     stream = ctypes.c_void_p(recording.handle)
-    check(cuda.cuStreamBeginCapture_v2(stream, THREAD_LOCAL))
+    check("cuStreamBeginCapture", cuda.cuStreamBeginCapture_v2(stream, THREAD_LOCAL))
     try:
         here.queue = recording
         try:
@@ -85,8 +86,9 @@ def _recorded(queue: Queue, work: Callable[..., Any], *arguments: Any) -> ctypes
         finally:
             here.queue = queue
             ended = cuda.cuStreamEndCapture(stream, ctypes.byref(graph))
-        check(ended)
-        check(cuda.cuGraphInstantiateWithFlags(ctypes.byref(made), graph, ctypes.c_ulonglong(0)))
+        check("cuStreamEndCapture", ended)
+        status = cuda.cuGraphInstantiateWithFlags(ctypes.byref(made), graph, ctypes.c_ulonglong(0))
+        check("cuGraphInstantiateWithFlags", status)
     finally:
         if graph.value:
             cuda.cuGraphDestroy(graph)

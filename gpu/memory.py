@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu.queues import libcuda
+from gpu.queues import check, libcuda
 
-OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
 PART = 4 << 20  # bytes of page-locked memory that a copy goes through; two take turns
 
 
@@ -23,7 +22,7 @@ class Block:
 
     def __init__(self, size: int):
         place = ctypes.c_uint64()
-        _check("cuMemAllocAsync", libcuda().cuMemAllocAsync(ctypes.byref(place), ctypes.c_size_t(size), None))
+        check("cuMemAllocAsync", libcuda().cuMemAllocAsync(ctypes.byref(place), ctypes.c_size_t(size), None))
         self._pointer = place.value
 
     def __int__(self) -> int:
@@ -81,14 +80,3 @@ class Staging:
 def _take(part: NDArray[np.uint8], buffer: NDArray[np.uint8], there: Any) -> None:
     there.synchronize()
     part[:] = buffer[: part.nbytes]
-
-
-def _check(name: str, status: int) -> None:
-    import pycuda.driver as driver
-
-    if status == OUT_OF_MEMORY:
-        raise driver.MemoryError(f"{name} failed: out of memory")
-    if status:
-        said = ctypes.c_char_p()
-        libcuda().cuGetErrorString(status, ctypes.byref(said))
-        raise driver.Error(f"{name} failed: {(said.value or b'error %d' % status).decode()}")

@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from gpu.array import Array, Shape
-from gpu.errors import DeviceError, Translated
+from gpu.errors import Translated
 
 CUDA = "libcuda.so.1"
+OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
 
 Note = Callable[[float, float], object]  # is told when work ran: from, to, in seconds of time.perf_counter
 
@@ -117,11 +118,13 @@ class Queue:
 
     def wait_for(self, stream: int) -> None:
         """Let later work of this queue wait for what another library has put on its CUDA stream so far."""
-        self.device.owner.call(_order, stream, self.handle)
+        with Translated(self.device.name):
+            self.device.owner.call(_order, stream, self.handle)
 
     def hand_over(self, stream: int) -> None:
         """Let later work on another library's CUDA stream wait for what has been put on this queue so far."""
-        self.device.owner.call(_order, self.handle, stream)
+        with Translated(self.device.name):
+            self.device.owner.call(_order, self.handle, stream)
 
     def close(self) -> None:
         """Finish what was put on the queue; nothing where the device is closed already."""
@@ -204,13 +207,19 @@ def _order(first: int, second: int) -> None:
     By the driver's own functions, because PyCUDA records events only on streams that it made.
     """
     cuda, event = libcuda(), ctypes.c_void_p()
-    check(cuda.cuEventCreate(ctypes.byref(event), 2))  # 2: without timing
-    check(cuda.cuEventRecord(event, ctypes.c_void_p(first)))
-    check(cuda.cuStreamWaitEvent(ctypes.c_void_p(second), event, 0))
-    check(cuda.cuEventDestroy_v2(event))
+    check("cuEventCreate", cuda.cuEventCreate(ctypes.byref(event), 2))  # 2: without timing
+    check("cuEventRecord", cuda.cuEventRecord(event, ctypes.c_void_p(first)))
+    check("cuStreamWaitEvent", cuda.cuStreamWaitEvent(ctypes.c_void_p(second), event, 0))
+    check("cuEventDestroy", cuda.cuEventDestroy_v2(event))
 
 
-def check(status: int) -> None:
-    """Raise DeviceError for what a call of the driver answers, unless that is 0."""
+def check(name: str, status: int) -> None:
+    """Raise what PyCUDA raises for the answer of a function of the driver, unless that is 0."""
+    import pycuda.driver as driver
+
+    if status == OUT_OF_MEMORY:
+        raise driver.MemoryError(f"{name} failed: out of memory")
     if status:
-        raise DeviceError(f"the CUDA driver answers with error {status}")
+        said = ctypes.c_char_p()
+        libcuda().cuGetErrorString(status, ctypes.byref(said))
+        raise driver.Error(f"{name} failed: {(said.value or b'error %d' % status).decode()}")

@@ -9,6 +9,7 @@ import pytest
 from gpu import memory
 from gpu.device import Device
 from gpu.errors import Translated
+from gpu.queues import check
 from tests import cudasim
 
 PART = 1 << 10
@@ -134,11 +135,11 @@ def test_a_device_without_pools_frees_once_all_work_is_done(gpu, own):
 def test_errors_of_the_pool_are_in_our_words(own):
     def full():
         with Translated("cuda:0", "much"):
-            memory._check("cuMemAllocAsync", 2)
+            check("cuMemAllocAsync", 2)
 
     def broken():
         with Translated("cuda:0"):
-            memory._check("cuMemAllocAsync", 700)
+            check("cuMemAllocAsync", 700)
 
     with pytest.raises(MemoryError, match=r"cuda:0: no room for much; .* MB are free"):
         own.owner.call(full)
