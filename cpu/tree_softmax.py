@@ -39,6 +39,7 @@ def step(
     Rows, the nodes (V - 1, D), and hidden (B, D) of one floating dtype, target (B,) int32 classes; fastest where arrays
     begin on a cache line (cpu/aligned.py). grad is summed over the path, not averaged over B.
     mode "deterministic": as the serial loop over rows does it, bit for bit, at any number of threads (cpu/logistic_rows.py).
+    mode "ordered": the same here.
     mode "grouped": so too, but neighbouring rows of one target learn together, from the nodes before any of them moves:
     faster for skip-gram, whose batches are made of such groups (cpu/groups.py).
     """

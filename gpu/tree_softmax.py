@@ -15,6 +15,7 @@ from gpu.rule import plain, scalars, wide
 LONGEST = 16  # examples of a group, at most 32: the lanes of a warp
 WARPS = 4  # warps of a block of `learn`, as in gpu/tree_softmax.cu
 CHUNKS = (1, 2, 4, 8)  # widths, in warps, for which a node fits the registers
+WIDE = "learn_wide"  # the kernel for nodes that do not
 
 
 class Plan(NamedTuple):
@@ -74,24 +75,31 @@ def step(
     mode "deterministic": as the serial loop over rows does it, bit for bit.
     mode "grouped": so too, but neighbouring rows of one target learn together, up to LONGEST of them, from the nodes before
     any of them moves. Skip-gram, whose batches are made of such groups, waits less.
+    mode "ordered": as the serial loop, up to rounding, and the same bits in every run. A node with many examples waits less for
+    each of them: 32 at a time their hidden vectors are multiplied with each other, so that a score follows from those before it
+    without a sum over columns. Where nodes move by more than plain SGD, have biases, or are wider than 256 numbers, and where
+    examples have weights: as "deterministic".
     """
     B, D = hidden.shape
     depth, together = tree.depth, LONGEST if mode == "grouped" else 1
     pitch = _fit(D)[1]
     paths = work.entries, work.lengths, work.starts, tree.leaf_up, tree.node_up, target
     kernels.launch(__file__, "climb", "PPPPPPiii", -(-B // 64), 64, *paths, together, depth, B)
-    _learn(learned, work, hidden, weight, rule, depth)
+    _learn(learned, work, hidden, weight, rule, depth, mode == "ordered")
     sums = grad, loss, work.terms, work.towards, work.lengths, weight
     kernels.launch(__file__, "add", "PPPPPPiii", B, min(-(-D // 32) * 32, 256), *sums, depth, D, pitch)
 
 
-def _learn(learned: Any, work: Work, hidden: Array, weight: Array | None, rule: Any, depth: int) -> None:
+def _learn(
+    learned: Any, work: Work, hidden: Array, weight: Array | None, rule: Any, depth: int, ordered: bool
+) -> None:  # fmt: skip
     """The nodes meet their examples."""
     B, D = hidden.shape
     name, pitch = _fit(D)
     grid, block, written = (-(-B // WARPS), depth), 32 * WARPS, (work.terms, work.towards, learned.rows)
     read, sizes = (work.entries, work.starts, hidden), (depth, B, D, pitch)
     if plain(learned, rule) and learned.biases is None and weight is None:
+        name += "_ordered" if ordered and name != WIDE else ""
         kernels.launch(__file__, name, "PPPPPPfiiii", grid, block, *written, *read, rule.rate, *sizes)
     else:
         beside = learned.biases, learned.squares, learned.bias_squares
@@ -113,4 +121,4 @@ def _fit(width: int) -> tuple[str, int]:
     for chunks in CHUNKS:
         if width <= 32 * chunks:
             return f"learn_{chunks}", 32 * chunks
-    return "learn_wide", width
+    return WIDE, width

@@ -163,8 +163,10 @@ class TreeSoftmax(Protocol):
         """Learn from a batch: write grad (B, D) = d loss / d hidden and loss (B,) in nats, move the nodes.
 
         mode "deterministic": a node moves for the rows of the batch in order, one after another, so the result equals the
-        serial loop over rows, bit for bit, at any number of threads. mode "grouped": the same, but neighbouring rows of one
-        target learn together, from the nodes before any of them moves.
+        serial loop over rows, bit for bit, at any number of threads. mode "ordered": its numbers up to rounding, the same
+        bytes in every run; a backend that gains nothing by it takes "deterministic". So does a GPU's where nodes have biases or
+        move by more than plain SGD, where examples have weights, and where D > 256. mode "grouped": as "deterministic", but
+        neighbouring rows of one target learn together, from the nodes before any of them moves.
         grad is summed over the path, not averaged over B. weight as in Softmax.step.
         """
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cpu.excluded import Excluded
     from cpu.tree import Tree
 
-ORDERED = ("deterministic", "grouped")  # modes in which examples learn in their order
+ORDERED = ("deterministic", "ordered", "grouped")  # modes in which examples learn in their order
 MODES = (*ORDERED, "batch")
 TOGETHER = 64
 CLUSTERED = "clustered"  # a shape that needs vectors: of the command line alone, which makes them
@@ -77,10 +77,12 @@ class TreeReadout(Base, Growing):
     width   numbers of a hidden vector
     tree    "huffman": short paths for frequent classes, the fastest; "balanced": all paths about log2 V; or one of
             hybrid.trees, such as one where classes that are alike share nodes
-    mode    "deterministic": the same bits as a serial loop over rows, at any number of threads; "grouped": deterministic
-            too, but neighbouring rows of one target learn together, which is faster where batches have such groups, as in
-            skip-gram; "batch": at each node the rows that pass it learn up to `together` at a time, so no node is a chain as
-            long as the batch: for GPUs and for many cores. The same bits at any number of threads, for any float32 nodes
+    mode    "deterministic": the same bits as a serial loop over rows, at any number of threads; "ordered": the serial
+            loop's numbers up to rounding, the same bytes in every run: for GPUs, where an example waits less for those
+            before it, and as "deterministic" on the CPU; "grouped": deterministic too, but neighbouring rows of one target
+            learn together, which is faster where batches have such groups, as in skip-gram; "batch": at each node the rows
+            that pass it learn up to `together` at a time, so no node is a chain as long as the batch: for GPUs and for many
+            cores. The same bits at any number of threads, for any float32 nodes
     together  of the mode "batch". A node moves by rate times the sum over as many rows, so keep rate * together below 10
     batch   most rows a step
     rate    step of the optimiser; nodes move row after row, so row b sees what the rows before it changed

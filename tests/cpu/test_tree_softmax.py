@@ -90,3 +90,9 @@ def test_a_repeated_target_is_learned():
     hidden[:] = hidden[0]
     _, loss, _ = run(tree, nodes, hidden, np.full(64, 5, np.int32), 0.5)
     assert (np.diff(loss) < 0).all() and loss[-1] < 0.2 * loss[0]
+
+
+def test_ordered_is_deterministic_here():
+    tree, drawn = huffman(1000 // np.arange(1, 41)), case(40, 7, 90)
+    for one, other in zip(run(tree, *drawn, 0.1, "ordered"), run(tree, *drawn, 0.1), strict=True):
+        assert one.tobytes() == other.tobytes()

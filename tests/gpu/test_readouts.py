@@ -23,6 +23,7 @@ ROW_WISE, ADAGRAD = (
 MAKE = {
     "huffman": lambda **more: TreeReadout(COUNTS, WIDTH, batch=BATCH, **more),
     "balanced": lambda **more: TreeReadout(CLASSES, WIDTH, tree="balanced", batch=BATCH, **more),
+    "ordered": lambda **more: TreeReadout(COUNTS, WIDTH, mode="ordered", batch=BATCH, **more),
     "grouped": lambda **more: TreeReadout(COUNTS, WIDTH, mode="grouped", batch=BATCH, **more),
     "split": lambda **more: TreeReadout(COUNTS, WIDTH, split=5, batch=BATCH, **more),
     "head": lambda **more: HeadReadout(COUNTS, WIDTH, head=9, clusters=5, batch=BATCH, **more),

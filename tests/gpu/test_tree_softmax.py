@@ -6,21 +6,12 @@ import pytest
 from cpu import tree_softmax as cpu_tree_softmax
 from cpu.tree import balanced, huffman, path
 from gpu import tree_softmax
-from hybrid.contract import Learned, Rule
+from hybrid.contract import Learned
 from tests import cudasim
 from tests.support.tree_nodes import learn
+from tests.support.tree_on_gpu import close, run, same
 from tests.support.tree_softmax import case
 from tests.support.tree_softmax import run as run_on_cpu
-
-
-def run(gpu, tree, nodes, hidden, target, rate, mode="deterministic", work=None):
-    """One step: grad, loss and the moved nodes."""
-    plan, there = gpu.run(tree_softmax.plan, tree), gpu.put(nodes)
-    grad, loss = gpu.empty(hidden.shape, np.float32), gpu.empty(len(hidden), np.float32)
-    work = work or gpu.run(tree_softmax.workspace, *hidden.shape, tree.depth, np.float32)
-    given = gpu.put(hidden), gpu.put(target), None, Rule(rate), mode
-    gpu.run(tree_softmax.step, grad, loss, Learned(there), work, plan, *given)
-    return gpu.get(grad), gpu.get(loss), gpu.get(there)
 
 
 def log_prob(gpu, tree, nodes, hidden, target):
@@ -52,16 +43,6 @@ def learn_runs(rows, hidden, target, lists, rate):
             moves += moved - found
         rows += moves
     return grad, loss
-
-
-def close(found, wanted, atol=3e-5):
-    for one, other in zip(found, wanted, strict=True):
-        np.testing.assert_allclose(one, other, rtol=0, atol=atol)
-
-
-def same(found, wanted):
-    for one, other in zip(found, wanted, strict=True):
-        assert one.tobytes() == other.tobytes()
 
 
 @pytest.mark.parametrize("width", [1, 3, 31, 32, 33, 64, 100, 128, 256, 300])
