@@ -23,6 +23,8 @@ from ..storage import checkpoint
 from ..train import plots
 from ..train.job import Job, Watched
 
+MEASURED = ("mode", "together", "split", "split_tail")  # options of a readout that may be chosen with its place
+
 
 @dataclasses.dataclass(frozen=True)
 class EngineOptions:
@@ -160,12 +162,13 @@ class EngineJob(Job):
         return make_engine(self.options, self.feed, **self.form)
 
     def chosen(self, model: Engine) -> dict[str, Any]:
-        """The places that were measured."""
+        """The places that were measured, and the readout's options that go with them."""
         found: dict[str, Any] = {}
         if self.options.get("rows_device") == "auto":
             found["rows_device"] = model.embedding.backend.name
         if self.options.get("readout_device") == "auto":
-            found |= {"readout_device": model.readout.backend.name, "split": getattr(model.readout, "split", None)}
+            found["readout_device"] = model.readout.backend.name
+            found |= {name: getattr(model.readout, name) for name in MEASURED if hasattr(model.readout, name)}
         return found
 
     def amend(self, model: Engine) -> None:

@@ -1,4 +1,4 @@
-"""A tree cut below its first nodes: the top learns on a GPU, as dense products, and the tail on the CPU."""
+"""A tree cut below its first nodes: the top learns on a GPU, as dense products, and the tail on the CPU, or beside the top."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -32,10 +32,12 @@ class SplitTreeReadout(Halves, TreeReadout):
 
     kind = "split_tree"
 
-    def __init__(self, counts: Any, width: int, *, split: int, **settings: Any):
+    def __init__(self, counts: Any, width: int, *, split: int, split_tail: str = "cpu", **settings: Any):
         if split == 0:
             raise ValueError("split: found 0, expected at least 1 node; TreeReadout is a tree in one place")
-        super().__init__(counts, width, split=split, **settings)
+        if split_tail == "device":
+            raise ValueError('split_tail: found "device", expected "cpu"; TreeReadout takes both')
+        super().__init__(counts, width, split=split, split_tail=split_tail, **settings)
 
     def _place_nodes(self) -> None:
         self._cpu = backends.choose("cpu").tree_softmax
@@ -76,10 +78,37 @@ class SplitTreeReadout(Halves, TreeReadout):
         return sparse.pairs(self._top_host, self._there)
 
 
-def rebuild(classes: int, mode: str = "deterministic", tree: str = "huffman", **facts: Any) -> SplitTreeReadout:
+class SplitOnOneDevice(TreeReadout):
+    """A TreeReadout wholly on the backend's device, whose first `split` nodes, breadth first, learn as dense products.
+
+    In a tick it is one stage, and only targets and losses cross. The numbers are those of SplitTreeReadout.
+    """
+
+    kind = "split_tree"
+
+    def _make_room(self, tree: Any) -> None:
+        from cpu.tree import split
+
+        kernels, sizes = self.backend.tree_softmax, (self.batch, self.width)
+        self._plan = kernels.plan(tree)
+        self._top, self._tail = (kernels.plan(part) for part in split(tree, self.split))
+        self._work = kernels.workspace(*sizes, tree.depth, np.float32)
+        self._top_work = self.backend.split.workspace(*sizes, self.split, np.float32)
+        self._top_loss = self.backend.device.empty(self.batch, np.float32)
+
+    def learn(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
+        """Learn from a batch of the device's arrays, within the work of a queue; see Readout."""
+        nodes, given = self._learns(self._there), (hidden, target, weight, self._rule)
+        top, loss_there = sparse.first(nodes, self.split), self._top_loss[: len(loss)]
+        self.backend.tree_softmax.step(grad, loss, nodes, self._work, self._tail, *given, self.mode)
+        self.backend.split.step(grad, loss_there, top, self._top_work, self._top, *given)
+        self.backend.head.add(loss, loss_there)
+
+
+def rebuild(classes: int, mode: str = "deterministic", tree: str = "huffman", **facts: Any) -> TreeReadout:
     """From describe(); a tree that a checkpoint keeps is any, until it is filled in."""
     shape = trees.balanced(classes) if tree == GIVEN else tree
-    return SplitTreeReadout(np.ones(classes), mode=mode_of(mode), tree=shape, **facts)
+    return TreeReadout(np.ones(classes), mode=mode_of(mode), tree=shape, **facts)
 
 
 def trials(options: Mapping[str, Any], classes: int, examples: int) -> Trials:
@@ -87,7 +116,7 @@ def trials(options: Mapping[str, Any], classes: int, examples: int) -> Trials:
 
     examples  of a micro-batch: the nodes of a top move at once by rate times the sum over them
     """
-    if options.get("split") is not None:
+    if options.get("split") is not None or options.get("mode") == "batch":
         return Trials(rival="full")
     if (options.get("readout_optimiser") or "sgd") != "sgd":
         return Trials(
@@ -102,5 +131,10 @@ def trials(options: Mapping[str, Any], classes: int, examples: int) -> Trials:
             rival="full",
         )
     remark = "the first {:,} nodes learn by the batch, --split 0 keeps the tree whole"
-    tried = tuple(Trial({"split": split}, remark.format(split)) for split in SPLITS if split < classes - 1)
-    return Trials(tried, rival="full")
+    tried = (
+        Trial({"split": split} | tail, remark.format(split))
+        for split in SPLITS
+        for tail in ({}, {"split_tail": "device"})
+        if split < classes - 1
+    )
+    return Trials(tuple(tried), rival="full")

@@ -36,7 +36,17 @@ def test_a_file_is_read_without_numba_and_without_scipy(kind):
 @pytest.mark.parametrize(
     ("kind", "defaults"),
     [
-        ("tree", {"tree": "huffman", "mode": "deterministic", "together": 64, "split": None, "regrow": None}),
+        (
+            "tree",
+            {
+                "tree": "huffman",
+                "mode": "deterministic",
+                "together": 64,
+                "split": None,
+                "split_tail": "cpu",
+                "regrow": None,
+            },
+        ),
         ("full", {}),
         ("sampled", dict.fromkeys(("negatives", "loss", "draws", "calibration", "index_every"))),
     ],
