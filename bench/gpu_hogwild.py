@@ -24,7 +24,7 @@ def hogwild(machine: Machine, quick: bool, threads: int) -> Iterator[Callable[[]
 def _contest(machine: Machine, classes: int, batch: int, threads: int) -> Contest:
     """Beside our tree whose nodes learn from the whole batch at once."""
     task = cpu_tree.Task(classes, threads, batch=batch)
-    made = gpu_tree.contest(machine, task, together=batch)
+    made = gpu_tree.contest(machine, task, gpu_tree.Way(batch))
     put, get, device = machine.device.from_host, machine.device.to_host, machine.device
     nodes, plan = put(task.nodes), (put(task.tree.leaf_up), put(task.tree.node_up))
     batches = [(put(h), put(t)) for h, t in zip(itertools.cycle(task.hidden), task.targets, strict=False)]
@@ -33,7 +33,7 @@ def _contest(machine: Machine, classes: int, batch: int, threads: int) -> Contes
 
     def check():
         """One careful step from the first nodes: to first order it is that of a mini-batch."""
-        met, first, moved, pulled, losses = gpu_tree.learned(task, batch, CAREFUL)
+        met, first, moved, pulled, losses = gpu_tree.learned(task, gpu_tree.Way(batch), CAREFUL)
         device.write(nodes, task.nodes)
         made.do(step, grad, loss, nodes, *plan, *batches[0], CAREFUL)
         near("loss", get(loss), losses, tolerance=TOLERANCE)
