@@ -26,6 +26,7 @@ def cuda(gpu):
 MADE = {
     "tree": TreeReadout,
     "split": functools.partial(TreeReadout, split=9),
+    "device split": functools.partial(TreeReadout, split=9, split_tail="device", mode="ordered"),
     "full": FullReadout,
     "head": functools.partial(HeadReadout, head=7, clusters=3),
 }
@@ -45,7 +46,7 @@ def run(trained, ticks=12, **feed):
 
 
 @pytest.mark.parametrize("bags", [False, True])
-@pytest.mark.parametrize("kind", ["tree", "split", "full", "head"])
+@pytest.mark.parametrize("kind", MADE)
 def test_beside_the_trunk_the_numbers_are_those_of_the_cpu(cuda, kind, bags):
     found, expected = beside(kind, bags=bags), beside(kind, "cpu", bags=bags, device="cpu")
     losses, arrays = run(found, bags=bags)
