@@ -298,11 +298,12 @@ def trials(options: Mapping[str, Any], classes: int, examples: int) -> Trials:
     """What is measured on a GPU beside the tree as the user wants it: nodes that wait less, and trees that are split."""
     kinds = registry.load("split_tree")
     found: Trials = kinds.trials(options, classes, examples)
-    if options.get("mode") != "deterministic":
+    if options.get("mode") != "deterministic" or (options.get("readout_optimiser") or "sgd") != "sgd":
         return found
-    tried = [Trial({"mode": "ordered"}, "nodes learn in order, with the serial loop's numbers up to rounding")]
-    plain = (options.get("readout_optimiser") or "sgd") == "sgd"
-    if plain and options["rate"] * TOGETHER <= kinds.SAFE:
+    tried = []
+    if not any(options.get(name) for name in ("readout_decay", "readout_clip", "biases")):  # else it is the serial loop
+        tried.append(Trial({"mode": "ordered"}, "nodes learn in order, with the serial loop's numbers up to rounding"))
+    if options["rate"] * TOGETHER <= kinds.SAFE:
         tried.append(Trial({"mode": "batch", "together": TOGETHER}, TOLD))
     return found._replace(tried=(*tried, *found.tried))
 
