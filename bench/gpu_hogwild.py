@@ -33,7 +33,7 @@ def _contest(machine: Machine, classes: int, batch: int, threads: int) -> Contes
 
     def check():
         """One careful step from the first nodes: to first order it is that of a mini-batch."""
-        met, first, moved, pulled, losses = gpu_tree.learned(task, gpu_tree.Way(batch), CAREFUL)
+        met, first, moved, pulled, losses = cpu_tree.learned(task, batch, rate=CAREFUL)
         device.write(nodes, task.nodes)
         made.do(step, grad, loss, nodes, *plan, *batches[0], CAREFUL)
         near("loss", get(loss), losses, tolerance=TOLERANCE)

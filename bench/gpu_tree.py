@@ -9,17 +9,14 @@ import numpy as np
 
 from bench import tree as cpu_tree
 from bench.gpu_machine import Contest, Machine, near
-from cpu.tree import path, split
+from cpu.tree import split
 from hybrid.contract import Learned, Rule
-from tests.support.visits import learn_together
 
 TREES, QUICK_TREES = (1_000_000, 10_000_000), (500,)
 SWEEP, QUICK_SWEEP = (64, 256, 1024, 4096, 16_384, 65_536), (80,)  # examples of a batch
 GROUP = 64  # examples that a node learns from at once, beside one and all of a batch
-TOP, MOST = (
-    255,
-    4096,
-)  # nodes of a top that learn as dense products; in batches up to so many, as those in order up to rounding
+TOP = 255  # nodes that learn as dense products
+MOST = 4096  # examples of the largest batch in which nodes learn in order up to rounding
 
 
 class Way(NamedTuple):
@@ -83,7 +80,7 @@ def contest(machine: Machine, task: cpu_tree.Task, way: Way) -> Contest:
     hidden = [put(vectors) for vectors in task.hidden]
     grad, loss = device.empty((batch, width), np.float32), device.empty(batch, np.float32)
     turns = itertools.cycle(zip(itertools.cycle(hidden), targets, strict=False))
-    expected = learned(task, way)
+    expected = cpu_tree.learned(task, way.together, way.top)
     learn = _learner(made, task, way)
 
     def check():
@@ -141,22 +138,6 @@ def _top_learner(made: Contest, task: cpu_tree.Task, tree: Any, top: int) -> Cal
         head.add(loss, losses)
 
     return learn
-
-
-def learned(task: cpu_tree.Task, way: Way, rate: float = cpu_tree.RATE):
-    """Ids of the nodes that the first batch meets, those nodes before and after the step, the gradients and the losses."""
-    lists = [path(task.tree, leaf) for leaf in task.targets[0]]
-    met = np.unique([node for steps in lists for node, _ in steps])
-    place = {int(node): i for i, node in enumerate(met)}
-    first = task.nodes[met].astype(np.float64)
-    nodes, hidden = Learned(first.copy()), task.hidden[0].astype(np.float64)
-
-    def part(begin: int, end: int, together: int):
-        short = [[(place[node], turn) for node, turn in steps if begin <= node < end] for steps in lists]
-        return learn_together(nodes, hidden, short, np.ones(len(hidden)), Rule(rate), together)
-
-    halves = part(0, way.top, task.batch), part(way.top, task.classes, way.together)
-    return met, first, nodes.rows, *(sum(found) for found in zip(*halves, strict=True))
 
 
 def some_rows(contest: Contest, table, ids: np.ndarray) -> np.ndarray:

@@ -97,15 +97,23 @@ def ours(task: Task, together: int = 1) -> Work:
     return task.work(who, BATCHES, lambda: [learn(b) for b in range(BATCHES)], check)
 
 
-def learned(task: Task, together: int, rate: float = RATE):
-    """Ids of the nodes that the first batch meets, those nodes before and after the step, the gradients and the losses."""
+def learned(task: Task, together: int, top: int = 0, rate: float = RATE):
+    """Ids of the nodes that the first batch meets, those nodes before and after the step, the gradients and the losses.
+
+    top  the first so many nodes learn from the whole batch at once
+    """
     lists = [path(task.tree, leaf) for leaf in task.targets[0]]
     met = np.unique([node for steps in lists for node, _ in steps])
     place = {int(node): i for i, node in enumerate(met)}
     first = task.nodes[met].astype(np.float64)
     nodes, hidden = Learned(first.copy()), task.hidden[0].astype(np.float64)
-    short = [[(place[node], turn) for node, turn in steps] for steps in lists]
-    return met, first, nodes.rows, *learn_together(nodes, hidden, short, np.ones(len(hidden)), Rule(rate), together)
+
+    def part(begin: int, end: int, together: int):
+        short = [[(place[node], turn) for node, turn in steps if begin <= node < end] for steps in lists]
+        return learn_together(nodes, hidden, short, np.ones(len(hidden)), Rule(rate), together)
+
+    parts = part(0, top, task.batch), part(top, task.classes, together)
+    return met, first, nodes.rows, *(sum(found) for found in zip(*parts, strict=True))
 
 
 def torch_tree(task: Task) -> Work:
