@@ -254,4 +254,18 @@ def _softmax(device: Any, do: Callable[..., Any]) -> Iterator[Case]:
     least = 2 * weights.nbytes + hidden.nbytes + target.nbytes + grad.nbytes + loss.nbytes
     before, softmax.FUSED = softmax.FUSED, True
     yield Case("softmax step, fused", "logit", amount, least, lambda: softmax.step(*given))
+    rows = rng.random((CLASSES, WIDTH), np.float32), *rng.random((2, CLASSES), np.float32)
+    squares, biases, bias_squares = (device.from_host(array) for array in rows)
+    every = (
+        grad,
+        loss,
+        Learned(weights, biases, squares, bias_squares),
+        work,
+        hidden,
+        target,
+        None,
+        Rule(RATE, 0.1, 1.0),
+    )
+    least += 2 * (squares.nbytes + biases.nbytes + bias_squares.nbytes)
+    yield Case("softmax step, fused, every rule", "logit", amount, least, lambda: softmax.step(*every))
     softmax.FUSED = before

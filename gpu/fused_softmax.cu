@@ -1,244 +1,265 @@
 // The full softmax over V classes without logits in global memory: the products and all between them in two kernels.
 //
-//   measure  the largest logit and the sum of exp(logit - most) of each row, by tiles of classes
-//   learn    each tile's logits again; exp; their products with the rows, which move at once, and with the hidden vectors
+//   measure  examples stay, classes pass by: of each example the largest logit, the sum of exp(logit - most), and the sum of
+//            that times the classes' rows, which is its gradient but for a factor and its target
+//   combine  parts of these sums become the losses, the gradients and what `learn` needs to know
+//   learn    classes stay, examples pass by: the logits again; exp; the gradient of each row, which moves at once
 //
-// A block takes tiles of CLASSES classes in turn, with their rows in shared memory, and all hidden vectors pass by it, ROWS at a
-// time, the next ones copied meanwhile. What it knows of each row of the batch, its part of the sum and of the gradient, is its own
-// part of an array, to which it alone adds, tile after tile; parts are summed in the order of blocks at the end. So results are the
-// same bytes in every run on a device. Products by the tensor cores: gpu/mma.cuh.
+// Each number is summed by one warp in a fixed order, parts are added up in the order of classes: so results are the same bytes
+// in every run on a device. Products by the tensor cores: gpu/mma.cuh. How rows pass by: gpu/pass_by.cuh.
 //
-// weights (V, D), hidden (B, D); D <= WIDTH, a multiple of 4; all rows begin at 16 bytes
-#include <cuda_pipeline.h>
-
+// weights (V, D), biases (V,) or null, hidden (B, D)
 #include "log_sum.cuh"
-#include "mma.cuh"
+#include "pass_by.cuh"
+#include "visit.cuh"
 
-constexpr int THREADS = 256, WARPS = THREADS / 32;
-constexpr int WIDTH = 128;    // of a row, at most
-constexpr int PITCH = 132;    // of a row in shared memory: 8 rows begin at different banks
-constexpr int CLASSES = 128;  // of a tile
-constexpr int ROWS = 32;      // of the batch at a time
-constexpr int AHEAD = 8;      // parts of the gradient asked for at once
-
-static_assert(CLASSES == WIDTH && CLASSES == 16 * WARPS, "tiles of the products fit the warps");
-
-// What a block has in shared memory.
-struct Tile {
-    float weights[CLASSES][PITCH], hidden[2][ROWS][PITCH];
-    float misses[ROWS][PITCH];  // of `learn`
-};
+constexpr int COMBINERS = 128;  // threads of a block of `combine`
+constexpr int AHEAD = 8;        // parts of a gradient asked for at once
 
 extern __shared__ __align__(16) unsigned char memory[];
 
 struct Problem {
-    const float *weights, *hidden;
+    const float *weights, *biases, *hidden;
     int B, V, D;
 };
 
-// Begin to copy the rows from `first` on, `count` of them, zeros beyond their end and their width.
-__device__ __forceinline__ void ask(float (*to)[PITCH], int count, const float *rows, int first, int last, int D)
+// parts[share][b] (D) = the sum of exp(logit - most) times the rows of a share of the classes, but the target's
+// sums[share][b] = most and the sum of exp(logit - most), with the target's; score[b] = the logit of target[b]
+//   work    a warp 16 examples and COLUMNS columns
+//   launch  grid: (examples / Tile::ROWS, shares of `classes` classes), block: 256; shared memory: a Tile
+//   bound   4 B V D operations of the tensor cores, THRICE three times as many; all rows are read B / Tile::ROWS times
+//   order   a lane 8 logits of each 32 classes in turn, a butterfly over 4 lanes at the end
+template <bool THRICE, int WIDTH>
+__device__ __forceinline__ void measure_share(float *parts, Sum *sums_of, float *score_of, const Problem &p, const int *target,
+                                              int classes)
 {
-    for (int i = threadIdx.x; i < count * (WIDTH / 4); i += THREADS) {
-        const int r = i / (WIDTH / 4), d = i % (WIDTH / 4) * 4;
-        const bool there = first + r < last && d < D;
-        __pipeline_memcpy_async(&to[r][d], there ? rows + (int64)(first + r) * D + d : rows, 16, there ? 0 : 16);
-    }
-}
-
-// Call visit(first, hidden) for ROWS rows of the batch after another, once the tile of classes from `begin` on is there too.
-template <class Visit> __device__ __forceinline__ void stream(Tile &tile, const Problem &p, int begin, Visit visit)
-{
-    __syncthreads();  // all are done with the last tile
-    ask(tile.weights, CLASSES, p.weights, begin, p.V, p.D);
-    ask(tile.hidden[0], ROWS, p.hidden, 0, p.B, p.D);
-    for (int first = 0, way = 0; first < p.B; first += ROWS, way ^= 1) {
-        __pipeline_commit();
-        __pipeline_wait_prior(0);
-        __syncthreads();  // the rows are there for all, and all are done with those before
-        if (first + ROWS < p.B) ask(tile.hidden[way ^ 1], ROWS, p.hidden, first + ROWS, p.B, p.D);
-        visit(first, tile.hidden[way]);
-    }
-}
-
-// The logits of ROWS rows and this warp's 16 classes.
-template <bool THRICE>
-__device__ __forceinline__ void score(float (&logits)[2][2][4], const Tile &tile, const float (*hidden)[PITCH], int D)
-{
-    const float(*weights)[PITCH] = tile.weights + 16 * warp();
-    product<THRICE>(
-        logits, (D + 7) / 8, [&](int row, int k) { return hidden[row][k]; }, [&](int k, int column) { return weights[column][k]; });
-}
-
-// parts[block][b] = the sum over this block's classes; score[b] = the logit of target[b]
-//   work    a warp ROWS rows by 16 classes of a tile
-//   launch  grid: blocks, block: 256; shared memory: a Tile without misses
-//   bound   2 B V D operations of the tensor cores, THRICE three times as many; the hidden vectors are read V / CLASSES times
-//   order   of a row: 4 logits of a lane, a butterfly over 4 lanes, the warps in turn, the block's tiles in turn
-template <bool THRICE>
-__device__ __forceinline__ void measure_tiles(Sum *parts, float *score_of, const Problem &p, const int *target)
-{
-    __shared__ Sum sums[WARPS][ROWS];
-    Tile &tile = *reinterpret_cast<Tile *>(memory);
-    const int g = lane() / 4, t = lane() % 4;
-    for (int begin = blockIdx.x * CLASSES; begin < p.V; begin += gridDim.x * CLASSES) {
-        stream(tile, p, begin, [&](int first, const float(*hidden)[PITCH]) {
-            float logits[2][2][4] = {};
-            score<THRICE>(logits, tile, hidden, p.D);
+    typedef Tile<WIDTH> T;
+    const Rows staying = {p.hidden, int(blockIdx.x) * T::ROWS, p.B};
+    const Rows passing = {p.weights, int(blockIdx.y) * classes, min((int(blockIdx.y) + 1) * classes, p.V)};
+    const int own = staying.begin + T::row() + group(), t = turn();
+    const int hits[2] = {own < p.B ? target[own] : -1, own + 8 < p.B ? target[own + 8] : -1};
+    Sum totals[2] = {{-FLT_MAX, 0}, {-FLT_MAX, 0}};
+    Sums sums = {};
+    T &tile = *reinterpret_cast<T *>(memory);
+    pass_by<THRICE>(sums, tile, staying, passing, p.D, [&](int first, Scores &scores, float(&kept)[2]) {
 #pragma unroll
-            for (int i = 0; i < 4; ++i) {
-                const int row = 16 * (i / 2) + g + 8 * (i % 2), b = first + row;
-                const int hit = b < p.B ? target[b] : -1;
-                Sum sum = {-FLT_MAX, 0};
+        for (int r = 0; r < 2; ++r) {
+            float most = totals[r].most;
 #pragma unroll
-                for (int j = 0; j < 4; ++j) {
-                    const int c = begin + 16 * warp() + 8 * (j / 2) + 2 * t + j % 2;
-                    float &logit = logits[i / 2][j / 2][2 * (i % 2) + j % 2];
-                    if (c == hit) score_of[b] = logit;
-                    if (c >= p.V) logit = -INFINITY;
-                    sum.most = fmaxf(sum.most, logit);
-                }
-#pragma unroll
-                for (int j = 0; j < 4; ++j) sum.sum += expf(logits[i / 2][j / 2][2 * (i % 2) + j % 2] - sum.most);
-                for (int step = 1; step < 4; step *= 2)
-                    sum = both(sum, {__shfl_xor_sync(FULL, sum.most, step), __shfl_xor_sync(FULL, sum.sum, step)});
-                if (!t) sums[warp()][row] = sum;
+            for (int i = 0; i < PASSING / 4; ++i) {
+                const int c = first + i / 2 * 8 + 2 * t + i % 2;
+                float &logit = scores[i / 2][2 * r + i % 2];
+                if (c >= passing.end)
+                    logit = -INFINITY;
+                else if (p.biases)
+                    logit += p.biases[c];
+                if (c == hits[r] && !T::column()) score_of[own + 8 * r] = logit;
+                most = fmaxf(most, logit);
             }
-            __syncthreads();
-            const int row = threadIdx.x;
-            if (row < ROWS && first + row < p.B) {
-                Sum &part = parts[(int64)blockIdx.x * p.B + first + row];
-                Sum sum = begin == blockIdx.x * CLASSES ? Sum{-FLT_MAX, 0} : part;
-                for (int w = 0; w < WARPS; ++w) sum = both(sum, sums[w][row]);
-                part = sum;
+            for (int step = 1; step < 4; step *= 2) most = fmaxf(most, __shfl_xor_sync(FULL, most, step));
+            kept[r] = expf(totals[r].most - most);
+            totals[r] = {most, kept[r] * totals[r].sum};
+#pragma unroll
+            for (int i = 0; i < PASSING / 4; ++i) {
+                float &logit = scores[i / 2][2 * r + i % 2];
+                const float chance = expf(logit - most);
+                totals[r].sum += chance;
+                logit = first + i / 2 * 8 + 2 * t + i % 2 == hits[r] ? 0 : chance;
             }
-        });
+        }
+    });
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+        for (int step = 1; step < 4; step *= 2) totals[r].sum += __shfl_xor_sync(FULL, totals[r].sum, step);
+        if (own + 8 * r >= p.B) continue;
+        const int64 at = (int64)blockIdx.y * p.B + own + 8 * r;
+        if (!t && !T::column()) sums_of[at] = totals[r];
+#pragma unroll
+        for (int n = 0; n < COLUMNS / 8; ++n) {
+            const int d = T::column() + 8 * n + 2 * t;
+            if (d < p.D) *reinterpret_cast<float2 *>(parts + at * p.D + d) = make_float2(sums[n][2 * r], sums[n][2 * r + 1]);
+        }
     }
 }
 
-// most[b], sums[b] of all parts; loss[b] = -log p(target[b]), times weight[b] where there are weights
-//   work    a warp a row
-//   launch  grid: rows / 8, block: 256
-//   bound   memory: 8 bytes a row and part
-//   order   lanes stride over the parts, then a butterfly
-extern "C" __global__ void __launch_bounds__(THREADS)
-    combine(float *loss, float *most, float *sums, const float *score, const Sum *parts, const float *weight, int blocks, int B)
-{
-    const int b = blockIdx.x * WARPS + warp();
-    if (b >= B) return;
-    Sum sum = {-FLT_MAX, 0};
-    for (int part = lane(); part < blocks; part += 32) sum = both(sum, parts[(int64)part * B + b]);
-    for (int step = 16; step; step >>= 1)
-        sum = both(sum, {__shfl_xor_sync(FULL, sum.most, step), __shfl_xor_sync(FULL, sum.sum, step)});
-    if (lane()) return;
-    most[b] = sum.most;
-    sums[b] = sum.sum;
-    loss[b] = (weight ? -weight[b] : -1) * ((score[b] - sum.most) - logf(sum.sum));
-}
-
-// What is known of the batch when its classes learn.
-struct Known {
-    const float *most, *sums, *weight;
-    const int *target;
+// What `learn` knows of an example: p(class) = exp(logit - most) scale, both times its weight; its target.
+struct __align__(16) Example {
+    float most, scale, weight;
+    int target;
 };
 
-// misses[row][class] = d loss / d logit of ROWS rows and this warp's classes, 0 beyond the batch and the classes
-__device__ __forceinline__ void miss(Tile &tile, const float (&logits)[2][2][4], const Problem &p, const Known &known, int first,
-                                     int begin)
+// grad[b] (D) = d loss / d hidden; loss[b] = -log p(target[b]), both times weight[b] where there are weights; examples[b]
+//   work    a block an example; each warp adds up all sums
+//   launch  grid: examples, block: 128
+//   bound   memory: 4 D bytes an example and share
+//   order   of the sum: lanes stride over the shares, then a butterfly; of the gradient: shares in turn, then the target's row
+extern "C" __global__ void __launch_bounds__(COMBINERS)
+    combine(float *grad, float *loss, Example *examples, const float *score, const Sum *sums, const float *parts,
+            const float *weights, const int *target, const float *weight, int shares, int B, int D)
 {
-    const int g = lane() / 4, t = lane() % 4;
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-        const int row = 16 * (i / 2) + g + 8 * (i % 2), b = first + row;
-        const bool there = b < p.B;
-        const float base = there ? known.most[b] : 0, times = there && known.weight ? known.weight[b] : 1;
-        const float scale = there ? times / known.sums[b] : 0;
-        const int hit = there ? known.target[b] - begin : -1;
-#pragma unroll
-        for (int j = 0; j < 4; ++j) {
-            const int c = 16 * warp() + 8 * (j / 2) + 2 * t + j % 2;
-            const float chance = expf(logits[i / 2][j / 2][2 * (i % 2) + j % 2] - base) * scale;
-            tile.misses[row][c] = !there || begin + c >= p.V ? 0 : chance - (c == hit ? times : 0);
-        }
-    }
-}
-
-// weights <- keep weights - rate misses^T hidden; parts[block] (B, D) = misses weights of this block's classes
-//   work    a warp ROWS rows by 16 classes of the logits, 64 classes by 32 columns of the rows' gradient, which stays in its
-//           registers, ROWS rows by 16 columns of the hidden vectors'
-//   launch  grid: blocks, block: 256; shared memory: a Tile
-//   bound   6 B V D operations of the tensor cores, THRICE three times as many; 8 B D bytes of parts a tile of classes
-//   order   of a row's gradient over the batch, of a hidden vector's over the classes of a tile, then the block's tiles
-template <bool THRICE>
-__device__ __forceinline__ void learn_tiles(float *weights, float *parts, const Problem &p, const Known &known, float rate,
-                                            float keep)
-{
-    Tile &tile = *reinterpret_cast<Tile *>(memory);
-    const int g = lane() / 4, t = lane() % 4;
-    const int own_class = warp() / 4 * 64, own_column = warp() % 4 * 32;
-    float *part = parts + (int64)blockIdx.x * p.B * p.D;
-    for (int begin = blockIdx.x * CLASSES; begin < p.V; begin += gridDim.x * CLASSES) {
-        float moves[4][4][4] = {};
-        stream(tile, p, begin, [&](int first, const float(*hidden)[PITCH]) {
-            float logits[2][2][4] = {}, grad[2][2][4] = {};
-            score<THRICE>(logits, tile, hidden, p.D);
-            miss(tile, logits, p, known, first, begin);
-            __syncthreads();
-            product<THRICE>(
-                moves, ROWS / 8, [&](int c, int k) { return tile.misses[k][own_class + c]; },
-                [&](int k, int d) { return hidden[k][own_column + d]; });
-            product<THRICE>(
-                grad, CLASSES / 8, [&](int row, int k) { return tile.misses[row][k]; },
-                [&](int k, int d) { return tile.weights[k][16 * warp() + d]; });
-#pragma unroll
-            for (int i = 0; i < 8; ++i) {
-                const int b = first + 16 * (i / 4) + g + 8 * (i % 2), d = 16 * warp() + 8 * (i / 2 % 2) + 2 * t;
-                if (b >= p.B || d >= p.D) continue;
-                const float *some = &grad[i / 4][i / 2 % 2][2 * (i % 2)];
-                float2 *at = reinterpret_cast<float2 *>(part + (int64)b * p.D + d);
-                float2 sum = begin == blockIdx.x * CLASSES ? make_float2(0, 0) : *at;
-                sum.x += some[0], sum.y += some[1];
-                *at = sum;
-            }
-        });
-#pragma unroll
-        for (int i = 0; i < 32; ++i) {
-            const int c = own_class + 16 * (i / 8) + g + 8 * (i % 2), d = own_column + 8 * (i / 2 % 4) + 2 * t;
-            if (begin + c >= p.V || d >= p.D) continue;
-            const float *move = &moves[i / 8][i / 2 % 4][2 * (i % 2)], *old = &tile.weights[c][d];
-            *reinterpret_cast<float2 *>(weights + (int64)(begin + c) * p.D + d) =
-                make_float2(fmaf(-rate, move[0], keep * old[0]), fmaf(-rate, move[1], keep * old[1]));
-        }
-    }
-}
-
-// grad[i] = the sum of parts[block][i] in the order of blocks
-//   work    a thread a number
-//   launch  grid: numbers / 256, block: 256
-//   bound   memory: 4 bytes a number and block
-extern "C" __global__ void __launch_bounds__(THREADS) sum_parts(float *grad, const float *parts, int blocks, int count)
-{
-    const int i = blockIdx.x * THREADS + threadIdx.x;
-    if (i >= count) return;
-    float total = 0;
+    const int b = blockIdx.x;
+    Sum sum = {-FLT_MAX, 0};
+    for (int share = lane(); share < shares; share += 32) sum = both(sum, sums[(int64)share * B + b]);
+    for (int step = 16; step; step >>= 1)
+        sum = both(sum, {__shfl_xor_sync(FULL, sum.most, step), __shfl_xor_sync(FULL, sum.sum, step)});
+    const float times = weight ? weight[b] : 1, scale = times / sum.sum, above = score[b] - sum.most;
+    const float miss = expf(above) * scale - times;
+    for (int d = threadIdx.x; d < D; d += COMBINERS) {
+        float total = 0;
 #pragma unroll AHEAD
-    for (int block = 0; block < blocks; ++block) total += parts[(int64)block * count + i];
-    grad[i] = total;
+        for (int share = 0; share < shares; ++share) {
+            const int64 at = (int64)share * B + b;
+            total = fmaf(expf(sums[at].most - sum.most), parts[at * D + d], total);
+        }
+        grad[(int64)b * D + d] = fmaf(miss, weights[(int64)target[b] * D + d], scale * total);
+    }
+    if (threadIdx.x) return;
+    loss[b] = -times * (above - logf(sum.sum));
+    examples[b] = {sum.most, scale, times, target[b]};
+}
+
+// The classes that learn: gpu/batch_rows.cu.
+struct Learned {
+    float *biases, *squares, *bias_squares;
+    int each;  // every number has a square
+};
+
+// The square of the norm of this lane's two rows of the gradient, and of their biases'.
+//   order  a lane's columns in turn, a butterfly over 4 lanes, the warps beside each other in turn, the bias
+template <int WIDTH>
+__device__ __forceinline__ void norms(float (&norm2)[2], Tile<WIDTH> &tile, const Sums &sums, const float (&push)[2])
+{
+    if (Tile<WIDTH>::BESIDE > 1) __syncthreads();  // all are done with the scores
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+        norm2[r] = 0;
+#pragma unroll
+        for (int i = 0; i < COLUMNS / 4; ++i) {
+            const float g = sums[i / 2][2 * r + i % 2];
+            norm2[r] = fmaf(g, g, norm2[r]);
+        }
+        for (int step = 1; step < 4; step *= 2) norm2[r] += __shfl_xor_sync(FULL, norm2[r], step);
+        if (Tile<WIDTH>::BESIDE > 1 && !turn()) tile.parts()[warp()][group() + 8 * r][0] = norm2[r];
+    }
+    if (Tile<WIDTH>::BESIDE > 1) {
+        __syncthreads();
+        const int first = warp() - warp() % Tile<WIDTH>::BESIDE;
+#pragma unroll
+        for (int r = 0; r < 2; ++r) {
+            norm2[r] = 0;
+            for (int w = first; w < first + Tile<WIDTH>::BESIDE; ++w) norm2[r] += tile.parts()[w][group() + 8 * r][0];
+        }
+    }
+#pragma unroll
+    for (int r = 0; r < 2; ++r) norm2[r] = fmaf(push[r], push[r], norm2[r]);
+}
+
+// What all lanes of a row know of its class: the square of its gradient's norm, its own square, its bias's gradient.
+struct Moved {
+    int c;
+    float norm2, square, push;
+};
+
+// This lane's numbers of a class move, whose old ones are in `old`; the first lane of a row moves what there is one of, too.
+template <int WIDTH>
+__device__ __forceinline__ void move(float *weights, const Learned &learned, const Rule &rule, const Moved &my,
+                                     const float *old, const Sums &sums, int r, int D)
+{
+    const int column = Tile<WIDTH>::column() + 2 * turn();
+    const float part = cut(my.norm2, rule.clip);
+    float step = rule.rate, square = my.square;
+    if (learned.squares && !learned.each)
+        step = step_of_row(square, part * part * my.norm2 / (D + (learned.biases != nullptr)), rule.rate);
+#pragma unroll
+    for (int n = 0; n < COLUMNS / 8; ++n) {
+        const int d = column + 8 * n;
+        if (d >= D) continue;
+        const int64 at = (int64)my.c * D + d;
+        const float g[2] = {part * sums[n][2 * r], part * sums[n][2 * r + 1]};
+        float2 row;
+        if (learned.each) {
+            float2 squares = *reinterpret_cast<float2 *>(learned.squares + at);
+            row.x = moved(old[d], squares.x, g[0], rule.rate, rule.keep);
+            row.y = moved(old[d + 1], squares.y, g[1], rule.rate, rule.keep);
+            *reinterpret_cast<float2 *>(learned.squares + at) = squares;
+        } else {
+            row = make_float2(fmaf(-step, g[0], rule.keep * old[d]), fmaf(-step, g[1], rule.keep * old[d + 1]));
+        }
+        *reinterpret_cast<float2 *>(weights + at) = row;
+    }
+    if (column) return;
+    if (learned.squares && !learned.each) learned.squares[my.c] = square;
+    if (!learned.biases) return;
+    const float bias = learned.biases[my.c], push = part * my.push;
+    learned.biases[my.c] =
+        learned.each ? moved(bias, learned.bias_squares[my.c], push, rule.rate, 1) : fmaf(-step, push, bias);
+}
+
+// Every class moves once against its gradient, the sum over the batch, by the rule: visit.cuh
+//   work    a warp 16 classes and COLUMNS columns
+//   launch  grid: classes / Tile::ROWS, block: 256; shared memory: a Tile
+//   bound   4 B V D operations of the tensor cores, THRICE three times as many; hidden vectors are read V / Tile::ROWS times
+//   order   of a number: 32 examples in turn; of a bias: a lane 8 of each 32 examples in turn, a butterfly over 4 lanes
+template <bool THRICE, int WIDTH>
+__device__ __forceinline__ void learn_tile(float *weights, const Learned &learned, const Example *examples, const Rule &rule,
+                                           const Problem &p)
+{
+    typedef Tile<WIDTH> T;
+    T &tile = *reinterpret_cast<T *>(memory);
+    const Rows staying = {p.weights, int(blockIdx.x) * T::ROWS, p.V};
+    const int row = T::row() + group(), own = staying.begin + row, t = turn();
+    float bias[2] = {0, 0}, push[2] = {0, 0}, norm2[2] = {0, 0}, square[2] = {0, 0};
+    Sums sums = {};
+#pragma unroll
+    for (int r = 0; r < 2; ++r)
+        if (p.biases && own + 8 * r < p.V) bias[r] = p.biases[own + 8 * r];
+    pass_by<THRICE>(sums, tile, staying, {p.hidden, 0, p.B}, p.D, [&](int first, Scores &scores, float(&)[2]) {
+#pragma unroll
+        for (int i = 0; i < PASSING / 4; ++i) {
+            const int b = first + i / 2 * 8 + 2 * t + i % 2;
+            const Example example = b < p.B ? examples[b] : Example{0, 0, 0, -1};
+#pragma unroll
+            for (int r = 0; r < 2; ++r) {
+                float &score = scores[i / 2][2 * r + i % 2];
+                const float chance = expf(score + bias[r] - example.most) * example.scale;
+                score = b < p.B ? chance - (own + 8 * r == example.target ? example.weight : 0) : 0;
+                push[r] += score;
+            }
+        }
+    });
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+        for (int step = 1; step < 4; step *= 2) push[r] += __shfl_xor_sync(FULL, push[r], step);
+        if (!p.biases) push[r] = 0;
+        if (learned.squares && !learned.each && own + 8 * r < p.V) square[r] = learned.squares[own + 8 * r];
+    }
+    if ((learned.squares && !learned.each) || rule.clip < INFINITY) norms(norm2, tile, sums, push);
+    __syncwarp();  // all have read the squares
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+        const Moved my = {own + 8 * r, norm2[r], square[r], push[r]};
+        if (my.c < p.V) move<WIDTH>(weights, learned, rule, my, tile.staying[row + 8 * r], sums, r, p.D);
+    }
 }
 
 // _tf32: factors of 10 bits; _3xtf32: nearly fp32
-#define KERNELS(KIND, THRICE)                                                                                                  \
+#define KERNELS(KIND, THRICE, WIDTH)                                                                                           \
     extern "C" __global__ void __launch_bounds__(THREADS, 1)                                                                   \
-        measure_##KIND(Sum *parts, float *score, const float *weights, const float *hidden, const int *target, int B, int V,   \
-                       int D)                                                                                                  \
+        measure_##KIND##_##WIDTH(float *parts, Sum *sums, float *score, const float *weights, const float *biases,             \
+                                 const float *hidden, const int *target, int classes, int B, int V, int D)                     \
     {                                                                                                                          \
-        measure_tiles<THRICE>(parts, score, {weights, hidden, B, V, D}, target);                                               \
+        measure_share<THRICE, WIDTH>(parts, sums, score, {weights, biases, hidden, B, V, D}, target, classes);                 \
     }                                                                                                                          \
     extern "C" __global__ void __launch_bounds__(THREADS, 1)                                                                   \
-        learn_##KIND(float *weights, float *parts, const float *most, const float *sums, const float *hidden,                  \
-                     const int *target, const float *weight, float rate, float keep, int B, int V, int D)                      \
+        learn_##KIND##_##WIDTH(float *weights, float *biases, float *squares, float *bias_squares, const Example *examples,    \
+                               const float *hidden, float rate, float keep, float clip, int each, int B, int V, int D)         \
     {                                                                                                                          \
-        learn_tiles<THRICE>(weights, parts, {weights, hidden, B, V, D}, {most, sums, weight, target}, rate, keep);             \
+        learn_tile<THRICE, WIDTH>(weights, {biases, squares, bias_squares, each}, examples, {rate, keep, clip},                \
+                                  {weights, biases, hidden, B, V, D});                                                         \
     }
-KERNELS(tf32, false)
-KERNELS(3xtf32, true)
+KERNELS(tf32, false, 128)
+KERNELS(tf32, false, 256)
+KERNELS(tf32, false, 512)
+KERNELS(3xtf32, true, 128)
+KERNELS(3xtf32, true, 256)
+KERNELS(3xtf32, true, 512)

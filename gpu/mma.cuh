@@ -6,8 +6,8 @@
 //   of B  (t, g), (t + 4, g)
 //   of C  (g, 2 t), (g, 2 t + 1), (g + 8, 2 t), (g + 8, 2 t + 1)
 //
-// THRICE: 3xTF32. A factor is the sum of two in TF32, high and low, and of the four products all but low low are added, the small
-// ones first. That is nearly fp32 for finite factors; an infinite one makes NaN, since the rest of it is infinity - infinity.
+// THRICE: 3xTF32. A factor is the sum of two in TF32, high and low, and of the four products all but low low are added. That is
+// nearly fp32 for finite factors; an infinite one makes NaN, since the rest of it is infinity - infinity.
 #pragma once
 
 #include "warp.cuh"
@@ -49,35 +49,19 @@ template <bool THRICE, int N> struct Factor {
     }
 };
 
-template <bool THRICE>
-__device__ __forceinline__ void multiply(float *c, const Factor<THRICE, 4> &a, const Factor<THRICE, 2> &b)
-{
-    if (THRICE) {
-        mma(c, a.low, b.high);
-        mma(c, a.high, b.low);
-    }
-    mma(c, a.high, b.high);
-}
+// Four numbers of C. Sums within the tensor cores are cut, not rounded: so the small products have a sum of their own, and who
+// has many products to add makes several such sums, and adds these.
+template <bool THRICE> struct Products {
+    float large[4] = {}, small[4] = {};
 
-// c[m][n] += the product of tile m of A with tile n of B, over `steps` times 8 numbers; a(row, k) and b(k, column) read them.
-template <bool THRICE, int M, int N, class A, class B>
-__device__ __forceinline__ void product(float (&c)[M][N][4], int steps, A a, B b)
-{
-    const int g = lane() / 4, t = lane() % 4;
-    for (int k = 0; k < 8 * steps; k += 8) {
-        Factor<THRICE, 2> right[N];
-#pragma unroll
-        for (int n = 0; n < N; ++n) {
-            right[n].set(0, b(k + t, 8 * n + g));
-            right[n].set(1, b(k + t + 4, 8 * n + g));
+    __device__ __forceinline__ void add(const Factor<THRICE, 4> &a, const Factor<THRICE, 2> &b)
+    {
+        if (THRICE) {
+            mma(small, a.low, b.high);
+            mma(small, a.high, b.low);
         }
-#pragma unroll
-        for (int m = 0; m < M; ++m) {
-            Factor<THRICE, 4> left;
-#pragma unroll
-            for (int i = 0; i < 4; ++i) left.set(i, a(16 * m + g + 8 * (i % 2), k + t + 4 * (i / 2)));
-#pragma unroll
-            for (int n = 0; n < N; ++n) multiply<THRICE>(c[m][n], left, right[n]);
-        }
+        mma(large, a.high, b.high);
     }
-}
+
+    __device__ __forceinline__ float sum(int i) const { return THRICE ? large[i] + small[i] : large[i]; }
+};

@@ -32,8 +32,7 @@ from gpu.blas import Matrix
 from gpu.rule import cut
 
 # Whether steps that fit gpu/fused_softmax.py go there. No device has measured yet which is faster: `python -m bench gpu --only
-# softmax` measures both, as contests whose `fused` differs. Until then products are cuBLAS's, which need no tensor cores and
-# bear infinite weights.
+# softmax` measures both, as contests whose `fused` differs. Until then products are cuBLAS's, which need no tensor cores.
 FUSED = False
 
 LOGITS = 1 << 26  # of a chunk, at most, beside small tables
@@ -97,7 +96,7 @@ def step(
 
     weight  (B,): multiplies an example's loss and gradients; None: all 1
     """
-    if FUSED and fused_softmax.fits(learned, hidden, rule):
+    if FUSED and fused_softmax.fits(learned, hidden):
         fused_softmax.step(grad, loss, learned, work, hidden, target, weight, rule)
         return
     chunks = _chunks(learned, len(hidden))

@@ -1,5 +1,7 @@
 """Kernels that wait for memory ask for several numbers before they wait for the first."""
 
+import itertools
+
 import pytest
 
 from gpu import kernels
@@ -84,8 +86,8 @@ def test_weights_in_a_ring_go_by_bulk_copies(tools):
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90"])
 @pytest.mark.parametrize(("kind", "times"), [("tf32", 1), ("3xtf32", 3)])
 def test_products_of_the_fused_softmax_are_the_tensor_cores(tools, architecture, kind, times):
-    """At each step of 8: 2 by 2 tiles of logits; in `learn` also 4 by 4 of the rows' gradient, 2 by 2 of the hidden ones'."""
+    """Four tiles of logits at each step of 8; then 16 tiles of sums over the 32 rows that pass by, at once."""
     found = sass.code(kernels.HERE / "fused_softmax.cu", architecture, *tools)
-    for kernel, tiles in (("measure", 4), ("learn", 4 + 16 + 4)):
-        steps = [line for line in found[f"{kernel}_{kind}"] if "HMMA.1688.F32.TF32" in line]
-        assert len(steps) >= times * tiles and len(steps) % (times * 4) == 0
+    for kernel, width in itertools.product(("measure", "learn"), (128, 256, 512)):
+        steps = [line for line in found[f"{kernel}_{kind}_{width}"] if "HMMA.1688.F32.TF32" in line]
+        assert len(steps) >= times * (4 + 16 * 4) and len(steps) % 4 == 0
