@@ -140,8 +140,8 @@ __device__ __forceinline__ void add(Sums &sums, const float (&kept)[2], const Sc
 }
 
 // The ROWS rows from staying.begin on stay, those of `passing` pass by: visit(first, scores, kept) changes the scores of
-// PASSING of them, from `first` on, and may set what the sums of this lane's two rows are multiplied with before. A warp without
-// rows or columns visits none. Afterwards the rows are still in tile.staying.
+// PASSING of them, from `first` on, and may set what the sums of this lane's two rows are multiplied with before. A warp that has
+// no rows or no columns visits none. Afterwards the rows are still in tile.staying.
 template <bool THRICE, int WIDTH, class Visit>
 __device__ __forceinline__ void pass_by(Sums &sums, Tile<WIDTH> &tile, const Rows &staying, const Rows &passing, int D,
                                         Visit visit)

@@ -269,6 +269,36 @@ def test_large_sizes(gpu, device, monkeypatch, sizes):
     check_ruled(gpu, ruled(*sizes, "adagrad", True), Rule(0.1, 0.5, 0.3))
 
 
+@pytest.mark.parametrize("width", [8, 200, 512])
+@pytest.mark.parametrize(("classes", "batch"), [(2, 1), (1000, 1), (200_000, 1024), (200_000, 70_000), (33, 2048)])
+def test_parts_of_the_gradient_take_64_kib_a_multiprocessor_at_most(gpu, device, width, classes, batch):
+    tile = fused_softmax._tile(width)
+    staying = -(-batch // tile.rows)
+    share = gpu.run(fused_softmax._share, staying, classes)
+    shares = -(-classes // share)
+    assert share % fused_softmax.PASSING == 0 and (shares - 1) * share < classes
+    assert 4 * shares * staying * tile.rows * width <= max(
+        device.multiprocessors << 16, 4 * staying * tile.rows * width
+    )
+
+
+def test_a_step_is_three_launches_and_nothing_else(gpu, monkeypatch):
+    if not gpu.simulated:
+        pytest.skip("only the simulated driver counts its calls")
+    monkeypatch.setattr(softmax, "FUSED", True)
+    learned, hidden, target = problem(300, 8, 40)
+    there, work = Learned(gpu.put(learned.rows)), gpu.run(softmax.workspace, 40, 8, np.float32)
+    given = gpu.empty((40, 8), np.float32), gpu.empty(40, np.float32), there, work, gpu.put(hidden), gpu.put(target)
+
+    def launches():
+        before = cudasim.counts()
+        softmax.step(*given, None, Rule(0.1))
+        return {kind: count - before[kind] for kind, count in cudasim.counts().items() if count > before[kind]}
+
+    gpu.run(launches)  # compiles, and allocates its scratch
+    assert set(found := gpu.run(launches)) <= {"launch", "other"} and found["launch"] == 3
+
+
 @pytest.mark.parametrize(
     ("architecture", "widest"),
     [("sm_80", 256), ("sm_86", 128), ("sm_89", 128), ("sm_90", 512), ("sm_100", 512), ("sm_120", 128)],
