@@ -1,8 +1,8 @@
 """A step of the full softmax by kernels of our own, which keep no logit in global memory; see gpu/fused_softmax.cu.
 
 Three launches and 8 B V D operations of the tensor cores: in TF32 where the device was made with tf32=True, else as 3xTF32,
-three times as many and nearly fp32. Rows are read twice, by as many blocks as there are tiles of examples the first time, and
-written once. Of the gradient of hidden vectors there are parts, about 64 KiB a multiprocessor whatever the sizes.
+three times as many and nearly fp32. Rows are read twice, the first time by each tile of examples, and written once. Parts of
+the gradient of hidden vectors take 64 KiB a multiprocessor, or as much as the gradient where that is more.
 """
 
 from typing import Any, NamedTuple
