@@ -31,7 +31,6 @@ UNIT = np.dtype(
     }
 )
 
-
 GROUPS, MOST_SLOTS = 2, 4  # of a ring, as in ring.cuh
 
 

@@ -76,24 +76,9 @@ def step(
     for bin in bins:
         if bin.ring and velocity is None:
             blocks, *sizes, shared = bin.ring
-            arguments = (
-                loss,
-                y,
-                hidden,
-                weights,
-                y_grad,
-                hidden_grad,
-                bin.units,
-                x,
-                target,
-                rate,
-                code,
-                bin.many,
-                *sizes,
-            )
-            kernels.launch(
-                __file__, "step_ring", "PPPPPPPPPfiiiiii", blocks, (256, GROUPS + 1), *arguments, shared=shared
-            )
+            block, kinds = (256, GROUPS + 1), "PPPPPPPPPfiiiiii"
+            arguments = (loss, y, hidden, weights, y_grad, hidden_grad, bin.units, x, target, rate, code, bin.many)
+            kernels.launch(__file__, "step_ring", kinds, blocks, block, *arguments, *sizes, shared=shared)
             continue
         name = f"step_{bin.kind}{'_many' * (batch > 1)}{'_momentum' * (velocity is not None)}"
         arguments = (*written, bin.units, *read)
