@@ -2,7 +2,7 @@
 // cpu/pvm.py.
 //
 // world (B, W), tape (B, T), signals (B, S)   see hybrid/pvm/layout.py; a stream a row, B at most MOST
-// units, layers, parts, copies                that layout as tables, made by gpu/pvm.py
+// units, runs                                 that layout as tables, made by gpu/pvm.py
 //
 // A unit's phases are divided by barriers: gather what it sees, find its errors, pull them back to its inner layers, visit
 // its dense layers in order, publish. Each dense layer is one pass over its matrix: a row is multiplied with the new input
@@ -31,6 +31,8 @@ __device__ __forceinline__ void visit(const Tick &t, const Layer &layer, float r
     for (int r = rows * warp() / warps(); r < last; r += R) {
         const int count = min(R, last - r), mine = lane() / (32 / R);
         const bool writes = lane() % (32 / R) == 0 && mine < count;
+        const int bias = rows * n + r + min(mine, count - 1);
+        float start = MOMENTUM ? 0 : matrix[bias];  // asked for before the weights, where registers go round
         float total[R] = {};
 #pragma unroll 1
         for (int i = lane(); i < n; i += 32 * K) {
@@ -64,9 +66,8 @@ __device__ __forceinline__ void visit(const Tick &t, const Layer &layer, float r
                 }
             }
         }
-        const int bias = rows * n + r + min(mine, count - 1);  // asked for before the sums, which take as long
-        const float start = matrix[bias];
         float speed = MOMENTUM && learns ? speeds[bias] : 0;
+        if (MOMENTUM) start = matrix[bias];  // asked for before the sums, which take as long
         const float sum = sums<R>(total);
         if (!writes) continue;
         const float next = learns ? moved<MOMENTUM>(start, speed, rate * t.delta[out + r + mine], momentum) : start;
@@ -173,21 +174,20 @@ template <bool SEVERAL> __device__ __forceinline__ void publish(const Tick &t, c
 //           errors pulled back: rows in parts, the parts in turn
 template <bool SEVERAL, bool MOMENTUM> __device__ __forceinline__ void tick(const Tick &t)
 {
-    const Unit &unit = t.units[blockIdx.x];
+    const Unit &unit = own_unit(t);
     const bool learns = t.learns[unit.number];
     const float rate = t.rate[unit.number], momentum = t.momentum[unit.number];
     if (learns) announce(t, unit);
     gather<SEVERAL>(t, unit);
     errors<SEVERAL>(t, unit, learns);
-    for (int k = unit.last_layer - 1; learns && k >= unit.first_layer; --k)
-        if (t.layers[k].pulled) pull_back<SEVERAL>(t, t.layers[k]);
+    for (int k = unit.depth - 1; learns && k >= 0; --k)
+        if (unit.layers[k].pulled) pull_back<SEVERAL>(t, unit.layers[k]);
 #pragma unroll 1
-    for (int k = unit.first_layer; k < unit.last_layer; ++k) {
-        const Layer &layer = t.layers[k];
+    for (int k = 0; k < unit.depth; ++k) {
         if (SEVERAL)
-            visit_many<MOMENTUM>(t, layer, rate, momentum, learns);
+            visit_many<MOMENTUM>(t, unit.layers[k], rate, momentum, learns);
         else
-            visit<4, MOMENTUM ? 2 : 3, MOMENTUM>(t, layer, rate, momentum, learns);
+            visit<4, MOMENTUM ? 2 : 3, MOMENTUM>(t, unit.layers[k], rate, momentum, learns);
         __syncthreads();
     }
     publish<SEVERAL>(t, unit);

@@ -10,31 +10,32 @@ constexpr int MOST = 16;   // streams
 constexpr int GROUP = 4;   // streams that share a read when errors are pulled back
 
 enum Feature { SIGNAL = 1, DERIVATIVE = 2, INTEGRAL = 4, ERROR = 8, PAST = 16 };
-enum Kind { LATERAL, FEEDBACK, RAW };
+enum Kind { LATERAL, FEEDBACK, RAW, SEEN };
 
-// Rows of the tables; `first` to `last` count in the table of that name, places are in the tape unless said otherwise.
-struct Unit {
-    int64 number, first_layer, last_layer, first_part, last_part, first_copy, last_copy;
-    int64 signals, count;  // where in the signals they begin, and how many there are
-    int64 block, features, hidden, size, published, predicted, residual, sign;
+constexpr int MOST_LAYERS = 6;  // of a unit
+
+// Rows of the tables, twins of LAYER, UNIT and RUN in pvm.py. Places are in the tape unless said otherwise; that of a stream, its
+// world and its signals are shorter than 2^31.
+struct __align__(16) Layer {
+    int64 w;  // in the weights
+    int rows, columns, pulled, in, out;
 };
-struct Layer {
-    int64 rows, columns, pulled, w, in, out;
+struct __align__(16) Unit {  // 64 bytes, then its layers: a block begins with one read
+    int number, depth, first_run, last_run;
+    int signals, count;  // where in the signals they begin, and how many there are
+    int block, features, hidden, size, published, predicted, residual, sign;
+    Layer layers[MOST_LAYERS];
 };
-struct Part {
-    int64 from, size, to;  // of the world, of the unit's signals
-};
-struct Copy {
-    int64 from, to, size, kind;
+static_assert(sizeof(Unit) == 64 + 32 * MOST_LAYERS);
+struct __align__(16) Run {
+    int from, to, size, kind;  // from: in the world; to: of SEEN, in the unit's signals
 };
 
 // All that is given to a launch, in the order of the contract's State, Past, Learning and Gathering (hybrid/contract.py).
 struct Tick {
     float *world_next, *tape, *signals, *integral, *delta, *low, *high, *miss, *weights, *velocity;
     const Unit *units;
-    const Layer *layers;
-    const Part *parts;
-    const Copy *copies;
+    const Run *runs;
     int given, steps, newest_first;  // given: bits of Feature
     const float *world, *last, *record, *before, *rate, *momentum;
     const unsigned char *learns, *adapts;
@@ -44,25 +45,34 @@ struct Tick {
     int64 W, T, S;
 };
 
-#define ARGUMENTS                                                                                                               \
-    float *world_next, float *tape, float *signals, float *integral, float *delta, float *low, float *high, float *miss,        \
-        float *weights, float *velocity, const Unit *units, const Layer *layers, const Part *parts, const Copy *copies,         \
-        int given, int steps, int newest_first, const float *world, const float *last, const float *record,                     \
-        const float *before, const float *rate, const float *momentum, const unsigned char *learns,                             \
-        const unsigned char *adapts, int predict_first, float scale, float offset, float tau, float lateral, float feedback,    \
-        int code, int B, int64 W, int64 T, int64 S
-#define GIVEN                                                                                                                   \
-    {                                                                                                                           \
-        world_next, tape, signals, integral, delta, low, high, miss, weights, velocity, units, layers, parts, copies, given,    \
-            steps, newest_first, world, last, record, before, rate, momentum, learns, adapts, predict_first, scale, offset,     \
-            tau, lateral, feedback, code, B, W, T, S                                                                            \
+#define ARGUMENTS                                                                                                              \
+    float *world_next, float *tape, float *signals, float *integral, float *delta, float *low, float *high, float *miss,       \
+        float *weights, float *velocity, const Unit *units, const Run *runs, int given, int steps, int newest_first,           \
+        const float *world, const float *last, const float *record, const float *before, const float *rate,                    \
+        const float *momentum, const unsigned char *learns, const unsigned char *adapts, int predict_first, float scale,       \
+        float offset, float tau, float lateral, float feedback, int code, int B, int64 W, int64 T, int64 S
+#define GIVEN                                                                                                                  \
+    {                                                                                                                          \
+        world_next, tape, signals, integral, delta, low, high, miss, weights, velocity, units, runs, given, steps,             \
+            newest_first, world, last, record, before, rate, momentum, learns, adapts, predict_first, scale, offset, tau,      \
+            lateral, feedback, code, B, W, T, S                                                                                \
     }
+
+// What a launch says of the block's unit, in shared memory, 16 bytes a thread.
+__device__ __forceinline__ const Unit &own_unit(const Tick &t)
+{
+    __shared__ Unit unit;
+    const int4 *from = reinterpret_cast<const int4 *>(t.units + blockIdx.x);
+    if (threadIdx.x < sizeof(Unit) / 16) reinterpret_cast<int4 *>(&unit)[threadIdx.x] = from[threadIdx.x];
+    __syncthreads();
+    return unit;
+}
 
 // What errors will be pulled back through, and the biases, are brought into the L2 cache while the unit gathers.
 __device__ __forceinline__ void announce(const Tick &t, const Unit &unit)
 {
-    for (int64 k = unit.first_layer; k < unit.last_layer; ++k) {
-        const Layer &layer = t.layers[k];
+    for (int k = 0; k < unit.depth; ++k) {
+        const Layer &layer = unit.layers[k];
         const float *matrix = t.weights + layer.w;
         const int rows = layer.rows, n = layer.columns, pulled = layer.pulled, lines = (pulled + 31) / 32;
         for (int task = threadIdx.x; task < rows * lines; task += blockDim.x)
@@ -104,21 +114,18 @@ __device__ __forceinline__ void see(const Tick &t, const Unit &unit, int b, int 
 // The unit's signals, features and context, a warp a run of the world.
 template <bool SEVERAL> __device__ __forceinline__ void gather(const Tick &t, const Unit &unit)
 {
-    const int B = SEVERAL ? t.B : 1, parts = unit.last_part - unit.first_part, copies = unit.last_copy - unit.first_copy;
-    for (int task = warp(); task < (parts + copies) * B; task += warps()) {
-        const int run = task / B, b = task % B;
-        const float *world = t.world + b * t.W;
-        if (run < parts) {
-            const Part &part = t.parts[unit.first_part + run];
-            for (int i = lane(); i < part.size; i += 32)
-                see(t, unit, b, part.to + i, fmaf(t.scale, world[part.from + i], t.offset));
-        } else {
-            const Copy &copy = t.copies[unit.first_copy + run - parts];
-            const float factor = copy.kind == LATERAL ? t.lateral : t.feedback;
-            for (int i = lane(); i < copy.size; i += 32) {
-                const float value = world[copy.from + i];
-                t.tape[b * t.T + copy.to + i] = copy.kind == RAW ? value : factor * fmaf(t.scale, value, t.offset);
-            }
+    const int B = SEVERAL ? t.B : 1, runs = unit.last_run - unit.first_run;
+    for (int task = warp(); task < runs * B; task += warps()) {
+        const int b = task % B;
+        const Run run = t.runs[unit.first_run + task / B];
+        const float *world = t.world + b * t.W + run.from;
+        const float factor = run.kind == LATERAL ? t.lateral : t.feedback;
+        for (int i = lane(); i < run.size; i += 32) {
+            const float value = world[i], squeezed = fmaf(t.scale, value, t.offset);
+            if (run.kind == SEEN)
+                see(t, unit, b, run.to + i, squeezed);
+            else
+                t.tape[b * t.T + run.to + i] = run.kind == RAW ? value : factor * squeezed;
         }
     }
     __syncthreads();
@@ -159,7 +166,7 @@ template <bool SEVERAL> __device__ __forceinline__ void errors(const Tick &t, co
 // of the rows and GROUP streams; the parts are summed in turn.
 template <bool SEVERAL> __device__ __forceinline__ void pull_back(const Tick &t, const Layer &layer)
 {
-    constexpr int G = SEVERAL ? GROUP : 1;
+    constexpr int G = SEVERAL ? GROUP : 1, READ = 8 / G;  // rows at a time
     __shared__ float parts[G * (SEVERAL ? MANY : ONE) / 32][32];
     const int B = SEVERAL ? t.B : 1, rows = layer.rows, n = layer.columns, pulled = layer.pulled;
     const int chunks = (pulled + 31) / 32, jobs = chunks * ((B + G - 1) / G), together = min(jobs, warps());
@@ -171,10 +178,19 @@ template <bool SEVERAL> __device__ __forceinline__ void pull_back(const Tick &t,
         if (p < P && job < jobs && j < pulled) {
             const float *from[G];
             for (int g = 0; g < G; ++g) from[g] = delta + min(b + g, B - 1) * t.T;
-#pragma unroll 8
-            for (int r = p; r < rows; r += P) {
-                const float value = matrix[r * n + j];
-                for (int g = 0; g < G; ++g) total[g] = fmaf(value, from[g][r], total[g]);
+#pragma unroll 1
+            for (int r = p; r < rows; r += READ * P) {  // all of them are asked for before the first is used
+                float value[READ], errors[G][READ];
+#pragma unroll
+                for (int k = 0; k < READ; ++k) {
+                    const int row = min(r + k * P, rows - 1);  // past the last is the last again, and not used
+                    value[k] = matrix[row * n + j];
+                    for (int g = 0; g < G; ++g) errors[g][k] = from[g][row];
+                }
+#pragma unroll
+                for (int k = 0; k < READ; ++k)
+                    for (int g = 0; g < G; ++g)
+                        if (r + k * P < rows) total[g] = fmaf(value[k], errors[g][k], total[g]);
             }
         }
         for (int g = 0; g < G; ++g) parts[warp() * G + g][lane()] = total[g];

@@ -235,8 +235,8 @@ def test_the_largest_unit_comes_first(gpu):
     plan = gpu.run(pvm.plan, layout)
     assert len(plan) == 5
     size = np.add.reduceat(layout.rows.astype(int) * (layout.columns + 1), layout.layer_at[:-1])
-    assert gpu.get(gpu.run(plan.units, 0, 5))[:, 0].tolist() == np.argsort(-size).tolist()
-    assert gpu.get(gpu.run(plan.units, 1, 4))[:, 0].tolist() == (1 + np.argsort(-size[1:4])).tolist()
+    assert gpu.get(gpu.run(plan.units, 0, 5))["number"].tolist() == np.argsort(-size).tolist()
+    assert gpu.get(gpu.run(plan.units, 1, 4))["number"].tolist() == (1 + np.argsort(-size[1:4])).tolist()
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32])

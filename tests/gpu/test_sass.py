@@ -74,6 +74,15 @@ def test_loads_are_under_way_together(tools, file, least, architecture):
     assert all(counted[name] >= least[name] for name in least), counted
 
 
+@pytest.mark.parametrize("architecture", [ptxas.ARCHITECTURES[0], "sm_90"])
+@pytest.mark.parametrize("kernel", ["tick_one", "tick_one_momentum"])
+def test_errors_are_pulled_back_through_eight_rows_at_a_time(tools, kernel, architecture):
+    """Eight weights and as many deltas, in a phase of the tick that is not that of its dense layers."""
+    lines = sass.code(kernels.HERE / "pvm.cu", architecture, *tools)[kernel]
+    phases = [sass.loads_in_flight(phase.splitlines()) for phase in "\n".join(lines).split("BAR.SYNC")]
+    assert len([loads for loads in phases if loads >= 16]) >= 2, phases
+
+
 def test_weights_in_a_ring_go_by_bulk_copies(tools):
     """One load and one store of whole units, and no number of a matrix by itself."""
     found = sass.code(kernels.HERE / "units.cu", "sm_90", *tools)["step_ring"]
