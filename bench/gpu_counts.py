@@ -92,7 +92,7 @@ def cases(device: Any, do: Callable[..., Any]) -> Iterator[Case]:
     for shape in UNITS:
         yield _units(device, do, shape, 0.0)
     yield _units(device, do, "150-49-150", MOMENTUM)
-    yield from (_pvm(momentum) for momentum in (0.0, MOMENTUM))
+    yield from (_pvm(momentum, ring) for momentum in (0.0, MOMENTUM) for ring in (False, True))
     yield from _rows(device)
     yield _tree(device, do)
     yield from _softmax(device, do)
@@ -165,8 +165,11 @@ def _units(device: Any, do: Callable[..., Any], shape: str, momentum: float) -> 
     return Case(name, "parameter", parameters, least, lambda: units.step(*written, *read))
 
 
-def _pvm(momentum: float) -> Case:
-    """A tick of the preset small, its layers cut to four units and one: each has other inputs than a multiple of a warp."""
+def _pvm(momentum: float, ring: bool) -> Case:
+    """A tick of the preset small, its layers cut to four units and one: each has other inputs than a multiple of a warp.
+
+    ring  whether matrices go through shared memory, where the device can
+    """
     from dataclasses import replace
 
     from bench.pvm import Case as Video
@@ -177,6 +180,7 @@ def _pvm(momentum: float) -> Case:
     small, schedule = load("small")[0], ((0, None, RATE, momentum or None),)
     cut = replace(small, grids=((2, 2), (1, 1)), hidden=small.hidden[:1], schedule=schedule, readout=None)
     model = PVM(cut, device="cuda:0", threads=1)
+    model.pipeline.plan.bulk &= ring
     feed = Feed(model.wiring.frame, Video("small"))
     for tick in range(3):  # the first learn nothing
         model.step(feed[tick].image[0])
@@ -186,7 +190,10 @@ def _pvm(momentum: float) -> Case:
     moved = (
         3 * tape + 2 * (signals + world) + slot.miss.nbytes
     )  # a tape is written, one read, and what flows back written
-    name, least = f"pvm.tick small{', momentum' * bool(momentum)}", (16 if momentum else 8) * parameters + moved
+    name, least = (
+        f"pvm.tick small{', momentum' * bool(momentum)}{', in a ring' * ring}",
+        (16 if momentum else 8) * parameters + moved,
+    )
     return Case(name, "parameter", parameters, least, lambda: model.pipeline.tick(slot))
 
 

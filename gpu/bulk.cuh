@@ -69,3 +69,24 @@ __device__ __forceinline__ void meet(unsigned id, unsigned threads)
     asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 #endif
+
+// Runs of floats begin and end anywhere, bulk copies at multiples of 16 bytes. So in shared memory a run lies as far from an
+// aligned place as in memory: behind `beyond` floats that are copied with it, and before others. Nobody looks at those, and no
+// other number of memory is written. Up to 12 bytes behind an array are read, where it ends within 16.
+__device__ __forceinline__ int beyond(const float *memory) { return (int)(reinterpret_cast<unsigned long long>(memory) >> 2) & 3; }
+__device__ __forceinline__ unsigned run_bytes(const float *memory, int count) { return (beyond(memory) + count + 3) / 4 * 16; }
+
+// `to` is aligned, the run lies at to + beyond(memory).
+__device__ __forceinline__ void load_run(float *to, const float *memory, int count, Barrier *at)
+{
+    load_bulk(to, memory - beyond(memory), run_bytes(memory, count), at);
+}
+
+// What does not fill 16 bytes is written by the thread.
+__device__ __forceinline__ void store_run(float *memory, const float *from, int count)
+{
+    const int first = min(-beyond(memory) & 3, count), last = max(first, count - beyond(memory + count));
+    if (last > first) store_bulk(memory + first, from + first, 4 * (last - first));
+    for (int k = 0; k < first; ++k) memory[k] = from[k];
+    for (int k = last; k < count; ++k) memory[k] = from[k];
+}

@@ -2,86 +2,33 @@
 // cpu/pvm.py.
 //
 // world (B, W), tape (B, T), signals (B, S)   see hybrid/pvm/layout.py; a stream a row, B at most MOST
-// units, runs                                 that layout as tables, made by gpu/pvm.py
+// units, runs                                 that layout as tables, made by gpu/pvm_plan.py
 //
 // A unit's phases are divided by barriers: gather what it sees, find its errors, pull them back to its inner layers, visit
 // its dense layers in order, publish. Each dense layer is one pass over its matrix: a row is multiplied with the new input
 // and moved along the old one. Only matrices behind the first are read before, in part, to pull errors back; they come
 // from the L2 cache when they are visited. Sums have a fixed order: lanes, a butterfly, then parts in turn. No atomics.
-#include "pvm.cuh"
+#include "pvm_ring.cuh"
 
-// What a weight becomes; its velocity moves too.
-template <bool MOMENTUM> __device__ __forceinline__ float moved(float weight, float &speed, float change, float momentum)
-{
-    if (!MOMENTUM) return weight + change;
-    speed = fmaf(momentum, speed, change);
-    return weight + speed;
-}
-
-// A dense layer of one stream: out = activation(matrix x + bias), matrix += rate delta old^T, bias += rate delta. A warp
-// takes R rows at a time, a lane K columns, all of which are asked for before the first is used.
+// A dense layer of one stream. A warp takes R rows at a time, a lane K columns.
 template <int R, int K, bool MOMENTUM>
-__device__ __forceinline__ void visit(const Tick &t, const Layer &layer, float rate, float momentum, bool learns)
+__device__ __forceinline__ void visit(const Tick &t, const Layer &layer, const Moving &moving)
 {
-    const int rows = layer.rows, n = layer.columns, last = rows * (warp() + 1) / warps();
-    const bool after = learns && !t.predict_first;  // does what is computed now take the weights that have moved
+    const int many = layer.rows, last = many * (warp() + 1) / warps();
     float *matrix = t.weights + layer.w, *speeds = MOMENTUM ? t.velocity + layer.w : nullptr;
-    const int in = layer.in, out = layer.out;  // one stream's tape is shorter than 2^31
+    const Rows rows = {matrix, speeds, matrix, speeds};
 #pragma unroll 1
-    for (int r = rows * warp() / warps(); r < last; r += R) {
-        const int count = min(R, last - r), mine = lane() / (32 / R);
-        const bool writes = lane() % (32 / R) == 0 && mine < count;
-        const int bias = rows * n + r + min(mine, count - 1);
-        float start = MOMENTUM ? 0 : matrix[bias];  // asked for before the weights, where registers go round
-        float total[R] = {};
-#pragma unroll 1
-        for (int i = lane(); i < n; i += 32 * K) {
-            float now[K], then[K], w[R][K], v[R][K];
-#pragma unroll
-            for (int c = 0; c < K; ++c) {
-                now[c] = i + 32 * c < n ? t.tape[in + i + 32 * c] : 0;
-                then[c] = i + 32 * c < n ? t.record[in + i + 32 * c] : 0;
-            }
-#pragma unroll
-            for (int k = 0; k < R; ++k)
-#pragma unroll
-                for (int c = 0; c < K; ++c) {
-                    const bool here = k < count && i + 32 * c < n;
-                    w[k][c] = here ? __ldcs(matrix + (r + k) * n + i + 32 * c) : 0;
-                    if (MOMENTUM) v[k][c] = here && learns ? __ldcs(speeds + (r + k) * n + i + 32 * c) : 0;
-                }
-            float change[R];  // asked for behind the weights, which do not wait for it; unused where the unit does not learn
-#pragma unroll
-            for (int k = 0; k < R; ++k) change[k] = k < count ? rate * t.delta[out + r + k] : 0;
-#pragma unroll
-            for (int c = 0; c < K; ++c) {
-#pragma unroll
-                for (int k = 0; k < R; ++k) {
-                    const float next = moved<MOMENTUM>(w[k][c], v[k][c], change[k] * then[c], momentum);
-                    total[k] = fmaf(after ? next : w[k][c], now[c], total[k]);
-                    if (learns && k < count && i + 32 * c < n) {
-                        if (MOMENTUM) __stcs(speeds + (r + k) * n + i + 32 * c, v[k][c]);
-                        __stcs(matrix + (r + k) * n + i + 32 * c, next);
-                    }
-                }
-            }
-        }
-        float speed = MOMENTUM && learns ? speeds[bias] : 0;
-        if (MOMENTUM) start = matrix[bias];  // asked for before the sums, which take as long
-        const float sum = sums<R>(total);
-        if (!writes) continue;
-        const float next = learns ? moved<MOMENTUM>(start, speed, rate * t.delta[out + r + mine], momentum) : start;
-        t.tape[out + r + mine] = activate(sum + (after ? next : start), t.code);
-        if (learns && MOMENTUM) speeds[bias] = speed;
-        if (learns) matrix[bias] = next;
-    }
+    for (int r = many * warp() / warps(); r < last; r += R)
+        visit_rows<R, K, MOMENTUM, InMemory>(t, layer, rows, r, min(R, last - r), moving);
 }
 
 // A dense layer of up to MOST streams: the same, with the change of a weight summed over the streams in order.
 template <bool MOMENTUM>
-__device__ __forceinline__ void visit_many(const Tick &t, const Layer &layer, float rate, float momentum, bool learns)
+__device__ __forceinline__ void visit_many(const Tick &t, const Layer &layer, const Moving &moving)
 {
     constexpr int R = 2, K = 4;
+    const float rate = moving.rate, momentum = moving.momentum;
+    const bool learns = moving.learns;
     const int rows = layer.rows, n = layer.columns, last = rows * (warp() + 1) / warps(), B = t.B;
     const bool after = learns && !t.predict_first;
     float *matrix = t.weights + layer.w, *speeds = MOMENTUM ? t.velocity + layer.w : nullptr;
@@ -146,26 +93,6 @@ __device__ __forceinline__ void visit_many(const Tick &t, const Layer &layer, fl
     }
 }
 
-// The hidden vector goes to the next world, as it is or, where low is not null, by its range so far.
-template <bool SEVERAL> __device__ __forceinline__ void publish(const Tick &t, const Unit &unit)
-{
-    const int B = SEVERAL ? t.B : 1, size = unit.size;
-    for (int k = threadIdx.x; k < B * size; k += blockDim.x) {
-        const int b = SEVERAL ? k / size : 0, i = k - b * size;
-        const int64 to = b * t.W + unit.published + i;
-        float value = t.tape[b * t.T + unit.hidden + i];
-        if (t.low != nullptr) {
-            float low = t.low[to], high = t.high[to];
-            if (t.adapts[unit.number]) {
-                t.low[to] = low = (low < value ? low : value) + 1e-6f;
-                t.high[to] = high = (high > value ? high : value) - 1e-6f;
-            }
-            value = (value - low) / (high - low);
-        }
-        t.world_next[to] = value;
-    }
-}
-
 // One tick.
 //   work    a block a unit, the largest first
 //   launch  grid: units, block: ONE threads, or half of them where units are many; MANY for more than one stream
@@ -175,22 +102,18 @@ template <bool SEVERAL> __device__ __forceinline__ void publish(const Tick &t, c
 template <bool SEVERAL, bool MOMENTUM> __device__ __forceinline__ void tick(const Tick &t)
 {
     const Unit &unit = own_unit(t);
-    const bool learns = t.learns[unit.number];
-    const float rate = t.rate[unit.number], momentum = t.momentum[unit.number];
-    if (learns) announce(t, unit);
-    gather<SEVERAL>(t, unit);
-    errors<SEVERAL>(t, unit, learns);
-    for (int k = unit.depth - 1; learns && k >= 0; --k)
-        if (unit.layers[k].pulled) pull_back<SEVERAL>(t, unit.layers[k]);
+    const Moving moving = begin<SEVERAL, Block>(t, unit);
+    for (int k = unit.depth - 1; moving.learns && k >= 0; --k)
+        if (unit.layers[k].pulled) pull_back<SEVERAL, Block>(t, unit.layers[k], t.weights + unit.layers[k].w);
 #pragma unroll 1
     for (int k = 0; k < unit.depth; ++k) {
         if (SEVERAL)
-            visit_many<MOMENTUM>(t, unit.layers[k], rate, momentum, learns);
+            visit_many<MOMENTUM>(t, unit.layers[k], moving);
         else
-            visit<4, MOMENTUM ? 2 : 3, MOMENTUM>(t, unit.layers[k], rate, momentum, learns);
+            visit<4, MOMENTUM ? 2 : 3, MOMENTUM>(t, unit.layers[k], moving);
         __syncthreads();
     }
-    publish<SEVERAL>(t, unit);
+    publish<SEVERAL, Block>(t, unit);
 }
 
 // Registers are bounded so that a multiprocessor has room for two blocks.
@@ -204,6 +127,28 @@ TICK(tick_one, (ONE, 2), false, false)
 TICK(tick_one_momentum, (ONE, 2), false, true)
 TICK(tick_many, (MANY, 2), true, false)
 TICK(tick_many_momentum, (MANY, 2), true, true)
+
+// The same tick of one stream, whose matrices go through shared memory by bulk copies. See pvm_ring.cuh.
+//   work    a block a unit, the largest first: of its last warp one thread moves weights, the others compute
+//   launch  grid: units, block: as tick_one and 32 threads more, shared memory: `slots` of `slot` floats, twice with momentum, and
+//           what is held
+//   bound   memory: 8 bytes a parameter, 16 with momentum; 4 where the unit does not learn
+//   order   that of tick_one with as many threads that compute: the same bits
+//   device  sm_90 and later
+extern "C" __global__ void __launch_bounds__(ONE + 32, 2) tick_ring(ARGUMENTS, int slots, int slot)
+{
+#if __CUDA_ARCH__ >= 900
+    const Tick t = GIVEN;
+    tick_in_ring<false>(t, slots, slot);
+#endif
+}
+extern "C" __global__ void __launch_bounds__(ONE + 32, 2) tick_ring_momentum(ARGUMENTS, int slots, int slot)
+{
+#if __CUDA_ARCH__ >= 900
+    const Tick t = GIVEN;
+    tick_in_ring<true>(t, slots, slot);
+#endif
+}
 
 // world[b, n] = scale frame[b, n], of the first `size` of the W numbers of a stream
 //   work    a thread a number

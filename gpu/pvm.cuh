@@ -14,11 +14,12 @@ enum Kind { LATERAL, FEEDBACK, RAW, SEEN };
 
 constexpr int MOST_LAYERS = 6;  // of a unit
 
-// Rows of the tables, twins of LAYER, UNIT and RUN in pvm.py. Places are in the tape unless said otherwise; that of a stream, its
-// world and its signals are shorter than 2^31.
+// Rows of the tables, twins of LAYER, UNIT and RUN in pvm_plan.py. Places are in the tape unless said otherwise; that of a stream,
+// its world and its signals are shorter than 2^31.
 struct __align__(16) Layer {
     int64 w;  // in the weights
     int rows, columns, pulled, in, out;
+    int held;  // see pvm_ring.cuh
 };
 struct __align__(16) Unit {  // 64 bytes, then its layers: a block begins with one read
     int number, depth, first_run, last_run;
@@ -58,6 +59,14 @@ struct Tick {
             lateral, feedback, code, B, W, T, S                                                                                \
     }
 
+// Who computes a unit: the threads of a block. A ring has another crew.
+struct Block {
+    static __device__ int threads() { return blockDim.x; }
+    static __device__ int warps() { return threads() / 32; }
+    static __device__ void meet() { __syncthreads(); }
+    static __device__ bool holds(const Layer &) { return false; }  // does the matrix stay in shared memory
+};
+
 // What a launch says of the block's unit, in shared memory, 16 bytes a thread.
 __device__ __forceinline__ const Unit &own_unit(const Tick &t)
 {
@@ -69,15 +78,15 @@ __device__ __forceinline__ const Unit &own_unit(const Tick &t)
 }
 
 // What errors will be pulled back through, and the biases, are brought into the L2 cache while the unit gathers.
-__device__ __forceinline__ void announce(const Tick &t, const Unit &unit)
+template <class Crew> __device__ __forceinline__ void announce(const Tick &t, const Unit &unit)
 {
     for (int k = 0; k < unit.depth; ++k) {
         const Layer &layer = unit.layers[k];
         const float *matrix = t.weights + layer.w;
-        const int rows = layer.rows, n = layer.columns, pulled = layer.pulled, lines = (pulled + 31) / 32;
-        for (int task = threadIdx.x; task < rows * lines; task += blockDim.x)
+        const int rows = layer.rows, n = layer.columns, pulled = Crew::holds(layer) ? 0 : layer.pulled, lines = (pulled + 31) / 32;
+        for (int task = threadIdx.x; task < rows * lines; task += Crew::threads())
             bring(matrix + task / lines * n + min(task % lines * 32, pulled - 1));
-        for (int r = 32 * threadIdx.x; r < rows; r += 32 * blockDim.x) bring(matrix + rows * n + r);
+        for (int r = 32 * threadIdx.x; r < rows; r += 32 * Crew::threads()) bring(matrix + rows * n + r);
     }
 }
 
@@ -112,10 +121,10 @@ __device__ __forceinline__ void see(const Tick &t, const Unit &unit, int b, int 
 }
 
 // The unit's signals, features and context, a warp a run of the world.
-template <bool SEVERAL> __device__ __forceinline__ void gather(const Tick &t, const Unit &unit)
+template <bool SEVERAL, class Crew> __device__ __forceinline__ void gather(const Tick &t, const Unit &unit)
 {
     const int B = SEVERAL ? t.B : 1, runs = unit.last_run - unit.first_run;
-    for (int task = warp(); task < runs * B; task += warps()) {
+    for (int task = warp(); task < runs * B; task += Crew::warps()) {
         const int b = task % B;
         const Run run = t.runs[unit.first_run + task / B];
         const float *world = t.world + b * t.W + run.from;
@@ -128,17 +137,18 @@ template <bool SEVERAL> __device__ __forceinline__ void gather(const Tick &t, co
                 t.tape[b * t.T + run.to + i] = run.kind == RAW ? value : factor * squeezed;
         }
     }
-    __syncthreads();
+    Crew::meet();
 }
 
 // miss, and where the unit learns the gradient before the activation of the predictions in `record`.
-template <bool SEVERAL> __device__ __forceinline__ void errors(const Tick &t, const Unit &unit, bool learns)
+template <bool SEVERAL, class Crew> __device__ __forceinline__ void errors(const Tick &t, const Unit &unit, bool learns)
 {
     __shared__ float parts[(SEVERAL ? MANY : ONE) / 32];
     const int B = SEVERAL ? t.B : 1, count = unit.count, outputs = t.steps * count;
     const bool residual = unit.residual >= 0;
     float total = 0;
-    for (int k = threadIdx.x; k < B * outputs; k += blockDim.x) {
+#pragma unroll 1
+    for (int k = threadIdx.x; k < B * outputs; k += Crew::threads()) {
         const int b = SEVERAL ? k / outputs : 0, place = k - b * outputs, step = place / count;
         const bool newest = step == (t.newest_first ? 0 : t.steps - 1);
         const int64 seen = b * t.S + unit.signals + place - step * count, at = b * t.T + unit.predicted + place;
@@ -156,22 +166,23 @@ template <bool SEVERAL> __device__ __forceinline__ void errors(const Tick &t, co
     }
     total = sums<1>(&total);
     if (lane() == 0) parts[warp()] = total;
-    __syncthreads();
+    Crew::meet();
     if (threadIdx.x) return;
-    for (int k = 1; k < warps(); ++k) total += parts[k];
+    for (int k = 1; k < Crew::warps(); ++k) total += parts[k];
     t.miss[unit.number] = total;
 }
 
 // The gradient before the activation of what the layer read, where that was computed too. A warp takes 32 columns, a part
 // of the rows and GROUP streams; the parts are summed in turn.
-template <bool SEVERAL> __device__ __forceinline__ void pull_back(const Tick &t, const Layer &layer)
+template <bool SEVERAL, class Crew> __device__ __forceinline__ void pull_back(const Tick &t, const Layer &layer,
+                                                                              const float *matrix)
 {
     constexpr int G = SEVERAL ? GROUP : 1, READ = 8 / G;  // rows at a time
     __shared__ float parts[G * (SEVERAL ? MANY : ONE) / 32][32];
     const int B = SEVERAL ? t.B : 1, rows = layer.rows, n = layer.columns, pulled = layer.pulled;
-    const int chunks = (pulled + 31) / 32, jobs = chunks * ((B + G - 1) / G), together = min(jobs, warps());
-    const int P = warps() / together, p = warp() / together;
-    const float *matrix = t.weights + layer.w, *delta = t.delta + layer.out;
+    const int chunks = (pulled + 31) / 32, jobs = chunks * ((B + G - 1) / G), together = min(jobs, Crew::warps());
+    const int P = Crew::warps() / together, p = warp() / together;
+    const float *delta = t.delta + layer.out;
     for (int start = 0; start < jobs; start += together) {
         const int job = start + warp() % together, j = job % chunks * 32 + lane(), b = job / chunks * G;
         float total[G] = {};
@@ -194,8 +205,8 @@ template <bool SEVERAL> __device__ __forceinline__ void pull_back(const Tick &t,
             }
         }
         for (int g = 0; g < G; ++g) parts[warp() * G + g][lane()] = total[g];
-        __syncthreads();
-        for (int k = warp(); k < together * G; k += warps()) {
+        Crew::meet();
+        for (int k = warp(); k < together * G; k += Crew::warps()) {
             const int job = start + k / G, j = job % chunks * 32 + lane(), b = job / chunks * G + k % G;
             if (job >= jobs || j >= pulled || b >= B) continue;
             float sum = 0;
@@ -203,6 +214,26 @@ template <bool SEVERAL> __device__ __forceinline__ void pull_back(const Tick &t,
             const int64 at = b * t.T + layer.in + j;
             t.delta[at] = sum * slope(t.record[at], t.code);
         }
-        __syncthreads();
+        Crew::meet();
+    }
+}
+
+// The hidden vector goes to the next world, as it is or, where low is not null, by its range so far.
+template <bool SEVERAL, class Crew> __device__ __forceinline__ void publish(const Tick &t, const Unit &unit)
+{
+    const int B = SEVERAL ? t.B : 1, size = unit.size;
+    for (int k = threadIdx.x; k < B * size; k += Crew::threads()) {
+        const int b = SEVERAL ? k / size : 0, i = k - b * size;
+        const int64 to = b * t.W + unit.published + i;
+        float value = t.tape[b * t.T + unit.hidden + i];
+        if (t.low != nullptr) {
+            float low = t.low[to], high = t.high[to];
+            if (t.adapts[unit.number]) {
+                t.low[to] = low = (low < value ? low : value) + 1e-6f;
+                t.high[to] = high = (high > value ? high : value) - 1e-6f;
+            }
+            value = (value - low) / (high - low);
+        }
+        t.world_next[to] = value;
     }
 }

@@ -77,8 +77,8 @@ def step(
         if bin.ring and velocity is None:
             blocks, *sizes, shared = bin.ring
             block, kinds = (256, GROUPS + 1), "PPPPPPPPPfiiiiii"
-            arguments = (loss, y, hidden, weights, y_grad, hidden_grad, bin.units, x, target, rate, code, bin.many)
-            kernels.launch(__file__, "step_ring", kinds, blocks, block, *arguments, *sizes, shared=shared)
+            given = (loss, y, hidden, weights, y_grad, hidden_grad, bin.units, x, target, rate, code, bin.many)
+            kernels.launch(__file__, "step_ring", kinds, blocks, block, *given, *sizes, shared=shared)
             continue
         name = f"step_{bin.kind}{'_many' * (batch > 1)}{'_momentum' * (velocity is not None)}"
         arguments = (*written, bin.units, *read)

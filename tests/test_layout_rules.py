@@ -22,6 +22,7 @@ TESTED_IN: dict[str, str] = {
     "hybrid/cli/__init__.py": "tests/hybrid/cli/test_command_line.py",
     "hybrid/contract/dense.py": "tests/cpu/test_mlp.py",
     "hybrid/contract/pvm.py": "tests/cpu/test_pvm.py",
+    "gpu/pvm_plan.py": "tests/gpu/test_pvm.py",
     "hybrid/contract/sparse.py": "tests/cpu/test_rows.py",
     **{
         f"hybrid/cli/commands/{name}.py": "tests/hybrid/cli/commands/test_use.py"

@@ -55,7 +55,7 @@ class Pipeline:
         """Put everything where it is computed; within the work of a queue."""
         device, kernels, units = self.backend.device, self.backend.pvm, len(self.wiring.hidden)
         first = initial.state(self.layout, self.config, self.wiring.layer, weights, self.frame_size, self.streams)
-        self._plan = kernels.plan(self.layout)
+        self.plan = kernels.plan(self.layout)
         self.weights = device.from_host(weights)
         self.velocity = device.from_host(np.zeros_like(weights)) if self.config.moves else None
         self.state = {name: device.from_host(array) for name, array in first.items()}
@@ -169,7 +169,7 @@ class Pipeline:
         squeeze = (0.8, 0.1) if config.squeeze else (1.0, 0.0)
         gathering = contract.Gathering(*squeeze, config.tau, *config.factors(t))
         units = 0, len(self.wiring.hidden)
-        self.backend.pvm.tick(now, self._plan, past, learning, gathering, self._activation, *units)
+        self.backend.pvm.tick(now, self.plan, past, learning, gathering, self._activation, *units)
 
     @property
     def _activation(self) -> str:

@@ -61,6 +61,22 @@ def test_a_tick_of_a_pvm_moves_each_weight_once_in_and_once_out(counts, case, ke
     assert found.read_full >= 0.66 and found.written_full >= 0.72
 
 
+@pytest.mark.parametrize(
+    ("case", "kernel", "most"),
+    [
+        ("pvm.tick small, in a ring", "tick_ring", 8.3),
+        ("pvm.tick small, momentum, in a ring", "tick_ring_momentum", 16.4),
+    ],
+)
+def test_a_tick_of_a_pvm_in_a_ring_moves_each_weight_once_in_and_once_out_by_whole_sectors(counts, case, kernel, most):
+    """Beside them, from the caches, inputs for each two rows; second matrices come once."""
+    found = counts[case, kernel]
+    assert found.launches == 1
+    assert found.read - found.again + found.written <= most
+    assert found.again <= 4.3
+    assert found.read_full >= 0.77 and found.written_full >= 0.93
+
+
 def test_a_gather_reads_and_writes_nothing_but_full_sectors(step):
     found = step("rows.gather")
     assert found.read == ROW + 4 and found.written == ROW

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cpu import pvm as cpu_pvm
-from gpu import pvm
+from gpu import pvm, pvm_plan
 from gpu.array import Array
 from hybrid.contract import Gathering, Learning, Past, State
 from hybrid.pvm.config import Config
@@ -39,7 +39,12 @@ def graph(**options):
 
 
 class Case:
-    """Some ticks, each with arrays of its own, from the same random numbers on the device and, in float64, on the CPU."""
+    """Some ticks, each with arrays of its own, from the same random numbers on the device and, in float64, on the CPU.
+
+    bulk  False: as on a device that does not copy in bulk
+    """
+
+    bulk = True
 
     def __init__(self, layout, *, streams=1, momentum=0.4, minmax=False, learns=None, ticks=4, lag=2, **given):
         rng = np.random.default_rng(streams)
@@ -104,6 +109,7 @@ class Case:
         for world, known in zip(there["worlds"][1:], host["worlds"][1:], strict=True):
             gpu.device.write(world, np.where(np.arange(known.shape[1]) < frame, known, np.nan).astype(np.float32))
         plan = gpu.run(pvm.plan, self.layout)
+        plan.bulk &= self.bulk
         queue = queue or gpu.queue
         for t in range(self.ticks):
             done = queue.run(self.tick, pvm, plan, t, there)
@@ -175,8 +181,61 @@ def test_a_unit_of_4000_inputs_and_200_hidden(gpu, momentum):
     case.check(gpu)
 
 
+def bytes_of(case, gpu):
+    """Those of all that a tick writes, and the kernels that did it."""
+    names, launch = [], pvm.kernels.launch
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            pvm.kernels,
+            "launch",
+            lambda file, name, *rest, **more: (names.append(name), launch(file, name, *rest, **more)),
+        )
+        found = case.on(gpu)
+    return {name: None if found[name] is None else found[name].tobytes() for name in (*WRITTEN, "delta")}, set(names)
+
+
+def assert_a_ring_changes_nothing(gpu, case):
+    by_ring, names = bytes_of(case, gpu)
+    assert all(name.startswith("tick_ring") for name in names), "tick_one is compared with itself"
+    case.bulk = False
+    expected, names = bytes_of(case, gpu)
+    assert all(name.startswith("tick_one") for name in names)
+    assert [name for name in expected if by_ring[name] != expected[name]] == []
+
+
+@pytest.fixture
+def bulk(gpu):
+    if gpu.device.capability < (9, 0):
+        pytest.skip("the device does not copy in bulk")
+
+
+@pytest.mark.parametrize("momentum", [0, 0.4])
+@pytest.mark.parametrize(("room", "held"), [(233_472, 4), (60_000, 3), (30_000, 1)])
+def test_a_ring_gives_the_bits_of_matrices_in_memory(gpu, bulk, monkeypatch, room, held, momentum):
+    """Of less and less shared memory: matrices stay there or do not, tiles are of fewer and fewer rows."""
+    monkeypatch.setattr(gpu.device, "shared_block", room)
+    case = Case(graph(), momentum=momentum, ticks=2, learns=[1, 1, 0, 1, 1])
+    ring = gpu.run(pvm.plan, case.layout).ring(bool(momentum))
+    assert (ring.held >= 0).sum() == held
+    assert_a_ring_changes_nothing(gpu, case)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("momentum", [0, 0.4])
+def test_the_order_of_copies_in_a_ring_changes_nothing(gpu, bulk, seed, momentum):
+    if gpu.simulated:
+        cudasim.seed(seed)
+    assert_a_ring_changes_nothing(gpu, Case(hierarchy(unit="complex_residual"), momentum=momentum, ticks=3))
+
+
+def test_a_row_that_no_two_slots_hold_does_not_go_round(gpu, monkeypatch):
+    monkeypatch.setattr(gpu.device, "shared_block", 6_000)
+    _, names = bytes_of(Case(graph(), ticks=1), gpu)
+    assert names == {"tick_one_momentum"}
+
+
 def test_blocks_of_many_units_are_smaller(gpu, monkeypatch):
-    monkeypatch.setattr(pvm, "FEW", 4)
+    monkeypatch.setattr(pvm_plan, "FEW", 4)
     Case(graph(), ticks=3).check(gpu)
 
 
@@ -235,8 +294,8 @@ def test_the_largest_unit_comes_first(gpu):
     plan = gpu.run(pvm.plan, layout)
     assert len(plan) == 5
     size = np.add.reduceat(layout.rows.astype(int) * (layout.columns + 1), layout.layer_at[:-1])
-    assert gpu.get(gpu.run(plan.units, 0, 5))["number"].tolist() == np.argsort(-size).tolist()
-    assert gpu.get(gpu.run(plan.units, 1, 4))["number"].tolist() == (1 + np.argsort(-size[1:4])).tolist()
+    assert gpu.get(gpu.run(plan.units, 0, 5, False))["number"].tolist() == np.argsort(-size).tolist()
+    assert gpu.get(gpu.run(plan.units, 1, 4, False))["number"].tolist() == (1 + np.argsort(-size[1:4])).tolist()
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32])

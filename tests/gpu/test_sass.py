@@ -92,6 +92,17 @@ def test_weights_in_a_ring_go_by_bulk_copies(tools):
     assert not [name for name in names if name.startswith("LDGSTS") and "128" in name]
 
 
+@pytest.mark.parametrize("kernel", ["tick_ring", "tick_ring_momentum"])
+def test_matrices_of_a_pvm_go_by_bulk_copies(tools, kernel):
+    """Tiles, and matrices that stay; by themselves come the last numbers of a run, and no streamed weight (LDG.E.EF)."""
+    found = sass.code(kernels.HERE / "pvm.cu", "sm_90", *tools)[kernel]
+    names = [match[2] for line in found if (match := sass.INSTRUCTION.search(line))]
+    arrays = 2 if kernel.endswith("momentum") else 1
+    assert names.count("UBLKCP.S.G") >= 1 + arrays and names.count("UBLKCP.G.S") >= arrays
+    assert any(name.startswith("FENCE.VIEW.ASYNC") for name in names)
+    assert not [name for name in names if name.startswith(("LDG.E.EF", "STG.E.EF"))]
+
+
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90"])
 @pytest.mark.parametrize(("kind", "times"), [("tf32", 1), ("3xtf32", 3)])
 def test_products_of_the_fused_softmax_are_the_tensor_cores(tools, architecture, kind, times):
