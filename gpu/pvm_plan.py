@@ -135,7 +135,9 @@ def _within(at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _ring(layout: Any, device: Device, arrays: int) -> Ring | None:
-    """Half of a multiprocessor's shared memory goes to matrices that errors are pulled back through, and to slots.
+    """Two blocks share a multiprocessor. Matrices that errors are pulled back through come first, the slots get what is left.
+
+    Where those of the largest unit leave too little, the slots get half, and matrices stay as far as they fit.
 
     arrays  that a slot holds rows of: weights, and velocities
     """
@@ -149,8 +151,9 @@ def _ring(layout: Any, device: Device, arrays: int) -> Ring | None:
     slots = min(left // (arrays * least), MOST_SLOTS)
     if slots < 2:
         return None
+    # more than all that passes through them would leave room for fewer blocks
     passing = int(np.add.reduceat(np.where(layout.pulled, 0, rows * columns), layout.layer_at[:-1]).max())
-    slot = min(left // (arrays * slots), TILE, max(passing // slots, 0) + least) // 4 * 4
+    slot = min(left // (arrays * slots), TILE, passing // slots + least) // 4 * 4
     held = np.full(rows.size, -1)
     begin = np.zeros(len(layout.hidden), np.int64)  # behind what a unit keeps already
     of, _ = _within(layout.layer_at)
