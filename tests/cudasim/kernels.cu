@@ -20,6 +20,8 @@ template <bool meet> __device__ void reverse(float* y, const float* x) {
     y[threadIdx.x] = tile[blockDim.x - 1 - threadIdx.x];
 }
 extern "C" __global__ void reverse_right(float* y, const float* x) { reverse<true>(y, x); }
+__device__ int tile(int x) { return x + 1; }  // its name is that of reverse's variable, which is not this kernel's
+extern "C" __global__ void has_no_shared_memory(int* y) { y[0] = tile(y[0]); }
 extern "C" __global__ void reverse_without_barrier(float* y, const float* x) { reverse<false>(y, x); }
 
 extern "C" __global__ void half_initialised(float* y) {
@@ -67,6 +69,13 @@ extern "C" __global__ void early_exit(float* y, int n) {
 
 extern "C" __global__ void write_at(float* y, long long at) { y[at] = 1.0f; }
 extern "C" __global__ void read_at(float* y, const float* x, long long at) { y[0] = x[at]; }
+// y[b] = whether x[b] differs from the one before. Who does not ask where the list begins or ends reads beside it, for nothing.
+extern "C" __global__ void changes(int* y, const int* x, int n, bool asks_begin, bool asks_end) {
+    const int b = threadIdx.x;
+    const bool changed = (!asks_end || b < n) && ((asks_begin && b == 0) || x[b] != x[b - 1]);
+    const unsigned all = __ballot_sync(0xffffffffu, changed);
+    if (b < n) y[b] = all >> b & 1;
+}
 extern "C" __global__ void as_float4(float4* y, const float4* x) { y[0] = x[0]; }
 extern "C" __global__ void follow(float* y, float* const* table) { y[0] = table[0][0]; }
 extern "C" __global__ void claim(int n) { assert(n > 0); }

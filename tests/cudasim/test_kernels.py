@@ -107,6 +107,7 @@ def test_shared_memory_limits():
     assert launches(function, most, most // 4) and gpu.to_host(y, 1)[0] == most // 4 - 1
     assert not launches(function, most + 4, 1)
     assert gpu.module.get_function("reverse_right").shared_size_bytes == 1024
+    assert gpu.module.get_function("has_no_shared_memory").shared_size_bytes == 0
     with gpu.broken("out_of_bounds", "beyond the 128 bytes of dynamic shared memory"):
         gpu.run("last_of_dynamic", "Pi", y, 1000, shared=128)
         gpu.driver.Context.synchronize()

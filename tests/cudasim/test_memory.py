@@ -81,6 +81,52 @@ def test_read_where_an_odd_size_ends_is_nan():
 
 
 @isolated()
+def test_read_just_before_the_beginning():
+    """Under an odd seed memory begins where pages begin that can be touched, at a multiple of 256 bytes."""
+    gpu = Gpu()
+    for seed in (1, 5):
+        cudasim.seed(seed)
+        x, y = gpu.to_device(np.ones(10)), gpu.driver.mem_alloc(4)
+        assert int(x) % 256 == 0
+        gpu.run("read_at", "PPq", y, x, 0, block=(1, 1, 1))
+        with gpu.broken(
+            "out_of_bounds", f"kernel read_at: an access to offset -4 in device allocation #{seed // 2 + 1} "
+        ):
+            gpu.run("read_at", "PPq", y, x, -1, block=(1, 1, 1))
+        cudasim.clear()
+        cudasim.heal()
+
+
+@isolated(seed=1)
+def test_writes_beside_memory_that_begins_with_its_page():
+    """On one side a guard zone, on the other nothing."""
+    gpu = Gpu()
+    y = gpu.driver.mem_alloc(400)
+    for at, text in ((100, "kernel write_at wrote at offset 400 in "), (-1, "an access to offset -4 in ")):
+        with gpu.broken("out_of_bounds", text + "device allocation #1 of 400 bytes"):
+            gpu.run("write_at", "Pq", y, at, block=(1, 1, 1))
+        cudasim.clear()
+        cudasim.heal()
+
+
+@isolated()
+def test_lanes_that_read_beside_a_list_for_nothing():
+    """What the lanes of a warp beyond the last read, and the first of what is before it, is used by nobody."""
+    gpu = Gpu()
+    numbers = np.repeat(np.arange(4, dtype=np.int32), 5)
+    for seed, fault, text in ((0, (True, False), "offset "), (1, (False, True), "offset -4 in ")):
+        cudasim.seed(seed)
+        x, y = gpu.driver.mem_alloc(numbers.nbytes), gpu.driver.mem_alloc(numbers.nbytes)
+        gpu.driver.memcpy_htod(x, numbers)
+        gpu.run("changes", "PPi??", y, x, 20, True, True)
+        assert (gpu.to_host(y, 20, np.int32) == (np.arange(20) % 5 == 0)).all()
+        with gpu.broken("out_of_bounds", f"kernel changes: an access to {text}"):
+            gpu.run("changes", "PPi??", y, x, 20, *fault)
+        cudasim.clear()
+        cudasim.heal()
+
+
+@isolated()
 def test_pointers_in_device_memory():
     """A kernel may follow them, and not into what has been freed."""
     gpu = Gpu()

@@ -1,8 +1,8 @@
 // Memory of devices and page-locked memory: guard zones, poison, quarantine, protection from the host.
 //
 // Pages of an allocation, from map_begin on: GAP | guard zone | numbers | guard zone | GAP. Guard zones are checked for
-// writes, a gap faults. The numbers of a device end where the gap begins (but for boundary() - 1 bytes at most), so that a
-// read beyond them is seen too.
+// writes, a gap faults. The numbers of a device have one guard zone, so that reads are seen on the other side: under an even
+// seed they end where the gap begins (but for boundary() - 1 bytes at most), under an odd one they begin where it ends.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -72,19 +72,20 @@ size_t boundary() {
 
 Allocation* allocate(Place place, Context& context, size_t bytes) {
     if (bytes == 0) fail(CUDA_ERROR_INVALID_VALUE);
-    bool end_aligned = place == Place::device;
-    size_t inner = PAGE + pages(bytes) + (end_aligned ? 0 : PAGE);
+    const bool device = place == Place::device;
+    const size_t inner = PAGE + pages(bytes) + (device ? 0 : PAGE);
     void* map = mmap(nullptr, inner + 2 * GAP, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (map == MAP_FAILED) fail(CUDA_ERROR_OUT_OF_MEMORY);
     uintptr_t first = reinterpret_cast<uintptr_t>(map) + GAP;
-    uintptr_t begin = end_aligned ? (first + inner - bytes) / boundary() * boundary() : first + PAGE;
+    const uintptr_t at_end = (first + inner - bytes) / boundary() * boundary();
+    const uintptr_t begin = !device ? first + PAGE : odd_seed() ? first : at_end;
     Allocation* a = add(place, &context, begin, bytes);
     a->map_begin = reinterpret_cast<uintptr_t>(map);
     a->map_bytes = inner + 2 * GAP;
     protect(*a, PROT_READ | PROT_WRITE);
     memset(reinterpret_cast<void*>(begin), POISON, bytes);
     fill_guards(*a);
-    if (place == Place::device) protect(*a, PROT_NONE);
+    if (device) protect(*a, PROT_NONE);
     return a;
 }
 

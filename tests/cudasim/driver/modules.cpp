@@ -51,10 +51,12 @@ void refuse_foreign(const CudasimImage* image) {
     if (!runs) fail(CUDA_ERROR_NO_BINARY_FOR_GPU);
 }
 
-// The function of a static variable's symbol, when the kernel may call it. Names are all there is to tell by.
+// The function of a static variable's symbol, when the kernel may call it. Names are all there is to tell by; the variable's
+// own may be that of another function.
 const char* owner(const char* symbol, const CudasimKernel& kernel) {
+    const std::string before(symbol, strrchr(symbol, 'E'));
     for (const char* const* function = kernel.functions; *function; ++function)
-        if (strstr(symbol, *function)) return *function;
+        if (before.find(*function) != std::string::npos) return *function;
     return nullptr;
 }
 

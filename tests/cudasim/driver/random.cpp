@@ -6,6 +6,7 @@
 namespace cudasim {
 
 static std::atomic<uint64_t> counter{0};
+static std::atomic<bool> odd{false};
 
 uint64_t draw(uint64_t below) {
     uint64_t z = counter.fetch_add(0x9E3779B97F4A7C15u, std::memory_order_relaxed);
@@ -14,7 +15,12 @@ uint64_t draw(uint64_t below) {
     return below ? (z ^ (z >> 31)) % below : 0;
 }
 
-void reseed(uint64_t seed) { counter = seed * 0xD1342543DE82EF95u + 0x632BE59BD9B4E019u; }
+void reseed(uint64_t seed) {
+    counter = seed * 0xD1342543DE82EF95u + 0x632BE59BD9B4E019u;
+    odd = seed % 2;
+}
+
+bool odd_seed() { return odd; }
 
 }  // namespace cudasim
 

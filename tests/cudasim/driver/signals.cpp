@@ -79,11 +79,14 @@ private:
     }
 };
 
-bool just_beyond_an_allocation(uintptr_t address) {
+bool just_outside_an_allocation(uintptr_t address) {
+    constexpr uintptr_t near = 4096;
     auto after = sim().allocations.upper_bound(address);
+    auto guarded = [](const Allocation& a) { return a.live && a.guarded(); };
+    if (after != sim().allocations.end() && guarded(*after->second) && after->first - address <= near) return true;
     if (after == sim().allocations.begin()) return false;
     const Allocation& a = *std::prev(after)->second;
-    return a.live && a.guarded() && address >= a.end() && address < a.end() + 4096;
+    return guarded(a) && address >= a.end() && address < a.end() + near;
 }
 
 Problem explain(int number, uintptr_t address) {
@@ -92,7 +95,7 @@ Problem explain(int number, uintptr_t address) {
     if (number == SIGFPE) return {"arithmetic", "an integer division by zero", CUDA_ERROR_LAUNCH_FAILED};
     if (number == SIGILL) return {"trap", "an illegal instruction", CUDA_ERROR_ILLEGAL_INSTRUCTION};
     Allocation* a = find_allocation(address);
-    const char* near = just_beyond_an_allocation(address) ? "out_of_bounds" : "illegal_address";
+    const char* near = just_outside_an_allocation(address) ? "out_of_bounds" : "illegal_address";
     const char* kind = a && !a->live ? "use_after_free" : near;
     return {kind, "an access to " + describe(address), CUDA_ERROR_ILLEGAL_ADDRESS};
 }

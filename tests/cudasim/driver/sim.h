@@ -171,6 +171,7 @@ template <class Body> CUresult call(Kind kind, Body body, size_t bytes = 0) {
 // random.cpp
 uint64_t draw(uint64_t below);
 void reseed(uint64_t seed);
+bool odd_seed();
 
 // devices.cpp
 int attribute(CUdevice_attribute which);
