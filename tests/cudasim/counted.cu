@@ -43,35 +43,44 @@ extern "C" __global__ void triangle(float* y, const float* x) {
 
 extern "C" __global__ void add_in_place(float* y) { y[threadIdx.x] += 1.0f; }
 
-// Each thread reads what another has written: behind the right meeting, or not.
-enum Meeting { NONE, SHUFFLE, WARP, BLOCK };
-template <Meeting how> __device__ void pass_on(float* y, int distance) {
-    __shared__ float s[64];
-    s[threadIdx.x] = threadIdx.x;
-    if (how == SHUFFLE) __shfl_sync(0xffffffffu, 0, 0);
-    if (how == WARP) __syncwarp();
-    if (how == BLOCK) __syncthreads();
-    y[threadIdx.x] = s[threadIdx.x ^ distance];
-}
-extern "C" __global__ void pass_on_unmet(float* y, int distance) { pass_on<NONE>(y, distance); }
-extern "C" __global__ void pass_on_shuffled(float* y, int distance) { pass_on<SHUFFLE>(y, distance); }
-extern "C" __global__ void pass_on_in_warp(float* y, int distance) { pass_on<WARP>(y, distance); }
-extern "C" __global__ void pass_on_in_block(float* y, int distance) { pass_on<BLOCK>(y, distance); }
-
-// All threads read a number before one of them writes it.
-extern "C" __global__ void overwrite(float* y) {
-    __shared__ float s[1];
-    if (threadIdx.x == 0) s[0] = 1;
+// Lane l writes number `stride` * l of shared memory and reads it.
+template <class T> __device__ void stride_through(float* y, int stride) {
+    extern __shared__ __align__(16) unsigned char bytes[];
+    T* s = reinterpret_cast<T*>(bytes);
+    T one = {};
+    s[stride * threadIdx.x] = one;
     __syncthreads();
-    y[threadIdx.x] = s[0];
-    if (threadIdx.x == 0) s[0] = 2;
+    one = s[stride * threadIdx.x];
+    y[threadIdx.x] = *reinterpret_cast<float*>(&one);
+}
+extern "C" __global__ void through_floats(float* y, int stride) { stride_through<float>(y, stride); }
+extern "C" __global__ void through_pairs(float* y, int stride) { stride_through<float2>(y, stride); }
+extern "C" __global__ void through_vectors(float* y, int stride) { stride_through<float4>(y, stride); }
+extern "C" __global__ void through_bytes(float* y, int stride) {
+    extern __shared__ unsigned char bytes[];
+    bytes[stride * threadIdx.x] = 1;
+    __syncthreads();
+    y[threadIdx.x] = bytes[stride * threadIdx.x];
 }
 
-extern "C" __global__ void count_together(int* y) {
-    __shared__ int count;
-    if (threadIdx.x == 0) count = 0;
+// Threads i with the same i / sharers count at one place; places are in memory, or in shared memory.
+extern "C" __global__ void count_at(int* y, int sharers) { atomicAdd(&y[threadIdx.x / sharers], 1); }
+extern "C" __global__ void count_shared(int* y, int sharers) {
+    __shared__ int s[64];
+    s[threadIdx.x] = 0;
     __syncthreads();
-    atomicAdd(&count, 1);
+    atomicMax(&s[threadIdx.x / sharers], 1);
+    atomicCAS(&s[threadIdx.x / sharers], 2, 3);
     __syncthreads();
-    y[threadIdx.x] = count;
+    y[threadIdx.x] = s[threadIdx.x];
+}
+
+extern "C" __global__ void meet_often(float* y, int blocks, int warps) {
+    for (int i = 0; i < blocks; ++i) __syncthreads_or(i);
+    for (int i = 0; i < warps; ++i) __syncwarp();
+}
+
+// Thread i of block b takes `first` + i + 100 b steps in turn.
+extern "C" __global__ void take_steps(float* y, int first) {
+    for (int i = 0; i < first + threadIdx.x + 100 * blockIdx.x; ++i) cudasim_calls->step_of_chain();
 }

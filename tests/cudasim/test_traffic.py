@@ -1,4 +1,4 @@
-"""Bytes and sectors of tiny kernels whose traffic is known by hand."""
+"""What tiny kernels do is counted: their bytes, sectors, passes, atomics and meetings are known by hand."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.cudasim import isolated, traffic
-from tests.cudasim.traffic import Launch, Moved
+from tests.cudasim.traffic import Atomics, Launch, Moved, Shared
 
 KERNELS = Path(__file__).with_name("counted.cu")
 
@@ -17,10 +17,10 @@ class Counted(isolated.Gpu):
     def __init__(self):
         super().__init__(source=KERNELS)
 
-    def launch(self, name, arguments, *values, grid=1, block=32) -> Launch:
-        """What one launch of the kernel moved."""
+    def launch(self, name, arguments, *values, grid=1, block=32, shared=0) -> Launch:
+        """What one launch of the kernel did."""
         traffic.forget()
-        self.run(name, arguments, *values, grid=(grid, 1), block=(block, 1, 1))
+        self.run(name, arguments, *values, grid=(grid, 1), block=(block, 1, 1), shared=shared)
         (found,) = traffic.launches()
         assert found.kernel == name
         return found
@@ -29,10 +29,8 @@ class Counted(isolated.Gpu):
 @isolated.isolated(count=1)
 def test_what_kernels_move_is_counted_as_by_hand():
     gpu = Counted()
-    x, y = (
-        gpu.to_device(np.arange(1060)),
-        gpu.to_device(np.zeros(1060)),
-    )  # no whole sectors: memory would begin between two
+    # No whole number of sectors: under an even seed memory that is not aligned would begin within one.
+    x, y = (gpu.to_device(numbers) for numbers in (np.arange(1060), np.zeros(1060)))
 
     whole = gpu.launch("copy", "PPi", y, x, 1024, grid=4, block=256)
     assert whole.read == whole.written == Moved(requests=32, bytes=4096, sectors=128, first=4096)
@@ -73,6 +71,51 @@ def test_what_kernels_move_is_counted_as_by_hand():
     assert [launch.kernel for launch in traffic.launches()] == ["add_in_place", "add_in_place"]
     del x, y
     gpu.close()
+
+
+@isolated.isolated(count=1)
+def test_lanes_that_ask_a_bank_for_different_words_take_turns():
+    gpu = Counted()
+    y = gpu.driver.mem_alloc(256)
+    passes = {
+        "through_floats": (
+            1,
+            {0: 1, 1: 1, 2: 2, 3: 1, 16: 16, 32: 32, 33: 1},
+        ),  # all one word; each bank; every second; ...
+        "through_pairs": (2, {0: 2, 1: 2, 2: 4, 16: 32}),
+        "through_vectors": (4, {0: 4, 1: 4, 2: 8, 8: 32}),
+        "through_bytes": (1, {0: 1, 1: 1, 4: 1, 8: 2, 128: 32}),
+    }
+    for kernel, (least, by_stride) in passes.items():
+        for stride, taken in by_stride.items():
+            found = gpu.launch(kernel, "Pi", y, stride, shared=1 << 14)
+            assert found.shared_read == found.shared_written == Shared(1, least, taken), (kernel, stride)
+            assert found.shared_read.conflicts == taken - least
+    few = gpu.launch("through_vectors", "Pi", y, 1, block=8, shared=1 << 10)  # who is not there needs no pass
+    assert few.shared_read == Shared(1, 1, 1)
+    blocks = gpu.launch("through_floats", "Pi", y, 2, grid=3, block=64, shared=1 << 10)
+    assert blocks.shared_read == Shared(6, 6, 12)
+
+
+@isolated.isolated(count=1)
+def test_atomics_are_counted_by_how_many_meet():
+    gpu = Counted()
+    y = gpu.driver.mem_alloc(256)
+    for sharers in (1, 4, 32):
+        found = gpu.launch("count_at", "Pi", y, sharers, grid=2, block=48)
+        assert found.atomics == Atomics(requests=4, lanes=96, turns=2 * (sharers + min(sharers, 16)))
+    shared = gpu.launch("count_shared", "Pi", y, 8, block=64)
+    assert shared.atomics == Atomics(requests=4, lanes=128, turns=32)
+    assert shared.shared_written == shared.shared_read == Shared(2, 2, 2)  # atomics apart
+
+
+@isolated.isolated(count=1)
+def test_meetings_and_marked_steps_are_counted():
+    gpu = Counted()
+    y = gpu.driver.mem_alloc(256)
+    found = gpu.launch("meet_often", "Pii", y, 3, 5, grid=2, block=96)
+    assert (found.barriers, found.warp_barriers, found.chain) == (6, 2 * 3 * 5, 0)
+    assert gpu.launch("take_steps", "Pi", y, 7, grid=3, block=40).chain == 7 + 39 + 200
 
 
 def test_without_counting_the_reader_says_so(monkeypatch):

@@ -1,20 +1,23 @@
-"""What each launch of a kernel moved in global memory, counted by the simulated driver: `start(count=1)` before all else.
+"""What each launch of a kernel did, counted by the simulated driver: `start(count=1)` before all else.
 
-Exact, of the kernel as g++ compiles it: an access that its optimiser saves is not counted. Shared memory, stacks and
-constants are not; nor are copies and the products of the simulated cuBLAS.
+Exact, of the kernel as g++ compiles it: an access that its optimiser saves is not counted. Stacks and constants are not; nor
+are copies and the products of the simulated cuBLAS.
 """
 
 import ctypes
 import os
-from typing import NamedTuple
+from collections.abc import Iterable
+from itertools import islice
+from typing import NamedTuple, TypeVar
 
 from tests import cudasim
 
+Part = TypeVar("Part", "Moved", "Shared", "Atomics")
 SECTOR = 32  # bytes that a memory of a device moves at least
 
 
 class Moved(NamedTuple):
-    """The reads, or the writes, of a launch.
+    """The reads, or the writes, of a launch in the memory of a device.
 
     requests  instructions of warps that touched global memory
     bytes     of all requests; what several lanes of a request touch counts once
@@ -38,12 +41,53 @@ class Moved(NamedTuple):
         return self.bytes - self.first
 
 
+class Shared(NamedTuple):
+    """The reads, or the writes, of a launch in shared memory; atomics and asynchronous copies are not among them.
+
+    requests  instructions of warps that touched it
+    least     passes over its 32 banks without conflicts: 2 for accesses of 8 bytes, 4 for those of 16, 1 for others
+    passes    those that it takes: in one, each bank gives 4 bytes, to all lanes that ask for them
+    """
+
+    requests: int = 0
+    least: int = 0
+    passes: int = 0
+
+    @property
+    def conflicts(self) -> int:
+        """Passes because lanes asked a bank for different words."""
+        return self.passes - self.least
+
+
+class Atomics(NamedTuple):
+    """The atomics of a launch, on any memory.
+
+    requests  instructions of warps
+    lanes     of all requests
+    turns     of each request, as many as lanes meet on one address at most
+    """
+
+    requests: int = 0
+    lanes: int = 0
+    turns: int = 0
+
+
 class Launch(NamedTuple):
-    """A launch that has ended without a problem."""
+    """A launch that has ended without a problem.
+
+    barriers, warp_barriers  how often its blocks met, at barriers of all or of some warps; and its warps, at __syncwarp
+    chain                    the most steps that one thread has marked by cudasim_calls->step_of_chain()
+    """
 
     kernel: str
-    read: Moved
-    written: Moved
+    read: Moved = Moved()
+    written: Moved = Moved()
+    shared_read: Shared = Shared()
+    shared_written: Shared = Shared()
+    atomics: Atomics = Atomics()
+    barriers: int = 0
+    warp_barriers: int = 0
+    chain: int = 0
 
 
 def launches() -> list[Launch]:
@@ -63,12 +107,14 @@ def forget() -> None:
     cudasim.start().cudasim_forget_traffic()
 
 
-def total(parts: list[Moved]) -> Moved:
-    """Their sums."""
-    return Moved(*(sum(numbers) for numbers in zip(*parts, strict=True))) if parts else Moved()
+def total(parts: Iterable[Part]) -> Part:
+    """Their sums; of one at least."""
+    first, *others = parts
+    return type(first)(*(sum(numbers) for numbers in zip(first, *others, strict=True)))
 
 
 def _parsed(line: str) -> Launch:
-    kernel, *numbers = line.split()
-    counts = [int(number) for number in numbers]
-    return Launch(kernel, Moved(*counts[:4]), Moved(*counts[4:]))
+    kernel, *words = line.split()
+    numbers = map(int, words)
+    parts = (kind(*islice(numbers, len(kind._fields))) for kind in (Moved, Moved, Shared, Shared, Atomics))
+    return Launch(kernel, *parts, *numbers)

@@ -6,6 +6,7 @@
 #include "block_order.h"
 #include "bulk.h"
 #include "fibers.h"
+#include "pipeline.h"
 #include "races.h"
 #include "sim.h"
 #include "traffic.h"
@@ -14,12 +15,6 @@ namespace cudasim {
 namespace {
 
 enum class State { fresh, ready, barrier, collective, waiting, finished };
-
-struct PipelineCopy {
-    void* to;
-    const void* from;
-    size_t bytes, zeros;
-};
 
 struct Thread {
     Fiber fiber;
@@ -32,8 +27,6 @@ struct Thread {
     unsigned mask, source;
     uint64_t value, result;
     std::function<bool()> done;  // what it waits for
-    std::vector<std::vector<PipelineCopy>> groups;
-    std::vector<PipelineCopy> open_group;
 };
 
 struct Block {
@@ -90,33 +83,12 @@ uint64_t collective(int what, unsigned mask, uint64_t value, unsigned source, co
     return me.result;
 }
 
-void pipeline_copy(void* to, const void* from, size_t bytes, size_t zeros) {
-    count_copy(from, bytes - zeros, __builtin_return_address(0));
-    memset(to, POISON, bytes);
-    block.running->open_group.push_back({to, from, bytes, zeros});
-}
-
-void pipeline_commit() {
-    Thread& me = *block.running;
-    me.groups.push_back(std::move(me.open_group));
-    me.open_group.clear();
-}
-
-void pipeline_wait(size_t left) {
-    auto& groups = block.running->groups;
-    while (groups.size() > left) {
-        for (const PipelineCopy& copy : groups.front()) {
-            watch(reinterpret_cast<uintptr_t>(copy.to), copy.bytes, true);
-            memcpy(copy.to, copy.from, copy.bytes - copy.zeros);
-            memset(static_cast<char*>(copy.to) + copy.bytes - copy.zeros, 0, copy.zeros);
-        }
-        groups.erase(groups.begin());
-    }
-}
+void atomic(const void* at, size_t bytes) { count_atomic(at, bytes, __builtin_return_address(0)); }
 
 long long ticks() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
 
-const CudasimCalls calls{barrier, collective, pipeline_copy, pipeline_commit, pipeline_wait, ticks, block_aborts, &bulk_calls};
+const CudasimCalls calls{barrier, collective, pipeline_copy, pipeline_commit, pipeline_wait,
+                         atomic,  count_step, ticks,         block_aborts,    &bulk_calls};
 
 void thread_main() {
     Thread& me = *block.running;
@@ -194,7 +166,10 @@ bool run_collectives(const Warp& warp) {
         if (!group) continue;
         each_lane(warp, group, [&](Thread& member) { member.result = outcome(member, group, warp); });
         each_lane(warp, group, [&](Thread& member) { member.state = State::ready; });
-        if (one->what == CUDASIM_SYNCWARP) warp_met(static_cast<unsigned>(warp.first - block.threads.data()) / 32);
+        if (one->what == CUDASIM_SYNCWARP) {
+            warp_met(static_cast<unsigned>(warp.first - block.threads.data()) / 32);
+            count_meeting(Meeting::warp);
+        }
         any = true;
     }
     return any;
@@ -237,6 +212,7 @@ void release_barrier() {
                           odd->site.name(),
                       CUDA_ERROR_LAUNCH_FAILED};
     block_met();
+    count_meeting(Meeting::block);
     for (Thread& thread : block.threads) {
         if (thread.state != State::barrier) continue;
         thread.state = State::ready;
@@ -276,8 +252,6 @@ void prepare_threads(std::vector<Warp>& warps) {
         thread.index = {index % size.x, index / size.x % size.y, index / size.x / size.y};
         thread.lane = index % 32;
         thread.state = State::fresh;
-        thread.groups.clear();
-        thread.open_group.clear();
     }
     warps.clear();
     for (size_t first = 0; first < count; first += 32) {
@@ -299,7 +273,8 @@ void run_blocks(const Launch& launch) {
                               static_cast<unsigned>(at / grid.x / grid.y)};
         poison_shared(launch);
         begin_bulk();
-        watch_block();
+        begin_pipelines();
+        begin_block_traffic();
         prepare_threads(warps);
         run_threads_of_block(warps);
         end_bulk();

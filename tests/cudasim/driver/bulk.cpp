@@ -88,6 +88,7 @@ void meet(unsigned id, unsigned threads, const char* file, int line) {
         one.arrived = 0;
         ++one.round;
         block_met();
+        count_meeting(Meeting::block);
     }
     wait_until([&one, round] { return one.round != round; }, file, line);
 }

@@ -1,71 +1,105 @@
-// Races between the threads of a block: two touch one byte of shared memory, one of them writes, and they do not meet between.
+// Races: two threads of a launch touch one byte, one of them writes, and nothing orders them.
 //
-// Threads meet at a barrier of the block; those of a warp also at __syncwarp, but not at a shuffle or a vote, which order no
-// memory. Times are counted: how often the block has met, how often each warp has. Of each byte the last writer and two readers
-// are known, with their times. So of a race among many readers one at least is seen.
+// Threads of a block meet at a barrier of the block; those of a warp also at __syncwarp, but not at a shuffle or a vote, which
+// order no memory. Threads of two blocks never meet. Two accesses that are atomic or volatile are no race. Nor are writes of
+// one value by lanes of one warp: whoever comes last, that value stays. Times are counted up at each meeting. Of each byte the
+// last writer and two readers are known, with their times. So of a race among many readers one at least is seen.
 #include "races.h"
 
 #include <algorithm>
 #include <array>
 
+#include "regions.h"
+
 namespace cudasim {
 namespace {
 
-struct Visit {
-    uint32_t thread = 0;  // its number in the block and one; 0: nobody
-    uint32_t block_time = 0, warp_time = 0, fences = 0;
+constexpr unsigned MOST_THREADS = 1024;  // of a block
+
+struct Race {
+    const Region* region = nullptr;  // null: none was found
+    uintptr_t at = 0;
+    Visit before = {}, now = {};
+    bool writes = false;
 };
 
-struct Byte {
-    Visit writer, reader, other;  // two readers of different threads
-};
-
-struct Piece {
-    uintptr_t begin, end;
-    std::vector<Byte> bytes;
+// A write where another lane of the warp has written: a race unless it leaves the bytes that it finds.
+struct Rewrite {
+    Race race = {};
+    std::vector<std::pair<const unsigned char*, unsigned char>> found = {};
 };
 
 struct Watched {
     const CudasimState* state = nullptr;
-    std::string kernel, found;  // the first race
-    std::vector<Piece> pieces;  // of shared memory
-    uint32_t block_time = 0;
-    std::array<uint32_t, 32> warp_time{};
-    std::array<uint32_t, 1024> fences{};  // before bulk copies, of each thread
+    std::string kernel;
+    Race first = {};
+    Rewrite undecided = {};
+    uint32_t time = 0, block_met = 0;
+    std::array<uint32_t, MOST_THREADS / 32> warp_met{};
+    std::array<uint32_t, MOST_THREADS> fenced{};  // when each thread last fenced what it wrote
+    std::vector<std::pair<uint32_t, CudasimTriple>> blocks = {};  // when each began
 };
 
 Watched watched;
-
-bool unordered(const Visit& before, const Visit& now) {
-    if (!before.thread || before.thread == now.thread || before.block_time != now.block_time) return false;
-    const bool one_warp = (before.thread - 1) / 32 == (now.thread - 1) / 32;
-    return !one_warp || before.warp_time == now.warp_time;
-}
 
 unsigned running_number() {
     const CudasimTriple &thread = watched.state->thread, &size = watched.state->block_size;
     return (thread.z * size.y + thread.y) * size.x + thread.x;
 }
 
-void tell(const Visit& before, const Visit& now, const Piece& piece, uintptr_t at, bool writes) {
-    const CudasimTriple& block = watched.state->block;
-    watched.found = text("kernel %s: threads %u and %u of block (%u, %u, %u) touch byte %zu of %zu of shared memory and do not "
-                         "meet between; the second %s",
-                         watched.kernel.c_str(), before.thread - 1, now.thread - 1, block.x, block.y, block.z,
-                         static_cast<size_t>(at - piece.begin), piece.bytes.size(), writes ? "writes" : "reads");
+bool one_warp(const Visit& a, const Visit& b) { return (a.thread - 1) / 32 == (b.thread - 1) / 32; }
+
+bool in_this_block(const Visit& before) { return before.time >= watched.blocks.back().first; }
+
+bool unordered(const Visit& before, const Visit& now, const Region& region) {
+    if (!before.thread || (before.strong && now.strong)) return false;
+    if (!in_this_block(before)) return !region.shared;
+    if (before.thread == now.thread || before.time < watched.block_met) return false;
+    return !one_warp(before, now) || before.time >= watched.warp_met[(now.thread - 1) / 32];
 }
 
-void visit(Piece& piece, uintptr_t at, const Visit& now, bool writes) {
-    if (!watched.found.empty()) return;
-    Byte& byte = piece.bytes[at - piece.begin];
-    for (const Visit* before : {&byte.writer, &byte.reader, &byte.other})
-        if ((writes || before == &byte.writer) && unordered(*before, now)) return tell(*before, now, piece, at, writes);
+// Called behind every access, before the next: what was written is there now.
+void decide() {
+    Rewrite& last = watched.undecided;
+    if (!last.race.region) return;
+    for (auto& [at, found] : last.found)
+        if (*at != found) watched.first = last.race;
+    last = {};
+}
+
+void visit(Region& region, uintptr_t at, const Visit& now, bool writes) {
+    Visits& byte = region.visits.of(region.bytes())[at - region.begin];
+    for (const Visit* before : {&byte.writer, &byte.reader, &byte.other}) {
+        const bool wrote = before == &byte.writer;
+        if ((!writes && !wrote) || !unordered(*before, now, region)) continue;
+        const Race race{&region, at, *before, now, writes};
+        if (writes && wrote && in_this_block(*before) && one_warp(*before, now)) {
+            const auto* there = reinterpret_cast<const unsigned char*>(at);
+            watched.undecided.race = race;
+            watched.undecided.found.emplace_back(there, *there);
+        } else {
+            watched.first = race;
+            return;
+        }
+    }
     if (writes) {
         byte.writer = now;
         return;
     }
-    if (byte.reader.thread != now.thread) byte.other = byte.reader;
+    if (byte.reader.thread != now.thread || !in_this_block(byte.reader)) byte.other = byte.reader;
     byte.reader = now;
+}
+
+std::string thread_of(const Visit& visit) {
+    auto after = std::upper_bound(watched.blocks.begin(), watched.blocks.end(), visit.time,
+                                  [](uint32_t time, const auto& block) { return time < block.first; });
+    const CudasimTriple& block = std::prev(after)->second;
+    return text("thread %u of block (%u, %u, %u)", visit.thread - 1, block.x, block.y, block.z);
+}
+
+std::string memory_of(const Race& race) {
+    if (!race.region->shared) return describe(race.at);
+    return text("byte %zu of %zu of shared memory", static_cast<size_t>(race.at - race.region->begin), race.region->bytes());
 }
 
 }  // namespace
@@ -73,48 +107,50 @@ void visit(Piece& piece, uintptr_t at, const Visit& now, bool writes) {
 void begin_watch(const Launch& launch) {
     watched = {};
     watched.kernel = launch.function->kernel->name;
-    auto add = [](const unsigned char* begin, size_t bytes) {
-        const auto at = reinterpret_cast<uintptr_t>(begin);
-        if (bytes) watched.pieces.push_back({at, at + bytes, std::vector<Byte>(bytes)});
-    };
-    for (auto& [begin, bytes] : launch.function->shared) add(begin, bytes);
-    add(launch.function->module->image->dynamic_shared, launch.dynamic_bytes);
     watched.state = launch.function->module->image->state;
 }
 
 void end_watch() {
-    if (!watched.found.empty()) problem("race", watched.found);
+    decide();
+    const Race& race = watched.first;
+    if (race.region)
+        problem("race", "kernel " + watched.kernel + ": " + thread_of(race.before) + " and " + thread_of(race.now) + " touch " +
+                            memory_of(race) + ", and nothing orders them; the second " + (race.writes ? "writes" : "reads"));
     watched = {};
 }
 
 void watch_block() {
-    watched.fences = {};
-    for (Piece& piece : watched.pieces) std::fill(piece.bytes.begin(), piece.bytes.end(), Byte{});
+    if (!watched.state) return;
+    decide();
+    watched.block_met = ++watched.time;
+    watched.blocks.emplace_back(watched.time, watched.state->block);
 }
 
-void watch(uintptr_t address, size_t bytes, bool writes) {
-    if (!watched.state || !watched.found.empty()) return;
-    const unsigned number = running_number();
-    const Visit now{number + 1, watched.block_time, watched.warp_time[number / 32], watched.fences[number]};
-    for (Piece& piece : watched.pieces)
-        for (uintptr_t at = std::max(address, piece.begin); at < std::min(address + bytes, piece.end); ++at)
-            visit(piece, at, now, writes);
+void watch(uintptr_t address, size_t bytes, bool writes, bool strong) {
+    if (!watched.state || watched.first.region) return;
+    decide();
+    Region* region = find_region(address);
+    if (!region || watched.first.region) return;
+    const Visit now{watched.time, static_cast<uint16_t>(running_number() + 1), strong};
+    for (uintptr_t at = address; at < std::min(address + bytes, region->end) && !watched.first.region; ++at)
+        visit(*region, at, now, writes);
 }
 
 bool fenced(uintptr_t address, size_t bytes) {
-    for (const Piece& piece : watched.pieces)
-        for (uintptr_t at = std::max(address, piece.begin); at < std::min(address + bytes, piece.end); ++at) {
-            const Visit& writer = piece.bytes[at - piece.begin].writer;
-            if (writer.thread && watched.fences[writer.thread - 1] == writer.fences) return false;
-        }
+    Region* region = find_region(address);
+    if (!region) return true;
+    for (uintptr_t at = address; at < std::min(address + bytes, region->end); ++at) {
+        const Visit& writer = region->visits.of(region->bytes())[at - region->begin].writer;
+        if (writer.thread && in_this_block(writer) && writer.time >= watched.fenced[writer.thread - 1]) return false;
+    }
     return true;
 }
 
 void fence_async() {
-    if (watched.state) ++watched.fences[running_number()];
+    if (watched.state) watched.fenced[running_number()] = ++watched.time;
 }
 
-void block_met() { ++watched.block_time; }
-void warp_met(unsigned warp) { ++watched.warp_time[warp]; }
+void block_met() { watched.block_met = ++watched.time; }
+void warp_met(unsigned warp) { watched.warp_met[warp] = ++watched.time; }
 
 }  // namespace cudasim

@@ -1,4 +1,4 @@
-// Races between the threads of a block, in shared memory; see races.cpp. Only kernels that are counted are watched.
+// Races between the threads of a launch; see races.cpp. Only kernels that are counted are watched.
 #pragma once
 #include "sim.h"
 
@@ -7,8 +7,8 @@ namespace cudasim {
 void begin_watch(const Launch& launch);
 void end_watch();  // notes the first race as a problem; its caller holds the lock
 void watch_block();
-// A thread touches these bytes: shared memory or not.
-void watch(uintptr_t address, size_t bytes, bool writes);
+// A thread touches these bytes: shared memory, memory of a device, or neither. Strong: by an atomic or a volatile access.
+void watch(uintptr_t address, size_t bytes, bool writes, bool strong = false);
 // Whether each thread that wrote these bytes has fenced them since, for bulk copies, which are of another proxy.
 bool fenced(uintptr_t address, size_t bytes);
 void fence_async();

@@ -1,4 +1,5 @@
-// Counts the bytes and the sectors that each kernel moves, of the memory of a device only.
+// Counts what each kernel does: bytes and sectors of the memory of devices, passes over the banks of shared memory, atomics,
+// meetings, steps of chains that are marked.
 //
 // The counting build of a kernel calls __tsan_read4 and the like before every access: these names are the compiler's, what
 // they do is ours. What the 32 lanes of a warp touch at one instruction is put together: the n-th access of every lane at
@@ -9,19 +10,20 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
+#include <map>
+#include <sstream>
 #include <unordered_map>
 
+#include "banks.h"
 #include "races.h"
+#include "regions.h"
 
 namespace cudasim {
 namespace {
 
 constexpr uintptr_t SECTOR = 32;  // bytes that memory moves at least
-enum Way { READ, WRITE };
-
-struct Span {
-    uintptr_t begin, end;
-};
+enum Way { READ, WRITE, SHARED_READ, SHARED_WRITE, ATOMIC };
+using Request = std::vector<Span>;  // of the lanes of a warp
 
 struct Moved {
     uint64_t requests;  // instructions of warps
@@ -30,61 +32,59 @@ struct Moved {
     uint64_t first;     // bytes that the launch had not touched before; of writes: not written before
 };
 
+struct Shared {
+    uint64_t requests;
+    uint64_t least;   // passes over the banks, were there no conflicts
+    uint64_t passes;
+};
+
+struct Atomics {
+    uint64_t requests;
+    uint64_t lanes;  // of each request, those that take part
+    uint64_t turns;  // of each request, the most lanes that meet on one address
+};
+
 struct Traffic {
     std::string kernel;
     Moved moved[2];
+    Shared shared[2];
+    Atomics atomics;
+    uint64_t meetings[2];  // of blocks; of warps
+    uint64_t chain;        // the most marked steps of one thread
 };
 
 // How often each lane of a warp has come to an instruction, and what all lanes touched when they came for the n-th time.
 struct Instruction {
     std::array<uint32_t, 32> came{};
-    std::vector<std::vector<Span>> times;
-};
-
-// An allocation as the launch found it, and what has been done to its bytes: bit READ, bit WRITE.
-struct Touched {
-    uintptr_t begin, end;
-    std::vector<unsigned char> bytes;
+    std::vector<Request> times;
 };
 
 struct Counting {
     const CudasimState* state = nullptr;  // of the thread that runs; null between launches
-    CudasimTriple block;
     Traffic now;
-    std::vector<Touched> memory;  // by address
-    Touched* latest = nullptr;
     std::unordered_map<uint64_t, Instruction> instructions;  // of the warps of a block
+    std::vector<uint64_t> steps;                             // of the threads of a block
 };
 
 Counting counting;
 std::vector<Traffic> finished;
 
-Touched* find(uintptr_t address) {
-    Touched* latest = counting.latest;
-    if (latest && latest->begin <= address && address < latest->end) return latest;
-    auto after = std::upper_bound(counting.memory.begin(), counting.memory.end(), address,
-                                  [](uintptr_t at, const Touched& one) { return at < one.begin; });
-    if (after == counting.memory.begin() || address >= std::prev(after)->end) return nullptr;
-    return counting.latest = &*std::prev(after);
-}
-
-uint64_t touch(Touched& memory, const Span& span, Way way) {
-    if (memory.bytes.empty()) memory.bytes.resize(memory.end - memory.begin);
+uint64_t touch(Region& memory, const Span& span, Way way) {
+    unsigned char* bytes = memory.touched.of(memory.bytes());
     const int known = way == READ ? 1 << READ | 1 << WRITE : 1 << WRITE;
     uint64_t first = 0;
     for (uintptr_t at = span.begin; at < span.end; ++at) {
-        unsigned char& byte = memory.bytes[at - memory.begin];
+        unsigned char& byte = bytes[at - memory.begin];
         first += !(byte & known);
         byte = static_cast<unsigned char>(byte | 1 << way);
     }
     return first;
 }
 
-void add_request(std::vector<Span>& spans, Moved& moved) {
-    if (spans.empty()) return;
-    std::sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) { return a.begin < b.begin; });
+void add(Moved& moved, Request& request) {
+    std::sort(request.begin(), request.end(), [](const Span& a, const Span& b) { return a.begin < b.begin; });
     uintptr_t counted = 0, next_sector = 0;  // all bytes and sectors before these are counted
-    for (const Span& span : spans) {
+    for (const Span& span : request) {
         const uintptr_t begin = std::max(span.begin, counted);
         if (begin >= span.end) continue;
         moved.bytes += span.end - begin;
@@ -96,33 +96,68 @@ void add_request(std::vector<Span>& spans, Moved& moved) {
     ++moved.requests;
 }
 
-uint64_t key(uintptr_t place, unsigned warp, Way way) { return uint64_t{place} << 6 | warp << 1 | way; }
+void add(Shared& shared, const Request& request) {
+    const Passes passed = passes(request);
+    shared.least += passed.least;
+    shared.passes += passed.taken;
+    ++shared.requests;
+}
+
+void add(Atomics& atomics, const Request& request) {
+    std::map<uintptr_t, uint64_t> meet;
+    for (const Span& span : request) ++meet[span.begin];
+    atomics.lanes += request.size();
+    atomics.turns += std::max_element(meet.begin(), meet.end(), [](auto& a, auto& b) { return a.second < b.second; })->second;
+    ++atomics.requests;
+}
+
+void close(Way way, Request& request) {
+    if (request.empty()) return;
+    Traffic& now = counting.now;
+    if (way == ATOMIC) add(now.atomics, request);
+    else if (way == SHARED_READ || way == SHARED_WRITE) add(now.shared[way - SHARED_READ], request);
+    else add(now.moved[way], request);
+    request = {};
+}
+
+uint64_t key(const void* place, unsigned warp, Way way) { return reinterpret_cast<uintptr_t>(place) << 8 | warp << 3 | way; }
 
 void close_block() {
     for (auto& [key, instruction] : counting.instructions)
-        for (std::vector<Span>& spans : instruction.times) add_request(spans, counting.now.moved[key & 1]);
+        for (Request& request : instruction.times) close(static_cast<Way>(key & 7), request);
     counting.instructions.clear();
+    for (uint64_t steps : counting.steps) counting.now.chain = std::max(counting.now.chain, steps);
+    counting.steps.clear();
 }
 
-bool same(const CudasimTriple& a, const CudasimTriple& b) { return a.x == b.x && a.y == b.y && a.z == b.z; }
+unsigned running_number() {
+    const CudasimTriple &thread = counting.state->thread, &size = counting.state->block_size;
+    return (thread.z * size.y + thread.y) * size.x + thread.x;
+}
 
-void count(const void* at, size_t bytes, Way way, const void* caller, bool atomic = false) {
+// Puts the access of a lane to those of the others. A request that all lanes of a whole warp have come to is over.
+void join(Way way, const Span& span, const void* caller) {
+    Instruction& instruction = counting.instructions[key(caller, running_number() / 32, way)];
+    const uint32_t time = instruction.came[span.lane]++;
+    if (time >= instruction.times.size()) instruction.times.resize(time + 1);
+    Request& request = instruction.times[time];
+    request.push_back(span);
+    if (request.size() == instruction.came.size()) close(way, request);
+}
+
+void count(const void* at, size_t bytes, Way way, const void* caller, bool strong = false) {
     if (!counting.state || !bytes) return;
     const auto address = reinterpret_cast<uintptr_t>(at);
-    if (!atomic) watch(address, bytes, way == WRITE);
-    Touched* memory = find(address);
-    if (!memory) return;  // a stack, shared memory, or nobody's
-    const CudasimState& state = *counting.state;
-    if (!same(state.block, counting.block)) close_block();
-    counting.block = state.block;
-    const Span span{address, std::min(address + bytes, memory->end)};
-    counting.now.moved[way].first += touch(*memory, span, way);
-    const CudasimTriple &thread = state.thread, &size = state.block_size;
-    const unsigned warp = ((thread.z * size.y + thread.y) * size.x + thread.x) / 32;
-    Instruction& instruction = counting.instructions[key(reinterpret_cast<uintptr_t>(caller), warp, way)];
-    const uint32_t time = instruction.came[state.lane]++;
-    if (time >= instruction.times.size()) instruction.times.resize(time + 1);
-    instruction.times[time].push_back(span);
+    watch(address, bytes, way == WRITE, strong);
+    Region* region = find_region(address);
+    if (!region) return;
+    const Span span{address, std::min(address + bytes, region->end), counting.state->lane};
+    if (!region->shared) {
+        counting.now.moved[way].first += touch(*region, span, way);
+        join(way, span, caller);
+    } else if (!strong) {
+        join(way == READ ? SHARED_READ : SHARED_WRITE, span, caller);
+    }
 }
 
 }  // namespace
@@ -136,12 +171,15 @@ void begin_traffic(const Launch& launch) {
     if (!counts_traffic()) return;
     counting = {};
     counting.now.kernel = launch.function->kernel->name;
-    std::lock_guard<std::mutex> lock(sim().mutex);
-    for (auto& [begin, a] : sim().allocations) {
-        if (a->live && a->place == Place::device) counting.memory.push_back({begin, a->end(), {}});
-    }
     counting.state = launch.function->module->image->state;
+    begin_regions(launch);
     begin_watch(launch);
+}
+
+void begin_block_traffic() {
+    if (!counting.state) return;
+    close_block();
+    watch_block();
 }
 
 void end_traffic() {
@@ -151,10 +189,26 @@ void end_traffic() {
     finished.push_back(counting.now);
     counting = {};
     end_watch();
+    end_regions();
 }
 
 void count_copy(const void* from, size_t bytes, const void* caller) { count(from, bytes, READ, caller); }
 void count_store(const void* to, size_t bytes, const void* caller) { count(to, bytes, WRITE, caller); }
+
+void count_atomic(const void* at, size_t bytes, const void* caller) {
+    if (!counting.state) return;
+    const auto address = reinterpret_cast<uintptr_t>(at);
+    join(ATOMIC, {address, address + bytes, counting.state->lane}, caller);
+}
+
+void count_meeting(Meeting who) { ++counting.now.meetings[static_cast<int>(who)]; }
+
+void count_step() {
+    if (!counting.state) return;
+    const unsigned number = running_number();
+    if (number >= counting.steps.size()) counting.steps.resize(number + 1);
+    ++counting.steps[number];
+}
 
 }  // namespace cudasim
 
@@ -185,20 +239,20 @@ extern "C" void __tsan_read_range(void* at, size_t bytes) { count(at, bytes, REA
 extern "C" void __tsan_write_range(void* at, size_t bytes) { count(at, bytes, WRITE, CALLER); }
 extern "C" void __tsan_init() {}
 
-// A line a finished launch: its kernel, then requests, bytes, sectors and first bytes, of reads and of writes.
+// A line a finished launch: its kernel, then the numbers of Traffic in their order.
 extern "C" size_t cudasim_traffic(char* out, size_t room) {
     std::lock_guard<std::mutex> lock(sim().mutex);
-    std::string all;
+    std::ostringstream all;
     for (const Traffic& one : finished) {
-        all += one.kernel;
-        for (const Moved& m : one.moved)
-            all += text(" %llu %llu %llu %llu", static_cast<unsigned long long>(m.requests),
-                        static_cast<unsigned long long>(m.bytes), static_cast<unsigned long long>(m.sectors),
-                        static_cast<unsigned long long>(m.first));
-        all += '\n';
+        all << one.kernel;
+        for (const Moved& m : one.moved) all << ' ' << m.requests << ' ' << m.bytes << ' ' << m.sectors << ' ' << m.first;
+        for (const Shared& s : one.shared) all << ' ' << s.requests << ' ' << s.least << ' ' << s.passes;
+        all << ' ' << one.atomics.requests << ' ' << one.atomics.lanes << ' ' << one.atomics.turns;
+        all << ' ' << one.meetings[0] << ' ' << one.meetings[1] << ' ' << one.chain << '\n';
     }
-    if (out && room > all.size()) memcpy(out, all.c_str(), all.size() + 1);
-    return all.size() + 1;
+    const std::string said = all.str();
+    if (out && room > said.size()) memcpy(out, said.c_str(), said.size() + 1);
+    return said.size() + 1;
 }
 
 extern "C" void cudasim_forget_traffic() {

@@ -35,6 +35,8 @@ struct CudasimCalls {
     void (*pipeline_copy)(void* to, const void* from, size_t bytes, size_t zeros);
     void (*pipeline_commit)();
     void (*pipeline_wait)(size_t groups_left);
+    void (*atomic)(const void* at, size_t bytes);
+    void (*step_of_chain)();
     long long (*clock)();
     void (*abort)(const char* kind, const char* file, int line, const char* text);
     const CudasimBulk* bulk;

@@ -20,14 +20,16 @@ inline void __threadfence_system() { asm volatile("" ::: "memory"); }
 template <class T> struct CudasimSame { using type = T; };
 template <class T> using CudasimValue = typename CudasimSame<T>::type;
 
+// Inlined, so that the driver is called from the place of the atomic; volatile, so that it takes no access for a plain one.
 #define CUDASIM_ATOMIC(name, expression)                                                                            \
-    template <class T> T name(T* at, CudasimValue<T> value) {                                                       \
+    template <class T> __forceinline__ T name(T* at, CudasimValue<T> value) {                                       \
         volatile T* place = at;                                                                                     \
         T old = *place;                                                                                             \
         *place = (expression);                                                                                      \
+        cudasim_calls->atomic(at, sizeof(T));                                                                       \
         return old;                                                                                                 \
     }                                                                                                               \
-    template <class T> T name##_block(T* at, CudasimValue<T> value) { return name(at, value); }
+    template <class T> __forceinline__ T name##_block(T* at, CudasimValue<T> value) { return name(at, value); }
 
 CUDASIM_ATOMIC(atomicAdd, old + value)
 CUDASIM_ATOMIC(atomicSub, old - value)
@@ -41,10 +43,11 @@ CUDASIM_ATOMIC(atomicInc, old >= value ? 0 : old + 1)
 CUDASIM_ATOMIC(atomicDec, old == 0 || old > value ? value : old - 1)
 #undef CUDASIM_ATOMIC
 
-template <class T> T atomicCAS(T* at, CudasimValue<T> expected, CudasimValue<T> value) {
+template <class T> __forceinline__ T atomicCAS(T* at, CudasimValue<T> expected, CudasimValue<T> value) {
     volatile T* place = at;
     T old = *place;
     if (old == expected) *place = value;
+    cudasim_calls->atomic(at, sizeof(T));
     return old;
 }
 
