@@ -1,9 +1,13 @@
-"""What our GPU kernels move, counted on the simulated driver: bytes against the bound, how full sectors are. No times.
+"""What our GPU kernels do, counted on the simulated driver: bytes against the bound, how full sectors are. No times.
 
 A bound is what a step cannot avoid: each number read once and written once, of every array that comes in or goes out. Bytes
 are those that warps ask for; a cache serves those of `again`, which the launch had touched before. Sectors are the 32 bytes
 that memory moves at least: of each request of a warp, so two requests that share one count it twice, as the way from the L2
-cache does. The products of the simulated cuBLAS are not counted, nor are copies.
+cache does. Passes are those over the banks of shared memory, conflicts those that lanes cause which ask a bank for different
+words; atomics count turns, as many as lanes meet on one address. `in turn` is the longest chain of steps that kernels mark,
+each of which waits for the one before: how often the root of a tree moves.
+
+The products of the simulated cuBLAS are not counted, nor are copies.
 """
 
 import argparse
@@ -25,8 +29,8 @@ UNITS = {
 RATE, MOMENTUM = 0.01, 0.9
 ROWS, WIDTH, IDS = 1000, 128, 256  # of tables
 TREE = 256  # classes
-BATCH = 1024  # examples of the tree
-CLASSES, EXAMPLES = 1000, 16  # of the full softmax
+BATCH, TOGETHER = 1024, 64  # examples of the tree, and those that learn at once in its mode `batch`
+CLASSES, EXAMPLES, BEST = 1000, 16, 10  # of the full softmax, the last per example
 
 
 class Case(NamedTuple):
@@ -45,10 +49,15 @@ class Case(NamedTuple):
 
 
 class Count(NamedTuple):
-    """What the launches of one kernel moved in one step.
+    """What the launches of one kernel did in one step.
 
-    least .. sectors       bytes a unit: of the whole step at least; read; of these again; written; of all sectors
+    least .. sectors         bytes a unit: of the whole step at least; read; of these again; written; of all sectors
     read_full, written_full  which part of the sectors that are read, and written, is asked for
+    passes                   over the banks of shared memory, a unit
+    conflicts                which part of these would not be but for conflicts
+    atomics                  turns at addresses
+    barriers, warp_barriers  how often blocks met; how often warps did, at __syncwarp
+    chain                    marked steps in turn
     """
 
     case: str
@@ -62,6 +71,12 @@ class Count(NamedTuple):
     sectors: float
     read_full: float
     written_full: float
+    passes: float
+    conflicts: float
+    atomics: int
+    barriers: int
+    warp_barriers: int
+    chain: int
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -92,15 +107,17 @@ def cases(device: Any, do: Callable[..., Any]) -> Iterator[Case]:
     for shape in UNITS:
         yield _units(device, do, shape, 0.0)
     yield _units(device, do, "150-49-150", MOMENTUM)
-    yield from (_pvm(momentum, ring) for momentum in (0.0, MOMENTUM) for ring in (False, True))
+    yield from (_pvm(momentum, ring=ring) for momentum in (0.0, MOMENTUM) for ring in (False, True))
+    yield _pvm(MOMENTUM, streams=4)
     yield from _rows(device)
-    yield _tree(device, do)
+    yield from (_tree(device, do, mode) for mode in ("deterministic", "grouped"))
+    yield _tree_batch(device, do)
     yield from _softmax(device, do)
 
 
 def table(counts: list[Count]) -> str:
     """As Markdown."""
-    names = (
+    names = [
         "step",
         "kernel",
         "a",
@@ -111,32 +128,45 @@ def table(counts: list[Count]) -> str:
         "in sectors",
         "full: read",
         "written",
-    )
+    ]
+    names += ["passes", "conflicts", "atomics", "barriers", "of warps", "in turn"]
     lines = [f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
     for c in counts:
         moved = (f"{number:,.2f}" for number in (c.least, c.read, c.again, c.written, c.sectors))
-        full = (f"{100 * part:.1f} %" for part in (c.read_full, c.written_full))
-        lines.append(f"| {' | '.join((c.case, c.kernel, c.unit, *moved, *full))} |")
+        full = (_percent(part) for part in (c.read_full, c.written_full))
+        met = (f"{number:,}" for number in (c.atomics, c.barriers, c.warp_barriers, c.chain))
+        cells = c.case, c.kernel, c.unit, *moved, *full, f"{c.passes:,.2f}", _percent(c.conflicts), *met
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def _percent(part: float) -> str:
+    return f"{100 * part:.1f} %"
 
 
 def _count(case: Case, kernel: str, launches: list[Any]) -> Count:
     from tests.cudasim.traffic import SECTOR, total
 
-    read, written = total([one.read for one in launches]), total([one.written for one in launches])
-    sectors = SECTOR * (read.sectors + written.sectors)
+    read, written = total(one.read for one in launches), total(one.written for one in launches)
+    shared = total(shared for one in launches for shared in (one.shared_read, one.shared_written))
     return Count(
         case.name,
         kernel,
         case.unit,
         len(launches),
-        case.least / case.amount,
-        read.bytes / case.amount,
-        read.again / case.amount,
-        written.bytes / case.amount,
-        sectors / case.amount,
-        read.full,
-        written.full,
+        least=case.least / case.amount,
+        read=read.bytes / case.amount,
+        again=read.again / case.amount,
+        written=written.bytes / case.amount,
+        sectors=SECTOR * (read.sectors + written.sectors) / case.amount,
+        read_full=read.full,
+        written_full=written.full,
+        passes=shared.passes / case.amount,
+        conflicts=shared.conflicts / max(shared.passes, 1),
+        atomics=sum(one.atomics.turns for one in launches),
+        barriers=sum(one.barriers for one in launches),
+        warp_barriers=sum(one.warp_barriers for one in launches),
+        chain=sum(one.chain for one in launches),
     )
 
 
@@ -165,7 +195,7 @@ def _units(device: Any, do: Callable[..., Any], shape: str, momentum: float) -> 
     return Case(name, "parameter", parameters, least, lambda: units.step(*written, *read))
 
 
-def _pvm(momentum: float, ring: bool) -> Case:
+def _pvm(momentum: float, streams: int = 1, ring: bool = False) -> Case:
     """A tick of the preset small, its layers cut to four units and one: each has other inputs than a multiple of a warp.
 
     ring  whether matrices go through shared memory, where the device can
@@ -179,21 +209,18 @@ def _pvm(momentum: float, ring: bool) -> Case:
 
     small, schedule = load("small")[0], ((0, None, RATE, momentum or None),)
     cut = replace(small, grids=((2, 2), (1, 1)), hidden=small.hidden[:1], schedule=schedule, readout=None)
-    model = PVM(cut, device="cuda:0", threads=1)
+    model = PVM(cut, device="cuda:0", threads=1, streams=streams)
     model.pipeline.plan.bulk &= ring
-    feed = Feed(model.wiring.frame, Video("small"))
+    feed = Feed(model.wiring.frame, Video("small", streams))
     for tick in range(3):  # the first learn nothing
-        model.step(feed[tick].image[0])
+        model.step(feed[tick].image if streams > 1 else feed[tick].image[0])
     slot, (parameters, _) = model.pipeline.slot(), model.size
-    slot.fill(model.tick, 0, frame_input(model, feed), 0, 1)
+    slot.fill(model.tick, 0, frame_input(model, feed), 0, streams)
     tape, signals, world = (model.pipeline.state[name].nbytes for name in ("tape_0", "signals_0", "world_0"))
-    moved = (
-        3 * tape + 2 * (signals + world) + slot.miss.nbytes
-    )  # a tape is written, one read, and what flows back written
-    name, least = (
-        f"pvm.tick small{', momentum' * bool(momentum)}{', in a ring' * ring}",
-        (16 if momentum else 8) * parameters + moved,
-    )
+    # A tape is written, one is read, and so is what flows back along it; signals and world are read and written.
+    moved = 3 * tape + 2 * (signals + world) + slot.miss.nbytes
+    said = ", momentum" * bool(momentum), f", {streams} streams" * (streams > 1), ", in a ring" * ring
+    name, least = f"pvm.tick small{''.join(said)}", (16 if momentum else 8) * parameters + moved
     return Case(name, "parameter", parameters, least, lambda: model.pipeline.tick(slot))
 
 
@@ -207,7 +234,7 @@ def _few_multiprocessors(device: Any, do: Callable[..., Any], plan: Any) -> None
 def _rows(device: Any) -> Iterator[Case]:
     """Rows by ids as words come: a gather reads a row and writes it; a scatter reads and writes each row that it meets once.
 
-    `sorted by digits`: the same list, by the kernels that sort long ones.
+    `sorted by digits`: the same list, by the kernels that sort long ones. `a square a row`: row-wise Adagrad.
     """
     from gpu import rows, sort
     from hybrid.contract import Learned, Rule
@@ -220,32 +247,76 @@ def _rows(device: Any) -> Iterator[Case]:
     yield Case("rows.gather", "row", IDS, IDS * (row + 4) + met * row, lambda: rows.gather(out, there, ids))
     least = IDS * (row + 4) + 2 * met * row
     yield Case("rows.scatter", "row", IDS, least, lambda: rows.scatter(Learned(there), ids, grad, Rule(RATE)))
-    short, sort.SHORT = sort.SHORT, 0
+    squared = Learned(there, squares=device.from_host(np.zeros(ROWS, np.float32)))
+    squares = 8 * met  # bytes
     yield Case(
-        "rows.scatter, sorted by digits", "row", IDS, least, lambda: rows.scatter(Learned(there), ids, grad, Rule(RATE))
+        "rows.scatter, a square a row",
+        "row",
+        IDS,
+        least + squares,
+        lambda: rows.scatter(squared, ids, grad, Rule(RATE)),
     )
+    short, sort.SHORT = sort.SHORT, 0
+    name = "rows.scatter, sorted by digits"
+    yield Case(name, "row", IDS, least, lambda: rows.scatter(Learned(there), ids, grad, Rule(RATE)))
     sort.SHORT = short
 
 
-def _tree(device: Any, do: Callable[..., Any]) -> Case:
+class Batch(NamedTuple):
+    """Examples of the tree, on the device."""
+
+    grad: Any
+    loss: Any
+    nodes: Any
+    hidden: Any
+    target: Any
+
+
+def _batch(device: Any, group: int = 1) -> Batch:
+    """Random classes, `group` neighbours of each the same."""
+    rng = np.random.default_rng(3)
+    classes = np.repeat(rng.integers(0, TREE, BATCH // group), group).astype(np.int32)
+    nodes = device.from_host(rng.normal(0, 0.1, (TREE - 1, WIDTH)).astype(np.float32))
+    hidden, target = device.from_host(rng.random((BATCH, WIDTH), np.float32)), device.from_host(classes)
+    return Batch(device.empty((BATCH, WIDTH), np.float32), device.empty(BATCH, np.float32), nodes, hidden, target)
+
+
+def _tree(device: Any, do: Callable[..., Any], mode: str) -> Case:
     """Nodes that are met are read and written once, hidden vectors read, gradients and losses written; paths are known."""
     from cpu.tree import balanced
     from gpu import tree_softmax
     from hybrid.contract import Learned, Rule
 
-    rng, tree = np.random.default_rng(3), balanced(TREE)
-    classes = rng.integers(0, TREE, BATCH).astype(np.int32)
-    nodes = device.from_host(rng.normal(0, 0.1, (TREE - 1, WIDTH)).astype(np.float32))
-    hidden, target = device.from_host(rng.random((BATCH, WIDTH), np.float32)), device.from_host(classes)
-    grad, loss = device.empty((BATCH, WIDTH), np.float32), device.empty(BATCH, np.float32)
+    tree, grouped = balanced(TREE), mode == "grouped"
+    batch = _batch(device, tree_softmax.LONGEST if grouped else 1)
     plan, work = do(tree_softmax.plan, tree), do(tree_softmax.workspace, BATCH, WIDTH, tree.depth, np.float32)
-    least = 2 * nodes.nbytes + hidden.nbytes + target.nbytes + grad.nbytes + loss.nbytes
-    given = grad, loss, Learned(nodes), work, plan, hidden, target, None, Rule(RATE), "deterministic"
-    return Case(f"tree step, {TREE} classes", "example", BATCH, least, lambda: tree_softmax.step(*given))
+    read = plan, batch.hidden, batch.target, None, Rule(RATE), mode
+    step = lambda: tree_softmax.step(batch.grad, batch.loss, Learned(batch.nodes), work, *read)  # noqa: E731
+    return Case(f"tree step, {TREE} classes{', grouped' * grouped}", "example", BATCH, _tree_least(batch), step)
+
+
+def _tree_batch(device: Any, do: Callable[..., Any]) -> Case:
+    """The same where TOGETHER examples of a node learn at once."""
+    from cpu.tree import balanced
+    from gpu import tree_batch
+    from hybrid.contract import Learned, Rule
+
+    tree, batch = balanced(TREE), _batch(device)
+    plan, work = do(tree_batch.plan, tree), do(tree_batch.workspace, BATCH, WIDTH, tree.depth, TOGETHER, np.float32)
+    read = plan, batch.hidden, batch.target, None, Rule(RATE), TOGETHER
+    step = lambda: tree_batch.step(batch.grad, batch.loss, Learned(batch.nodes), work, *read)  # noqa: E731
+    return Case(f"tree step, {TREE} classes, {TOGETHER} together", "example", BATCH, _tree_least(batch), step)
+
+
+def _tree_least(batch: Batch) -> int:
+    return sum(array.nbytes for array in batch) + batch.nodes.nbytes
 
 
 def _softmax(device: Any, do: Callable[..., Any]) -> Iterator[Case]:
-    """Logits are read twice and written once, beside what the products move; fused, rows are, and there are no logits."""
+    """Logits are read twice and written once, beside what the products move; fused, rows are, and there are no logits.
+
+    The best classes: logits are read by their sums, and by the choice.
+    """
     from gpu import softmax
     from hybrid.contract import Learned, Rule
 
@@ -258,6 +329,9 @@ def _softmax(device: Any, do: Callable[..., Any]) -> Iterator[Case]:
     given = grad, loss, Learned(weights), work, hidden, target, None, Rule(RATE)
     amount = CLASSES * EXAMPLES
     yield Case("softmax step, kernels", "logit", amount, 12 * amount, lambda: softmax.step(*given))
+    ids, log_probs = device.empty((EXAMPLES, BEST), np.int32), device.empty((EXAMPLES, BEST), np.float32)
+    best = lambda: softmax.best(ids, log_probs, Learned(weights), work, hidden)  # noqa: E731
+    yield Case(f"softmax.best, {BEST} classes", "logit", amount, 8 * amount + ids.nbytes + log_probs.nbytes, best)
     least = 2 * weights.nbytes + hidden.nbytes + target.nbytes + grad.nbytes + loss.nbytes
     before, softmax.FUSED = softmax.FUSED, True
     yield Case("softmax step, fused", "logit", amount, least, lambda: softmax.step(*given))

@@ -35,7 +35,7 @@ __device__ __forceinline__ void visit_many(const Tick &t, const Layer &layer, co
     const float *x = t.tape + layer.in, *old = t.record + layer.in, *delta = t.delta + layer.out;
     for (int r = rows * warp() / warps(); r < last; r += R) {
         const int count = min(R, last - r), mine = lane() % R, stream = lane() / R, bias = rows * n + r + mine;
-        const float start = mine < count ? matrix[bias] : 0;  // by all streams, before the first of them writes it
+        const float start = mine < count ? matrix[bias] : 0;
         float speed = MOMENTUM && mine < count ? speeds[bias] : 0;
         float total[MOST * R] = {};  // of a stream all rows
         for (int i = lane(); i < n; i += 32 * K) {
@@ -80,6 +80,7 @@ __device__ __forceinline__ void visit_many(const Tick &t, const Layer &layer, co
             }
         }
         const float sum = sums<MOST * R>(total);
+        __syncwarp();  // the streams have read their row's bias
         if (mine >= count || stream >= B) continue;
         float next = start;
         if (learns) {

@@ -78,6 +78,7 @@ __device__ __forceinline__ void visit_rows(const Tick &t, const Layer &layer, co
     }
     float speed = MOMENTUM && learns ? rows.memory_speeds[bias()] : 0;
     if (MOMENTUM) start = rows.memory[bias()];  // asked for before the sums, which take as long
+    __syncwarp();  // all have asked for the bias
     const float sum = sums<R>(total);
     if (lane() % (32 / R) != 0 || mine >= count) return;
     const float next = learns ? moved<MOMENTUM>(start, speed, m.rate * t.delta[out + r + mine], m.momentum) : start;

@@ -176,6 +176,7 @@ extern "C" __global__ void steps(float *factor, float *squares, const int *keys,
         }
         last = __any_sync(FULL, at[GROUPS - 1].key != key);
     }
+    __syncwarp();  // all have read it
     if (!lane()) squares[key] = square;
 }
 

@@ -149,9 +149,10 @@ template <template <int> class Row>
 __device__ __forceinline__ void slice(const Table &t, const Visits &v, int key, int first, int own)
 {
     const int column = lane() % SLICE, d = SLICE * own + column;
+    const bool writes = lane() < SLICE && d < v.D;  // the other lanes bring gradients
     const int64 at = (int64)key * v.D + d;
     Row<1> row;
-    if (d < v.D) row.take(t, at);
+    if (writes) row.take(t, at);
     Places places[GROUPS];
 #pragma unroll
     for (int q = 0; q < GROUPS; ++q) places[q].ask(v.keys, v.places, first + 32 * q, v.N);
@@ -183,7 +184,7 @@ __device__ __forceinline__ void slice(const Table &t, const Visits &v, int key, 
             }
         }
     }
-    if (d < v.D && lane() < SLICE) row.put(t, at);
+    if (writes) row.put(t, at);
 }
 
 // The part of all visits that falls to a warp.

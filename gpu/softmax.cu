@@ -241,6 +241,7 @@ __device__ __forceinline__ void choose_row(int &waiting, int *ids, float *log_pr
     if (!threadIdx.x) waiting = 0;
     __syncthreads();
     uint64 worst = keys[k - 1];
+    const volatile int &so_far = waiting;  // read while others add to it
     for (int at = 0; at < count; at += TILE) {
         const int j = at + 4 * threadIdx.x;
         const float4 v = logits_of<BIASED>(row, bias, j / 4, count);
@@ -249,7 +250,7 @@ __device__ __forceinline__ void choose_row(int &waiting, int *ids, float *log_pr
         if (j + 2 < count) offer(&waiting, k, worst, v.z, begin + j + 2);
         if (j + 3 < count) offer(&waiting, k, worst, v.w, begin + j + 3);
         // Who came last reads all that wait; and nobody adds to it before all have read
-        if (__syncthreads_or(waiting > size - k - TILE)) {
+        if (__syncthreads_or(so_far > size - k - TILE)) {
             settle(&waiting, size);
             worst = keys[k - 1];
         }

@@ -164,6 +164,7 @@ extern "C" __global__ void __launch_bounds__(CROWD, 1)
             done += many;
             __syncthreads();
             if (done % together && done < end - begin) continue;  // the group goes on
+            step_of_chain();
             if (warp() == 0) visit_row(held, g, g_bias, {rate, keep, clip}, D);
             __syncthreads();
             for (int d = threadIdx.x; d < D; d += blockDim.x) g[d] = 0;

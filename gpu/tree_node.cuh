@@ -96,6 +96,7 @@ template <int CHUNKS> struct Plain {
     __device__ __forceinline__ void visit(const Step &step, const Node &node, const Example<CHUNKS> *examples)
     {
         if (examples[0].start()) {
+            step_of_chain();
 #pragma unroll
             for (int c = 0; c < CHUNKS; ++c) w[c] = next[c];
         }
@@ -209,6 +210,7 @@ __device__ __forceinline__ void wide(const Known &step, const Node &node, int b,
         for (int i = 0; i < count; ++i) {
             const int at = first + places[i];
             if (__any_sync(FULL, step.starts[at])) {
+                step_of_chain();
                 row.move(step, node, group);
                 group.members = 0;
             }

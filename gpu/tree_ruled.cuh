@@ -93,6 +93,7 @@ template <int CHUNKS> struct Ruled {
     __device__ __forceinline__ void settle(const RuledStep &step)
     {
         if (!__any_sync(FULL, members)) return;
+        step_of_chain();
         if (__any_sync(FULL, members > 1) && Beside::measured(step)) {
             float product = 0;
 #pragma unroll

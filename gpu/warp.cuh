@@ -24,6 +24,14 @@ template <int N> __device__ __forceinline__ float sums(float *v)
     return v[0];
 }
 
+// A step of a chain, each of which waits for the one before: the simulated driver counts them, a device does nothing.
+__device__ __forceinline__ void step_of_chain()
+{
+#ifdef __CUDASIM__
+    cudasim_calls->step_of_chain();
+#endif
+}
+
 // The line of memory that will be read later is brought into the L2 cache meanwhile.
 __device__ __forceinline__ void bring(const float *memory)
 {
