@@ -65,10 +65,15 @@ void submit(Stream& stream, Node node) {
 }
 
 void end_graphs(Context* context) {
-    for (Executable* executable : std::set<Executable*>(executables)) {
-        if (executable->context != context) continue;
+    for (auto at = executables.begin(); at != executables.end();) {
+        Executable* executable = *at;
+        if (executable->context != context) {
+            ++at;
+            continue;
+        }
         problem("leak", text("a graph of %zu pieces of work that can be launched", executable->nodes.size()));
-        executables.erase(executable);
+        at = executables.erase(at);
+        delete executable;
     }
 }
 
