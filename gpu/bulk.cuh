@@ -48,6 +48,12 @@ __device__ __forceinline__ void load_bulk(float *to, const float *from, unsigned
                  : "memory");
 }
 
+// The same, of which only `wanted` floats from `first` on are looked at: others may be written meanwhile.
+__device__ __forceinline__ void load_bulk(float *to, const float *from, unsigned bytes, Barrier *at, int first, int wanted)
+{
+    load_bulk(to, from, bytes, at);
+}
+
 // A store is a group of its own.
 __device__ __forceinline__ void store_bulk(float *to, const float *from, unsigned bytes)
 {
@@ -79,7 +85,7 @@ __device__ __forceinline__ unsigned run_bytes(const float *memory, int count) { 
 // `to` is aligned, the run lies at to + beyond(memory).
 __device__ __forceinline__ void load_run(float *to, const float *memory, int count, Barrier *at)
 {
-    load_bulk(to, memory - beyond(memory), run_bytes(memory, count), at);
+    load_bulk(to, memory - beyond(memory), run_bytes(memory, count), at, beyond(memory), count);
 }
 
 // What does not fill 16 bytes is written by the thread.

@@ -29,7 +29,9 @@ CONFLICTS = {
     "pass": 0.044,
     "learn_4": 0.014,
     "meet": 0.005,
-    "learn_3xtf32": 0.3,
+    "learn_3xtf32_128": 0.143,
+    "tick_ring": 0.135,
+    "tick_ring_momentum": 0.131,
     "choose": 0.434,
 }
 

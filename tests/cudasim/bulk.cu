@@ -2,7 +2,7 @@
 #include <cudasim_bulk.h>
 
 enum Fault {
-    NONE, NO_BARRIER, NO_WAIT, MISCOUNTED, MISALIGNED, ODD_SIZE, ARRIVES_TWICE, FEW_MEET, NO_FENCE, OVERWRITTEN, NO_WAIT_READ
+    NONE, NO_BARRIER, NO_WAIT, MISCOUNTED, MISALIGNED, ODD_SIZE, ARRIVES_TWICE, FEW_MEET, NO_FENCE, OVERWRITTEN, NO_WAIT_READ, PART_WANTED
 };
 
 extern "C" __global__ void reverse(float* y, const float* x, int fault) {
@@ -12,7 +12,10 @@ extern "C" __global__ void reverse(float* y, const float* x, int fault) {
     __syncthreads();
     if (threadIdx.x == 0) {
         expect(&full, fault == MISCOUNTED ? 528 : 512);
-        load_bulk(s, x + (fault == MISALIGNED), fault == ODD_SIZE ? 508 : 512, &full);
+        if (fault == PART_WANTED)
+            load_bulk(s, x, 512, &full, 2, 125);
+        else
+            load_bulk(s, x + (fault == MISALIGNED), fault == ODD_SIZE ? 508 : 512, &full);
         if (fault == ARRIVES_TWICE) arrive(&full);
     }
     if (fault != NO_WAIT) wait(&full, 0);

@@ -23,7 +23,8 @@ RIGHT = 2 * X[127::-1]
     NO_FENCE,
     OVERWRITTEN,
     NO_WAIT_READ,
-) = range(11)
+    PART_WANTED,
+) = range(12)
 SAID = {
     NO_BARRIER: ("mbarrier", "a barrier that has not been initialised"),
     MISCOUNTED: ("barrier", "waits for ever at "),
@@ -53,6 +54,13 @@ def test_copies_come_when_they_are_waited_for():
     assert wrong > 4
     assert reversed_by(gpu, OVERWRITTEN)[0] == -1
     assert cudasim.problems() == []
+
+
+@isolated.isolated()
+def test_what_a_load_takes_beside_what_is_wanted_is_nothing_to_look_at():
+    found = reversed_by(Gpu(source=KERNELS), PART_WANTED)
+    assert np.isnan(found).nonzero()[0].tolist() == [0, 126, 127]
+    np.testing.assert_array_equal(found[1:126], RIGHT[1:126])
 
 
 @isolated.isolated()

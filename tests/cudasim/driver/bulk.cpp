@@ -29,7 +29,8 @@ struct Copy {
     void* to;
     const void* from;
     size_t bytes;
-    void* barrier;  // of a load
+    void* barrier;         // of a load
+    size_t first, wanted;  // bytes of it; others may be anything
 };
 
 struct Stores {
@@ -93,12 +94,12 @@ void meet(unsigned id, unsigned threads, const char* file, int line) {
     wait_until([&one, round] { return one.round != round; }, file, line);
 }
 
-void load(void* to, const void* from, size_t bytes, void* at, const char* file, int line) {
+void load(void* to, const void* from, size_t bytes, void* at, size_t first, size_t wanted, const char* file, int line) {
     barrier_at(at, file, line);
     check(to, from, bytes, file, line);
-    count_copy(from, bytes, __builtin_return_address(0));
+    count_copy(from, bytes, __builtin_return_address(0), first, wanted);
     memset(to, POISON, bytes);
-    loads.push_back({to, from, bytes, at});
+    loads.push_back({to, from, bytes, at, first, wanted});
 }
 
 void store(void* to, const void* from, size_t bytes, const char* file, int line) {
@@ -106,7 +107,7 @@ void store(void* to, const void* from, size_t bytes, const char* file, int line)
     count_store(to, bytes, __builtin_return_address(0));
     if (!fenced(reinterpret_cast<uintptr_t>(from), bytes))
         refuse("proxy", file, line, "a bulk store of what a thread wrote without a fence.proxy.async behind it");
-    stores[running_thread()].open.push_back({to, from, bytes, nullptr});
+    stores[running_thread()].open.push_back({to, from, bytes, nullptr, 0, bytes});
 }
 
 void commit() {
@@ -130,7 +131,7 @@ bool lands_early() { return early && !draw(8); }
 bool land_a_load() {
     if (loads.empty()) return false;
     const auto one = loads.begin() + static_cast<long>(draw(loads.size()));
-    memcpy(one->to, one->from, one->bytes);
+    memcpy(static_cast<char*>(one->to) + one->first, static_cast<const char*>(one->from) + one->first, one->wanted);
     MemoryBarrier& barrier = barriers.at(one->barrier);
     barrier.bytes -= static_cast<int64_t>(one->bytes);
     loads.erase(one);

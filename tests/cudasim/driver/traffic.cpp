@@ -145,10 +145,8 @@ void join(Way way, const Span& span, const void* caller) {
     if (request.size() == instruction.came.size()) close(way, request);
 }
 
-void count(const void* at, size_t bytes, Way way, const void* caller, bool strong = false) {
-    if (!counting.state || !bytes) return;
+void move(const void* at, size_t bytes, Way way, const void* caller, bool strong) {
     const auto address = reinterpret_cast<uintptr_t>(at);
-    watch(address, bytes, way == WRITE, strong);
     Region* region = find_region(address);
     if (!region) return;
     const Span span{address, std::min(address + bytes, region->end), counting.state->lane};
@@ -158,6 +156,12 @@ void count(const void* at, size_t bytes, Way way, const void* caller, bool stron
     } else if (!strong) {
         join(way == READ ? SHARED_READ : SHARED_WRITE, span, caller);
     }
+}
+
+void count(const void* at, size_t bytes, Way way, const void* caller, bool strong = false) {
+    if (!counting.state || !bytes) return;
+    watch(reinterpret_cast<uintptr_t>(at), bytes, way == WRITE, strong);
+    move(at, bytes, way, caller, strong);
 }
 
 }  // namespace
@@ -192,7 +196,12 @@ void end_traffic() {
     end_regions();
 }
 
-void count_copy(const void* from, size_t bytes, const void* caller) { count(from, bytes, READ, caller); }
+void count_copy(const void* from, size_t bytes, const void* caller, size_t first, size_t wanted) {
+    if (!counting.state || !bytes) return;
+    if (wanted) watch(reinterpret_cast<uintptr_t>(from) + first, wanted, false);
+    move(from, bytes, READ, caller, false);
+}
+
 void count_store(const void* to, size_t bytes, const void* caller) { count(to, bytes, WRITE, caller); }
 
 void count_atomic(const void* at, size_t bytes, const void* caller) {

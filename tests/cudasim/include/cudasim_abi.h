@@ -21,7 +21,7 @@ struct CudasimBulk {
     void (*arrive)(void* barrier, size_t expected_bytes, const char* file, int line);
     void (*wait)(void* barrier, unsigned parity, const char* file, int line);
     void (*meet)(unsigned id, unsigned threads, const char* file, int line);
-    void (*load)(void* to, const void* from, size_t bytes, void* barrier, const char* file, int line);
+    void (*load)(void* to, const void* from, size_t bytes, void* barrier, size_t first, size_t wanted, const char* file, int line);
     void (*store)(void* to, const void* from, size_t bytes, const char* file, int line);
     void (*commit)();
     void (*wait_read)(size_t groups_left);

@@ -9,7 +9,10 @@ inline void arrive(Barrier* at, CUDASIM_SITE) { cudasim_calls->bulk->arrive(at, 
 inline void expect(Barrier* at, unsigned bytes, CUDASIM_SITE) { cudasim_calls->bulk->arrive(at, bytes, file, line); }
 inline void wait(Barrier* at, unsigned parity, CUDASIM_SITE) { cudasim_calls->bulk->wait(at, parity, file, line); }
 inline void load_bulk(float* to, const float* from, unsigned bytes, Barrier* at, CUDASIM_SITE) {
-    cudasim_calls->bulk->load(to, from, bytes, at, file, line);
+    cudasim_calls->bulk->load(to, from, bytes, at, 0, bytes, file, line);
+}
+inline void load_bulk(float* to, const float* from, unsigned bytes, Barrier* at, int first, int wanted, CUDASIM_SITE) {
+    cudasim_calls->bulk->load(to, from, bytes, at, 4 * first, 4 * wanted, file, line);
 }
 inline void store_bulk(float* to, const float* from, unsigned bytes, CUDASIM_SITE) {
     cudasim_calls->bulk->store(to, from, bytes, file, line);
