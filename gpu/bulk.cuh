@@ -78,7 +78,7 @@ __device__ __forceinline__ void meet(unsigned id, unsigned threads)
 
 // Runs of floats begin and end anywhere, bulk copies at multiples of 16 bytes. So in shared memory a run lies as far from an
 // aligned place as in memory: behind `beyond` floats that are copied with it, and before others. Nobody looks at those, and no
-// other number of memory is written. Up to 12 bytes behind an array are read, where it ends within 16.
+// other number of memory is written. Up to 12 bytes behind an array are read: Device.empty sees to it that they are there.
 __device__ __forceinline__ int beyond(const float *memory) { return (int)(reinterpret_cast<unsigned long long>(memory) >> 2) & 3; }
 __device__ __forceinline__ unsigned run_bytes(const float *memory, int count) { return (beyond(memory) + count + 3) / 4 * 16; }
 

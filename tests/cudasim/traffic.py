@@ -8,7 +8,7 @@ import ctypes
 import os
 from collections.abc import Iterable
 from itertools import islice
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from tests import cudasim
 
@@ -116,5 +116,6 @@ def total(parts: Iterable[Part]) -> Part:
 def _parsed(line: str) -> Launch:
     kernel, *words = line.split()
     numbers = map(int, words)
-    parts = (kind(*islice(numbers, len(kind._fields))) for kind in (Moved, Moved, Shared, Shared, Atomics))
+    kinds: tuple[Any, ...] = (Moved, Moved, Shared, Shared, Atomics)
+    parts: list[Any] = [kind(*islice(numbers, len(kind._fields))) for kind in kinds]
     return Launch(kernel, *parts, *numbers)
