@@ -109,8 +109,8 @@ def _language(threads: int) -> Iterator[Any]:
 
 
 def _steps() -> Iterator[Calls]:
-    """Steps of `bench.gpu_counts`, launched one after the other by one piece of work."""
-    from bench.gpu_counts import cases
+    """Steps of `bench.gpu_cases`, launched one after the other by one piece of work."""
+    from bench.gpu_cases import cases
     from gpu.device import Device
 
     device = Device(0)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from bench.gpu_counts import BATCH, BEST, CLASSES, EXAMPLES, TOGETHER, TREE, UNITS, WIDTH, Count, table
+from bench.gpu_cases import BATCH, BEST, CLASSES, EXAMPLES, TOGETHER, TREE, UNITS, WIDTH
+from bench.gpu_counts import Count, table
 from tests.support.bench_command import measured
 
 ROW = 4 * WIDTH  # bytes

@@ -1,0 +1,233 @@
+"""Steps of our GPU kernels, of sizes that the simulated driver takes in its stride: what is counted of them, and called.
+
+What a step cannot avoid is each number read once and written once, of every array that comes in or goes out.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+RING = "150-49-150, in a ring"
+UNITS = {
+    "150-49-150": ([150] * 4, [49] * 4, [150] * 4),
+    "ragged": ([150, 61, 333], [49, 97, 30], [150, 37, 101]),
+    "too large to hold": ([700], [80], [300]),
+    "too large, rows of whole sectors": ([704], [80], [300]),
+    RING: ([150] * 8, [49] * 8, [150] * 8),
+}
+RATE, MOMENTUM = 0.01, 0.9
+ROWS, WIDTH, IDS = 1000, 128, 256  # of tables
+TREE = 256  # classes
+BATCH, TOGETHER = 1024, 64  # examples of the tree, and those that learn at once in its mode `batch`
+CLASSES, EXAMPLES, BEST = 1000, 16, 10  # of the full softmax, the last per example
+
+
+class Case(NamedTuple):
+    """A step, and what it is counted by.
+
+    amount  so many of `unit` are in a step
+    least   bytes that a step cannot avoid, read and written
+    step    launches it
+    """
+
+    name: str
+    unit: str
+    amount: int
+    least: int
+    step: Callable[[], Any]
+
+
+def cases(device: Any, do: Callable[..., Any]) -> Iterator[Case]:
+    """The steps; do(work, *arguments) is the result of some work on a queue of the device."""
+    for shape in UNITS:
+        yield _units(device, do, shape, 0.0)
+    yield _units(device, do, "150-49-150", MOMENTUM)
+    yield from (_pvm(momentum, ring=ring) for momentum in (0.0, MOMENTUM) for ring in (False, True))
+    yield _pvm(MOMENTUM, streams=4)
+    yield from _rows(device)
+    yield from (_tree(device, do, mode) for mode in ("deterministic", "grouped"))
+    yield _tree_batch(device, do)
+    yield from _softmax(device, do)
+
+
+def _units(device: Any, do: Callable[..., Any], shape: str, momentum: float) -> Case:
+    """One online step: weights, and velocities, are read and written once, and all signals besides."""
+    from gpu import units
+    from hybrid.layout import unit_layout
+
+    layout = unit_layout(*UNITS[shape])
+    rng = np.random.default_rng(5)
+    parameters, inputs, hiddens, outputs = (int(at[-1]) for at in (layout.w_at, layout.x_at, layout.h_at, layout.y_at))
+    weights = device.from_host(rng.normal(0, 0.1, parameters).astype(np.float32))
+    velocity = device.from_host(np.zeros(parameters, np.float32)) if momentum else None
+    x, target = (device.from_host(rng.random((1, size), np.float32)) for size in (inputs, outputs))
+    loss = device.empty(len(layout.inputs), np.float32)
+    y, y_grad = (device.empty((1, outputs), np.float32) for _ in range(2))
+    hidden, hidden_grad = (device.empty((1, hiddens), np.float32) for _ in range(2))
+    plan = do(units.plan, layout)
+    if shape == RING:
+        _few_multiprocessors(device, do, plan)
+    written = loss, y, hidden, weights, velocity, y_grad, hidden_grad
+    read = plan, x, target, RATE, momentum, "logistic"
+    signals = sum(array.nbytes for array in (loss, y, hidden, y_grad, hidden_grad, x, target))
+    least = (16 if momentum else 8) * parameters + signals
+    name = f"units.step {shape}{', momentum' * bool(momentum)}"
+    return Case(name, "parameter", parameters, least, lambda: units.step(*written, *read))
+
+
+def _pvm(momentum: float, streams: int = 1, ring: bool = False) -> Case:
+    """A tick of the preset small, its layers cut to four units and one: each has other inputs than a multiple of a warp.
+
+    ring  whether matrices go through shared memory, where the device can
+    """
+    from dataclasses import replace
+
+    from bench.pvm import Case as Video
+    from bench.pvm import Feed, frame_input
+    from hybrid.pvm.model import PVM
+    from hybrid.pvm.presets import load
+
+    small, schedule = load("small")[0], ((0, None, RATE, momentum or None),)
+    cut = replace(small, grids=((2, 2), (1, 1)), hidden=small.hidden[:1], schedule=schedule, readout=None)
+    model = PVM(cut, device="cuda:0", threads=1, streams=streams)
+    model.pipeline.plan.bulk &= ring
+    feed = Feed(model.wiring.frame, Video("small", streams))
+    for tick in range(3):  # the first learn nothing
+        model.step(feed[tick].image if streams > 1 else feed[tick].image[0])
+    slot, (parameters, _) = model.pipeline.slot(), model.size
+    slot.fill(model.tick, 0, frame_input(model, feed), 0, streams)
+    tape, signals, world = (model.pipeline.state[name].nbytes for name in ("tape_0", "signals_0", "world_0"))
+    # A tape is written, one is read, and so is what flows back along it; signals and world are read and written.
+    moved = 3 * tape + 2 * (signals + world) + slot.miss.nbytes
+    said = ", momentum" * bool(momentum), f", {streams} streams" * (streams > 1), ", in a ring" * ring
+    name, least = f"pvm.tick small{''.join(said)}", (16 if momentum else 8) * parameters + moved
+    return Case(name, "parameter", parameters, least, lambda: model.pipeline.tick(slot))
+
+
+def _few_multiprocessors(device: Any, do: Callable[..., Any], plan: Any) -> None:
+    """Sort the units into launches as for a device with two multiprocessors, so that there are several for each."""
+    real, device.multiprocessors = device.multiprocessors, 2
+    do(plan.bins, 1)
+    device.multiprocessors = real
+
+
+def _rows(device: Any) -> Iterator[Case]:
+    """Rows by ids as words come: a gather reads a row and writes it; a scatter reads and writes each row that it meets once.
+
+    `sorted by digits`: the same list, by the kernels that sort long ones. `a square a row`: row-wise Adagrad.
+    """
+    from gpu import rows, sort
+    from hybrid.contract import Learned, Rule
+
+    rng = np.random.default_rng(7)
+    drawn = np.minimum(rng.zipf(1.3, IDS) - 1, ROWS - 1).astype(np.int32)
+    there, ids = device.from_host(rng.random((ROWS, WIDTH), np.float32)), device.from_host(drawn)
+    out, grad = device.empty((IDS, WIDTH), np.float32), device.from_host(rng.random((IDS, WIDTH), np.float32))
+    met, row = np.unique(drawn).size, 4 * WIDTH
+    yield Case("rows.gather", "row", IDS, IDS * (row + 4) + met * row, lambda: rows.gather(out, there, ids))
+    least = IDS * (row + 4) + 2 * met * row
+    yield Case("rows.scatter", "row", IDS, least, lambda: rows.scatter(Learned(there), ids, grad, Rule(RATE)))
+    squared = Learned(there, squares=device.from_host(np.zeros(ROWS, np.float32)))
+    squares = 8 * met  # bytes
+    yield Case(
+        "rows.scatter, a square a row",
+        "row",
+        IDS,
+        least + squares,
+        lambda: rows.scatter(squared, ids, grad, Rule(RATE)),
+    )
+    short, sort.SHORT = sort.SHORT, 0
+    name = "rows.scatter, sorted by digits"
+    yield Case(name, "row", IDS, least, lambda: rows.scatter(Learned(there), ids, grad, Rule(RATE)))
+    sort.SHORT = short
+
+
+class Batch(NamedTuple):
+    """Examples of the tree, on the device."""
+
+    grad: Any
+    loss: Any
+    nodes: Any
+    hidden: Any
+    target: Any
+
+
+def _batch(device: Any, group: int = 1) -> Batch:
+    """Random classes, `group` neighbours of each the same."""
+    rng = np.random.default_rng(3)
+    classes = np.repeat(rng.integers(0, TREE, BATCH // group), group).astype(np.int32)
+    nodes = device.from_host(rng.normal(0, 0.1, (TREE - 1, WIDTH)).astype(np.float32))
+    hidden, target = device.from_host(rng.random((BATCH, WIDTH), np.float32)), device.from_host(classes)
+    return Batch(device.empty((BATCH, WIDTH), np.float32), device.empty(BATCH, np.float32), nodes, hidden, target)
+
+
+def _tree(device: Any, do: Callable[..., Any], mode: str) -> Case:
+    """Nodes that are met are read and written once, hidden vectors read, gradients and losses written; paths are known."""
+    from cpu.tree import balanced
+    from gpu import tree_softmax
+    from hybrid.contract import Learned, Rule
+
+    tree, grouped = balanced(TREE), mode == "grouped"
+    batch = _batch(device, tree_softmax.LONGEST if grouped else 1)
+    plan, work = do(tree_softmax.plan, tree), do(tree_softmax.workspace, BATCH, WIDTH, tree.depth, np.float32)
+    read = plan, batch.hidden, batch.target, None, Rule(RATE), mode
+    step = lambda: tree_softmax.step(batch.grad, batch.loss, Learned(batch.nodes), work, *read)  # noqa: E731
+    return Case(f"tree step, {TREE} classes{', grouped' * grouped}", "example", BATCH, _tree_least(batch), step)
+
+
+def _tree_batch(device: Any, do: Callable[..., Any]) -> Case:
+    """The same where TOGETHER examples of a node learn at once."""
+    from cpu.tree import balanced
+    from gpu import tree_batch
+    from hybrid.contract import Learned, Rule
+
+    tree, batch = balanced(TREE), _batch(device)
+    plan, work = do(tree_batch.plan, tree), do(tree_batch.workspace, BATCH, WIDTH, tree.depth, TOGETHER, np.float32)
+    read = plan, batch.hidden, batch.target, None, Rule(RATE), TOGETHER
+    step = lambda: tree_batch.step(batch.grad, batch.loss, Learned(batch.nodes), work, *read)  # noqa: E731
+    return Case(f"tree step, {TREE} classes, {TOGETHER} together", "example", BATCH, _tree_least(batch), step)
+
+
+def _tree_least(batch: Batch) -> int:
+    return sum(array.nbytes for array in batch) + batch.nodes.nbytes
+
+
+def _softmax(device: Any, do: Callable[..., Any]) -> Iterator[Case]:
+    """Logits are read twice and written once, beside what the products move; fused, rows are, and there are no logits.
+
+    The best classes: logits are read by their sums, and by the choice.
+    """
+    from gpu import softmax
+    from hybrid.contract import Learned, Rule
+
+    rng = np.random.default_rng(4)
+    weights = device.from_host(rng.normal(0, 0.1, (CLASSES, WIDTH)).astype(np.float32))
+    hidden = device.from_host(rng.random((EXAMPLES, WIDTH), np.float32))
+    target = device.from_host(rng.integers(0, CLASSES, EXAMPLES).astype(np.int32))
+    grad, loss = device.empty((EXAMPLES, WIDTH), np.float32), device.empty(EXAMPLES, np.float32)
+    work = do(softmax.workspace, EXAMPLES, WIDTH, np.float32)
+    given = grad, loss, Learned(weights), work, hidden, target, None, Rule(RATE)
+    amount = CLASSES * EXAMPLES
+    yield Case("softmax step, kernels", "logit", amount, 12 * amount, lambda: softmax.step(*given))
+    ids, log_probs = device.empty((EXAMPLES, BEST), np.int32), device.empty((EXAMPLES, BEST), np.float32)
+    best = lambda: softmax.best(ids, log_probs, Learned(weights), work, hidden)  # noqa: E731
+    yield Case(f"softmax.best, {BEST} classes", "logit", amount, 8 * amount + ids.nbytes + log_probs.nbytes, best)
+    least = 2 * weights.nbytes + hidden.nbytes + target.nbytes + grad.nbytes + loss.nbytes
+    before, softmax.FUSED = softmax.FUSED, True
+    yield Case("softmax step, fused", "logit", amount, least, lambda: softmax.step(*given))
+    rows = rng.random((CLASSES, WIDTH), np.float32), *rng.random((2, CLASSES), np.float32)
+    squares, biases, bias_squares = (device.from_host(array) for array in rows)
+    every = (
+        grad,
+        loss,
+        Learned(weights, biases, squares, bias_squares),
+        work,
+        hidden,
+        target,
+        None,
+        Rule(RATE, 0.1, 1.0),
+    )
+    least += 2 * (squares.nbytes + biases.nbytes + bias_squares.nbytes)
+    yield Case("softmax step, fused, every rule", "logit", amount, least, lambda: softmax.step(*every))
+    softmax.FUSED = before
