@@ -42,7 +42,7 @@ def cases(device: Any, do: Callable[..., Any]) -> Iterator[Case]:
     """The steps; do(work, *arguments) is the result of some work on a queue of the device."""
     for shape in UNITS:
         yield _units(device, do, shape, 0.0)
-    yield _units(device, do, "150-49-150", MOMENTUM)
+    yield from (_units(device, do, shape, MOMENTUM) for shape in ("150-49-150", RING))
     yield from (_pvm(momentum, ring=ring) for momentum in (0.0, MOMENTUM) for ring in (False, True))
     yield _pvm(MOMENTUM, streams=4)
     yield from _rows(device)

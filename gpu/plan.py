@@ -31,7 +31,9 @@ UNIT = np.dtype(
     }
 )
 
-GROUPS, MOST_SLOTS = 2, 4  # of a ring, as in ring.cuh
+GROUPS, MOST_SLOTS, PARTS = 2, 4, 4  # of a ring, as in ring.cuh and ring_speeds.cuh
+SECTOR = 8  # floats that memory moves at least
+LEAST_PART = 1024  # floats: four for each thread
 
 
 class Ring(NamedTuple):
@@ -42,6 +44,7 @@ class Ring(NamedTuple):
     slot     floats of a slot
     ahead    floats for the inputs and the targets of a unit
     signals  floats for those of two units, and what a unit computes
+    part     floats of a slot for velocities, of which a group has PARTS; 0 without momentum
     shared   bytes of shared memory a block
     """
 
@@ -50,6 +53,7 @@ class Ring(NamedTuple):
     slot: int
     ahead: int
     signals: int
+    part: int
     shared: int
 
 
@@ -62,7 +66,8 @@ class Bin(NamedTuple):
     threads  of a block
     shared   bytes of shared memory a block
     blocks   that share a multiprocessor's memory
-    ring     None where there is none: for one example, plain SGD, devices that copy in bulk, and as many units as keep it busy
+    rings    without and with momentum; None where there is none: for one example, devices that copy in bulk, as many units
+             as keep it busy
     """
 
     kind: str
@@ -71,7 +76,7 @@ class Bin(NamedTuple):
     threads: int
     shared: int
     blocks: int
-    ring: Ring | None
+    rings: tuple[Ring | None, Ring | None]
 
 
 class Plan:
@@ -126,7 +131,7 @@ class Plan:
             return f"{len(self):,} units by GEMM: the signals of {batch} examples do not fit in shared memory"
         return "; ".join(
             f"{bin.many:,} units {bin.kind} in {bin.shared / 1024:.1f} KiB of shared memory, {bin.blocks} a multiprocessor"
-            + " (without momentum in a ring)" * bool(bin.ring)
+            + _in_rings(bin)
             for bin in bins
         )
 
@@ -149,27 +154,39 @@ class Plan:
         return bins
 
     def _bin(self, members: np.ndarray, blocks: int, threads: int, batch: int, whole: np.ndarray) -> Bin:
+        none = None, None
         if blocks:
-            ring = self._ring(members, blocks) if self.bulk and batch == 1 and threads == 256 else None
-            return Bin("whole", self._units(members, 0), members.size, threads, int(whole[members].max()), blocks, ring)
+            rings = self._rings(members, blocks) if self.bulk and batch == 1 and threads == 256 else none
+            units, shared = self._units(members, 0), int(whole[members].max())
+            return Bin("whole", units, members.size, threads, shared, blocks, rings)
         room = (self.device.shared_block - self.shared(batch, 512)[members]) // FLOAT
         units = self._units(members, self._cut(members, room))
-        return Bin("part", units, members.size, 512, self.device.shared_block, 1, None)
+        return Bin("part", units, members.size, 512, self.device.shared_block, 1, none)
 
-    def _ring(self, members: np.ndarray, blocks: int) -> Ring | None:
-        """As many slots as blocks would share a multiprocessor, where there are several units for each slot."""
+    def _rings(self, members: np.ndarray, blocks: int) -> tuple[Ring | None, Ring | None]:
+        """As many slots as blocks would share a multiprocessor, where there are several units for each slot.
+
+        With momentum one more than there are groups; parts of velocities get the rest of shared memory.
+        """
         multiprocessors = int(self.device.multiprocessors)
         if not GROUPS < blocks <= MOST_SLOTS or members.size <= blocks * multiprocessors:
-            return None
+            return None, None
         n, h, o = (size[members] for size in self.sizes)
         slot = -(-(int((h * (n + 1) + o * (h + 1)).max()) + 3) // 4) * 4
         ahead = int((n + o).max())
-        computed = self.shared(1, 256)[members] // FLOAT - (n + o)
-        signals = 2 * ahead + int(computed.max())
-        shared = FLOAT * (blocks * slot + GROUPS * signals)
-        if shared + 8 * (GROUPS + 1) * MOST_SLOTS > self.device.shared_block:  # its barriers
-            return None
-        return Ring(min(members.size, multiprocessors), blocks, slot, ahead, signals, shared)
+        signals = 2 * ahead + int((self.shared(1, 256)[members] // FLOAT - (n + o)).max())
+        barriers = 8 * ((GROUPS + 1) * MOST_SLOTS + 2 * GROUPS * PARTS)  # bytes
+        room = (self.device.shared_block - barriers) // FLOAT - GROUPS * signals
+
+        def ring(slots: int, part: int) -> Ring:
+            floats = slots * slot + GROUPS * (signals + PARTS * part)
+            return Ring(min(members.size, multiprocessors), slots, slot, ahead, signals, part, FLOAT * floats)
+
+        part = (room - (GROUPS + 1) * slot) // (GROUPS * PARTS) // SECTOR * SECTOR
+        return (
+            ring(blocks, 0) if room >= blocks * slot else None,
+            ring(GROUPS + 1, part) if part >= LEAST_PART else None,
+        )
 
     def _units(self, members: np.ndarray, held: np.ndarray | int) -> Array:
         """What kernels are told of these units; held: the first weight that shared memory holds."""
@@ -190,3 +207,8 @@ class Plan:
         rows_of_second = np.clip((room - o) // h, 0, o)
         held: np.ndarray = np.where(rows_of_first > 0, (h - rows_of_first) * n, second + (o - rows_of_second) * h)
         return held
+
+
+def _in_rings(bin: Bin) -> str:
+    found = [name for name, ring in zip(("without", "with"), bin.rings, strict=True) if ring]
+    return f" ({' and '.join(found)} momentum in a ring)" if found else ""

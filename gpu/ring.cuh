@@ -2,7 +2,8 @@
 //
 // Shared memory has slots for the weights of some units. One thread, the mover, brings weights into slots and stores them when
 // they have learnt; two groups of warps take turns at units, so that one computes while the other waits at its barriers, and
-// memory is busy meanwhile. Signals, a fiftieth of the bytes, are asked for by the group, one of its units ahead.
+// memory is busy meanwhile. Signals, a fiftieth of the bytes, are asked for by the group, one of its units ahead. Velocities come
+// by parts, see ring_speeds.cuh.
 //
 // Unit k of a block is in slot k % slots, for the group k % GROUPS. A slot goes round:
 //
@@ -16,8 +17,8 @@
 // Bulk copies move multiples of 16 bytes. The numbers before and behind them, at most three, are read and written by the group.
 #pragma once
 #include "answer.cuh"
+#include "ring_speeds.cuh"
 
-constexpr int GROUPS = 2;
 constexpr int MOST_SLOTS = 4;
 
 // Floats [first, last) of a unit go by bulk copies.
@@ -67,11 +68,13 @@ template <class Units> __device__ __forceinline__ void move_weights(const Ring &
 
 // What a group of warps does for its units. signals: (2, ahead), for inputs and targets of this unit and of the next; then the
 // signals that a unit computes.
-template <class Units>
-__device__ __forceinline__ void learn_units(const Ring &ring, float *signals, int ahead, const Written &to, float *weights,
-                                            const float *x, const float *target, int mine, Units unit, float rate, int code)
+template <bool SPEEDS, class Units>
+__device__ __forceinline__ void learn_units(const Ring &ring, const Speeds &speeds, float *signals, int ahead,
+                                            const Written &to, float *weights, float *velocity, const float *x,
+                                            const float *target, int mine, Units unit, float rate, float momentum, int code)
 {
     const int thread = threadIdx.x;
+    int parts = 0;  // of velocities so far
     float edge = 0;
     const auto ask = [&](int k) {
         if (k < mine) {
@@ -104,9 +107,13 @@ __device__ __forceinline__ void learn_units(const Ring &ring, float *signals, in
         affine<true, false>(s.inner, w, 0, s.in, n, h, 1, code);
         together<true>();
         answer<true, false, true>(to, s, now, w, code, 1);
-        learn<true, IN_PLACE>(held, nullptr, w, now.second(), s.out, s.inner, h, o, 1, rate, 0);
-        learn<true, IN_PLACE>(held, nullptr, w, 0, s.inner_delta, s.in, n, h, 1, rate, 0);
-        fence_bulk();
+        if (SPEEDS) {
+            learn_parts(speeds, velocity, now, held, s, rate, momentum, parts);
+        } else {
+            learn<true, IN_PLACE>(held, nullptr, w, now.second(), s.out, s.inner, h, o, 1, rate, 0);
+            learn<true, IN_PLACE>(held, nullptr, w, 0, s.inner_delta, s.in, n, h, 1, rate, 0);
+            fence_bulk();
+        }
         together<true>();
         if (at_edge) memory[whole.edge(thread)] = held[whole.edge(thread)];
         if (warp()) continue;

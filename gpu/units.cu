@@ -82,38 +82,64 @@ STEP(step_part_many, (512, 1), false, true, DESCEND)
 STEP(step_part_many_momentum, (512, 1), false, true, MOMENTUM)
 
 // The same step of one example, one unit after another: for units of which three or four fit side by side. See ring.cuh.
-//   work    a block a multiprocessor; block (256, GROUPS + 1): a group a unit, of the last row one thread moves weights
-//   launch  grid: multiprocessors, or units where they are fewer; shared memory: `slots` of `slot` floats, GROUPS of `signals`
-//   bound   memory: 8 bytes a parameter
+//   work    a block a multiprocessor; block (256, GROUPS + 1): a group a unit; of the last row one thread moves weights, and
+//           with momentum one for each group velocities
+//   launch  grid: multiprocessors, or units where they are fewer; shared memory: `slots` of `slot` floats, GROUPS of `signals`,
+//           with momentum PARTS of `part` for each group
+//   bound   memory: 8 bytes a parameter, 16 with momentum
 //   order   that of step_whole with 256 threads: the same bits
 //   device  sm_90 and later
-extern "C" __global__ void __launch_bounds__(768, 1)
-    step_ring(float *__restrict__ loss, float *__restrict__ y, float *__restrict__ hidden, float *__restrict__ weights,
-              float *__restrict__ y_grad, float *__restrict__ hidden_grad, const Unit *__restrict__ units,
-              const float *__restrict__ x, const float *__restrict__ target, float rate, int code, int many, int slots,
-              int slot, int ahead, int signals)
+#define RING_ARGUMENTS                                                                                                         \
+    float *__restrict__ loss, float *__restrict__ y, float *__restrict__ hidden, float *__restrict__ weights,                  \
+        float *__restrict__ velocity, float *__restrict__ y_grad, float *__restrict__ hidden_grad,                             \
+        const Unit *__restrict__ units, const float *__restrict__ x, const float *__restrict__ target, float rate,             \
+        float momentum, int code, int many, int slots, int slot, int ahead, int signals, int part
+
+template <bool SPEEDS> __device__ __forceinline__ void step_in_ring(RING_ARGUMENTS)
 {
 #if __CUDA_ARCH__ >= 900
-    __shared__ Barrier full[GROUPS * MOST_SLOTS], done[MOST_SLOTS];
+    __shared__ Barrier full[GROUPS * MOST_SLOTS], done[MOST_SLOTS], arrived[GROUPS * PARTS], moved[GROUPS * PARTS];
     if (threadIdx.x == 0 && threadIdx.y == 0) {
 #pragma unroll 1
         for (int k = 0; k < GROUPS * slots; ++k) begin_barrier(full + k, 1);
 #pragma unroll 1
         for (int k = 0; k < slots; ++k) begin_barrier(done + k, 1);
+#pragma unroll 1
+        for (int k = 0; SPEEDS && k < GROUPS * PARTS; ++k) {
+            begin_barrier(arrived + k, 1);
+            begin_barrier(moved + k, warps());
+        }
         fence_bulk();
     }
     __syncthreads();
     const Ring ring = {space, slots, slot, full, done};
     const int mine = (many - (int)blockIdx.x + (int)gridDim.x - 1) / (int)gridDim.x;
     const auto unit = [&](int k) { return units[k * gridDim.x + blockIdx.x]; };
-    float *own = space + slots * slot + threadIdx.y * signals;
-    if (threadIdx.y < GROUPS) {
-        learn_units(ring, own, ahead, {loss, y, hidden, y_grad, hidden_grad, 0, 0}, weights, x, target, mine, unit, rate, code);
+    const auto speeds = [&](int group) {
+        float *parts = space + slots * slot + group * PARTS * part;
+        return Speeds{parts, part, arrived + group * PARTS, moved + group * PARTS};
+    };
+    const int group = threadIdx.y, other = warp() - 1;
+    if (group < GROUPS) {
+        float *own = space + slots * slot + GROUPS * PARTS * part + group * signals;
+        const Written to = {loss, y, hidden, y_grad, hidden_grad, 0, 0};
+        learn_units<SPEEDS>(ring, speeds(group), own, ahead, to, weights, velocity, x, target, mine, unit, rate, momentum, code);
     } else if (threadIdx.x == 0) {
         move_weights(ring, weights, mine, unit);
+    } else if (SPEEDS && lane() == 0 && other >= 0 && other < GROUPS) {
+        move_speeds(speeds(other), velocity, mine, other, unit);
     }
 #endif
 }
+
+#define RING(NAME, SPEEDS)                                                                                                     \
+    extern "C" __global__ void __launch_bounds__(768, 1) NAME(RING_ARGUMENTS)                                                  \
+    {                                                                                                                          \
+        step_in_ring<SPEEDS>(loss, y, hidden, weights, velocity, y_grad, hidden_grad, units, x, target, rate, momentum, code,  \
+                             many, slots, slot, ahead, signals, part);                                                         \
+    }
+RING(step_ring, false)
+RING(step_ring_momentum, true)
 
 // hidden and y of a unit.
 //   work    a block a unit

@@ -126,20 +126,21 @@ __device__ __forceinline__ void pull_back(float *out, float *parts, const Weight
 }
 
 // Where the gradient of a weight goes.
-enum Sink { DESCEND, MOMENTUM, ACCUMULATE, IN_PLACE };
+enum Sink { DESCEND, MOMENTUM, ACCUMULATE, IN_PLACE, MOMENTUM_IN_PLACE };  // in place: in shared memory
 
 template <int SINK>
 __device__ __forceinline__ void move(float *memory, float *speed, int64 k, float now, float before, float g, float rate,
                                      float momentum)
 {
     if (SINK == DESCEND) __stcs(memory + k, fmaf(-rate, g, now));
-    if (SINK == IN_PLACE) memory[k] = fmaf(-rate, g, now);  // in shared memory
+    if (SINK == IN_PLACE) memory[k] = fmaf(-rate, g, now);
     if (SINK == ACCUMULATE) memory[k] = now + g;
     if (SINK == MOMENTUM) {
         const float v = fmaf(momentum, before, -rate * g);
         __stcs(speed + k, v);
         __stcs(memory + k, now + v);
     }
+    if (SINK == MOMENTUM_IN_PLACE) memory[k] = now + (speed[k] = fmaf(momentum, before, -rate * g));
 }
 
 // The gradient of matrix and bias at `at`, g[r][i] = sum over b of delta[b][r] x[b][i], goes down the sink, of the matrix that

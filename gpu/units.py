@@ -74,11 +74,12 @@ def step(
     written = (loss, y, hidden, weights, velocity, y_grad, hidden_grad)
     read = (x, target, rate, momentum, code, *_extent(x, hidden, y))
     for bin in bins:
-        if bin.ring and velocity is None:
-            blocks, *sizes, shared = bin.ring
-            block, kinds = (256, GROUPS + 1), "PPPPPPPPPfiiiiii"
-            given = (loss, y, hidden, weights, y_grad, hidden_grad, bin.units, x, target, rate, code, bin.many)
-            kernels.launch(__file__, "step_ring", kinds, blocks, block, *given, *sizes, shared=shared)
+        ring = bin.rings[velocity is not None]
+        if ring:
+            blocks, *sizes, shared = ring
+            name, kinds = "step_ring" + "_momentum" * (velocity is not None), "PPPPPPPPPPffiiiiiii"
+            given = (*written, bin.units, x, target, rate, momentum, code, bin.many, *sizes)
+            kernels.launch(__file__, name, kinds, blocks, (256, GROUPS + 1), *given, shared=shared)
             continue
         name = f"step_{bin.kind}{'_many' * (batch > 1)}{'_momentum' * (velocity is not None)}"
         arguments = (*written, bin.units, *read)

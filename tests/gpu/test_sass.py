@@ -83,13 +83,15 @@ def test_errors_are_pulled_back_through_eight_rows_at_a_time(tools, kernel, arch
     assert len([loads for loads in phases if loads >= 16]) >= 2, phases
 
 
-def test_weights_in_a_ring_go_by_bulk_copies(tools):
-    """One load and one store of whole units, and no number of a matrix by itself."""
-    found = sass.code(kernels.HERE / "units.cu", "sm_90", *tools)["step_ring"]
+@pytest.mark.parametrize(("kernel", "arrays"), [("step_ring", 1), ("step_ring_momentum", 2)])
+def test_weights_in_a_ring_go_by_bulk_copies(tools, kernel, arrays):
+    """One load and one store of whole units, one of parts of velocities, and no number of a matrix by itself."""
+    found = sass.code(kernels.HERE / "units.cu", "sm_90", *tools)[kernel]
     names = [match[2] for line in found if (match := sass.INSTRUCTION.search(line))]
-    assert names.count("UBLKCP.S.G") == names.count("UBLKCP.G.S") == 1
+    assert names.count("UBLKCP.S.G") == names.count("UBLKCP.G.S") == arrays
     assert any(name.startswith("FENCE.VIEW.ASYNC") for name in names)
     assert not [name for name in names if name.startswith("LDGSTS") and "128" in name]
+    assert not [name for name in names if name.startswith(("LDG.E.EF", "STG.E.EF"))]
 
 
 @pytest.mark.parametrize("kernel", ["tick_ring", "tick_ring_momentum"])

@@ -238,46 +238,57 @@ RING = (
     [49, 47, 50, 47, 48, 49, 46, 49, 48, 45, 44, 43, 42, 41, 40, 45, 44, 47],
     [150, 149, 151, 147, 150, 151, 150, 152, 155, 140, 141, 142, 143, 144, 149, 140, 145, 137],
 )  # three on a multiprocessor, and four
+LARGE = ([170] * 9, [53] * 9, [150] * 9)  # three slots leave too little for velocities
 
 
-def ring_case(gpu, monkeypatch, ring=True, sizes=RING):
+def ring_case(gpu, monkeypatch, ring=True, momentum=0.0, sizes=RING):
     """Units of which there are several for each slot of two multiprocessors."""
     monkeypatch.setattr(gpu.device, "multiprocessors", 2)
-    case = Case(1, sizes=sizes).on(gpu)
+    case = Case(1, momentum, sizes).on(gpu)
     case.plan.bulk = ring
     return case
 
 
+@pytest.mark.parametrize("momentum", [0, 0.9])
 @pytest.mark.parametrize("seed", range(4))
-def test_a_ring_gives_the_bits_of_a_block_a_unit(gpu, monkeypatch, seed):
+def test_a_ring_gives_the_bits_of_a_block_a_unit(gpu, monkeypatch, seed, momentum):
     if gpu.simulated:
         cudasim.seed(seed)
+    written = ["weights", "loss", "y", "hidden", "y_grad", "hidden_grad"] + ["velocity"] * bool(momentum)
     found = []
     for ring in (True, False):
-        case = ring_case(gpu, monkeypatch, ring)
-        assert [bool(bin.ring) for bin in case.plan.bins(1)] == [ring] * len(case.plan.bins(1))
+        case = ring_case(gpu, monkeypatch, ring, momentum)
+        assert [bool(bin.rings[bool(momentum)]) for bin in case.plan.bins(1)] == [ring] * len(case.plan.bins(1))
         case.step("logistic")
         case.step("tanh")
-        found.append([case.get(name).tobytes() for name in ("weights", "loss", "y", "hidden", "y_grad", "hidden_grad")])
+        found.append([case.get(name).tobytes() for name in written])
     assert found[0] == found[1]
 
 
-def test_a_ring_agrees_with_the_oracle(gpu, monkeypatch):
-    check_step(ring_case(gpu, monkeypatch), "logistic")
+@pytest.mark.parametrize("momentum", [0, 0.9])
+def test_a_ring_agrees_with_the_oracle(gpu, monkeypatch, momentum):
+    check_step(ring_case(gpu, monkeypatch, momentum=momentum), "logistic")
+
+
+def test_the_plan_says_who_goes_round_in_a_ring(gpu, monkeypatch):
+    for sizes, said in ((RING, "without and with momentum"), (LARGE, "without momentum")):
+        plan = ring_case(gpu, monkeypatch, sizes=sizes).plan
+        assert f"multiprocessor ({said} in a ring)" in plan.describe(1)
 
 
 @pytest.mark.parametrize(
     ("sizes", "momentum", "batch"),
     [
-        (RING, 0.9, 1),
+        (LARGE, 0.9, 1),
         (RING, 0, 2),
         ([part[:6] for part in RING], 0, 1),
+        ([part[:6] for part in RING], 0.9, 1),
         (WARPS, 0, 1),
         (([250] * 9, [60] * 9, [150] * 9), 0, 1),
     ],
 )
 def test_who_does_not_go_round_in_a_ring(gpu, monkeypatch, sizes, momentum, batch):
-    """Those with momentum, several examples, few units, small ones, and those of which a multiprocessor takes two."""
+    """No room for velocities, several examples, few units, small ones, and those of which a multiprocessor takes two."""
     monkeypatch.setattr(gpu.device, "multiprocessors", 2)
     names = []
     launch = units.kernels.launch
@@ -287,7 +298,7 @@ def test_who_does_not_go_round_in_a_ring(gpu, monkeypatch, sizes, momentum, batc
         lambda file, name, *rest, **more: (names.append(name), launch(file, name, *rest, **more)),
     )
     check_step(Case(batch, momentum, sizes).on(gpu), "logistic")
-    assert names and "step_ring" not in names
+    assert names and not [name for name in names if name.startswith("step_ring")]
 
 
 def test_no_grid_is_larger_than_a_device_takes(gpu, monkeypatch):
