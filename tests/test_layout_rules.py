@@ -29,6 +29,8 @@ TESTED_IN: dict[str, str] = {
         for name in ("__init__", "analogy", "neighbours", "next", "recommend", "similar")
     },
     "hybrid/use/similar.py": "tests/hybrid/use/test_recommender.py",
+    "hybrid/sweep/asked.py": "tests/hybrid/sweep/test_file.py",
+    "hybrid/sweep/child.py": "tests/hybrid/sweep/test_trial.py",
     "hybrid/cli/finding.py": "tests/hybrid/cli/test_doctor.py",
     "hybrid/cli/arguments.py": "tests/hybrid/cli/test_options.py",
     "hybrid/models/_text.py": "tests/hybrid/models/test_language.py",

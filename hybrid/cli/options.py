@@ -13,6 +13,7 @@ from .arguments import CHECKPOINT, DEVICE, THREADS, Parser
 COMMANDS = {
     "demo": "train a language model under full softmax, tree and sampled softmax, and compare",
     "train": "train a model, or go on with a run",
+    "sweep": "train a model under many options, side by side, and compare",
     "eval": "measure a trained run on other data",
     "export": "write a run's vectors: word2vec format, .npz, .tsv, .parquet",
     "data": "list public data sets, or download one: WikiText-2, MovieLens-100k and others",

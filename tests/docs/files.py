@@ -7,6 +7,8 @@ import numpy as np
 from hybrid import Scene
 from hybrid.feeds.video.film import Film
 
+from .pages import ROOT, blocks
+
 NET = """
 import torch
 
@@ -18,7 +20,7 @@ WORDS = [f"word{i}" for i in range(20)]
 
 
 def write(folder: Path) -> None:
-    """Texts, ratings, judgements of words, a program that makes a net, and a clip."""
+    """Texts, ratings, judgements of words, the sweep of its page, a program that makes a net, and a clip."""
     rng = np.random.default_rng(0)
     for name in ("book", "other", "train", "valid", "test"):
         lines = (" ".join(WORDS[(i + t) % 20] for t in range(8)) for i in rng.integers(0, 20, 200))
@@ -33,6 +35,8 @@ def write(folder: Path) -> None:
     rows = [(u, (u + t) % 15, t) for u in range(40) for t in range(8)]
     (folder / "u.data").write_text("".join(f"{u}\t{i}\t5\t{t}\n" for u, i, t in rows))
     (folder / "ratings.csv").write_text("who,what,when\n" + "".join(f"{u},{i},{t}\n" for u, i, t in rows))
+    sweep = next(block.code for block in blocks(ROOT / "docs" / "sweep.md") if block.language == "toml")
+    (folder / "sweep.toml").write_text(sweep)
     with Film(folder / "clip.mp4", 25) as film:
         for image, _ in Scene((60, 60, 3), length=30):
             film.write(image)

@@ -16,6 +16,7 @@ HELP = [
     ["train", "factors"],
     ["train", "labels"],
     ["train", "pvm"],
+    ["sweep"],
     ["eval"],
     ["export"],
     ["recommend"],
