@@ -53,14 +53,14 @@ def compiled(source: Path = KERNELS, architecture: str = "sm_90") -> Path:
 class Gpu:
     """A device with a context, and what the tests do with it."""
 
-    def __init__(self, ordinal: int = 0, source: Path = KERNELS) -> None:
+    def __init__(self, ordinal: int = 0, source: Path = KERNELS, architecture: str = "sm_90") -> None:
         import pycuda.driver as driver
 
         self.driver = driver
         driver.init()
         self.context = driver.Device(ordinal).retain_primary_context()
         self.context.push()
-        self.module = driver.module_from_file(str(compiled(source)))
+        self.module = driver.module_from_file(str(compiled(source, architecture)))
 
     def close(self) -> None:
         """Let go of the context; what is still allocated then is a leak."""

@@ -1,49 +1,27 @@
-// Runs the blocks of a grid, one after another; the threads of a block are fibers that take turns where they meet.
+// A turn of a block: its threads are fibers, which go on until they meet.
 #include <algorithm>
 #include <chrono>
 #include <cstring>
 
-#include "block_order.h"
-#include "bulk.h"
-#include "fibers.h"
+#include "block.h"
 #include "pipeline.h"
 #include "races.h"
-#include "sim.h"
 #include "traffic.h"
 
 namespace cudasim {
+
+Block* block;
+
 namespace {
 
-enum class State { fresh, ready, barrier, collective, waiting, finished };
-
-struct Thread {
-    Fiber fiber;
-    void* stack = nullptr;
-    CudasimTriple index;
-    unsigned lane;
-    State state;
-    Site site;
-    int what;          // the collective, or a barrier's predicate
-    unsigned mask, source;
-    uint64_t value, result;
-    std::function<bool()> done;  // what it waits for
-};
-
-struct Block {
-    const Launch* launch;
-    CudasimState* state;
-    std::vector<Thread> threads;
-    Fiber scheduler;
-    Thread* running;
-    size_t live;
-};
-
-Block block;
+const Launch* launched;
+CudasimState* state;
+Fiber scheduler;
 std::vector<void*> free_stacks;
 bool failed;
 Problem failure;
 
-void yield() { switch_fiber(block.running->fiber, block.scheduler); }
+void yield() { switch_fiber(block->running->fiber, scheduler); }
 
 [[noreturn]] void give_up(const char* kind, std::string what, CUresult code) {
     failure = {kind, std::move(what), code};
@@ -52,16 +30,12 @@ void yield() { switch_fiber(block.running->fiber, block.scheduler); }
     __builtin_unreachable();
 }
 
-std::string coordinates(const CudasimTriple& t) { return text("(%u, %u, %u)", t.x, t.y, t.z); }
-
-std::string where(const Thread& thread) {
-    return "thread " + coordinates(thread.index) + " of block " + coordinates(block.state->block);
-}
+std::string where(const Thread& thread) { return where(*block, thread); }
 
 // What kernels call; each runs on the fiber of the thread that calls it.
 
 int barrier(int predicate, const char* file, int line) {
-    Thread& me = *block.running;
+    Thread& me = *block->running;
     me.site = {file, line};
     me.what = predicate;
     me.state = State::barrier;
@@ -69,8 +43,15 @@ int barrier(int predicate, const char* file, int line) {
     return static_cast<int>(me.result);
 }
 
+void cluster_barrier(const char* file, int line) {
+    Thread& me = *block->running;
+    me.site = {file, line};
+    me.state = State::cluster;
+    yield();
+}
+
 uint64_t collective(int what, unsigned mask, uint64_t value, unsigned source, const char* file, int line) {
-    Thread& me = *block.running;
+    Thread& me = *block->running;
     me.site = {file, line};
     if (!(mask >> me.lane & 1))
         give_up("warp", where(me) + " is not in its own mask at " + me.site.name(), CUDA_ERROR_LAUNCH_FAILED);
@@ -87,12 +68,9 @@ void atomic(const void* at, size_t bytes) { count_atomic(at, bytes, __builtin_re
 
 long long ticks() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
 
-const CudasimCalls calls{barrier, collective, pipeline_copy, pipeline_commit, pipeline_wait,
-                         atomic,  count_step, ticks,         block_aborts,    &bulk_calls};
-
 void thread_main() {
-    Thread& me = *block.running;
-    block.launch->function->kernel->run(block.launch->arguments.data());
+    Thread& me = *block->running;
+    launched->function->kernel->run(launched->arguments.data());
     me.state = State::finished;
     yield();
 }
@@ -107,23 +85,16 @@ void start(Thread& thread) {
 
 void resume(Thread& thread) {
     if (thread.state == State::fresh) start(thread);
-    block.running = &thread;
-    block.state->thread = thread.index;
-    block.state->lane = thread.lane;
-    switch_fiber(block.scheduler, thread.fiber);
+    block->running = &thread;
+    state->thread = thread.index;
+    state->lane = thread.lane;
+    switch_fiber(scheduler, thread.fiber);
     if (failed) throw failure;
     if (thread.state != State::finished) return;
     free_stacks.push_back(thread.stack);
     thread.stack = nullptr;
-    --block.live;
+    --block->live;
 }
-
-struct Warp {
-    Thread *first, *last;
-    std::vector<Thread*> order;
-
-    Thread* lane(unsigned number) const { return first + number < last ? first + number : nullptr; }
-};
 
 bool can_run(const Thread& thread) {
     return thread.state == State::fresh || thread.state == State::ready || (thread.state == State::waiting && thread.done());
@@ -167,7 +138,7 @@ bool run_collectives(const Warp& warp) {
         each_lane(warp, group, [&](Thread& member) { member.result = outcome(member, group, warp); });
         each_lane(warp, group, [&](Thread& member) { member.state = State::ready; });
         if (one->what == CUDASIM_SYNCWARP) {
-            warp_met(static_cast<unsigned>(warp.first - block.threads.data()) / 32);
+            warp_met((MOST_THREADS * block->rank + static_cast<unsigned>(warp.first - block->threads.data())) / 32);
             count_meeting(Meeting::warp);
         }
         any = true;
@@ -189,7 +160,7 @@ bool run_threads(const Warp& warp) {
 void release_barrier() {
     size_t waiting = 0, predicates = 0;
     const Thread *first = nullptr, *odd = nullptr, *forever = nullptr;
-    for (const Thread& thread : block.threads) {
+    for (const Thread& thread : block->threads) {
         if (thread.state == State::waiting) forever = &thread;
         if (thread.state == State::collective) odd = &thread;
         if (thread.state != State::barrier) continue;
@@ -201,7 +172,7 @@ void release_barrier() {
     if (odd && odd->state == State::collective)
         throw Problem{"warp",
                       text("mask %#x at ", odd->mask) + odd->site.name() + ": not all of its threads arrive; " +
-                          where(*odd) + text(" waits, as do %zu others", block.live - 1),
+                          where(*odd) + text(" waits, as do %zu others", block->live - 1),
                       CUDA_ERROR_LAUNCH_FAILED};
     if (forever)
         throw Problem{"barrier", where(*forever) + " waits for ever at " + forever->site.name() + what_barriers_lack(),
@@ -213,79 +184,78 @@ void release_barrier() {
                       CUDA_ERROR_LAUNCH_FAILED};
     block_met();
     count_meeting(Meeting::block);
-    for (Thread& thread : block.threads) {
+    for (Thread& thread : block->threads) {
         if (thread.state != State::barrier) continue;
         thread.state = State::ready;
         thread.result = predicates;
     }
 }
 
-void run_threads_of_block(std::vector<Warp>& warps) {
-    while (block.live) {
-        bool any = false;
-        for (size_t i = warps.size(); i > 1; --i) std::swap(warps[i - 1], warps[draw(i)]);
-        for (Warp& warp : warps) {
-            uint64_t turns = 1 + draw(4);  // some warps run far ahead of the others
-            for (bool more = true; more && turns; --turns) {
-                more = run_threads(warp);
-                more |= run_collectives(warp);
-                any |= more;
-            }
-        }
-        if (!any || lands_early()) any |= land_a_load();
-        if (!any && block.live) release_barrier();
-    }
+bool waits_for_cluster() {
+    return std::any_of(block->threads.begin(), block->threads.end(),
+                       [](const Thread& thread) { return thread.state == State::cluster; });
 }
 
-void prepare_threads(std::vector<Warp>& warps) {
-    const CudasimTriple& size = block.launch->block;
+}  // namespace
+
+const CudasimCalls calls{barrier, collective, pipeline_copy, pipeline_commit, pipeline_wait,   atomic,
+                         count_step, ticks,   block_aborts,  &bulk_calls,     cluster_barrier};
+
+std::string where(const Block& block, const Thread& thread) {
+    return "thread " + coordinates(thread.index) + " of block " + coordinates(block.index);
+}
+
+void begin_threads(const Launch& launch, CudasimState* its) {
+    launched = &launch;
+    state = its;
+    failed = false;
+}
+
+void prepare_threads(const CudasimTriple& size) {
     size_t count = size_t{size.x} * size.y * size.z;
-    for (Thread& thread : block.threads) {  // those that a failed kernel left behind
+    for (Thread& thread : block->threads) {  // those that a failed kernel left behind
         if (thread.stack) free_stacks.push_back(thread.stack);
         thread.stack = nullptr;
     }
-    block.threads.resize(count);
-    block.live = count;
+    block->threads.resize(count);
+    block->live = count;
     for (size_t i = 0; i < count; ++i) {
-        Thread& thread = block.threads[i];
+        Thread& thread = block->threads[i];
         auto index = static_cast<unsigned>(i);
         thread.index = {index % size.x, index / size.x % size.y, index / size.x / size.y};
         thread.lane = index % 32;
         thread.state = State::fresh;
     }
-    warps.clear();
+    block->warps.clear();
     for (size_t first = 0; first < count; first += 32) {
-        Thread* begin = &block.threads[first];
+        Thread* begin = &block->threads[first];
         Warp warp{begin, begin + std::min<size_t>(32, count - first), {}};
         for (Thread* thread = warp.first; thread != warp.last; ++thread) warp.order.push_back(thread);
         for (size_t i = warp.order.size(); i > 1; --i) std::swap(warp.order[i - 1], warp.order[draw(i)]);
-        warps.push_back(std::move(warp));
+        block->warps.push_back(std::move(warp));
     }
 }
 
-void run_blocks(const Launch& launch) {
-    const CudasimTriple& grid = launch.grid;
-    std::vector<Warp> warps;
-    BlockOrder order(uint64_t{grid.x} * grid.y * grid.z);
-    for (uint64_t left = order.count; left > 0; --left) {
-        uint64_t at = order.next();
-        block.state->block = {static_cast<unsigned>(at % grid.x), static_cast<unsigned>(at / grid.x % grid.y),
-                              static_cast<unsigned>(at / grid.x / grid.y)};
-        poison_shared(launch);
-        begin_bulk();
-        begin_pipelines();
-        begin_block_traffic();
-        prepare_threads(warps);
-        run_threads_of_block(warps);
-        end_bulk();
-        check_shared(launch, coordinates(block.state->block));
+bool run_turn() {
+    std::vector<Warp>& warps = block->warps;
+    bool any = false;
+    for (size_t i = warps.size(); i > 1; --i) std::swap(warps[i - 1], warps[draw(i)]);
+    for (Warp& warp : warps) {
+        uint64_t turns = 1 + draw(4);  // some warps run far ahead of the others
+        for (bool more = true; more && turns; --turns) {
+            more = run_threads(warp);
+            more |= run_collectives(warp);
+            any |= more;
+        }
     }
+    if (!any || lands_early()) any |= land_a_load();
+    if (!any && block->live && waits_for_cluster()) return false;
+    if (!any && block->live) release_barrier();
+    return true;
 }
-
-}  // namespace
 
 void wait_until(std::function<bool()> done, const char* file, int line) {
-    Thread& me = *block.running;
+    Thread& me = *block->running;
     me.site = {file, line};
     me.done = std::move(done);
     me.state = State::waiting;
@@ -298,22 +268,13 @@ void block_aborts(const char* kind, const char* file, int line, const char* what
                     : !strcmp(kind, "misaligned")    ? CUDA_ERROR_MISALIGNED_ADDRESS
                     : !strcmp(kind, "out_of_bounds") ? CUDA_ERROR_ILLEGAL_ADDRESS
                                                      : CUDA_ERROR_LAUNCH_FAILED;
-    give_up(kind, text("%s:%d: %s, by ", file, line, what) + where(*block.running), code);
+    give_up(kind, text("%s:%d: %s, by ", file, line, what) + where(*block->running), code);
 }
 
-unsigned running_thread() { return static_cast<unsigned>(block.running - block.threads.data()); }
+unsigned running_rank() { return block->rank; }
 
-void run_grid(const Launch& launch) {
-    const CudasimImage& image = *launch.function->module->image;
-    block.launch = &launch;
-    block.state = image.state;
-    *image.calls = &calls;
-    image.state->block_size = launch.block;
-    image.state->grid_size = launch.grid;
-    failed = false;
-    begin_traffic(launch);
-    run_guarded([&] { run_blocks(launch); });
-    end_traffic();
+unsigned running_thread() {
+    return MOST_THREADS * block->rank + static_cast<unsigned>(block->running - block->threads.data());
 }
 
 }  // namespace cudasim

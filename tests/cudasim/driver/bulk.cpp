@@ -38,11 +38,17 @@ struct Stores {
     std::vector<std::vector<Copy>> groups;
 };
 
-std::map<void*, MemoryBarrier> barriers;
-std::map<unsigned, NamedBarrier> named;
-std::vector<Copy> loads;
-std::map<unsigned, Stores> stores;  // by thread
-bool early;  // in one block of four loads may land before they are waited for
+struct OfBlock {
+    std::map<void*, MemoryBarrier> barriers = {};
+    std::map<unsigned, NamedBarrier> named = {};
+    std::vector<Copy> loads = {};
+    std::map<unsigned, Stores> stores = {};  // by thread
+    bool early = false;                      // in one block of four loads may land before they are waited for
+};
+
+std::map<unsigned, OfBlock> blocks;  // by rank in the cluster
+
+OfBlock& here() { return blocks[running_rank()]; }
 
 [[noreturn]] void refuse(const char* kind, const char* file, int line, const char* what) {
     block_aborts(kind, file, line, what);
@@ -50,8 +56,8 @@ bool early;  // in one block of four loads may land before they are waited for
 }
 
 MemoryBarrier& barrier_at(void* at, const char* file, int line) {
-    auto found = barriers.find(at);
-    if (found == barriers.end()) refuse("mbarrier", file, line, "a barrier that has not been initialised");
+    auto found = here().barriers.find(at);
+    if (found == here().barriers.end()) refuse("mbarrier", file, line, "a barrier that has not been initialised");
     return found->second;
 }
 
@@ -67,7 +73,7 @@ void end_phase_if_complete(MemoryBarrier& one) {
     block_met();
 }
 
-void init(void* at, unsigned count, const char*, int) { barriers[at] = {count, count}; }
+void init(void* at, unsigned count, const char*, int) { here().barriers[at] = {count, count}; }
 
 void arrive(void* at, size_t bytes, const char* file, int line) {
     MemoryBarrier& one = barrier_at(at, file, line);
@@ -83,7 +89,7 @@ void wait(void* at, unsigned parity, const char* file, int line) {
 }
 
 void meet(unsigned id, unsigned threads, const char* file, int line) {
-    NamedBarrier& one = named[id];
+    NamedBarrier& one = here().named[id];
     const unsigned round = one.round;
     if (++one.arrived == threads) {
         one.arrived = 0;
@@ -99,7 +105,7 @@ void load(void* to, const void* from, size_t bytes, void* at, size_t first, size
     check(to, from, bytes, file, line);
     count_copy(from, bytes, __builtin_return_address(0), first, wanted);
     memset(to, POISON, bytes);
-    loads.push_back({to, from, bytes, at, first, wanted});
+    here().loads.push_back({to, from, bytes, at, first, wanted});
 }
 
 void store(void* to, const void* from, size_t bytes, const char* file, int line) {
@@ -107,17 +113,17 @@ void store(void* to, const void* from, size_t bytes, const char* file, int line)
     count_store(to, bytes, __builtin_return_address(0));
     if (!fenced(reinterpret_cast<uintptr_t>(from), bytes))
         refuse("proxy", file, line, "a bulk store of what a thread wrote without a fence.proxy.async behind it");
-    stores[running_thread()].open.push_back({to, from, bytes, nullptr, 0, bytes});
+    here().stores[running_thread()].open.push_back({to, from, bytes, nullptr, 0, bytes});
 }
 
 void commit() {
-    Stores& mine = stores[running_thread()];
+    Stores& mine = here().stores[running_thread()];
     mine.groups.push_back(std::move(mine.open));
     mine.open.clear();
 }
 
 void wait_read(size_t left) {
-    auto& groups = stores[running_thread()].groups;
+    auto& groups = here().stores[running_thread()].groups;
     for (; groups.size() > left; groups.erase(groups.begin()))
         for (const Copy& copy : groups.front()) memcpy(copy.to, copy.from, copy.bytes);
 }
@@ -126,13 +132,14 @@ void wait_read(size_t left) {
 
 const CudasimBulk bulk_calls{init, arrive, wait, meet, load, store, commit, wait_read, fence_async};
 
-bool lands_early() { return early && !draw(8); }
+bool lands_early() { return here().early && !draw(8); }
 
 bool land_a_load() {
+    std::vector<Copy>& loads = here().loads;
     if (loads.empty()) return false;
     const auto one = loads.begin() + static_cast<long>(draw(loads.size()));
     memcpy(static_cast<char*>(one->to) + one->first, static_cast<const char*>(one->from) + one->first, one->wanted);
-    MemoryBarrier& barrier = barriers.at(one->barrier);
+    MemoryBarrier& barrier = here().barriers.at(one->barrier);
     barrier.bytes -= static_cast<int64_t>(one->bytes);
     loads.erase(one);
     end_phase_if_complete(barrier);
@@ -141,25 +148,22 @@ bool land_a_load() {
 
 std::string what_barriers_lack() {
     std::string all;
-    for (auto& [at, one] : barriers)
+    for (auto& [at, one] : here().barriers)
         all += text("; a barrier in phase %u lacks %u of %u arrivals and %lld bytes", one.phase, one.missing, one.count,
                     static_cast<long long>(one.bytes));
-    for (auto& [id, one] : named)
+    for (auto& [id, one] : here().named)
         if (one.arrived) all += text("; at barrier %u are %u threads", id, one.arrived);
     return all;
 }
 
 void begin_bulk() {
-    barriers.clear();
-    named.clear();
-    loads.clear();
-    stores.clear();
-    early = !draw(4);
+    here() = {};
+    here().early = !draw(4);
 }
 
 void end_bulk() {
-    const char* left = loads.empty() ? nullptr : "a bulk load that nobody has waited for";
-    for (auto& [thread, mine] : stores)
+    const char* left = here().loads.empty() ? nullptr : "a bulk load that nobody has waited for";
+    for (auto& [thread, mine] : here().stores)
         if (!mine.open.empty() || !mine.groups.empty()) left = "a bulk store that its thread has not committed and waited for";
     if (left) throw Problem{"bulk", std::string("the block ends with ") + left, CUDA_ERROR_LAUNCH_FAILED};
 }

@@ -27,6 +27,7 @@ std::string what_barriers_lack();
 
 void wait_until(std::function<bool()> done, const char* file, int line);  // the thread that runs goes on when it is
 void block_aborts(const char* kind, const char* file, int line, const char* what);
-unsigned running_thread();
+unsigned running_rank();    // of the block that runs in its cluster
+unsigned running_thread();  // its number in the cluster, of which each block has MOST_THREADS
 
 }  // namespace cudasim

@@ -2,7 +2,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "sim.h"
+#include "block.h"
+#include "profile.h"
 
 namespace cudasim {
 namespace {
@@ -36,6 +37,9 @@ void check_limits(const Launch& launch) {
     if (!block_fits || !grid_fits || threads > 1024) fail(CUDA_ERROR_INVALID_VALUE);
     unsigned bound = launch.function->kernel->threads_bound;
     if (bound && threads > bound) fail(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+    const unsigned cluster = launch.function->kernel->cluster;
+    if (grid.x % cluster || cluster > MOST_BLOCKS || (cluster > 1 && profile().major < 9))
+        fail(CUDA_ERROR_INVALID_CLUSTER_SIZE);
     if (launch.dynamic_bytes > dynamic_limit(*launch.function)) fail(CUDA_ERROR_INVALID_VALUE);
 }
 

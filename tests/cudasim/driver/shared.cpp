@@ -9,14 +9,33 @@ namespace {
 
 constexpr size_t SHARED_GUARD = 4096;  // bytes behind the dynamic shared memory
 
+// Calls body(begin, bytes) for each variable, and for what is dynamic with its guard zone.
+template <class Body> void each_part(const Launch& launch, Body body) {
+    for (auto& [begin, bytes] : launch.function->shared) body(begin, bytes);
+    body(launch.function->module->image->dynamic_shared, launch.dynamic_bytes + SHARED_GUARD);
+}
+
 }  // namespace
 
 void poison_shared(const Launch& launch) {
-    for (auto& [begin, bytes] : launch.function->shared) memset(begin, POISON, bytes);
-    memset(launch.function->module->image->dynamic_shared, POISON, launch.dynamic_bytes + SHARED_GUARD);
+    each_part(launch, [](unsigned char* begin, size_t bytes) { memset(begin, POISON, bytes); });
 }
 
-void check_shared(const Launch& launch, const std::string& block) {
+void save_shared(const Launch& launch, std::vector<unsigned char>& to) {
+    to.clear();
+    each_part(launch, [&](unsigned char* begin, size_t bytes) { to.insert(to.end(), begin, begin + bytes); });
+}
+
+void restore_shared(const Launch& launch, const std::vector<unsigned char>& from) {
+    if (from.empty()) return;  // of a block that has not begun
+    size_t at = 0;
+    each_part(launch, [&](unsigned char* begin, size_t bytes) {
+        memcpy(begin, &from[at], bytes);
+        at += bytes;
+    });
+}
+
+void check_shared(const Launch& launch, const CudasimTriple& block) {
     const unsigned char* end = launch.function->module->image->dynamic_shared + launch.dynamic_bytes;
     auto changed = [](unsigned char byte) { return byte != POISON; };
     const unsigned char* written = std::find_if(end, end + SHARED_GUARD, changed);
@@ -24,7 +43,7 @@ void check_shared(const Launch& launch, const std::string& block) {
     throw Problem{"out_of_bounds",
                   text("a write %zu bytes beyond the %zu bytes of dynamic shared memory, in block ",
                        static_cast<size_t>(written - end), launch.dynamic_bytes) +
-                      block,
+                      coordinates(block),
                   CUDA_ERROR_ILLEGAL_ADDRESS};
 }
 

@@ -239,8 +239,11 @@ struct Launch {
     size_t dynamic_bytes;
     std::vector<unsigned char> arguments;
 };
+inline std::string coordinates(const CudasimTriple& t) { return text("(%u, %u, %u)", t.x, t.y, t.z); }
 void poison_shared(const Launch& launch);  // shared.cpp
-void check_shared(const Launch& launch, const std::string& block);  // throws Problem
+void save_shared(const Launch& launch, std::vector<unsigned char>& to);  // of a block that another one interrupts
+void restore_shared(const Launch& launch, const std::vector<unsigned char>& from);
+void check_shared(const Launch& launch, const CudasimTriple& block);  // throws Problem
 void run_grid(const Launch& launch);  // throws Problem
 
 // signals.cpp

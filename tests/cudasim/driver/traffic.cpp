@@ -15,6 +15,7 @@
 #include <unordered_map>
 
 #include "banks.h"
+#include "bulk.h"
 #include "races.h"
 #include "regions.h"
 
@@ -62,8 +63,8 @@ struct Instruction {
 struct Counting {
     const CudasimState* state = nullptr;  // of the thread that runs; null between launches
     Traffic now;
-    std::unordered_map<uint64_t, Instruction> instructions;  // of the warps of a block
-    std::vector<uint64_t> steps;                             // of the threads of a block
+    std::unordered_map<uint64_t, Instruction> instructions;  // of the warps of a cluster
+    std::vector<uint64_t> steps;                             // of the threads of a cluster
 };
 
 Counting counting;
@@ -120,9 +121,9 @@ void close(Way way, Request& request) {
     request = {};
 }
 
-uint64_t key(const void* place, unsigned warp, Way way) { return reinterpret_cast<uintptr_t>(place) << 8 | warp << 3 | way; }
+uint64_t key(const void* place, unsigned warp, Way way) { return reinterpret_cast<uintptr_t>(place) << 12 | warp << 3 | way; }
 
-void close_block() {
+void close_cluster() {
     for (auto& [key, instruction] : counting.instructions)
         for (Request& request : instruction.times) close(static_cast<Way>(key & 7), request);
     counting.instructions.clear();
@@ -130,14 +131,9 @@ void close_block() {
     counting.steps.clear();
 }
 
-unsigned running_number() {
-    const CudasimTriple &thread = counting.state->thread, &size = counting.state->block_size;
-    return (thread.z * size.y + thread.y) * size.x + thread.x;
-}
-
 // Puts the access of a lane to those of the others. A request that all lanes of a whole warp have come to is over.
 void join(Way way, const Span& span, const void* caller) {
-    Instruction& instruction = counting.instructions[key(caller, running_number() / 32, way)];
+    Instruction& instruction = counting.instructions[key(caller, running_thread() / 32, way)];
     const uint32_t time = instruction.came[span.lane]++;
     if (time >= instruction.times.size()) instruction.times.resize(time + 1);
     Request& request = instruction.times[time];
@@ -180,15 +176,15 @@ void begin_traffic(const Launch& launch) {
     begin_watch(launch);
 }
 
-void begin_block_traffic() {
+void begin_cluster_traffic() {
     if (!counting.state) return;
-    close_block();
-    watch_block();
+    close_cluster();
+    watch_cluster();
 }
 
 void end_traffic() {
     if (!counting.state) return;
-    close_block();
+    close_cluster();
     std::lock_guard<std::mutex> lock(sim().mutex);
     finished.push_back(counting.now);
     counting = {};
@@ -214,7 +210,7 @@ void count_meeting(Meeting who) { ++counting.now.meetings[static_cast<int>(who)]
 
 void count_step() {
     if (!counting.state) return;
-    const unsigned number = running_number();
+    const unsigned number = running_thread();
     if (number >= counting.steps.size()) counting.steps.resize(number + 1);
     ++counting.steps[number];
 }

@@ -8,7 +8,7 @@ namespace cudasim {
 
 bool counts_traffic();  // whether CUDASIM_COUNT asks for it
 void begin_traffic(const Launch& launch);
-void begin_block_traffic();
+void begin_cluster_traffic();  // of one block, or of some that run together
 void end_traffic();
 // An asynchronous copy into shared memory reads these bytes, of which somebody looks at `wanted` from `first` on; `caller` is
 // the place in the kernel.

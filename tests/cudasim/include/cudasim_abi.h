@@ -40,6 +40,7 @@ struct CudasimCalls {
     long long (*clock)();
     void (*abort)(const char* kind, const char* file, int line, const char* text);
     const CudasimBulk* bulk;
+    void (*cluster_barrier)(const char* file, int line);
 };
 
 struct CudasimParameter {
@@ -53,6 +54,7 @@ struct CudasimKernel {
     const CudasimParameter* parameters;
     size_t parameter_count, parameter_bytes;
     unsigned threads_bound;  // __launch_bounds__, 0 without
+    unsigned cluster;        // blocks side by side that run together: __cluster_dims__, 1 without
     const char* const* functions;  // all that it may call, as parts of mangled names: "5total"
 };
 
