@@ -1,5 +1,5 @@
-// One tick of a Predictive Vision Model: a block a unit, each weight read once from memory and written once. Twin of
-// cpu/pvm.py.
+// One tick of a Predictive Vision Model: a block a unit, or some blocks, each weight read once from memory and
+// written once. Twin of cpu/pvm.py.
 //
 // world (B, W), tape (B, T), signals (B, S)   see hybrid/pvm/layout.py; a stream a row, B at most MOST
 // units, runs                                 that layout as tables, made by gpu/pvm_plan.py
@@ -8,7 +8,7 @@
 // its dense layers in order, publish. Each dense layer is one pass over its matrix: a row is multiplied with the new input
 // and moved along the old one. Only matrices behind the first are read before, in part, to pull errors back; they come
 // from the L2 cache when they are visited. Sums have a fixed order: lanes, a butterfly, then parts in turn. No atomics.
-#include "pvm_ring.cuh"
+#include "pvm_cluster.cuh"
 
 // A dense layer of one stream. A warp takes R rows at a time, a lane K columns.
 template <int R, int K, bool MOMENTUM>
@@ -105,7 +105,7 @@ template <bool SEVERAL, bool MOMENTUM> __device__ __forceinline__ void tick(cons
     const Unit &unit = own_unit(t);
     const Moving moving = begin<SEVERAL, Block>(t, unit);
     for (int k = unit.depth - 1; moving.learns && k >= 0; --k)
-        if (unit.layers[k].pulled) pull_back<SEVERAL, Block>(t, unit.layers[k], t.weights + unit.layers[k].w);
+        if (unit.layers[k].pulled) pull_back<SEVERAL, Block>(t, unit, unit.layers[k], t.weights + unit.layers[k].w);
 #pragma unroll 1
     for (int k = 0; k < unit.depth; ++k) {
         if (SEVERAL)
@@ -140,14 +140,36 @@ extern "C" __global__ void __launch_bounds__(ONE + 32, 2) tick_ring(ARGUMENTS, i
 {
 #if __CUDA_ARCH__ >= 900
     const Tick t = GIVEN;
-    tick_in_ring<false>(t, slots, slot);
+    tick_in_ring<Computing, false>(t, slots, slot);
 #endif
 }
 extern "C" __global__ void __launch_bounds__(ONE + 32, 2) tick_ring_momentum(ARGUMENTS, int slots, int slot)
 {
 #if __CUDA_ARCH__ >= 900
     const Tick t = GIVEN;
-    tick_in_ring<true>(t, slots, slot);
+    tick_in_ring<Computing, true>(t, slots, slot);
+#endif
+}
+
+// The same tick, of which CLUSTER blocks share a large unit. See pvm_cluster.cuh.
+//   work    units that are shared: each by a cluster; others: a block each; what is left of the last cluster: nothing
+//   launch  grid: clusters of CLUSTER blocks, those with the most weights a block first; else as tick_ring
+//   bound   memory: 8 bytes a parameter, 16 with momentum; 4 where the unit does not learn
+//   order   that of tick_ring: the same bits
+//   device  sm_90 and later
+extern "C" __global__ void CLUSTERS_OF(CLUSTER) __launch_bounds__(ONE + 32, 2) tick_cluster(ARGUMENTS, int slots, int slot)
+{
+#if __CUDA_ARCH__ >= 900
+    const Tick t = GIVEN;
+    tick_in_ring<Sharing, false>(t, slots, slot);
+#endif
+}
+extern "C" __global__ void CLUSTERS_OF(CLUSTER) __launch_bounds__(ONE + 32, 2)
+    tick_cluster_momentum(ARGUMENTS, int slots, int slot)
+{
+#if __CUDA_ARCH__ >= 900
+    const Tick t = GIVEN;
+    tick_in_ring<Sharing, true>(t, slots, slot);
 #endif
 }
 

@@ -8,6 +8,7 @@ constexpr int ONE = 448;   // threads of a block with one stream, at most: 14 wa
 constexpr int MANY = 256;  // threads of a block with more
 constexpr int MOST = 16;   // streams
 constexpr int GROUP = 4;   // streams that share a read when errors are pulled back
+constexpr int CLUSTER = 4;  // blocks that share a unit, where more than one does
 
 enum Feature { SIGNAL = 1, DERIVATIVE = 2, INTEGRAL = 4, ERROR = 8, PAST = 16 };
 enum Kind { LATERAL, FEEDBACK, RAW, SEEN };
@@ -22,6 +23,7 @@ struct __align__(16) Layer {
     int held;  // see pvm_ring.cuh
 };
 struct __align__(16) Unit {  // 64 bytes, then its layers: a block begins with one read
+    int rank, blocks;  // the block's in a cluster that shares the unit, of how many; 0, 1: it has all; 0, 0: there is nothing to do
     int number, depth, first_run, last_run;
     int signals, count;  // where in the signals they begin, and how many there are
     int block, features, hidden, size, published, predicted, residual, sign;
@@ -59,13 +61,27 @@ struct Tick {
             lateral, feedback, code, B, W, T, S                                                                                \
     }
 
-// Who computes a unit: the threads of a block. A ring has another crew.
+// Who computes a unit: the threads of a block. A ring has another crew, and a third one is those of all blocks of a cluster.
 struct Block {
     static __device__ int threads() { return blockDim.x; }
     static __device__ int warps() { return threads() / 32; }
     static __device__ void meet() { __syncthreads(); }
     static __device__ bool holds(const Layer &) { return false; }  // does the matrix stay in shared memory
+    // Of the blocks that share the unit.
+    static __device__ int rank(const Unit &) { return 0; }
+    static __device__ int blocks(const Unit &) { return 1; }
+    static __device__ void meet(const Unit &) { meet(); }  // all of them
 };
+
+// Of `count` things in a row those that the block takes: [first, last).
+struct Share {
+    int first, last;
+};
+template <class Crew> __device__ __forceinline__ Share share(const Unit &unit, int count)
+{
+    const int rank = Crew::rank(unit);
+    return {count * rank / CLUSTER, Crew::blocks(unit) == 1 ? count : count * (rank + 1) / CLUSTER};
+}
 
 // What a launch says of the block's unit, in shared memory, 16 bytes a thread.
 __device__ __forceinline__ const Unit &own_unit(const Tick &t)
@@ -80,13 +96,14 @@ __device__ __forceinline__ const Unit &own_unit(const Tick &t)
 // What errors will be pulled back through, and the biases, are brought into the L2 cache while the unit gathers.
 template <class Crew> __device__ __forceinline__ void announce(const Tick &t, const Unit &unit)
 {
+    const int first = threadIdx.x + Crew::rank(unit) * Crew::threads(), step = Crew::blocks(unit) * Crew::threads();
     for (int k = 0; k < unit.depth; ++k) {
         const Layer &layer = unit.layers[k];
         const float *matrix = t.weights + layer.w;
         const int rows = layer.rows, n = layer.columns, pulled = Crew::holds(layer) ? 0 : layer.pulled, lines = (pulled + 31) / 32;
-        for (int task = threadIdx.x; task < rows * lines; task += Crew::threads())
+        for (int task = first; task < rows * lines; task += step)
             bring(matrix + task / lines * n + min(task % lines * 32, pulled - 1));
-        for (int r = 32 * threadIdx.x; r < rows; r += 32 * Crew::threads()) bring(matrix + rows * n + r);
+        for (int r = 32 * first; r < rows; r += 32 * step) bring(matrix + rows * n + r);
     }
 }
 
@@ -123,8 +140,8 @@ __device__ __forceinline__ void see(const Tick &t, const Unit &unit, int b, int 
 // The unit's signals, features and context, a warp a run of the world.
 template <bool SEVERAL, class Crew> __device__ __forceinline__ void gather(const Tick &t, const Unit &unit)
 {
-    const int B = SEVERAL ? t.B : 1, runs = unit.last_run - unit.first_run;
-    for (int task = warp(); task < runs * B; task += Crew::warps()) {
+    const int B = SEVERAL ? t.B : 1, runs = unit.last_run - unit.first_run, step = Crew::blocks(unit) * Crew::warps();
+    for (int task = warp() + Crew::rank(unit) * Crew::warps(); task < runs * B; task += step) {
         const int b = task % B;
         const Run run = t.runs[unit.first_run + task / B];
         const float *world = t.world + b * t.W + run.from;
@@ -137,18 +154,20 @@ template <bool SEVERAL, class Crew> __device__ __forceinline__ void gather(const
                 t.tape[b * t.T + run.to + i] = run.kind == RAW ? value : factor * squeezed;
         }
     }
-    Crew::meet();
+    Crew::meet(unit);
 }
 
-// miss, and where the unit learns the gradient before the activation of the predictions in `record`.
+// miss, and where the unit learns the gradient before the activation of the predictions in `record`. Of a cluster
+// the first block does it, so that the sum has one order.
 template <bool SEVERAL, class Crew> __device__ __forceinline__ void errors(const Tick &t, const Unit &unit, bool learns)
 {
     __shared__ float parts[(SEVERAL ? MANY : ONE) / 32];
     const int B = SEVERAL ? t.B : 1, count = unit.count, outputs = t.steps * count;
     const bool residual = unit.residual >= 0;
+    const int own = Crew::rank(unit) == 0 ? B * outputs : 0;
     float total = 0;
 #pragma unroll 1
-    for (int k = threadIdx.x; k < B * outputs; k += Crew::threads()) {
+    for (int k = threadIdx.x; k < own; k += Crew::threads()) {
         const int b = SEVERAL ? k / outputs : 0, place = k - b * outputs, step = place / count;
         const bool newest = step == (t.newest_first ? 0 : t.steps - 1);
         const int64 seen = b * t.S + unit.signals + place - step * count, at = b * t.T + unit.predicted + place;
@@ -166,16 +185,16 @@ template <bool SEVERAL, class Crew> __device__ __forceinline__ void errors(const
     }
     total = sums<1>(&total);
     if (lane() == 0) parts[warp()] = total;
-    Crew::meet();
-    if (threadIdx.x) return;
+    Crew::meet(unit);
+    if (threadIdx.x || Crew::rank(unit)) return;
     for (int k = 1; k < Crew::warps(); ++k) total += parts[k];
     t.miss[unit.number] = total;
 }
 
 // The gradient before the activation of what the layer read, where that was computed too. A warp takes 32 columns, a part
-// of the rows and GROUP streams; the parts are summed in turn.
-template <bool SEVERAL, class Crew> __device__ __forceinline__ void pull_back(const Tick &t, const Layer &layer,
-                                                                              const float *matrix)
+// of the rows and GROUP streams; the parts are summed in turn. How many parts there are does not depend on who shares the columns.
+template <bool SEVERAL, class Crew>
+__device__ __forceinline__ void pull_back(const Tick &t, const Unit &unit, const Layer &layer, const float *matrix)
 {
     constexpr int G = SEVERAL ? GROUP : 1, READ = 8 / G;  // rows at a time
     __shared__ float parts[G * (SEVERAL ? MANY : ONE) / 32][32];
@@ -183,10 +202,12 @@ template <bool SEVERAL, class Crew> __device__ __forceinline__ void pull_back(co
     const int chunks = (pulled + 31) / 32, jobs = chunks * ((B + G - 1) / G), together = min(jobs, Crew::warps());
     const int P = Crew::warps() / together, p = warp() / together;
     const float *delta = t.delta + layer.out;
-    for (int start = 0; start < jobs; start += together) {
+    const Share own = share<Crew>(unit, jobs);
+    for (int start = own.first; start < own.last; start += together) {
+        if (start > own.first) Crew::meet();  // the parts before have been summed
         const int job = start + warp() % together, j = job % chunks * 32 + lane(), b = job / chunks * G;
         float total[G] = {};
-        if (p < P && job < jobs && j < pulled) {
+        if (p < P && job < own.last && j < pulled) {
             const float *from[G];
             for (int g = 0; g < G; ++g) from[g] = delta + min(b + g, B - 1) * t.T;
 #pragma unroll 1
@@ -208,19 +229,20 @@ template <bool SEVERAL, class Crew> __device__ __forceinline__ void pull_back(co
         Crew::meet();
         for (int k = warp(); k < together * G; k += Crew::warps()) {
             const int job = start + k / G, j = job % chunks * 32 + lane(), b = job / chunks * G + k % G;
-            if (job >= jobs || j >= pulled || b >= B) continue;
+            if (job >= own.last || j >= pulled || b >= B) continue;
             float sum = 0;
             for (int part = 0; part < P; ++part) sum += parts[part * together * G + k][lane()];
             const int64 at = b * t.T + layer.in + j;
             t.delta[at] = sum * slope(t.record[at], t.code);
         }
-        Crew::meet();
     }
+    Crew::meet(unit);
 }
 
 // The hidden vector goes to the next world, as it is or, where low is not null, by its range so far.
 template <bool SEVERAL, class Crew> __device__ __forceinline__ void publish(const Tick &t, const Unit &unit)
 {
+    if (Crew::rank(unit)) return;
     const int B = SEVERAL ? t.B : 1, size = unit.size;
     for (int k = threadIdx.x; k < B * size; k += Crew::threads()) {
         const int b = SEVERAL ? k / size : 0, i = k - b * size;

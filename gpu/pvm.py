@@ -1,4 +1,4 @@
-"""One tick of a Predictive Vision Model on a GPU: the `Pvm` contract, a launch a tick, a block a unit (pvm.cu)."""
+"""One tick of a Predictive Vision Model on a GPU: the `Pvm` contract, a launch a tick, a block or a cluster a unit (pvm.cu)."""
 
 from typing import Any
 
@@ -30,13 +30,16 @@ def tick(
 ) -> None:
     """See hybrid/contract.py."""
     streams, wired, momentum = len(past.world), layout.layout, state.velocity is not None
-    ring, units = layout.ring(momentum) if streams == 1 else None, layout.units(first, last, momentum)
-    name = f"tick_{'ring' if ring else 'one' if streams == 1 else 'many'}{'_momentum' * momentum}"
+    ring = layout.ring(momentum) if streams == 1 else None
+    clusters = ring is not None and layout.shares(first, last)
+    units = layout.units(first, last, momentum, clusters)
+    kind = "cluster" if clusters else "ring" if ring else "one" if streams == 1 else "many"
+    name = f"tick_{kind}{'_momentum' * momentum}"
     threads, sizes = layout.threads(streams) + MOVER * bool(ring), (ring.slots, ring.slot) if ring else ()
     shared = ring.shared if ring else 0
     widths = past.world.shape[1], state.tape.shape[1], state.signals.shape[1]
     kernels.launch(
-        __file__, name, TICK + "i" * len(sizes), last - first, threads, *state, units, layout.runs,
+        __file__, name, TICK + "i" * len(sizes), units.size, threads, *state, units, layout.runs,
         wired.features, wired.steps, wired.newest_first, *past, *learning, *gathering, CODES[activation], streams,
         *widths, *sizes, shared=shared,
     )  # fmt: skip

@@ -8,7 +8,8 @@ from gpu.array import Array
 from gpu.device import Device
 from gpu.plan import FLOAT, RESERVED
 
-ONE, MANY = 448, 256  # as in pvm.cuh
+ONE, MANY, CLUSTER = 448, 256, 4  # as in pvm.cuh
+LARGE = 60_000  # parameters: no smaller unit is shared by the blocks of a cluster
 FEW = 512  # up to so many units a block has all its threads; it depends on no device, so sums have one order on all
 
 # The tables, as in pvm.cuh. A unit is 64 bytes, and its layers: a block begins with one read, not with a chain of them.
@@ -22,8 +23,9 @@ LAYER = np.dtype(
     }
 )
 PLACES = (
-    "number depth first_run last_run signals count block features hidden size published predicted residual sign".split()
-)
+    "rank blocks number depth first_run last_run signals count block features hidden size published predicted residual "
+    "sign"
+).split()
 UNIT = np.dtype(
     {
         "names": [*PLACES, "layers"],
@@ -59,38 +61,59 @@ class Ring(NamedTuple):
 class Plan:
     """A layout on a device; made by `plan`, passed where the contract says layout.
 
-    runs  RUN on the device: what units gather from the world, the runs of a unit side by side
-    bulk  whether the device copies in bulk between memory and shared memory
+    runs      RUN on the device: what units gather from the world, the runs of a unit side by side
+    bulk      whether the device copies in bulk between memory and shared memory
+    clusters  whether it runs blocks in clusters, which then share large units; the bits are the same without
     """
 
     def __init__(self, device: Device, layout: Any):
         self.device, self.layout = device, layout
         runs, ends = _runs(layout)
         self._units, self.runs = _units(layout, ends), device.from_host(runs)
-        self.bulk = device.capability >= (9, 0)
-        self._ranges: dict[tuple[int, int, bool], Array] = {}
+        self.bulk = self.clusters = device.capability >= (9, 0)
+        self._ranges: dict[tuple[int, int, bool, bool], Array] = {}
         self._rings: dict[bool, Ring | None] = {}
 
     def __len__(self) -> int:
         return len(self._units)
 
-    def units(self, first: int, last: int, momentum: bool) -> Array:
-        """(last - first,) UNIT on the device: these units, the largest first; made by the first call."""
-        key = first, last, momentum
+    def units(self, first: int, last: int, momentum: bool, clusters: bool) -> Array:
+        """(N,) UNIT on the device, a block each: these units, the largest first; made by the first call.
+
+        clusters  CLUSTER blocks side by side share a large unit, others go together as they are
+        """
+        key = first, last, momentum, clusters
         if key not in self._ranges:
             units, ring = self._units.copy(), self.ring(momentum)
             if ring:
                 units["layers"]["held"][_within(self.layout.layer_at)] = ring.held
-            order = np.argsort(-_parameters(self.layout)[first:last], kind="stable")
-            self._ranges[key] = self.device.from_host(units[first:last][order])
+            size = _parameters(self.layout)[first:last]
+            if clusters:
+                blocks = _in_clusters(units[first:last], size, self._shared()[first:last])
+            else:
+                blocks = units[first:last][np.argsort(-size, kind="stable")]
+            self._ranges[key] = self.device.from_host(blocks)
         return self._ranges[key]
+
+    def shares(self, first: int, last: int) -> bool:
+        """Whether any of these units is for a cluster, where matrices go through shared memory."""
+        return bool(self._shared()[first:last].any())
+
+    def _shared(self) -> np.ndarray:
+        """(U,) whether a unit is for a cluster: one that is large, and more than an even share of a place for a block."""
+        if not self.clusters:
+            return np.zeros(len(self), bool)
+        size, places = _parameters(self.layout), 2 * self.device.multiprocessors
+        rows: np.ndarray = np.minimum.reduceat(self.layout.rows, self.layout.layer_at[:-1])
+        shared: np.ndarray = (size > max(LARGE, size.sum() / places)) & (rows >= CLUSTER)
+        return shared
 
     def ring(self, momentum: bool) -> Ring | None:
         """How matrices go through shared memory; None where they do not: the device cannot, or a row is too long."""
         if not self.bulk:
             return None
         if momentum not in self._rings:
-            self._rings[momentum] = _ring(self.layout, self.device, 2 if momentum else 1)
+            self._rings[momentum] = _ring(self.layout, self.device, 2 if momentum else 1, self._shared())
         return self._rings[momentum]
 
     def threads(self, streams: int) -> int:
@@ -101,6 +124,7 @@ class Plan:
 def _units(layout: Any, ends: np.ndarray) -> np.ndarray:
     """(U,) UNIT; ends: (U + 1,) where the runs of each begin."""
     units = np.zeros(len(layout.hidden), UNIT)
+    units["blocks"] = 1
     units["number"], units["depth"] = np.arange(units.size), np.diff(layout.layer_at)
     units["first_run"], units["last_run"] = ends[:-1], ends[1:]
     units["signals"], units["count"] = layout.signal_at[:-1], np.diff(layout.signal_at)
@@ -112,6 +136,23 @@ def _units(layout: Any, ends: np.ndarray) -> np.ndarray:
     for name, values in zip(("w", "rows", "columns", "pulled", "in", "out"), fields, strict=True):
         units["layers"][name][of, place] = values
     return units
+
+
+def _in_clusters(units: np.ndarray, size: np.ndarray, shared: np.ndarray) -> np.ndarray:
+    """(CLUSTER N,) UNIT: clusters side by side, those with the most parameters a block first.
+
+    size    (U,) parameters of the units
+    shared  (U,) which of them a cluster shares; the others come CLUSTER at a time, the last of them with nothing to do
+    """
+    order = np.argsort(-size, kind="stable")
+    together, alone = order[shared[order]], order[~shared[order]]
+    blocks = np.zeros((together.size + -(-alone.size // CLUSTER), CLUSTER), UNIT)
+    own, others = blocks[: together.size], blocks[together.size :].reshape(-1)
+    own[:] = units[together, None]
+    own["rank"], own["blocks"] = np.arange(CLUSTER), CLUSTER
+    others[: alone.size] = units[alone]
+    most = np.concatenate([size[together] / CLUSTER, size[alone][::CLUSTER]])
+    return blocks[np.argsort(-most, kind="stable")].reshape(-1)
 
 
 def _runs(layout: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -134,16 +175,19 @@ def _within(at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return units, np.arange(at[-1]) - at[units]
 
 
-def _ring(layout: Any, device: Device, arrays: int) -> Ring | None:
+def _ring(layout: Any, device: Device, arrays: int, shared: np.ndarray) -> Ring | None:
     """Two blocks share a multiprocessor. Matrices that errors are pulled back through come first, the slots get what is left.
 
     Where those of the largest unit leave too little, the slots get half, and matrices stay as far as they fit.
 
     arrays  that a slot holds rows of: weights, and velocities
+    shared  (U,) which units the blocks of a cluster share: of those all matrices pass through the slots
     """
     room = (min(device.shared_block, device.shared_multiprocessor // 2 - RESERVED) - OWN) // FLOAT
     rows, columns = layout.rows.astype(np.int64), layout.columns.astype(np.int64)
-    size = np.where(layout.pulled, -(-(rows * columns + SPARE) // 4) * 4, 0)  # of what is kept
+    of, _ = _within(layout.layer_at)
+    stays = (layout.pulled > 0) & ~shared[of]
+    size = np.where(stays, -(-(rows * columns + SPARE) // 4) * 4, 0)  # of what is kept
     least = int(columns.max()) + SPARE + 3  # a row, of a slot that is cut to 16 bytes
     left = room - int(np.add.reduceat(size, layout.layer_at[:-1]).max())
     if left < 2 * arrays * least:
@@ -152,11 +196,11 @@ def _ring(layout: Any, device: Device, arrays: int) -> Ring | None:
     if slots < 2:
         return None
     # more than all that passes through them would leave room for fewer blocks
-    passing = int(np.add.reduceat(np.where(layout.pulled, 0, rows * columns), layout.layer_at[:-1]).max())
+    passes = np.add.reduceat(np.where(stays, 0, rows * columns), layout.layer_at[:-1])
+    passing = int((passes // np.where(shared, CLUSTER, 1)).max())
     slot = min(left // (arrays * slots), TILE, passing // slots + least) // 4 * 4
     held = np.full(rows.size, -1)
     begin = np.zeros(len(layout.hidden), np.int64)  # behind what a unit keeps already
-    of, _ = _within(layout.layer_at)
     for k in np.flatnonzero(size):
         if begin[of[k]] + size[k] <= room - arrays * slots * slot:
             held[k] = begin[of[k]]

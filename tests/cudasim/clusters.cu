@@ -7,7 +7,8 @@ enum Fault { NONE, NO_MEETING, ONE_BLOCK_MISSES, SOME_WAIT_FOR_THEIR_BLOCK };
 extern "C" __global__ void __cluster_dims__(4, 1, 1) __launch_bounds__(64) pass_on(float* y, float* x, int fault) {
     __shared__ float kept[64];
     extern __shared__ float more[];
-    const int rank = blockIdx.x % 4, i = threadIdx.x, mine = blockIdx.x * 64 + i, next = (blockIdx.x - rank + (rank + 1) % 4) * 64 + i;
+    const int rank = blockIdx.x % 4, i = threadIdx.x, mine = blockIdx.x * 64 + i;
+    const int next = (blockIdx.x - rank + (rank + 1) % 4) * 64 + i;
     kept[i] = more[i] = mine;
     x[mine] = mine;
     if (fault == SOME_WAIT_FOR_THEIR_BLOCK && rank == 2 && i < 32) __syncthreads();

@@ -41,10 +41,10 @@ def graph(**options):
 class Case:
     """Some ticks, each with arrays of its own, from the same random numbers on the device and, in float64, on the CPU.
 
-    bulk  False: as on a device that does not copy in bulk
+    bulk, clusters  False: as on a device that does not copy in bulk; that has no clusters
     """
 
-    bulk = True
+    bulk = clusters = True
 
     def __init__(self, layout, *, streams=1, momentum=0.4, minmax=False, learns=None, ticks=4, lag=2, **given):
         rng = np.random.default_rng(streams)
@@ -110,6 +110,7 @@ class Case:
             gpu.device.write(world, np.where(np.arange(known.shape[1]) < frame, known, np.nan).astype(np.float32))
         plan = gpu.run(pvm.plan, self.layout)
         plan.bulk &= self.bulk
+        plan.clusters &= self.clusters
         queue = queue or gpu.queue
         for t in range(self.ticks):
             done = queue.run(self.tick, pvm, plan, t, there)
@@ -204,7 +205,9 @@ def assert_a_ring_changes_nothing(gpu, case):
 
 
 @pytest.fixture
-def bulk(gpu):
+def bulk(gpu, monkeypatch):
+    """No unit is large enough for a cluster."""
+    monkeypatch.setattr(pvm_plan, "LARGE", 1 << 60)
     if gpu.device.capability < (9, 0):
         pytest.skip("the device does not copy in bulk")
 
@@ -226,6 +229,36 @@ def test_the_order_of_copies_in_a_ring_changes_nothing(gpu, bulk, seed, momentum
     if gpu.simulated:
         cudasim.seed(seed)
     assert_a_ring_changes_nothing(gpu, Case(hierarchy(unit="complex_residual"), momentum=momentum, ticks=3))
+
+
+@pytest.fixture
+def clusters(bulk, monkeypatch):
+    """Units of 1,000 parameters are large."""
+    monkeypatch.setattr(pvm_plan, "LARGE", 1000)
+
+
+def assert_clusters_change_nothing(gpu, case):
+    found, names = bytes_of(case, gpu)
+    assert all(name.startswith("tick_cluster") for name in names)
+    case.clusters = False
+    expected, names = bytes_of(case, gpu)
+    assert all(name.startswith("tick_ring") for name in names)
+    assert [name for name in expected if found[name] != expected[name]] == []
+
+
+@pytest.mark.parametrize("learns", [[1, 1, 1, 1, 1], [1, 1, 0, 1, 0]])
+@pytest.mark.parametrize("momentum", [0, 0.4])
+def test_units_of_any_size_have_the_same_bits_by_a_cluster(gpu, clusters, momentum, learns):
+    """One unit has a single row and is not shared: three blocks beside it have nothing to do."""
+    assert_clusters_change_nothing(gpu, Case(graph(), momentum=momentum, learns=learns, minmax=True, ticks=2))
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("momentum", [0, 0.4])
+def test_the_order_of_blocks_in_a_cluster_changes_nothing(gpu, clusters, seed, momentum):
+    if gpu.simulated:
+        cudasim.seed(seed)
+    assert_clusters_change_nothing(gpu, Case(hierarchy(unit="complex_residual"), momentum=momentum, ticks=2))
 
 
 def test_a_row_that_no_two_slots_hold_does_not_go_round(gpu, monkeypatch):
@@ -294,8 +327,8 @@ def test_the_largest_unit_comes_first(gpu):
     plan = gpu.run(pvm.plan, layout)
     assert len(plan) == 5
     size = np.add.reduceat(layout.rows.astype(int) * (layout.columns + 1), layout.layer_at[:-1])
-    assert gpu.get(gpu.run(plan.units, 0, 5, False))["number"].tolist() == np.argsort(-size).tolist()
-    assert gpu.get(gpu.run(plan.units, 1, 4, False))["number"].tolist() == (1 + np.argsort(-size[1:4])).tolist()
+    assert gpu.get(gpu.run(plan.units, 0, 5, False, False))["number"].tolist() == np.argsort(-size).tolist()
+    assert gpu.get(gpu.run(plan.units, 1, 4, False, False))["number"].tolist() == (1 + np.argsort(-size[1:4])).tolist()
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32])

@@ -1,9 +1,10 @@
 // Races: two threads of a launch touch one byte, one of them writes, and nothing orders them.
 //
 // Threads of a block meet at a barrier of the block; those of a warp also at __syncwarp, but not at a shuffle or a vote, which
-// order no memory. Threads of two blocks meet at a barrier of their cluster, others never. Two accesses that are atomic or volatile are no race. Nor are writes of
-// one value by lanes of one warp: whoever comes last, that value stays. Times are counted up at each meeting. Of each byte the
-// last writer and two readers are known, with their times. So of a race among many readers one at least is seen.
+// order no memory. Threads of two blocks meet at a barrier of their cluster, others never. Two accesses that are atomic or
+// volatile are no race. Nor are writes of one value by lanes of one warp: whoever comes last, that value stays. Times are counted
+// up at each meeting. Of each byte the last writer and two readers are known, with their times. So of a race among many readers
+// one at least is seen.
 #include "races.h"
 
 #include <algorithm>

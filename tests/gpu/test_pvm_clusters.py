@@ -1,0 +1,78 @@
+"""Units that are shared by the blocks of a cluster: which they are, in what order they come, whole models, frames in graphs.
+
+tests/gpu/test_pvm.py compares single ticks bit for bit.
+"""
+
+import numpy as np
+import pytest
+
+from gpu import pvm, pvm_plan
+from hybrid.pvm.config import Config
+from hybrid.pvm.layout import tape_layout
+from hybrid.pvm.model import PVM
+from hybrid.pvm.rules import wire
+from tests import cudasim
+from tests.support.small_pvm import BLIND, TINY, Scene, assert_same, bytes_of, walk
+
+UNEVEN = Config(grids=((2, 2), (1, 1)), block=2, hidden=(9, 60))
+
+
+@pytest.fixture
+def clusters(gpu, monkeypatch):
+    """All units with as many rows as a cluster has blocks are shared."""
+    if gpu.device.capability < (9, 0):
+        pytest.skip("the device has no clusters")
+    monkeypatch.setattr(pvm_plan, "LARGE", 0)
+    monkeypatch.setattr(gpu.device, "multiprocessors", 1 << 20)  # so an even share is nothing
+
+
+def test_the_largest_unit_is_shared_and_the_others_go_together(gpu, clusters, monkeypatch):
+    monkeypatch.setattr(gpu.device, "multiprocessors", 1)  # two places, one of which the top unit would take for longer
+    layout = tape_layout(wire(UNEVEN), UNEVEN)
+    size = np.add.reduceat(layout.rows.astype(int) * (layout.columns + 1), layout.layer_at[:-1])
+    assert size[4] > size.sum() / 2 > size[:4].max()
+    plan = gpu.run(pvm.plan, layout)
+    assert plan.shares(0, 5) and plan.shares(4, 5) and not plan.shares(0, 4)
+    found = gpu.get(gpu.run(plan.units, 0, 5, False, True))
+    places = np.stack([found[name] for name in ("number", "rank", "blocks")], axis=1)
+    assert places[:4].tolist() == [[4, rank, 4] for rank in range(4)]
+    assert sorted(places[4:].tolist()) == [[unit, 0, 1] for unit in range(4)]
+    assert (found["layers"]["held"][:4, :2] == -1).all() and (found["layers"]["held"][4:, 1] >= 0).all()
+    last = gpu.get(gpu.run(plan.units, 3, 5, False, True))
+    assert last["blocks"].tolist() == [4] * 4 + [1, 0, 0, 0]
+
+
+@pytest.mark.parametrize("why", ["it is not asked for", "small", "few rows", "even"])
+def test_who_is_not_shared(gpu, clusters, monkeypatch, why):
+    config = Config(grids=((2, 2), (1, 1)), block=2, hidden=3) if why == "few rows" else UNEVEN
+    plan = gpu.run(pvm.plan, tape_layout(wire(config), config))
+    if why == "small":
+        monkeypatch.setattr(pvm_plan, "LARGE", 1 << 30)
+    if why == "even":
+        monkeypatch.setattr(gpu.device, "multiprocessors", 0.5)  # one place has all
+    plan.clusters = why != "it is not asked for"
+    assert not plan.shares(0, 5)
+
+
+@pytest.mark.parametrize("ahead", [0, 4])
+@pytest.mark.parametrize("config", [TINY, BLIND], ids=["readouts", "blind"])
+def test_a_model_in_graphs_has_the_bytes_that_it_has_without_clusters(gpu, cuda, clusters, monkeypatch, config, ahead):
+    shares, asked = pvm_plan.Plan.shares, []
+    with monkeypatch.context() as patch:
+        patch.setattr(pvm_plan.Plan, "_shared", lambda plan: np.zeros(len(plan), bool))
+        model = PVM(config, device=cuda)
+        expected, end = walk(model, Scene(24)), bytes_of(model)
+    monkeypatch.setattr(pvm_plan.Plan, "shares", lambda *given: asked.append(shares(*given)) or asked[-1])
+    for seed in range(3):
+        if gpu.simulated:
+            cudasim.seed(seed)
+        model = PVM(config, device=cuda)
+        assert_same(list(model.run(Scene(24), every=3, ahead=ahead))[::3], expected[::3])
+        assert bytes_of(model) == end
+    assert asked and all(asked)
+
+
+def test_several_streams_are_not_shared(gpu, cuda, clusters):
+    found, expected = PVM(BLIND, streams=2, device=cuda), PVM(BLIND, streams=2, device="cpu")
+    for one, other in zip(found.run(Scene(4, 2)), expected.run(Scene(4, 2)), strict=True):
+        np.testing.assert_allclose(one.error, other.error, rtol=0, atol=1e-6)
