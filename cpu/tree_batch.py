@@ -26,7 +26,7 @@ from cpu.logistic_visit import WIDE, cost, judge, move, pull, weighed
 from cpu.prefetch import prefetch_row
 from cpu.rule import by_row, goes, pace
 from cpu.tree_crowds import crowds, groups, last_of, line_up, meet, visit_node
-from cpu.tree_softmax import TOGETHER, climb
+from cpu.tree_softmax import TOGETHER, climb_together
 
 LINE = 32  # int32 numbers that keep what two threads write apart
 
@@ -120,16 +120,16 @@ def step(
     _climb(*paths[:2], tree.leaf_up, tree.node_up, target, threads)
     _compare(*paths, order, threads)
     noted, own = (work.misses, work.costs, work.found), (work.members, work.missed, work.spent, work.pulls)
-    move = hidden, *pace(rule, hidden.dtype), threads
+    pacing = hidden, *pace(rule, hidden.dtype), threads
     found = crowds(*paths[1:], order, together)
     if len(found):
         line_up(work.lines, found, order)
         longest = found[np.argsort(found[:, 1] - found[:, 2], kind="stable")]  # first
         slots = groups(len(order), together)
-        meet(*learned, longest, *paths[:2], *noted, work.lines, *own, slots, together, weight, *move)
+        meet(*learned, longest, *paths[:2], *noted, work.lines, *own, slots, together, weight, *pacing)
     moves = work.moves if by_row(learned, rule) else None
-    _judge(grad, loss, *learned, *paths, work.begun, *noted, *own, moves, order, weight, *move)
-    _move_rest(*learned, *paths, work.begun, work.misses, *own, order, *move)
+    _judge(grad, loss, *learned, *paths, work.begun, *noted, *own, moves, order, weight, *pacing)
+    _move_rest(*learned, *paths, work.begun, work.misses, *own, order, *pacing)
 
 
 @launched(parallel=True)
@@ -139,7 +139,7 @@ def _climb(entries, lengths, leaf_up, node_up, target, threads):
         end, at = (thread + 1) * target.size // threads, np.empty(TOGETHER, np.int32)
         for first in range(thread * target.size // threads, end, TOGETHER):
             last = min(first + TOGETHER, end)
-            climb(entries, leaf_up, node_up, target, at, first, last)
+            climb_together(entries, leaf_up, node_up, target, at, first, last)
             for b in range(first, last):
                 length = 0
                 while entries[b, length] >= 0:

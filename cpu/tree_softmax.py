@@ -63,13 +63,13 @@ def _climb(entries, cuts, leaf_up, node_up, owner, target, threads):
         end, at = (thread + 1) * target.size // threads, np.empty(TOGETHER, np.int32)
         for first in range(thread * target.size // threads, end, TOGETHER):
             last = min(first + TOGETHER, end)
-            climb(entries, leaf_up, node_up, target, at, first, last)
+            climb_together(entries, leaf_up, node_up, target, at, first, last)
             for b in range(first, last):
                 _cut(cuts, entries, b, owner)
 
 
 @inlined()
-def climb(entries, leaf_up, node_up, target, at, first, last):
+def climb_together(entries, leaf_up, node_up, target, at, first, last):
     """Write the paths of examples first:last, at most TOGETHER, leaf first, with -1 at their ends; at (TOGETHER,): scratch.
 
     A climb waits for one pointer after another, so the examples climb together, step by step: then many waits are one. No
