@@ -33,7 +33,7 @@ CONFLICTS = {
     "learn_4": 0.014,
     "meet": 0.005,
     "learn_3xtf32_128": 0.143,
-    "tick_ring": 0.135,
+    "tick_ring": 0.139,
     "tick_ring_momentum": 0.131,
     "choose": 0.434,
 }
