@@ -11,6 +11,7 @@ HERE = Path(__file__).parent
 WAITS = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY", "KMP_BLOCKTIME")  # how a user says how OpenMP's threads wait
 SPINS = "300000"  # OpenMP's own choice, not ours (cpu/threads.py): on a quiet machine PyTorch is at its best with it
 OWN: dict[str, tuple[str, ...]] = {  # options of some benchmarks alone
+    "balance": ("together",),
     "gpu": ("out", "only", "skip_tests", "rehearse"),
     "growth": ("out",),
     "large": ("only", "readouts", "seconds"),
@@ -56,6 +57,12 @@ def parser() -> argparse.ArgumentParser:
         help="for plugs_losses: training before perplexities (default: 120); for tune: after which a readout begins no other "
         "settings (default: none); for quality and large: lengths of training, with commas between (default: 60,120,240, of "
         "quality 480 too)",
+    )
+    parser.add_argument(
+        "--together",
+        type=_positive,
+        metavar="N",
+        help="for balance: examples that learn at once at a node (default: 64)",
     )
     gpu = parser.add_argument_group("for gpu")
     gpu.add_argument(

@@ -119,14 +119,17 @@ def split(tree: Tree, top: int) -> tuple[Tree, Tree]:
     return upper, tree._replace(leaf_up=ends[0], node_up=ends[1])
 
 
-def of_pointers(leaf_up: Array, node_up: Array, counts: Array) -> Tree:
-    """The tree of pointers to parents, its nodes numbered breadth first; or a forest, see cpu/cluster_trees.py."""
+def of_pointers(leaf_up: Array, node_up: Array, counts: Array, owners: int = OWNERS) -> Tree:
+    """The tree of pointers to parents, its nodes numbered breadth first; or a forest, see cpu/cluster_trees.py.
+
+    owners  1 to 256, who share the visits as evenly as whole stretches of the tree allow
+    """
     children = np.empty((node_up.size, 2), np.int32)
     visits = np.zeros(node_up.size)
     weights = counts.astype(np.float64) if counts.any() else np.ones(counts.size)
     _hang(children, visits, leaf_up, node_up, weights)
     owner = np.empty(node_up.size, np.uint8)
-    _share(owner, children, node_up, visits, OWNERS)
+    _share(owner, children, node_up, visits, owners)
     return Tree(leaf_up, node_up, children, owner, _depth(node_up))
 
 
