@@ -1,7 +1,7 @@
 """How evenly a tree's step can be shared by 2 to 64 threads: the largest share that one of them has, counted, not timed.
 
 Targets by Zipf's law on their Huffman tree. A visit is an example at a node of its path: it reads the row for the score and
-for the gradient, and moves it, three passes over the row. All threads wait for the last one at the end of each loop over a batch,
+for the gradient, and moves it: three passes over the row. All threads wait for the last one at the end of each loop of a batch,
 so the share is the largest thread's of each loop, summed over loops and batches, of all passes. One over it bounds the speedup.
 
 Where each node has one owner (modes "deterministic" and "ordered"), the root's owner has a visit of every example: no number of
@@ -132,7 +132,7 @@ def table(found: list[Balance]) -> str:
     lines = [
         f"V = {one.classes:,}, {BATCHES} batches of {BATCH:,}. A path has {one.path:.1f} nodes, and the root "
         f"{percent(one.root)} of the visits:",
-        f"one owner of it bounds the speedup at {1 / one.root:.1f}. It moves {BATCH:,} times a batch, one after another, in mode",
+        f"one owner of it bounds the speedup at {1 / one.root:.1f}. It moves {BATCH:,} times a batch, one by one, in mode",
         f'"batch" {chain} with {one.together} together, and once with all.',
         "",
         f"| threads | even | {OWNERS} owners at most | an owner a thread | owners a path | batch, {one.together} together "
