@@ -25,14 +25,13 @@ from cpu.array import Array
 from cpu.compiled import inlined, launched
 from cpu.group_tiles import TILE, collect, copy, eight_dots, move_two
 from cpu.halves import dice, thrown
-from cpu.logistic_rows import HOT, LONGEST, OWNERS, Work
+from cpu.logistic_rows import HOT, LONGEST, Work
 from cpu.logistic_visit import WIDE, weighed
 from cpu.prefetch import prefetch_row
 from cpu.rule import by_row, cut, decayed, move_bias, pace, paced, paced_by, pushed, put, scale_of, size
 from cpu.simd import LANES, add, lanes, load_row, multiply_add, splat, store_row, total
 
-HALVES = 2  # of the owners: workers at most
-OWNED = OWNERS // HALVES
+HALVES = 2  # of the owners, who are an even number: workers at most
 
 
 def learn(grad: Array, loss: Array, learned: Any, work: Work, hidden: Array, weight: Array | None, rule: Any) -> None:
@@ -56,7 +55,7 @@ def _own_groups(
 
     One worker writes grad and loss itself; two leave what they have found to _add_halves.
     """
-    batch = hidden.shape[0]
+    batch, owned = hidden.shape[0], (cuts.shape[1] - 1) // HALVES
     for worker in numba.prange(workers):
         out, out_loss, part = grads, losses[worker], worker * batch
         if workers == 1:
@@ -66,7 +65,7 @@ def _own_groups(
         while first < batch:
             last = run_end(entries, first, batch)
             after = last if last < batch and entries[last, 0] != entries[head, 0] else head
-            ask(rows, entries, after, cuts[after, begin * OWNED], cuts[after, end * OWNED])
+            ask(rows, entries, after, cuts[after, begin * owned], cuts[after, end * owned])
             visit(
                 out, out_loss, part, rows, biases, squares, bias_squares, entries, cuts, misses[worker], costs[worker],
                 tiles[worker], moves, worker, hidden, weight, rate, keep, clip, dice, begin, end, head, first, last,
@@ -103,8 +102,9 @@ def visit(
     """
     # Unsigned indices: Numba then leaves out its test for negative ones.
     head, b, examples = np.uintp(head), np.uintp(first), np.uintp(last - first)
-    begin, end = np.uintp(cuts[head, begin_half * OWNED]), np.uintp(cuts[head, end_half * OWNED])
-    middle = np.uintp(cuts[head, OWNED]) if end_half - begin_half == HALVES else end
+    owned = (cuts.shape[1] - 1) // HALVES
+    begin, end = np.uintp(cuts[head, begin_half * owned]), np.uintp(cuts[head, end_half * owned])
+    middle = np.uintp(cuts[head, owned]) if end_half - begin_half == HALVES else end
     count, middle = end - begin, middle - begin
     width, columns = hidden.shape[1], -(-hidden.shape[1] // lanes(tiles, TILE)) * lanes(tiles, TILE)
     pitch = (count + np.uintp(3)) // np.uintp(4) * np.uintp(4)

@@ -7,11 +7,11 @@ An example brings a hidden vector h and a list of entries 2 * row + turn, each o
 where grad uses the row before it moves. cpu/logistic_visit.py does this; cpu/rule.py has what else may become of a row.
 
 Hidden vectors do not change within a batch, so the new value of a row depends only on its old value and on the examples that
-visit it, in order, not on other rows. So each row has one of a fixed number of *owners*. One thread works for some owners: it
-takes the examples in order and moves the owners' rows. Every row goes through exactly the steps of the serial loop over
+visit it, in order, not on other rows. So each row has one of a fixed number of *owners*, OWNERS unless the workspace is for more.
+One thread works for some owners: it takes the examples in order and moves the owners' rows. Every row goes through exactly the steps of the serial loop over
 examples, bit for bit, at any number of threads; and no two threads write one row, so the often used rows near a root stay in
-the cache of one core. Gradients are summed by owner and then over the owners, whoever worked for them; but all rows of one
-thread are scored and judged together, since a few of them take as long as sixteen.
+the cache of one core. Gradients are summed by owner and then over the owners, whoever worked for them: so their last bits depend
+on how many owners there are, and not on the threads. But all rows of one thread are scored and judged together, since a few of them take as long as sixteen.
 """
 
 from typing import Any, NamedTuple
@@ -30,7 +30,7 @@ from cpu.rule import by_row, goes, pace
 from cpu.simd import LANES, load_row, multiply_add, splat, store_row
 from cpu.threads import shared
 
-OWNERS = 4  # owners of rows; the most threads that share one step
+OWNERS = 4  # owners of rows, and the most threads that share one step, unless more are asked for
 AHEAD = 2  # examples between asking for a row and using it
 HOT = 256  # rows below are near the root, and in the cache anyway
 LONGEST = 16  # examples of a group, see cpu/groups.py
@@ -38,12 +38,12 @@ COLUMNS = 64  # of a group's tiles: a multiple of what a vector of them has
 
 
 class Work(NamedTuple):
-    """Scratch for up to B examples with up to L entries each.
+    """Scratch for up to B examples with up to L entries each, of rows of O owners.
 
     entries  (B, L + WIDE) int32     2 * row + turn
-    cuts     (B, OWNERS + 1) int32  entries[b, cuts[b, o]:cuts[b, o + 1]] belong to owner o
-    grads    (OWNERS * B, D)        what owner o adds to the gradient of example b, in row o * B + b
-    losses   (OWNERS, B)
+    cuts     (B, O + 1) int32       entries[b, cuts[b, o]:cuts[b, o + 1]] belong to owner o
+    grads    (O * B, D)             what owner o adds to the gradient of example b, in row o * B + b
+    losses   (O, B)
     misses   (threads, ...)         of the current example or group; rows lie far enough apart not to share cache lines
     costs    (threads, ...)         -log p(turn) of the current example or group
     moves    (threads, ...)         how far each row of the current example or group goes, where that is not its miss
@@ -60,8 +60,10 @@ class Work(NamedTuple):
     tiles: np.ndarray
 
 
-def workspace(batch: int, width: int, length: int, dtype: DTypeLike) -> Work:
+def workspace(batch: int, width: int, length: int, dtype: DTypeLike, owners: int = OWNERS) -> Work:
     """Scratch for calls with up to `batch` examples of `width` numbers and up to `length` entries each.
+
+    owners  of the rows; of grads, which several threads alone write, an example touches as many rows as it meets owners
 
     What is computed and never read, at the ends of vectors, begins at 0: with what memory held before, such as the tiniest
     numbers there are, it can take five times as long.
@@ -71,9 +73,9 @@ def workspace(batch: int, width: int, length: int, dtype: DTypeLike) -> Work:
     misses, costs, moves = zeros((3, threads, room), dtype)
     return Work(
         empty((batch, length + WIDE), np.int32),
-        empty((batch, OWNERS + 1), np.int32),
-        empty((OWNERS * batch, width), dtype),
-        empty((OWNERS, batch), dtype),
+        empty((batch, owners + 1), np.int32),
+        empty((owners * batch, width), dtype),
+        empty((owners, batch), dtype),
         misses,
         costs,
         moves,
@@ -86,7 +88,7 @@ def learn(grad: Array, loss: Array, learned: Any, work: Work, hidden: Array, wei
     threads = numba.get_num_threads()
     moves = work.moves if by_row(learned, rule) else None
     given = *work[4:6], moves, hidden, weight, *pace(rule, hidden.dtype), dice(rule)
-    workers = min(threads, OWNERS)
+    workers = min(threads, len(work.losses))
     if workers == 1:  # adds up as it goes
         _own(grad, loss[None], *learned, *work[:2], *given, workers)
     else:
@@ -107,10 +109,10 @@ def _own(
 
     Where there is one worker, grads (B, D) and losses (1, B) are those of all owners, added in the order of the owners.
     """
-    batch = hidden.shape[0]
+    batch, owners = hidden.shape[0], cuts.shape[1] - 1
     for worker in numba.prange(workers):
         missed, spent, steps = misses[worker], costs[worker], goes(moves, misses, worker)
-        begin, end = worker * OWNERS // workers, (worker + 1) * OWNERS // workers
+        begin, end = worker * owners // workers, (worker + 1) * owners // workers
         for b in range(batch):
             if b + AHEAD < batch:
                 first, last = cuts[b + AHEAD, begin], cuts[b + AHEAD, end]
@@ -138,19 +140,20 @@ def add_owners(grad, loss, cuts, grads, losses, threads):
     batch, width = grad.shape
     for thread in numba.prange(threads):
         for b in range(thread * batch // threads, (thread + 1) * batch // threads):
-            loss[b] = 0
-            for owner in range(OWNERS):
+            loss[b], begin, end = 0, 0, 0  # all owners that the example meets are among begin to end
+            for owner in range(cuts.shape[1] - 1):
                 if cuts[b, owner + 1] > cuts[b, owner]:
                     loss[b] += losses[owner, b]
+                    begin, end = begin if end else owner, owner + 1
             for d in range(0, width, LANES):
-                _add(grad, cuts, grads, b, d, min(LANES, width - d))
+                _add(grad, cuts, grads, b, begin, end, d, min(LANES, width - d))
 
 
 @inlined()
-def _add(grad, cuts, grads, b, d, count):
+def _add(grad, cuts, grads, b, begin, end, d, count):
     """Columns d to d + count of one sum."""
     value = splat(grad.dtype.type(0))
-    for owner in range(OWNERS):
+    for owner in range(begin, end):
         if cuts[b, owner + 1] > cuts[b, owner]:
             value = multiply_add(splat(grad.dtype.type(1)), load_row(grads, owner * grad.shape[0] + b, d, count), value)
     store_row(grad, b, d, value, count)

@@ -25,9 +25,9 @@ def plan(tree: Any) -> Any:
     return tree
 
 
-def workspace(batch: int, width: int, depth: int, dtype: DTypeLike) -> logistic_rows.Work:
-    """Scratch for calls of `step` with up to `batch` rows and paths of up to `depth` nodes."""
-    return logistic_rows.workspace(batch, width, depth, dtype)
+def workspace(batch: int, width: int, depth: int, dtype: DTypeLike, owners: int = OWNERS) -> logistic_rows.Work:
+    """Scratch for calls of `step` with up to `batch` rows and paths of up to `depth` nodes, which have so many owners."""
+    return logistic_rows.workspace(batch, width, depth, dtype, owners)
 
 
 def step(
@@ -65,7 +65,10 @@ def _climb(entries, cuts, leaf_up, node_up, owner, target, threads):
             last = min(first + TOGETHER, end)
             climb_together(entries, leaf_up, node_up, target, at, first, last)
             for b in range(first, last):
-                _cut(cuts, entries, b, owner)
+                if cuts.shape[1] == OWNERS + 1:
+                    _cut(cuts, entries, b, owner)
+                else:
+                    _cut_many(cuts, entries, b, owner)
 
 
 @inlined()
@@ -96,7 +99,7 @@ def climb_together(entries, leaf_up, node_up, target, at, first, last):
 def _cut(cuts, entries, b, owner):
     """Write where the entries of each owner begin on the path of example b, which meets the owners in rising order.
 
-    They are counted side by side in one register, FIELD bits for each but the last.
+    OWNERS, who are counted side by side in one register, FIELD bits for each but the last.
     """
     counted, length, up = np.int64(0), 0, entries[b, 0]
     while up >= 0:
@@ -108,6 +111,22 @@ def _cut(cuts, entries, b, owner):
         cuts[b, s] = begin
         begin += (counted >> np.int64(FIELD * s)) & np.int64((1 << FIELD) - 1)
     cuts[b, OWNERS] = length
+
+
+@inlined()
+def _cut_many(cuts, entries, b, owner):
+    """The same for any number of owners."""
+    met = length = 0  # owners whose begin is known, and entries passed
+    up = entries[b, 0]
+    while up >= 0:
+        while met <= owner[up >> 1]:
+            cuts[b, met] = length
+            met += 1
+        length += 1
+        up = entries[b, length]
+    while met < cuts.shape[1]:
+        cuts[b, met] = length
+        met += 1
 
 
 @launched(parallel=True)

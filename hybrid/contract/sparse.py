@@ -153,8 +153,12 @@ class TreeSoftmax(Protocol):
     def plan(self, tree: Any) -> Any:
         """The tree in the form that the other functions take; made once."""
 
-    def workspace(self, batch: int, width: int, depth: int, dtype: DTypeLike) -> Any:
-        """The scratch arrays that calls with up to `batch` rows and paths up to `depth` need; made once."""
+    def workspace(self, batch: int, width: int, depth: int, dtype: DTypeLike, owners: int = 4) -> Any:
+        """The scratch arrays that calls with up to `batch` rows and paths up to `depth` need; made once.
+
+        owners  of the tree's nodes, as many as the tree was made for: the threads of a CPU that share a step at most. Last bits
+                of gradients depend on their number there, and nothing else does
+        """
 
     def step(
         self, grad: Array, loss: Array, learned: Learned, work: Any, tree: Any, hidden: Array, target: Array,
