@@ -7,11 +7,12 @@ An example brings a hidden vector h and a list of entries 2 * row + turn, each o
 where grad uses the row before it moves. cpu/logistic_visit.py does this; cpu/rule.py has what else may become of a row.
 
 Hidden vectors do not change within a batch, so the new value of a row depends only on its old value and on the examples that
-visit it, in order, not on other rows. So each row has one of a fixed number of *owners*, OWNERS unless the workspace is for more.
-One thread works for some owners: it takes the examples in order and moves the owners' rows. Every row goes through exactly the steps of the serial loop over
-examples, bit for bit, at any number of threads; and no two threads write one row, so the often used rows near a root stay in
-the cache of one core. Gradients are summed by owner and then over the owners, whoever worked for them: so their last bits depend
-on how many owners there are, and not on the threads. But all rows of one thread are scored and judged together, since a few of them take as long as sixteen.
+visit it, in order, not on other rows. So each row has one of a fixed number of *owners*, OWNERS unless a workspace is for more.
+One thread works for some owners: it takes the examples in order and moves the owners' rows. Every row goes through exactly the
+steps of the serial loop over examples, bit for bit, at any number of threads; and no two threads write one row, so the often
+used rows near a root stay in the cache of one core. Gradients are summed by owner and then over the owners, whoever worked for
+them: their last bits depend on how many owners there are, and not on the threads. But all rows of one thread are scored and
+judged together, since a few of them take as long as sixteen.
 """
 
 from typing import Any, NamedTuple

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 ORDERED = ("deterministic", "ordered", "grouped")  # modes in which examples learn in their order
 MODES = (*ORDERED, "batch")
 TOGETHER = 64
+OWNERS, MOST_OWNERS = 4, 64
 TAILS = ("cpu", "device")  # where the nodes below a split are
 # Of the mode "batch": WikiText-2, a language model's defaults, an epoch, one seed
 TOLD = (
@@ -62,6 +63,12 @@ class Options:
         type=positive,
         metavar="N",
     )
+    owners: int = option(
+        OWNERS,
+        "tree readout: so many threads of the CPU share its nodes at most, even, up to 64; moves last bits of gradients",
+        type=positive,
+        metavar="N",
+    )
     split: int | None = option(
         None,
         "tree readout on a GPU: its first K nodes are there, as dense products, and the others on the CPU (0: none)",
@@ -93,6 +100,10 @@ class TreeReadout(Base, Growing):
             that pass it learn up to `together` at a time, so no node is a chain as long as the batch: for GPUs and for many
             cores. The same bits at any number of threads, for any float32 nodes
     together  of the mode "batch". A node moves by rate times the sum over as many rows, so keep rate * together below 10
+    owners  an even number up to 64: threads of the CPU that share a step of all other modes at most, each with nodes of its
+            own. Gradients are summed by owner: so their last bits depend on how many there are, and never on the threads. An
+            example meets more owners where there are more, which costs a row's visit each; `python -m bench balance` counts
+            what they gain. In the mode "grouped" two at most share it, and no number depends on them
     batch   most rows a step
     rate    step of the optimiser; nodes move row after row, so row b sees what the rows before it changed
     seed    not used: nothing is drawn
@@ -133,6 +144,7 @@ class TreeReadout(Base, Growing):
         tree: "str | Tree" = "huffman",
         mode: str = "deterministic",
         together: int = TOGETHER,
+        owners: int = OWNERS,
         split: int = 0,
         split_tail: str = "cpu",
         batch: int = 1024,
@@ -151,6 +163,9 @@ class TreeReadout(Base, Growing):
         check_number(self.classes)
         self.nodes = self.moves.table(self.classes - 1, self.width)
         self.together = check.whole("together", together, 1)
+        self.owners = check.whole("owners", owners, 2, MOST_OWNERS)
+        if self.owners % 2:
+            raise ValueError(f"owners: found {self.owners}, expected an even number from 2 to {MOST_OWNERS}")
         self.split = check.whole("split", split, 0, self.classes - 1)
         self.split_tail = check.choice("split_tail", split_tail, TAILS)
         if self.split_tail == "device" and not self.split:
@@ -166,7 +181,11 @@ class TreeReadout(Base, Growing):
 
     def _check_mode(self, storage: str) -> None:
         """ValueError for what the mode "batch" does not go with."""
-        for name, found, free in (("split", self.split, 0), ("storage", storage, "float32")):
+        for name, found, free in (
+            ("split", self.split, 0),
+            ("storage", storage, "float32"),
+            ("owners", self.owners, OWNERS),
+        ):
             if self.mode == "batch" and found != free:
                 raise ValueError(f'{name}: found {found!r} with the mode "batch", expected {free!r}; leave one out')
 
@@ -179,11 +198,19 @@ class TreeReadout(Base, Growing):
         self.tree = self._grown()
         self._place.do(self._make_room, self.tree)
 
+    def _grown(self) -> "Tree":
+        tree = super()._grown()
+        return tree if self.owners == OWNERS else trees.owned(tree, self._kept, self.owners)
+
     def _make_room(self, tree: Any) -> None:
-        batched = self.mode == "batch"
-        kernels = self.backend.tree_batch if batched else self.backend.tree_softmax
-        sizes = (self.batch, self.width, tree.depth, *((self.together,) if batched else ()))
-        self._plan, self._work = kernels.plan(tree), kernels.workspace(*sizes, np.float32)
+        sizes = self.batch, self.width, tree.depth
+        if self.mode == "batch":
+            kernels = self.backend.tree_batch
+            self._work = kernels.workspace(*sizes, self.together, np.float32)
+        else:
+            kernels = self.backend.tree_softmax
+            self._work = kernels.workspace(*sizes, np.float32, self.owners)
+        self._plan = kernels.plan(tree)
 
     def learn(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
         """Learn from a batch of the device's arrays, within the work of a queue; see Readout."""
@@ -238,7 +265,8 @@ class TreeReadout(Base, Growing):
         """What `rebuild` needs."""
         split = {"split": self.split, "split_tail": self.split_tail} if self.split else {}
         together = {"together": self.together} if self.mode == "batch" else {}
-        return super().describe() | {"tree": self.shape} | {"mode": self.mode} | together | split
+        owners = {"owners": self.owners} if self.owners != OWNERS else {}
+        return super().describe() | {"tree": self.shape} | {"mode": self.mode} | together | owners | split
 
     def restore(self, state: dict[str, Any]) -> None:
         """Build the tree of what was filled in; ValueError where that makes none."""
@@ -278,6 +306,7 @@ def make(
     """From options of the command line; see hybrid/readout/__init__.py. Clusters come with vectors: balanced until then."""
     given = {name: options[name] for name in ("mode", "rate", "seed")} | sparse.readout_named(options)
     given["together"] = options.get("together", TOGETHER)
+    given["owners"] = options.get("owners", OWNERS)
     given["split_tail"] = options.get("split_tail", "cpu")
     given["tree"] = "balanced" if options["tree"] == CLUSTERED else options["tree"]
     return TreeReadout(counts, width, split=options.get("split") or 0, batch=batch, backend=backend, **given)

@@ -131,6 +131,12 @@ BAD_CONSTRUCTION = [
         lambda: TreeReadout([1, 2], 4, mode="batch", together=0),
         "together: found 0, expected a whole number of at least 1",
     ),
+    (lambda: TreeReadout([1, 2], 4, owners=5), "owners: found 5, expected an even number from 2 to 64"),
+    (lambda: TreeReadout([1, 2], 4, owners=66), "owners: found 66, expected a whole number from 2 to 64"),
+    (
+        lambda: TreeReadout([1, 2], 4, mode="batch", owners=8),
+        'owners: found 8 with the mode "batch", expected 4; leave one out',
+    ),
     (lambda: TreeReadout([3, 2, 1], 4, mode="batch", split=1), 'split: found 1 with the mode "batch", expected 0'),
     (
         lambda: TreeReadout([3, 2, 1], 4, mode="batch", storage="float16"),
