@@ -124,26 +124,6 @@ def test_a_tree_given_as_an_array_is_refused_by_name():
         TreeReadout([1, 2], 4, tree=np.zeros(3))
 
 
-@pytest.mark.parametrize("shape", ["huffman", "balanced"])
-@pytest.mark.parametrize("split", [0, 3])
-def test_a_tree_with_more_owners_moves_its_nodes_alike_and_is_rebuilt_with_them(threads, shape, split):
-    counts = 1000 // np.arange(1, 301)
-    few, many = (TreeReadout(counts, 8, tree=shape, split=split, batch=32, owners=owners) for owners in (4, 16))
-    assert "owners" not in few.describe() and many.tree.owner.max() == 15
-    again = rebuild(many.describe())
-    for seed in range(3):
-        grad, hidden, target = batch(300, 8, seed=seed)
-        expected = np.empty_like(grad)
-        few.step(expected, hidden, target)
-        again.step(grad.copy(), hidden, target)
-        many.step(grad, hidden, target)
-        np.testing.assert_allclose(grad, expected, atol=1e-6)
-    np.testing.assert_array_equal(many.nodes, few.nodes)
-    if shape == "balanced":  # whose checkpoint has no counts: the nodes alone are to be filled in
-        np.testing.assert_array_equal(again.tree.owner, many.tree.owner)
-    assert again.owners == 16 and again.tree.owner.max() == 15
-
-
 def test_a_beam_as_wide_as_the_tree_is_exact():
     readout = TreeReadout(np.arange(60), 5, rate=0.5)
     for seed in range(5):
