@@ -92,7 +92,6 @@ TESTED_IN: dict[str, str] = {
     "hybrid/readout/full.py": "tests/hybrid/readout/test_readouts.py",
     "hybrid/readout/neighbours.py": "tests/hybrid/readout/test_kinds.py",
     "hybrid/readout/sampled.py": "tests/hybrid/readout/test_kinds.py",
-    "hybrid/readout/tree.py": "tests/hybrid/readout/test_kinds.py",
     "hybrid/readout/base/threshold.py": "tests/hybrid/readout/test_mixture.py",
     "hybrid/pvm/judge/latest.py": "tests/hybrid/pvm/judge/test_live.py",
     "hybrid/pvm/judge/watch.py": "tests/hybrid/cli/commands/test_pvm.py",
