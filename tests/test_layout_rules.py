@@ -32,6 +32,8 @@ TESTED_IN: dict[str, str] = {
     "hybrid/sweep/asked.py": "tests/hybrid/sweep/test_file.py",
     "hybrid/sweep/child.py": "tests/hybrid/sweep/test_trial.py",
     "hybrid/cli/finding.py": "tests/hybrid/cli/test_doctor.py",
+    "hybrid/ranks/process.py": "tests/hybrid/ranks/test_launch.py",
+    "hybrid/cli/ranks.py": "tests/hybrid/cli/commands/test_launch.py",
     "hybrid/cli/arguments.py": "tests/hybrid/cli/test_options.py",
     "hybrid/models/_text.py": "tests/hybrid/models/test_language.py",
     "hybrid/models/_labelled.py": "tests/hybrid/models/test_labels.py",

@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 
 from .. import console
-from . import commands, options
+from ..ranks.world import world
+from . import commands, options, ranks
 
 USER_ERRORS = (ValueError, IndexError, OSError, FloatingPointError, MemoryError)
 
@@ -19,6 +20,8 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         given = options.read(arguments)
         console.quiet = given.quiet
+        if given.command != "launch":
+            _as_rank(given)
         _threads(getattr(given, "threads", None), getattr(given, "pin", False))
         do = own[given.command] if given.command in own else commands.load(given.command).run
         code: int = do(given)
@@ -35,6 +38,13 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("hybrid: interrupted", file=sys.stderr)
         return 130
+
+
+def _as_rank(given: argparse.Namespace) -> None:
+    """Where MPI started this process: refuse what runs on one rank alone, and let rank 0 speak for all."""
+    this = world()
+    ranks.check(given, this.size)
+    console.quiet = given.quiet or this.rank > 0
 
 
 def _threads(threads: int | None, pin: bool) -> None:

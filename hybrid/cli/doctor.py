@@ -21,12 +21,18 @@ from .finding import finding, version
 
 NEEDED = ("numpy", "scipy", "numba", "annoy", "threadpoolctl", "tqdm", "matplotlib", "pillow")
 MODULES = {"pillow": "PIL"}  # where it is not the package's name
-OPTIONAL = {"av": "video", "tensorboardX": "tensorboard", "hnswlib": "neighbours"}  # and the extra that brings it
+OPTIONAL = {
+    "av": "video",
+    "tensorboardX": "tensorboard",
+    "hnswlib": "neighbours",
+    "mpi4py": "mpi",
+}  # and the extra that brings it
 OPTIONAL |= {"torch": "bench", "gensim": "bench", "fasttext-wheel": "bench"}
 FOR = {
     "video": "to read and write video",
     "neighbours": 'for the index "hnsw"',
     "tensorboard": "for --tensorboard",
+    "mpi": "for hybrid launch",
     "bench": "to benchmark against it",
 }
 LAYERS = {"tbb": "tbbpool", "omp": "omppool", "workqueue": "workqueue"}  # Numba's, and the module of each

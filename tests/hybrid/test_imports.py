@@ -10,7 +10,7 @@ from tests.support.imports import ROOT, circles, graph
 
 FORBIDDEN = {"cpu": {"hybrid", "gpu", "bench", "tests"}, "gpu": {"hybrid", "cpu", "bench", "tests"}}
 FORBIDDEN["hybrid"] = {"bench", "tests"}
-SLOW = {"numba", "scipy", "matplotlib", "annoy", "torch", "pycuda"}
+SLOW = {"numba", "scipy", "matplotlib", "annoy", "torch", "pycuda", "mpi4py"}
 
 
 def sources(*packages):
@@ -75,6 +75,23 @@ def test_pycuda_is_imported_inside_functions():
         and any(name == "pycuda" for name, _ in imports(statement, ""))
     ]
     assert wrong == []
+
+
+def test_mpi_is_imported_by_ranks_alone_and_within_functions():
+    """Importing it initialises MPI, which a command of one process must not do."""
+    importing = {
+        path.relative_to(ROOT).as_posix()
+        for path in sources("hybrid", "gpu", "cpu", "bench")
+        if any(name == "mpi4py" for name, _ in imports(ast.parse(path.read_text()), ""))
+    }
+    assert importing and all(path.startswith("hybrid/ranks/") for path in importing)
+    for path in importing:
+        body = [
+            one
+            for one in at_import(ast.parse((ROOT / path).read_text()).body)
+            if isinstance(one, ast.Import | ast.ImportFrom)
+        ]
+        assert "mpi4py" not in {name for one in body for name, _ in imports(one, "")}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,45 @@
+"""A rank is a process with a keeper, its parent, which says how it ended: MPICH's mpiexec does not know who died first."""
+
+import ctypes
+import os
+import platform
+import signal
+import sys
+from collections.abc import Callable
+
+from .world import VARIABLES
+
+PASSED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # launchers send them to keeper and rank alike
+PR_SET_PDEATHSIG = 1
+
+
+def keep(work: Callable[[], int]) -> None:
+    """Do the work of a rank in a child of this process; does not return.
+
+    This process waits, says on stderr if a signal ended the child, and ends in the same way; then the launcher ends the others.
+    Call it before MPI is initialised and before there are threads, since it forks.
+    """
+    keeper = os.getpid()
+    child = os.fork()
+    if child == 0:
+        die_with_parent()
+        if os.getppid() == keeper:  # else it is gone already
+            sys.exit(work())
+        os._exit(1)
+    for number in PASSED:
+        signal.signal(number, signal.SIG_IGN)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if code < 0:
+        os.write(2, f"rank {_rank()} on {platform.node()} was killed (signal {-code})\n".encode())
+        os.kill(os.getpid(), signal.SIGKILL)
+    os._exit(code)
+
+
+def die_with_parent() -> None:
+    """Let the system kill this process when its parent ends (Linux alone can)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _rank() -> str:
+    return next(os.environ[name] for name in VARIABLES if name in os.environ)

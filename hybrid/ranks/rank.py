@@ -1,0 +1,124 @@
+"""One rank: `python -m hybrid.ranks.rank PATIENCE SIZE MODULE ARGUMENT...` runs a module as `python -m` does, for a launcher.
+
+All ranks end where one fails. What ranks other than 0 print is dropped; what they say on stderr is told by rank and host.
+"""
+
+import contextlib
+import importlib.util
+import os
+import runpy
+import sys
+import time
+import traceback
+from collections.abc import Iterator, Sequence
+from typing import Any, TextIO
+
+from . import process, watch
+from .world import World, world
+
+STOPPED = 128  # a greater exit code means a signal, which all ranks got
+GRACE = 20.0  # seconds in which the other ranks may end too after a signal, such as to save what they have learned
+WANTED = "pip install 'hybrid-engine[mpi]'"
+
+
+def run(module: str, arguments: Sequence[str], patience: float, size: int | None = None) -> int:
+    """Run a module as this rank; returns the exit code, 0 or that of a stop by a signal. Any other failure ends all ranks.
+
+    patience  seconds that a rank may wait for another
+    size      how many ranks were to be started, to be compared with how many there are; None: not known
+
+    Raises ValueError where there are more or fewer ranks than that, or no mpi4py.
+    """
+    if importlib.util.find_spec("mpi4py") is None:
+        raise ValueError(f"launch: mpi4py is not installed; to run as a rank: {WANTED}")
+    from mpi4py import MPI
+
+    this = world()
+    if size not in (None, this.size):
+        library = MPI.Get_library_version().split("\n")[0].strip("\0 ")
+        raise ValueError(f"found {this.size} ranks, expected {size}: mpiexec is of another MPI than mpi4py, {library}")
+    own = MPI.COMM_WORLD.Dup()  # no message of ours meets one of the module's
+    watch.begin(this, own, patience)
+    code = 1
+    with _voice(this):
+        code = _exit_code(module, arguments)
+    if code and code < STOPPED:
+        watch.abort(this, own, code)
+    _end(this, own, code)
+    watch.end()
+    return code
+
+
+def _exit_code(module: str, arguments: Sequence[str]) -> int:
+    """What `python -m module arguments` would exit with; a traceback, if there is one, is on stderr."""
+    sys.argv = [module, *arguments]
+    try:
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+    except SystemExit as end:
+        if isinstance(end.code, str):
+            print(end.code, file=sys.stderr)
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    except KeyboardInterrupt:
+        return 130
+    except BaseException:
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+def _end(this: World, comm: Any, code: int) -> None:
+    """Wait until all ranks have ended, without making a core busy; after a signal not for ever."""
+    arrived, start = comm.Ibarrier(), time.monotonic()
+    with watch.meeting():
+        while not arrived.Test():
+            time.sleep(0.01)
+            if code and time.monotonic() > start + GRACE:
+                watch.abort(this, comm, code)
+
+
+@contextlib.contextmanager
+def _voice(this: World) -> Iterator[None]:
+    """Within: rank 0 speaks for all; others are heard on stderr alone, by name. Lines are written whole."""
+    out, err = sys.stdout, sys.stderr
+    sys.stderr = Named(err, f"{this.name}: " if this.rank else "")
+    with open(os.devnull, "w") as nothing:
+        if this.rank:
+            sys.stdout = nothing
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            sys.stdout, sys.stderr = out, err
+
+
+class Named:
+    """A text file that writes whole lines to another, each behind a name."""
+
+    def __init__(self, file: TextIO, name: str):
+        self._file, self._name, self._begun = file, name, ""
+
+    def write(self, text: str) -> int:
+        """Write those lines that have ended."""
+        *lines, self._begun = (self._begun + text).split("\n")
+        if lines:
+            self._file.write("".join(f"{self._name}{line}\n" for line in lines))
+            self._file.flush()
+        return len(text)
+
+    def flush(self) -> None:
+        """Write what there is as a line."""
+        if self._begun:
+            self.write("\n")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+
+def _main() -> int:
+    patience, size, module, *arguments = sys.argv[1:]
+    return run(module, arguments, float(patience), int(size))
+
+
+if __name__ == "__main__":
+    process.keep(_main)

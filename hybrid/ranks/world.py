@@ -1,0 +1,54 @@
+"""Which ranks this run has, and which of them this process is."""
+
+import functools
+import importlib.util
+import os
+import platform
+from typing import NamedTuple
+
+VARIABLES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")  # of MPICH, of Slurm's PMIx and Open MPI, of Open MPI
+
+
+class World(NamedTuple):
+    """The ranks of a run, as one of them sees them.
+
+    rank        which one this process is: 0 to size - 1
+    size        how many there are
+    host        the name of the machine that this rank runs on
+    local_rank  which of the ranks on that machine it is: the number of its device
+    mpi         whether MPI started it
+    """
+
+    rank: int
+    size: int
+    host: str
+    local_rank: int
+    mpi: bool
+
+    @property
+    def name(self) -> str:
+        """What messages call this rank."""
+        return f"rank {self.rank} on {self.host}"
+
+
+def launched() -> bool:
+    """Whether a launcher of MPI started this process. MPI itself is neither imported nor initialised for it."""
+    return any(name in os.environ for name in VARIABLES)
+
+
+@functools.cache
+def world() -> World:
+    """The ranks of MPI where a launcher started this process, else a world of one, for which mpi4py is not imported.
+
+    Importing mpi4py initialises MPI, and the first call in a world of MPI is made by all of its ranks. Where mpi4py is not
+    installed, a process is a world of one too, since batch systems set the same variables for programs without MPI.
+    """
+    if not launched() or importlib.util.find_spec("mpi4py") is None:
+        return World(0, 1, platform.node(), 0, False)
+    from mpi4py import MPI
+
+    everyone = MPI.COMM_WORLD
+    here = everyone.Split_type(MPI.COMM_TYPE_SHARED)
+    local = here.rank
+    here.Free()
+    return World(everyone.rank, everyone.size, platform.node(), local, True)

@@ -1,0 +1,39 @@
+"""`hybrid launch` and `python -m hybrid.launch`, as users type them. (hybrid/cli/ranks.py too)"""
+
+import subprocess
+import sys
+
+import pytest
+
+from hybrid.cli import main
+from hybrid.ranks.launch import mpiexec
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["-n", "2", "train", "words"], "the model words runs on one rank"),
+        (["-n", "2", "doctor"], "`hybrid doctor` runs on one rank"),
+        (["-n", "2", "train", "words", "--epoch", "3"], "--epoch: not used by `train words`; did you mean --epochs?"),
+        (["doctor"], "say -n N"),
+        (["-n", "1", "--hosts", "no-such-file", "doctor"], "no-such-file: No such file or directory"),
+    ],
+)
+def test_mistakes_are_one_line_before_there_are_ranks(capfd, words, said):
+    assert main(["launch", *words]) == 2
+    printed = capfd.readouterr()
+    assert said in printed.err and printed.err.count("\n") == 1 and printed.out == ""
+
+
+def test_one_rank_does_what_the_command_does(capfd, tmp_path):
+    assert main(["launch", "-n", "1", "data", "list", "--data", str(tmp_path)]) == 0
+    assert f"in {tmp_path}" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize(("ranks", "code"), [(1, 0), (2, 2)])
+def test_in_a_batch_system_it_is_a_rank(ranks, code):
+    """mpiexec stands for the batch system."""
+    command = [mpiexec(), "-n", str(ranks), sys.executable, "-m", "hybrid.launch", "data", "list"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == code
+    assert "hybrid data get NAME brings one" in done.stdout if ranks == 1 else "runs on one rank" in done.stderr

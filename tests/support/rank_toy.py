@@ -1,0 +1,40 @@
+"""A module that runs as ranks; what happens to rank 1 is its argument."""
+
+import os
+import signal
+import sys
+import time
+
+from mpi4py import MPI
+
+from hybrid.ranks import watch
+from hybrid.ranks.world import world
+
+
+def main() -> int:
+    what, this = sys.argv[1], world()
+    print(f"{this.rank} of {this.size}, here {this.local_rank}, mpi {this.mpi}", flush=True)
+    print("a note of all", file=sys.stderr)
+    if this.rank == 1:
+        if what == "raise":
+            raise RuntimeError("boom")
+        if what == "mistake":
+            print("hybrid: error: no such file", file=sys.stderr)
+            return 2
+        if what == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if what == "kill keeper":
+            os.kill(os.getppid(), signal.SIGKILL)
+        while what == "hang":
+            time.sleep(1)
+    if what == "wait":
+        print("ready", flush=True)
+        time.sleep(60)
+    with watch.meeting():
+        MPI.COMM_WORLD.Barrier()
+    print("met")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,60 @@
+"""Ranks of a module of the tests, with a limit on their time, and a look at the processes that they leave."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+LAUNCH = """
+import sys
+from hybrid.ranks.launch import launch
+sys.exit(launch(sys.argv[3:], int(sys.argv[1]), None, float(sys.argv[2])))
+"""
+ROOT = Path(__file__).parents[2]
+MARK = "HYBRID_TEST_RANKS"
+
+
+def started(what: str, ranks: int, patience: float = 60.0) -> subprocess.Popen[str]:
+    """The launcher of tests/support/rank_toy.py in a process of its own; `what` is the misfortune of rank 1."""
+    command = [sys.executable, "-c", LAUNCH, str(ranks), str(patience), "tests.support.rank_toy", what]
+    mark = f"{os.getpid()}-{time.monotonic_ns()}"
+    running = subprocess.Popen(
+        command, cwd=ROOT, env=os.environ | {MARK: mark}, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    running.mark = mark  # type: ignore[attr-defined]
+    return running
+
+
+def ended(running: subprocess.Popen[str], limit: float = 30.0) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr of a launcher, once it has ended; no process of its ranks is left then."""
+    try:
+        out, err = running.communicate(timeout=limit)
+    finally:
+        left = gone(running)
+    assert left == [], "processes are left"
+    return running.returncode, out, err
+
+
+def gone(running: subprocess.Popen[str], limit: float = 5.0) -> list[int]:
+    """The processes of a launcher that do not end in a time; they are killed."""
+    end = time.monotonic() + limit
+    while (left := alive(running)) and time.monotonic() < end:
+        time.sleep(0.05)
+    for process in left:
+        os.kill(process, signal.SIGKILL)
+    return left
+
+
+def alive(running: subprocess.Popen[str]) -> list[int]:
+    """The processes that have a launcher's mark in their environment, by /proc."""
+    mark = f"{MARK}={running.mark}".encode()  # type: ignore[attr-defined]
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark in (folder / "environ").read_bytes().split(b"\0"):
+                found.append(int(folder.name))
+        except OSError:  # it has just ended
+            continue
+    return found
