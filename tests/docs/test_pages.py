@@ -26,6 +26,7 @@ HELP = [
     ["analogy"],
     ["demo"],
     ["doctor"],
+    ["launch"],
     ["data", "list"],
     ["data", "get"],
     *(["pvm", action] for action in ("watch", "dream", "fields", "compare", "import", "configs")),
