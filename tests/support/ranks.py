@@ -16,9 +16,14 @@ ROOT = Path(__file__).parents[2]
 MARK = "HYBRID_TEST_RANKS"
 
 
-def started(what: str, ranks: int, patience: float = 60.0) -> subprocess.Popen[str]:
-    """The launcher of tests/support/rank_toy.py in a process of its own; `what` is the misfortune of rank 1."""
-    command = [sys.executable, "-c", LAUNCH, str(ranks), str(patience), "tests.support.rank_toy", what]
+def started(
+    *words: str, ranks: int, patience: float = 60.0, module: str = "tests.support.rank_toy"
+) -> subprocess.Popen[str]:
+    """The launcher of a module's ranks in a process of its own; the words are the module's arguments.
+
+    Of tests/support/rank_toy.py there is one, the misfortune of rank 1.
+    """
+    command = [sys.executable, "-c", LAUNCH, str(ranks), str(patience), module, *words]
     mark = f"{os.getpid()}-{time.monotonic_ns()}"
     running = subprocess.Popen(
         command, cwd=ROOT, env=os.environ | {MARK: mark}, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE

@@ -18,7 +18,7 @@ ONE = f"rank 1 on {platform.node()}"
 
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_ranks_run_and_rank_0_speaks_for_all(ranks):
-    code, out, err = ended(started("nothing", ranks))
+    code, out, err = ended(started("nothing", ranks=ranks))
     assert code == 0
     assert out.splitlines() == [f"0 of {ranks}, here 0, mpi True", "met"]
     assert re.fullmatch(r"(rank \d on \S+: )?a note of all\n", err)
@@ -26,33 +26,33 @@ def test_ranks_run_and_rank_0_speaks_for_all(ranks):
 
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_an_exception_in_one_rank_ends_all(ranks):
-    code, out, err = ended(started("raise", ranks))
+    code, out, err = ended(started("raise", ranks=ranks))
     assert code == 1 and "met" not in out
     assert err.count(f"{ONE}: RuntimeError: boom") == 1 == err.count("boom\n")
     assert "Abort" not in err
 
 
 def test_a_mistake_of_the_users_is_one_line():
-    code, _, err = ended(started("mistake", 2))
+    code, _, err = ended(started("mistake", ranks=2))
     assert code == 2
     assert [line for line in err.splitlines() if "note" not in line] == [f"{ONE}: hybrid: error: no such file"]
 
 
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_a_killed_rank_is_named(ranks):
-    code, out, err = ended(started("kill", ranks))
+    code, out, err = ended(started("kill", ranks=ranks))
     assert code == 128 + signal.SIGKILL
     assert [line for line in err.splitlines() if "note" not in line] == [f"{ONE} was killed (signal 9)"]
     assert "BAD TERMINATION" not in out and "met" not in out
 
 
 def test_nothing_is_left_when_a_ranks_keeper_is_killed():
-    assert ended(started("kill keeper", 2))[0] != 0
+    assert ended(started("kill keeper", ranks=2))[0] != 0
 
 
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_a_rank_that_does_not_come_is_named_with_its_line(ranks):
-    code, _, err = ended(started("hang", ranks, patience=2))
+    code, _, err = ended(started("hang", ranks=ranks, patience=2))
     assert code == 1
     assert re.search(rf"^{ONE} has not come: it is at \S+rank_toy.py:\d+, in main; waited 2 s", err, re.MULTILINE)
     assert err.count("has not come") == 1
@@ -60,7 +60,7 @@ def test_a_rank_that_does_not_come_is_named_with_its_line(ranks):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_all_ranks(number):
-    running = started("wait", 2)
+    running = started("wait", ranks=2)
     while running.stdout.readline() != "ready\n":
         assert running.poll() is None
     running.send_signal(number)
@@ -70,7 +70,7 @@ def test_a_signal_ends_all_ranks(number):
 
 
 def test_nothing_is_left_when_the_launcher_is_killed():
-    running = started("wait", 2)
+    running = started("wait", ranks=2)
     while running.stdout.readline() != "ready\n":
         assert running.poll() is None
     running.kill()

@@ -1,0 +1,25 @@
+"""Arrays come to whom they are sent."""
+
+import numpy as np
+import pytest
+
+from hybrid.ranks.group import Group
+from tests.support.ranks import ended, started
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_arrays_come_to_all_ranks(ranks):
+    code, out, err = ended(started(ranks=ranks, module="tests.support.rank_group"))
+    assert (code, out, err) == (0, "right\n", "")
+
+
+def test_a_process_alone_tells_itself_nothing():
+    group = Group()
+    assert (group.rank, group.size, group.others) == (0, 1, [])
+    array = np.arange(3)
+    group.barrier()
+    group.most(array)
+    group.share(array)
+    group.gather_all([array])
+    group.exchange({}, {}).run()
+    assert array.tolist() == [0, 1, 2]

@@ -1,0 +1,44 @@
+"""Ranks that tell each other arrays; rank 0 says whether all had what they should have."""
+
+import numpy as np
+
+from hybrid.ranks.group import Group
+
+
+def main() -> None:
+    group = Group()
+    rank, size = group.rank, group.size
+    parts = [np.zeros(2 * other, np.float32) for other in range(size)]  # rank 0 has nothing to say
+    parts[rank][:] = rank
+    group.gather_all(parts)
+    right = [(part == other).all() for other, part in enumerate(parts)]
+
+    numbers = np.array([rank, -rank], np.int64)
+    group.most(numbers)
+    right.append(numbers.tolist() == [size - 1, 0])
+
+    shared = np.full(3, rank, np.float64)
+    group.share(shared, rank=1)
+    right.append((shared == 1).all())
+
+    # A ring, there and back, again and again, and another exchange under way meanwhile
+    after, before = (rank + 1) % size, (rank - 1) % size
+    there, come = np.zeros(5, np.int64), np.zeros(5, np.int64)
+    back, gone = np.zeros(1 << 17), np.zeros(1 << 17)
+    ring, other = group.exchange({after: there}, {before: come}), group.exchange({before: back}, {after: gone})
+    for turn in range(20):
+        there[:], back[:] = 100 * turn + rank, -turn - rank
+        other.start()
+        ring.start()
+        ring.wait()
+        other.wait()
+        right += [(come == 100 * turn + before).all(), (gone == -turn - after).all()]
+
+    wrong = np.array([not all(right)], np.int64)
+    group.most(wrong)
+    group.barrier()
+    print("wrong" if wrong[0] else "right")
+
+
+if __name__ == "__main__":
+    main()
