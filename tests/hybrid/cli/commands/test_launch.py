@@ -30,10 +30,10 @@ def test_one_rank_does_what_the_command_does(capfd, tmp_path):
     assert f"in {tmp_path}" in capfd.readouterr().out
 
 
-@pytest.mark.parametrize(("ranks", "code"), [(1, 0), (2, 2)])
-def test_in_a_batch_system_it_is_a_rank(ranks, code):
-    """mpiexec stands for the batch system."""
+@pytest.mark.parametrize(("ranks", "said"), [(1, "hybrid data get NAME brings one"), (2, "runs on one rank")])
+def test_in_a_batch_system_it_is_a_rank(ranks, said):
+    """mpiexec stands for the batch system. Where ranks end each other, its exit code may be that of one that it killed."""
     command = [mpiexec(), "-n", str(ranks), sys.executable, "-m", "hybrid.launch", "data", "list"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert done.returncode == code
-    assert "hybrid data get NAME brings one" in done.stdout if ranks == 1 else "runs on one rank" in done.stderr
+    assert (done.returncode == 0) == (ranks == 1)
+    assert said in done.stdout + done.stderr
