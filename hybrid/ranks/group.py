@@ -1,12 +1,16 @@
 """What ranks tell each other: arrays of the host, in calls of MPI that let other threads run and that the watchdog knows."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import pickle
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
 from .watch import meeting
 from .world import world
+
+T = TypeVar("T")
+TOLD = (ValueError, IndexError, OSError, FloatingPointError, MemoryError)  # errors that concern the user of all ranks
 
 
 class Group:
@@ -36,6 +40,33 @@ class Group:
             with meeting():
                 self._comm.Allreduce(self._mpi.IN_PLACE, numbers, self._mpi.MAX)
 
+    def greatest(self, *numbers: int) -> tuple[int, ...]:
+        """The greatest of all ranks, of each of these whole numbers: what each asks for, so that all do the same."""
+        if self.size == 1:
+            return numbers
+        found = np.array(numbers, np.int64)
+        self.most(found)
+        return tuple(found.tolist())
+
+    def once(self, work: Callable[[], T]) -> T:
+        """What rank 0's work returns, on all ranks: it writes a file, say. The others wait, and have the files whole then.
+
+        The result can be pickled. An error of `TOLD` is raised on all; any other on rank 0 alone, which ends all.
+        """
+        if self.size == 1:
+            return work()
+        found: tuple[Any, Exception | None] = (None, None)
+        if self.rank == 0:
+            try:
+                found = work(), None
+            except TOLD as error:
+                found = None, error
+        told = self._said(pickle.dumps(found))
+        result, failure = found if self.rank == 0 else pickle.loads(told)  # of this very program, not of a stranger
+        if failure is not None:
+            raise failure
+        return cast(T, result)
+
     def share(self, array: np.ndarray, rank: int = 0) -> None:
         """Overwrite an array, contiguous and of the same size everywhere, with what one rank has there."""
         if self.size > 1:
@@ -58,6 +89,14 @@ class Group:
         requests = [self._comm.Recv_init(_bytes(array), rank, self._exchanges) for rank, array in comings]
         requests += [self._comm.Send_init(_bytes(array), rank, self._exchanges) for rank, array in goings]
         return Exchange(requests)
+
+    def _said(self, words: bytes) -> bytearray:
+        """What rank 0 says, on all ranks."""
+        length = np.array([len(words)], np.int64)
+        self.share(length)
+        said = bytearray(words) if self.rank == 0 else bytearray(length[0])
+        self.share(np.frombuffer(said, np.uint8))
+        return said
 
     @property
     def others(self) -> list[int]:

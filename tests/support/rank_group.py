@@ -21,6 +21,10 @@ def main() -> None:
     group.share(shared, rank=1)
     right.append((shared == 1).all())
 
+    right.append(group.greatest(rank, 7, -rank) == (size - 1, 7, 0))
+    right.append(group.once(lambda: {"rank": rank, "name": "first"}) == {"rank": 0, "name": "first"})
+    right += [_refused(group, OSError(28, "disk full", "file")), _refused(group, ValueError("found 1, expected 2"))]
+
     # A ring, there and back, again and again, and another exchange under way meanwhile
     after, before = (rank + 1) % size, (rank - 1) % size
     there, come = np.zeros(5, np.int64), np.zeros(5, np.int64)
@@ -38,6 +42,21 @@ def main() -> None:
     group.most(wrong)
     group.barrier()
     print("wrong" if wrong[0] else "right")
+
+
+def _refused(group: Group, error: Exception) -> bool:
+    """Whether an error with a note, of rank 0 alone, comes to all."""
+
+    def work() -> None:
+        if group.rank == 0:
+            error.add_note("make room")
+            raise error
+
+    try:
+        group.once(work)
+    except type(error) as found:
+        return str(found) == str(error) and found.__notes__ == ["make room"]
+    return False
 
 
 if __name__ == "__main__":

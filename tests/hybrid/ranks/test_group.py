@@ -23,3 +23,7 @@ def test_a_process_alone_tells_itself_nothing():
     group.gather_all([array])
     group.exchange({}, {}).run()
     assert array.tolist() == [0, 1, 2]
+    assert group.greatest(3, -1) == (3, -1)
+    assert group.once(lambda: array) is array
+    with pytest.raises(KeyError):
+        group.once(lambda: {}["none"])
