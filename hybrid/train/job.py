@@ -23,7 +23,10 @@ class Model(Protocol):
     torn: str | None
 
     def save(self, folder: Path, facts: dict[str, Any]) -> None:
-        """Write a checkpoint; see hybrid/storage/checkpoint.py. ValueError where it is torn or has diverged."""
+        """Write a checkpoint; see hybrid/storage/checkpoint.py. ValueError where it is torn or has diverged.
+
+        All ranks call it after the same tick; rank 0 writes, and an error there is raised on all.
+        """
 
 
 class Feed(Protocol):
@@ -58,6 +61,8 @@ class Job(abc.ABC):
     note, amend, due, measure  after every tick
     ending, report, final, draw   at the end
 
+    Of several ranks each has such a job, of the same options and data, and asks it the same at the same ticks.
+
     feed      all ticks of the run
     data      digest of the data that are measured on, kept in run.json; None: there are none
     watched   the figure that --patience and the best checkpoint go by; None: there is none
@@ -82,10 +87,14 @@ class Job(abc.ABC):
         return {}
 
     def keep(self, folder: Path) -> None:  # noqa: B027
-        """Write what a run must know of its data, into its folder. The model's file names these files in FILES."""
+        """Write what a run must know of its data, into its folder: of several ranks on rank 0 alone. The model's file names
+        these files in FILES.
+        """
 
     def open(self) -> contextlib.AbstractContextManager[Any]:
-        """What is open while the job runs; entered before its folder is touched, so that it may refuse."""
+        """What is open while the job runs, of several ranks on rank 0 alone; entered before its folder is touched, so that it
+        may refuse. It yields nothing.
+        """
         return contextlib.nullcontext()
 
     def begin(self, model: Any, facts: dict[str, Any]) -> None:
@@ -157,7 +166,7 @@ class Job(abc.ABC):
         return {}
 
     def draw(self, folder: Path, report: dict[str, Any], model: Any) -> None:
-        """Draw the pictures of the finished run; here the curve."""
+        """Draw the pictures of the finished run, of several ranks on rank 0 alone; here the curve."""
         from . import plots
 
         plots.curve(folder / "curve.png", {report["model"]: report["curve"]}, self.drawn)

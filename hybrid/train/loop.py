@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import console
+from ..ranks.group import Group
 from ..storage.checkpoint import CHECKPOINT
 from .best import Best, sayable
 from .job import Job, Model
@@ -31,8 +32,11 @@ def train(
     keep_best: bool = True,
     observers: Sequence[Observer] = (),
     measured: Callable[[], Any] | None = None,
+    ranks: Group | None = None,
 ) -> dict[str, Any]:
     """Train a model to the end of its job's feed; returns the job's report and leaves the last checkpoint in `folder`.
+
+    On several ranks all call it, and do the same after each tick: see `Run`.
 
     What is measured at the end alone, `job.final`, is in the report, and its time in evaluation_seconds.
 
@@ -42,11 +46,12 @@ def train(
     keep_best   whether the model of the best point is kept too, in `folder`/best; only where the job watches a figure
     observers   are told every new point of the curve
     measured    gives the model that is measured at the end; None: the one that was trained
+    ranks       those that train this model together; None: all of the run, which for most is this process alone
 
     Raises Stopped, after a checkpoint, on SIGINT, SIGTERM or SIGHUP; FloatingPointError when a loss is not finite or a
     figure infinite, and OSError when a checkpoint cannot be written: then the last one stands.
     """
-    run = Run(job, folder, model, facts, save_every, patience, keep_best, observers)
+    run = Run(job, folder, model, facts, save_every, patience, keep_best, observers, ranks or Group())
     job.begin(model, run.progress.facts)
     if facts is None or not run.finished:
         run.learn(label, anew=facts is None)
@@ -70,7 +75,12 @@ def check_same(job: Job, saved: dict[str, Any], tick: int, folder: Path) -> None
 
 
 class Run:
-    """One training run under way; the arguments are those of `train`."""
+    """One training run under way; the arguments are those of `train`.
+
+    Ranks make the same ticks, and decide the same after each of them: a save that the clock of one asks for, or a signal
+    that one has had, is everybody's; and of figures, by which a run ends early, those of rank 0 count. That is one small
+    exchange a tick, and none where there is one rank. Who fails alone says so and ends, and is the end of all.
+    """
 
     def __init__(
         self,
@@ -82,10 +92,12 @@ class Run:
         patience: int,
         keep_best: bool,
         observers: Sequence[Observer],
+        ranks: Group,
     ):
         self.job, self.folder, self.model, self.observers = job, folder, model, observers
         self.progress, self.saves = Progress(facts and facts["progress"]), Saves(save_every)
         self.best, self.keep_best = Best(job.watched, patience, self.progress.facts), keep_best
+        self.ranks = ranks
 
     @property
     def finished(self) -> bool:
@@ -104,9 +116,11 @@ class Run:
                     self._note(tick, bar)
                     if job.busy(model):
                         continue
-                    if self.finished or stop.signal:
+                    signal, due = self.ranks.greatest(stop.signal, self.saves.due())
+                    stop.obey(signal)
+                    if self.finished or signal:
                         break
-                    if self.saves.due() or job.ends_epoch(model.tick):
+                    if due or job.ends_epoch(model.tick):
                         self.save()
             if self.finished and (last := job.ending(model, self.progress.facts)) is not None:
                 self._point(last, bar)
@@ -129,11 +143,14 @@ class Run:
         self.progress.go_on()
 
     def _ticks(self) -> Generator[Any, None, None]:
-        """Those of the model. Where the feed fails, the model stands between two ticks and is saved."""
+        """Those of the model. Where the feed fails, the model stands between two ticks and is saved.
+
+        But not with others, who may be in the middle of a tick, waiting for this rank: then the save before stands.
+        """
         try:
             yield from self.job.ticks(self.model)
         except USER_ERRORS:
-            if self.model.torn is None:
+            if self.model.torn is None and self.ranks.size == 1:
                 self.save()
             raise
 
@@ -148,7 +165,8 @@ class Run:
         """Add a point to the curve, and keep the model where it is the best so far."""
         self.progress.pause()
         with self.progress.evaluating():
-            figures = self.job.measure(self.model, self.progress.facts)
+            measured = self.job.measure(self.model, self.progress.facts)
+        figures = self.ranks.once(lambda: measured)
         point = self.progress.point(self.job.unit, at, sayable(figures))
         bar.set_postfix_str(self.job.postfix(point, self.progress.rate), refresh=self.job.logged)
         for name, value in figures.items():

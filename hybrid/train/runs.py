@@ -7,6 +7,9 @@ curve.jsonl      the points of the curve, a line each, as they are made; tensorb
 curve.png        the curve, .pdf and .csv too; timeline.json (open in ui.perfetto.dev), timeline.png and .pdf: the last ticks
 
 What else there is, is its model's: a vocabulary, a configuration, the names of items.
+
+Of several ranks each does all of this, but rank 0 alone touches the folder: it does that once for all (`Group.once`), and
+the others read there what is whole.
 """
 
 import contextlib
@@ -17,6 +20,7 @@ from typing import Any, NamedTuple
 
 from .. import backend, compiling, console
 from ..models import MODELS
+from ..ranks.group import Group
 from ..settings import defaults, flag, given
 from ..storage import checkpoint
 from ..storage.checkpoint import CHECKPOINT
@@ -53,16 +57,22 @@ def start(options: dict[str, Any]) -> dict[str, Any]:
     folder, overwrite = Path(options.get("out") or f"runs/{options['kind']}"), bool(options.get("overwrite"))
     if options.get("previous"):
         raise ValueError("--previous: is used with --resume DIR; leave it out to begin a run")
-    store.refuse_taken(folder, overwrite)  # before the data are read, which may take long
+    ranks = Group()
+    ranks.once(lambda: store.refuse_taken(folder, overwrite))  # before the data are read, which may take long
     job = _prepared(options)
     _refuse_blind(job, options)
-    with job.open():
+    with contextlib.ExitStack() as under_way:
+        ranks.once(lambda: under_way.enter_context(job.open()))
         model = job.make()  # before anything is written: this refuses what the options cannot have
         options |= job.chosen(model) | {"data": job.data}
-        with store.begun(folder, overwrite):
+
+        def begin() -> None:
+            under_way.enter_context(store.begun(folder, overwrite))
             job.keep(folder)
             store.keep_options(folder, kept(options))
-            return _finish(folder, options, job, model)
+
+        ranks.once(begin)
+        return _finish(folder, options, job, model, ranks)
 
 
 def resume(folder: str, said: dict[str, Any]) -> dict[str, Any]:
@@ -71,8 +81,9 @@ def resume(folder: str, said: dict[str, Any]) -> dict[str, Any]:
     said  what the user says to that: epochs (or steps, as its model counts) to go on to, `previous` to go on from the save
           before the last, and options that change no number
     """
-    path = Path(folder)
-    with store.resumed(path) as options:
+    path, ranks = Path(folder), Group()
+    with contextlib.ExitStack() as under_way:
+        options = ranks.once(lambda: under_way.enter_context(store.resumed(path)))
         options = _whole(options) | (changes := _changed(folder, options, said)) | {"resume": folder}
         job = _prepared(options)
         if options.get("data") not in (None, job.data):  # None: a run of before it was kept
@@ -80,15 +91,16 @@ def resume(folder: str, said: dict[str, Any]) -> dict[str, Any]:
                 f"{folder}: the data differ from those that it was started with; give back the old, or begin anew"
             )
         _refuse_blind(job, options)
-        with job.open():
-            if not checkpoint.stands(path / CHECKPOINT):
-                return _finish(path, options, job, job.make())
-            source = path / CHECKPOINT
-            source = source / checkpoint.PREVIOUS if changes.get("previous") else source
-            model, facts = MODELS.load(options["kind"]).load(source, options)
-            check_same(job, facts["feed"], model.tick, path)
-            store.extend(path, {name: options[name] for name in (job.length, "patience")})
-            return _finish(path, options, job, model, facts)
+        ranks.once(lambda: under_way.enter_context(job.open()))
+        if not checkpoint.stands(path / CHECKPOINT):
+            return _finish(path, options, job, job.make(), ranks)
+        source = path / CHECKPOINT
+        source = source / checkpoint.PREVIOUS if changes.get("previous") else source
+        model, facts = MODELS.load(options["kind"]).load(source, options)
+        check_same(job, facts["feed"], model.tick, path)
+        further = {name: options[name] for name in (job.length, "patience")}
+        ranks.once(lambda: store.extend(path, further))
+        return _finish(path, options, job, model, ranks, facts)
 
 
 def trained(folder: str | Path, which: str | None = None, **free: Any) -> Trained:
@@ -197,7 +209,7 @@ def _whole(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _finish(
-    folder: Path, options: dict[str, Any], job: Job, model: Any, facts: dict[str, Any] | None = None
+    folder: Path, options: dict[str, Any], job: Job, model: Any, ranks: Group, facts: dict[str, Any] | None = None
 ) -> dict[str, Any]:
     """Train to the end, where the run is not there yet; write report and pictures, where it has none of that end."""
     if facts and model.tick == len(job.feed):
@@ -206,9 +218,11 @@ def _finish(
             raise ValueError(
                 f"{folder}: stands at {job.unit} {model.tick}, with nothing left to learn; {further} goes on"
             )
-        if report := store.finished(folder, job.unit, model.tick, further):
+        if report := ranks.once(lambda: store.finished(folder, job.unit, model.tick, further)):
             return report
-    with _observers(folder, options, job, model, facts) as observers:
+    observers: list[Observer] = []
+    with contextlib.ExitStack() as watching:
+        ranks.once(lambda: observers.extend(watching.enter_context(_observers(folder, options, job, model, facts))))
         report = train(
             job,
             folder,
@@ -219,10 +233,15 @@ def _finish(
             patience=options.get("patience") or 0,
             observers=observers,
             measured=lambda: _best(folder, options, model),
+            ranks=ranks,
         )
     report = {"run": str(folder), "model": options["kind"]} | report
-    store.write_json(folder / store.REPORT, report | {"options": kept(options)})
-    job.draw(folder, report, model)
+
+    def show() -> None:
+        store.write_json(folder / store.REPORT, report | {"options": kept(options)})
+        job.draw(folder, report, model)
+
+    ranks.once(show)
     return report
 
 

@@ -27,9 +27,12 @@ class Stop:
 
     A signal that is ignored stays so (SIGHUP under nohup). Python hands signals to the main thread alone, so in another
     one this does nothing.
+
+    signal  the one that is obeyed; 0: none
     """
 
     signal = 0
+    _coming = 0  # one that another rank has had, and this one may have yet
 
     def __enter__(self) -> "Stop":
         self._before: dict[int, Any] = {}
@@ -41,14 +44,19 @@ class Stop:
                     signal.signal(number, self._note)
         return self
 
+    def obey(self, number: int) -> None:
+        """Stop by a signal that another rank has had, 0 for none: when it comes to this one, it is not the second."""
+        if number and not self.signal:
+            self.signal = self._coming = number
+
     def _note(self, number: int, frame: FrameType | None) -> None:
-        if self.signal:
+        if self.signal and number != self._coming:
             raise KeyboardInterrupt
-        self.signal = number
+        self.signal, self._coming = self.signal or number, 0
 
     def __exit__(self, *exception: object) -> None:
         for number, handler in self._before.items():
-            signal.signal(number, handler)
+            signal.signal(number, signal.SIG_IGN if number == self._coming else handler)
 
 
 @contextlib.contextmanager
