@@ -160,7 +160,7 @@ def frame_input(model, feed: Feed):
     from hybrid.pvm.rates import Rates
     from hybrid.pvm.slot import FrameInput
 
-    rates = Rates(model.wiring, model.layout, model.config).at(model.tick, model.config, model.frozen)
+    rates = Rates(model.pipeline.layer, model.layout, model.config).at(model.tick, model.config, model.frozen)
     return FrameInput(feed[model.tick].image, None, False, rates)
 
 

@@ -294,3 +294,8 @@ def _publish(world_next, low, high, layout, u, tape, adapts):
 def collect(out: Array, source: Array, index: Array) -> None:
     """out[b, n] = source[b, index[n]]."""
     np.take(source, index, axis=1, out=out, mode="clip")  # "raise" would go through a copy
+
+
+def spread(out: Array, source: Array, index: Array) -> None:
+    """out[b, index[n]] = source[b, n]."""
+    out[:, index] = source

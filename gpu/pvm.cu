@@ -201,3 +201,13 @@ extern "C" __global__ void collect(float *out, const float *source, const int *i
     const int64 n = blockIdx.x * (int64)blockDim.x + threadIdx.x;
     if (n < N) out[blockIdx.y * N + n] = source[blockIdx.y * M + index[n]];
 }
+
+// out[b, index[n]] = source[b, n]
+//   work    a thread a number
+//   launch  grid: (N / 256, B), block: 256
+//   bound   memory: 8 bytes a number, 4 of its index
+extern "C" __global__ void spread(float *out, const float *source, const int *index, int64 N, int64 M)
+{
+    const int64 n = blockIdx.x * (int64)blockDim.x + threadIdx.x;
+    if (n < N) out[blockIdx.y * M + index[n]] = source[blockIdx.y * N + n];
+}

@@ -47,5 +47,13 @@ def tick(
 
 def collect(out: Array, source: Array, index: Array) -> None:
     """out[b, n] = source[b, index[n]]."""
-    grid = (-(-index.size // 256), len(out))
-    kernels.launch(__file__, "collect", "PPPqq", grid, 256, out, source, index, index.size, source.shape[1])
+    if index.size:
+        grid = (-(-index.size // 256), len(out))
+        kernels.launch(__file__, "collect", "PPPqq", grid, 256, out, source, index, index.size, source.shape[1])
+
+
+def spread(out: Array, source: Array, index: Array) -> None:
+    """out[b, index[n]] = source[b, n]."""
+    if index.size:
+        grid = (-(-index.size // 256), len(source))
+        kernels.launch(__file__, "spread", "PPPqq", grid, 256, out, source, index, index.size, out.shape[1])

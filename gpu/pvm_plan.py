@@ -117,8 +117,8 @@ class Plan:
         return self._rings[momentum]
 
     def threads(self, streams: int) -> int:
-        """Threads a block; by the number of all units, so a tick by ranges has the same order of sums."""
-        return MANY if streams > 1 else ONE if len(self) <= FEW else ONE // 2
+        """Threads a block; by the number of all units of the model, so ranges and parts of it have the same order of sums."""
+        return MANY if streams > 1 else ONE if self.layout.model_units <= FEW else ONE // 2
 
 
 def _units(layout: Any, ends: np.ndarray) -> np.ndarray:

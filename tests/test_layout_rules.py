@@ -38,6 +38,8 @@ TESTED_IN: dict[str, str] = {
     "hybrid/models/_text.py": "tests/hybrid/models/test_language.py",
     "hybrid/models/_labelled.py": "tests/hybrid/models/test_labels.py",
     "hybrid/models/_engine.py": "tests/hybrid/cli/test_command_line.py",
+    "hybrid/pvm/halo.py": "tests/hybrid/pvm/test_shared.py",
+    "hybrid/pvm/joined.py": "tests/hybrid/pvm/test_shared.py",
     "hybrid/pvm/judge/reports.py": "tests/hybrid/models/test_pvm.py",
     "hybrid/pvm/source.py": "tests/hybrid/cli/commands/test_pvm.py",
     "hybrid/sklearn/labeller.py": "tests/hybrid/sklearn/test_label_tree_classifier.py",

@@ -109,4 +109,7 @@ class Pvm(Protocol):
         """
 
     def collect(self, out: Array, source: Array, index: Array) -> None:
-        """out[b, n] = source[b, index[n]]; out (B, N), source (B, M), index (N,) int32."""
+        """out[b, n] = source[b, index[n]]; out (B, N), source (B, M), index (N,) int32; N may be 0."""
+
+    def spread(self, out: Array, source: Array, index: Array) -> None:
+        """out[b, index[n]] = source[b, n]; out (B, M), source (B, N), index (N,) int32, each place once at most; N may be 0."""

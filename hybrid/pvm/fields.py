@@ -6,8 +6,7 @@ import numpy as np
 
 from .. import check
 from .config import Config
-from .initial import runs
-from .layout import TapeLayout
+from .layout import TapeLayout, runs
 from .validate import FEATURES
 from .wiring import Wiring
 

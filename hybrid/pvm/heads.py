@@ -13,8 +13,7 @@ import numpy as np
 from ..layout import UnitLayout, unit_layout
 from .config import Config, Readout
 from .heatmap import heat_target, raised, squeezed
-from .initial import runs
-from .layout import TapeLayout
+from .layout import TapeLayout, runs
 from .wiring import Wiring, receptive
 
 # Of all readouts: units that are their input, hidden sizes, shapes of the heatmaps, and places in these, flat.

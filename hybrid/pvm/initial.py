@@ -6,14 +6,21 @@ import numpy as np
 
 from . import resumed
 from .config import Config
-from .layout import TapeLayout
+from .layout import TapeLayout, runs, weights_at
 
 
-def weights(layout: TapeLayout, config: Config, seed: int, dtype: Any) -> np.ndarray:
-    """The weights and biases of all dense layers, flat, (weights,) of `dtype`; by the rule of `config.init`."""
-    rng = np.random.default_rng([seed, 0])
+def weights(
+    layout: TapeLayout, config: Config, seed: int, dtype: Any, drawn_at: np.ndarray | None = None
+) -> np.ndarray:
+    """The weights and biases of all dense layers, flat, (weights,) of `dtype`; by the rule of `config.init`.
+
+    drawn_at  (U,) where the numbers of each unit begin among those that are drawn for a whole model; None: one behind the
+              other. What is drawn for other units is left out, not made
+    """
     sizes = layout.rows.astype(np.int64) * (layout.columns + 1)
-    drawn: np.ndarray = rng.random(sizes.sum(), np.float32)
+    at = weights_at(layout)
+    drawn = np.empty(at[-1], np.float32)
+    _draw(drawn, seed, at, at[:-1] if drawn_at is None else drawn_at)
     drawn -= np.float32(0.5)
     if config.init == "cuda":
         drawn *= np.float32(0.03)
@@ -22,15 +29,28 @@ def weights(layout: TapeLayout, config: Config, seed: int, dtype: Any) -> np.nda
     return drawn.astype(dtype, copy=False)
 
 
+def _draw(drawn: np.ndarray, seed: int, at: np.ndarray, drawn_at: np.ndarray) -> None:
+    """Write drawn[at[u] : at[u + 1]] of each unit from place drawn_at[u] on of the numbers of this seed.
+
+    A draw of the generator makes two float32, so an odd place is reached by one number that is thrown away.
+    """
+    breaks = np.flatnonzero(np.diff(drawn_at) != np.diff(at[:-1])) + 1  # units that do not follow the one before
+    for first, last in zip([0, *breaks], [*breaks, len(drawn_at)], strict=True):
+        bits, begin = np.random.PCG64([seed, 0]), int(drawn_at[first])
+        bits.advance(begin // 2)
+        rng = np.random.Generator(bits)  # from its beginning, `default_rng`
+        rng.random(begin % 2, np.float32)
+        rng.random(dtype=np.float32, out=drawn[at[first] : at[last]])
+
+
 def state(
-    layout: TapeLayout, config: Config, layer: np.ndarray, weights: np.ndarray, frame: int, streams: int
+    layout: TapeLayout, config: Config, layer: np.ndarray, weights: np.ndarray, streams: int
 ) -> dict[str, np.ndarray]:
     """All arrays but the weights that change from tick to tick, as they are before tick 0. B streams.
 
     Tick t writes the array with number t modulo their count, so the last one is that of the tick before the first.
 
     layer   (U,) of each unit
-    frame   numbers of a frame
 
     world_0, world_1   (B, W): tick t reads number t, writes what the units publish to the next
     tape_0 ... tape_k  (B, T), of the last `steps` ticks and this one
@@ -44,7 +64,7 @@ def state(
     dtype, ones = weights.dtype, config.compat == "cuda2023"
     fill = np.ones if ones else np.zeros
     sizes = {
-        "world": frame + int(layout.hidden.sum()),
+        "world": layout.world,
         "tape": int(layout.tape_at[-1]),
         "signals": int(layout.signal_at[-1]),
     }
@@ -56,17 +76,14 @@ def state(
     if config.publish == "minmax":
         arrays |= {"low": np.zeros((streams, sizes["world"]), dtype), "high": np.ones((streams, sizes["world"]), dtype)}
     if not ones:
-        _predict(arrays, layout, config, weights, frame)
+        _predict(arrays, layout, config, weights)
         if config.publish == "minmax":
             learning = np.repeat(config.rates(0)[0][layer] != 0, layout.hidden)
-            published, low, high = (arrays[name][:, frame:] for name in ("world_0", "low", "high"))
-            _stretch(published, low, high, learning)
+            _stretch(arrays, runs(layout.published_at, layout.hidden), learning)
     return arrays
 
 
-def _predict(
-    arrays: dict[str, np.ndarray], layout: TapeLayout, config: Config, weights: np.ndarray, frame: int
-) -> None:
+def _predict(arrays: dict[str, np.ndarray], layout: TapeLayout, config: Config, weights: np.ndarray) -> None:
     """Compute what the units predict and publish for inputs that are 0, on the tape of the tick before the first."""
     tape, world = arrays[f"tape_{layout.steps}"], arrays["world_0"]
     for k in range(len(layout.rows)):
@@ -76,25 +93,20 @@ def _predict(
         tape[:, layout.out_at[k] : layout.out_at[k] + rows] = _activate(
             x @ matrix.T + weights[bias : bias + rows], config
         )
-    hidden = runs(layout.hidden_at, layout.hidden)
-    world[:, frame:] = tape[:, hidden]
+    world[:, runs(layout.published_at, layout.hidden)] = tape[:, runs(layout.hidden_at, layout.hidden)]
 
 
-def _stretch(published: np.ndarray, low: np.ndarray, high: np.ndarray, learning: np.ndarray) -> None:
-    """As `_publish` of cpu/pvm.py."""
+def _stretch(arrays: dict[str, np.ndarray], places: np.ndarray, learning: np.ndarray) -> None:
+    """As `_publish` of cpu/pvm.py, of the numbers published at these places."""
+    published, low, high = (arrays[name][:, places] for name in ("world_0", "low", "high"))
     least = published.dtype.type(1e-6)
     low[:, learning] = np.minimum(published, low)[:, learning] + least
     high[:, learning] = np.maximum(published, high)[:, learning] - least
-    published[:] = (published - low) / (high - low)
+    for name, values in (("world_0", (published - low) / (high - low)), ("low", low), ("high", high)):
+        arrays[name][:, places] = values
 
 
 def _activate(s: np.ndarray, config: Config) -> Any:
     if config.activation == "logistic":
         return 1 / (1 + np.exp(-s))
     return np.tanh(s) if config.activation == "tanh" else s / (2 * (abs(s) + 1)) + s.dtype.type(0.5)
-
-
-def runs(start: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """start[0], start[0] + 1, ... start[0] + sizes[0] - 1, start[1], ..."""
-    first = np.cumsum(sizes) - sizes
-    return np.repeat(start - first, sizes) + np.arange(sizes.sum())

@@ -43,6 +43,8 @@ class TapeLayout(NamedTuple):
     features       bits: number k is the k-th of FEATURES in validate.py
     steps          frames that are predicted
     newest_first   whether the prediction of the last of them comes first
+    world          W, the numbers of the world
+    model_units    units of the whole model, of which these may be a part: a GPU's order of sums depends on how many there are
     """
 
     layer_at: np.ndarray
@@ -73,6 +75,8 @@ class TapeLayout(NamedTuple):
     features: int
     steps: int
     newest_first: bool
+    world: int
+    model_units: int
 
 
 def tape_layout(wiring: Wiring, config: Config) -> TapeLayout:
@@ -119,7 +123,65 @@ def tape_layout(wiring: Wiring, config: Config) -> TapeLayout:
         features=sum(1 << k for k, name in enumerate(FEATURES) if name in config.features),
         steps=config.predict_steps,
         newest_first=config.wiring == "cuda",
+        world=int(published_at[-1]),
+        model_units=len(units),
     )
+
+
+def taken(layout: TapeLayout, units: np.ndarray) -> TapeLayout:
+    """The layout of some units of another one, in this order: tape, signals and weights are theirs alone, the world is that of
+    all.
+
+    units  (u,) their numbers
+    """
+    layers, parts, copies = (_offsets(np.diff(at)[units]) for at in (layout.layer_at, layout.part_at, layout.copy_at))
+    of_layers, of_parts, of_copies = (
+        runs(at[units], np.diff(own))
+        for at, own in ((layout.layer_at, layers), (layout.part_at, parts), (layout.copy_at, copies))
+    )
+    tape_at = _offsets(np.diff(layout.tape_at)[units])
+    moved = tape_at[:-1] - layout.tape_at[units]  # places on the tape, of each unit
+    of_unit = {
+        name: getattr(layout, name)[units] + moved
+        for name in ("features_at", "hidden_at", "predicted_at", "residual_at")
+    }
+    of_unit["residual_at"][layout.residual_at[units] < 0] = -1
+    of_unit |= {name: getattr(layout, name)[units] for name in ("block", "hidden", "published_at", "signed")}
+    rows, columns, pulled = (getattr(layout, name)[of_layers] for name in ("rows", "columns", "pulled"))
+    by_layer, by_copy = np.repeat(moved, np.diff(layers)), np.repeat(moved, np.diff(copies))
+    return layout._replace(
+        **of_unit,
+        layer_at=layers,
+        part_at=parts,
+        copy_at=copies,
+        signal_at=_offsets(np.diff(layout.signal_at)[units]),
+        tape_at=tape_at,
+        part_from=layout.part_from[of_parts],
+        part_size=layout.part_size[of_parts],
+        copy_from=layout.copy_from[of_copies],
+        copy_to=layout.copy_to[of_copies] + by_copy,
+        copy_size=layout.copy_size[of_copies],
+        copy_kind=layout.copy_kind[of_copies],
+        rows=rows,
+        columns=columns,
+        pulled=pulled,
+        w_at=_offsets(rows.astype(np.int64) * (columns + 1))[:-1],
+        in_at=layout.in_at[of_layers] + by_layer,
+        out_at=layout.out_at[of_layers] + by_layer,
+    )
+
+
+def weights_at(layout: TapeLayout) -> np.ndarray:
+    """(U + 1,) where the weights of each unit begin, and where the last ones end."""
+    ends = _offsets(layout.rows.astype(np.int64) * (layout.columns + 1))
+    at: np.ndarray = ends[layout.layer_at]
+    return at
+
+
+def runs(start: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """start[0], start[0] + 1, ... start[0] + sizes[0] - 1, start[1], ..."""
+    first = np.cumsum(sizes) - sizes
+    return np.repeat(start - first, sizes) + np.arange(sizes.sum())
 
 
 class _Unit:

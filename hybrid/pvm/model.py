@@ -14,13 +14,17 @@ from typing import Any
 import numpy as np
 
 from .. import backend, check
+from ..ranks.group import Group
 from ..storage import checkpoint
 from . import fields, saved
 from .config import Config
+from .layout import taken, weights_at
+from .parts import Kept
 from .pipeline import Pipeline
 from .presets import load
 from .rules import wire
 from .saved import Saved
+from .shared import SharedPipeline, Traffic
 from .sizes import refuse_too_large
 from .stepper import Stepper
 from .validate import MOST_STREAMS
@@ -37,6 +41,10 @@ class PVM(Stepper):
     threads  CPU threads (None: all cores)
     seed     of the weights
     dtype    float32; float64 on the CPU
+    ranks    all processes that share the units; None: this one has them all. Each makes the same calls with the same arguments
+             in the same order, gets the same results, bit for bit those of one process, and has the arrays of its own units
+    cut      which rank has which units: "blocks" of the frame and of all layers above it, of equal cost, or "cost", ranges
+             of the units' numbers
 
     frozen    while True nothing learns
     tick      ticks so far; `step_number` is another name for it
@@ -57,21 +65,27 @@ class PVM(Stepper):
         threads: int | None = None,
         seed: int = 0,
         dtype: Any = np.float32,
+        ranks: Group | None = None,
+        cut: str = "blocks",
     ):
         from cpu.threads import available
 
         check.whole("streams", streams, 1, MOST_STREAMS)
         dtype = np.dtype(dtype)
         if wiring is None:
-            refuse_too_large(config, 1 + config.moves, dtype.itemsize)
+            refuse_too_large(config, 1 + config.moves, dtype.itemsize, ranks.size if ranks else 1)
         graph = wire(config) if wiring is None else wiring
         if len(graph.grids) != len(config.grids):
             raise ValueError(
                 f"wiring: found {len(graph.grids)} layers, expected {len(config.grids)} as config.grids has"
             )
         chosen = backend.choose(device)
-        settings = {"streams": streams, "threads": threads or available(), "seed": seed}
-        super().__init__(config, Pipeline(config, graph, chosen, **settings, dtype=_dtype(dtype, chosen)))
+        settings: dict[str, Any] = {"streams": streams, "threads": threads or available(), "seed": seed}
+        settings["dtype"] = _dtype(dtype, chosen)
+        self._shared: SharedPipeline | None = None
+        if ranks and ranks.size > 1:
+            self._shared = SharedPipeline(config, graph, chosen, ranks=ranks, cut=cut, **settings)
+        super().__init__(config, self._shared or Pipeline(config, graph, chosen, **settings))
         self.seed, self._own_wiring = seed, wiring is not None
         self.wiring, self.backend, self.layout = graph, chosen, self.pipeline.layout
         self.streams, self.threads, self.dtype = streams, self.pipeline.threads, self.pipeline.dtype
@@ -102,16 +116,15 @@ class PVM(Stepper):
 
         With compat "cuda2023" it is the frame after the next, squeezed to 0.1..0.9, as that implementation dreams.
         """
-        return self.pipeline.prediction.dreamt(self._last_parts(self.pipeline.prediction.dream))
+        return self.pipeline.prediction.dreamt(self._last(self.pipeline.prediction.dream))
 
     def prediction(self) -> np.ndarray:
         """The `StepResult.prediction` of the last tick, (B, rows, columns, channels); of a loaded model, too."""
-        return self.pipeline.prediction.shown(self._last_parts(self.pipeline.prediction.index))
+        return self.pipeline.prediction.shown(self._last(self.pipeline.prediction.index))
 
-    def _last_parts(self, places: list[np.ndarray]) -> np.ndarray:
+    def _last(self, places: list[np.ndarray]) -> np.ndarray:
         self.settle()
-        tape = self.backend.device.to_host(self.pipeline.tape(self.tick - 1))
-        return np.stack([tape[:, index] for index in places])
+        return self.pipeline.predicted(self.tick - 1, places)
 
     @property
     def rates(self) -> tuple[np.ndarray, np.ndarray]:
@@ -142,11 +155,11 @@ class PVM(Stepper):
         """
         check.whole("unit", unit, 0, len(self.wiring.hidden) - 1)
         self.settle()
-        host = self.backend.device.to_host
-        own = fields.matrices(self.layout, self.config, unit, host(self.weights))
-        if self.velocity is None:
+        layout, flat = taken(self.pipeline.whole, np.array([unit])), self.pipeline.weights_of(unit)
+        own = fields.matrices(layout, self.config, 0, flat["weights"])
+        if "velocity" not in flat:
             return own
-        velocity = fields.matrices(self.layout, self.config, unit, host(self.velocity))
+        velocity = fields.matrices(layout, self.config, 0, flat["velocity"])
         return own | {f"{name} velocity": array for name, array in velocity.items()}
 
     def receptive_field(self, layer: int, unit: int) -> fields.Field:
@@ -157,7 +170,15 @@ class PVM(Stepper):
         return self.projection().field(fields.unit_of(self.wiring, layer, unit))
 
     def projection(self) -> fields.Projection:
-        """The back-projection of `receptive_field`, for many units of the model as it stands."""
+        """The back-projection of `receptive_field`, for many units of the model as it stands.
+
+        Raises ValueError where ranks share the units.
+        """
+        if self._shared:
+            raise ValueError(
+                f"projection: found units that {self._shared.group.size} ranks share, expected all in one process; save the "
+                "model, and load it in a process without ranks"
+            )
         self.settle()
         arrays = {name: array for name, array in self.arrays().items() if name in ("weights", "low", "high")}
         arrays["tape"] = self.pipeline.tape(self.tick - 1)
@@ -181,7 +202,15 @@ class PVM(Stepper):
     @property
     def size(self) -> tuple[int, int]:
         """Parameters of the units, and of the readouts."""
-        return self.weights.size, self.readouts.weights.size if self.readouts else 0
+        units = int(weights_at(self.pipeline.whole)[-1])
+        return units, self.readouts.weights.size if self.readouts else 0
+
+    @property
+    def traffic(self) -> Traffic:
+        """Numbers that a tick moves between ranks; none without ranks."""
+        if self._shared:
+            return self._shared.traffic
+        return Traffic(0, 0, self.streams * int(self.layout.hidden.sum()))
 
     def save(self, folder: str | Path, facts: dict[str, Any] | None = None) -> None:
         """Write a checkpoint, from which `load` goes on with the same numbers, on this device or another.
@@ -189,7 +218,8 @@ class PVM(Stepper):
         facts  of the caller, which `load` returns; JSON-able
 
         Raises ValueError for a torn model, and for numbers that are not finite, which may not show in an error before a
-        later tick; then the checkpoint before stays. See hybrid/storage/checkpoint.py for what else it raises.
+        later tick; then the checkpoint before stays. See hybrid/storage/checkpoint.py for what else it raises. Of ranks all
+        save, rank 0 writes what one process would, and what one raises all raise.
         """
         self._check_whole()
         if self.under_way:
@@ -197,20 +227,34 @@ class PVM(Stepper):
                 f"save: {self.under_way} ticks are under way; of a run with `ahead`, save after a complete tick"
             )
         self.settle()
-        arrays = self.fetch()
-        for name, array in arrays.items():
-            check.finite(f"pvm, before tick {self.tick}: {name}", array)
         wiring = self.wiring if self._own_wiring else None
         own = Saved(self.config, wiring, self.streams, self.seed, self.dtype.name, self.tick, self.frozen)
-        checkpoint.save(folder, arrays, {"pvm": own.facts(), "facts": facts or {}})
+        told = {"pvm": own.facts(), "facts": facts or {}}
+        if self._shared:
+            with self._shared.group.together():
+                self._check_finite()
+            Kept(self._shared).save(folder, told)
+        else:
+            self._check_finite()
+            checkpoint.save(folder, self.fetch(), told)
+
+    def _check_finite(self) -> None:
+        for name, array in self.fetch().items():
+            check.finite(f"pvm, before tick {self.tick}: {name}", array)
 
     @classmethod
     def load(
-        cls, folder: str | Path, *, device: str | None = None, threads: int | None = None
+        cls,
+        folder: str | Path,
+        *,
+        device: str | None = None,
+        threads: int | None = None,
+        ranks: Group | None = None,
+        cut: str = "blocks",
     ) -> tuple["PVM", dict[str, Any]]:
         """The model of a checkpoint, or of a run's latest, and the facts saved with it.
 
-        device, threads  as of PVM, wherever it was before
+        device, threads, ranks, cut  as of PVM, wherever it was before, and on however many ranks
 
         Raises ValueError or OSError for a checkpoint that is missing, truncated, altered or of another kind.
         """
@@ -224,6 +268,8 @@ class PVM(Stepper):
                 threads=threads,
                 seed=own.seed,
                 dtype=own.dtype,
+                ranks=ranks,
+                cut=cut,
             )
             model.restore(folder)
             model.tick, model.frozen = own.step, own.frozen
@@ -231,6 +277,9 @@ class PVM(Stepper):
 
     def restore(self, folder: str | Path) -> None:
         """Take the arrays of a checkpoint of the same model."""
+        if self._shared:
+            Kept(self._shared).load(folder)
+            return
         arrays = self.fetch()
         checkpoint.load_into(folder, arrays)
         self.put(arrays)

@@ -11,7 +11,7 @@ from ..engine.schedule import Stage
 from . import initial, resumed
 from .config import Config
 from .heads import Heads
-from .layout import tape_layout
+from .layout import TapeLayout, taken, tape_layout, weights_at
 from .prediction import Prediction
 from .slot import FrameSlot, SlotSizes
 from .wiring import Wiring
@@ -26,7 +26,9 @@ class Pipeline:
     weights, velocity  of the units; velocity None where no schedule asks for momentum
     state              all else that changes from tick to tick, by name; see `initial.state`
     readouts           `Heads`, or None
-    layout             where everything is on the tapes
+    units, layer       (u,) the units whose arrays these are, all unless ranks share them, and the layer of each
+    layout             where everything of them is on the tapes
+    whole              the layout of all units
     prediction         where the predicted frame is there
     delta              (B, T) of the last tick, see `contract.State`
     inline             the queue that does everything in turn
@@ -42,19 +44,29 @@ class Pipeline:
         threads: int,
         seed: int,
         dtype: np.dtype,
+        part: tuple[TapeLayout, np.ndarray] | None = None,
     ):
+        """The arrays of all units, or of a part: the layout of all, and (u,) which these are."""
         self.config, self.wiring, self.streams, self.dtype, self.backend = config, wiring, streams, dtype, device
-        self.layout = tape_layout(wiring, config)
-        self.prediction = Prediction(wiring, self.layout, config)
-        self.readouts = Heads(wiring, self.layout, config, streams, seed, dtype) if config.readout else None
+        self.whole, units = part or (tape_layout(wiring, config), None)
+        self.units = np.arange(len(wiring.hidden)) if units is None else units
+        self.layout = self.whole if units is None else taken(self.whole, units)
+        self.layer = wiring.layer[self.units]
+        self.prediction = Prediction(wiring, self.layout, config, units)
+        self.readouts = Heads(wiring, self._read_layout(), config, streams, seed, dtype) if config.readout else None
         self.frame_size = int(np.prod(wiring.frame))
         self.threads, self.inline = threads, device.device.inline("pvm", threads)
-        self.inline.run(self._place, initial.weights(self.layout, config, seed, dtype))
+        drawn_at = weights_at(self.whole)[self.units]
+        self.inline.run(self._place, initial.weights(self.layout, config, seed, dtype, drawn_at))
+
+    def _read_layout(self) -> TapeLayout:
+        """Where hidden vectors are in what the readouts read."""
+        return self.layout
 
     def _place(self, weights: np.ndarray) -> None:
         """Put everything where it is computed; within the work of a queue."""
-        device, kernels, units = self.backend.device, self.backend.pvm, len(self.wiring.hidden)
-        first = initial.state(self.layout, self.config, self.wiring.layer, weights, self.frame_size, self.streams)
+        device, kernels, units = self.backend.device, self.backend.pvm, len(self.units)
+        first = initial.state(self.layout, self.config, self.layer, weights, self.streams)
         self.plan = kernels.plan(self.layout)
         self.weights = device.from_host(weights)
         self.velocity = device.from_host(np.zeros_like(weights)) if self.config.moves else None
@@ -93,15 +105,17 @@ class Pipeline:
 
     def slot(self) -> FrameSlot:
         """Room for a frame under way."""
-        sizes = SlotSizes(
+        return FrameSlot(self._sizes(), self.backend.device, self.dtype)
+
+    def _sizes(self) -> SlotSizes:
+        return SlotSizes(
             streams=self.streams,
             frame=self.frame_size,
             units=len(self.wiring.hidden),
             heat=self.readouts.order.size if self.readouts else 0,
-            hidden=int(self.layout.hidden.sum()),
+            hidden=int(self.whole.hidden.sum()),
             parts=len(self.prediction.index),
         )
-        return FrameSlot(sizes, self.backend.device, self.dtype)
 
     def queues(self) -> dict[str, Any]:
         """A CPU does everything in turn on all its threads. Beside a GPU the caller's thread reads the feed, while the device
@@ -126,36 +140,53 @@ class Pipeline:
 
     def tick(self, slot: FrameSlot) -> None:
         """Show the frame to the units, let them learn and predict, collect what is to be copied back."""
+        self._show(slot)
+        self._move(slot, 0, len(self.units))
+        if slot.complete:
+            self._look(slot)
+            if self.backend.device.host_memory:
+                self._publish(slot)
+
+    def _show(self, slot: FrameSlot) -> None:
+        """All that comes before the units: rates, the frame, and the first step of those that learn again after a rest."""
         self._set_rates(slot)
         scale = 1 / 255 if slot.frame.dtype == np.uint8 else 1.0
         self.backend.pvm.show(self.state[f"world_{slot.tick % 2}"], slot.frame_dev, scale)
-        self._move(slot)
-        if slot.complete:
-            self._look(slot)
+        if self._resumed:
+            self._resumed.keep(slot.stops, *self._learned_from(slot))
+            if slot.resumes:
+                nobody, everyone = self._resumed.nobody, (0, len(self.units))
+                self._advance(slot, self._resumed.written, self._resumed.record, (self._chosen[2], nobody), everyone)
 
     def _set_rates(self, slot: FrameSlot) -> None:
         if slot.fresh:
             self.backend.device.copy(self._rates, slot.rates)
             self.backend.device.copy(self._flags, slot.flags)
 
-    def _move(self, slot: FrameSlot) -> None:
+    def _learned_from(self, slot: FrameSlot) -> tuple[Any, Any]:
+        """`record` and `signals` of `Past`."""
+        return self.tape(slot.tick - self.layout.steps), self.state[f"signals_{(slot.tick - 1) % 2}"]
+
+    def _move(self, slot: FrameSlot, first: int, last: int) -> None:
+        """The units first:last learn, predict and publish."""
         t, state = slot.tick, self.state
-        learns, adapts, resumes = self._chosen
-        record, before = self.tape(t - self.layout.steps), state[f"signals_{(t - 1) % 2}"]
-        if self._resumed:
-            self._resumed.keep(slot.stops, record, before)
-            if slot.resumes:
-                self._advance(slot, self._resumed.written, *self._resumed.record, resumes, self._resumed.nobody)
         written = state[f"world_{(t + 1) % 2}"], self.tape(t), state[f"signals_{t % 2}"], state["integral"]
-        self._advance(slot, written, record, before, learns, adapts)
+        self._advance(slot, written, self._learned_from(slot), (self._chosen[0], self._chosen[1]), (first, last))
 
     def _advance(
-        self, slot: FrameSlot, written: tuple[Any, ...], record: Any, before: Any, learns: Any, adapts: Any
+        self,
+        slot: FrameSlot,
+        written: tuple[Any, ...],
+        learned_from: tuple[Any, Any],
+        chosen: tuple[Any, Any],
+        units: tuple[int, int],
     ) -> None:
         """The kernel's tick, on the arrays of this one; the rest of `State` and `Past` is the same for all callers.
 
-        written  world, tape, signals and integral of `State`
-        record, before  record and signals of `Past`
+        written       world, tape, signals and integral of `State`
+        learned_from  record and signals of `Past`
+        chosen        learns and adapts of `Learning`
+        units         a range
         """
         t, state, config = slot.tick, self.state, self.config
         world, tape, signals, integral = written
@@ -163,12 +194,11 @@ class Pipeline:
         now = contract.State(
             world, tape, signals, integral, self.delta, *scaled, slot.miss_dev, self.weights, self.velocity
         )
-        past = contract.Past(state[f"world_{t % 2}"], self.tape(t - 1), record, before)
+        past = contract.Past(state[f"world_{t % 2}"], self.tape(t - 1), *learned_from)
         rate, momentum = self._speed
-        learning = contract.Learning(rate, momentum, learns, adapts, config.wiring == "cuda")
+        learning = contract.Learning(rate, momentum, *chosen, config.wiring == "cuda")
         squeeze = (0.8, 0.1) if config.squeeze else (1.0, 0.0)
         gathering = contract.Gathering(*squeeze, config.tau, *config.factors(t))
-        units = 0, len(self.wiring.hidden)
         self.backend.pvm.tick(now, self.plan, past, learning, gathering, self._activation, *units)
 
     @property
@@ -179,18 +209,19 @@ class Pipeline:
     def _read(self, slot: FrameSlot) -> None:
         """The readouts, of what the units have made of this frame, or had expected of it."""
         assert self.readouts
-        tape = self.tape(slot.tick if self.config.wiring == "cuda" else slot.tick - 1)
+        tape = self._read_tape(slot)
         rate = slot.readout_rate if slot.supervised else 0.0
         y = self.readouts.step(tape, slot.target_dev, rate) if rate else self.readouts.forward(tape)
         if slot.complete:
             self.backend.device.copy(slot.heat_dev, y)
 
+    def _read_tape(self, slot: FrameSlot) -> Any:
+        return self.tape(slot.tick if self.config.wiring == "cuda" else slot.tick - 1)
+
     def _look(self, slot: FrameSlot) -> None:
         """Collect what is to be copied back in arrays of the slot."""
         for part, index in zip(_rows(slot.predicted_dev), self._predicted_at, strict=True):
             self.backend.pvm.collect(part, self.tape(slot.tick), index)
-        if self.backend.device.host_memory:
-            self._publish(slot)
 
     def _home(self, slot: FrameSlot) -> None:
         names = ("miss", "predicted", "heat") if self.readouts else ("miss", "predicted")
@@ -205,6 +236,22 @@ class Pipeline:
         for stream in range(self.streams):
             last = (stream + 1) * (world.size // self.streams)
             self.backend.device.copy(slot.hidden[stream], world[last - slot.hidden.shape[1] : last])
+
+    # Asking, between two ticks
+
+    def predicted(self, tick: int, places: list[np.ndarray]) -> np.ndarray:
+        """What the units predicted in a tick, (n, B, F), at n lists of places on the tape; see `Prediction`."""
+        tape = self.backend.device.to_host(self.tape(tick))
+        return np.stack([tape[:, index] for index in places])
+
+    def weights_of(self, unit: int) -> dict[str, np.ndarray]:
+        """The weights, and the velocities where there are any, of one unit, flat."""
+        number = int(np.flatnonzero(self.units == unit)[0])
+        first, last = weights_at(self.layout)[number : number + 2]
+        both = {"weights": self.weights, "velocity": self.velocity}
+        return {
+            name: self.backend.device.to_host(array[first:last]) for name, array in both.items() if array is not None
+        }
 
     # Keeping
 

@@ -12,33 +12,34 @@ from .wiring import Wiring
 class Prediction:
     """The predicted frame, gathered from the units that predict patches; where patches overlap, the last unit counts.
 
-    index  places on the tape of all numbers of the next frame, (F,) int32: of its prediction, and of the correction that
+    layout  of all units, or of some
+    units   (u,) which those are; None: all
+
+    unit   (F,) which unit predicts each number of the frame; -1: none
+    place  (P,) the numbers of the frame that units of the layout predict; all F of them where it has all units
+    index  places on the tape of these numbers in the next frame, (P,) int32: of the prediction, and of the correction that
            residual units add
     dream  the same for the frame that a dream shows to the model
     """
 
-    def __init__(self, wiring: Wiring, layout: TapeLayout, config: Config):
+    def __init__(self, wiring: Wiring, layout: TapeLayout, config: Config, units: np.ndarray | None = None):
         self.shape, self.squeeze, self.compat = wiring.frame, config.squeeze, config.compat
-        self.covered = np.zeros(int(np.prod(wiring.frame)), bool)
+        self.unit, self._within = _seen(wiring)
+        self.covered = self.unit >= 0
+        self.place = np.arange(self.unit.size) if units is None else np.flatnonzero(np.isin(self.unit, units))
+        number = np.zeros(len(wiring.hidden), np.int64)  # in the layout
+        number[np.arange(len(wiring.hidden)) if units is None else units] = np.arange(len(layout.hidden))
+        self._number = number[self.unit[self.place]]
         next_frame = layout.steps - 1 if layout.newest_first else 0
-        self.index = self._index(wiring, layout, next_frame)
-        self.dream = self._index(wiring, layout, 0) if config.compat == "cuda2023" else self.index
+        self.index = self._index(layout, next_frame)
+        self.dream = self._index(layout, 0) if config.compat == "cuda2023" else self.index
 
-    def _index(self, wiring: Wiring, layout: TapeLayout, step: int) -> list[np.ndarray]:
-        """The places of the step-th frame that the units predict."""
+    def _index(self, layout: TapeLayout, step: int) -> list[np.ndarray]:
+        """The places of the step-th frame that the units predict; 0 for what no unit predicts."""
         predictions = [layout.predicted_at] + [layout.residual_at] * bool((layout.residual_at >= 0).any())
-        index = [np.zeros(self.covered.size, np.int32) for _ in predictions]
-        numbers = np.arange(self.covered.size).reshape(wiring.frame)
-        for u, patch in enumerate(wiring.patch):
-            if patch is None:
-                continue
-            row, column, rows, columns = patch
-            place = numbers[row : row + rows, column : column + columns].ravel()
-            self.covered[place] = True
-            before = step * (layout.signal_at[u + 1] - layout.signal_at[u])
-            for places, at in zip(index, predictions, strict=True):
-                places[place] = at[u] + before + np.arange(place.size)
-        return index
+        before = step * np.diff(layout.signal_at)[self._number] + self._within[self.place]
+        covered = self.covered[self.place]
+        return [np.where(covered, at[self._number] + before, 0).astype(np.int32) for at in predictions]
 
     def shown(self, parts: np.ndarray) -> np.ndarray:
         """The predicted frames, (B, rows, columns, channels) in 0..1.
@@ -60,3 +61,14 @@ class Prediction:
 
     def _whole(self, frame: np.ndarray) -> np.ndarray:
         return np.where(self.covered, np.clip(frame, 0, 1), 0).astype(frame.dtype).reshape(-1, *self.shape)
+
+
+def _seen(wiring: Wiring) -> tuple[np.ndarray, np.ndarray]:
+    """(F,) which unit predicts each number of the frame (-1: none), and (F,) the how-manieth of its patch that is."""
+    unit, within = np.full(wiring.frame, -1), np.zeros(wiring.frame, np.int64)
+    for u, patch in enumerate(wiring.patch):
+        if patch is not None:
+            row, column, rows, columns = patch
+            part = slice(row, row + rows), slice(column, column + columns)
+            unit[part], within[part] = u, np.arange(unit[part].size).reshape(unit[part].shape)
+    return unit.ravel(), within.ravel()

@@ -7,7 +7,6 @@ import numpy as np
 from . import resumed
 from .config import Config
 from .layout import TapeLayout
-from .wiring import Wiring
 
 NOBODY = np.zeros(0, np.int64)
 
@@ -30,10 +29,13 @@ class TickRates(NamedTuple):
 
 
 class Rates:
-    """Makes the rates of ticks that follow one another; those that change nothing, which are most, cost next to nothing."""
+    """Makes the rates of ticks that follow one another; those that change nothing, which are most, cost next to nothing.
 
-    def __init__(self, wiring: Wiring, layout: TapeLayout, config: Config):
-        self._layer, self._steps = wiring.layer, layout.steps
+    layer  (U,) of each unit
+    """
+
+    def __init__(self, layer: np.ndarray, layout: TapeLayout, config: Config):
+        self._layer, self._steps = layer, layout.steps
         self._rests = resumed.kept(layout, config)
         self._in_force: Any = None  # what the rates and flags on the device, or on their way there, were made of
 

@@ -42,12 +42,13 @@ def parameters(config: Config, wiring: Wiring) -> tuple[int, int]:
     return units, _readouts(config, wiring)
 
 
-def refuse_too_large(config: Config, copies: int, itemsize: int) -> None:
+def refuse_too_large(config: Config, copies: int, itemsize: int, ranks: int = 1) -> None:
     """MemoryError where the parameters cannot fit in this machine's memory, before anything is made of the configuration.
 
     copies  of each parameter: 2 with momentum
+    ranks   that share them; each may have a machine to itself
     """
-    least = itemsize * copies * fewest(config) / 2**30
+    least = itemsize * copies * fewest(config) / 2**30 / ranks
     memory = (machine.memory() or math.inf) / 2**30
     if least > memory:
         raise MemoryError(

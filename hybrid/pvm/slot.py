@@ -30,7 +30,10 @@ class FrameInput(NamedTuple):
 
 class SlotSizes(NamedTuple):
     """How much a slot holds: B streams of F numbers of the frame, U units, heatmaps of Y and H hidden numbers, and how many
-    parts a predicted frame has."""
+    parts a predicted frame has.
+
+    own  where ranks share the units, those of this rank: u units, P numbers of the predicted frame, h hidden ones
+    """
 
     streams: int
     frame: int
@@ -38,6 +41,15 @@ class SlotSizes(NamedTuple):
     heat: int
     hidden: int
     parts: int
+    own: tuple[int, int, int] | None = None
+
+
+class Seen(NamedTuple):
+    """What a tick copies back of some units or of all; see `FrameSlot`."""
+
+    miss: np.ndarray
+    predicted: np.ndarray
+    hidden: np.ndarray
 
 
 class FrameSlot(SlotState):
@@ -46,14 +58,17 @@ class FrameSlot(SlotState):
     Filled on the host
     frame (B, F)       bytes, or numbers in 0..1
     target (B, Y)      heatmaps to learn
-    rates (2, U), flags (3, U)  see `TickRates`
+    rates (2, u), flags (3, u)  see `TickRates`; u: the units that this rank has, all U unless ranks share them
 
     Copied back
     miss (U,)          of each unit the sum of |error|
     predicted (n, B, F)  n parts of the predicted frame
     heat (B, Y), hidden (B, H)
 
-    NAME_dev           the same on the device, the same array where it shares the host's memory
+    own                miss (u,), predicted (n, B, P), hidden (B, h) of the units that this rank has: the same arrays unless
+                       ranks share the units
+
+    NAME_dev           the same on the device, the same array where it shares the host's memory; of own units alone
 
     supervised    whether there is a target
     complete      whether all is copied back, and not only `miss`
@@ -77,6 +92,7 @@ class FrameSlot(SlotState):
     miss_dev: Any
     predicted_dev: Any
     heat_dev: Any
+    hidden_dev: Any
 
     def __init__(self, sizes: SlotSizes, device: Any, dtype: Any):
         super().__init__()
@@ -84,17 +100,23 @@ class FrameSlot(SlotState):
         self.recorder = device.recorder()
         self._frame_shape = sizes.streams, sizes.frame
         self._frames: dict[np.dtype, tuple[np.ndarray, Any]] = {}
+        every = sizes.units, sizes.frame, sizes.hidden
+        units, pixels, hidden = sizes.own or every
         shapes = {
             "target": (sizes.streams, sizes.heat),
-            "rates": (2, sizes.units),
-            "miss": (sizes.units,),
-            "predicted": (sizes.parts, sizes.streams, sizes.frame),
+            "rates": (2, units),
+            "miss": (units,),
+            "predicted": (sizes.parts, sizes.streams, pixels),
             "heat": (sizes.streams, sizes.heat),
-            "hidden": (sizes.streams, sizes.hidden),
+            "hidden": (sizes.streams, hidden),
         }
         for name, shape in shapes.items():
             self._room(name, shape, dtype)
-        self._room("flags", (3, sizes.units), np.uint8)
+        self._room("flags", (3, units), np.uint8)
+        self.own = Seen(self.miss, self.predicted, self.hidden)
+        if sizes.own:
+            whole = (sizes.units,), (sizes.parts, sizes.streams, sizes.frame), (sizes.streams, sizes.hidden)
+            self.miss, self.predicted, self.hidden = (np.zeros(shape, dtype) for shape in whole)
         self.supervised = self.complete = self.fresh = self.resumes = False
         self.stops, self.readout_rate = NOBODY, 0.0
 

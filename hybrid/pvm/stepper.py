@@ -33,10 +33,10 @@ class Stepper(Runner[StepResult]):
     def __init__(self, config: Config, pipeline: Pipeline):
         super().__init__("pvm", "give every thread a model of its own, as PVM.load does")
         self.config, self.pipeline, self.frozen = config, pipeline, False
-        wiring, layout, readouts, streams = pipeline.wiring, pipeline.layout, pipeline.readouts, pipeline.streams
+        wiring, readouts, streams = pipeline.wiring, pipeline.readouts, pipeline.streams
         self._inputs = Inputs(wiring.frame, streams, readouts, ignore_depth=config.ignore_depth)
-        self._rates = Rates(wiring, layout, config)
-        self._results = Results(wiring, layout, pipeline.prediction, readouts, streams)
+        self._rates = Rates(pipeline.layer, pipeline.layout, config)
+        self._results = Results(wiring, pipeline.whole, pipeline.prediction, readouts, streams)
         self._step_slot = pipeline.slot()
 
     def step(self, frame: Any, label: Any = None) -> StepResult:

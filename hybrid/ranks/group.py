@@ -1,7 +1,8 @@
 """What ranks tell each other: arrays of the host, in calls of MPI that let other threads run and that the watchdog knows."""
 
+import contextlib
 import pickle
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -67,6 +68,23 @@ class Group:
             raise failure
         return cast(T, result)
 
+    @contextlib.contextmanager
+    def together(self) -> Iterator[None]:
+        """What all ranks do within fails on all or on none: where some raise an error of `TOLD`, all raise that of the lowest.
+
+        Any other error is raised where it comes alone, which ends all.
+        """
+        failure: Exception | None = None
+        try:
+            yield
+        except TOLD as error:
+            failure = error
+        (first,) = self.greatest(-self.rank if failure else -self.size)
+        if first == -self.size:
+            return
+        told = self._said(pickle.dumps(failure), -first)
+        raise failure if self.rank == -first and failure else pickle.loads(told)
+
     def share(self, array: np.ndarray, rank: int = 0) -> None:
         """Overwrite an array, contiguous and of the same size everywhere, with what one rank has there."""
         if self.size > 1:
@@ -76,6 +94,17 @@ class Group:
     def gather_all(self, parts: Sequence[np.ndarray]) -> None:
         """Each rank has written its own of these arrays, parts[rank]; afterwards all have all of them."""
         self.exchange(dict.fromkeys(self.others, parts[self.rank]), {rank: parts[rank] for rank in self.others}).run()
+
+    def join(self, whole: np.ndarray, counts: Sequence[int]) -> None:
+        """Fill a flat array that is the parts of all ranks, one behind the other; each rank has written its own.
+
+        counts  numbers of each rank, the same on all
+        """
+        if self.size > 1:
+            places = np.cumsum(counts) - counts
+            parts = [whole.view(np.uint8), *(np.multiply(n, whole.itemsize) for n in (counts, places)), self._mpi.BYTE]
+            with meeting():
+                self._comm.Allgatherv(self._mpi.IN_PLACE, parts)
 
     def exchange(self, send: Mapping[int, np.ndarray], receive: Mapping[int, np.ndarray]) -> "Exchange":
         """Arrays that go to other ranks and that come from them, by rank: contiguous ones, the same each time.
@@ -90,12 +119,12 @@ class Group:
         requests += [self._comm.Send_init(_bytes(array), rank, self._exchanges) for rank, array in goings]
         return Exchange(requests)
 
-    def _said(self, words: bytes) -> bytearray:
-        """What rank 0 says, on all ranks."""
+    def _said(self, words: bytes, rank: int = 0) -> bytearray:
+        """What one rank says, on all ranks."""
         length = np.array([len(words)], np.int64)
-        self.share(length)
-        said = bytearray(words) if self.rank == 0 else bytearray(length[0])
-        self.share(np.frombuffer(said, np.uint8))
+        self.share(length, rank)
+        said = bytearray(words) if self.rank == rank else bytearray(length[0])
+        self.share(np.frombuffer(said, np.uint8), rank)
         return said
 
     @property

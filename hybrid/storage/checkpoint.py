@@ -12,14 +12,14 @@ import contextlib
 import hashlib
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from . import atomic, lock, safetensors
-from .safetensors import Arrays, Forms
+from .safetensors import Arrays, Forms, Runs, Written
 
 CHECKPOINT = "checkpoint"  # the folder, within that of a run, of the checkpoint that the run goes on from
 FORMAT = 1
@@ -28,10 +28,11 @@ PREVIOUS = "checkpoint.previous.json"
 TENSORS = "tensors"
 
 
-def save(folder: str | Path, arrays: Arrays, facts: dict[str, Any]) -> Path:
+def save(folder: str | Path, arrays: Written, facts: dict[str, Any]) -> Path:
     """Write a checkpoint into `folder` (made when missing), keep the one before, and return the path of its JSON file.
 
-    arrays  C-contiguous, of floats, integers or booleans; written from where they lie, nothing is copied
+    arrays  C-contiguous, of floats, integers or booleans; written from where they lie, nothing is copied. Or `Pieced`, whose
+            pieces are asked for once, in the order of the file
     facts   what else a resumed run needs, as JSON can hold it (keys are strings; tuples come back as lists)
 
     The disk needs room for three checkpoints: this one and the two before it. Raises ValueError for arrays or facts that
@@ -54,7 +55,7 @@ def save(folder: str | Path, arrays: Arrays, facts: dict[str, Any]) -> Path:
     return folder / LATEST
 
 
-def _publish(folder: Path, forms: Forms, arrays: Arrays, facts: dict[str, Any]) -> None:
+def _publish(folder: Path, forms: Forms, arrays: Written, facts: dict[str, Any]) -> None:
     """Write first all that needs room; then two renames, of checkpoint.json and of the one before."""
     latest, digest = folder / LATEST, hashlib.sha256()
     tensors = atomic.written(folder / TENSORS, safetensors.pieces(forms, arrays, digest))
@@ -131,16 +132,33 @@ def load_into(path: str | Path, arrays: Arrays) -> dict[str, Any]:
     Raises as `load` does, and ValueError for a checkpoint of another model; nothing is written before all is verified.
     """
     source, manifest = _manifest(path)
-    expected, saved = safetensors.forms(arrays), manifest.arrays
+    _refuse_other(source, safetensors.forms(arrays), manifest.arrays)
+    _verify(source, manifest)
+    safetensors.read_into(arrays, source.parent / manifest.file, manifest.arrays)
+    return manifest.facts
+
+
+def verify(path: str | Path, forms: Forms) -> None:
+    """Raise what `load_into` raises for a checkpoint that is not whole, or whose arrays have other forms."""
+    source, manifest = _manifest(path)
+    _refuse_other(source, forms, manifest.arrays)
+    _verify(source, manifest)
+
+
+def load_runs(path: str | Path, runs: Mapping[str, Runs]) -> None:
+    """Read runs of some arrays of a checkpoint that somebody has verified; of it all, its size alone is looked at."""
+    source, manifest = _manifest(path)
+    _verify_size(source, manifest)
+    safetensors.read_runs(runs, source.parent / manifest.file, manifest.arrays)
+
+
+def _refuse_other(source: Path, expected: Forms, saved: Forms) -> None:
     for name in sorted(expected.keys() | saved.keys()):
         if expected.get(name) != saved.get(name):
             raise ValueError(
                 f"{source}: a checkpoint of another model: found {_say(name, saved)}, expected {_say(name, expected)};"
                 " use the options it was trained with"
             )
-    _verify(source, manifest)
-    safetensors.read_into(arrays, source.parent / manifest.file, manifest.arrays)
-    return manifest.facts
 
 
 def _tidy(folder: Path, alone: bool) -> None:
@@ -229,7 +247,7 @@ def _remedy(source: Path) -> str:
     return f"; the save before it is {previous}: load that{resume}"
 
 
-def _why(folder: Path, arrays: Arrays, error: OSError) -> str:
+def _why(folder: Path, arrays: Written, error: OSError) -> str:
     """Why a save failed, and how much room it needs."""
     need = sum(array.nbytes for array in arrays.values())
     free = shutil.disk_usage(next(path for path in (folder, *folder.absolute().parents) if path.exists())).free

@@ -6,9 +6,9 @@ exist once in memory, and a full disk keeps its errno.
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 
@@ -24,17 +24,47 @@ class Form(TypedDict):
     shape: list[int]
 
 
+class Pieced(NamedTuple):
+    """An array that exists nowhere as a whole.
+
+    pieces  makes it, from its beginning to its end, as arrays in C order
+    """
+
+    dtype: np.dtype
+    shape: tuple[int, ...]
+    pieces: Callable[[], Iterator[np.ndarray]]
+
+    @property
+    def nbytes(self) -> int:
+        """Of all pieces."""
+        return self.dtype.itemsize * math.prod(self.shape)
+
+
+class Runs(NamedTuple):
+    """Runs of a saved array, and where they go.
+
+    target            a flat array
+    saved_at, at, sizes  (N,) where a run begins in the saved array and in the target, and how many numbers it has
+    """
+
+    target: np.ndarray
+    saved_at: np.ndarray
+    at: np.ndarray
+    sizes: np.ndarray
+
+
 Arrays = Mapping[str, np.ndarray]
+Written = Mapping[str, np.ndarray | Pieced]
 Forms = dict[str, Form]
 
 
-def forms(arrays: Arrays) -> Forms:
+def forms(arrays: Written) -> Forms:
     """The form of each array. Raises ValueError for a dtype that the format lacks, and for an array not in C order."""
     codes = {np.dtype(dtype): code for code, dtype in DTYPES.items()}
     for name, array in arrays.items():
         if array.dtype not in codes:
             raise ValueError(f"arrays[{name!r}]: found {array.dtype}, expected one of {', '.join(map(str, codes))}")
-        if not array.flags.c_contiguous:
+        if isinstance(array, np.ndarray) and not array.flags.c_contiguous:
             raise ValueError(f"arrays[{name!r}]: found strides {array.strides}, expected C order; copy it first")
     return {name: {"dtype": codes[array.dtype], "shape": list(array.shape)} for name, array in arrays.items()}
 
@@ -49,12 +79,19 @@ def size(forms: Forms) -> int:
     return len(_prefix(forms)) + sum(map(_bytes, forms.values()))
 
 
-def pieces(forms: Forms, arrays: Arrays, digest: Any) -> Iterator[memoryview]:
+def pieces(forms: Forms, arrays: Written, digest: Any) -> Iterator[memoryview]:
     """The bytes of the file of these arrays, piece by piece; each goes through `digest`, a hash of hashlib, first."""
-    for raw in (memoryview(_prefix(forms)), *(_raw(arrays[name]) for name in _in_order(forms))):
+    for raw in _raws(forms, arrays):
         for at in range(0, raw.nbytes, CHUNK):
             digest.update(raw[at : at + CHUNK])
             yield raw[at : at + CHUNK]
+
+
+def _raws(forms: Forms, arrays: Written) -> Iterator[memoryview]:
+    yield memoryview(_prefix(forms))
+    for name in _in_order(forms):
+        array = arrays[name]
+        yield from map(_raw, array.pieces() if isinstance(array, Pieced) else [array])
 
 
 def empty(forms: Forms) -> dict[str, np.ndarray]:
@@ -68,6 +105,20 @@ def read_into(arrays: Arrays, path: Path, forms: Forms) -> None:
         file.seek(len(_prefix(forms)))
         for name in _in_order(forms):
             file.readinto(_raw(arrays[name]))
+
+
+def read_runs(runs: Mapping[str, Runs], path: Path, forms: Forms) -> None:
+    """Read the runs of some arrays of the file at `path`; nothing else of it is read."""
+    with open(path, "rb") as file:
+        begin = len(_prefix(forms))
+        for name in _in_order(forms):
+            if name in runs:
+                target, *places = runs[name]
+                raw, size = _raw(target), target.itemsize
+                for saved_at, at, many in zip(*(place.tolist() for place in places), strict=True):
+                    file.seek(begin + size * saved_at)
+                    file.readinto(raw[size * at : size * (at + many)])
+            begin += _bytes(forms[name])
 
 
 def _prefix(forms: Forms) -> bytes:

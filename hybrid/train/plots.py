@@ -39,8 +39,9 @@ COLOURS = {
     "tick": "C0",
     "home": "C6",
 }
-COLOURS |= dict.fromkeys(("ids in", "bag_at in", "x in", "grad in", "target in", "frame in"), "C1")
-COLOURS |= dict.fromkeys(("hidden out", "x_grad out", "losses out"), "C6")
+COLOURS |= dict.fromkeys(("ids in", "bag_at in", "x in", "grad in", "target in", "frame in", "halo in"), "C1")
+COLOURS |= dict.fromkeys(("hidden out", "x_grad out", "losses out", "halo out", "heat out"), "C6")
+COLOURS |= {"edge": "C9", "send": "C3", "arrive": "C3"}  # of a model whose units ranks share
 LABELS = {"loss": "training loss (nats), running mean"}
 LETTER = 0.009  # width of a letter in a bar, as a share of the picture's
 

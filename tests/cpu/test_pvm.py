@@ -200,9 +200,9 @@ def test_all_kinds_are_the_twins(kind):
     config, _ = original.read(options, wiring="classic", compat="classic2016")
     config = Config(**{**vars(config), "schedule": ((0, None, RATE, MOMENTUM),), "readout": None})
     wiring = wire(config)
-    layout, frame = tape_layout(wiring, config), int(np.prod(wiring.frame))
+    layout = tape_layout(wiring, config)
     weights, units = weights_of(twin, layout, name), len(wiring.hidden)
-    state = initial.state(layout, config, wiring.layer, weights, frame, 1)
+    state = initial.state(layout, config, wiring.layer, weights, 1)
     velocity, delta, miss = np.zeros_like(weights), np.zeros((1, int(layout.tape_at[-1]))), np.zeros(units)
     steps, some = layout.steps, np.ones(units, np.uint8)
     for t in range(TICKS):
@@ -217,7 +217,7 @@ def test_all_kinds_are_the_twins(kind):
             np.testing.assert_allclose(seen, one.prediction, rtol=0, atol=1e-12)
             published = before[0, layout.published_at[u] :][: one.h]
             np.testing.assert_allclose(published, one.published, rtol=0, atol=1e-12)
-        before[0, :frame] = pixels.ravel() / 255
+        before[0, : pixels.size] = pixels.ravel() / 255
         written = state[f"world_{(t + 1) % 2}"], state[f"tape_{t % (steps + 1)}"], state[f"signals_{t % 2}"]
         scaled = state.get("low"), state.get("high")
         now = State(*written, state["integral"], delta, *scaled, miss, weights, velocity)
@@ -241,3 +241,9 @@ def test_collect_gathers_along_the_second_axis():
     source, out = np.arange(10.0).reshape(2, 5), np.empty((2, 3))
     pvm.collect(out, source, np.array([4, 0, 4], np.int32))
     assert out.tolist() == [[4, 0, 4], [9, 5, 9]]
+
+
+def test_spread_is_the_other_way_and_leaves_all_else():
+    out = np.full((2, 5), -1.0)
+    pvm.spread(out, np.arange(4.0).reshape(2, 2), np.array([3, 1], np.int32))
+    assert out.tolist() == [[-1, 1, -1, 0, -1], [-1, 3, -1, 2, -1]]

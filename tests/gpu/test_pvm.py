@@ -329,21 +329,3 @@ def test_the_largest_unit_comes_first(gpu):
     size = np.add.reduceat(layout.rows.astype(int) * (layout.columns + 1), layout.layer_at[:-1])
     assert gpu.get(gpu.run(plan.units, 0, 5, False, False))["number"].tolist() == np.argsort(-size).tolist()
     assert gpu.get(gpu.run(plan.units, 1, 4, False, False))["number"].tolist() == (1 + np.argsort(-size[1:4])).tolist()
-
-
-@pytest.mark.parametrize("dtype", [np.uint8, np.float32])
-def test_show(gpu, dtype):
-    frame = np.arange(2 * 300).reshape(2, 300).astype(dtype)
-    world = gpu.put(np.full((2, 301), 7, np.float32))
-    gpu.run(pvm.show, world, gpu.put(frame), 1 / 255)
-    found = gpu.get(world)
-    assert np.array_equal(found[:, :300], frame * np.float32(1 / 255))
-    assert np.all(found[:, 300] == 7)
-
-
-def test_collect(gpu):
-    rng = np.random.default_rng(0)
-    source, index = rng.random((3, 500), np.float32), rng.integers(0, 500, 300).astype(np.int32)
-    out = gpu.empty((3, 300), np.float32)
-    gpu.run(pvm.collect, out, gpu.put(source), gpu.put(index))
-    np.testing.assert_array_equal(gpu.get(out), source[:, index])

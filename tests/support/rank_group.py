@@ -25,6 +25,13 @@ def main() -> None:
     right.append(group.once(lambda: {"rank": rank, "name": "first"}) == {"rank": 0, "name": "first"})
     right += [_refused(group, OSError(28, "disk full", "file")), _refused(group, ValueError("found 1, expected 2"))]
 
+    counts = [2 * other for other in range(size)]
+    whole = np.full(sum(counts), -1, np.int32)
+    whole[sum(counts[:rank]) : sum(counts[: rank + 1])] = rank
+    group.join(whole, counts)
+    right.append(np.array_equal(whole, np.repeat(np.arange(size), counts)))
+    right += [_agrees(group, failing) for failing in ([], [size - 1], [0, size - 1])]
+
     # A ring, there and back, again and again, and another exchange under way meanwhile
     after, before = (rank + 1) % size, (rank - 1) % size
     there, come = np.zeros(5, np.int64), np.zeros(5, np.int64)
@@ -57,6 +64,18 @@ def _refused(group: Group, error: Exception) -> bool:
     except type(error) as found:
         return str(found) == str(error) and found.__notes__ == ["make room"]
     return False
+
+
+def _agrees(group: Group, failing: list[int]) -> bool:
+    """Whether all ranks are told what the lowest of those that fail has raised, and that one has raised its own."""
+    own = OSError(f"of rank {group.rank}")
+    try:
+        with group.together():
+            if group.rank in failing:
+                raise own
+    except OSError as failure:
+        return str(failure) == f"of rank {failing[0]}" and (failure is own) == (group.rank == failing[0])
+    return not failing
 
 
 if __name__ == "__main__":

@@ -42,6 +42,12 @@ def ended(running: subprocess.Popen[str], limit: float = 30.0) -> tuple[int, str
     return running.returncode, out, err
 
 
+def succeed(module: str, *words: object, ranks: int, limit: float = 300.0) -> None:
+    """Run a module's ranks, which raise what does not hold, and say nothing else."""
+    code, out, err = ended(started(*map(str, words), ranks=ranks, module=module, patience=limit), limit)
+    assert (code, out, err) == (0, "", ""), err
+
+
 def gone(running: subprocess.Popen[str], limit: float = 5.0) -> list[int]:
     """The processes of a launcher that do not end in a time; they are killed."""
     end = time.monotonic() + limit

@@ -19,8 +19,7 @@ import numpy as np
 from ... import check
 from ...layout import unit_layout
 from ..config import Config
-from ..initial import runs
-from ..layout import TapeLayout, tape_layout
+from ..layout import TapeLayout, runs, tape_layout
 from ..model import PVM
 from ..rules import wire
 from ..sizes import parameters

@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import initial, presets
+from .. import presets
 from ..config import Config
+from ..layout import runs
 from ..wiring import receptive
 from .replayer import Replay
 
@@ -67,19 +68,19 @@ class Cuda(Replay):
     def places(self) -> None:
         self._weights()
         layout, i, r = self.layout, self.recording["unit_i_ptr"], self.recording["unit_r_ptr"]
-        self.tape_input, self.input = initial.runs(layout.features_at, self.inputs), initial.runs(i, self.inputs)
-        self.tape_output, self.output = initial.runs(layout.predicted_at, self.outputs), initial.runs(i, self.outputs)
-        self.tape_hidden, self.hidden = initial.runs(layout.hidden_at, self.h), initial.runs(r, self.h)
+        self.tape_input, self.input = runs(layout.features_at, self.inputs), runs(i, self.inputs)
+        self.tape_output, self.output = runs(layout.predicted_at, self.outputs), runs(i, self.outputs)
+        self.tape_hidden, self.hidden = runs(layout.hidden_at, self.h), runs(r, self.h)
         self.tape_inner, self.inner = self.tape_hidden, self.hidden
         if self.config.context_to_output:
-            self.tape_inner = initial.runs(layout.hidden_at, self.h + self.contexts)
+            self.tape_inner = runs(layout.hidden_at, self.h + self.contexts)
             two = np.stack([r, r + self.h + 1], 1).ravel(), np.stack([self.h, self.contexts], 1).ravel()
-            self.inner = initial.runs(*two)
+            self.inner = runs(*two)
         # In [signals of now | those before] the two halves of each unit's target.
         halves = np.stack([layout.signal_at[:-1], layout.signal_at[-1] + layout.signal_at[:-1]], 1).ravel()
-        self.target = initial.runs(halves, np.repeat(self.signals, 2))
+        self.target = runs(halves, np.repeat(self.signals, 2))
         signed = np.repeat(layout.signed, self.outputs)
-        self.signed = initial.runs(np.zeros(len(self.h), int), self.outputs) < signed
+        self.signed = runs(np.zeros(len(self.h), int), self.outputs) < signed
 
     def _weights(self) -> None:
         """Of each of our weights, where it is among the recorded ones; there the biases are columns."""

@@ -72,8 +72,8 @@ class Replay(ABC):
 
     def give(self, weights: np.ndarray, readouts: np.ndarray) -> None:
         """Start from these weights: what the units make of nothing depends on them."""
-        given, frame = weights[self.order].astype(self.real), int(np.prod(self.wiring.frame))
-        arrays = initial.state(self.layout, self.config, self.wiring.layer, given, frame, 1)
+        given = weights[self.order].astype(self.real)
+        arrays = initial.state(self.layout, self.config, self.wiring.layer, given, 1)
         arrays["weights"] = given
         if self.pvm.readouts:
             arrays["readout.weights"] = readouts[self.readout_order].astype(self.real)

@@ -7,7 +7,7 @@ import pytest
 
 from hybrid.pvm import initial
 from hybrid.pvm.config import Config
-from hybrid.pvm.layout import tape_layout
+from hybrid.pvm.layout import taken, tape_layout, weights_at
 from hybrid.pvm.wiring import Unit, custom
 
 CONFIG = Config(grids=((1, 2),), block=(2, 2), channels=1, hidden=(3,), readout=None)
@@ -19,7 +19,7 @@ def made(streams=2, **changes):
     config = dataclasses.replace(CONFIG, **changes)
     layout = tape_layout(WIRING, config)
     weights = initial.weights(layout, config, 0, np.float64)
-    return config, layout, weights, initial.state(layout, config, LAYER, weights, 8, streams)
+    return config, layout, weights, initial.state(layout, config, LAYER, weights, streams)
 
 
 def test_weights_are_those_of_their_seed_and_rule():
@@ -34,6 +34,15 @@ def test_weights_are_those_of_their_seed_and_rule():
     for at, rows, columns in zip(layout.w_at, layout.rows, layout.columns, strict=False):
         one = np.abs(classic[at : at + rows * (columns + 1)]).max()
         assert 0.5 < one * np.sqrt(columns) <= 1
+
+
+def test_units_of_a_part_draw_what_they_draw_in_the_whole():
+    config, layout, weights, _ = made()  # both units have an odd number of weights, so the second begins within a draw
+    at = weights_at(layout)
+    assert at[1] % 2 == 1
+    for units in ([1], [0], [1, 0], [0, 1]):
+        own = initial.weights(taken(layout, np.array(units)), config, 0, np.float64, at[units])
+        assert np.array_equal(own, np.concatenate([weights[at[u] : at[u + 1]] for u in units]))
 
 
 @pytest.mark.parametrize("streams", [1, 3])
@@ -70,7 +79,3 @@ def test_what_is_stretched_by_its_range_is_so_from_the_start():
     assert (0 < published).all() and (published < 1).all()
     *_, still = made(**changes | {"schedule": ((5, None, 0.1, None),)})
     assert not still["low"].any() and (still["high"] == 1).all()
-
-
-def test_runs_of_numbers_lie_one_behind_the_other():
-    np.testing.assert_array_equal(initial.runs(np.array([5, 0, 9]), np.array([2, 0, 3])), [5, 6, 9, 10, 11])

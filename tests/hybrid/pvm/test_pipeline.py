@@ -27,7 +27,7 @@ def test_on_a_cpu_a_frame_goes_through_all_stages_in_turn(config, stages):
 def test_a_frame_goes_from_the_slot_through_the_stages_and_nothing_calls_back():
     pipeline = made(TINY, streams=2)
     inputs = Inputs(TINY.frame, 2, pipeline.readouts)
-    rates = Rates(pipeline.wiring, pipeline.layout, TINY).at(0, TINY, frozen=False)
+    rates = Rates(pipeline.layer, pipeline.layout, TINY).at(0, TINY, frozen=False)
     slot = pipeline.slot()
     slot.fill(0, 0, FrameInput(*inputs.item(Scene(1, streams=2)[0]), True, rates), 0, 2)
     slot.take()

@@ -20,7 +20,7 @@ CONFIG = Config(
 
 def made(config):
     wiring = wire(config)
-    return Rates(wiring, tape_layout(wiring, config), config)
+    return Rates(wiring.layer, tape_layout(wiring, config), config)
 
 
 def test_a_tick_has_the_rates_of_its_units_layers():

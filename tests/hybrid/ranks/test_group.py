@@ -21,9 +21,13 @@ def test_a_process_alone_tells_itself_nothing():
     group.most(array)
     group.share(array)
     group.gather_all([array])
+    group.join(array, [3])
     group.exchange({}, {}).run()
     assert array.tolist() == [0, 1, 2]
     assert group.greatest(3, -1) == (3, -1)
     assert group.once(lambda: array) is array
     with pytest.raises(KeyError):
         group.once(lambda: {}["none"])
+    for error in (ValueError("told"), KeyError("not told")):
+        with pytest.raises(type(error), match=str(error)), group.together():
+            raise error

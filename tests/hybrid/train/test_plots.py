@@ -5,6 +5,7 @@ import re
 import pytest
 
 import hybrid.pvm.pipeline
+import hybrid.pvm.shared
 import hybrid.readout.base.stages
 from hybrid.engine import embedding, inputs
 from hybrid.engine.trace import Interval, Trace
@@ -88,7 +89,7 @@ def test_a_timeline_names_stages_and_micro_batches_where_there_is_room(tmp_path,
 
 
 def test_every_stage_has_a_colour():
-    parts = (embedding, inputs, _stages, halves, hybrid.readout.base.stages, hybrid.pvm.pipeline)
+    parts = (embedding, inputs, _stages, halves, hybrid.readout.base.stages, hybrid.pvm.pipeline, hybrid.pvm.shared)
     sources = "".join(map(inspect.getsource, parts))
     stages = set(re.findall(r'Stage\("([^"]+)"', sources)) | set(re.findall(r'copy\("([^"]+)"', sources))
     assert {"tick", "home", "frame in", "readout", "top", "gather", "x in", "losses out", "update"} <= stages

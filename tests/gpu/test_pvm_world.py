@@ -1,0 +1,37 @@
+"""What goes into the world of a Predictive Vision Model on the device, and comes out of it, beside a tick."""
+
+import numpy as np
+import pytest
+
+from gpu import pvm
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32])
+def test_show(gpu, dtype):
+    frame = np.arange(2 * 300).reshape(2, 300).astype(dtype)
+    world = gpu.put(np.full((2, 301), 7, np.float32))
+    gpu.run(pvm.show, world, gpu.put(frame), 1 / 255)
+    found = gpu.get(world)
+    assert np.array_equal(found[:, :300], frame * np.float32(1 / 255))
+    assert np.all(found[:, 300] == 7)
+
+
+def test_collect(gpu):
+    rng = np.random.default_rng(0)
+    source, index = rng.random((3, 500), np.float32), rng.integers(0, 500, 300).astype(np.int32)
+    out = gpu.empty((3, 300), np.float32)
+    gpu.run(pvm.collect, out, gpu.put(source), gpu.put(index))
+    np.testing.assert_array_equal(gpu.get(out), source[:, index])
+    gpu.run(pvm.collect, gpu.empty((3, 0), np.float32), gpu.put(source), gpu.put(index[:0]))
+
+
+def test_spread(gpu):
+    rng = np.random.default_rng(1)
+    source, index = rng.random((3, 300), np.float32), rng.permutation(500)[:300].astype(np.int32)
+    before = rng.random((3, 500), np.float32)
+    out, expected = gpu.put(before), before.copy()
+    gpu.run(pvm.spread, out, gpu.put(source), gpu.put(index))
+    expected[:, index] = source
+    np.testing.assert_array_equal(gpu.get(out), expected)
+    gpu.run(pvm.spread, out, gpu.empty((3, 0), np.float32), gpu.put(index[:0]))
+    np.testing.assert_array_equal(gpu.get(out), expected)

@@ -1,0 +1,196 @@
+"""Ranks that share a model, each beside the same model in one process; arguments: what to do, a folder, a device, and more.
+
+What does not hold is raised, which ends all ranks.
+"""
+
+import dataclasses
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from hybrid.pvm.model import PVM
+from hybrid.ranks.group import Group
+from tests.support.small_pvm import BLIND, TINY, Scene, assert_same, bytes_of, walk
+
+CLASSIC = {"wiring": "classic", "features": ("signal", "derivative", "integral", "error"), "predict_steps": 1}
+TWO = {"wiring": "classic", "features": ("signal", "past"), "predict_steps": 2}
+STILL = ((0, None, 0.05, 0.0),)
+RESTS = ((0, None, 0.05, 0.3), (4, 1, 0.0, None), (5, 0, 0.0, None), (8, None, 0.04, None))
+TICKS = 11
+
+# Changes of TINY, and settings of PVM
+CASES = {
+    "readouts": ({}, {}),
+    "readouts of units, two streams": (
+        {"readout": dataclasses.replace(TINY.readout, kind="unit", hidden=(4,)), **TWO},
+        {"streams": 2},
+    ),
+    "without momentum, two threads": ({"readout": None, "schedule": STILL}, {"threads": 2}),
+    "two streams, by cost": ({"readout": None}, {"streams": 2, "cut": "cost"}),
+    "residual, two streams, two threads": ({"readout": None, "unit": "residual"}, {"streams": 2, "threads": 2}),
+    "complex residual": ({"readout": None, "unit": "complex_residual", **TWO}, {}),
+    "classic, one step": ({"readout": None, **CLASSIC}, {"cut": "cost"}),
+    "classic, one step, two streams, without momentum": (
+        {"readout": None, "schedule": STILL, **CLASSIC},
+        {"streams": 2},
+    ),
+    "by range, context to the output": (
+        {"readout": None, "publish": "minmax", "context_to_output": True, **TWO},
+        {"streams": 2},
+    ),
+    "after a rest": ({"readout": None, "compat": "classic2016", "schedule": RESTS, **TWO}, {"streams": 2}),
+    "of the original": ({"readout": None, "compat": "cuda2023", "sign_of_error": True}, {}),
+    "in float64": ({"readout": None, "lateral_radius": 0, "top_to_all": False}, {"dtype": np.float64}),
+}
+
+
+def main() -> None:
+    what, folder, device, *words = sys.argv[1:]
+    if device != "cpu":
+        _simulate(device)
+    {"equal": equal, "goes_on": goes_on, "diverges": diverges, "full": full}[what](Path(folder), device, *words)
+
+
+def _simulate(device: str) -> None:
+    from gpu import blas
+    from tests import cudasim
+    from tests.cudasim import cublas
+
+    cublas.use()
+    blas.Handle._room = lambda handle: 1 << 16
+    cudasim.seed(Group().rank)
+
+
+def made(case: str, device: str, ranks: Group | None) -> PVM:
+    changes, settings = CASES[case]
+    settings = {"threads": 1, "seed": 3, "device": device, **settings}
+    return PVM(dataclasses.replace(TINY, **changes), **settings, ranks=ranks)
+
+
+def equal(folder: Path, device: str, *cases: str) -> None:
+    """Steps, runs and what can be asked are those of one process; so is the checkpoint."""
+    group = Group()
+    for number, case in enumerate(cases):
+        shared, alone = made(case, device, group), made(case, device, None)
+        feed = Scene(TICKS, shared.streams)
+        found, expected = walk(shared, feed, 4), walk(alone, feed, 4)
+        found += shared.run(feed, every=3, ahead=2)
+        expected += alone.run(feed, every=3, ahead=2)
+        assert [one.error.tolist() for one in found] == [one.error.tolist() for one in expected], case
+        whole = [one.prediction is not None for one in expected]
+        assert [one.prediction is not None for one in found] == whole
+        assert_same(_where(found, whole), _where(expected, whole))
+        for asked in ("expected", "prediction"):
+            assert getattr(shared, asked)().tobytes() == getattr(alone, asked)().tobytes(), (case, asked)
+        for unit in range(len(shared.wiring.hidden)):
+            own, same = shared.weights_of(unit), alone.weights_of(unit)
+            assert own.keys() == same.keys() and all(np.array_equal(own[name], same[name]) for name in own)
+        assert shared.size == alone.size
+        _only_its_share(shared, alone, group)
+        _same_file(shared, alone, folder / str(number), group)
+
+
+def _where(seen: list, flags: list) -> list:
+    return [one for one, flag in zip(seen, flags, strict=True) if flag]
+
+
+def _only_its_share(shared: PVM, alone: PVM, group: Group) -> None:
+    """A rank holds the parameters, tapes and signals of its own units, and nothing of the others' but the world."""
+    whole = alone.arrays()
+    own = {name: array.size for name, array in shared.arrays().items() if not name.startswith(("world", "readout"))}
+    rest = {"low", "high"} & own.keys()  # as large as the world
+    sums = np.zeros((group.size, len(own)), np.int64)
+    sums[group.rank] = list(own.values())
+    group.gather_all(list(sums))
+    for name, size in zip(own, sums.sum(axis=0), strict=True):
+        assert size == whole[name].size * (group.size if name in rest else 1), name
+    if group.size > 1:
+        sent, received, published = shared.traffic
+        assert 0 < sent and 0 < received < published
+
+
+def _same_file(shared: PVM, alone: PVM, folder: Path, group: Group) -> None:
+    shared.save(folder / "shared", {"of": "both"})
+    alone.save(folder / f"alone {group.rank}", {"of": "both"})
+    for path in (folder / f"alone {group.rank}").iterdir():
+        assert (folder / "shared" / path.name).read_bytes() == path.read_bytes(), path.name
+
+
+def goes_on(folder: Path, device: str, case: str, until: str) -> None:
+    """A checkpoint goes on on these ranks, whoever wrote it, to the tick `until`; at the start there may be none."""
+    group = Group()
+    if not folder.exists() or not any(folder.iterdir()):
+        group.barrier()
+        model = made(case, device, group)
+    else:
+        model, facts = PVM.load(folder, device=device, threads=1, ranks=group, cut=CASES[case][1].get("cut", "blocks"))
+        assert facts == {"ranks": "any"}
+    walk(model, Scene(int(until), model.streams))
+    model.save(folder, {"ranks": "any"})
+
+
+def diverges(folder: Path, device: str) -> None:
+    """All ranks say the same of the same tick, and neither step nor save any more."""
+    group = Group()
+    said = []
+    for ranks in (group, None):
+        model = PVM(BLIND, device=device, threads=1, ranks=ranks)
+        model.set_rate(1e30)
+        try:
+            walk(model, Scene(20))
+        except FloatingPointError as failure:
+            said.append((str(failure), model.torn, model.step_number))
+        for call, given in ((model.step, Scene(1)[0].image[0]), (model.save, folder)):
+            try:
+                call(given)
+            except ValueError as failure:
+                assert "load the last checkpoint" in str(failure)
+            else:
+                raise AssertionError("a torn model went on")
+    assert len(said) == 2 and said[0] == said[1], said
+
+
+def full(folder: Path, device: str) -> None:
+    """No room on the disk of rank 0: all say so, no model has changed, and the checkpoint before is there."""
+    import errno
+    import os
+
+    from hybrid.pvm import parts
+    from hybrid.storage import safetensors
+
+    group = Group()
+    model, feed = PVM(BLIND, device=device, threads=1, ranks=group), Scene(8)
+    walk(model, feed, 3)
+    model.save(folder)
+    names = sorted(path.name for path in folder.iterdir())
+    parts.PIECE = 1000  # many pieces: the disk is full in the middle of them
+    real = safetensors.pieces
+
+    def short(*arguments):
+        for number, piece in enumerate(real(*arguments)):
+            if number == 5:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            yield piece
+
+    safetensors.pieces = short if group.rank == 0 else real
+    walk(model, feed, 4)
+    before = bytes_of(model)
+    try:
+        model.save(folder)
+    except OSError as failure:
+        assert "No space left on device: it needs" in str(failure), failure
+    else:
+        raise AssertionError("a save without room was none")
+    assert bytes_of(model) == before and model.torn is None
+    assert sorted(path.name for path in folder.iterdir()) == names
+    group.barrier()
+    safetensors.pieces = real
+    walk(model, feed)
+    alone = PVM(BLIND, device=device, threads=1)
+    walk(alone, feed)
+    _same_file(model, alone, folder / "both", group)
+
+
+if __name__ == "__main__":
+    main()
