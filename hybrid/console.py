@@ -8,11 +8,18 @@ MINUTE = 60.0
 LINE = "{desc}: {percentage:.0f} %, {n_fmt} of {total_fmt}{unit}, {elapsed}{postfix}"  # of a log
 
 quiet = False  # True: neither notes nor bars
+mute = False  # True: nor what `say` says, as on ranks beside rank 0, which speaks for all
 
 
 def note(text: str) -> None:
     """Tell the user something that he may want to know."""
     if not quiet:
+        print(f"hybrid: {text}", file=sys.stderr, flush=True)
+
+
+def say(text: str) -> None:
+    """Tell the user what he must know, but errors."""
+    if not mute:
         print(f"hybrid: {text}", file=sys.stderr, flush=True)
 
 

@@ -21,7 +21,7 @@ def main(arguments: list[str] | None = None) -> int:
         given = options.read(arguments)
         console.quiet = given.quiet
         if given.command != "launch":
-            _as_rank(given)
+            ranks.begin(given, world())
         _threads(getattr(given, "threads", None), getattr(given, "pin", False))
         do = own[given.command] if given.command in own else commands.load(given.command).run
         code: int = do(given)
@@ -38,13 +38,6 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("hybrid: interrupted", file=sys.stderr)
         return 130
-
-
-def _as_rank(given: argparse.Namespace) -> None:
-    """Where MPI started this process: refuse what runs on one rank alone, and let rank 0 speak for all."""
-    this = world()
-    ranks.check(given, this.size)
-    console.quiet = given.quiet or this.rank > 0
 
 
 def _threads(threads: int | None, pin: bool) -> None:
@@ -87,7 +80,7 @@ def _demo(given: argparse.Namespace) -> int:
         with store.begun(Path(given.out)):
             report = run(given.text, given.out, given.epochs, given.device, given.threads, given.seed)
     except Stopped as stopped:
-        print("hybrid: stopped; a demo does not go on, begin it again", file=sys.stderr)
+        console.say("stopped; a demo does not go on, begin it again")
         return 128 + stopped.signal
     print(json.dumps(report, indent=1) if given.json else text(report))
     return 0
@@ -106,7 +99,7 @@ def _train(given: argparse.Namespace) -> int:
     try:
         report = runs.resume(given.resume, said | {"kind": kind}) if given.resume else runs.start(choose(kind, **said))
     except Stopped as stopped:
-        print(f"hybrid: {stopped}", file=sys.stderr)
+        console.say(str(stopped))
         return 128 + stopped.signal
     print(json.dumps(report, indent=1) if given.json else runs.text(report))
     return 0

@@ -1,13 +1,38 @@
-"""Which commands run on several ranks."""
+"""Which commands run on several ranks, and what a rank says and takes of its machine."""
 
 import argparse
+import os
+from pathlib import Path
+
+from .. import console
+from ..models import MODELS
+from ..ranks.world import World
 
 
 def check(given: argparse.Namespace, ranks: int) -> None:
-    """ValueError where a command is to run on more ranks than it can."""
-    if ranks > 1:
-        kind = getattr(given, "kind", None)
-        what = f"the model {kind}" if kind else f"`hybrid {given.command}`"
-        raise ValueError(
-            f"-n: found {ranks} ranks, but {what} runs on one rank; take -n 1, or leave out `launch -n {ranks}`"
-        )
+    """ValueError where a command is to run on more ranks than it can. `train` can where the model's file says so."""
+    if ranks == 1 or given.command == "sweep":
+        return
+    what = f"`hybrid {given.command}`"
+    if given.command == "train":
+        from ..train.store import kind_of
+
+        kind = given.kind or (kind_of(Path(given.resume)) if given.resume else None)
+        if kind is None or getattr(MODELS.load(kind), "RANKS", False):  # None: `train` itself says what is wrong
+            return
+        what = f"the model {kind}"
+    raise ValueError(
+        f"-n: found {ranks} ranks, but {what} runs on one rank; take -n 1, or leave out `launch -n {ranks}`"
+    )
+
+
+def begin(given: argparse.Namespace, this: World) -> None:
+    """Be this rank: refuse what runs on one rank alone, let rank 0 speak for all, and take no core that is another's.
+
+    Where ranks share their cores, each has as many threads as its share, unless options or environment say how many.
+    """
+    check(given, this.size)
+    console.mute = this.rank > 0
+    console.quiet = given.quiet or console.mute
+    if this.sharing > 1:
+        os.environ.setdefault("NUMBA_NUM_THREADS", str(max(this.cores // this.sharing, 1)))

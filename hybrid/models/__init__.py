@@ -14,6 +14,7 @@ and, where it wants them,
     TUNED                    other defaults of options under some readouts: {"tree": {"rate": 0.02}, ...}
     complete(chosen, said)   fills in options that follow from others; ValueError for those that contradict each other
     CPU_ONLY                 why it uses no GPU
+    RANKS                    True: several ranks train a model together, as `Job` and `Model` in hybrid/train/job.py say
     vectors(run)             -> (names, rows): what `hybrid export` writes
     text(report)             -> a report as lines for a person
     Use(run)                 a class: a trained run to be used, as `hybrid.open_run` gives it. Its methods, those that it has,

@@ -17,6 +17,8 @@ class World(NamedTuple):
     host        the name of the machine that this rank runs on
     local_rank  which of the ranks on that machine it is: the number of its device
     mpi         whether MPI started it
+    cores       how many it may run on
+    sharing     how many ranks may run on just these
     """
 
     rank: int
@@ -24,6 +26,8 @@ class World(NamedTuple):
     host: str
     local_rank: int
     mpi: bool
+    cores: int = 1
+    sharing: int = 1
 
     @property
     def name(self) -> str:
@@ -34,6 +38,11 @@ class World(NamedTuple):
 def launched() -> bool:
     """Whether a launcher of MPI started this process. MPI itself is neither imported nor initialised for it."""
     return any(name in os.environ for name in VARIABLES)
+
+
+def outside() -> dict[str, str]:
+    """The environment of this process as one needs it that is no rank, such as a child."""
+    return {name: value for name, value in os.environ.items() if name not in VARIABLES}
 
 
 @functools.cache
@@ -49,6 +58,8 @@ def world() -> World:
 
     everyone = MPI.COMM_WORLD
     here = everyone.Split_type(MPI.COMM_TYPE_SHARED)
+    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
+    sharing = here.allgather(cores).count(cores)
     local = here.rank
     here.Free()
-    return World(everyone.rank, everyone.size, platform.node(), local, True)
+    return World(everyone.rank, everyone.size, platform.node(), local, True, len(cores), sharing)

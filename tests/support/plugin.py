@@ -1,6 +1,7 @@
 """Distributions made in a temporary folder, which offer a kind by an entry point as an installed one does."""
 
 import importlib
+import os
 import sys
 from pathlib import Path
 
@@ -22,3 +23,11 @@ def offered(monkeypatch, folder: Path, name: str, group: str, source: str | None
     monkeypatch.syspath_prepend(str(folder))
     monkeypatch.delitem(sys.modules, name, raising=False)
     importlib.invalidate_caches()
+
+
+def offered_to_children(monkeypatch, folder: Path, name: str, group: str) -> None:
+    """The same for processes that are started from now on, and for theirs."""
+    folder.mkdir()
+    distribution(folder, name, group)
+    paths = [str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))

@@ -1,12 +1,16 @@
 """`hybrid launch` and `python -m hybrid.launch`, as users type them. (hybrid/cli/ranks.py too)"""
 
+import argparse
+import os
 import subprocess
 import sys
 
 import pytest
 
-from hybrid.cli import main
+from hybrid import console
+from hybrid.cli import main, ranks
 from hybrid.ranks.launch import mpiexec
+from hybrid.ranks.world import World
 
 
 @pytest.mark.parametrize(
@@ -37,3 +41,19 @@ def test_in_a_batch_system_it_is_a_rank(ranks, said):
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert (done.returncode == 0) == (ranks == 1)
     assert said in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("cores", "sharing", "said", "threads"),
+    [(8, 4, None, "2"), (2, 4, None, "1"), (8, 1, None, None), (8, 4, "3", "3")],
+)
+def test_ranks_that_share_their_cores_divide_them(monkeypatch, cores, sharing, said, threads):
+    for name in ("mute", "quiet"):
+        monkeypatch.setattr(console, name, False)
+    monkeypatch.setenv("NUMBA_NUM_THREADS", said or "")
+    if not said:
+        monkeypatch.delenv("NUMBA_NUM_THREADS")
+    given = argparse.Namespace(command="sweep", quiet=False)
+    ranks.begin(given, World(1, sharing, "north", 1, True, cores, sharing))
+    assert os.environ.get("NUMBA_NUM_THREADS") == threads
+    assert console.mute and console.quiet

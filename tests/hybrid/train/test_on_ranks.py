@@ -1,0 +1,161 @@
+"""A run on several ranks, by a model of the smallest kind: one folder, the same decisions, and an end for whatever goes wrong.
+
+(hybrid/train/loop.py, runs.py and stop.py)
+"""
+
+import json
+import platform
+import re
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from hybrid.ranks.launch import mpiexec
+from hybrid.storage import checkpoint
+from hybrid.train import store
+from tests.support.plugin import offered_to_children
+from tests.support.ranks import ended, started
+
+if not sys.platform.startswith("linux"):
+    pytest.skip("looks through /proc", allow_module_level=True)
+
+
+@pytest.fixture(autouse=True)
+def offered(tmp_path, monkeypatch):
+    """The model is offered by a distribution, to the ranks too."""
+    offered_to_children(monkeypatch, tmp_path / "offered", "parted", "hybrid.models")
+
+
+def training(run, *more, ranks, patience=60.0):
+    words = ["train", "parted", "--out", str(run), "--device", "cpu", "--threads", "1", *more]
+    return started(*words, ranks=ranks, patience=patience, module="hybrid.cli")
+
+
+def going_on(run, *more, ranks):
+    return started("train", "--resume", str(run), *more, ranks=ranks, module="hybrid.cli")
+
+
+def finished(running):
+    """What a run says that nothing goes wrong with; beside other work its ranks take long to begin."""
+    code, out, err = ended(running, limit=120.0)
+    assert code == 0, err
+    return out, err
+
+
+def numbers(run):
+    return checkpoint.load(run)[0]["numbers"].tolist()
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """What one rank comes to."""
+    found = np.arange(10.0)
+    for tick in range(24):
+        found += 0.1 * (np.cos(tick) - found * found.sum() / 10)
+    return found.tolist()
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_ranks_write_one_run_and_its_numbers_are_those_of_one(tmp_path, whole, ranks):
+    run = tmp_path / "run"
+    out, err = finished(training(run, "--tensorboard", ranks=ranks))
+    assert numbers(run) == whole
+    assert out.count("parted") == 1 and "rank" not in err
+    options, report = (json.loads((run / name).read_text()) for name in (store.RUN, store.REPORT))
+    assert "ranks" not in str(options) and options["threads"] == 1
+    points = [json.loads(line) for line in (run / store.CURVE).read_text().splitlines()]
+    assert points == report["curve"] and [point["tick"] for point in points] == [8, 16, 24]
+    assert (run / "seeds.txt").exists() and (run / "curve.csv").read_text() == "3 points\n"
+    assert len(list((run / store.TENSORBOARD).iterdir())) == 1
+    assert not list(run.glob("**/*.part"))
+
+
+def test_a_batch_system_starts_the_ranks_itself(tmp_path, whole):
+    """mpiexec stands for it."""
+    words = ["train", "parted", "--out", str(tmp_path / "run"), "--device", "cpu", "--threads", "1", "--quiet"]
+    command = [mpiexec(), "-n", "2", sys.executable, "-m", "hybrid.launch", *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr, done.stdout.count("parted")) == (0, "", 1)
+    assert numbers(tmp_path / "run") == whole
+
+
+def test_a_run_goes_on_on_another_number_of_ranks(tmp_path, whole):
+    run = tmp_path / "run"
+    finished(training(run, "--epochs", "1", ranks=2))
+    kept = (run / store.RUN).read_text()
+    finished(going_on(run, "--epochs", "2", ranks=4))
+    finished(going_on(run, "--epochs", "3", ranks=1))
+    assert numbers(run) == whole
+    assert json.loads((run / store.RUN).read_text()) == json.loads(kept) | {"epochs": 3}
+    out, err = finished(going_on(run, ranks=2))
+    assert err.count("is finished") == 1 and out.count("parted") == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_stops_all_ranks_after_the_same_tick(tmp_path, whole, number):
+    run = tmp_path / "run"
+    running = training(run, "--pause", "100", "--ill", "ready 1 3", "--save-every", "0", ranks=2)
+    while "ready" not in running.stderr.readline():
+        assert running.poll() is None
+    running.send_signal(number)
+    code, _, err = ended(running)
+    assert code == 128 + number
+    said = re.findall(r"hybrid: stopped at tick (\d+); go on with: hybrid train --resume", err)
+    assert len(said) == 1 and 3 <= int(said[0]) < 24 and err.count("hybrid: ") == 1
+    assert checkpoint.read_facts(run)["tick"] == int(said[0])
+    finished(going_on(run, ranks=1))
+    assert numbers(run) == whole
+
+
+HERE = f"rank 1 on {platform.node()}"
+ILLS = {
+    "raise": (1, f"{HERE}: RuntimeError: boom"),
+    "feed": (2, f"{HERE}: hybrid: error: the feed broke; the checkpoint of tick 8 stands in"),
+    "kill": (128 + signal.SIGKILL, f"{HERE} was killed (signal 9)"),
+    "hang": (1, f"{HERE} has not come: it is at "),
+}
+
+
+@pytest.mark.parametrize(("what", "ranks"), [*((what, 2) for what in ILLS), ("kill", 4), ("hang", 4)])
+def test_what_goes_wrong_on_one_rank_ends_all_and_the_save_before_goes_on(tmp_path, whole, what, ranks):
+    run, (expected, said) = tmp_path / "run", ILLS[what]
+    code, _, err = ended(training(run, "--ill", f"{what} 1 11", "--save-every", "0", ranks=ranks, patience=3.0))
+    assert code == expected and err.count(said) == 1, err
+    assert checkpoint.read_facts(run)["tick"] == 8
+    finished(going_on(run, ranks=1))
+    assert numbers(run) == whole
+
+
+def test_a_full_disk_of_rank_0_is_everybodys_and_is_said_once(tmp_path, whole):
+    run = tmp_path / "run"
+    code, _, err = ended(training(run, "--ill", "full 0 13", "--save-every", "0", ranks=2))
+    assert code == 2 and err.count("No space left on device") == 1, err
+    assert "make room or choose another folder" in err and "the checkpoint of tick 8 stands in" in err
+    assert checkpoint.read_facts(run)["tick"] == 8
+    finished(going_on(run, ranks=1))
+    assert numbers(run) == whole
+
+
+def test_figures_of_rank_0_decide_when_a_run_ends_early(tmp_path):
+    run = tmp_path / "run"
+    out, _ = finished(training(run, "--epochs", "30", "--patience", "1", ranks=2))
+    assert "nothing better in the last 1 points" in out
+    facts = checkpoint.read_facts(run)
+    assert facts["tick"] < 240 and checkpoint.read_facts(run / store.BEST)["tick"] == facts["tick"] - 8
+
+
+def test_a_folder_that_is_taken_is_refused_once(tmp_path):
+    run = tmp_path / "run"
+    finished(training(run, "--epochs", "1", ranks=2))
+    code, _, err = ended(training(run, "--epochs", "1", ranks=2))
+    assert code == 2 and err.count("holds a run") == 1 and err.count("\n") == 1
+
+
+def test_a_save_that_the_clock_of_one_rank_asks_for_is_everybodys(tmp_path):
+    run = tmp_path / "run"
+    code, _, _ = ended(training(run, "--ill", "kill 1 6", "--pause", "30", "--save-every", "0.01", ranks=2))
+    assert code == 137
+    assert checkpoint.read_facts(run)["tick"] == 6
