@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..ranks.world import outside
 from ..train.store import REPORT, RUN
 from .asked import words
 
@@ -56,6 +57,7 @@ def perform(task: Task) -> Outcome:
             stdin=subprocess.PIPE,
             stdout=said,
             stderr=said,
+            env=outside(),
             start_new_session=True,  # Ctrl-C is for the sweep, which then asks its trials to stop: once
         )
         assert process.stdin

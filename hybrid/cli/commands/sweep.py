@@ -2,19 +2,24 @@
 
 import argparse
 import json
-import sys
+from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 
+from ... import console
+from ...ranks.pool import pool
+from ...ranks.world import world
 from ...settings import positive
 from ..arguments import Parser
 
-THREADS = "CPU threads in total, divided among the workers (default: all cores that it may use)"
+WORKERS = "trials at once (default: 1); on several ranks each but the first is a worker"
+THREADS = "CPU threads in total, divided among the workers; on ranks, of each (default: all cores that it may use)"
 
 
 def add(sweep: Parser) -> None:
     """Add the options to the command's parser."""
     sweep.add_argument("file", metavar="FILE.toml", help="what varies and how: see docs/sweep.md")
-    sweep.add_argument("--workers", type=positive, default=1, metavar="N", help="trials at once (default: 1)")
+    sweep.add_argument("--workers", type=positive, metavar="N", help=WORKERS)
     sweep.add_argument("--out", metavar="DIR", help="where trials, table and picture go (default: runs/FILE)")
     sweep.add_argument("--retry", action="store_true", help="try again what failed; else it stays skipped")
     sweep.add_argument("--threads", type=positive, help=THREADS)
@@ -22,7 +27,19 @@ def add(sweep: Parser) -> None:
 
 
 def run(given: argparse.Namespace) -> int:
-    """Begin the sweep, or go on with it."""
+    """Begin the sweep, or go on with it; rank 0 does, and the others train its trials."""
+    ranks = world().size
+    if ranks == 1:
+        workers = given.workers or 1
+        return _sweep(given, workers, ThreadPoolExecutor, sharing=workers)
+    if given.workers:
+        raise ValueError(f"--workers: on {ranks} ranks there are {ranks - 1}; leave it out")
+    with pool() as executor:
+        return _sweep(given, ranks - 1, lambda _: executor, sharing=1) if executor else 0
+
+
+def _sweep(given: argparse.Namespace, workers: int, executor: Callable[[int], Executor], sharing: int) -> int:
+    """Sweep by so many workers, of which so many share this process's threads."""
     from cpu.threads import available
 
     from ...sweep import file, records, strategies
@@ -31,11 +48,11 @@ def run(given: argparse.Namespace) -> int:
     path = Path(given.file)
     sweep = file.read(path)
     folder = Path(given.out or f"runs/{path.stem}")
-    threads = max((given.threads or available()) // given.workers, 1)
+    threads = max((given.threads or available()) // sharing, 1)
     try:
-        found = sweeping.run(sweep, folder, given.workers, threads, given.retry)
+        found = sweeping.run(sweep, folder, workers, threads, given.retry, executor)
     except sweeping.Stopped as stopped:
-        print(f"hybrid: {stopped}", file=sys.stderr)
+        console.say(str(stopped))
         return 128 + stopped.signal
     if given.json:
         named = {"figure": found.figure.name}
