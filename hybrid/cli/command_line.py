@@ -63,9 +63,12 @@ def _message(error: BaseException) -> str:
 
 
 def _doctor(given: argparse.Namespace) -> int:
-    from . import doctor
+    from . import doctor, doctor_mpi
 
-    report = doctor.report()
+    between = doctor_mpi.between()
+    if world().rank:
+        return 0
+    report = doctor.report() | {"ranks": between}
     print(json.dumps(report, indent=1) if given.json else doctor.text(report))
     return 0 if report["usable"] else 1
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..machine import memory
+from . import doctor_mpi
 from .doctor_gpu import gpu
 from .finding import finding, version
 
@@ -40,13 +41,13 @@ THREADSAFE = {"tbb", "omp"}
 
 
 def report(megabytes: int = 512) -> dict[str, Any]:
-    """Look at everything, and measure the memory bandwidth on arrays of `megabytes`; JSON-able.
+    """Look at everything, and measure the memory bandwidth on arrays of `megabytes`; JSON-able. Starts no ranks.
 
     usable     True when all that is needed is there: the engine runs on the CPU
     findings   one a thing looked at: name, ok, needed, found, remedy (None where nothing is to be mended)
     bandwidth  bytes a second; empty when not usable
     """
-    findings = [*_packages(), _threads(), _kernel_cache(), _compiler(), *gpu()]
+    findings = [*_packages(), _threads(), _kernel_cache(), _compiler(), *doctor_mpi.mpi(), *gpu()]
     usable = all(one["ok"] for one in findings if one["needed"])
     return {
         "usable": usable,
@@ -58,7 +59,10 @@ def report(megabytes: int = 512) -> dict[str, Any]:
 
 
 def text(report: dict[str, Any]) -> str:
-    """The report as a person reads it; what needs mending is marked !! and comes with its remedy."""
+    """The report as a person reads it; what needs mending is marked !! and comes with its remedy.
+
+    report  what `report` says; with what `doctor_mpi.between` found as "ranks"
+    """
     machine, system = report["machine"], report["system"]
     room = f", {machine['memory'] / 2**30:.1f} GiB" if machine["memory"] else ""
     lines = [
@@ -73,6 +77,8 @@ def text(report: dict[str, Any]) -> str:
             lines.append(f"{'':23}{one['remedy']}")
     lines.append("")
     lines += [f"  {name:<28} {value / 1e9:6.1f} GB/s" for name, value in report["bandwidth"].items()]
+    if any(one["name"] == "mpiexec" and one["ok"] for one in report["findings"]):
+        lines += ["", *doctor_mpi.text(report.get("ranks", {}))]
     on_gpu = any(one["name"] == "gpu" and one["ok"] for one in report["findings"])
     ready = f"Ready: the engine runs on the CPU{' and on the GPU' * on_gpu}."
     lines.append(ready if report["usable"] else "Not usable: mend the lines marked !!")

@@ -8,10 +8,12 @@ from .. import console
 from ..models import MODELS
 from ..ranks.world import World
 
+MANY = ("doctor", "sweep")  # commands that run on several ranks, beside those of some models
+
 
 def check(given: argparse.Namespace, ranks: int) -> None:
     """ValueError where a command is to run on more ranks than it can. `train` can where the model's file says so."""
-    if ranks == 1 or given.command == "sweep":
+    if ranks == 1 or given.command in MANY:
         return
     what = f"`hybrid {given.command}`"
     if given.command == "train":

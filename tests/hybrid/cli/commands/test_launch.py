@@ -17,7 +17,7 @@ from hybrid.ranks.world import World
     ("words", "said"),
     [
         (["-n", "2", "train", "words"], "the model words runs on one rank"),
-        (["-n", "2", "doctor"], "`hybrid doctor` runs on one rank"),
+        (["-n", "2", "data", "list"], "`hybrid data` runs on one rank"),
         (["-n", "2", "train", "words", "--epoch", "3"], "--epoch: not used by `train words`; did you mean --epochs?"),
         (["doctor"], "say -n N"),
         (["-n", "1", "--hosts", "no-such-file", "doctor"], "no-such-file: No such file or directory"),
