@@ -19,6 +19,7 @@ OWN: dict[str, tuple[str, ...]] = {  # options of some benchmarks alone
     "neighbours": ("vectors",),
     "plugs": ("seconds",),
     "plugs_losses": ("seconds",),
+    "ranks": ("timeline",),
     "quality": ("only", "tries", "seconds", "readouts", "epochs", "budget", "seeds", "part"),
     "report": ("out",),
     "tune": ("only", "tries", "seconds"),
@@ -82,6 +83,10 @@ def parser() -> argparse.ArgumentParser:
         "--rehearse",
         action="store_true",
         help="run bench/first_contact.sh on the simulated driver, in a clean Python that has what `make gpu-kit` made",
+    )
+    ranks = parser.add_argument_group("for ranks")
+    ranks.add_argument(
+        "--timeline", metavar="FILE", help="what each rank did when, on one clock, as ui.perfetto.dev opens it (.json)"
     )
     neighbours = parser.add_argument_group("for neighbours")
     neighbours.add_argument(

@@ -69,7 +69,7 @@ def measure(works: list[Work], repeat: int = 7, bandwidth: float | None = None) 
     times.sort(key=_widest)
     for number, work in enumerate(works):
         work.samples, work.set_aside = times[0][number], [second for turns in times[1:] for second in turns[number]]
-    return [_record(work, bandwidth) for work in works]
+    return [record(work, bandwidth) for work in works]
 
 
 def _turns(works: list[Work], repeat: int) -> list[list[float]]:
@@ -93,10 +93,11 @@ def _spread(values: list[float]) -> float:
     return (max(values) - min(values)) / statistics.median(values)
 
 
-def _record(work: Work, bandwidth: float | None) -> dict:
+def record(work: Work, bandwidth: float | None = None) -> dict:
+    """What is kept of a rival whose samples, in seconds, have been taken."""
     values = [work.amount / seconds for seconds in work.samples]
     value = statistics.median(values)
-    record: dict[str, Any] = {
+    found: dict[str, Any] = {
         "bench": work.work.split(".")[0],
         "work": work.work,
         "who": work.who,
@@ -113,10 +114,10 @@ def _record(work: Work, bandwidth: float | None) -> dict:
         "env": environment(),
     }
     if work.moved and bandwidth:
-        record["bandwidth_share"] = work.moved / record["seconds"] / bandwidth
+        found["bandwidth_share"] = work.moved / found["seconds"] / bandwidth
     if work.set_aside:
-        record["set_aside"] = [work.amount / seconds for seconds in work.set_aside]
-    return record | work.more
+        found["set_aside"] = [work.amount / seconds for seconds in work.set_aside]
+    return found | work.more
 
 
 def show(records: list[dict]) -> None:

@@ -81,7 +81,7 @@ def simulate(programs: Sequence[Program], link: Link, ticks: int = 4) -> Run:
 
 
 class _Exchange:
-    """One exchange of one rank in one tick: messages that are still to move, the end of those that have, since when it waits."""
+    """One exchange of one rank in one tick: how many messages are still to move, when the others have, since when it waits."""
 
     def __init__(self) -> None:
         self.missing, self.over, self.waits = 0, 0.0, -1.0
@@ -102,7 +102,7 @@ class _Simulation:
                 self.goes[rank, step.name].append((to, size))
                 self.comes[to, step.name].append((rank, size))
         self.ready = [(0.0, rank, 0, 0) for rank in range(len(programs))]  # when, who, tick, step of its program
-        self.at = {rank: (0, 0) for rank in range(len(programs))}
+        self.at = dict.fromkeys(range(len(programs)), (0, 0))
 
     def go(self) -> None:
         while self.ready:

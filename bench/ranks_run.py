@@ -1,0 +1,39 @@
+"""Work that several ranks measure together: started by `measured`, done by `python -m bench.ranks_run` on each of them."""
+
+import importlib
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hybrid.ranks.launch import launch
+from hybrid.ranks.world import world
+
+
+def measured(what: str, ranks: int, **options: Any) -> Any:
+    """What rank 0 returns of `what(**options)`, "module:function", which all of so many ranks call. JSON-able, both of them.
+
+    Each rank computes on one thread. Raises RuntimeError where a rank fails; it has said why.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "found.json"
+        code = launch(["bench.ranks_run", what, json.dumps(options), str(out)], ranks)
+        if code:
+            raise RuntimeError(f"{what}: {ranks} ranks ended with code {code}")
+        return json.loads(out.read_text())
+
+
+def main(what: str, options: str, out: str) -> None:
+    """Do it as one rank."""
+    import numba
+
+    numba.set_num_threads(1)
+    module, _, name = what.partition(":")
+    found = getattr(importlib.import_module(module), name)(**json.loads(options))
+    if world().rank == 0:
+        Path(out).write_text(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

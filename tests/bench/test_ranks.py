@@ -1,0 +1,72 @@
+"""What ranks measured is kept sample by sample, judged, and drawn on one clock."""
+
+import json
+
+import pytest
+
+from bench import ranks
+from bench.__main__ import main
+
+
+def found(work, samples, **more):
+    return ranks.kept({"work": work, "bytes": 1_000, "samples": samples, **more}, 2)
+
+
+def test_every_sample_is_kept():
+    one = found("ranks.halo", [0.001, 0.002, 0.004], start=1e-5, hidden=0.25, neighbours=1)
+    assert one["samples"] == [1e6, 5e5, 2.5e5] and one["seconds"] == 0.002 and one["value"] == 5e5
+    assert (one["bench"], one["params"]) == ("ranks", {"ranks": 2, "bytes": 1_000})
+    assert (one["hidden"], one["neighbours"]) == (0.25, 1)
+
+
+def test_the_table_has_what_was_measured_and_says_who_shares_cores():
+    records = [found("ranks.message", [0.001]), found("ranks.halo", [0.002], start=1e-5, hidden=0.25, neighbours=1)]
+    assert ranks.message_table(records, 1).startswith("2 ranks, 1 cores; ranks that share a core wait")
+    lines = ranks.message_table(records, 2).splitlines()
+    assert lines[0] == "2 ranks, 2 cores:"
+    assert lines[-2:] == [
+        "| message | 1,000 | 1000.0 | 0.001 | 0% |  |  |",
+        "| halo | 1,000 | 2000.0 | 0.0005 | 0% | 10.0 | 25% |",
+    ]
+
+
+@pytest.mark.parametrize(("tick", "judged"), [(1.09, "met"), (1.11, "missed")])
+def test_the_bar_is_of_the_flat_layer(tick, judged):
+    records = [{"params": {"ranks": 2}, "samples": [1 / seconds]} for seconds in (tick, 1.0, 0.5)]
+    row = ranks.tick_row("flat210m", records)
+    assert f"{tick:.2f}, {tick / 0.5:.2f}" in row and f"compute: {judged}" in row
+    assert "bar" not in ranks.tick_row("small", records)
+
+
+def test_a_timeline_has_two_tracks_a_rank(tmp_path):
+    file = tmp_path / "line.json"
+    ranks.write_timeline(file, {"m": [[0, "wait", 0, 5.0, 6.0], [1, "exchange", 0, 5.5, 6.5]]})
+    events = json.loads(file.read_text())["traceEvents"]
+    assert [one["args"]["name"] for one in events[:2]] == ["rank 0, computes", "rank 1, under way"]
+    assert [(one["name"], one["ts"], one["dur"]) for one in events[2:]] == [
+        ("m: wait", 0, 1e6),
+        ("m: exchange", 5e5, 1e6),
+    ]
+
+
+def test_ranks_measure_and_keep_one_clock(tmp_path, capsys):
+    """By the command, with two ranks of which each does what the other waits for."""
+    lines, kept = tmp_path / "line.json", tmp_path / "ranks.jsonl"
+    words = ["ranks", "--quick", "--repeat", "2", "--timeline", str(lines), "--json", str(kept)]
+    assert main(words) == 0
+    records = [json.loads(line) for line in kept.read_text().splitlines()]
+    assert {one["work"] for one in records} == {
+        f"ranks.{name}" for name in ("message", "allreduce", "alltoall", "halo", "tick", "compute", "alone")
+    }
+    assert all(one["checked"] and len(one["samples"]) == 2 and min(one["samples"]) > 0 for one in records)
+    assert all(
+        0 <= one["hidden"] <= 1 and one["neighbours"] in (1, 2) for one in records if one["work"] == "ranks.halo"
+    )
+    spans = [one for one in json.loads(lines.read_text())["traceEvents"] if one["ph"] == "X"]
+    assert {one["tid"] for one in spans} == {1, 2, 3, 4} and len(spans) == 2 * 5 * ranks.TICKS
+    waits = {(one["tid"], one["args"]["tick"]): one for one in spans if one["name"].endswith("wait")}
+    starts = {(one["tid"], one["args"]["tick"]): one for one in spans if one["name"].endswith("start")}
+    for tick in range(ranks.TICKS):  # nobody's wait ends before the other has begun to send: their clocks are one
+        for own, other in ((1, 3), (3, 1)):
+            assert waits[own, tick]["ts"] + waits[own, tick]["dur"] > starts[other, tick]["ts"] - 20_000
+    assert "on the clock of rank 0" in capsys.readouterr().out
