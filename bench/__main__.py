@@ -22,6 +22,7 @@ OWN: dict[str, tuple[str, ...]] = {  # options of some benchmarks alone
     "ranks": ("timeline",),
     "quality": ("only", "tries", "seconds", "readouts", "epochs", "budget", "seeds", "part"),
     "report": ("out",),
+    "scale": ("out",),
     "tune": ("only", "tries", "seconds"),
     "words": ("only",),
 }
@@ -69,7 +70,7 @@ def parser() -> argparse.ArgumentParser:
     gpu.add_argument(
         "--out",
         metavar="DIR",
-        help="where its .jsonl goes, unless --json says so (default: bench/results); of report: draw curves there",
+        help="where its .jsonl goes, unless --json says so (default: bench/results); of report, growth and scale: draw there",
     )
     parser.add_argument(
         "--only",

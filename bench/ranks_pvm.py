@@ -41,21 +41,14 @@ def no_note(name: str, start: float, end: float) -> None:
 
 
 class Share:
-    """The units of a model that this rank computes.
+    """The units of a model that this rank computes: those from `first` to before `last`, which have `weights`."""
 
-    parts  1 / parts of the model's cost, from the place of this rank on
-    """
-
-    def __init__(self, config: Config, group: Group, parts: int):
+    def __init__(self, config: Config, group: Group):
         self.group, self.model = group, PVM(config, device="cpu", threads=1)
         pipeline = self.model.pipeline
         layout, state = pipeline.layout, pipeline.state
-        starts = np.append(layout.w_at[layout.layer_at[:-1]], self.model.weights.size)
-        ends = np.searchsorted(starts, starts[-1] * np.arange(parts + 1) // parts)
-        self.first, self.last = int(ends[group.rank]), max(int(ends[group.rank + 1]), int(ends[group.rank]) + 1)
-        self.weights = int(starts[self.last] - starts[self.first])
-        self._starts = starts
-        units = len(starts) - 1
+        self._starts = np.append(layout.w_at[layout.layer_at[:-1]], self.model.weights.size)
+        units = len(self._starts) - 1
         miss, speed = np.zeros(units, np.float32), np.zeros((2, units), np.float32)
         speed[:] = np.stack(config.rates(0))[:, pipeline.wiring.layer]
         learns = np.ones(units, np.uint8)
@@ -68,6 +61,13 @@ class Share:
         self._learning = contract.Learning(speed[0], speed[1], learns, learns, predict_first=True)
         self._plan, self._kernels = pipeline.plan, pipeline.backend.pvm
         self._gathering, self._activation = contract.Gathering(0.8, 0.1, config.tau, 1.0, 1.0), config.activation
+
+    def take(self, parts: int) -> None:
+        """Have 1 / parts of the model's cost, a unit at least, at the place of this rank."""
+        rank, all_of_it = self.group.rank, int(self._starts[-1])
+        ends = np.searchsorted(self._starts, [all_of_it * rank // parts, all_of_it * (rank + 1) // parts])
+        self.first, self.last = int(ends[0]), max(int(ends[1]), int(ends[0]) + 1)
+        self.weights = int(self._starts[self.last] - self._starts[self.first])
 
     def show(self) -> None:
         """Take in a frame, the whole of it."""
@@ -93,7 +93,8 @@ class Ticks:
     """A model on all ranks, tick by tick."""
 
     def __init__(self, config: Config, group: Group):
-        self.share, units = Share(config, group, group.size), graph(config)
+        self.share, units = Share(config, group), graph(config)
+        self.share.take(group.size)
         self.cut: Cut = cut(units, bands(units, group.size), group.size)
         self._edge = self.share.edge(self.cut.shared[group.rank])
         gone = {to: np.zeros(size, np.uint8) for to, size in self.cut.sends[group.rank].items()}
@@ -126,10 +127,14 @@ class Ticks:
 
 
 def curve(config: str, parts: list[int], repeat: int) -> list[dict[str, Any]]:
-    """Samples of the seconds in which one of the ranks, all at once, computes 1 / parts of a model: its weights beside it."""
+    """Samples of the seconds in which each of the ranks, all at once, computes 1 / parts of a model, and its weights.
+
+    The last samples, of 0 parts, are of taking in a frame.
+    """
     group, found = Group(), []
+    share = Share(configuration(config), group)
     for count in parts:
-        share = Share(configuration(config), group, count)
+        share.take(count)
         samples = timed(group, partial(share.move, share.first, share.last), repeat)
         found.append({"parts": count, "weights": share.weights, "samples": samples})
     frame = timed(group, share.show, repeat)
@@ -148,7 +153,8 @@ def ticks(config: str, repeat: int) -> dict[str, Any]:
 
 def alone(config: str, parts: int, repeat: int) -> list[float]:
     """Samples of the seconds in which one process computes its share of a model, for as many ranks, while no other computes."""
-    share = Share(configuration(config), Group(), parts)
+    share = Share(configuration(config), Group())
+    share.take(parts)
     return timed(share.group, share.compute, repeat)
 
 

@@ -70,7 +70,7 @@ class Run(NamedTuple):
         return (self.ends[-1] - self.ends[0]) / (len(self.ends) - 1) if len(self.ends) > 1 else self.ends[0]
 
 
-def simulate(programs: Sequence[Program], link: Link, ticks: int = 4) -> Run:
+def simulate(programs: Sequence[Program], link: Link, ticks: int = 3) -> Run:
     """Each rank does its program, again in each tick; names of exchanges are unique within a program.
 
     Raises ValueError where a rank would wait for ever: for an exchange that another one does not begin.
