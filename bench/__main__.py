@@ -6,10 +6,12 @@ import importlib
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).parent
 WAITS = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY", "KMP_BLOCKTIME")  # how a user says how OpenMP's threads wait
 SPINS = "300000"  # OpenMP's own choice, not ours (cpu/threads.py): on a quiet machine PyTorch is at its best with it
+REFUSED = 75  # the exit code, by which scripts know that it may go another time
 OWN: dict[str, tuple[str, ...]] = {  # options of some benchmarks alone
     "balance": ("together",),
     "gpu": ("out", "only", "skip_tests", "rehearse"),
@@ -51,7 +53,10 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("files", nargs="*", metavar="FILE", help="for report: .jsonl files")
     parser.add_argument("--json", metavar="FILE", help="append one line a result")
     parser.add_argument("--threads", type=_positive, help="for all rivals (default: all cores that may be used)")
-    parser.add_argument("--repeat", type=_positive, default=7, help="turns of each rival (default: 7)")
+    parser.add_argument("--repeat", type=_positive, default=7, help="turns of each rival (default: 7, at least 5)")
+    parser.add_argument(
+        "--anyway", action="store_true", help="measure on a busy machine too; records say how busy it was"
+    )
     parser.add_argument("--quick", action="store_true", help="small sizes: shows that it runs, not how fast")
     parser.add_argument(
         "--seconds",
@@ -139,7 +144,29 @@ def main(arguments: list[str] | None = None) -> int:
         os.environ[name] = str(given.threads)  # read when the libraries are imported, which is below
     if not any(name in os.environ for name in WAITS):
         os.environ["GOMP_SPINCOUNT"] = SPINS
-    return importlib.import_module(f"bench.{given.name}").run(given) or 0
+    benchmark = importlib.import_module(f"bench.{given.name}")
+    if given.quick or given.rehearse or getattr(benchmark, "COUNTS", False):
+        return benchmark.run(given) or 0
+    return _timed(chosen, benchmark, given)
+
+
+def _timed(chosen: argparse.ArgumentParser, benchmark: Any, given: argparse.Namespace) -> int:
+    """Run a benchmark that measures time: alone on the machine, which is quiet; else the exit code is REFUSED."""
+    from bench import load, lock, measure
+
+    if given.repeat < measure.LEAST:
+        chosen.error(
+            f"--repeat: found {given.repeat}, expected {measure.LEAST} or more; fewer show something with --quick only"
+        )
+    try:
+        with lock.alone(lock.PATH):
+            if not given.anyway:
+                load.check_quiet()
+            load.laps.begin()
+            return benchmark.run(given) or 0
+    except (lock.Taken, load.Busy) as refused:
+        print(f"not measured: {refused}", file=sys.stderr)
+        return REFUSED
 
 
 def _report(chosen: argparse.ArgumentParser, files: list[str], out: str | None) -> int:

@@ -1,6 +1,7 @@
 """Check, then time: rivals take turns in one run, every sample is kept, one JSON line a result.
 
-Where the samples of one of them spread widely, all take their turns once more, and the calmer of both times counts.
+Where the samples of one of them spread widely, all take their turns again, up to ROUNDS times, and the calmest round counts.
+A figure is the median of its samples; `interval` says where that lies (see interval.py), `load` what others took meanwhile.
 """
 
 import importlib.metadata
@@ -13,11 +14,15 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
+from bench import interval
+from bench.load import Load, between, laps, snapshot
 from hybrid.cli.doctor import processor
 
+LEAST = 5  # turns of each rival, but where only a quick look is asked for
 NOISY = 0.2  # of the median: a wider range of samples is repeated, and marked where it stays
+ROUNDS = 3  # of turns at most
 PAUSE = 0.1  # seconds; the OpenMP threads of the rival before spin for some 20 ms, on cores that the next one needs
 
 
@@ -56,44 +61,53 @@ def measure(works: list[Work], repeat: int = 7, bandwidth: float | None = None) 
     """Check every rival, then let them take turns `repeat` times; returns one record a rival, in the order given.
 
     bandwidth: bytes a second of the machine, measured in the same run; gives `bandwidth_share` where a work says `moved`.
-    Where a spread is over NOISY the turns are taken twice; the samples that do not count are kept as `set_aside`.
+    Where a spread is over NOISY the turns are taken again, ROUNDS times at most; samples that do not count are `set_aside`.
     """
     for work in works:
         work.run()
         work.check()
         for _ in range(work.warm):
             work.run()
-    times = [_turns(works, repeat)]
-    if _widest(times[0]) > NOISY:
-        times.append(_turns(works, repeat))
-    times.sort(key=_widest)
+    rounds = [_turns(works, repeat)]
+    while _widest(min(rounds, key=_widest)) > NOISY and len(rounds) < ROUNDS:
+        rounds.append(_turns(works, repeat))
+    calmest, *others = sorted(rounds, key=_widest)
     for number, work in enumerate(works):
-        work.samples, work.set_aside = times[0][number], [second for turns in times[1:] for second in turns[number]]
-    return [record(work, bandwidth) for work in works]
+        work.samples = calmest.samples[number]
+        work.set_aside = [taken for one in others for taken in one.samples[number]]
+    return [record(work, bandwidth, calmest.load) for work in works]
 
 
-def _turns(works: list[Work], repeat: int) -> list[list[float]]:
-    """Seconds of each work at each turn."""
+class Round(NamedTuple):
+    """Seconds of each work at each turn, and what others took of the machine meanwhile."""
+
+    samples: list[list[float]]
+    load: Load | None
+
+
+def _turns(works: list[Work], repeat: int) -> Round:
+    """One round of all works."""
     samples: list[list[float]] = [[] for _ in works]
+    before = snapshot()
     for _ in range(repeat):
         for work, found in zip(works, samples, strict=True):
             time.sleep(PAUSE)
             start = time.perf_counter()
             own = work.run()
             found.append(own if work.own_clock else time.perf_counter() - start)
-    return samples
+    return Round(samples, between(before, snapshot()))
 
 
-def _widest(samples: list[list[float]]) -> float:
+def _widest(turns: Round) -> float:
     """The largest spread of all works."""
-    return max(_spread([1 / seconds for seconds in found]) for found in samples)
+    return max(_spread([1 / seconds for seconds in found]) for found in turns.samples)
 
 
 def _spread(values: list[float]) -> float:
     return (max(values) - min(values)) / statistics.median(values)
 
 
-def record(work: Work, bandwidth: float | None = None) -> dict:
+def record(work: Work, bandwidth: float | None = None, load: Load | None = None) -> dict:
     """What is kept of a rival whose samples, in seconds, have been taken."""
     values = [work.amount / seconds for seconds in work.samples]
     value = statistics.median(values)
@@ -105,11 +119,13 @@ def record(work: Work, bandwidth: float | None = None) -> dict:
         "unit": work.unit,
         "value": value,
         "samples": values,
+        "interval": interval.of_median(values),
         "seconds": statistics.median(work.samples),
         "spread": _spread(values),
         "checked": True,
         "threads": work.threads,
         "device": work.device,
+        "load": load and load._asdict(),
         "commit": commit(),
         "env": environment(),
     }
@@ -121,26 +137,34 @@ def record(work: Work, bandwidth: float | None = None) -> dict:
 
 
 def show(records: list[dict]) -> None:
-    """Print a table: each rival's figure, its spread, its share of the bandwidth, and ours over it."""
+    """Print a table: each rival's figure with its interval and spread, its share of the bandwidth, and ours over it."""
     ours = next((record for record in records if record["who"] == "ours"), None)
     print(f"\n{records[0]['work']}  {records[0]['params']}")
     for record in records:
         share = f"{record['bandwidth_share']:6.0%} of bandwidth" if "bandwidth_share" in record else ""
         ratio = f"ours is {ours['value'] / record['value']:.3g} x this" if ours and record is not ours else ""
         where = f"{record['threads']} threads" if record["device"] == "cpu" else record["device"]
+        between = "({:.4g} to {:.4g})".format(*record["interval"]) if record.get("interval") else ""
         print(
-            f"  {record['who']:<34} {record['value']:>12.4g} {record['unit']:<14} +-{record['spread'] / 2:4.0%}"
+            f"  {record['who']:<34} {record['value']:>12.4g} {between:<24} {record['unit']:<14} +-{record['spread'] / 2:4.0%}"
             f"{' (noisy)' * (record['spread'] > NOISY)}  {where}  {share}  {ratio}",
             flush=True,
+        )
+    load = records[0].get("load")
+    if load and Load(**load).busy:
+        print(
+            f"  others took {load['others']:.2f} of {load['cores']} cores meanwhile, other machines {load['stolen']:.2f}"
         )
 
 
 def append(path: str | None, records: list[dict]) -> None:
-    """Append one line a record to a .jsonl file (None: nowhere)."""
+    """Append one line a record to a .jsonl file (None: nowhere); one that says no load gets that since the last call."""
+    load = laps.lap()
+    meanwhile = {"load": load._asdict()} if load else {}
     if path:
         with open(path, "a") as file:
             for record in records:
-                file.write(json.dumps(record) + "\n")
+                file.write(json.dumps(record | meanwhile if record.get("load") is None else record) + "\n")
 
 
 def commit() -> str:

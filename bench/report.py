@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from bench import quality_curves, quality_tables
+from bench.interval import CONFIDENCE
+from bench.load import Load
 from bench.measure import NOISY
 
 Record = dict[str, Any]
 RANGE = "± is half the distance from the slowest sample to the fastest, as a share of the median."
-NOISE = f"(noisy): that distance is over {NOISY:.0%} of the median; other work on the machine may have decided."
+INTERVAL = f"Figures are medians of turns, in brackets with their {CONFIDENCE:.0%} intervals by bootstrap."
+NOISE = f"(noisy): samples lie over {NOISY:.0%} of the median apart; other work on the machine may have decided."
 
 
 def read(paths: Iterable[str]) -> list[Record]:
@@ -82,10 +85,11 @@ def _qualities(work: str, records: list[Record]) -> str:
     rows.append(["---"] * len(rows[0]))
     for record in records:
         rows.append(
-            [_plain(record["params"].get(name, "")) for name in params] + [record["who"], str(len(record["seeds"]))]
+            [_plain(record["params"].get(name, "")) for name in params]
+            + [record["who"], str(max(map(len, record["quality"].values())))]
         )
         rows[-1] += [_mean(record["quality"].get(name, [])) for name in names]
-    sources = dict.fromkeys(f"{record['data']}, commit {record['commit']}" for record in records)
+    sources = dict.fromkeys(f"{record.get('data', 'its own data')}, commit {record['commit']}" for record in records)
     return "\n".join([f"### {work}", "", *_lines(rows), "", *(f"Learned from {source}." for source in sources)])
 
 
@@ -116,10 +120,24 @@ def _timed(work: str, records: list[Record]) -> str:
             + [f"**{_figure(record)}**", *([share] if shares else [])]
             + [f"{_figure(found[who])} ({ratio(record, found[who]):.3g} x)" if who in found else "" for who in peers]
         )
-    marked = any(_noisy(record) for ours in mine for record in (ours, *rivals(ours, records).values()))
+    shown = [record for ours in mine for record in (ours, *rivals(ours, records).values())]
+    return "\n".join([f"### {work}", "", *_lines(rows), "", *notes(shown, mine)])
+
+
+def notes(shown: list[Record], mine: list[Record]) -> list[str]:
+    """What the reader of a table needs: how figures are given, which are doubtful, where ours come from."""
+    said = {
+        RANGE: not all(record.get("interval") for record in shown),
+        INTERVAL: any(record.get("interval") for record in shown),
+        NOISE: any(map(_noisy, shown)),
+    }
     sources = dict.fromkeys(f"{_machine(record)}, commit {record['commit']}" for record in mine)
-    notes = [RANGE, *([NOISE] if marked else []), *(f"Measured on {source}." for source in sources)]
-    return "\n".join([f"### {work}", "", *_lines(rows), "", *notes])
+    loads = [Load(**record["load"]) for record in shown if record.get("load")]
+    most = max(loads, key=lambda load: load.others + load.stolen, default=None)
+    found = [note for note, holds in said.items() if holds] + [f"Measured on {source}." for source in sources]
+    if most and most.busy:
+        found.append(f"Others took up to {most.others + most.stolen:.1f} of {most.cores} cores meanwhile.")
+    return found
 
 
 def _place(record: Record, header: str) -> str:
@@ -134,10 +152,13 @@ def _machine(record: Record) -> str:
 
 
 def _figure(record: Record) -> str:
-    """The median with its unit; see RANGE for the spread, and NOISE for the mark."""
+    """The median with its unit; see INTERVAL and RANGE for what is beside it, and NOISE for the mark."""
     value, unit = record["value"], record["unit"]
     scale, prefix = next((pair for pair in ((1e9, " G"), (1e6, " M"), (1e3, " k")) if value >= pair[0]), (1, " "))
-    return f"{value / scale:.3g}{prefix}{' ' * (prefix != ' ')}{unit} ± {record['spread'] / 2:.0%}{' (noisy)' * _noisy(record)}"
+    beside = f"± {record['spread'] / 2:.0%}"
+    if record.get("interval"):
+        beside = "({:.3g} to {:.3g})".format(*(end / scale for end in record["interval"]))
+    return f"{value / scale:.3g}{prefix}{' ' * (prefix != ' ')}{unit} {beside}{' (noisy)' * _noisy(record)}"
 
 
 def _noisy(record: Record) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from bench import softmax_torch
-from bench.measure import Work, append, commit, environment, measure, show
+from bench.measure import LEAST, Work, append, commit, environment, measure, show
 from bench.peers import peer
 from hybrid.readout import FullReadout, HeadReadout, SampledReadout
 
@@ -41,7 +41,7 @@ def _table(task: "Task", kind: str, repeat: int) -> list[dict]:
     full = kind.startswith("full")
     peak = _peak(task.threads) if full else 0.0
     rivals = task.rivals(kind)
-    records = measure(rivals, min(repeat, 3) if task.classes >= SPARSE and full else repeat)
+    records = measure(rivals, min(repeat, LEAST) if task.classes >= SPARSE and full else repeat)
     show(records)
     for record in records if full else []:
         record["product_share"] = 6 * task.batch * task.classes * WIDTH / record["seconds"] / peak

@@ -11,6 +11,7 @@ from bench.measure import append, commit, environment
 from bench.tuning import PROBLEMS, Figures, Problem, Trained
 from hybrid.train.options import choose
 
+COUNTS = True  # and times nothing: it runs beside other work
 TRIES = 24  # of each readout, the defaults of the time among them
 FINALISTS = 3  # of them learn with the other seeds too
 SEEDS = (0, 1, 2)

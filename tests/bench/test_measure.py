@@ -6,11 +6,11 @@ import time
 
 import pytest
 
-from bench import measure
+from bench import load, measure
 from bench.measure import Work
 
 KEYS = {"bench", "work", "who", "params", "unit", "value", "samples", "spread", "checked", "threads", "device"}
-KEYS |= {"commit", "env"}
+KEYS |= {"commit", "env", "interval", "load"}
 
 
 @pytest.fixture
@@ -76,6 +76,43 @@ def test_where_a_spread_is_wide_all_take_turns_again_and_the_calmer_turns_count(
     assert ours["set_aside"] == [10, 5, 2]
     assert ours["spread"] == pytest.approx(0.2)
     assert peer["samples"] == peer["set_aside"] == [10, 10, 10]
+
+
+def test_turns_are_repeated_so_often_and_no_more_and_then_marked(clock, capsys):
+    restless = [1, 1, *[1, 2, 4], *[1, 2, 3], *[1, 2, 5]]
+    records = measure.measure([work(lasting(clock, restless))], repeat=3)  # a fourth round would have no seconds left
+    (ours,) = records
+    assert ours["samples"] == pytest.approx([10, 5, 10 / 3]) and len(ours["set_aside"]) == 3 * (measure.ROUNDS - 1)
+    measure.show(records)
+    assert "(noisy)" in capsys.readouterr().out
+
+
+def test_a_median_has_its_interval_and_one_sample_has_none(clock, capsys):
+    ours, peer = (work(lasting(clock, [1, 1, 2, 2.05, 2.1, 2.15, 2.2]), who=who) for who in ("ours", "peer"))
+    (record, _) = records = measure.measure([ours, peer], repeat=5)
+    low, high = record["interval"]
+    assert min(record["samples"]) <= low < record["value"] < high <= max(record["samples"])
+    measure.show(records)
+    assert f"({low:.4g} to {high:.4g})" in capsys.readouterr().out
+    assert measure.measure([work(lasting(clock, [1, 1, 1]))], repeat=1)[0]["interval"] is None
+
+
+def test_the_load_of_others_is_that_of_the_turns_that_count(clock, monkeypatch, capsys):
+    loads = iter([load.Load(2, 1.5, 0.0), load.Load(2, 0.4, 0.1)])
+    monkeypatch.setattr(measure, "between", lambda before, after: next(loads))
+    records = measure.measure([work(lasting(clock, [1, 1, 1, 2, 2, 2]))], repeat=2)
+    assert records[0]["samples"] == [5, 5] and records[0]["load"] == {"cores": 2, "others": 0.4, "stolen": 0.1}
+    measure.show(records)
+    assert "others took 0.40 of 2 cores meanwhile, other machines 0.10" in capsys.readouterr().out
+
+
+def test_a_record_that_says_no_load_gets_that_since_the_last_one(tmp_path, monkeypatch):
+    path, lap = tmp_path / "results.jsonl", load.Load(2, 0.25, 0.0)
+    monkeypatch.setattr(load.laps, "lap", lambda: lap)
+    others = {"cores": 2, "others": 0.0, "stolen": 0.0}
+    measure.append(str(path), [{"who": "own clock"}, {"who": "untold", "load": None}, {"who": "told", "load": others}])
+    loads = [json.loads(line)["load"] for line in path.read_text().splitlines()]
+    assert loads == [lap._asdict(), lap._asdict(), others]
 
 
 def test_the_share_of_the_bandwidth_where_it_bounds(clock):

@@ -90,7 +90,7 @@ def test_a_wide_range_of_samples_is_marked_and_explained():
     assert "**4 G params/s ± 10%**" in report.tables([quiet]) and "(noisy)" not in report.tables([quiet])
     table = report.tables([noisy])
     assert "**4 G params/s ± 10% (noisy)**" in table
-    assert "\n(noisy): that distance is over 20% of the median" in table
+    assert "\n(noisy): samples lie over 20% of the median apart" in table
     of_peer = report.tables([quiet, record("peer", 2e9, spread=0.5)])
     assert "2 G params/s ± 25% (noisy) (2 x)" in of_peer and "\n(noisy): " in of_peer
 
@@ -113,6 +113,31 @@ def test_qualities_are_shown_with_their_seeds_and_range():
 | cbow | peer | 1 | 0.5 |  |
 
 Learned from some.txt, commit abc."""
+    )
+
+
+def test_qualities_of_a_benchmark_that_names_no_data_and_no_seeds():
+    """As `python -m bench storage` writes them."""
+    bare = {"work": "storage.quality", "who": "float16", "params": {}, "quality": {"perplexity": [56.0, 53.0]}}
+    bare |= {"threads": 2, "device": "cpu", "env": {}, "commit": "abc"}
+    assert "| float16 | 2 | 54.5 (53 to 56) |" in report.tables([bare])
+    assert "Learned from its own data, commit abc." in report.tables([bare])
+
+
+def test_a_record_with_an_interval_shows_it_and_one_of_before_its_spread():
+    new, old = record(interval=[3.9e9, 4.1e9]), record("peer", 2e9)
+    table = report.tables([new, old])
+    assert "**4 G params/s (3.9 to 4.1)**" in table and "2 G params/s ± 2% (2 x)" in table
+    assert report.INTERVAL in table and report.RANGE in table
+    assert report.INTERVAL not in report.tables([record(), old])
+    assert report.RANGE not in report.tables([new])
+
+
+def test_a_table_says_that_the_machine_was_busy():
+    quiet, busy = ({"cores": 2, "others": others, "stolen": 0.1} for others in (0.1, 0.5))
+    assert "Others took" not in report.tables([record(load=quiet), record("peer", load=None)])
+    assert "Others took up to 0.6 of 2 cores meanwhile." in report.tables(
+        [record(load=quiet), record("peer", load=busy)]
     )
 
 

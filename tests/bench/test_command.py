@@ -1,0 +1,56 @@
+"""`python -m bench NAME`: what is timed is alone on a quiet machine; what only shows that it runs, or counts, is not asked."""
+
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from bench import __main__, load, lock
+from bench.__main__ import REFUSED, main
+
+
+@pytest.fixture
+def benchmark(monkeypatch, tmp_path):
+    """One that is listed and notes its runs; the machine is busy, and its lock is in this test's folder."""
+    made = SimpleNamespace(runs=[], run=lambda given: made.runs.append(given))
+
+    def busy():
+        raise load.Busy("the machine is busy: as this test wants it")
+
+    monkeypatch.setitem(sys.modules, "bench.fake", made)
+    monkeypatch.setattr(__main__, "benchmarks", lambda: {"fake": "of this test"})
+    monkeypatch.setattr(lock, "PATH", tmp_path / "lock")
+    monkeypatch.setattr(load, "check_quiet", busy)
+    monkeypatch.setattr(load, "laps", load.Laps())
+    return made
+
+
+def test_a_busy_machine_is_refused_before_anything_runs(benchmark, capsys):
+    assert main(["fake"]) == REFUSED and not benchmark.runs
+    assert "not measured: the machine is busy" in capsys.readouterr().err
+
+
+def test_anyway_measures_on_a_busy_machine_and_keeps_its_laps(benchmark):
+    assert main(["fake", "--anyway"]) == 0 and len(benchmark.runs) == 1
+    assert load.laps._last is not None or load.snapshot() is None
+
+
+def test_anyway_is_not_beside_another_benchmark(benchmark, capsys):
+    with lock.alone(lock.PATH):
+        assert main(["fake", "--anyway"]) == REFUSED
+    assert not benchmark.runs and "measures on this machine" in capsys.readouterr().err
+
+
+def test_a_quick_look_and_what_counts_ask_nobody(benchmark):
+    with lock.alone(lock.PATH):
+        assert main(["fake", "--quick", "--repeat", "1"]) == 0
+        benchmark.COUNTS = True
+        assert main(["fake"]) == 0
+    assert len(benchmark.runs) == 2
+
+
+def test_fewer_turns_than_five_are_for_a_quick_look(benchmark, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["fake", "--repeat", "4"])
+    assert stopped.value.code == 2 and not benchmark.runs
+    assert "--repeat: found 4, expected 5 or more" in capsys.readouterr().err

@@ -1,0 +1,118 @@
+"""What others take, worked by hand from a made /proc of two processes of ours and two of others."""
+
+import os
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from bench import load
+from bench.load import Load
+
+US, CHILD, OTHER, SECOND = 10, 11, 20, 21
+
+
+@pytest.fixture
+def machine(tmp_path, monkeypatch):
+    """A /proc with two cores of ours and one that is not; `tick(...)` lets time go by."""
+    cores = {name: [100] * 10 for name in ("cpu0", "cpu1", "cpu2")}
+    seconds = {number: [5, 6, 7, 8] for number in (US, CHILD, OTHER, SECOND)}
+    parents, now = {US: 1, CHILD: US, OTHER: 1, SECOND: OTHER}, [50.0]
+
+    def write():
+        lines = [f"{name} {' '.join(map(str, columns))}" for name, columns in {"cpu": [0] * 10, **cores}.items()]
+        (tmp_path / "stat").write_text("\n".join([*lines, "intr 5 0"]))
+        for number, (user, system, ended, ended_system) in seconds.items():
+            (tmp_path / str(number)).mkdir(exist_ok=True)
+            columns = ["R", parents[number], *[0] * 9, user, system, ended, ended_system, 0]
+            (tmp_path / str(number) / "stat").write_text(f"{number} (a (b) c{number}) {' '.join(map(str, columns))}\n")
+
+    def tick(elapsed, core=(), **taken):
+        now[0] += elapsed
+        for name, column, count in core:
+            cores[name][column] += count
+        for number, column, count in taken.get("processes", ()):
+            seconds[number][column] += count
+        write()
+
+    monkeypatch.setattr(load, "PROC", tmp_path)
+    monkeypatch.setattr(load, "_ticks", lambda: 100)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    monkeypatch.setattr(os, "getpid", lambda: US)
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    write()
+    return SimpleNamespace(tick=tick, folder=tmp_path)
+
+
+def test_what_cores_worked_and_is_not_ours_is_that_of_others(machine):
+    before = load.snapshot()
+    core = [("cpu0", 0, 150), ("cpu0", 2, 20), ("cpu1", 1, 10), ("cpu1", 5, 5), ("cpu1", 6, 15)]  # 2 seconds of work
+    core += [
+        ("cpu0", 3, 500),
+        ("cpu1", 4, 500),
+        ("cpu1", 7, 30),
+        ("cpu2", 0, 900),
+    ]  # idle, waiting, stolen, another's core
+    machine.tick(4.0, core, processes=[(US, 0, 50), (US, 1, 10), (US, 2, 20), (CHILD, 0, 40), (OTHER, 0, 80)])
+    assert load.between(before, load.snapshot()) == Load(2, others=(2.0 - 1.2) / 4, stolen=0.3 / 4)
+
+
+def test_a_child_that_ends_is_ours_as_it_was(machine):
+    before = load.snapshot()
+    machine.tick(
+        1.0, [("cpu0", 0, 10)], processes=[(US, 2, 5 + 10 + 7), (US, 3, 6 + 8)]
+    )  # its 0.26 seconds, and 0.1 more
+    (machine.folder / str(CHILD) / "stat").unlink()
+    assert load.between(before, load.snapshot()) == Load(2, 0.0, 0.0)
+
+
+def test_ticks_that_say_less_than_nothing_are_nothing(machine):
+    before = load.snapshot()
+    machine.tick(1.0, [("cpu0", 0, 50)], processes=[(US, 0, 52)])
+    assert load.between(before, load.snapshot()) == Load(2, 0.0, 0.0)
+
+
+def test_of_a_moment_nothing_is_said(machine):
+    before = load.snapshot()
+    machine.tick(0.09, [("cpu0", 0, 9)])
+    assert load.between(before, load.snapshot()) is None
+
+
+def test_a_system_without_proc_says_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(load, "PROC", tmp_path)
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+    assert load.snapshot() is None and load.between(None, None) is None
+    load.check_quiet()
+
+
+def test_a_busy_machine_is_refused_and_those_who_are_busy_are_named(machine, monkeypatch):
+    taken = [(OTHER, 0, 30), (SECOND, 1, 50), (US, 0, 40)]
+    monkeypatch.setattr(
+        time, "sleep", lambda _: machine.tick(1.0, [("cpu0", 0, 120), ("cpu1", 7, 10)], processes=taken)
+    )
+    with pytest.raises(load.Busy) as refused:
+        load.check_quiet()
+    assert "take 0.80 of 2 cores (a (b) c21 (21) 0.50, a (b) c20 (20) 0.30), other machines 0.10" in str(refused.value)
+    assert "expected at most 10% of the cores" in str(refused.value) and "--anyway" in str(refused.value)
+
+
+def test_a_quiet_machine_is_not_refused(machine, monkeypatch):
+    monkeypatch.setattr(time, "sleep", lambda _: machine.tick(1.0, [("cpu0", 0, 20)]))
+    load.check_quiet()
+
+
+def test_a_lap_begins_where_the_last_one_ended(machine):
+    laps = load.Laps()
+    assert laps.lap() is None, "none has begun"
+    laps.begin()
+    machine.tick(1.0, [("cpu0", 0, 50)])
+    assert laps.lap() == Load(2, 0.5, 0.0)
+    machine.tick(1.0, [("cpu0", 0, 10)])
+    assert laps.lap() == Load(2, 0.1, 0.0)
+
+
+def test_this_machine_counts_this_process():
+    found = load.snapshot()
+    if found is None:
+        pytest.skip("the system does not say")
+    assert found.cores == len(os.sched_getaffinity(0)) and load._ours(found.processes) > 0
