@@ -1,4 +1,4 @@
-"""python -m bench NAME [OPTION...]; python -m bench report FILE..."""
+"""python -m bench NAME [OPTION...]; python -m bench report FILE...; python -m bench compare BEFORE AFTER."""
 
 import argparse
 import ast
@@ -11,9 +11,11 @@ from typing import Any
 HERE = Path(__file__).parent
 WAITS = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY", "KMP_BLOCKTIME")  # how a user says how OpenMP's threads wait
 SPINS = "300000"  # OpenMP's own choice, not ours (cpu/threads.py): on a quiet machine PyTorch is at its best with it
+FILES = ("report", "compare")  # what is not measured, but made of files of before
 REFUSED = 75  # the exit code, by which scripts know that it may go another time
 OWN: dict[str, tuple[str, ...]] = {  # options of some benchmarks alone
     "balance": ("together",),
+    "compare": ("tolerance",),
     "gpu": ("out", "only", "skip_tests", "rehearse"),
     "growth": ("out",),
     "large": ("only", "readouts", "seconds"),
@@ -46,11 +48,12 @@ def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         "python -m bench",
         description="Measure beside peers: check every result, then let the rivals take turns.",
-        epilog=f"benchmarks:\n{names}\n  report     print the tables of .jsonl files: python -m bench report FILE...",
+        epilog=f"benchmarks:\n{names}\n\nof .jsonl files:\n  report     print their tables: python -m bench report FILE...\n"
+        "  compare    what of the first is better or worse in the second: python -m bench compare BEFORE AFTER",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("name", nargs="?", metavar="NAME", help="one of the benchmarks below")
-    parser.add_argument("files", nargs="*", metavar="FILE", help="for report: .jsonl files")
+    parser.add_argument("files", nargs="*", metavar="FILE", help="for report and compare: .jsonl files")
     parser.add_argument("--json", metavar="FILE", help="append one line a result")
     parser.add_argument("--threads", type=_positive, help="for all rivals (default: all cores that may be used)")
     parser.add_argument("--repeat", type=_positive, default=7, help="turns of each rival (default: 7, at least 5)")
@@ -70,6 +73,12 @@ def parser() -> argparse.ArgumentParser:
         type=_positive,
         metavar="N",
         help="for balance: examples that learn at once at a node (default: 64)",
+    )
+    parser.add_argument(
+        "--tolerance",
+        type=_positive,
+        metavar="PERCENT",
+        help="for compare: what two runs of the same code may differ by (default: 5); the exit code is 1 where ours got worse",
     )
     gpu = parser.add_argument_group("for gpu")
     gpu.add_argument(
@@ -118,10 +127,10 @@ def main(arguments: list[str] | None = None) -> int:
     if given.name is None:
         chosen.print_help()
         return 0
-    if given.name == "report":
-        return _report(chosen, given.files, given.out)
+    if given.name in FILES:
+        return _of_files(chosen, given)
     if given.name not in benchmarks():
-        chosen.error(f"NAME: found {given.name!r}, expected one of {', '.join(benchmarks())}, report")
+        chosen.error(f"NAME: found {given.name!r}, expected one of {', '.join([*benchmarks(), *FILES])}")
     if given.files:
         chosen.error(f"{given.name} takes no files: {' '.join(given.files)}")
     if given.seconds and given.name not in ("large", "quality"):
@@ -169,16 +178,21 @@ def _timed(chosen: argparse.ArgumentParser, benchmark: Any, given: argparse.Name
         return REFUSED
 
 
-def _report(chosen: argparse.ArgumentParser, files: list[str], out: str | None) -> int:
-    from bench import report
+def _of_files(chosen: argparse.ArgumentParser, given: argparse.Namespace) -> int:
+    """Print a report, or a comparison; returns the exit code."""
+    from bench import compare, report
 
-    if not files:
-        chosen.error("report: found no files, expected the .jsonl files that --json wrote")
+    needed = "two .jsonl files, BEFORE and AFTER" if given.name == "compare" else "the .jsonl files that --json wrote"
+    if not given.files or (given.name == "compare" and len(given.files) != 2):
+        chosen.error(f"{given.name}: found {len(given.files) or 'no'} files, expected {needed}")
     try:
-        records = report.read(files)
+        if given.name == "compare":
+            before, after = (report.read([file]) for file in given.files)
+            return compare.show(before, after, (given.tolerance or 100 * compare.TOLERANCE) / 100)
+        records = report.read(given.files)
         print(report.tables(records))
-        if out:
-            report.draw(records, out)
+        if given.out:
+            report.draw(records, given.out)
     except (OSError, ValueError) as error:
         chosen.error(str(error))
     return 0

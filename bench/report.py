@@ -28,12 +28,17 @@ def read(paths: Iterable[str]) -> list[Record]:
             for number, line in enumerate(file, 1):
                 try:
                     record = json.loads(line)
-                    same = [record["work"], record["params"], record["who"], _setting(record)]
-                    same += [record[name] for name in ("run", "data") if "run" in record]  # one of many trainings
-                    records[json.dumps(same)] = record
+                    records[identity(record)] = record
                 except (ValueError, KeyError, TypeError) as error:
                     raise ValueError(f"{path}:{number}: not a record of a benchmark: {error!r}") from None
     return list(records.values())
+
+
+def identity(record: Record) -> str:
+    """What two records of the same measurement have in common."""
+    same = [record["work"], record["params"], record["who"], _setting(record)]
+    same += [record[name] for name in ("run", "data") if "run" in record]  # one of many trainings
+    return json.dumps(same)
 
 
 def tables(records: list[Record]) -> str:
@@ -53,8 +58,12 @@ def draw(records: list[Record], folder: str) -> None:
 
 def ratio(ours: Record, peer: Record) -> float:
     """How many times as fast ours is; of bytes, how many times as many the peer takes."""
-    less_is_better = ours["unit"] in ("seconds", "bytes")
-    return peer["value"] / ours["value"] if less_is_better else ours["value"] / peer["value"]
+    return peer["value"] / ours["value"] if less_is_better(ours) else ours["value"] / peer["value"]
+
+
+def less_is_better(record: Record) -> bool:
+    """Whether a figure is better where it is smaller."""
+    return record["unit"] in ("s", "seconds", "bytes")
 
 
 def rivals(ours: Record, records: list[Record]) -> dict[str, Record]:
@@ -153,12 +162,21 @@ def _machine(record: Record) -> str:
 
 def _figure(record: Record) -> str:
     """The median with its unit; see INTERVAL and RANGE for what is beside it, and NOISE for the mark."""
-    value, unit = record["value"], record["unit"]
-    scale, prefix = next((pair for pair in ((1e9, " G"), (1e6, " M"), (1e3, " k")) if value >= pair[0]), (1, " "))
     beside = f"± {record['spread'] / 2:.0%}"
     if record.get("interval"):
+        scale, _ = _prefix(record["value"])
         beside = "({:.3g} to {:.3g})".format(*(end / scale for end in record["interval"]))
-    return f"{value / scale:.3g}{prefix}{' ' * (prefix != ' ')}{unit} {beside}{' (noisy)' * _noisy(record)}"
+    return f"{scaled(record['value'], record['unit'])} {beside}{' (noisy)' * _noisy(record)}"
+
+
+def scaled(value: float, unit: str) -> str:
+    """Three digits, with a prefix for thousands."""
+    scale, prefix = _prefix(value)
+    return f"{value / scale:.3g} {prefix}{unit}"
+
+
+def _prefix(value: float) -> tuple[float, str]:
+    return next((pair for pair in ((1e9, "G "), (1e6, "M "), (1e3, "k ")) if value >= pair[0]), (1, ""))
 
 
 def _noisy(record: Record) -> bool:
