@@ -27,6 +27,7 @@ OWN: dict[str, tuple[str, ...]] = {  # options of some benchmarks alone
     "quality": ("only", "tries", "seconds", "readouts", "epochs", "budget", "seeds", "part"),
     "report": ("out",),
     "scale": ("out",),
+    "table7": ("only",),
     "tune": ("only", "tries", "seconds"),
     "words": ("only",),
 }
@@ -91,7 +92,8 @@ def parser() -> argparse.ArgumentParser:
         metavar="WORK",
         action="append",
         help="of gpu this work, of tune this model, of quality this problem, of large this size, of words this case, as "
-        "skipgram-tree, of softmax this number of classes or kind: full, sampled, adaptive, memory; may be repeated",
+        "skipgram-tree, of table7 this network, as FCN-S, of softmax this number of classes or kind: full, sampled, adaptive, "
+        "memory; may be repeated",
     )
     gpu.add_argument("--skip-tests", action="store_true", help="leave out the tests on the device")
     gpu.add_argument(

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from bench import quality_curves, quality_tables
+from bench import quality_curves, quality_tables, table7_table
 from bench.interval import CONFIDENCE
 from bench.load import Load
 from bench.measure import NOISY
@@ -43,10 +43,13 @@ def identity(record: Record) -> str:
 
 def tables(records: list[Record]) -> str:
     """One Markdown table a work, one row for each of our figures, one column a peer with our ratio to it."""
-    others = [record for record in records if not quality_tables.ours(record)]
+    others = [record for record in records if not quality_tables.ours(record) and not table7_table.ours(record)]
     works = dict.fromkeys(record["work"] for record in others)
     found = [_table(work, [record for record in others if record["work"] == work]) for work in works]
-    return "\n\n".join([*found, *quality_tables.tables(records)])
+    published = [record for record in records if table7_table.ours(record)]
+    return "\n\n".join(
+        [*found, *([table7_table.tables(published)] if published else []), *quality_tables.tables(records)]
+    )
 
 
 def draw(records: list[Record], folder: str) -> None:

@@ -1,0 +1,161 @@
+"""Table 7: networks have the published sizes, every rival the same losses, figures of small ones stand beside nothing."""
+
+import itertools
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from bench import report, table7_table
+from bench.__main__ import main
+from bench.logits import Logits
+from bench.table7 import Rival, Task
+from bench.table7_rows import BATCHES, FIRST, FULL, Feed, Row, expected, first_weights, layers, rows
+from cpu.tree import huffman, path
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    pytest.importorskip("torch")
+    path = tmp_path_factory.mktemp("table7") / "t.jsonl"
+    command = [
+        sys.executable,
+        "-m",
+        "bench",
+        "table7",
+        "--quick",
+        "--repeat",
+        "2",
+        "--threads",
+        "1",
+        "--json",
+        str(path),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout, [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_the_parameters_of_dense_nets_are_those_published():
+    for row in (FULL[0], FULL[2]):
+        assert row.parameters == sum((a + 1) * b for a, b in itertools.pairwise(row.sizes))
+    tree = FULL[1]
+    assert tree.parameters == sum((a + 1) * b for a, b in itertools.pairwise(tree.sizes[:-1])) + (26_752 - 1) * 2048
+
+
+def test_the_parameters_of_nets_of_pytorch_are_those_published():
+    torch = pytest.importorskip("torch")
+    from bench.table7_nets import NETS
+
+    for row in FULL:
+        if row.net in NETS:
+            with torch.device("meta"):
+                body, width = NETS[row.net](row.sizes)
+            words = row.sizes[0] * row.classes if row.net == "lstm" else 0
+            assert sum(own.numel() for own in body.parameters()) + (width + 1) * row.classes + words == row.parameters
+
+
+def test_layers_are_views_of_all_weights():
+    weights = first_weights((3, 4, 2))
+    found = layers((3, 4, 2), weights)
+    assert [(matrix.shape, bias.shape) for matrix, bias in found] == [((4, 3), (4,)), ((2, 4), (2,))]
+    assert weights.size == sum(matrix.size + bias.size for matrix, bias in found)
+    assert all(abs(matrix).max() <= 1 / matrix.shape[1] ** 0.5 and not bias.any() for matrix, bias in found)
+    found[1][1][:] = 7
+    assert (weights[-2:] == 7).all()
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_the_oracle_s_losses_are_those_of_gradients_by_differences(momentum):
+    row = Row("tiny", "dense", (3, 4, 5, 2), 6, 0.3, momentum, None)
+    feed, weights = Feed(row), first_weights(row.sizes).astype(float)
+
+    def loss(at, tick):
+        return expected(row._replace(rate=0.0, momentum=0.0), feed, at)[tick]
+
+    losses, at, speed = [], weights.copy(), 0.0
+    for tick in range(FIRST):
+        losses.append(loss(at, tick))
+        tiny = 1e-5 * np.eye(at.size)
+        speed = momentum * speed + np.array([loss(at + one, tick) - loss(at - one, tick) for one in tiny]) / 2e-5
+        at = at - row.rate * speed
+    np.testing.assert_allclose(expected(row, feed, weights), losses, rtol=1e-7)
+    assert losses[0] != pytest.approx(losses[BATCHES], rel=1e-3)
+
+
+def test_all_rivals_of_small_networks_agree_and_are_timed(measured):
+    said, records = measured
+    who = {(record["work"], record["params"]["net"]): set() for record in records}
+    for record in records:
+        who[record["work"], record["params"]["net"]].add(record["who"].split()[0])
+        assert record["checked"] and record["unit"] == "mini-batches/s"
+    assert who == {
+        ("table7.tree" if row.net == "tree" else "table7.step", row.name): {"ours"}
+        if row.net == "tree"
+        else {"ours", "torch"}
+        for row in FULL
+    }
+    assert "2016" not in said, "published figures are of the published sizes"
+    assert report.tables(records).count("\n| ours |") == len(FULL)
+
+
+def test_a_wrong_loss_or_number_of_parameters_is_not_timed():
+    task = Task(next(row for row in rows(quick=True) if row.name == "FCN-R"))
+    right, parameters = list(task.losses), 1174
+    task.check(Rival("ours", lambda: 0.0, parameters), right)
+    with pytest.raises(AssertionError, match="torch: 1175 parameters, expected 1174"):
+        task.check(Rival("torch", lambda: 0.0, parameters + 1), right)
+    changed = right[BATCHES] - right[0]
+    for place in range(FIRST):
+        wrong = [*right[:place], right[place] + 0.02 * changed, *right[place + 1 :]]
+        with pytest.raises(AssertionError, match="Not equal to tolerance"):
+            task.check(Rival("torch", lambda: 0.0, parameters), wrong)
+
+
+def test_a_tree_that_does_not_learn_is_not_timed():
+    task = Task(next(row for row in rows(quick=True) if row.net == "tree"))
+    tree = huffman(task.feed.counts)
+    first = np.log(2) * np.mean([len(path(tree, leaf)) for leaf in task.feed.targets[0]])
+    with pytest.raises(AssertionError, match="does not fall"):
+        task.check(Rival("ours", lambda: 0.0, 5), [first, first, first, first])
+
+
+def test_the_loss_of_logits_by_hand():
+    """Logits 0 and log 3: probabilities 1/4 and 3/4."""
+    grad, logits = np.empty((2, 2), np.float32), np.float32([[0, np.log(3)], [700, 700 + np.log(3)]])
+    found = Logits(2, batch=2).step(grad, logits, np.int32([0, 1]))
+    assert found == pytest.approx((np.log(4) + np.log(4 / 3)) / 2, rel=1e-5)
+    np.testing.assert_allclose(grad, [[-3 / 4, 3 / 4], [1 / 4, -1 / 4]], rtol=1e-4)
+
+
+def record(who, threads, value, device="cpu", net="FCN-R", parameters=14_205_962, **more):
+    made = {"work": "table7.step", "who": who, "threads": threads, "device": device, "value": value, "spread": 0.1}
+    made |= {"params": {"net": net, "batch": 1024, "parameters": parameters}, "interval": [value / 2, value * 2]}
+    return made | {"env": {"cpu": "Chip"}, "commit": "abc"} | more
+
+
+def test_the_table_has_the_published_figures_beside():
+    records = [record("ours", 2, 4.0), record("torch 9", 2, 5.0, spread=0.5), record("ours", 2, 100.0, device="GPU 9")]
+    lines = table7_table.tables(records).splitlines()
+    assert lines[0] == "### FCN-R: 14,205,962 parameters, batch 1,024"
+    assert lines[2] == "|  | 1 thread | 2 threads | 4 threads | 8 threads | GPU 9 | GTX 980 | GTX 1080 | K80 |"
+    assert lines[4] == "| ours |  | **0.25 (0.125 to 0.5)** |  |  | **0.01 (0.005 to 0.02)** |  |  |  |"
+    assert lines[5] == "| torch 9 |  | 0.2 (0.1 to 0.4) (noisy) |  |  |  |  |  |  |"
+    assert lines[6] == "| Caffe, 2016 | 2.476 | 1.499 | 1.149 |  |  | 0.025 | 0.017 | 0.055 |"
+    assert "Intel i7-3820" in lines[-2] and "1608.07249" in lines[-2] and lines[-1].startswith("(noisy)")
+
+
+@pytest.mark.parametrize(
+    "more", [{"parameters": 1174}, {"net": "LSTM"}, {"work": "table7.tree", "net": "FCN-S with a tree"}]
+)
+def test_other_sizes_and_the_tree_stand_beside_no_published_figure(more):
+    table = table7_table.tables([record("ours", 2, 4.0, **more)])
+    assert "2016" not in table and "| ours | **0.25 (0.125 to 0.5)** |" in table
+    assert (table7_table.OWN in table) == (more.get("work") == "table7.tree")
+
+
+def test_an_unknown_network_is_named(capsys):
+    assert main(["table7", "--quick", "--only", "VGG"]) == 2
+    assert "--only: found 'VGG', expected one of FCN-S, FCN-S with a tree, FCN-R" in capsys.readouterr().out
