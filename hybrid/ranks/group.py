@@ -56,29 +56,26 @@ class Group:
         """
         if self.size == 1:
             return work()
-        found: tuple[Any, Exception | None] = (None, None)
-        if self.rank == 0:
-            try:
-                found = work(), None
-            except TOLD as error:
-                found = None, error
+        found = None
+        with self.together():
+            if self.rank == 0:
+                found = work()
         told = self._said(pickle.dumps(found))
-        result, failure = found if self.rank == 0 else pickle.loads(told)  # of this very program, not of a stranger
-        if failure is not None:
-            raise failure
-        return cast(T, result)
+        return cast(T, found if self.rank == 0 else pickle.loads(told))  # of this very program, not of a stranger
 
     @contextlib.contextmanager
     def together(self) -> Iterator[None]:
         """What all ranks do within fails on all or on none: where some raise an error of `TOLD`, all raise that of the lowest.
 
-        Any other error is raised where it comes alone, which ends all.
+        Any other error is raised where it comes alone, which ends all. One of a machine has a note of the rank and its host.
         """
         failure: Exception | None = None
         try:
             yield
         except TOLD as error:
             failure = error
+            if self.size > 1 and isinstance(error, OSError | MemoryError):
+                error.add_note(f"found by {world().name}")
         (first,) = self.greatest(-self.rank if failure else -self.size)
         if first == -self.size:
             return

@@ -1,5 +1,7 @@
 """Ranks that tell each other arrays; rank 0 says whether all had what they should have."""
 
+import platform
+
 import numpy as np
 
 from hybrid.ranks.group import Group
@@ -62,7 +64,8 @@ def _refused(group: Group, error: Exception) -> bool:
     try:
         group.once(work)
     except type(error) as found:
-        return str(found) == str(error) and found.__notes__ == ["make room"]
+        by = [f"found by rank 0 on {platform.node()}"] if isinstance(error, OSError) else []
+        return str(found) == str(error) and found.__notes__ == ["make room", *by]
     return False
 
 
