@@ -1,37 +1,23 @@
 """Start the ranks of a run by the mpiexec of MPI, and say once why they ended."""
 
 import contextlib
-import importlib.util
+import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from . import process
+from .mpi import Starter, mpiexec, starter
 from .rank import WANTED
 from .watch import PATIENCE
 
-# What Hydra, MPICH's mpiexec, says of an end that a rank has told already; some of it on stdout.
-NOISE = re.compile(
-    r"={83}$|=   (BAD TERMINATION|PID \d+ RUNNING|EXIT CODE|CLEANING UP|YOU CAN IGNORE)|YOUR APPLICATION TERMINATED"
-    r"|This typically refers to a problem|Please see the FAQ page|Abort\(\d+\) on node|\[(mpiexec|proxy:\d+)@|Ctrl-C caught"
-)
 ENDED = re.compile(r"rank \d+ on \S+ ended all ranks \(exit code (\d+)\)")
 KILLED = re.compile(r"rank \d+ on \S+ was killed \(signal (\d+)\)")
 TOLD = re.compile(r"(rank \d+ on \S+: )?(.*)", re.DOTALL)
-
-
-def mpiexec() -> str | None:
-    """The mpiexec of this environment, else that of PATH; None where there is none, or no mpi4py."""
-    if importlib.util.find_spec("mpi4py") is None:
-        return None
-    own = Path(sys.executable).parent / "mpiexec"
-    return str(own) if own.exists() else shutil.which("mpiexec")
 
 
 def launch(arguments: Sequence[str], ranks: int, hosts: str | None = None, patience: float = PATIENCE) -> int:
@@ -45,12 +31,14 @@ def launch(arguments: Sequence[str], ranks: int, hosts: str | None = None, patie
     program = mpiexec()
     if program is None:
         raise ValueError(f"launch: mpi4py or mpiexec was not found; to start ranks: {WANTED}")
+    kind = starter(program)
     if hosts:
         open(hosts).close()
     where = ["--hostfile", hosts] if hosts else []
     rank = [sys.executable, "-m", "hybrid.ranks.rank", str(patience), str(ranks), *arguments]
     with subprocess.Popen(
         [program, "-n", str(ranks), *where, *rank],
+        env={**kind.environment, **os.environ},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -60,10 +48,10 @@ def launch(arguments: Sequence[str], ranks: int, hosts: str | None = None, patie
         preexec_fn=process.die_with_parent,
     ) as running:
         assert running.stdout and running.stderr
-        printing = threading.Thread(target=_print, args=(running.stdout,))
+        printing = threading.Thread(target=_print, args=(kind.unsaid(running.stdout),))
         printing.start()
-        with _passing_signals(running) as passed:
-            failed = _say(running.stderr, passed)
+        with _passing_signals(running, kind) as passed:
+            failed = _say(kind.unsaid(running.stderr), passed)
             code = running.wait()
             printing.join()
     if passed and code:
@@ -74,8 +62,7 @@ def launch(arguments: Sequence[str], ranks: int, hosts: str | None = None, patie
 def _print(lines: Iterable[str]) -> None:
     """Print what the ranks print."""
     for line in lines:
-        if not NOISE.match(line):
-            print(line, end="", flush=True)
+        print(line, end="", flush=True)
 
 
 def _say(lines: Iterable[str], passed: Sequence[int]) -> int:
@@ -90,7 +77,7 @@ def _say(lines: Iterable[str], passed: Sequence[int]) -> int:
             failed = failed or int(end[1])
             continue
         death = KILLED.match(line)
-        if NOISE.match(line) or (death and passed):
+        if death and passed:
             continue
         found = TOLD.match(line)
         told = found[2] if found else line
@@ -104,13 +91,16 @@ def _say(lines: Iterable[str], passed: Sequence[int]) -> int:
 
 
 @contextlib.contextmanager
-def _passing_signals(running: subprocess.Popen[Any]) -> Iterator[list[int]]:
-    """While open, signals go to the ranks; yields the list of those that have."""
+def _passing_signals(running: subprocess.Popen[Any], kind: Starter) -> Iterator[list[int]]:
+    """While open, signals go to the ranks; yields the list of those that have. A second Ctrl-C ends them by force."""
     passed: list[int] = []
 
     def hand_on(number: int, frame: Any) -> None:
+        if number != signal.SIGINT:
+            running.send_signal(kind.terminate)
+        else:
+            running.send_signal(kind.force if number in passed else kind.interrupt)
         passed.append(number)
-        running.send_signal(signal.SIGINT if number == signal.SIGINT else signal.SIGTERM)
 
     main = threading.current_thread() is threading.main_thread()
     before = {number: signal.signal(number, hand_on) for number in process.PASSED} if main else {}

@@ -8,7 +8,7 @@ from tests.support.ranks import ended, started
 
 
 @pytest.mark.parametrize("ranks", [2, 3, 4])
-def test_arrays_come_to_all_ranks(ranks):
+def test_arrays_come_to_all_ranks(mpi, ranks):
     code, out, err = ended(started(ranks=ranks, module="tests.support.rank_group"))
     assert (code, out, err) == (0, "right\n", "")
 

@@ -13,6 +13,7 @@ from tests.support.ranks import ended, gone, started
 if not sys.platform.startswith("linux"):
     pytest.skip("looks through /proc", allow_module_level=True)
 
+pytestmark = pytest.mark.usefixtures("mpi")
 ONE = f"rank 1 on {platform.node()}"
 
 

