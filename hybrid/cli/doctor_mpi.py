@@ -5,7 +5,7 @@ import statistics
 from typing import Any
 
 from ..ranks import library
-from ..ranks.launch import mpiexec
+from ..ranks.mpi import mpiexec
 from ..ranks.pingpong import LARGE, ROWS, SIZES, Messages
 from ..ranks.rank import WANTED
 from ..ranks.world import world

@@ -11,8 +11,13 @@ from ..ranks.world import World
 MANY = ("doctor", "sweep")  # commands that run on several ranks, beside those of some models
 
 
-def check(given: argparse.Namespace, ranks: int) -> None:
-    """ValueError where a command is to run on more ranks than it can. `train` can where the model's file says so."""
+def check(given: argparse.Namespace, ranks: int, least: int | None = None) -> None:
+    """ValueError where a command is to run on more ranks than it can. `train` can where the model's file says so.
+
+    least  down to how many ranks it is to go on when some are killed, if it is
+    """
+    if least is not None:
+        raise ValueError(f"-n {least}:{ranks}: `hybrid {given.command}` does not go on without a rank; take -n {ranks}")
     if ranks == 1 or given.command in MANY:
         return
     what = f"`hybrid {given.command}`"

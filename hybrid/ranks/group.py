@@ -1,4 +1,7 @@
-"""What ranks tell each other: arrays of the host, in calls of MPI that let other threads run and that the watchdog knows."""
+"""What ranks tell each other: arrays of the host, in calls of MPI that let other threads run and that the watchdog knows.
+
+Where a run may lose ranks, any of these calls raises RankLost, on all ranks that remain; the group is over then.
+"""
 
 import contextlib
 import pickle
@@ -7,7 +10,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from .watch import meeting
+from .everyone import Everyone, Member, RankLost, everyone
 from .world import world
 
 T = TypeVar("T")
@@ -18,27 +21,49 @@ class Group:
     """All ranks of this run; they make the same calls of it in the same order. A process without ranks is a group of one.
 
     rank, size  of this process, and how many there are
+    members     who they are, by rank
     """
 
     def __init__(self) -> None:
-        self.rank, self.size = world()[:2]
+        this = world()
+        self.rank, self.size = this.rank, this.size
+        self.members = [Member(this.number, this.host)]
         self._exchanges = 0
         if self.size > 1:
             from mpi4py import MPI
 
             self._mpi: Any = MPI
-            self._comm: Any = MPI.COMM_WORLD.Dup()  # no message of another group meets one of this
+            self._everyone = everyone()
+            self.members = self._everyone.members
+            self._comm: Any = self._everyone.copy()  # no message of another group meets one of this
 
     def barrier(self) -> None:
         """Wait until all ranks have come."""
         if self.size > 1:
-            with meeting():
+            with self._everyone.waiting():
                 self._comm.Barrier()
+
+    def agree(self) -> None:
+        """Wait until all ranks have come, and be sure of it: all that remain return, or RankLost is raised on all of them.
+
+        Of the other calls, some ranks may return and others learn of a loss. So after this one comes what all have to have
+        in common, such as a copy to go back to, or the end of the work: who has left it cannot go back with the others.
+        """
+        if self.size > 1:
+            self._everyone.agree()
+
+    def shrunk(self) -> "Group":
+        """The group of the ranks that remain after a RankLost; all of them make this call."""
+        while True:
+            try:
+                return Group()
+            except RankLost:  # of others, meanwhile
+                continue
 
     def most(self, numbers: np.ndarray) -> None:
         """Put the greatest of all ranks into each place of an array: flags of which one counts, say."""
         if self.size > 1:
-            with meeting():
+            with self._everyone.waiting():
                 self._comm.Allreduce(self._mpi.IN_PLACE, numbers, self._mpi.MAX)
 
     def greatest(self, *numbers: int) -> tuple[int, ...]:
@@ -85,7 +110,7 @@ class Group:
     def share(self, array: np.ndarray, rank: int = 0) -> None:
         """Overwrite an array, contiguous and of the same size everywhere, with what one rank has there."""
         if self.size > 1:
-            with meeting():
+            with self._everyone.waiting():
                 self._comm.Bcast(_bytes(array), rank)
 
     def gather_all(self, parts: Sequence[np.ndarray]) -> None:
@@ -100,7 +125,7 @@ class Group:
         if self.size > 1:
             places = np.cumsum(counts) - counts
             parts = [whole.view(np.uint8), *(np.multiply(n, whole.itemsize) for n in (counts, places)), self._mpi.BYTE]
-            with meeting():
+            with self._everyone.waiting():
                 self._comm.Allgatherv(self._mpi.IN_PLACE, parts)
 
     def exchange(self, send: Mapping[int, np.ndarray], receive: Mapping[int, np.ndarray]) -> "Exchange":
@@ -112,9 +137,11 @@ class Group:
         self._exchanges += 1
         comings = [(rank, array) for rank, array in receive.items() if array.nbytes]
         goings = [(rank, array) for rank, array in send.items() if array.nbytes]
+        if not comings and not goings:
+            return Exchange(None, [])
         requests = [self._comm.Recv_init(_bytes(array), rank, self._exchanges) for rank, array in comings]
         requests += [self._comm.Send_init(_bytes(array), rank, self._exchanges) for rank, array in goings]
-        return Exchange(requests)
+        return Exchange(self._everyone, requests)
 
     def _said(self, words: bytes, rank: int = 0) -> bytearray:
         """What one rank says, on all ranks."""
@@ -135,18 +162,21 @@ class Exchange:
     come, read.
     """
 
-    def __init__(self, requests: list[Any]):
-        self._requests = requests
+    def __init__(self, everyone: Everyone | None, requests: list[Any]):
+        self._everyone, self._requests = everyone, requests
+        if everyone:
+            everyone.settle_at_loss(self)
 
     def start(self) -> None:
         """Begin to send and to receive."""
-        if self._requests:
-            type(self._requests[0]).Startall(self._requests)
+        if self._everyone:
+            with self._everyone.waiting():
+                type(self._requests[0]).Startall(self._requests)
 
     def wait(self) -> None:
         """Wait until all has come, and all may be written again."""
-        if self._requests:
-            with meeting():
+        if self._everyone:
+            with self._everyone.waiting():
                 type(self._requests[0]).Waitall(self._requests)
 
     def run(self) -> None:
@@ -155,7 +185,13 @@ class Exchange:
         self.wait()
         for request in self._requests:
             request.Free()
-        self._requests = []
+        self._everyone, self._requests = None, []
+
+    def settle(self) -> None:
+        """Wait until nothing is under way, after a loss; what has come is not known."""
+        for request in self._requests:
+            with contextlib.suppress(Exception):  # it has failed, as it should
+                request.Wait()
 
 
 def _bytes(array: np.ndarray) -> list[Any]:

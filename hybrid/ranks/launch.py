@@ -7,37 +7,48 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 from . import process
 from .mpi import Starter, mpiexec, starter
 from .rank import WANTED
 from .watch import PATIENCE
 
+ELASTIC = "pip install 'hybrid-engine[elastic]' into an environment without MPICH, whose files have the same names"
 ENDED = re.compile(r"rank \d+ on \S+ ended all ranks \(exit code (\d+)\)")
 KILLED = re.compile(r"rank \d+ on \S+ was killed \(signal (\d+)\)")
 TOLD = re.compile(r"(rank \d+ on \S+: )?(.*)", re.DOTALL)
 
 
-def launch(arguments: Sequence[str], ranks: int, hosts: str | None = None, patience: float = PATIENCE) -> int:
+def launch(
+    arguments: Sequence[str],
+    ranks: int,
+    hosts: str | None = None,
+    patience: float = PATIENCE,
+    least: int | None = None,
+) -> int:
     """Run `python -m ARGUMENTS` as several ranks; returns the first failure's exit code, 128 + n by signal n.
 
     hosts     a file of the names of machines, one a line, which start ranks by ssh; None: this one
     patience  seconds that a rank may wait for another, before all are ended
+    least     down to how many ranks the others go on when some are killed; None: then all are ended
 
-    SIGINT and SIGTERM go to all ranks; SIGHUP is a SIGTERM. Raises ValueError without MPI, OSError without the file.
+    SIGINT and SIGTERM go to all ranks; SIGHUP is a SIGTERM. Raises ValueError without MPI, or with `least` and one that
+    cannot go on; OSError without the file.
     """
     program = mpiexec()
     if program is None:
         raise ValueError(f"launch: mpi4py or mpiexec was not found; to start ranks: {WANTED}")
     kind = starter(program)
+    if least and kind.elastic is None:
+        raise ValueError(f"launch: found {kind.name}, which ends all ranks where one is killed; to go on: {ELASTIC}")
     if hosts:
         open(hosts).close()
-    where = ["--hostfile", hosts] if hosts else []
-    rank = [sys.executable, "-m", "hybrid.ranks.rank", str(patience), str(ranks), *arguments]
+    told = [*(["--hostfile", hosts] if hosts else []), *(kind.elastic or [] if least else [])]
+    rank = [sys.executable, "-m", "hybrid.ranks.rank", str(patience), str(ranks), str(least or 0), *arguments]
     with subprocess.Popen(
-        [program, "-n", str(ranks), *where, *rank],
+        [program, "-n", str(ranks), *told, *rank],
         env={**kind.environment, **os.environ},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -51,7 +62,8 @@ def launch(arguments: Sequence[str], ranks: int, hosts: str | None = None, patie
         printing = threading.Thread(target=_print, args=(kind.unsaid(running.stdout),))
         printing.start()
         with _passing_signals(running, kind) as passed:
-            failed = _say(kind.unsaid(running.stderr), passed)
+            limit = Limit(ranks, least, lambda: running.send_signal(kind.force)) if least else None
+            failed = _say(kind.unsaid(running.stderr), passed, limit)
             code = running.wait()
             printing.join()
     if passed and code:
@@ -65,16 +77,41 @@ def _print(lines: Iterable[str]) -> None:
         print(line, end="", flush=True)
 
 
-def _say(lines: Iterable[str], passed: Sequence[int]) -> int:
+class Limit(NamedTuple):
+    """Of ranks that go on when some are killed; the MPI that lets them does not end the others at a failure either.
+
+    ranks  how many there were
+    least  how many there have to be
+    stop   ends all of them
+    """
+
+    ranks: int
+    least: int
+    stop: Callable[[], None]
+
+    def holds(self, killed: int) -> bool:
+        """Whether enough are left; says so, and ends all, where they are too few."""
+        if self.ranks - killed < self.least:
+            left = f"{self.ranks - killed} of {self.ranks} ranks are left, expected {self.least} or more"
+            print(f"{left}: all are ended", file=sys.stderr, flush=True)
+            self.stop()
+            return False
+        return True
+
+
+def _say(lines: Iterable[str], passed: Sequence[int], limit: Limit | None) -> int:
     """Say what the ranks say, each thing once, whoever says it; returns the exit code of the first failure, 0 if none is told.
 
     passed  signals from the user, of which no rank that they end need say anything
+    limit   None: all end where one is killed
     """
     said: set[str] = set()
-    failed = 0
+    failed = killed = 0
     for line in lines:
         if end := ENDED.match(line):
             failed = failed or int(end[1])
+            if limit:
+                limit.stop()
             continue
         death = KILLED.match(line)
         if death and passed:
@@ -84,9 +121,11 @@ def _say(lines: Iterable[str], passed: Sequence[int]) -> int:
         if told in said:
             continue
         said.add(told)
-        if death:
-            failed = failed or 128 + int(death[1])
         print(line, end="", file=sys.stderr, flush=True)
+        if death:
+            killed += 1
+            if limit is None or not limit.holds(killed):
+                failed = failed or 128 + int(death[1])
     return failed
 
 

@@ -12,13 +12,16 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from .world import World
 
 PATIENCE = 300.0  # seconds: more than kernels take to compile, or a checkpoint to be written
 ANSWER = 2.0  # seconds in which a rank that lives answers; a process that swaps may take longer
+READ = (
+    0.1  # seconds in which mpiexec reads what ranks have said; MPICH's drops what it has not read when they are ended
+)
 ASK, TELL = 1, 2  # tags
 
 
@@ -33,10 +36,16 @@ class Where(NamedTuple):
 _current: "Watch | None" = None
 
 
-def begin(world: World, comm: Any, patience: float) -> None:
+def begin(world: World, comm: Any, names: Sequence[str], patience: float) -> None:
     """Watch this process from now on; the arguments are those of Watch."""
     global _current
-    _current = Watch(world, comm, patience)
+    _current = Watch(world, comm, names, patience)
+
+
+def move(world: World, comm: Any, names: Sequence[str]) -> None:
+    """Ranks have been lost: watch those that remain."""
+    if _current:
+        _current.move(world, comm, names)
 
 
 def end() -> None:
@@ -52,29 +61,40 @@ def meeting() -> contextlib.AbstractContextManager[None]:
     return _current.meeting() if _current else contextlib.nullcontext()
 
 
-def abort(this: World, comm: Any, code: int) -> None:
+def abort(this: World, code: int) -> None:
     """End all ranks; says the exit code, of which mpiexec may lose sight among those that it kills."""
+    from mpi4py import MPI
+
     os.write(2, f"{this.name} ended all ranks (exit code {code})\n".encode())
-    comm.Abort(code)
+    time.sleep(READ)
+    MPI.COMM_WORLD.Abort(code)
 
 
 class Watch:
     """The watchdog of one rank.
 
     comm      a communicator of all ranks that nobody else uses; MPI must allow calls of several threads
+    names     of all ranks
     patience  seconds that a rank may wait at a meeting
     """
 
-    def __init__(self, world: World, comm: Any, patience: float):
-        self._world, self._comm, self._patience = world, comm, patience
-        self._hosts = comm.allgather(world.host)
+    def __init__(self, world: World, comm: Any, names: Sequence[str], patience: float):
+        self._patience = patience
         self._main = threading.main_thread().ident
-        self._meetings, self._since = 0, 0.0
-        self._answers: dict[int, Where] = {}
-        self._asked = 0.0
+        self._since = 0.0
+        self._turn = threading.Lock()  # of whoever uses what move() sets
+        self.move(world, comm, names)
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
         self._thread.start()
+
+    def move(self, world: World, comm: Any, names: Sequence[str]) -> None:
+        """Watch these ranks from now on; all of them call it, and their meetings are counted anew."""
+        with self._turn:
+            self._world, self._comm, self._names = world, comm, names
+            self._meetings = 0
+            self._answers: dict[int, Where] = {}
+            self._asked = 0.0
 
     @contextlib.contextmanager
     def meeting(self) -> Iterator[None]:
@@ -93,6 +113,13 @@ class Watch:
 
     def _run(self) -> None:
         while not self._over.wait(min(0.2, self._patience / 10)):
+            with self._turn:
+                self._look()
+
+    def _look(self) -> None:
+        from mpi4py import MPI
+
+        try:
             self._listen()
             if self._here().waited <= self._patience:
                 self._asked = 0.0
@@ -100,6 +127,14 @@ class Watch:
                 self._ask()
             elif len(self._answers) == self._world.size - 1 or time.monotonic() > self._asked + ANSWER:
                 self._judge()
+        except MPI.Exception:  # ranks are lost, and those that remain are to meet
+            if self._world.least is None:
+                raise
+            if (waited := self._here().waited) > self._patience:
+                os.write(
+                    2, f"ranks are lost, and not all others have come; waited {waited:.0f} s (--patience)\n".encode()
+                )
+                abort(self._world, 1)
 
     def _here(self) -> Where:
         since = self._since
@@ -131,7 +166,7 @@ class Watch:
         self._asked = 0.0
         absent = []
         for other in (rank for rank in range(self._world.size) if rank != self._world.rank):
-            told, name = self._answers.get(other), f"rank {other} on {self._hosts[other]}"
+            told, name = self._answers.get(other), self._names[other]
             if told is None:
                 absent.append(f"{name} has not come, and does not answer")
             elif told.meetings != here.meetings or not told.waited:
@@ -141,4 +176,4 @@ class Watch:
         if absent and here.waited > self._patience:
             said = f"{'; '.join(absent)}; waited {self._patience:g} s (--patience)"
             os.write(2, f"{said}\n".encode())
-            abort(self._world, self._comm, 1)
+            abort(self._world, 1)

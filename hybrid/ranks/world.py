@@ -1,6 +1,5 @@
 """Which ranks this run has, and which of them this process is."""
 
-import functools
 import importlib.util
 import os
 import platform
@@ -19,6 +18,8 @@ class World(NamedTuple):
     mpi         whether MPI started it
     cores       how many it may run on
     sharing     how many ranks may run on just these
+    began       the number that it began with, where ranks have been lost since
+    least       down to how many ranks the others go on when some are lost; None: then all are ended
     """
 
     rank: int
@@ -28,11 +29,21 @@ class World(NamedTuple):
     mpi: bool
     cores: int = 1
     sharing: int = 1
+    began: int | None = None
+    least: int | None = None
+
+    @property
+    def number(self) -> int:
+        """The number that it began with."""
+        return self.rank if self.began is None else self.began
 
     @property
     def name(self) -> str:
         """What messages call this rank."""
-        return f"rank {self.rank} on {self.host}"
+        return f"rank {self.number} on {self.host}"
+
+
+_current: World | None = None
 
 
 def launched() -> bool:
@@ -45,13 +56,24 @@ def outside() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in VARIABLES}
 
 
-@functools.cache
 def world() -> World:
     """The ranks of MPI where a launcher started this process, else a world of one, for which mpi4py is not imported.
 
     Importing mpi4py initialises MPI, and the first call in a world of MPI is made by all of its ranks. Where mpi4py is not
     installed, a process is a world of one too, since batch systems set the same variables for programs without MPI.
     """
+    return _current or become(found())
+
+
+def become(this: World) -> World:
+    """From now on, this is the world."""
+    global _current
+    _current = this
+    return this
+
+
+def found() -> World:
+    """The world that the launcher made."""
     if not launched() or importlib.util.find_spec("mpi4py") is None:
         return World(0, 1, platform.node(), 0, False)
     from mpi4py import MPI

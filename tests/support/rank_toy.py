@@ -8,6 +8,7 @@ import time
 from mpi4py import MPI
 
 from hybrid.ranks import watch
+from hybrid.ranks.group import Group
 from hybrid.ranks.world import world
 
 
@@ -27,12 +28,20 @@ def main() -> int:
             os.kill(os.getppid(), signal.SIGKILL)
         while what == "hang":
             time.sleep(1)
+        if what == "lost, and one hangs":
+            os.kill(os.getpid(), signal.SIGKILL)
+    if what == "lost, and one hangs":
+        if this.rank == 2:
+            time.sleep(60)
+        Group().barrier()
     if what == "wait":
         print("ready", flush=True)
         time.sleep(60)
     with watch.meeting():
         MPI.COMM_WORLD.Barrier()
     print("met")
+    if what == "kill at the end" and this.rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
     return 0
 
 

@@ -10,20 +10,20 @@ from pathlib import Path
 LAUNCH = """
 import sys
 from hybrid.ranks.launch import launch
-sys.exit(launch(sys.argv[3:], int(sys.argv[1]), None, float(sys.argv[2])))
+sys.exit(launch(sys.argv[4:], int(sys.argv[1]), None, float(sys.argv[2]), int(sys.argv[3]) or None))
 """
 ROOT = Path(__file__).parents[2]
 MARK = "HYBRID_TEST_RANKS"
 
 
 def started(
-    *words: str, ranks: int, patience: float = 60.0, module: str = "tests.support.rank_toy"
+    *words: str, ranks: int, patience: float = 60.0, module: str = "tests.support.rank_toy", least: int = 0
 ) -> subprocess.Popen[str]:
     """The launcher of a module's ranks in a process of its own; the words are the module's arguments.
 
-    Of tests/support/rank_toy.py there is one, the misfortune of rank 1.
+    Of tests/support/rank_toy.py there is one, the misfortune of rank 1. With `least`, others go on when some are killed.
     """
-    command = [sys.executable, "-c", LAUNCH, str(ranks), str(patience), module, *words]
+    command = [sys.executable, "-c", LAUNCH, str(ranks), str(patience), str(least), module, *words]
     mark = f"{os.getpid()}-{time.monotonic_ns()}"
     running = subprocess.Popen(
         command, cwd=ROOT, env=os.environ | {MARK: mark}, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE

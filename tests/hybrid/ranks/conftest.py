@@ -14,10 +14,21 @@ BESIDE = (
 
 @pytest.fixture(params=[MPICH, OPEN_MPI], ids=lambda mpi: mpi.name)
 def mpi(request, monkeypatch):
-    """The ranks that a test starts are of this MPI."""
-    if request.param is OPEN_MPI and BESIDE.exists():
+    """The ranks that a test starts are of each MPI."""
+    choose(request.param, monkeypatch)
+    return request.param
+
+
+@pytest.fixture
+def open_mpi(monkeypatch):
+    """They are of the one that can go on without a rank."""
+    choose(OPEN_MPI, monkeypatch)
+
+
+def choose(kind, monkeypatch):
+    """Ranks that are started from now on are of this MPI, or the test is skipped."""
+    if kind is OPEN_MPI and BESIDE.exists():
         monkeypatch.setenv("MPI4PY_LIBMPI", str(BESIDE))
     program = mpiexec()
-    if program is None or starter(program) is not request.param:
-        pytest.skip(f"{request.param.name} is not installed: make test does it")
-    return request.param
+    if program is None or starter(program) is not kind:
+        pytest.skip(f"{kind.name} is not installed: make test does it")

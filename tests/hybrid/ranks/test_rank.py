@@ -9,7 +9,7 @@ from hybrid.ranks import rank
 
 def test_lines_are_written_whole_behind_a_name():
     file = io.StringIO()
-    named = rank.Named(file, "rank 1 on north: ")
+    named = rank.Named(file, lambda: "rank 1 on north: ")
     named.write("a")
     assert file.getvalue() == ""
     named.write("b\nc\n\nd")

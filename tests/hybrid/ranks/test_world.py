@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from hybrid.ranks.world import VARIABLES, World, launched, outside, world
+from hybrid.ranks.world import VARIABLES, World, become, found, launched, outside, world
 
 
 def test_a_process_that_nobody_launched_is_a_world_of_one(monkeypatch):
@@ -13,7 +13,7 @@ def test_a_process_that_nobody_launched_is_a_world_of_one(monkeypatch):
         monkeypatch.delenv(name, raising=False)
     before = "mpi4py" in sys.modules
     assert not launched()
-    assert world.__wrapped__() == World(0, 1, platform.node(), 0, False)
+    assert found() == World(0, 1, platform.node(), 0, False)
     assert ("mpi4py" in sys.modules) == before
 
 
@@ -33,8 +33,17 @@ def test_a_child_of_a_rank_is_none(monkeypatch, name):
 def test_without_mpi4py_a_process_is_alone_whatever_a_batch_system_sets(monkeypatch):
     monkeypatch.setenv("PMI_RANK", "3")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert world.__wrapped__().size == 1
+    assert found().size == 1
 
 
 def test_the_name_of_a_rank():
-    assert World(2, 4, "north", 0, True).name == "rank 2 on north"
+    this = World(2, 4, "north", 0, True)
+    assert this.name == "rank 2 on north"
+    assert this._replace(rank=1, size=3, began=2).name == "rank 2 on north"  # as in all that was said of it before
+
+
+def test_a_world_that_has_lost_ranks_is_another_one(monkeypatch):
+    monkeypatch.setattr("hybrid.ranks.world._current", None)
+    this = world()
+    assert world() is this
+    assert become(this._replace(began=2)) is world() is not this

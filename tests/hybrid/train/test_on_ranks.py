@@ -13,7 +13,7 @@ import sys
 import numpy as np
 import pytest
 
-from hybrid.ranks.launch import mpiexec
+from hybrid.ranks.mpi import mpiexec
 from hybrid.storage import checkpoint
 from hybrid.train import store
 from tests.support.plugin import offered_to_children

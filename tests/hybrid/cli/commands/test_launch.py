@@ -9,7 +9,7 @@ import pytest
 
 from hybrid import console
 from hybrid.cli import main, ranks
-from hybrid.ranks.launch import mpiexec
+from hybrid.ranks.mpi import mpiexec
 from hybrid.ranks.world import World
 
 
@@ -20,6 +20,8 @@ from hybrid.ranks.world import World
         (["-n", "2", "data", "list"], "`hybrid data` runs on one rank"),
         (["-n", "2", "train", "words", "--epoch", "3"], "--epoch: not used by `train words`; did you mean --epochs?"),
         (["doctor"], "say -n N"),
+        (["-n", "1:1", "doctor"], "-n 1:1: `hybrid doctor` does not go on without a rank; take -n 1"),
+        (["-n", "1:2", "train", "words"], "the model words runs on one rank"),
         (["-n", "1", "--hosts", "no-such-file", "doctor"], "no-such-file: No such file or directory"),
     ],
 )
@@ -27,6 +29,28 @@ def test_mistakes_are_one_line_before_there_are_ranks(capfd, words, said):
     assert main(["launch", *words]) == 2
     printed = capfd.readouterr()
     assert said in printed.err and printed.err.count("\n") == 1 and printed.out == ""
+
+
+@pytest.mark.parametrize(
+    ("ranks", "said"),
+    [
+        ("3:2", "3:2: found more ranks at least than at most, expected MIN:MAX"),
+        ("0:2", "found '0', expected a whole number from 1"),
+        ("2:", "found '', expected a whole number"),
+        (":2", "found '', expected a whole number"),
+        ("two", "found 'two', expected a whole number"),
+    ],
+)
+def test_how_many_ranks_is_a_number_or_two(capfd, ranks, said):
+    with pytest.raises(SystemExit):
+        main(["launch", "-n", ranks, "doctor"])
+    assert f"argument -n: {said}" in capfd.readouterr().err
+
+
+def test_ranks_that_a_batch_system_has_started_cannot_be_lost(monkeypatch, capfd):
+    monkeypatch.setenv("PMI_RANK", "0")
+    assert main(["launch", "-n", "1:2", "doctor"]) == 2
+    assert "a batch system has started the ranks, and ends them; say -n 2" in capfd.readouterr().err
 
 
 def test_one_rank_does_what_the_command_does(capfd, tmp_path):
