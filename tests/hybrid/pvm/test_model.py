@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from hybrid.pvm.model import PVM
+from hybrid.ranks.group import Group
 from tests.support.small_pvm import BLIND, FRAME, TINY, Scene, bytes_of, walk
 
 
@@ -232,6 +233,12 @@ def test_what_it_expects_is_what_it_predicted_and_can_be_shown_to_it():
     assert dream.shape == FRAME and not np.allclose(dream, seen.prediction)
     first, size = old.layout.predicted_at[0], 2 * 3 * 3
     assert np.array_equal(dream[:2, :3].ravel(), old.fetch()[f"tape_{7 % 3}"][0, first : first + size])
+
+
+def test_one_process_moves_nothing_between_ranks():
+    model = PVM(BLIND, streams=2, ranks=Group())
+    assert model.traffic == (0, 0, 2 * (12 * 5 + 4 * 4 + 7))
+    assert model.size == (model.weights.size, 0)
 
 
 def test_a_second_thread_is_refused_and_leaves_the_model_as_it_was():

@@ -2,11 +2,12 @@ import dataclasses
 
 import pytest
 
+from hybrid import machine
 from hybrid.pvm.config import Config, Readout
 from hybrid.pvm.model import PVM
 from hybrid.pvm.presets import load
 from hybrid.pvm.rules import wire
-from hybrid.pvm.sizes import fewest, parameters, sizes
+from hybrid.pvm.sizes import fewest, parameters, refuse_too_large, sizes
 from tests.hybrid.pvm.recorded import recorded
 
 TOP = [(784, 1029), (637, 637), (441, 441)]
@@ -154,6 +155,14 @@ def test_what_cannot_fit_into_memory_is_refused_before_it_is_made(absurd):
     config = Config(**({"grids": (4, 2), "readout": None} | absurd))
     with pytest.raises(MemoryError, match=r"pvm: found at least [\d,]+ GiB of parameters, expected .* make grids"):
         PVM(config)
+
+
+def test_ranks_may_have_a_machine_each(monkeypatch):
+    config = Config(grids=(4, 2), hidden=3, readout=None)
+    monkeypatch.setattr(machine, "memory", lambda: 4 * fewest(config) * 10 // 25)  # room for 2 of 5 parts
+    refuse_too_large(config, 1, 4, ranks=3)
+    with pytest.raises(MemoryError, match="pvm: found at least"):
+        refuse_too_large(config, 1, 4, ranks=2)
 
 
 def test_a_reach_beyond_the_grid_is_that_of_the_grid():

@@ -6,15 +6,15 @@ import sys
 
 import numpy as np
 import pytest
-import safetensors.numpy
+import safetensors.numpy as library
 
-from hybrid.storage import checkpoint
+from hybrid.storage import checkpoint, safetensors
 from tests.support.saved_arrays import arrays, content, same, tensor_file
 
 
 def test_the_library_of_the_format_reads_the_file(tmp_path):
     path = tensor_file(checkpoint.save(tmp_path, arrays(), {}))
-    assert same(safetensors.numpy.load_file(path), arrays())
+    assert same(library.load_file(path), arrays())
 
 
 def test_arrays_lie_aligned(tmp_path):
@@ -38,6 +38,42 @@ def test_arrays_that_cannot_be_saved_are_refused(tmp_path, array, message):
     with pytest.raises(ValueError, match=message):
         checkpoint.save(tmp_path, {"bad": array}, {})
     assert content(tmp_path) == {}
+
+
+def test_an_array_in_pieces_makes_the_file_that_it_makes_as_a_whole(tmp_path):
+    def pieces(array):
+        return lambda: iter(np.array_split(array.reshape(-1), 3))
+
+    whole = arrays()
+    pieced = {name: safetensors.Pieced(array.dtype, array.shape, pieces(array)) for name, array in whole.items()}
+    assert [one.nbytes for one in pieced.values()] == [one.nbytes for one in whole.values()]
+    found, expected = (
+        checkpoint.save(tmp_path / name, some, {}) for name, some in (("pieced", pieced), ("whole", whole))
+    )
+    assert found.read_bytes() == expected.read_bytes()
+    assert tensor_file(found).read_bytes() == tensor_file(expected).read_bytes()
+
+
+def test_runs_of_an_array_are_read_and_nothing_else_is_written(tmp_path):
+    saved = {"a": np.arange(10.0), "b": np.arange(12, dtype=np.int32).reshape(3, 4), "c": np.arange(5, dtype=np.int8)}
+    checkpoint.save(tmp_path, saved, {})
+    a, b = np.full(4, -1.0), np.full(6, -1, np.int32)
+    runs = {
+        "a": safetensors.Runs(a, np.array([7, 0]), np.array([0, 2]), np.array([2, 1])),
+        "b": safetensors.Runs(b, np.array([4]), np.array([1]), np.array([5])),
+    }
+    checkpoint.verify(tmp_path, safetensors.forms(saved))
+    checkpoint.load_runs(tmp_path, runs)
+    assert a.tolist() == [7, 8, 0, -1] and b.tolist() == [-1, 4, 5, 6, 7, 8]
+    with pytest.raises(ValueError, match="another model: found 'a' F64"):
+        checkpoint.verify(tmp_path, safetensors.forms(saved | {"a": a}))
+    path = tensor_file(tmp_path / "checkpoint.json")
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+    with pytest.raises(ValueError, match="altered since it was saved"):
+        checkpoint.verify(tmp_path, safetensors.forms(saved))
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(ValueError, match="truncated"):
+        checkpoint.load_runs(tmp_path, runs)
 
 
 def test_tables_exist_once_in_memory(tmp_path):
