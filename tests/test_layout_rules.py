@@ -42,6 +42,7 @@ TESTED_IN: dict[str, str] = {
     "hybrid/pvm/joined.py": "tests/hybrid/pvm/test_shared.py",
     "hybrid/pvm/judge/reports.py": "tests/hybrid/models/test_pvm.py",
     "hybrid/pvm/source.py": "tests/hybrid/cli/commands/test_pvm.py",
+    "hybrid/sharded/refused.py": "tests/hybrid/sharded/test_embedding.py",
     "hybrid/sklearn/labeller.py": "tests/hybrid/sklearn/test_label_tree_classifier.py",
     "hybrid/train/job.py": "tests/hybrid/train/test_best.py",
     "hybrid/train/stop.py": "tests/hybrid/train/test_loop.py",

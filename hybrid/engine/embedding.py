@@ -57,7 +57,7 @@ class Embedding:
         self.spread = 0.5 / self.width if spread is None else check.number("spread", spread, 0)
         self.moves, self.weighted = sparse.Moves(optimiser, decay, clip, storage), bool(weighted)
         self._rounding = sparse.Rounding(self.moves, self.seed)
-        self._table, self._shared = self._drawn(0), False
+        self._table, self._shared = self._first(), False
         if weighted and (undivided or not mean):
             raise ValueError(
                 "weighted: found True, expected it with mean=True and undivided=False: values weigh the vectors of a bag"
@@ -72,12 +72,16 @@ class Embedding:
         self._host = sparse.kept(self._table, self.moves)
         self._there = sparse.mirrored(self._host, self.backend.device)
 
-    def _drawn(self, first: int) -> np.ndarray:
-        """The rows from this one on, as they are at first."""
+    def _first(self) -> np.ndarray:
+        """The table as it is at first."""
+        return self._drawn(0, self.rows)
+
+    def _drawn(self, first: int, last: int) -> np.ndarray:
+        """The rows from `first` to before `last`, as they are at first."""
         source, before = np.random.default_rng([self.seed, 1]), first * self.width
         source.bit_generator.advance(before // 2)  # type: ignore[attr-defined]  # each draw of 64 bits makes two numbers
         source.random(before % 2, np.float32)
-        drawn = source.random((self.rows - first, self.width), np.float32)
+        drawn = source.random((last - first, self.width), np.float32)
         drawn -= 0.5
         drawn *= 2 * self.spread
         if self.moves.storage == "float32":
@@ -110,7 +114,7 @@ class Embedding:
         stay = np.r_[0:at, at + count : first + count]
         self.rows = first + count
         self._table = self.moves.table(self.rows, self.width)
-        self._table[at : at + count] = self._drawn(first)
+        self._table[at : at + count] = self._drawn(first, self.rows)
         before, self._host = self._host, sparse.kept(self._table, self.moves)
         for ours, theirs in zip(self._host, before, strict=True):
             if ours is not None:

@@ -15,6 +15,7 @@ from .world import world
 
 T = TypeVar("T")
 TOLD = (ValueError, IndexError, OSError, FloatingPointError, MemoryError)  # errors that concern the user of all ranks
+TAGS = 2**15  # that every MPI has
 
 
 class Group:
@@ -128,13 +129,18 @@ class Group:
             with self._everyone.waiting():
                 self._comm.Allgatherv(self._mpi.IN_PLACE, parts)
 
+    def swap(self, send: Sequence[np.ndarray], receive: Sequence[np.ndarray]) -> None:
+        """Send send[r] to rank r, and write what comes from there to receive[r]; also to this one. As in `exchange`."""
+        receive[self.rank][...] = send[self.rank]
+        self.exchange({rank: send[rank] for rank in self.others}, {rank: receive[rank] for rank in self.others}).run()
+
     def exchange(self, send: Mapping[int, np.ndarray], receive: Mapping[int, np.ndarray]) -> "Exchange":
         """Arrays that go to other ranks and that come from them, by rank: contiguous ones, the same each time.
 
         Both sides name an array, of as many bytes; an array of no bytes is not sent. All ranks make their exchanges in the
         same order, and each of them may have none of the others.
         """
-        self._exchanges += 1
+        self._exchanges = (self._exchanges + 1) % TAGS
         comings = [(rank, array) for rank, array in receive.items() if array.nbytes]
         goings = [(rank, array) for rank, array in send.items() if array.nbytes]
         if not comings and not goings:

@@ -23,7 +23,9 @@ def test_a_process_alone_tells_itself_nothing():
     group.gather_all([array])
     group.join(array, [3])
     group.exchange({}, {}).run()
-    assert array.tolist() == [0, 1, 2]
+    copy = np.zeros(3, array.dtype)
+    group.swap([array], [copy])
+    assert array.tolist() == copy.tolist() == [0, 1, 2]
     assert group.greatest(3, -1) == (3, -1)
     assert group.once(lambda: array) is array
     with pytest.raises(KeyError):

@@ -1,0 +1,97 @@
+"""The input table in shards: each rank has some of its rows, lends them to all, and moves them by everybody's gradients."""
+
+from typing import Any
+
+import numpy as np
+
+from ..engine.embedding import Embedding
+from ..ranks.group import Group
+from .refused import check_settings, refuse_copy
+from .routes import Shard, giving_back, loan
+
+PIECE = 2**20  # numbers of the table that are drawn together
+
+
+class ShardedEmbedding(Embedding):
+    """An Embedding whose row i is on rank i mod size; a table of any size, where each rank has room for its share.
+
+    group     the ranks that share it: they make the same calls in the same order
+    settings  of Embedding; the numbers are those of an Embedding with the same ones, bit for bit
+
+    What begins is a function of the seed and the row: each rank draws all rows, piece by piece, and keeps its own. `table`,
+    `vectors` and `parameters` are of this rank: rows rank, rank + size, ... Raises ValueError for rows on a GPU, for
+    rows of 16 bits, whose rounding is drawn by their number, and for what Embedding refuses.
+    """
+
+    def __init__(self, group: Group, rows: int, width: int, **settings: Any):
+        self.group, self.shard = group, Shard(group.rank, group.size)
+        check_settings("rows", settings)
+        super().__init__(rows, width, **settings)
+
+    def _first(self) -> np.ndarray:
+        kept: np.ndarray = np.empty((self.shard.count(self.rows), self.width), np.float32)
+        step = max(1, PIECE // (self.shard.size * self.width))  # rows of this rank in a piece
+        for at in range(0, len(kept), step):
+            first, last = at * self.shard.size, min((at + step) * self.shard.size, self.rows)
+            kept[at : at + step] = self._drawn(first, last)[self.shard.rank :: self.shard.size]
+        return kept
+
+    def forward(self, x: Any, bag_at: Any, ids: Any, values: Any = None, example_at: np.ndarray | None = None) -> None:
+        """Write x (B, outputs) of this rank's examples.
+
+        bag_at, ids, values  of the whole batch, the examples of rank 0 first; else as in Embedding
+        example_at           (size + 1,) int64: rank r has the examples example_at[r] to example_at[r + 1]; None: even shares
+        """
+        rank, (example_at, id_at) = self.shard.rank, self._begins(bag_at, ids, example_at)
+        lent = loan(self.shard, ids, id_at)
+        come = self._swapped([self._table[rows] for rows in lent.give], lent.take)
+        if bag_at is None:
+            self.backend.rows.gather(x.reshape(-1, self.width), come, lent.place)
+        else:
+            bags = bag_at[example_at[rank] : example_at[rank + 1] + 1] - id_at[rank]
+            own = None if values is None else values[id_at[rank] : id_at[rank + 1]]
+            self.backend.rows.gather_mean(x, come, bags, lent.place, own)
+
+    def backward(
+        self, bag_at: Any, ids: Any, x_grad: Any, scale: float, values: Any = None, example_at: np.ndarray | None = None
+    ) -> None:
+        """Move this rank's rows of all ids, in the order of the whole batch; x_grad (B, outputs): of this rank's examples."""
+        from cpu import rows
+
+        example_at, id_at = self._begins(bag_at, ids, example_at)
+        rule = self.moves.rule(self.rate * scale)
+        if bag_at is None:
+            back = giving_back(self.shard, ids, id_at, np.arange(ids.size), id_at)
+            come = self._swapped([x_grad.reshape(-1, self.width)[of] for of in back.give], back.take)
+            rows.scatter(self._there, back.row, come, rule)
+            return
+        sizes = np.diff(bag_at)
+        if self.undivided:
+            x_grad *= sizes[example_at[self.shard.rank] : example_at[self.shard.rank + 1], None]
+        bag = np.repeat(np.arange(sizes.size), sizes)  # of each id
+        back = giving_back(self.shard, ids, id_at, bag, example_at)
+        come = self._swapped([x_grad[of] for of in back.give], back.take)
+        own = None if values is None else values[back.visit]
+        rows.scatter_shares(self._there, back.row, back.of, sizes[bag[back.visit]], own, come, rule)
+
+    def add_rows(self, count: int, at: int | None = None) -> None:
+        """Refused: a table in shards keeps its rows."""
+        raise ValueError(
+            "rows: found a table in shards, expected one of one rank; add rows before it is trained on ranks"
+        )
+
+    def _begins(self, bag_at: Any, ids: Any, example_at: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        """Where the examples and the ids of each rank begin, and end: (size + 1,) both."""
+        examples = ids.size // self.per_example if bag_at is None else bag_at.size - 1
+        if example_at is None:
+            example_at = np.arange(self.shard.size + 1) * examples // self.shard.size
+        return example_at, example_at * self.per_example if bag_at is None else bag_at[example_at]
+
+    def _swapped(self, give: list[np.ndarray], take: np.ndarray) -> np.ndarray:
+        """What comes from all ranks, (n, width), for what goes to each of them."""
+        come: np.ndarray = np.empty((int(take.sum()), self.width), np.float32)
+        self.group.swap(give, np.split(come, np.cumsum(take)[:-1]))
+        return come
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        refuse_copy("embedding")
