@@ -87,15 +87,26 @@ def workspace(batch: int, width: int, length: int, dtype: DTypeLike, owners: int
 def learn(grad: Array, loss: Array, learned: Any, work: Work, hidden: Array, weight: Array | None, rule: Any) -> None:
     """Take all examples through their entries in `work`: write grad (B, D) and loss (B,), move the rows."""
     threads = numba.get_num_threads()
-    moves = work.moves if by_row(learned, rule) else None
-    given = *work[4:6], moves, hidden, weight, *pace(rule, hidden.dtype), dice(rule)
     workers = min(threads, len(work.losses))
     if workers == 1:  # adds up as it goes
-        _own(grad, loss[None], *learned, *work[:2], *given, workers)
+        _own(grad, loss[None], *learned, *work[:2], *_given(learned, work, hidden, weight, rule), workers)
     else:
-        with shared(workers):
-            _own(work.grads, work.losses, *learned, *work[:2], *given, workers)
+        learn_apart(learned, work, hidden, weight, rule, workers)
         add_owners(grad, loss, work.cuts, work.grads, work.losses, threads)
+
+
+def learn_apart(learned: Any, work: Work, hidden: Array, weight: Array | None, rule: Any, workers: int) -> None:
+    """As `learn`, but what each owner finds for an example that meets it stays in `work`, in grads and losses.
+
+    workers  2 or more: loops that threads share
+    """
+    with shared(workers):
+        _own(work.grads, work.losses, *learned, *work[:2], *_given(learned, work, hidden, weight, rule), workers)
+
+
+def _given(learned: Any, work: Work, hidden: Array, weight: Array | None, rule: Any) -> tuple[Any, ...]:
+    moves = work.moves if by_row(learned, rule) else None
+    return *work[4:6], moves, hidden, weight, *pace(rule, hidden.dtype), dice(rule)
 
 
 # Numba 0.68 loses writes to arrays of a namedtuple inside a parallel loop, so these take the arrays one by one.

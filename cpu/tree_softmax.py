@@ -43,8 +43,8 @@ def step(
     mode "grouped": so too, but neighbouring rows of one target learn together, from the nodes before any of them moves:
     faster for skip-gram, whose batches are made of such groups (cpu/groups.py).
     """
-    climb = climb_runs if mode == "grouped" else _climb
-    climb(work.entries, work.cuts, tree.leaf_up, tree.node_up, tree.owner, target, numba.get_num_threads())
+    paths = climb_runs if mode == "grouped" else climb
+    paths(work.entries, work.cuts, tree.leaf_up, tree.node_up, tree.owner, target, numba.get_num_threads())
     if mode == "grouped":
         groups.learn(grad, loss, learned, work, hidden, weight, rule)
     else:
@@ -57,7 +57,7 @@ def log_prob(out: Array, learned: Any, tree: Any, hidden: Array, target: Array) 
 
 
 @launched(parallel=True)
-def _climb(entries, cuts, leaf_up, node_up, owner, target, threads):
+def climb(entries, cuts, leaf_up, node_up, owner, target, threads):
     """Write each target's path, leaf first, and where the entries of each owner begin."""
     for thread in numba.prange(threads):
         end, at = (thread + 1) * target.size // threads, np.empty(TOGETHER, np.int32)

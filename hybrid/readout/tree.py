@@ -11,8 +11,8 @@ from .. import check, console, sparse, trees
 from ..settings import option, positive, rising, whole
 from . import registry
 from .base import Base
-from .base.growing import GIVEN, Growing, check_number
-from .base.growing import TREES as TREES
+from .base.growing import Growing
+from .base.shape import GIVEN, TREES, check_number
 from .base.trials import Trial, Trials
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import numpy as np
 from ..engine.embedding import Embedding
 from ..ranks.group import Group
 from .refused import check_settings, refuse_copy
-from .routes import Shard, giving_back, loan
+from .routes import Shard, even, giving_back, loan
 
 PIECE = 2**20  # numbers of the table that are drawn together
 
@@ -84,7 +84,7 @@ class ShardedEmbedding(Embedding):
         """Where the examples and the ids of each rank begin, and end: (size + 1,) both."""
         examples = ids.size // self.per_example if bag_at is None else bag_at.size - 1
         if example_at is None:
-            example_at = np.arange(self.shard.size + 1) * examples // self.shard.size
+            example_at = even(examples, self.shard.size)
         return example_at, example_at * self.per_example if bag_at is None else bag_at[example_at]
 
     def _swapped(self, give: list[np.ndarray], take: np.ndarray) -> np.ndarray:

@@ -1,7 +1,7 @@
 """Which rows ranks lend each other in a batch, and which gradients come back: every rank knows all ids, so nobody asks.
 
-Row i is on rank i mod size, as row i // size of its own. Frequent ids mostly stand first, as in a vocabulary, and blocks of rows
-would leave most visits to the first rank; so rows are dealt out one by one.
+Row i is on rank i mod size, as row i // size of its own. Frequent ids mostly stand first, as in a vocabulary, and blocks of
+rows would leave most visits to the first rank; so rows are dealt out one by one.
 """
 
 from typing import NamedTuple
@@ -34,6 +34,19 @@ class Loan(NamedTuple):
     give: list[np.ndarray]
     take: np.ndarray
     place: np.ndarray
+
+
+class Visit(NamedTuple):
+    """Examples that go to the ranks which have something of their paths.
+
+    give  for each rank, which of this rank's examples
+    take  (size,) how many come from each rank; they lie one after another
+    come  (n,) which examples of the batch they are
+    """
+
+    give: list[np.ndarray]
+    take: np.ndarray
+    come: np.ndarray
 
 
 class Return(NamedTuple):
@@ -79,6 +92,18 @@ def giving_back(
     giver = np.searchsorted(gradient_at, gradient[visit[begins]], "right") - 1
     of = (np.cumsum(begins) - 1).astype(np.int32)
     return Return(give, np.bincount(giver, minlength=shard.size), visit, ids[visit] // shard.size, of)
+
+
+def visits(shard: Shard, meets: np.ndarray, example_at: np.ndarray) -> Visit:
+    """meets (B, size) bool: which ranks each example goes to; rank r has the examples example_at[r] to example_at[r + 1]."""
+    own = meets[example_at[shard.rank] : example_at[shard.rank + 1]]
+    come = np.flatnonzero(meets[:, shard.rank])
+    return Visit([np.flatnonzero(meet) for meet in own.T], np.diff(np.searchsorted(come, example_at)), come)
+
+
+def even(examples: int, size: int) -> np.ndarray:
+    """Where the examples of each rank begin, (size + 1,), if they have even shares."""
+    return np.arange(size + 1) * examples // size
 
 
 def _begins(values: np.ndarray) -> np.ndarray:

@@ -102,7 +102,7 @@ def test_groups_do_not_ask_how_many_owners_there_are(threads, owners):
 def test_entries_of_each_owner_are_where_cuts_say(owners):
     counts, target = 1000 // np.arange(1, 301), np.arange(300, dtype=np.int32)
     tree, work = owned(counts, owners), tree_softmax.workspace(300, 4, 40, np.float32, owners)
-    for climb in (tree_softmax._climb, tree_softmax.climb_runs):
+    for climb in (tree_softmax.climb, tree_softmax.climb_runs):
         climb(work.entries, work.cuts, tree.leaf_up, tree.node_up, tree.owner, target, 1)
         for b in range(300):
             of = [tree.owner[node] for node, _ in reversed(path(tree, b))]

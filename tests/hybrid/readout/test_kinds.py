@@ -1,4 +1,4 @@
-"""What only one kind of readout promises."""
+"""What only one kind of readout promises; trees: hybrid/readout/base/shape.py too."""
 
 from functools import partial
 

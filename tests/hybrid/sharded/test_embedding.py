@@ -1,4 +1,7 @@
-"""A table in shards: the inputs, the rows and the squares of one process, to the bit, at any number of ranks. Also of hybrid/sharded/refused.py."""
+"""A table in shards: the inputs, the rows and the squares of one process, to the bit, at any number of ranks.
+
+Also of hybrid/sharded/refused.py.
+"""
 
 import numpy as np
 import pytest

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hybrid.sharded.routes import Shard, giving_back, loan
+from hybrid.sharded.routes import Shard, even, giving_back, loan, visits
 
 IDS, ID_AT = np.array([7, 1, 7, 4, 1, 0, 5], np.int32), np.array([0, 3, 4, 7])
 
@@ -41,3 +41,11 @@ def test_the_gradient_of_a_bag_comes_once():
 @pytest.mark.parametrize(("rank", "count"), [(0, 3), (1, 2), (2, 2)])
 def test_ranks_share_rows_evenly(rank, count):
     assert Shard(rank, 3).count(7) == count
+
+
+def test_examples_go_to_all_ranks_that_they_meet():
+    meets = np.array([[1, 0, 1], [0, 1, 1], [0, 0, 1], [1, 1, 1], [0, 1, 0]], np.bool_)
+    met = visits(Shard(1, 3), meets, np.array([0, 1, 4, 5]))
+    assert listed(met.give) == [[2], [0, 2], [0, 1, 2]]
+    assert (met.take.tolist(), met.come.tolist()) == ([0, 2, 1], [1, 3, 4])
+    assert even(5, 3).tolist() == [0, 1, 3, 5]

@@ -1,0 +1,207 @@
+"""A tree readout in shards: each rank has the nodes of some owners, and examples go to all ranks that their paths meet."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import check, sparse, trees
+from ..contract import Learned
+from ..interrupt import Held
+from ..ranks.group import Group
+from ..readout.base import Base
+from ..readout.base.shape import Shaped, check_number
+from ..readout.tree import MOST_OWNERS
+from . import routes
+from .refused import check_settings, refuse_copy
+
+if TYPE_CHECKING:
+    from cpu.excluded import Excluded
+    from cpu.tree import Tree
+
+OWNERS = 16  # for Zipf's targets and 1 M classes no rank of four then has more than 27 % of the nodes; of 4 owners one has 40 %
+ROOM = 2**26  # bytes of the scores of all nodes, which a search has at once
+
+
+class ShardedTree(Base, Shaped):
+    """A TreeReadout whose nodes are shared out to ranks, for more classes than one rank has room for.
+
+    group   the ranks that share it: they make the same calls in the same order
+    owners  of the nodes, each of them on one rank, which may have several: at least as many as ranks
+    counts, width, tree, batch, rate, backend, optimiser, decay, clip, biases  of TreeReadout; batch: of all ranks together
+
+    Each rank has examples of its own, and knows the targets of all: rank r has those from example_at[r] to example_at[r + 1]
+    (size + 1,) int64; None: even shares. Losses, gradients, nodes, log-probabilities and likeliest classes are those of a
+    TreeReadout with as many owners, bit for bit; the mode is "deterministic". The shape of the tree is on every rank, 29 bytes
+    a class with counts. A search asks for the scores of all nodes, 4 bytes a class and example.
+
+    Raises ValueError for what TreeReadout refuses, fewer owners than ranks, nodes on a GPU or in 16 bits.
+    """
+
+    kind = "tree"
+
+    def __init__(
+        self,
+        group: Group,
+        counts: Any,
+        width: int,
+        *,
+        tree: "str | Tree" = "huffman",
+        owners: int = OWNERS,
+        batch: int = 1024,
+        rate: float = 0.025,
+        seed: int = 0,
+        backend: Any = None,
+        biases: bool = False,
+        **moves: Any,
+    ):
+        check_settings("readout", {"backend": backend} | moves)
+        given = {"batch": batch, "rate": rate, "seed": seed, "backend": backend}
+        super().__init__(counts, width, moves=sparse.Moves(**moves), biases=biases, **given)
+        check_number(self.classes)
+        self.group, self.shard = group, routes.Shard(group.rank, group.size)
+        self.owners = check.whole("owners", owners, max(2, group.size), MOST_OWNERS)
+        if self.owners % 2:
+            raise ValueError(f"owners: found {self.owners}, expected an even number, as of a TreeReadout")
+        self._take_shape(tree)
+        self._deal()
+        self.nodes = self.moves.table(self.part.nodes.size, self.width)
+        self._keep(self.nodes)
+
+    def _deal(self) -> None:
+        """Which owners each rank has, and what this rank needs to learn."""
+        from cpu import logistic_rows, tree_shard
+
+        self.tree = trees.owned(self._grown(), self._kept, self.owners)
+        self.rank_of = tree_shard.dealt(self.tree, self._kept, self.owners, self.group.size)
+        self.group.share(self.rank_of)  # processors of another kind may round otherwise
+        self.part = tree_shard.part(self.tree, self.rank_of, self.group.rank)
+        sizes = self.batch, self.width, self.tree.depth
+        self._work = logistic_rows.workspace(*sizes, np.float32, max(1, self.part.owners.size))
+
+    def step(
+        self,
+        grad: np.ndarray,
+        hidden: np.ndarray,
+        target: np.ndarray,
+        weight: np.ndarray | None = None,
+        example_at: np.ndarray | None = None,
+    ) -> float:
+        """Learn from the examples of all ranks, in their order, and return the mean loss of this rank's, in nats; 0 for none.
+
+        grad, hidden    (B, D) of this rank's examples; grad is written
+        target, weight  (N,) of those of all ranks, N at most `batch`; else as in Readout.step
+        """
+        example_at = self._check_all(hidden, target, example_at)
+        check.array("grad", grad, hidden.shape, np.float32, written=True)
+        if weight is not None:
+            self._check_weight(weight, len(target))
+        if len(target) > self.batch:
+            raise ValueError(f"target: found {len(target)}, expected at most {self.batch}; make it with a larger batch")
+        loss = self._loss[: len(hidden)]
+        with Held(), self.alone:
+            self._learn_from(grad, loss, hidden, target, weight, example_at)
+            return check.loss(loss) if loss.size else 0.0
+
+    def _learn_from(
+        self, grad: Any, loss: Any, hidden: Any, target: Any, weight: np.ndarray | None, example_at: np.ndarray
+    ) -> None:
+        from cpu import tree_shard
+
+        from .walk import Walk
+
+        walk, work = Walk(self.group, self.tree, self.rank_of, target, example_at), self._work
+        come = walk.bring(hidden)
+        tree_shard.restrict(work.entries, work.cuts, walk.paths, walk.cuts, walk.come, self.part)
+        theirs = None if weight is None else weight[walk.come]
+        tree_shard.learn(self._learns(self._there), work, come, theirs, self._rule)
+        tree_shard.add(grad, loss, walk.cuts[walk.own], *walk.owners_found(work.grads, work.losses))
+
+    def log_prob(self, hidden: np.ndarray, target: np.ndarray, example_at: np.ndarray | None = None) -> np.ndarray:
+        """The log-probability of the targets of this rank's examples, (B,) float32; as in `step`, of any number of them."""
+        from cpu import tree_shard
+
+        from .walk import Walk
+
+        example_at, out = self._check_all(hidden, target, example_at), np.empty(len(hidden), np.float32)
+        with self.alone:
+            walk = Walk(self.group, self.tree, self.rank_of, target, example_at)
+            come = walk.bring(hidden)
+            entries = np.empty((len(come), self.tree.depth + 1), np.int32)
+            cuts = np.empty((len(come), self.part.owners.size + 1), np.int32)
+            tree_shard.restrict(entries, cuts, walk.paths, walk.cuts, walk.come, self.part)
+            scores = np.empty((len(come), self.tree.depth), np.float32)
+            tree_shard.scores(scores, self._there, entries, come)
+            tree_shard.log_prob(out, walk.paths[walk.own], walk.scores_found(scores, cuts[:, -1]))
+        return out
+
+    def parameters(self) -> dict[str, np.ndarray]:
+        """The nodes of this rank, what is kept beside them, and the tree, as in TreeReadout."""
+        return {"nodes": self.nodes} | self._shape_arrays() | self._beside()
+
+    def describe(self) -> dict[str, Any]:
+        """What `rebuild` needs to make a TreeReadout of one rank."""
+        return super().describe() | {"tree": self.shape, "mode": "deterministic", "owners": self.owners}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        refuse_copy("readout")
+
+    def _check_all(self, hidden: np.ndarray, target: np.ndarray, example_at: np.ndarray | None) -> np.ndarray:
+        """Where the examples of each rank begin, which these arrays fit."""
+        self._check(hidden)
+        check.array("target", target, (None,), np.int32)
+        check.ids("target", target, self.classes)
+        begin = routes.even(len(target), self.group.size) if example_at is None else example_at
+        wanted = int(begin[self.group.rank + 1] - begin[self.group.rank])
+        if len(hidden) != wanted:
+            raise ValueError(
+                f"hidden: found {len(hidden)} rows, expected {wanted}, the examples of rank {self.group.rank}"
+            )
+        return begin
+
+    # Questions about all classes: this rank asks for its examples, and answers everybody
+
+    def _parts(self, hidden: np.ndarray) -> Iterator[slice]:
+        """As many parts on all ranks, some of them perhaps empty."""
+        most, step = np.array([len(hidden)]), max(1, min(self.batch, ROOM // (4 * self.classes)))
+        self.group.most(most)
+        return (slice(at, at + step) for at in range(0, int(most[0]), step))
+
+    def _all_scores(self, hidden: np.ndarray) -> np.ndarray:
+        """The scores of all nodes, (B, V - 1)."""
+        from cpu import tree_shard
+
+        size, rank = self.group.size, self.group.rank
+        many = np.zeros(size, np.int64)
+        many[rank] = len(hidden)
+        self.group.most(many)
+        come = np.empty((int(many.sum()), self.width), np.float32)
+        self.group.swap([hidden] * size, np.split(come, np.cumsum(many)[:-1]))
+        found = np.empty((len(come), self.part.nodes.size), np.float32)
+        tree_shard.all_scores(found, self._there, come)
+        nodes = [np.flatnonzero((self.rank_of == other)[self.tree.owner]) for other in range(size)]
+        parts = [np.empty((len(hidden), theirs.size), np.float32) for theirs in nodes]
+        self.group.swap(np.split(found, np.cumsum(many)[:-1]), parts)
+        out = np.empty((len(hidden), self.classes - 1), np.float32)
+        for theirs, part in zip(nodes, parts, strict=True):
+            out[:, theirs] = part
+        return out
+
+    def _find(
+        self, ids: np.ndarray, log_probs: np.ndarray, hidden: np.ndarray, left_out: "Excluded | None" = None
+    ) -> None:
+        from cpu import tree_search
+
+        one = np.ones((1, 1), np.float32)  # times a score is the score
+        for b, scores in enumerate(self._all_scores(hidden)):
+            row = slice(b, b + 1)
+            without = None if left_out is None else left_out.of(row)
+            tree_search.best(ids[row], log_probs[row], Learned(scores[:, None]), self.tree, one, without)
+
+    _best_without = _find
+
+    def _scores(self, out: np.ndarray, hidden: np.ndarray) -> None:
+        from cpu import scores
+
+        for b, found in enumerate(self._all_scores(hidden)):
+            scores.tree(out[b : b + 1], Learned(found[:, None]), self.tree, np.ones((1, 1), np.float32))
