@@ -8,6 +8,7 @@ from ..engine.embedding import Embedding
 from ..ranks.group import Group
 from .refused import check_settings, refuse_copy
 from .routes import Shard, even, giving_back, loan
+from .saved import Spread
 
 PIECE = 2**20  # numbers of the table that are drawn together
 
@@ -73,6 +74,14 @@ class ShardedEmbedding(Embedding):
         come = self._swapped([x_grad[of] for of in back.give], back.take)
         own = None if values is None else values[back.visit]
         rows.scatter_shares(self._there, back.row, back.of, sizes[bag[back.visit]], own, come, rule)
+
+    def saved(self) -> dict[str, np.ndarray | Spread]:
+        """The arrays of a checkpoint of all ranks, by the names of an Embedding's parameters; see saved.py."""
+        numbers, size = np.arange(self.shard.rank, self.rows, self.shard.size, dtype=np.int32), self.shard.size
+        return {
+            name: Spread(array, numbers, self.rows, lambda first, last: np.arange(first, last) % size)
+            for name, array in self.parameters().items()
+        }
 
     def add_rows(self, count: int, at: int | None = None) -> None:
         """Refused: a table in shards keeps its rows."""

@@ -14,6 +14,7 @@ from ..readout.base.shape import Shaped, check_number
 from ..readout.tree import MOST_OWNERS
 from . import routes
 from .refused import check_settings, refuse_copy
+from .saved import Spread
 
 if TYPE_CHECKING:
     from cpu.excluded import Excluded
@@ -138,6 +139,17 @@ class ShardedTree(Base, Shaped):
     def parameters(self) -> dict[str, np.ndarray]:
         """The nodes of this rank, what is kept beside them, and the tree, as in TreeReadout."""
         return {"nodes": self.nodes} | self._shape_arrays() | self._beside()
+
+    def saved(self) -> dict[str, np.ndarray | Spread]:
+        """The arrays of a checkpoint of all ranks, by the names of a TreeReadout's parameters; see saved.py."""
+        shape = self._shape_arrays()
+        nodes = {name: array for name, array in self.parameters().items() if name not in shape}
+        return shape | {
+            name: Spread(
+                array, self.part.nodes, self.classes - 1, lambda first, last: self.rank_of[self.tree.owner[first:last]]
+            )
+            for name, array in nodes.items()
+        }
 
     def describe(self) -> dict[str, Any]:
         """What `rebuild` needs to make a TreeReadout of one rank."""
