@@ -28,6 +28,7 @@ OWN: dict[str, tuple[str, ...]] = {  # options of some benchmarks alone
     "report": ("out",),
     "scale": ("out",),
     "table7": ("only",),
+    "shards": ("gb", "ranks", "limit"),
     "tune": ("only", "tries", "seconds"),
     "words": ("only",),
 }
@@ -80,6 +81,11 @@ def parser() -> argparse.ArgumentParser:
         type=_positive,
         metavar="PERCENT",
         help="for compare: what two runs of the same code may differ by (default: 5); the exit code is 1 where ours got worse",
+    shards = parser.add_argument_group("for shards")
+    shards.add_argument("--gb", type=float, metavar="N", help="gigabytes of the table (default: 1)")
+    shards.add_argument("--ranks", type=_positive, metavar="N", help="processes that share it (default: 4)")
+    shards.add_argument(
+        "--limit", type=float, metavar="N", help="gigabytes of a rank's address space (default: its share and 1.5)"
     )
     gpu = parser.add_argument_group("for gpu")
     gpu.add_argument(
