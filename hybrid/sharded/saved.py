@@ -59,9 +59,7 @@ def load(group: Group, path: str | Path, arrays: Arrays) -> dict[str, Any]:
 
     Raises as storage.checkpoint.load_into does.
     """
-    if group.rank == 0:
-        checkpoint.verify(path, safetensors.forms(_written(group, arrays)))
-    group.barrier()
+    group.once(lambda: checkpoint.verify(path, safetensors.forms(_written(group, arrays))))
     checkpoint.load_runs(path, {name: _runs(array) for name, array in arrays.items()})
     return checkpoint.read_facts(path)
 

@@ -175,9 +175,8 @@ class ShardedTree(Base, Shaped):
 
     def _parts(self, hidden: np.ndarray) -> Iterator[slice]:
         """As many parts on all ranks, some of them perhaps empty."""
-        most, step = np.array([len(hidden)]), max(1, min(self.batch, ROOM // (4 * self.classes)))
-        self.group.most(most)
-        return (slice(at, at + step) for at in range(0, int(most[0]), step))
+        (most,), step = self.group.greatest(len(hidden)), max(1, min(self.batch, ROOM // (4 * self.classes)))
+        return (slice(at, at + step) for at in range(0, most, step))
 
     def _all_scores(self, hidden: np.ndarray) -> np.ndarray:
         """The scores of all nodes, (B, V - 1)."""
