@@ -27,8 +27,8 @@ OWN: dict[str, tuple[str, ...]] = {  # options of some benchmarks alone
     "quality": ("only", "tries", "seconds", "readouts", "epochs", "budget", "seeds", "part"),
     "report": ("out",),
     "scale": ("out",),
-    "table7": ("only",),
     "shards": ("gb", "ranks", "limit"),
+    "table7": ("only",),
     "tune": ("only", "tries", "seconds"),
     "words": ("only",),
 }
@@ -81,6 +81,7 @@ def parser() -> argparse.ArgumentParser:
         type=_positive,
         metavar="PERCENT",
         help="for compare: what two runs of the same code may differ by (default: 5); the exit code is 1 where ours got worse",
+    )
     shards = parser.add_argument_group("for shards")
     shards.add_argument("--gb", type=float, metavar="N", help="gigabytes of the table (default: 1)")
     shards.add_argument("--ranks", type=_positive, metavar="N", help="processes that share it (default: 4)")
