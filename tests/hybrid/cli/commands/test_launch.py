@@ -21,7 +21,7 @@ from hybrid.ranks.world import World
         (["-n", "2", "train", "words", "--epoch", "3"], "--epoch: not used by `train words`; did you mean --epochs?"),
         (["doctor"], "say -n N"),
         (["-n", "1:1", "doctor"], "-n 1:1: `hybrid doctor` does not go on without a rank; take -n 1"),
-        (["-n", "1:2", "train", "words"], "the model words runs on one rank"),
+        (["-n", "1:2", "train", "words"], "-n 1:2: `hybrid train` does not go on without a rank; take -n 2"),
         (["-n", "1", "--hosts", "no-such-file", "doctor"], "no-such-file: No such file or directory"),
     ],
 )
