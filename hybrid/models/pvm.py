@@ -27,6 +27,7 @@ from ..pvm.model import PVM
 from ..pvm.result import StepResult
 from ..pvm.source import CONFIG, CROP_HELP, LABELS_HELP, VIDEO_HELP, clips, configured, labelled, read_config
 from ..pvm.validate import COMPAT
+from ..ranks.group import Group
 from ..settings import option, positive
 from ..storage import atomic
 from ..train import plots
@@ -39,6 +40,7 @@ PICTURES = (
     10  # points of the curve between pictures for TensorBoard, and between validations: both take as long as frames
 )
 FILES = (CONFIG,)
+RANKS = True
 POINTS = 200  # of the curve, where --every is not given
 LIVE_PORT = 8642
 
@@ -135,7 +137,8 @@ class Watching(Job):
     def make(self) -> PVM:
         """The untrained model."""
         names = ("device", "threads", "seed")
-        return PVM(self.config, streams=self.feed.streams, **{name: self.options[name] for name in names})
+        settings = {name: self.options[name] for name in names}
+        return PVM(self.config, streams=self.feed.streams, ranks=Group(), **settings)
 
     def chosen(self, model: PVM) -> dict[str, Any]:
         """How many streams the configuration asked for."""
@@ -257,7 +260,7 @@ def prepare(options: dict[str, Any]) -> Watching:
 
 def load(source: Path, options: dict[str, Any]) -> tuple[PVM, dict[str, Any]]:
     """The model of a checkpoint, and the facts saved with it."""
-    return PVM.load(source, device=options["device"], threads=options["threads"])
+    return PVM.load(source, device=options["device"], threads=options["threads"], ranks=Group())
 
 
 def evaluate(run: Trained, given: dict[str, Any]) -> dict[str, Any]:

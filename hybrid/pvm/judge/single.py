@@ -6,7 +6,10 @@ from ..model import PVM
 
 
 def single(model: PVM, *, readouts: bool) -> PVM:
-    """A new model of the same graph, on the same device, with one stream; with the other's readouts, or with none."""
+    """A new model of the same graph, on the same device, with one stream; with the other's readouts, or with none.
+
+    Ranks that share the other's units share its own in the same way.
+    """
     return PVM(
         model.config if readouts else dataclasses.replace(model.config, readout=None),
         wiring=model.wiring,
@@ -14,6 +17,7 @@ def single(model: PVM, *, readouts: bool) -> PVM:
         threads=model.threads,
         seed=model.seed,
         dtype=model.dtype,
+        ranks=model.ranks,
     )
 
 
