@@ -10,8 +10,8 @@ from typing import Any
 from bench.measure import Work, append, record
 from bench.ranks_messages import HALOS
 from bench.ranks_run import measured
-from cpu.threads import available
 from hybrid.engine.trace import Trace
+from hybrid.processors import available
 from hybrid.ranks.pingpong import SIZES
 
 RANKS = (2, 4)

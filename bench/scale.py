@@ -18,7 +18,7 @@ from bench.scale_model import Prediction, link, predict
 from bench.scale_picture import draw
 from bench.scale_programs import language, pvm
 from bench.scale_simulation import Link, Program, simulate
-from cpu.threads import available
+from hybrid.processors import available
 
 RANKS = tuple(2**power for power in range(3, 11))
 MODELS, QUICK = ("small", "flat210m", "mesh100m"), ("mesh1m",)

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from .. import console
+from ..ranks import share
 from ..ranks.world import world
 from . import commands, options, ranks
 
@@ -41,10 +42,15 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _threads(threads: int | None, pin: bool) -> None:
-    """Let Numba start as many threads as the user wants, and such as can be pinned; read once, when it is imported."""
+    """Let Numba start as many threads as the user wants, and such as can be pinned, on this rank's cores.
+
+    Numba reads it once, when it is imported.
+    """
     most = max(64, 4 * (os.cpu_count() or 1))
     if threads and threads > most:  # runtimes end the process where they cannot start them all
         raise ValueError(f"--threads: found {threads:,}, expected at most {most}")
+    if pin:
+        share.take_cores()
     if "numba" in sys.modules:
         return
     if threads:

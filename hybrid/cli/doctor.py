@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import processors
 from ..machine import memory
 from . import doctor_mpi
 from .doctor_gpu import gpu
@@ -110,9 +111,9 @@ def _threads() -> dict[str, Any]:
         chosen = threads.layer()
     except Exception as error:
         return finding("threads", False, f"no parallel kernel runs: {error}", "pip install tbb, or install libgomp1")
-    share = threads.share()
+    share = processors.quota()
     limit = f", a cgroup allows {share:.3g}" if share < float("inf") else ""
-    found = f"{threads.available()}{limit}; {chosen}, of {', '.join(layers)}"
+    found = f"{processors.available()}{limit}; {chosen}, of {', '.join(layers)}"
     if chosen == "omp":
         found += "; slower beside other processes than tbb (pip install tbb)"
     return finding("threads", chosen in THREADSAFE, found, "pip install tbb, or install libgomp1 (Debian, Ubuntu)")

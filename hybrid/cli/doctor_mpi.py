@@ -4,6 +4,7 @@ import importlib.util
 import statistics
 from typing import Any
 
+from ..processors import allowed
 from ..ranks import library
 from ..ranks.mpi import mpiexec
 from ..ranks.pingpong import LARGE, ROWS, SIZES, Messages
@@ -46,10 +47,8 @@ def between(repeat: int = 7) -> dict[str, Any]:
     """
     if world().size == 1:
         return {}
-    from cpu.threads import available
-
     messages = Messages()
-    hosts = messages.hosts(available())
+    hosts = messages.hosts(allowed())
     return {
         "hosts": [{"rank": rank, "host": host, "cores": cores} for rank, (host, cores) in enumerate(hosts)],
         "pingpong": [

@@ -1,11 +1,11 @@
 """Which commands run on several ranks, and what a rank says and takes of its machine."""
 
 import argparse
-import os
 from pathlib import Path
 
 from .. import console
 from ..models import MODELS
+from ..ranks import share
 from ..ranks.world import World
 
 MANY = ("doctor", "sweep")  # commands that run on several ranks, beside those of some models
@@ -41,5 +41,4 @@ def begin(given: argparse.Namespace, this: World) -> None:
     check(given, this.size)
     console.mute = this.rank > 0
     console.quiet = given.quiet or console.mute
-    if this.sharing > 1:
-        os.environ.setdefault("NUMBA_NUM_THREADS", str(max(this.cores // this.sharing, 1)))
+    share.take_threads(this)

@@ -1,10 +1,9 @@
 """How the cores are spent: stages in turn on all cores, or dense and sparse stages at the same time on a share each."""
 
-import os
 import statistics
-import sys
 from typing import Any
 
+from ..ranks.share import take_cores
 from .schedule import Schedule
 
 SKIPPED = 2  # ticks after a change that are not measured: kernels load, threads start
@@ -20,14 +19,15 @@ class Cores:
     threads        CPU threads in total, which queues that work at the same time share
     overlap        True, False, or None: measure. The choice changes no number, since results depend neither on the number
                    of threads nor on how queues overlap.
-    pin            True: the threads of each queue keep to cores of their own
+    pin            True: the threads of each queue keep to cores of their own, of those of this rank
     spare          True: stages in turn take one thread, and the feed has another one, if there are two
     """
 
     def __init__(
         self, dense: Any, sparse: Any, threads: int, overlap: bool | None, pin: bool = False, spare: bool = False
     ):
-        self._sparse, self._cores = sparse, _own_cores() if pin else None
+        self._sparse = sparse
+        self._nodes = [list(node) for node in take_cores()] if pin else []
         apart = not dense.threads
         if overlap and threads < 2 and not apart:
             raise ValueError(f"overlap: needs at least 2 threads, found {threads}; raise threads or leave overlap out")
@@ -59,10 +59,17 @@ class Cores:
         return {"sparse": self._sparse.queue("sparse", share, self._some_cores(share)), "feed": feed}
 
     def _some_cores(self, count: int) -> list[int] | None:
-        """The next cores that no queue has yet; None where too few are left: then the queue keeps to none."""
-        if self._cores is None or len(self._cores) < count:
+        """Cores that no queue has yet, of the fullest node of memory that has as many, else of several; None where too few
+        are left: then the queue keeps to none.
+        """
+        if sum(map(len, self._nodes)) < count:
             return None
-        taken, self._cores = self._cores[:count], self._cores[count:]
+        enough = [node for node in self._nodes if len(node) >= count]
+        taken: list[int] = []
+        for node in [min(enough, key=len)] if enough else self._nodes:
+            wanted = count - len(taken)
+            taken += node[:wanted]
+            del node[:wanted]
         return taken
 
     @property
@@ -104,10 +111,3 @@ class Cores:
         for queues in self.ways.values():
             for queue in queues.values():
                 queue.close()
-
-
-def _own_cores() -> list[int]:
-    """The cores that this process may use; ValueError where the system gives threads no cores of their own (macOS, Windows)."""
-    if not hasattr(os, "sched_getaffinity"):
-        raise ValueError(f"pin: not offered on {sys.platform}, which gives threads no cores of their own; leave it out")
-    return sorted(os.sched_getaffinity(0))

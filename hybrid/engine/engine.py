@@ -9,6 +9,7 @@ import numpy as np
 from .. import backend, check
 from ..feeds import Batch, Feed, most_targets
 from ..feeds.fit import fitting
+from ..processors import available
 from ..readout import Readout
 from ..storage import checkpoint
 from . import begun, saved
@@ -46,7 +47,7 @@ class Engine(Runner[Tick]):
     schedule       how all rates fall over the feed: "constant", "linear", "cosine" or "step", see hybrid/engine/scale.py
     warmup         ticks in which all rates rise linearly before that
     decay          schedule None: True is "linear", as in word2vec, False is "constant"
-    pin            True: each queue's threads keep to cores of their own
+    pin            True: each queue's threads keep to cores of their own, of one node of memory where that has enough
     tied           True: the readout's rows are the embedding's, one table: of a full or sampled readout that is as wide, on
                    the CPU, with one micro-batch and no delay. It starts as the embedding does
     update         "online": rows and readout move with each example (a run of one target together) and not at the end of a
@@ -79,8 +80,6 @@ class Engine(Runner[Tick]):
         tied: bool = False,
         update: str = "batch",
     ):
-        from cpu.threads import available
-
         super().__init__("engine", "ask between two ticks, or give every thread an engine of its own (copy.deepcopy)")
         check.whole("micro_batches", micro_batches, 1)
         check_widths(embedding, trunk, readout)

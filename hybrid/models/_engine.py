@@ -36,7 +36,6 @@ class EngineOptions:
     batch: int | None = option(512, "examples a batch", group="training", type=positive)
     micro_batches: int = option(2, "parts of a batch that overlap", group="training", type=positive)
     delay: int = option(0, "batches begun and not finished, up to 16 (0: exact)", group="training", type=whole)
-    pin: bool = option(False, "the threads of each queue keep to cores of their own", group="training", free=True)
     serial: bool = option(False, "one stage after another, on all threads", group="training")
     schedule: str = option(
         "linear", "how all rates fall over the run", group="training", choices=("constant", "linear", "cosine", "step")

@@ -8,13 +8,13 @@ from typing import Any
 from .. import backend as backends
 from ..feeds import Batch
 from ..feeds.fit import fitting
+from ..processors import available
 
 SKIPPED, MEASURED = 3, 7  # steps
 
 
 def queues(device: Any, threads: int | None) -> tuple[Any, Any]:
     """A queue that copies and computes on the device, and one of the CPU with so many threads (None: all cores)."""
-    from cpu.threads import available
 
     host = backends.choose("cpu").device.inline("placement", threads or available())
     return device.inline("placement", 1), host

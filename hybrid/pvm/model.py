@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from .. import backend, check
+from ..processors import available
 from ..ranks.group import Group
 from ..storage import checkpoint
 from . import fields, saved
@@ -68,8 +69,6 @@ class PVM(Stepper):
         ranks: Group | None = None,
         cut: str = "blocks",
     ):
-        from cpu.threads import available
-
         check.whole("streams", streams, 1, MOST_STREAMS)
         dtype = np.dtype(dtype)
         if wiring is None:

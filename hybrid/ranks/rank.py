@@ -15,7 +15,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TextIO
 
-from . import process, watch
+from . import process, share, watch
 from .everyone import RankLost, everyone
 from .world import World, become, world
 
@@ -47,6 +47,7 @@ def run(
     atexit.register(_leave, with_losses)  # the first is the last one to be called
     all_ranks = everyone()
     watch.begin(this, all_ranks.copy(), [str(member) for member in all_ranks.members], patience)
+    share.take_threads(this)
     code = 1
     with _voice(this):
         code = _exit_code(module, arguments)

@@ -5,6 +5,8 @@ import os
 import platform
 from typing import NamedTuple
 
+from ..processors import affinity
+
 VARIABLES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")  # of MPICH, of Slurm's PMIx and Open MPI, of Open MPI
 
 
@@ -16,8 +18,9 @@ class World(NamedTuple):
     host        the name of the machine that this rank runs on
     local_rank  which of the ranks on that machine it is: the number of its device
     mpi         whether MPI started it
-    cores       how many it may run on
-    sharing     how many ranks may run on just these
+    sharing     how many of the ranks on that machine may use the cores that this one may use: 1 where the launcher gave
+                each rank cores of its own
+    turn        which of those it is
     began       the number that it began with, where ranks have been lost since
     least       down to how many ranks the others go on when some are lost; None: then all are ended
     """
@@ -27,8 +30,8 @@ class World(NamedTuple):
     host: str
     local_rank: int
     mpi: bool
-    cores: int = 1
     sharing: int = 1
+    turn: int = 0
     began: int | None = None
     least: int | None = None
 
@@ -80,8 +83,7 @@ def found() -> World:
 
     everyone = MPI.COMM_WORLD
     here = everyone.Split_type(MPI.COMM_TYPE_SHARED)
-    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
-    sharing = here.allgather(cores).count(cores)
-    local = here.rank
+    local, cores = here.rank, affinity()
+    alike = [rank for rank, other in enumerate(here.allgather(cores)) if other == cores]
     here.Free()
-    return World(everyone.rank, everyone.size, platform.node(), local, True, len(cores), sharing)
+    return World(everyone.rank, everyone.size, platform.node(), local, True, len(alike), alike.index(local))

@@ -7,6 +7,7 @@ from typing import Any, TypeVar, cast
 from .. import console, readout, settings
 from ..engine import Engine
 from ..feeds import Feed
+from ..processors import available
 from ..readout import Readout, registry
 
 COMMON = ("rate", "seed", "readout_optimiser", "readout_decay", "readout_clip", "biases")  # options of every readout
@@ -35,8 +36,6 @@ def whole(fit: Method) -> Method:
 def threads(n_jobs: int | None) -> int:
     """How many threads: None 1, or as many as joblib's context says; -1 all. Results do not depend on it."""
     from joblib import effective_n_jobs
-
-    from cpu.threads import available
 
     return max(min(int(effective_n_jobs(n_jobs)), available()), 1)
 

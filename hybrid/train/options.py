@@ -27,6 +27,10 @@ class RunOptions:
     threads: int | None = option(
         None, "CPU threads in total (default: all cores that it may use)", group="machine", free=True, type=positive
     )
+    pin: bool = option(
+        False, "threads keep to cores: those of a rank to its own, those of a queue to some of them",
+        group="machine", free=True,
+    )  # fmt: skip
     seed: int = option(0, "seed of everything drawn", group="machine", type=whole)
     save_every: float = option(
         EVERY,

@@ -1,8 +1,7 @@
-"""How many threads, and how they wait: what the user, the affinity and the cgroups say is what happens."""
+"""How threads wait: as was measured to be best, unless the user has said otherwise."""
 
 import importlib.metadata
 import json
-import math
 import os
 import subprocess
 import sys
@@ -23,11 +22,10 @@ CHOICE = (
 )
 
 
-def started(code: str, cores=None, **said: str):
-    """What a fresh process, told so by its environment and on these cores, prints as JSON."""
+def started(code: str, **said: str):
+    """What a fresh process, told so by its environment, prints as JSON."""
     environment = {name: value for name, value in os.environ.items() if name not in CHOICE} | said
-    restrict = f"import os; os.sched_setaffinity(0, {cores})\n" if cores else ""
-    done = subprocess.run([sys.executable, "-c", restrict + code], env=environment, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -60,80 +58,6 @@ def test_threads_wait_as_measured_to_be_best():
 )
 def test_what_the_user_says_stays(said, expected):
     assert started(WAITING, **said) == expected
-
-
-@pytest.mark.parametrize(
-    "said, expected",
-    [({}, None), ({"NUMBA_NUM_THREADS": "1"}, 1), ({"OMP_NUM_THREADS": "1"}, 1), ({"OMP_NUM_THREADS": "no"}, None)],
-)
-def test_as_many_threads_as_the_environment_allows(said, expected):
-    found = started("import json; from cpu.threads import available; print(json.dumps(available()))", **said)
-    assert found == (expected or math.ceil(min(len(os.sched_getaffinity(0)), threads.share())))
-
-
-def test_as_many_threads_as_the_affinity_allows():
-    one = {min(os.sched_getaffinity(0))}
-    assert started("import json; from cpu.threads import available; print(json.dumps(available()))", cores=one) == 1
-
-
-def test_a_run_takes_no_more_threads_than_numba_was_given(tmp_path):
-    text = tmp_path / "text.txt"
-    text.write_text("one two three four five six\n" * 40)
-    command = [
-        sys.executable,
-        "-m",
-        "hybrid.cli",
-        "train",
-        "language",
-        "--text",
-        str(text),
-        "--out",
-        str(tmp_path / "run"),
-    ]
-    sizes = ["--epochs", "1", "--width", "4", "--hidden", "8", "--readout-width", "8", "--batch", "32", "--json"]
-    environment = os.environ | {"NUMBA_NUM_THREADS": "1"}
-    done = subprocess.run([*command, *sizes], env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["threads"] == 1
-
-
-def cgroups(folder, membership: str, files: dict[str, str]):
-    """A file system of control groups, and what a process finds in its own cgroup file."""
-    for name, text in files.items():
-        path = folder / "cgroup" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    (folder / "membership").write_text(membership)
-    return folder / "cgroup", folder / "membership"
-
-
-@pytest.mark.parametrize(
-    "membership, files, expected",
-    [
-        ("0::/\n", {"cpu.max": "max 100000\n"}, math.inf),
-        ("0::/\n", {"cpu.max": "150000 100000\n"}, 1.5),
-        ("0::/a/b\n", {"a/b/cpu.max": "max 100000\n", "a/cpu.max": "200000 100000\n"}, 2),  # the parent's holds too
-        ("0::/a/b\n", {"a/b/cpu.max": "50000 100000\n", "a/cpu.max": "200000 100000\n"}, 0.5),
-        ("0::/not/there\n", {"cpu.max": "300000 100000\n"}, 3),  # in a container the path is the host's
-        ("1:cpu:/a\n0::/a\n", {"cpu/a/cpu.cfs_quota_us": "250000", "cpu/a/cpu.cfs_period_us": "100000"}, 2.5),
-        ("1:cpu,cpuacct:/\n", {"cpu,cpuacct/cpu.cfs_quota_us": "-1", "cpu,cpuacct/cpu.cfs_period_us": "100000"}, math.inf),
-        ("3:memory:/a\n", {"memory/a/cpu.max": "100000 100000"}, math.inf),
-        ("0::/\n", {"cpu.max": "what\n"}, math.inf),
-    ],
-)  # fmt: skip
-def test_the_share_of_processors_is_the_cgroups(tmp_path, membership, files, expected):
-    assert threads.share(*cgroups(tmp_path, membership, files)) == expected
-
-
-def test_without_cgroups_there_is_no_limit(tmp_path):
-    assert threads.share(tmp_path / "none", tmp_path / "nothing") == math.inf
-
-
-def test_less_than_a_processor_is_one_thread(monkeypatch):
-    monkeypatch.setattr(threads, "share", lambda: 0.3)
-    assert threads.available() == 1
-    monkeypatch.setattr(threads, "share", lambda: 1.2)
-    assert threads.available() == min(2, len(os.sched_getaffinity(0)))
 
 
 def test_a_loop_is_cut_finer_only_inside():

@@ -49,7 +49,7 @@ def test_a_system_that_does_not_say(monkeypatch):
 
 
 def test_pin_is_refused_where_threads_have_no_cores_of_their_own(monkeypatch):
-    monkeypatch.delattr(os, "sched_getaffinity")
+    monkeypatch.delattr(os, "sched_setaffinity")
     with pytest.raises(ValueError, match=r"^pin: not offered on .*leave it out$"):
         Cores(None, None, 2, None, pin=True)
 

@@ -7,6 +7,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 
 from ... import console
+from ...processors import available
 from ...ranks.pool import pool
 from ...ranks.world import world
 from ...settings import positive
@@ -40,7 +41,6 @@ def run(given: argparse.Namespace) -> int:
 
 def _sweep(given: argparse.Namespace, workers: int, executor: Callable[[int], Executor], sharing: int) -> int:
     """Sweep by so many workers, of which so many share this process's threads."""
-    from cpu.threads import available
 
     from ...sweep import file, records, strategies
     from ...sweep import run as sweeping

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from cpu import threads
+from hybrid import processors
 from hybrid.cli import doctor
 
 
@@ -89,7 +90,7 @@ def test_only_workqueue_is_not_enough(monkeypatch):
     broken_import(monkeypatch, "numba.np.ufunc.tbbpool", "numba.np.ufunc.omppool")
     monkeypatch.setattr(threads, "layer", lambda: "workqueue")
     found = doctor._threads()
-    assert found["found"] == f"{threads.available()}; workqueue, of workqueue"
+    assert found["found"] == f"{processors.available()}; workqueue, of workqueue"
     assert not found["ok"]
     assert "pip install tbb" in found["remedy"]
 

@@ -7,7 +7,7 @@ import joblib
 import numpy as np
 import pytest
 
-from cpu.threads import available
+from hybrid.processors import available
 from hybrid.sklearn import training
 
 

@@ -53,7 +53,7 @@ def test_more_micro_batches_than_examples_are_refused_and_the_default_gives_way(
 
 def test_what_changes_no_number_may_change_and_what_belongs_to_a_command_is_not_kept():
     assert {"device", "threads", "save_every", "patience", "tensorboard", "pin", "rows_device"} <= free("language")
-    assert "seed" not in free("language") and "live" in free("pvm")
+    assert "seed" not in free("language") and {"live", "pin"} <= free("pvm")
     chosen = choose("pvm", live=8642, out="x", overwrite=True)
     assert chosen["live"] == 8642 and not {"live", "out", "overwrite"} & set(kept(chosen))
 

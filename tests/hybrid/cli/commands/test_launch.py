@@ -1,13 +1,14 @@
 """`hybrid launch` and `python -m hybrid.launch`, as users type them. (hybrid/cli/ranks.py too)"""
 
 import argparse
+import math
 import os
 import subprocess
 import sys
 
 import pytest
 
-from hybrid import console
+from hybrid import console, processors
 from hybrid.cli import main, ranks
 from hybrid.ranks.mpi import mpiexec
 from hybrid.ranks.world import World
@@ -74,10 +75,12 @@ def test_in_a_batch_system_it_is_a_rank(ranks, said):
 def test_ranks_that_share_their_cores_divide_them(monkeypatch, cores, sharing, said, threads):
     for name in ("mute", "quiet"):
         monkeypatch.setattr(console, name, False)
-    monkeypatch.setenv("NUMBA_NUM_THREADS", said or "")
+    monkeypatch.setattr(processors, "affinity", lambda: list(range(cores)))
+    monkeypatch.setattr(processors, "quota", lambda: math.inf)
+    monkeypatch.setenv("OMP_NUM_THREADS", said or "")
     if not said:
-        monkeypatch.delenv("NUMBA_NUM_THREADS")
+        monkeypatch.delenv("OMP_NUM_THREADS")
     given = argparse.Namespace(command="sweep", quiet=False)
-    ranks.begin(given, World(1, sharing, "north", 1, True, cores, sharing))
-    assert os.environ.get("NUMBA_NUM_THREADS") == threads
+    ranks.begin(given, World(1, sharing, "north", 1, True, sharing, 1))
+    assert os.environ.get("OMP_NUM_THREADS") == threads
     assert console.mute and console.quiet
