@@ -14,10 +14,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bench import balance_steps
 from bench.measure import append
 from cpu.array import Array
 from cpu.logistic_rows import OWNERS
 from cpu.tree import Tree, huffman, of_pointers
+from cpu.tree_crowds import deal, share
 
 COUNTS = True  # and times nothing: it runs beside other work
 THREADS = (2, 4, 8, 16, 32, 64)
@@ -54,11 +56,14 @@ class Balance(NamedTuple):
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Print a table for each number of classes; with --json a line a number of threads."""
+    """Print a table for each number of classes, and one of other steps; with --json a line a number of threads."""
     for classes in FEW if arguments.quick else CLASSES:
         found = list(balances(classes, arguments.together or TOGETHER))
         print(table(found), end="\n\n", flush=True)
         append(arguments.json, [{"bench": "balance", **one._asdict()} for one in found])
+    others = list(balance_steps.steps(THREADS))
+    print(balance_steps.table(others))
+    append(arguments.json, [{"bench": "balance_steps", **one._asdict()} for one in others])
 
 
 def balances(classes: int, together: int) -> Iterator[Balance]:
@@ -115,15 +120,24 @@ def by_batch(way: Array, together: int, threads: int) -> int:
     place, level = np.nonzero(way >= 0)
     _, first, of_node, count = np.unique(way[place, level], return_index=True, return_inverse=True, return_counts=True)
     first = place[first]  # of each node, whose examples are neighbours
-    thread = np.searchsorted(np.arange(1, threads + 1) * len(way) // threads, np.arange(len(way)), "right")
     crowded = count > together
-    dealt = np.arange(crowded.sum()) % threads  # the longest first
-    meet = np.bincount(dealt, 2 * -np.sort(-count[crowded]), threads)
+    lengths, alike = (np.bincount(place[some], minlength=len(way)) for some in (slice(None), crowded[of_node]))
+    ends = share(lengths, alike, np.arange(len(way)), threads)
+    thread = np.searchsorted(ends[1:], np.arange(len(way)), "right")
+    meet = _most(count[crowded], threads)
     judged = np.bincount(thread[place], np.where(crowded[of_node], 1, 2), threads)
     inside = thread[first] == thread[first + count - 1]
     judged += np.bincount(thread[first], count * (inside & ~crowded), threads)
-    rest = np.bincount(thread[first], count * ~(inside | crowded), threads)
-    return int(meet.max() + judged.max() + rest.max())
+    return int(2 * meet + judged.max() + _most(count[~(inside | crowded)], threads))
+
+
+def _most(counts: Array, threads: int) -> int:
+    """Examples of the thread that has the most, of nodes dealt as the kernels deal them."""
+    if not len(counts):
+        return 0
+    nodes, cuts = deal(np.column_stack([np.zeros_like(counts), np.zeros_like(counts), counts]), threads)
+    ends = np.append(0, np.cumsum(nodes[:, 2]))
+    return int((ends[cuts[1:]] - ends[cuts[:-1]]).max())
 
 
 def table(found: list[Balance]) -> str:

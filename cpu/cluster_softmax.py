@@ -1,7 +1,7 @@
 """A softmax in each of K clusters of classes, over the cluster's own rows: how likely a class is, given its cluster.
 
 The examples of a batch are put in order of their targets' clusters. In each cluster that is met a matrix product gives the
-logits of its own examples, another the gradient of their hidden vectors, and a third moves its rows. One worker takes a whole
+logits of its own examples, another the gradient of their hidden vectors, and a third moves its rows. One thread takes a whole
 cluster; a large one, of more than LARGE classes, goes through the full softmax of cpu/softmax.py, in which threads share it.
 
 Goodman 2001, "Classes for fast maximum entropy training"; with few clusters by frequency it is what Grave et al. 2017,
@@ -24,8 +24,7 @@ from cpu.compiled import called, launched
 from cpu.rule import pace
 from cpu.softmax import chunk, probabilities, sum_exp, weigh
 
-LARGE = 1024  # classes of a cluster that one worker takes
-WORKERS = 16  # the most threads that share a step
+LARGE = 1024  # classes of a cluster that one thread takes
 
 
 class Plan(NamedTuple):
@@ -50,8 +49,8 @@ class Work(NamedTuple):
     logits  (B, L)            of the examples in order; then d loss / d logit
     hidden  (B, D)            the hidden vectors in order
     grads   (B, D)            their gradients
-    pulls   (WORKERS, L, D)   the gradient of the rows of the worker's cluster, where they do not move by plain SGD
-    bias_pulls (WORKERS, L)   the same of their biases
+    pulls   (threads, L, D)   the gradient of the rows of the thread's cluster, where they do not move by plain SGD
+    bias_pulls (threads, L)   the same of their biases
     """
 
     full: Any
@@ -92,7 +91,8 @@ def workspace(batch: int, width: int, plan: Plan, dtype: DTypeLike) -> Work:
     most = int(sizes[sizes <= LARGE].max(initial=0))
     full = softmax.workspace(batch, width, dtype) if (sizes > LARGE).any() else None
     hidden, grads = np.empty((2, batch, width), dtype)
-    pulls, bias_pulls = np.empty((WORKERS, most, width), dtype), np.empty((WORKERS, most), dtype)
+    threads = numba.config.NUMBA_NUM_THREADS
+    pulls, bias_pulls = np.empty((threads, most, width), dtype), np.empty((threads, most), dtype)
     return Work(full, np.empty((batch, most), dtype), hidden, grads, pulls, bias_pulls)
 
 
@@ -109,9 +109,9 @@ def step(
     losses = np.empty(order.examples.size, loss.dtype)
     spread = order.clusters, order.at, plan.begins
     given = learned.rows, learned.biases, work.hidden, order.target, weights
-    _judge(losses, work.logits, work.grads, *spread, *given, LARGE, True)
+    _judge(losses, work.logits, work.grads, *spread, *given, LARGE, True, numba.get_num_threads())
     scratch = work.logits, work.pulls, work.bias_pulls, work.hidden
-    _move(*learned, *scratch, *spread, *pace(rule, learned.rows.dtype), LARGE)
+    _move(*learned, *scratch, *spread, *pace(rule, learned.rows.dtype), LARGE, numba.get_num_threads())
     for part, own, among in _large(order, plan):
         theirs = None if weights is None else weights[part]
         read = _rows(learned, own), work.full, work.hidden[part], among, theirs, rule
@@ -126,7 +126,18 @@ def log_prob(out: Array, learned: Any, work: Work, plan: Plan, hidden: Array, ta
     order = _ordered(work, plan, hidden, target)
     losses = np.empty(order.examples.size, out.dtype)
     given = learned.rows, learned.biases, work.hidden, order.target, None
-    _judge(losses, work.logits, work.grads, order.clusters, order.at, plan.begins, *given, LARGE, False)
+    _judge(
+        losses,
+        work.logits,
+        work.grads,
+        order.clusters,
+        order.at,
+        plan.begins,
+        *given,
+        LARGE,
+        False,
+        numba.get_num_threads(),
+    )
     for part, own, among in _large(order, plan):
         softmax.log_prob(losses[part], _rows(learned, own), work.full, work.hidden[part], among)
         np.negative(losses[part], out=losses[part])
@@ -161,10 +172,10 @@ def _rows(learned: Any, rows: slice) -> Any:
 
 
 @launched(parallel=True)
-def _judge(losses, logits, grads, clusters, at, begins, rows, biases, hidden, target, weight, large, learns):
+def _judge(losses, logits, grads, clusters, at, begins, rows, biases, hidden, target, weight, large, learns, threads):
     """Write the losses of all examples in clusters that are not large; where it learns, their misses and gradients too."""
-    for worker in numba.prange(WORKERS):
-        for j in range(worker, clusters.size, WORKERS):
+    for thread in numba.prange(threads):
+        for j in range(thread, clusters.size, threads):
             first, last, begin, end = at[j], at[j + 1], begins[clusters[j]], begins[clusters[j] + 1]
             count = end - begin
             if count <= large:
@@ -206,16 +217,17 @@ def _move(
     keep,
     clip,
     large,
+    threads,
 ):
     """Move the rows of all clusters that are met and not large."""
-    for worker in numba.prange(WORKERS):
-        for j in range(worker, clusters.size, WORKERS):
+    for thread in numba.prange(threads):
+        for j in range(thread, clusters.size, threads):
             first, last, begin, end = at[j], at[j + 1], begins[clusters[j]], begins[clusters[j] + 1]
             count = end - begin
             if count <= large:
                 part = misses[first:last, :count]
-                pull_biases(bias_pulls[worker, :count], biases, part)
+                pull_biases(bias_pulls[thread, :count], biases, part)
                 move_together(
-                    rows, biases, squares, bias_squares, begin, end, pulls[worker], bias_pulls[worker], part.T,
+                    rows, biases, squares, bias_squares, begin, end, pulls[thread], bias_pulls[thread], part.T,
                     hidden[first:last], 1.0, rate, keep, clip, None,
                 )  # fmt: skip

@@ -78,12 +78,21 @@ def _gather(out, table, ids, threads):
 def _scatter(table, squares, ids, grad, rate, keep, clip, dice, threads):
     for thread in numba.prange(threads):
         for n in range(ids.size):
-            if n + AHEAD < ids.size and ids[n + AHEAD] % threads == thread:
+            if n + AHEAD < ids.size and owner(ids[n + AHEAD], threads) == thread:
                 prefetch_row(table, ids[n + AHEAD])
                 prefetch_row(squares, ids[n + AHEAD])
-            if ids[n] % threads == thread:
+            if owner(ids[n], threads) == thread:
                 square = square_of(grad, n, ZERO, None, squares, clip)
                 move_row(table, squares, ids[n], grad, n, square, rate, keep, clip, dice, n)
+
+
+@inlined()
+def owner(row, threads):
+    """The thread that moves a row. Turns are taken there and back: where rows that are met often come first, no thread has
+    the most frequent one of every turn.
+    """
+    turn, place = row // threads, row % threads
+    return threads - 1 - place if turn & 1 else place
 
 
 @launched(parallel=True, error_model="numpy")
@@ -109,10 +118,10 @@ def _scatter_mean(table, squares, bag_at, ids, values, grad, rate, keep, clip, d
             size = bag_at[b + 1] - bag_at[b]
             square = square_of(grad, b, ZERO, None, squares, clip)
             for n in range(bag_at[b], bag_at[b + 1]):
-                if n + AHEAD < ids.size and ids[n + AHEAD] % threads == thread:
+                if n + AHEAD < ids.size and owner(ids[n + AHEAD], threads) == thread:
                     prefetch_row(table, ids[n + AHEAD])
                     prefetch_row(squares, ids[n + AHEAD])
-                if ids[n] % threads == thread:
+                if owner(ids[n], threads) == thread:
                     share, step = _share(grad, values, n, size), _step(grad, rate, values, n, size)
                     _visit(table, squares, ids[n], grad, b, square, share, step, rate, keep, clip, dice, n)
 

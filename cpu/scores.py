@@ -17,9 +17,9 @@ from cpu.shards import CHUNK, SHARDS
 from cpu.softmax import chunk, count, normalise
 
 
-def softmax(out: Array, learned: Any, hidden: Array) -> None:
-    """out[b, v] = log p(v | hidden[b]) of a softmax over the rows (V, D); out (B, V), hidden (B, D)."""
-    base, sums = np.empty((2, SHARDS, len(hidden)), out.dtype)
+def softmax(out: Array, learned: Any, hidden: Array, parts: int = SHARDS) -> None:
+    """out[b, v] = log p(v | hidden[b]) of a softmax over the rows (V, D), in so many shards; out (B, V), hidden (B, D)."""
+    base, sums = np.empty((2, parts, len(hidden)), out.dtype)
     norm = np.empty(len(hidden), out.dtype)
     _logits(out, base, sums, learned.rows, learned.biases, hidden)
     normalise(norm, base, sums, learned.rows.shape[0])
@@ -35,8 +35,8 @@ def tree(out: Array, learned: Any, tree: Any, hidden: Array) -> None:
 @launched(parallel=True)
 def _logits(out, base, sums, weights, biases, hidden):
     """Write the logits, and base and sums of every shard."""
-    for shard in numba.prange(SHARDS):
-        first, last = shards.part(shard, weights.shape[0])
+    for shard in numba.prange(base.shape[0]):
+        first, last = shards.part(shard, base.shape[0], weights.shape[0])
         for begin in range(first, last, CHUNK):
             end = min(begin + CHUNK, last)
             chunk(out[:, begin:end], weights, biases, begin, end, hidden)
@@ -56,11 +56,9 @@ def _lower(out, norm, threads):
 @launched(parallel=True)
 def products(out, nodes, biases, hidden):
     """out[b, n] = hidden[b] . nodes[n] + biases[n], if there are biases; columns past the last node stay as they are."""
-    for shard in numba.prange(SHARDS):
-        first, last = shards.part(shard, nodes.shape[0])
-        for begin in range(first, last, CHUNK):
-            end = min(begin + CHUNK, last)
-            chunk(out[:, begin:end], nodes, biases, begin, end, hidden)
+    for number in numba.prange(-(-nodes.shape[0] // CHUNK)):
+        begin, end = number * CHUNK, min((number + 1) * CHUNK, nodes.shape[0])
+        chunk(out[:, begin:end], nodes, biases, begin, end, hidden)
 
 
 @launched(parallel=True, error_model="numpy")

@@ -1,21 +1,22 @@
-"""The rows of a table in chunks that fit the cache, divided among a fixed number of shards; one thread computes a shard.
+"""The rows of a table in chunks that fit the cache, divided among a number of shards; one thread computes a shard.
 
-Sums are taken over the chunks of a shard, then over the shards, in their order: so bits do not depend on the number of threads.
+Sums are taken over the chunks of a shard, then over the shards, in their order: so bits depend on the number of shards, and
+not on that of threads.
 """
 
 from cpu.compiled import launched
 
 CHUNK = 256  # rows of a table that are worked together: 1 MB of products with 1024 others, which a core's cache holds
-SHARDS = 16  # the most threads that share one table
+SHARDS = 16  # the most threads that share one table, unless more are asked for
 
 
 @launched()
-def part(shard, count):
+def part(shard, shards, count):
     """The first of a shard's rows and the one after its last: whole chunks, dealt evenly."""
     chunks = -(-count // CHUNK)
-    return shard * chunks // SHARDS * CHUNK, min((shard + 1) * chunks // SHARDS * CHUNK, count)
+    return shard * chunks // shards * CHUNK, min((shard + 1) * chunks // shards * CHUNK, count)
 
 
-def largest(count: int) -> int:
-    """The most rows that one shard has."""
-    return -(-count // (SHARDS * CHUNK)) * CHUNK
+def largest(shards: int, count: int) -> int:
+    """The most rows that one of so many shards has."""
+    return -(-count // (shards * CHUNK)) * CHUNK

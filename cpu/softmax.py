@@ -63,14 +63,14 @@ class Work(NamedTuple):
     score: np.ndarray
 
 
-def workspace(batch: int, width: int, dtype: DTypeLike) -> Work:
-    """Scratch for calls with up to `batch` rows of `width` numbers."""
+def workspace(batch: int, width: int, dtype: DTypeLike, parts: int = SHARDS) -> Work:
+    """Scratch for calls with up to `batch` rows of `width` numbers; parts: how many shards the classes have."""
     kept = KEPT // (max(batch, 1) * CHUNK * np.dtype(dtype).itemsize)
-    logits, grads = np.empty((SHARDS + kept, batch, CHUNK), dtype), np.empty((SHARDS, batch, width), dtype)
-    pulls, bias_pulls = np.empty((SHARDS, CHUNK, width), dtype), np.empty((SHARDS, CHUNK), dtype)
-    base, sums, scales = np.empty((3, SHARDS, batch), dtype)
+    logits, grads = np.empty((parts + kept, batch, CHUNK), dtype), np.empty((parts, batch, width), dtype)
+    pulls, bias_pulls = np.empty((parts, CHUNK, width), dtype), np.empty((parts, CHUNK), dtype)
+    base, sums, scales = np.empty((3, parts, batch), dtype)
     norm, score = np.empty((2, batch), dtype)
-    valid = np.empty(SHARDS, np.int64)
+    valid = np.empty(parts, np.int64)
     return Work(logits, grads, pulls, bias_pulls, base, sums, scales, valid, norm, score)
 
 
@@ -115,7 +115,7 @@ def best_without(ids: Array, log_probs: Array, learned: Any, work: Work, hidden:
     The probabilities are those among all classes. Where fewer than k are left, ids ends with -1 and log_probs with -inf.
     """
     (batch, k), classes = ids.shape, learned.rows.shape[0]
-    found = np.full((SHARDS, batch, min(k, shards.largest(classes))), -1, ids.dtype)
+    found = np.full((len(work.base), batch, min(k, shards.largest(len(work.base), classes))), -1, ids.dtype)
     scores = np.full(found.shape, -np.inf, log_probs.dtype)
     _search(found, scores, work.logits, work.base, work.sums, learned.rows, learned.biases, hidden, *without)
     normalise(work.norm[:batch], work.base, work.sums, classes)
@@ -128,11 +128,11 @@ def best_without(ids: Array, log_probs: Array, learned: Any, work: Work, hidden:
 def _measure(logits, grads, base, sums, score, valid, weights, biases, hidden, target, learns):
     """The first pass: base and sums of every shard, and the score of the targets; learns: grads and kept exponentials too."""
     batch = hidden.shape[0]
-    for shard in numba.prange(SHARDS):
-        first, last = shards.part(shard, weights.shape[0])
+    for shard in numba.prange(base.shape[0]):
+        first, last = shards.part(shard, base.shape[0], weights.shape[0])
         valid[shard] = first
         for begin in range(first, last, CHUNK):
-            end, at = min(begin + CHUNK, last), _place(logits, shard, begin, learns)
+            end, at = min(begin + CHUNK, last), _place(logits, shard, base.shape[0], begin, learns)
             some = logits[at, :batch, : end - begin]
             chunk(some, weights, biases, begin, end, hidden)
             for b in range(batch):
@@ -153,9 +153,9 @@ def _measure(logits, grads, base, sums, score, valid, weights, biases, hidden, t
 
 
 @called()
-def _place(logits, shard, begin, keeps):
+def _place(logits, shard, shards, begin, keeps):
     """Where the chunk from class `begin` on is: a place of its own that is kept, or the shard's."""
-    kept = np.intp(SHARDS + begin // CHUNK)
+    kept = np.intp(shards + begin // CHUNK)
     return kept if keeps and kept < logits.shape[0] else np.intp(shard)
 
 
@@ -231,14 +231,14 @@ def normalise(norm, base, sums, classes):
     """Write norm from the shards' base and sums; to sums their logs, with the base."""
     for b in range(norm.size):
         most = -np.inf
-        for shard in range(SHARDS):
-            first, last = shards.part(shard, classes)
+        for shard in range(base.shape[0]):
+            first, last = shards.part(shard, base.shape[0], classes)
             if first < last:
                 sums[shard, b] = base[shard, b] + math.log(sums[shard, b])
                 most = max(most, sums[shard, b])
         total = 0.0
-        for shard in range(SHARDS):
-            first, last = shards.part(shard, classes)
+        for shard in range(base.shape[0]):
+            first, last = shards.part(shard, base.shape[0], classes)
             if first < last:
                 total += math.exp(sums[shard, b] - most)
         norm[b] = most + math.log(total)
@@ -253,8 +253,8 @@ def _gather(grad, grads, scales, base, weights, hidden, target, norm, weight, th
             one = weighed(base.dtype.type(1), weight, b)
             for d in range(grad.shape[1]):
                 grad[b, d] = -one * number(weights, target[b], d)
-            for shard in range(SHARDS):
-                first, last = shards.part(shard, weights.shape[0])
+            for shard in range(base.shape[0]):
+                first, last = shards.part(shard, base.shape[0], weights.shape[0])
                 if first < last:
                     scale = one * exp(base[shard, b] - norm[b])
                     scales[shard, b] = scale
@@ -270,10 +270,10 @@ def _learn(
 ):  # fmt: skip
     """The second pass: move the weights."""
     batch = hidden.shape[0]
-    for shard in numba.prange(SHARDS):
-        first, last = shards.part(shard, weights.shape[0])
+    for shard in numba.prange(base.shape[0]):
+        first, last = shards.part(shard, base.shape[0], weights.shape[0])
         for begin in range(first, last, CHUNK):
-            end, at = min(begin + CHUNK, last), _place(logits, shard, begin, True)
+            end, at = min(begin + CHUNK, last), _place(logits, shard, base.shape[0], begin, True)
             some = logits[at, :batch, : end - begin]
             if at == shard or begin < valid[shard]:
                 chunk(some, weights, biases, begin, end, hidden)
@@ -329,8 +329,8 @@ def weigh(misses, weight, b):
 def _search(found, scores, logits, base, sums, weights, biases, hidden, out_first, out_last, left_out):
     """Write the best of every shard, as a heap, and its base and sums."""
     batch = hidden.shape[0]
-    for shard in numba.prange(SHARDS):
-        first, last = shards.part(shard, weights.shape[0])
+    for shard in numba.prange(base.shape[0]):
+        first, last = shards.part(shard, base.shape[0], weights.shape[0])
         for begin in range(first, last, CHUNK):
             end = min(begin + CHUNK, last)
             chunk(logits[shard, :batch, : end - begin], weights, biases, begin, end, hidden)

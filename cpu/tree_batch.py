@@ -25,7 +25,7 @@ from cpu.compiled import called, inlined, launched
 from cpu.logistic_visit import WIDE, cost, judge, move, pull, weighed
 from cpu.prefetch import prefetch_row
 from cpu.rule import by_row, goes, pace
-from cpu.tree_crowds import crowds, groups, last_of, line_up, meet, visit_node
+from cpu.tree_crowds import crossing, crowds, deal, groups, line_up, meet, share, visit_node
 from cpu.tree_softmax import TOGETHER, climb_together
 
 LINE = 32  # int32 numbers that keep what two threads write apart
@@ -124,12 +124,14 @@ def step(
     found = crowds(*paths[1:], order, together)
     if len(found):
         line_up(work.lines, found, order)
-        longest = found[np.argsort(found[:, 1] - found[:, 2], kind="stable")]  # first
         slots = groups(len(order), together)
-        meet(*learned, longest, *paths[:2], *noted, work.lines, *own, slots, together, weight, *pacing)
+        meet(*learned, *deal(found, threads), *paths[:2], *noted, work.lines, *own, slots, together, weight, *pacing)
     moves = work.moves if by_row(learned, rule) else None
-    _judge(grad, loss, *learned, *paths, work.begun, *noted, *own, moves, order, weight, *pacing)
-    _move_rest(*learned, *paths, work.begun, work.misses, *own, order, *pacing)
+    ends = share(work.lengths, work.crowded, order, threads)
+    _judge(grad, loss, *learned, *paths, work.begun, *noted, *own, moves, order, ends, weight, *pacing)
+    rest = crossing(work.begun, *paths[2:], order, ends)
+    if len(rest):
+        _move_rest(*learned, *deal(rest, threads), *paths[:2], work.misses, *own, order, *pacing)
 
 
 @launched(parallel=True)
@@ -163,14 +165,16 @@ def _compare(entries, lengths, shared, crowded, order, threads):
 @launched(parallel=True)
 def _judge(
     grad, loss, rows, biases, squares, bias_squares, entries, lengths, shared, crowded, begun, misses, costs, found, members,
-    missed, spent, pulls, moves, order, weight, hidden, rate, keep, clip, threads,
+    missed, spent, pulls, moves, order, ends, weight, hidden, rate, keep, clip, threads,
 ):  # fmt: skip
-    """Every example along its path: its gradient and its loss. A node moves when the last of its examples has met it."""
+    """Every example along its path: its gradient and its loss. A node moves when the last of its examples has met it.
+
+    The examples at places ends[t] to ends[t + 1] of the sorted order are thread t's.
+    """
     for thread in numba.prange(threads):
-        begin, end = thread * order.size // threads, (thread + 1) * order.size // threads
         own_missed, own_spent, steps = missed[thread], spent[thread], goes(moves, missed, thread)
         begun[thread] = -1
-        for p in range(begin, end):
+        for p in range(ends[thread], ends[thread + 1]):
             b, before, after = order[p], shared[p], shared[p + 1]
             _ask(rows, biases, squares, bias_squares, entries, lengths, order, p + 1, after)
             length, own = lengths[b], lengths[b] - crowded[b]
@@ -201,19 +205,17 @@ def _judge(
 
 @launched(parallel=True)
 def _move_rest(
-    rows, biases, squares, bias_squares, entries, lengths, shared, crowded, begun, misses, members, missed, spent, pulls,
-    order, hidden, rate, keep, clip, threads,
+    rows, biases, squares, bias_squares, nodes, cuts, entries, lengths, misses, members, missed, spent, pulls, order, hidden,
+    rate, keep, clip, threads,
 ):  # fmt: skip
-    """The nodes whose examples more than one thread has judged; that with the first of them moves each."""
+    """The nodes whose examples more than one thread has judged; nodes[cuts[t] : cuts[t + 1]] are thread t's."""
     for thread in numba.prange(threads):
-        end = (thread + 1) * order.size // threads
-        for level in range(crowded[order[end - 1]], shared[end]):
-            if begun[thread, level] >= 0:
-                _move_node(
-                    rows, biases, squares, bias_squares, entries, lengths, level, begun[thread, level],
-                    last_of(shared, level, end, order.size), misses, members, missed, pulls, thread, order, hidden, rate, keep,
-                    clip,
-                )  # fmt: skip
+        for n in range(cuts[thread], cuts[thread + 1]):
+            level, first, last = nodes[n]
+            _move_node(
+                rows, biases, squares, bias_squares, entries, lengths, level, first, last, misses, members, missed, pulls,
+                thread, order, hidden, rate, keep, clip,
+            )  # fmt: skip
 
 
 @called()

@@ -5,10 +5,13 @@ is kept for the gradients of its examples. Its examples are a list, as the nodes
 that the node moves along, are those of cpu/logistic_visit.py with rows and hidden vectors in each other's place.
 """
 
+from typing import Any
+
 import numba
 import numpy as np
 
-from cpu.compiled import inlined, launched
+from cpu.array import Array
+from cpu.compiled import called, inlined, launched
 from cpu.logistic_visit import WIDE, compare, forget, pull, score, weighed
 from cpu.rule import descend, square_of
 from cpu.simd import LANES, load_row, store_row
@@ -38,10 +41,75 @@ def crowds(lengths, shared, crowded, order, together):
                     crowded[order[p]] = level + 1
             first = last
         level += 1
+    return _made(found)
+
+
+@launched()
+def crossing(begun, shared, crowded, order, ends):
+    """The nodes, but crowded ones, whose examples several threads have judged: (nodes, 3) of level, first and last place.
+
+    ends  as `share` has made them
+    """
+    found: list[Any] = []
+    for thread in range(ends.size - 1):
+        last = end = ends[thread + 1]
+        for level in range(shared[end] - 1, crowded[order[end - 1]] - 1, -1):  # nearer to the root nodes end later
+            if begun[thread, level] >= 0:
+                while shared[last] > level:  # 0 behind the last place
+                    last += 1
+                found.append((level, np.int64(begun[thread, level]), last))
+    return _made(found)
+
+
+@called()
+def _made(found):
     made = np.empty((len(found), 3), np.int64)
     for i in range(len(found)):
         made[i] = found[i]
     return made
+
+
+@launched()
+def share(lengths, crowded, order, threads):
+    """Where each thread's examples begin, and where the last ends, (threads + 1,): each has about as many visits of nodes.
+
+    An example reads a crowded node once, for its gradient, another one for its score, its gradient and its part of the move.
+    """
+    every = reached = 0
+    for b in order:
+        every += 3 * lengths[b] - 2 * crowded[b]
+    ends, thread = np.full(threads + 1, order.size), 1
+    ends[0] = 0
+    for p in range(order.size):
+        visits = 3 * lengths[order[p]] - 2 * crowded[order[p]]
+        while (
+            thread < threads and (2 * reached + visits) * threads > 2 * thread * every
+        ):  # its middle is the next one's
+            ends[thread] = p
+            thread += 1
+        reached += visits
+    return ends
+
+
+def deal(nodes: Array, threads: int) -> tuple[Array, Array]:
+    """Nodes (n, 3), of level, first and last place, dealt to threads by their examples.
+
+    Returns the nodes in another order, and where those of each thread begin in it (threads + 1,). The node with the most
+    examples comes first, and each goes to the thread with the fewest.
+    """
+    longest = nodes[np.argsort(nodes[:, 1] - nodes[:, 2], kind="stable")]
+    thread = _least(longest, threads)
+    return longest[np.argsort(thread, kind="stable")], np.searchsorted(np.sort(thread), np.arange(threads + 1))
+
+
+@launched()
+def _least(nodes, threads):
+    """The thread of each node."""
+    spent, thread = np.zeros(threads, np.int64), np.empty(nodes.shape[0], np.int64)
+    for i in range(nodes.shape[0]):
+        thread[i] = np.argmin(spent)
+        spent[thread[i]] += nodes[i, 2] - nodes[i, 1]
+    return thread
 
 
 @inlined()
@@ -71,13 +139,15 @@ def line_up(lines, crowds, order):
 
 @launched(parallel=True)
 def meet(
-    rows, biases, squares, bias_squares, crowds, entries, lengths, misses, costs, found, lines, members, missed, spent,
+    rows, biases, squares, bias_squares, crowds, cuts, entries, lengths, misses, costs, found, lines, members, missed, spent,
     pulls, slots, together, weight, hidden, rate, keep, clip, threads,
 ):  # fmt: skip
-    """Crowded nodes meet their examples, group after group, and note what each group finds."""
+    """Crowded nodes meet their examples, group after group, and note what each group finds. Those of thread t are
+    crowds[cuts[t] : cuts[t + 1]].
+    """
     for thread in numba.prange(threads):
         own_missed, own_spent = missed[thread], spent[thread]
-        for c in range(thread, crowds.shape[0], threads):
+        for c in range(cuts[thread], cuts[thread + 1]):
             level, begin, end = crowds[c]
             one = lines[level, begin]
             node = entries[one, lengths[one] - 1 - level] >> 1

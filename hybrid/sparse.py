@@ -47,11 +47,9 @@ class Moves:
 
     def table(self, rows: int, width: int) -> np.ndarray:
         """Rows of zeros, which begin on a cache line; in 16 bits uint16 are those of bfloat16, int16 those of float16."""
-        from cpu import aligned, halves
+        from cpu import first_touch, halves
 
-        made = aligned.empty((rows, width), halves.BITS[self.storage])
-        made.fill(0)
-        return made
+        return first_touch.zeros((rows, width), halves.BITS[self.storage])
 
     def check_place(self, backend: Any) -> None:
         """ValueError for rows of 16 bits on a GPU."""

@@ -97,7 +97,6 @@ TESTED_IN: dict[str, str] = {
     "hybrid/readout/base/still.py": "tests/hybrid/readout/test_readouts.py",
     "hybrid/readout/base/tails.py": "tests/hybrid/readout/test_head.py",
     "hybrid/readout/base/trials.py": "tests/gpu/test_placement.py",
-    "hybrid/readout/full.py": "tests/hybrid/readout/test_readouts.py",
     "hybrid/readout/neighbours.py": "tests/hybrid/readout/test_kinds.py",
     "hybrid/readout/sampled.py": "tests/hybrid/readout/test_kinds.py",
     "hybrid/readout/base/threshold.py": "tests/hybrid/readout/test_mixture.py",

@@ -74,8 +74,11 @@ class Rows(Protocol):
 class Softmax(Protocol):
     """The full softmax over V classes, computed in chunks: its scratch has a bound. Rows (V, D), hidden (B, D)."""
 
-    def workspace(self, batch: int, width: int, dtype: DTypeLike) -> Any:
-        """The scratch arrays that calls with up to `batch` rows need; made once."""
+    def workspace(self, batch: int, width: int, dtype: DTypeLike, parts: int = 16) -> Any:
+        """The scratch arrays that calls with up to `batch` rows need; made once.
+
+        parts  of the classes: so many threads of a CPU share a step at most. Last bits depend on their number there
+        """
 
     def step(
         self, grad: Array, loss: Array, learned: Learned, work: Any, hidden: Array, target: Array,

@@ -65,11 +65,13 @@ class Pipeline:
 
     def _place(self, weights: np.ndarray) -> None:
         """Put everything where it is computed; within the work of a queue."""
+        from cpu.first_touch import spread
+
         device, kernels, units = self.backend.device, self.backend.pvm, len(self.units)
         first = initial.state(self.layout, self.config, self.layer, weights, self.streams)
         self.plan = kernels.plan(self.layout)
-        self.weights = device.from_host(weights)
-        self.velocity = device.from_host(np.zeros_like(weights)) if self.config.moves else None
+        self.weights = device.from_host(spread(weights))
+        self.velocity = device.from_host(spread(np.zeros_like(weights))) if self.config.moves else None
         self.state = {name: device.from_host(array) for name, array in first.items()}
         self.delta = device.empty(first["tape_0"].shape, self.dtype)
         self._rates = device.from_host(np.zeros((2, units), self.dtype))

@@ -131,6 +131,7 @@ BAD_CONSTRUCTION = [
         lambda: TreeReadout([1, 2], 4, mode="batch", together=0),
         "together: found 0, expected a whole number of at least 1",
     ),
+    (lambda: FullReadout([1, 2], 4, parts=65), "parts: found 65, expected a whole number from 1 to 64"),
     (lambda: TreeReadout([1, 2], 4, owners=5), "owners: found 5, expected an even number from 2 to 64"),
     (lambda: TreeReadout([1, 2], 4, owners=66), "owners: found 66, expected a whole number from 2 to 64"),
     (

@@ -48,7 +48,7 @@ def test_a_file_is_read_without_numba_and_without_scipy(kind):
                 "regrow": None,
             },
         ),
-        ("full", {}),
+        ("full", {"parts": 16}),
         ("sampled", dict.fromkeys(("negatives", "loss", "draws", "calibration", "index_every"))),
     ],
 )

@@ -1,0 +1,143 @@
+"""How evenly steps other than a tree's can be shared by 2 to 64 threads: the largest share that one has, counted, not timed.
+
+What a loop deals are its parts: ids, units, blocks of examples, shards. A thread that is free takes the next one, as TBB's
+threads do; OpenMP's have theirs dealt before, which is no more even. One over a share bounds the speedup.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from bench.gpu_units import PARAMETERS, ragged_layout
+from cpu import shards, shared_negatives
+from cpu.array import Array
+from cpu.negative import alias, draw
+from cpu.pvm import _cuts
+from cpu.rows import owner
+from cpu.threads import PARTS
+from hybrid.pvm import presets
+from hybrid.pvm.layout import tape_layout
+from hybrid.pvm.rules import wire
+from hybrid.readout.full import MOST_PARTS
+
+CLASSES, BATCH, NEGATIVES = 100_000, 1024, 1024
+PVM = "small"
+
+
+class Steps(NamedTuple):
+    """The largest thread's share of each step, of what it does in rows, or parameters, of matrices.
+
+    gather      rows of a batch of ids
+    scatter     the same rows moved, each by one thread; Zipf's law
+    met         what the id that is met most has of them: the least there is
+    units       a collection of ragged MLPs, a step with one example
+    pvm         a tick of a Predictive Vision Model, one stream
+    full        a pass of a full softmax over its classes, which have as many parts as by default
+    parted      the same with the most parts
+    sampled     examples of sampled softmax
+    negatives   its negatives' gradients
+    """
+
+    threads: int
+    gather: float
+    scatter: float
+    met: float
+    units: float
+    pvm: float
+    full: float
+    parted: float
+    sampled: float
+    negatives: float
+
+
+def steps(thread_counts: tuple[int, ...]) -> Iterator[Steps]:
+    """What is counted, for each number of threads."""
+    ids, ragged, tape = drawn(), ragged_layout(PARAMETERS), _tape()
+    for threads in thread_counts:
+        yield Steps(
+            threads,
+            _even(BATCH, threads),
+            np.bincount([owner.py_func(row, threads) for row in ids]).max() / BATCH,
+            np.bincount(ids).max() / BATCH,
+            largest(_summed(np.diff(ragged.w_at), max(1, len(ragged.inputs) // (PARTS * threads))), threads),
+            largest(_tick(tape, threads), threads),
+            largest(_shards(shards.SHARDS), threads),
+            largest(_shards(MOST_PARTS), threads),
+            largest(blocks(BATCH, shared_negatives.ROWS), threads),
+            largest(blocks(NEGATIVES, shared_negatives.NEGATIVES), threads),
+        )
+
+
+def largest(parts: Array, threads: int) -> float:
+    """The share of the thread that has the most, where each part goes to the thread that is free first."""
+    loads = np.zeros(threads)
+    for part in parts:
+        loads[loads.argmin()] += part
+    return float(loads.max() / loads.sum())
+
+
+def blocks(count: int, size: int) -> Array:
+    """Sizes of blocks: all of one size but the last."""
+    return np.diff(np.append(np.arange(0, count, size), count))
+
+
+def drawn() -> Array:
+    """A batch of ids, each as often as Zipf's law says."""
+    ids = np.empty((BATCH, 1), np.int32)
+    draw(ids, alias(1 / np.arange(1, CLASSES + 1), 1.0), 0, 0)
+    return ids[:, 0]
+
+
+def table(found: list[Steps]) -> str:
+    """As Markdown."""
+    named = (
+        "rows read",
+        "rows moved",
+        "units",
+        f"PVM `{PVM}`",
+        "full softmax",
+        f"{MOST_PARTS} parts",
+        "sampled: examples",
+        "its negatives",
+    )
+    lines = [
+        f"Other steps: {BATCH:,} ids of {CLASSES:,} by Zipf's law, of which the one that is met most has {found[0].met:.1%}; "
+        f"{PARAMETERS:,} parameters of",
+        f"ragged units; {CLASSES:,} classes; {BATCH:,} examples with {NEGATIVES:,} negatives.",
+        "",
+        f"| threads | even | {' | '.join(named)} |",
+        "|" + "---|" * (2 + len(named)),
+    ]
+    for one in found:
+        shares = one.gather, one.scatter, one.units, one.pvm, one.full, one.parted, one.sampled, one.negatives
+        lines.append(f"| {one.threads} | {1 / one.threads:.1%} | {' | '.join(map('{:.1%}'.format, shares))} |")
+    return "\n".join(lines)
+
+
+def _even(count: int, threads: int) -> float:
+    return -(-count // threads) / count
+
+
+def _summed(sizes: Array, count: int) -> Array:
+    """Parts of so many units each."""
+    return np.add.reduceat(sizes, np.arange(0, len(sizes), count))
+
+
+def _shards(count: int) -> Array:
+    """Classes of the parts of a full softmax."""
+    return np.diff([shards.part(shard, count, CLASSES)[0] for shard in range(count)] + [CLASSES])
+
+
+def _tape() -> tuple[object, int]:
+    """The layout of a Predictive Vision Model's units, and how many parameters they have."""
+    config = presets.load(PVM)[0]
+    layout = tape_layout(wire(config), config)
+    return layout, int((layout.rows.astype(np.int64) * (layout.columns + 1)).sum())
+
+
+def _tick(tape: tuple[object, int], threads: int) -> Array:
+    """Parameters of the parts of a tick."""
+    layout, size = tape
+    starts = np.append(layout.w_at[layout.layer_at[:-1]], size)  # type: ignore[attr-defined]
+    return np.diff(starts[_cuts(layout, size, 0, len(starts) - 1, PARTS * threads)])

@@ -1,0 +1,47 @@
+"""Tables on machines of one and of two nodes of memory: only who writes them first differs."""
+
+import numpy as np
+import pytest
+
+from cpu import first_touch
+from hybrid.pvm.model import PVM
+from hybrid.sparse import Moves
+from tests.support.small_pvm import TINY
+
+
+@pytest.fixture(params=[1, 2])
+def nodes(request, tmp_path, monkeypatch):
+    """A machine with so many nodes of memory; `online` is a file, and no node."""
+    for name in ["online", *(f"node{number}" for number in range(request.param))]:
+        (tmp_path / name).mkdir()
+    monkeypatch.setattr(first_touch, "NODES", tmp_path)
+    return request.param
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (1,), (7, 5), (4097, 3)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.uint16])
+def test_all_numbers_are_written_and_the_same(threads, nodes, monkeypatch, shape, dtype):
+    def used(shape, dtype):
+        return np.full(shape, 7, dtype)
+
+    monkeypatch.setattr(first_touch.aligned, "empty", used)
+    made = first_touch.zeros(shape, dtype)
+    assert made.shape == shape and made.dtype == dtype and not made.any()
+    given = np.random.default_rng(0).integers(0, 99, shape).astype(dtype)
+    found = first_touch.spread(given)
+    np.testing.assert_array_equal(found, given)
+    assert (found is given) == (nodes == 1) and found.dtype == dtype
+
+
+def test_without_files_of_nodes_there_is_one(tmp_path, monkeypatch):
+    monkeypatch.setattr(first_touch, "NODES", tmp_path / "none")
+    given = np.ones(3)
+    assert first_touch.spread(given) is given
+
+
+def test_tables_and_units_begin_with_the_same_numbers(nodes, monkeypatch):
+    assert not Moves(storage="bfloat16").table(33, 5).any()
+    model = PVM(TINY, device="cpu", threads=1, seed=3)
+    monkeypatch.setattr(first_touch, "_several", lambda: False)
+    np.testing.assert_array_equal(model.weights, PVM(TINY, device="cpu", threads=1, seed=3).weights)
+    assert model.weights.any() and not model.velocity.any()
