@@ -41,17 +41,16 @@ Arrays = Mapping[str, np.ndarray | Spread]
 def save(group: Group, folder: str | Path, arrays: Arrays, facts: dict[str, Any]) -> None:
     """As storage.checkpoint.save, by all ranks; other arrays than spread ones are those of rank 0.
 
-    Raises what it raises on rank 0, and OSError on the others, which then have nothing to go on with either.
+    Raises what it raises, on all ranks.
     """
-    if group.rank:
-        _serve(group, [array for array in arrays.values() if isinstance(array, Spread)])
-        return
-    failed = 1
-    try:
-        checkpoint.save(folder, _written(group, arrays), facts)
-        failed = 0
-    finally:
-        group.share(np.array([-1, failed, 0]))
+    with group.together():
+        if group.rank:
+            _serve(group, [array for array in arrays.values() if isinstance(array, Spread)])
+            return
+        try:
+            checkpoint.save(folder, _written(group, arrays), facts)
+        finally:
+            group.share(np.array([-1, 0, 0]))
 
 
 def load(group: Group, path: str | Path, arrays: Arrays) -> dict[str, Any]:
@@ -89,14 +88,10 @@ def _pieced(group: Group, which: int, array: Spread) -> Pieced:
 def _serve(group: Group, spread: list[Spread]) -> None:
     """Send rank 0 what it asks for, until it has all, or has failed."""
     asked = np.zeros(3, np.int64)
-    while True:
+    group.share(asked)
+    while (which := int(asked[0])) >= 0:
+        _gathered(group, spread[which], int(asked[1]), int(asked[2]))
         group.share(asked)
-        which, first, last = asked.tolist()
-        if which < 0:
-            break
-        _gathered(group, spread[which], first, last)
-    if first:
-        raise OSError("checkpoint: rank 0 could not write it, and says why")
 
 
 def _gathered(group: Group, array: Spread, first: int, last: int) -> np.ndarray:
