@@ -6,20 +6,7 @@ import sys
 import pytest
 
 from bench import peers
-
-# The modules of the peers cannot be found by what follows; None in sys.modules would be found by SciPy.
-WITHOUT = """
-import sys
-from importlib.abc import MetaPathFinder
-
-class Absent(MetaPathFinder):
-    def find_spec(self, name, path, target=None):
-        if name in ("torch", "fasttext", "gensim", "sklearn"):
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-sys.meta_path.insert(0, Absent())
-from bench.__main__ import main
-"""
+from tests.support.without_peers import WITHOUT
 
 
 def test_a_missing_peer_is_said_once(monkeypatch, capsys):

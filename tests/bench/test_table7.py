@@ -14,26 +14,16 @@ from bench.logits import Logits
 from bench.table7 import Rival, Task
 from bench.table7_rows import BATCHES, FIRST, FULL, Feed, Row, expected, first_weights, layers, rows
 from cpu.tree import huffman, path
+from tests.support.without_peers import WITHOUT
+
+COMMAND = [sys.executable, "-m", "bench", "table7", "--quick", "--repeat", "1", "--threads", "1"]
 
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory):
     pytest.importorskip("torch")
     path = tmp_path_factory.mktemp("table7") / "t.jsonl"
-    command = [
-        sys.executable,
-        "-m",
-        "bench",
-        "table7",
-        "--quick",
-        "--repeat",
-        "2",
-        "--threads",
-        "1",
-        "--json",
-        str(path),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = subprocess.run([*COMMAND, "--json", str(path)], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout, [json.loads(line) for line in path.read_text().splitlines()]
 
@@ -99,6 +89,21 @@ def test_all_rivals_of_small_networks_agree_and_are_timed(measured):
     }
     assert "2016" not in said, "published figures are of the published sizes"
     assert report.tables(records).count("\n| ours |") == len(FULL)
+
+
+def test_without_pytorch_its_nets_are_a_gap():
+    code = f"{WITHOUT}sys.exit(main('table7 --quick --repeat 1 --threads 1 --only FCN-R --only LSTM'.split()))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "torch is not measured" in done.stdout and "### FCN-R" in done.stdout and "LSTM" not in done.stdout
+
+
+def test_a_gpu_has_the_losses_of_the_oracle():
+    """On the simulated driver: a column of its own, of ours."""
+    command = [sys.executable, "-m", "tests.cudasim", *COMMAND, "--only", "FCN-S", "--only", "FCN-R"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("(cudasim) |") == 2
 
 
 def test_a_wrong_loss_or_number_of_parameters_is_not_timed():
