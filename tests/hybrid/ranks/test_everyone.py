@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from hybrid.ranks.everyone import Member, RankLost
+from hybrid.storage import checkpoint
 from tests.support.ranks import ended, started
 
 if not sys.platform.startswith("linux"):
@@ -49,6 +50,18 @@ def test_a_killed_rank_is_missed_by_nobody_who_has_ended(open_mpi):
     code, out, err = ended(started("kill at the end", ranks=4, least=2))
     assert (code, "met" in out) == (0, True)
     assert f"{ONE} was killed (signal 9)" in err
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_model_goes_on_from_its_checkpoint_with_the_numbers_of_one_process(open_mpi, tmp_path, number):
+    words = [str(tmp_path / "model"), str(number), "5"]
+    running = started(*words, ranks=3, least=2, module="tests.support.rank_lost_pvm")
+    code, out, err = ended(running, limit=240.0)  # kernels may be compiled
+    assert (code, out) == (0, "from 0 on 3\nfrom 3 on 2\n"), err
+    assert f"rank {number} on {platform.node()} was killed (signal 9)" in err
+    found, alone = (checkpoint.load(tmp_path / name) for name in ("model", "alone 0"))
+    assert found[1] == alone[1] and found[0].keys() == alone[0].keys()
+    assert all(found[0][name].tobytes() == array.tobytes() for name, array in alone[0].items())
 
 
 def test_who_goes_on_knows_who_is_lost():
