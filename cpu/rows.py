@@ -130,10 +130,10 @@ def _scatter_mean(table, squares, bag_at, ids, values, grad, rate, keep, clip, d
 def _scatter_shares(table, squares, ids, of, size, values, grad, rate, keep, clip, dice, threads):
     for thread in numba.prange(threads):
         for n in range(ids.size):
-            if n + AHEAD < ids.size and ids[n + AHEAD] % threads == thread:
+            if n + AHEAD < ids.size and owner(ids[n + AHEAD], threads) == thread:
                 prefetch_row(table, ids[n + AHEAD])
                 prefetch_row(squares, ids[n + AHEAD])
-            if ids[n] % threads == thread:
+            if owner(ids[n], threads) == thread:
                 square = square_of(grad, of[n], ZERO, None, squares, clip)
                 share, step = _share(grad, values, n, size[n]), _step(grad, rate, values, n, size[n])
                 _visit(table, squares, ids[n], grad, of[n], square, share, step, rate, keep, clip, dice, n)
