@@ -13,6 +13,7 @@ from typing import Any
 from bench.measure import append
 from hybrid.ranks.launch import launch
 
+COUNTS = True  # and times nothing: it runs beside other work
 GIGA = 10**9
 BESIDE = 1.5  # gigabytes that a rank may have beside its share of the table; half of that is Python with Numba and MPI
 FEW, MANY = 0.2, 1.0  # gigabytes of the table, unless they are told
