@@ -34,7 +34,7 @@ def test_the_largest_owner_by_hand(owner, most, met):
     ("together", "threads", "most"),
     [
         (1, 1, 3 * 8),
-        (1, 2, 2 * (4 + 2) + 4),  # score and move of the root and a child; gradients of two examples
+        (1, 2, 2 * 4 + 4),  # score and move of the root, beside both children; gradients of two examples
         (1, 4, 2 * 4 + 2),
         (2, 2, 2 * 4 + (2 + 2 * 2 + 2)),  # only the root is crowded; a thread's own child: scores, gradients, moves
         (4, 2, (2 * 4 + 2) + 4),  # no node is crowded: the root moves last

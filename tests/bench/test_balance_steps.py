@@ -12,6 +12,10 @@ def test_a_part_goes_to_the_thread_that_is_free_first():
     assert balance_steps.largest(np.array([4, 4]), 64) == 1 / 2
 
 
+def test_what_a_batch_has_most_often():
+    assert balance_steps.most(np.array([[0, 1, 1, 2], [3, 3, 3, 0]])) == (2 + 3) / 2 / 4
+
+
 def test_blocks_are_of_one_size_but_the_last():
     assert balance_steps.blocks(10, 4).tolist() == [4, 4, 2]
     assert balance_steps.blocks(8, 4).tolist() == [4, 4]
