@@ -1,15 +1,13 @@
 """How evenly a tree's step is shared: counted by hand on a tree of four classes, then what holds on any."""
 
-import json
-
 import numpy as np
 import pytest
 
 from bench import balance
-from bench.__main__ import main
 from cpu.tree import balanced, huffman, path
 from cpu.tree_batch import _climb, _compare, workspace
 from cpu.tree_crowds import crowds
+from tests.support.bench_command import measured
 
 FOUR = balance.paths(balanced(4), np.arange(4))  # one example a class: the root has 4 visits, each child 2
 
@@ -63,19 +61,16 @@ def test_one_thread_has_all_passes_and_crowded_nodes_are_the_kernels(together):
     assert balance.by_batch(way, together, 10**4) >= 2 * max(counts[counts > together], default=0)
 
 
-def test_the_command_counts_what_must_hold(tmp_path, capsys):
+def test_the_command_counts_what_must_hold(tmp_path):
     """Nobody has less than the mean, no owner less than the root; up to four threads, four owners are an owner a thread."""
-    where = tmp_path / "balance.jsonl"
-    assert main(["balance", "--quick", "--together", "32", "--threads", "1", "--json", str(where)]) == 0
-    found = [json.loads(line) for line in where.read_text().splitlines()]
-    assert [one.pop("threads") for one in found[-len(balance.THREADS) :]] == list(balance.THREADS), "of other steps"
+    printed, found = measured("balance", tmp_path, "--quick", "--together", "32")
+    assert [one.threads for one in found[-len(balance.THREADS) :]] == list(balance.THREADS), "of other steps"
     del found[-len(balance.THREADS) :]
-    assert [(one["classes"], one["threads"]) for one in found] == [(v, t) for v in balance.FEW for t in balance.THREADS]
+    assert [(one.classes, one.threads) for one in found] == [(v, t) for v in balance.FEW for t in balance.THREADS]
     for one in found:
-        assert min(one["few"], one["owned"], one["batch"], one["whole"]) >= 1 / one["threads"] and one["together"] == 32
-        assert one["owned"] >= one["root"] == pytest.approx(1 / one["path"]) and 1 <= one["met"] <= one["path"]
-        assert one["few"] == one["owned"] if one["threads"] <= 4 else one["few"] > one["owned"]
-    printed = capsys.readouterr().out
+        assert min(one.few, one.owned, one.batch, one.whole) >= 1 / one.threads and one.together == 32
+        assert one.owned >= one.root == pytest.approx(1 / one.path) and 1 <= one.met <= one.path
+        assert one.few == one.owned if one.threads <= 4 else one.few > one.owned
     assert printed.count("\n| ") == 3 * (1 + len(balance.THREADS)) and "32 with 32 together" in printed
 
 
