@@ -27,7 +27,7 @@ def unsaid(monkeypatch):
 
 def found(ranks):
     """What each rank takes: sharing, turn, cores before, OMP_NUM_THREADS, threads, cores when pinned, the first, the last."""
-    code, out, err = ended(started(ranks=ranks, module="tests.support.rank_cores"))
+    code, out, err = ended(started(ranks=ranks, module="tests.support.rank_cores"), limit=90)  # each imports Numba
     assert code == 0, err
     return json.loads(out)
 
