@@ -1,22 +1,23 @@
 """What this machine has of MPI; and under `hybrid launch`, how fast its ranks reach each other."""
 
 import importlib.util
+import os
 import statistics
 from typing import Any
 
 from ..processors import allowed
 from ..ranks import library
-from ..ranks.mpi import mpiexec
 from ..ranks.pingpong import LARGE, ROWS, SIZES, Messages
-from ..ranks.rank import WANTED
-from ..ranks.world import world
+from ..ranks.world import WANTED, world
 from .finding import failure, finding
 
 
 def mpi() -> list[dict[str, Any]]:
-    """The library and mpiexec, neither of which the engine needs; [] without mpi4py, which is named by itself."""
-    if importlib.util.find_spec("mpi4py") is None:
+    """The library and mpiexec, neither of which the engine needs; [] without mpi4py, named by itself, or on Windows."""
+    if importlib.util.find_spec("mpi4py") is None or not hasattr(os, "fork"):
         return []
+    from ..ranks.mpi import mpiexec
+
     program = mpiexec()
     return [_library(), finding("mpiexec", program is not None, program or "none found", WANTED, needed=False)]
 

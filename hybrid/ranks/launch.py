@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from . import process
 from .mpi import Starter, mpiexec, starter
-from .rank import WANTED
 from .watch import PATIENCE
+from .world import WANTED
 
 ELASTIC = "pip install 'hybrid-engine[elastic]' into an environment without MPICH, whose files have the same names"
 ENDED = re.compile(r"rank \d+ on \S+ ended all ranks \(exit code (\d+)\)")

@@ -9,7 +9,8 @@ from collections.abc import Callable
 
 from .world import VARIABLES
 
-PASSED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # launchers send them to keeper and rank alike
+# Launchers send these to keeper and rank alike; not every system has the last.
+PASSED = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 MEANT = {signal.SIGUSR1: signal.SIGINT, signal.SIGUSR2: signal.SIGTERM}  # Open MPI hands these on, and those not
 PR_SET_PDEATHSIG = 1
 

@@ -17,11 +17,10 @@ from typing import Any, TextIO
 
 from . import process, share, watch
 from .everyone import RankLost, everyone
-from .world import World, become, world
+from .world import WANTED, World, become, world
 
 STOPPED = 128  # a greater exit code means a signal, which all ranks got
 GRACE = 20.0  # seconds in which the other ranks may end too after a signal, such as to save what they have learned
-WANTED = "pip install 'hybrid-engine[mpi]'"
 
 
 def run(

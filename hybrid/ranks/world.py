@@ -8,6 +8,7 @@ from typing import NamedTuple
 from ..processors import affinity
 
 VARIABLES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")  # of MPICH, of Slurm's PMIx and Open MPI, of Open MPI
+WANTED = "pip install 'hybrid-engine[mpi]'"
 
 
 class World(NamedTuple):

@@ -17,7 +17,7 @@ def test_without_mpi4py_there_is_nothing_to_say(monkeypatch):
 
 def test_the_library_is_told_with_what_it_can(monkeypatch):
     monkeypatch.setattr(library, "ask", lambda: FOUND)
-    monkeypatch.setattr(doctor_mpi, "mpiexec", lambda: "/somewhere/mpiexec")
+    monkeypatch.setattr("hybrid.ranks.mpi.mpiexec", lambda: "/somewhere/mpiexec")
     mpi, program = doctor_mpi.mpi()
     assert mpi["ok"] and not mpi["needed"] and program["found"] == "/somewhere/mpiexec"
     said = "Some MPI 1.2, MPI 4.1, threads multiple; goes on when a rank ends (ULFM): yes; CUDA-aware: yes"
@@ -29,7 +29,7 @@ def test_what_is_missing_comes_with_its_remedy(monkeypatch):
         raise OSError("libmpi.so.12 is gone")
 
     monkeypatch.setattr(library, "ask", broken)
-    monkeypatch.setattr(doctor_mpi, "mpiexec", lambda: None)
+    monkeypatch.setattr("hybrid.ranks.mpi.mpiexec", lambda: None)
     mpi, program = doctor_mpi.mpi()
     assert (mpi["ok"], mpi["found"], program["ok"], program["found"]) == (
         False,
