@@ -6,6 +6,7 @@ float32, read and written, and numbers of state:
     sgd      16, no state       with momentum, also Nesterov's:  24, one
     adagrad  24, one            adam, also AdamW:                32, two
     clip      4, before any of them: the norm of the gradient, of pieces whose size is fixed, added in their order
+    merge    16, before that, where a batch has several micro-batches: the sum of two gradients
 
 Loops are cut into pieces of NUMBERS, so the sizes alone determine the bits, not the number of threads.
 """
@@ -43,6 +44,11 @@ def clip(work: tuple[Array, Array], grad: Array, scale: float, most: float) -> N
     parts, factor = work
     _squares(parts, grad)
     _factor(factor, parts, scale, most)
+
+
+def merge(grad: Array, part: Array) -> None:
+    """grad <- grad + part; part <- 0. See the contract."""
+    _merge(grad, part, _pieces(grad.size))
 
 
 def sgd(weights: Array, velocity: Array | None, grad: Array, move: Any, momentum: float, nesterov: bool) -> None:
@@ -111,6 +117,15 @@ def _factor(factor, parts, scale, most):
         total += parts[k]
     share = most / (scale * math.sqrt(total) + NEAR)
     factor[0] = 1.0 if share > 1 else share  # a NaN stays one
+
+
+@parallel
+def _merge(grad, part, pieces):
+    for k in numba.prange(pieces):
+        g, p = _piece(grad, k), _piece(part, k)
+        for i in range(g.size):
+            g[i] += p[i]
+            p[i] = 0
 
 
 @parallel

@@ -43,6 +43,12 @@ __device__ __forceinline__ void sweep(float *weights, float *first, float *secon
     }
 }
 
+// grad += part; the rule of a sweep whose gradient is the part
+extern "C" __global__ void merge(float *grad, float *part, int64 size)
+{
+    sweep<0>(grad, nullptr, nullptr, part, size, [](float &sum, float &, float &, float &more) { sum += more; });
+}
+
 // weights -= rate g
 extern "C" __global__ void sgd(float *weights, float *grad, const float *factor, float rate, float shrink, int64 size)
 {

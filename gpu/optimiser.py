@@ -35,6 +35,11 @@ def clip(work: Work, grad: Array, scale: float, most: float) -> None:
     kernels.launch(__file__, "cut_factor", "PPifff", 1, 32, factor, parts, parts.size, scale, most, NEAR)
 
 
+def merge(grad: Array, part: Array) -> None:
+    """grad <- grad + part; part <- 0. See the contract."""
+    _sweep("merge", "PPq", grad, part, grad.size)
+
+
 def sgd(weights: Array, velocity: Array | None, grad: Array, move: Any, momentum: float, nesterov: bool) -> None:
     """velocity <- momentum velocity - rate g; weights <- weights + velocity; grad <- 0. See the contract."""
     rate, shrink = move.rate * move.scale, move.rate * move.decay

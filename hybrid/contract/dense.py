@@ -104,6 +104,9 @@ class Optimiser(Protocol):
         It is min(1, most / (norm + 1e-6)); sums have a fixed partition.
         """
 
+    def merge(self, grad: Array, part: Array) -> None:
+        """grad <- grad + part; part <- 0: a step of the sum over micro-batches, see hybrid/engine/fixed_tree.py."""
+
     def sgd(
         self, weights: Array, velocity: Array | None, grad: Array, move: Move, momentum: float, nesterov: bool
     ) -> None:

@@ -1,5 +1,6 @@
 """Questions to an engine: examples in, hidden vectors or losses out. Nothing learns."""
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ class Asking:
     """
 
     def __init__(self, route: Route, dense: Any, sparse: Any):
-        self._route, self._dense, self._sparse = route._replace(readout=None), dense, sparse
+        self._route, self._dense, self._sparse = dataclasses.replace(route, readout=None), dense, sparse
         self._stages = self._route.begin(self._route.copies)
         self.slot = self._route.slot
 

@@ -1,6 +1,7 @@
 """How the cores are spent: stages in turn on all cores, or dense and sparse stages at the same time on a share each."""
 
 import statistics
+from collections.abc import Sequence
 from typing import Any
 
 from ..ranks.share import take_cores
@@ -21,10 +22,18 @@ class Cores:
                    of threads nor on how queues overlap.
     pin            True: the threads of each queue keep to cores of their own, of those of this rank
     spare          True: stages in turn take one thread, and the feed has another one, if there are two
+    others         queues of the host that wait more than they work, by name: where stages overlap, each is a thread more
     """
 
     def __init__(
-        self, dense: Any, sparse: Any, threads: int, overlap: bool | None, pin: bool = False, spare: bool = False
+        self,
+        dense: Any,
+        sparse: Any,
+        threads: int,
+        overlap: bool | None,
+        pin: bool = False,
+        spare: bool = False,
+        others: Sequence[str] = (),
     ):
         self._sparse = sparse
         self._nodes = [list(node) for node in take_cores()] if pin else []
@@ -37,7 +46,7 @@ class Cores:
         if spare:
             self._in_turn = "one thread learns" + (", one makes the next batch" if threads > 1 else "")
         feed = sparse.queue("feed", 1) if spare and threads > 1 else inline
-        in_turn = dict.fromkeys(DENSE, here) | {"sparse": inline, "feed": feed}
+        in_turn = dict.fromkeys(DENSE, here) | {"sparse": inline, "feed": feed} | dict.fromkeys(others, inline)
         self.ways: dict[bool, dict[str, Any]] = {False: in_turn}
         if apart and overlap is not False:  # a GPU takes no cores but that of the thread which feeds it
             queues = {name: dense.queue(name, 0) for name in DENSE}
@@ -46,6 +55,8 @@ class Cores:
             share = (threads - (threads > 2)) // 2
             queues = dict.fromkeys(DENSE, dense.queue("dense", share, self._some_cores(share)))
             self.ways[True] = queues | self._host_queues(threads - share)
+        if True in self.ways:
+            self.ways[True] |= {name: sparse.queue(name, 1) for name in others}
         self.measuring = overlap is None and len(self.ways) == 2
         self.overlapped = bool(overlap) or False not in self.ways
         self._turns, self._ticks = list(TURNS), 0

@@ -10,14 +10,14 @@ from .. import backend, check
 from ..feeds import Batch, Feed, most_targets
 from ..feeds.fit import fitting
 from ..processors import available
+from ..ranks.group import Group
 from ..readout import Readout
-from ..storage import checkpoint
 from . import begun, saved
 from .asking import Asking, question
 from .cores import Cores
 from .embedding import Embedding
 from .inputs import Inputs
-from .online import routed
+from .ranked import routed
 from .runner import Course, Runner
 from .scale import Scale, chosen
 from .schedule import Schedule, Tick, part
@@ -53,6 +53,7 @@ class Engine(Runner[Tick]):
     update         "online": rows and readout move with each example (a run of one target together) and not at the end of a
                    batch, as in word2vec; without a trunk, of a tree or negative sampling. One thread does it, while another one
                    makes the next batch
+    ranks          with whom it learns, see hybrid/engine/ranked: all make the same calls of an engine of the same arguments
 
     tick, torn, trace  see Runner
     whole              a batch has a multiple of so many examples, which micro-batches do not cut: the trunk's sequence, else 1
@@ -79,6 +80,7 @@ class Engine(Runner[Tick]):
         pin: bool = False,
         tied: bool = False,
         update: str = "batch",
+        ranks: Group | None = None,
     ):
         super().__init__("engine", "ask between two ticks, or give every thread an engine of its own (copy.deepcopy)")
         check.whole("micro_batches", micro_batches, 1)
@@ -95,6 +97,7 @@ class Engine(Runner[Tick]):
             check_place(name, placed, trunk, self.dense)
         self.whole = getattr(trunk, "whole", 1)
         self.tied, self.update = bool(tied), update
+        self.ranks = ranks or Group(alone=True)
         self.route = routed(self)
         self.inline = self.sparse.device.inline("all", self.threads)
         dense_inline = self.dense.device.inline("all", self.threads)
@@ -132,7 +135,7 @@ class Engine(Runner[Tick]):
         scale = Scale(self.schedule, ticks, self.warmup)
         self.trace, plan, slots = Trace(), self.route.plan(), self._slots(feed, scale)
         settings = self.threads, overlap_of(self), self.pin
-        self.cores = Cores(self.dense.device, self.sparse.device, *settings, spare=self.route.online)
+        self.cores = Cores(self.dense.device, self.sparse.device, *settings, self.route.online, self.route.queues)
         schedule = Schedule(plan, slots, self.cores.queues, self.delay, self.trace, whole=self.whole)
         return Course(schedule, self._batches(feed, ticks), self._restore)
 
@@ -278,7 +281,7 @@ class Engine(Runner[Tick]):
         return sum(array.size for name, array in self.parameters().items() if saved.learned(name))
 
     def save(self, folder: str | Path, facts: dict[str, Any] | None = None) -> None:
-        """Write a checkpoint, atomically, keeping the one before; also between the ticks of a run.
+        """Write a checkpoint, atomically, keeping the one before; also between the ticks of a run; of ranks all call it.
 
         facts  whatever else should come back from `load`, JSON-able
 
@@ -286,9 +289,7 @@ class Engine(Runner[Tick]):
         """
         self._check_whole()
         with self._runs.alone:
-            arrays = self._begun_arrays()
-            told = {"engine": saved.facts(self, arrays), "facts": facts or {}}
-            checkpoint.save(folder, self.parameters() | arrays, told)
+            saved.save(self, folder, facts or {}, self._begun_arrays())
 
     @classmethod
     def load(
@@ -302,6 +303,7 @@ class Engine(Runner[Tick]):
         threads: int | None = None,
         overlap: bool | None = None,
         pin: bool = False,
+        ranks: Group | None = None,
     ) -> tuple["Engine", dict[str, Any]]:
         """The engine of a checkpoint, standing where it was saved, and the facts saved with it.
 
@@ -311,7 +313,7 @@ class Engine(Runner[Tick]):
 
         Raises ValueError or OSError for a checkpoint that is missing, truncated, altered or of another format.
         """
-        machine = {"device": device, "threads": threads, "overlap": overlap, "pin": pin}
+        machine = {"device": device, "threads": threads, "overlap": overlap, "pin": pin, "ranks": ranks}
         return saved.load(cls, folder, given=trunk, rows_device=rows_device, readout_device=readout_device, **machine)
 
     def go_on(self, tick: int, arrays: dict[str, np.ndarray]) -> None:

@@ -2,7 +2,8 @@
 
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from .embedding import Embedding
 from .inputs import Inputs
@@ -14,7 +15,8 @@ from .trunk import TrunkProtocol
 FEED = ("ids", "bag_at", "values")  # what the rows read, written by the feed
 
 
-class Route(NamedTuple):
+@dataclass(frozen=True)
+class Route:
     """Rows, or what the feed gives, -> trunk -> readout and back.
 
     trunk    None: the rows are the hidden vectors
@@ -31,6 +33,11 @@ class Route(NamedTuple):
     def online(self) -> bool:
         """Whether rows and readout move with each example, see hybrid/engine/online.py."""
         return False
+
+    @property
+    def queues(self) -> tuple[str, ...]:
+        """Names of queues of the host that its stages have beside those of every engine."""
+        return ()
 
     @property
     def several(self) -> bool:

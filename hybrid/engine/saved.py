@@ -39,6 +39,12 @@ def learned(name: str) -> bool:
     return not name.startswith(("trunk.buffer.", "trunk.optimiser.")) and not name.endswith(STATE)
 
 
+def save(engine: "Engine", folder: str | Path, own: dict[str, Any], begun: dict[str, np.ndarray]) -> None:
+    """See Engine.save; begun: the arrays of batches begun and not finished. Rank 0 writes, what it raises is raised on all."""
+    arrays, told = engine.parameters() | begun, {"engine": facts(engine, begun), "facts": own}
+    engine.ranks.once(lambda: checkpoint.save(folder, arrays, told))
+
+
 def facts(engine: "Engine", begun: dict[str, np.ndarray]) -> dict[str, Any]:
     """JSON-able facts of an engine; begun: its arrays of batches begun and not finished."""
     return {

@@ -196,7 +196,8 @@ class Schedule:
     def _put_update(self, slots: list[Any]) -> None:
         full = [slot for slot in slots if slot.count]
         for stage in self.plan.update if full else ():
-            self._run(stage, full[-1], [slot.events[name] for slot in full for name in stage.after])
+            after = [slot.events[name] for slot in full for name in stage.after if name in slot.events]
+            self._run(stage, full[-1], after)
 
     def _run(self, stage: Stage, slot: SlotState, after: list[Any]) -> None:
         queue = self.queues[stage.queue]

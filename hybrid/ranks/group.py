@@ -23,11 +23,13 @@ class Group:
 
     rank, size  of this process, and how many there are
     members     who they are, by rank
+
+    alone  True: a group of this process, whichever ranks there are
     """
 
-    def __init__(self) -> None:
+    def __init__(self, alone: bool = False) -> None:
         this = world()
-        self.rank, self.size = this.rank, this.size
+        self.rank, self.size = (0, 1) if alone else (this.rank, this.size)
         self.members = [Member(this.number, this.host)]
         self._exchanges = 0
         if self.size > 1:

@@ -113,6 +113,13 @@ def test_the_number_of_threads_does_not_change_a_bit(kind, threads):
         assert found[name].tobytes() == array.tobytes(), name
 
 
+def test_parts_of_a_gradient_are_merged_and_cleared(threads):
+    grad, part = np.random.default_rng(0).normal(size=(2, SIZE)).astype(np.float32)
+    expected = (grad + part).tobytes()
+    optimiser.merge(grad, part)
+    assert grad.tobytes() == expected and not part.any()
+
+
 def test_the_norm_of_small_whole_numbers_is_exact():
     grad = np.zeros(SIZE, np.float32)
     grad[[3, optimiser.NUMBERS + 1, -1, -2]] = 1, 2, 2, 4  # norm 5

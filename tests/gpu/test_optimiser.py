@@ -58,6 +58,14 @@ def test_sgd_keeps_the_bytes_of_update(gpu, momentum):
             assert gpu.get(found[name]).tobytes() == gpu.get(array).tobytes(), name
 
 
+@pytest.mark.parametrize("size", SIZES)
+def test_parts_of_a_gradient_are_merged_to_the_bit_and_cleared(gpu, size):
+    grad, part = np.random.default_rng(0).normal(size=(2, size)).astype(np.float32)
+    there = gpu.put(grad), gpu.put(part)
+    gpu.run(optimiser.merge, *there)
+    assert gpu.get(there[0]).tobytes() == (grad + part).tobytes() and not gpu.get(there[1]).any()
+
+
 def test_a_norm_of_nan_stays_visible(gpu):
     grad = gpu.put(np.array([1, np.nan, 2], np.float32))
     work = gpu.run(optimiser.workspace, 3)

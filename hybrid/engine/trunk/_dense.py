@@ -19,7 +19,8 @@ class Dense(Stages):
 
     kind = "mlp"
     places: tuple[str, ...] = ("cpu", "cuda")
-    _device: Any = None  # until it is placed
+    gradient: Any = None  # these two until it is placed
+    _device: Any = None
 
     def parameters(self) -> dict[str, np.ndarray]:
         """Weights and state of the optimiser, by name: arrays of the host."""

@@ -9,6 +9,7 @@ from ...layout import unit_layout
 from ..part import Buffers
 from ..slot import Slot
 from ._dense import Dense
+from ._gradient import Gradient
 
 ACTIVATIONS = ("logistic", "rational", "tanh", "relu")
 
@@ -49,7 +50,7 @@ class Trunk(Dense):
         self._device, self._kernels, self._plan = device, kernels.units, kernels.units.plan(self.layout)
         self._weights = device.from_host(self.weights)
         self._velocity = None if self.velocity is None else device.from_host(self.velocity)
-        self._weight_grad = device.from_host(np.zeros_like(self.weights))
+        self.gradient = Gradient(device, self.weights.size, kernels.optimiser.merge)
 
     def buffers(self) -> Buffers:
         """The activations of both layers, and their gradients."""
@@ -62,15 +63,17 @@ class Trunk(Dense):
         self._kernels.forward(*written, self._plan, self._weights, slot.x_dev, self.activation)
 
     def backward(self, slot: Slot) -> None:
-        """Write slot.x_grad_dev, where there is one, from slot.grad_dev, which is overwritten; add to the weights' gradient."""
-        written = (slot.x_grad_dev, self._weight_grad, slot.grad_dev, slot.inner_grad_dev)
+        """Write slot.x_grad_dev, where there is one, from slot.grad_dev, which is overwritten; gather the weights' gradient."""
+        written = (slot.x_grad_dev, self.gradient.next(), slot.grad_dev, slot.inner_grad_dev)
         read = (self._weights, slot.hidden_dev, slot.inner_dev, slot.x_dev)
         self._kernels.backward(*written, self._plan, *read, self.activation)
+        self.gradient.add(slot.micro)
 
     def move(self, slot: Slot) -> None:
         """Move the weights against the gradient that was gathered since the last call, and clear it."""
+        self.gradient.close()
         rate = self.rate * (slot.scale / slot.examples)
-        self._kernels.update(self._weights, self._velocity, self._weight_grad, rate, self.momentum)
+        self._kernels.update(self._weights, self._velocity, self.gradient.part(), rate, self.momentum)
 
     def parameters(self) -> dict[str, np.ndarray]:
         """Weights, and their velocity where there is momentum, by name: arrays of the host."""

@@ -15,6 +15,7 @@ from ...settings import number, option, positive
 from ..part import Buffers
 from ..slot import Slot
 from ._dense import Dense, restored
+from ._gradient import Gradient
 from ._layers import ACTIVATIONS, initial, layers
 from ._one_hidden import ACTIVATIONS as OF_UNITS
 from ._one_hidden import Trunk as Trunk
@@ -135,7 +136,7 @@ class MLP(Dense):
         """Compute on this device from here on, with these kernels; called within the work of a queue."""
         self._device, self._kernels = device, kernels.mlp
         self._weights = device.from_host(self.weights)
-        self._weight_grad = device.from_host(np.zeros_like(self.weights))
+        self.gradient = Gradient(device, self.weights.size, kernels.optimiser.merge)
         self._work = self._kernels.workspace(max(layer.outputs for layer in self.layers), np.float32)
         self.optimiser.place(device, kernels, self.weights.size)
 
@@ -159,17 +160,19 @@ class MLP(Dense):
             x = passed.out
 
     def backward(self, slot: Slot) -> None:
-        """Write slot.x_grad_dev, where there is one, from slot.grad_dev, which is overwritten; add to the weights' gradient."""
-        passed, keys = self._passed(slot), self._keys(slot)
+        """Write slot.x_grad_dev, where there is one, from slot.grad_dev, which is overwritten; gather the weights' gradient."""
+        passed, keys, weight_grad = self._passed(slot), self._keys(slot), self.gradient.next()
         for place in reversed(range(len(self.layers))):
             x = passed[place - 1].out if place else slot.x_dev
             x_grad, out_grad = (getattr(slot, f"{self._grad(number)}_dev") for number in (place - 1, place))
-            written = (x_grad, self._weight_grad, out_grad, self._work)
+            written = (x_grad, weight_grad, out_grad, self._work)
             self._kernels.backward(*written, self.layers[place], self._weights, passed[place], x, keys[place])
+        self.gradient.add(slot.micro)
 
     def move(self, slot: Slot) -> None:
         """Move the weights against the gradient that was gathered since the last call, and clear it."""
-        self.optimiser.move(self._weights, self._weight_grad, slot.examples, slot.scale)
+        self.gradient.close()
+        self.optimiser.move(self._weights, self.gradient.part(), slot.examples, slot.scale)
 
     def parameters(self) -> dict[str, np.ndarray]:
         """Weights and state of the optimiser, by name: arrays of the host."""

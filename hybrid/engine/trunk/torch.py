@@ -12,6 +12,7 @@ from ..part import Buffers
 from ..slot import Slot
 from ._stages import Stages
 from .pytorch import program
+from .pytorch.gradient import TorchGradient
 from .pytorch.module import asked, checked, made_optimiser, scaled
 from .pytorch.place import drawing, place
 from .pytorch.state import State
@@ -70,6 +71,8 @@ class TorchTrunk(Stages):
         "autograd goes back through a module that has not moved since its forward; overlap more with micro_batches"
     )
 
+    gradient: Any = None  # until it is placed
+
     def __init__(
         self,
         module: Any,
@@ -109,6 +112,12 @@ class TorchTrunk(Stages):
         """Whether its numbers depend on how many threads its queue has."""
         return self.threads is None
 
+    @property
+    def unranked(self) -> str | None:
+        """Why several ranks cannot share its work, None where they can."""
+        kept = self._state.buffers()
+        return f"the module keeps {kept[0]}, which would be of a part of each batch on every rank" if kept else None
+
     def _try(self) -> None:
         """Call the module with zeros, as a question; nothing is moved or drawn."""
         import torch
@@ -131,6 +140,7 @@ class TorchTrunk(Stages):
             for state in self.optimiser.state.values():
                 moved = {key: value for key, value in state.items() if key != "step" and hasattr(value, "to")}
                 state.update({key: value.to(self._place.name) for key, value in moved.items()})
+            self.gradient = TorchGradient(device, self._place, self._parameters)
 
     def buffers(self) -> Buffers:
         """The hidden vectors and their gradient; activations are autograd's."""
@@ -164,6 +174,7 @@ class TorchTrunk(Stages):
             grad = self._place.tensor(slot.grad_dev).mul_(1 / slot.examples)
             if out.requires_grad:
                 out.backward(grad.to(out.dtype))
+            self.gradient.take(slot.micro)
             if x.requires_grad:
                 written = self._place.tensor(slot.x_grad_dev)
                 torch.mul(torch.zeros_like(x) if x.grad is None else x.grad, slot.examples, out=written)
@@ -173,11 +184,12 @@ class TorchTrunk(Stages):
         import torch
 
         with self._place.stage(self.seed, slot.tick, slot.micro, UPDATE):
+            self.gradient.give()
             if self.clip is not None:
                 torch.nn.utils.clip_grad_norm_(self._parameters, self.clip)
             with scaled(self.optimiser, slot.scale):
                 self.optimiser.step()
-            self.optimiser.zero_grad()
+            self.gradient.clear()
 
     def _shaped(self, x: Any) -> Any:
         """A copy of rows as the module takes them: its first layer may work in place, which autograd's leaves refuse."""

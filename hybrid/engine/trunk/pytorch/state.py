@@ -27,6 +27,10 @@ class State:
         """The tensors by name: their own memory where NumPy can show it, else copies as `fetch` left them."""
         return {name: self._array(name, tensor) for name, tensor in self._tensors().items()}
 
+    def buffers(self) -> list[str]:
+        """The names of what the module keeps beside its parameters."""
+        return [name.removeprefix("buffer.") for name in self._tensors() if name.startswith("buffer.")]
+
     def fetch(self) -> None:
         """Copy from those tensors whose memory NumPy cannot show."""
         for name, tensor in self._hidden():

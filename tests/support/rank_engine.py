@@ -1,0 +1,168 @@
+"""Engines that ranks train, each a little model of its kind; every rank keeps what it found, for the tests to compare.
+
+    rank_engine.py FOLDER MODEL...   trains each model, saving it half-way and at the end, and goes on from FOLDER/alone
+
+What a rank found is in FOLDER/MODEL.RANKS.RANK.json; checkpoints are in FOLDER/MODEL/RANKS.
+"""
+
+import hashlib
+import json
+import sys
+from pathlib import Path
+
+import numba
+import numpy as np
+
+from hybrid.engine import Embedding, Engine
+from hybrid.engine.inputs import Inputs
+from hybrid.engine.trunk.mlp import MLP
+from hybrid.feeds import Batch
+from hybrid.ranks.group import Group
+from hybrid.readout import FullReadout
+from tests import cudasim
+from tests.support.small_engine import BATCH, CLASSES, CONTEXT, Feed, engine
+
+HALF = 4
+ALONE = "alone"
+
+
+class Uneven(Feed):
+    """Some batches are short: they have fewer examples than micro-batches, or one."""
+
+    sizes = (16, 16, 7, 16, 3, 16, 1, 16)
+    whole = 1
+
+    def __init__(self):
+        super().__init__(ticks=len(self.sizes))
+
+    def __getitem__(self, tick):
+        batch, size = super().__getitem__(tick), self.sizes[tick] // self.whole * self.whole or self.whole
+        return self._cut(batch, size)
+
+    def _cut(self, batch, size):
+        return Batch(batch.ids[: size * CONTEXT], None, batch.target[:size])
+
+
+class Bags(Uneven):
+    """The same in bags."""
+
+    def _cut(self, batch, size):
+        return Batch(batch.ids[: size * CONTEXT], np.arange(0, size * CONTEXT + 1, CONTEXT), batch.target[:size])
+
+
+class Words(Uneven):
+    """Sequences of four words, and the word after each."""
+
+    whole, most_ids = 4, BATCH
+
+    def _cut(self, batch, size):
+        return Batch(batch.ids[:size], None, batch.target[:size])
+
+
+class Points(Uneven):
+    """Numbers in place of ids."""
+
+    rows, width, most_ids = 0, 5, 0
+
+    def _cut(self, batch, size):
+        x = np.random.default_rng(int(batch.ids[0])).normal(size=(size, self.width)).astype(np.float32)
+        return Batch(None, None, batch.target[:size], None, None, x)
+
+
+def deep(**options):
+    """Rows, a deep trunk with all that it may have, and a softmax."""
+    settings = {"dropout": 0.3, "layer_norm": True, "residual": True, "optimiser": "adamw", "clip": 1.0}
+    rows = Embedding(CLASSES, 4, per_example=CONTEXT, rate=0.05, spread=0.3, optimiser="adagrad")
+    readout = FullReadout(Feed.counts, 6, batch=BATCH, rate=0.05)
+    return Engine(rows, MLP((12, 12, 12, 6), "gelu", **settings), readout, **options)
+
+
+def numbers(**options):
+    """No rows."""
+    return Engine(Inputs(5), MLP((5, 9, 6), rate=0.1), FullReadout(CLASSES, 6, batch=BATCH, rate=0.05), **options)
+
+
+def attention(**options):
+    """A trunk of PyTorch."""
+    from hybrid.engine.trunk.attention import AttentionTrunk
+
+    trunk = AttentionTrunk(4, 6, length=4, blocks=1, rate=0.01, clip=1.0, threads=1)
+    rows, readout = Embedding(CLASSES, 4, rate=0.05, spread=0.3), FullReadout(Feed.counts, 6, batch=BATCH, rate=0.05)
+    return Engine(rows, trunk, readout, **options)
+
+
+MODELS = {
+    "tree": (engine, Uneven, {"micro_batches": 7}),
+    "full": (lambda **options: engine("full", **options), Uneven, {"micro_batches": 4}),
+    "sampled": (lambda **options: engine("sampled", bags=True, **options), Bags, {"micro_batches": 5}),
+    "deep": (deep, Uneven, {"micro_batches": 6}),
+    "overlapped": (deep, Uneven, {"micro_batches": 6, "overlap": True, "threads": 2}),
+    "numbers": (numbers, Points, {"micro_batches": 4}),
+    "attention": (attention, Words, {"micro_batches": 4}),
+}
+ON_GPU = {
+    f"{model} on a GPU": (make, feed, options | {"device": "cuda:0"})
+    for model, (make, feed, options) in MODELS.items()
+    if model in ("tree", "overlapped", "numbers")
+}
+
+
+def made(model, ranks=None):
+    """An engine of a kind, and its feed."""
+    make, feed, options = (MODELS | ON_GPU)[model]
+    return make(ranks=ranks, **({"threads": 1, "device": "cpu"} | options)), feed()
+
+
+def learned(trained, feed, stop=None):
+    """The losses of the ticks up to `stop`, or the end, to the last bit."""
+    losses = []
+    for tick in trained.run(feed):
+        losses.append(tick.loss.hex())
+        if trained.tick == stop:
+            break
+    return losses
+
+
+def told(trained, feed):
+    """Digests of what an engine knows, and of what it answers."""
+    batch = feed[0]
+    asked = {"ids": batch.ids, "bag_at": batch.bag_at, "x": batch.x}
+    asked = {name: value for name, value in asked.items() if value is not None}
+    answers = [trained.hidden(**asked), *trained.best(k=3, **asked), trained.scores(**asked)]
+    found = {name: _digest(array) for name, array in trained.parameters().items()}
+    return found | {"answers": [_digest(answer) for answer in answers], "loss": trained.evaluate(feed).hex()}
+
+
+def _digest(array):
+    return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
+
+
+def train(model, folder, ranks=None):
+    """Half a run, a save, the other half, a save; returns what was found."""
+    trained, feed = made(model, ranks)
+    losses = learned(trained, feed, HALF)
+    trained.save(folder / "half", {"of": model})
+    losses += learned(trained, feed)
+    trained.save(folder / "end")
+    return {"losses": losses} | told(trained, feed)
+
+
+def go_on(model, half, ranks=None):
+    """From a save to the end."""
+    _, feed, options = (MODELS | ON_GPU)[model]
+    trained, feed = Engine.load(half, threads=1, device=options.get("device", "cpu"), ranks=ranks)[0], feed()
+    return {"losses": learned(trained, feed)} | told(trained, feed)
+
+
+def main() -> None:
+    folder, models, ranks = Path(sys.argv[1]), sys.argv[2:], Group()
+    numba.set_num_threads(1)
+    for model in models:
+        found = [train(model, folder / model / str(ranks.size), ranks)]
+        found.append(go_on(model, folder / model / ALONE / "half", ranks))
+        found += [cudasim.problems()] if model in ON_GPU else []
+        (folder / f"{model}.{ranks.size}.{ranks.rank}.json").write_text(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()
