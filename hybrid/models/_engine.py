@@ -14,6 +14,7 @@ from ..engine.regrown import regrow
 from ..engine.trunk import registry as trunk_kinds
 from ..feeds import Feed
 from ..placement import readouts, rows
+from ..ranks.group import Group
 from ..readout import Readout
 from ..readout import registry as readout_kinds
 from ..readout.tree import CLUSTERED
@@ -239,6 +240,7 @@ def load(source: Path, options: dict[str, Any]) -> tuple[Engine, dict[str, Any]]
         threads=options.get("threads"),
         overlap=False if options["serial"] else None,
         pin=bool(options.get("pin")),
+        ranks=Group(),
     )
 
 
@@ -272,7 +274,8 @@ def make_engine(options: dict[str, Any], feed: Feed, *, trunk: bool = True, tied
     settings |= {"schedule": options.get("schedule"), "warmup": _warmup(options, len(feed))}
     settings |= {"update": options.get("update") or "batch"}
     overlap = False if options["serial"] else None
-    return Engine(embedding, dense, placed, overlap=overlap, pin=bool(options.get("pin")), tied=tied, **settings)
+    settings |= {"overlap": overlap, "pin": bool(options.get("pin")), "tied": tied, "ranks": Group()}
+    return Engine(embedding, dense, placed, **settings)
 
 
 def _warmup(options: dict[str, Any], ticks: int) -> int:
@@ -284,10 +287,11 @@ def _warmup(options: dict[str, Any], ticks: int) -> int:
 
 
 def _rows_place(options: dict[str, Any], feed: Feed, make: Callable[..., Embedding]) -> backend.Backend:
-    """The backend of the rows; where the user says "auto", say on stderr which it is and why."""
+    """The backend of the rows; where the user says "auto", say on stderr which it is and why. Of ranks, rank 0 measures."""
     named = options.get("rows_device") or "cpu"
     if named == "auto":
-        named, line = rows.choose(lambda place: make(backend=place), feed, options["device"], options["threads"])
+        trial = functools.partial(rows.choose, lambda place: make(backend=place), feed)
+        named, line = Group().once(lambda: trial(options["device"], options["threads"]))
         console.note(f"rows device auto: {line}")
     return backend.choose(named)
 
@@ -302,7 +306,7 @@ def _placed_readout(options: dict[str, Any], feed: Feed, width: int, trunk: bool
 
     named, other = options.get("readout_device") or "cpu", {}
     if named == "auto":
-        choice = _measured(options, feed, width, make)
+        choice = Group().once(lambda: _measured(options, feed, width, make))
         named, other = choice.device, choice.options
         console.note(f"readout device auto: {choice.line}")
     return make(backend.choose(named), other)

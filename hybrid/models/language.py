@@ -25,6 +25,7 @@ __all__ = ["FILES", "TUNED", "Evaluation", "Options", "Use", "complete", "evalua
 
 NAMES = "vocabulary.json"
 FILES = (NAMES,)
+RANKS = True
 
 
 @dataclasses.dataclass(frozen=True)

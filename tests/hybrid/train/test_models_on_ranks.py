@@ -1,4 +1,4 @@
-"""Models that ranks train together: the numbers, figures and checkpoints of one rank. (hybrid/models/pvm.py)"""
+"""Models that ranks train together: the numbers, figures and checkpoints of one rank. (hybrid/models/pvm.py, _engine.py)"""
 
 import json
 import sys
@@ -9,6 +9,7 @@ from hybrid.cli import main
 from hybrid.train import store
 from tests.hybrid.pvm import tiny
 from tests.support.ranks import ended, started
+from tests.support.small_runs import command
 
 if not sys.platform.startswith("linux"):
     pytest.skip("looks through /proc", allow_module_level=True)
@@ -56,3 +57,27 @@ def test_one_rank_goes_on_where_several_stopped(tmp_path, watched):
     on_ranks(2, *watching(tmp_path, run, steps="8"))
     assert main(["train", "--resume", str(run), "--steps", "12", "--threads", "1"]) == 0
     assert tiny.tensors(run) == tiny.tensors(watched)
+
+
+def reading(data, out, epochs="2"):
+    """A language model, in more micro-batches than there are ranks."""
+    return command("language", data, out, "--epochs", epochs, "--threads", "1", "--micro-batches", "5")
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_a_language_model_is_that_of_one_rank_and_goes_on_on_others(tmp_path, data, ranks):
+    alone, run = tmp_path / "alone", tmp_path / "run"
+    assert main(reading(data, alone, epochs="1")) == 0
+    assert main(["train", "--resume", str(alone), "--epochs", "2", "--threads", "1"]) == 0
+    on_ranks(ranks, *reading(data, run, epochs="1"))
+    on_ranks(6 - ranks, "train", "--resume", str(run), "--epochs", "2", "--threads", "1")
+    assert tiny.tensors(run) == tiny.tensors(alone)
+    assert figures(run) == figures(alone)
+
+
+def test_fewer_micro_batches_than_ranks_are_refused_by_name(tmp_path, data):
+    code, _, err = ended(
+        started(*command("language", data, tmp_path / "run", "--threads", "1"), ranks=3, module="hybrid.cli"), 120
+    )
+    assert code == 2 and err.count("\n") == 1
+    assert "micro_batches: found 2 with 3 ranks, expected 3 at least" in err
