@@ -157,6 +157,8 @@ def go_on(model, half, ranks=None):
 def main() -> None:
     folder, models, ranks = Path(sys.argv[1]), sys.argv[2:], Group()
     numba.set_num_threads(1)
+    if any(model in ON_GPU for model in models):
+        cudasim.seed(ranks.rank)
     for model in models:
         found = [train(model, folder / model / str(ranks.size), ranks)]
         found.append(go_on(model, folder / model / ALONE / "half", ranks))
