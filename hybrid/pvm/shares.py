@@ -6,6 +6,7 @@ above, into blocks of equal cost (recursive coordinate bisection, Berger and Bok
 "cost" cuts the list of units into ranges of equal cost.
 """
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -81,19 +82,23 @@ def _over_the_frame(wiring: Wiring) -> np.ndarray:
 def _shares(wiring: Wiring, owner: np.ndarray, ranks: int) -> Shares:
     count = len(owner)
     reader = np.repeat(np.arange(count), [len(a) + len(b) for a, b in zip(wiring.signal, wiring.context, strict=True)])
-    pairs = zip(wiring.signal, wiring.context, strict=True)
-    source = np.concatenate([ids for pair in pairs for ids in pair])
+    seen = zip(wiring.signal, wiring.context, strict=True)
+    source = np.concatenate([ids for pair in seen for ids in pair])
     apart = owner[reader] != owner[source]
     read = np.unique(owner[reader[apart]] * count + source[apart])  # a rank, and a unit that it reads
     rank, unit = np.divmod(read, count)
     outside = np.zeros(count, bool)
     outside[unit] = True
     units = [np.flatnonzero(owner == one) for one in range(ranks)]
+    order = np.lexsort((unit, owner[unit], rank))
+    pairs = np.stack([rank, owner[unit]], axis=1)[order]
+    first = np.flatnonzero((np.diff(pairs, axis=0, prepend=-1) != 0).any(axis=1))  # of each pair
+    ends = pairwise([*first.tolist(), len(order)])
     reads = {
-        (one, other): unit[(rank == one) & (owner[unit] == other)] for one in range(ranks) for other in range(ranks)
+        (one, other): unit[order[slice(*span)]] for (one, other), span in zip(pairs[first].tolist(), ends, strict=True)
     }
     return Shares(
         units=[np.concatenate([own[outside[own]], own[~outside[own]]]) for own in units],
         edge=[int(outside[own].sum()) for own in units],
-        reads={pair: found for pair, found in reads.items() if found.size},
+        reads=reads,
     )
