@@ -1,6 +1,6 @@
 """Ranks on MPI: what messages take, what a tick of a PVM on ranks takes beside its compute, a timeline of all on one clock.
 
-Each rank computes on one thread. Ticks are those of bench/ranks_pvm.py.
+Each rank computes on one thread. Ticks are those of a model that learns and whose units the ranks share.
 """
 
 import statistics

@@ -1,18 +1,14 @@
-"""Ticks of a Predictive Vision Model on the ranks of this run; all of them call each function, and rank 0 knows the figures.
-
-A stand-in: each rank computes a range of units of the cost that its own share has, and exchanges messages of the size that
-its own have, so the time is that of a model on ranks, and the numbers are not.
-"""
+"""Ticks of a Predictive Vision Model on the ranks of this run; all of them call each function, and rank 0 knows the figures."""
 
 import dataclasses
+import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from bench.ranks_cut import Cut, bands, cut, graph
 from hybrid import contract
 from hybrid.pvm import presets
 from hybrid.pvm.config import Config
@@ -22,12 +18,15 @@ from hybrid.ranks.pingpong import Messages
 
 RATE, SECONDS = 0.001, 0.2  # seconds of a sample, about
 MESHES = {"mesh1m": 6, "mesh100m": 47, "mesh1g": 148}  # units a side of a flat layer whose units read their neighbours
-Note = Callable[[str, float, float], Any]  # what was done, from when to when
+WAITS = ("send", "arrive")  # stages of a tick in which a rank speaks with others
+SOME = 20  # ticks
 
 
 def configuration(name: str) -> Config:
-    """One of the package's, or a mesh; it learns from the first tick on."""
-    if name in MESHES:
+    """One of the package's, a mesh, or "tiny", whose units take no time; it learns from the first tick on."""
+    if name == "tiny":
+        config = dataclasses.replace(presets.load("flat210m")[0], name=name, grids=((2, 2),), block=(1, 1), hidden=(1,))
+    elif name in MESHES:
         side = MESHES[name]
         flat = presets.load("flat210m")[0]
         config = dataclasses.replace(flat, name=name, grids=((side, side),), lateral_radius=2.0, self_context=True)
@@ -36,12 +35,8 @@ def configuration(name: str) -> Config:
     return dataclasses.replace(config, schedule=((0, None, RATE, max(event[3] or 0 for event in config.schedule)),))
 
 
-def no_note(name: str, start: float, end: float) -> None:
-    """Nothing is noted."""
-
-
 class Share:
-    """The units of a model that this rank computes: those from `first` to before `last`, which have `weights`."""
+    """A range of units that this rank computes and tells nobody of: from `first` to before `last`, which have `weights`."""
 
     def __init__(self, config: Config, group: Group):
         self.group, self.model = group, PVM(config, device="cpu", threads=1)
@@ -52,7 +47,8 @@ class Share:
         miss, speed = np.zeros(units, np.float32), np.zeros((2, units), np.float32)
         speed[:] = np.stack(config.rates(0))[:, pipeline.wiring.layer]
         learns = np.ones(units, np.uint8)
-        self.frame = np.random.default_rng(0).integers(0, 256, (1, pipeline.frame_size), np.uint8)
+        self._image = np.random.default_rng(0).integers(0, 256, (1, pipeline.frame_size), np.uint8)
+        self._frame = np.empty_like(self._image)
         self._now = contract.State(
             state["world_1"], state["tape_0"], state["signals_0"], state["integral"], pipeline.delta,
             state.get("low"), state.get("high"), miss, pipeline.weights, pipeline.velocity,
@@ -71,7 +67,8 @@ class Share:
 
     def show(self) -> None:
         """Take in a frame, the whole of it."""
-        self._kernels.show(self._past.world, self.frame, 1 / 255)
+        np.copyto(self._frame, self._image)
+        self._kernels.show(self._past.world, self._frame, 1 / 255)
 
     def move(self, first: int, last: int) -> None:
         """Some units learn and predict."""
@@ -80,50 +77,16 @@ class Share:
             self._kernels.tick(self._now, self._plan, *given, first, last)
 
     def compute(self) -> None:
-        """A tick of all units of the share, of which nobody is told."""
+        """A tick of the units."""
         self.show()
         self.move(self.first, self.last)
 
-    def edge(self, weights: float) -> int:
-        """The end of the first units of the share that have so many weights."""
-        return min(int(np.searchsorted(self._starts, self._starts[self.first] + weights)), self.last)
 
-
-class Ticks:
-    """A model on all ranks, tick by tick."""
-
-    def __init__(self, config: Config, group: Group):
-        self.share, units = Share(config, group), graph(config)
-        self.share.take(group.size)
-        self.cut: Cut = cut(units, bands(units, group.size), group.size)
-        self._edge = self.share.edge(self.cut.shared[group.rank])
-        gone = {to: np.zeros(size, np.uint8) for to, size in self.cut.sends[group.rank].items()}
-        come = {
-            of: np.zeros(sends[group.rank], np.uint8) for of, sends in enumerate(self.cut.sends) if group.rank in sends
-        }
-        self._exchange = group.exchange(gone, come)
-
-    def tick(self, note: Note = no_note) -> None:
-        """Units that others read; then the others, beside the exchange; wait for it."""
-        share, clock = self.share, time.perf_counter
-        start = clock()
-        share.show()
-        share.move(share.first, self._edge)
-        edge = clock()
-        self._exchange.start()
-        begun = clock()
-        share.move(self._edge, share.last)
-        inside = clock()
-        self._exchange.wait()
-        end = clock()
-        for name, one, other in (
-            ("shared units", start, edge),
-            ("start", edge, begun),
-            ("interior units", begun, inside),
-        ):
-            note(name, one, other)
-        note("wait", inside, end)
-        note("exchange", edge, end)
+def running(config: Config, group: Group) -> tuple[PVM, Iterator[Any]]:
+    """A model whose units the ranks share, and its ticks."""
+    model = PVM(config, device="cpu", threads=1, ranks=group if group.size > 1 else None)
+    frame = np.random.default_rng(0).integers(0, 256, model.wiring.frame, np.uint8)
+    return model, model.run(itertools.repeat(frame), every=1 << 30)
 
 
 def curve(config: str, parts: list[int], repeat: int) -> list[dict[str, Any]]:
@@ -141,14 +104,36 @@ def curve(config: str, parts: list[int], repeat: int) -> list[dict[str, Any]]:
     return [*found, {"parts": 0, "weights": 0, "samples": frame}]
 
 
-def ticks(config: str, repeat: int) -> dict[str, Any]:
-    """Samples of the seconds of a tick of all ranks, as a whole, and when nobody tells anybody anything."""
+def ticks(config: str, repeat: int) -> dict[str, list[float]]:
+    """Samples of the seconds of a tick of all ranks, and of as many weights a rank when nobody tells anybody anything."""
     group = Group()
-    model = Ticks(configuration(config), group)
-    return {
-        "tick": timed(group, model.tick, repeat),
-        "compute": timed(group, model.share.compute, repeat),
-    }
+    share = Share(configuration(config), group)
+    share.take(group.size)
+    compute = timed(group, share.compute, repeat)
+    del share
+    _, all_ticks = running(configuration(config), group)
+    return {"tick": timed(group, lambda: next(all_ticks), repeat), "compute": compute}
+
+
+def overhead(repeat: int) -> list[float]:
+    """Samples of the seconds of a tick that are neither a kernel's nor an exchange's: of a model whose units take no time."""
+    group, config = Group(), configuration("tiny")
+    share = Share(config, group)
+    share.take(group.size)
+    call, samples = min(timed(group, partial(share.move, share.first, share.last), repeat)), []
+    model, all_ticks = running(config, group)
+    for _ in range(repeat):
+        for _ in itertools.islice(all_ticks, SOME):
+            pass
+        model.trace.clear()
+        group.barrier()
+        start = time.perf_counter()
+        for _ in itertools.islice(all_ticks, SOME):
+            pass
+        wall = time.perf_counter() - start
+        waits = sum(one.end - one.start for one in model.trace.recent if one.stage in WAITS)
+        samples.append(max((wall - waits) / SOME - call * (1 if group.size == 1 else 2), 1e-7))
+    return samples
 
 
 def alone(config: str, parts: int, repeat: int) -> list[float]:
@@ -159,25 +144,24 @@ def alone(config: str, parts: int, repeat: int) -> list[float]:
 
 
 def timeline(config: str, count: int) -> list[list[Any]]:
-    """So many ticks, on the clock of rank 0: rank, what it did, tick, from when to when."""
+    """The last of some ticks, on the clock of rank 0: rank, stage, tick, from when to when; what is under way is "exchange"."""
     group, ahead = Group(), Messages().offset()
-    model = Ticks(configuration(config), group)
-    model.tick()
-    group.barrier()
-    noted: list[list[tuple[str, float, float]]] = []
-    for _ in range(count):
-        noted.append([])
-        model.tick(lambda name, start, end: noted[-1].append((name, start + ahead, end + ahead)))
-    names = [name for name, *_ in noted[0]]
+    model, all_ticks = running(configuration(config), group)
+    for _ in itertools.islice(all_ticks, 2 * count):
+        pass
+    last = max(one.tick for one in model.trace.recent if one.stage == "halo in")  # more of the next may be under way
+    seen = [one for one in model.trace.recent if last - count < one.tick <= last]
+    names = [one.stage for one in seen if one.tick == last]
     times = [np.zeros((count, len(names), 2)) for _ in range(group.size)]
-    times[group.rank][:] = [[span for _, *span in one] for one in noted]
+    for one in seen:
+        times[group.rank][one.tick - last + count - 1, names.index(one.stage)] = one.start + ahead, one.end + ahead
     group.gather_all(times)
-    return [
-        [rank, name, tick, *of_rank[tick, at].tolist()]
-        for rank, of_rank in enumerate(times)
-        for tick in range(count)
-        for at, name in enumerate(names)
-    ]
+    found = []
+    for rank, tick in itertools.product(range(group.size), range(count)):
+        spans = dict(zip(names, times[rank][tick].tolist(), strict=True))
+        spans["exchange"] = [spans["send"][0], spans["arrive"][1]]
+        found += [[rank, name, tick, *span] for name, span in spans.items()]
+    return found
 
 
 def timed(group: Group, once: Callable[[], Any], repeat: int) -> list[float]:

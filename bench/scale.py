@@ -12,7 +12,7 @@ from typing import Any
 
 from bench import scale_figures
 from bench.measure import append, commit, environment
-from bench.ranks_cut import Graph, bands, cut, graph
+from bench.ranks_cut import Graph, cut, graph
 from bench.ranks_pvm import configuration
 from bench.scale_model import Prediction, link, predict
 from bench.scale_picture import draw
@@ -40,6 +40,7 @@ def run(arguments: Any) -> None:
     quick, repeat = arguments.quick, arguments.repeat
     models = QUICK if quick else MODELS
     found: dict[str, Any] = {"halos": scale_figures.of_messages(quick, repeat)}
+    found["overhead"] = scale_figures.of_overhead(repeat)
     found["pvm"] = [scale_figures.of_pvm(model, repeat) for model in models]
     found["language"] = scale_figures.of_language(1_000 if quick else CLASSES, 64 if quick else BATCH, repeat)
     append(
@@ -75,7 +76,7 @@ def errors(found: dict[str, Any], links: dict[int, Link], cores: int) -> list[tu
     for one in found["pvm"]:
         units = graph(configuration(one["model"]))
         for ranks, samples in one["ticks"].items():
-            programs = pvm_programs(units, one, int(ranks), crowd(int(ranks), cores))
+            programs = pvm_programs(units, one, found["overhead"], int(ranks), crowd(int(ranks), cores))
             rows.append((one["model"], int(ranks), statistics.median(samples), simulated(programs, links, int(ranks))))
     of = found["language"]
     for ranks, samples in sorted(of["ticks"].items()):
@@ -95,14 +96,17 @@ def crowd(ranks: int, cores: int) -> float:
     return max(1.0, ranks / cores)
 
 
-def pvm_programs(units: Graph, found: dict[str, Any], ranks: int, crowd: float = 1.0) -> list[Program]:
-    """A tick of a PVM on so many ranks, with the compute of two at once, where there are several."""
-    compute, frame = scale_figures.pvm_curve(found, min(ranks, 2))
-    return pvm(cut(units, bands(units, ranks), ranks), compute, frame, crowd)
+def pvm_programs(
+    units: Graph, found: dict[str, Any], overhead: dict[str, Any], ranks: int, crowd: float = 1.0
+) -> list[Program]:
+    """A tick of a PVM on so many ranks, with the compute and the overhead of two, where there are several."""
+    at_once = min(ranks, 2)
+    compute, frame = scale_figures.pvm_curve(found, at_once)
+    return pvm(cut(units, ranks), compute, frame + statistics.median(overhead[str(at_once)]), crowd)
 
 
 def predictions(found: dict[str, Any], here: Link, ranks: Sequence[int]) -> dict[tuple[str, str], list[Prediction]]:
-    """By model and links: a rank a core, two of them a host's memory."""
+    """By model and links: a rank a core, two of them a host's memory. A model is on no more ranks than it has units."""
     wires = {HERE: here} | {
         name: here._replace(latency=latency, a_byte=1 / speed) for name, (latency, speed) in ASSUMED.items()
     }
@@ -110,8 +114,9 @@ def predictions(found: dict[str, Any], here: Link, ranks: Sequence[int]) -> dict
     for where, wire in wires.items():
         for one in found["pvm"]:
             name = LARGER.get(one["model"], one["model"])
-            made = functools.partial(pvm_programs, graph(configuration(name)), one)
-            predicted[name, where] = predict(made, wire, ranks)
+            units = graph(configuration(name))
+            made = functools.partial(pvm_programs, units, one, found["overhead"])
+            predicted[name, where] = predict(made, wire, [count for count in ranks if count <= units.units])
         for name, weak in (("language model", False), ("language model, batch x ranks", True)):
             step = functools.partial(language_programs, found["language"], weak)
             evenly = functools.partial(language_programs, found["language"], weak, chain=False)

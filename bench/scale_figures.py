@@ -40,6 +40,11 @@ def of_pvm(model: str, repeat: int) -> dict[str, Any]:
     return {"model": model, "curves": curves, "ticks": ticks}
 
 
+def of_overhead(repeat: int) -> dict[str, list[float]]:
+    """Samples of what a tick takes beside its units and its exchanges, by ranks."""
+    return {str(ranks): measured("bench.ranks_pvm:overhead", ranks, repeat=repeat) for ranks in (1, 2)}
+
+
 def of_language(classes: int, batch: int, repeat: int) -> dict[str, Any]:
     """Stages by how many compute at once, the largest owner's share by ranks, and a step's messages beside as much compute."""
     batches = [one for one in BATCHES if one <= batch]

@@ -33,20 +33,23 @@ class Curve(NamedTuple):
         return max(self.at(amount), self.at(whole) * amount / whole) if amount else 0.0
 
 
-def pvm(cut: Cut, compute: Curve, frame: float, crowd: float = 1.0) -> list[Program]:
-    """Units that others read first, then the others beside the exchange, which the next tick waits for.
+def pvm(cut: Cut, compute: Curve, beside: float, crowd: float = 1.0) -> list[Program]:
+    """Units that others read first, then the others beside the exchange; then all get the errors of all units.
 
     compute  seconds of a rank by the weights that it visits
-    frame    seconds in which each rank takes in the whole frame
+    beside   seconds that each rank takes for other things: the whole frame, what Python does
     crowd    ranks that share a core
+
+    ValueError for a number of ranks that is no power of two.
     """
+    ranks = len(cut.sends)
+    far, own = _doubling(ranks), cut.errors / ranks
     programs: list[Program] = []
-    for shared, interior, sends in zip(cut.shared.tolist(), cut.interior.tolist(), cut.sends, strict=True):
+    for rank, (shared, interior) in enumerate(zip(cut.shared.tolist(), cut.interior.tolist(), strict=True)):
         first, rest = (crowd * compute.part(one, shared + interior) for one in (shared, interior))
-        halo = [Start("halo", sends)], [Wait("halo")]
-        programs.append(
-            [Compute("frame", crowd * frame), Compute("shared", first), *halo[0], Compute("interior", rest), *halo[1]]
-        )
+        steps: list[Compute | Start | Wait] = [Compute("beside", crowd * beside), Compute("shared", first)]
+        steps += [Start("halo", cut.sends[rank]), Compute("interior", rest), Wait("halo")]
+        programs.append(steps + _passed("errors", rank, [(k, own * 2**k) for k in far]))
     return programs
 
 
@@ -75,13 +78,10 @@ def language(model: Language, ranks: int, batch: int, crowd: float = 1.0, chain:
 
     chain  False: as if the tree's visits could be shared evenly
     """
-    if ranks & (ranks - 1):
-        raise ValueError(f"ranks: found {ranks}, expected a power of two")
-    own = batch / ranks
+    far, own = _doubling(ranks), batch / ranks
     took = {name: crowd * curve.at(own) for name, curve in model.dense.items()}
     tree, top = crowd * model.tree.at(batch), max(model.largest[ranks], 1 / ranks) if chain else 1 / ranks
     rows, vectors = own * model.inputs * NUMBER, own * model.width * NUMBER
-    far = range(ranks.bit_length() - 1)  # a rank's partner in round k is 2^k places away
     moved = [(k, rows / 2) for k in far]
     doubling = [(k, vectors * 2**k) for k in far]
     sums = [(k, model.trunk * NUMBER / 2 ** (k + 1)) for k in far]
@@ -97,6 +97,13 @@ def language(model: Language, ranks: int, batch: int, crowd: float = 1.0, chain:
         program += [Compute("update", took["update"]), *_passed("row gradients", rank, moved)]
         programs.append([*program, Compute("scatter", took["scatter"]), Compute("rest", took["rest"])])
     return programs
+
+
+def _doubling(ranks: int) -> range:
+    """The rounds of recursive doubling: a rank's partner in round k is 2^k places away."""
+    if ranks & (ranks - 1):
+        raise ValueError(f"ranks: found {ranks}, expected a power of two")
+    return range(ranks.bit_length() - 1)
 
 
 def _passed(

@@ -43,13 +43,19 @@ def test_a_part_has_calls_of_its_own_and_the_whole_s_caches():
 
 
 def test_a_tick_of_a_pvm():
-    cut = Cut(np.array([10.0, 0.0]), np.array([90.0, 100.0]), [{1: 7}, {}])
-    first, second = pvm(cut, LINE, frame=3.0, crowd=2.0)
-    assert [step.name for step in first] == ["frame", "shared", "halo", "interior", "halo"]
-    assert (first[2], first[4]) == (Start("halo", {1: 7}), Wait("halo"))
+    """Ten weights that the other rank reads, 90 beside their way there; then half of 16 bytes of errors, each way."""
+    cut = Cut(np.array([10.0, 0.0]), np.array([90.0, 100.0]), [{1: 7}, {}], errors=16)
+    first, second = pvm(cut, LINE, beside=3.0, crowd=2.0)
+    assert [step.name for step in first] == ["beside", "shared", "halo", "interior", "halo", "errors 0", "errors 0"]
+    assert first[2] == Start("halo", {1: 7}) and first[5:] == [Start("errors 0", {1: 8}), Wait("errors 0")]
     took = [[step.seconds for step in program if isinstance(step, Compute)] for program in (first, second)]
     assert took[0] == pytest.approx([6, 20, 180]) and took[1] == pytest.approx([6, 0, 200])
-    assert simulate([first, second], Link(latency=10, a_byte=1)).seconds == pytest.approx(206)
+    assert simulate([first, second], Link(latency=10, a_byte=1)).seconds == pytest.approx(206 + 18)
+
+
+def test_one_rank_has_a_tick_to_itself():
+    (program,) = pvm(Cut(np.zeros(1), np.array([100.0]), [{}], errors=16), LINE, beside=3.0)
+    assert simulate([program], Link(latency=10, a_byte=1)).seconds == pytest.approx(103)
 
 
 def test_one_rank_learns_alone():
@@ -94,3 +100,5 @@ def test_ranks_that_share_a_core_take_longer():
 def test_three_ranks_are_refused():
     with pytest.raises(ValueError, match="found 3, expected a power of two"):
         language(model(3, 0.5), 3, 40)
+    with pytest.raises(ValueError, match="found 3, expected a power of two"):
+        pvm(Cut(np.zeros(3), np.ones(3), [{}, {}, {}], errors=12), LINE, beside=0)
