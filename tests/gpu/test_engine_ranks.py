@@ -1,27 +1,18 @@
 """Ranks whose trunks are on a simulated GPU, each on one of its own, learn what one process learns there, to the byte."""
 
 import json
-import os
-import sys
-from pathlib import Path
 
 import pytest
 
-from tests import cudasim
-from tests.cudasim import cublas
 from tests.support.rank_engine import ALONE, ON_GPU, train
 from tests.support.ranks import ended, started
 
 
 @pytest.mark.parametrize("ranks", [2, 3])
-def test_any_number_of_ranks_learns_what_one_process_does(gpu, tmp_path, monkeypatch, ranks):
+def test_any_number_of_ranks_learns_what_one_process_does(gpu, tmp_path, ranks):
     if not gpu.simulated:
         pytest.skip("one device has no room for the ranks of this test")
     expected = {model: train(model, tmp_path / model / ALONE) for model in ON_GPU}
-    monkeypatch.setenv("LD_PRELOAD", ":".join(filter(None, [str(cudasim.library()), os.environ.get("LD_PRELOAD")])))
-    monkeypatch.setenv("HYBRID_NVCC", str(cudasim.NVCC))
-    monkeypatch.setenv("HYBRID_CUBLAS", str(cublas.library()))
-    monkeypatch.setenv("PATH", os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
     assert ended(started(str(tmp_path), *ON_GPU, ranks=ranks, module="tests.support.rank_engine"), 120) == (0, "", "")
     for model, whole in expected.items():
         resumed = whole | {"losses": whole["losses"][4:]}

@@ -20,6 +20,7 @@ from hybrid.feeds import Batch
 from hybrid.ranks.group import Group
 from hybrid.readout import FullReadout
 from tests import cudasim
+from tests.cudasim import cublas
 from tests.support.small_engine import BATCH, CLASSES, CONTEXT, Feed, engine
 
 HALF = 4
@@ -156,9 +157,10 @@ def go_on(model, half, ranks=None):
 
 def main() -> None:
     folder, models, ranks = Path(sys.argv[1]), sys.argv[2:], Group()
+    if ON_GPU.keys() & set(models):
+        cublas.use()
+        cudasim.seed(ranks.rank)  # each in an order of its own
     numba.set_num_threads(1)
-    if any(model in ON_GPU for model in models):
-        cudasim.seed(ranks.rank)
     for model in models:
         found = [train(model, folder / model / str(ranks.size), ranks)]
         found.append(go_on(model, folder / model / ALONE / "half", ranks))
