@@ -1,7 +1,11 @@
 """Stages of a language model's step, on the ranks of this run at once; all of them call it, and rank 0 knows the figures."""
 
 import itertools
+import time
+from collections.abc import Iterator
 from typing import Any
+
+import numpy as np
 
 from bench.language import CONTEXT, HIDDEN, OUTPUTS, RATE, WIDTH, ZipfFeed
 from hybrid.engine import Engine
@@ -21,17 +25,7 @@ def stages(batches: list[int], classes: int, ticks: int) -> list[dict[str, Any]]
     """
     group, found = Group(), []
     for batch in batches:
-        feed = ZipfFeed(classes, batch)
-        engine = Engine(
-            Embedding(feed.rows, WIDTH, per_example=CONTEXT, rate=RATE, spread=0.1),
-            Trunk(CONTEXT * WIDTH, HIDDEN, OUTPUTS, rate=RATE),
-            TreeReadout(feed.counts, OUTPUTS, batch=batch, rate=RATE),
-            micro_batches=1,
-            decay=False,
-            overlap=False,
-            threads=1,
-        )
-        running = engine.run(feed)
+        engine, running = _running(batch, classes, overlap=False)
         for _ in itertools.islice(running, 3):
             pass
         engine.trace.clear()
@@ -45,3 +39,34 @@ def stages(batches: list[int], classes: int, ticks: int) -> list[dict[str, Any]]
         wall = facts["wall"] / count
         found.append({"batch": batch, "wall": wall, **took, "rest": max(wall - sum(took.values()), 1e-7)})
     return found
+
+
+def steps(batch: int, classes: int, micro_batches: int, ticks: int, repeat: int) -> list[float]:
+    """Samples of the seconds of a step of all ranks, which share the trunk; each the mean of some ticks."""
+    group, samples = Group(), np.empty(repeat)
+    _, running = _running(batch, classes, micro_batches=micro_batches, ranks=group if group.size > 1 else None)
+    for sample in range(-1, repeat):  # the first warms up
+        group.barrier()
+        start = time.perf_counter()
+        for _ in itertools.islice(running, ticks):
+            pass
+        if sample >= 0:
+            samples[sample] = (time.perf_counter() - start) / ticks
+    group.most(samples)
+    found: list[float] = samples.tolist()
+    return found
+
+
+def _running(batch: int, classes: int, micro_batches: int = 1, **options: Any) -> tuple[Engine, Iterator[Any]]:
+    """An engine on one thread, and its ticks."""
+    feed = ZipfFeed(classes, batch)
+    engine = Engine(
+        Embedding(feed.rows, WIDTH, per_example=CONTEXT, rate=RATE, spread=0.1),
+        Trunk(CONTEXT * WIDTH, HIDDEN, OUTPUTS, rate=RATE),
+        TreeReadout(feed.counts, OUTPUTS, batch=batch // micro_batches, rate=RATE),
+        micro_batches=micro_batches,
+        decay=False,
+        threads=1,
+        **options,
+    )
+    return engine, engine.run(feed)

@@ -119,15 +119,15 @@ def predictions(found: dict[str, Any], here: Link, ranks: Sequence[int]) -> dict
             predicted[name, where] = predict(made, wire, [count for count in ranks if count <= units.units])
         for name, weak in (("language model", False), ("language model, batch x ranks", True)):
             step = functools.partial(language_programs, found["language"], weak)
-            evenly = functools.partial(language_programs, found["language"], weak, chain=False)
+            evenly = functools.partial(language_programs, found["language"], weak, repeated=False)
             predicted[name, where] = predict(step, wire, ranks, evenly, weak)
     return predicted
 
 
-def language_programs(found: dict[str, Any], weak: bool, ranks: int, chain: bool = True) -> list[Program]:
-    """A step on so many ranks; chain False: without the root's."""
+def language_programs(found: dict[str, Any], weak: bool, ranks: int, repeated: bool = True) -> list[Program]:
+    """A step on so many ranks; repeated False: as if they could share all of it."""
     model, batch = scale_figures.language_model(found, min(ranks, 2)), found["batch"] * (ranks if weak else 1)
-    return language(model, ranks, batch, chain=chain)
+    return language(model, ranks, batch, repeated=repeated)
 
 
 def link_table(links: dict[int, Link]) -> str:

@@ -3,21 +3,15 @@
 import statistics
 from typing import Any
 
-import numpy as np
-
-from bench import balance
 from bench.ranks import messages
 from bench.ranks_language import SIZES, TRUNK
-from bench.ranks_replay import told
 from bench.ranks_run import measured
 from bench.scale_model import curve
-from bench.scale_programs import Curve, Language, language
-from cpu.tree import huffman, of_pointers
+from bench.scale_programs import MICRO_BATCHES, Curve, Language
 
 RANKS = (1, 2, 4)
 PARTS = (1, 2, 4, 16, 64, 256, 1 << 30)  # of a model, in turn; the last is a unit
 BATCHES = (1, 4, 16, 64, 256, 1024)
-MOST_OWNERS = 256  # of a tree
 
 
 def of_messages(quick: bool, repeat: int) -> dict[str, Any]:
@@ -46,50 +40,24 @@ def of_overhead(repeat: int) -> dict[str, list[float]]:
 
 
 def of_language(classes: int, batch: int, repeat: int) -> dict[str, Any]:
-    """Stages by how many compute at once, the largest owner's share by ranks, and a step's messages beside as much compute."""
+    """Stages by how many compute at once, and samples of whole steps by ranks."""
     batches = [one for one in BATCHES if one <= batch]
+    options: dict[str, Any] = {"classes": classes, "ticks": 8 * repeat}
     stages = {
-        str(at_once): measured(
-            "bench.ranks_language:stages", at_once, batches=batches, classes=classes, ticks=8 * repeat
-        )
-        for at_once in (1, 2)
+        str(at_once): measured("bench.ranks_language:stages", at_once, batches=batches, **options) for at_once in (1, 2)
     }
-    ticks = {"1": [stages["1"][-1]["wall"]]}
-    found = {"classes": classes, "batch": batch, "stages": stages, "largest": largest(classes), "ticks": ticks}
-    model = language_model(found, 2)
-    for ranks in RANKS[1:]:
-        programs = told(language(model, ranks, batch))
-        ticks[str(ranks)] = measured("bench.ranks_replay:seconds", ranks, programs=programs, repeat=repeat)
-    return found
-
-
-def largest(classes: int) -> dict[str, float]:
-    """The largest owner's share of a tree's visits by ranks, up to 1,024, counted; of more owners than a tree can have, the
-    root's.
-    """
-    counts = np.maximum(1e9 / np.arange(1, classes + 1), 1).astype(np.int64)
-    tree, ways, found = huffman(counts), [], {"1": 1.0}
-    for target in balance.drawn(counts):
-        ways.append(balance.paths(tree, target))
-    visits = sum(int((way >= 0).sum()) for way in ways)
-    for ranks in (2**power for power in range(1, 11)):
-        if ranks <= MOST_OWNERS:
-            owner = of_pointers(tree.leaf_up, tree.node_up, counts, ranks).owner
-            found[str(ranks)] = sum(balance.by_owner(way, owner) for way in ways) / visits
-        else:
-            found[str(ranks)] = sum(map(len, ways)) / visits
-    return found
+    options |= {"batch": batch, "micro_batches": MICRO_BATCHES, "repeat": repeat, "ticks": 8}
+    ticks = {str(ranks): measured("bench.ranks_language:steps", ranks, **options) for ranks in RANKS}
+    return {"classes": classes, "batch": batch, "stages": stages, "ticks": ticks}
 
 
 def language_model(found: dict[str, Any], at_once: int) -> Language:
     """The model of what `of_language` found, with the compute of so many ranks at once."""
     stages = found["stages"][str(at_once)]
-    by_batch = {
-        name: curve([(one["batch"], max(one[name], 1e-9)) for one in stages]) for name in stages[0] if name != "batch"
-    }
-    dense = {name: by_batch[name] for name in ("gather", "forward", "backward", "update", "scatter", "rest")}
-    shares = {int(ranks): share for ranks, share in found["largest"].items()}
-    return Language(dense, by_batch["readout"], shares, **SIZES, trunk=TRUNK)
+    names = [name for name in stages[0] if name not in ("batch", "wall")]
+    return Language(
+        {name: curve([(one["batch"], max(one[name], 1e-9)) for one in stages]) for name in names}, **SIZES, trunk=TRUNK
+    )
 
 
 def pvm_curve(found: dict[str, Any], at_once: int) -> tuple[Curve, float]:

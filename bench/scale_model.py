@@ -18,7 +18,7 @@ class Prediction(NamedTuple):
     seconds     of the tick
     speedup     over one rank; in weak scaling in work a second
     efficiency  of that, a rank
-    bound       what bounds it: compute, latency, bandwidth, imbalance, the root's chain
+    bound       what bounds it: compute, latency, bandwidth, imbalance, what all ranks repeat
     """
 
     ranks: int
@@ -61,17 +61,17 @@ def curve(points: Sequence[tuple[float, float]]) -> Curve:
 
 
 def bound(programs: Sequence[Program], now: float, link: Link, evenly: Sequence[Program] | None = None) -> str:
-    """What a tick would be shortest without: latency, bandwidth, imbalance, the chain of the root; else it is compute.
+    """What a tick would be shortest without: latency, bandwidth, imbalance, what all ranks repeat; else it is compute.
 
     now     seconds of the tick as it is
-    evenly  the programs of ranks among which the root's visits are shared evenly; None: there is no chain
+    evenly  the programs of ranks that share what all of them repeat; None: they repeat nothing
     """
     instead = {
         "latency": simulate(programs, link._replace(overhead=0.0, latency=0.0)).seconds,
         "bandwidth": simulate(programs, link._replace(a_byte=0.0)).seconds,
     }
     if evenly:
-        instead["the root's chain"] = simulate(evenly, link).seconds
+        instead["what all ranks repeat"] = simulate(evenly, link).seconds
     else:
         instead["imbalance"] = simulate(balanced(programs), link).seconds
     best = min(instead, key=instead.__getitem__)
@@ -101,7 +101,7 @@ def predict(
     """Ticks on numbers of ranks.
 
     of      the programs of a number of ranks; of one rank, too
-    evenly  those without the chain of a root, where there is one
+    evenly  those that share what all repeat, where they repeat something
     weak    whether so many ranks have so many times the work
     """
     one, found = simulate(of(1), Link()).seconds, []

@@ -9,9 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from bench.ranks_cut import Cut
-from bench.scale_simulation import Compute, Program, Start, Wait
+from bench.scale_simulation import Compute, Meet, Program, Start, Wait
 
 NUMBER = 4  # bytes
+MICRO_BATCHES = 4  # of a step of a language model, where it is on no more ranks
 
 
 class Curve(NamedTuple):
@@ -47,56 +48,55 @@ def pvm(cut: Cut, compute: Curve, beside: float, crowd: float = 1.0) -> list[Pro
     programs: list[Program] = []
     for rank, (shared, interior) in enumerate(zip(cut.shared.tolist(), cut.interior.tolist(), strict=True)):
         first, rest = (crowd * compute.part(one, shared + interior) for one in (shared, interior))
-        steps: list[Compute | Start | Wait] = [Compute("beside", crowd * beside), Compute("shared", first)]
+        steps: list[Compute | Start | Wait | Meet] = [Compute("beside", crowd * beside), Compute("shared", first)]
         steps += [Start("halo", cut.sends[rank]), Compute("interior", rest), Wait("halo")]
         programs.append(steps + _passed("errors", rank, [(k, own * 2**k) for k in far]))
     return programs
 
 
 class Language(NamedTuple):
-    """A language model that learns data parallel: replicas of the trunk, rows by id, a tree whose nodes have owners.
+    """A language model that learns data parallel, as an engine of several ranks does (hybrid/engine/ranked).
 
-    dense    seconds by examples, of trunk and rows, and what is in no stage: {"gather", "forward", "backward", "update",
-             "scatter", "rest"}
-    tree     seconds of a step of the tree by examples, all nodes
-    largest  the largest owner's share of the tree's visits, by ranks; no less than the root's
-    width    numbers of a hidden vector, which all owners get, and whose gradients all owners add to
-    inputs   numbers of an example's rows, which come from their owners, and whose gradients go there
+    Each rank computes the trunk of its micro-batches alone, and rows and readout of all of them, as every other one does.
+
+    stages   seconds of each by examples of a micro-batch; "update" and "rest", which is in no stage, are of a whole step
+    width    numbers of a hidden vector, which goes to all ranks
+    inputs   numbers of an example's rows, whose gradient goes to all ranks
     trunk    parameters of the trunk, whose gradients are summed
     """
 
-    dense: Mapping[str, Curve]
-    tree: Curve
-    largest: Mapping[int, float]
+    stages: Mapping[str, Curve]
     width: int
     inputs: int
     trunk: int
 
 
-def language(model: Language, ranks: int, batch: int, crowd: float = 1.0, chain: bool = True) -> list[Program]:
-    """A step of `batch` examples in all, on a power of two of ranks. What passes between them goes by recursive doubling.
+def language(model: Language, ranks: int, batch: int, crowd: float = 1.0, repeated: bool = True) -> list[Program]:
+    """A step of `batch` examples in all, on a power of two of ranks: as many micro-batches, MICRO_BATCHES at least.
 
-    chain  False: as if the tree's visits could be shared evenly
+    repeated  False: as if ranks could share the rows and the readout evenly
     """
-    far, own = _doubling(ranks), batch / ranks
-    took = {name: crowd * curve.at(own) for name, curve in model.dense.items()}
-    tree, top = crowd * model.tree.at(batch), max(model.largest[ranks], 1 / ranks) if chain else 1 / ranks
-    rows, vectors = own * model.inputs * NUMBER, own * model.width * NUMBER
-    moved = [(k, rows / 2) for k in far]
-    doubling = [(k, vectors * 2**k) for k in far]
-    sums = [(k, model.trunk * NUMBER / 2 ** (k + 1)) for k in far]
-    sums += sums[::-1]  # each has a part of the sum; then all have all of it
-    programs: list[Program] = []
-    for rank in range(ranks):
-        share = top if rank == 0 else (1 - top) / (ranks - 1)
-        program = [Compute("gather", took["gather"]), *_passed("rows", rank, moved)]
-        program += [Compute("forward", took["forward"]), *_passed("hidden", rank, doubling)]
-        program += [Compute("tree", tree * share), *_passed("gradients", rank, doubling[::-1])]
-        half = took["backward"] / 2  # in which the gradient of the last layers is there
-        program += [Compute("backward", half), *_passed("sum", rank, sums, Compute("backward", half))]
-        program += [Compute("update", took["update"]), *_passed("row gradients", rank, moved)]
-        programs.append([*program, Compute("scatter", took["scatter"]), Compute("rest", took["rest"])])
-    return programs
+    far = len(_doubling(ranks))
+    micro = max(MICRO_BATCHES, ranks)
+    examples, own = batch / micro, micro / ranks
+    everywhere = micro if repeated else own
+    took = {name: crowd * curve.at(examples) for name, curve in model.stages.items()}
+    program: list[Compute | Start | Wait | Meet] = [Compute("gather", everywhere * took["gather"])]
+    program += [Compute("forward", own * took["forward"]), *_to_all("hidden", far, micro, examples * model.width)]
+    program += [Compute("readout", everywhere * took["readout"]), Compute("backward", own * took["backward"])]
+    program += [*_to_all("row gradients", far, micro, examples * model.inputs)]
+    program += [Compute("scatter", everywhere * took["scatter"])]
+    others = ranks - 1
+    share = Meet("sum", others, 1, others / ranks * model.trunk * NUMBER)  # each sums its share of the numbers,
+    program += [share, share._replace(name="sum to all")] if others else []  # and sends it to all others
+    rest = crowd * model.stages["rest"].at(batch)
+    return [[*program, Compute("update", crowd * model.stages["update"].at(batch)), Compute("rest", rest)]] * ranks
+
+
+def _to_all(name: str, rounds: int, micro: int, numbers: float) -> list[Meet]:
+    """Each micro-batch's numbers go from one rank to all others, by rounds in which twice as many have them."""
+    messages = micro * rounds
+    return [Meet(name, messages, messages, messages * numbers * NUMBER)] if rounds else []
 
 
 def _doubling(ranks: int) -> range:
@@ -106,14 +106,9 @@ def _doubling(ranks: int) -> range:
     return range(ranks.bit_length() - 1)
 
 
-def _passed(
-    name: str, rank: int, rounds: list[tuple[int, float]], beside: Compute | None = None
-) -> list[Compute | Start | Wait]:
-    """Rounds (k, bytes) in which a rank and the one 2^k places away exchange bytes, beside some of its work, if any."""
-    steps: list[Compute | Start | Wait] = []
+def _passed(name: str, rank: int, rounds: list[tuple[int, float]]) -> list[Compute | Start | Wait | Meet]:
+    """Rounds (k, bytes) in which a rank and the one 2^k places away exchange bytes."""
+    steps: list[Compute | Start | Wait | Meet] = []
     for number, (k, size) in enumerate(rounds):
-        steps.append(Start(f"{name} {number}", {rank ^ (1 << k): size}))
-        if beside:
-            steps.append(beside._replace(seconds=beside.seconds / len(rounds)))
-        steps.append(Wait(f"{name} {number}"))
-    return steps or ([beside] if beside else [])
+        steps += [Start(f"{name} {number}", {rank ^ (1 << k): size}), Wait(f"{name} {number}")]
+    return steps

@@ -42,7 +42,20 @@ class Wait(NamedTuple):
     name: str
 
 
-Program = Sequence[Compute | Start | Wait]
+class Meet(NamedTuple):
+    """All ranks tell all others something, and go on together: one step of all of them, with no events of its messages.
+
+    After the last rank has come, a rank takes the overhead of so many messages out and in, as much latency as so many messages
+    in turn, and the time of so many bytes on its line.
+    """
+
+    name: str
+    messages: float
+    rounds: float
+    size: float
+
+
+Program = Sequence[Compute | Start | Wait | Meet]
 
 
 class Interval(NamedTuple):
@@ -96,6 +109,7 @@ class _Simulation:
         self.exchanges: dict[tuple[int, int, str], _Exchange] = defaultdict(_Exchange)
         self.goes: dict[tuple[int, str], list[tuple[int, float]]] = defaultdict(list)
         self.comes: dict[tuple[int, str], list[tuple[int, float]]] = defaultdict(list)
+        self.met: dict[tuple[int, str], list[tuple[int, float]]] = defaultdict(list)  # who waits in a Meet, since when
         starts = [(rank, step) for rank, program in enumerate(programs) for step in program if isinstance(step, Start)]
         for rank, step in starts:
             for to, size in step.sends.items():
@@ -117,6 +131,8 @@ class _Simulation:
                 self._next(now + step.seconds, rank, tick, place + 1)
             elif isinstance(step, Start):
                 self._next(self._start(now, rank, tick, step.name), rank, tick, place + 1)
+            elif isinstance(step, Meet):
+                self._meet(now, rank, tick, step)
             else:
                 self._wait(now, rank, tick, step.name)
         late = [rank for rank, (tick, _) in self.at.items() if tick < self.ticks]
@@ -162,6 +178,18 @@ class _Simulation:
                 other.over = max(other.over, self._move(now, source, rank, size, tick, name))
                 self._end(source, tick, name)
         self._end(rank, tick, name)
+
+    def _meet(self, now: float, rank: int, tick: int, step: Meet) -> None:
+        """Wait for all; the last one, which comes now, lets all go on."""
+        here = self.met[tick, step.name]
+        here.append((rank, now))
+        if len(here) < len(self.programs):
+            return
+        link = self.link
+        end = now + 2 * link.overhead * step.messages + link.latency * step.rounds + link.a_byte * step.size
+        for one, since in here:
+            self._did(one, f"wait {step.name}", since, end)
+            self._next(end, one, tick, self.at[one][1] + 1)
 
     def _waits(self, rank: int, tick: int, name: str) -> bool:
         return (rank, tick, name) in self.exchanges and self.exchanges[rank, tick, name].waits >= 0

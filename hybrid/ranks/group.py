@@ -4,6 +4,7 @@ Where a run may lose ranks, any of these calls raises RankLost, on all ranks tha
 """
 
 import contextlib
+import os
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, cast
@@ -44,7 +45,7 @@ class Group:
         """Wait until all ranks have come."""
         if self.size > 1:
             with self._everyone.waiting():
-                self._comm.Barrier()
+                _until(self._comm.Ibarrier().Test)
 
     def agree(self) -> None:
         """Wait until all ranks have come, and be sure of it: all that remain return, or RankLost is raised on all of them.
@@ -67,7 +68,7 @@ class Group:
         """Put the greatest of all ranks into each place of an array: flags of which one counts, say."""
         if self.size > 1:
             with self._everyone.waiting():
-                self._comm.Allreduce(self._mpi.IN_PLACE, numbers, self._mpi.MAX)
+                _until(self._comm.Iallreduce(self._mpi.IN_PLACE, numbers, self._mpi.MAX).Test)
 
     def greatest(self, *numbers: int) -> tuple[int, ...]:
         """The greatest of all ranks, of each of these whole numbers: what each asks for, so that all do the same."""
@@ -114,7 +115,7 @@ class Group:
         """Overwrite an array, contiguous and of the same size everywhere, with what one rank has there."""
         if self.size > 1:
             with self._everyone.waiting():
-                self._comm.Bcast(_bytes(array), rank)
+                _until(self._comm.Ibcast(_bytes(array), rank).Test)
 
     def gather_all(self, parts: Sequence[np.ndarray]) -> None:
         """Each rank has written its own of these arrays, parts[rank]; afterwards all have all of them."""
@@ -129,7 +130,7 @@ class Group:
             places = np.cumsum(counts) - counts
             parts = [whole.view(np.uint8), *(np.multiply(n, whole.itemsize) for n in (counts, places)), self._mpi.BYTE]
             with self._everyone.waiting():
-                self._comm.Allgatherv(self._mpi.IN_PLACE, parts)
+                _until(self._comm.Iallgatherv(self._mpi.IN_PLACE, parts).Test)
 
     def swap(self, send: Sequence[np.ndarray], receive: Sequence[np.ndarray]) -> None:
         """Send send[r] to rank r, and write what comes from there to receive[r]; also to this one. As in `exchange`."""
@@ -185,7 +186,7 @@ class Exchange:
         """Wait until all has come, and all may be written again."""
         if self._everyone:
             with self._everyone.waiting():
-                type(self._requests[0]).Waitall(self._requests)
+                _until(lambda: type(self._requests[0]).Testall(self._requests))
 
     def run(self) -> None:
         """Begin, wait, and never again."""
@@ -200,6 +201,15 @@ class Exchange:
         for request in self._requests:
             with contextlib.suppress(Exception):  # it has failed, as it should
                 request.Wait()
+
+
+def _until(over: Callable[[], bool]) -> None:
+    """Wait, and leave the core to whoever computes on it meanwhile: another stage of this rank, or a rank that is waited for.
+
+    MPI's own waits keep a core busy, and those that compute there get it for every other turn of some milliseconds only.
+    """
+    while not over():
+        os.sched_yield()
 
 
 def _bytes(array: np.ndarray) -> list[Any]:

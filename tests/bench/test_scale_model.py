@@ -67,9 +67,9 @@ def test_what_bounds_a_tick(programs, wire, name):
     assert bound(programs, simulate(programs, wire).seconds, wire) == name
 
 
-def test_the_root_s_chain_bounds_a_tick():
+def test_what_all_ranks_repeat_bounds_a_tick():
     uneven = [pair(1, 1)[0], pair(1, 9)[1]]
-    assert bound(uneven, simulate(uneven, Link()).seconds, Link(), pair(1, 5)) == "the root's chain"
+    assert bound(uneven, simulate(uneven, Link()).seconds, Link(), pair(1, 5)) == "what all ranks repeat"
 
 
 def test_balance_keeps_all_work():

@@ -4,25 +4,18 @@ import numpy as np
 import pytest
 
 from bench.ranks_cut import NUMBER, Cut
-from bench.scale_programs import Curve, Language, language, pvm
-from bench.scale_simulation import Compute, Link, Start, Wait, simulate
+from bench.scale_programs import MICRO_BATCHES, Curve, Language, language, pvm
+from bench.scale_simulation import Compute, Link, Meet, Start, Wait, simulate
 
 LINE = Curve((1.0, 10.0, 100.0), (1.0, 10.0, 100.0))  # a second for each
 
 
-def model(ranks, top, tree=LINE):
-    dense = dict.fromkeys(("gather", "forward", "backward", "update", "scatter", "rest"), LINE)
-    return Language(dense, tree, {1: 1.0, ranks: top}, width=3, inputs=5, trunk=8)
-
-
-def sent(program):
-    """Bytes by the exchange, without the number of its round."""
-    found = {}
-    for step in program:
-        if isinstance(step, Start):
-            name = step.name.rsplit(" ", 1)[0]
-            found[name] = found.get(name, 0) + sum(step.sends.values())
-    return found
+MODEL = Language(
+    dict.fromkeys(("gather", "forward", "readout", "backward", "scatter", "update", "rest"), LINE),
+    width=3,
+    inputs=5,
+    trunk=8,
+)
 
 
 def computed(program):
@@ -59,46 +52,43 @@ def test_one_rank_has_a_tick_to_itself():
 
 
 def test_one_rank_learns_alone():
-    (program,) = language(model(1, 1.0), 1, 100)
-    assert computed(program) == 7 * 100 and sent(program) == {}
+    (program,) = language(MODEL, 1, 100)
+    assert computed(program) == pytest.approx(7 * 100) and all(isinstance(step, Compute) for step in program)
 
 
-def test_replicas_tell_each_other_vectors_and_gradients():
-    """Four ranks, 10 of 40 examples each: in two rounds all vectors, in four the sum of the trunk's gradient."""
-    programs = language(model(4, 0.25), 4, 40)
-    for program in programs:
-        assert computed(program) == pytest.approx(6 * 10 + 40 / 4)
-        rows, vectors = 10 * 5 * NUMBER, 10 * 3 * NUMBER
-        assert sent(program) == {
-            "rows": rows,
-            "hidden": 3 * vectors,
-            "gradients": 3 * vectors,
-            "sum": 2 * 8 * NUMBER * (1 / 2 + 1 / 4),
-            "row gradients": rows,
-        }
-    for rank, program in enumerate(programs):  # whoever sends gets something from the same one
-        for at, step in enumerate(program):
-            if isinstance(step, Start):
-                (to,) = step.sends
-                assert programs[to][at].sends == {rank: step.sends[to]}
-    assert simulate(programs, Link()).seconds == pytest.approx(70)
+def test_ranks_share_the_trunk_and_repeat_the_rest():
+    """Two ranks, four micro-batches of 10: of each, a vector and the gradients of its rows go to the other."""
+    first, second = language(MODEL, 2, 10 * MICRO_BATCHES)
+    took = {step.name: step.seconds for step in first if isinstance(step, Compute)}
+    assert first == second and took == pytest.approx(
+        {"gather": 40, "forward": 20, "readout": 40, "backward": 20, "scatter": 40, "update": 40, "rest": 40}
+    )
+    assert [step for step in first if isinstance(step, Meet)] == [
+        Meet("hidden", 4, 4, 4 * 10 * 3 * NUMBER),
+        Meet("row gradients", 4, 4, 4 * 10 * 5 * NUMBER),
+        Meet("sum", 1, 1, 8 * NUMBER / 2),
+        Meet("sum to all", 1, 1, 8 * NUMBER / 2),
+    ]
+    assert simulate([first, second], Link()).seconds == pytest.approx(240)
 
 
-def test_the_root_s_owner_bounds_the_step():
-    """Half of the tree's 40 seconds are the root's; others share the rest."""
-    programs = language(model(4, 0.5), 4, 40)
-    trees = [step.seconds for step in programs[0] + programs[1] if step[0] == "tree"]
-    assert trees == pytest.approx([20, 20 / 3])
-    assert simulate(programs, Link()).seconds == pytest.approx(60 + 20)
-    assert simulate(language(model(4, 0.5), 4, 40, chain=False), Link()).seconds == pytest.approx(60 + 10)
+def test_more_ranks_have_a_micro_batch_each_that_goes_to_all_in_rounds():
+    program = language(MODEL, 8, 80)[7]
+    assert next(step for step in program if step.name == "forward") == Compute("forward", pytest.approx(10))
+    assert Meet("hidden", 8 * 3, 8 * 3, 8 * 3 * 10 * 3 * NUMBER) in program
+    assert Meet("sum", 7, 1, 7 / 8 * 8 * NUMBER) in program
+
+
+def test_what_all_ranks_repeat_could_be_shared():
+    assert simulate(language(MODEL, 2, 40, repeated=False), Link()).seconds == pytest.approx(20 * 5 + 80)
 
 
 def test_ranks_that_share_a_core_take_longer():
-    assert simulate(language(model(4, 0.25), 4, 40, crowd=2), Link()).seconds == pytest.approx(140)
+    assert simulate(language(MODEL, 2, 40, crowd=2), Link()).seconds == pytest.approx(480)
 
 
 def test_three_ranks_are_refused():
     with pytest.raises(ValueError, match="found 3, expected a power of two"):
-        language(model(3, 0.5), 3, 40)
+        language(MODEL, 3, 40)
     with pytest.raises(ValueError, match="found 3, expected a power of two"):
         pvm(Cut(np.zeros(3), np.ones(3), [{}, {}, {}], errors=12), LINE, beside=0)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.scale_simulation import Compute, Interval, Link, Start, Wait, simulate
+from bench.scale_simulation import Compute, Interval, Link, Meet, Start, Wait, simulate
 
 
 def tick(shared, interior, sends):
@@ -81,3 +81,10 @@ def test_who_waits_for_ever_is_named():
     """Rank 0 does not start what rank 1 sends to it, a large message."""
     with pytest.raises(ValueError, match=r"ranks \[1\] wait for ever"):
         simulate([[Wait("halo")], tick(1, 1, {0: 100})], Link(alone=1))
+
+
+def test_ranks_that_meet_go_on_together():
+    """The last one comes at 5; then 2 x 2 messages of 1 second, 3 latencies of 10, and 8 bytes of half a second."""
+    programs = [[Compute("own", own), Meet("all", messages=2, rounds=3, size=8)] for own in (1, 5)]
+    run = simulate(programs, Link(overhead=1, latency=10, a_byte=0.5), ticks=2)
+    assert run.ends == [43, 86] and Interval(0, "wait all", 1, 43) in run.intervals
