@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from hybrid.pvm import presets
 from hybrid.pvm.model import PVM
 from hybrid.ranks.group import Group
 from tests.support.small_pvm import BLIND, TINY, Scene, assert_same, bytes_of, walk
@@ -47,7 +48,7 @@ CASES = {
 
 def main() -> None:
     what, folder, device, *words = sys.argv[1:]
-    work = {"equal": equal, "goes_on": goes_on, "diverges": diverges, "full": full}[what]
+    work = {"equal": equal, "goes_on": goes_on, "preset": preset, "diverges": diverges, "full": full}[what]
     if device == "cpu":
         work(Path(folder), device, *words)
     else:
@@ -135,6 +136,17 @@ def goes_on(folder: Path, device: str, case: str, until: str) -> None:
         assert facts == {"ranks": "any"}
     walk(model, Scene(int(until), model.streams))
     model.save(folder, {"ranks": "any"})
+
+
+def preset(folder: Path, device: str, name: str, ticks: str) -> None:
+    """Some ticks of a preset: its checkpoint, and each tick's errors beside it."""
+    config, _ = presets.load(name)
+    model = PVM(config, device=device, threads=1, ranks=Group())
+    frames = np.random.default_rng(5).integers(0, 256, (int(ticks), *model.wiring.frame), np.uint8)
+    errors = [seen.error for seen in model.run(frames, every=1)]
+    model.save(folder)
+    if Group().rank == 0:
+        np.save(folder / "errors.npy", np.stack(errors))
 
 
 def diverges(folder: Path, device: str) -> None:
