@@ -35,6 +35,7 @@ __all__ = ["FILES", "TUNED", "Evaluation", "Options", "Use", "complete", "evalua
 NAMES = "items.json"
 USERS = "users.json"
 FILES = (NAMES, USERS)
+RANKS = True
 VALIDATING = 10_000  # users measured during training, so that on large data it does not take longer than to learn
 COLUMNS = "which columns of --ratings these are: names of its header, or numbers from 1 where it has none; nothing for no time"
 

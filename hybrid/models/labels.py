@@ -27,6 +27,7 @@ from ._labelled import FILES, Examples, Known
 
 __all__ = ["FILES", "TUNED", "Evaluation", "Options", "Use", "complete", "evaluate", "load", "prepare"]
 
+RANKS = True
 TUNED: dict[str, dict[str, Any]] = {}
 ASKED = 1024  # examples at a time
 

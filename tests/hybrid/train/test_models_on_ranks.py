@@ -59,20 +59,50 @@ def test_one_rank_goes_on_where_several_stopped(tmp_path, watched):
     assert tiny.tensors(run) == tiny.tensors(watched)
 
 
-def reading(data, out, epochs="2"):
-    """A language model, in more micro-batches than there are ranks."""
-    return command("language", data, out, "--epochs", epochs, "--threads", "1", "--micro-batches", "5")
-
-
 @pytest.mark.parametrize("ranks", [2, 4])
-def test_a_language_model_is_that_of_one_rank_and_goes_on_on_others(tmp_path, data, ranks):
+@pytest.mark.parametrize("kind", ["language", "factors"])
+def test_a_model_with_a_trunk_is_that_of_one_rank_and_goes_on_on_others(tmp_path, data, kind, ranks):
+    """In more micro-batches than there are ranks."""
+
+    def learning(out):
+        return command(kind, data, out, "--epochs", "1", "--threads", "1", "--micro-batches", "5")
+
     alone, run = tmp_path / "alone", tmp_path / "run"
-    assert main(reading(data, alone, epochs="1")) == 0
+    assert main(learning(alone)) == 0
     assert main(["train", "--resume", str(alone), "--epochs", "2", "--threads", "1"]) == 0
-    on_ranks(ranks, *reading(data, run, epochs="1"))
+    on_ranks(ranks, *learning(run))
     on_ranks(6 - ranks, "train", "--resume", str(run), "--epochs", "2", "--threads", "1")
     assert tiny.tensors(run) == tiny.tensors(alone)
     assert figures(run) == figures(alone)
+
+
+def test_labels_are_learned_as_by_one_rank(tmp_path):
+    lines = [f"__label__{'even' if n % 2 == 0 else 'odd'} __label__all number {n % 7} of {n % 5}" for n in range(60)]
+    (tmp_path / "train.txt").write_text("\n".join(lines))
+    words = [
+        "train",
+        "labels",
+        "--examples",
+        str(tmp_path / "train.txt"),
+        "--hidden",
+        "8",
+        "--width",
+        "8",
+        "--batch",
+        "16",
+    ]
+    words += ["--epochs", "2", "--threads", "1", "--micro-batches", "4", "--out"]
+    assert main([*words, str(tmp_path / "alone")]) == 0
+    on_ranks(2, *words, str(tmp_path / "run"))
+    assert tiny.tensors(tmp_path / "run") == tiny.tensors(tmp_path / "alone")
+    assert figures(tmp_path / "run") == figures(tmp_path / "alone")
+
+
+def test_a_model_without_a_trunk_is_refused_by_name(tmp_path):
+    (tmp_path / "train.txt").write_text("__label__a one\n__label__b two\n" * 20)
+    words = ["train", "labels", "--linear", "--examples", str(tmp_path / "train.txt"), "--out", str(tmp_path / "run")]
+    code, _, err = ended(started(*words, ranks=2, module="hybrid.cli"), 120)
+    assert code == 2 and err.count("\n") == 1 and "found 2 and no trunk" in err, err
 
 
 def test_fewer_micro_batches_than_ranks_are_refused_by_name(tmp_path, data):
