@@ -2,7 +2,9 @@
 
 import dataclasses
 import itertools
+import statistics
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -18,6 +20,7 @@ from hybrid.ranks.pingpong import Messages
 
 RATE, SECONDS = 0.001, 0.2  # seconds of a sample, about
 MESHES = {"mesh1m": 6, "mesh100m": 47, "mesh1g": 148}  # units a side of a flat layer whose units read their neighbours
+UNITS = ("edge", "tick")  # stages in which a rank computes them
 WAITS = ("send", "arrive")  # stages of a tick in which a rank speaks with others
 SOME = 20  # ticks
 
@@ -105,14 +108,24 @@ def curve(config: str, parts: list[int], repeat: int) -> list[dict[str, Any]]:
 
 
 def ticks(config: str, repeat: int) -> dict[str, list[float]]:
-    """Samples of the seconds of a tick of all ranks, and of as many weights a rank when nobody tells anybody anything."""
+    """Samples of the seconds of a tick of all ranks, and of as many weights a rank when nobody tells anybody anything.
+
+    With them the median seconds that the units take within a tick, of the rank where they take longest: "units".
+    """
     group = Group()
     share = Share(configuration(config), group)
     share.take(group.size)
     compute = timed(group, share.compute, repeat)
     del share
-    _, all_ticks = running(configuration(config), group)
-    return {"tick": timed(group, lambda: next(all_ticks), repeat), "compute": compute}
+    model, all_ticks = running(configuration(config), group)
+    samples = timed(group, lambda: next(all_ticks), repeat)
+    took: dict[int, float] = defaultdict(float)
+    for one in model.trace.recent:
+        if one.stage in UNITS:
+            took[one.tick] += one.end - one.start
+    units = np.array([statistics.median(took.values())])
+    group.most(units)
+    return {"tick": samples, "compute": compute, "units": units.tolist()}
 
 
 def overhead(repeat: int) -> list[float]:

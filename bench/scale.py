@@ -16,7 +16,7 @@ from bench.ranks_cut import Graph, cut, graph
 from bench.ranks_pvm import configuration
 from bench.scale_model import Prediction, link, predict
 from bench.scale_picture import draw
-from bench.scale_programs import language, pvm
+from bench.scale_programs import language, pvm, seconds
 from bench.scale_simulation import Link, Program, simulate
 from hybrid.processors import available
 
@@ -99,9 +99,15 @@ def crowd(ranks: int, cores: int) -> float:
 def pvm_programs(
     units: Graph, found: dict[str, Any], overhead: dict[str, Any], ranks: int, crowd: float = 1.0
 ) -> list[Program]:
-    """A tick of a PVM on so many ranks, with the compute and the overhead of two, where there are several."""
+    """A tick of a PVM on so many ranks, with the compute and the overhead of two, where there are several.
+
+    The compute is calibrated: units take longer within a tick than alone, by as much as measured on two ranks, or on one.
+    """
     at_once = min(ranks, 2)
     compute, frame = scale_figures.pvm_curve(found, at_once)
+    measured = graph(configuration(found["model"]))
+    alone = max(seconds(program, "shared", "interior") for program in pvm(cut(measured, at_once), compute, 0.0))
+    compute = compute.times(found["units"][str(at_once)][0] / alone)
     return pvm(cut(units, ranks), compute, frame + statistics.median(overhead[str(at_once)]), crowd)
 
 

@@ -23,15 +23,14 @@ def of_messages(quick: bool, repeat: int) -> dict[str, Any]:
 
 
 def of_pvm(model: str, repeat: int) -> dict[str, Any]:
-    """Samples of shares by how many compute at once, of the frame, and of ticks by ranks."""
+    """Samples of shares by how many compute at once, of the frame, and of ticks by ranks; what units take in those."""
     curves = {}
     for at_once in (1, 2):
         parts = [count for count in PARTS if count >= at_once]
         curves[str(at_once)] = measured("bench.ranks_pvm:curve", at_once, config=model, parts=parts, repeat=repeat)
-    ticks = {
-        str(ranks): measured("bench.ranks_pvm:ticks", ranks, config=model, repeat=repeat)["tick"] for ranks in RANKS
-    }
-    return {"model": model, "curves": curves, "ticks": ticks}
+    found = {str(ranks): measured("bench.ranks_pvm:ticks", ranks, config=model, repeat=repeat) for ranks in RANKS}
+    ticks, units = ({ranks: one[name] for ranks, one in found.items()} for name in ("tick", "units"))
+    return {"model": model, "curves": curves, "ticks": ticks, "units": units}
 
 
 def of_overhead(repeat: int) -> dict[str, list[float]]:

@@ -33,6 +33,15 @@ class Curve(NamedTuple):
         """Seconds of a part of some work: it has calls of its own, and no more of the caches than the whole leaves it."""
         return max(self.at(amount), self.at(whole) * amount / whole) if amount else 0.0
 
+    def times(self, factor: float) -> "Curve":
+        """Of work that takes so many times the seconds."""
+        return Curve(self.amounts, tuple(factor * one for one in self.seconds))
+
+
+def seconds(program: Program, *names: str) -> float:
+    """That a program computes under these names."""
+    return sum(step.seconds for step in program if isinstance(step, Compute) and step.name in names)
+
 
 def pvm(cut: Cut, compute: Curve, beside: float, crowd: float = 1.0) -> list[Program]:
     """Units that others read first, then the others beside the exchange; then all get the errors of all units.

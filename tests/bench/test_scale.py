@@ -18,6 +18,11 @@ PVM = {
     "curves": {"1": [*POINTS, FRAME], "2": [*POINTS, FRAME]},
     "ticks": {"1": [0.002], "2": [0.001]},
 }
+WEIGHTS = scale.graph(scale.configuration("mesh1m")).weights.sum()
+PVM["units"] = {
+    "1": [2e-9 * WEIGHTS],
+    "2": [3e-9 * WEIGHTS / 2],
+}  # within a tick twice and three times what they take alone
 STAGES = [
     {
         "batch": 64,
@@ -35,10 +40,9 @@ FOUND = {"overhead": {"1": [1e-5], "2": [1e-5]}, "pvm": [PVM], "language": LANGU
 def test_errors_are_of_all_that_was_measured():
     rows = scale.errors(FOUND, {2: Link()}, cores=1)
     assert [(model, ranks) for model, ranks, *_ in rows] == [("mesh1m", 1), ("mesh1m", 2), ("language model", 1)]
-    weights = 1e-9 * scale.graph(scale.configuration("mesh1m")).weights.sum()
     (_, _, measured, one), (_, _, _, two), (_, _, step, predicted) = rows
-    assert measured == 0.002 and one == pytest.approx(weights + 2e-5)
-    assert weights + 4e-5 <= two < 1.2 * (weights + 4e-5), "two ranks on a core, each with half of the units"
+    assert measured == 0.002 and one == pytest.approx(2e-9 * WEIGHTS + 2e-5)
+    assert two == pytest.approx(3e-9 * WEIGHTS + 4e-5), "two ranks on a core, each with half of the units"
     assert step == 0.2 and predicted == pytest.approx(0.22), "four micro-batches of 16, which take no less than 64"
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bench.ranks_cut import NUMBER, Cut
-from bench.scale_programs import MICRO_BATCHES, Curve, Language, language, pvm
+from bench.scale_programs import MICRO_BATCHES, Curve, Language, language, pvm, seconds
 from bench.scale_simulation import Compute, Link, Meet, Start, Wait, simulate
 
 LINE = Curve((1.0, 10.0, 100.0), (1.0, 10.0, 100.0))  # a second for each
@@ -35,6 +35,11 @@ def test_a_part_has_calls_of_its_own_and_the_whole_s_caches():
     assert found.part(0, 10) == 0
 
 
+def test_work_that_takes_longer():
+    found = LINE.times(3)
+    assert found.amounts == LINE.amounts and found.seconds == (3, 30, 300)
+
+
 def test_a_tick_of_a_pvm():
     """Ten weights that the other rank reads, 90 beside their way there; then half of 16 bytes of errors, each way."""
     cut = Cut(np.array([10.0, 0.0]), np.array([90.0, 100.0]), [{1: 7}, {}], errors=16)
@@ -42,6 +47,7 @@ def test_a_tick_of_a_pvm():
     assert [step.name for step in first] == ["beside", "shared", "halo", "interior", "halo", "errors 0", "errors 0"]
     assert first[2] == Start("halo", {1: 7}) and first[5:] == [Start("errors 0", {1: 8}), Wait("errors 0")]
     took = [[step.seconds for step in program if isinstance(step, Compute)] for program in (first, second)]
+    assert seconds(first, "shared", "interior") == pytest.approx(200)
     assert took[0] == pytest.approx([6, 20, 180]) and took[1] == pytest.approx([6, 0, 200])
     assert simulate([first, second], Link(latency=10, a_byte=1)).seconds == pytest.approx(206 + 18)
 
