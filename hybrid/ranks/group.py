@@ -98,12 +98,15 @@ class Group:
 
         Any other error is raised where it comes alone, which ends all. One of a machine has a note of the rank and its host.
         """
+        if self.size == 1:
+            yield
+            return
         failure: Exception | None = None
         try:
             yield
         except TOLD as error:
             failure = error
-            if self.size > 1 and isinstance(error, OSError | MemoryError):
+            if isinstance(error, OSError | MemoryError):
                 error.add_note(f"found by {world().name}")
         (first,) = self.greatest(-self.rank if failure else -self.size)
         if first == -self.size:
@@ -146,7 +149,7 @@ class Group:
         self._exchanges = (self._exchanges + 1) % TAGS
         comings = [(rank, array) for rank, array in receive.items() if array.nbytes]
         goings = [(rank, array) for rank, array in send.items() if array.nbytes]
-        if not comings and not goings:
+        if self.size == 1:
             return Exchange(None, [])
         requests = [self._comm.Recv_init(_bytes(array), rank, self._exchanges) for rank, array in comings]
         requests += [self._comm.Send_init(_bytes(array), rank, self._exchanges) for rank, array in goings]
@@ -168,7 +171,7 @@ class Group:
 
 class Exchange:
     """Messages that are sent again and again. Between `start` and `wait` their arrays are neither written nor, those that
-    come, read.
+    come, read. A rank with none of them comes to the same meetings as the others, by which the watchdog compares ranks.
     """
 
     def __init__(self, everyone: Everyone | None, requests: list[Any]):
@@ -180,13 +183,14 @@ class Exchange:
         """Begin to send and to receive."""
         if self._everyone:
             with self._everyone.waiting():
-                type(self._requests[0]).Startall(self._requests)
+                if self._requests:
+                    type(self._requests[0]).Startall(self._requests)
 
     def wait(self) -> None:
         """Wait until all has come, and all may be written again."""
         if self._everyone:
             with self._everyone.waiting():
-                _until(lambda: type(self._requests[0]).Testall(self._requests))
+                _until(lambda: not self._requests or type(self._requests[0]).Testall(self._requests))
 
     def run(self) -> None:
         """Begin, wait, and never again."""

@@ -34,3 +34,11 @@ def test_a_process_alone_tells_itself_nothing():
     for error in (ValueError("told"), KeyError("not told")):
         with pytest.raises(type(error), match=str(error)), group.together():
             raise error
+
+
+def test_a_process_alone_raises_what_cannot_be_told():
+    class Local(ValueError):
+        """Not to be pickled."""
+
+    with pytest.raises(Local), Group().together():
+        raise Local

@@ -59,6 +59,12 @@ def test_a_rank_that_does_not_come_is_named_with_its_line(ranks):
     assert err.count("has not come") == 1
 
 
+def test_a_rank_that_had_no_message_in_an_exchange_has_come():
+    code, _, err = ended(started("hang after messages of others", ranks=3, patience=2))
+    assert code == 1
+    assert re.search(rf"^{ONE} has not come: ", err, re.MULTILINE) and err.count("has not come") == 1
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_all_ranks(number):
     running = started("wait", ranks=2)
