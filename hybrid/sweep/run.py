@@ -213,11 +213,15 @@ def _figure(sweep: Sweep, folder: Path, first: dict[str, Any]) -> Watched:
 
 
 def _refuse_another(now: dict[str, Any], before: dict[str, Any], folder: Path) -> None:
-    """ValueError unless a file says what the sweep in the folder was begun with; the number of trials may differ."""
+    """ValueError unless a file says what the sweep in the folder was begun with; the number of trials may differ.
+
+    Not of halving, whose rungs follow from it: a trial cannot go back to a shorter length.
+    """
+    free = set() if now["sweep"]["strategy"] == "halving" else {("sweep", "trials")}
     for name in ("sweep", "fixed", "vary"):
         ours, theirs = now.get(name, {}), before.get(name, {})
         for key in dict.fromkeys([*theirs, *ours]):
-            if ours.get(key) != theirs.get(key) and (name, key) != ("sweep", "trials"):
+            if ours.get(key) != theirs.get(key) and (name, key) not in free:
                 raise ValueError(
                     f"[{name}] {key}: found {ours.get(key, 'none')!r}, expected {theirs.get(key, 'none')!r}, with which the "
                     f"sweep in {folder} was begun; give it back, or name another --out"

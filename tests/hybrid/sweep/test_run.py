@@ -117,6 +117,16 @@ def test_more_trials_may_be_asked_for_and_nothing_else(sweep, tmp_path):
     assert len(more.asked) == 1
 
 
+def test_halving_keeps_its_number_of_trials_from_which_its_lengths_follow(sweep, tmp_path):
+    run.run(sweep("halving", trials=2, first=1, factor=2), tmp_path / "out", 1, 1, executor=Pretended())
+    more = Pretended()  # of 4 trials two go on to 2 epochs, and the best stands at 4 already
+    with pytest.raises(
+        ValueError, match=r"\[sweep\] trials: found 4, expected 2, with which the sweep in .* was begun"
+    ):
+        run.run(sweep("halving", trials=4, first=1, factor=2), tmp_path / "out", 1, 1, executor=more)
+    assert more.asked == []
+
+
 def test_where_all_trials_fail_the_cause_is_told(sweep, tmp_path):
     with pytest.raises(ValueError, match=r"all trials failed, the first with: it diverged; .*--retry"):
         run.run(sweep(), tmp_path / "out", 1, 1, executor=Pretended(broken=RATES))
