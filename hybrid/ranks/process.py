@@ -11,7 +11,6 @@ from .world import VARIABLES
 
 # Launchers send these to keeper and rank alike; not every system has the last.
 PASSED = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
-MEANT = {signal.SIGUSR1: signal.SIGINT, signal.SIGUSR2: signal.SIGTERM}  # Open MPI hands these on, and those not
 PR_SET_PDEATHSIG = 1
 
 
@@ -23,7 +22,8 @@ def keep(work: Callable[[], int]) -> None:
     become its SIGINT and SIGTERM. Call it before MPI is initialised and before there are threads, since it forks.
     """
     keeper = os.getpid()
-    for number in MEANT:
+    meant = {signal.SIGUSR1: signal.SIGINT, signal.SIGUSR2: signal.SIGTERM}  # Open MPI hands these on, and those not
+    for number in meant:
         signal.signal(number, signal.SIG_IGN)
     child = os.fork()
     if child == 0:
@@ -34,8 +34,8 @@ def keep(work: Callable[[], int]) -> None:
     ours: list[int] = []
     for number in PASSED:
         signal.signal(number, lambda number, frame: ours.append(number))
-    for number in MEANT:
-        signal.signal(number, lambda number, frame: os.kill(child, MEANT[signal.Signals(number)]))
+    for number in meant:
+        signal.signal(number, lambda number, frame: os.kill(child, meant[signal.Signals(number)]))
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     if code < 0:
         if -code not in ours:

@@ -83,3 +83,9 @@ def test_table_best_and_errors(capsys):
     assert error.startswith("hybrid: error: s.toml: [vary] widht: not an option") and error.count("\n") == 1
     assert main(["sweep", "none.toml"]) == 2
     assert capsys.readouterr().err == "hybrid: error: none.toml: No such file or directory\n"
+
+
+def test_a_system_without_some_signals_sweeps_too():
+    program = "import signal; del signal.SIGUSR1, signal.SIGUSR2; import hybrid.cli.commands.sweep"  # as Windows
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
