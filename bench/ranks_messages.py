@@ -11,10 +11,8 @@ from hybrid.ranks.group import Exchange, Group
 from hybrid.ranks.pingpong import Messages
 
 HALOS = (256, 2_048, 16_384, 65_536, 262_144, 1 << 20)  # bytes that go to each neighbour
-SECONDS, BESIDE = (
-    0.005,
-    3.0,
-)  # of a sample, about; what a rank computes beside an exchange, of the time that this takes alone
+SECONDS = 0.005  # of a sample, about
+BESIDE = 3.0  # what a rank computes beside an exchange, of the time that this takes alone
 
 
 def all_of_them(sizes: list[int], around: list[int], repeat: int) -> list[dict[str, Any]]:

@@ -1,6 +1,6 @@
 """Which processors this process may use, by its affinity and its cgroups, and how they lie on the machine's nodes of memory.
 
-Nothing here imports Numba, which reads once how many threads it may start.
+Numba, which reads once how many threads it may start, is imported by `available` alone.
 """
 
 import math

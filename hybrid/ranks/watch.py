@@ -19,9 +19,7 @@ from .world import World
 
 PATIENCE = 300.0  # seconds: more than kernels take to compile, or a checkpoint to be written
 ANSWER = 2.0  # seconds in which a rank that lives answers; a process that swaps may take longer
-READ = (
-    0.1  # seconds in which mpiexec reads what ranks have said; MPICH's drops what it has not read when they are ended
-)
+READ = 0.1  # seconds in which mpiexec reads what ranks have said; MPICH's drops the rest when they are ended
 ASK, TELL = 1, 2  # tags
 
 

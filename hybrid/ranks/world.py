@@ -17,7 +17,7 @@ class World(NamedTuple):
     rank        which one this process is: 0 to size - 1
     size        how many there are
     host        the name of the machine that this rank runs on
-    local_rank  which of the ranks on that machine it is: the number of its device
+    local_rank  which of the ranks on that machine it is
     mpi         whether MPI started it
     sharing     how many of the ranks on that machine may use the cores that this one may use: 1 where the launcher gave
                 each rank cores of its own
