@@ -81,7 +81,7 @@ class PVM(Stepper):
         chosen = backend.choose(device)
         settings: dict[str, Any] = {"streams": streams, "threads": threads or available(), "seed": seed}
         settings["dtype"] = _dtype(dtype, chosen)
-        self.ranks = ranks
+        self.ranks, self.cut = ranks, cut
         self._shared: SharedPipeline | None = None
         if ranks and ranks.size > 1:
             self._shared = SharedPipeline(config, graph, chosen, ranks=ranks, cut=cut, **settings)

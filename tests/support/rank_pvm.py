@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from hybrid.pvm import presets
+from hybrid.pvm.judge.single import follow, single
 from hybrid.pvm.model import PVM
 from hybrid.ranks.group import Group
 from tests.support.small_pvm import BLIND, TINY, Scene, assert_same, bytes_of, walk
@@ -95,8 +96,16 @@ def equal(folder: Path, device: str, *cases: str) -> None:
             own, same = shared.weights_of(unit), alone.weights_of(unit)
             assert own.keys() == same.keys() and all(np.array_equal(own[name], same[name]) for name in own)
         assert shared.size == alone.size
+        assert _followed(shared).prediction().tobytes() == _followed(alone).prediction().tobytes(), case
         _only_its_share(shared, alone, group)
         _same_file(shared, alone, folder / str(number), group)
+
+
+def _followed(model: PVM) -> PVM:
+    """A model with one stream that stands where this one's first stream stands."""
+    one = single(model, readouts=False)
+    follow(one, model)
+    return one
 
 
 def _where(seen: list, flags: list) -> list:

@@ -18,6 +18,7 @@ def single(model: PVM, *, readouts: bool) -> PVM:
         seed=model.seed,
         dtype=model.dtype,
         ranks=model.ranks,
+        cut=model.cut,
     )
 
 
