@@ -7,18 +7,20 @@ import signal
 import subprocess
 import sys
 import threading
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from . import process
 from .mpi import Starter, mpiexec, starter
+from .rank import FIRST
 from .watch import PATIENCE
 from .world import WANTED
 
 ELASTIC = "pip install 'hybrid-engine[elastic]' into an environment without MPICH, whose files have the same names"
 ENDED = re.compile(r"rank \d+ on \S+ ended all ranks \(exit code (\d+)\)")
 KILLED = re.compile(r"rank \d+ on \S+ was killed \(signal (\d+)\)")
-TOLD = re.compile(r"(rank \d+ on \S+: )?(.*)", re.DOTALL)
+TOLD = re.compile(rf"(rank \d+ on \S+: |{FIRST})?(.*)", re.DOTALL)
 
 
 def launch(
@@ -100,12 +102,13 @@ class Limit(NamedTuple):
 
 
 def _say(lines: Iterable[str], passed: Sequence[int], limit: Limit | None) -> int:
-    """Say what the ranks say, each thing once, whoever says it; returns the exit code of the first failure, 0 if none is told.
+    """Say what the ranks say, and what several of them say once; returns the exit code of the first failure, 0 if none is told.
 
     passed  signals from the user, of which no rank that they end need say anything
     limit   None: all end where one is killed
     """
-    said: set[str] = set()
+    said: dict[str | None, Counter[str]] = defaultdict(Counter)  # by speaker; None: a rank that gives no name
+    printed: Counter[str] = Counter()
     failed = killed = 0
     for line in lines:
         if end := ENDED.match(line):
@@ -117,11 +120,12 @@ def _say(lines: Iterable[str], passed: Sequence[int], limit: Limit | None) -> in
         if death and passed:
             continue
         found = TOLD.match(line)
-        told = found[2] if found else line
-        if told in said:
+        speaker, told = found.groups() if found else (None, line)
+        said[speaker][told] += 1
+        if said[speaker][told] <= printed[told] or (speaker is None and told in printed):
             continue
-        said.add(told)
-        print(line, end="", file=sys.stderr, flush=True)
+        printed[told] += 1
+        print(line.removeprefix(FIRST), end="", file=sys.stderr, flush=True)
         if death:
             killed += 1
             if limit is None or not limit.holds(killed):

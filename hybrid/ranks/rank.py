@@ -19,6 +19,7 @@ from . import process, share, watch
 from .everyone import RankLost, everyone
 from .world import WANTED, World, become, world
 
+FIRST = "rank 0: "  # before what rank 0 says
 STOPPED = 128  # a greater exit code means a signal, which all ranks got
 GRACE = 20.0  # seconds in which the other ranks may end too after a signal, such as to save what they have learned
 
@@ -48,7 +49,7 @@ def run(
     watch.begin(this, all_ranks.copy(), [str(member) for member in all_ranks.members], patience)
     share.take_threads(this)
     code = 1
-    with _voice(this):
+    with _voice(this, speaker=FIRST if size else ""):
         code = _exit_code(module, arguments)
     if code and code < STOPPED:
         watch.abort(this, code)
@@ -102,10 +103,13 @@ def _end(this: World, code: int) -> None:
 
 
 @contextlib.contextmanager
-def _voice(this: World) -> Iterator[None]:
-    """Within: rank 0 speaks for all; others are heard on stderr alone, by name. Lines are written whole."""
+def _voice(this: World, speaker: str) -> Iterator[None]:
+    """Within: rank 0 speaks for all; others are heard on stderr alone, by name. Lines are written whole.
+
+    speaker  what rank 0 says there, line by line: to the launcher, which leaves it out
+    """
     out, err = sys.stdout, sys.stderr
-    sys.stderr = Named(err, lambda: f"{this.name}: " if world().rank else "")
+    sys.stderr = Named(err, lambda: f"{this.name}: " if world().rank else speaker)
     with open(os.devnull, "w") as nothing:
         sys.stdout = Spoken(out, nothing)
         try:

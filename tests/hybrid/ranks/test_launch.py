@@ -95,3 +95,10 @@ def test_without_mpi_it_says_what_to_install(monkeypatch):
 def test_a_file_of_hosts_that_is_not_there():
     with pytest.raises(FileNotFoundError):
         launch.launch(["module"], 2, hosts="no such file")
+
+
+def test_what_several_ranks_say_is_said_once_and_what_one_says_twice_is_said_twice(capsys):
+    """As a chained traceback does, whose lines come again; who gives no name may be any rank."""
+    told = ["rank 0: a", "rank 0: a", "rank 1 on h: a", "rank 1 on h: b", "rank 2 on h: b", "rank 2 on h: b", "c", "c"]
+    assert launch._say((f"{line}\n" for line in told), passed=[], limit=None) == 0
+    assert capsys.readouterr().err.splitlines() == ["a", "a", "rank 1 on h: b", "rank 2 on h: b", "c"]
