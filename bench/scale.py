@@ -92,7 +92,7 @@ def simulated(programs: list[Program], links: dict[int, Link], ranks: int) -> fl
 
 
 def crowd(ranks: int, cores: int) -> float:
-    """Ranks that share a core: those that wait keep it as busy as those that compute."""
+    """Ranks that share a core, each of which computes while the others do not."""
     return max(1.0, ranks / cores)
 
 

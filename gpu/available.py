@@ -34,6 +34,14 @@ def unavailable() -> str | None:
     )
 
 
+def devices() -> int:
+    """How many devices the driver sees, where `unavailable` finds nothing wrong."""
+    import pycuda.driver as driver
+
+    found: int = driver.Device.count()
+    return found
+
+
 def _no_pycuda(error: ImportError, cuda: ctypes.CDLL) -> str:
     """Why PyCUDA cannot be imported: it is not there, or calls functions of CUDA that this driver does not have."""
     missing = re.search(r"undefined symbol: (cu[A-Z]\w*)", str(error))

@@ -7,6 +7,8 @@ import re
 from types import ModuleType
 from typing import Any
 
+from .ranks.world import world
+
 KERNELS = (
     "units",
     "mlp",
@@ -50,6 +52,8 @@ class Backend:
 def choose(device: str | None = None) -> Backend:
     """The backend of a device; None and "auto" take the first GPU when it can be used and the CPU otherwise.
 
+    Of several ranks on a machine (hybrid/ranks) the first takes that GPU, and each other one the next, around its GPUs.
+
     "cuda:0+tf32" lets the tensor cores of a GPU multiply with factors of 10 bits; nothing else does.
 
     Raises ValueError, with the reason and the remedy, for a device that does not exist or cannot be used.
@@ -64,7 +68,15 @@ def choose(device: str | None = None) -> Backend:
     reason = why_no_gpu()
     if reason:
         raise ValueError(f'device: "{device}" cannot be used: {reason}; use --device cpu')
-    return _gpu(device, int(named[1]), bool(named[2]))
+    return _gpu(device, _own(int(named[1])), bool(named[2]))
+
+
+def _own(ordinal: int) -> int:
+    """The device that this rank takes where the run is to have that one: ranks on one machine take its devices in turn."""
+    if not world().local_rank:
+        return ordinal
+    there: int = importlib.import_module("gpu.available").devices()
+    return (ordinal + world().local_rank) % there if ordinal < there else ordinal
 
 
 def again(owner: str, device: str) -> Backend:
