@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bench import balance_steps
+from bench import balance_owners, balance_steps
 from bench.measure import append
 from cpu.array import Array
 from cpu.logistic_rows import OWNERS
@@ -56,14 +56,17 @@ class Balance(NamedTuple):
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Print a table for each number of classes, and one of other steps; with --json a line a number of threads."""
+    """Print a table for each number of classes, and two of other steps; with --json a line a number of threads."""
     for classes in FEW if arguments.quick else CLASSES:
         found = list(balances(classes, arguments.together or TOGETHER))
         print(table(found), end="\n\n", flush=True)
         append(arguments.json, [{"bench": "balance", **one._asdict()} for one in found])
     others = list(balance_steps.steps(THREADS))
-    print(balance_steps.table(others))
+    print(balance_steps.table(others), end="\n\n")
     append(arguments.json, [{"bench": "balance_steps", **one._asdict()} for one in others])
+    owned = list(balance_owners.steps(THREADS))
+    print(balance_owners.table(owned))
+    append(arguments.json, [{"bench": "balance_owners", **one._asdict()} for one in owned])
 
 
 def balances(classes: int, together: int) -> Iterator[Balance]:

@@ -36,6 +36,7 @@ class Steps(NamedTuple):
     parted      the same with the most parts
     sampled     examples of sampled softmax
     negatives   its negatives' gradients
+    sampled_parted, negatives_parted  the same with the most parts
     """
 
     threads: int
@@ -48,11 +49,14 @@ class Steps(NamedTuple):
     parted: float
     sampled: float
     negatives: float
+    sampled_parted: float
+    negatives_parted: float
 
 
 def steps(thread_counts: tuple[int, ...]) -> Iterator[Steps]:
     """What is counted, for each number of threads."""
     ids, ragged, tape = drawn(), ragged_layout(PARAMETERS), _tape()
+    sampled = [shared_negatives.blocks(BATCH, NEGATIVES, parts) for parts in (None, MOST_PARTS)]
     for threads in thread_counts:
         yield Steps(
             threads,
@@ -63,8 +67,11 @@ def steps(thread_counts: tuple[int, ...]) -> Iterator[Steps]:
             largest(_tick(tape, threads), threads),
             largest(_shards(shards.SHARDS), threads),
             largest(_shards(MOST_PARTS), threads),
-            largest(blocks(BATCH, shared_negatives.ROWS), threads),
-            largest(blocks(NEGATIVES, shared_negatives.NEGATIVES), threads),
+            *(
+                largest(blocks(*pair), threads)
+                for sizes in sampled
+                for pair in zip((BATCH, NEGATIVES), sizes, strict=True)
+            ),
         )
 
 
@@ -103,6 +110,8 @@ def table(found: list[Steps]) -> str:
         f"{MOST_PARTS} parts",
         "sampled: examples",
         "its negatives",
+        f"{MOST_PARTS} parts: examples",
+        "negatives",
     )
     lines = [
         f"Other steps: {BATCHES} batches of {BATCH:,} ids of {CLASSES:,} by Zipf's law, of which the one that is met most has",
@@ -113,7 +122,7 @@ def table(found: list[Steps]) -> str:
         "|" + "---|" * (2 + len(named)),
     ]
     for one in found:
-        shares = one.gather, one.scatter, one.units, one.pvm, one.full, one.parted, one.sampled, one.negatives
+        shares = one.gather, one.scatter, *one[4:]
         lines.append(f"| {one.threads} | {1 / one.threads:.1%} | {' | '.join(map('{:.1%}'.format, shares))} |")
     return "\n".join(lines)
 

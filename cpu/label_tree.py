@@ -19,7 +19,7 @@ from cpu import logistic_rows, scores
 from cpu.activation import exp, log1p, softplus
 from cpu.array import Array
 from cpu.compiled import called, launched
-from cpu.logistic_rows import OWNERS
+from cpu.logistic_rows import OWNERS, by_owner
 from cpu.tree_softmax import node_score
 
 
@@ -29,9 +29,9 @@ def longest(tree: Any, target: Array, target_at: Array) -> int:
     return min(1 + int(np.diff(ends).max(initial=0)), tree.up.size)
 
 
-def workspace(batch: int, width: int, length: int, dtype: DTypeLike) -> logistic_rows.Work:
-    """Scratch for calls of `step` with up to `batch` examples that visit up to `length` nodes each."""
-    return logistic_rows.workspace(batch, width, length, dtype)
+def workspace(batch: int, width: int, length: int, dtype: DTypeLike, owners: int = OWNERS) -> logistic_rows.Work:
+    """Scratch for calls of `step` with up to `batch` examples that visit up to `length` nodes each, of so many owners."""
+    return logistic_rows.workspace(batch, width, length, dtype, owners)
 
 
 def step(
@@ -74,14 +74,10 @@ def _enter(entries, cuts, up, child_at, leaf, target, target_at, threads):
     """Write the nodes that each example visits, sorted by owner: 2 * node + 1 where a label of its own is below."""
     batch = target_at.size - 1
     for thread in numba.prange(threads):
-        nodes = np.empty(256, np.int32)
+        nodes, listed = np.empty(256, np.int32), np.empty(entries.shape[1], np.int32)
         for b in range(thread * batch // threads, (thread + 1) * batch // threads):
             size, nodes = _positive(nodes, up, leaf, target, target_at[b], target_at[b + 1])
-            n = 0
-            for owner in range(OWNERS):
-                cuts[b, owner] = n
-                n = _list(entries, b, n, owner, nodes[:size], child_at)
-            cuts[b, OWNERS] = n
+            by_owner(entries, cuts, b, listed, _list(listed, nodes[:size], child_at))
 
 
 @called()
@@ -106,22 +102,19 @@ def _positive(nodes, up, leaf, target, first, last):
 
 
 @called()
-def _list(entries, b, n, owner, positive, child_at):
-    """Write an owner's nodes among the root and the children of positive nodes at entries[b, n:]; returns where they end.
+def _list(listed, positive, child_at):
+    """List the root and the children of positive nodes, rising; returns how many they are.
 
     Children come in the order of their parents, so both lists rise and are gone through side by side.
     """
-    if owner == 0:
-        entries[b, n] = 1 if positive.size else 0
-        n += 1
-    met = 1  # positive nodes passed; the first is the root
+    listed[0] = 1 if positive.size else 0
+    n = met = 1  # nodes listed, and positive ones passed; the first is the root
     for i in range(positive.size):
         for child in range(child_at[positive[i]], child_at[positive[i] + 1]):
             turn = met < positive.size and positive[met] == child
             met += turn
-            if child % OWNERS == owner:
-                entries[b, n] = 2 * child + turn
-                n += 1
+            listed[n] = 2 * child + turn
+            n += 1
     return n
 
 
@@ -132,7 +125,7 @@ def _losses(out, rows, biases, entries, cuts, hidden, threads):
     for thread in numba.prange(threads):
         for b in range(thread * batch // threads, (thread + 1) * batch // threads):
             total = 0.0
-            for i in range(cuts[b, OWNERS]):
+            for i in range(cuts[b, cuts.shape[1] - 1]):
                 score = node_score(rows, biases, entries[b, i] >> 1, hidden, b)
                 total += softplus(-score if entries[b, i] & 1 else score)
             out[b] = total

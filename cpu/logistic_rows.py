@@ -146,6 +146,28 @@ def _own(
                 forget(grads, b)
 
 
+@inlined()
+def by_owner(entries, cuts, b, listed, count):
+    """Write the first `count` of `listed`, 2 * row + turn, as the entries of example b, those of an owner in their order.
+
+    Row r belongs to owner r % O, one of as many as `cuts` has room for.
+    """
+    owners = cuts.shape[1] - 1
+    for o in range(owners + 1):
+        cuts[b, o] = 0
+    for i in range(count):
+        cuts[b, (listed[i] >> 1) % owners + 1] += 1
+    for o in range(owners):
+        cuts[b, o + 1] += cuts[b, o]
+    for i in range(count):
+        o = (listed[i] >> 1) % owners
+        entries[b, cuts[b, o]] = listed[i]
+        cuts[b, o] += 1  # where the next one goes; in the end, where the next owner begins
+    for o in range(owners, 0, -1):
+        cuts[b, o] = cuts[b, o - 1]
+    cuts[b, 0] = 0
+
+
 @launched(parallel=True)
 def add_owners(grad, loss, cuts, grads, losses, threads):
     """Sum what the owners found for each example, in the order of the owners."""

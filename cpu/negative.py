@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike
 from cpu import logistic_rows
 from cpu.array import Array
 from cpu.compiled import inlined, launched
-from cpu.logistic_rows import OWNERS
+from cpu.logistic_rows import OWNERS, by_owner
 from cpu.splitmix import GOLDEN, mix
 
 
@@ -43,9 +43,9 @@ def draw(negatives: Array, alias: Alias, seed: int, tick: int) -> None:
     _draw(negatives, alias.keep, alias.other, *key, numba.get_num_threads())
 
 
-def workspace(batch: int, width: int, count: int, dtype: DTypeLike) -> logistic_rows.Work:
-    """Scratch for calls of `step` with up to `batch` rows and `count` negatives each."""
-    return logistic_rows.workspace(batch, width, count + 1, dtype)
+def workspace(batch: int, width: int, count: int, dtype: DTypeLike, owners: int = OWNERS) -> logistic_rows.Work:
+    """Scratch for calls of `step` with up to `batch` rows and `count` negatives each, of classes that have so many owners."""
+    return logistic_rows.workspace(batch, width, count + 1, dtype, owners)
 
 
 def step(
@@ -104,19 +104,15 @@ def _enter(entries, cuts, target, negatives, threads):
     """Write each example's classes, sorted by owner, with turn 1 for the target."""
     batch, count = negatives.shape
     for thread in numba.prange(threads):
+        listed = np.empty(count + 1, np.int32)
         for b in range(thread * batch // threads, (thread + 1) * batch // threads):
-            n = 0
-            for owner in range(OWNERS):
-                cuts[b, owner] = n
-                if target[b] % OWNERS == owner:
-                    entries[b, n] = 2 * target[b] + 1
+            listed[0], n = 2 * target[b] + 1, 1
+            for i in range(count):
+                v = negatives[b, i]
+                if v != target[b] and not _met(listed, n, v):
+                    listed[n] = 2 * v
                     n += 1
-                for i in range(count):
-                    v = negatives[b, i]
-                    if v % OWNERS == owner and v != target[b] and not _met(entries, b, cuts[b, owner], n, v):
-                        entries[b, n] = 2 * v
-                        n += 1
-            cuts[b, OWNERS] = n
+            by_owner(entries, cuts, b, listed, n)
 
 
 @launched()
@@ -128,14 +124,14 @@ def enter_runs(entries, cuts, keep, other, target, count, seed, tick):
     for b in range(target.size):
         entries[b, 0] = 2 * target[b] + 1
         if b == 0 or target[b] != target[b - 1]:
-            n = 1
+            n, listed = 1, entries[b]
             for i in range(count):
                 v = _drawn(keep, other, start, b * count + i)
-                if v != target[b] and not _met(entries, b, 1, n, v):
+                if v != target[b] and not _met(listed, n, v):
                     entries[b, n] = 2 * v
                     n += 1
             cuts[b, 0] = 0
-            for owner in range(1, OWNERS + 1):
+            for owner in range(1, cuts.shape[1]):
                 cuts[b, owner] = n
 
 
@@ -150,8 +146,9 @@ def _drawn(keep, other, start, number):
 
 
 @inlined()
-def _met(entries, b, first, last, v):
-    for i in range(first, last):
-        if entries[b, i] >> 1 == v:
+def _met(listed, count, v):
+    """Whether class v is among the first `count`, behind the target."""
+    for i in range(1, count):
+        if listed[i] >> 1 == v:
             return True
     return False

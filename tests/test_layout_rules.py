@@ -75,7 +75,6 @@ TESTED_IN: dict[str, str] = {
     "hybrid/engine/trunk/pytorch/module.py": "tests/hybrid/engine/trunk/test_torch.py",
     "hybrid/engine/part.py": "tests/gpu/test_waits.py",
     "hybrid/engine/ranked/__init__.py": "tests/hybrid/engine/ranked/test_failures.py",
-    "hybrid/engine/ranked/gradient.py": "tests/hybrid/engine/ranked/test_route.py",
     "hybrid/engine/route.py": "tests/gpu/test_waits.py",
     "hybrid/engine/saved.py": "tests/hybrid/train/test_failures.py",
     "hybrid/engine/slot_state.py": "tests/hybrid/engine/test_slot.py",

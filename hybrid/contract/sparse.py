@@ -108,8 +108,12 @@ class SampledSoftmax(Protocol):
     def uniform(self, classes: int) -> Any:
         """A sampler that draws all classes alike."""
 
-    def workspace(self, batch: int, width: int, negatives: int, dtype: DTypeLike) -> Any:
-        """The scratch arrays that calls with up to `batch` rows and `negatives` negatives need; made once."""
+    def workspace(self, batch: int, width: int, negatives: int, dtype: DTypeLike, parts: int | None = None) -> Any:
+        """The scratch arrays that calls with up to `batch` rows and `negatives` negatives need; made once.
+
+        parts  of rows and of negatives, at least: so many threads of a CPU can share a step. Last bits may depend on their
+               number; None: blocks of a fixed size
+        """
 
     def draw(
         self, work: Any, sampler: Any, count: int, target: Array, seed: int, tick: int, sure: Array | None = None
@@ -255,8 +259,11 @@ class LabelTree(Protocol):
     def longest(self, tree: Any, target: Array, target_at: Array) -> int:
         """At least as many nodes as an example of a batch visits: the length that `workspace` is to have room for."""
 
-    def workspace(self, batch: int, width: int, length: int, dtype: DTypeLike) -> Any:
-        """The scratch arrays that calls with up to `batch` examples need, which visit up to `length` nodes each."""
+    def workspace(self, batch: int, width: int, length: int, dtype: DTypeLike, owners: int = 4) -> Any:
+        """The scratch arrays that calls with up to `batch` examples need, which visit up to `length` nodes each.
+
+        owners  of the nodes, see TreeSoftmax.workspace; node n belongs to owner n % owners
+        """
 
     def step(
         self, grad: Array, loss: Array, learned: Learned, work: Any, tree: Any, hidden: Array, target: Array,

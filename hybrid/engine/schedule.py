@@ -30,12 +30,16 @@ class Stage(NamedTuple):
     queue  the name of the queue on which it runs
     work   is called with the slot
     after  names of stages of the same slot that must be done before; stages on one queue keep their order in any case
+    of     for which of the slots that have examples it is (None: for all); others do not have its event
+    once   True: it runs once a batch, with the last slot that has examples, after those stages of all of them
     """
 
     name: str
     queue: str
     work: Callable[[Any], Any]
     after: tuple[str, ...] = ()
+    of: Callable[[Any], bool] | None = None
+    once: bool = False
 
 
 class Tick(NamedTuple):
@@ -49,7 +53,7 @@ class Tick(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """The stages of a batch: `begin` and `finish` run once a micro-batch, `update` once a tick, after all of `finish`."""
+    """The stages of a batch: `begin` and `finish` run once a micro-batch, `update` once a batch, after all of `finish`."""
 
     begin: list[Stage]
     finish: list[Stage]
@@ -120,7 +124,7 @@ class Schedule:
             if len(self.begun) > self.delay or not upcoming or held:
                 finishing = self.begun.popleft()
                 self._put(self.plan.finish, finishing)
-                self._put_update(finishing)
+                self._put([stage._replace(once=True) for stage in self.plan.update], finishing)
             held = held and bool(self.begun)
             if upcoming and not self._feeds_apart:  # in this thread: after all that other queues can do meanwhile
                 self._fill(sets, batches)
@@ -187,19 +191,18 @@ class Schedule:
         return slots
 
     def _put(self, stages: list[Stage], slots: list[Any]) -> None:
-        for stage in stages:
-            for slot in slots:
-                if slot.count:
-                    # Stages of a batch restored from a checkpoint have no event: they are done.
-                    self._run(stage, slot, [slot.events[name] for name in stage.after if name in slot.events])
-
-    def _put_update(self, slots: list[Any]) -> None:
         full = [slot for slot in slots if slot.count]
-        for stage in self.plan.update if full else ():
-            after = [slot.events[name] for slot in full for name in stage.after if name in slot.events]
-            self._run(stage, full[-1], after)
+        for stage in stages if full else ():
+            if stage.once:
+                self._run(stage, full[-1], full)
+                continue
+            for slot in full:
+                if stage.of is None or stage.of(slot):
+                    self._run(stage, slot, [slot])
 
-    def _run(self, stage: Stage, slot: SlotState, after: list[Any]) -> None:
+    def _run(self, stage: Stage, slot: SlotState, behind: list[Any]) -> None:
+        # Stages of a batch restored from a checkpoint have no event: they are done.
+        after = [one.events[name] for one in behind for name in stage.after if name in one.events]
         queue = self.queues[stage.queue]
         note = functools.partial(self.trace.note, queue.name, stage.name, slot.tick, slot.micro)
         slot.events[stage.name] = queue.run(_named, stage.name, slot, stage.work, slot, after=after, note=note)

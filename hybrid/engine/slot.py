@@ -94,6 +94,7 @@ class Slot(SlotState):
         with self._filling():
             self.events.clear()
             self.tick, self.micro, self.count = tick, micro, last - first
+            self.final = first < last == batch.examples
             self.scale = self._scale(tick)
             # Sums are divided by it: 1 where all weights are 0, since the sums are 0 then too.
             self.examples = batch.total(self._unlabelled) or float(batch.examples > 0)

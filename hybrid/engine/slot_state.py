@@ -14,6 +14,7 @@ class SlotState:
     Raises RuntimeError, naming the slot and both states, for anything else, such as filling it while its work is under way.
 
     tick, micro  the batch and the micro-batch that it holds; count: how many examples are here
+    final        whether the batch's last example is here
     examples     of the whole batch: how many, or the sum of their weights; by it sums over the batch become means
     loss         the mean in nats over the examples here of loss times weight, once a stage has written it
     events       of its stages, by name
@@ -24,6 +25,7 @@ class SlotState:
         self.micro = 0
         self.tick = -1
         self.count = 0  # examples here
+        self.final = False
         self.examples: float = 0
         self.loss = 0.0
         self.events: dict[str, Any] = {}

@@ -17,6 +17,7 @@ from .. import check
 from ..engine import Engine
 from ..feeds.arrays import ArrayFeed, digest
 from ..judge import labels as judge
+from ..readout.base.owners import OWNERS, owners_option
 from ..settings import flag, number, option, positive
 from ..sparse import OPTIMISERS
 from ..train.job import Watched
@@ -51,6 +52,7 @@ class Options(DenseOptions):
     tokens: str = option("words", "how texts are cut into tokens", group="data", choices=("words", "whitespace"))
     min_count: int = option(1, "rarer words are left out", group="data", type=positive)
     tree: str = option("clusters", "its shape", choices=("clusters", "huffman", "balanced"))
+    owners: int = owners_option("label tree")
     linear: bool = option(False, "no trunk: the sum of the rows is the hidden vector, as in fastText")
     readout: str = option("label_tree", "the output layer", choices=("label_tree", "full"))
     width: int = option(100, "width of the input rows", type=positive)
@@ -133,6 +135,8 @@ def complete(chosen: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
         raise ValueError(
             f"--linear and {flag(trunk[0])} contradict each other: a linear model has no trunk; leave one out"
         )
+    if chosen["readout"] == "full" and chosen["owners"] != OWNERS:
+        raise ValueError("--owners and --readout full contradict each other: a full softmax has none; leave one out")
     return _engine.complete(chosen, said)
 
 

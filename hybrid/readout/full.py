@@ -20,16 +20,21 @@ STORES = True
 PARTS, MOST_PARTS = 16, 64
 
 
+def parts_option(kind: str) -> Any:
+    """The field of a kind's options."""
+    return option(
+        PARTS,
+        f"{kind}: so many threads of the CPU share them at most, up to {MOST_PARTS}; moves last bits",
+        type=positive,
+        metavar="N",
+    )
+
+
 @dataclass(frozen=True)
 class Options:
     """What `--readout full` takes."""
 
-    parts: int = option(
-        PARTS,
-        "full readout: so many threads of the CPU share its classes at most, up to 64; moves last bits",
-        type=positive,
-        metavar="N",
-    )
+    parts: int = parts_option("classes of a full readout")
 
 
 class FullReadout(Base):

@@ -10,6 +10,7 @@ from .. import sparse as kept
 from ..engine.slot import Slot
 from ..interrupt import Held
 from .base import Base
+from .base.owners import OWNERS, checked_owners
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -34,6 +35,8 @@ class LabelTreeReadout(Base):
     batch   most examples a step
     rate    step of the optimiser; nodes move example after example, so example b sees what those before it changed
     seed    not used: nothing is drawn
+    owners  an even number up to 64: threads of the CPU that share a step at most, each with nodes of its own. Last bits of
+            gradients depend on their number, and nothing else does
     backend that of the CPU; None: it
     optimiser, decay, clip  how a node moves for an example that visits it; see hybrid/sparse.py
     biases  True: every node has a bias
@@ -58,6 +61,7 @@ class LabelTreeReadout(Base):
         batch: int = 1024,
         rate: float = 0.025,
         seed: int = 0,
+        owners: int = OWNERS,
         backend: Any = None,
         optimiser: str = "sgd",
         decay: float | None = None,
@@ -68,6 +72,7 @@ class LabelTreeReadout(Base):
 
         given = {"batch": batch, "rate": rate, "seed": seed, "backend": backend}
         super().__init__(counts, width, moves=kept.Moves(optimiser, decay, clip), biases=biases, **given)
+        self.owners = checked_owners(owners)
         self._grow(*self._shape(tree))
         self.rows = aligned.empty((len(self.tree.up), self.width), np.float32)
         self.rows.fill(0)
@@ -147,7 +152,7 @@ class LabelTreeReadout(Base):
         length = kernels.longest(self.tree, target, target_at)
         if length > self._length or self._work is None:
             self._length = length + length // 2  # room for batches to come
-            self._work = kernels.workspace(self.batch, self.width, self._length, np.float32)
+            self._work = kernels.workspace(self.batch, self.width, self._length, np.float32, self.owners)
         return self._work
 
     def _step(self, slot: Slot) -> None:
@@ -195,7 +200,8 @@ class LabelTreeReadout(Base):
 
     def describe(self) -> dict[str, Any]:
         """What `rebuild` needs: how many nodes there are; which tree they make is among the parameters."""
-        return super().describe() | {"nodes": len(self.rows)}
+        owners = {"owners": self.owners} if self.owners != OWNERS else {}
+        return super().describe() | {"nodes": len(self.rows)} | owners
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take the tree that was filled in; ValueError where it is none."""
@@ -243,6 +249,7 @@ def make(
 ) -> LabelTreeReadout:
     """From options of `hybrid train labels`, the one model whose examples have labels, so that no other offers it."""
     given = {name: options[name] for name in ("rate", "seed", "tree")} | kept.readout_named(options)
+    given["owners"] = options.get("owners", OWNERS)
     return LabelTreeReadout(counts, width, batch=batch, backend=backend, **given)
 
 

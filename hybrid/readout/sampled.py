@@ -9,7 +9,8 @@ import numpy as np
 
 from .. import check, sparse
 from ..settings import number, option, positive
-from .full import FullReadout
+from .base.owners import OWNERS, checked_owners, owners_option
+from .full import PARTS, FullReadout, parts_option
 from .full import least as least
 
 LOSSES = ("softmax", "logistic", "gbce")
@@ -39,6 +40,8 @@ class Options:
     index_every: int | None = option(
         None, f"sampled readout, draws neighbours: steps from index to index (default: {INDEX_EVERY})", type=positive
     )
+    owners: int = owners_option("sampled readout, loss logistic")
+    parts: int = parts_option("sampled readout, other losses: its examples and negatives")
 
 
 class SampledReadout(FullReadout):
@@ -62,6 +65,11 @@ class SampledReadout(FullReadout):
                its probabilities are those of all classes as negatives
     index_every  neighbours: steps after which the index is built anew, of the weights as they are then, default 1000; before
                that many none is found. A checkpoint keeps what it was built of, as many numbers as there are weights
+    owners     logistic: an even number up to 64: threads of the CPU that share a step at most, each with classes of its own.
+               Last bits of gradients depend on their number, and nothing else does
+    parts      softmax, gbce: up to 64, as of a FullReadout. With more than 16, blocks of the batch and of the negatives are
+               so small that there are as many; up to 16 they have 64 examples and 128 negatives, whose products, and last
+               bits, are those that they always were
     batch, rate, seed  most rows a step, step of SGD (softmax: on the sum over a batch; logistic: row by row), seed of
                the draws
 
@@ -84,6 +92,8 @@ class SampledReadout(FullReadout):
         draws: str | None = None,
         calibration: float | None = None,
         index_every: int | None = None,
+        owners: int = OWNERS,
+        parts: int = PARTS,
         batch: int = 1024,
         rate: float = 0.02,
         seed: int = 0,
@@ -96,8 +106,13 @@ class SampledReadout(FullReadout):
     ):
         given: dict[str, Any] = {"batch": batch, "rate": rate, "seed": seed, "backend": backend}
         given |= {"optimiser": optimiser, "decay": decay, "clip": clip, "biases": biases, "storage": storage}
-        super().__init__(counts, width, **given)
+        super().__init__(counts, width, parts=parts, **given)
         self.loss = check.choice("loss", loss, LOSSES)
+        self.owners = checked_owners(owners)
+        if loss != "logistic" and self.owners != OWNERS:
+            raise ValueError(
+                f'owners: found {owners} with the loss "{loss}", whose examples share their negatives; see parts'
+            )
         default = NEGATIVES[loss] if loss == "logistic" else min(NEGATIVES[loss], self.classes)
         self.negatives = check.whole("negatives", default if negatives is None else negatives, 1)
         usual = "uniform" if loss == "gbce" else DRAWS[self.counts is None]
@@ -140,9 +155,10 @@ class SampledReadout(FullReadout):
             share = np.diff(self._sampler.cumulative, prepend=0)
             self._alias = self.backend.negative.alias(share, power=1)
             self._drawn = np.empty((self.batch, self.negatives), np.int32)
-            self._scratch = self.backend.negative.workspace(*shape)
+            self._scratch = self.backend.negative.workspace(*shape, self.owners)
         else:
-            self._scratch = self.backend.sampled_softmax.workspace(*shape)
+            parts = self.parts if self.parts > PARTS else None
+            self._scratch = self.backend.sampled_softmax.workspace(*shape, parts)
 
     def _distribution(self) -> Any:
         """Of one draw."""
@@ -247,6 +263,7 @@ class SampledReadout(FullReadout):
         """What `rebuild` needs."""
         more: dict[str, Any] = {"index_every": self.index_every, "counted": self._counted} if self._active else {}
         more |= {"calibration": self.calibration} if self.loss == "gbce" else {}
+        more |= {"owners": self.owners} if self.owners != OWNERS else {}
         return super().describe() | {name: getattr(self, name) for name in ("loss", "negatives", "draws")} | more
 
     def state(self) -> dict[str, Any]:
@@ -277,6 +294,7 @@ def make(
     given = {name: options[name] for name in ("rate", "seed")} | sparse.readout_named(options)
     own = ("negatives", "draws", "calibration", "index_every")
     given |= {name: options.get(name) for name in own}  # earlier runs have not all of them
+    given |= {"owners": options.get("owners", OWNERS), "parts": options.get("parts", PARTS)}
     loss = options.get("loss") or ("softmax" if trunk else "logistic")
     return SampledReadout(counts, width, loss=loss, batch=batch, backend=backend, **given)
 

@@ -12,6 +12,7 @@ from ..settings import option, positive, rising, whole
 from . import registry
 from .base import Base
 from .base.growing import Growing
+from .base.owners import OWNERS, checked_owners, owners_option
 from .base.shape import GIVEN, TREES, check_number
 from .base.trials import Trial, Trials
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 ORDERED = ("deterministic", "ordered", "grouped")  # modes in which examples learn in their order
 MODES = (*ORDERED, "batch")
 TOGETHER = 64
-OWNERS, MOST_OWNERS = 4, 64
 TAILS = ("cpu", "device")  # where the nodes below a split are
 # Of the mode "batch": WikiText-2, a language model's defaults, an epoch, one seed
 TOLD = (
@@ -63,12 +63,7 @@ class Options:
         type=positive,
         metavar="N",
     )
-    owners: int = option(
-        OWNERS,
-        "tree readout: so many threads of the CPU share its nodes at most, even, up to 64; moves last bits of gradients",
-        type=positive,
-        metavar="N",
-    )
+    owners: int = owners_option("tree readout")
     split: int | None = option(
         None,
         "tree readout on a GPU: its first K nodes are there, as dense products, and the others on the CPU (0: none)",
@@ -163,9 +158,7 @@ class TreeReadout(Base, Growing):
         check_number(self.classes)
         self.nodes = self.moves.table(self.classes - 1, self.width)
         self.together = check.whole("together", together, 1)
-        self.owners = check.whole("owners", owners, 2, MOST_OWNERS)
-        if self.owners % 2:
-            raise ValueError(f"owners: found {self.owners}, expected an even number from 2 to {MOST_OWNERS}")
+        self.owners = checked_owners(owners)
         self.split = check.whole("split", split, 0, self.classes - 1)
         self.split_tail = check.choice("split_tail", split_tail, TAILS)
         if self.split_tail == "device" and not self.split:

@@ -10,8 +10,8 @@ from ..contract import Learned
 from ..interrupt import Held
 from ..ranks.group import Group
 from ..readout.base import Base
+from ..readout.base.owners import MOST_OWNERS
 from ..readout.base.shape import Shaped, check_number
-from ..readout.tree import MOST_OWNERS
 from . import routes
 from .refused import check_settings, refuse_copy
 from .saved import Spread

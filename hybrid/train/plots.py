@@ -102,6 +102,11 @@ def curve(path: Path, runs: dict[str, list[dict[str, Any]]], figure: str) -> Non
     table(path.with_suffix(".csv"), ({"run": label} | point for label, points in runs.items() for point in points))
 
 
+def _colour(stage: str) -> str:
+    """Of a stage; where it has several steps, such as "backward 1", these have the same."""
+    return COLOURS.get(stage.rstrip(" 0123456789"), "C7")
+
+
 def _line(axis: Any, points: list[dict[str, Any]], along: str, name: str, colour: str) -> None:
     """A figure; of perplexity that of the training examples too, dashed."""
     x = [point[along] for point in points]
@@ -165,7 +170,7 @@ def timeline(path: Path, trace: Trace, ticks: int = 3) -> None:
         axis = picture.subplots()
         for i in intervals:
             row, start, length = queues.index(i.queue), 1e3 * (i.start - origin), 1e3 * (i.end - i.start)
-            axis.barh(row, length, left=start, color=COLOURS.get(i.stage, "C7"), edgecolor="white", linewidth=0.4)
+            axis.barh(row, length, left=start, color=_colour(i.stage), edgecolor="white", linewidth=0.4)
             shown = _inscription(i, several, (i.end - i.start) / whole)
             axis.text(start + length / 2, row, shown, ha="center", va="center", fontsize=6, color="white", clip_on=True)
         for start in begins.values():
@@ -175,9 +180,7 @@ def timeline(path: Path, trace: Trace, ticks: int = 3) -> None:
         axis.set_xlabel(
             f"milliseconds; ticks {intervals[0].tick} to {intervals[-1].tick}, a dotted line where one begins"
         )
-        patches = [
-            Patch(color=COLOURS.get(stage, "C7"), label=stage) for stage in dict.fromkeys(i.stage for i in intervals)
-        ]
+        patches = [Patch(color=_colour(stage), label=stage) for stage in dict.fromkeys(i.stage for i in intervals)]
         axis.legend(handles=patches, ncols=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize=8)
 
 

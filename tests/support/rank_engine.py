@@ -75,7 +75,7 @@ def deep(**options):
     settings = {"dropout": 0.3, "layer_norm": True, "residual": True, "optimiser": "adamw", "clip": 1.0}
     rows = Embedding(CLASSES, 4, per_example=CONTEXT, rate=0.05, spread=0.3, optimiser="adagrad")
     readout = FullReadout(Feed.counts, 6, batch=BATCH, rate=0.05)
-    return Engine(rows, MLP((12, 12, 12, 6), "gelu", **settings), readout, **options)
+    return Engine(rows, MLP((12, 12, 12, 350, 6), "gelu", **settings), readout, **options)
 
 
 def numbers(**options):

@@ -38,7 +38,7 @@ def _check(engine: "Engine") -> None:
             f"ranks: found {size} and no trunk, expected one: ranks share the work of the trunk alone; leave ranks out"
         )
     reason = getattr(engine.trunk, "unranked", None)
-    if reason or not hasattr(engine.trunk, "gradient"):
+    if reason or not hasattr(engine.trunk, "falling"):
         raise ValueError(
             f"ranks: found {size}, expected 1: {reason or 'the trunk has no gradient that ranks could add'}"
         )

@@ -1,5 +1,6 @@
 """The way of a micro-batch through an engine of several ranks: what one rank has computed goes to all others."""
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,8 @@ class RankedRoute(Route):
 
     Hidden vectors go to all ranks behind the trunk, and gradients of its inputs behind its backward: two stages, which parts
     that are not the same everywhere would replace. Questions are answered by each rank for itself.
+
+    Backward of a rank's last micro-batch has a stage for each span of the trunk's gradient, which crosses during the next one.
     """
 
     ranks: Group
@@ -30,40 +33,50 @@ class RankedRoute(Route):
         return (QUEUE,)
 
     def plan(self) -> Plan:
-        """The stages of the trunk, and the copies for it, only of this rank's micro-batches; rows and readout of all."""
-        copy, trunk, readout = self.copies, self._trunk, self.readout
-        begin = [self._own(stage) for stage in self.begin(copy)]
+        """The stages of the trunk, and the copies for it, only of this rank's micro-batches; rows and readout of all.
+
+        Rows learn in the order of micro-batches, so from the last one of rank 0 on they wait for gradients of inputs that are
+        whole when all others are, too: before these go the spans.
+        """
+        copy, trunk, learned = self.copies, self._trunk, self.readout.ready
+        self.gradient.trunk_has(trunk, self.device)
         there = self._to_all("hidden", ("forward", "hidden out"))
         learn = [
-            _behind(there, stage) if stage.queue == "sparse" else self._own(stage) for stage in readout.finish(copy)
+            _behind(there, stage) if stage.queue == "sparse" else stage._replace(of=self._own)
+            for stage in self.readout.finish(copy)
         ]
-        back = [self._own(stage) for stage in trunk.finish(copy, readout.ready)]
-        home = [self._to_all("x_grad", trunk.ready)] if self.embedding.rows else []
-        last = [*readout.last(copy), *(_behind(home[0], stage) for stage in self.embedding.last(copy, trunk.ready))]
-        return Plan(begin, [there, *learn, *back, *home, *last], self._update(trunk.ready))
+        back = [stage._replace(of=self._whole) for stage in trunk.finish(copy, learned)]
+        steps = self._steps(learned)
+        out = [stage._replace(of=self._in_steps) for stage in copy("x_grad out", self._step(self.gradient.spans - 1))]
+        # Where a readout fails, it fails on all ranks, and none of them waits for the others behind it.
+        home = self._to_all("x_grad", (*trunk.ready, self._step(self.gradient.spans - 1), *learned))
+        rows = [_behind(home, stage) for stage in self.embedding.last(copy, trunk.ready)]
+        early, late = (([home._replace(of=of)] if rows else []) for of in (self._is_early, self._is_late))
+        return Plan(
+            [stage._replace(of=self._own) for stage in self.begin(copy)],
+            [there, *learn, *back, *early, *steps, *out, *late, *self.readout.last(copy), *rows],
+            [_behind(steps[-1], stage) for stage in trunk.update()],
+        )
 
-    def _update(self, ready: Sequence[str]) -> list[Stage]:
-        """The gradient is summed over all ranks, by way of the host, and then each moves its parameters in the same way."""
-        told, copied = self.gradient, not self.device.host_memory
-        told.trunk_has(self._trunk.gradient, self.device)
-        stages = [Stage("sum", "dense", lambda slot: told.own.close(), tuple(ready))]
-        stages += [Stage("gradient out", "copy out", told.copy_out, ("sum",))] if copied else []
-        stages += [Stage("gradient to all", QUEUE, told.add_up, ("sum", "gradient out"))]
-        stages += [Stage("gradient in", "copy in", told.copy_in, ("gradient to all",))] if copied else []
-        return stages + [_behind(stages[-1], stage) for stage in self._trunk.update()]
+    def _steps(self, learned: Sequence[str]) -> list[Stage]:
+        """Backward of this rank's last micro-batch, span by span. Each is summed over all ranks, by way of the host."""
+        told, copied, stages = self.gradient, not self.device.host_memory, []
+        for span in range(told.spans):
+            step, to_all = self._step(span), f"gradient {span} to all"
+            out, home = f"gradient {span} out", f"gradient {span} in"
+            work = [functools.partial(one, span) for one in (told.fall, told.copy_out, told.add_up, told.copy_in)]
+            stages += [Stage(step, "dense", work[0], tuple(learned), of=self._in_steps)]
+            stages += [Stage(out, "copy out", work[1], (step,), once=True)] if copied else []
+            stages += [Stage(to_all, QUEUE, work[2], (step, out, *learned), once=True)]
+            stages += [Stage(home, "copy in", work[3], (to_all,), once=True)] if copied else []
+        return stages
+
+    def _step(self, span: int) -> str:
+        return f"backward {span}"
 
     @property
     def _trunk(self) -> Any:
         return self.trunk
-
-    def _own(self, stage: Stage) -> Stage:
-        """A stage that has nothing to do for the micro-batches of other ranks."""
-
-        def work(slot: Slot) -> None:
-            if self.gradient.rank_of(slot.micro) == self.ranks.rank:
-                stage.work(slot)
-
-        return stage._replace(work=work)
 
     def _to_all(self, name: str, after: Sequence[str]) -> Stage:
         """An array of the host goes from the rank of its micro-batch to all others."""
@@ -72,6 +85,25 @@ class RankedRoute(Route):
             self.ranks.share(getattr(slot, name), self.gradient.rank_of(slot.micro))
 
         return Stage(f"{name} to all", QUEUE, work, tuple(after))
+
+    def _own(self, slot: Slot) -> bool:
+        """Whether a micro-batch is this rank's."""
+        return self.gradient.rank_of(slot.micro) == self.ranks.rank
+
+    def _in_steps(self, slot: Slot) -> bool:
+        """Whether it is this rank's last one, whose gradient crosses during its backward."""
+        return self._own(slot) and self.gradient.is_last(slot)
+
+    def _whole(self, slot: Slot) -> bool:
+        """Whether it is this rank's, and its backward is one stage."""
+        return self._own(slot) and not self.gradient.is_last(slot)
+
+    def _is_early(self, slot: Slot) -> bool:
+        """Whether it comes before the last one of rank 0."""
+        return self.gradient.rank_of(slot.micro) == 0 and not self.gradient.is_last(slot)
+
+    def _is_late(self, slot: Slot) -> bool:
+        return not self._is_early(slot)
 
 
 def _behind(first: Stage, stage: Stage) -> Stage:

@@ -43,6 +43,7 @@ class TrunkProtocol(Protocol):
     whole      the examples of a batch come in groups of so many, which no micro-batch cuts: the length of a sequence
     threaded   whether its numbers on the CPU depend on how many threads its queue has: these are then not left to a measurement
     undelayed  why it cannot begin a batch before the one before is finished, in words
+    falling, gradient, spans  of one whose work ranks can share, see hybrid/engine/trunk/_stages.py
     expect     of a trunk that Engine.load is given: expect(facts) gets it ready to be filled as the one that describe() told of
     """
 

@@ -11,7 +11,7 @@ from ._stages import Stages
 class Dense(Stages):
     """A trunk with weights of our own.
 
-    A subclass has `forward`, `backward`, `move`, `parameters` and `describe`, sets `_device` when it is placed, and pairs
+    A subclass has `forward`, `falling`, `move`, `parameters` and `describe`, sets `_device` when it is placed, and pairs
     every array of the host with that of the device in `_pairs`.
 
     pickle and copy make a trunk with parameters of its own, which is not yet placed.
@@ -19,8 +19,7 @@ class Dense(Stages):
 
     kind = "mlp"
     places: tuple[str, ...] = ("cpu", "cuda")
-    gradient: Any = None  # these two until it is placed
-    _device: Any = None
+    _device: Any = None  # until it is placed
 
     def parameters(self) -> dict[str, np.ndarray]:
         """Weights and state of the optimiser, by name: arrays of the host."""

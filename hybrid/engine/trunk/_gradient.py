@@ -13,7 +13,6 @@ class Gradient:
     """Flat arrays of a device: the gradients of micro-batches, and of those that are added already.
 
     merge(total, part)  adds a part and clears it
-    wholes              the nodes of the tree that this process adds up; one that all others are in: it has all micro-batches
     flags               whole numbers of the host that say which parts of the gradient any micro-batch has; none: it has all
 
     Between two ticks all arrays are zeros. There are at most log2(M) + 1 of them for M micro-batches, made in the first tick.
@@ -21,10 +20,19 @@ class Gradient:
 
     def __init__(self, device: Any, size: int, merge: Callable[[Any, Any], None], dtype: DTypeLike = np.float32):
         self.size, self.dtype = size, np.dtype(dtype)
-        self.wholes: Sequence[Node] = ()
         self.flags = np.zeros(0, np.int8)
-        self._device, self._arrays = device, []  # type: Any, list[Any]
-        self._sum = Sum(merge)
+        self._device, self._merge, self._arrays = device, merge, []  # type: Any, Callable[[Any, Any], None], list[Any]
+        self.divide((), [slice(0, size)])
+
+    def divide(self, wholes: Sequence[Node], spans: Sequence[slice]) -> None:
+        """How it is added up from here on; called between two ticks.
+
+        wholes  the nodes of the tree that this process adds up; none: it has all micro-batches, and adds up all of it
+        spans   the parts of the arrays that are added apart, each as soon as it is known
+        """
+        self._begins = [node.first for node in wholes]
+        self.spans = spans
+        self._sums = [Sum(self._merge) for _ in spans]
 
     def part(self, number: int = 0) -> Any:
         """The array of a part, counted from the left; 0 has the whole sum once all are added."""
@@ -34,14 +42,25 @@ class Gradient:
 
     def next(self) -> Any:
         """Zeros, for the gradient of the next micro-batch."""
-        return self.part(len(self._sum))
+        return self.part(len(self._sums[-1]))
 
     def add(self, micro: int) -> None:
         """The array that `next` gave has the gradient of this micro-batch."""
-        self._sum.push(Node(micro, 1), self.part(len(self._sum)))
+        for span in range(len(self.spans)):
+            self.add_span(span, micro)
+
+    def add_span(self, span: int, micro: int) -> None:
+        """This span of it is there, and all before it; the others are to follow."""
+        found = self._sums[span]
+        found.push(Node(micro, 1), self.part(len(found))[self.spans[span]])
         self._last = micro
 
     def close(self) -> None:
         """The tick has no other micro-batch: each of `wholes` that has any is one part; nothing to do where it was called."""
-        if len(self._sum):
-            self._sum.close(max((node.first for node in self.wholes if node.first <= self._last), default=0))
+        for span in range(len(self.spans)):
+            self.close_span(span)
+
+    def close_span(self, span: int) -> None:
+        """The same of one span."""
+        if len(self._sums[span]):
+            self._sums[span].close(max((begin for begin in self._begins if begin <= self._last), default=0))

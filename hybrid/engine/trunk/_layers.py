@@ -12,6 +12,8 @@ from ._one_hidden import ACTIVATIONS as OF_UNITS
 
 ACTIVATIONS = (*OF_UNITS, "gelu", "linear")
 RECTIFIED = ("relu", "gelu")  # they halve the variance, so their weights begin larger
+LEAST = 4096  # numbers of a span: a message of 16 KiB takes about as long as its latency
+ALIGNED = 32  # numbers at multiples of which spans begin, as GPUs load them
 
 
 def layers(
@@ -52,6 +54,18 @@ def layers(
 def numbers(layer: Layer) -> int:
     """How many numbers a layer learns."""
     return layer.outputs * (layer.inputs + layer.bias + 2 * layer.norm)
+
+
+def spans(made: Sequence[Layer]) -> list[slice]:
+    """Where the gradients of layers lie, of the last ones first; those of fewer than LEAST numbers go with the next."""
+    found: list[slice] = []
+    end = sum(map(numbers, made))
+    for layer in reversed(made):
+        begin = -(-layer.at // ALIGNED) * ALIGNED
+        if end - begin >= LEAST or not begin:
+            found.append(slice(begin, end))
+            end = begin
+    return found
 
 
 def initial(made: Sequence[Layer], rng: np.random.Generator) -> np.ndarray:

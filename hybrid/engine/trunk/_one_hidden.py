@@ -1,5 +1,6 @@
 """The MLP with one hidden layer of version 0.1.0: a unit of hybrid/layout.py, whose bytes its runs keep."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -62,12 +63,12 @@ class Trunk(Dense):
         written = (slot.hidden_dev, slot.inner_dev)
         self._kernels.forward(*written, self._plan, self._weights, slot.x_dev, self.activation)
 
-    def backward(self, slot: Slot) -> None:
-        """Write slot.x_grad_dev, where there is one, from slot.grad_dev, which is overwritten; gather the weights' gradient."""
+    def falling(self, slot: Slot) -> Iterator[int]:
+        """Backward through both layers at once; see Stages."""
         written = (slot.x_grad_dev, self.gradient.next(), slot.grad_dev, slot.inner_grad_dev)
         read = (self._weights, slot.hidden_dev, slot.inner_dev, slot.x_dev)
         self._kernels.backward(*written, self._plan, *read, self.activation)
-        self.gradient.add(slot.micro)
+        yield 0
 
     def move(self, slot: Slot) -> None:
         """Move the weights against the gradient that was gathered since the last call, and clear it."""

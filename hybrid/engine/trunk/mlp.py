@@ -3,7 +3,7 @@
 import argparse
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from ..part import Buffers
 from ..slot import Slot
 from ._dense import Dense, restored
 from ._gradient import Gradient
-from ._layers import ACTIVATIONS, initial, layers
+from ._layers import ACTIVATIONS, initial, layers, spans
 from ._one_hidden import ACTIVATIONS as OF_UNITS
 from ._one_hidden import Trunk as Trunk
 from ._optimiser import RATES, WITHOUT_MOMENTUM, Optimiser
@@ -159,15 +159,20 @@ class MLP(Dense):
             self._kernels.forward(passed, layer, self._weights, x, key)
             x = passed.out
 
-    def backward(self, slot: Slot) -> None:
-        """Write slot.x_grad_dev, where there is one, from slot.grad_dev, which is overwritten; gather the weights' gradient."""
+    def falling(self, slot: Slot) -> Iterator[int]:
+        """Backward, layer by layer; see Stages."""
         passed, keys, weight_grad = self._passed(slot), self._keys(slot), self.gradient.next()
         for place in reversed(range(len(self.layers))):
             x = passed[place - 1].out if place else slot.x_dev
             x_grad, out_grad = (getattr(slot, f"{self._grad(number)}_dev") for number in (place - 1, place))
             written = (x_grad, weight_grad, out_grad, self._work)
             self._kernels.backward(*written, self.layers[place], self._weights, passed[place], x, keys[place])
-        self.gradient.add(slot.micro)
+            yield self.layers[place].at
+
+    @property
+    def spans(self) -> list[slice]:
+        """A layer each, or several small ones; see Stages."""
+        return spans(self.layers)
 
     def move(self, slot: Slot) -> None:
         """Move the weights against the gradient that was gathered since the last call, and clear it."""

@@ -1,6 +1,6 @@
 """A trunk that is any module of PyTorch, trained by an optimiser of PyTorch."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,8 +70,6 @@ class TorchTrunk(Stages):
     undelayed = (
         "autograd goes back through a module that has not moved since its forward; overlap more with micro_batches"
     )
-
-    gradient: Any = None  # until it is placed
 
     def __init__(
         self,
@@ -162,8 +160,8 @@ class TorchTrunk(Stages):
                     out = self._flat(self.module(self._shaped(x)), slot.count)
             self._place.tensor(slot.hidden_dev).copy_(out.detach())
 
-    def backward(self, slot: Slot) -> None:
-        """Write slot.x_grad_dev, where there is one, from slot.grad_dev, and add to the gradient of the parameters.
+    def falling(self, slot: Slot) -> Iterator[int]:
+        """Backward through the whole module at once; see Stages.
 
         The gradients of the parameters are those of the mean: it is the few numbers of slot.grad_dev that are divided.
         """
@@ -174,10 +172,11 @@ class TorchTrunk(Stages):
             grad = self._place.tensor(slot.grad_dev).mul_(1 / slot.examples)
             if out.requires_grad:
                 out.backward(grad.to(out.dtype))
-            self.gradient.take(slot.micro)
+            self.gradient.take()
             if x.requires_grad:
                 written = self._place.tensor(slot.x_grad_dev)
                 torch.mul(torch.zeros_like(x) if x.grad is None else x.grad, slot.examples, out=written)
+        yield 0
 
     def move(self, slot: Slot) -> None:
         """Let the optimiser step against the gradient that was gathered since the last call, and clear it."""

@@ -105,6 +105,31 @@ def test_a_batch_smaller_than_the_micro_batches_leaves_slots_out():
     assert sum(entry.startswith("readout") for entry in log) == 2
 
 
+class Asked(Recorder):
+    """A queue that writes down how many events each work comes after, too."""
+
+    def run(self, work, *arguments, after=(), note=None):
+        done = super().run(work, *arguments, after=after, note=note)
+        self.log[-1] += f" after {len(after)}"
+        return done
+
+
+def test_a_stage_may_be_of_some_micro_batches_or_of_a_batch_once():
+    """Whoever comes after it waits for those that there are; of a short batch the last slot is not used."""
+    log = []
+    odd = Stage("odd", "dense", lambda slot: None, ("forward",), of=lambda slot: slot.micro % 2 == 1)
+    once = Stage("once", "sparse", lambda slot: None, ("forward", "odd"), once=True)
+    last = Stage("last", "dense", lambda slot: None, ("odd",))
+    queues = {name: Asked(name, log) for name in ("dense", "sparse")} | {"feed": Device().inline("feed", 1)}
+    way = Plan([Stage("forward", "dense", lambda slot: None)], [odd, once, last], [])
+    list(Schedule(way, slots(0, 4), queues, 0, Trace()).run(batches(1, examples=3), lambda slots: False))
+    assert log[3:] == [
+        "odd 0.1 after 1",
+        "once 0.2 after 4",
+        *(f"last 0.{micro} after {micro % 2}" for micro in range(3)),
+    ]
+
+
 def test_an_empty_batch_does_nothing_and_counts_no_example():
     log = []
     queues = recorders(log)

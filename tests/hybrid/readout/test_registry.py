@@ -49,7 +49,10 @@ def test_a_file_is_read_without_numba_and_without_scipy(kind):
             },
         ),
         ("full", {"parts": 16}),
-        ("sampled", dict.fromkeys(("negatives", "loss", "draws", "calibration", "index_every"))),
+        (
+            "sampled",
+            dict.fromkeys(("negatives", "loss", "draws", "calibration", "index_every")) | {"owners": 4, "parts": 16},
+        ),
     ],
 )
 def test_options_of_the_kinds_that_the_command_line_offers(kind, defaults):

@@ -24,13 +24,12 @@ class TorchGradient(Gradient):
         self._place, self._parameters = place, parameters
         self.flags = np.zeros(len(parameters), np.int8)
 
-    def take(self, micro: int) -> None:
-        """Copy the parameters' gradients, which are those of a micro-batch, and clear them."""
+    def take(self) -> None:
+        """Copy the parameters' gradients, which are those of the next micro-batch, and clear them."""
         for number, (own, room) in enumerate(self._rooms(self.next())):
             if own.grad is not None:
                 room.copy_(own.grad.to_dense())
                 self.flags[number], own.grad = 1, None
-        self.add(micro)
 
     def give(self) -> None:
         """Let the parameters have the sum as their gradients, until `clear`."""

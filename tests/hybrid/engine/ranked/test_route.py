@@ -1,4 +1,4 @@
-"""Ranks learn together what one process learns, to the byte. (hybrid/engine/ranked/gradient.py too)"""
+"""Ranks learn together what one process learns, to the byte."""
 
 import json
 

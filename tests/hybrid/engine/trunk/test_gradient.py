@@ -23,14 +23,16 @@ def by_tree(grads):
     return by_tree(grads[:half]) + by_tree(grads[half:])
 
 
-def gathered(kind, micro_batches, only=None, wholes=()):
+def gathered(kind, micro_batches, only=None, wholes=(), spans=False):
     """The arrays of a trunk's gradient after the first tick of an engine whose readout stands still."""
     trunk, readout = TRUNKS[kind](), FullReadout(CLASSES, 6, batch=BATCH, rate=0.0)
     for array in readout.parameters().values():
         array[...] = np.random.default_rng(1).normal(size=array.shape)
     rows = Embedding(CLASSES, 4, per_example=CONTEXT, spread=0.3)
     trained = Engine(rows, trunk, readout, threads=1, device="cpu", micro_batches=micro_batches)
-    trunk.gradient.wholes, kept = wholes, []
+    kept = []
+    if spans:
+        trunk.gradient.divide(wholes, trunk.spans)
     backward, trunk.backward = (
         trunk.backward,
         lambda slot: backward(slot) if only is None or slot.micro in only else None,
@@ -46,10 +48,11 @@ def gathered(kind, micro_batches, only=None, wholes=()):
 
 
 @pytest.mark.parametrize("kind", TRUNKS)
+@pytest.mark.parametrize("spans", [False, True])
 @pytest.mark.parametrize("micro_batches", [1, 2, 3, 5, 8])
-def test_the_sum_is_that_of_numpy_to_the_bit(kind, micro_batches):
+def test_the_sum_is_that_of_numpy_to_the_bit(kind, micro_batches, spans):
     parts = -(-BATCH // -(-BATCH // micro_batches))  # that have examples
-    whole, *others = gathered(kind, micro_batches)
+    whole, *others = gathered(kind, micro_batches, spans=spans)
     alone = [gathered(kind, micro_batches, [micro])[0] for micro in range(parts)]
     assert whole.any() and whole.tobytes() == by_tree(alone).tobytes()
     assert not any(array.any() for array in others)  # ready for the next tick
@@ -59,7 +62,7 @@ def test_the_sum_is_that_of_numpy_to_the_bit(kind, micro_batches):
 def test_a_rank_keeps_its_nodes_apart_and_the_last_may_lack_leaves():
     wholes = nodes(3, 10)  # of which this batch has 3 to 6
     assert wholes == [(3, 1), (4, 4), (8, 2)]
-    first, second, *others = gathered("deep", 8, range(3, 7), wholes)
+    first, second, *others = gathered("deep", 8, range(3, 7), wholes, spans=True)
     alone = [gathered("deep", 8, [micro])[0] for micro in range(3, 7)]
     assert first.tobytes() == alone[0].tobytes()
     assert second.tobytes() == by_tree(alone[1:]).tobytes()

@@ -19,7 +19,8 @@ def test_gradients_of_micro_batches_are_added_and_given_back():
     for micro in range(3):
         first.grad = torch.full((2, 3), 10.0**micro)
         second.grad = torch.arange(4.0) if micro == 1 else None
-        found.take(micro)
+        found.take()
+        found.add(micro)
         assert first.grad is None
     found.give()
     assert first.grad.tolist() == [[111.0] * 3] * 2 and second.grad.tolist() == [0, 1, 2, 3]
@@ -35,6 +36,7 @@ def test_one_micro_batch_keeps_the_bits_of_any_dtype(dtype):
     expected = torch.randn(50, generator=torch.Generator().manual_seed(0), dtype=torch.float64).to(dtype)
     found, own.grad = gradient(own), expected.clone()
     assert found.dtype == (np.float64 if dtype == torch.float64 else np.float32)
-    found.take(0)
+    found.take()
+    found.add(0)
     found.give()
     assert own.grad.dtype == dtype and torch.equal(own.grad, expected)
