@@ -5,6 +5,7 @@
 What a rank found is in FOLDER/MODEL.RANKS.RANK.json; checkpoints are in FOLDER/MODEL/RANKS.
 """
 
+import functools
 import hashlib
 import json
 import sys
@@ -18,7 +19,9 @@ from hybrid.engine.inputs import Inputs
 from hybrid.engine.trunk.mlp import MLP
 from hybrid.feeds import Batch
 from hybrid.ranks.group import Group
-from hybrid.readout import FullReadout
+from hybrid.readout import FullReadout, TreeReadout
+from hybrid.sharded.embedding import ShardedEmbedding
+from hybrid.sharded.tree import ShardedTree
 from tests import cudasim
 from tests.cudasim import cublas
 from tests.support.small_engine import BATCH, CLASSES, CONTEXT, Feed, engine
@@ -92,6 +95,34 @@ def attention(**options):
     return Engine(rows, trunk, readout, **options)
 
 
+def in_shards(rows=ShardedEmbedding, tree=ShardedTree, ranks=None, **options):
+    """Rows and a tree: of ranks those of them in shards of which the class is given."""
+    shape, moves = {"per_example": CONTEXT, "spread": 0.3, "rate": 0.05}, {"optimiser": "row-adagrad", "rate": 0.05}
+    owned = {"batch": BATCH, "owners": 8, "biases": True, **moves}
+    return Engine(
+        rows(ranks, CLASSES, 4, **shape) if ranks and rows else Embedding(CLASSES, 4, **shape),
+        MLP((12, 9, 6), rate=0.1),
+        tree(ranks, Feed.counts, 6, **owned) if ranks and tree else TreeReadout(Feed.counts, 6, **owned),
+        ranks=ranks,
+        **options,
+    )
+
+
+def bags_in_shards(ranks=None, **options):
+    """Bags, and a balanced tree."""
+    settings, shape = {"mean": True, "optimiser": "adagrad", "spread": 0.3}, {"tree": "balanced", "batch": BATCH}
+    rows = ShardedEmbedding(ranks, CLASSES, 4, **settings) if ranks else Embedding(CLASSES, 4, **settings)
+    tree = ShardedTree(ranks, CLASSES, 6, owners=4, **shape) if ranks else TreeReadout(CLASSES, 6, **shape)
+    return Engine(rows, MLP((4, 6), rate=0.1), tree, ranks=ranks, **options)
+
+
+SHARDED = {  # of ranks; one process has the same parts whole
+    "shards": (in_shards, Uneven, {"micro_batches": 7}),
+    "shards, overlapped": (in_shards, Uneven, {"micro_batches": 6, "overlap": True, "threads": 2}),
+    "shards of bags": (bags_in_shards, Bags, {"micro_batches": 5}),
+    "shards of rows": (functools.partial(in_shards, tree=None), Uneven, {"micro_batches": 4}),
+    "shards of nodes": (functools.partial(in_shards, rows=None), Uneven, {"micro_batches": 4}),
+}
 MODELS = {
     "tree": (engine, Uneven, {"micro_batches": 7}),
     "full": (lambda **options: engine("full", **options), Uneven, {"micro_batches": 4}),
@@ -100,11 +131,12 @@ MODELS = {
     "overlapped": (deep, Uneven, {"micro_batches": 6, "overlap": True, "threads": 2}),
     "numbers": (numbers, Points, {"micro_batches": 4}),
     "attention": (attention, Words, {"micro_batches": 4}),
+    **SHARDED,
 }
 ON_GPU = {
     f"{model} on a GPU": (make, feed, options | {"device": "cuda:0"})
     for model, (make, feed, options) in MODELS.items()
-    if model in ("tree", "overlapped", "numbers")
+    if model in ("tree", "overlapped", "numbers", "shards, overlapped")
 }
 
 
@@ -124,13 +156,14 @@ def learned(trained, feed, stop=None):
     return losses
 
 
-def told(trained, feed):
-    """Digests of what an engine knows, and of what it answers."""
+def told(trained, feed, sharded):
+    """Digests of what an engine knows, and of what it answers; what is in shards, its checkpoints have."""
     batch = feed[0]
     asked = {"ids": batch.ids, "bag_at": batch.bag_at, "x": batch.x}
     asked = {name: value for name, value in asked.items() if value is not None}
-    answers = [trained.hidden(**asked), *trained.best(k=3, **asked), trained.scores(**asked)]
-    found = {name: _digest(array) for name, array in trained.parameters().items()}
+    answers = [trained.hidden(**asked), *trained.best(k=3, **asked)]
+    found = {name: _digest(array) for name, array in trained.parameters().items() if not sharded or "trunk" in name}
+    answers += [] if sharded else [trained.scores(**asked)]  # those of shards are the same up to rounding
     return found | {"answers": [_digest(answer) for answer in answers], "loss": trained.evaluate(feed).hex()}
 
 
@@ -145,14 +178,15 @@ def train(model, folder, ranks=None):
     trained.save(folder / "half", {"of": model})
     losses += learned(trained, feed)
     trained.save(folder / "end")
-    return {"losses": losses} | told(trained, feed)
+    return {"losses": losses, "size": trained.size} | told(trained, feed, model in SHARDED)
 
 
 def go_on(model, half, ranks=None):
     """From a save to the end."""
     _, feed, options = (MODELS | ON_GPU)[model]
-    trained, feed = Engine.load(half, threads=1, device=options.get("device", "cpu"), ranks=ranks)[0], feed()
-    return {"losses": learned(trained, feed)} | told(trained, feed)
+    machine = {"threads": 1, "device": options.get("device", "cpu"), "ranks": ranks}
+    trained, feed = Engine.load(half, sharded=bool(ranks) and model in SHARDED, **machine)[0], feed()
+    return {"losses": learned(trained, feed), "size": trained.size} | told(trained, feed, model in SHARDED)
 
 
 def main() -> None:

@@ -34,6 +34,7 @@ class SharedGradient:
         self._rank_of = [
             rank for rank, (first, last) in enumerate(itertools.pairwise(begins)) for _ in range(first, last)
         ]
+        self._parts: list[Any] = []
         self._reduce: list[Exchange] = []
 
     def rank_of(self, micro: int) -> int:
@@ -59,6 +60,7 @@ class SharedGradient:
     def add_up(self, slot: Slot) -> None:
         """Sum the parts of all ranks; slot: the last one of the tick with an example."""
         self._lay_out()
+        self._arrange()
         for exchange in self._reduce:
             exchange.start()
         for exchange in self._reduce:
@@ -81,15 +83,21 @@ class SharedGradient:
         np.copyto(self._parts[0][self._places[self._ranks.rank]], found.close()[0])
 
     def _lay_out(self) -> None:
-        """Make the arrays of the host and the exchanges, once: in the first tick, when the trunk makes its own, too."""
+        """Make the arrays of the host, once: in the first tick, when the trunk makes its own, too."""
+        if self._parts:
+            return
+        numbers = range(len(self._nodes[self._ranks.rank]))
+        if self._device.host_memory:
+            self._parts = [self.own.part(number) for number in numbers]
+        else:
+            self._parts = [self._device.host_empty(self.own.size, self.own.dtype) for _ in numbers]
+
+    def _arrange(self) -> None:
+        """Make the exchanges, once, where others are made: all ranks do it in the same order."""
         if self._reduce:
             return
         ranks, rank, size = self._ranks, self._ranks.rank, self.own.size
         many = [len(theirs) for theirs in self._nodes]
-        if self._device.host_memory:
-            self._parts = [self.own.part(number) for number in range(many[rank])]
-        else:
-            self._parts = [self._device.host_empty(size, self.own.dtype) for _ in range(many[rank])]
         self._places = [slice(r * size // ranks.size, (r + 1) * size // ranks.size) for r in range(ranks.size)]
         share = self._parts[0][self._places[rank]].size
         self._shares: list[Any] = [np.empty((count, share), self.own.dtype) for count in many]
