@@ -63,6 +63,22 @@ class Words(Uneven):
         return Batch(batch.ids[:size], None, batch.target[:size])
 
 
+class Million(Feed):
+    """A million words, the frequent ones first."""
+
+    rows = classes = 10**6
+    batch, most_ids = 256, 256 * CONTEXT
+    counts = 10**7 // np.arange(1, 10**6 + 1)
+
+    def __init__(self):
+        super().__init__(ticks=6)
+
+    def __getitem__(self, tick):
+        drawn = self.rows ** np.random.default_rng(tick).random((self.batch, CONTEXT + 1))
+        ids = np.minimum(drawn.astype(np.int32) - 1, self.rows - 1)
+        return Batch(ids[:, 1:].reshape(-1), None, ids[:, 0].copy())
+
+
 class Points(Uneven):
     """Numbers in place of ids."""
 
@@ -108,6 +124,14 @@ def in_shards(rows=ShardedEmbedding, tree=ShardedTree, ranks=None, **options):
     )
 
 
+def million(ranks=None, **options):
+    """A million rows, and a tree over as many classes."""
+    shape, owned = {"per_example": CONTEXT, "rate": 0.05}, {"batch": 256, "owners": 16, "rate": 0.05}
+    rows = ShardedEmbedding(ranks, 10**6, 4, **shape) if ranks else Embedding(10**6, 4, **shape)
+    tree = ShardedTree(ranks, Million.counts, 8, **owned) if ranks else TreeReadout(Million.counts, 8, **owned)
+    return Engine(rows, MLP((12, 8), rate=0.1), tree, ranks=ranks, **options)
+
+
 def bags_in_shards(ranks=None, **options):
     """Bags, and a balanced tree."""
     settings, shape = {"mean": True, "optimiser": "adagrad", "spread": 0.3}, {"tree": "balanced", "batch": BATCH}
@@ -123,6 +147,7 @@ SHARDED = {  # of ranks; one process has the same parts whole
     "shards of rows": (functools.partial(in_shards, tree=None), Uneven, {"micro_batches": 4}),
     "shards of nodes": (functools.partial(in_shards, rows=None), Uneven, {"micro_batches": 4}),
 }
+LARGE = {"a million": (million, Million, {"micro_batches": 5})}
 MODELS = {
     "tree": (engine, Uneven, {"micro_batches": 7}),
     "full": (lambda **options: engine("full", **options), Uneven, {"micro_batches": 4}),
@@ -142,7 +167,7 @@ ON_GPU = {
 
 def made(model, ranks=None):
     """An engine of a kind, and its feed."""
-    make, feed, options = (MODELS | ON_GPU)[model]
+    make, feed, options = (MODELS | ON_GPU | LARGE)[model]
     return make(ranks=ranks, **({"threads": 1, "device": "cpu"} | options)), feed()
 
 
@@ -178,15 +203,15 @@ def train(model, folder, ranks=None):
     trained.save(folder / "half", {"of": model})
     losses += learned(trained, feed)
     trained.save(folder / "end")
-    return {"losses": losses, "size": trained.size} | told(trained, feed, model in SHARDED)
+    return {"losses": losses, "size": trained.size} | told(trained, feed, model in SHARDED | LARGE)
 
 
 def go_on(model, half, ranks=None):
     """From a save to the end."""
-    _, feed, options = (MODELS | ON_GPU)[model]
+    _, feed, options = (MODELS | ON_GPU | LARGE)[model]
     machine = {"threads": 1, "device": options.get("device", "cpu"), "ranks": ranks}
-    trained, feed = Engine.load(half, sharded=bool(ranks) and model in SHARDED, **machine)[0], feed()
-    return {"losses": learned(trained, feed), "size": trained.size} | told(trained, feed, model in SHARDED)
+    trained, feed = Engine.load(half, sharded=bool(ranks) and model in SHARDED | LARGE, **machine)[0], feed()
+    return {"losses": learned(trained, feed), "size": trained.size} | told(trained, feed, model in SHARDED | LARGE)
 
 
 def main() -> None:

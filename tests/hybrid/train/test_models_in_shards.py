@@ -1,4 +1,4 @@
-"""Runs of `hybrid train language --shard`: those of one rank, to the byte, which go on on any number of ranks, and are used on one.
+"""Runs of `hybrid train language --shard`: those of one rank, to the byte; they go on on any number, and are used on one.
 
 (hybrid/models/_sharded.py)
 """
