@@ -7,7 +7,7 @@ from tests.support.rank_engine import ALONE, HALF, go_on
 from tests.support.ranks import ended, started
 
 
-def same(folder: Path, expected: dict, ranks: int, limit: float = 240.0) -> None:
+def same(folder: Path, expected: dict, ranks: int, limit: float = 480.0) -> None:
     """Train these models on ranks: what they find, what they save, and what goes on from either is that of one process.
 
     folder    where one process has saved its models

@@ -25,7 +25,7 @@ GPU = SimpleNamespace(name="cuda:0", device=SimpleNamespace(host_memory=False))
 
 def test_a_failure_is_the_same_on_all_ranks(tmp_path):
     (tmp_path / "file").write_text("taken")
-    assert ended(started(str(tmp_path), ranks=3, module="tests.support.rank_engine_failures"), 90) == (0, "", "")
+    assert ended(started(str(tmp_path), ranks=3, module="tests.support.rank_engine_failures"), 120) == (0, "", "")
     first, *others = (json.loads((tmp_path / f"{rank}.json").read_text()) for rank in range(3))
     assert others == [first, first]
     assert first["diverging"] == first["diverging, overlapped"] == said(diverging(None, False))

@@ -14,7 +14,7 @@ from tests.support.same_ranks import same
 def test_a_table_over_one_ranks_memory_is_trained_saved_and_loaded(tmp_path, ranks, said):
     """The same program and the same limit: one rank has no room for the table, four have."""
     running = started(str(tmp_path), ranks=ranks, module="tests.support.rank_engine_memory")
-    assert ended(running, 240) == (0, f"{said}\n", "")
+    assert ended(running, 400) == (0, f"{said}\n", "")
 
 
 @pytest.mark.slow
