@@ -50,17 +50,14 @@ def trained(group: Group, rows: int, classes: int) -> dict[str, Any]:
 
 
 def tick(group: Group, table: ShardedEmbedding, tree: ShardedTree) -> float:
-    """Learn from a batch, always the same, of which every rank has a share, and return the mean loss of all examples."""
-    rng = np.random.default_rng(0)
+    """Learn from a batch, always the same, of which every rank has a share, and return the mean loss."""
+    rng, example_at = np.random.default_rng(0), even(BATCH, group.size)
     ids, target = (_drawn(rng, many) for many in (table.rows, tree.classes))
-    own = slice(*even(BATCH, group.size)[group.rank : group.rank + 2])
-    x, grad = np.empty((2, len(target[own]), WIDTH), np.float32)
-    table.forward(x, None, ids)
-    parts = [np.zeros(1) for _ in range(group.size)]
-    parts[group.rank][:] = len(x) * tree.step(grad, x, target)
-    table.backward(None, ids, grad, 1.0)
-    group.gather_all(parts)
-    return float(sum(part[0] for part in parts) / BATCH)
+    x, grad = np.empty((2, example_at[group.rank + 1] - example_at[group.rank], WIDTH), np.float32)
+    table.forward(x, None, ids, example_at=example_at)
+    loss = tree.step(grad, x, target, example_at=example_at)
+    table.backward(None, ids, grad, 1.0, example_at=example_at)
+    return loss
 
 
 def _drawn(rng: np.random.Generator, many: int) -> np.ndarray:

@@ -45,6 +45,7 @@ TESTED_IN: dict[str, str] = {
     "cpu/tree_shard.py": "tests/hybrid/sharded/test_tree.py",
     "hybrid/readout/base/shape.py": "tests/hybrid/readout/test_kinds.py",
     "hybrid/sharded/walk.py": "tests/hybrid/sharded/test_tree.py",
+    "hybrid/sharded/rebuilt.py": "tests/hybrid/engine/ranked/test_shards.py",
     "hybrid/sharded/refused.py": "tests/hybrid/sharded/test_embedding.py",
     "hybrid/sklearn/labeller.py": "tests/hybrid/sklearn/test_label_tree_classifier.py",
     "hybrid/train/job.py": "tests/hybrid/train/test_best.py",

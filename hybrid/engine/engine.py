@@ -53,7 +53,8 @@ class Engine(Runner[Tick]):
     update         "online": rows and readout move with each example (a run of one target together) and not at the end of a
                    batch, as in word2vec; without a trunk, of a tree or negative sampling. One thread does it, while another one
                    makes the next batch
-    ranks          with whom it learns, see hybrid/engine/ranked: all make the same calls of an engine of the same arguments
+    ranks          with whom it learns, see hybrid/engine/ranked: all make the same calls of an engine of the same arguments.
+                   Embedding and readout may be in shards of these ranks, see hybrid/sharded
 
     tick, torn, trace  see Runner
     whole              a batch has a multiple of so many examples, which micro-batches do not cut: the trunk's sequence, else 1
@@ -266,7 +267,7 @@ class Engine(Runner[Tick]):
     # Keeping
 
     def parameters(self) -> dict[str, np.ndarray]:
-        """Every parameter and optimiser state, by name: live arrays where they are the host's, else as they stand now."""
+        """Every parameter and optimiser state, by name, as they stand now: the host's live arrays; of shards this rank's."""
         if self.trunk:
             self.settle()
             self.trunk.fetch()
@@ -277,8 +278,8 @@ class Engine(Runner[Tick]):
 
     @property
     def size(self) -> int:
-        """How many numbers are learned."""
-        return sum(array.size for name, array in self.parameters().items() if saved.learned(name))
+        """How many numbers are learned, on all ranks together."""
+        return saved.size(self)
 
     def save(self, folder: str | Path, facts: dict[str, Any] | None = None) -> None:
         """Write a checkpoint, atomically, keeping the one before; also between the ticks of a run; of ranks all call it.
@@ -304,17 +305,20 @@ class Engine(Runner[Tick]):
         overlap: bool | None = None,
         pin: bool = False,
         ranks: Group | None = None,
+        sharded: bool = False,
     ) -> tuple["Engine", dict[str, Any]]:
         """The engine of a checkpoint, standing where it was saved, and the facts saved with it.
 
         folder  of the checkpoint or of its run (the latest save), or one of the checkpoint's JSON files
         trunk   where no checkpoint keeps all of it: a TorchTrunk made as the one that was saved, which is filled
         device, rows_device, readout_device  where trunk, rows and readout are from here on, wherever they were before
+        sharded  True: the rows and the nodes of a tree in shards, of which each of `ranks` loads its own
 
         Raises ValueError or OSError for a checkpoint that is missing, truncated, altered or of another format.
         """
-        machine = {"device": device, "threads": threads, "overlap": overlap, "pin": pin, "ranks": ranks}
-        return saved.load(cls, folder, given=trunk, rows_device=rows_device, readout_device=readout_device, **machine)
+        machine = {"device": device, "threads": threads, "overlap": overlap, "pin": pin}
+        place = saved.Place(rows_device, readout_device, ranks or Group(alone=True), sharded)
+        return saved.load(cls, folder, place, given=trunk, **machine)
 
     def go_on(self, tick: int, arrays: dict[str, np.ndarray]) -> None:
         """Stand behind so many ticks; arrays: of batches begun and not finished, see hybrid/engine/begun.py."""

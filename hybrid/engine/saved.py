@@ -2,15 +2,19 @@
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from .. import backend, check, readout, sparse
+from ..ranks.group import Group
+from ..sharded import rebuilt
+from ..sharded import saved as pieced
 from ..storage import checkpoint
 from . import inputs, trunk
 from .embedding import Embedding
 from .inputs import Inputs
+from .ranked.route import in_shards
 
 if TYPE_CHECKING:
     from .engine import Engine
@@ -32,6 +36,20 @@ STATE = (
 )  # ends of names of what is not learned
 
 
+class Place(NamedTuple):
+    """Where rows and readout of a checkpoint come.
+
+    rows_device, readout_device  their devices
+    ranks    who loads it
+    sharded  whether each of them takes its own shard
+    """
+
+    rows_device: str
+    readout_device: str
+    ranks: Group
+    sharded: bool
+
+
 def learned(name: str) -> bool:
     """Whether an array of Engine.parameters() is learned, and not only kept with the parameters."""
     if name.startswith("trunk.module."):  # of PyTorch, whose names are the user's
@@ -39,10 +57,21 @@ def learned(name: str) -> bool:
     return not name.startswith(("trunk.buffer.", "trunk.optimiser.")) and not name.endswith(STATE)
 
 
+def arrays(engine: "Engine") -> dict[str, Any]:
+    """The parameters of an engine, of which those in shards tell of all ranks, see hybrid/sharded/saved.py."""
+    parts = {name: part for name in ("embedding", "readout") if in_shards(part := getattr(engine, name))}
+    spread = {f"{name}.{array}": own for name, part in parts.items() for array, own in part.saved().items()}
+    return engine.parameters() | spread
+
+
+def size(engine: "Engine") -> int:
+    """How many numbers are learned."""
+    return sum(math.prod(array.shape) for name, array in arrays(engine).items() if learned(name))
+
+
 def save(engine: "Engine", folder: str | Path, own: dict[str, Any], begun: dict[str, np.ndarray]) -> None:
     """See Engine.save; begun: the arrays of batches begun and not finished. Rank 0 writes, what it raises is raised on all."""
-    arrays, told = engine.parameters() | begun, {"engine": facts(engine, begun), "facts": own}
-    engine.ranks.once(lambda: checkpoint.save(folder, arrays, told))
+    pieced.save(engine.ranks, folder, arrays(engine) | begun, {"engine": facts(engine, begun), "facts": own})
 
 
 def facts(engine: "Engine", begun: dict[str, np.ndarray]) -> dict[str, Any]:
@@ -65,10 +94,9 @@ def _others(engine: "Engine") -> dict[str, Any]:
 def load(
     cls: type["Engine"],
     folder: str | Path,
+    place: Place,
     *,
     given: trunk.TrunkProtocol | None,
-    rows_device: str,
-    readout_device: str,
     **machine: Any,
 ) -> tuple["Engine", dict[str, Any]]:
     """See Engine.load; given: its trunk; machine: the arguments of Engine that a checkpoint does not keep."""
@@ -78,16 +106,17 @@ def load(
         output = {name: value for name, value in own["readout"].items() if name != "state"}
         _check_size(folder, own, output, held)
         engine = cls(
-            _source(own["embedding"], rows_device),
+            _source(own["embedding"], place),
             _trunk(own["trunk"], given),
-            readout.rebuild(output, backend.choose(readout_device)),
+            _output(output, place, folder),
+            ranks=place.ranks,
             **machine,
             **own["settings"],
         )
         if given is not None:
             given.expect(own["trunk"])  # type: ignore[attr-defined]  # those have it that are given, see `_trunk`
         begun = {name: np.empty(shape, np.float32) for name, shape in own["begun"].items()}
-        checkpoint.load_into(folder, engine.parameters() | begun)
+        pieced.load(place.ranks, folder, arrays(engine) | begun)
         engine.embedding.send()
         if engine.trunk:
             engine.trunk.send()
@@ -96,11 +125,18 @@ def load(
     return engine, manifest["facts"]
 
 
-def _source(facts: dict[str, Any], device: str) -> Embedding | Inputs:
-    """What describe() told of: rows on a device, or the inputs of a feed."""
+def _source(facts: dict[str, Any], place: Place) -> Embedding | Inputs:
+    """What describe() told of: rows, or the inputs of a feed."""
     if facts.get("kind") == inputs.KIND:
         return Inputs(facts["width"])
-    return Embedding(**facts, backend=backend.choose(device))
+    there = backend.choose(place.rows_device)
+    return rebuilt.embedding(place.ranks, facts, there) if place.sharded else Embedding(**facts, backend=there)
+
+
+def _output(facts: dict[str, Any], place: Place, folder: str | Path) -> readout.Readout:
+    """The readout that describe() told of."""
+    there = backend.choose(place.readout_device)
+    return rebuilt.tree(place.ranks, facts, folder, there) if place.sharded else readout.rebuild(facts, there)
 
 
 def _trunk(facts: dict[str, Any] | None, given: trunk.TrunkProtocol | None) -> trunk.TrunkProtocol | None:

@@ -19,10 +19,12 @@ from ..readout import Readout
 from ..readout import registry as readout_kinds
 from ..readout.tree import CLUSTERED
 from ..settings import flag, number, option, positive, whole
+from ..sharded.embedding import ShardedEmbedding
 from ..sparse import OPTIMISERS, STORAGES
 from ..storage import checkpoint
 from ..train import plots
 from ..train.job import Job, Watched
+from . import _sharded
 
 MEASURED = ("mode", "together", "split", "split_tail")  # options of a readout that may be chosen with its place
 
@@ -231,6 +233,7 @@ def readout_figures(model: Engine, build: bool = True) -> dict[str, Any]:
 
 def load(source: Path, options: dict[str, Any]) -> tuple[Engine, dict[str, Any]]:
     """The engine of a checkpoint, where the options put it, and the facts saved with it."""
+    ranks = Group()
     return Engine.load(
         source,
         trunk=_remade_trunk(source, options),
@@ -240,7 +243,8 @@ def load(source: Path, options: dict[str, Any]) -> tuple[Engine, dict[str, Any]]
         threads=options.get("threads"),
         overlap=False if options["serial"] else None,
         pin=bool(options.get("pin")),
-        ranks=Group(),
+        ranks=ranks,
+        sharded=_sharded.shares(options, ranks),
     )
 
 
@@ -261,20 +265,22 @@ def make_engine(options: dict[str, Any], feed: Feed, *, trunk: bool = True, tied
     seed, spread = options["seed"], 0.1 if trunk else options.get("spread")
     settings = {"undivided": not trunk, "spread": spread, "seed": seed} | form
     settings |= sparse.named(options, "rows")
-    make = functools.partial(Embedding, feed.rows, options["width"], rate=options["rows_rate"], **settings)
+    ranks = Group()
+    table = functools.partial(ShardedEmbedding, ranks) if _sharded.shares(options, ranks) else Embedding
+    make = functools.partial(table, feed.rows, options["width"], rate=options["rows_rate"], **settings)
     embedding = make(backend=_rows_place(options, feed, make))
     dense = None
     if trunk:
         kind = options.get("trunk") or "mlp"
         dense = trunks.make(kind, embedding.outputs, options["readout_width"], options, seed=seed)
     width = dense.outputs if dense else embedding.outputs
-    placed = _placed_readout(options, feed, width, trunk)
+    placed = _placed_readout(options, feed, width, trunk, ranks)
     settings = {name: options[name] for name in ("device", "threads", "micro_batches", "delay")}
     # runs of before these two were options have neither
     settings |= {"schedule": options.get("schedule"), "warmup": _warmup(options, len(feed))}
     settings |= {"update": options.get("update") or "batch"}
     overlap = False if options["serial"] else None
-    settings |= {"overlap": overlap, "pin": bool(options.get("pin")), "tied": tied, "ranks": Group()}
+    settings |= {"overlap": overlap, "pin": bool(options.get("pin")), "tied": tied, "ranks": ranks}
     return Engine(embedding, dense, placed, **settings)
 
 
@@ -296,8 +302,10 @@ def _rows_place(options: dict[str, Any], feed: Feed, make: Callable[..., Embeddi
     return backend.choose(named)
 
 
-def _placed_readout(options: dict[str, Any], feed: Feed, width: int, trunk: bool) -> Readout:
+def _placed_readout(options: dict[str, Any], feed: Feed, width: int, trunk: bool, ranks: Group) -> Readout:
     """The readout where the options or, said on stderr, a measurement put it."""
+    if _sharded.shares(options, ranks):
+        return _sharded.tree(ranks, feed.counts, width, options, batch=feed.batch)
 
     def make(place: Any, other: dict[str, Any]) -> Readout:
         return readout.make(

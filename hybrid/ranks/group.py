@@ -124,7 +124,7 @@ class Group:
         """Each rank has written its own of these arrays, parts[rank]; afterwards all have all of them."""
         self.exchange(dict.fromkeys(self.others, parts[self.rank]), {rank: parts[rank] for rank in self.others}).run()
 
-    def join(self, whole: np.ndarray, counts: Sequence[int]) -> None:
+    def join(self, whole: np.ndarray, counts: Sequence[int] | np.ndarray) -> None:
         """Fill a flat array that is the parts of all ranks, one behind the other; each rank has written its own.
 
         counts  numbers of each rank, the same on all
@@ -134,6 +134,11 @@ class Group:
             parts = [whole.view(np.uint8), *(np.multiply(n, whole.itemsize) for n in (counts, places)), self._mpi.BYTE]
             with self._everyone.waiting():
                 _until(self._comm.Iallgatherv(self._mpi.IN_PLACE, parts).Test)
+
+    def join_rows(self, rows: np.ndarray, begins: np.ndarray) -> None:
+        """Fill an array (B, ...): each rank has written its own rows, those of rank r from begins[r] to begins[r + 1]."""
+        each = rows.size // max(1, len(rows))
+        self.join(rows.reshape(-1), np.diff(begins) * each)
 
     def swap(self, send: Sequence[np.ndarray], receive: Sequence[np.ndarray]) -> None:
         """Send send[r] to rank r, and write what comes from there to receive[r]; also to this one. As in `exchange`."""

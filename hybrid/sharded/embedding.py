@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from ..engine.embedding import Embedding
+from ..engine.slot import Slot
 from ..ranks.group import Group
 from .refused import check_settings, refuse_copy
 from .routes import Shard, even, giving_back, loan
@@ -24,6 +25,8 @@ class ShardedEmbedding(Embedding):
     rows of 16 bits, whose rounding is drawn by their number, and for what Embedding refuses.
     """
 
+    sharded = True
+
     def __init__(self, group: Group, rows: int, width: int, **settings: Any):
         self.group, self.shard = group, Shard(group.rank, group.size)
         check_settings("rows", settings)
@@ -38,12 +41,20 @@ class ShardedEmbedding(Embedding):
         return kept
 
     def forward(self, x: Any, bag_at: Any, ids: Any, values: Any = None, example_at: np.ndarray | None = None) -> None:
-        """Write x (B, outputs) of this rank's examples.
+        """Write x (B, outputs), of all examples on every rank, as an Embedding does; or of this rank's examples alone.
 
         bag_at, ids, values  of the whole batch, the examples of rank 0 first; else as in Embedding
-        example_at           (size + 1,) int64: rank r has the examples example_at[r] to example_at[r + 1]; None: even shares
+        example_at           (size + 1,) int64: rank r has the examples example_at[r] to example_at[r + 1]; None: each has all
         """
-        rank, (example_at, id_at) = self.shard.rank, self._begins(bag_at, ids, example_at)
+        if example_at is not None:
+            self._gathered(x, bag_at, ids, values, example_at)
+            return
+        example_at = even(len(x), self.shard.size)
+        self._gathered(x[self.shard.own(example_at)], bag_at, ids, values, example_at)
+        self.group.join_rows(x, example_at)
+
+    def _gathered(self, x: Any, bag_at: Any, ids: Any, values: Any, example_at: np.ndarray) -> None:
+        rank, id_at = self.shard.rank, self._id_at(bag_at, example_at)
         lent = loan(self.shard, ids, id_at)
         come = self._swapped([self._table[rows] for rows in lent.give], lent.take)
         if bag_at is None:
@@ -56,11 +67,13 @@ class ShardedEmbedding(Embedding):
     def backward(
         self, bag_at: Any, ids: Any, x_grad: Any, scale: float, values: Any = None, example_at: np.ndarray | None = None
     ) -> None:
-        """Move this rank's rows of all ids, in the order of the whole batch; x_grad (B, outputs): of this rank's examples."""
+        """Move this rank's rows of all ids, in the order of the whole batch; x_grad and the rest are as in `forward`."""
         from cpu import rows
 
-        example_at, id_at = self._begins(bag_at, ids, example_at)
-        rule = self.moves.rule(self.rate * scale)
+        if example_at is None:
+            example_at = even(len(x_grad), self.shard.size)
+            x_grad = x_grad[self.shard.own(example_at)]
+        id_at, rule = self._id_at(bag_at, example_at), self.moves.rule(self.rate * scale)
         if bag_at is None:
             back = giving_back(self.shard, ids, id_at, np.arange(ids.size), id_at)
             come = self._swapped([x_grad.reshape(-1, self.width)[of] for of in back.give], back.take)
@@ -68,12 +81,20 @@ class ShardedEmbedding(Embedding):
             return
         sizes = np.diff(bag_at)
         if self.undivided:
-            x_grad *= sizes[example_at[self.shard.rank] : example_at[self.shard.rank + 1], None]
+            x_grad *= sizes[self.shard.own(example_at), None]
         bag = np.repeat(np.arange(sizes.size), sizes)  # of each id
         back = giving_back(self.shard, ids, id_at, bag, example_at)
         come = self._swapped([x_grad[of] for of in back.give], back.take)
         own = None if values is None else values[back.visit]
         rows.scatter_shares(self._there, back.row, back.of, sizes[bag[back.visit]], own, come, rule)
+
+    def _gather(self, slot: Slot) -> None:
+        own, example_at = self.shard.whose(slot.rank, slot.count)
+        self.forward(slot.x[own], slot.bag_at, slot.ids, slot.values, example_at)
+
+    def _scatter(self, slot: Slot) -> None:
+        own, example_at = self.shard.whose(slot.rank, slot.count)
+        self.backward(slot.bag_at, slot.ids, slot.x_grad[own], slot.scale, slot.values, example_at)
 
     def saved(self) -> dict[str, np.ndarray | Spread]:
         """The arrays of a checkpoint of all ranks, by the names of an Embedding's parameters; see saved.py."""
@@ -89,12 +110,10 @@ class ShardedEmbedding(Embedding):
             "rows: found a table in shards, expected one of one rank; add rows before it is trained on ranks"
         )
 
-    def _begins(self, bag_at: Any, ids: Any, example_at: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-        """Where the examples and the ids of each rank begin, and end: (size + 1,) both."""
-        examples = ids.size // self.per_example if bag_at is None else bag_at.size - 1
-        if example_at is None:
-            example_at = even(examples, self.shard.size)
-        return example_at, example_at * self.per_example if bag_at is None else bag_at[example_at]
+    def _id_at(self, bag_at: Any, example_at: np.ndarray) -> np.ndarray:
+        """Where the ids of each rank begin, and end: (size + 1,)."""
+        found: np.ndarray = example_at * self.per_example if bag_at is None else bag_at[example_at]
+        return found
 
     def _swapped(self, give: list[np.ndarray], take: np.ndarray) -> np.ndarray:
         """What comes from all ranks, (n, width), for what goes to each of them."""

@@ -22,6 +22,17 @@ class Shard(NamedTuple):
         """How many of a table's rows it has."""
         return len(range(self.rank, rows, self.size))
 
+    def own(self, example_at: np.ndarray) -> slice:
+        """Its examples, where rank r has those from example_at[r] to example_at[r + 1]."""
+        return slice(int(example_at[self.rank]), int(example_at[self.rank + 1]))
+
+    def whose(self, rank: int | None, examples: int) -> tuple[slice, np.ndarray | None]:
+        """Its examples of those that one rank has, and where those of each rank begin; None: every rank has all, and None."""
+        if rank is None:
+            return slice(None), None
+        example_at = np.where(np.arange(self.size + 1) > rank, examples, 0)
+        return self.own(example_at), example_at
+
 
 class Loan(NamedTuple):
     """Rows that the examples of each rank read: each of them goes to a rank once, however often its examples name it.

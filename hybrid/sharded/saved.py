@@ -111,7 +111,7 @@ def _gathered(group: Group, array: Spread, first: int, last: int) -> np.ndarray:
 def _runs(array: "np.ndarray | Spread") -> Runs:
     """What this rank reads of an array."""
     if isinstance(array, np.ndarray):
-        return Runs(array.reshape(-1), *np.array([[0], [0], [array.size]]))
+        return Runs.whole(array)
     width = array.own.size // max(1, len(array.own))
     places = array.numbers.astype(np.int64), np.arange(len(array.own)), np.ones(len(array.own), np.int64)
     return Runs(array.own.reshape(-1), *(width * place for place in places))

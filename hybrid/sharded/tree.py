@@ -7,13 +7,16 @@ import numpy as np
 
 from .. import check, sparse, trees
 from ..contract import Learned
+from ..engine.slot import Slot
 from ..interrupt import Held
 from ..ranks.group import Group
 from ..readout.base import Base
 from ..readout.base.owners import MOST_OWNERS
+from ..readout.base.owners import OWNERS as USUAL_OWNERS
 from ..readout.base.shape import Shaped, check_number
-from . import routes
+from ..readout.base.stages import stepped
 from .refused import check_settings, refuse_copy
+from .routes import Shard, even
 from .saved import Spread
 
 if TYPE_CHECKING:
@@ -31,15 +34,16 @@ class ShardedTree(Base, Shaped):
     owners  of the nodes, each of them on one rank, which may have several: at least as many as ranks
     counts, width, tree, batch, rate, backend, optimiser, decay, clip, biases  of TreeReadout; batch: of all ranks together
 
-    Each rank has examples of its own, and knows the targets of all: rank r has those from example_at[r] to example_at[r + 1]
-    (size + 1,) int64; None: even shares. Losses, gradients, nodes, log-probabilities and likeliest classes are those of a
-    TreeReadout with as many owners, bit for bit; the mode is "deterministic". The shape of the tree is on every rank, 29 bytes
-    a class with counts. A search asks for the scores of all nodes, 4 bytes a class and example.
+    All ranks make the same calls, and get the same answers: those of a TreeReadout with as many owners, bit for bit, in the
+    mode "deterministic". `step` and `log_prob` also take what each rank has alone: rank r knows all targets, and has the hidden
+    vectors of the examples example_at[r] to example_at[r + 1], (size + 1,) int64. The shape of the tree is on every rank, 29
+    bytes a class with counts. A search asks for the scores of all nodes, 4 bytes a class and example.
 
     Raises ValueError for what TreeReadout refuses, fewer owners than ranks, nodes on a GPU or in 16 bits.
     """
 
     kind = "tree"
+    sharded = True
 
     def __init__(
         self,
@@ -60,7 +64,7 @@ class ShardedTree(Base, Shaped):
         given = {"batch": batch, "rate": rate, "seed": seed, "backend": backend}
         super().__init__(counts, width, moves=sparse.Moves(**moves), biases=biases, **given)
         check_number(self.classes)
-        self.group, self.shard = group, routes.Shard(group.rank, group.size)
+        self.group, self.shard = group, Shard(group.rank, group.size)
         self.owners = check.whole("owners", owners, max(2, group.size), MOST_OWNERS)
         if self.owners % 2:
             raise ValueError(f"owners: found {self.owners}, expected an even number, as of a TreeReadout")
@@ -88,21 +92,38 @@ class ShardedTree(Base, Shaped):
         weight: np.ndarray | None = None,
         example_at: np.ndarray | None = None,
     ) -> float:
-        """Learn from the examples of all ranks, in their order, and return the mean loss of this rank's, in nats; 0 for none.
+        """Learn from a batch, and return the mean loss of all its examples, in nats; as in Readout.step.
 
-        grad, hidden    (B, D) of this rank's examples; grad is written
-        target, weight  (N,) of those of all ranks, N at most `batch`; else as in Readout.step
+        grad, hidden    (B, D) of all examples, or with example_at of those of this rank; grad is written
+        target, weight  (N,) of all examples, N at most `batch`
         """
-        example_at = self._check_all(hidden, target, example_at)
-        check.array("grad", grad, hidden.shape, np.float32, written=True)
-        if weight is not None:
-            self._check_weight(weight, len(target))
-        if len(target) > self.batch:
-            raise ValueError(f"target: found {len(target)}, expected at most {self.batch}; make it with a larger batch")
-        loss = self._loss[: len(hidden)]
+        with self.group.together():
+            begin = self._check_all(hidden, target, example_at)
+            check.array("grad", grad, hidden.shape, np.float32, written=True)
+            if weight is not None:
+                self._check_weight(weight, len(target))
+            if len(target) > self.batch:
+                raise ValueError(
+                    f"target: found {len(target)}, expected at most {self.batch}; make it with a larger batch"
+                )
+        own, loss = self.shard.own(begin), self._loss[: len(target)]
+        has = own if example_at is None else slice(None)
         with Held(), self.alone:
-            self._learn_from(grad, loss, hidden, target, weight, example_at)
-            return check.loss(loss) if loss.size else 0.0
+            self._learn_from(grad[has], loss[own], hidden[has], target, weight, begin)
+            self.group.join_rows(loss, begin)
+            if example_at is None:
+                self.group.join_rows(grad, begin)
+            return check.loss(loss)
+
+    def _step(self, slot: Slot) -> None:
+        """Learn from a micro-batch, whose hidden vectors one rank has."""
+
+        def step(grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None) -> float:
+            own, example_at = self.shard.whose(slot.rank, len(target))
+            return self.step(grad[own], hidden[own], target, weight, example_at)
+
+        self.rate_scale = slot.scale
+        slot.loss = stepped(step, slot, self.batch)
 
     def _learn_from(
         self, grad: Any, loss: Any, hidden: Any, target: Any, weight: np.ndarray | None, example_at: np.ndarray
@@ -119,21 +140,24 @@ class ShardedTree(Base, Shaped):
         tree_shard.add(grad, loss, walk.cuts[walk.own], *walk.owners_found(work.grads, work.losses))
 
     def log_prob(self, hidden: np.ndarray, target: np.ndarray, example_at: np.ndarray | None = None) -> np.ndarray:
-        """The log-probability of the targets of this rank's examples, (B,) float32; as in `step`, of any number of them."""
+        """The log-probability of the targets of all examples, (N,) float32, any number of them; as in `step`."""
         from cpu import tree_shard
 
         from .walk import Walk
 
-        example_at, out = self._check_all(hidden, target, example_at), np.empty(len(hidden), np.float32)
+        with self.group.together():
+            begin = self._check_all(hidden, target, example_at)
+        own, out = self.shard.own(begin), np.empty(len(target), np.float32)
         with self.alone:
-            walk = Walk(self.group, self.tree, self.rank_of, target, example_at)
-            come = walk.bring(hidden)
+            walk = Walk(self.group, self.tree, self.rank_of, target, begin)
+            come = walk.bring(hidden[own] if example_at is None else hidden)
             entries = np.empty((len(come), self.tree.depth + 1), np.int32)
             cuts = np.empty((len(come), self.part.owners.size + 1), np.int32)
             tree_shard.restrict(entries, cuts, walk.paths, walk.cuts, walk.come, self.part)
             scores = np.empty((len(come), self.tree.depth), np.float32)
             tree_shard.scores(scores, self._there, entries, come)
-            tree_shard.log_prob(out, walk.paths[walk.own], walk.scores_found(scores, cuts[:, -1]))
+            tree_shard.log_prob(out[own], walk.paths[walk.own], walk.scores_found(scores, cuts[:, -1]))
+            self.group.join_rows(out, begin)
         return out
 
     def parameters(self) -> dict[str, np.ndarray]:
@@ -153,50 +177,46 @@ class ShardedTree(Base, Shaped):
 
     def describe(self) -> dict[str, Any]:
         """What `rebuild` needs to make a TreeReadout of one rank."""
-        return super().describe() | {"tree": self.shape, "mode": "deterministic", "owners": self.owners}
+        owners = {"owners": self.owners} if self.owners != USUAL_OWNERS else {}
+        return super().describe() | {"tree": self.shape, "mode": "deterministic"} | owners
 
     def __reduce__(self) -> tuple[Any, ...]:
         refuse_copy("readout")
 
     def _check_all(self, hidden: np.ndarray, target: np.ndarray, example_at: np.ndarray | None) -> np.ndarray:
-        """Where the examples of each rank begin, which these arrays fit."""
+        """Where the examples of each rank begin, which these arrays fit; where each has all, even shares."""
         self._check(hidden)
         check.array("target", target, (None,), np.int32)
         check.ids("target", target, self.classes)
-        begin = routes.even(len(target), self.group.size) if example_at is None else example_at
-        wanted = int(begin[self.group.rank + 1] - begin[self.group.rank])
+        begin = even(len(target), self.group.size) if example_at is None else example_at
+        own = self.shard.own(begin)
+        wanted = len(target) if example_at is None else own.stop - own.start
         if len(hidden) != wanted:
-            raise ValueError(
-                f"hidden: found {len(hidden)} rows, expected {wanted}, the examples of rank {self.group.rank}"
-            )
+            whose = "one a target" if example_at is None else f"the examples of rank {self.group.rank}"
+            raise ValueError(f"hidden: found {len(hidden)} rows, expected {wanted}, {whose}")
         return begin
 
-    # Questions about all classes: this rank asks for its examples, and answers everybody
+    # Questions about all classes: every rank has all hidden vectors, scores its own nodes, and searches for its share of them
 
     def _parts(self, hidden: np.ndarray) -> Iterator[slice]:
-        """As many parts on all ranks, some of them perhaps empty."""
-        (most,), step = self.group.greatest(len(hidden)), max(1, min(self.batch, ROOM // (4 * self.classes)))
-        return (slice(at, at + step) for at in range(0, most, step))
+        step = max(1, min(self.batch, ROOM * self.group.size // (4 * self.classes)))
+        return (slice(at, at + step) for at in range(0, len(hidden), step))
 
-    def _all_scores(self, hidden: np.ndarray) -> np.ndarray:
-        """The scores of all nodes, (B, V - 1)."""
+    def _all_scores(self, hidden: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Where the even shares of examples begin, and the scores of all nodes for this rank's, (B, V - 1); hidden of all."""
         from cpu import tree_shard
 
-        size, rank = self.group.size, self.group.rank
-        many = np.zeros(size, np.int64)
-        many[rank] = len(hidden)
-        self.group.most(many)
-        come = np.empty((int(many.sum()), self.width), np.float32)
-        self.group.swap([hidden] * size, np.split(come, np.cumsum(many)[:-1]))
-        found = np.empty((len(come), self.part.nodes.size), np.float32)
-        tree_shard.all_scores(found, self._there, come)
-        nodes = [np.flatnonzero((self.rank_of == other)[self.tree.owner]) for other in range(size)]
-        parts = [np.empty((len(hidden), theirs.size), np.float32) for theirs in nodes]
-        self.group.swap(np.split(found, np.cumsum(many)[:-1]), parts)
-        out = np.empty((len(hidden), self.classes - 1), np.float32)
+        begin = even(len(hidden), self.group.size)
+        own = self.shard.own(begin)
+        found = np.empty((len(hidden), self.part.nodes.size), np.float32)
+        tree_shard.all_scores(found, self._there, hidden)
+        nodes = [np.flatnonzero((self.rank_of == rank)[self.tree.owner]) for rank in range(self.group.size)]
+        parts = [np.empty((own.stop - own.start, theirs.size), np.float32) for theirs in nodes]
+        self.group.swap(np.split(found, begin[1:-1]), parts)
+        out = np.empty((own.stop - own.start, self.classes - 1), np.float32)
         for theirs, part in zip(nodes, parts, strict=True):
             out[:, theirs] = part
-        return out
+        return begin, out
 
     def _find(
         self, ids: np.ndarray, log_probs: np.ndarray, hidden: np.ndarray, left_out: "Excluded | None" = None
@@ -204,15 +224,21 @@ class ShardedTree(Base, Shaped):
         from cpu import tree_search
 
         one = np.ones((1, 1), np.float32)  # times a score is the score
-        for b, scores in enumerate(self._all_scores(hidden)):
+        begin, found = self._all_scores(hidden)
+        for b, scores in enumerate(found, self.shard.own(begin).start):
             row = slice(b, b + 1)
             without = None if left_out is None else left_out.of(row)
             tree_search.best(ids[row], log_probs[row], Learned(scores[:, None]), self.tree, one, without)
+        self.group.join_rows(ids, begin)
+        self.group.join_rows(log_probs, begin)
 
     _best_without = _find
 
     def _scores(self, out: np.ndarray, hidden: np.ndarray) -> None:
         from cpu import scores
 
-        for b, found in enumerate(self._all_scores(hidden)):
-            scores.tree(out[b : b + 1], Learned(found[:, None]), self.tree, np.ones((1, 1), np.float32))
+        one = np.ones((1, 1), np.float32)
+        begin, found = self._all_scores(hidden)
+        for b, own in enumerate(found, self.shard.own(begin).start):
+            scores.tree(out[b : b + 1], Learned(own[:, None]), self.tree, one)
+        self.group.join_rows(out, begin)

@@ -38,6 +38,10 @@ def main() -> None:
     whole[sum(counts[:rank]) : sum(counts[: rank + 1])] = rank
     group.join(whole, counts)
     right.append(np.array_equal(whole, np.repeat(np.arange(size), counts)))
+    rows, begins = np.full((size + 1, 2, 3), -1, np.int16), np.r_[0 : size - 1, size - 1, size + 1]
+    rows[begins[rank] : begins[rank + 1]] = rank
+    group.join_rows(rows, begins)
+    right.append(np.array_equal(rows[:, 1, 2], np.r_[0:size, size - 1]) and (rows == rows[:, :1, :1]).all())
     right += [_agrees(group, failing) for failing in ([], [size - 1], [0, size - 1])]
 
     # A ring, there and back, again and again, and another exchange under way meanwhile

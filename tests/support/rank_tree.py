@@ -9,6 +9,7 @@ from scipy import sparse
 from hybrid.ranks.group import Group
 from hybrid.readout import TreeReadout
 from hybrid.sharded.tree import ShardedTree
+from tests.support.rank_rows import WHO, shares
 
 CLASSES, WIDTH, BATCH, TICKS = 301, 21, 48, 4
 COUNTS = 10**5 // np.arange(1, CLASSES + 1)
@@ -25,17 +26,17 @@ def main() -> None:
     numba.set_num_threads(1)
     group, wrong = Group(), []
     for case in CASES:
-        for even in (True, False):
-            numbers = np.array([bool(differs(group, even, case))], np.int64)
+        for who in WHO:
+            numbers = np.array([bool(differs(group, who, case))], np.int64)
             group.most(numbers)
             if numbers[0]:
-                wrong.append((case, even))
+                wrong.append((case, who))
     print(f"wrong: {wrong}" if wrong else "right")
     sys.exit(0)
 
 
-def differs(group: Group, even: bool, case: dict) -> list[str]:
-    """What of all that this rank sees is not what one process has."""
+def differs(group: Group, who: str, case: dict) -> list[str]:
+    """What of all that this rank sees is not what one process has; who: has the examples of a batch, see `shares`."""
     settings = dict(case)
     weighted = settings.pop("weighted", False)
     whole = TreeReadout(COUNTS, WIDTH, rate=0.3, batch=BATCH, **settings)
@@ -51,17 +52,14 @@ def differs(group: Group, even: bool, case: dict) -> list[str]:
         hidden = rng.normal(size=(examples, WIDTH)).astype(np.float32)
         target = np.minimum(rng.zipf(1.3, examples) - 1, CLASSES - 1).astype(np.int32)
         weight = rng.random(examples, np.float32) if weighted else None
-        cuts = np.sort(rng.integers(0, examples + 1, group.size - 1))  # a rank may have no example
-        example_at = np.arange(group.size + 1) * examples // group.size if even else np.r_[0, cuts, examples]
-        own, at = slice(*example_at[group.rank : group.rank + 2]), None if even else example_at
-        compare("log_prob", shared.log_prob(hidden[own], target, at), whole.log_prob(hidden, target)[own])
+        own, at = shares(group, rng, who, examples)
+        compare("log_prob", shared.log_prob(hidden[own], target, at), whole.log_prob(hidden, target))
         grad = np.empty_like(hidden)
-        whole.step(grad, hidden, target, weight)
-        mine, loss = np.full_like(grad[own], np.nan), whole._loss[own].copy()
-        shared.step(mine, hidden[own], target, weight, at)
+        mine = np.full_like(grad[own], np.nan)
+        losses = whole.step(grad, hidden, target, weight), shared.step(mine, hidden[own], target, weight, at)
+        compare("loss", *map(np.array, losses))
         compare("grad", mine, grad[own])
-        compare("loss", shared._loss[: len(loss)], loss)
-        answers(compare, whole, shared, hidden[own])
+        answers(compare, whole, shared, hidden)
     for name, array in whole.parameters().items():
         ours = shared.parameters()[name]
         compare(name, ours, array if name == "counts" else array[shared.part.nodes])

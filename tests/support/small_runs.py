@@ -1,14 +1,18 @@
 """Small runs of every model: their commands, what they leave, and a stop between two ticks."""
 
+import json
 from pathlib import Path
 
 from hybrid.engine import Engine
 from hybrid.pvm.model import PVM
 from hybrid.storage import checkpoint
+from hybrid.train import store
 from tests.hybrid.pvm import tiny
+from tests.support.ranks import ended, started
 
 SIZES = ["--width", "4", "--threads", "2"]
 TRUNK = ["--hidden", "6", "--readout-width", "4", "--batch", "64"]
+CLOCKS = ("seconds", "processor_seconds", "evaluation_seconds")
 KINDS = ("language", "words", "factors", "pvm")
 
 
@@ -33,6 +37,18 @@ def tensors(run: Path) -> str:
 def ticks(run: Path) -> int:
     facts = checkpoint.read_facts(run)
     return facts["pvm"]["step"] if "pvm" in facts else facts["engine"]["tick"]
+
+
+def figures(run: Path) -> list[dict]:
+    """The points of a run's curve, without clocks."""
+    points = map(json.loads, (run / store.CURVE).read_text().splitlines())
+    return [{name: value for name, value in point.items() if name not in CLOCKS} for point in points]
+
+
+def on_ranks(ranks: int, *words: str) -> None:
+    """A command on several ranks, which ends well."""
+    code, _, err = ended(started(*words, ranks=ranks, module="hybrid.cli"), limit=240.0)
+    assert code == 0, err
 
 
 def stop_at(monkeypatch, tick: int, act) -> None:

@@ -1,15 +1,16 @@
 """An engine over several ranks, each of which computes the trunk for some of the micro-batches: the same numbers on any number.
 
-Rows and readout are the same on all ranks: each lets its own learn from all micro-batches, in their order.
+Rows and readout are the same on all ranks: each lets its own learn from all micro-batches, in their order. Or they are in
+shards, and all ranks learn together from each micro-batch, in the same order.
 """
 
 import hashlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..online import routed as alone
 from ..route import Route
 from .gradient import SharedGradient
-from .route import RankedRoute
+from .route import RankedRoute, in_shards
 
 if TYPE_CHECKING:
     from ..engine import Engine
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 def routed(engine: "Engine") -> Route:
     """The way of a batch through an engine; ValueError, saying why, where its parts cannot do what it is to do."""
+    _check_shards(engine)
     if engine.ranks.size == 1:
         return alone(engine)
     _check(engine)
@@ -54,6 +56,18 @@ def _check(engine: "Engine") -> None:
             raise ValueError(
                 f'{name}: found one on "{part.backend.name}" with {size} ranks, expected one on the CPU; leave its backend out'
             )
+
+
+def _check_shards(engine: "Engine") -> None:
+    size = engine.ranks.size
+    parts: dict[str, Any] = {"embedding": engine.embedding, "readout": engine.readout}
+    for name, part in parts.items():
+        if in_shards(part) and part.group.size != size:
+            raise ValueError(
+                f"ranks: found {size}, and the {name} in shards of {part.group.size} ranks, expected those; pass their group"
+            )
+    if engine.tied and in_shards(engine.embedding):
+        raise ValueError("tied: found an embedding in shards, expected one that each rank has; leave one out")
 
 
 def _check_alike(engine: "Engine") -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ...ranks.group import Group
+from ...ranks.group import Exchange, Group
 from ..fixed_tree import Node, Sum, nodes
 from ..slot import Slot
 from ..trunk._gradient import Gradient
@@ -105,19 +105,27 @@ class _Span:
         self.parts, self._nodes = parts, nodes
         rank, whole = ranks.rank, parts[0]
         places = [slice(r * whole.size // ranks.size, (r + 1) * whole.size // ranks.size) for r in range(ranks.size)]
-        self._own = whole[places[rank]]
+        self._places, self._own = places, whole[places[rank]]
         self._shares: list[Any] = [np.empty((len(theirs), self._own.size), whole.dtype) for theirs in nodes]
         self._shares[rank] = [part[places[rank]] for part in parts]
-        self._reduce = []
-        for number in range(max(map(len, nodes))):
+        self._ranks = ranks
+        self._reduce: list[Exchange] = []
+
+    def _arrange(self) -> None:
+        """Make the exchanges, once, where others are made: all ranks do it in the same order."""
+        if self._reduce:
+            return
+        ranks, parts, places = self._ranks, self.parts, self._places
+        for number in range(max(map(len, self._nodes))):
             send = {r: parts[number][places[r]] for r in ranks.others if number < len(parts)}
-            come = {r: self._shares[r][number] for r in ranks.others if number < len(nodes[r])}
+            come = {r: self._shares[r][number] for r in ranks.others if number < len(self._nodes[r])}
             self._reduce.append(ranks.exchange(send, come))
         own = dict.fromkeys(ranks.others, self._own)
-        self._gather = ranks.exchange(own, {r: whole[places[r]] for r in ranks.others})
+        self._gather = ranks.exchange(own, {r: parts[0][places[r]] for r in ranks.others})
 
     def add_up(self, last: int) -> None:
         """Sum what begins up to micro-batch `last`: it comes to be in the first part, and zeros in the others."""
+        self._arrange()
         for exchange in self._reduce:
             exchange.start()
         for exchange in self._reduce:

@@ -22,6 +22,7 @@ def test_a_process_alone_tells_itself_nothing():
     group.share(array)
     group.gather_all([array])
     group.join(array, [3])
+    group.join_rows(array, np.array([0, 3]))
     group.exchange({}, {}).run()
     copy = np.zeros(3, array.dtype)
     group.swap([array], [copy])

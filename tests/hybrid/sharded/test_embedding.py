@@ -22,7 +22,7 @@ def test_as_one_process_to_the_bit(ranks):
 
 def test_alone_as_one_process_to_the_bit():
     for settings in rank_rows.SHAPES:
-        assert rank_rows.alike(Group(), True, settings)
+        assert rank_rows.alike(Group(), "all", settings)
 
 
 class Rank:

@@ -17,7 +17,7 @@ def alone():
     tree = TreeReadout(rank_saves.COUNTS, rank_saves.WIDTH, **rank_saves.TREE)
     found = {}
     for tick in range(6):
-        rank_saves.learn(tick, rows, tree, np.array([0, rank_saves.BATCH]))
+        rank_saves.learn(tick, rows, tree)
         parts = (("embedding", rows), ("readout", tree))
         found[tick + 1] = {
             f"{part}.{name}": array.copy() for part, owner in parts for name, array in owner.parameters().items()

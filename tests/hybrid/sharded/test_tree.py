@@ -3,6 +3,8 @@
 Also of cpu/tree_shard.py and hybrid/sharded/walk.py.
 """
 
+import contextlib
+
 import numpy as np
 import pytest
 
@@ -21,11 +23,11 @@ def test_as_one_process_to_the_bit(ranks):
 
 @pytest.mark.parametrize("case", rank_tree.CASES)
 def test_alone_as_one_process_to_the_bit(case):
-    assert rank_tree.differs(Group(), True, case) == []
+    assert rank_tree.differs(Group(), "all", case) == []
 
 
 def test_at_any_number_of_threads(threads):
-    assert rank_tree.differs(Group(), True, rank_tree.CASES[0]) == []
+    assert rank_tree.differs(Group(), "all", rank_tree.CASES[0]) == []
 
 
 class Rank:
@@ -36,6 +38,9 @@ class Rank:
 
     def share(self, array, rank=0):
         pass
+
+    def together(self):
+        return contextlib.nullcontext()
 
 
 @pytest.mark.parametrize("size", [2, 4, 8])
@@ -50,8 +55,9 @@ def test_no_rank_has_many_more_nodes_than_its_share(size):
 
 
 def test_a_checkpoint_tells_of_a_tree_of_one_process():
-    settings = {"tree": "balanced", "optimiser": "adagrad", "biases": True, "owners": OWNERS}
-    assert ShardedTree(Group(), 9, 3, **settings).describe() == TreeReadout(9, 3, **settings).describe()
+    for owners in (4, OWNERS):
+        settings = {"tree": "balanced", "optimiser": "adagrad", "biases": True, "owners": owners}
+        assert ShardedTree(Group(), 9, 3, **settings).describe() == TreeReadout(9, 3, **settings).describe()
 
 
 @pytest.mark.parametrize(
@@ -73,6 +79,8 @@ def test_more_ranks_than_owners_and_hidden_vectors_of_others_are_refused():
         ShardedTree(Rank(0, 6), np.ones(9), 3, owners=4)
     tree = ShardedTree(Rank(1, 3), np.ones(9), 3)
     with pytest.raises(ValueError, match="hidden: found 9 rows, expected 3, the examples of rank 1"):
-        tree.log_prob(np.zeros((9, 3), np.float32), np.zeros(9, np.int32))
+        tree.log_prob(np.zeros((9, 3), np.float32), np.zeros(9, np.int32), np.array([0, 3, 6, 9]))
+    with pytest.raises(ValueError, match="hidden: found 3 rows, expected 9, one a target"):
+        tree.log_prob(np.zeros((3, 3), np.float32), np.zeros(9, np.int32))
     with pytest.raises(TypeError, match="readout: found one in shards"):
         tree.__reduce__()

@@ -1,6 +1,5 @@
 """Models that ranks train together: the numbers, figures and checkpoints of one rank. (hybrid/models/pvm.py, _engine.py)"""
 
-import json
 import sys
 
 import pytest
@@ -9,24 +8,10 @@ from hybrid.cli import main
 from hybrid.train import store
 from tests.hybrid.pvm import tiny
 from tests.support.ranks import ended, started
-from tests.support.small_runs import command
+from tests.support.small_runs import command, figures, on_ranks
 
 if not sys.platform.startswith("linux"):
     pytest.skip("looks through /proc", allow_module_level=True)
-
-
-CLOCKS = ("seconds", "processor_seconds", "evaluation_seconds")
-
-
-def on_ranks(ranks, *words):
-    code, _, err = ended(started(*words, ranks=ranks, module="hybrid.cli"), limit=240.0)
-    assert code == 0, err
-
-
-def figures(run):
-    """The points of the curve, without clocks."""
-    points = map(json.loads, (run / store.CURVE).read_text().splitlines())
-    return [{name: value for name, value in point.items() if name not in CLOCKS} for point in points]
 
 
 def watching(folder, out, steps="12"):

@@ -7,9 +7,12 @@ import pytest
 import torch
 
 from hybrid.engine import Embedding, Engine
+from hybrid.engine.trunk.mlp import MLP
 from hybrid.engine.trunk.torch import TorchTrunk
+from hybrid.ranks.group import Group
 from hybrid.readout import FullReadout
-from tests.support.rank_engine_failures import diverging, said
+from hybrid.sharded.embedding import ShardedEmbedding
+from tests.support.rank_engine_failures import diverging, diverging_shards, said
 from tests.support.ranks import ended, started
 from tests.support.small_engine import BATCH, CLASSES, CONTEXT, engine
 from tests.support.torch_engine import WIDTH, adam
@@ -22,13 +25,24 @@ GPU = SimpleNamespace(name="cuda:0", device=SimpleNamespace(host_memory=False))
 
 def test_a_failure_is_the_same_on_all_ranks(tmp_path):
     (tmp_path / "file").write_text("taken")
-    assert ended(started(str(tmp_path), ranks=3, module="tests.support.rank_engine_failures"), 90) == (0, "", "")
+    assert ended(started(str(tmp_path), ranks=3, module="tests.support.rank_engine_failures"), 120) == (0, "", "")
     first, *others = (json.loads((tmp_path / f"{rank}.json").read_text()) for rank in range(3))
     assert others == [first, first]
     assert first["diverging"] == first["diverging, overlapped"] == said(diverging(None, False))
     assert first["diverging"][0] == "FloatingPointError" and first["diverging"][1].startswith("tick 1: ")
+    assert first["diverging in shards"] == said(diverging_shards(None))
+    assert first["diverging in shards"][:1] == ["FloatingPointError"]
+    assert (
+        first["shards of others"][1]
+        == "ranks: found 1, and the readout in shards of 3 ranks, expected those; pass their group"
+    )
     assert first["unlike"][1].startswith("ranks: found engines made of different arguments, expected the same")
     assert first["unsaved"][0] == "OSError" and "file" in first["unsaved"][1]
+
+
+def tied():
+    rows, tree = ShardedEmbedding(Group(), CLASSES, 6), FullReadout(CLASSES, 6, batch=BATCH)
+    return Engine(rows, MLP((6, 6)), tree, tied=True)
 
 
 def linear():
@@ -44,6 +58,7 @@ REFUSED = [
         lambda: torch_engine(micro_batches=2, ranks=TWO),
         "ranks: found 2, expected 1: the module keeps 1.running_mean, which",
     ),
+    (tied, "tied: found an embedding in shards, expected one that each rank has"),
     (linear, "ranks: found 2, expected 1: the trunk has no gradient that ranks could add"),
 ]
 
