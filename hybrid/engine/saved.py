@@ -8,6 +8,7 @@ import numpy as np
 
 from .. import backend, check, readout, sparse
 from ..storage import checkpoint
+from ..storage.copies import Whole
 from . import inputs, trunk
 from .embedding import Embedding
 from .inputs import Inputs
@@ -64,7 +65,7 @@ def _others(engine: "Engine") -> dict[str, Any]:
 
 def load(
     cls: type["Engine"],
-    folder: str | Path,
+    folder: str | Path | Whole,
     *,
     given: trunk.TrunkProtocol | None,
     rows_device: str,
@@ -116,7 +117,7 @@ def _trunk(facts: dict[str, Any] | None, given: trunk.TrunkProtocol | None) -> t
     return given
 
 
-def _check_size(folder: str | Path, own: dict[str, Any], output: dict[str, Any], held: int) -> None:
+def _check_size(folder: str | Path | Whole, own: dict[str, Any], output: dict[str, Any], held: int) -> None:
     """ValueError, before memory is taken, for facts that tell of more numbers than the checkpoint holds."""
     rows, dense = own["embedding"], own["trunk"]
     least = sparse.numbers(**rows) if rows.get("rows") else 0

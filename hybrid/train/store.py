@@ -65,13 +65,15 @@ def begun(folder: Path, overwrite: bool = False) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def resumed(folder: Path) -> Iterator[dict[str, Any]]:
+def resumed(folder: Path, wait: float = 0.0) -> Iterator[dict[str, Any]]:
     """The options of a run in `folder`, which this process alone goes on with.
+
+    wait  seconds in which another process may leave it
 
     Raises ValueError as `options_of` does, and where another process works on it.
     """
     options_of(folder)  # refuses a folder that is no run, before a lock is put there
-    with lock.held(folder):
+    with lock.held(folder, wait):
         _sweep(folder)
         yield options_of(folder)  # another process may have had it until now
 
