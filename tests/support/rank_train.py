@@ -5,8 +5,9 @@ FILE  where a rank that is killed writes the time, and rank 0 the ticks that wer
 KILL  TICK.PLACE.NUMBER: the rank that began with this number is killed when it has made so many ticks, at a place below;
       once, however often the tick is made
 
-after   between two ticks
-within  in the middle of the next tick, in whatever it waits for the others
+write     as rank 0, when it has written the options of the run, before the first tick
+after     between two ticks
+within    in the middle of the next tick, where the others wait for it
 sometime  within the first milliseconds of the next tick
 """
 
@@ -20,11 +21,13 @@ from pathlib import Path
 import numpy as np
 
 from hybrid.cli import main
+from hybrid.pvm.judge import curve, panel
 from hybrid.ranks.group import Group
 from hybrid.ranks.world import world
+from hybrid.train import plots, store
 from hybrid.train.loop import Run
 
-PLACES = ("after", "within", "sometime")
+PLACES = ("after", "within", "sometime")  # of a tick
 
 
 class Harm:
@@ -48,6 +51,11 @@ class Harm:
         if self.place == "sometime":
             threading.Timer(np.random.default_rng(run.model.tick).random() * 0.005, self.die).start()
 
+    def written(self) -> None:
+        """The options of the run were."""
+        if self.kills.get(0) == "write":
+            self.die()
+
     def decided(self) -> None:
         """The ranks know what they do before the next tick."""
         self.near = self.place == "within"
@@ -62,7 +70,7 @@ class Harm:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def beside(owner: type, name: str, before=lambda *given: None, after=lambda *given: None) -> None:
+def beside(owner, name: str, before=lambda *given: None, after=lambda *given: None) -> None:
     """Let a method do something more."""
     does = getattr(owner, name)
 
@@ -76,8 +84,11 @@ def beside(owner: type, name: str, before=lambda *given: None, after=lambda *giv
 
 
 def put(harm: Harm) -> None:
-    """Put harm where it comes about."""
+    """Put harm where it comes about; leave out pictures, which take longest of a small run."""
+    for module, name in ((plots, "curve"), (plots, "last_ticks"), (curve, "draw"), (panel, "save")):
+        setattr(module, name, lambda *given: None)
     beside(Run, "_note", after=lambda run, *given: harm.noted(run))
+    beside(store, "keep_options", after=lambda *given: harm.written())
     beside(Group, "greatest", after=lambda *given: harm.decided())
     beside(Group, "share", before=lambda *given: harm.met())  # of an engine, in each tick
     beside(Group, "join", before=lambda *given: harm.met())  # of a Predictive Vision Model
