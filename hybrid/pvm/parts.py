@@ -134,22 +134,28 @@ class Kept:
 
 
 def copied(pipeline: SharedPipeline, facts: dict[str, Any]) -> Parted:
-    """Copies of all ranks' arrays, each with the units that it is of."""
-    return Parted(pipeline.group, pipeline.fetch() | {UNITS: pipeline.units}, facts)
+    """Copies of all ranks' arrays, with the units that they are of; of readouts, which all ranks have, each copies its own."""
+    share, parted = _share(pipeline), {UNITS: pipeline.units}
+    common: dict[str, np.ndarray] = {}
+    for name, array in pipeline.fetch().items():
+        (common if _common(_parts(share, name, array)) else parted)[name] = array
+    return Parted(pipeline.group, parted, facts, common)
 
 
 def take(pipeline: Pipeline, copies: Parted, ranks: Group) -> None:
     """Take from copies, however many ranks made them, what this rank has now."""
     share, arrays, rank = _share(pipeline), pipeline.fetch(), ranks.rank
-    ours = {name: _parts(share, name, array) for name, array in arrays.items()}
+    for name, array in copies.common.items():
+        arrays[name][...] = array
+    ours = {name: _parts(share, name, array) for name, array in arrays.items() if name not in copies.common}
     for other, part in enumerate(copies.parts(ranks)):
         owner = np.full(len(share.owner), -1)
         owner[part[UNITS]] = other
         was = Share(share.whole, taken(share.whole, part[UNITS]), part[UNITS], owner)
-        for name, array in arrays.items():
-            theirs, parts, target = _parts(was, name, array), ours[name], array.reshape(-1)
-            common = (theirs.owner == other) & _had(parts, array, rank)
-            places = (places[common].tolist() for places in (theirs.own_at, parts.own_at, parts.sizes))
+        for name, parts in ours.items():
+            theirs, target = _parts(was, name, arrays[name]), arrays[name].reshape(-1)
+            both = (theirs.owner == other) & _had(parts, arrays[name], rank)
+            places = (places[both].tolist() for places in (theirs.own_at, parts.own_at, parts.sizes))
             for begin, at, size in zip(*places, strict=True):
                 target[at : at + size] = part[name][begin : begin + size]
     pipeline.put(arrays)
@@ -161,6 +167,11 @@ def _share(pipeline: Pipeline) -> Share:
         for rank, units in enumerate(pipeline.shares.units):
             owner[units] = rank
     return Share(pipeline.whole, pipeline.layout, pipeline.units, owner)
+
+
+def _common(parts: Parts) -> bool:
+    """Whether all ranks have an array, with the same numbers."""
+    return len(parts.at) == 1
 
 
 def _had(parts: Parts, array: np.ndarray, rank: int) -> np.ndarray:

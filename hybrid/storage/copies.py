@@ -40,10 +40,20 @@ class Whole(Copies):
 
 
 class Parted(Copies):
-    """Of a model of which each rank has a part: another rank keeps that part, too."""
+    """Of a model of which each rank has a part: another rank keeps that part, too.
 
-    def __init__(self, group: Group, arrays: Mapping[str, np.ndarray], facts: dict[str, Any]):
+    common  arrays that are the same on all ranks: each copies its own, as in `Whole`
+    """
+
+    def __init__(
+        self,
+        group: Group,
+        arrays: Mapping[str, np.ndarray],
+        facts: dict[str, Any],
+        common: Mapping[str, np.ndarray] | None = None,
+    ):
         super().__init__(facts)
+        self.common = {name: array.copy() for name, array in (common or {}).items()}
         self._names, self._buddies = list(arrays), Buddies(group)
         self._buddies.keep(0, list(arrays.values()))
 

@@ -19,8 +19,8 @@ def test_a_whole_copy_is_read_as_a_checkpoint_is():
 
 def test_parts_have_their_names():
     array, none = np.arange(3, dtype=np.int32), np.zeros((0, 2))
-    copies = Parted(Group(), {"numbers": array, "none": none}, {"tick": 4})
+    copies = Parted(Group(), {"numbers": array, "none": none}, {"tick": 4}, {"all": array})
     array[:] = 0
     (part,) = copies.parts(Group())
     assert part["numbers"].tolist() == [0, 1, 2] and part["numbers"].dtype == np.int32
-    assert part["none"].size == 0 and copies.facts == {"tick": 4}
+    assert part["none"].size == 0 and copies.common["all"].tolist() == [0, 1, 2] and copies.facts == {"tick": 4}

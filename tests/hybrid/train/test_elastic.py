@@ -3,6 +3,7 @@
 import json
 import platform
 import re
+import subprocess
 import sys
 
 import numpy as np
@@ -146,6 +147,29 @@ def test_a_model_without_copies_goes_back_to_its_checkpoint_or_begins_again(kill
     assert code == 0, err
     assert said(err) == said_of
     assert checkpoint.load(tmp_path / "run")[0]["numbers"].tolist() == numbers
+
+
+def test_fewer_than_are_to_go_on_end_with_the_checkpoint_named(open_mpi, parted, tmp_path):
+    words, _ = parted
+    command = [sys.executable, "-m", "hybrid.cli", "launch", "-n", "2:2", *words, "--ill", "kill 1 11"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    run, expected = tmp_path / "run", "1 of 2 ranks are left, expected 2 or more: all are ended\n"
+    assert done.returncode == 128 + 9 and expected in done.stderr
+    stands = f"hybrid: the checkpoint of tick 8 stands in {run}; go on with: hybrid train --resume {run}\n"
+    assert done.stderr.endswith(stands)
+
+
+@pytest.mark.parametrize(
+    ("ill", "code", "said_of"),
+    [
+        ("raise 1 11", 1, "RuntimeError: boom"),
+        ("feed 1 11", 2, "the feed broke; the checkpoint of tick 8 stands in"),
+    ],
+)
+def test_a_rank_that_fails_ends_all(open_mpi, parted, ill, code, said_of):
+    words, _ = parted
+    found, _, err = ended(started(*words, "--ill", ill, ranks=2, least=1, module="hybrid.cli"), limit=240.0)
+    assert found == code and said_of in err, err
 
 
 def test_copies_take_a_small_part_of_the_time(monkeypatch):
