@@ -14,7 +14,6 @@ and whoever is rank 0 then takes the folder over.
 """
 
 import contextlib
-import gc
 from collections.abc import Generator
 from pathlib import Path
 from types import ModuleType
@@ -22,15 +21,13 @@ from typing import Any, NamedTuple
 
 from .. import backend, compiling, console
 from ..models import MODELS
-from ..ranks.buddies import CopiesLost
-from ..ranks.everyone import Member
 from ..ranks.group import Group
 from ..ranks.share import take_cores
 from ..settings import defaults, flag, given
 from ..storage import checkpoint
 from ..storage.checkpoint import CHECKPOINT
 from . import store
-from .elastic import Memory, TooFew, going_on
+from .elastic import ENDING, Begun, Memory, Survivors, going_on
 from .job import Job
 from .loop import check_same, train
 from .observers import JsonLines, Observer, TensorBoard
@@ -39,21 +36,6 @@ from .store import options_of
 from .tensorboard import required
 
 LENGTHS = ("epochs", "steps")
-ENDING = 5.0  # seconds in which a rank that is lost leaves the folder of its run
-
-
-class Begun(NamedTuple):
-    """A run under way.
-
-    members  the ranks, of which the first holds its folder
-    facts    of the checkpoint that its model comes from; None: it is untrained
-    """
-
-    members: list[Member]
-    options: dict[str, Any]
-    job: Job
-    model: Any
-    facts: dict[str, Any] | None = None
 
 
 class Trained(NamedTuple):
@@ -92,7 +74,7 @@ def start(options: dict[str, Any]) -> dict[str, Any]:
             chosen |= job.chosen(model) | {"data": job.data}
 
             def write() -> None:
-                under_way.enter_context(store.begun(folder, overwrite or again))
+                under_way.enter_context(store.begun(folder, overwrite or again, ENDING if again else 0.0))
                 job.keep(folder)
                 store.keep_options(folder, kept(chosen))
 
@@ -244,46 +226,7 @@ def _whole(options: dict[str, Any]) -> dict[str, Any]:
 
 def _finish(folder: Path, begun: Begun, under_way: contextlib.ExitStack) -> dict[str, Any]:
     """Train to the end, with those ranks that are left; under_way: what rank 0 holds of the run."""
-    memory = Memory()
-
-    def learn(ranks: Group, again: bool) -> dict[str, Any]:
-        nonlocal begun
-        if again:
-            begun = begun._replace(model=None, facts=None)
-            gc.collect()  # of engines, which are circles, so that two need not fit
-            if ranks.members[0] != begun.members[0]:
-                ranks.once(lambda: _take_over(folder, begun.job, under_way))
-            before, (begun, where) = begun.members, _gone_back(folder, begun, memory, ranks)
-            lost = ", ".join(str(member) for member in before if member not in ranks.members)
-            at = f"{begun.job.unit} {begun.model.tick} ({where})"
-            console.say(f"{lost} lost; {ranks.size} of {len(before)} ranks go on from {at}")
-        return _learn(folder, begun, ranks, memory)
-
-    try:
-        return going_on(learn)
-    except TooFew as failure:
-        failure.add_note(store.standing(folder))
-        raise
-
-
-def _take_over(folder: Path, job: Job, under_way: contextlib.ExitStack) -> None:
-    """Hold what the rank held that wrote the run, and is lost."""
-    under_way.close()
-    under_way.enter_context(job.open())
-    under_way.enter_context(store.resumed(folder, ENDING))
-
-
-def _gone_back(folder: Path, begun: Begun, memory: Memory, ranks: Group) -> tuple[Begun, str]:
-    """The run as it stood before ranks were lost, and of what it is made."""
-    load, begun = MODELS.load(begun.options["kind"]).load, begun._replace(members=ranks.members)
-    if memory.copies:
-        with contextlib.suppress(CopiesLost):
-            model, facts = load(memory.copies, begun.options)
-            return begun._replace(model=model, facts=facts), "copies in memory"
-    if ranks.once(lambda: checkpoint.stands(folder / CHECKPOINT)):
-        model, facts = load(folder / CHECKPOINT, begun.options)
-        return begun._replace(model=model, facts=facts), "the checkpoint"
-    return begun._replace(model=begun.job.make()), "the beginning"
+    return Survivors(folder, begun, under_way).finish(_learn)
 
 
 def _learn(folder: Path, begun: Begun, ranks: Group, memory: Memory) -> dict[str, Any]:

@@ -48,15 +48,16 @@ def _refuse_taken(folder: Path, overwrite: bool) -> None:
 
 
 @contextlib.contextmanager
-def begun(folder: Path, overwrite: bool = False) -> Iterator[None]:
+def begun(folder: Path, overwrite: bool = False, wait: float = 0.0) -> Iterator[None]:
     """A new run in `folder`, made when missing, by this process alone; raises as `refuse_taken`.
 
     overwrite  a run that stands there is removed: what it wrote, and nothing else
+    wait       seconds in which another process may leave it
     """
     if not folder.is_dir():
         folder.mkdir(parents=True, exist_ok=True)
         atomic.settle(folder.parent)
-    with lock.held(folder):
+    with lock.held(folder, wait):
         _refuse_taken(folder, overwrite)
         if (folder / RUN).exists():
             _erase(folder)
