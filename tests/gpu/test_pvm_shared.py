@@ -23,7 +23,3 @@ def test_results_and_checkpoints_are_those_of_one_process(tmp_path, ranks, cases
 def test_a_checkpoint_of_ranks_with_devices_goes_on_on_cpus(tmp_path):
     succeed(MODULE, "goes_on", tmp_path, "cuda:0", "readouts", 5, ranks=2)
     succeed(MODULE, "goes_on", tmp_path, "cpu", "readouts", 8, ranks=3)
-
-
-def test_copies_in_memory_go_on(tmp_path):
-    succeed(MODULE, "remembers", tmp_path, "cuda:0", "readouts", ranks=2)
