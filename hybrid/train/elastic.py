@@ -138,7 +138,7 @@ class Survivors:
         """Hold what the rank held that wrote the run, and is lost."""
         self._under_way.close()
         self._under_way.enter_context(self._begun.job.open())
-        self._under_way.enter_context(store.resumed(self._folder, ENDING))
+        self._under_way.enter_context(store.taken_over(self._folder, ENDING))
 
     def _stood(self, ranks: Group) -> tuple[Begun, str]:
         """The run as it stood before ranks were lost, and of what it is made."""

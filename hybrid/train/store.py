@@ -79,6 +79,17 @@ def resumed(folder: Path, wait: float = 0.0) -> Iterator[dict[str, Any]]:
         yield options_of(folder)  # another process may have had it until now
 
 
+@contextlib.contextmanager
+def taken_over(folder: Path, wait: float) -> Iterator[None]:
+    """A run under way in `folder`, whose process is lost: from now on it is this one's, which has its options.
+
+    wait  seconds in which the other one may leave it
+    """
+    with lock.held(folder, wait):
+        atomic.sweep(folder, (RUN, *AFTER))
+        yield
+
+
 def options_of(folder: Path) -> dict[str, Any]:
     """The options that a run was started with; ValueError for a folder that holds none."""
     path = folder / RUN
