@@ -1,5 +1,6 @@
 """Runs of real models go on without ranks that are killed, to the bytes and the curve of one. (hybrid/train/runs.py too)"""
 
+import contextlib
 import json
 import platform
 import re
@@ -220,3 +221,25 @@ def test_work_is_done_again_until_too_few_are_left(monkeypatch):
     calls.clear()
     with pytest.raises(elastic.TooFew, match=r"rank 1 on north lost; 1 go on, expected 2 or more"):
         elastic.going_on(work)
+
+
+def test_too_few_without_a_launcher_that_knows_are_told_what_stands(monkeypatch, tmp_path):
+    """Where a machine is lost, say, nobody says that its ranks were killed."""
+    monkeypatch.setattr(world, "_current", World(0, 1, "north", 0, False, least=2))
+
+    def learn(*given):
+        raise RankLost([Member(1, "south")], 1)
+
+    begun = elastic.Begun([Member(0, "north"), Member(1, "south")], {}, None, None)
+    with pytest.raises(elastic.TooFew) as caught, contextlib.ExitStack() as under_way:
+        elastic.Survivors(tmp_path, begun, under_way).finish(learn)
+    assert caught.value.__notes__ == [f"no whole checkpoint stands in {tmp_path}"]
+
+
+def test_who_takes_a_folder_over_is_alone_there_and_removes_what_was_half_written(tmp_path):
+    part = tmp_path / ".report.json.0123456789abcdef.part"
+    part.touch()
+    with store.taken_over(tmp_path, 0.0):
+        assert not part.exists()
+        with pytest.raises(ValueError, match="works on this run"), store.taken_over(tmp_path, 0.0):
+            pass
