@@ -8,12 +8,12 @@ MINUTE = 60.0
 LINE = "{desc}: {percentage:.0f} %, {n_fmt} of {total_fmt}{unit}, {elapsed}{postfix}"  # of a log
 
 quiet = False  # True: neither notes nor bars
-mute = False  # True: nor what `say` says, as on ranks beside rank 0, which speaks for all
+mute = False  # True: nor what `say` says, as on ranks beside rank 0, which speaks for all, or whoever is it now
 
 
 def note(text: str) -> None:
     """Tell the user something that he may want to know."""
-    if not quiet:
+    if not (quiet or mute):
         print(f"hybrid: {text}", file=sys.stderr, flush=True)
 
 
@@ -41,7 +41,7 @@ def bar(
     from tqdm import tqdm
 
     there = sys.stderr.isatty()
-    off = quiet or (passing and not there)
+    off = quiet or mute or (passing and not there)
     common: dict[str, Any] = {"total": total, "desc": label, "unit": f" {unit}", "initial": initial, "disable": off}
     common["unit_scale"] = scaled
     if there:

@@ -1,11 +1,13 @@
 """Which commands run on several ranks, and what a rank says and takes of its machine."""
 
 import argparse
+import signal
 from pathlib import Path
 
 from .. import console
 from ..models import MODELS
 from ..ranks import share
+from ..ranks.rank import STOPPED
 from ..ranks.world import World
 
 MANY = ("doctor", "sweep")  # commands that run on several ranks, beside those of some models
@@ -16,7 +18,7 @@ def check(given: argparse.Namespace, ranks: int, least: int | None = None) -> No
 
     least  down to how many ranks it is to go on when some are killed, if it is
     """
-    if least is not None:
+    if least is not None and given.command != "train":
         raise ValueError(f"-n {least}:{ranks}: `hybrid {given.command}` does not go on without a rank; take -n {ranks}")
     if ranks == 1 or given.command in MANY:
         return
@@ -40,5 +42,15 @@ def begin(given: argparse.Namespace, this: World) -> None:
     """
     check(given, this.size)
     console.mute = this.rank > 0
-    console.quiet = given.quiet or console.mute
     share.take_threads(this)
+
+
+def say_what_stands(given: argparse.Namespace, code: int) -> None:
+    """Where ranks of `train` were killed, and so all were ended: what is left of the run."""
+    if given.command != "train" or code != STOPPED + signal.SIGKILL:
+        return
+    from ..train import store
+
+    folder = Path(given.resume or given.out or f"runs/{given.kind}")
+    if store.kind_of(folder):
+        console.say(f"{store.standing(folder)}; go on with: hybrid train --resume {folder}")

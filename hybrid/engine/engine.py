@@ -12,6 +12,7 @@ from ..feeds.fit import fitting
 from ..processors import available
 from ..ranks.group import Group
 from ..readout import Readout
+from ..storage.copies import Whole
 from . import begun, saved
 from .asking import Asking, question
 from .cores import Cores
@@ -295,7 +296,7 @@ class Engine(Runner[Tick]):
     @classmethod
     def load(
         cls,
-        folder: str | Path,
+        folder: str | Path | Whole,
         *,
         trunk: TrunkProtocol | None = None,
         device: str | None = None,
@@ -309,16 +310,15 @@ class Engine(Runner[Tick]):
     ) -> tuple["Engine", dict[str, Any]]:
         """The engine of a checkpoint, standing where it was saved, and the facts saved with it.
 
-        folder  of the checkpoint or of its run (the latest save), or one of the checkpoint's JSON files
+        folder  of the checkpoint or of its run (the latest save), or one of the checkpoint's JSON files; or copies in memory
         trunk   where no checkpoint keeps all of it: a TorchTrunk made as the one that was saved, which is filled
         device, rows_device, readout_device  where trunk, rows and readout are from here on, wherever they were before
         sharded  True: the rows and the nodes of a tree in shards, of which each of `ranks` loads its own
 
         Raises ValueError or OSError for a checkpoint that is missing, truncated, altered or of another format.
         """
-        machine = {"device": device, "threads": threads, "overlap": overlap, "pin": pin}
         place = saved.Place(rows_device, readout_device, ranks or Group(alone=True), sharded)
-        return saved.load(cls, folder, place, given=trunk, **machine)
+        return saved.load(cls, folder, place, given=trunk, device=device, threads=threads, overlap=overlap, pin=pin)
 
     def go_on(self, tick: int, arrays: dict[str, np.ndarray]) -> None:
         """Stand behind so many ticks; arrays: of batches begun and not finished, see hybrid/engine/begun.py."""

@@ -11,6 +11,7 @@ from ..ranks.group import Group
 from ..sharded import rebuilt
 from ..sharded import saved as pieced
 from ..storage import checkpoint
+from ..storage.copies import Whole
 from . import inputs, trunk
 from .embedding import Embedding
 from .inputs import Inputs
@@ -93,7 +94,7 @@ def _others(engine: "Engine") -> dict[str, Any]:
 
 def load(
     cls: type["Engine"],
-    folder: str | Path,
+    folder: str | Path | Whole,
     place: Place,
     *,
     given: trunk.TrunkProtocol | None,
@@ -116,7 +117,10 @@ def load(
         if given is not None:
             given.expect(own["trunk"])  # type: ignore[attr-defined]  # those have it that are given, see `_trunk`
         begun = {name: np.empty(shape, np.float32) for name, shape in own["begun"].items()}
-        pieced.load(place.ranks, folder, arrays(engine) | begun)
+        if isinstance(folder, Whole):
+            checkpoint.load_into(folder, arrays(engine) | begun)
+        else:
+            pieced.load(place.ranks, folder, arrays(engine) | begun)
         engine.embedding.send()
         if engine.trunk:
             engine.trunk.send()
@@ -133,10 +137,12 @@ def _source(facts: dict[str, Any], place: Place) -> Embedding | Inputs:
     return rebuilt.embedding(place.ranks, facts, there) if place.sharded else Embedding(**facts, backend=there)
 
 
-def _output(facts: dict[str, Any], place: Place, folder: str | Path) -> readout.Readout:
+def _output(facts: dict[str, Any], place: Place, folder: str | Path | Whole) -> readout.Readout:
     """The readout that describe() told of."""
     there = backend.choose(place.readout_device)
-    return rebuilt.tree(place.ranks, facts, folder, there) if place.sharded else readout.rebuild(facts, there)
+    if not place.sharded or isinstance(folder, Whole):  # of which there is none in shards
+        return readout.rebuild(facts, there)
+    return rebuilt.tree(place.ranks, facts, folder, there)
 
 
 def _trunk(facts: dict[str, Any] | None, given: trunk.TrunkProtocol | None) -> trunk.TrunkProtocol | None:
@@ -152,7 +158,7 @@ def _trunk(facts: dict[str, Any] | None, given: trunk.TrunkProtocol | None) -> t
     return given
 
 
-def _check_size(folder: str | Path, own: dict[str, Any], output: dict[str, Any], held: int) -> None:
+def _check_size(folder: str | Path | Whole, own: dict[str, Any], output: dict[str, Any], held: int) -> None:
     """ValueError, before memory is taken, for facts that tell of more numbers than the checkpoint holds."""
     rows, dense = own["embedding"], own["trunk"]
     least = sparse.numbers(**rows) if rows.get("rows") else 0

@@ -17,10 +17,10 @@ from .. import backend, check
 from ..processors import available
 from ..ranks.group import Group
 from ..storage import checkpoint
-from . import fields, saved
+from ..storage.copies import Parted
+from . import fields, parts, saved
 from .config import Config
 from .layout import taken, weights_at
-from .parts import Kept
 from .pipeline import Pipeline
 from .presets import load
 from .rules import wire
@@ -221,6 +221,27 @@ class PVM(Stepper):
         later tick; then the checkpoint before stays. See hybrid/storage/checkpoint.py for what else it raises. Of ranks all
         save, rank 0 writes what one process would, and what one raises all raise.
         """
+        told = self._told(facts)
+        if self._shared:
+            with self._shared.group.together():
+                self._check_finite()
+            parts.Kept(self._shared).save(folder, told)
+        else:
+            self._check_finite()
+            checkpoint.save(folder, self.fetch(), told)
+
+    def copied(self, facts: dict[str, Any] | None = None) -> Parted:
+        """A checkpoint in the memory of several ranks, which `load` takes in the place of a folder; all make it together.
+
+        facts  of the caller, which `load` returns; JSON-able
+
+        Raises RankLost, on all ranks or on none, and ValueError for a torn model.
+        """
+        assert self._shared, "one process has nobody to go on without it"
+        return parts.copied(self._shared, self._told(facts))
+
+    def _told(self, facts: dict[str, Any] | None) -> dict[str, Any]:
+        """What a checkpoint tells beside its arrays, of a model that stands between two ticks."""
         self._check_whole()
         if self.under_way:
             raise ValueError(
@@ -229,14 +250,7 @@ class PVM(Stepper):
         self.settle()
         wiring = self.wiring if self._own_wiring else None
         own = Saved(self.config, wiring, self.streams, self.seed, self.dtype.name, self.tick, self.frozen)
-        told = {"pvm": own.facts(), "facts": facts or {}}
-        if self._shared:
-            with self._shared.group.together():
-                self._check_finite()
-            Kept(self._shared).save(folder, told)
-        else:
-            self._check_finite()
-            checkpoint.save(folder, self.fetch(), told)
+        return {"pvm": own.facts(), "facts": facts or {}}
 
     def _check_finite(self) -> None:
         for name, array in self.fetch().items():
@@ -245,18 +259,18 @@ class PVM(Stepper):
     @classmethod
     def load(
         cls,
-        folder: str | Path,
+        folder: str | Path | Parted,
         *,
         device: str | None = None,
         threads: int | None = None,
         ranks: Group | None = None,
         cut: str = "blocks",
     ) -> tuple["PVM", dict[str, Any]]:
-        """The model of a checkpoint, or of a run's latest, and the facts saved with it.
+        """The model of a checkpoint, or of a run's latest, and the facts saved with it; or of copies in memory.
 
         device, threads, ranks, cut  as of PVM, wherever it was before, and on however many ranks
 
-        Raises ValueError or OSError for a checkpoint that is missing, truncated, altered or of another kind.
+        Raises ValueError or OSError for a checkpoint that is missing, truncated, altered or of another kind; CopiesLost.
         """
         own, facts = saved.read(folder)
         with checkpoint.told(folder):
@@ -275,10 +289,13 @@ class PVM(Stepper):
             model.tick, model.frozen = own.step, own.frozen
         return model, facts
 
-    def restore(self, folder: str | Path) -> None:
+    def restore(self, folder: str | Path | Parted) -> None:
         """Take the arrays of a checkpoint of the same model."""
+        if isinstance(folder, Parted):
+            parts.take(self.pipeline, folder, self.ranks or Group(alone=True))
+            return
         if self._shared:
-            Kept(self._shared).load(folder)
+            parts.Kept(self._shared).load(folder)
             return
         arrays = self.fetch()
         checkpoint.load_into(folder, arrays)

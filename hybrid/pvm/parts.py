@@ -11,13 +11,31 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..ranks.group import Group
 from ..storage import checkpoint, safetensors
+from ..storage.copies import Parted
 from ..storage.safetensors import Pieced, Runs
-from .layout import runs, weights_at
+from .layout import TapeLayout, runs, taken, weights_at
+from .pipeline import Pipeline
 from .shared import SharedPipeline
 
 PIECE = 1 << 22  # numbers
 STOP = -1  # no piece
+UNITS = "units"  # with the copies of a rank: which units they are of
+
+
+class Share(NamedTuple):
+    """What one rank has of a model.
+
+    whole, own  layouts of all units and of the rank's own
+    units       (u,) which these are
+    owner       (U,) the rank of each unit
+    """
+
+    whole: TapeLayout
+    own: TapeLayout
+    units: np.ndarray
+    owner: np.ndarray
 
 
 class Parts(NamedTuple):
@@ -41,7 +59,8 @@ class Kept:
 
     def __init__(self, pipeline: SharedPipeline):
         self._group, self._arrays, self._put = pipeline.group, pipeline.fetch(), pipeline.put
-        self._parts = {name: _parts(pipeline, name, array) for name, array in self._arrays.items()}
+        share = _share(pipeline)
+        self._parts = {name: _parts(share, name, array) for name, array in self._arrays.items()}
         self._written = {
             name: Pieced(array.dtype, self._parts[name].shape, functools.partial(self._whole, name))
             for name, array in self._arrays.items()
@@ -77,7 +96,7 @@ class Kept:
     def _runs(self, name: str) -> Runs:
         """What this rank reads of an array: its own parts; or all of one that it has whole."""
         array, parts = self._arrays[name], self._parts[name]
-        own = np.flatnonzero((array.shape == parts.shape) | (parts.owner == self._group.rank))
+        own = np.flatnonzero(_had(parts, array, self._group.rank))
         return Runs(array.reshape(-1), parts.at[own], parts.own_at[own], parts.sizes[own])
 
     def _whole(self, name: str) -> Iterator[np.ndarray]:
@@ -114,29 +133,76 @@ class Kept:
         return whole
 
 
-def _parts(pipeline: SharedPipeline, name: str, array: np.ndarray) -> Parts:
-    """Where the parts of an array of this name are."""
-    whole, own = pipeline.whole, pipeline.layout
+def copied(pipeline: SharedPipeline, facts: dict[str, Any]) -> Parted:
+    """Copies of all ranks' arrays, with the units that they are of; of readouts, which all ranks have, each copies its own."""
+    share, parted = _share(pipeline), {UNITS: pipeline.units}
+    common: dict[str, np.ndarray] = {}
+    for name, array in pipeline.fetch().items():
+        (common if _common(_parts(share, name, array)) else parted)[name] = array
+    return Parted(pipeline.group, parted, facts, common)
+
+
+def take(pipeline: Pipeline, copies: Parted, ranks: Group) -> None:
+    """Take from copies, however many ranks made them, what this rank has now."""
+    share, arrays, rank = _share(pipeline), pipeline.fetch(), ranks.rank
+    for name, array in copies.common.items():
+        arrays[name][...] = array
+    ours = {name: _parts(share, name, array) for name, array in arrays.items() if name not in copies.common}
+    for other, part in enumerate(copies.parts(ranks)):
+        owner = np.full(len(share.owner), -1)
+        owner[part[UNITS]] = other
+        was = Share(share.whole, taken(share.whole, part[UNITS]), part[UNITS], owner)
+        for name, parts in ours.items():
+            theirs, target = _parts(was, name, arrays[name]), arrays[name].reshape(-1)
+            both = (theirs.owner == other) & _had(parts, arrays[name], rank)
+            places = (places[both].tolist() for places in (theirs.own_at, parts.own_at, parts.sizes))
+            for begin, at, size in zip(*places, strict=True):
+                target[at : at + size] = part[name][begin : begin + size]
+    pipeline.put(arrays)
+
+
+def _share(pipeline: Pipeline) -> Share:
+    owner = np.zeros(len(pipeline.wiring.hidden), np.int64)
+    if isinstance(pipeline, SharedPipeline):
+        for rank, units in enumerate(pipeline.shares.units):
+            owner[units] = rank
+    return Share(pipeline.whole, pipeline.layout, pipeline.units, owner)
+
+
+def _common(parts: Parts) -> bool:
+    """Whether all ranks have an array, with the same numbers."""
+    return len(parts.at) == 1
+
+
+def _had(parts: Parts, array: np.ndarray, rank: int) -> np.ndarray:
+    """(P,) which parts a rank has in its array of that name: its own; or all, of one that it has whole."""
+    found: np.ndarray = (array.shape == parts.shape) | (parts.owner == rank)
+    return found
+
+
+def _parts(share: Share, name: str, array: np.ndarray) -> Parts:
+    """Where the parts of an array of this name are; array: anybody's, for its rows."""
+    whole, own = share.whole, share.own
     if name in ("weights", "velocity"):
-        return _by_unit(pipeline, (), weights_at(whole), weights_at(own))
+        return _by_unit(share, (), weights_at(whole), weights_at(own))
     if "tape" in name:
-        return _by_unit(pipeline, array.shape[:1], whole.tape_at, own.tape_at)
+        return _by_unit(share, array.shape[:1], whole.tape_at, own.tape_at)
     if "signals" in name or (name == "integral" and array.size):
-        return _by_unit(pipeline, array.shape[:1], whole.signal_at, own.signal_at)
+        return _by_unit(share, array.shape[:1], whole.signal_at, own.signal_at)
     if name in ("world_0", "world_1", "low", "high"):
         at = np.concatenate([[0], whole.published_at, [whole.world]])
-        return _rows(array.shape[:1], at, np.concatenate([[0], _owner(pipeline)]), at[:-1], int(at[-1]))
+        return _rows(array.shape[:1], at, np.concatenate([[0], share.owner]), at[:-1], int(at[-1]))
     at = np.array([0, array.size])  # what all ranks have
     return _rows((), at, np.zeros(1, np.int64), at[:-1], array.size)._replace(shape=array.shape)
 
 
-def _by_unit(pipeline: SharedPipeline, rows: tuple[int, ...], at: np.ndarray, own: np.ndarray) -> Parts:
+def _by_unit(share: Share, rows: tuple[int, ...], at: np.ndarray, own: np.ndarray) -> Parts:
     """Of an array whose rows have a part for each unit; (U + 1,) and (u + 1,) where these begin in rows of all units, and of
     own ones.
     """
     own_at = np.zeros(len(at) - 1, np.int64)
-    own_at[pipeline.units] = own[:-1]
-    return _rows(rows, at, _owner(pipeline), own_at, int(own[-1]))
+    own_at[share.units] = own[:-1]
+    return _rows(rows, at, share.owner, own_at, int(own[-1]))
 
 
 def _rows(rows: tuple[int, ...], at: np.ndarray, owner: np.ndarray, own_at: np.ndarray, width: int) -> Parts:
@@ -150,11 +216,3 @@ def _rows(rows: tuple[int, ...], at: np.ndarray, owner: np.ndarray, own_at: np.n
         owner=np.tile(owner, many),
         own_at=(row * width + own_at).ravel(),
     )
-
-
-def _owner(pipeline: SharedPipeline) -> np.ndarray:
-    """(U,) the rank of each unit."""
-    owner = np.empty(len(pipeline.wiring.hidden), np.int64)
-    for rank, units in enumerate(pipeline.shares.units):
-        owner[units] = rank
-    return owner

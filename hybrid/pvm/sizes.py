@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 from math import prod
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -115,7 +114,7 @@ def _readouts(config: Config, wiring: Wiring) -> int:
     return total
 
 
-def refuse_more(source: str | Path, config: Config, held: int) -> None:
+def refuse_more(source: object, config: Config, held: int) -> None:
     """ValueError where a configuration needs more numbers than were saved with it, before anything is made of it."""
     published = sum(rows * columns * size for (rows, columns), size in zip(config.grids, config.hidden, strict=True))
     if published + prod(config.frame) > held:

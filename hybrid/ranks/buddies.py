@@ -1,6 +1,7 @@
 """Copies in memory: each rank's part of a state is kept by another rank too, so that no loss of one takes it."""
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,8 +22,8 @@ class Buddies:
         self.tick: int | None = None
         self._group = group
         self._members = group.members
-        self._own: list[np.ndarray] = []
-        self._kept: list[np.ndarray] = []  # of the rank whose buddy this is
+        self._dtypes: list[np.dtype] = []
+        self._own, self._kept = Packed.none(), Packed.none()  # kept: of the rank whose buddy this is
 
     def keep(self, tick: int, arrays: Sequence[np.ndarray]) -> None:
         """Copy the arrays of all ranks; what was kept before counts until all have the new copies.
@@ -30,35 +31,32 @@ class Buddies:
         All ranks call it, each with as many arrays, of the same dtypes; how large they are is their own. At a loss it raises
         RankLost on all of them or on none.
         """
-        own = [array.flatten() for array in arrays]
-        kept = []
+        own, kept = Packed.of(arrays), Packed.none()
         if (group := self._group).size > 1:
             buddy, ward = self._buddy(group.rank), self._ward(group.rank)
-            sizes = np.array([array.size for array in own], np.int64)
-            theirs = np.empty_like(sizes)
-            group.exchange({buddy: sizes}, {ward: theirs}).run()
-            kept = [np.empty(size, array.dtype) for size, array in zip(theirs, own, strict=True)]
-            for sent, come in zip(own, kept, strict=True):
-                group.exchange({buddy: sent}, {ward: come}).run()
+            sizes = np.empty_like(own.sizes)
+            group.exchange({buddy: own.sizes}, {ward: sizes}).run()
+            kept = Packed.room(sizes)
+            group.exchange({buddy: own.data}, {ward: kept.data}).run()
             group.agree()
         self.tick, self._own, self._kept = tick, own, kept
+        self._dtypes = [array.dtype for array in arrays]
 
     def parts(self, group: Group) -> Iterator[list[np.ndarray]]:
         """The arrays of each rank that there was, in turn and flat, on all ranks of the group of those that remain.
 
-        Of an array on one rank alone, all ranks need the memory, one part at a time. Raises CopiesLost, on all, before the
+        Of what is on one rank alone, all ranks need the memory, one part at a time. Raises CopiesLost, on all, before the
         first part.
         """
         holders = [self._holder(rank, group) for rank in range(len(self._members))]
         for rank, holder in enumerate(holders):
             here = self._own if self._members[rank] == self._members[self._group.rank] else self._kept
             mine = holder == group.rank
-            sizes = np.array([array.size for array in (here if mine else self._own)], np.int64)
+            sizes = here.sizes.copy() if mine else np.empty_like(self._own.sizes)
             group.share(sizes, holder)
-            arrays = here if mine else [np.empty(size, own.dtype) for size, own in zip(sizes, self._own, strict=True)]
-            for array in arrays:
-                group.share(array, holder)
-            yield arrays
+            part = here if mine else Packed.room(sizes)
+            group.share(part.data, holder)
+            yield part.arrays(self._dtypes)
 
     def _buddy(self, rank: int) -> int:
         size = len(self._members)
@@ -75,3 +73,37 @@ class Buddies:
             if member in group.members:
                 return group.members.index(member)
         raise CopiesLost(f"{owner} is lost, and {buddy}, which had a copy of its part: go on from a checkpoint")
+
+
+class Packed(NamedTuple):
+    """Arrays in one, so that they cross in one message.
+
+    sizes  of each, in bytes
+    data   their bytes, one behind the other
+    """
+
+    sizes: np.ndarray
+    data: np.ndarray
+
+    @classmethod
+    def none(cls) -> "Packed":
+        """No arrays."""
+        return cls.room(np.zeros(0, np.int64))
+
+    @classmethod
+    def of(cls, arrays: Sequence[np.ndarray]) -> "Packed":
+        """Copies of arrays."""
+        found = cls.room(np.array([array.nbytes for array in arrays], np.int64))
+        for part, array in zip(found.arrays([array.dtype for array in arrays]), arrays, strict=True):
+            part[:] = array.reshape(-1)
+        return found
+
+    @classmethod
+    def room(cls, sizes: np.ndarray) -> "Packed":
+        """For arrays of these sizes."""
+        return cls(sizes, np.empty(int(sizes.sum()), np.uint8))
+
+    def arrays(self, dtypes: Sequence[np.dtype]) -> list[np.ndarray]:
+        """The arrays, flat, where they are."""
+        parts = np.split(self.data, np.cumsum(self.sizes)[:-1])
+        return [part.view(dtype) for part, dtype in zip(parts, dtypes, strict=True)]

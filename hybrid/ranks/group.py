@@ -58,10 +58,15 @@ class Group:
 
     def shrunk(self) -> "Group":
         """The group of the ranks that remain after a RankLost; all of them make this call."""
+        return self.of_those_left()
+
+    @classmethod
+    def of_those_left(cls) -> "Group":
+        """The group of all ranks, whoever is lost meanwhile; all of them make this call."""
         while True:
             try:
-                return Group()
-            except RankLost:  # of others, meanwhile
+                return cls()
+            except RankLost:
                 continue
 
     def most(self, numbers: np.ndarray) -> None:

@@ -3,6 +3,7 @@
 import contextlib
 import importlib
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,14 +19,20 @@ LOCK = ".hybrid.lock"  # in the folder of a run; contains the number of the proc
 
 
 @contextlib.contextmanager
-def held(folder: Path) -> Iterator[None]:
+def held(folder: Path, wait: float = 0.0) -> Iterator[None]:
     """A context in which this is the only process that works on the run in `folder`, which exists.
+
+    wait  seconds in which another process may leave it, one that is being ended
 
     Raises ValueError, naming the other process, where one works on it already.
     """
     descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | _flags("O_CLOEXEC", "O_NOFOLLOW"), 0o666)
+    end = time.monotonic() + wait
     try:
-        if not _try(descriptor, folder):
+        while not _try(descriptor, folder):
+            if time.monotonic() < end:
+                time.sleep(0.01)
+                continue
             owner = os.read(descriptor, 20).decode("ascii", "replace").strip() or "another"
             raise ValueError(
                 f"{folder}: process {owner} works on this run; wait until it is done, stop it, or name another folder"

@@ -12,6 +12,7 @@ from .. import console
 from ..ranks.group import Group
 from ..storage.checkpoint import CHECKPOINT
 from .best import Best, sayable
+from .elastic import Memory
 from .job import Job, Model
 from .observers import Observer
 from .progress import Progress
@@ -33,6 +34,7 @@ def train(
     observers: Sequence[Observer] = (),
     measured: Callable[[], Any] | None = None,
     ranks: Group | None = None,
+    memory: Memory | None = None,
 ) -> dict[str, Any]:
     """Train a model to the end of its job's feed; returns the job's report and leaves the last checkpoint in `folder`.
 
@@ -47,11 +49,13 @@ def train(
     observers   are told every new point of the curve
     measured    gives the model that is measured at the end; None: the one that was trained
     ranks       those that train this model together; None: all of the run, which for most is this process alone
+    memory      is given copies of the model, where ranks may be lost; None: nobody goes back to any
 
     Raises Stopped, after a checkpoint, on SIGINT, SIGTERM or SIGHUP; FloatingPointError when a loss is not finite or a
     figure infinite, and OSError when a checkpoint cannot be written: then the last one stands.
     """
-    run = Run(job, folder, model, facts, save_every, patience, keep_best, observers, ranks or Group())
+    ranks, memory = ranks or Group(), memory or Memory()
+    run = Run(job, folder, model, facts, save_every, patience, keep_best, observers, ranks, memory)
     job.begin(model, run.progress.facts)
     if facts is None or not run.finished:
         run.learn(label, anew=facts is None)
@@ -79,7 +83,8 @@ class Run:
 
     Ranks make the same ticks, and decide the same after each of them: a save that the clock of one asks for, or a signal
     that one has had, is everybody's; and of figures, by which a run ends early, those of rank 0 count. That is one small
-    exchange a tick, and none where there is one rank. Who fails alone says so and ends, and is the end of all.
+    exchange a tick, and none where there is one rank. Who fails alone says so and ends, and is the end of all. Where ranks
+    may be lost, the model is copied in between, and a loss is raised as RankLost: another `Run` goes on from the copies.
     """
 
     def __init__(
@@ -93,11 +98,12 @@ class Run:
         keep_best: bool,
         observers: Sequence[Observer],
         ranks: Group,
+        memory: Memory,
     ):
         self.job, self.folder, self.model, self.observers = job, folder, model, observers
         self.progress, self.saves = Progress(facts and facts["progress"]), Saves(save_every)
         self.best, self.keep_best = Best(job.watched, patience, self.progress.facts), keep_best
-        self.ranks = ranks
+        self.ranks, self.memory = ranks, memory
 
     @property
     def finished(self) -> bool:
@@ -111,36 +117,50 @@ class Run:
         with Stop() as stop, bar, leaving(self.folder):
             if anew:
                 self.save()  # so that whatever begins can go on
+            if self.memory.wanted:
+                self._remember()
             with contextlib.closing(self._ticks()) as ticks:
                 for tick in ticks:
                     self._note(tick, bar)
                     if job.busy(model):
                         continue
-                    signal, due = self.ranks.greatest(stop.signal, self.saves.due())
+                    asked = stop.signal, self.saves.due(), self.memory.due()
+                    signal, due, forgetful = self.ranks.greatest(*asked)
                     stop.obey(signal)
                     if self.finished or signal:
                         break
                     if due or job.ends_epoch(model.tick):
                         self.save()
+                    if forgetful:
+                        self._remember()
             if self.finished and (last := job.ending(model, self.progress.facts)) is not None:
                 self._point(last, bar)
             self.save()
+            self.ranks.agree()  # who has stopped cannot go back with others
         if not self.finished:
             raise Stopped(stop.signal, model.tick, self.folder, job.unit)
 
     def save(self, name: str = CHECKPOINT) -> None:
         """Write the checkpoint, or the one of another name."""
         self.progress.pause()
-        at = f"{self.job.unit} {self.model.tick}"
-        facts = {"feed": self.job.feed.describe(), "progress": self.progress.facts, "at": at}
         try:
-            self.model.save(self.folder / name, facts)
+            self.model.save(self.folder / name, self._facts())
         except ValueError as failure:  # numbers that are not finite, which the losses do not show yet
             failure.add_note("the model diverged: begin again with lower rates and --overwrite")
             raise
         if name == CHECKPOINT:  # a run goes on from this one alone
             self.saves.done()
         self.progress.go_on()
+
+    def _remember(self) -> None:
+        """Copy the model, to go back to it where ranks are lost."""
+        self.progress.pause()
+        self.memory.renew(self.job, self.model, self._facts())
+        self.progress.go_on()
+
+    def _facts(self) -> dict[str, Any]:
+        at = f"{self.job.unit} {self.model.tick}"
+        return {"feed": self.job.feed.describe(), "progress": self.progress.facts, "at": at}
 
     def _ticks(self) -> Generator[Any, None, None]:
         """Those of the model. Where the feed fails, the model stands between two ticks and is saved.

@@ -9,7 +9,8 @@ curve.png        the curve, .pdf and .csv too; timeline.json (open in ui.perfett
 What else there is, is its model's: a vocabulary, a configuration, the names of items.
 
 Of several ranks each does all of this, but rank 0 alone touches the folder: it does that once for all (`Group.once`), and
-the others read there what is whole.
+the others read there what is whole. Where ranks may be lost, those that remain do a part of it again (`elastic.going_on`),
+and whoever is rank 0 then takes the folder over.
 """
 
 import contextlib
@@ -26,6 +27,7 @@ from ..settings import defaults, flag, given
 from ..storage import checkpoint
 from ..storage.checkpoint import CHECKPOINT
 from . import store
+from .elastic import ENDING, Begun, Memory, Survivors, going_on
 from .job import Job
 from .loop import check_same, train
 from .observers import JsonLines, Observer, TensorBoard
@@ -58,22 +60,28 @@ def start(options: dict[str, Any]) -> dict[str, Any]:
     folder, overwrite = Path(options.get("out") or f"runs/{options['kind']}"), bool(options.get("overwrite"))
     if options.get("previous"):
         raise ValueError("--previous: is used with --resume DIR; leave it out to begin a run")
-    ranks = Group()
-    ranks.once(lambda: store.refuse_taken(folder, overwrite))  # before the data are read, which may take long
-    job = _prepared(options)
-    _refuse_blind(job, options)
+    # before the data are read, which may take long; from then on what is in the folder is this run's
+    going_on(lambda ranks, again: ranks.once(lambda: store.refuse_taken(folder, overwrite)))
     with contextlib.ExitStack() as under_way:
-        ranks.once(lambda: under_way.enter_context(job.open()))
-        model = job.make()  # before anything is written: this refuses what the options cannot have
-        options |= job.chosen(model) | {"data": job.data}
 
-        def begin() -> None:
-            under_way.enter_context(store.begun(folder, overwrite))
-            job.keep(folder)
-            store.keep_options(folder, kept(options))
+        def begin(ranks: Group, again: bool) -> Begun:
+            under_way.close()
+            chosen = dict(options)
+            job = _prepared(chosen)
+            _refuse_blind(job, chosen)
+            ranks.once(lambda: under_way.enter_context(job.open()))
+            model = job.make()  # before anything is written: this refuses what the options cannot have
+            chosen |= job.chosen(model) | {"data": job.data}
 
-        ranks.once(begin)
-        return _finish(folder, options, job, model, ranks)
+            def write() -> None:
+                under_way.enter_context(store.begun(folder, overwrite or again, ENDING if again else 0.0))
+                job.keep(folder)
+                store.keep_options(folder, kept(chosen))
+
+            ranks.once(write)
+            return Begun(ranks.members, chosen, job, model)
+
+        return _finish(folder, going_on(begin), under_way)
 
 
 def resume(folder: str, said: dict[str, Any]) -> dict[str, Any]:
@@ -82,26 +90,31 @@ def resume(folder: str, said: dict[str, Any]) -> dict[str, Any]:
     said  what the user says to that: epochs (or steps, as its model counts) to go on to, `previous` to go on from the save
           before the last, and options that change no number
     """
-    path, ranks = Path(folder), Group()
+    path = Path(folder)
     with contextlib.ExitStack() as under_way:
-        options = ranks.once(lambda: under_way.enter_context(store.resumed(path)))
-        options = _whole(options) | (changes := _changed(folder, options, said)) | {"resume": folder}
-        job = _prepared(options)
-        if options.get("data") not in (None, job.data):  # None: a run of before it was kept
-            raise ValueError(
-                f"{folder}: the data differ from those that it was started with; give back the old, or begin anew"
-            )
-        _refuse_blind(job, options)
-        ranks.once(lambda: under_way.enter_context(job.open()))
-        if not checkpoint.stands(path / CHECKPOINT):
-            return _finish(path, options, job, job.make(), ranks)
-        source = path / CHECKPOINT
-        source = source / checkpoint.PREVIOUS if changes.get("previous") else source
-        model, facts = MODELS.load(options["kind"]).load(source, options)
-        check_same(job, facts["feed"], model.tick, path)
-        further = {name: options[name] for name in (job.length, "patience")}
-        ranks.once(lambda: store.extend(path, further))
-        return _finish(path, options, job, model, ranks, facts)
+
+        def begin(ranks: Group, again: bool) -> Begun:
+            under_way.close()
+            options = ranks.once(lambda: under_way.enter_context(store.resumed(path, ENDING if again else 0.0)))
+            options = _whole(options) | (changes := _changed(folder, options, said)) | {"resume": folder}
+            job = _prepared(options)
+            if options.get("data") not in (None, job.data):  # None: a run of before it was kept
+                raise ValueError(
+                    f"{folder}: the data differ from those that it was started with; give back the old, or begin anew"
+                )
+            _refuse_blind(job, options)
+            ranks.once(lambda: under_way.enter_context(job.open()))
+            if not checkpoint.stands(path / CHECKPOINT):
+                return Begun(ranks.members, options, job, job.make())
+            source = path / CHECKPOINT
+            source = source / checkpoint.PREVIOUS if changes.get("previous") else source
+            model, facts = MODELS.load(options["kind"]).load(source, options)
+            check_same(job, facts["feed"], model.tick, path)
+            further = {name: options[name] for name in (job.length, "patience")}
+            ranks.once(lambda: store.extend(path, further))
+            return Begun(ranks.members, options, job, model, facts)
+
+        return _finish(path, going_on(begin), under_way)
 
 
 def trained(folder: str | Path, which: str | None = None, **free: Any) -> Trained:
@@ -211,10 +224,14 @@ def _whole(options: dict[str, Any]) -> dict[str, Any]:
     return parts.defaults(options) | parts.read(options)
 
 
-def _finish(
-    folder: Path, options: dict[str, Any], job: Job, model: Any, ranks: Group, facts: dict[str, Any] | None = None
-) -> dict[str, Any]:
+def _finish(folder: Path, begun: Begun, under_way: contextlib.ExitStack) -> dict[str, Any]:
+    """Train to the end, with those ranks that are left; under_way: what rank 0 holds of the run."""
+    return Survivors(folder, begun, under_way).finish(_learn)
+
+
+def _learn(folder: Path, begun: Begun, ranks: Group, memory: Memory) -> dict[str, Any]:
     """Train to the end, where the run is not there yet; write report and pictures, where it has none of that end."""
+    _, options, job, model, facts = begun
     if facts and model.tick == len(job.feed):
         further = f"--{job.length} N, above {job.reached},"
         if not facts["progress"]["curve"]:
@@ -237,6 +254,7 @@ def _finish(
             observers=observers,
             measured=lambda: _best(folder, options, model),
             ranks=ranks,
+            memory=memory,
         )
     report = {"run": str(folder), "model": options["kind"]} | report
 

@@ -48,15 +48,16 @@ def _refuse_taken(folder: Path, overwrite: bool) -> None:
 
 
 @contextlib.contextmanager
-def begun(folder: Path, overwrite: bool = False) -> Iterator[None]:
+def begun(folder: Path, overwrite: bool = False, wait: float = 0.0) -> Iterator[None]:
     """A new run in `folder`, made when missing, by this process alone; raises as `refuse_taken`.
 
     overwrite  a run that stands there is removed: what it wrote, and nothing else
+    wait       seconds in which another process may leave it
     """
     if not folder.is_dir():
         folder.mkdir(parents=True, exist_ok=True)
         atomic.settle(folder.parent)
-    with lock.held(folder):
+    with lock.held(folder, wait):
         _refuse_taken(folder, overwrite)
         if (folder / RUN).exists():
             _erase(folder)
@@ -65,15 +66,28 @@ def begun(folder: Path, overwrite: bool = False) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def resumed(folder: Path) -> Iterator[dict[str, Any]]:
+def resumed(folder: Path, wait: float = 0.0) -> Iterator[dict[str, Any]]:
     """The options of a run in `folder`, which this process alone goes on with.
+
+    wait  seconds in which another process may leave it
 
     Raises ValueError as `options_of` does, and where another process works on it.
     """
     options_of(folder)  # refuses a folder that is no run, before a lock is put there
-    with lock.held(folder):
+    with lock.held(folder, wait):
         _sweep(folder)
         yield options_of(folder)  # another process may have had it until now
+
+
+@contextlib.contextmanager
+def taken_over(folder: Path, wait: float) -> Iterator[None]:
+    """A run under way in `folder`, whose process is lost: from now on it is this one's, which has its options.
+
+    wait  seconds in which the other one may leave it
+    """
+    with lock.held(folder, wait):
+        atomic.sweep(folder, (RUN, *AFTER))
+        yield
 
 
 def options_of(folder: Path) -> dict[str, Any]:

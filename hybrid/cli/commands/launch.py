@@ -53,4 +53,6 @@ def run(given: argparse.Namespace) -> int:
     if most is None:
         raise ValueError("launch: how many ranks? say -n N")
     ranks.check(inner, most, least)
-    return launch.launch(["hybrid.cli", *words], most, given.hosts, given.patience, least)
+    code = launch.launch(["hybrid.cli", *words], most, given.hosts, given.patience, least)
+    ranks.say_what_stands(inner, code)
+    return code

@@ -17,5 +17,11 @@ def test_a_checkpoint_goes_on_on_other_numbers_of_ranks(tmp_path, case):
         assert bytes_of(PVM.load(tmp_path / "saved")[0]) == bytes_of(alone)
 
 
+def test_copies_in_memory_go_on_on_the_same_ranks_and_on_one(tmp_path):
+    """With each kind of array."""
+    cases = ["readouts", "classic, one step", "by range, context to the output", "after a rest"]
+    succeed("tests.support.rank_pvm", "remembers", tmp_path, "cpu", *cases, ranks=2)
+
+
 def test_a_full_disk_is_told_to_all_ranks_and_nothing_is_lost(tmp_path):
     succeed("tests.support.rank_pvm", "full", tmp_path, "cpu", ranks=3)

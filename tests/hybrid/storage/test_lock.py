@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -30,6 +31,15 @@ def test_a_second_process_is_refused_and_told_which_the_first_is(tmp_path):
     process.communicate()
     with lock.held(tmp_path):
         assert (tmp_path / lock.LOCK).read_text() == f"{os.getpid()}\n"
+
+
+def test_a_process_that_is_being_ended_is_waited_for(tmp_path):
+    process = subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "held\n"
+    threading.Timer(0.1, process.kill).start()
+    with lock.held(tmp_path, wait=30.0):
+        assert process.wait() == -signal.SIGKILL
+    process.communicate()
 
 
 def test_a_second_thread_is_refused_too(tmp_path):

@@ -3,6 +3,7 @@
 import argparse
 import math
 import os
+import signal
 import subprocess
 import sys
 
@@ -12,6 +13,8 @@ from hybrid import console, processors
 from hybrid.cli import main, ranks
 from hybrid.ranks.mpi import mpiexec
 from hybrid.ranks.world import World
+from hybrid.storage import checkpoint
+from hybrid.train import store
 
 
 @pytest.mark.parametrize(
@@ -22,7 +25,8 @@ from hybrid.ranks.world import World
         (["-n", "2", "train", "words", "--epoch", "3"], "--epoch: not used by `train words`; did you mean --epochs?"),
         (["doctor"], "say -n N"),
         (["-n", "1:1", "doctor"], "-n 1:1: `hybrid doctor` does not go on without a rank; take -n 1"),
-        (["-n", "1:2", "train", "words"], "-n 1:2: `hybrid train` does not go on without a rank; take -n 2"),
+        (["-n", "1:2", "sweep", "file.toml"], "-n 1:2: `hybrid sweep` does not go on without a rank; take -n 2"),
+        (["-n", "1:2", "train", "words"], "the model words runs on one rank"),
         (["-n", "1", "--hosts", "no-such-file", "doctor"], "no-such-file: No such file or directory"),
     ],
 )
@@ -83,4 +87,22 @@ def test_ranks_that_share_their_cores_divide_them(monkeypatch, cores, sharing, s
     given = argparse.Namespace(command="sweep", quiet=False)
     ranks.begin(given, World(1, sharing, "north", 1, True, sharing, 1))
     assert os.environ.get("OMP_NUM_THREADS") == threads
-    assert console.mute and console.quiet
+    assert console.mute and not console.quiet
+
+
+def test_what_is_left_of_a_run_is_said_where_ranks_were_killed(tmp_path, capfd):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    store.keep_options(folder, {"kind": "pvm"})
+    checkpoint.save(folder / checkpoint.CHECKPOINT, {}, {"facts": {"at": "step 8"}})
+    given = argparse.Namespace(command="train", resume=None, out=str(folder), kind="pvm")
+    for code in (0, 1, 2, 128 + signal.SIGTERM):
+        ranks.say_what_stands(given, code)
+    ranks.say_what_stands(argparse.Namespace(command="sweep"), 128 + signal.SIGKILL)
+    assert capfd.readouterr().err == ""
+    ranks.say_what_stands(given, 128 + signal.SIGKILL)
+    said = f"the checkpoint of step 8 stands in {folder}; go on with: hybrid train --resume {folder}"
+    assert capfd.readouterr().err == f"hybrid: {said}\n"
+    given.out = str(tmp_path / "none")
+    ranks.say_what_stands(given, 128 + signal.SIGKILL)  # before the run was there
+    assert capfd.readouterr().err == ""
