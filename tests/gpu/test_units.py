@@ -1,7 +1,5 @@
 """Collections of MLPs on the device, against the oracle that the CPU is held to as well."""
 
-import itertools
-
 import numpy as np
 import pytest
 
@@ -10,64 +8,11 @@ from gpu import units
 from gpu.plan import Plan
 from hybrid.layout import unit_layout
 from tests import cudasim
+from tests.support.units_on_gpu import RING, WARPS, Case
 from tests.twins import units as oracle
-from tests.twins.units import ACTIVATIONS, RAGGED, SIXTY, close
+from tests.twins.units import ACTIVATIONS, RAGGED, close
 
-WARPS = (
-    [31, 32, 33, 5, 64, 1, 40],
-    [33, 31, 32, 1, 2, 7, 3],
-    [1, 33, 31, 32, 3, 6, 66],
-)  # around a warp, and far from it
 MANY = tuple(size * 8 for size in ([7, 33, 1, 12, 4], [5, 2, 1, 33, 3], [6, 34, 1, 3, 8]))  # enough to be no GEMMs
-
-
-class Case:
-    """Random arrays of one call by the contract's names: on the host, and after `on` on the device."""
-
-    def __init__(self, batch, momentum=0.0, sizes=RAGGED, seed=0):
-        rng = np.random.default_rng([seed, batch])
-        self.layout = unit_layout(*sizes)
-        *_, w, x, h, y = (int(at[-1]) for at in self.layout)
-        self.rate, self.momentum = 0.05, momentum
-        self.host = {
-            "weights": rng.normal(0, 0.2, w),
-            "velocity": rng.normal(0, 0.02, w) if momentum else None,
-            "weight_grad": rng.normal(0, 0.1, w),
-            "x": rng.normal(size=(batch, x)),
-            "target": rng.random((batch, y)),
-            "y_grad": rng.normal(size=(batch, y)),
-        }
-        self.host = {name: array if array is None else array.astype(np.float32) for name, array in self.host.items()}
-        self.shapes = {"loss": (len(sizes[0]),), "y": (batch, y), "hidden": (batch, h), "hidden_grad": (batch, h)}
-        self.shapes["x_grad"] = (batch, x)
-
-    def on(self, gpu):
-        """Put everything on the device."""
-        self.gpu = gpu
-        self.there = {name: None if array is None else gpu.put(array) for name, array in self.host.items()}
-        self.there |= {name: gpu.empty(shape, np.float32) for name, shape in self.shapes.items()}
-        self.plan = gpu.run(units.plan, self.layout)
-        return self
-
-    def forward(self, activation):
-        written, read = self.named("y", "hidden"), self.named("weights", "x")
-        self.gpu.run(units.forward, *written, self.plan, *read, activation)
-
-    def backward(self, activation, x_grad=True):
-        written = self.named("x_grad", "weight_grad", "y_grad", "hidden_grad")
-        read = self.named("weights", "y", "hidden", "x")
-        self.gpu.run(units.backward, written[0] if x_grad else None, *written[1:], self.plan, *read, activation)
-
-    def step(self, activation):
-        written = self.named("loss", "y", "hidden", "weights", "velocity", "y_grad", "hidden_grad")
-        rate = self.rate if isinstance(self.rate, float) else self.gpu.put(self.rate)
-        self.gpu.run(units.step, *written, self.plan, *self.named("x", "target"), rate, self.momentum, activation)
-
-    def named(self, *names):
-        return [self.there[name] for name in names]
-
-    def get(self, name):
-        return self.gpu.get(self.there[name])
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
@@ -235,11 +180,6 @@ def test_units_larger_than_shared_memory(gpu, batch, momentum):
     check_step(case, "logistic")
 
 
-RING = (
-    [150, 151, 147, 160, 150, 149, 163, 150, 153, 120, 121, 122, 123, 124, 131, 120, 125, 117],
-    [49, 47, 50, 47, 48, 49, 46, 49, 48, 45, 44, 43, 42, 41, 40, 45, 44, 47],
-    [150, 149, 151, 147, 150, 151, 150, 152, 155, 140, 141, 142, 143, 144, 149, 140, 145, 137],
-)  # three on a multiprocessor, and four
 LARGE = ([170] * 9, [53] * 9, [150] * 9)  # three slots leave too little for velocities
 
 
@@ -301,56 +241,6 @@ def test_who_does_not_go_round_in_a_ring(gpu, monkeypatch, sizes, momentum, batc
     )
     check_step(Case(batch, momentum, sizes).on(gpu), "logistic")
     assert names and not [name for name in names if name.startswith("step_ring")]
-
-
-@pytest.mark.parametrize("momentum", [0, 0.9])
-@pytest.mark.parametrize("batch", [1, 8])
-def test_an_ensemble_is_as_many_units_alone(gpu, batch, momentum):
-    """60 MLPs of four sizes, each with a rate of its own, for two steps: to the bit as many runs of one unit."""
-    together = Case(batch, momentum, SIXTY).on(gpu)
-    together.rate = np.geomspace(1e-3, 1, 60).astype(np.float32)
-    for _ in range(2):
-        together.step("logistic")
-    w_at, x_at, h_at, y_at = together.layout[3:]
-    written = {"weights": w_at, "y": y_at, "hidden": h_at, "y_grad": y_at, "hidden_grad": h_at, "loss": np.arange(61)}
-    written |= {"velocity": w_at} if momentum else {}
-    found = {name: together.get(name) for name in written}
-    for u in range(60):
-        case = Case(batch, momentum, [size[u : u + 1] for size in SIXTY])
-        for name, at in {**written, "x": x_at, "target": y_at}.items():
-            if name in case.host:
-                case.host[name] = together.host[name][..., at[u] : at[u + 1]].copy()
-        case.on(gpu).rate = float(together.rate[u])
-        for _ in range(2):
-            case.step("logistic")
-        for name, at in written.items():
-            assert case.get(name).tobytes() == found[name][..., at[u] : at[u + 1]].tobytes(), (u, name)
-
-
-HELD_IN_PART = ([2000, 701, 150, 400], [60, 80, 49, 49], [300, 300, 150, 150])
-
-
-@pytest.mark.parametrize("momentum", [0, 0.9])
-@pytest.mark.parametrize(("batch", "sizes", "ring"), [(1, RING, True), (1, HELD_IN_PART, False), (17, WARPS, False)])
-def test_every_way_to_learn_takes_rates_of_their_own(gpu, monkeypatch, batch, sizes, ring, momentum):
-    """In a ring, from registers and by GEMMs: each unit moves as where its rate is that of all."""
-    found = {}
-    for rate in (0.05, 0.25, None):
-        monkeypatch.setattr(gpu.device, "multiprocessors", 2)
-        case = Case(batch, momentum, sizes).on(gpu)
-        case.plan.bulk = ring
-        case.rate = np.resize(np.float32([0.05, 0.25]), len(sizes[0])) if rate is None else rate
-        case.step("tanh")
-        found[rate] = [case.get(name) for name in ("weights", "velocity")[: 1 + bool(momentum)]]
-    for u, (at, end) in enumerate(itertools.pairwise(case.layout.w_at)):
-        for mixed, alike, other in zip(
-            found[None], found[(0.05, 0.25)[u % 2]], found[(0.25, 0.05)[u % 2]], strict=True
-        ):
-            assert (mixed[at:end] != other[at:end]).any()
-            if batch > 16:  # a GEMM's factor is multiplied after its sum
-                np.testing.assert_allclose(mixed[at:end], alike[at:end], rtol=1e-5, atol=1e-6)
-            else:
-                assert mixed[at:end].tobytes() == alike[at:end].tobytes()
 
 
 def test_no_grid_is_larger_than_a_device_takes(gpu, monkeypatch):
