@@ -18,13 +18,13 @@ from bench.units_problem import Problem
 STEP, ENSEMBLE = "collections.step", "collections.ensemble"
 UNITS = (671, 6712, 14_161, 67_119)  # 10 M, 100 M, 210,984,739 (the seed's), 1 G parameters
 BATCHES, MOMENTA = (1, 8, 16), (0.0, 0.9)
-MINUTES = 8  # of the full size, as predicted; cases beyond it are left out, the largest first
+MINUTES = 8  # of the full size, as predicted; cases beyond it are left out
 NETS = 1000  # of the ensemble
 WARM = 2  # runs of a rival before its turns, the first of which is checked
 
 
 def run(arguments) -> None:
-    """Collections, small ones first; then the ensemble."""
+    """Collections, then the ensemble."""
     import numba
 
     numba.set_num_threads(arguments.threads)
@@ -57,7 +57,7 @@ def _sizes(quick: bool) -> list[tuple[int, int, float]]:
     """Units, batch, momentum: what is left out for time comes last."""
     if quick:
         return [(144, 1, 0.0), (144, 8, 0.9)]
-    return [(units, batch, momentum) for units in UNITS for batch in BATCHES for momentum in MOMENTA]
+    return [(units, batch, momentum) for batch in BATCHES for units in UNITS for momentum in MOMENTA]
 
 
 def _measured(problem: Problem, works: list[Work], passing: Work, repeat: int) -> list[dict[str, Any]]:
