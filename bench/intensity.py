@@ -29,9 +29,9 @@ def run(arguments) -> None:
             "intensity": stage.counted.intensity,
         }
         found |= {"bandwidth": reached, "peak": most, "roof": roof, "roof_share": found["value"] / roof}
-        by = "memory" if roof < most else "arithmetic"
+        by, share = "memory" if roof < most else "arithmetic", found["roof_share"]
         print(
-            f"{stage.name:<20} {stage.counted.intensity:>16.3g} {found['value'] / 1e9:>10.3g} {found['roof_share']:>13.0%} ({by})"
+            f"{stage.name:<20} {stage.counted.intensity:>16.3g} {found['value'] / 1e9:>10.3g} {share:>13.0%} ({by})"
             f"   {stage.sizes}",
             flush=True,
         )

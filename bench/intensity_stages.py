@@ -53,7 +53,7 @@ def _units(sizes: Sizes, batch: int, threads: int) -> Stage:
     problem = Problem(sizes.units, batch, 0.0)
     work = ours(problem, threads)
     told = f"{sizes.units:,} units of 150-49-150, batch {batch}"
-    return Stage("units step", told, Count(problem.operations, problem.moved), work.run, work.check)
+    return Stage(f"units step ({batch})", told, Count(problem.operations, problem.moved), work.run, work.check)
 
 
 def _video(sizes: Sizes, threads: int) -> Stage:

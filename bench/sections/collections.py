@@ -127,10 +127,17 @@ def _by_size(steps: Sequence[Record], told: str) -> Figure:
 
     chosen = [one for one in steps if one["params"]["batch"] == 1 and not one["params"]["momentum"]]
     base = alt.Chart(alt.Data(values=_points(chosen))).encode(
-        x=alt.X("parameters:Q", title="parameters", scale=alt.Scale(type="log", nice=False, padding=12)),
+        x=alt.X(
+            "parameters:Q",
+            title="parameters",
+            axis=alt.Axis(format="~s"),
+            scale=alt.Scale(type="log", nice=False, padding=12),
+        ),
         color=alt.Color("who:N", sort=None),
     )
-    rate = alt.Y("rate:Q", title="parameters/s", scale=alt.Scale(type="log", nice=False, padding=12))
+    rate = alt.Y(
+        "rate:Q", title="parameters/s", axis=alt.Axis(format="~s"), scale=alt.Scale(type="log", nice=False, padding=12)
+    )
     tooltip = [alt.Tooltip("who:N"), alt.Tooltip("parameters:Q", format=","), alt.Tooltip("rate:Q", format=".3s")]
     seed = alt.Chart(alt.Data(values=[{"rate": SEED_FRAMES * SEED_PARAMETERS, "who": SEED}]))
     chart = (
@@ -157,7 +164,7 @@ def _by_batch(steps: Sequence[Record], told: str) -> Figure:
         .encode(
             x=alt.X("batch:O", title="batch"),
             xOffset=alt.XOffset("who:N", sort=None),
-            y=alt.Y("rate:Q", title="parameters/s"),
+            y=alt.Y("rate:Q", title="parameters/s", axis=alt.Axis(format="~s")),
             color=alt.Color("who:N", sort=None),
             tooltip=[alt.Tooltip("who:N"), alt.Tooltip("batch:O"), alt.Tooltip("rate:Q", format=".3s")],
         )

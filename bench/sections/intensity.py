@@ -79,7 +79,12 @@ def _roofline(stages: Sequence[Record], peak: float, passing: float, told: str) 
         for one in stages
     ]
     x = alt.X("intensity:Q", title="operations a byte", scale=alt.Scale(type="log", nice=False))
-    y = alt.Y("rate:Q", title="operations a second", scale=alt.Scale(type="log", nice=False, padding=12))
+    y = alt.Y(
+        "rate:Q",
+        title="operations a second",
+        axis=alt.Axis(format="~s"),
+        scale=alt.Scale(type="log", nice=False, padding=12),
+    )
     tooltip = [
         alt.Tooltip("stage:N"),
         alt.Tooltip("sizes:N"),
