@@ -156,10 +156,10 @@ def _words(threads: int):
 def _units(threads: int):
     import numba
 
-    from bench.units import Problem, _ours
+    from bench.units_problem import Problem, ours
 
     numba.set_num_threads(threads)
-    work = _ours(Problem(38 * 38, 1, 0.0), threads)
+    work = ours(Problem(38 * 38, 1, 0.0), threads)
     work.run()
     work.check()
     return work.run

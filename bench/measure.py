@@ -180,7 +180,7 @@ def commit() -> str:
 
 def environment() -> dict[str, Any]:
     """Processor, cores, operating system and the versions of what the figures depend on."""
-    packages = ("numpy", "scipy", "numba", "annoy", "hnswlib", "pycuda", "torch", "gensim", "fasttext-wheel")
+    packages = ("numpy", "scipy", "numba", "annoy", "hnswlib", "pycuda", "torch", "jax", "gensim", "fasttext-wheel")
     versions = {}
     for package in packages:
         try:

@@ -19,8 +19,8 @@ kernel = called(_nrt=False, error_model="numpy", fastmath={"reassoc", "contract"
 
 
 @launched(error_model="numpy", fastmath={"reassoc", "contract"}, parallel=True)
-def step_online(loss, y, hidden, weights, velocity, y_grad, hidden_grad, layout, x, target, rate, momentum, code):
-    """The arguments of `step` in cpu/units.py, with B = 1 and the activation's code. One unit a turn."""
+def step_online(loss, y, hidden, weights, velocity, y_grad, hidden_grad, layout, x, target, rates, momentum, code):
+    """The arguments of `step` in cpu/units.py, with B = 1, rates (U,) and the activation's code. One unit a turn."""
     for u in numba.prange(loss.size):
         outer = slice(layout.y_at[u], layout.y_at[u + 1])
         inner = slice(layout.h_at[u], layout.h_at[u + 1])
@@ -28,7 +28,7 @@ def step_online(loss, y, hidden, weights, velocity, y_grad, hidden_grad, layout,
         slopes = (hidden_grad[0, inner], y_grad[0, outer])
         at = layout.w_at[u]
         loss[u] = _unit(
-            weights, velocity, at, layout.w_at[u + 1] - at, signals, slopes, target[0, outer], rate, momentum, code
+            weights, velocity, at, layout.w_at[u + 1] - at, signals, slopes, target[0, outer], rates[u], momentum, code
         )
 
 
@@ -42,9 +42,10 @@ def _unit(weights, velocity, at, size, signals, slopes, target, rate, momentum, 
     activate(h, code)
     _affine(y, weights, second, h, size)
     activate(y, code)
-    loss = y.dtype.type(0)
     for i in range(y.size):
         y_delta[i] = y[i] - target[i]
+    loss = y.dtype.type(0)
+    for i in range(y.size):  # a loop that wrote too would sum in another order where arrays lie close together
         loss += y_delta[i] * y_delta[i]
     times_slope(y_delta, y, code)
     h_delta[:] = 0

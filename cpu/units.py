@@ -68,16 +68,18 @@ def update(weights: Array, velocity: Array | None, weight_grad: Array, rate: flo
 
 def step(
     loss: Array, y: Array, hidden: Array, weights: Array, velocity: Array | None, y_grad: Array, hidden_grad: Array,
-    layout: Any, x: Array, target: Array, rate: float, momentum: float, activation: str,
+    layout: Any, x: Array, target: Array, rate: float | Array, momentum: float, activation: str,
 ) -> None:  # fmt: skip
     """One step, fused: forward, squared error, backward and update of one unit after another, so its weights stay in cache.
 
     loss (U,) is written: half the squared error of each unit, summed over its outputs and the batch.
     y_grad (B, Y) and hidden_grad (B, H) are written: the gradients before the activation, one row an example.
     The gradient of the weights is summed over the batch. velocity None: plain SGD.
+    rate: one number, or (U,), one a unit. Its bits are those of a step of it alone, unless a larger unit makes GEMMs faster.
     """
     number, count = weights.dtype.type, len(layout.inputs)
-    given = (layout, x, target, number(rate), number(momentum), CODES[activation])
+    rates = np.full(count, rate, weights.dtype)
+    given = (layout, x, target, rates, number(momentum), CODES[activation])
     largest = int((layout.hidden * np.maximum(layout.inputs, layout.outputs)).max())
     if len(x) == 1 or (len(x) > FEW and len(x) * largest > SMALL):
         kind = step_online if len(x) == 1 else _step_large
@@ -210,12 +212,12 @@ def _update(weights, velocity, weight_grad, rate, momentum, pieces):
 
 
 @parallel
-def _step(loss, y, hidden, weights, velocity, y_grad, hidden_grad, packed, layout, x, target, rate, momentum, code):
+def _step(loss, y, hidden, weights, velocity, y_grad, hidden_grad, packed, layout, x, target, rates, momentum, code):
     parts = packed.shape[0]
     for part in numba.prange(parts):
         for u in range(part * loss.size // parts, (part + 1) * loss.size // parts):
             found = y, hidden, y_grad, hidden_grad
-            loss[u] = _unit(found, weights, velocity, packed[part], layout, u, x, target, rate, momentum, code)
+            loss[u] = _unit(found, weights, velocity, packed[part], layout, u, x, target, rates[u], momentum, code)
 
 
 @free
@@ -267,7 +269,7 @@ def _error(delta, y, target, size, batch):
 
 
 @parallel
-def _step_large(loss, y, hidden, weights, velocity, y_grad, hidden_grad, layout, x, target, rate, momentum, code):
+def _step_large(loss, y, hidden, weights, velocity, y_grad, hidden_grad, layout, x, target, rates, momentum, code):
     one, batch = weights.dtype.type(1), x.shape[0]
     for u in numba.prange(loss.size):
         rows = slice(0, batch)
@@ -281,11 +283,11 @@ def _step_large(loss, y, hidden, weights, velocity, y_grad, hidden_grad, layout,
         gemm(hidden_grad[:, inner], y_grad[:, outer], second, 1, 0)
         _before_activation(hidden_grad, hidden, rows, inner, code)
         if velocity is None:
-            _accumulate(second, second_bias, y_grad, outer, hidden, inner, one, -rate)
-            _accumulate(first, first_bias, hidden_grad, inner, x, x_span, one, -rate)
+            _accumulate(second, second_bias, y_grad, outer, hidden, inner, one, -rates[u])
+            _accumulate(first, first_bias, hidden_grad, inner, x, x_span, one, -rates[u])
         else:
             v_first, v_first_bias, v_second, v_second_bias = _parts(velocity, layout, u)
-            _accumulate(v_second, v_second_bias, y_grad, outer, hidden, inner, momentum, -rate)
-            _accumulate(v_first, v_first_bias, hidden_grad, inner, x, x_span, momentum, -rate)
+            _accumulate(v_second, v_second_bias, y_grad, outer, hidden, inner, momentum, -rates[u])
+            _accumulate(v_first, v_first_bias, hidden_grad, inner, x, x_span, momentum, -rates[u])
             unit = _span(layout.w_at, u)
             weights[unit] += velocity[unit]

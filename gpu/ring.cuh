@@ -21,6 +21,13 @@
 
 constexpr int MOST_SLOTS = 4;
 
+// How far units move: each at a rate of its own; rates null: all at `rate`.
+struct Moving {
+    const float *__restrict__ rates;
+    float rate, momentum;
+    __device__ float of(const Unit &unit) const { return rates ? rates[unit.number] : rate; }
+};
+
 // Floats [first, last) of a unit go by bulk copies.
 struct Whole {
     int first, last;
@@ -71,7 +78,7 @@ template <class Units> __device__ __forceinline__ void move_weights(const Ring &
 template <bool SPEEDS, class Units>
 __device__ __forceinline__ void learn_units(const Ring &ring, const Speeds &speeds, float *signals, int ahead,
                                             const Written &to, float *weights, float *velocity, const float *x,
-                                            const float *target, int mine, Units unit, float rate, float momentum, int code)
+                                            const float *target, int mine, Units unit, const Moving &moving, int code)
 {
     const int thread = threadIdx.x;
     int parts = 0;  // of velocities so far
@@ -90,7 +97,7 @@ __device__ __forceinline__ void learn_units(const Ring &ring, const Speeds &spee
     ask(threadIdx.y);
     for (int k = threadIdx.y; k < mine; k += GROUPS) {
         const Unit now = unit(k);
-        const float first_or_last = edge;
+        const float first_or_last = edge, rate = moving.of(now);
         ask(k + GROUPS);
         const int n = now.n, h = now.h, o = now.o;
         float *memory = weights + now.w, *held = place(ring.slot(k), memory), *in = signals + (k / GROUPS & 1) * ahead;
@@ -108,7 +115,7 @@ __device__ __forceinline__ void learn_units(const Ring &ring, const Speeds &spee
         together<true>();
         answer<true, false, true>(to, s, now, w, code, 1);
         if (SPEEDS) {
-            learn_parts(speeds, velocity, now, held, s, rate, momentum, parts);
+            learn_parts(speeds, velocity, now, held, s, rate, moving.momentum, parts);
         } else {
             learn<true, IN_PLACE>(held, nullptr, w, now.second(), s.out, s.inner, h, o, 1, rate, 0);
             learn<true, IN_PLACE>(held, nullptr, w, 0, s.inner_delta, s.in, n, h, 1, rate, 0);

@@ -12,12 +12,12 @@
 
 constexpr int TOGETHER = 4;  // numbers of each array that a thread asks for before it writes the first
 
-// What a step writes, and what it reads.
+// What a step writes, and what it reads. rates: one a unit; null: `rate` is that of all.
 #define STEP_ARGUMENTS                                                                                                         \
     float *__restrict__ loss, float *__restrict__ y, float *__restrict__ hidden, float *__restrict__ weights,                  \
         float *__restrict__ velocity, float *__restrict__ y_grad, float *__restrict__ hidden_grad,                             \
-        const Unit *__restrict__ units, const float *__restrict__ x, const float *__restrict__ target, float rate,             \
-        float momentum, int code, int B, int64 X, int64 H, int64 Y
+        const Unit *__restrict__ units, const float *__restrict__ x, const float *__restrict__ target,                         \
+        const float *__restrict__ rates, float rate, float momentum, int code, int B, int64 X, int64 H, int64 Y
 
 // One online step of a unit, its weights read once and written once.
 //   work    a block a unit: forward, error, backward, update, with barriers between
@@ -30,6 +30,7 @@ template <bool WHOLE, bool MANY, int SINK> __device__ __forceinline__ void step(
     const Unit unit = units[blockIdx.x];
     const int n = unit.n, h = unit.h, o = unit.o, second = unit.second(), size = unit.size(), from = WHOLE ? 0 : unit.held;
     float *memory = weights + unit.w, *speed = SINK == MOMENTUM ? velocity + unit.w : nullptr;
+    if (rates) rate = rates[unit.number];
     const int skew = -to_sector(memory + from) & 3;  // as in memory, so 16 bytes align
     float *held = space + skew - from;
     float *in = space + (skew + size - from), *inner = in + B * n, *out = inner + B * h, *inner_delta = out + B * o;
@@ -69,8 +70,8 @@ template <bool WHOLE, bool MANY, int SINK> __device__ __forceinline__ void step(
 #define STEP(NAME, BOUNDS, WHOLE, MANY, SINK)                                                                                  \
     extern "C" __global__ void __launch_bounds__ BOUNDS NAME(STEP_ARGUMENTS)                                                   \
     {                                                                                                                          \
-        step<WHOLE, MANY, SINK>(loss, y, hidden, weights, velocity, y_grad, hidden_grad, units, x, target, rate, momentum,     \
-                                code, B, X, H, Y);                                                                             \
+        step<WHOLE, MANY, SINK>(loss, y, hidden, weights, velocity, y_grad, hidden_grad, units, x, target, rates, rate,        \
+                                momentum, code, B, X, H, Y);                                                                   \
     }
 STEP(step_whole, (256, 3), true, false, DESCEND)
 STEP(step_whole_momentum, (256, 3), true, false, MOMENTUM)
@@ -92,8 +93,9 @@ STEP(step_part_many_momentum, (512, 1), false, true, MOMENTUM)
 #define RING_ARGUMENTS                                                                                                         \
     float *__restrict__ loss, float *__restrict__ y, float *__restrict__ hidden, float *__restrict__ weights,                  \
         float *__restrict__ velocity, float *__restrict__ y_grad, float *__restrict__ hidden_grad,                             \
-        const Unit *__restrict__ units, const float *__restrict__ x, const float *__restrict__ target, float rate,             \
-        float momentum, int code, int many, int slots, int slot, int ahead, int signals, int part
+        const Unit *__restrict__ units, const float *__restrict__ x, const float *__restrict__ target,                         \
+        const float *__restrict__ rates, float rate, float momentum, int code, int many, int slots, int slot, int ahead,       \
+        int signals, int part
 
 template <bool SPEEDS> __device__ __forceinline__ void step_in_ring(RING_ARGUMENTS)
 {
@@ -123,7 +125,8 @@ template <bool SPEEDS> __device__ __forceinline__ void step_in_ring(RING_ARGUMEN
     if (group < GROUPS) {
         float *own = space + slots * slot + GROUPS * PARTS * part + group * signals;
         const Written to = {loss, y, hidden, y_grad, hidden_grad, 0, 0};
-        learn_units<SPEEDS>(ring, speeds(group), own, ahead, to, weights, velocity, x, target, mine, unit, rate, momentum, code);
+        const Moving moving = {rates, rate, momentum};
+        learn_units<SPEEDS>(ring, speeds(group), own, ahead, to, weights, velocity, x, target, mine, unit, moving, code);
     } else if (threadIdx.x == 0) {
         move_weights(ring, weights, mine, unit);
     } else if (SPEEDS && lane() == 0 && other >= 0 && other < GROUPS) {
@@ -135,8 +138,8 @@ template <bool SPEEDS> __device__ __forceinline__ void step_in_ring(RING_ARGUMEN
 #define RING(NAME, SPEEDS)                                                                                                     \
     extern "C" __global__ void __launch_bounds__(768, 1) NAME(RING_ARGUMENTS)                                                  \
     {                                                                                                                          \
-        step_in_ring<SPEEDS>(loss, y, hidden, weights, velocity, y_grad, hidden_grad, units, x, target, rate, momentum, code,  \
-                             many, slots, slot, ahead, signals, part);                                                         \
+        step_in_ring<SPEEDS>(loss, y, hidden, weights, velocity, y_grad, hidden_grad, units, x, target, rates, rate, momentum, \
+                             code, many, slots, slot, ahead, signals, part);                                                   \
     }
 RING(step_ring, false)
 RING(step_ring_momentum, true)
@@ -313,5 +316,20 @@ extern "C" __global__ void bias(float *weights, const int *sizes, const int64 *a
         for (int b = 0; b < B; ++b) total += delta[b * pitch + at[u] + r];
         float *place = weights + bias_at[u] + r;
         *place = fmaf(scale, total, keep * *place);
+    }
+}
+
+// out = -rate_u delta, in the columns of unit u: what cuBLAS multiplies where every unit has a rate of its own.
+//   work    a thread a number of a unit
+//   launch  grid: (units, pieces), block: 256
+//   bound   memory: 8 bytes a number
+extern "C" __global__ void changes(float *out, const int *sizes, const int64 *at, const float *delta, const float *rates, int B,
+                                   int64 pitch)
+{
+    const int u = blockIdx.x, rows = sizes[u];
+    const float scale = -rates[u];
+    for (int64 k = blockIdx.y * (int64)blockDim.x + threadIdx.x; k < (int64)B * rows; k += (int64)gridDim.y * blockDim.x) {
+        const int64 place = k / rows * pitch + at[u] + k % rows;
+        out[place] = scale * delta[place];
     }
 }

@@ -58,13 +58,14 @@ def update(weights: Array, velocity: Array | None, weight_grad: Array, rate: flo
 
 def step(
     loss: Array, y: Array, hidden: Array, weights: Array, velocity: Array | None, y_grad: Array, hidden_grad: Array,
-    layout: Plan, x: Array, target: Array, rate: float, momentum: float, activation: str,
+    layout: Plan, x: Array, target: Array, rate: float | Array, momentum: float, activation: str,
 ) -> None:  # fmt: skip
     """One step, fused where the batch is small: forward, squared error, backward and update read each weight once.
 
     loss (U,) is written: half the squared error of each unit, summed over its outputs and the batch.
     y_grad (B, Y) and hidden_grad (B, H) are written: the gradients before the activation, one row an example.
     The gradient of the weights is summed over the batch. velocity None: plain SGD.
+    rate: one number, or (U,), one a unit. Where shared memory holds a unit's weights its bits are those of a step of it alone.
     """
     code, batch = CODES[activation], len(x)
     bins = layout.bins(batch) if batch <= MOST else None
@@ -72,18 +73,24 @@ def step(
         _step_by_gemm(loss, y, hidden, weights, velocity, y_grad, hidden_grad, layout, x, target, rate, momentum, code)
         return
     written = (loss, y, hidden, weights, velocity, y_grad, hidden_grad)
-    read = (x, target, rate, momentum, code, *_extent(x, hidden, y))
+    moving = (*_rates(rate), momentum, code)
+    extent = _extent(x, hidden, y)
     for bin in bins:
         ring = bin.rings[velocity is not None]
         if ring:
             blocks, *sizes, shared = ring
-            name, kinds = "step_ring" + "_momentum" * (velocity is not None), "PPPPPPPPPPffiiiiiii"
-            given = (*written, bin.units, x, target, rate, momentum, code, bin.many, *sizes)
+            name, kinds = "step_ring" + "_momentum" * (velocity is not None), "PPPPPPPPPPPffiiiiiii"
+            given = (*written, bin.units, x, target, *moving, bin.many, *sizes)
             kernels.launch(__file__, name, kinds, blocks, (256, GROUPS + 1), *given, shared=shared)
             continue
         name = f"step_{bin.kind}{'_many' * (batch > 1)}{'_momentum' * (velocity is not None)}"
-        arguments = (*written, bin.units, *read)
-        kernels.launch(__file__, name, "PPPPPPPPPPffiiqqq", bin.many, bin.threads, *arguments, shared=bin.shared)
+        arguments = (*written, bin.units, x, target, *moving, *extent)
+        kernels.launch(__file__, name, "PPPPPPPPPPPffiiqqq", bin.many, bin.threads, *arguments, shared=bin.shared)
+
+
+def _rates(rate: float | Array) -> tuple[Array | None, float]:
+    """As kernels take it: one a unit, else the one number of all."""
+    return (rate, 0.0) if isinstance(rate, Array) else (None, rate)
 
 
 def _visited(layout: Plan, batch: int) -> bool:
@@ -186,7 +193,7 @@ def _gradient(weights: Array, layout: Plan, delta: Array, x: Array, first: bool,
 
 def _step_by_gemm(
     loss: Array, y: Array, hidden: Array, weights: Array, velocity: Array | None, y_grad: Array, hidden_grad: Array,
-    layout: Plan, x: Array, target: Array, rate: float, momentum: float, code: int,
+    layout: Plan, x: Array, target: Array, rate: float | Array, momentum: float, code: int,
 ) -> None:  # fmt: skip
     _layer(hidden, layout, weights, x, code, first=True)
     _layer(y, layout, weights, hidden, code, first=False)
@@ -194,7 +201,18 @@ def _step_by_gemm(
     kernels.launch(__file__, "miss", "PPPPPPiq", len(layout), 256, *arguments)
     _signals(None, y_grad, hidden_grad, layout, weights, y, hidden, code)
     learner, keep = (weights, 1) if velocity is None else (velocity, momentum)
-    _gradient(learner, layout, y_grad, hidden, first=False, scale=-rate, keep=keep)
-    _gradient(learner, layout, hidden_grad, x, first=True, scale=-rate, keep=keep)
+    for delta, inputs, first in ((y_grad, hidden, False), (hidden_grad, x, True)):
+        scale = 1.0 if isinstance(rate, Array) else -rate
+        change = _changes(delta, layout, rate, first) if isinstance(rate, Array) else delta
+        _gradient(learner, layout, change, inputs, first=first, scale=scale, keep=keep)
     if velocity is not None:
         kernels.launch(__file__, "add", "PPq", _pieces(weights.size), 256, weights, velocity, weights.size)
+
+
+def _changes(delta: Array, layout: Plan, rates: Array, first: bool) -> Array:
+    """-rate delta of each unit, in scratch memory: a GEMM of all units has one factor only."""
+    out = device.scratch("units.changes", delta.shape, delta.dtype)
+    sizes, at, _ = _bias(layout, first)
+    grid = (len(layout), _pieces(delta.size // len(layout)))
+    kernels.launch(__file__, "changes", "PPPPPiq", grid, 256, out, sizes, at, delta, rates, len(delta), delta.shape[1])
+    return out

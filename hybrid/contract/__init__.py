@@ -175,11 +175,13 @@ class Units(Protocol):
 
     def step(
         self, loss: Array, y: Array, hidden: Array, weights: Array, velocity: Array | None, y_grad: Array,
-        hidden_grad: Array, layout: Any, x: Array, target: Array, rate: float, momentum: float, activation: str,
+        hidden_grad: Array, layout: Any, x: Array, target: Array, rate: float | Array, momentum: float, activation: str,
     ) -> None:  # fmt: skip
         """One online step, fused: forward, squared error, backward and update read and write each weight once.
 
         loss (U,) is written: half the squared error of each unit, summed over its outputs and the batch.
         y_grad (B, Y) and hidden_grad (B, H) are written: the gradients before the activation, one row an example.
         The gradient of the weights is summed over the batch. velocity None: plain SGD.
+        rate: one number for all units, or (U,) float32, one a unit. A unit learns as it would alone, with its rate as the one
+        number: to the bit where both are computed by the same kernel, see the backends.
         """

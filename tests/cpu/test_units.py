@@ -10,7 +10,7 @@ from cpu import units
 from hybrid.contract import Units
 from hybrid.layout import unit_layout
 from tests.twins import units as oracle
-from tests.twins.units import ACTIVATIONS, RAGGED, close
+from tests.twins.units import ACTIVATIONS, RAGGED, SIXTY, close
 
 
 class Case:
@@ -41,6 +41,19 @@ class Case:
     def step(self, activation):
         written = (self.loss, self.y, self.hidden, self.weights, self.velocity, self.y_grad, self.hidden_grad)
         units.step(*written, self.layout, self.x, self.target, self.rate, self.momentum, activation)
+
+    def alone(self, u):
+        """A case of unit u alone, with copies of its arrays."""
+        found = Case.__new__(Case)
+        sizes, (w_at, x_at, h_at, y_at) = self.layout[:3], self.layout[3:]
+        found.layout = unit_layout(*(size[u : u + 1] for size in sizes))
+        found.rate, found.momentum = self.rate, self.momentum
+        cuts = {"weights": w_at, "velocity": w_at, "weight_grad": w_at, "x": x_at, "x_grad": x_at, "hidden": h_at}
+        cuts |= {"hidden_grad": h_at, "y": y_at, "y_grad": y_at, "target": y_at, "loss": np.arange(len(h_at))}
+        for name, at in cuts.items():
+            array = getattr(self, name)
+            setattr(found, name, None if array is None else array[..., at[u] : at[u + 1]].copy())
+        return found
 
     def written(self):
         """Copies of every array, by name."""
@@ -193,6 +206,37 @@ def test_the_number_of_threads_does_not_change_a_bit(batch, threads):
     expected = run()
     for name, array in expected.items():
         assert array.tobytes() == found[name].tobytes(), name
+
+
+@pytest.mark.parametrize("momentum", [0, 0.9])
+@pytest.mark.parametrize("batch", [1, 8])
+def test_an_ensemble_is_as_many_units_alone(batch, momentum, threads):
+    """60 MLPs of four sizes, each with a rate of its own, for three steps: to the bit as many runs of one unit."""
+    together = Case(batch, momentum, sizes=SIXTY)
+    alone = [together.alone(u) for u in range(60)]
+    together.rate = np.geomspace(1e-3, 1, 60).astype(np.float32)
+    for _ in range(3):
+        together.step("logistic")
+    numba.set_num_threads(1)
+    for u, case in enumerate(alone):
+        case.rate = float(together.rate[u])
+        for _ in range(3):
+            case.step("logistic")
+        found = together.alone(u).written()
+        for name, array in case.written().items():
+            assert array.tobytes() == found[name].tobytes(), (u, name)
+
+
+def test_rates_of_their_own_where_a_blas_multiplies(monkeypatch):
+    monkeypatch.setattr(units, "SMALL", 0)
+    one, other, mixed = (Case(40, 0.9, sizes=([30, 7], [20, 9], [40, 11])) for _ in range(3))
+    one.rate, other.rate, mixed.rate = 0.05, 0.2, np.array([0.05, 0.2], np.float32)
+    for case in (one, other, mixed):
+        case.step("tanh")
+    for u, case in enumerate((one, other)):
+        for name in ("weights", "velocity", "loss", "y"):
+            assert getattr(case.alone(u), name).tobytes() == getattr(mixed.alone(u), name).tobytes(), (u, name)
+    assert one.alone(1).weights.tobytes() != mixed.alone(1).weights.tobytes()
 
 
 def test_nan_stays_visible():

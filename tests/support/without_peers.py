@@ -7,7 +7,7 @@ from importlib.abc import MetaPathFinder
 
 class Absent(MetaPathFinder):
     def find_spec(self, name, path, target=None):
-        if name in ("torch", "fasttext", "gensim", "sklearn"):
+        if name in ("torch", "jax", "fasttext", "gensim", "sklearn"):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 sys.meta_path.insert(0, Absent())

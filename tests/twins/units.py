@@ -11,6 +11,7 @@ ACTIVATIONS: dict[str, tuple[Callable, Callable]] = {  # s -> a, and a -> d a / 
     "relu": (lambda s: np.maximum(s, 0), lambda a: (a > 0).astype(float)),
 }
 RAGGED = ([150, 7, 1, 33, 64], [49, 31, 1, 65, 2], [150, 5, 1, 130, 67])  # around vectors and pieces of 64 rows
+SIXTY = tuple(size * 15 for size in ([10, 7, 33, 4], [5, 16, 3, 1], [3, 9, 1, 20]))  # an ensemble of small MLPs
 
 
 def parts(layout, u, numbers):

@@ -1,0 +1,174 @@
+"""Unit collections: parameters a second of thousands of small MLPs by size and batch, and an ensemble with rates of its own."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from bench.section import Cell, Figure, Section, Table
+
+Record = dict[str, Any]
+PLACE = 30
+STEP, ENSEMBLE = "collections.step", "collections.ensemble"
+COMMAND = "python -m bench collections"
+SEED, SEED_PARAMETERS, SEED_FRAMES = "Piekniewski's PVM on a Titan X Pascal", 210_984_739, 21
+HEADER = [
+    *("parameters", "batch", "momentum", "who", "threads", "parameters/s", "lowest of 95 %", "highest of 95 %"),
+    *("bytes needed", "bytes spent", "share of bandwidth", "source"),
+]
+
+
+def section(records: Sequence[Record]) -> Section:
+    """Rates over sizes and batches beside the seed's, then the ensemble."""
+    steps = [one for one in records if one["work"] == STEP]
+    nets = [one for one in records if one["work"] == ENSEMBLE]
+    answer, figures, tables = [_opening()], [], []
+    gaps = [text for one in [*steps, *nets] for text in one.get("left_out", ())]
+    if steps:
+        told = _told(steps)
+        answer.append(told)
+        caption = "A parameter is used and moved once a step; bytes are those of one parameter and step"
+        tables.append(Table("collections", caption, HEADER, [*map(_row, steps), _seed_row()], COMMAND))
+        figures += [_by_size(steps, told), _by_batch(steps, told)]
+    else:
+        gaps.append("No collection of units has been measured.")
+    if nets:
+        answer.append(_ensemble(nets))
+        caption = f"{nets[0]['params']['units']:,} MLPs with inputs, targets and rates of their own"
+        tables.append(Table("ensemble", caption, HEADER, [*map(_row, nets)], COMMAND))
+    else:
+        gaps.append("No ensemble has been measured.")
+    return Section("Collections of small networks", answer, figures, tables, gaps)
+
+
+def _opening() -> str:
+    return (
+        "Each unit is an MLP of 150-49-150 with weights of its own; a step is forward, error, backward and update of all. "
+        "Online a step is bound by memory: it cannot move fewer than 8 bytes a parameter, or 16 with momentum. Bytes spent are "
+        "what this machine's memory, measured in the same turns, could have moved while a parameter took its step; "
+        "a collection that stays in a cache may need fewer. The seed "
+        f"says {SEED_FRAMES} frames a second of {SEED_PARAMETERS:,} parameters on a Titan X Pascal: "
+        f"{SEED_FRAMES * SEED_PARAMETERS / 1e9:.1f} G parameters/s (Piekniewski's article on the Predictive Vision Model)."
+    )
+
+
+def _ratio(records: Sequence[Record]) -> tuple[Record, Record | None]:
+    """Ours, and the fastest of the others."""
+    ours = next(one for one in records if one["who"] == "ours")
+    others = [one for one in records if one["who"] != "ours"]
+    return ours, max(others, key=lambda one: one["value"], default=None)
+
+
+def _cases(records: Sequence[Record]) -> list[list[Record]]:
+    """Records of the same sizes, batch and momentum."""
+    found: dict[str, list[Record]] = {}
+    for one in records:
+        found.setdefault(repr(one["params"]), []).append(one)
+    return list(found.values())
+
+
+def _told(steps: Sequence[Record]) -> str:
+    lines = []
+    for case in _cases(steps):
+        ours, rival = _ratio(case)
+        params, share = ours["params"], ours["bandwidth_share"]
+        said = (
+            f"* {ours['parameters']:,} parameters, batch {params['batch']}, momentum {params['momentum']:g}: ours "
+            f"{ours['value'] / 1e9:.3g} G parameters/s, {share:.0%} of the bandwidth"
+        )
+        if rival:
+            said += f"; {ours['value'] / rival['value']:.2f} times {rival['who']}"
+        lines.append(said)
+    return "\n".join(lines)
+
+
+def _ensemble(nets: Sequence[Record]) -> str:
+    lines = [
+        "An ensemble takes a rate for each network. Before it is timed, three steps of all in one call are compared with three "
+        "steps of each network alone: the bytes of all weights are the same.\n"
+    ]
+    for case in _cases(nets):
+        ours = next(one for one in case if one["who"] == "ours")
+        others = [f"{ours['value'] / one['value']:.2f} times {one['who']}" for one in case if one is not ours]
+        lines.append(f"* momentum {ours['params']['momentum']:g}: ours in one call is {', '.join(others)}.")
+    return "\n".join(lines)
+
+
+def _row(one: Record) -> list[Cell]:
+    params = one["params"]
+    low, high = one.get("interval") or (None, None)
+    return [
+        *(one["parameters"], params["batch"], params["momentum"], one["who"], one["threads"], one["value"], low, high),
+        *(one["bytes_least"], one["bytes_spent"], one["bandwidth_share"], "measured here"),
+    ]
+
+
+def _seed_row() -> list[Cell]:
+    """What a step of the seed had in the clock is a frame of a video model, with batch 1."""
+    rate = float(SEED_FRAMES * SEED_PARAMETERS)
+    return [SEED_PARAMETERS, 1, None, SEED, None, rate, None, None, None, None, None, "published"]
+
+
+def _points(records: Sequence[Record]) -> list[dict[str, Any]]:
+    return [
+        {
+            "who": one["who"],
+            "parameters": one["parameters"],
+            "batch": one["params"]["batch"],
+            "rate": one["value"],
+            "low": (one.get("interval") or [one["value"]])[0],
+            "high": (one.get("interval") or [one["value"]])[-1],
+        }
+        for one in records
+    ]
+
+
+def _by_size(steps: Sequence[Record], told: str) -> Figure:
+    """One example, no momentum, beside the seed's figure as a line across."""
+    import altair as alt
+
+    chosen = [one for one in steps if one["params"]["batch"] == 1 and not one["params"]["momentum"]]
+    base = alt.Chart(alt.Data(values=_points(chosen))).encode(
+        x=alt.X(
+            "parameters:Q",
+            title="parameters",
+            axis=alt.Axis(format="~s"),
+            scale=alt.Scale(type="log", nice=False, padding=12),
+        ),
+        color=alt.Color("who:N", sort=None),
+    )
+    rate = alt.Y(
+        "rate:Q", title="parameters/s", axis=alt.Axis(format="~s"), scale=alt.Scale(type="log", nice=False, padding=12)
+    )
+    tooltip = [alt.Tooltip("who:N"), alt.Tooltip("parameters:Q", format=","), alt.Tooltip("rate:Q", format=".3s")]
+    seed = alt.Chart(alt.Data(values=[{"rate": SEED_FRAMES * SEED_PARAMETERS, "who": SEED}]))
+    chart = (
+        base.mark_line().encode(y=rate)
+        + base.mark_point().encode(y=rate, tooltip=tooltip)
+        + base.mark_rule().encode(y=alt.Y("low:Q"), y2="high:Q")
+        + seed.mark_rule(strokeDash=[5, 4]).encode(y="rate:Q", color="who:N")
+    )
+    caption = f"Online steps of one example without momentum, by size; dashed: {SEED}"
+    return Figure("collections-size", caption, chart, told, "collections")
+
+
+def _by_batch(steps: Sequence[Record], told: str) -> Figure:
+    """At the seed's size, or the largest that was measured."""
+    import altair as alt
+
+    plain = [one for one in steps if not one["params"]["momentum"]] or list(steps)
+    sizes = {one["parameters"] for one in plain}
+    size = SEED_PARAMETERS if SEED_PARAMETERS in sizes else max(sizes)
+    points = _points([one for one in plain if one["parameters"] == size])
+    chart = (
+        alt.Chart(alt.Data(values=points))
+        .mark_bar()
+        .encode(
+            x=alt.X("batch:O", title="batch"),
+            xOffset=alt.XOffset("who:N", sort=None),
+            y=alt.Y("rate:Q", title="parameters/s", axis=alt.Axis(format="~s")),
+            color=alt.Color("who:N", sort=None),
+            tooltip=[alt.Tooltip("who:N"), alt.Tooltip("batch:O"), alt.Tooltip("rate:Q", format=".3s")],
+        )
+    )
+    return Figure(
+        "collections-batch", f"Steps of {size:,} parameters by batch, without momentum", chart, told, "collections"
+    )

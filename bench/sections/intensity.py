@@ -1,0 +1,103 @@
+"""Arithmetic intensity: operations a byte of every stage, under the roof of the machine."""
+
+import statistics
+from collections.abc import Sequence
+from typing import Any
+
+from bench.section import Cell, Figure, Section, Table
+
+Record = dict[str, Any]
+PLACE = 90
+WORK, COMMAND = "intensity.stage", "python -m bench intensity"
+ASKED = 10, 50  # operations a fetch, on the seed's slides
+FETCH = 4  # bytes: a float32
+HEADER = [
+    *("stage", "sizes", "threads", "operations", "bytes", "operations a byte", "operations a fetch"),
+    *("GFLOP/s", "lowest of 95 %", "highest of 95 %", "roof, GFLOP/s", "share of the roof", "bound by"),
+]
+
+
+def section(records: Sequence[Record]) -> Section:
+    """All stages in one picture."""
+    stages = [one for one in records if one["work"] == WORK]
+    if not stages:
+        return Section("Arithmetic intensity", [], gaps=["No stage has been measured."])
+    peak, passing = (statistics.median(one[name] for one in stages) for name in ("peak", "bandwidth"))
+    told = _told(stages, peak, passing)
+    caption = "Operations and bytes of one run, counted by formula; what it reached, and what the machine allows"
+    table = Table("intensity", caption, HEADER, [*map(_row, stages)], COMMAND)
+    return Section("Arithmetic intensity", [told], [_roofline(stages, peak, passing, told)], [table])
+
+
+def _told(stages: Sequence[Record], peak: float, passing: float) -> str:
+    by_memory = [one["params"]["stage"] for one in stages if _bound(one) == "memory"]
+    low, high = ASKED
+    reach = [one["params"]["stage"] for one in stages if one["intensity"] * FETCH >= low]
+    return (
+        f"This machine multiplies and adds {peak / 1e9:.3g} G times a second and moves {passing / 1e9:.3g} GB/s, so a stage of "
+        f"fewer than {peak / passing:.3g} operations a byte is bound by memory: {_listed(by_memory)}. The seed's slides ask "
+        f"for {low} to {high} operations a fetch, which is {low / FETCH:g} to {high / FETCH:g} a byte of float32; "
+        f"{_listed(reach)} have {low} a fetch or more. Bytes are the fewest that memory must move: each number that a stage "
+        "uses is read once, and written once where it changes. A stage whose arrays stay in a cache moves fewer, and may so "
+        "rise above the roof."
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(dict.fromkeys(names)) or "none"
+
+
+def _bound(one: Record) -> str:
+    return "memory" if one["roof"] < one["peak"] else "arithmetic"
+
+
+def _row(one: Record) -> list[Cell]:
+    params = one["params"]
+    low, high = (end / 1e9 for end in one["interval"]) if one.get("interval") else (None, None)
+    return [
+        *(params["stage"], params["sizes"], one["threads"], one["operations"], one["moved"], one["intensity"]),
+        *(one["intensity"] * FETCH, one["value"] / 1e9, low, high, one["roof"] / 1e9, one["roof_share"], _bound(one)),
+    ]
+
+
+def _roofline(stages: Sequence[Record], peak: float, passing: float, told: str) -> Figure:
+    """Log over log: the roof as a line, what the seed asks for as a band, a point a stage."""
+    import altair as alt
+
+    least, most = (end(one["intensity"] for one in stages) for end in (min, max))
+    balance = peak / passing
+    corners = [min(least, balance) / 2, balance, 2 * max(most, balance)]
+    line = [{"intensity": at, "rate": min(peak, at * passing)} for at in corners]
+    points = [
+        {
+            "stage": one["params"]["stage"],
+            "sizes": one["params"]["sizes"],
+            "intensity": one["intensity"],
+            "rate": one["value"],
+            "share": one["roof_share"],
+        }
+        for one in stages
+    ]
+    x = alt.X("intensity:Q", title="operations a byte", scale=alt.Scale(type="log", nice=False))
+    y = alt.Y(
+        "rate:Q",
+        title="operations a second",
+        axis=alt.Axis(format="~s"),
+        scale=alt.Scale(type="log", nice=False, padding=12),
+    )
+    tooltip = [
+        alt.Tooltip("stage:N"),
+        alt.Tooltip("sizes:N"),
+        alt.Tooltip("intensity:Q", format=".3g"),
+        alt.Tooltip("rate:Q", format=".3s"),
+        alt.Tooltip("share:Q", title="of the roof", format=".0%"),
+    ]
+    band = alt.Chart(alt.Data(values=[{"low": ASKED[0] / FETCH, "high": ASKED[1] / FETCH}]))
+    marks = alt.Chart(alt.Data(values=points)).encode(x=x, y=y)
+    chart = (
+        band.mark_rect(opacity=0.15).encode(x=alt.X("low:Q"), x2="high:Q")
+        + alt.Chart(alt.Data(values=line)).mark_line().encode(x=x, y=y)
+        + marks.mark_point(filled=True, size=60).encode(color=alt.Color("stage:N", sort=None), tooltip=tooltip)
+    )
+    caption = f"Stages under the roof of this machine; band: {ASKED[0]} to {ASKED[1]} operations a fetch, of the seed's slides"
+    return Figure("intensity", caption, chart, told, "intensity")

@@ -1,0 +1,54 @@
+"""The step of a collection of MLPs in JAX: a loss of one unit, its gradient by `vmap` over all, jitted, in donated buffers."""
+
+import os
+from typing import Any
+
+import numpy as np
+
+from bench.measure import Work
+from bench.peers import peer
+from bench.units_problem import Problem
+
+
+def available() -> bool:
+    """Whether JAX is there; it is told to compute on the CPU before it is imported."""
+    os.environ.setdefault("JAX_PLATFORMS", "cpu")
+    return peer("jax") is not None
+
+
+def rival(problem: Problem, threads: int) -> Work:
+    """Rates are the same or one a unit. Threads are those that JAX began with: the first rival of a process decides."""
+    os.environ["NPROC"] = str(threads)  # read when the first array is made
+    jax = peer("jax")
+    jnp = jax.numpy
+    momentum = problem.momentum
+    rates = jnp.array(np.broadcast_to(np.float32(problem.rate), problem.units))
+
+    def loss(parts, x, target):
+        first, first_bias, second, second_bias = parts
+        hidden = jax.nn.sigmoid(x @ first.T + first_bias)
+        y = jax.nn.sigmoid(hidden @ second.T + second_bias)
+        return jnp.sum((y - target) ** 2) / 2
+
+    def step(parts, speeds, rate, x, target):
+        slopes = jax.grad(loss)(parts, x, target)
+        if not momentum:
+            return tuple(part - rate * slope for part, slope in zip(parts, slopes, strict=True)), speeds
+        speeds = tuple(momentum * speed - rate * slope for speed, slope in zip(speeds, slopes, strict=True))
+        return tuple(part + speed for part, speed in zip(parts, speeds, strict=True)), speeds
+
+    parts = tuple(jnp.array(part) for part in problem.parts())  # copies: a buffer of NumPy's cannot be donated
+    speeds = tuple(jnp.zeros_like(part) for part in parts) if momentum else ()
+    signals = [jnp.array(array) for array in problem.by_unit()]
+    learn = jax.jit(jax.vmap(step), donate_argnums=(0, 1))
+    kept: list[Any] = [parts, speeds]
+    del parts, speeds
+
+    def run():
+        kept[:] = learn(*kept, rates, *signals)
+        jax.block_until_ready(kept)
+
+    def check():
+        problem.check_parts([part[problem.sample] for part in kept[0]])
+
+    return problem.work(f"jax {jax.__version__} vmap", run, check, threads)

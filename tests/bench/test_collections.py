@@ -1,0 +1,73 @@
+"""Collections of units: who is measured is decided by memory and minutes; an ensemble is its networks alone; it runs."""
+
+import numpy as np
+import pytest
+
+from bench import collections_plan, ensemble
+from bench.collections_plan import Case, Rival, plan
+from tests.support.bench_command import measured
+
+RIVALS = [Rival("ours", None, 4, (10, 1)), Rival("other", None, 8, (30, 9), begin=5)]
+
+
+@pytest.fixture
+def two(monkeypatch):
+    monkeypatch.setattr(collections_plan, "rivals", lambda units: RIVALS)
+
+
+def test_sizes_are_those_that_are_told():
+    assert [Case(units, 1, 0.0).parameters for units in (671, 6712, 14_161, 67_119)] == [
+        *(9_997_229, 100_002_088, 210_984_739, 1_000_005_981)
+    ]
+
+
+def test_whom_memory_does_not_hold_is_left_out_by_name(two):
+    case = Case(1000, 1, 0.9)
+    ours, other = (case.bytes(one) for one in RIVALS)
+    assert other - ours == 4 * case.parameters
+    room = 4 * case.parameters + ours
+    planned, left_out, _ = plan([case], room + other, 8, 1e9, 1e9)
+    assert [one.name for one in planned[0].rivals] == ["ours", "other"] and not left_out and not planned[0].left_out
+    planned, left_out, _ = plan([case], room + other - 1, 8, 1e9, 1e9)
+    assert [one.name for one in planned[0].rivals] == ["ours"] and not left_out
+    assert planned[0].left_out[0].startswith("other at 14,899,000 parameters, batch 1, momentum 0.9: ")
+    planned, left_out, _ = plan([case], room - 1, 8, 1e9, 1e9)
+    assert not planned and "memory does not hold it" in left_out[0]
+
+
+def test_cases_beyond_the_minutes_are_left_out_and_those_before_predicted_by_bytes(two):
+    case = Case(1000, 8, 0.0)
+    seconds = case.parameters * (10 * (10 + 8) + 20 + 10 * (30 + 72) + 20) / 1e9 + 5
+    planned, left_out, total = plan([case] * 3, 1 << 40, 10, 1e9, 2.5 * seconds)
+    assert len(planned) == 2 and total == pytest.approx(2 * seconds)
+    assert len(left_out) == 1 and "minutes, beyond the" in left_out[0]
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_an_ensemble_is_its_networks_alone_and_another_is_refused(monkeypatch, momentum):
+    problem = ensemble.problem("ensemble", 12, momentum)
+    ensemble.check_alone(problem)
+    separate = ensemble.separate
+
+    def other(problem, weights):
+        problem.rate = problem.rate.copy()
+        problem.rate[3:5] *= np.float32(1.001)
+        return separate(problem, weights)
+
+    monkeypatch.setattr(ensemble, "separate", other)
+    with pytest.raises(ValueError, match="2 of 12 MLPs differ from runs of their own"):
+        ensemble.check_alone(problem)
+
+
+def test_it_runs_and_says_what_a_parameter_costs(tmp_path):
+    said, records = measured("collections", tmp_path, "--quick", "--repeat", "1")
+    assert "predicted by bytes" in said
+    steps = [one for one in records if one.work == "collections.step"]
+    nets = [one for one in records if one.work == "collections.ensemble"]
+    assert len(steps) + len(nets) == len(records)
+    assert {(one.params["batch"], one.params["momentum"]) for one in steps} == {(1, 0.0), (8, 0.9)}
+    assert {one.who for one in nets} >= {"ours", "ours, one call an MLP"}
+    for one in records:
+        assert one.checked and one.bytes_least == (16 if one.params["momentum"] else 8)
+        assert one.bytes_spent == pytest.approx(one.bandwidth / one.value)
+    assert all(isinstance(one.left_out, list) for one in steps if one.who == "ours")

@@ -1,0 +1,59 @@
+"""Units that move at rates of their own, on the device: as each alone, whichever kernel computes it."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from tests.support.units_on_gpu import RING, WARPS, Case
+from tests.twins.units import SIXTY
+
+
+@pytest.mark.parametrize("momentum", [0, 0.9])
+@pytest.mark.parametrize("batch", [1, 8])
+def test_an_ensemble_is_as_many_units_alone(gpu, batch, momentum):
+    """60 MLPs of four sizes, each with a rate of its own, for two steps: to the bit as many runs of one unit."""
+    together = Case(batch, momentum, SIXTY).on(gpu)
+    together.rate = np.geomspace(1e-3, 1, 60).astype(np.float32)
+    for _ in range(2):
+        together.step("logistic")
+    w_at, x_at, h_at, y_at = together.layout[3:]
+    written = {"weights": w_at, "y": y_at, "hidden": h_at, "y_grad": y_at, "hidden_grad": h_at, "loss": np.arange(61)}
+    written |= {"velocity": w_at} if momentum else {}
+    found = {name: together.get(name) for name in written}
+    for u in range(60):
+        case = Case(batch, momentum, [size[u : u + 1] for size in SIXTY])
+        for name, at in {**written, "x": x_at, "target": y_at}.items():
+            if name in case.host:
+                case.host[name] = together.host[name][..., at[u] : at[u + 1]].copy()
+        case.on(gpu).rate = float(together.rate[u])
+        for _ in range(2):
+            case.step("logistic")
+        for name, at in written.items():
+            assert case.get(name).tobytes() == found[name][..., at[u] : at[u + 1]].tobytes(), (u, name)
+
+
+HELD_IN_PART = ([2000, 701, 150, 400], [60, 80, 49, 49], [300, 300, 150, 150])
+
+
+@pytest.mark.parametrize("momentum", [0, 0.9])
+@pytest.mark.parametrize(("batch", "sizes", "ring"), [(1, RING, True), (1, HELD_IN_PART, False), (17, WARPS, False)])
+def test_every_way_to_learn_takes_rates_of_their_own(gpu, monkeypatch, batch, sizes, ring, momentum):
+    """In a ring, from registers and by GEMMs: each unit moves as where its rate is that of all."""
+    found = {}
+    for rate in (0.05, 0.25, None):
+        monkeypatch.setattr(gpu.device, "multiprocessors", 2)
+        case = Case(batch, momentum, sizes).on(gpu)
+        case.plan.bulk = ring
+        case.rate = np.resize(np.float32([0.05, 0.25]), len(sizes[0])) if rate is None else rate
+        case.step("tanh")
+        found[rate] = [case.get(name) for name in ("weights", "velocity")[: 1 + bool(momentum)]]
+    for u, (at, end) in enumerate(itertools.pairwise(case.layout.w_at)):
+        for mixed, alike, other in zip(
+            found[None], found[(0.05, 0.25)[u % 2]], found[(0.25, 0.05)[u % 2]], strict=True
+        ):
+            assert (mixed[at:end] != other[at:end]).any()
+            if batch > 16:  # a GEMM's factor is multiplied after its sum
+                np.testing.assert_allclose(mixed[at:end], alike[at:end], rtol=1e-5, atol=1e-6)
+            else:
+                assert mixed[at:end].tobytes() == alike[at:end].tobytes()
