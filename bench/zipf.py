@@ -1,4 +1,4 @@
-"""What is expected of classes that are met by Zipf's law, class k as often as 1 / k: sums in closed form, for any number of them."""
+"""What is expected of classes that are met by Zipf's law, class k as often as 1 / k: sums in closed form."""
 
 import math
 
