@@ -167,10 +167,14 @@ class Task:
 
     def sampled(self, adagrad: bool = False) -> Rival:
         """Our sampled softmax."""
-        given = {"draws": "log-uniform", "optimiser": "adagrad" if adagrad else "sgd"}
-        negatives = min(NEGATIVES, self.classes)
         readout = SampledReadout(
-            self.classes, self.width, negatives=negatives, batch=self.batch, rate=self.rate, **given
+            self.classes,
+            self.width,
+            negatives=min(NEGATIVES, self.classes),
+            draws="log-uniform",
+            batch=self.batch,
+            rate=self.rate,
+            optimiser="adagrad" if adagrad else "sgd",
         )
         return self.learns(self.ours(readout))
 
