@@ -5,6 +5,7 @@ B examples with targets by Zipf's law, the gradient that goes back to their hidd
 are measured where there is one.
 """
 
+import functools
 import time
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -63,7 +64,7 @@ def contests(arguments) -> Iterator[Contest]:
             yield Contest(
                 title(point),
                 crossover_points.duration(point, rivals),
-                lambda point=point, rivals=rivals: held(point, rivals, repeat, arguments.quick),
+                functools.partial(held, point, rivals, repeat, arguments.quick),
             )
 
 
