@@ -5,17 +5,20 @@ B examples with targets by Zipf's law, the gradient that goes back to their hidd
 are measured where there is one.
 """
 
+import contextlib
 import functools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from bench import crossover_points
+from bench import crossover_gpu, crossover_points
 from bench.crossover_points import WORKS, Point
+from bench.gpu_machine import Machine
 from bench.measure import LEAST, append, measure
 from bench.peers import peer
 from hybrid.machine import memory
 
+GPU = "gpu"  # of --only: all contenders on one
 UNKNOWN = 8e9  # bytes that a machine is taken to have which does not say
 
 
@@ -29,16 +32,27 @@ class Contest(NamedTuple):
 
 def run(arguments) -> int:
     """Every contest of the CPU, small ones first, then those of a GPU; --only: these works and contenders."""
-    known = [*WORKS, *dict.fromkeys(one for many in WORKS.values() for one in many)]
+    known = [*WORKS, *dict.fromkeys(one for many in WORKS.values() for one in many), GPU]
     if strays := sorted(set(arguments.only or ()) - set(known)):
         print(f"--only: found {strays[0]!r}, expected some of {', '.join(known)}")
         return 2
-    todo = list(contests(arguments))
+    with crossover_gpu.machine() if wanted_gpu(arguments.only) else contextlib.nullcontext() as machine:
+        hold([*contests(arguments), *(on_gpu(machine, arguments) if machine else ())], arguments.json)
+    return 0
+
+
+def wanted_gpu(only: Sequence[str] | None) -> bool:
+    """Whether contenders on a GPU are asked for: where none are named, or they are."""
+    return not only or GPU in only
+
+
+def hold(todo: Sequence[Contest], path: str | None) -> None:
+    """One contest after another; records are kept as soon as they are there."""
     left, begun = sum(one.seconds for one in todo), time.perf_counter()
     print(f"crossover: {len(todo)} contests, about {left / 60:.0f} min", flush=True)
     for number, contest in enumerate(todo, 1):
         found = contest.records()
-        append(arguments.json, found)
+        append(path, found)
         left -= contest.seconds
         spent = time.perf_counter() - begun
         print(
@@ -47,11 +61,10 @@ def run(arguments) -> int:
             sep="\n",
         )
     print(f"\nafter {time.perf_counter() - begun:.0f} s", flush=True)
-    return 0
 
 
 def contests(arguments) -> Iterator[Contest]:
-    """All that are to be held; says who is left out."""
+    """All that are to be held on the CPU; says who is left out."""
     available = float(memory() or UNKNOWN)
     repeat = arguments.repeat if arguments.quick else min(arguments.repeat, LEAST)
     for point in crossover_points.points(arguments.quick, arguments.threads):
@@ -68,9 +81,17 @@ def contests(arguments) -> Iterator[Contest]:
             )
 
 
-def chosen(point: Point, only) -> list[str]:
-    """The contenders that are wanted at a point: all, or those of the names that are contenders, if the work is wanted."""
-    works, contenders = ([one for one in only if (one in WORKS) == work] for work in (True, False))
+def on_gpu(machine: Machine, arguments) -> Iterator[Contest]:
+    """All that are to be held on a device."""
+    for made in crossover_gpu.contests(machine, arguments.quick, arguments.threads):
+        V, d, B = made.size
+        said = f"the output layer alone, V {V:,}, d {d}, B {B:,}, {machine.name}"
+        yield Contest(said, crossover_gpu.SECONDS, functools.partial(crossover_gpu.records, made, arguments.repeat))
+
+
+def chosen(point: Point, only: Sequence[str]) -> list[str]:
+    """The contenders of the CPU that are wanted at a point: all, or those that are named, of the works that are named."""
+    works, contenders = set(only) & set(WORKS), set(only) - set(WORKS)
     if works and point.work not in works:
         return []
     there = [one for one in WORKS[point.work] if not one.startswith("torch") or peer("torch")]

@@ -29,8 +29,8 @@ def _learned(tree: Record) -> str:
     (_, _, first), (examples, seconds, last) = tree["curve"][0], tree["curve"][-1]
     V, d = tree["params"]["classes"], tree["params"]["width"]
     return (
-        f"A tree over {V:,} classes, d = {d}, has **{tree['parameters'] / 1e9:.3g} G parameters**. It was trained on targets by "
-        f"Zipf's law with {tree['threads']} threads: the loss of held-out examples fell from {first:.3f} to {last:.3f} nats "
+        f"A tree over {V:,} classes, d = {d}, has **{tree['parameters'] / 1e9:.3g} G parameters**. Trained on Zipf's targets "
+        f"with {tree['threads']} threads, the loss of held-out examples fell from {first:.3f} to {last:.3f} nats "
         f"(asked: by {tree['fall']:g}) after {examples:,} examples, in {seconds:.1f} s of learning, {tree['value']:,.0f} "
         f"examples/s. The process held {_gigabytes(tree['memory'])} at most, of which the parameters are "
         f"{4 * tree['parameters'] / 1e9:.2f} GB."
@@ -43,9 +43,9 @@ def _beside(tree: Record, dense: Record) -> str:
     hours = examples / dense["value"] / 3600
     return (
         f"{_name(dense)} of the same size ({dense['parameters'] / 1e9:.3g} G parameters) ran too: {dense['value']:.3g} "
-        f"examples/s, 1/{tree['value'] / dense['value']:,.0f} of the tree's, with {_gigabytes(dense['memory'])}. As many examples "
-        f"as the tree learned from would take it {hours:.3g} hours: worked out of its steps, not measured; its loss may fall "
-        "faster an example."
+        f"examples/s, 1/{tree['value'] / dense['value']:,.0f} of the tree's, with {_gigabytes(dense['memory'])}. As many "
+        f"examples as the tree learned from would take it {hours:.3g} hours: worked out of its steps, not measured; its loss "
+        "may fall faster an example."
     )
 
 

@@ -42,10 +42,15 @@ def gaps(found: dict[Setting, list[Measured]], records: Sequence[Record]) -> lis
     said = []
     if all(setting.device == "cpu" for setting in found):
         said.append(
-            "No GPU was there: dense products and trees on one (in order, mini-batches, Hogwild, split), Cut Cross-Entropy and "
-            "a trunk on one beside a tree on the cores were not measured. Nothing here is about the claim that brute force "
-            "on a GPU loses to a logarithm on a CPU."
+            "No GPU was there: dense products and trees on one (in order, mini-batches, whole batches, Hogwild, split) and Cut "
+            "Cross-Entropy were not measured. Nothing here is about the claim that brute force on a GPU loses to a logarithm "
+            "on a CPU."
         )
+    else:
+        said.append("On the GPU the output layer was measured alone, at one width.")
+    said.append(
+        "A trunk on a GPU beside a tree on the cores is measured by `python -m bench gpu --only overlap`, not here."
+    )
     said += _absent(found)
     said.append(
         "Trainings to equal quality are of one width (128), one batch a model, and three numbers of classes: of other widths, "
