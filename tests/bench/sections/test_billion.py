@@ -6,6 +6,8 @@ import pytest
 
 from bench.sections.billion import section
 
+pytest.importorskip("altair")
+
 COMMON = {"work": "billion.step", "threads": 2, "device": "cpu", "batch": 1024, "interval": [90.0, 110.0]}
 PARAMS = {"classes": 10_000_000, "width": 128}
 TREE = COMMON | {
@@ -58,7 +60,6 @@ def test_what_was_impossible_is_told_by_its_bytes():
 
 
 def test_tables_have_the_numbers_and_the_figure_its_data():
-    pytest.importorskip("altair")
     made = section([TREE, DENSE])
     speeds, losses = made.tables
     assert [row[0] for row in speeds.rows] == ["our tree", "torch 2 linear_cross_entropy"]

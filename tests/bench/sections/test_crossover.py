@@ -8,6 +8,8 @@ from bench.crossover_costs import amounts
 from bench.sections.crossover import section
 from tests.support.crossover_records import PLANTED, ROW, TREE, planted
 
+pytest.importorskip("altair")
+
 LARGE = {"bench": "large", "work": "large.pairs", "threads": 1}
 TRAINED = [
     LARGE | {"who": "tree", "params": {"classes": 7_000}, "quality": {"after 60 s": [200.0], "after 120 s": [100.0]}},
@@ -77,7 +79,6 @@ def test_without_trainings_the_committed_ones_are_told():
 
 
 def test_every_figure_is_drawn_from_data_of_its_own_and_has_a_table(made):
-    pytest.importorskip("altair")
     names = {one.name for one in made.tables}
     assert [one.name for one in made.figures] == [
         "crossover_lines_output_cpu_2",
