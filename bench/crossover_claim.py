@@ -111,13 +111,13 @@ def _reached(count: int, some: Sequence[Curve]) -> str:
 
 
 def _first(target: float, some: Sequence[Curve]) -> str:
-    """Who reaches it first, several where they begin there, and when a tree does."""
+    """Who reaches it first, several where their first point is there already, and when a tree does."""
     times = {one.who: at for one in some if (at := one.seconds_to(target)) is not None}
     least = min(times.values())
     first = [who for who, at in times.items() if at == least]
-    said = f"{' and '.join(first)}, after {least:.0f} s"
+    said = f"{', '.join(first)}, within {least:.0f} s"
     trees = {who: at for who, at in times.items() if "tree" in who}
     if not trees:
         return f"{said}, and by no tree in these records"
     best = min(trees, key=lambda who: trees[who])
-    return said if best in first else f"{said}, and by the first tree ({best}) after {trees[best]:.0f} s"
+    return said if best in first else f"{said}, and by the first tree ({best}) within {trees[best]:.0f} s"

@@ -70,7 +70,7 @@ def test_equal_quality_is_of_the_records_that_are_given(made):
     at = {(row["contender"], row["perplexity asked"]): row["seconds"] for row in rows}
     assert at["sampled", 105.0] == at["sampled", 125.0] == 60
     assert at["tree", 125.0] == pytest.approx(60 * 200 / 125)  # both axes double
-    assert "105 is reached first by sampled, after 60 s, and by the first tree (tree)" in made.answer[-1]
+    assert "105 is reached first by sampled, within 60 s, and by the first tree (tree) within" in made.answer[-1]
 
 
 def test_without_trainings_the_committed_ones_are_told():
