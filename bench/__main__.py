@@ -16,6 +16,7 @@ REFUSED = 75  # the exit code, by which scripts know that it may go another time
 OWN: dict[str, tuple[str, ...]] = {  # options of some benchmarks alone
     "balance": ("together",),
     "compare": ("tolerance",),
+    "crossover": ("only",),
     "gpu": ("out", "only", "skip_tests", "rehearse"),
     "growth": ("out",),
     "large": ("only", "readouts", "seconds"),
@@ -100,7 +101,7 @@ def parser() -> argparse.ArgumentParser:
         action="append",
         help="of gpu this work, of tune this model, of quality this problem, of large this size, of words this case, as "
         "skipgram-tree, of table7 this network, as FCN-S, of softmax this number of classes or kind: full, sampled, adaptive, "
-        "memory; may be repeated",
+        "memory, of crossover this work or contender, as output, tree or gpu; may be repeated",
     )
     gpu.add_argument("--skip-tests", action="store_true", help="leave out the tests on the device")
     gpu.add_argument(

@@ -132,10 +132,10 @@ def _tree(threads: int):
 
 
 def _language(threads: int, overlap: bool | None):
-    from bench.language import ZipfFeed, _engine
+    from bench.language import ZipfFeed, make_engine
 
     feed = ZipfFeed(10_000, 512)
-    engine = _engine(feed, "tree", threads)
+    engine = make_engine(feed, "tree", threads)
     engine.overlap = overlap if threads > 1 else False
     ticks = engine.run(feed)
     return _learning(lambda: next(ticks).loss)

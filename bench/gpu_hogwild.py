@@ -18,10 +18,10 @@ BATCHES = 1024, 16_384
 def hogwild(machine: Machine, quick: bool, threads: int) -> Iterator[Callable[[], Contest]]:
     """What makes the contests."""
     for batch in gpu_tree.QUICK_SWEEP if quick else BATCHES:
-        yield partial(_contest, machine, (gpu_tree.QUICK_TREES if quick else gpu_tree.TREES)[0], batch, threads)
+        yield partial(contest, machine, (gpu_tree.QUICK_TREES if quick else gpu_tree.TREES)[0], batch, threads)
 
 
-def _contest(machine: Machine, classes: int, batch: int, threads: int) -> Contest:
+def contest(machine: Machine, classes: int, batch: int, threads: int) -> Contest:
     """Beside our tree whose nodes learn from the whole batch at once."""
     task = cpu_tree.Task(classes, threads, batch=batch)
     made = gpu_tree.contest(machine, task, gpu_tree.Way(batch))

@@ -20,6 +20,7 @@ CLASSES, HUGE, FEW = (10_000, 100_000, 1_000_000), 10_000_000, 256  # FEW: the b
 WHOLE = 100_000  # classes up to which PyTorch has all logits at once: they take 3 x 4 GB at a million
 MOST = 1.5e8  # logits of a chunk: more take longer, and gigabytes
 SPARSE = 1_000_000  # classes of the sampled and the adaptive softmax
+Rival = tuple[softmax_torch.Step, Callable[[list[float]], None]]  # what it does, and a check of its first losses
 BATCHES, SIDE = 4, 2048  # different batches; of the square product that the bound is measured by
 
 
@@ -65,24 +66,26 @@ def _seconds(call: Callable[[], object]) -> float:
 
 
 class Task:
-    """Hidden vectors, targets by Zipf's law, negatives; weights of all rivals begin at 0."""
+    """Hidden vectors, targets by Zipf's law, negatives; weights of all rivals begin at 0 and move by `rate`."""
 
-    def __init__(self, classes: int, batch: int, threads: int):
+    def __init__(self, classes: int, batch: int, threads: int, width: int = WIDTH, rate: float = RATE):
         rng = np.random.default_rng(0)
-        self.classes, self.batch, self.threads = classes, batch, threads
+        self.classes, self.batch, self.threads, self.width, self.rate = classes, batch, threads, width, rate
         drawn = np.exp(rng.random((BATCHES, batch + NEGATIVES)) * math.log(classes + 1)) - 1
         self.targets, self.negatives = np.split(drawn.astype(np.int32).clip(0, classes - 1), [batch], axis=1)
-        self.hidden = rng.standard_normal((BATCHES, batch, WIDTH), np.float32)
+        self.hidden = rng.standard_normal((BATCHES, batch, width), np.float32)
 
     def rivals(self, kind: str) -> list[Work]:
         """Ours and PyTorch's at one kind of softmax."""
         adagrad = kind.endswith("Adagrad")
         made = {"full": self._full, "sampled": self._sampled, "adaptive": self._adaptive}[kind.split()[0]]
-        return [self._work(kind, who, *rival) for who, rival in made(adagrad).items()]
+        params = {"kind": kind, "classes": self.classes, "width": self.width, "batch": self.batch}
+        return [self.work("softmax.step", who, params, rival) for who, rival in made(adagrad).items()]
 
-    def _work(self, kind: str, who: str, step: softmax_torch.Step, check: Callable[[list[float]], None]) -> Work:
+    def work(self, name: str, who: str, params: dict, rival: Rival) -> Work:
+        """A turn is one step, on the next batch."""
+        step, check = rival
         losses: list[float] = []
-        params = {"kind": kind, "classes": self.classes, "width": WIDTH, "batch": self.batch}
 
         def run() -> None:
             losses.append(step(len(losses) % BATCHES))
@@ -92,44 +95,54 @@ class Task:
                 raise AssertionError(f"{who}: loss {losses}")
             check(losses)
 
-        return Work("softmax.step", who, params, self.batch, "examples/s", run, checked, threads=self.threads)
+        return Work(name, who, params, self.batch, "examples/s", run, checked, threads=self.threads)
 
     def ours(self, readout: FullReadout | HeadReadout) -> softmax_torch.Step:
         """A step of one of our readouts."""
-        grad = np.empty((self.batch, WIDTH), np.float32)
+        grad = np.empty((self.batch, self.width), np.float32)
         return lambda b: float(np.mean(readout.step(grad, self.hidden[b], self.targets[b])))
 
-    def _full(self, adagrad: bool) -> dict[str, tuple]:
-        optimiser = "adagrad" if adagrad else "sgd"
-        readout = FullReadout(self.classes, WIDTH, batch=self.batch, rate=RATE, optimiser=optimiser)
-        check = functools.partial(self._check_full, adagrad)
-        found = {"ours": (self.ours(readout), functools.partial(check, readout.weights))}
+    def _full(self, adagrad: bool) -> dict[str, Rival]:
+        found = {"ours": self.full(adagrad)}
         torch = peer("torch")
         if not torch or self.classes >= HUGE:  # where its gradient is as large as the weights, 5 GB
             return found
-        torch.set_num_threads(self.threads)
-        for name, loss in self._losses().items():
-            weights = torch.zeros(self.classes, WIDTH, requires_grad=True)
-            step = softmax_torch.full(self._batches, weights, RATE, loss, adagrad)
-            found[f"torch {torch.__version__} {name}"] = step, functools.partial(check, weights.detach().numpy())
-        return found
+        best = self.best_chunk()
+        losses = {f"linear_cross_entropy, chunks of {best}": softmax_torch.chunked(best)}
+        if self.classes <= WHOLE:
+            losses["cross_entropy"] = softmax_torch.cross_entropy
+        return found | {f"torch {torch.__version__} {name}": self.torch(loss, adagrad) for name, loss in losses.items()}
 
-    def _losses(self) -> dict[str, Callable]:
-        """PyTorch's ways to a full softmax: all logits at once where they fit, and the fastest of the sizes of chunks."""
+    def full(self, adagrad: bool = False) -> Rival:
+        """Our full softmax."""
+        optimiser = "adagrad" if adagrad else "sgd"
+        readout = FullReadout(self.classes, self.width, batch=self.batch, rate=self.rate, optimiser=optimiser)
+        return self.ours(readout), functools.partial(self._check_full, adagrad, readout.weights)
+
+    def torch(self, loss: Callable, adagrad: bool = False) -> Rival:
+        """PyTorch's, by one of the losses of bench/softmax_torch.py."""
         torch = peer("torch")
-        weights = torch.zeros(self.classes, WIDTH, requires_grad=True)
+        torch.set_num_threads(self.threads)
+        weights = torch.zeros(self.classes, self.width, requires_grad=True)
+        step = softmax_torch.full(self.batches, weights, self.rate, loss, adagrad)
+        return step, functools.partial(self._check_full, adagrad, weights.detach().numpy())
+
+    def best_chunk(self) -> int:
+        """With which number of examples at a time PyTorch's `linear_cross_entropy` is the fastest."""
+        torch = peer("torch")
+        torch.set_num_threads(self.threads)
+        weights = torch.zeros(self.classes, self.width, requires_grad=True)
         seconds = {}
         for size in softmax_torch.CHUNKS:
-            if size * self.classes <= MOST:
-                step = softmax_torch.full(self._batches, weights, RATE, softmax_torch.chunked(size), False)
+            if size * self.classes <= MOST or size == softmax_torch.CHUNKS[0]:
+                loss = softmax_torch.chunked(size)
+                step = softmax_torch.full(self.batches, weights, self.rate, loss, False)
                 step(0)
                 seconds[size] = min(_seconds(functools.partial(step, 1)) for _ in range(2))
-        best = min(seconds, key=lambda size: seconds[size])
-        found = {f"linear_cross_entropy, chunks of {best}": softmax_torch.chunked(best)}
-        return found | ({"cross_entropy": softmax_torch.cross_entropy} if self.classes <= WHOLE else {})
+        return min(seconds, key=lambda size: seconds[size])
 
     @functools.cached_property
-    def _batches(self) -> softmax_torch.Batches:
+    def batches(self) -> softmax_torch.Batches:
         return softmax_torch.Batches(self.hidden, self.targets, self.negatives)
 
     def _check_full(self, adagrad: bool, weights: np.ndarray, losses: list[float]) -> None:
@@ -137,47 +150,59 @@ class Task:
         np.testing.assert_allclose(losses[0], math.log(self.classes), rtol=1e-5)
         hidden, some = self.hidden[0].astype(float), np.unique(self.targets[0])[:9]
         gradient = hidden.sum(0) / self.classes - np.array([hidden[self.targets[0] == one].sum(0) for one in some])
-        expected = -RATE * (np.sign(gradient) if adagrad else gradient)
-        np.testing.assert_allclose(weights[some], expected, rtol=1e-3, atol=1e-3 * RATE)
+        expected = -self.rate * (np.sign(gradient) if adagrad else gradient)
+        np.testing.assert_allclose(weights[some], expected, rtol=1e-3, atol=1e-3 * self.rate)
 
-    def _sampled(self, adagrad: bool) -> dict[str, tuple]:
-        drawn, optimiser = "log-uniform", "adagrad" if adagrad else "sgd"
-        readout = SampledReadout(
-            self.classes, WIDTH, negatives=NEGATIVES, draws=drawn, batch=self.batch, rate=RATE, optimiser=optimiser
-        )
-        ours = self.ours(readout)
-        found = {"ours": (ours, lambda losses: self._check_learns(ours, losses))}
+    def _sampled(self, adagrad: bool) -> dict[str, Rival]:
+        found = {"ours": self.sampled(adagrad)}
         if torch := peer("torch"):
             torch.set_num_threads(self.threads)
             ids = np.arange(1, self.classes + 1)
             expected = NEGATIVES * np.log1p(1 / ids) / math.log(self.classes + 1)
-            weights = torch.zeros(self.classes, WIDTH, requires_grad=True)
+            weights = torch.zeros(self.classes, self.width, requires_grad=True)
             lower = np.log(expected).astype(np.float32)
-            step = softmax_torch.sampled(self._batches, weights, RATE, lower, adagrad)
-            found[f"torch {torch.__version__} by hand"] = step, lambda losses: self._check_learns(step, losses)
+            step = softmax_torch.sampled(self.batches, weights, self.rate, lower, adagrad)
+            found[f"torch {torch.__version__} by hand"] = self.learns(step)
         return found
+
+    def sampled(self, adagrad: bool = False) -> Rival:
+        """Our sampled softmax."""
+        readout = SampledReadout(
+            self.classes,
+            self.width,
+            negatives=min(NEGATIVES, self.classes),
+            draws="log-uniform",
+            batch=self.batch,
+            rate=self.rate,
+            optimiser="adagrad" if adagrad else "sgd",
+        )
+        return self.learns(self.ours(readout))
+
+    def learns(self, step: softmax_torch.Step) -> Rival:
+        """A rival whose arithmetic is held to oracles elsewhere: here it must learn what it is shown."""
+        return step, functools.partial(self._check_learns, step)
 
     def _check_learns(self, step: softmax_torch.Step, losses: list[float]) -> None:
         """Steps on one batch lower its loss; the arithmetic of ours is held to oracles in tests/."""
         if not (after := [step(0) for _ in range(8)])[-1] < losses[0]:
             raise AssertionError(f"losses of one batch {losses[0]}, then {after}")
 
-    def _adaptive(self, _: bool) -> dict[str, tuple]:
+    def _adaptive(self, _: bool) -> dict[str, Rival]:
         """Of equal bands; ours without projections: its bands have vectors of the whole width, as div_value 1 has."""
         cutoffs = [cut for cut in (2_000, 20_000, 200_000) if cut < self.classes]
         bands = np.searchsorted(cutoffs, np.arange(self.classes), side="right") - 1
         counts = (1e9 / np.arange(1, self.classes + 1)).astype(np.int64) + 1
-        readout = HeadReadout(counts, WIDTH, clusters=bands, tails="softmax", batch=self.batch, rate=RATE)
-        steps = {"ours": self.ours(readout)}
+        readout = HeadReadout(counts, self.width, clusters=bands, tails="softmax", batch=self.batch, rate=self.rate)
+        found = {"ours": self.learns(self.ours(readout))}
         if torch := peer("torch"):
-            torch.set_num_threads(self.threads)
             for value in (1.0, 4.0):
-                made = softmax_torch.adaptive(self._batches, self.classes, cutoffs, RATE, value)
-                steps[f"torch {torch.__version__} div_value {value:g}"] = made
-        return {
-            who: (step, functools.partial(lambda step, losses: self._check_learns(step, losses), step))
-            for who, step in steps.items()
-        }
+                found[f"torch {torch.__version__} div_value {value:g}"] = self.torch_adaptive(cutoffs, value)
+        return found
+
+    def torch_adaptive(self, cutoffs: list[int], value: float) -> Rival:
+        """PyTorch's adaptive softmax; value: by what the vectors of each next band are narrower."""
+        peer("torch").set_num_threads(self.threads)
+        return self.learns(softmax_torch.adaptive(self.batches, self.classes, cutoffs, self.rate, value))
 
 
 # Memory
@@ -216,7 +241,7 @@ def _beside(name: str, classes: int, threads: int) -> int:
             torch.set_num_threads(threads)
             weights = torch.from_numpy(np.full((count, WIDTH), 0, np.float32)).requires_grad_()
             loss = softmax_torch.chunked(int(name)) if name.isdecimal() else softmax_torch.cross_entropy
-            step = softmax_torch.full(task._batches, weights, RATE, loss, False)
+            step = softmax_torch.full(task.batches, weights, RATE, loss, False)
         if count == classes:
             before = _resident("VmRSS")
             Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew

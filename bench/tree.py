@@ -74,7 +74,7 @@ class Task:
         return Work("tree.step", who, params, steps * self.batch, "examples/s", run, check, threads=self.threads)
 
 
-def ours(task: Task, together: int = 1) -> Work:
+def ours(task: Task, together: int = 1, rate: float = RATE) -> Work:
     """One run is a step on each batch; more than one together is another model, see bench/NOTES.md."""
     grad, loss = empty((task.batch, task.width), np.float32), empty((task.batch,), np.float32)
     sizes = task.batch, task.width, task.tree.depth
@@ -83,12 +83,12 @@ def ours(task: Task, together: int = 1) -> Work:
     tree, mode = kernels.plan(task.tree), together if together > 1 else "deterministic"
 
     def learn(b):
-        given = task.hidden[b % TRUNKS], task.targets[b], None, Rule(RATE), mode
+        given = task.hidden[b % TRUNKS], task.targets[b], None, Rule(rate), mode
         kernels.step(grad, loss, Learned(task.nodes), work, tree, *given)
 
     def check():
         """The next step against plain float64."""
-        met, _, rows, *expected = learned(task, together)
+        met, _, rows, *expected = learned(task, together, rate=rate)
         learn(0)
         for found, wanted in zip((grad, loss, task.nodes[met]), (*expected, rows), strict=True):
             np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-4)

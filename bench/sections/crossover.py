@@ -1,0 +1,81 @@
+"""The crossover map: which output layer is the fastest at which size, by points and by a model, and at equal quality."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from bench import crossover_claim, crossover_figures, crossover_tables, equal_quality
+from bench.crossover_fit import Measured, Setting, measured, models
+from bench.crossover_points import left_out, points
+from bench.section import Section
+
+COMMAND = "python -m bench crossover --json results.jsonl"
+TITLE = "Where a logarithm beats brute force"
+QUALITIES = (
+    "language.epochs",
+    "language.seconds",
+)  # works whose records are of equal quality, beside those of `bench large`
+
+Record = dict[str, Any]
+
+
+def section(records: Sequence[Record]) -> Section:
+    """Of records of `bench crossover`, and of trainings: those among the records, else those that the repository keeps."""
+    found = measured(records)
+    fitted = {setting: models(setting.work, some) for setting, some in found.items()}
+    trained = [one for one in records if one["work"] in QUALITIES or one.get("bench") == "large"]
+    curves = equal_quality.curves(trained or equal_quality.committed())
+    answer, figures, tables = [], [], []
+    if found:
+        answer += crossover_claim.speed(found, fitted)
+        figures += crossover_figures.speed(found, fitted)
+        tables += crossover_tables.speed(found, fitted, COMMAND)
+    answer += crossover_claim.quality(curves)
+    figures += crossover_figures.quality(curves)
+    tables += crossover_tables.quality(curves)
+    return Section(TITLE, answer, figures, tables, gaps(found, records))
+
+
+def gaps(found: dict[Setting, list[Measured]], records: Sequence[Record]) -> list[str]:
+    """What was not measured, with the reason."""
+    if not found:
+        return [f"Nothing was measured: `{COMMAND}` does it."]
+    said = []
+    if all(setting.device == "cpu" for setting in found):
+        said.append(
+            "No GPU was there: dense products and trees on one (in order, mini-batches, whole batches, Hogwild, split) and Cut "
+            "Cross-Entropy were not measured. Nothing here is about the claim that brute force on a GPU loses to a logarithm "
+            "on a CPU."
+        )
+    else:
+        said.append("On the GPU the output layer was measured alone, at one width.")
+    said.append(
+        "A trunk on a GPU beside a tree on the cores is measured by `python -m bench gpu --only overlap`, not here."
+    )
+    said += _absent(found)
+    said.append(
+        "Trainings to equal quality are of one width (128), one batch a model, and three numbers of classes: of other widths, "
+        "batches and classes there are no records, and none is worked out of the speed."
+    )
+    return said
+
+
+def _absent(found: dict[Setting, list[Measured]]) -> list[str]:
+    """Contenders with the sizes at which they were to be measured by the plan and were not, a line each."""
+    lacking: dict[tuple[str, str], list[str]] = {}
+    for setting, some in found.items():
+        if setting.device != "cpu":
+            continue
+        there = {(one.contender, one.size) for one in some}
+        sizes = {one.size for one in some}
+        names = {one.contender for many in found.values() for one in many}
+        for point in points(False, setting.threads):
+            if (point.work, point.threads) != (setting.work, setting.threads) or point.size not in sizes:
+                continue
+            for name in sorted(names):
+                reason = left_out(name, point, float("inf"))
+                if (name, point.size) not in there and reason:
+                    V, d, B = point.size
+                    where = f"V {V:,}, d {d}, B {B:,}, {point.threads} threads ({reason})"
+                    lacking.setdefault((name, point.work), []).append(where)
+    works = {"output": "the output layer alone", "step": "a whole step"}
+    return [f"{name}, {works[work]}, was left out at: {'; '.join(at)}." for (name, work), at in lacking.items()]

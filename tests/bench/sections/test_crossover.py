@@ -1,0 +1,111 @@
+"""The section of planted records says what was planted; every figure has its table, and every number its record."""
+
+import json
+
+import pytest
+
+from bench.crossover_costs import amounts
+from bench.sections.crossover import section
+from tests.support.crossover_records import PLANTED, ROW, TREE, planted
+
+pytest.importorskip("altair")
+
+LARGE = {"bench": "large", "work": "large.pairs", "threads": 1}
+TRAINED = [
+    LARGE | {"who": "tree", "params": {"classes": 7_000}, "quality": {"after 60 s": [200.0], "after 120 s": [100.0]}},
+    LARGE | {"who": "sampled", "params": {"classes": 7_000}, "quality": {"after 60 s": [104.0]}},
+]
+
+
+@pytest.fixture(scope="module")
+def made():
+    return section([*planted(), *TRAINED])
+
+
+def table(section, name):
+    found = next(one for one in section.tables if one.name == name)
+    return [dict(zip(found.header, row, strict=True)) for row in found.rows]
+
+
+def test_every_point_is_in_the_table_with_the_models_word(made):
+    rows = table(made, "crossover_points")
+    assert len(rows) == len(planted())
+    first = next(row for row in rows if row["contender"] == "tree" and row["V"] == 1_000)
+    parts = amounts("tree", "output", ROW[0])
+    assert first["ms a step"] == pytest.approx(1e3 * sum(TREE[name] * amount for name, amount in parts.items()))
+    assert first["from"] == pytest.approx(first["ms a step"] / 1.1) and first["model, ms"] == pytest.approx(
+        first["ms a step"]
+    )
+
+
+def test_the_planted_crossover_is_told(made):
+    """Two thousand products a class and example against 20 ns a node: the tree is faster at all of them, by these constants."""
+    rows = table(made, "crossover_from")
+    assert {row["other"] for row in rows} == {"full", "torch full"}
+    assert all(row["faster from V on"] == "1,000, the least measured" for row in rows)
+    assert "than full, torch full at all of the measured 1,000 to 1,000,000 classes" in " ".join(made.answer)
+
+
+def test_a_tree_that_is_slow_to_begin_wins_from_where_the_lines_cross():
+    """A millisecond a batch: a full softmax of 64 examples reaches that between the sizes."""
+    constants = PLANTED | {"tree": TREE | {"batches": 0.02}}
+    found = section(planted(constants, ROW[:3]))
+    rows = {row["B"]: row["faster from V on"] for row in table(found, "crossover_from") if row["other"] == "full"}
+    each = 6 * 128 * 1e-11 + 1e-9
+    expected = 0.02 / (1024 * each)  # classes; nodes add a little
+    assert expected < rows[1024] < 1.3 * expected
+    assert "from" in next(text for text in found.answer if text.startswith("**Where"))
+
+
+def test_growth_is_beside_that_of_the_paths(made):
+    said = next(text for text in made.answer if "logarithm" in text)
+    assert said.startswith("**It costs about a logarithm**") and "1,000 times as many" in said
+    missing = section(planted({"tree": TREE | {"missed numbers": 1e-6}}, ROW))
+    assert missing.answer[0].startswith("**It costs more than a logarithm**")
+
+
+def test_equal_quality_is_of_the_records_that_are_given(made):
+    """Asked are 105 and 125: the tree gets there on the line from 200 to 100, the other is there at its first point."""
+    rows = table(made, "equal_quality")
+    at = {(row["contender"], row["perplexity asked"]): row["seconds"] for row in rows}
+    assert at["sampled", 105.0] == at["sampled", 125.0] == 60
+    assert at["tree", 125.0] == pytest.approx(60 * 200 / 125)  # both axes double
+    assert "105 is reached first by sampled, within 60 s, and by the first tree (tree) within" in made.answer[-1]
+
+
+def test_without_trainings_the_committed_ones_are_told():
+    found = section(planted())
+    assert {row["V"] for row in table(found, "equal_quality")} == {33_278, 250_000, 1_000_000}
+
+
+def test_every_figure_is_drawn_from_data_of_its_own_and_has_a_table(made):
+    names = {one.name for one in made.tables}
+    assert [one.name for one in made.figures] == [
+        "crossover_lines_output_cpu_2",
+        "crossover_regions_output_cpu_2",
+        "equal_quality_7000",
+    ]
+    for figure in made.figures:
+        drawn = json.dumps(figure.chart.to_dict())
+        assert figure.table in names and '"values"' in drawn and '"url"' not in drawn
+        assert figure.told.startswith(figure.caption) and len(figure.told) > len(figure.caption)
+
+
+def test_regions_name_the_winner_of_every_width_and_batch(made):
+    rows = table(made, "crossover_regions")
+    assert {(row["d"], row["B"]) for row in rows} == {(d, B) for d in (128, 512) for B in (64, 1024)}
+    assert {row["fastest"] for row in rows} == {"tree"} and all(row["V to"] == 1_000_000 for row in rows)
+
+
+def test_no_gpu_is_a_gap_and_so_is_no_record(made):
+    assert any(text.startswith("No GPU was there") for text in made.gaps)
+    gpu = section([*planted(), *planted({"full": PLANTED["full"]}, device="Some GPU")])
+    assert not any(text.startswith("No GPU") for text in gpu.gaps)
+    assert section([]).gaps == ["Nothing was measured: `python -m bench crossover --json results.jsonl` does it."]
+
+
+def test_what_the_plan_left_out_is_a_gap_by_name(made):
+    """A full softmax over a million classes of 1,024 examples is taken to last seconds: records lack it."""
+    records = [one for one in planted() if (one["contender"], one["params"]["classes"]) != ("full", 1_000_000)]
+    assert any("full, the output layer alone, was left out at: V 1,000,000" in text for text in section(records).gaps)
+    assert not any("was left out" in text for text in made.gaps)
