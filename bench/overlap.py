@@ -113,11 +113,18 @@ def _work(who, feed, hidden, micro, delay, ticks, threads) -> tuple[Work, Engine
 
 
 def facts(engine: Engine) -> dict:
-    """What the trace says of the measured ticks, for the record."""
-    summary = engine.trace.summary()
+    """What the trace says of the measured ticks, for the record; of the last of them every stage, in seconds of its begin."""
+    summary, last = engine.trace.summary(), engine.trace.last_ticks(1)
+    began = min((one.start for one in last), default=0.0)
     dense, sparse = kinds(engine)
     kept = {name: summary[name] for name in ("stages", "overlap", "efficiency")}
-    return kept | {"balance": dense / sparse, "pace": engine.cores.line() if engine.cores else ""}
+    timeline = [
+        {"queue": one.queue, "stage": one.stage, "micro": one.micro}
+        | {"start": round(one.start - began, 7), "end": round(one.end - began, 7)}
+        for one in last
+    ]
+    pace = engine.cores.line() if engine.cores else ""
+    return kept | {"balance": dense / sparse, "pace": pace, "timeline": timeline}
 
 
 def _judge(records: dict[str, dict]) -> None:
