@@ -16,6 +16,7 @@ REFUSED = 75  # the exit code, by which scripts know that it may go another time
 OWN: dict[str, tuple[str, ...]] = {  # options of some benchmarks alone
     "all": ("out", "only", "page"),
     "balance": ("together",),
+    "busy": ("only",),
     "compare": ("tolerance",),
     "gpu": ("out", "only", "skip_tests", "rehearse"),
     "growth": ("out",),
@@ -102,7 +103,7 @@ def parser() -> argparse.ArgumentParser:
         action="append",
         help="of gpu this work, of tune this model, of quality this problem, of large this size, of words this case, as "
         "skipgram-tree, of table7 this network, as FCN-S, of softmax this number of classes or kind: full, sampled, adaptive, "
-        "memory, of all this section of the report; may be repeated",
+        "memory, of busy this work, of all this section of the report; may be repeated",
     )
     gpu.add_argument("--skip-tests", action="store_true", help="leave out the tests on the device")
     gpu.add_argument(

@@ -113,8 +113,10 @@ def _work(who, feed, hidden, micro, delay, ticks, threads) -> tuple[Work, Engine
 
 
 def facts(engine: Engine) -> dict:
-    """What the trace says of the measured ticks, for the record; of the last of them every stage, in seconds of its begin."""
-    summary, last = engine.trace.summary(), engine.trace.last_ticks(1)
+    """What the trace says of the measured ticks, for the record; of the last that is over every stage, in seconds."""
+    summary, recent = engine.trace.summary(), list(engine.trace.recent)
+    over = max((one.tick for one in recent if one.stage == SPARSE[-1]), default=0)
+    last = [one for one in recent if one.tick == over]
     began = min((one.start for one in last), default=0.0)
     dense, sparse = kinds(engine)
     kept = {name: summary[name] for name in ("stages", "overlap", "efficiency")}

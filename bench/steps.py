@@ -96,14 +96,19 @@ def _gpu() -> str | None:
     return f"no GPU can be used: {reason}" if reason else None
 
 
-def _wikitext() -> str | None:
-    path = Path(os.environ.get("HYBRID_DATA", "data")) / "wikitext-2"
-    return None if path.exists() else f"{path} is not there; HYBRID_DATA names the folder that holds wikitext-2"
+def _data(name: str) -> Callable[[], str | None]:
+    def missing() -> str | None:
+        path = Path(os.environ.get("HYBRID_DATA", "data")) / name
+        return None if path.exists() else f"{path} is not there; HYBRID_DATA names the folder that holds {name}"
+
+    return missing
 
 
 NEEDS: dict[str, Callable[[], str | None]] = {
     "gpu": _gpu,
+    "labels": _data("labels/cooking.train"),
+    "ml-100k": _data("ml-100k/u.data"),
     "mpi": _module("mpi4py", "mpi"),
     "torch": _module("torch", "bench"),
-    "wikitext-2": _wikitext,
+    "wikitext-2": _data("wikitext-2"),
 }

@@ -101,7 +101,7 @@ def _look(ink: dict[str, str]) -> dict[str, Any]:
         "font": FONT,
         "view": {"stroke": None, "continuousWidth": 300, "continuousHeight": 240},
         "axis": words | {"titleFontWeight": 500, "titlePadding": 8, "gridColor": ink["grid"], "domainColor": ink["faint"]}
-        | {"tickColor": ink["faint"], "labelOverlap": True, "labelLimit": 260},
+        | {"tickColor": ink["faint"], "labelOverlap": True, "labelSeparation": 8, "labelLimit": 260},
         "legend": words | {"orient": "bottom", "title": None, "labelLimit": 320, "symbolOpacity": 1}
         | {"columns": {"expr": "max(1, floor(width / 190))"}}
         | {"symbolBaseFillColor": ink["faint"], "symbolBaseStrokeColor": ink["faint"], "symbolStrokeWidth": 2}

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.page import charts, facts, tables
-from bench.page.part import Part
-from bench.section import Figure, Section, Table
+from bench.page.part import Part, laid_out
 
 HERE = Path(__file__).parent
 
@@ -34,18 +33,6 @@ def page(known: facts.Facts, parts: Sequence[Part]) -> str:
         style=Markup(_variables() + (HERE / "page.css").read_text()),
         library=Markup(charts.script().replace("</script", "<\\/script")),
     )
-
-
-def laid_out(section: Section) -> list[tuple[str, Figure | Table]]:
-    """Figures and tables in the order of the page: a table follows the last figure of its numbers."""
-    tables_by_name = {table.name: table for table in section.tables}
-    last = {figure.table: figure.name for figure in section.figures}
-    found: list[tuple[str, Figure | Table]] = []
-    for figure in section.figures:
-        found.append(("figure", figure))
-        if last[figure.table] == figure.name and figure.table in tables_by_name:
-            found.append(("table", tables_by_name.pop(figure.table)))
-    return [*found, *(("table", table) for table in tables_by_name.values())]
 
 
 def _within_script(text: str) -> str:

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from bench.page import tables
 from bench.page.facts import Facts
-from bench.page.part import Part
-from bench.section import Table
+from bench.page.part import Part, laid_out
+from bench.section import Figure, Table
 
 
 def page(facts: Facts, parts: Sequence[Part]) -> str:
@@ -25,14 +25,16 @@ def page(facts: Facts, parts: Sequence[Part]) -> str:
         lines += [f"## {part.section.title}", ""]
         for paragraph in part.section.answer:
             lines += [paragraph, ""]
-        for figure in part.section.figures:
-            alt = figure.told.replace("[", "(").replace("]", ")").replace("\n", " ")
-            lines += [f"![{alt}](figures/{figure.name}.svg)", "", f"*{figure.caption}*", ""]
-        for table in part.section.tables:
-            lines += [*_table(table), ""]
+        for _, one in laid_out(part.section):
+            lines += [*(_table(one) if isinstance(one, Table) else _figure(one)), ""]
         if part.gaps:
             lines += ["Not measured:", "", *(f"* {gap}" for gap in part.gaps), ""]
     return "\n".join(lines)
+
+
+def _figure(figure: Figure) -> list[str]:
+    alt = figure.told.replace("[", "(").replace("]", ")").replace("\n", " ")
+    return [f"![{alt}](figures/{figure.name}.svg)", "", f"*{figure.caption}*"]
 
 
 def _table(table: Table) -> list[str]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from bench.runner import STEP
-from bench.section import Section
+from bench.section import Figure, Section, Table
 from bench.steps import found_sections, found_steps
 
 Record = dict[str, Any]
@@ -36,4 +36,19 @@ def undone(section: str, records: Sequence[Record]) -> list[str]:
             found.append(f"{step.name}: not begun yet")
         elif states[step.name]["state"] != "done":
             found.append(f"{step.name}: {states[step.name]['state']}, {states[step.name]['reason']}")
+    return found
+
+
+def laid_out(section: Section) -> list[tuple[str, Figure | Table]]:
+    """Figures and tables in the order of the page: that of the tables, each after the figures that it has the numbers of.
+
+    Raises ValueError for a figure without a table.
+    """
+    found: list[tuple[str, Figure | Table]] = []
+    for table in section.tables:
+        found += [("figure", figure) for figure in section.figures if figure.table == table.name]
+        found.append(("table", table))
+    for figure in section.figures:
+        if ("figure", figure) not in found:
+            raise ValueError(f"figure {figure.name}: the section has no table {figure.table!r}")
     return found

@@ -9,7 +9,10 @@ from bench.steps import Step
 
 Record = dict[str, Any]
 PLACE = 80
-STEPS = [Step("overlap", ("overlap",), 70, 3, quick=("overlap",)), Step("busy", ("busy",), 20, 10)]
+STEPS = [
+    Step("overlap", ("overlap",), 70, 3, quick=("overlap",)),
+    Step("busy", ("busy", "--only", "tree", "--only", "language overlapped"), 20, 6),
+]
 WAYS = {
     "serial-one-core": "in turn on one core",
     "serial-all-cores": "in turn on all cores",

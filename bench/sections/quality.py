@@ -12,30 +12,27 @@ from bench.steps import Step
 
 Record = dict[str, Any]
 PLACE = 70
-WHO = ("--readouts", "full softmax,tree huffman,head of softmaxes,sampled 1024")
-FEW = ("--readouts", "full softmax,tree huffman")
-TEXT = ("quality", "--only", "documentation")
+TEXT = ("quality", "--only", "documentation", "--readouts")
+WORDS, FEW = "full softmax,tree huffman,head of softmaxes,sampled 1024", "full softmax,tree huffman"
+ITEMS = ("quality", "--only", "items", "--readouts", "bag full,bag sampled 1024,bag tree balanced,popularity")
+LABELS = (
+    "quality",
+    "--only",
+    "labels",
+    "--readouts",
+    "sparse label tree x 1,sparse label tree x 3,one against the rest",
+)
+LARGE = ("large", "--only", "pairs", "--readouts", "tree,mixture of trees,head,sampled 1024,sampled 4096 log-uniform")
+SHORT = ("--epochs", "1", "--tries", "4", "--seconds")
 STEPS = [
-    Step(
-        "quality of language models",
-        (*TEXT, *WHO, "--epochs", "1", "--seconds", "5,15,45", "--tries", "4"),
-        75,
-        12,
-        (*TEXT, *FEW),
-    ),
-    Step("quality of next items", ("quality", "--only", "items", "--seconds", "5,15"), 45, 8),
-    Step("quality of labels", ("quality", "--only", "labels", "--seconds", "1,5"), 44, 4),
-    Step(
-        "quality at large vocabularies",
-        ("large", "--only", "pairs", "--seconds", "30,60"),
-        25,
-        8,
-        needs=("wikitext-2",),
-    ),
+    Step("quality of language models", (*TEXT, WORDS, *SHORT, "5,20"), 75, 10, quick=(*TEXT, FEW)),
+    Step("quality of next items", (*ITEMS, *SHORT, "5,15"), 45, 5, needs=("ml-100k",)),
+    Step("quality of labels", (*LABELS, *SHORT, "1,5"), 44, 2, needs=("labels",)),
+    Step("quality at large vocabularies", (*LARGE, "--seconds", "30,60"), 25, 8, needs=("wikitext-2",)),
 ]
 CURVE = ["who", "asked for", "seconds", "seeds", "mean", "lowest", "highest", "on test data"]
 AFTER = ("after ", " s")  # what names of figures of `large` have around the seconds
-LARGE = ["classes", "who", "seconds of one processor", "perplexity"]
+LARGE_HEADER = ["classes", "who", "seconds of one processor", "perplexity"]
 
 
 def section(records: Sequence[Record]) -> Section:
@@ -187,4 +184,4 @@ def _large_table(work: str, found: Sequence[Record]) -> Table:
         [one["params"]["classes"], one["who"], *reached] for one in found for reached in _reached(one)
     ]
     command = f"python -m bench large --only {work.removeprefix('large.')}"
-    return Table(work.replace(".", "-"), found[0]["data"], LARGE, cells, command)
+    return Table(work.replace(".", "-"), found[0]["data"], LARGE_HEADER, cells, command)

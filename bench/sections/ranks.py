@@ -137,7 +137,7 @@ def _efficiency(number: int, links: str, points: Sequence[dict[str, Any]]) -> Fi
                 scale=alt.Scale(zero=True),
             ),
             color=alt.Color("model:N", sort=None),
-            strokeDash=alt.StrokeDash("kind:N", scale=dashes),
+            strokeDash=alt.StrokeDash("kind:N", scale=dashes, legend=alt.Legend(symbolType="stroke", symbolSize=400)),
             tooltip=["model:N", "ranks:Q", alt.Tooltip("efficiency:Q", format=".0%"), "kind:N"],
         )
     )

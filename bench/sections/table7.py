@@ -21,7 +21,7 @@ STEPS = [
     Step("table7", _only(DENSE), 80, 6, quick=_only(DENSE), memory=4),
     Step("table7 of PyTorch's nets", _only(OTHERS), 30, 10, needs=("torch",), memory=6),
 ]
-HEADER = ["network", "who", "where", "threads", "seconds a mini-batch", "lowest of 95 %", "highest of 95 %", "source"]
+HEADER = ["who", "where", "threads", "seconds a mini-batch", "lowest of 95 %", "highest of 95 %", "source"]
 Row = dict[str, Cell]
 
 
@@ -38,9 +38,7 @@ def section(records: Sequence[Record]) -> Section:
         told.append(f"* {_fastest(net, of)}")
         params = of[0]["params"]
         size = f"{net}: {params['parameters']:,} parameters, batch {params['batch']:,}"
-        tables.append(
-            Table(name, f"{size}. Seconds a mini-batch", HEADER, _listed(net, rows), f'{COMMAND} --only "{net}"')
-        )
+        tables.append(Table(name, f"{size}. Seconds a mini-batch", HEADER, _listed(rows), f'{COMMAND} --only "{net}"'))
         if len({row["threads"] for row in rows if row["threads"]}) > 1:
             figures.append(_figure(name, size, rows, _fastest(net, of)))
     answer = [_opening(source["source"], source["cpu"]), "\n".join(told)]
@@ -108,8 +106,8 @@ def _row(who: str, where: str, threads: int | None, seconds: float, low: Any, hi
     }
 
 
-def _listed(net: str, rows: Sequence[Row]) -> list[list[Cell]]:
-    return [[net, *row.values()] for row in rows]
+def _listed(rows: Sequence[Row]) -> list[list[Cell]]:
+    return [list(row.values()) for row in rows]
 
 
 def _figure(name: str, size: str, rows: Sequence[Row], told: str) -> Figure:
@@ -128,6 +126,8 @@ def _figure(name: str, size: str, rows: Sequence[Row], told: str) -> Figure:
         color=alt.Color("who:N", sort=None),
     )
     dashes = alt.Scale(domain=["measured here", "published"], range=[[1, 0], [5, 4]])
+    sources = {row["source"] for row in points}
+    legend = alt.Legend(symbolType="stroke", symbolSize=400) if len(sources) > 1 else None
     tooltip = [
         alt.Tooltip("who:N"),
         alt.Tooltip("where:N"),
@@ -136,10 +136,11 @@ def _figure(name: str, size: str, rows: Sequence[Row], told: str) -> Figure:
         alt.Tooltip("source:N"),
     ]
     seconds = alt.Y("seconds:Q", title="seconds a mini-batch", scale=alt.Scale(type="log", nice=False, padding=12))
-    lines = base.mark_line().encode(y=seconds, strokeDash=alt.StrokeDash("source:N", scale=dashes))
+    lines = base.mark_line().encode(y=seconds, strokeDash=alt.StrokeDash("source:N", scale=dashes, legend=legend))
     marks = base.mark_point().encode(y=seconds, tooltip=tooltip)
     bars = base.mark_rule().encode(y=alt.Y("low:Q"), y2="high:Q").transform_filter("datum.low != null")
-    caption = f"{size}. Seconds a mini-batch on a CPU; solid: measured here, dashed: published in 2016"
+    published = "; solid: measured here, dashed: published in 2016" if len(sources) > 1 else ""
+    caption = f"{size}. Seconds a mini-batch on a CPU{published}"
     return Figure(name, caption, lines + bars + marks, _plain(told), name)
 
 

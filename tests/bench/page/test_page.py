@@ -8,8 +8,7 @@ import pytest
 
 from bench import page
 from bench.page import facts, markdown, tables
-from bench.page.html import laid_out
-from bench.page.part import parts, undone
+from bench.page.part import laid_out, parts, undone
 from bench.section import Figure, Section, Table
 from tests.support import records
 
@@ -101,16 +100,13 @@ def test_what_looks_like_html_is_text():
     assert ">&lt;b&gt;</th>" in made and "a &lt;gap&gt;" in made and "A &lt; B" in made
 
 
-def test_a_table_follows_the_last_figure_of_its_numbers():
+def test_a_table_follows_the_figures_of_its_numbers():
     one, two = (Figure(name, "", None, "", "t") for name in ("one", "two"))
     other = Table("other", "", [], [], "")
     found = laid_out(Section("", [], [one, two], [other, TABLE]))
-    assert [(kind, each.name) for kind, each in found] == [
-        ("figure", "one"),
-        ("figure", "two"),
-        ("table", "t"),
-        ("table", "other"),
-    ]
+    assert [each.name for _, each in found] == ["other", "one", "two", "t"]
+    with pytest.raises(ValueError, match="figure one: the section has no table 't'"):
+        laid_out(Section("", [], [one], [other]))
 
 
 def test_numbers_have_three_digits_on_the_page_and_all_in_the_file(tmp_path):
