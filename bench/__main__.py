@@ -14,7 +14,9 @@ SPINS = "300000"  # OpenMP's own choice, not ours (cpu/threads.py): on a quiet m
 FILES = ("report", "compare")  # what is not measured, but made of files of before
 REFUSED = 75  # the exit code, by which scripts know that it may go another time
 OWN: dict[str, tuple[str, ...]] = {  # options of some benchmarks alone
+    "all": ("out", "only", "page"),
     "balance": ("together",),
+    "busy": ("only",),
     "compare": ("tolerance",),
     "crossover": ("only",),
     "gpu": ("out", "only", "skip_tests", "rehearse"),
@@ -93,7 +95,8 @@ def parser() -> argparse.ArgumentParser:
     gpu.add_argument(
         "--out",
         metavar="DIR",
-        help="where its .jsonl goes, unless --json says so (default: bench/results); of report, growth and scale: draw there",
+        help="where its .jsonl goes, unless --json says so (default: bench/results); of report, growth and scale: draw "
+        "there; of all: keep results and report there",
     )
     parser.add_argument(
         "--only",
@@ -101,7 +104,8 @@ def parser() -> argparse.ArgumentParser:
         action="append",
         help="of gpu this work, of tune this model, of quality this problem, of large this size, of words this case, as "
         "skipgram-tree, of table7 this network, as FCN-S, of softmax this number of classes or kind: full, sampled, adaptive, "
-        "memory, of crossover this work or contender, as output, tree or gpu; may be repeated",
+        "memory, of busy this work, of crossover this work or contender, as output, tree or gpu, of all this section of the "
+        "report; may be repeated",
     )
     gpu.add_argument("--skip-tests", action="store_true", help="leave out the tests on the device")
     gpu.add_argument(
@@ -109,6 +113,8 @@ def parser() -> argparse.ArgumentParser:
         action="store_true",
         help="run bench/first_contact.sh on the simulated driver, in a clean Python that has what `make gpu-kit` made",
     )
+    every = parser.add_argument_group("for all")
+    every.add_argument("--page", action="store_true", help="measure nothing: write the report of what DIR holds")
     ranks = parser.add_argument_group("for ranks")
     ranks.add_argument(
         "--timeline", metavar="FILE", help="what each rank did when, on one clock, as ui.perfetto.dev opens it (.json)"

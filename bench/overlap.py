@@ -113,11 +113,20 @@ def _work(who, feed, hidden, micro, delay, ticks, threads) -> tuple[Work, Engine
 
 
 def facts(engine: Engine) -> dict:
-    """What the trace says of the measured ticks, for the record."""
-    summary = engine.trace.summary()
+    """What the trace says of the measured ticks, for the record; of the last that is over every stage, in seconds."""
+    summary, recent = engine.trace.summary(), list(engine.trace.recent)
+    over = max((one.tick for one in recent if one.stage == SPARSE[-1]), default=0)
+    last = [one for one in recent if one.tick == over]
+    began = min((one.start for one in last), default=0.0)
     dense, sparse = kinds(engine)
     kept = {name: summary[name] for name in ("stages", "overlap", "efficiency")}
-    return kept | {"balance": dense / sparse, "pace": engine.cores.line() if engine.cores else ""}
+    timeline = [
+        {"queue": one.queue, "stage": one.stage, "micro": one.micro}
+        | {"start": round(one.start - began, 7), "end": round(one.end - began, 7)}
+        for one in last
+    ]
+    pace = engine.cores.line() if engine.cores else ""
+    return kept | {"balance": dense / sparse, "pace": pace, "timeline": timeline}
 
 
 def _judge(records: dict[str, dict]) -> None:

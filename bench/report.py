@@ -43,7 +43,10 @@ def identity(record: Record) -> str:
 
 def tables(records: list[Record]) -> str:
     """One Markdown table a work, one row for each of our figures, one column a peer with our ratio to it."""
-    others = [record for record in records if not quality_tables.ours(record) and not table7_table.ours(record)]
+    figures = [
+        record for record in records if "value" in record or "quality" in record
+    ]  # others are of reports of their own
+    others = [record for record in figures if not quality_tables.ours(record) and not table7_table.ours(record)]
     works = dict.fromkeys(record["work"] for record in others)
     found = [_table(work, [record for record in others if record["work"] == work]) for work in works]
     published = [record for record in records if table7_table.ours(record)]

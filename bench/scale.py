@@ -43,15 +43,27 @@ def run(arguments: Any) -> None:
     found["overhead"] = scale_figures.of_overhead(repeat)
     found["pvm"] = [scale_figures.of_pvm(model, repeat) for model in models]
     found["language"] = scale_figures.of_language(1_000 if quick else CLASSES, 64 if quick else BATCH, repeat)
-    append(
-        arguments.json,
-        [{"bench": "scale", "work": "scale.measured", **found, "commit": commit(), "env": environment()}],
-    )
+    append(arguments.json, [_kept("scale.measured", {}, found)])
     links = {int(ranks): link(halos) for ranks, halos in found["halos"].items()}
     print(link_table(links), end="\n\n")
-    print(error_table(errors(found, links, available())), end="\n\n", flush=True)
+    checked = errors(found, links, available())
+    print(error_table(checked), end="\n\n", flush=True)
+    append(
+        arguments.json,
+        [
+            _kept("scale.checked", {"model": name, "ranks": ranks}, {"measured": one, "predicted": other})
+            for name, ranks, one, other in checked
+        ],
+    )
     predicted = predictions(found, links[2], RANKS[:2] if quick else RANKS)
-    append(arguments.json, [_kept(name, where, one) for (name, where), rows in predicted.items() for one in rows])
+    append(
+        arguments.json,
+        [
+            _kept("scale.predicted", {"model": name, "links": where, "ranks": one.ranks}, one._asdict())
+            for (name, where), rows in predicted.items()
+            for one in rows
+        ],
+    )
     for where in dict.fromkeys(where for _, where in predicted):
         print(predicted_table(where, {name: rows for (name, at), rows in predicted.items() if at == where}), end="\n\n")
     print(SEED)
@@ -59,15 +71,10 @@ def run(arguments: Any) -> None:
         draw(Path(arguments.out) / PICTURE, predicted)
 
 
-def _kept(name: str, where: str, one: Prediction) -> dict[str, Any]:
-    return {
-        "bench": "scale",
-        "work": "scale.predicted",
-        "model": name,
-        "links": where,
-        "predicted": True,
-        **one._asdict(),
-    }
+def _kept(work: str, params: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
+    """A record without a figure of speed: what is predicted must not stand in a table of what is measured."""
+    record = {"bench": "scale", "work": work, "who": "ours", "params": params, "threads": 1, "device": "cpu"}
+    return record | found | {"commit": commit(), "env": environment()}
 
 
 def errors(found: dict[str, Any], links: dict[int, Link], cores: int) -> list[tuple[str, int, float, float]]:

@@ -28,11 +28,23 @@ def tables(records: list[Record]) -> str:
     )
 
 
+def told_2016() -> Record:
+    """The published figures, with where they are from: bench/table7_published.json."""
+    found: Record = json.loads(PUBLISHED.read_text())
+    return found
+
+
+def beside(record: Record) -> dict[str, Any]:
+    """The published figures of the network of a record, by tool; none for another model, or for small sizes."""
+    params = record["params"]
+    same = record["work"] == "table7.step" and params["parameters"] == _parameters(params["net"])
+    found: dict[str, Any] = told_2016()["nets"].get(params["net"], {}) if same else {}
+    return found
+
+
 def _table(records: list[Record]) -> str:
     """Rows: who; columns: threads, then devices."""
-    first, told = records[0], json.loads(PUBLISHED.read_text())
-    whole = first["params"]["parameters"] == _parameters(first["params"]["net"])
-    published = told["nets"].get(first["params"]["net"], {}) if whole and first["work"] == "table7.step" else {}
+    first, told, published = records[0], told_2016(), beside(records[0])
     threads = {record["threads"] for record in records if record["device"] == "cpu"}
     columns: list[Any] = sorted(threads | set(told["threads"] if published else ()))
     columns += dict.fromkeys(record["device"] for record in records if record["device"] != "cpu")

@@ -1,0 +1,120 @@
+"""Charts of sections as the page and the files beside it have them: one look, in colours that colour-blind eyes tell apart.
+
+On the page colours are names of the style sheet (page.css), which has a light and a dark side of each; files are light.
+"""
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+from bench.section import Figure
+
+# In order of use; each has a contrast of 3 or more to its background, as graphics must have by WCAG 2.
+LIGHT = ["#0072b2", "#d55e00", "#00835f", "#a8487f", "#8a6a00", "#5b5b5b", "#5a50c8", "#8b1a1a"]
+DARK = ["#56b4e9", "#ff9248", "#2fcb9b", "#e79bc5", "#e6c229", "#bdbdbd", "#a9a2ff", "#ff7f7f"]
+INKS = {
+    "ink": ("#1b1f24", "#e6e8eb"),
+    "faint": ("#5a626c", "#a3abb5"),
+    "grid": ("#dfe3e8", "#363c44"),
+    "paper": ("#ffffff", "#16191d"),
+}
+SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left"]
+FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'DejaVu Sans', sans-serif"
+WIDTH, HEIGHT, SHARP = 640, 340, 2.0  # of files; pixels of a PNG for each of its points
+
+
+def inks(dark: bool) -> dict[str, str]:
+    """The colours by the names that the style sheet has for them."""
+    return {name: pair[dark] for name, pair in INKS.items()} | {
+        f"series-{number}": colour for number, colour in enumerate(DARK if dark else LIGHT, 1)
+    }
+
+
+def on_page(figure: Figure) -> dict[str, Any]:
+    """The specification of an interactive chart, which is as wide as the page where it is one of a kind."""
+    spec = _spec(figure, {name: f"var(--{name})" for name in inks(False)})
+    if _single(spec):
+        spec["width"] = "container"
+    return spec
+
+
+def write(figure: Figure, folder: Path) -> None:
+    """NAME.svg and NAME.png."""
+    import vl_convert
+
+    spec = _spec(figure, inks(False))
+    if _single(spec):
+        spec.setdefault("width", WIDTH)
+    text, version = json.dumps(spec), _version()
+    (folder / f"{figure.name}.svg").write_text(vl_convert.vegalite_to_svg(text, vl_version=version))
+    (folder / f"{figure.name}.png").write_bytes(vl_convert.vegalite_to_png(text, vl_version=version, scale=SHARP))
+
+
+def script() -> str:
+    """The library that draws charts, whole: nothing is fetched from elsewhere."""
+    import vl_convert
+
+    return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=_version())
+
+
+def _version() -> str:
+    """Of Vega-Lite, as altair writes it: v6.4.1 is 6.4."""
+    import altair
+
+    return ".".join(altair.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
+
+
+def _single(spec: dict[str, Any]) -> bool:
+    """Whether a chart is one picture, no grid of them."""
+    return not {"facet", "concat", "hconcat", "vconcat", "repeat"} & spec.keys() and not (
+        {"row", "column", "facet"} & spec.get("encoding", {}).keys()
+    )
+
+
+def _spec(figure: Figure, ink: dict[str, str]) -> dict[str, Any]:
+    """The section's chart in our look; what it says itself stays."""
+    import altair
+
+    with altair.data_transformers.enable("default", max_rows=None):
+        spec: dict[str, Any] = copy.deepcopy(figure.chart.to_dict())
+    spec["config"] = _merged(_look(ink), spec.get("config", {}))
+    spec["description"] = figure.told
+    if _single(spec):
+        spec.setdefault("height", HEIGHT)
+    return spec
+
+
+def _merged(look: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    """Altair's own theme has a size of views, which is not the section's wish."""
+    own = {name: value for name, value in own.items() if name != "view"}
+    return look | {
+        name: look[name] | value if isinstance(look.get(name), dict) else value for name, value in own.items()
+    }
+
+
+def _look(ink: dict[str, str]) -> dict[str, Any]:
+    words = {"labelColor": ink["faint"], "titleColor": ink["ink"], "labelFontSize": 12, "titleFontSize": 12}
+    series = [value for name, value in ink.items() if name.startswith("series")]
+    return {
+        "background": ink["paper"],
+        "font": FONT,
+        "view": {"stroke": None, "continuousWidth": 300, "continuousHeight": 240},
+        "axis": words | {"titleFontWeight": 500, "titlePadding": 8, "gridColor": ink["grid"], "domainColor": ink["faint"]}
+        | {"tickColor": ink["faint"], "labelOverlap": True, "labelSeparation": 8, "labelLimit": 260},
+        "legend": words | {"orient": "bottom", "title": None, "labelLimit": 320, "symbolOpacity": 1}
+        | {"columns": {"expr": "max(1, floor(width / 190))"}}
+        | {"symbolBaseFillColor": ink["faint"], "symbolBaseStrokeColor": ink["faint"], "symbolStrokeWidth": 2}
+        | {"rowPadding": 4, "columnPadding": 16},
+        "axisY": {"tickCount": 6},
+        "header": words | {"titleFontWeight": 500},
+        "title": {"color": ink["ink"], "fontSize": 13, "fontWeight": 600, "anchor": "start"},
+        "text": {"color": ink["ink"], "fontSize": 11},
+        "rule": {"color": ink["faint"]},
+        "mark": {"color": series[0]},
+        "line": {"strokeWidth": 2},
+        "point": {"size": 55, "filled": True, "opacity": 1},
+        "errorband": {"opacity": 0.2},
+        "area": {"opacity": 0.2},
+        "range": {"category": series, "symbol": SHAPES},
+    }  # fmt: skip

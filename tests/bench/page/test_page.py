@@ -1,0 +1,124 @@
+"""The report is made of results.jsonl alone: whatever a section says is on it as text, every number in a table and its file."""
+
+import csv
+import html.parser
+import re
+
+import pytest
+
+from bench import page
+from bench.page import facts, markdown, tables
+from bench.page.part import laid_out, parts, undone
+from bench.section import Figure, Section, Table
+from tests.support import records
+
+for name in ("altair", "vl_convert", "markdown_it"):
+    pytest.importorskip(name)
+
+TABLE = Table(
+    "t", "Some | numbers", ["who", "value"], [["<b>", 1234567], ["other", 0.000123456], ["none", None]], "python -m x"
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("report")
+    records.write(made / "results.jsonl", records.every_section())
+    page.write(made)
+    return made
+
+
+class Text(html.parser.HTMLParser):
+    """What is fetched from elsewhere, and the names that links go to."""
+
+    def __init__(self):
+        super().__init__()
+        self.fetched, self.links, self.ids = [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        given = dict(attrs)
+        if tag in ("script", "img", "link", "iframe"):
+            self.fetched += [given[name] for name in ("src", "href") if name in given]
+        if tag == "a":
+            self.links.append(given["href"])
+        if "id" in given:
+            self.ids.append(given["id"])
+
+
+def test_the_page_needs_no_network_and_its_links_lead_somewhere(folder):
+    seen = Text()
+    seen.feed((folder / "report.html").read_text())
+    assert all(not address.startswith(("http", "//")) for address in seen.fetched)
+    assert len(seen.ids) == len(set(seen.ids))
+    for link in seen.links:
+        assert link[1:] in seen.ids if link.startswith("#") else link.startswith("http") or (folder / link).exists(), (
+            link
+        )
+
+
+def test_it_is_the_same_from_the_same_records(folder, tmp_path):
+    (tmp_path / "results.jsonl").write_bytes((folder / "results.jsonl").read_bytes())
+    page.write(tmp_path)
+    for name in ("report.html", "report.md", "citation.bib"):
+        assert (tmp_path / name).read_bytes() == (folder / name).read_bytes(), name
+
+
+def test_published_figures_stand_beside_ours(folder):
+    with (folder / "tables" / "table7-1.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    of = {(row["who"], row["where"], row["threads"]): float(row["seconds a mini-batch"]) for row in rows}
+    assert of["Caffe, 2016", "Intel i7-3820", "8"] == 15.444 and of["Torch, 2016", "K80", ""] == 0.070
+    assert of["ours", "Chip", "2"] == pytest.approx(1 / 2.2)
+
+
+def test_gaps_are_told_with_the_reason(folder):
+    assert undone("ranks", records.every_section()) == [
+        "ranks: not begun yet",
+        "scale: skipped, mpi4py is not installed",
+    ]
+    assert "scale: skipped, mpi4py is not installed" in (folder / "report.html").read_text()
+    assert "* scale: skipped, mpi4py is not installed" in (folder / "report.md").read_text()
+    assert undone("table7", records.every_section()) == ["table7 of PyTorch's nets: not begun yet"]
+
+
+def test_markdown_has_every_picture_and_every_table(folder):
+    text = (folder / "report.md").read_text()
+    for link in re.findall(r"\]\(((?:figures|tables)/[^)]*)\)", text):
+        assert (folder / link).exists()
+    assert len(re.findall(r"!\[", text)) == len(list((folder / "figures").glob("*.svg")))
+    rows = markdown._table(TABLE)
+    assert rows[0] == "**Some | numbers**" and rows[3] == "| --- | ---: |" and rows[4] == "| <b> | 1,234,567 |"
+
+
+def test_what_looks_like_html_is_text():
+    from bench.page import html as pages
+    from bench.page.part import Part
+
+    part = Part("some", Section("A < B", ["<script>alert(1)</script>", "**bold**"], tables=[TABLE]), ["a <gap>"])
+    made = pages.page(facts.of([]), [part])
+    assert "<script>alert" not in made and "&lt;script&gt;alert" in made and "<strong>bold</strong>" in made
+    assert ">&lt;b&gt;</th>" in made and "a &lt;gap&gt;" in made and "A &lt; B" in made
+
+
+def test_a_table_follows_the_figures_of_its_numbers():
+    one, two = (Figure(name, "", None, "", "t") for name in ("one", "two"))
+    other = Table("other", "", [], [], "")
+    found = laid_out(Section("", [], [one, two], [other, TABLE]))
+    assert [each.name for _, each in found] == ["other", "one", "two", "t"]
+    with pytest.raises(ValueError, match="figure one: the section has no table 't'"):
+        laid_out(Section("", [], [one], [other]))
+
+
+def test_numbers_have_three_digits_on_the_page_and_all_in_the_file(tmp_path):
+    assert [tables.shown(cell) for cell in (1234567, 1234.567, 0.000123456, "word", None)] == [
+        "1,234,567", "1,235", "0.000123", "word", "\u2013",
+    ]  # fmt: skip
+    tables.write(TABLE, tmp_path)
+    assert (tmp_path / "t.csv").read_text().splitlines() == ["who,value", "<b>,1234567", "other,0.000123456", "none,"]
+
+
+def test_the_citation_names_machine_commit_and_year(folder):
+    text = (folder / "citation.bib").read_text()
+    assert text.startswith("@misc{hybrid-engine-benchmarks-2026,") and "Chip, 2 cores" in text and "abc" in text
+    assert text.count("{") == text.count("}")
+    assert parts([])[0].gaps

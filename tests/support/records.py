@@ -1,0 +1,123 @@
+"""Records as benchmarks write them, a few of every section that the report has."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).parents[2] / "bench" / "results"
+MADE = {
+    "threads": 2,
+    "device": "cpu",
+    "commit": "abc",
+    "env": {"cpu": "Chip", "cores": 2, "os": "Linux", "python": "3.11"},
+}
+Record = dict[str, Any]
+
+
+def committed(*names: str) -> list[Record]:
+    """Of bench/results."""
+    return [json.loads(line) for name in names for line in (RESULTS / f"{name}.jsonl").read_text().splitlines()]
+
+
+def timed(work: str, who: str, params: Record, samples: list[float], **more: Any) -> Record:
+    """One figure: the value is the middle sample."""
+    value = sorted(samples)[len(samples) // 2]
+    found = {
+        "bench": work.split(".")[0],
+        "work": work,
+        "who": who,
+        "params": params,
+        "unit": "mini-batches/s",
+        "value": value,
+    }
+    found |= {"samples": samples, "interval": [min(samples), max(samples)], "seconds": 1 / value, "checked": True}
+    return found | {"spread": (max(samples) - min(samples)) / value, "load": None} | MADE | more
+
+
+def table7() -> list[Record]:
+    """The published FCN-S at 1 and 2 threads, ours and PyTorch's."""
+    params = {"net": "FCN-S", "batch": 64, "parameters": 117_997_696}
+    return [
+        timed("table7.step", who, params, [pace, 1.1 * pace, 1.2 * pace], threads=threads)
+        for who, pace in (("ours", 2.0), ("torch 2", 1.0))
+        for threads in (1, 2)
+    ]
+
+
+def overlap() -> list[Record]:
+    """Two ways of both delays, with a tick of two queues."""
+    timeline = [
+        {"queue": queue, "stage": stage, "micro": 0, "start": start, "end": start + 0.001}
+        for queue, stage, start in (("compute", "forward", 0.0), ("host", "readout", 0.001))
+    ]
+    sizes = {"classes": 1000, "batch": 256, "micro_batches": 2, "hidden": 20}
+    return [
+        timed(
+            "overlap.tick",
+            who,
+            sizes | {"delay": delay},
+            [pace, 1.05 * pace],
+            overlap=0.5,
+            efficiency=0.9,
+            timeline=timeline,
+        )
+        for delay in (0, 1)
+        for who, pace in (("serial-one-core", 1000.0), ("overlapped", 1600.0))
+    ]
+
+
+def ranks() -> list[Record]:
+    """A tick on two ranks; checked on 1 and 2, predicted on 8 and 16."""
+    tick = [
+        timed(f"ranks.{part}", "ours", {"ranks": 2, "model": "mesh1m"}, [pace, pace])
+        for part, pace in (("tick", 100.0), ("compute", 110.0))
+    ]
+    common = {"bench": "scale", "who": "ours", **MADE}
+    checked = [
+        common
+        | {
+            "work": "scale.checked",
+            "params": {"model": "mesh1m", "ranks": count},
+            "measured": 0.01 / count,
+            "predicted": 0.011 / count,
+        }
+        for count in (1, 2)
+    ]
+    predicted = [
+        common
+        | {"work": "scale.predicted", "params": {"model": "mesh1m", "links": links, "ranks": count}, "ranks": count}
+        | {"seconds": 0.01 / count, "speedup": 0.8 * count, "efficiency": 0.8, "bound": "latency"}
+        for links in ("here", "assumed")
+        for count in (8, 16)
+    ]
+    return [*tick, *checked, *predicted]
+
+
+def step(name: str = "table7", command: str = "python -m bench table7", state: str = "done", **more: Any) -> Record:
+    """What became of a step."""
+    found = {"bench": "all", "work": "all.step", "who": "ours", "params": {"step": name, "command": command}}
+    return (
+        found
+        | {
+            "section": "table7",
+            "state": state,
+            "reason": "",
+            "seconds": 61.0,
+            "quick": False,
+            "ended": "2026-11-23T12:00:00+00:00",
+        }
+        | MADE
+        | more
+    )
+
+
+def every_section() -> list[Record]:
+    """Made ones, and those of bench/results where they are of such works."""
+    skipped = step("scale", "python -m bench scale", "skipped", section="ranks", reason="mpi4py is not installed")
+    return [*table7(), *overlap(), *ranks(), *committed("quality", "large", "busy"), step(), skipped]
+
+
+def write(path: Path, records: list[Record]) -> Path:
+    """One line a record."""
+    path.write_text("".join(json.dumps(one) + "\n" for one in records))
+    return path
