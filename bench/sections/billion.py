@@ -4,9 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from bench.section import Figure, Section, Table
+from bench.steps import Step
 
 COMMAND = "python -m bench billion --json results.jsonl"
 TITLE = "More than a billion parameters"
+PLACE = 15
+STEPS = [Step("billion", ("billion",), 65, 4, quick=("billion",), memory=17)]
 
 Record = dict[str, Any]
 

@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from bench.section import Cell, Figure, Section, Table
+from bench.steps import Step
 
 Record = dict[str, Any]
 PLACE = 30
+STEPS = [Step("collections", ("collections",), 85, 9, quick=("collections",), memory=8)]
 STEP, ENSEMBLE = "collections.step", "collections.ensemble"
 COMMAND = "python -m bench collections"
 SEED, SEED_PARAMETERS, SEED_FRAMES = "Piekniewski's PVM on a Titan X Pascal", 210_984_739, 21

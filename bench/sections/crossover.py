@@ -7,9 +7,12 @@ from bench import crossover_claim, crossover_figures, crossover_tables, equal_qu
 from bench.crossover_fit import Measured, Setting, measured, models
 from bench.crossover_points import left_out, points
 from bench.section import Section
+from bench.steps import Step
 
 COMMAND = "python -m bench crossover --json results.jsonl"
 TITLE = "Where a logarithm beats brute force"
+PLACE = 10
+STEPS = [Step("crossover", ("crossover",), 100, 15, quick=("crossover",))]
 QUALITIES = (
     "language.epochs",
     "language.seconds",

@@ -5,9 +5,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from bench.section import Cell, Figure, Section, Table
+from bench.steps import Step
 
 Record = dict[str, Any]
 PLACE = 90
+STEPS = [Step("intensity", ("intensity",), 60, 3, quick=("intensity",), memory=4)]
 WORK, COMMAND = "intensity.stage", "python -m bench intensity"
 ASKED = 10, 50  # operations a fetch, on the seed's slides
 FETCH = 4  # bytes: a float32

@@ -9,8 +9,8 @@ from bench.steps import Step
 Record = dict[str, Any]
 PLACE = 85
 STEPS = [
-    Step("ranks", ("ranks",), 40, 4, quick=("ranks",), needs=("mpi",)),
-    Step("scale", ("scale",), 35, 8, quick=("scale",), needs=("mpi",)),
+    Step("ranks", ("ranks",), 40, 1, quick=("ranks",), needs=("mpi",)),
+    Step("scale", ("scale",), 35, 5, quick=("scale",), needs=("mpi",)),
 ]
 PARTS = {"tick": "whole tick", "compute": "compute, all at once", "alone": "one rank's share alone"}
 MEASURED, PREDICTED = "measured", "predicted"

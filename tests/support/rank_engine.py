@@ -165,6 +165,11 @@ ON_GPU = {
 }
 
 
+def in_parts(model):
+    """Whether ranks have a model's rows or nodes in shards."""
+    return model.removesuffix(" on a GPU") in SHARDED | LARGE
+
+
 def made(model, ranks=None):
     """An engine of a kind, and its feed."""
     make, feed, options = (MODELS | ON_GPU | LARGE)[model]
@@ -203,15 +208,15 @@ def train(model, folder, ranks=None):
     trained.save(folder / "half", {"of": model})
     losses += learned(trained, feed)
     trained.save(folder / "end")
-    return {"losses": losses, "size": trained.size} | told(trained, feed, model in SHARDED | LARGE)
+    return {"losses": losses, "size": trained.size} | told(trained, feed, in_parts(model))
 
 
 def go_on(model, half, ranks=None):
     """From a save to the end."""
     _, feed, options = (MODELS | ON_GPU | LARGE)[model]
     machine = {"threads": 1, "device": options.get("device", "cpu"), "ranks": ranks}
-    trained, feed = Engine.load(half, sharded=bool(ranks) and model in SHARDED | LARGE, **machine)[0], feed()
-    return {"losses": learned(trained, feed), "size": trained.size} | told(trained, feed, model in SHARDED | LARGE)
+    trained, feed = Engine.load(half, sharded=bool(ranks) and in_parts(model), **machine)[0], feed()
+    return {"losses": learned(trained, feed), "size": trained.size} | told(trained, feed, in_parts(model))
 
 
 def main() -> None:

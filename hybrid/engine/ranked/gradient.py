@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ...ranks.group import Exchange, Group
+from ...ranks.group import Group
 from ..fixed_tree import Node, Sum, nodes
 from ..slot import Slot
 from ..trunk._gradient import Gradient
@@ -40,6 +40,7 @@ class SharedGradient:
         self._rank_of = [
             rank for rank, (first, last) in enumerate(itertools.pairwise(begins)) for _ in range(first, last)
         ]
+        self._hosts: list[Any] = []
         self._laid_out: list[_Span] = []
 
     def rank_of(self, micro: int) -> int:
@@ -67,13 +68,15 @@ class SharedGradient:
 
     def copy_out(self, span: int, slot: Slot) -> None:
         """Copy a span of the parts from the device to the host."""
-        for number, host in enumerate(self._there[span].parts):
-            self._device.copy(host, self.own.part(number)[self.own.spans[span]])
+        place = self.own.spans[span]
+        for number, host in enumerate(self._parts):
+            self._device.copy(host[place], self.own.part(number)[place])
 
     def copy_in(self, span: int, slot: Slot) -> None:
         """Copy the sum to the device; what were other parts becomes zeros."""
-        for number, host in enumerate(self._there[span].parts):
-            self._device.copy(self.own.part(number)[self.own.spans[span]], host)
+        place = self.own.spans[span]
+        for number, host in enumerate(self._parts):
+            self._device.copy(self.own.part(number)[place], host[place])
 
     def add_up(self, span: int, slot: Slot) -> None:
         """Sum a span of the parts of all ranks; slot: the last one of the tick with an example."""
@@ -82,15 +85,23 @@ class SharedGradient:
             self._ranks.most(self.own.flags)
 
     @property
-    def _there(self) -> "list[_Span]":
-        """The spans on the host, made once: in the first tick, when the trunk makes its own arrays, too."""
-        if not self._laid_out:
+    def _parts(self) -> list[Any]:
+        """The parts on the host, made once: in the first tick, when the trunk makes its own arrays, too."""
+        if not self._hosts:
             own, many = self.own, range(len(self._nodes[self._ranks.rank]))
             if self._device.host_memory:
-                hosts = [own.part(number) for number in many]
+                self._hosts = [own.part(number) for number in many]
             else:
-                hosts = [self._device.host_empty(own.size, own.dtype) for _ in many]
-            self._laid_out = [_Span(self._ranks, self._nodes, [host[span] for host in hosts]) for span in own.spans]
+                self._hosts = [self._device.host_empty(own.size, own.dtype) for _ in many]
+        return self._hosts
+
+    @property
+    def _there(self) -> "list[_Span]":
+        """The spans on the host; they are made where ranks tell each other other things, too, for all to do it in one order."""
+        if not self._laid_out:
+            self._laid_out = [
+                _Span(self._ranks, self._nodes, [part[span] for part in self._parts]) for span in self.own.spans
+            ]
         return self._laid_out
 
 
@@ -105,27 +116,19 @@ class _Span:
         self.parts, self._nodes = parts, nodes
         rank, whole = ranks.rank, parts[0]
         places = [slice(r * whole.size // ranks.size, (r + 1) * whole.size // ranks.size) for r in range(ranks.size)]
-        self._places, self._own = places, whole[places[rank]]
+        self._own = whole[places[rank]]
         self._shares: list[Any] = [np.empty((len(theirs), self._own.size), whole.dtype) for theirs in nodes]
         self._shares[rank] = [part[places[rank]] for part in parts]
-        self._ranks = ranks
-        self._reduce: list[Exchange] = []
-
-    def _arrange(self) -> None:
-        """Make the exchanges, once, where others are made: all ranks do it in the same order."""
-        if self._reduce:
-            return
-        ranks, parts, places = self._ranks, self.parts, self._places
-        for number in range(max(map(len, self._nodes))):
+        self._reduce = []
+        for number in range(max(map(len, nodes))):
             send = {r: parts[number][places[r]] for r in ranks.others if number < len(parts)}
-            come = {r: self._shares[r][number] for r in ranks.others if number < len(self._nodes[r])}
+            come = {r: self._shares[r][number] for r in ranks.others if number < len(nodes[r])}
             self._reduce.append(ranks.exchange(send, come))
         own = dict.fromkeys(ranks.others, self._own)
-        self._gather = ranks.exchange(own, {r: parts[0][places[r]] for r in ranks.others})
+        self._gather = ranks.exchange(own, {r: whole[places[r]] for r in ranks.others})
 
     def add_up(self, last: int) -> None:
         """Sum what begins up to micro-batch `last`: it comes to be in the first part, and zeros in the others."""
-        self._arrange()
         for exchange in self._reduce:
             exchange.start()
         for exchange in self._reduce:

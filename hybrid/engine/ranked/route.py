@@ -48,33 +48,27 @@ class RankedRoute(Route):
         Rows learn in the order of micro-batches, so from the last one of rank 0 on they wait for gradients of inputs that are
         whole when all others are, too: before these go the spans.
         """
-        copy, trunk, readout = self.copies, self._trunk, self.readout
-        learned = readout.ready
+        copy, trunk, learned = self.copies, self._trunk, self.readout.ready
         self.gradient.trunk_has(trunk, self.device)
-        there = [] if in_shards(readout) else [self._to_all("hidden", ("forward", "hidden out"))]
+        there = [] if in_shards(self.readout) else [self._to_all("hidden", ("forward", "hidden out"))]
         learn = [
             _behind(there, stage) if stage.queue == "sparse" else stage._replace(of=self._own)
-            for stage in readout.finish(copy)
+            for stage in self.readout.finish(copy)
         ]
         back = [stage._replace(of=self._whole) for stage in trunk.finish(copy, learned)]
-        steps, last = self._steps(learned), self._step(self.gradient.spans - 1)
-        out = [stage._replace(of=self._in_steps) for stage in copy("x_grad out", last)]
+        steps, fallen = self._steps(learned), self._step(self.gradient.spans - 1)
+        out = [stage._replace(of=self._in_steps) for stage in copy("x_grad out", fallen)]
         # Where a readout fails, it fails on all ranks, and none of them waits for the others behind it.
-        home = self._to_all("x_grad", (*trunk.ready, last, *learned))
+        ready = (*trunk.ready, fallen, *learned)
         alike = self.embedding.rows and not in_shards(self.embedding)
-        early, late = ([home._replace(of=of)] if alike else [] for of in (self._is_early, self._is_late))
-        rows = [
-            stage._replace(after=(*stage.after, home.name, last)) for stage in self.embedding.last(copy, trunk.ready)
-        ]
+        home = [self._to_all("x_grad", ready)] if alike else []
+        rows = [_behind(home, stage) for stage in self.embedding.last(copy, ready)]
+        early, late = ([stage._replace(of=of) for stage in home] for of in (self._is_early, self._is_late))
         return Plan(
             [stage if self._of_all(stage) else stage._replace(of=self._own) for stage in self.begin(copy)],
-            [*there, *learn, *back, *early, *steps, *out, *late, *readout.last(copy), *rows],
+            [*there, *learn, *back, *early, *steps, *out, *late, *self.readout.last(copy), *rows],
             [_behind(steps[-1:], stage) for stage in trunk.update()],
         )
-
-    def _of_all(self, stage: Stage) -> bool:
-        """Whether a stage before the trunk is everybody's work: that of rows in shards."""
-        return in_shards(self.embedding) and stage.queue == "sparse"
 
     def _steps(self, learned: Sequence[str]) -> list[Stage]:
         """Backward of this rank's last micro-batch, span by span. Each is summed over all ranks, by way of the host."""
@@ -104,6 +98,10 @@ class RankedRoute(Route):
             self.ranks.share(getattr(slot, name), slot.rank)
 
         return Stage(f"{name} to all", self._queue, work, tuple(after))
+
+    def _of_all(self, stage: Stage) -> bool:
+        """Whether a stage before the trunk is everybody's work: that of rows in shards."""
+        return in_shards(self.embedding) and stage.queue == "sparse"
 
     def _own(self, slot: Slot) -> bool:
         """Whether a micro-batch is this rank's."""
