@@ -51,24 +51,25 @@ def run(arguments: Any) -> None:
     append(
         arguments.json,
         [
-            _kept("scale.checked", {"model": name, "ranks": ranks}, {"measured": one, "predicted": other})
+            _kept("scale.checked", {"model": name, "ranks": ranks}, {"measured": one, "simulated": other})
             for name, ranks, one, other in checked
         ],
     )
     predicted = predictions(found, links[2], RANKS[:2] if quick else RANKS)
     append(
         arguments.json,
-        [
-            _kept("scale.predicted", {"model": name, "links": where, "ranks": one.ranks}, one._asdict())
-            for (name, where), rows in predicted.items()
-            for one in rows
-        ],
+        [_predicted(name, where, one) for (name, where), rows in predicted.items() for one in rows],
     )
     for where in dict.fromkeys(where for _, where in predicted):
         print(predicted_table(where, {name: rows for (name, at), rows in predicted.items() if at == where}), end="\n\n")
     print(SEED)
     if arguments.out:
         draw(Path(arguments.out) / PICTURE, predicted)
+
+
+def _predicted(name: str, where: str, one: Prediction) -> dict[str, Any]:
+    params = {"model": name, "links": where, "ranks": one.ranks}
+    return _kept("scale.predicted", params, {"predicted": True} | one._asdict())
 
 
 def _kept(work: str, params: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:

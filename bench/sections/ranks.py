@@ -30,7 +30,7 @@ def section(records: Sequence[Record]) -> Section:
     else:
         gaps.append("Ticks on ranks have not been measured.")
     if checked:
-        worst = max(abs(one["predicted"] / one["measured"] - 1) for one in checked)
+        worst = max(abs(one["simulated"] / one["measured"] - 1) for one in checked)
         answer.append(
             f"A simulation of what messages and compute take here predicts the ticks that were measured on up to "
             f"{max(one['params']['ranks'] for one in checked)} ranks with errors of at most {worst:.1%}. Figures of more ranks "
@@ -88,8 +88,8 @@ def _checked_table(checked: Sequence[Record]) -> Table:
         [
             *one["params"].values(),
             1e3 * one["measured"],
-            1e3 * one["predicted"],
-            100 * (one["predicted"] / one["measured"] - 1),
+            1e3 * one["simulated"],
+            100 * (one["simulated"] / one["measured"] - 1),
         ]
         for one in checked
     ]

@@ -68,7 +68,7 @@ def test_every_line_of_a_prediction_says_so(tmp_path):
     assert table.startswith("Predicted, not measured;")
     assert table.splitlines()[2].count("predicted") == 4
     assert table.splitlines()[-1] == "| m | 8 | 1.000 | 6.0 x | 75% | latency |"
-    assert scale._kept("m", scale.HERE, rows["m"][0])["predicted"] is True
+    assert scale._predicted("m", scale.HERE, rows["m"][0])["predicted"] is True
     draw(tmp_path / "of" / "scale.png", {("m", scale.HERE): rows["m"]})
     assert (tmp_path / "of" / "scale.png").stat().st_size > 5_000
 
@@ -82,7 +82,10 @@ def test_the_command_measures_and_predicts(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(scale_figures, "RANKS", (1, 2))  # of 4 there are more processes, and nothing else
     kept = tmp_path / "scale.jsonl"
     assert main(["scale", "--quick", "--repeat", "2", "--json", str(kept), "--out", str(tmp_path)]) == 0
-    measured, *predicted = [json.loads(line) for line in kept.read_text().splitlines()]
+    measured, *others = [json.loads(line) for line in kept.read_text().splitlines()]
+    predicted = [one for one in others if one["work"] == "scale.predicted"]
+    checked = [one for one in others if one["work"] == "scale.checked"]
+    assert len(checked) == 4 and all(min(one["measured"], one["simulated"]) > 0 for one in checked)
     assert set(measured["halos"]) == {"2"} and set(measured["pvm"][0]["ticks"]) == {"1", "2"}
     assert set(measured["language"]["ticks"]) == {"1", "2"}
     assert all(np.min(samples) > 0 for samples in measured["pvm"][0]["ticks"].values())

@@ -79,7 +79,7 @@ def ranks() -> list[Record]:
             "work": "scale.checked",
             "params": {"model": "mesh1m", "ranks": count},
             "measured": 0.01 / count,
-            "predicted": 0.011 / count,
+            "simulated": 0.011 / count,
         }
         for count in (1, 2)
     ]
