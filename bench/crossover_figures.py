@@ -57,14 +57,19 @@ def _lines(setting: Setting, some: Sequence[Measured], models: Mapping[str, Mode
         for one in some
         if (one.size.width, one.size.batch) == (d, B)
     ]
+    names = list(models)
     axes = {
-        "x": altair.X("V:Q", title="classes V").scale(type="log"),
-        "y": altair.Y("ms:Q", title="milliseconds a step").scale(type="log"),
-        "color": altair.Color("contender:N", title=None),
+        "x": altair.X("V:Q", title="classes V", scale=_logarithmic()),
+        "y": altair.Y("ms:Q", title="milliseconds a step", scale=_logarithmic()),
+        "color": _colour("contender", names),
         "tooltip": ["contender:N", altair.Tooltip("V:Q", format=","), altair.Tooltip("ms:Q", format=".4g")],
     }
     drawn = altair.Chart(_data(lines)).mark_line().encode(**axes)
-    dots = altair.Chart(_data(points)).mark_point(filled=True, size=60).encode(**axes, shape="contender:N")
+    dots = (
+        altair.Chart(_data(points))
+        .mark_point(filled=True, size=60)
+        .encode(**axes, shape=altair.Shape("contender:N", sort=names, legend=None))
+    )
     caption = f"Time of a step over classes: {_where(setting)}, d = {d}, B = {B:,}. Points are measured, lines are the models."
     fastest = min((one for one in points if one["V"] == counts[-1]), key=lambda one: one["ms"], default=None)
     told = caption + (
@@ -96,7 +101,7 @@ def _map(setting: Setting, some: Sequence[Measured], models: Mapping[str, Model]
     chart = chart.encode(
         x=altair.X("V:O", title="classes V", sort=list(dict.fromkeys(columns))),
         y=altair.Y("row:N", title=None, sort=list(dict.fromkeys(rows))),
-        color=altair.Color("fastest:N", title="fastest"),
+        color=_colour("fastest", list(models)),
         opacity=altair.Opacity("clear:N", title=None).scale(
             domain=["beyond the models' errors", "within the models' errors"], range=[1.0, 0.45]
         ),
@@ -124,12 +129,13 @@ def quality(curves: Mapping[int, Sequence[Curve]]) -> list[Figure]:
             for one in some
             for seconds, perplexity in one.points
         ]
+        names = [one.who for one in some]
         chart = altair.Chart(_data(values)).mark_line(point=True)
         chart = chart.encode(
-            x=altair.X("seconds:Q", title=some[0].clock).scale(type="log"),
-            y=altair.Y("perplexity:Q", title="perplexity of validation data").scale(type="log", zero=False),
-            color=altair.Color("contender:N", title=None),
-            shape=altair.Shape("contender:N", title=None),
+            x=altair.X("seconds:Q", title=some[0].clock, scale=_logarithmic()),
+            y=altair.Y("perplexity:Q", title="perplexity of validation data", scale=_logarithmic()),
+            color=_colour("contender", names),
+            shape=altair.Shape("contender:N", sort=names, legend=None),
             tooltip=[
                 "contender:N",
                 altair.Tooltip("seconds:Q", format=".3g"),
@@ -141,6 +147,19 @@ def quality(curves: Mapping[int, Sequence[Curve]]) -> list[Figure]:
         told = f"{caption} The lowest is {lowest.best[1]:.4g}, by {lowest.who} after {lowest.best[0]:.0f} s."
         made.append(Figure(f"equal_quality_{count}", caption, chart, told, "equal_quality"))
     return made
+
+
+def _logarithmic() -> Any:
+    import altair
+
+    return altair.Scale(type="log", nice=False, padding=12)
+
+
+def _colour(field: str, names: Sequence[str]) -> Any:
+    """The colour of each name, the same in all pictures of these names, whichever of them a picture has."""
+    import altair
+
+    return altair.Color(f"{field}:N", title=None).scale(domain=list(names))
 
 
 def _data(values: Sequence[Mapping[str, Any]]) -> Any:
