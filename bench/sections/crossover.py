@@ -25,16 +25,13 @@ def section(records: Sequence[Record]) -> Section:
     """Of records of `bench crossover`, and of trainings: those among the records, else those that the repository keeps."""
     found = measured(records)
     fitted = {setting: models(setting.work, some) for setting, some in found.items()}
+    if not found:
+        return Section(TITLE, [], gaps=gaps(found, records))
     trained = [one for one in records if one["work"] in QUALITIES or one.get("bench") == "large"]
     curves = equal_quality.curves(trained or equal_quality.committed())
-    answer, figures, tables = [], [], []
-    if found:
-        answer += crossover_claim.speed(found, fitted)
-        figures += crossover_figures.speed(found, fitted)
-        tables += crossover_tables.speed(found, fitted, COMMAND)
-    answer += crossover_claim.quality(curves)
-    figures += crossover_figures.quality(curves)
-    tables += crossover_tables.quality(curves)
+    answer = crossover_claim.speed(found, fitted) + crossover_claim.quality(curves)
+    figures = crossover_figures.speed(found, fitted) + crossover_figures.quality(curves)
+    tables = crossover_tables.speed(found, fitted, COMMAND) + crossover_tables.quality(curves)
     return Section(TITLE, answer, figures, tables, gaps(found, records))
 
 
