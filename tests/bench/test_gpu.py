@@ -108,7 +108,10 @@ def test_its_options_are_refused_elsewhere(option, capsys):
     with pytest.raises(SystemExit) as stopped:
         main(["tree", option])
     assert stopped.value.code == 2
-    assert f"tree takes no {option.split('=')[0]}, which is for gpu" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert (
+        f"tree takes no {option.split('=')[0]}, which is for " in said and "gpu" in said.rpartition("which is for ")[2]
+    )
     with pytest.raises(SystemExit):
         main(["tree", "--seconds=9"])
     assert "tree takes no --seconds, which is for large, plugs, plugs_losses, quality, tune" in capsys.readouterr().err
