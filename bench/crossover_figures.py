@@ -102,7 +102,7 @@ def _map(setting: Setting, some: Sequence[Measured], models: Mapping[str, Model]
         x=altair.X("V:O", title="classes V", sort=list(dict.fromkeys(columns))),
         y=altair.Y("row:N", title=None, sort=list(dict.fromkeys(rows))),
         color=_colour("fastest", list(models)),
-        opacity=altair.Opacity("clear:N", title=None).scale(
+        opacity=altair.Opacity("clear:O", title=None).scale(
             domain=["beyond the models' errors", "within the models' errors"], range=[1.0, 0.45]
         ),
         tooltip=["fastest:N", "then:N", altair.Tooltip("times:Q", format=".3g"), "V:O", "row:N"],
