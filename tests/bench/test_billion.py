@@ -1,6 +1,7 @@
 """The run at small size: the loss falls as asked, dense rivals are checked, what does not fit is told by its bytes."""
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -9,13 +10,12 @@ from bench import billion
 from bench.__main__ import main
 from bench.crossover_costs import Size
 from bench.sections.billion import section
+from tests.support import bench_command
 
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory):
-    path = tmp_path_factory.mktemp("billion") / "records.jsonl"
-    assert main(["billion", "--quick", "--threads", "1", "--json", str(path)]) == 0
-    return [json.loads(line) for line in path.read_text().splitlines()]
+    return [vars(one) for one in bench_command.measured("billion", tmp_path_factory.mktemp("billion"), "--quick")[1]]
 
 
 def test_the_tree_learns_until_its_loss_has_fallen(measured):
@@ -61,7 +61,8 @@ def test_a_loss_that_does_not_fall_is_an_error(monkeypatch):
 def test_memory_that_does_not_suffice_is_told(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(billion, "available", lambda: 1e6)
     path = tmp_path / "records.jsonl"
-    assert main(["billion", "--quick", "--threads", "1", "--json", str(path)]) == 0
+    threads = os.environ["NUMBA_NUM_THREADS"]  # of this process, which cannot have others any more
+    assert main(["billion", "--quick", "--threads", threads, "--json", str(path)]) == 0
     records = [json.loads(line) for line in path.read_text().splitlines()]
     lacking = next(one for one in records if one["who"] == "full")
     assert lacking["work"] == "billion.impossible" and lacking["quality"]["bytes free"] == [1e6]

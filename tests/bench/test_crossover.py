@@ -1,6 +1,5 @@
 """The command on small sizes: every contender has a record whose section can be made; what is asked for is what runs."""
 
-import json
 from types import SimpleNamespace
 
 import pytest
@@ -10,17 +9,20 @@ from bench.__main__ import main
 from bench.crossover_costs import Size
 from bench.crossover_points import OURS, WORKS, Point
 from bench.sections.crossover import section
+from tests.support import bench_command
 
-COMMAND = ["crossover", "--quick", "--repeat", "1", "--threads", "1"]
+SMALL = ["--quick", "--repeat", "1"]
 
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory):
     """Records of ours, of both works; rivals of PyTorch are asked for in a test of their own."""
-    path = tmp_path_factory.mktemp("crossover") / "records.jsonl"
     asked = [part for one in OURS for part in ("--only", one)]
-    assert main([*COMMAND, *asked, "--json", str(path)]) == 0
-    return [json.loads(line) for line in path.read_text().splitlines()]
+    return records_of(tmp_path_factory.mktemp("crossover"), *asked)
+
+
+def records_of(folder, *asked):
+    return [vars(one) for one in bench_command.measured("crossover", folder, *SMALL, *asked)[1]]
 
 
 def test_every_contender_is_measured_at_every_small_size(measured):
@@ -48,15 +50,13 @@ def test_the_report_of_tables_reads_them(measured):
 
 def test_rivals_of_pytorch_stand_beside_ours(tmp_path):
     pytest.importorskip("torch")
-    path = tmp_path / "records.jsonl"
-    assert main([*COMMAND, "--only", "output", "--only", "torch adaptive", "--json", str(path)]) == 0
-    records = [json.loads(line) for line in path.read_text().splitlines()]
+    records = records_of(tmp_path, "--only", "output", "--only", "torch adaptive")
     assert {one["work"] for one in records} == {"crossover.output"} and len(records) == 3
     assert all(one["who"].startswith("torch ") and "contender" not in one["params"] for one in records)
 
 
 def test_what_is_not_known_is_refused(capsys):
-    assert main([*COMMAND, "--only", "forest"]) == 2
+    assert main(["crossover", *SMALL, "--only", "forest"]) == 2
     assert "--only: found 'forest', expected some of output, step, full" in capsys.readouterr().out
 
 

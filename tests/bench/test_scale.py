@@ -1,6 +1,7 @@
 """What is predicted is called so, in every table, line and picture; errors and the bar are told as they are."""
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -81,7 +82,23 @@ def test_links_say_what_moves_beside_compute():
 def test_the_command_measures_and_predicts(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(scale_figures, "RANKS", (1, 2))  # of 4 there are more processes, and nothing else
     kept = tmp_path / "scale.jsonl"
-    assert main(["scale", "--quick", "--repeat", "2", "--json", str(kept), "--out", str(tmp_path)]) == 0
+    assert (
+        main(
+            [
+                "scale",
+                "--quick",
+                "--repeat",
+                "2",
+                "--threads",
+                os.environ["NUMBA_NUM_THREADS"],
+                "--json",
+                str(kept),
+                "--out",
+                str(tmp_path),
+            ]
+        )
+        == 0
+    )
     measured, *others = [json.loads(line) for line in kept.read_text().splitlines()]
     predicted = [one for one in others if one["work"] == "scale.predicted"]
     checked = [one for one in others if one["work"] == "scale.checked"]
