@@ -79,7 +79,8 @@ class Schedule:
     ):
         if len(slots) != delay + 2:
             raise ValueError(f"slots: found {len(slots)} sets, expected {delay + 2} for delay {delay}")
-        self.plan, self.slots, self.queues, self.delay, self.trace = plan, slots, queues, delay, trace
+        self.plan = plan._replace(update=[stage._replace(once=True) for stage in plan.update])
+        self.slots, self.queues, self.delay, self.trace = slots, queues, delay, trace
         self._whole = whole
         self.begun: deque[list[Any]] = deque()
         self.seconds = 0.0  # of the last tick
@@ -124,7 +125,7 @@ class Schedule:
             if len(self.begun) > self.delay or not upcoming or held:
                 finishing = self.begun.popleft()
                 self._put(self.plan.finish, finishing)
-                self._put([stage._replace(once=True) for stage in self.plan.update], finishing)
+                self._put(self.plan.update, finishing)
             held = held and bool(self.begun)
             if upcoming and not self._feeds_apart:  # in this thread: after all that other queues can do meanwhile
                 self._fill(sets, batches)
