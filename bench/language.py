@@ -12,6 +12,7 @@ from hybrid.engine import Engine
 from hybrid.engine.embedding import Embedding
 from hybrid.engine.trunk.mlp import Trunk
 from hybrid.feeds import Batch
+from hybrid.ranks.group import Group
 from hybrid.readout import FullReadout, HeadReadout, SampledReadout, TreeReadout
 
 CONTEXT, WIDTH, HIDDEN, OUTPUTS = 4, 64, 256, 128
@@ -72,18 +73,22 @@ def make_engine(
     readout: str,
     threads: int,
     width: int = OUTPUTS,
+    *,
+    micro_batches: int = 2,
     overlap: bool | None = None,
+    ranks: Group | None = None,
     **settings: Any,
 ) -> Engine:
-    """The model under one of READOUTS, which settings are for; overlap: see Engine."""
+    """The model under one of READOUTS, which settings are for; micro_batches, overlap, ranks: see Engine."""
     return Engine(
         Embedding(feed.rows, WIDTH, per_example=CONTEXT, rate=RATE, spread=0.1),
         Trunk(CONTEXT * WIDTH, HIDDEN, width, rate=RATE),
         READOUTS[readout](feed.counts, width, batch=feed.batch, rate=RATE, **settings),
-        micro_batches=2,
+        micro_batches=micro_batches,
         decay=False,
         threads=threads,
         overlap=overlap,
+        ranks=ranks,
     )
 
 
@@ -97,7 +102,7 @@ def ours(
     **settings: Any,
 ) -> Work:
     """A turn is so many steps; see make_engine."""
-    engine = make_engine(feed, readout, threads, width, overlap, **settings)
+    engine = make_engine(feed, readout, threads, width, overlap=overlap, **settings)
     ticks = engine.run(feed)
     losses: list[float] = []
 

@@ -7,12 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from bench.language import CONTEXT, HIDDEN, OUTPUTS, RATE, WIDTH, ZipfFeed
+from bench.language import CONTEXT, HIDDEN, OUTPUTS, WIDTH, ZipfFeed, make_engine
 from hybrid.engine import Engine
-from hybrid.engine.embedding import Embedding
-from hybrid.engine.trunk.mlp import Trunk
 from hybrid.ranks.group import Group
-from hybrid.readout import TreeReadout
 
 STAGES = ("gather", "forward", "readout", "backward", "update", "scatter")
 SIZES = {"width": OUTPUTS, "inputs": CONTEXT * WIDTH}
@@ -60,13 +57,5 @@ def steps(batch: int, classes: int, micro_batches: int, ticks: int, repeat: int)
 def _running(batch: int, classes: int, micro_batches: int = 1, **options: Any) -> tuple[Engine, Iterator[Any]]:
     """An engine on one thread, and its ticks."""
     feed = ZipfFeed(classes, batch)
-    engine = Engine(
-        Embedding(feed.rows, WIDTH, per_example=CONTEXT, rate=RATE, spread=0.1),
-        Trunk(CONTEXT * WIDTH, HIDDEN, OUTPUTS, rate=RATE),
-        TreeReadout(feed.counts, OUTPUTS, batch=batch // micro_batches, rate=RATE),
-        micro_batches=micro_batches,
-        decay=False,
-        threads=1,
-        **options,
-    )
+    engine = make_engine(feed, "tree", 1, micro_batches=micro_batches, **options)
     return engine, engine.run(feed)
