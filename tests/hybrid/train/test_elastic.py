@@ -10,6 +10,7 @@ import sys
 import numpy as np
 import pytest
 
+from hybrid.cli import main
 from hybrid.ranks import world
 from hybrid.ranks.everyone import Member, RankLost
 from hybrid.ranks.world import World
@@ -19,7 +20,7 @@ from tests.hybrid.pvm import tiny
 from tests.support import rank_train
 from tests.support.plugin import offered_to_children
 from tests.support.ranks import ended, started
-from tests.support.small_runs import command, on_ranks
+from tests.support.small_runs import command
 
 if not sys.platform.startswith("linux"):
     pytest.skip("looks through /proc", allow_module_level=True)
@@ -52,7 +53,7 @@ def alone(commands, tmp_path_factory):
     def run(kind):
         if kind not in found:
             found[kind] = tmp_path_factory.mktemp(kind) / "run"
-            on_ranks(1, *commands(kind, found[kind]))
+            assert main(commands(kind, found[kind])) == 0
         return found[kind]
 
     return run

@@ -31,9 +31,9 @@ def going_on(run, *more):
 def alone(tmp_path_factory, data):
     """A run of one rank, in two parts; as the first has left it, it is kept in `first`."""
     folder = tmp_path_factory.mktemp("alone")
-    on_ranks(1, *reading(data, folder / "run"))
+    assert main(reading(data, folder / "run")) == 0
     shutil.copytree(folder / "run", folder / "first")
-    on_ranks(1, *going_on(folder / "run"))
+    assert main(going_on(folder / "run")) == 0
     return folder / "run"
 
 
@@ -50,7 +50,7 @@ def test_it_is_the_model_of_one_rank_and_goes_on_on_others(tmp_path, data, alone
 def test_it_goes_on_and_is_used_on_one_rank(tmp_path, data, alone, capsys):
     run = tmp_path / "run"
     on_ranks(2, *reading(data, run, "--shard"))
-    on_ranks(1, *going_on(run))
+    assert main(going_on(run)) == 0
     assert tensors(run) == tensors(alone)
     capsys.readouterr()
     for word, *words in (["eval"], ["next", "noun3 verb3 noun5 verb5", "--k", "3"]):

@@ -4,6 +4,7 @@ import sys
 
 import pytest
 
+from hybrid.cli import main
 from hybrid.train import store
 from tests.hybrid.pvm import tiny
 from tests.support.ranks import ended, started
@@ -22,7 +23,7 @@ def watching(folder, out, steps="12"):
 def watched(tmp_path_factory):
     """A run of a Predictive Vision Model on one rank."""
     folder = tmp_path_factory.mktemp("watched")
-    on_ranks(1, *watching(folder, folder / "run"))
+    assert main(watching(folder, folder / "run")) == 0
     return folder / "run"
 
 
@@ -39,7 +40,7 @@ def test_a_vision_model_is_that_of_one_rank_and_goes_on_on_others(tmp_path, watc
 def test_one_rank_goes_on_where_several_stopped(tmp_path, watched):
     run = tmp_path / "run"
     on_ranks(2, *watching(tmp_path, run, steps="8"))
-    on_ranks(1, "train", "--resume", str(run), "--steps", "12", "--threads", "1")
+    assert main(["train", "--resume", str(run), "--steps", "12", "--threads", "1"]) == 0
     assert tiny.tensors(run) == tiny.tensors(watched)
 
 
@@ -52,8 +53,8 @@ def test_a_model_with_a_trunk_is_that_of_one_rank_and_goes_on_on_others(tmp_path
         return command(kind, data, out, "--epochs", "1", "--threads", "1", "--micro-batches", "5")
 
     alone, run = tmp_path / "alone", tmp_path / "run"
-    on_ranks(1, *learning(alone))
-    on_ranks(1, "train", "--resume", str(alone), "--epochs", "2", "--threads", "1")
+    assert main(learning(alone)) == 0
+    assert main(["train", "--resume", str(alone), "--epochs", "2", "--threads", "1"]) == 0
     on_ranks(ranks, *learning(run))
     on_ranks(6 - ranks, "train", "--resume", str(run), "--epochs", "2", "--threads", "1")
     assert tiny.tensors(run) == tiny.tensors(alone)
@@ -76,7 +77,7 @@ def test_labels_are_learned_as_by_one_rank(tmp_path):
         "16",
     ]
     words += ["--epochs", "2", "--threads", "1", "--micro-batches", "4", "--out"]
-    on_ranks(1, *words, str(tmp_path / "alone"))
+    assert main([*words, str(tmp_path / "alone")]) == 0
     on_ranks(2, *words, str(tmp_path / "run"))
     assert tiny.tensors(tmp_path / "run") == tiny.tensors(tmp_path / "alone")
     assert figures(tmp_path / "run") == figures(tmp_path / "alone")
