@@ -24,11 +24,16 @@ hypothesis.settings.register_profile("ci", parent=hypothesis.settings.get_profil
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "tests")
 
 
-@pytest.fixture(autouse=True)
-def cpu_unless_asked(request, monkeypatch):
-    """Outside tests/gpu no GPU is found, so a test means the CPU wherever it runs, beside a simulated device too."""
-    if "gpu" not in request.path.parts:
-        monkeypatch.setattr("hybrid.backend.why_no_gpu", lambda: "these tests are the CPU's")
+@pytest.fixture(autouse=True, scope="module")
+def cpu_unless_asked(request):
+    """Outside tests/gpu no GPU is found, so a test means the CPU wherever it runs, beside a simulated device too.
+
+    Nor by the fixtures of a file, which begin before those of its tests.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        if "gpu" not in request.path.parts:
+            patch.setattr("hybrid.backend.why_no_gpu", lambda: "these tests are the CPU's")
+        yield
 
 
 @pytest.fixture(params=[1, 2, 4])
