@@ -61,7 +61,7 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("files", nargs="*", metavar="FILE", help="for report and compare: .jsonl files")
     parser.add_argument("--json", metavar="FILE", help="append one line a result")
     parser.add_argument("--threads", type=_positive, help="for all rivals (default: all cores that may be used)")
-    parser.add_argument("--repeat", type=_positive, default=7, help="turns of each rival (default: 7, at least 5)")
+    parser.add_argument("--repeat", type=_positive, help="turns of each rival, at least 5 (default: 7; of all 5)")
     parser.add_argument(
         "--anyway", action="store_true", help="measure on a busy machine too; records say how busy it was"
     )
@@ -164,6 +164,7 @@ def main(arguments: list[str] | None = None) -> int:
             open(given.json, "a").close()  # better to fail now than after the measurement
         except OSError as error:
             chosen.error(f"--json {given.json}: {error.strerror}")
+    given.repeat = given.repeat or (5 if given.name == "all" else 7)  # all is to take an hour
     given.threads = given.threads or len(os.sched_getaffinity(0))
     for name in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[name] = str(given.threads)  # read when the libraries are imported, which is below
