@@ -8,11 +8,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from bench.load import REFUSED
+
 HERE = Path(__file__).parent
 WAITS = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY", "KMP_BLOCKTIME")  # how a user says how OpenMP's threads wait
 SPINS = "300000"  # OpenMP's own choice, not ours (cpu/threads.py): on a quiet machine PyTorch is at its best with it
 FILES = ("report", "compare")  # what is not measured, but made of files of before
-REFUSED = 75  # the exit code, by which scripts know that it may go another time
 OWN: dict[str, tuple[str, ...]] = {  # options of some benchmarks alone
     "all": ("out", "only", "page"),
     "balance": ("together",),

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 PROC = Path("/proc")
+REFUSED = 75  # the exit code where nothing was timed, by which scripts know that it may go another time
 BUSY = 0.1  # of these cores: where others take more, nothing is timed unless it is asked for
 LOOK = 1.0  # seconds that are looked at before that
 SHORT = 0.1  # seconds of which nothing is said

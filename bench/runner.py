@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import report
+from bench.load import REFUSED
 from bench.measure import append, commit, environment
 from bench.steps import Step, lacks
 
@@ -25,6 +26,7 @@ Record = dict[str, Any]
 RESULTS, LOGS = "results.jsonl", "logs"
 STEP = "all.step"  # the work of a record that says what became of a step
 ENDS = 20.0  # seconds that a step has to end in, when it is stopped
+TRIES, WAITS = 10, 30.0  # of a step that the machine is too busy for; seconds
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ def run(steps: Sequence[tuple[str, Step]], given: Settings) -> bool:
         began = time.monotonic()
         log = given.folder / LOGS / f"{step.name.replace(' ', '-')}.txt"
         try:
-            code = _process([*shlex.split(command), *_options(given, results)], log)
+            code = _taken([*shlex.split(command), *_options(given, results)], log)
         except KeyboardInterrupt:
             _note(results, section, step, command, given, "stopped", reason="the run was stopped meanwhile")
             raise
@@ -122,6 +124,17 @@ def _command(step: Step, quick: bool) -> str:
 
 def _options(given: Settings, results: Path) -> list[str]:
     return ["--json", str(results.resolve()), "--threads", str(given.threads), *given.more]
+
+
+def _taken(command: list[str], log: Path) -> int:
+    """Run it, again where the machine was busy, or measured something else, for a while; returns the last exit code."""
+    for _ in range(TRIES):
+        code = _process(command, log)
+        if code != REFUSED:
+            break
+        print(f"    {_last(log)}; asks again in {WAITS:g} s", flush=True)
+        time.sleep(WAITS)
+    return code
 
 
 def _process(command: list[str], log: Path) -> int:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from bench import report, runner
+from bench.load import REFUSED
 from bench.runner import RESULTS, STEP, Settings, clock, finished, modes, time_left
 from bench.steps import NEEDS, Step
 
@@ -31,6 +32,8 @@ class Processes:
         self.ran.append(command[3])
         log.write_text("a line before\nthe reason\n\n")
         code = self.codes.get(command[3], 0)
+        if isinstance(code, list):
+            code = code.pop(0)
         if code == "stop":
             raise KeyboardInterrupt
         return code
@@ -52,6 +55,17 @@ def test_a_step_that_is_done_is_not_done_again(given, processes, capsys):
     assert runner.run(STEPS, given) and runner.run(STEPS, given)
     assert processes.ran == ["tree", "units"]
     assert capsys.readouterr().out.count("done before") == 2
+
+
+def test_a_step_that_the_machine_is_too_busy_for_is_asked_again_for_a_while(given, processes, monkeypatch, capsys):
+    waited = []
+    monkeypatch.setattr(runner.time, "sleep", waited.append)
+    processes.codes = {"tree": [REFUSED, REFUSED, 0], "units": REFUSED}
+    assert not runner.run(STEPS, given)
+    assert processes.ran == ["tree"] * 3 + ["units"] * runner.TRIES
+    assert states(given.folder) == {"one": ("done", ""), "other": ("failed", "the reason")}
+    assert waited == [runner.WAITS] * (2 + runner.TRIES)
+    assert "    the reason; asks again in 30 s\n" in capsys.readouterr().out
 
 
 def test_a_step_that_failed_is_a_gap_and_is_tried_again(given, processes):
