@@ -1,4 +1,4 @@
-"""python -m bench NAME [OPTION...]; python -m bench report FILE...; python -m bench compare BEFORE AFTER."""
+"""python -m bench NAME [OPTION...]; and of .jsonl files: report FILE..., compare BEFORE AFTER, history FILE..."""
 
 import argparse
 import ast
@@ -13,7 +13,7 @@ from bench.load import REFUSED
 HERE = Path(__file__).parent
 WAITS = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY", "KMP_BLOCKTIME")  # how a user says how OpenMP's threads wait
 SPINS = "300000"  # OpenMP's own choice, not ours (cpu/threads.py): on a quiet machine PyTorch is at its best with it
-FILES = ("report", "compare")  # what is not measured, but made of files of before
+FILES = ("report", "compare", "history")  # what is not measured, but made of files of before
 OWN: dict[str, tuple[str, ...]] = {  # options of some benchmarks alone
     "all": ("out", "only", "page"),
     "balance": ("together",),
@@ -22,6 +22,7 @@ OWN: dict[str, tuple[str, ...]] = {  # options of some benchmarks alone
     "crossover": ("only",),
     "gpu": ("out", "only", "skip_tests", "rehearse"),
     "growth": ("out",),
+    "history": ("release",),
     "large": ("only", "readouts", "seconds"),
     "softmax": ("only",),
     "neighbours": ("vectors",),
@@ -55,11 +56,12 @@ def parser() -> argparse.ArgumentParser:
         "python -m bench",
         description="Measure beside peers: check every result, then let the rivals take turns.",
         epilog=f"benchmarks:\n{names}\n\nof .jsonl files:\n  report     print their tables: python -m bench report FILE...\n"
-        "  compare    what of the first is better or worse in the second: python -m bench compare BEFORE AFTER",
+        "  compare    what of the first is better or worse in the second: python -m bench compare BEFORE AFTER\n"
+        "  history    keep what a release was measured at, and write docs/history.md: python -m bench history FILE...",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("name", nargs="?", metavar="NAME", help="one of the benchmarks below")
-    parser.add_argument("files", nargs="*", metavar="FILE", help="for report and compare: .jsonl files")
+    parser.add_argument("files", nargs="*", metavar="FILE", help="for report, compare and history: .jsonl files")
     parser.add_argument("--json", metavar="FILE", help="append one line a result")
     parser.add_argument("--threads", type=_positive, help="for all rivals (default: all cores that may be used)")
     parser.add_argument("--repeat", type=_positive, help="turns of each rival, at least 5 (default: 7; of all 5)")
@@ -85,6 +87,11 @@ def parser() -> argparse.ArgumentParser:
         type=_positive,
         metavar="PERCENT",
         help="for compare: what two runs of the same code may differ by (default: 5); the exit code is 1 where ours got worse",
+    )
+    parser.add_argument(
+        "--release",
+        metavar="VERSION",
+        help="for history: whose figures FILE... are, as 0.2.0; without files the page is redrawn",
     )
     shards = parser.add_argument_group("for shards")
     shards.add_argument("--gb", type=float, metavar="N", help="gigabytes of the table (default: 1)")
@@ -140,7 +147,7 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: list[str] | None = None) -> int:
     """Run one benchmark or print a report; returns the exit code."""
     chosen = parser()
-    given = chosen.parse_args(arguments)
+    given = chosen.parse_intermixed_args(arguments)  # files may come behind options
     if given.name is None:
         chosen.print_help()
         return 0
@@ -197,22 +204,43 @@ def _timed(chosen: argparse.ArgumentParser, benchmark: Any, given: argparse.Name
 
 
 def _of_files(chosen: argparse.ArgumentParser, given: argparse.Namespace) -> int:
-    """Print a report, or a comparison; returns the exit code."""
-    from bench import compare, report
-
-    needed = "two .jsonl files, BEFORE and AFTER" if given.name == "compare" else "the .jsonl files that --json wrote"
-    if not given.files or (given.name == "compare" and len(given.files) != 2):
-        chosen.error(f"{given.name}: found {len(given.files) or 'no'} files, expected {needed}")
+    """Print a report or a comparison, or keep a release; returns the exit code."""
     try:
-        if given.name == "compare":
-            before, after = (report.read([file]) for file in given.files)
-            return compare.show(before, after, (given.tolerance or 100 * compare.TOLERANCE) / 100)
-        records = report.read(given.files)
-        print(report.tables(records))
-        if given.out:
-            report.draw(records, given.out)
+        return {"report": _report, "compare": _compare, "history": _history}[given.name](given)
     except (OSError, ValueError) as error:
         chosen.error(str(error))
+
+
+def _report(given: argparse.Namespace) -> int:
+    from bench import report
+
+    if not given.files:
+        raise ValueError("report: found no files, expected the .jsonl files that --json wrote")
+    records = report.read(given.files)
+    print(report.tables(records))
+    if given.out:
+        report.draw(records, given.out)
+    return 0
+
+
+def _compare(given: argparse.Namespace) -> int:
+    from bench import compare, report
+
+    if len(given.files) != 2:
+        found = len(given.files) or "no"
+        raise ValueError(f"compare: found {found} files, expected two .jsonl files, BEFORE and AFTER")
+    before, after = (report.read([file]) for file in given.files)
+    return compare.show(before, after, (given.tolerance or 100 * compare.TOLERANCE) / 100)
+
+
+def _history(given: argparse.Namespace) -> int:
+    from bench import history, report
+
+    if bool(given.files) != bool(given.release):
+        raise ValueError("history: FILE... and --release VERSION go together; without either the page is redrawn")
+    if given.files:
+        print(history.keep(given.release, report.read(given.files), history.HERE))
+    print(*history.write(history.DOCS, history.HERE), sep="\n")
     return 0
 
 
