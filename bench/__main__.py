@@ -1,4 +1,4 @@
-"""python -m bench NAME [OPTION...]; and of .jsonl files: report FILE..., compare BEFORE AFTER, history FILE..."""
+"""python -m bench NAME [OPTION...]; and of .jsonl files: report FILE..., compare BEFORE AFTER, history FILE..., pages FILE."""
 
 import argparse
 import ast
@@ -13,7 +13,7 @@ from bench.load import REFUSED
 HERE = Path(__file__).parent
 WAITS = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY", "KMP_BLOCKTIME")  # how a user says how OpenMP's threads wait
 SPINS = "300000"  # OpenMP's own choice, not ours (cpu/threads.py): on a quiet machine PyTorch is at its best with it
-FILES = ("report", "compare", "history")  # what is not measured, but made of files of before
+FILES = ("report", "compare", "history", "pages")  # what is not measured, but made of files of before
 OWN: dict[str, tuple[str, ...]] = {  # options of some benchmarks alone
     "all": ("out", "only", "page"),
     "balance": ("together",),
@@ -57,11 +57,12 @@ def parser() -> argparse.ArgumentParser:
         description="Measure beside peers: check every result, then let the rivals take turns.",
         epilog=f"benchmarks:\n{names}\n\nof .jsonl files:\n  report     print their tables: python -m bench report FILE...\n"
         "  compare    what of the first is better or worse in the second: python -m bench compare BEFORE AFTER\n"
-        "  history    keep what a release was measured at, and write docs/history.md: python -m bench history FILE...",
+        "  history    keep what a release was measured at, and write docs/history.md: python -m bench history FILE...\n"
+        "  pages      write the tables of README and docs that are the report's: python -m bench pages RESULTS",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("name", nargs="?", metavar="NAME", help="one of the benchmarks below")
-    parser.add_argument("files", nargs="*", metavar="FILE", help="for report, compare and history: .jsonl files")
+    parser.add_argument("files", nargs="*", metavar="FILE", help="for report, compare, history and pages: .jsonl files")
     parser.add_argument("--json", metavar="FILE", help="append one line a result")
     parser.add_argument("--threads", type=_positive, help="for all rivals (default: all cores that may be used)")
     parser.add_argument("--repeat", type=_positive, help="turns of each rival, at least 5 (default: 7; of all 5)")
@@ -206,7 +207,7 @@ def _timed(chosen: argparse.ArgumentParser, benchmark: Any, given: argparse.Name
 def _of_files(chosen: argparse.ArgumentParser, given: argparse.Namespace) -> int:
     """Print a report or a comparison, or keep a release; returns the exit code."""
     try:
-        return {"report": _report, "compare": _compare, "history": _history}[given.name](given)
+        return {"report": _report, "compare": _compare, "history": _history, "pages": _pages}[given.name](given)
     except (OSError, ValueError) as error:
         chosen.error(str(error))
 
@@ -241,6 +242,15 @@ def _history(given: argparse.Namespace) -> int:
     if given.files:
         print(history.keep(given.release, report.read(given.files), history.HERE))
     print(*history.write(history.DOCS, history.HERE), sep="\n")
+    return 0
+
+
+def _pages(given: argparse.Namespace) -> int:
+    from bench import pages, report
+
+    if len(given.files) != 1:
+        raise ValueError(f"pages: found {len(given.files) or 'no'} files, expected the results.jsonl of a report")
+    print(*pages.write(report.read(given.files), pages.ROOT), sep="\n")
     return 0
 
 

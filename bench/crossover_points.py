@@ -13,6 +13,7 @@ CLASSES = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 WIDTHS = (64, 128, 256, 512)
 BATCHES = (64, 1024, 8192)
 WIDTH, BATCH = 128, 1024  # of the row of points
+LARGEST = Size(100_000_000, 64, BATCH)  # where the memory is there
 OURS = ("full", "sampled", "head", "tree", "tree in batches")
 THEIRS = ("torch full", "torch chunked", "torch adaptive")
 WORKS = {"output": (*OURS, *THEIRS), "step": (*OURS, "tree overlapped", *THEIRS)}
@@ -53,7 +54,7 @@ def points(quick: bool, threads: int) -> list[Point]:
     row = [Size(count, WIDTH, batch) for batch in BATCHES for count in CLASSES]
     row.remove(Size(CLASSES[-1], WIDTH, BATCHES[-1]))  # half a minute, to make it ready
     wide = [Size(count, width, BATCH) for width in WIDTHS if width != WIDTH for count in (10_000, 100_000, 1_000_000)]
-    corners = [Size(1_000, 512, 64), Size(1_000, 64, 8192)]
+    corners = [Size(1_000, 512, 64), Size(1_000, 64, 8192), LARGEST]
     alone = [Size(count, WIDTH, BATCH) for count in CLASSES[:4]]
     few = [Size(100_000, WIDTH, 64), Size(100_000, WIDTH, 8192), Size(10_000, 512, 64), Size(10_000, 64, BATCH)]
     steps = [*alone, Size(CLASSES[-1], WIDTH, BATCH), *few]

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from bench.cost_model import Model
 from bench.crossover_costs import Size, amounts
 from bench.crossover_fit import Measured, Setting
+from bench.crossover_points import BATCH, WIDTH
 from bench.crossover_regions import Cell, classes, crossover, regions
 from bench.equal_quality import FILES, Curve, targets
 from bench.section import Cell as Value
@@ -18,6 +19,7 @@ REPORT = "python -m bench report " + " ".join(f"bench/results/{name}" for name i
 def speed(found: Found, fitted: Fitted, command: str) -> list[Table]:
     """All that is of steps a second."""
     return [
+        *(_short(setting, some, command) for setting, some in found.items() if _in_short(setting, found)),
         _points(found, fitted, command),
         _constants(fitted, command),
         _regions(found, fitted, command),
@@ -27,6 +29,24 @@ def speed(found: Found, fitted: Fitted, command: str) -> list[Table]:
 
 def _place(setting: Setting) -> str:
     return f"{setting.threads} threads" if setting.device == "cpu" else setting.device
+
+
+def _in_short(setting: Setting, found: Found) -> bool:
+    """The CPU with most threads."""
+    return setting.device == "cpu" and setting.threads == max(one.threads for one in found if one.device == "cpu")
+
+
+def _short(setting: Setting, some: Sequence[Measured], command: str) -> Table:
+    """A row a number of classes, a column a contender, at the width and the batch that all classes were measured at."""
+    at = {(one.size.classes, one.contender): 1e3 * one.seconds for one in some if one.size[1:] == (WIDTH, BATCH)}
+    names = list(dict.fromkeys(name for _, name in at))
+    rows: list[list[Value]] = [[V, *(at.get((V, name)) for name in names)] for V in sorted({V for V, _ in at})]
+    work = {"output": "the output layer alone", "step": "trunk and output layer"}[setting.work]
+    caption = (
+        f"Milliseconds of a training step of {work}, by classes: d = {WIDTH}, B = {BATCH:,}, {_place(setting)}. A dash: it is "
+        "taken to last over a second, or needs too much memory."
+    )
+    return Table(f"crossover_short_{setting.work}", caption, ["classes", *names], rows, command)
 
 
 def _points(found: Found, fitted: Fitted, command: str) -> Table:

@@ -38,10 +38,15 @@ def _figure(figure: Figure) -> list[str]:
 
 
 def _table(table: Table) -> list[str]:
+    named = [f"[CSV](tables/{table.name}.csv), made by `{table.command}`"]
+    return [f"**{table.caption}**", "", *rows(table), "", *named]
+
+
+def rows(table: Table) -> list[str]:
+    """The lines of a table."""
     rules = ["---:" if tables.is_number(table, column) else "---" for column in range(len(table.header))]
-    rows = [table.header, rules, *([tables.shown(cell) for cell in row] for row in table.rows)]
-    found = [f"**{table.caption}**", "", *(f"| {' | '.join(map(_cell, row))} |" for row in rows), ""]
-    return [*found, f"[CSV](tables/{table.name}.csv), made by `{table.command}`"]
+    cells = [table.header, rules, *([tables.shown(cell) for cell in row] for row in table.rows)]
+    return [f"| {' | '.join(map(_cell, row))} |" for row in cells]
 
 
 def _cell(text: str) -> str:

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from bench import crossover_claim, crossover_figures, crossover_tables, equal_quality
+from bench.crossover_costs import memory
 from bench.crossover_fit import Measured, Setting, measured, models
-from bench.crossover_points import left_out, points
+from bench.crossover_points import SHARE, WORKS, left_out, points
 from bench.section import Section
 from bench.steps import Step
 
@@ -51,12 +52,28 @@ def gaps(found: dict[Setting, list[Measured]], records: Sequence[Record]) -> lis
     said.append(
         "A trunk on a GPU beside a tree on the cores is measured by `python -m bench gpu --only overlap`, not here."
     )
-    said += _absent(found)
+    said += [*_unreached(found), *_absent(found)]
     said.append(
         "Trainings to equal quality are of one width (128), one batch a model, and three numbers of classes: of other widths, "
         "batches and classes there are no records, and none is worked out of the speed."
     )
     return said
+
+
+def _unreached(found: dict[Setting, list[Measured]]) -> list[str]:
+    """Sizes of the plan that no contender was measured at, with the bytes of the least of them."""
+    where = []
+    for setting, some in found.items():
+        sizes = {one.size for one in some}
+        for point in points(False, setting.threads) if setting.device == "cpu" else ():
+            if (point.work, point.threads) == (setting.work, setting.threads) and point.size not in sizes:
+                V, d, B = point.size
+                least = min(memory(name, point.work, point.size) for name in WORKS[point.work])
+                where.append(f"V {V:,}, d {d}, B {B:,} ({least / 1e9:.3g} GB)")
+    if not where:
+        return []
+    told = f"Sizes that no contender was measured at, with what the smallest takes of memory (up to {SHARE:.0%} of it is used)"
+    return [f"{told}: {'; '.join(where)}."]
 
 
 def _absent(found: dict[Setting, list[Measured]]) -> list[str]:

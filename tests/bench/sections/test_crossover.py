@@ -5,6 +5,7 @@ import json
 import pytest
 
 from bench.crossover_costs import amounts
+from bench.crossover_points import BATCH, WIDTH
 from bench.sections.crossover import section
 from tests.support.crossover_records import PLANTED, ROW, TREE, planted
 
@@ -36,6 +37,18 @@ def test_every_point_is_in_the_table_with_the_models_word(made):
     assert first["from"] == pytest.approx(first["ms a step"] / 1.1) and first["model, ms"] == pytest.approx(
         first["ms a step"]
     )
+
+
+def test_short_tables_have_a_row_of_each_number_of_classes(made):
+    rows = table(made, "crossover_short_output")
+    row_of = {"d": WIDTH, "B": BATCH}
+    points = {
+        (row["V"], row["contender"]): row for row in table(made, "crossover_points") if row.items() >= row_of.items()
+    }
+    assert [row["classes"] for row in rows] == sorted({V for V, _ in points})
+    for row in rows:
+        for name in ("tree", "full", "torch full"):
+            assert row[name] == points[row["classes"], name]["ms a step"]
 
 
 def test_the_planted_crossover_is_told(made):
@@ -109,3 +122,8 @@ def test_what_the_plan_left_out_is_a_gap_by_name(made):
     records = [one for one in planted() if (one["contender"], one["params"]["classes"]) != ("full", 1_000_000)]
     assert any("full, the output layer alone, was left out at: V 1,000,000" in text for text in section(records).gaps)
     assert not any("was left out" in text for text in made.gaps)
+
+
+def test_sizes_of_the_plan_that_nobody_was_measured_at_are_gaps(made):
+    told = next(gap for gap in made.gaps if "100,000,000" in gap)
+    assert "V 100,000,000, d 64, B 1,024 (29.6 GB)" in told and "V 10,000,000, d 128, B 1,024 (5.52 GB)" in told
