@@ -7,11 +7,12 @@ from bench.cost_model import Model
 from bench.crossover_costs import Size, amounts
 from bench.crossover_fit import Measured, Setting
 from bench.crossover_points import BATCH, WIDTH
-from bench.crossover_regions import classes
+from bench.crossover_regions import PEER, classes
 from bench.crossover_tables import Fitted, Found, cells
 from bench.equal_quality import Curve
 from bench.section import Figure
 
+OURS, THEIRS = "ours", "PyTorch's"
 WORKS = {"output": "the output layer alone", "step": "trunk and output layer"}
 
 
@@ -48,28 +49,31 @@ def _lines(setting: Setting, some: Sequence[Measured], models: Mapping[str, Mode
     d, B = row(some)
     counts = sorted({one.size.classes for one in some})
     lines = [
-        {"V": count, "ms": 1e3 * model.seconds(amounts(name, setting.work, Size(count, d, B))), "contender": name}
+        _named(name) | {"V": count, "ms": 1e3 * model.seconds(amounts(name, setting.work, Size(count, d, B)))}
         for name, model in models.items()
         for count in classes(counts[0], counts[-1])
     ]
-    points: list[dict[str, Any]] = [
-        {"V": one.size.classes, "ms": 1e3 * one.seconds, "contender": one.contender}
+    points = [
+        _named(one.contender) | {"V": one.size.classes, "ms": 1e3 * one.seconds}
         for one in some
         if (one.size.width, one.size.batch) == (d, B)
     ]
-    names = list(models)
+    kinds = list(dict.fromkeys(_named(name)["layer"] for name in models))
     axes = {
         "x": altair.X("V:Q", title="classes V", scale=_logarithmic()),
         "y": altair.Y("ms:Q", title="milliseconds a step", scale=_logarithmic()),
-        "color": _colour("contender", names),
+        "color": _colour("layer", kinds),
         "tooltip": ["contender:N", altair.Tooltip("V:Q", format=","), altair.Tooltip("ms:Q", format=".4g")],
     }
-    drawn = altair.Chart(_data(lines)).mark_line().encode(**axes)
-    dots = (
-        altair.Chart(_data(points))
-        .mark_point(filled=True, size=60)
-        .encode(**axes, shape=altair.Shape("contender:N", sort=names, legend=None))
-    )
+    dash = altair.StrokeDash("by:N", title=None, scale=altair.Scale(domain=[OURS, THEIRS], range=[[1, 0], [6, 4]]))
+    drawn = altair.Chart(_data(lines)).mark_line().encode(strokeDash=dash, **axes)
+    shape = altair.Shape("layer:N", sort=kinds, legend=None)
+    dots = [
+        altair.Chart(_data([one for one in points if one["by"] == by]))
+        .mark_point(filled=by == OURS, size=60)
+        .encode(**axes, shape=shape)
+        for by in (OURS, THEIRS)
+    ]
     caption = f"Time of a step over classes: {_where(setting)}, d = {d}, B = {B:,}. Points are measured, lines are the models."
     fastest = min((one for one in points if one["V"] == counts[-1]), key=lambda one: one["ms"], default=None)
     told = caption + (
@@ -77,7 +81,13 @@ def _lines(setting: Setting, some: Sequence[Measured], models: Mapping[str, Mode
         if fastest
         else ""
     )
-    return Figure(_name("lines", setting), caption, altair.layer(drawn, dots), told, "crossover_points")
+    return Figure(_name("lines", setting), caption, altair.layer(drawn, *dots), told, "crossover_points")
+
+
+def _named(contender: str) -> dict[str, Any]:
+    """A contender as its layer and who made that, which a colour and dashes tell."""
+    theirs = contender.startswith(PEER)
+    return {"contender": contender, "layer": contender.removeprefix(PEER), "by": THEIRS if theirs else OURS}
 
 
 def _map(setting: Setting, some: Sequence[Measured], models: Mapping[str, Model]) -> Figure:
@@ -92,23 +102,22 @@ def _map(setting: Setting, some: Sequence[Measured], models: Mapping[str, Model]
             "fastest": cell.winner,
             "then": cell.second or "",
             "times": cell.times,
-            "clear": "beyond the models' errors" if cell.clear else "within the models' errors",
+            "told": f"{'' if cell.clear else '≈'}{cell.times:.2g}",
         }
         for cell in found
     ]
     columns, rows = ([str(one[name]) for one in values] for name in ("V", "row"))
-    chart = altair.Chart(_data(values)).mark_rect()
-    chart = chart.encode(
+    names = list(dict.fromkeys(cell.winner for cell in found))
+    base = altair.Chart(_data(values)).encode(
         x=altair.X("V:O", title="classes V", sort=list(dict.fromkeys(columns))),
         y=altair.Y("row:N", title=None, sort=list(dict.fromkeys(rows))),
-        color=_colour("fastest", list(models)),
-        opacity=altair.Opacity("clear:O", title=None).scale(
-            domain=["beyond the models' errors", "within the models' errors"], range=[1.0, 0.45]
-        ),
         tooltip=["fastest:N", "then:N", altair.Tooltip("times:Q", format=".3g"), "V:O", "row:N"],
     )
+    cell = base.mark_rect().encode(color=_colour("fastest", list(models)).legend(values=names))
+    chart = cell + base.mark_text(style="on-mark").encode(text="told:N")
     caption = (
-        f"Who takes the least time for a step, by the models: {_where(setting)}. Pale: the next one may be as fast."
+        f"Who takes the least time for a step, by the models: {_where(setting)}. Numbers: how many times as long the next kind "
+        "of output layer takes; ≈ where that is within the models' errors."
     )
     wins = {name: sum(cell.winner == name for cell in found) for name in dict.fromkeys(cell.winner for cell in found)}
     shares = ", ".join(

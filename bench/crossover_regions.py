@@ -8,15 +8,16 @@ import numpy as np
 from bench.cost_model import Model
 from bench.crossover_costs import Size, amounts
 
-STEPS = 8  # sizes a decade, of regions
+STEPS = 4  # sizes a decade, of regions
 FINE = 200  # of a crossover
+PEER = "torch "  # what names of a peer's output layers begin with
 
 
 class Cell(NamedTuple):
     """A size and who wins there.
 
-    seconds  of his step
-    second   the next one, and how many times as long he takes; None and infinity where nobody else is there
+    seconds  of its step
+    second   the next one of another kind, and how many times as long it takes; None and infinity where there is none
     clear    whether that is more than the errors of both models
     """
 
@@ -36,11 +37,17 @@ def regions(models: Mapping[str, Model], work: str, sizes: Sequence[Size]) -> li
 def _cell(models: Mapping[str, Model], work: str, size: Size) -> Cell:
     seconds = {name: model.seconds(amounts(name, work, size)) for name, model in models.items()}
     first, *others = sorted(seconds, key=lambda name: seconds[name])
+    others = [name for name in others if kind(name) != kind(first)]
     if not others:
         return Cell(size, first, seconds[first], None, float("inf"), True)
     times = seconds[others[0]] / seconds[first]
     wrong = (models[first].error or 0.0) + (models[others[0]].error or 0.0)
     return Cell(size, first, seconds[first], others[0], times, times > 1 + wrong)
+
+
+def kind(contender: str) -> str:
+    """What it is, whoever made it and however it is run: "torch full" is full, and "tree in batches" a tree."""
+    return contender.removeprefix(PEER).split()[0]
 
 
 def classes(first: int, last: int, a_decade: int = STEPS) -> list[int]:

@@ -116,7 +116,8 @@ def _regions(found: Found, fitted: Fitted, command: str) -> Table:
             last = [*key, cell.winner]
     header = ["work", "on", "d", "B", "V from", "V to", "fastest", "then", "times as long, at least"]
     caption = (
-        "Who takes the least time for a step, by the models: they are different models of the data, see equal quality."
+        "Who takes the least time for a step, by the models, and the next of another kind. They are different models of the "
+        "data: see equal quality."
     )
     return Table("crossover_regions", caption, header, rows, command)
 

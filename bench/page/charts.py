@@ -110,6 +110,7 @@ def _look(ink: dict[str, str]) -> dict[str, Any]:
         "header": words | {"titleFontWeight": 500},
         "title": {"color": ink["ink"], "fontSize": 13, "fontWeight": 600, "anchor": "start"},
         "text": {"color": ink["ink"], "fontSize": 11},
+        "style": {"on-mark": {"color": ink["paper"], "fontSize": 11}},
         "rule": {"color": ink["faint"]},
         "mark": {"color": series[0]},
         "line": {"strokeWidth": 2},
