@@ -70,6 +70,12 @@ def parser() -> argparse.ArgumentParser:
         "--anyway", action="store_true", help="measure on a busy machine too; records say how busy it was"
     )
     parser.add_argument("--quick", action="store_true", help="small sizes: shows that it runs, not how fast")
+    _own_options(parser)
+    return parser
+
+
+def _own_options(parser: argparse.ArgumentParser) -> None:
+    """What some take and others refuse, by OWN."""
     parser.add_argument(
         "--seconds",
         type=_several,
@@ -142,7 +148,6 @@ def parser() -> argparse.ArgumentParser:
         "--seeds", type=_positive, help="so many of each training (default: 3, of some problems 1 or 5)"
     )
     quality.add_argument("--part", type=_positive, help="tokens that a search learns from (default: all)")
-    return parser
 
 
 def main(arguments: list[str] | None = None) -> int:
