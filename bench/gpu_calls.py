@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from bench.simulated import tabulate
 
 COUNTS = True  # its clock is of this process's own work: it runs beside other work
-TIMES, TICKS = 10, 12
+TIMES, FEW, TICKS = 10, 3, 12  # times, and with --quick
 WARM = 18  # the first 6 ticks of a slot are launched one by one, the next 6 are recorded
 CLASSES, WIDTH, BATCH = 256, 32, 64
 
@@ -39,15 +39,15 @@ class Calls(NamedTuple):
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the table; with --json a line a tick."""
-    return tabulate(arguments, "gpu_calls", counted(arguments.threads), table)
+    return tabulate(arguments, "gpu_calls", counted(arguments.threads, FEW if arguments.quick else TIMES), table)
 
 
-def counted(threads: int) -> Iterator[Calls]:
+def counted(threads: int, times: int) -> Iterator[Calls]:
     """All ticks, counted; the simulated driver has started."""
     for name, readouts in (("small", False), ("small", True), ("flat210m", False)):
-        yield _counted(f"PVM {name}{', readouts learn' * readouts}", _frames(name, readouts, threads))
-    yield _counted(f"language model, tree of {CLASSES} classes on the GPU", _language(threads))
-    yield from _steps()
+        yield _counted(f"PVM {name}{', readouts learn' * readouts}", _frames(name, readouts, threads), times)
+    yield _counted(f"language model, tree of {CLASSES} classes on the GPU", _language(threads), times)
+    yield from _steps(times)
 
 
 def table(found: list[Calls]) -> str:
@@ -56,14 +56,14 @@ def table(found: list[Calls]) -> str:
     return "\n".join(lines + [f"| {c.tick} | {c.launches:g} | {c.calls:g} | {c.host:.0f} |" for c in found])
 
 
-def _counted(name: str, ticks: Iterator[Any]) -> Calls:
+def _counted(name: str, ticks: Iterator[Any], times: int) -> Calls:
     """Of ticks that go on for ever, after some in which all is done that is done once."""
     from tests import cudasim
 
     _take(ticks, WARM)
     gc.collect()  # what other ticks have left is freed within the next ones
     seconds, made = [], []
-    for _ in range(TIMES):
+    for _ in range(times):
         before, start = cudasim.counts(), time.process_time() - cudasim.spent()
         _take(ticks, TICKS)
         seconds.append(time.process_time() - cudasim.spent() - start)
@@ -109,7 +109,7 @@ def _language(threads: int) -> Iterator[Any]:
     return Engine(embedding, trunk, readout, device="cuda:0", threads=threads).run(feed)
 
 
-def _steps() -> Iterator[Calls]:
+def _steps(times: int) -> Iterator[Calls]:
     """Steps of `bench.gpu_cases`, launched one after the other by one piece of work."""
     from bench.gpu_cases import cases
     from gpu.device import Device
@@ -118,7 +118,7 @@ def _steps() -> Iterator[Calls]:
     try:
         queue = device.inline("calls", 1)
         for case in cases(device, lambda work, *given: queue.run(work, *given).wait()):
-            yield queue.run(lambda step: _counted(case.name, _repeated(step)), case.step).wait()  # noqa: B023  # done here
+            yield queue.run(lambda step: _counted(case.name, _repeated(step), times), case.step).wait()  # noqa: B023  # done here
     finally:
         device.close()
 
