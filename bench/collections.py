@@ -1,6 +1,6 @@
 """Collections of 10 M to 1 G parameters and an ensemble of 1,000 MLPs with rates of their own, beside PyTorch and JAX.
 
-Units are 150-49-150, as those of the seed's video model, whose figure on a GPU is told beside ours. Rivals take turns, so
+Units are 150-49-150, as those of Piekniewski's video model, whose figure on a GPU is told beside ours. Rivals take turns, so
 all of a case lie in memory together: whom memory does not hold is left out by name, and so is a case for which there is no
 time.
 """
@@ -16,7 +16,7 @@ from bench.peers import peer
 from bench.units_problem import Problem
 
 STEP, ENSEMBLE = "collections.step", "collections.ensemble"
-UNITS = (671, 6712, 14_161, 67_119)  # 10 M, 100 M, 210,984,739 (the seed's), 1 G parameters
+UNITS = (671, 6712, 14_161, 67_119)  # 10 M, 100 M, 210,984,739 (Piekniewski's), 1 G parameters
 BATCHES, MOMENTA = (1, 8, 16), (0.0, 0.9)
 MINUTES = 8  # of the full size, as predicted; cases beyond it are left out
 NETS = 1000  # of the ensemble

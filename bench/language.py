@@ -18,7 +18,8 @@ from hybrid.readout import FullReadout, HeadReadout, SampledReadout, TreeReadout
 CONTEXT, WIDTH, HIDDEN, OUTPUTS = 4, 64, 256, 128
 RATE = 0.01
 READOUTS: dict[str, Any] = {"tree": TreeReadout, "full": FullReadout, "sampled": SampledReadout, "head": HeadReadout}
-TURNS = 16  # batches, after which the first one comes again
+LARGE = 1024  # examples of a batch, from which on the rate falls as they rise: gradients of a row or a node are summed
+TURNS, EXAMPLES = 16, 8192  # batches at least, and examples, after which the first ones come again
 CHUNK = 256  # examples whose logits PyTorch has at once, of a softmax in chunks
 
 
@@ -34,16 +35,21 @@ class ZipfFeed:
         self.ticks_per_epoch = 10**9
         share = np.cumsum(self.counts) / self.counts.sum()
         rng = np.random.default_rng(1)
-        self._batches = []
-        for _ in range(TURNS):
+        self._batches: list[Batch] = []
+        for _ in range(max(TURNS, EXAMPLES // batch)):
             ids = np.searchsorted(share, rng.random((batch, CONTEXT + 1))).astype(np.int32)
             self._batches.append(Batch(ids[:, :-1].reshape(-1), None, np.ascontiguousarray(ids[:, -1])))
 
     def __len__(self):
         return self.ticks_per_epoch
 
+    @property
+    def turns(self) -> int:
+        """Batches, after which the first one comes again."""
+        return len(self._batches)
+
     def __getitem__(self, tick):
-        return self._batches[tick % len(self._batches)]
+        return self._batches[tick % self.turns]
 
     def describe(self):
         """What it is."""
@@ -80,10 +86,11 @@ def make_engine(
     **settings: Any,
 ) -> Engine:
     """The model under one of READOUTS, which settings are for; micro_batches, overlap, ranks: see Engine."""
+    rate = RATE * min(1.0, LARGE / feed.batch)
     return Engine(
-        Embedding(feed.rows, WIDTH, per_example=CONTEXT, rate=RATE, spread=0.1),
-        Trunk(CONTEXT * WIDTH, HIDDEN, width, rate=RATE),
-        READOUTS[readout](feed.counts, width, batch=feed.batch, rate=RATE, **settings),
+        Embedding(feed.rows, WIDTH, per_example=CONTEXT, rate=rate, spread=0.1),
+        Trunk(CONTEXT * WIDTH, HIDDEN, width, rate=rate),
+        READOUTS[readout](feed.counts, width, batch=feed.batch, rate=rate, **settings),
         micro_batches=micro_batches,
         decay=False,
         threads=threads,
@@ -111,9 +118,9 @@ def ours(
 
     def check():
         # Before it has learned anything every class of the full softmax is as likely as any other.
-        while len(losses) <= TURNS:
+        while len(losses) <= feed.turns:
             step()
-        first, again = losses[0], losses[TURNS]
+        first, again = losses[0], losses[feed.turns]
         if readout == "full" and abs(first - math.log(feed.classes)) > 0.02:
             raise AssertionError(f"first loss {first}, expected log V = {math.log(feed.classes)}")
         if not (math.isfinite(again) and (again < first or readout == "sampled")):  # which draws other negatives

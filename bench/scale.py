@@ -31,7 +31,7 @@ ASSUMED = {
 HERE = "links as measured here, within one host"
 BAR = 0.1  # of what is measured
 PICTURE = "scale.png"
-SEED = """The seed's figures, measured by their authors: Deep Image, a convolutional net on 32 GPUs, 24.7 x one (77 %);
+PUBLISHED = """Published figures, measured by their authors: Deep Image, a convolutional net on 32 GPUs, 24.7 x one (77 %);
 a Predictive Vision Model over several GPUs, "relatively straightforward" (Piekniewski), without a figure."""
 
 
@@ -62,7 +62,7 @@ def run(arguments: Any) -> None:
     )
     for where in dict.fromkeys(where for _, where in predicted):
         print(predicted_table(where, {name: rows for (name, at), rows in predicted.items() if at == where}), end="\n\n")
-    print(SEED)
+    print(PUBLISHED)
     if arguments.out:
         draw(Path(arguments.out) / PICTURE, predicted)
 

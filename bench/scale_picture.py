@@ -9,7 +9,7 @@ DEEP_IMAGE = 32, 24.7  # GPUs, and over one of them
 
 
 def draw(file: Path, predicted: Mapping[tuple[str, str], Sequence[Prediction]]) -> None:
-    """Write it: a side for each kind of links, a line for each model, and the seed's one measured point.
+    """Write it: a side for each kind of links, a line for each model, and the one published point.
 
     predicted  by model and links
     """

@@ -21,7 +21,9 @@ from hybrid.contract import Learned, Rule
 from tests.support.visits import learn_together
 
 WIDTH, BATCH, RATE = 128, 1024, 0.02
-BATCHES = 64  # different targets, so that a batch finds its rows gone from the cache when it comes again
+BATCHES = (
+    64  # different targets, more of small ones, so that a batch finds its rows gone from the cache when it comes again
+)
 TOGETHER = 64  # examples of a node
 TRUNKS = 8  # different hidden vectors: in training a trunk has just written them
 
@@ -51,7 +53,7 @@ class Task:
         self.rng = np.random.default_rng(0)
         share = 1 / np.arange(1, classes + 1)
         self.chance = np.cumsum(share / share.sum())
-        self.targets = [self.draw(batch) for _ in range(BATCHES)]
+        self.targets = [self.draw(batch) for _ in range(max(BATCHES, BATCHES * BATCH // batch))]
         self.hidden = empty((TRUNKS, batch, width), np.float32)
         self.rng.standard_normal(out=self.hidden, dtype=np.float32)
         self.tree = huffman((1e9 * share).astype(np.int64))
@@ -94,7 +96,8 @@ def ours(task: Task, together: int = 1, rate: float = RATE) -> Work:
             np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-4)
 
     who = f"ours, {together} together" if together > 1 else "ours"
-    return task.work(who, BATCHES, lambda: [learn(b) for b in range(BATCHES)], check)
+    count = len(task.targets)
+    return task.work(who, count, lambda: [learn(b) for b in range(count)], check)
 
 
 def learned(task: Task, together: int, top: int = 0, rate: float = RATE):

@@ -11,7 +11,8 @@ PLACE = 30
 STEPS = [Step("collections", ("collections",), 85, 9, quick=("collections",), memory=8)]
 STEP, ENSEMBLE = "collections.step", "collections.ensemble"
 COMMAND = "python -m bench collections"
-SEED, SEED_PARAMETERS, SEED_FRAMES = "Piekniewski's PVM on a Titan X Pascal", 210_984_739, 21
+PUBLISHED, PUBLISHED_PARAMETERS, PUBLISHED_FRAMES = "Piekniewski's PVM on a Titan X Pascal", 210_984_739, 21
+SOURCE = "https://blog.piekniewski.info/2017/02/15/pvm-on-the-gpu-dev-update/"
 HEADER = [
     *("parameters", "batch", "momentum", "who", "threads", "parameters/s", "lowest of 95 %", "highest of 95 %"),
     *("bytes needed", "bytes spent", "share of bandwidth", "source"),
@@ -19,7 +20,7 @@ HEADER = [
 
 
 def section(records: Sequence[Record]) -> Section:
-    """Rates over sizes and batches beside the seed's, then the ensemble."""
+    """Rates over sizes and batches beside Piekniewski's, then the ensemble."""
     steps = [one for one in records if one["work"] == STEP]
     nets = [one for one in records if one["work"] == ENSEMBLE]
     answer, figures, tables = [_opening()], [], []
@@ -28,7 +29,7 @@ def section(records: Sequence[Record]) -> Section:
         told = _told(steps)
         answer.append(told)
         caption = "A parameter is used and moved once a step; bytes are those of one parameter and step"
-        tables.append(Table("collections", caption, HEADER, [*map(_row, steps), _seed_row()], COMMAND))
+        tables.append(Table("collections", caption, HEADER, [*map(_row, steps), _published_row()], COMMAND))
         figures += [_by_size(steps, told), _by_batch(steps, told)]
     else:
         gaps.append("No collection of units has been measured.")
@@ -46,9 +47,9 @@ def _opening() -> str:
         "Each unit is an MLP of 150-49-150 with weights of its own; a step is forward, error, backward and update of all. "
         "Online a step is bound by memory: it cannot move fewer than 8 bytes a parameter, or 16 with momentum. Bytes spent are "
         "what this machine's memory, measured in the same turns, could have moved while a parameter took its step; "
-        "a collection that stays in a cache may need fewer. The seed "
-        f"says {SEED_FRAMES} frames a second of {SEED_PARAMETERS:,} parameters on a Titan X Pascal: "
-        f"{SEED_FRAMES * SEED_PARAMETERS / 1e9:.1f} G parameters/s (Piekniewski's article on the Predictive Vision Model)."
+        "a collection that stays in a cache may need fewer. "
+        f"Piekniewski ([2017]({SOURCE})) says {PUBLISHED_FRAMES} frames a second of {PUBLISHED_PARAMETERS:,} parameters on a "
+        f"Titan X Pascal: {PUBLISHED_FRAMES * PUBLISHED_PARAMETERS / 1e9:.1f} G parameters/s."
     )
 
 
@@ -103,10 +104,10 @@ def _row(one: Record) -> list[Cell]:
     ]
 
 
-def _seed_row() -> list[Cell]:
-    """What a step of the seed had in the clock is a frame of a video model, with batch 1."""
-    rate = float(SEED_FRAMES * SEED_PARAMETERS)
-    return [SEED_PARAMETERS, 1, None, SEED, None, rate, None, None, None, None, None, "published"]
+def _published_row() -> list[Cell]:
+    """What he had in the clock is a frame of a video model, with batch 1."""
+    rate = float(PUBLISHED_FRAMES * PUBLISHED_PARAMETERS)
+    return [PUBLISHED_PARAMETERS, 1, None, PUBLISHED, None, rate, None, None, None, None, None, "published"]
 
 
 def _points(records: Sequence[Record]) -> list[dict[str, Any]]:
@@ -124,7 +125,7 @@ def _points(records: Sequence[Record]) -> list[dict[str, Any]]:
 
 
 def _by_size(steps: Sequence[Record], told: str) -> Figure:
-    """One example, no momentum, beside the seed's figure as a line across."""
+    """One example, no momentum, beside the published figure as a line across."""
     import altair as alt
 
     chosen = [one for one in steps if one["params"]["batch"] == 1 and not one["params"]["momentum"]]
@@ -141,24 +142,24 @@ def _by_size(steps: Sequence[Record], told: str) -> Figure:
         "rate:Q", title="parameters/s", axis=alt.Axis(format="~s"), scale=alt.Scale(type="log", nice=False, padding=12)
     )
     tooltip = [alt.Tooltip("who:N"), alt.Tooltip("parameters:Q", format=","), alt.Tooltip("rate:Q", format=".3s")]
-    seed = alt.Chart(alt.Data(values=[{"rate": SEED_FRAMES * SEED_PARAMETERS, "who": SEED}]))
+    published = alt.Chart(alt.Data(values=[{"rate": PUBLISHED_FRAMES * PUBLISHED_PARAMETERS, "who": PUBLISHED}]))
     chart = (
         base.mark_line().encode(y=rate)
         + base.mark_point().encode(y=rate, tooltip=tooltip)
         + base.mark_rule().encode(y=alt.Y("low:Q"), y2="high:Q")
-        + seed.mark_rule(strokeDash=[5, 4]).encode(y="rate:Q", color="who:N")
+        + published.mark_rule(strokeDash=[5, 4]).encode(y="rate:Q", color="who:N")
     )
-    caption = f"Online steps of one example without momentum, by size; dashed: {SEED}"
+    caption = f"Online steps of one example without momentum, by size; dashed: {PUBLISHED}"
     return Figure("collections-size", caption, chart, told, "collections")
 
 
 def _by_batch(steps: Sequence[Record], told: str) -> Figure:
-    """At the seed's size, or the largest that was measured."""
+    """At the published size, or the largest that was measured."""
     import altair as alt
 
     plain = [one for one in steps if not one["params"]["momentum"]] or list(steps)
     sizes = {one["parameters"] for one in plain}
-    size = SEED_PARAMETERS if SEED_PARAMETERS in sizes else max(sizes)
+    size = PUBLISHED_PARAMETERS if PUBLISHED_PARAMETERS in sizes else max(sizes)
     points = _points([one for one in plain if one["parameters"] == size])
     chart = (
         alt.Chart(alt.Data(values=points))

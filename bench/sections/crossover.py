@@ -23,14 +23,16 @@ Record = dict[str, Any]
 
 
 def section(records: Sequence[Record]) -> Section:
-    """Of records of `bench crossover`, and of trainings: those among the records, else those that the repository keeps."""
+    """Of records of `bench crossover`, and of trainings; where these have none, those of the repository."""
     found = measured(records)
     fitted = {setting: models(setting.work, some) for setting, some in found.items()}
     if not found:
         return Section(TITLE, [], gaps=gaps(found, records))
     trained = [one for one in records if one["work"] in QUALITIES or one.get("bench") == "large"]
-    curves = equal_quality.curves(trained or equal_quality.committed())
-    answer = crossover_claim.speed(found, fitted) + crossover_claim.quality(curves)
+    own, kept = (equal_quality.curves(some) for some in (trained, equal_quality.committed()))
+    curves = dict(sorted((kept | own).items()))
+    answer = [crossover_claim.verdict(curves), *crossover_claim.speed(found, fitted)]
+    answer += crossover_claim.quality(curves, sorted(kept.keys() - own.keys()))
     figures = crossover_figures.speed(found, fitted) + crossover_figures.quality(curves)
     tables = crossover_tables.speed(found, fitted, COMMAND) + crossover_tables.quality(curves)
     return Section(TITLE, answer, figures, tables, gaps(found, records))

@@ -11,7 +11,7 @@ Record = dict[str, Any]
 PLACE = 90
 STEPS = [Step("intensity", ("intensity",), 60, 3, quick=("intensity",), memory=4)]
 WORK, COMMAND = "intensity.stage", "python -m bench intensity"
-ASKED = 10, 50  # operations a fetch, on the seed's slides
+ASKED = 10, 50  # operations a fetch, on slides of courses on GPUs
 FETCH = 4  # bytes: a float32
 HEADER = [
     *("stage", "sizes", "threads", "operations", "bytes", "operations a byte", "operations a fetch"),
@@ -37,8 +37,8 @@ def _told(stages: Sequence[Record], peak: float, passing: float) -> str:
     reach = [one["params"]["stage"] for one in stages if one["intensity"] * FETCH >= low]
     return (
         f"This machine multiplies and adds {peak / 1e9:.3g} G times a second and moves {passing / 1e9:.3g} GB/s, so a stage of "
-        f"fewer than {peak / passing:.3g} operations a byte is bound by memory: {_listed(by_memory)}. The seed's slides ask "
-        f"for {low} to {high} operations a fetch, which is {low / FETCH:g} to {high / FETCH:g} a byte of float32; "
+        f"fewer than {peak / passing:.3g} operations a byte is bound by memory: {_listed(by_memory)}. Slides of courses on "
+        f"GPUs ask for {low} to {high} operations a fetch, which is {low / FETCH:g} to {high / FETCH:g} a byte of float32; "
         f"{_listed(reach)} have {low} a fetch or more. Bytes are the fewest that memory must move: each number that a stage "
         "uses is read once, and written once where it changes. A stage whose arrays stay in a cache moves fewer, and may so "
         "rise above the roof."
@@ -63,7 +63,7 @@ def _row(one: Record) -> list[Cell]:
 
 
 def _roofline(stages: Sequence[Record], peak: float, passing: float, told: str) -> Figure:
-    """Log over log: the roof as a line, what the seed asks for as a band, a point a stage."""
+    """Log over log: the roof as a line, what slides ask for as a band, a point a stage."""
     import altair as alt
 
     least, most = (end(one["intensity"] for one in stages) for end in (min, max))
@@ -101,5 +101,5 @@ def _roofline(stages: Sequence[Record], peak: float, passing: float, told: str) 
         + alt.Chart(alt.Data(values=line)).mark_line().encode(x=x, y=y)
         + marks.mark_point(filled=True, size=60).encode(color=alt.Color("stage:N", sort=None), tooltip=tooltip)
     )
-    caption = f"Stages under the roof of this machine; band: {ASKED[0]} to {ASKED[1]} operations a fetch, of the seed's slides"
+    caption = f"Stages under the roof of this machine; band: {ASKED[0]} to {ASKED[1]} operations a fetch, of the slides"
     return Figure("intensity", caption, chart, told, "intensity")
