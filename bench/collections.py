@@ -29,7 +29,7 @@ def run(arguments) -> None:
 
     numba.set_num_threads(arguments.threads)
     passing = bandwidth(64 if arguments.quick else 512, arguments.threads)
-    runs = WARM + 1 + arguments.repeat
+    runs = WARM + 1 + 2 * arguments.repeat  # turns are often taken again
     cases = [Case(*one) for one in _sizes(arguments.quick)]
     planned, left_out, seconds = plan(cases, free_memory(), runs, passing.amount / passing.run(), 60 * MINUTES)
     print(f"about {seconds / 60:.1f} minutes for {len(planned)} collections, predicted by bytes", flush=True)

@@ -10,7 +10,8 @@ from bench.peers import peer
 from bench.units_problem import SIZES, Problem, ours
 from hybrid.machine import memory
 
-COMPILED = 14_161  # units: the one size at which PyTorch compiles, which takes longer than all its steps
+TORCH = {"bmm": ((35, 8), 0), "autograd": ((200, 20), 0), "compile": ((80, 8), 30)}  # passes and begin, see Rival
+SLOW_AT = 14_161  # units: the one size of the slow ones: autograd, and compiling, which takes longer than all its steps
 
 
 class Rival(NamedTuple):
@@ -33,10 +34,10 @@ def rivals(units: int) -> list[Rival]:
     """Ours, and the peers that are installed, those that need least memory first."""
     found = [Rival("ours", ours, 4, (9, 1.5))]
     if peer("torch"):
-        kinds = {"bmm": 4, "autograd": 8} | ({"compile": 4} if units == COMPILED else {})
+        kinds = {"bmm": 4} | ({"autograd": 8, "compile": 4} if units == SLOW_AT else {})
         for kind, held in sorted(kinds.items(), key=lambda one: one[1]):
-            begin = 30 * (kind == "compile")
-            found.append(Rival(f"torch {kind}", partial(units_torch.rival, kind=kind), held, begin=begin))
+            passes, begin = TORCH[kind]
+            found.append(Rival(f"torch {kind}", partial(units_torch.rival, kind=kind), held, passes, begin))
     if units_jax.available():
         found.append(Rival("jax vmap", units_jax.rival, 8, begin=2))
     return found
