@@ -13,7 +13,7 @@ from bench.steps import Step
 COMMAND = "python -m bench crossover --json results.jsonl"
 TITLE = "Where a logarithm beats brute force"
 PLACE = 10
-STEPS = [Step("crossover", ("crossover",), 100, 15, quick=("crossover",))]
+STEPS = [Step("crossover", ("crossover",), 100, 18, quick=("crossover",))]
 QUALITIES = (
     "language.epochs",
     "language.seconds",

@@ -28,7 +28,7 @@ STEPS = [
     Step("quality of language models", (*TEXT, WORDS, *SHORT, "5,20"), 75, 10, quick=(*TEXT, FEW)),
     Step("quality of next items", (*ITEMS, *SHORT, "5,15"), 45, 5, needs=("ml-100k",)),
     Step("quality of labels", (*LABELS, *SHORT, "1,5"), 44, 2, needs=("labels",)),
-    Step("quality at large vocabularies", (*LARGE, "--seconds", "30,60"), 25, 8, needs=("wikitext-2",)),
+    Step("quality at large vocabularies", (*LARGE, "--seconds", "15,45"), 25, 5, needs=("wikitext-2",)),
 ]
 CURVE = ["who", "asked for", "seconds", "seeds", "mean", "lowest", "highest", "on test data"]
 AFTER = ("after ", " s")  # what names of figures of `large` have around the seconds
