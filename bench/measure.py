@@ -22,7 +22,7 @@ from hybrid.cli.doctor import processor
 
 LEAST = 5  # turns of each rival, but where only a quick look is asked for
 NOISY = 0.2  # of the median: a wider range of samples is repeated, and marked where it stays
-ROUNDS = 3  # of turns at most
+ROUNDS = 2  # of turns at most: a third one takes time, and is seldom calm where the second one is not
 PAUSE = 0.1  # seconds; the OpenMP threads of the rival before spin for some 20 ms, on cores that the next one needs
 
 

@@ -112,8 +112,15 @@ def time_left(steps: Sequence[tuple[str, Step]], taken: dict[str, float], quick:
 
 
 def _left(steps: Sequence[tuple[str, Step]], taken: dict[str, float], given: Settings) -> str:
-    left = time_left(steps, taken, given.quick, lambda step: lacks(step, given.folder, given.quick) is None)
-    return "time left: known after the first step" if left is None else f"about {clock(left)} left"
+    can = [step for _, step in steps if lacks(step, given.folder, given.quick) is None]
+    left = time_left(steps, taken, given.quick, can.__contains__)
+    if left is not None:
+        return f"about {clock(left)} left"
+    if given.quick:
+        return "time left: known after the first step"
+    return (
+        f"about {sum(step.minutes for step in can):.0f} minutes left, if this machine is as fast as two cores of 2025"
+    )
 
 
 def _command(step: Step, quick: bool) -> str:

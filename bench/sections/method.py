@@ -46,8 +46,8 @@ def _noise(timed: Sequence[Record]) -> str:
     if not timed:
         return ""
     return (
-        f"Of {len(timed)} figures {len(noisy)} have samples that lie over {NOISY:.0%} of the median apart after up to three "
-        "rounds of turns: other work on the machine may have decided those, which are listed below."
+        f"Of {len(timed)} figures {len(noisy)} have samples that lie over {NOISY:.0%} of the median apart, also after "
+        "other rounds of turns: other work on the machine may have decided those, which are listed below."
     )
 
 
