@@ -118,9 +118,7 @@ def _left(steps: Sequence[tuple[str, Step]], taken: dict[str, float], given: Set
         return f"about {clock(left)} left"
     if given.quick:
         return "time left: known after the first step"
-    return (
-        f"about {sum(step.minutes for step in can):.0f} minutes left, if this machine is as fast as two cores of 2025"
-    )
+    return f"about {sum(step.minutes for step in can):.0f} minutes in all on two cores"
 
 
 def _command(step: Step, quick: bool) -> str:

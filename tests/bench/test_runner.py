@@ -119,6 +119,12 @@ def test_a_process_keeps_its_output_and_its_code(tmp_path):
     assert log.read_text() == "said\n"
 
 
+def test_before_anything_is_done_the_time_left_is_that_of_two_cores(given, processes, capsys):
+    runner.run(STEPS, given)
+    first, second = (line for line in capsys.readouterr().out.splitlines() if line.startswith("["))
+    assert first.endswith("about 4 minutes in all on two cores") and second.endswith("left")
+
+
 def test_nothing_of_a_step_is_left_when_it_is_stopped(tmp_path, monkeypatch):
     """Neither the process nor what it has started, though that does not listen."""
     child = (
