@@ -202,7 +202,8 @@ def _engine(task: Task, below: Any, trunk: Any, readout: Any, place: Place, para
     device = None if place.device == "cpu" else place.device
     engine = Engine(below, trunk, readout, device=device, threads=place.threads, overlap=False, decay=False)
     ticks = engine.run(task.feed)
-    parameters += sum(array.size for array in readout.parameters().values())
+    learned = (array for array in readout.parameters().values() if array.dtype.kind == "f")  # not the counts of a tree
+    parameters += sum(array.size for array in learned)
     return Rival("ours", lambda: next(ticks).loss, parameters)
 
 
