@@ -20,7 +20,7 @@ from bench.peers import peer
 
 SIZE, QUICK = Size(10_000_000, 128, 1024), Size(20_000, 32, 64)
 TOPICS, NOISE, RATE = 64, 0.3, 0.02
-FALL = 1.0  # nats, by which the loss must fall
+FALL = 0.75  # nats, by which the loss must fall
 EVERY, MOST = 64, 6_400  # batches between two looks at it, and until training is given up
 HELD = 4_096  # examples held out
 FEW, STEPS = 256, 3  # examples of a batch of dense softmaxes, of which one takes seconds; and steps that are timed
