@@ -109,15 +109,13 @@ def pvm_programs(
 ) -> list[Program]:
     """A tick of a PVM on so many ranks, with the compute and the overhead of two, where there are several.
 
-    The compute is calibrated: units take longer within a tick than alone, by as much as measured on two ranks, or on one. Ranks
-    that share a core take each other's caches, too: by as much as was measured on as many, where it was.
+    The compute is calibrated: units take longer within a tick than alone, by as much as measured on two ranks, or on one.
     """
     at_once = min(ranks, 2)
     compute, frame = scale_figures.pvm_curve(found, at_once)
-    like = ranks if crowd > 1 and str(ranks) in found["units"] else at_once
     measured = graph(configuration(found["model"]))
-    alone = max(seconds(program, "shared", "interior") for program in pvm(cut(measured, like), compute, 0.0))
-    compute = compute.times(found["units"][str(like)][0] / (alone * max(1.0, crowd * like / ranks)))
+    alone = max(seconds(program, "shared", "interior") for program in pvm(cut(measured, at_once), compute, 0.0))
+    compute = compute.times(found["units"][str(at_once)][0] / alone)
     return pvm(cut(units, ranks), compute, frame + statistics.median(overhead[str(at_once)]), crowd)
 
 
