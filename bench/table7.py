@@ -202,7 +202,9 @@ def _engine(task: Task, below: Any, trunk: Any, readout: Any, place: Place, para
     device = None if place.device == "cpu" else place.device
     engine = Engine(below, trunk, readout, device=device, threads=place.threads, overlap=False, decay=False)
     ticks = engine.run(task.feed)
-    parameters += sum(array.size for name, array in readout.parameters().items() if name != "counts")  # of a tree's classes
+    parameters += sum(
+        array.size for name, array in readout.parameters().items() if name != "counts"
+    )  # of a tree's classes
     return Rival("ours", lambda: next(ticks).loss, parameters)
 
 

@@ -11,15 +11,26 @@ from typing import Any
 from bench.section import Figure
 
 # In order of use; each has a contrast of 3 or more to its background, as graphics must have by WCAG 2.
-LIGHT = ["#0072b2", "#d55e00", "#00835f", "#a8487f", "#8a6a00", "#5b5b5b", "#5a50c8", "#8b1a1a"]
-DARK = ["#56b4e9", "#ff9248", "#2fcb9b", "#e79bc5", "#e6c229", "#bdbdbd", "#a9a2ff", "#ff7f7f"]
+LIGHT = ["#0072b2", "#d55e00", "#00835f", "#a8487f", "#8a6a00", "#5b5b5b", "#5a50c8", "#8b1a1a", "#c4008f", "#4a7a00"]
+DARK = ["#56b4e9", "#ff9248", "#2fcb9b", "#e79bc5", "#e6c229", "#bdbdbd", "#a9a2ff", "#ff7f7f", "#ff8af0", "#a8e05f"]
 INKS = {
     "ink": ("#1b1f24", "#e6e8eb"),
     "faint": ("#5a626c", "#a3abb5"),
     "grid": ("#dfe3e8", "#363c44"),
     "paper": ("#ffffff", "#16191d"),
 }
-SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left"]
+SHAPES = [
+    "circle",
+    "square",
+    "triangle-up",
+    "diamond",
+    "cross",
+    "triangle-down",
+    "triangle-right",
+    "triangle-left",
+    "wedge",
+    "arrow",
+]
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'DejaVu Sans', sans-serif"
 WIDTH, HEIGHT, SHARP = 640, 340, 2.0  # of files; pixels of a PNG for each of its points
 

@@ -88,7 +88,9 @@ def test_all_rivals_of_small_networks_agree_and_are_timed(measured):
         for row in FULL
     }
     tree = next(record for record in records if record["work"] == "table7.tree")
-    assert tree["params"]["parameters"] == 301 * 24 + 2 * 25 * 24 + 299 * 24  # three layers, and the nodes of 300 classes
+    assert (
+        tree["params"]["parameters"] == 301 * 24 + 2 * 25 * 24 + 299 * 24
+    )  # three layers, and the nodes of 300 classes
     assert "2016" not in said, "published figures are of the published sizes"
     assert report.tables(records).count("\n| ours |") == len(FULL)
 
