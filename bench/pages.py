@@ -34,7 +34,14 @@ def rewritten(records: Sequence[Record], root: Path) -> Iterator[tuple[Path, str
     for path in (root / "README.md", *sorted((root / "docs").glob("*.md"))):
         text = path.read_text()
         if MARKED.search(text):
-            yield path, MARKED.sub(lambda found, path=path: found[1] + _rows(path, found[2], tables) + found[4], text)
+            yield path, _filled(path, text, tables)
+
+
+def _filled(path: Path, text: str, tables: Mapping[str, Table]) -> str:
+    def anew(found: re.Match[str]) -> str:
+        return found[1] + _rows(path, found[2], tables) + found[4]
+
+    return MARKED.sub(anew, text)
 
 
 def _rows(path: Path, name: str, tables: Mapping[str, Table]) -> str:
