@@ -1,0 +1,238 @@
+"""What is fuzzed: every reader of files, with a good file that it reads, and the command line (commands.py)."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hybrid.cli import main
+from hybrid.feeds import ratings, text
+from hybrid.feeds.vocabulary import Vocabulary
+from hybrid.formats import fasttext, hdf5, svm
+from hybrid.storage import checkpoint, vectors
+from tests.hybrid.pvm import tiny
+from tests.support import small_runs
+
+from . import mutations
+from .commands import commands
+from .subject import Subject
+
+WORDS = ["the", "value", "of", "é", "a", "name"]
+ROWS = np.random.default_rng(0).standard_normal((len(WORDS), 5)).astype(np.float32)
+SWEEP = """[sweep]
+model = "language"
+strategy = "random"
+trials = 5
+[fixed]
+text = "book.txt"
+min-count = 1
+[vary]
+rate = {from = 0.01, to = 0.1, log = true}
+readout = ["tree", "full"]
+"""
+
+
+def written(name: str, content: str | bytes) -> Callable[[Path], Path]:
+    """One file."""
+
+    def make(folder: Path) -> Path:
+        path = folder / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return make
+
+
+def saved(name: str, **options: Any) -> Callable[[Path], Path]:
+    """A file of vectors."""
+
+    def make(folder: Path) -> Path:
+        vectors.save(folder / name, WORDS, ROWS, **options)
+        return folder / name
+
+    return make
+
+
+def run_of(kind: str) -> Callable[[Path], Path]:
+    """The folder of a small run; what it was trained on is beside it, and stays as it is."""
+
+    def make(folder: Path) -> Path:
+        (folder / "text.txt").write_text("\n".join(" ".join(f"w{i * j % 17}" for j in range(9)) for i in range(80)))
+        lines = (f"{user}\t{(user * 7 + n * 3) % 11}\t3\t{n}" for user in range(12) for n in range(6))
+        (folder / "u.data").write_text("\n".join(lines))
+        more = ["--min-count", "1"] if kind == "language" else []
+        assert main(small_runs.command(kind, folder, folder / "run", *more, "--device", "cpu", "--quiet")) == 0
+        return folder / "run"
+
+    return make
+
+
+def opened(path: Path) -> Any:
+    """A run, to be used."""
+    from hybrid import open_run
+
+    return open_run(path, device="cpu", threads=1)
+
+
+def sealed(name: str, content: bytes, rng: np.random.Generator) -> bytes:
+    """A checkpoint's JSON file, changed by somebody who knows how its checksum is made."""
+    found = mutations.of_json(content, rng)
+    try:
+        manifest = json.loads(found)
+        manifest.pop("checksum")
+        manifest["checksum"] = hashlib.sha256(json.dumps(manifest, indent=1, allow_nan=False).encode()).hexdigest()
+    except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
+        return found
+    return json.dumps(manifest, indent=1).encode("utf-8", "surrogatepass")
+
+
+def packed(name: str, content: bytes, rng: np.random.Generator) -> bytes:
+    """A zip, whatever its name says."""
+    return mutations.changed("x.zip", content, rng)
+
+
+def vocabulary(folder: Path) -> Path:
+    """Of a few words."""
+    Vocabulary(WORDS, [9, 7, 5, 4, 2, 1]).save(folder / "vocabulary.json")
+    return folder / "vocabulary.json"
+
+
+def arrays(folder: Path) -> Path:
+    """A checkpoint of two arrays."""
+    made = {"rows": ROWS, "ids": np.arange(7, dtype=np.int32)}
+    checkpoint.save(folder, made, {"tick": 3, "rate": 0.1, "names": ["a", None]})
+    return folder
+
+
+def matrix(folder: Path) -> Path:
+    """Ratings as SciPy saves a matrix."""
+    from scipy import sparse
+
+    sparse.save_npz(folder / "ratings.npz", sparse.random(20, 15, 0.2, format="csr", random_state=0))
+    return folder / "ratings.npz"
+
+
+def nearest(folder: Path) -> Path:
+    """Of ann-benchmarks."""
+    import h5py
+
+    with h5py.File(folder / "near.hdf5", "w") as file:
+        file.attrs["distance"] = "angular"
+        for name, array in {
+            "train": ROWS,
+            "test": ROWS[:2],
+            "neighbors": np.array([[0, 1], [1, 0]], np.int32),
+            "distances": np.zeros((2, 2), np.float32),
+        }.items():
+            file[name] = array
+    return folder / "near.hdf5"
+
+
+def images(folder: Path) -> Path:
+    """A zip of small pictures."""
+    import io
+    import zipfile
+
+    from PIL import Image
+
+    path = folder / "clip.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for number in range(4):
+            packed = io.BytesIO()
+            Image.fromarray(np.full((8, 8, 3), 50 * number, np.uint8)).save(packed, "PNG")
+            archive.writestr(f"img{number}.png", packed.getvalue())
+    return path
+
+
+def frames(path: Path) -> Any:
+    """All frames of the clips of a path."""
+    from hybrid import open_clips
+
+    return [clip[number] for clip in open_clips(str(path), (4, 4, 3)) for number in range(len(clip))]
+
+
+def original(folder: Path) -> Path:
+    """A checkpoint of the CUDA original."""
+    from tests.support.original_files import save, trained
+
+    return save(folder / "simulation.zip", trained(frames=2)[0])
+
+
+def simulation(path: Path) -> Any:
+    """Of a checkpoint of the CUDA original."""
+    from hybrid.pvm.originals import checkpoint as originals
+
+    return originals.read(path)
+
+
+def configuration(path: Path) -> Any:
+    """The model of a file."""
+    from hybrid import PVM
+
+    return PVM.from_config(path, threads=1, device="cpu")
+
+
+def agreement(path: Path) -> Any:
+    """Of vectors with people."""
+    from hybrid.judge import similarity
+
+    return similarity.agreement(path, WORDS, ROWS)
+
+
+def analogies(path: Path) -> Any:
+    """Of vectors."""
+    from hybrid.judge import similarity
+
+    return similarity.analogies(path, WORDS, ROWS)
+
+
+def swept(path: Path) -> Any:
+    """A file of `hybrid sweep`."""
+    from hybrid.sweep import file
+
+    return file.read(path)
+
+
+def toml(fields: dict[str, Any]) -> str:
+    """Of values that JSON writes alike."""
+    return "".join(f"{name} = {json.dumps(value)}\n" for name, value in fields.items() if not isinstance(value, dict))
+
+
+FLAT = {name: value for name, value in tiny.TINY.items() if name not in ("readout", "schedule")}
+RATED = "user,item,rating,timestamp\n" + "".join(f"u{n % 5},i{n % 7},{n % 5},{n}\n" for n in range(40))
+SUBJECTS: dict[str, Subject] = {
+    "text": Subject(written("text.txt", "the value of a name\nthe name é of the value\n" * 5), text.read),
+    "vocabulary": Subject(vocabulary, Vocabulary.load),
+    "ratings": Subject(written("u.data", "".join(f"{n % 5}\t{n % 7}\t{n % 4}\t{n}\n" for n in range(40))), ratings.load),
+    "ratings-csv": Subject(written("ratings.csv", RATED), ratings.load),
+    "ratings-matrix": Subject(matrix, ratings.load, change=packed),
+    "vectors": Subject(saved("vectors.txt"), vectors.open_vectors),
+    "vectors-binary": Subject(saved("vectors.bin", binary=True), vectors.open_vectors),
+    "vectors-npz": Subject(
+        saved("vectors.npz", format="npz"),
+        vectors.open_vectors,
+        change=packed,
+    ),
+    "vectors-tsv": Subject(saved("vectors.tsv", format="tsv"), vectors.open_vectors),
+    "similarity": Subject(written("pairs.tsv", "the\tvalue\t3.5\nof\ta\t1\nname\tthe\t9\na\tvalue\t2\n"), agreement),
+    "analogies": Subject(written("questions.txt", ": capital\nthe value of a\n: gram1\nname the of a\n"), analogies),
+    "labels-fasttext": Subject(written("train.txt", "__label__a __label__b some words\n__label__c more\n" * 4), fasttext.load),
+    "labels-svm": Subject(written("train.svm", "4 6 3\n0,1 0:1 3:0.5\n2 1:2 5:1e-3\n1 2:1\n0 4:-1\n"), svm.load),
+    "neighbours-hdf5": Subject(nearest, hdf5.load),
+    "checkpoint": Subject(arrays, checkpoint.load),
+    "checkpoint-sealed": Subject(arrays, checkpoint.load, ("checkpoint.json",), sealed),
+    **{f"run-{kind}": Subject(run_of(kind), opened, ("run/**/*.json",)) for kind in small_runs.KINDS},
+    **{
+        f"run-{kind}-sealed": Subject(run_of(kind), opened, ("run/checkpoint/checkpoint.json",), sealed)
+        for kind in small_runs.KINDS
+    },
+    "pvm-json": Subject(written("tiny.json", json.dumps(tiny.TINY)), configuration),
+    "pvm-toml": Subject(written("tiny.toml", toml(FLAT)), configuration),
+    "pvm-original": Subject(original, simulation),
+    "images": Subject(images, frames),
+    "sweep": Subject(written("sweep.toml", SWEEP), swept),
+    "commands": commands(),
+}
