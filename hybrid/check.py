@@ -1,6 +1,7 @@
 """Checks of arguments where the user passes them: name, found, expected. Kernels and launchers do not check again."""
 
 import math
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -19,7 +20,8 @@ def whole(name: str, value: Any, low: int, high: int | None = None) -> int:
 
 def number(name: str, value: Any, low: float) -> float:
     """`value` itself; ValueError unless it is a finite number of at least `low`."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not low <= value < math.inf:
+    fits = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not fits or not low <= value <= sys.float_info.max:  # beyond: infinity, or a whole number that no float holds
         raise ValueError(f"{name}: found {value!r}, expected a finite number of at least {low}")
     return float(value)
 

@@ -126,7 +126,7 @@ def load(
             engine.trunk.send()
         engine.readout.restore(own["readout"]["state"])
         engine.go_on(check.whole("tick", own["tick"], 0), begun)
-    return engine, manifest["facts"]
+        return engine, manifest["facts"]
 
 
 def _source(facts: dict[str, Any], place: Place) -> Embedding | Inputs:

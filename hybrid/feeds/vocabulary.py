@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from .. import check
-from ..storage import atomic
+from ..storage import atomic, document
 
 UNKNOWN = "<unk>"
 TIES = ("name", "text")
@@ -125,13 +125,13 @@ class Vocabulary:
     def load(cls, path: str | Path) -> "Vocabulary":
         """Read what `save` wrote. Raises OSError, and ValueError for a file that is truncated or something else."""
         try:
-            facts = json.loads(Path(path).read_bytes())
+            facts = document.read(path)
             if facts["format"] != FORMAT:
                 raise ValueError
             words, counts = facts["words"], facts["counts"]
             if not all(isinstance(word, str) for word in words) or not all(type(n) is int for n in counts):
                 raise TypeError
-        except (ValueError, KeyError, TypeError, RecursionError):
+        except (ValueError, KeyError, TypeError):
             raise ValueError(f"{path}: truncated or no vocabulary; expected what Vocabulary.save wrote") from None
         try:
             return cls(words, counts)

@@ -1,15 +1,16 @@
 """Examples with any number of labels, from files: texts become weighted bags of words, numbered features stay as they are."""
 
 import collections
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from .. import check
 from ..feeds.text import TOKENS
 from ..formats import fasttext, svm
+from ..storage import document
 from ..train.store import write_json
 
 NAMES, WORDS = FILES = ("labels.json", "words.json")
@@ -136,4 +137,15 @@ def keep(folder: Path, known: Known) -> None:
 
 def kept(folder: Path) -> Known:
     """What a run's folder tells."""
-    return Known(**json.loads((folder / NAMES).read_text()), **json.loads((folder / WORDS).read_text()))
+    labels, words = (document.read(folder / name) for name in (NAMES, WORDS))
+    try:
+        known = Known(**labels, **words)
+        check.whole("classes", known.classes, 2)
+        check.whole("features", known.features, 1)
+        fits = known.labels is None or (document.words(known.labels) and len(known.labels) == known.classes)
+        counts = {} if known.words is None else dict(known.words)
+        if not fits or not all(isinstance(count, int | float) for count in counts.values()):
+            raise ValueError
+    except (TypeError, ValueError):
+        raise ValueError(f"{folder / NAMES}, {WORDS}: not what a run of labels keeps; the files were altered") from None
+    return known

@@ -7,7 +7,6 @@ measured once, at the end and by `hybrid eval`, on all, with the validation item
 
 import dataclasses
 import functools
-import json
 import os
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from ..feeds.ratings import HeldOut, Histories, Split, histories
 from ..feeds.ratings import load as read
 from ..judge import ranking
 from ..settings import names, option, positive
+from ..storage import document
 from ..train.job import Watched
 from ..train.runs import Trained
 from ..train.store import write_json
@@ -171,8 +171,16 @@ def evaluate(run: Trained, given: dict[str, Any]) -> dict[str, Any]:
 
 def vectors(run: Trained) -> tuple[list[str], np.ndarray]:
     """The items and their input rows."""
-    items = json.loads((run.folder / NAMES).read_text())
+    items = _items(run)
     return items, run.load().embedding.vectors()[: len(items)]
+
+
+def _items(run: Trained) -> list[str]:
+    """The names of the items, of the run's folder."""
+    found = document.read(run.folder / NAMES)
+    if not document.words(found):
+        raise ValueError(f"{run.folder / NAMES}: found no list of names; the file was altered")
+    return list(found)
 
 
 class Use(Recommender):
@@ -180,9 +188,10 @@ class Use(Recommender):
 
     def __init__(self, run: Trained):
         self._run = run
-        items = json.loads((run.folder / NAMES).read_text())
+        items, engine = _items(run), run.load()
         kind, length, decay = order_of(run.options)
-        super().__init__(run.load(), items=items, length=length, order=kind, decay=decay)
+        with document.named(run.folder / NAMES):
+            super().__init__(engine, items=items, length=length, order=kind, decay=decay)
         self.columns = run.options.get("columns")
 
     @functools.cached_property

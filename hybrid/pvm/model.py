@@ -22,7 +22,7 @@ from . import fields, parts, saved
 from .config import Config
 from .layout import taken, weights_at
 from .pipeline import Pipeline
-from .presets import load
+from .presets import load, named
 from .rules import wire
 from .saved import Saved
 from .shared import SharedPipeline, Traffic
@@ -99,8 +99,11 @@ class PVM(Stepper):
         settings  `compat` of `presets.load`, and those of PVM
         """
         compat = settings.pop("compat", None)
-        config = source if isinstance(source, Config) else load(source, compat=compat)[0]
-        return cls(config, **settings)
+        if isinstance(source, Config):
+            return cls(source, **settings)
+        config = load(source, compat=compat)[0]
+        with named(source):
+            return cls(config, **settings)
 
     @property
     def step_number(self) -> int:

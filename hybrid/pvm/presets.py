@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import json
-import tomllib
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
+from ..storage import document
 from .config import Config
 from .originals import config as original
 
@@ -38,12 +39,19 @@ def load(
         name, fields = str(source), json.loads((_folder() / f"{source}.json").read_text("utf-8"))
     else:
         name, fields = Path(source).stem, _file(Path(source))
-    if original.recognised(fields):
-        return original.read(fields, name, wiring=wiring, compat=compat)
-    config = Config.from_fields({"name": name, **fields})
+    with named(source):
+        if original.recognised(fields):
+            return original.read(fields, name, wiring=wiring, compat=compat)
+        config = Config.from_fields({"name": name, **fields})
     if wiring not in (None, config.wiring):
         raise ValueError(f"wiring: found {wiring!r}, expected {config.wiring!r}, which {name} says, or None")
     return (config if compat is None else dataclasses.replace(config, compat=compat)), []
+
+
+def named(source: str | Path | Mapping[str, Any]) -> AbstractContextManager[None]:
+    """A context in which what is refused is refused by the name of the file, where `source` is one."""
+    own = isinstance(source, Mapping) or str(source) in names()
+    return nullcontext() if own else document.named(source)
 
 
 def _folder() -> Traversable:
@@ -58,11 +66,7 @@ def _file(path: Path) -> Mapping[str, Any]:
         raise ValueError(
             f"configuration: found {str(path)!r}, expected a file .json or .toml, or one of {', '.join(names())}{hint}"
         )
-    text = path.read_text("utf-8")
-    try:
-        fields = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
-    except ValueError as error:
-        raise ValueError(f"{path}: found {error}, expected {path.suffix[1:].upper()}") from error
+    fields = document.read(path)
     if not isinstance(fields, dict):
         raise ValueError(f"{path}: found a {type(fields).__name__}, expected names with values")
     return fields

@@ -54,4 +54,4 @@ def read(folder: str | Path | Copies) -> tuple[Saved, dict[str, Any]]:
             step=check.whole("step", own["step"], 0),
             frozen=own["frozen"],
         )
-    return found, saved["facts"]
+        return found, saved["facts"]

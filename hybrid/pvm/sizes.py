@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from itertools import pairwise
 from math import prod
 from typing import NamedTuple
@@ -12,6 +13,11 @@ import numpy as np
 from .. import machine
 from .config import Config
 from .wiring import Wiring, receptive
+
+LARGE = (
+    2**40
+)  # parameters, more than any machine holds; below it, pairs of neighbours are few enough to be counted in int64
+FAR = 1000  # the radius up to which neighbours are counted for a lower bound
 
 
 class Sizes(NamedTuple):
@@ -47,11 +53,12 @@ def refuse_too_large(config: Config, copies: int, itemsize: int, ranks: int = 1)
     copies  of each parameter: 2 with momentum
     ranks   that share them; each may have a machine to itself
     """
-    least = itemsize * copies * fewest(config) / 2**30 / ranks
-    memory = (machine.memory() or math.inf) / 2**30
+    least = min(itemsize * copies * fewest(config) // ranks, sys.maxsize)
+    memory = machine.memory() or math.inf
     if least > memory:
         raise MemoryError(
-            f"pvm: found at least {least:,.0f} GiB of parameters, expected less than the {memory:,.0f} GiB of this machine;"
+            f"pvm: found at least {least / 2**30:,.0f} GiB of parameters, expected less than the {memory / 2**30:,.0f} GiB of"
+            " this machine;"
             " make grids, block, channels, hidden or lateral_radius smaller"
         )
 
@@ -64,17 +71,17 @@ def fewest(config: Config) -> int:
     before = config.block[0] * config.block[1] * config.channels
     for grid, h in zip(config.grids, config.hidden, strict=True):
         total += grid[0] * grid[1] * (h * (len(config.features) * before + 1) + steps * before * (h + 1))
-        if config.unit in ("simple", "complex"):
+        if config.unit in ("simple", "complex") and total < LARGE:
             total += _neighbours(grid, config.lateral_radius, config.self_context) * h * h
         before = h
     return total
 
 
 def _neighbours(grid: tuple[int, int], radius: float, itself: bool) -> int:
-    """Pairs of units of a grid within a radius, which is cut to a whole number as the rule with the fewest pairs does."""
+    """Pairs of units of a grid within a radius, cut to a whole number as the rule with the fewest pairs does, and to FAR."""
     rows, columns = grid
-    radius = min(int(radius), rows + columns)
-    y, x = np.arange(min(radius + 1, rows)), np.arange(columns)
+    radius = min(int(radius), rows + columns, FAR)
+    y, x = np.arange(min(radius + 1, rows)), np.arange(min(radius + 1, columns))
     beside = np.cumsum((columns - x) * np.where(x, 2, 1))  # pairs of columns no farther from each other than x
     reach = np.minimum(np.sqrt(radius**2 - y**2).astype(np.int64), columns - 1)
     return int(((rows - y) * np.where(y, 2, 1) * beside[reach]).sum()) - (0 if itself else rows * columns)

@@ -9,6 +9,7 @@ from .. import console
 from ..feeds.video.cache import Memory, keep
 from ..feeds.video.clip import Clip, Live, Shape
 from ..feeds.video.open import open_clips
+from ..storage import document
 from . import presets
 from .config import Config
 
@@ -68,7 +69,5 @@ def configured(options: Mapping[str, Any]) -> Config:
 def read_config(folder: Path) -> Config:
     """The configuration of a run."""
     path = folder / CONFIG
-    try:
-        return Config.from_json(path.read_text())
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{path}: not JSON ({error}); the file was altered or cut off") from None
+    with document.named(path):
+        return Config.from_fields(document.read(path))

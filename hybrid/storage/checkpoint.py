@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import atomic, lock, safetensors
+from . import atomic, document, lock, safetensors
 from .copies import Copies, Whole
 from .safetensors import Arrays, Forms, Runs, Written
 
@@ -105,15 +105,20 @@ def numbers(path: str | Path | Copies) -> int:
 
 @contextlib.contextmanager
 def told(path: str | Path | Copies) -> Iterator[None]:
-    """A context in which a model is made from the facts of a checkpoint; facts that describe none are a ValueError.
+    """A context in which a model is made from the facts of a checkpoint; facts that describe none are a ValueError, and a
+    model that does not fit is a MemoryError.
 
     The error names the file at `path`, and what was wrong with the facts.
     """
-    try:
-        yield
-    except (TypeError, KeyError, AttributeError, OverflowError) as error:
-        said = f"{type(error).__name__}: {error}"
-        raise ValueError(f"{path}: describes no model ({said}); use the version that wrote it") from error
+    with document.named(path):
+        try:
+            yield
+        except (TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
+            said = f"{type(error).__name__}: {error}"
+            raise ValueError(f"{path}: describes no model ({said}); use the version that wrote it") from error
+        except MemoryError as error:
+            said = "describes a model beyond this machine's memory"
+            raise MemoryError(f"{path}: {said} ({error}); expected a smaller one") from error
 
 
 def load(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -208,16 +213,19 @@ def _manifest(path: str | Path) -> tuple[Path, _Manifest]:
     if not source.is_file():
         raise FileNotFoundError(f"{source}: no such checkpoint; expected a folder with {LATEST} in it{_remedy(source)}")
     try:
-        stated = json.loads(source.read_bytes())
+        stated = document.read(source)
         version, checksum = stated["format"], stated.pop("checksum")
         if version == FORMAT:
             manifest = _Manifest(*(stated[name] for name in _Manifest._fields))
             safetensors.size(manifest.arrays)
+            if Path(manifest.file).name != manifest.file or not isinstance(manifest.facts, dict):
+                raise ValueError
+        altered = checksum != _checksum(stated)
     except (ValueError, KeyError, TypeError, AttributeError):
         raise ValueError(f"{source}: truncated, or not a checkpoint{_remedy(source)}") from None
     if version != FORMAT:
         raise ValueError(f"{source}: found format {version!r}, expected {FORMAT}; use the version that wrote it")
-    if checksum != _checksum(stated):
+    if altered:
         raise ValueError(f"{source}: altered since it was saved: its checksum differs{_remedy(source)}")
     return source, manifest
 

@@ -1,11 +1,11 @@
 """What the file of a sweep says. Whatever is wrong in it is refused by name, with what was found and what is expected."""
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..models import MODELS
+from ..storage import document
 from .asked import Asked
 from .space import Choice, Range, Space, choice, numbers, plain
 
@@ -41,10 +41,8 @@ class Sweep(NamedTuple):
 
 def read(path: Path) -> Sweep:
     """Read a file; ValueError, naming it, for whatever cannot be meant, OSError where it cannot be read."""
-    try:
-        return meaning(tomllib.loads(path.read_text(encoding="utf-8")))
-    except ValueError as error:  # of TOML and of UTF-8 too
-        raise ValueError(f"{path}: {error}") from None
+    with document.named(path):
+        return meaning(document.read(path))
 
 
 def meaning(raw: dict[str, Any]) -> Sweep:

@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..storage import atomic
+from ..storage import atomic, document
 from ..train.job import Watched
 from ..train.store import write_json
 
@@ -59,7 +59,7 @@ def keep(folder: Path, records: Records) -> None:
 def begun(folder: Path) -> tuple[dict[str, Any], Watched] | None:
     """What the file said that a sweep was begun with, and its figure; None where none was begun."""
     try:
-        found = json.loads((folder / SWEEP).read_bytes())
+        found = document.read(folder / SWEEP)
         return found["file"], Watched(**found["figure"])
     except FileNotFoundError:
         return None

@@ -1,6 +1,7 @@
 """What an option may be in a sweep: one of some values, or a number of a range."""
 
 import math
+import sys
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -87,4 +88,4 @@ def plain(value: Any) -> bool:
 
 def _number(value: Any, whole: bool = False) -> bool:
     kinds = int if whole else int | float
-    return isinstance(value, kinds) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, kinds) and not isinstance(value, bool) and abs(value) <= sys.float_info.max

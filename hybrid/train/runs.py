@@ -24,7 +24,7 @@ from ..models import MODELS
 from ..ranks.group import Group
 from ..ranks.share import take_cores
 from ..settings import defaults, flag, given
-from ..storage import checkpoint
+from ..storage import checkpoint, document
 from ..storage.checkpoint import CHECKPOINT
 from . import store
 from .elastic import ENDING, Begun, Memory, Survivors, going_on
@@ -96,7 +96,7 @@ def resume(folder: str, said: dict[str, Any]) -> dict[str, Any]:
         def begin(ranks: Group, again: bool) -> Begun:
             under_way.close()
             options = ranks.once(lambda: under_way.enter_context(store.resumed(path, ENDING if again else 0.0)))
-            options = _whole(options) | (changes := _changed(folder, options, said)) | {"resume": folder}
+            options = _whole(path, options) | (changes := _changed(folder, options, said)) | {"resume": folder}
             job = _prepared(options)
             if options.get("data") not in (None, job.data):  # None: a run of before it was kept
                 raise ValueError(
@@ -124,7 +124,7 @@ def trained(folder: str | Path, which: str | None = None, **free: Any) -> Traine
     free   options that change no number, such as device
     """
     path = Path(folder)
-    options = _whole(options_of(path))
+    options = _whole(path, options_of(path))
     # nothing crosses between devices that need not
     options |= {name: "cpu" for name in ("rows_device", "readout_device") if name in options} | free
     which = which or ("best" if options.get("patience") and checkpoint.stands(path / store.BEST) else "last")
@@ -218,10 +218,11 @@ def _changed(folder: str, options: dict[str, Any], said: dict[str, Any]) -> dict
     return said
 
 
-def _whole(options: dict[str, Any]) -> dict[str, Any]:
+def _whole(folder: Path, options: dict[str, Any]) -> dict[str, Any]:
     """The options of a run as they are today, with the defaults of those that were not there yet when it was begun."""
     parts = Parts(options["kind"])
-    return parts.defaults(options) | parts.read(options)
+    with document.named(folder / store.RUN):
+        return parts.defaults(options) | parts.read(options)
 
 
 def _finish(folder: Path, begun: Begun, under_way: contextlib.ExitStack) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from .. import console
 from ..models import MODELS
-from ..storage import atomic, checkpoint, lock
+from ..storage import atomic, checkpoint, document, lock
 
 BEST = "best"  # the folder of the best checkpoint by what was measured, beside that of the last
 CHECKPOINTS = (checkpoint.CHECKPOINT, BEST)
@@ -94,11 +94,9 @@ def options_of(folder: Path) -> dict[str, Any]:
     """The options that a run was started with; ValueError for a folder that holds none."""
     path = folder / RUN
     try:
-        options = json.loads(path.read_bytes())
+        options = document.read(path)
     except (FileNotFoundError, NotADirectoryError):
         raise ValueError(f"{folder}: holds no run (no {RUN}); expected the --out folder of `hybrid train`") from None
-    except ValueError as error:
-        raise ValueError(f"{path}: not JSON ({error}); the file was altered or cut off") from None
     known = MODELS.names()
     if not isinstance(options, dict) or options.get("kind") not in known:
         raise ValueError(

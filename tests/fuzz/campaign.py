@@ -27,7 +27,9 @@ class Chunk(NamedTuple):
     last: int
 
 
-def findings(subjects: Sequence[str], cases: int, seed: int, kept: Path, first: int = 0, workers: int = 0) -> list[dict[str, Any]]:
+def findings(
+    subjects: Sequence[str], cases: int, seed: int, kept: Path, first: int = 0, workers: int = 0
+) -> list[dict[str, Any]]:
     """Do so many cases of each subject, from `first` on; the files of findings are in the folder `kept`.
 
     workers  processes at once; 0: one a core
@@ -97,4 +99,8 @@ def _worker(chunk: Chunk, seed: int, kept: Path) -> tuple[list[dict[str, Any]], 
     if well and not code:
         return found, at, None
     last = errors[0].strip().splitlines()[-1:] if errors else []
-    return found, at, "hangs, and no alarm ends it" if hung.is_set() else f"the process ended, code {code}: {' '.join(last)}"
+    return (
+        found,
+        at,
+        "hangs, and no alarm ends it" if hung.is_set() else f"the process ended, code {code}: {' '.join(last)}",
+    )

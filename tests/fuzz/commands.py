@@ -19,7 +19,21 @@ from .subject import Subject
 NAME = "words.json"  # of the file that holds a command line
 WORDS = (
     *("-1", "0", "1", "2", "3.5", "1e18", "1e-300", "1e300", "nan", "inf", "-inf", "100000", "5000", "4294967296"),
-    *("1" + "0" * 400, "", " ", "a", "é", "\x1b[31m", "/", ".", "../x", "/dev/null", "/proc/self/mem", "cuda:0", "cuda:99"),
+    *(
+        "1" + "0" * 400,
+        "",
+        " ",
+        "a",
+        "é",
+        "\x1b[31m",
+        "/",
+        ".",
+        "../x",
+        "/dev/null",
+        "/proc/self/mem",
+        "cuda:0",
+        "cuda:99",
+    ),
     *("auto", "x" * 5_000, "1,2,3", "1:2", "{}", "[", "--", "-", "full", "tree"),
 )
 CODES = (0, 1, 2, 130)  # of hybrid/cli/command_line.py
@@ -78,7 +92,8 @@ def _draw(name: str, content: bytes, rng: np.random.Generator) -> bytes:
             else:
                 words += [option, value]
         else:
-            words[int(rng.integers(1, len(words)))] = value
+            at = int(rng.integers(1, len(words) + 1))
+            words[at : at + 1] = [value]
     return json.dumps({"good": known, "words": words}).encode()
 
 

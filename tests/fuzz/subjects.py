@@ -206,7 +206,9 @@ RATED = "user,item,rating,timestamp\n" + "".join(f"u{n % 5},i{n % 7},{n % 5},{n}
 SUBJECTS: dict[str, Subject] = {
     "text": Subject(written("text.txt", "the value of a name\nthe name é of the value\n" * 5), text.read),
     "vocabulary": Subject(vocabulary, Vocabulary.load),
-    "ratings": Subject(written("u.data", "".join(f"{n % 5}\t{n % 7}\t{n % 4}\t{n}\n" for n in range(40))), ratings.load),
+    "ratings": Subject(
+        written("u.data", "".join(f"{n % 5}\t{n % 7}\t{n % 4}\t{n}\n" for n in range(40))), ratings.load
+    ),
     "ratings-csv": Subject(written("ratings.csv", RATED), ratings.load),
     "ratings-matrix": Subject(matrix, ratings.load, change=packed),
     "vectors": Subject(saved("vectors.txt"), vectors.open_vectors),
@@ -219,7 +221,9 @@ SUBJECTS: dict[str, Subject] = {
     "vectors-tsv": Subject(saved("vectors.tsv", format="tsv"), vectors.open_vectors),
     "similarity": Subject(written("pairs.tsv", "the\tvalue\t3.5\nof\ta\t1\nname\tthe\t9\na\tvalue\t2\n"), agreement),
     "analogies": Subject(written("questions.txt", ": capital\nthe value of a\n: gram1\nname the of a\n"), analogies),
-    "labels-fasttext": Subject(written("train.txt", "__label__a __label__b some words\n__label__c more\n" * 4), fasttext.load),
+    "labels-fasttext": Subject(
+        written("train.txt", "__label__a __label__b some words\n__label__c more\n" * 4), fasttext.load
+    ),
     "labels-svm": Subject(written("train.svm", "4 6 3\n0,1 0:1 3:0.5\n2 1:2 5:1e-3\n1 2:1\n0 4:-1\n"), svm.load),
     "neighbours-hdf5": Subject(nearest, hdf5.load),
     "checkpoint": Subject(arrays, checkpoint.load),

@@ -84,6 +84,8 @@ def _read(subject: Subject, path: Path, file: Path) -> dict[str, Any] | None:
         if subject.named and file.name not in said and path.name not in said:
             return {"kind": "refused without the file's name", "error": _short(error)}
     except MemoryError as error:
+        if "expected" in str(error):  # asked before it was taken
+            return None
         return {"kind": f"over {MEMORY / 2**30:g} GiB", "error": _short(error)}
     except TooLong as error:
         return {"kind": f"over {SECONDS:g} s", "error": _short(error)}

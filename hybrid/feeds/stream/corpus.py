@@ -9,6 +9,7 @@ from typing import BinaryIO
 
 import numpy as np
 
+from ...storage import document
 from ..text import Corpus
 from ..vocabulary import Vocabulary
 
@@ -25,7 +26,7 @@ class StoredCorpus(Corpus):
 
     def __init__(self, folder: Path):
         try:
-            facts = json.loads((folder / FACTS).read_bytes())
+            facts = document.read(folder / FACTS)
             tokens, places, self.sha256 = int(facts["tokens"]), int(facts["places"]), str(facts["sha256"])
         except (ValueError, KeyError, TypeError):
             raise ValueError(f"{folder / FACTS}: damaged; remove the folder, and it is made again") from None

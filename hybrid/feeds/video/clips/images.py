@@ -34,16 +34,23 @@ class Images:
     shape   (rows, columns, channels) of the frames
     labels  a file of boxes; None: not labelled
     crop    cut to the aspect of `shape` around the centre; else stretch
+    within  what messages say before a name: the zip
 
     Raises ValueError, naming the file, for an image that cannot be read and for wrong labels.
     """
 
     def __init__(
-        self, names: Sequence[str], read: Callable[[str], bytes], shape: Shape, labels: Labels | None, crop: bool
+        self,
+        names: Sequence[str],
+        read: Callable[[str], bytes],
+        shape: Shape,
+        labels: Labels | None,
+        crop: bool,
+        within: str = "",
     ):
         self.shape, self.rate = check_shape(shape), RATE
         self.names, self.crop = names, bool(crop)
-        self._read = read
+        self._read, self._within = read, within
         digest = hashlib.sha256()
         sizes = [self._look(name, digest) for name in names]
         self.aspect = aspect_shown(sizes[0], self.shape, self.crop)
@@ -57,7 +64,7 @@ class Images:
 
     def __getitem__(self, number: int) -> Frame:
         inside(number, len(self))
-        picture = decoded(self.names[number], self._read(self.names[number]))
+        picture = decoded(self._within + self.names[number], self._read(self.names[number]))
         cut = region(picture.size, self.shape, self.crop)
         box = None if self._boxes is None else placed(self._boxes[number], cut, self.shape)
         return Frame(resized(picture, cut, self.shape), box)
@@ -71,7 +78,7 @@ class Images:
         """Add a file to the digest; returns the image's width and height."""
         data = self._read(name)
         digest.update(Path(name).name.encode() + len(data).to_bytes(8, "little") + data)
-        return size_of(name, data)
+        return size_of(self._within + name, data)
 
 
 def directory(path: Path, shape: Shape, *, labels: bool = True, crop: bool = False) -> Images:
@@ -99,7 +106,7 @@ def zipped(path: Path, shape: Shape, *, labels: bool = True, crop: bool = False)
     """
     try:
         archive = zipfile.ZipFile(path)
-    except zipfile.BadZipFile as error:
+    except (zipfile.BadZipFile, NotImplementedError) as error:  # the latter: of a later version of the format
         raise ValueError(f"{path}: {error}; expected a zip of images") from None
     members = [name for name in archive.namelist() if not name.startswith("__MACOSX/") and not name.endswith("/")]
     members = [name for name in members if not Path(name).name.startswith(".")]
@@ -114,13 +121,13 @@ def zipped(path: Path, shape: Shape, *, labels: bool = True, crop: bool = False)
         return _unpacked(archive, path, name)
 
     boxes = Labels(f"{path}, {texts[0]}", read(texts[0])) if texts else None
-    return Images(names, read, shape, boxes, crop)
+    return Images(names, read, shape, boxes, crop, f"{path}, ")
 
 
 def _unpacked(archive: zipfile.ZipFile, path: Path, name: str) -> bytes:
-    if (size := archive.getinfo(name).file_size) > LARGEST:
-        raise ValueError(f"{path}, {name}: unpacks to {size:,} bytes, expected at most {LARGEST:,}")
     try:
+        if (size := archive.getinfo(name).file_size) > LARGEST:
+            raise ValueError(f"unpacks to {size:,} bytes, expected at most {LARGEST:,}")
         return archive.read(name)
     except Exception as error:  # zipfile, zlib, lzma and bz2 each have their own, a password is a RuntimeError
         raise ValueError(f"{path}, {name}: cannot be unpacked ({error}); make the zip anew") from None
