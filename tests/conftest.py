@@ -10,7 +10,10 @@ if os.environ.get("PYTEST_XDIST_WORKER"):  # workers share what they compile, an
     os.environ["NUMBA_CACHE_DIR"] = str(Path(__file__).parents[1] / "build" / "kernels")
 
 import hypothesis
+import numba
 import pytest
+
+assert numba.config.NUMBA_NUM_THREADS == 4  # read now, before a test's command line asks for other threads
 
 pytest.register_assert_rewrite("tests.support")
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from .. import check
 from ..storage import atomic
+from . import hdf5_whole
 
 KINDS = {"train": "f", "test": "f", "neighbors": "iu", "distances": "f"}  # parts, and kinds of their numbers
 PACKED = 100  # times that compressed data may grow when they are read: real vectors hardly do
@@ -91,7 +92,7 @@ def _opened(path: str | Path, mode: str) -> Any:
         raise ValueError(f"{path}: HDF5 is read and written with h5py, which is missing; pip install h5py") from None
     if mode == "r":
         with open(path, "rb"):  # an error of the system's is told in its words
-            pass
+            hdf5_whole.refuse(path)
     try:
         return h5py.File(path, mode)
     except OSError as error:

@@ -2,21 +2,25 @@
 
 import json
 import os
+import queue
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from .subjects import SUBJECTS
 from .worker import SECONDS
 
-CHUNK = 500  # cases of a worker
+CHUNK = 500  # cases that a worker is asked for at once
 READY = 300.0  # seconds in which a worker makes its good file, compiles and reads it
 HUNG = 2 * SECONDS  # without a word: its own alarm did not end the case
 ROOT = Path(__file__).parents[2]
+
+Finding = dict[str, Any]
 
 
 class Chunk(NamedTuple):
@@ -29,78 +33,119 @@ class Chunk(NamedTuple):
 
 def findings(
     subjects: Sequence[str], cases: int, seed: int, kept: Path, first: int = 0, workers: int = 0
-) -> list[dict[str, Any]]:
-    """Do so many cases of each subject, from `first` on; the files of findings are in the folder `kept`.
+) -> list[Finding]:
+    """Do so many cases of each subject (of slow ones a share), from `first` on; the files of findings are in the folder `kept`.
 
     workers  processes at once; 0: one a core
     """
     kept.mkdir(parents=True, exist_ok=True)
-    chunks = [
-        Chunk(name, start, min(start + CHUNK, first + cases))
-        for start in range(first, first + cases, CHUNK)
-        for name in subjects
-    ]
-    with ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
-        return [one for some in pool.map(lambda chunk: _of_chunk(chunk, seed, kept), chunks) for one in some]
+    waiting: queue.SimpleQueue[Chunk] = queue.SimpleQueue()
+    for start in range(0, cases, CHUNK):
+        for name in subjects:
+            last = min(start + CHUNK, number_of(name, cases))
+            if start < last:
+                waiting.put(Chunk(name, first + start, first + last))
+    workers = workers or os.cpu_count() or 1
+    with ThreadPoolExecutor(workers) as pool:
+        of_each = pool.map(lambda _: list(_worked(waiting, seed, kept)), range(workers))
+        return sorted((one for some in of_each for one in some), key=lambda one: (one["subject"], one["case"]))
 
 
-def _of_chunk(chunk: Chunk, seed: int, kept: Path) -> list[dict[str, Any]]:
-    """Findings; a worker that ends, or hangs, is followed by another from the next case on."""
-    found, begin = [], chunk.first
-    while begin < chunk.last:
-        told, at, why = _worker(chunk._replace(first=begin), seed, kept)
-        found += told
-        if why is None:
-            break
-        found.append({"subject": chunk.subject, "seed": seed, "case": at, "kind": why, "error": ""})
-        if at is None:
-            break
-        begin = at + 1
-    return found
+def number_of(subject: str, cases: int) -> int:
+    """How many cases of a subject are done, where so many are of others."""
+    return max(1, int(cases * SUBJECTS[subject].share))
 
 
-def _worker(chunk: Chunk, seed: int, kept: Path) -> tuple[list[dict[str, Any]], int | None, str | None]:
-    """Findings of a worker; the case that it was at, and what became of it where it did not end well."""
-    given = [chunk.subject, str(seed), str(chunk.first), str(chunk.last), str(kept)]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.fuzz.worker", *given],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=os.environ | {"NUMBA_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "HYBRID_FUZZ": "1"},
-    )
-    heard, ended, hung = [time.monotonic(), READY], threading.Event(), threading.Event()
+def _worked(waiting: "queue.SimpleQueue[Chunk]", seed: int, kept: Path) -> Iterator[Finding]:
+    """What a worker finds in the chunks that it takes; one that ends, or hangs, is followed by another."""
+    worker = Worker(seed, kept)
+    try:
+        while not waiting.empty():
+            try:
+                chunk = waiting.get_nowait()
+            except queue.Empty:  # another took it
+                return
+            while chunk.first < chunk.last:
+                yield from worker.do(chunk)
+                if worker.ended is None:
+                    break
+                case = chunk.first if worker.case is None else worker.case
+                yield {"subject": chunk.subject, "seed": seed, "case": case, "kind": worker.ended, "error": ""}
+                chunk = chunk._replace(first=case + 1)
+                worker = Worker(seed, kept)
+    finally:
+        worker.close()
 
-    def watch() -> None:
-        while not ended.wait(1.0):
-            if time.monotonic() - heard[0] > heard[1]:
-                hung.set()
-                process.kill()
+
+class Worker:
+    """A process of worker.py.
+
+    case   that it is at; None: at none yet
+    ended  how it ended while it did a chunk; None: it is there
+    """
+
+    def __init__(self, seed: int, kept: Path):
+        self.case: int | None = None
+        self.ended: str | None = None
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.fuzz.worker", str(seed), str(kept)],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"NUMBA_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
+        )
+        self._errors: list[str] = []
+        self._heard, self._limit, self._hung = time.monotonic(), READY, False
+        self._closing = threading.Event()
+        self._threads = [threading.Thread(target=act) for act in (self._watch, self._listen)]
+        for thread in self._threads:
+            thread.start()
+
+    def do(self, chunk: Chunk) -> list[Finding]:
+        """What it finds in a chunk."""
+        assert self._process.stdin and self._process.stdout
+        self.case, found = None, []
+        self._hear(READY)
+        try:
+            print(*chunk, file=self._process.stdin, flush=True)
+            for line in self._process.stdout:
+                if line == "done\n":
+                    self._hear(READY)
+                    return found
+                if line.startswith("case "):
+                    self.case = int(line.split()[1])
+                    self._hear(HUNG)
+                elif line.startswith("{"):
+                    found.append(json.loads(line))
+        except BrokenPipeError:
+            pass
+        self.close()
+        last = " ".join("".join(self._errors).strip().splitlines()[-1:])
+        code = self._process.returncode
+        self.ended = "hangs, and no alarm ends it" if self._hung else f"the process ended, code {code}: {last}"
+        return found
+
+    def close(self) -> None:
+        """End it."""
+        self._closing.set()
+        self._process.kill()
+        self._process.wait()
+        for thread in self._threads:
+            thread.join()
+
+    def _hear(self, limit: float) -> None:
+        self._heard, self._limit = time.monotonic(), limit
+
+    def _watch(self) -> None:
+        while not self._closing.wait(0.5):
+            if time.monotonic() - self._heard > self._limit:
+                self._hung = True
+                self._process.kill()
                 return
 
-    watching = threading.Thread(target=watch)
-    watching.start()
-    errors: list[str] = []
-    reading = threading.Thread(target=lambda: errors.append(process.stderr.read() if process.stderr else ""))
-    reading.start()
-    found, at, well = [], None, False
-    for line in process.stdout or ():
-        heard[:] = [time.monotonic(), HUNG]
-        if line.startswith("case "):
-            at = int(line.split()[1])
-        elif line.startswith("{"):
-            found.append(json.loads(line))
-        well = line == "done\n"
-    code = process.wait()
-    ended.set()
-    watching.join()
-    reading.join()
-    if well and not code:
-        return found, at, None
-    last = errors[0].strip().splitlines()[-1:] if errors else []
-    return (
-        found,
-        at,
-        "hangs, and no alarm ends it" if hung.is_set() else f"the process ended, code {code}: {' '.join(last)}",
-    )
+    def _listen(self) -> None:
+        assert self._process.stderr
+        for line in self._process.stderr:
+            self._errors[:] = [*self._errors[-20:], line]

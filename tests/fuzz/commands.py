@@ -41,7 +41,7 @@ CODES = (0, 1, 2, 130)  # of hybrid/cli/command_line.py
 
 def commands() -> Subject:
     """Read are the words of a file; the file is drawn anew for each case."""
-    return Subject(_make, _run, (NAME,), _draw, named=False)
+    return Subject(_make, _run, (NAME,), _draw, named=False, share=0.5)
 
 
 def _good(folder: Path) -> list[list[str]]:

@@ -19,6 +19,7 @@ class Subject(NamedTuple):
     files   patterns of the files in the folder, of which one is changed
     change  how: its name, its content, a generator
     named   a refusal must name the file
+    share   of the cases of another: less, where one takes long
     """
 
     make: Callable[[Path], Path]
@@ -26,3 +27,4 @@ class Subject(NamedTuple):
     files: tuple[str, ...] = ("*",)
     change: Change = mutations.changed
     named: bool = True
+    share: float = 1.0

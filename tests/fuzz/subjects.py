@@ -225,7 +225,7 @@ SUBJECTS: dict[str, Subject] = {
         written("train.txt", "__label__a __label__b some words\n__label__c more\n" * 4), fasttext.load
     ),
     "labels-svm": Subject(written("train.svm", "4 6 3\n0,1 0:1 3:0.5\n2 1:2 5:1e-3\n1 2:1\n0 4:-1\n"), svm.load),
-    "neighbours-hdf5": Subject(nearest, hdf5.load),
+    "neighbours-hdf5": Subject(nearest, hdf5.load, share=0.01),
     "checkpoint": Subject(arrays, checkpoint.load),
     "checkpoint-sealed": Subject(arrays, checkpoint.load, ("checkpoint.json",), sealed),
     **{f"run-{kind}": Subject(run_of(kind), opened, ("run/**/*.json",)) for kind in small_runs.KINDS},

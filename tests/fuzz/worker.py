@@ -1,4 +1,4 @@
-"""Cases of one subject, in a process that may neither take long nor much memory: python -m tests.fuzz.worker, for campaign.py.
+"""Cases in a process that may neither take long nor much memory: python -m tests.fuzz.worker, for campaign.py.
 
 Before a case it says so on stdout, so that whoever waits knows which one it was that ended, or stopped, this process.
 """
@@ -16,7 +16,7 @@ import warnings
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,26 +32,48 @@ class TooLong(BaseException):
     """A case took longer than SECONDS."""
 
 
-def main(name: str, seed: str, first: str, last: str, kept: str) -> None:
-    """Do cases first to last - 1; findings are lines of JSON, and the changed files are in the folder `kept`."""
+class Good(NamedTuple):
+    """A subject with a folder of good files, which it has read."""
+
+    subject: Subject
+    folder: Path
+    path: Path
+
+
+def main(seed: str, kept: str) -> None:
+    """Do the chunks that stdin asks for, "subject first last" a line; findings are lines of JSON, and the changed files are in
+    the folder `kept`.
+    """
     sys.setrecursionlimit(10_000)
     warnings.simplefilter("ignore")
-    subject = SUBJECTS[name]
+    signal.signal(signal.SIGALRM, _late)
+    ready: dict[str, Good] = {}
     with tempfile.TemporaryDirectory() as folder:
-        good = Path(folder) / "good"
-        good.mkdir()
-        path = subject.make(good)
-        with _silent():
-            subject.read(path)  # compiles, imports, and must be well
-        _bound()
-        for number in range(int(first), int(last)):
-            print(f"case {number}", flush=True)
-            with _changed(subject, good, generator(name, int(seed), number)) as file:
-                found = _read(subject, path, file)
-                if found:
-                    shutil.copy(file, Path(kept) / f"{name}-{seed}-{number}{file.suffix}")
-                    print(json.dumps({"subject": name, "seed": int(seed), "case": number, **found}), flush=True)
-    print("done", flush=True)
+        for line in sys.stdin:
+            name, first, last = line.split()
+            if name not in ready:
+                ready[name] = _good(SUBJECTS[name], Path(folder) / name)
+            with _bounded():
+                _chunk(name, ready[name], int(seed), range(int(first), int(last)), Path(kept))
+            print("done", flush=True)
+
+
+def _good(subject: Subject, folder: Path) -> Good:
+    folder.mkdir()
+    with _silent():
+        path = subject.make(folder)
+        subject.read(path)  # compiles, imports, and must be well
+    return Good(subject, folder, path)
+
+
+def _chunk(name: str, good: Good, seed: int, cases: range, kept: Path) -> None:
+    for number in cases:
+        print(f"case {number}", flush=True)
+        with _changed(good.subject, good.folder, generator(name, seed, number)) as file:
+            found = _read(good.subject, good.path, file)
+            if found:
+                shutil.copy(file, kept / f"{name}-{seed}-{number}{file.suffix}")
+                print(json.dumps({"subject": name, "seed": seed, "case": number, **found}), flush=True)
 
 
 def generator(name: str, seed: int, number: int) -> np.random.Generator:
@@ -110,13 +132,17 @@ def _silent() -> Iterator[None]:
         yield
 
 
-def _bound() -> None:
-    """Limits of this process from here on."""
+@contextlib.contextmanager
+def _bounded() -> Iterator[None]:
+    """Meanwhile this process may take so much memory more."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
-    most = pages * resource.getpagesize() + MEMORY
-    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    without = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    signal.signal(signal.SIGALRM, _late)
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + MEMORY, without[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, without)
 
 
 def _late(*_: Any) -> None:

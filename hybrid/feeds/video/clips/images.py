@@ -127,7 +127,7 @@ def zipped(path: Path, shape: Shape, *, labels: bool = True, crop: bool = False)
 def _unpacked(archive: zipfile.ZipFile, path: Path, name: str) -> bytes:
     try:
         if (size := archive.getinfo(name).file_size) > LARGEST:
-            raise ValueError(f"unpacks to {size:,} bytes, expected at most {LARGEST:,}")
+            raise ValueError(f"it unpacks to {size:,} bytes, expected at most {LARGEST:,}")
         return archive.read(name)
     except Exception as error:  # zipfile, zlib, lzma and bz2 each have their own, a password is a RuntimeError
         raise ValueError(f"{path}, {name}: cannot be unpacked ({error}); make the zip anew") from None
