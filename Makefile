@@ -14,6 +14,9 @@ test: $(VENV)/installed-test  ## run all tests
 test-slow: $(VENV)/installed-test  ## run the long sweeps too
 	@$(BIN)/python -m pytest -n auto --dist loadfile
 
+fuzz: $(VENV)/installed-test  ## read changed copies of files, run absurd commands: make fuzz N=1000 (cases a subject)
+	@$(BIN)/python -m tests.fuzz $(if $(N),--cases $(N)) $(ARGS)
+
 lint: $(VENV)/installed-test  ## check style, types and the rules of scientific Python packages
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet . || { echo 'run: make format'; exit 1; }
@@ -40,7 +43,7 @@ clean:  ## remove the environment and everything made
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(MAKEFILE_LIST)
 
-.PHONY: demo test test-slow lint format docs bench gpu-kit clean help
+.PHONY: demo test test-slow fuzz lint format docs bench gpu-kit clean help
 
 # A stamp exists only where its installation succeeded, and is out of date when the requirements change.
 $(VENV)/installed: EXTRA :=

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..storage import npz
 from . import frames, tables
 from .interactions import Histories, Ratings, histories
 from .splits import HeldOut, Split, split, split_by_ratio, split_by_time, split_drawn
@@ -227,6 +228,8 @@ def _from_archive(path: Path) -> Ratings:
     """The non-zero entries of a scipy sparse matrix; scipy reads it without pickle."""
     from scipy import sparse
 
+    expected = "a matrix by scipy.sparse.save_npz, users x items"
+    npz.refuse_large(path, expected)
     try:
         with open(path, "rb") as file:
             matrix = sparse.load_npz(file)
@@ -236,9 +239,7 @@ def _from_archive(path: Path) -> Ratings:
     except OSError as error:
         raise OSError(f"{path}: {error}") from None
     except Exception as error:  # zipfile, zlib, NumPy and scipy each have their own
-        raise ValueError(
-            f"{path}: no scipy sparse matrix ({error}); expected a file of scipy.sparse.save_npz, users x items"
-        ) from None
+        raise ValueError(f"{path}: no .npz that can be read ({error}); expected one of {expected}") from None
     try:
         return from_matrix(matrix)
     except ValueError as error:

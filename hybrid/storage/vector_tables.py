@@ -2,15 +2,14 @@
 
 import csv
 import io
-import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from . import npz as npz_arrays
+
 NAMES = ("names", "ids", "words")  # what the names of an .npz may be called; ours are the first
-PACKED = 64  # times that an .npz may grow when it is read: vectors hardly do
 
 Named = tuple[list[str], np.ndarray]
 
@@ -65,17 +64,11 @@ def reader(begin: bytes) -> Callable[[str | Path], Named] | None:
 
 def read_npz(path: str | Path) -> Named:
     """Arrays `vectors` and `names` (or `ids`) of an .npz; ValueError for what is none, or would fill the memory."""
-    size = Path(path).stat().st_size
-    try:
-        with zipfile.ZipFile(path) as archive:
-            if sum(member.file_size for member in archive.infolist()) > PACKED * size:
-                raise ValueError(f"it would grow to more than {PACKED} times its {size:,} bytes")
-            arrays = {member.filename.removesuffix(".npy"): _member(archive, member) for member in archive.infolist()}
-        called = next((name for name in NAMES if name in arrays), None)
-        if called is None or "vectors" not in arrays:
-            raise ValueError(f"found {', '.join(map(repr, arrays)) or 'nothing'}")
-    except Exception as error:  # zipfile, zlib and NumPy each have their own
-        raise ValueError(f"{path}: no .npz of vectors ({error}); expected arrays names and vectors") from None
+    arrays = npz_arrays.read(path, "names and vectors")
+    called = next((name for name in NAMES if name in arrays), None)
+    if called is None or "vectors" not in arrays:
+        found = ", ".join(map(repr, arrays)) or "nothing"
+        raise ValueError(f"{path}: no .npz of vectors (found {found}); expected arrays names and vectors")
     return _checked(path, [str(name) for name in np.atleast_1d(arrays[called]).tolist()], arrays["vectors"])
 
 
@@ -119,24 +112,6 @@ def read_parquet(path: str | Path) -> Named:
     except Exception as error:  # pyarrow has its own
         raise ValueError(f"{path}: no Parquet table of vectors ({error}); expected columns name and vector") from None
     return _checked(path, names, rows)
-
-
-def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
-    """One array of an .npz; ValueError before memory is taken for more than is there."""
-    with archive.open(member) as file:
-        shape, dtype = _header(file)
-        claimed = int(np.prod(shape, dtype=object)) * dtype.itemsize
-        if dtype.hasobject or claimed > member.file_size:
-            raise ValueError(f"{member.filename}: {dtype} {shape}, of which it does not hold as much")
-    with archive.open(member) as file:
-        return np.asarray(np.lib.format.read_array(file, allow_pickle=False))
-
-
-def _header(file: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    version = np.lib.format.read_magic(file)
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, _, dtype = read(file)
-    return shape, dtype
 
 
 def _checked(path: str | Path, names: list[str], rows: np.ndarray) -> Named:

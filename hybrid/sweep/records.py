@@ -40,12 +40,10 @@ Records = dict[tuple[int, int | None], Record]
 def load(folder: Path) -> Records:
     """Those that were kept."""
     try:
-        lines = (folder / TRIALS).read_text().splitlines()
+        found = [Record(**json.loads(line)) for line in (folder / TRIALS).read_text(encoding="utf-8").splitlines()]
     except FileNotFoundError:
         return {}
-    try:
-        found = [Record(**json.loads(line)) for line in lines]
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise ValueError(f"{folder / TRIALS}: not the trials of a sweep ({error}); the file was altered") from None
     return {(record.trial, record.length): record for record in found}
 

@@ -1,5 +1,6 @@
 """Many cases of many subjects, in worker processes; what ends a worker, or keeps it, is a finding as well."""
 
+import contextlib
 import json
 import os
 import queue
@@ -18,6 +19,8 @@ from .worker import SECONDS
 CHUNK = 500  # cases that a worker is asked for at once
 READY = 300.0  # seconds in which a worker makes its good file, compiles and reads it
 HUNG = 2 * SECONDS  # without a word: its own alarm did not end the case
+MODULE = "tests.fuzz.worker"
+FOUND = "findings.jsonl"
 ROOT = Path(__file__).parents[2]
 
 Finding = dict[str, Any]
@@ -34,7 +37,7 @@ class Chunk(NamedTuple):
 def findings(
     subjects: Sequence[str], cases: int, seed: int, kept: Path, first: int = 0, workers: int = 0
 ) -> list[Finding]:
-    """Do so many cases of each subject (of slow ones a share), from `first` on; the files of findings are in the folder `kept`.
+    """Do so many cases of each subject (of slow ones a share), from `first` on; `kept` is a folder for their files, and FOUND.
 
     workers  processes at once; 0: one a core
     """
@@ -66,11 +69,17 @@ def _worked(waiting: "queue.SimpleQueue[Chunk]", seed: int, kept: Path) -> Itera
             except queue.Empty:  # another took it
                 return
             while chunk.first < chunk.last:
-                yield from worker.do(chunk)
+                found = worker.do(chunk)
+                case = chunk.first if worker.case is None else worker.case
+                if worker.ended:
+                    found.append(
+                        {"subject": chunk.subject, "seed": seed, "case": case, "kind": worker.ended, "error": ""}
+                    )
+                with open(kept / FOUND, "a") as file:  # now, since a campaign may take hours
+                    file.writelines(f"{json.dumps(one)}\n" for one in found)
+                yield from found
                 if worker.ended is None:
                     break
-                case = chunk.first if worker.case is None else worker.case
-                yield {"subject": chunk.subject, "seed": seed, "case": case, "kind": worker.ended, "error": ""}
                 chunk = chunk._replace(first=case + 1)
                 worker = Worker(seed, kept)
     finally:
@@ -88,13 +97,13 @@ class Worker:
         self.case: int | None = None
         self.ended: str | None = None
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.fuzz.worker", str(seed), str(kept)],
+            [sys.executable, "-m", MODULE, str(seed), str(kept)],
             cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env=os.environ | {"NUMBA_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
+            env=os.environ | {"NUMBA_NUM_THREADS": "2", "OMP_NUM_THREADS": "2"},
         )
         self._errors: list[str] = []
         self._heard, self._limit, self._hung = time.monotonic(), READY, False
@@ -134,6 +143,8 @@ class Worker:
         self._process.wait()
         for thread in self._threads:
             thread.join()
+        with contextlib.suppress(BrokenPipeError), self._process:  # closes its streams
+            pass
 
     def _hear(self, limit: float) -> None:
         self._heard, self._limit = time.monotonic(), limit

@@ -1,22 +1,23 @@
 """What is fuzzed: every reader of files, with a good file that it reads, and the command line (commands.py)."""
 
-import hashlib
+import io
 import json
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hybrid.cli import main
 from hybrid.feeds import ratings, text
+from hybrid.feeds.stream import source
 from hybrid.feeds.vocabulary import Vocabulary
 from hybrid.formats import fasttext, hdf5, svm
-from hybrid.storage import checkpoint, vectors
+from hybrid.pvm.originals import recording
+from hybrid.storage import vectors
 from tests.hybrid.pvm import tiny
-from tests.support import small_runs
 
-from . import mutations
+from . import mutations, runs
 from .commands import commands
 from .subject import Subject
 
@@ -56,39 +57,6 @@ def saved(name: str, **options: Any) -> Callable[[Path], Path]:
     return make
 
 
-def run_of(kind: str) -> Callable[[Path], Path]:
-    """The folder of a small run; what it was trained on is beside it, and stays as it is."""
-
-    def make(folder: Path) -> Path:
-        (folder / "text.txt").write_text("\n".join(" ".join(f"w{i * j % 17}" for j in range(9)) for i in range(80)))
-        lines = (f"{user}\t{(user * 7 + n * 3) % 11}\t3\t{n}" for user in range(12) for n in range(6))
-        (folder / "u.data").write_text("\n".join(lines))
-        more = ["--min-count", "1"] if kind == "language" else []
-        assert main(small_runs.command(kind, folder, folder / "run", *more, "--device", "cpu", "--quiet")) == 0
-        return folder / "run"
-
-    return make
-
-
-def opened(path: Path) -> Any:
-    """A run, to be used."""
-    from hybrid import open_run
-
-    return open_run(path, device="cpu", threads=1)
-
-
-def sealed(name: str, content: bytes, rng: np.random.Generator) -> bytes:
-    """A checkpoint's JSON file, changed by somebody who knows how its checksum is made."""
-    found = mutations.of_json(content, rng)
-    try:
-        manifest = json.loads(found)
-        manifest.pop("checksum")
-        manifest["checksum"] = hashlib.sha256(json.dumps(manifest, indent=1, allow_nan=False).encode()).hexdigest()
-    except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
-        return found
-    return json.dumps(manifest, indent=1).encode("utf-8", "surrogatepass")
-
-
 def packed(name: str, content: bytes, rng: np.random.Generator) -> bytes:
     """A zip, whatever its name says."""
     return mutations.changed("x.zip", content, rng)
@@ -98,13 +66,6 @@ def vocabulary(folder: Path) -> Path:
     """Of a few words."""
     Vocabulary(WORDS, [9, 7, 5, 4, 2, 1]).save(folder / "vocabulary.json")
     return folder / "vocabulary.json"
-
-
-def arrays(folder: Path) -> Path:
-    """A checkpoint of two arrays."""
-    made = {"rows": ROWS, "ids": np.arange(7, dtype=np.int32)}
-    checkpoint.save(folder, made, {"tick": 3, "rate": 0.1, "names": ["a", None]})
-    return folder
 
 
 def matrix(folder: Path) -> Path:
@@ -133,9 +94,6 @@ def nearest(folder: Path) -> Path:
 
 def images(folder: Path) -> Path:
     """A zip of small pictures."""
-    import io
-    import zipfile
-
     from PIL import Image
 
     path = folder / "clip.zip"
@@ -159,6 +117,61 @@ def original(folder: Path) -> Path:
     from tests.support.original_files import save, trained
 
     return save(folder / "simulation.zip", trained(frames=2)[0])
+
+
+def tabular(columns: dict[str, list[Any]]) -> Callable[[Path], Path]:
+    """A Parquet file."""
+
+    def make(folder: Path) -> Path:
+        import pyarrow
+        from pyarrow import parquet
+
+        parquet.write_table(pyarrow.table(columns), folder / "table.parquet")
+        return folder / "table.parquet"
+
+    return make
+
+
+def numbered(folder: Path) -> Path:
+    """Vectors without names."""
+    np.save(folder / "vectors.npy", ROWS)
+    return folder / "vectors.npy"
+
+
+def streamed(path: Path) -> list[Any]:
+    """The sentences of a file that is read piece by piece."""
+    return list(source.lines(path))
+
+
+def labelled(folder: Path) -> Path:
+    """A directory of pictures and boxes."""
+    with zipfile.ZipFile(images(folder)) as archive:
+        archive.extractall(folder)
+    (folder / "clip.zip").unlink()
+    (folder / "labels.txt").write_text("1,1,3,4\n" * 3 + "0,0,2,2\n")
+    return folder
+
+
+def film(folder: Path) -> Path:
+    """A few frames as MJPEG in AVI."""
+    import av
+
+    with av.open(str(folder / "clip.avi"), "w") as container:
+        stream = container.add_stream("mjpeg", rate=25)
+        stream.width, stream.height, stream.pix_fmt = 32, 24, "yuvj420p"
+        for number in range(5):
+            picture = av.VideoFrame.from_ndarray(np.full((24, 32, 3), 40 * number, np.uint8), format="rgb24")
+            container.mux(stream.encode(picture))
+        container.mux(stream.encode())
+    return folder / "clip.avi"
+
+
+def recorded(folder: Path) -> Path:
+    """A recording of an original, as far as it is read."""
+    np.savez(
+        folder / "recording.npz", config_json=np.array("{}"), weights_init=ROWS, t_frame_u8=np.zeros((2, 3), np.uint8)
+    )
+    return folder / "recording.npz"
 
 
 def simulation(path: Path) -> Any:
@@ -211,6 +224,9 @@ SUBJECTS: dict[str, Subject] = {
     ),
     "ratings-csv": Subject(written("ratings.csv", RATED), ratings.load),
     "ratings-matrix": Subject(matrix, ratings.load, change=packed),
+    "ratings-parquet": Subject(tabular({"user": ["a", "b", "a", "c"] * 3, "item": [1, 2, 3] * 4}), ratings.load),
+    "text-streamed": Subject(written("text.txt", "the value of a name\nthe name é of the value\n" * 5), streamed),
+    "text-parquet": Subject(tabular({"text": ["the value of a name", "é of the value"] * 5}), streamed),
     "vectors": Subject(saved("vectors.txt"), vectors.open_vectors),
     "vectors-binary": Subject(saved("vectors.bin", binary=True), vectors.open_vectors),
     "vectors-npz": Subject(
@@ -219,6 +235,8 @@ SUBJECTS: dict[str, Subject] = {
         change=packed,
     ),
     "vectors-tsv": Subject(saved("vectors.tsv", format="tsv"), vectors.open_vectors),
+    "vectors-npy": Subject(numbered, vectors.open_vectors),
+    "vectors-parquet": Subject(saved("vectors.parquet", format="parquet"), vectors.open_vectors),
     "similarity": Subject(written("pairs.tsv", "the\tvalue\t3.5\nof\ta\t1\nname\tthe\t9\na\tvalue\t2\n"), agreement),
     "analogies": Subject(written("questions.txt", ": capital\nthe value of a\n: gram1\nname the of a\n"), analogies),
     "labels-fasttext": Subject(
@@ -226,17 +244,14 @@ SUBJECTS: dict[str, Subject] = {
     ),
     "labels-svm": Subject(written("train.svm", "4 6 3\n0,1 0:1 3:0.5\n2 1:2 5:1e-3\n1 2:1\n0 4:-1\n"), svm.load),
     "neighbours-hdf5": Subject(nearest, hdf5.load, share=0.01),
-    "checkpoint": Subject(arrays, checkpoint.load),
-    "checkpoint-sealed": Subject(arrays, checkpoint.load, ("checkpoint.json",), sealed),
-    **{f"run-{kind}": Subject(run_of(kind), opened, ("run/**/*.json",)) for kind in small_runs.KINDS},
-    **{
-        f"run-{kind}-sealed": Subject(run_of(kind), opened, ("run/checkpoint/checkpoint.json",), sealed)
-        for kind in small_runs.KINDS
-    },
     "pvm-json": Subject(written("tiny.json", json.dumps(tiny.TINY)), configuration),
     "pvm-toml": Subject(written("tiny.toml", toml(FLAT)), configuration),
     "pvm-original": Subject(original, simulation),
+    "pvm-recording": Subject(recorded, recording.read, change=packed),
     "images": Subject(images, frames),
+    "images-labelled": Subject(labelled, frames),
+    "video": Subject(film, frames, share=0.3),
     "sweep": Subject(written("sweep.toml", SWEEP), swept),
+    **runs.SUBJECTS,
     "commands": commands(),
 }

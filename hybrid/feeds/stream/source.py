@@ -77,12 +77,22 @@ class Column:
         """Raises ValueError for a file that is damaged or has no such column of texts, and where pyarrow is missing."""
         file = self._opened()
         with _bar(file.metadata.num_rows, self.label, "rows") as bar:
-            for batch in file.iter_batches(columns=[self.column], batch_size=ROWS):
-                for text in batch.column(0).to_pylist():
+            for texts in self._batches(file):
+                for text in texts:
                     if text is not None:
                         for line in text.removesuffix("\n").split("\n"):
                             yield from sentences(line, self.every)
-                bar.update(len(batch))
+                bar.update(len(texts))
+
+    def _batches(self, file: Any) -> Iterator[list[str | None]]:
+        try:
+            for batch in file.iter_batches(columns=[self.column], batch_size=ROWS):
+                yield batch.column(0).to_pylist()
+        except Exception as error:  # pyarrow has its own
+            raise self._no_table(error) from None
+
+    def _no_table(self, error: Exception) -> ValueError:
+        return ValueError(f"{self.path}: no Parquet table ({error}); was it cut short?")
 
     def _opened(self) -> Any:
         try:
@@ -92,7 +102,7 @@ class Column:
         try:
             file = parquet.ParquetFile(self.path)
         except Exception as error:  # pyarrow has its own
-            raise ValueError(f"{self.path}: no Parquet table ({error}); was it cut short?") from None
+            raise self._no_table(error) from None
         names = file.schema_arrow.names
         kind = file.schema_arrow.field(self.column).type if self.column in names else None
         if kind is None or not (types.is_string(kind) or types.is_large_string(kind)):

@@ -1,13 +1,14 @@
 """A recording of an original Predictive Vision Model: its arrays, what was compared with them, and how far it was off."""
 
 import json
-import zipfile
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from ...storage import npz
 
 TOLERANCE = {"float64": 1e-12, "float32": 2e-6}
 GPU = 1e-5  # sums in another order, with fused multiply-adds
@@ -103,14 +104,13 @@ def difference(ours: np.ndarray, recorded: np.ndarray) -> float:
 
 def read(path: str | Path) -> Recording:
     """The recording in a file; ValueError for a file that is none, OSError where it cannot be read."""
-    try:
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
-            found = {name: arrays[name] for name in arrays.files}
-    except (ValueError, zipfile.BadZipFile, AttributeError, EOFError, TypeError) as error:
-        raise ValueError(f"{path}: found no .npz of plain arrays, expected a recording") from error
+    found = npz.read(path, "a recording")
     needed = ("config_json", "weights_init")
     missing = [name for name in needed if name not in found]
     if missing or not {"t_frame_raw", "t_frame_u8"} & set(found):
         what = f"no {missing[0]}" if missing else "no frames, t_frame_raw or t_frame_u8"
         raise ValueError(f"{path}: found {what} among {len(found)} arrays, expected a recording")
-    return Recording(found)
+    try:
+        return Recording(found)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path}: config_json: not JSON ({error}), expected a recording") from None

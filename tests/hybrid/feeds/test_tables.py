@@ -124,7 +124,7 @@ CSV = "user,item,timestamp\n1,a,5\n"
         ("user,what\n1,2\n", "no item column; found the columns 'user', 'what'"),
         ("1,2,5\n", "no user column; found the columns '1', '2', '5'"),
         (b"user,item\n\xff\xfe,1\n", "not UTF-8"),
-        (b"PK\3\4 and no more", "no scipy sparse matrix .* expected a file of scipy.sparse.save_npz"),
+        (b"PK\3\4 and no more", "no .npz that can be read .* expected one of a matrix by scipy.sparse.save_npz"),
     ],
 )
 def test_files_that_are_no_ratings(tmp_path, content, message):

@@ -2,7 +2,6 @@ import pytest
 
 from hybrid.formats import fasttext
 from tests.data import real
-from tests.support.mutants import check_reader
 
 TEXT = "__label__a __label__b  some words here\n\nno label ,\nwords __label__b in between\n__label__c\n"
 TEXTS, LABELS = ["some words here", "no label ,", "words in between", ""], [["a", "b"], [], ["b"], ["c"]]
@@ -59,10 +58,6 @@ def test_what_cannot_be_written(tmp_path, texts, labels, message):
     with pytest.raises(ValueError, match=message):
         fasttext.save(tmp_path / "data", texts, labels)
     assert not list(tmp_path.iterdir())
-
-
-def test_files_of_strangers(path):
-    check_reader(fasttext.load, path)
 
 
 def test_cooking():

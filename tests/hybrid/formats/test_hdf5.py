@@ -6,7 +6,6 @@ import pytest
 
 from hybrid.formats import hdf5
 from hybrid.formats.hdf5 import Neighbours
-from tests.support.mutants import check_reader
 
 RNG = np.random.default_rng(0)
 
@@ -120,7 +119,3 @@ def test_what_cannot_be_written(tmp_path, name, value, error):
     with pytest.raises(error, match=rf"^{name}.*: found"):
         hdf5.save(tmp_path / "data.hdf5", some()._replace(**{name: value}))
     assert not list(tmp_path.iterdir())
-
-
-def test_files_of_strangers(path):
-    check_reader(hdf5.load, path, 150)

@@ -9,7 +9,6 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from hybrid.formats import svm
 from tests.data import real
-from tests.support.mutants import check_reader
 
 RNG = np.random.default_rng(0)
 X = sparse.csr_array(np.where(RNG.random((9, 6)) < 0.5, RNG.normal(size=(9, 6)), 0).astype(np.float32))
@@ -153,12 +152,6 @@ def test_what_cannot_be_written(path, parts, options, message):
     with pytest.raises(ValueError, match=message):
         svm.save(path, *parts, **options)
     assert not path.exists()
-
-
-@pytest.mark.parametrize("header", [True, False])
-def test_files_of_strangers(path, header):
-    svm.save(path, X, Y, header=header)
-    assert check_reader(svm.load, path, 400) > 100
 
 
 def test_yeast():

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from hybrid import vectors
-from tests.support.mutants import check_reader
 
 NAMES = ["Star Wars", 'the "Bus"', "tab\there", "line\nend", "plain", "ünï"]
 ROWS = np.random.default_rng(0).normal(size=(6, 3)).astype(np.float32)
@@ -70,7 +69,7 @@ def test_an_npz_that_claims_more_than_it_holds(tmp_path):
     path = tmp_path / "v.npz"
     zipped(path, vectors=header((10**9, 1000)) + b"1234")
     with pytest.raises(
-        ValueError, match=r"v.npz: no .npz of vectors \(vectors.npy: float32 \(1000000000, 1000\), of which"
+        ValueError, match=r"v.npz: no .npz that can be read \(vectors.npy: float32 \(1000000000, 1000\), of which"
     ):
         vectors.load(path)
     zipped(path, vectors=header((10**7, 3)) + bytes(120_000_000))
@@ -84,7 +83,7 @@ BAD = {
     "names too few": (lambda path: np.savez(path, names=["a"], vectors=ROWS), r"found 1 names and float32 \(6, 3\)"),
     "whole numbers": (lambda path: np.savez(path, names=NAMES, vectors=ROWS.astype(int)), r"int64 \(6, 3\)"),
     "infinity": (lambda path: np.savez(path, names=NAMES, vectors=ROWS * np.inf), "'Star Wars' is not finite"),
-    "no archive": (lambda path: path.write_bytes(b"PK\3\4 and no more"), "no .npz of vectors"),
+    "no archive": (lambda path: path.write_bytes(b"PK\3\4 and no more"), "no .npz that can be read"),
     "no array": (lambda path: path.write_bytes(b"\x93NUMPY and no more"), "no .npy of vectors"),
     "one axis": (lambda path: _npy(path, ROWS[0]), r"found 3 names and float32 \(3,\)"),
     "no table": (lambda path: path.write_text("name\t1\t2\na\t1\n"), "line 2: 1 numbers, expected 2; is it cut short"),
@@ -111,9 +110,3 @@ def test_files_that_are_refused(tmp_path, bad):
 def test_a_format_that_is_none(tmp_path):
     with pytest.raises(ValueError, match="format: found 'xml', expected one of npz, tsv, parquet"):
         vectors.save(tmp_path / "v", NAMES, ROWS, format="xml")
-
-
-@pytest.mark.parametrize("format", [*FORMATS, None])
-def test_files_of_strangers(tmp_path, format):
-    vectors.save(tmp_path / "v", ["a", "b", "c", "d", "e", "f"], ROWS, format=format)
-    check_reader(vectors.load, tmp_path / "v", 120)

@@ -146,4 +146,4 @@ def test_what_is_no_recording_is_refused(tmp_path, monkeypatch, capsys, content)
     code, printed = command(monkeypatch, capsys, path)
     assert code == 2
     assert str(path) in printed.err
-    assert "expected a recording" in printed.err
+    assert "a recording" in printed.err

@@ -1,0 +1,99 @@
+"""Subjects that are folders: runs of every model, checkpoints, sweeps; some changed by one who can make a checksum."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hybrid import open_run
+from hybrid.cli import main
+from hybrid.storage import checkpoint
+from hybrid.sweep import records
+from hybrid.train import runs
+from hybrid.train.job import Watched
+from tests.support import small_runs
+
+from . import mutations
+from .subject import Subject
+
+LABELS = ["--hidden", "6", "--width", "4", "--threads", "1", "--min-count", "1"]
+
+
+def run_of(kind: str) -> Callable[[Path], Path]:
+    """The folder of a small run; what it was trained on is beside it, and stays as it is."""
+
+    def make(folder: Path) -> Path:
+        (folder / "text.txt").write_text("\n".join(" ".join(f"w{i * j % 17}" for j in range(9)) for i in range(80)))
+        lines = (f"{user}\t{(user * 7 + n * 3) % 11}\t3\t{n}" for user in range(12) for n in range(6))
+        (folder / "u.data").write_text("\n".join(lines))
+        words = _labels(folder) if kind == "labels" else small_runs.command(kind, folder, folder / "run")
+        more = ["--min-count", "1"] if kind == "language" else []
+        assert main([*words, *more, "--device", "cpu", "--quiet"]) == 0
+        return folder / "run"
+
+    return make
+
+
+def _labels(folder: Path) -> list[str]:
+    examples = folder / "examples.txt"
+    examples.write_text("".join(f"__label__{n % 3} some w{n % 5} words\n" for n in range(30)))
+    return ["train", "labels", "--examples", str(examples), "--epochs", "1", *LABELS, "--out", str(folder / "run")]
+
+
+def opened(path: Path) -> Any:
+    """A run, to be used."""
+    return open_run(path, device="cpu", threads=1)
+
+
+def resumed(path: Path) -> None:
+    """A finished run, which is gone on with."""
+    runs.resume(str(path), {"device": "cpu", "threads": 1})
+
+
+def sealed(name: str, content: bytes, rng: np.random.Generator) -> bytes:
+    """A checkpoint's JSON file, changed by somebody who knows how its checksum is made."""
+    found = mutations.of_json(content, rng)
+    try:
+        manifest = json.loads(found)
+        manifest.pop("checksum")
+        manifest["checksum"] = hashlib.sha256(json.dumps(manifest, indent=1, allow_nan=False).encode()).hexdigest()
+    except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
+        return found
+    return json.dumps(manifest, indent=1).encode("utf-8", "surrogatepass")
+
+
+def arrays(folder: Path) -> Path:
+    """A checkpoint of two arrays."""
+    made = {"rows": np.arange(30, dtype=np.float32).reshape(6, 5), "ids": np.arange(7, dtype=np.int32)}
+    checkpoint.save(folder, made, {"tick": 3, "rate": 0.1, "names": ["a", None]})
+    return folder
+
+
+def sweep(folder: Path) -> Path:
+    """What a sweep keeps of its trials."""
+    done = [records.Record(n, None, {"rate": 0.1 * n, "readout": "tree"}, 1.5 * n, 0.1) for n in range(4)]
+    records.keep(folder, {(one.trial, one.length): one for one in [*done, records.Record(4, None, {}, cause="why")]})
+    records.begin(folder, {"sweep": {"model": "language"}, "vary": {"rate": [0.1, 0.2]}}, Watched("valid nll", True))
+    return folder
+
+
+def swept(folder: Path) -> Any:
+    """A sweep that is gone on with."""
+    return records.begun(folder), records.load(folder)
+
+
+KINDS = (*small_runs.KINDS, "labels")
+SUBJECTS: dict[str, Subject] = {
+    "checkpoint": Subject(arrays, checkpoint.load),
+    "checkpoint-sealed": Subject(arrays, checkpoint.load, ("checkpoint.json",), sealed),
+    **{f"run-{kind}": Subject(run_of(kind), opened, ("run/**/*.json",)) for kind in KINDS},
+    **{
+        f"run-{kind}-sealed": Subject(run_of(kind), opened, ("run/checkpoint/checkpoint.json",), sealed)
+        for kind in KINDS
+    },
+    **{f"resumed-{kind}": Subject(run_of(kind), resumed, ("run/**/*.json",), share=0.1) for kind in KINDS},
+    "sweep-trials": Subject(sweep, swept),
+}

@@ -1,0 +1,46 @@
+"""JSON and TOML of strangers are read, or refused by the file's name."""
+
+import pytest
+
+from hybrid.storage import document
+
+
+@pytest.mark.parametrize(("name", "text"), [("a.json", '{"b": [1]}'), ("a.toml", "b = [1]"), ("a", '{"b": [1]}')])
+def test_what_is_read(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    assert document.read(tmp_path / name) == document.read(str(tmp_path / name)) == {"b": [1]}
+
+
+BAD = {
+    "cut short": ("a.json", b'{"b": [1', "not JSON"),
+    "not UTF-8": ("a.json", b'{"b": "\xff"}', "not JSON"),
+    "too deep": ("a.json", b"[" * 100_000 + b"]" * 100_000, "nested too deeply, expected JSON"),
+    "a number too long": ("a.json", b"1" * 5_000, "not JSON"),
+    "no TOML": ("a.toml", b"b = ", "not TOML"),
+    "TOML too deep": ("a.toml", b"b = " + b"[" * 5_000 + b"]" * 5_000, "nested too deeply, expected TOML"),
+}
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_what_is_refused(tmp_path, bad):
+    name, content, said = BAD[bad]
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ValueError, match=said) as error:
+        document.read(tmp_path / name)
+    assert type(error.value) is ValueError
+    assert str(error.value).startswith(str(tmp_path / name))
+
+
+def test_what_is_refused_of_its_content_names_the_file():
+    with pytest.raises(ValueError, match=r"^a\.json: rate: found -1$"), document.named("a.json"):
+        raise ValueError("rate: found -1")
+    with pytest.raises(IndexError, match=r"^a\.json: row 7$"), document.named("a.json"):
+        raise IndexError("row 7")
+    with pytest.raises(ValueError, match=r"^a\.json: said once$"), document.named("a.json"):
+        raise ValueError("a.json: said once")
+
+
+def test_lists_of_strings():
+    assert document.words(["a", ""])
+    for other in ("a", [1], {"a": 1}, None):
+        assert not document.words(other)
