@@ -53,13 +53,13 @@ def refuse_too_large(config: Config, copies: int, itemsize: int, ranks: int = 1)
     copies  of each parameter: 2 with momentum
     ranks   that share them; each may have a machine to itself
     """
-    least = min(itemsize * copies * fewest(config) // ranks, sys.maxsize)
+    least = min(itemsize * copies * (fewest(config) + _fewest_of_readouts(config)) // ranks, sys.maxsize)
     memory = machine.memory() or math.inf
     if least > memory:
         raise MemoryError(
             f"pvm: found at least {least / 2**30:,.0f} GiB of parameters, expected less than the {memory / 2**30:,.0f} GiB of"
             " this machine;"
-            " make grids, block, channels, hidden or lateral_radius smaller"
+            " make grids, block, channels, hidden, lateral_radius or the readout smaller"
         )
 
 
@@ -75,6 +75,19 @@ def fewest(config: Config) -> int:
             total += _neighbours(grid, config.lateral_radius, config.self_context) * h * h
         before = h
     return total
+
+
+def _fewest_of_readouts(config: Config) -> int:
+    """A lower bound of the parameters of the readouts: of one tile, or of the units of the layers that have one."""
+    readout = config.readout
+    if readout is None:
+        return 0
+    if readout.kind == "tile":
+        rows, columns = readout.block[0] if readout.block else config.block
+        return sum(high * (low + 1) for low, high in pairwise((*readout.hidden, rows * columns * readout.depth)))
+    layers = zip(config.grids, config.hidden, readout.block or ((1, 1),) * len(config.grids), strict=True)
+    each = [math.prod(grid) * math.prod(block) * readout.depth * (2 * h + 1) for grid, h, block in layers]
+    return sum(one for one, on in zip(each, readout.enabled or (True,) * len(each), strict=True) if on)
 
 
 def _neighbours(grid: tuple[int, int], radius: float, itself: bool) -> int:

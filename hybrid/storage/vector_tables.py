@@ -69,7 +69,11 @@ def read_npz(path: str | Path) -> Named:
     if called is None or "vectors" not in arrays:
         found = ", ".join(map(repr, arrays)) or "nothing"
         raise ValueError(f"{path}: no .npz of vectors (found {found}); expected arrays names and vectors")
-    return _checked(path, [str(name) for name in np.atleast_1d(arrays[called]).tolist()], arrays["vectors"])
+    try:
+        names = [str(name) for name in np.atleast_1d(arrays[called]).tolist()]
+    except (ValueError, SystemError) as error:  # numbers that are no characters
+        raise ValueError(f"{path}: {called}: {error}; expected words") from None
+    return _checked(path, names, arrays["vectors"])
 
 
 def read_npy(path: str | Path) -> Named:

@@ -1,5 +1,6 @@
 """Changed copies of a good file, drawn by a generator: its bytes, and what it holds where that is JSON, TOML or a zip."""
 
+import copy
 import io
 import json
 import re
@@ -91,7 +92,7 @@ def _look(whole: Any, places: list[tuple[Any, Any]]) -> None:
 def value(rng: np.random.Generator) -> Any:
     """One that nobody expects."""
     kind = (NUMBERS, TEXTS, OTHERS)[int(rng.choice(3, p=[0.6, 0.2, 0.2]))]
-    return kind[int(rng.integers(len(kind)))]
+    return copy.deepcopy(kind[int(rng.integers(len(kind)))])  # it may be changed further
 
 
 def of_toml(content: bytes, rng: np.random.Generator) -> bytes:

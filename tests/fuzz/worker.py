@@ -17,8 +17,11 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest import mock
 
 import numpy as np
+
+from hybrid import machine
 
 from .subject import Subject
 from .subjects import SUBJECTS
@@ -140,7 +143,8 @@ def _bounded() -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + MEMORY, without[1]))
     try:
-        yield
+        with mock.patch.object(machine, "memory", lambda: MEMORY):  # by which a model is refused before it is made
+            yield
     finally:
         resource.setrlimit(resource.RLIMIT_AS, without)
 

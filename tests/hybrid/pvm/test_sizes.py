@@ -148,8 +148,13 @@ def test_the_fewest_parameters_are_no_more_than_there_are(unit, radius):
         {"block": 10**6},
         {"channels": 10**9},
         {"grids": (400, 200), "lateral_radius": 1e5},
+        {"grids": (2**31, 2**31), "lateral_radius": 1e300},
+        {"hidden": 10**400},
+        {"readout": Readout(hidden=(10**10,))},
+        {"readout": Readout(depth=10**10)},
+        {"readout": Readout(kind="unit", block=((10**6, 10**6), (1, 1)))},
     ],
-    ids=lambda fields: next(iter(fields)),
+    ids=lambda fields: " ".join(f"{name} {value}"[:40] for name, value in fields.items()),
 )
 def test_what_cannot_fit_into_memory_is_refused_before_it_is_made(absurd):
     config = Config(**({"grids": (4, 2), "readout": None} | absurd))
