@@ -11,6 +11,7 @@ import importlib
 import pkgutil
 from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
+from typing import Any
 
 
 class Registry:
@@ -28,11 +29,13 @@ class Registry:
         """All names, in alphabetical order; nothing is imported for it."""
         return sorted({*self._own(), *self._offered()})
 
-    def load(self, name: str) -> ModuleType:
+    def load(self, name: Any) -> ModuleType:
         """The module of this name; a kind of ours comes before one offered under the same name.
 
         Raises ValueError for a name that is not known, and for one whose module cannot be imported.
         """
+        if not isinstance(name, str):  # as a file of a stranger may say
+            raise ValueError(f"{self.what}: found {name!r}, expected one of {', '.join(self.names())}")
         if name in self._own():
             return importlib.import_module(f"{self.package}.{name}")
         if name not in self._offered():

@@ -53,6 +53,31 @@ def defaults(options: type | None) -> dict[str, Any]:
     return {name: field.default for name, field in fields(options).items()}
 
 
+def possible(field: dataclasses.Field[Any], value: Any) -> bool:
+    """Whether an option may have a value that a file says: its default, or one that its flag makes of a text."""
+    if value is None or isinstance(field.default, bool):
+        return value is None or isinstance(value, bool)
+    if type(value) is type(field.default) and value == field.default:
+        return True
+    argument = field.metadata["argument"]
+    read = argument.get("type", str)
+    try:
+        made = [read(text) for text in value] if argument.get("action") == "append" else read(_text(value))
+    except (TypeError, AttributeError, ValueError, argparse.ArgumentTypeError):
+        return False
+    same = made == value or (isinstance(made, str) and isinstance(value, str))  # of paths it makes absolute ones
+    return same and made in argument.get("choices", [made])
+
+
+def _text(value: Any) -> str:
+    """What a user types for a value; TypeError for one that nobody can type."""
+    if isinstance(value, list):
+        return ",".join(map(_text, value))
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise TypeError
+    return str(value)
+
+
 def flag(name: str) -> str:
     """How a user types an option: rows_rate -> --rows-rate."""
     return "--" + name.replace("_", "-")

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from ..models import MODELS
 from ..registry import Registry
-from ..settings import fields, flag, given, number, option, positive, whole
+from ..settings import fields, flag, given, number, option, positive, possible, whole
 from .saving import EVERY
 
 ASKED = ("resume", "previous", "overwrite", "out")  # options of a command, not of its run
@@ -92,10 +92,16 @@ class Parts:
         return {**self.own, **{name: field for name, field in parts.items() if name not in self.own}}
 
     def read(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """The options that a run keeps, which may be of an earlier version, as they are today."""
+        """The options that a run keeps, which may be of an earlier version, as they are today; ValueError for such as no
+        command gives.
+        """
         declared = self._declared(options)
         readers = {name: read for name, field in declared.items() if (read := field.metadata["read"])}
-        return {name: readers[name](value) if name in readers else value for name, value in options.items()}
+        today = {name: readers[name](value) if name in readers else value for name, value in options.items()}
+        for name, field in declared.items():
+            if name in today and not possible(field, today[name]):
+                raise ValueError(f"{name}: found {today[name]!r}, which {flag(name)} cannot be; the file was altered")
+        return today
 
     def defaults(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """The defaults of a run whose parts the options name, and those that follow from other options."""

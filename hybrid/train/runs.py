@@ -96,7 +96,8 @@ def resume(folder: str, said: dict[str, Any]) -> dict[str, Any]:
         def begin(ranks: Group, again: bool) -> Begun:
             under_way.close()
             options = ranks.once(lambda: under_way.enter_context(store.resumed(path, ENDING if again else 0.0)))
-            options = _whole(path, options) | (changes := _changed(folder, options, said)) | {"resume": folder}
+            options = _whole(path, options)
+            options |= (changes := _changed(folder, options, said)) | {"resume": folder}
             job = _prepared(options)
             if options.get("data") not in (None, job.data):  # None: a run of before it was kept
                 raise ValueError(
@@ -222,7 +223,8 @@ def _whole(folder: Path, options: dict[str, Any]) -> dict[str, Any]:
     """The options of a run as they are today, with the defaults of those that were not there yet when it was begun."""
     parts = Parts(options["kind"])
     with document.named(folder / store.RUN):
-        return parts.defaults(options) | parts.read(options)
+        today = parts.read(options)
+        return parts.defaults(today) | today
 
 
 def _finish(folder: Path, begun: Begun, under_way: contextlib.ExitStack) -> dict[str, Any]:

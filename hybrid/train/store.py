@@ -98,7 +98,11 @@ def options_of(folder: Path) -> dict[str, Any]:
     except (FileNotFoundError, NotADirectoryError):
         raise ValueError(f"{folder}: holds no run (no {RUN}); expected the --out folder of `hybrid train`") from None
     known = MODELS.names()
-    if not isinstance(options, dict) or options.get("kind") not in known:
+    if (
+        not isinstance(options, dict)
+        or options.get("kind") not in known
+        or not isinstance(options.get("data"), str | None)
+    ):
         raise ValueError(
             f"{path}: found no options of a run, expected a kind of {', '.join(known)}; the file was altered, or the "
             "distribution that offers its model is not installed"

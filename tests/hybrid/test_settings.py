@@ -62,3 +62,34 @@ def test_what_a_text_means(read, text, value):
 def test_a_text_that_means_no_such_number_is_refused(read, text):
     with pytest.raises(argparse.ArgumentTypeError, match=r"found .*expected"):
         read(text)
+
+
+@dataclasses.dataclass(frozen=True)
+class Typed:
+    width: int = settings.option(64, "", type=settings.positive)
+    rate: float = settings.option(0.5, "", type=settings.number)
+    batch: int = settings.option(0, "0: all", type=settings.positive)
+    columns: list[str] | None = settings.option(None, "", type=settings.names)
+    at: list[int] | None = settings.option(None, "", type=settings.rising)
+    set: list[str] | None = settings.option(None, "", action="append")
+    loss: str = settings.option("nce", "", choices=("nce", "logistic"))
+    pin: bool = settings.option(False, "")
+
+
+@pytest.mark.parametrize(
+    ("name", "good", "bad"),
+    [
+        ("width", (1, None), (0, 1.5, True, "1", [1], {}, 10**400, float("nan"))),
+        ("rate", (0, 1, 0.25), (-1, float("inf"), float("nan"), "0.5", 10**400)),
+        ("batch", (0, 7), (-1, False)),
+        ("columns", (["a", "b"], ["a"]), ("a", [1, 2], [["a"]])),
+        ("at", ([1, 3],), ([3, 1], 3, "1,3")),
+        ("set", (["a=1", "b=2"], []), ("a=1", [1], 3)),
+        ("loss", ("nce", "logistic"), ("hinge", 3, ["nce"])),
+        ("pin", (True, False, None), (1, "yes", [])),
+    ],
+)
+def test_what_a_file_may_say_of_an_option(name, good, bad):
+    field = settings.fields(Typed)[name]
+    assert [value for value in good if not settings.possible(field, value)] == []
+    assert [value for value in bad if settings.possible(field, value)] == []

@@ -124,7 +124,12 @@ def test_to_go_on_a_folder_must_hold_a_run(tmp_path):
         with pytest.raises(ValueError, match=r"holds no run \(no run.json\)"), store.resumed(folder):
             pass
     assert not files(tmp_path)
-    for text, said in (("{", "not JSON"), ("[]", "no options of a run"), ('{"kind": "spam"}', "no options of a run")):
+    for text, said in (
+        ("{", "not JSON"),
+        ("[]", "no options of a run"),
+        ('{"kind": "spam"}', "no options of a run"),
+        ('{"kind": "words", "data": 1}', "no options of a run"),
+    ):
         (tmp_path / store.RUN).write_text(text)
         with pytest.raises(ValueError, match=said):
             store.options_of(tmp_path)
