@@ -221,7 +221,7 @@ def _manifest(path: str | Path) -> tuple[Path, _Manifest]:
             if Path(manifest.file).name != manifest.file or not isinstance(manifest.facts, dict):
                 raise ValueError
         altered = checksum != _checksum(stated)
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
         raise ValueError(f"{source}: truncated, or not a checkpoint{_remedy(source)}") from None
     if version != FORMAT:
         raise ValueError(f"{source}: found format {version!r}, expected {FORMAT}; use the version that wrote it")

@@ -42,6 +42,10 @@ class Good(NamedTuple):
     folder: Path
     path: Path
 
+    def files(self) -> list[Path]:
+        """Those that may be changed."""
+        return sorted(file for pattern in self.subject.files for file in self.folder.glob(pattern))
+
 
 def main(seed: str, kept: str) -> None:
     """Do the chunks that stdin asks for, "subject first last" a line; findings are lines of JSON, and the changed files are in
@@ -55,13 +59,14 @@ def main(seed: str, kept: str) -> None:
         for line in sys.stdin:
             name, first, last = line.split()
             if name not in ready:
-                ready[name] = _good(SUBJECTS[name], Path(folder) / name)
-            with _bounded():
+                ready[name] = prepared(SUBJECTS[name], Path(folder) / name)
+            with bounded():
                 _chunk(name, ready[name], int(seed), range(int(first), int(last)), Path(kept))
             print("done", flush=True)
 
 
-def _good(subject: Subject, folder: Path) -> Good:
+def prepared(subject: Subject, folder: Path) -> Good:
+    """A subject whose good files are in this new folder."""
     folder.mkdir()
     with _silent():
         path = subject.make(folder)
@@ -72,8 +77,8 @@ def _good(subject: Subject, folder: Path) -> Good:
 def _chunk(name: str, good: Good, seed: int, cases: range, kept: Path) -> None:
     for number in cases:
         print(f"case {number}", flush=True)
-        with _changed(good.subject, good.folder, generator(name, seed, number)) as file:
-            found = _read(good.subject, good.path, file)
+        with _changed(good, generator(name, seed, number)) as file:
+            found = read(good.subject, good.path, file)
             if found:
                 shutil.copy(file, kept / f"{name}-{seed}-{number}{file.suffix}")
                 print(json.dumps({"subject": name, "seed": seed, "case": number, **found}), flush=True)
@@ -85,19 +90,19 @@ def generator(name: str, seed: int, number: int) -> np.random.Generator:
 
 
 @contextlib.contextmanager
-def _changed(subject: Subject, good: Path, rng: np.random.Generator) -> Iterator[Path]:
+def _changed(good: Good, rng: np.random.Generator) -> Iterator[Path]:
     """One of the files is another while this is open."""
-    files = sorted(file for pattern in subject.files for file in good.glob(pattern))
+    files = good.files()
     file = files[int(rng.integers(len(files)))]
     content = file.read_bytes()
-    file.write_bytes(subject.change(file.name, content, rng))
+    file.write_bytes(good.subject.change(file.name, content, rng))
     try:
         yield file
     finally:
         file.write_bytes(content)
 
 
-def _read(subject: Subject, path: Path, file: Path) -> dict[str, Any] | None:
+def read(subject: Subject, path: Path, file: Path) -> dict[str, Any] | None:
     """What is wrong with how the file was read or refused."""
     signal.setitimer(signal.ITIMER_REAL, SECONDS)
     try:
@@ -136,7 +141,7 @@ def _silent() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _bounded() -> Iterator[None]:
+def bounded() -> Iterator[None]:
     """Meanwhile this process may take so much memory more."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     without = resource.getrlimit(resource.RLIMIT_AS)

@@ -79,14 +79,14 @@ class Typed:
 @pytest.mark.parametrize(
     ("name", "good", "bad"),
     [
-        ("width", (1, None), (0, 1.5, True, "1", [1], {}, 10**400, float("nan"))),
+        ("width", (1, 64), (None, 0, 1.5, True, "1", [1], {}, 10**400, float("nan"))),
         ("rate", (0, 1, 0.25), (-1, float("inf"), float("nan"), "0.5", 10**400)),
         ("batch", (0, 7), (-1, False)),
-        ("columns", (["a", "b"], ["a"]), ("a", [1, 2], [["a"]])),
+        ("columns", (["a", "b"], ["a"], None), ("a", [1, 2], [["a"]])),
         ("at", ([1, 3],), ([3, 1], 3, "1,3")),
         ("set", (["a=1", "b=2"], []), ("a=1", [1], 3)),
         ("loss", ("nce", "logistic"), ("hinge", 3, ["nce"])),
-        ("pin", (True, False, None), (1, "yes", [])),
+        ("pin", (True, False), (None, 1, "yes", [])),
     ],
 )
 def test_what_a_file_may_say_of_an_option(name, good, bad):
