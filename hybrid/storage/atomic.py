@@ -8,7 +8,7 @@ import contextlib
 import os
 import re
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 MOST = 100  # characters of a file's name in that of its part, so that the longer name is not too long
@@ -40,24 +40,17 @@ def part(path: Path) -> Path:
 def written(path: Path, pieces: Pieces) -> Path:
     """Write the pieces to a `part` of `path`, through to the disk; returns it, for `publish`. Raises as `write` does."""
     target = part(path)
-    try:
-        with open(target, "xb") as file:
-            file.writelines(pieces)
-            file.flush()
-            os.fsync(file.fileno())
-    except BaseException as failure:
-        _forget(target)
-        raise _named(failure, path) from None
+    with naming(path), _forgotten_unless_done(target), open(target, "xb") as file:
+        file.writelines(pieces)
+        file.flush()
+        os.fsync(file.fileno())
     return target
 
 
 def publish(target: Path, path: Path) -> None:
     """Give what was `written` its final name, `path`, through to the disk. Raises as `write` does."""
-    try:
+    with naming(path), _forgotten_unless_done(target):
         os.replace(target, path)
-    except BaseException as failure:
-        _forget(target)
-        raise _named(failure, path) from None
     settle(path.parent)
 
 
@@ -71,11 +64,21 @@ def settle(folder: Path) -> None:
     """Bring the names in a folder, new and removed ones, through to the disk; Windows does so by itself and opens no folder."""
     if not hasattr(os, "O_DIRECTORY"):
         return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    with naming(folder):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def make(folder: Path) -> None:
+    """Make a folder, and those above it that are missing, each through to the disk; one that is there stays as it is."""
+    if not folder.is_dir():
+        if not folder.parent.exists():
+            make(folder.parent)
+        folder.mkdir(exist_ok=True)
+        settle(folder.parent)
 
 
 def sweep(folder: Path, names: Iterable[str]) -> None:
@@ -86,13 +89,26 @@ def sweep(folder: Path, names: Iterable[str]) -> None:
             path.unlink()
 
 
+@contextlib.contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """A context in which errors of the system name the file that the user knows, not its part, nor none."""
+    try:
+        yield
+    except OSError as failure:
+        if failure.errno:
+            raise OSError(failure.errno, failure.strerror, str(path)) from None
+        raise
+
+
+@contextlib.contextmanager
+def _forgotten_unless_done(target: Path) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        _forget(target)
+        raise
+
+
 def _forget(target: Path) -> None:
     with contextlib.suppress(OSError):  # what went wrong before is what the user is told
         target.unlink()
-
-
-def _named(failure: BaseException, path: Path) -> BaseException:
-    """The failure, naming the file that the user knows instead of its part."""
-    if isinstance(failure, OSError) and failure.errno:
-        return OSError(failure.errno, failure.strerror, str(path))
-    return failure

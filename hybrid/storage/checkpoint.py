@@ -44,14 +44,12 @@ def save(folder: str | Path, arrays: Written, facts: dict[str, Any]) -> Path:
     forms = safetensors.forms(arrays)
     _json("facts", facts)
     try:
-        if not folder.is_dir():
-            folder.mkdir(parents=True, exist_ok=True)
-            atomic.settle(folder.parent)
+        atomic.make(folder)
         with lock.turn(folder) as alone:
             try:
                 _publish(folder, forms, arrays, facts)
             finally:
-                _tidy(folder, alone)
+                tidy(folder, alone)
     except OSError as error:
         raise OSError(_why(folder, arrays, error)) from error
     return folder / LATEST
@@ -76,13 +74,18 @@ def stands(folder: str | Path) -> bool:
 
 
 def erase(folder: Path) -> None:
-    """Remove what saves have written, the latest one's name last, and the folder where nothing else is in it."""
+    """Remove what saves have written, the latest one's name last, and the folder where nothing else is in it.
+
+    Each name is gone from the disk before the next, and before what it names: a power cut leaves a whole checkpoint or none.
+    """
+    if not folder.is_dir():
+        return
     for name in (PREVIOUS, LATEST):
         (folder / name).unlink(missing_ok=True)
-    if folder.is_dir():
-        _tidy(folder, alone=True)
-        if not any(folder.iterdir()):
-            folder.rmdir()
+        atomic.settle(folder)
+    tidy(folder, alone=True)
+    if not any(folder.iterdir()):
+        folder.rmdir()
 
 
 def read_facts(path: str | Path | Copies) -> dict[str, Any]:
@@ -185,13 +188,16 @@ def _refuse_other(source: Path, expected: Forms, saved: Forms) -> None:
             )
 
 
-def _tidy(folder: Path, alone: bool) -> None:
-    """Remove tensor files that neither JSON file names and, where nobody else saves here, what a killed save left."""
+def tidy(folder: Path, alone: bool) -> None:
+    """Remove tensor files that neither JSON file names and, where nobody else saves here, what a killed save left.
+
+    A folder that is not there has none.
+    """
     named = b"".join(path.read_bytes() for path in (folder / LATEST, folder / PREVIOUS) if path.exists())
     for path in folder.glob(f"{TENSORS}-{'[0-9a-f]' * 16}.safetensors"):
         if path.name.encode() not in named:
             path.unlink()
-    if alone:
+    if alone and folder.is_dir():
         atomic.sweep(folder, (TENSORS, LATEST, PREVIOUS))
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import console
+from . import atomic
 
 try:
     fcntl: Any = importlib.import_module("fcntl")
@@ -37,8 +38,9 @@ def held(folder: Path, wait: float = 0.0) -> Iterator[None]:
             raise ValueError(
                 f"{folder}: process {owner} works on this run; wait until it is done, stop it, or name another folder"
             )
-        os.ftruncate(descriptor, 0)
-        os.write(descriptor, f"{os.getpid()}\n".encode())
+        with atomic.naming(folder / LOCK):
+            os.ftruncate(descriptor, 0)
+            os.write(descriptor, f"{os.getpid()}\n".encode())
         yield
     finally:
         os.close(descriptor)

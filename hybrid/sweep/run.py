@@ -57,7 +57,7 @@ def run(
     """
     varied, rungs = strategies.trials(sweep), strategies.rungs(sweep)
     store.refuse_taken(folder)
-    folder.mkdir(parents=True, exist_ok=True)
+    atomic.make(folder)
     with lock.held(folder):
         under_way = UnderWay(sweep, folder, varied, threads, _figure(sweep, folder, varied[0]))
         if retry:

@@ -29,16 +29,18 @@ class JsonLines:
 
     def __init__(self, path: Path, points: Iterable[Mapping[str, Any]]):
         atomic.write(path, [_line(point) for point in points])
-        self._file = path.open("ab")
+        self._path, self._file = path, path.open("ab")
 
     def point(self, point: Mapping[str, Any]) -> None:
         """Write a line."""
-        self._file.write(_line(point))
-        self._file.flush()
+        with atomic.naming(self._path):
+            self._file.write(_line(point))
+            self._file.flush()
 
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
+        with atomic.naming(self._path):  # of a point for which there was no room, it tries again
+            self._file.close()
 
 
 class TensorBoard:

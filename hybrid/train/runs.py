@@ -106,6 +106,7 @@ def resume(folder: str, said: dict[str, Any]) -> dict[str, Any]:
             _refuse_blind(job, options)
             ranks.once(lambda: under_way.enter_context(job.open()))
             if not checkpoint.stands(path / CHECKPOINT):
+                console.say(f"{folder} was ended before its first save: it begins anew")
                 return Begun(ranks.members, options, job, job.make())
             source = path / CHECKPOINT
             source = source / checkpoint.PREVIOUS if changes.get("previous") else source

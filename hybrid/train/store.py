@@ -54,9 +54,7 @@ def begun(folder: Path, overwrite: bool = False, wait: float = 0.0) -> Iterator[
     overwrite  a run that stands there is removed: what it wrote, and nothing else
     wait       seconds in which another process may leave it
     """
-    if not folder.is_dir():
-        folder.mkdir(parents=True, exist_ok=True)
-        atomic.settle(folder.parent)
+    atomic.make(folder)
     with lock.held(folder, wait):
         _refuse_taken(folder, overwrite)
         if (folder / RUN).exists():
@@ -166,15 +164,24 @@ def _erase(folder: Path) -> None:
     for name in CHECKPOINTS:
         checkpoint.erase(folder / name)
     events = (folder / TENSORBOARD).glob("events.out.tfevents.*")
-    for path in (*events, *(folder / name for name in (*AFTER, RUN, *_before()))):
-        path.unlink(missing_ok=True)
+    _remove(*events, *(folder / name for name in (*AFTER, RUN)))
+    atomic.settle(folder)
+    _remove(*(folder / name for name in _before()))
     with contextlib.suppress(OSError):  # there is none, or something else is in it
         (folder / TENSORBOARD).rmdir()
     atomic.settle(folder)
 
 
+def _remove(*paths: Path) -> None:
+    for path in paths:
+        path.unlink(missing_ok=True)
+
+
 def _sweep(folder: Path) -> None:
+    """Remove what a killed process left unfinished."""
     atomic.sweep(folder, (RUN, *_before(), *AFTER))
+    for name in CHECKPOINTS:
+        checkpoint.tidy(folder / name, alone=True)
 
 
 def _before() -> set[str]:

@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import numpy as np
+
 from hybrid.engine import Engine
 from hybrid.pvm.model import PVM
 from hybrid.storage import checkpoint
@@ -16,6 +18,18 @@ CLOCKS = ("seconds", "processor_seconds", "evaluation_seconds")
 KINDS = ("language", "words", "factors", "pvm")
 
 
+def write_data(folder: Path) -> Path:
+    """A text of words in pairs, ratings of users who walk in a circle, lines with a label or two; returns the folder."""
+    rng = np.random.default_rng(0)
+    lines = (" ".join(f"noun{i} verb{i}" for i in rng.integers(0, 20, 6)) for _ in range(60))
+    (folder / "text.txt").write_text("\n".join(lines))
+    rows = (f"{u}\t{(3 * u + t) % 25}\t4\t{1000 + t}" for u in range(30) for t in range(9))
+    (folder / "u.data").write_text("\n".join(rows) + "\n")
+    labelled = (f"__label__{i % 7} __label__{i % 5} noun{i} verb{i}" for i in rng.integers(0, 20, 300))
+    (folder / "labels.txt").write_text("\n".join(labelled))
+    return folder
+
+
 def command(kind, data, out, *more):
     """The command that trains a small model, for two epochs of some ticks."""
     if kind == "pvm":
@@ -25,6 +39,7 @@ def command(kind, data, out, *more):
         "language": [*text, *TRUNK],
         "words": [*text, "--min-count", "1", "--window", "1"],
         "factors": [*ratings, *TRUNK],
+        "labels": ["--examples", str(data / "labels.txt"), *TRUNK],
     }
     return ["train", kind, *own[kind], *SIZES, "--epochs", "2", "--out", str(out), *more]
 

@@ -1,5 +1,6 @@
 """Files that are there whole or not at all, and that touch no other."""
 
+import errno
 import os
 import stat
 import threading
@@ -101,3 +102,23 @@ def test_only_parts_of_ours_are_swept(tmp_path):
     atomic.part(tmp_path / "file").write_text("half")
     atomic.sweep(tmp_path, ["file", "report.json"])
     assert {path.name for path in tmp_path.iterdir()} == left
+
+
+def test_every_folder_that_is_made_is_brought_to_the_disk_by_its_name(tmp_path, monkeypatch):
+    settled, settle = [], atomic.settle
+    monkeypatch.setattr(atomic, "settle", lambda folder: (settled.append(folder), settle(folder)))
+    atomic.make(tmp_path / "runs" / "own" / "first")
+    assert settled == [tmp_path, tmp_path / "runs", tmp_path / "runs" / "own"]
+    atomic.make(tmp_path / "runs" / "own" / "first")
+    assert len(settled) == 3
+
+
+def test_a_folder_that_cannot_be_brought_to_the_disk_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "fsync", failing)
+    with pytest.raises(OSError) as error:
+        atomic.settle(tmp_path)
+    assert error.value.filename == str(tmp_path)
+
+
+def failing(*_):
+    raise OSError(errno.EIO, os.strerror(errno.EIO))

@@ -105,7 +105,7 @@ def crash_at_rename(patch, name, when):
             raise Crash
 
     patch.setattr(os, "replace", crashing)
-    patch.setattr(checkpoint, "_tidy", lambda *_: None)
+    patch.setattr(checkpoint, "tidy", lambda *_: None)
     patch.setattr(atomic, "_forget", lambda _: None)
 
 

@@ -67,6 +67,16 @@ def test_where_a_file_system_has_no_locks_it_is_said(tmp_path, monkeypatch, caps
     assert "cannot be locked (No locks available)" in capsys.readouterr().err
 
 
+def test_a_full_disk_is_told_with_the_name_of_the_lock(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(OSError) as error, lock.held(tmp_path):
+        pass
+    assert error.value.filename == str(tmp_path / lock.LOCK)
+
+
 def test_turns_are_taken(tmp_path):
     with lock.turn(tmp_path) as alone:
         assert alone

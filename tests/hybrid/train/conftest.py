@@ -1,25 +1,18 @@
 """What small runs learn from, and how tests of runs go quicker."""
 
-import numpy as np
 import pytest
 
 from hybrid.cli import main
 from hybrid.pvm.judge import curve, panel
 from hybrid.train import plots
 from hybrid.train.saving import Saves
-from tests.support.small_runs import command
+from tests.support.small_runs import command, write_data
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    """A text of words in pairs, and ratings of users who walk in a circle."""
-    folder = tmp_path_factory.mktemp("data")
-    rng = np.random.default_rng(0)
-    lines = (" ".join(f"noun{i} verb{i}" for i in rng.integers(0, 20, 6)) for _ in range(60))
-    (folder / "text.txt").write_text("\n".join(lines))
-    rows = (f"{u}\t{(3 * u + t) % 25}\t4\t{1000 + t}" for u in range(30) for t in range(9))
-    (folder / "u.data").write_text("\n".join(rows) + "\n")
-    return folder
+    """What small runs learn from."""
+    return write_data(tmp_path_factory.mktemp("data"))
 
 
 @pytest.fixture

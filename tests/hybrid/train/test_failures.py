@@ -97,7 +97,7 @@ def test_a_checkpoint_that_tells_of_no_model_is_refused_by_name(tmp_path, whole_
         Engine.load(run)
 
 
-def test_a_run_without_a_checkpoint_begins_again(tmp_path, data, undrawn):
+def test_a_run_without_a_checkpoint_begins_again_and_says_so(tmp_path, data, undrawn, capsys):
     whole, run = tmp_path / "whole", tmp_path / "run"
     for kind in ("language", "pvm"):
         assert main(command(kind, data, whole / kind)) == 0
@@ -105,4 +105,5 @@ def test_a_run_without_a_checkpoint_begins_again(tmp_path, data, undrawn):
         shutil.rmtree(run / kind / "checkpoint")
         (run / kind / "checkpoint").mkdir()
         assert main(["train", "--resume", str(run / kind)]) == 0
+        assert f"{run / kind} was ended before its first save: it begins anew" in capsys.readouterr().err
         assert tensors(run / kind) == tensors(whole / kind)

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from hybrid.train.observers import JsonLines
 
 
@@ -14,6 +16,16 @@ def test_points_are_there_as_soon_as_they_are_made(tmp_path):
         {"tick": 2, "loss": None},
     ]
     lines.close()
+
+
+def test_a_full_disk_is_told_with_the_name_of_the_file(tmp_path, monkeypatch):
+    lines = JsonLines(path := tmp_path / "curve.jsonl", ())
+    lines.close()
+    lines._file = open("/dev/full", "ab")  # every write to it finds no room
+    for act in (lambda: lines.point({"tick": 1}), lines.close):
+        with pytest.raises(OSError, match="No space left") as error:
+            act()
+        assert error.value.filename == str(path)
 
 
 def test_points_of_ticks_that_were_lost_are_removed(tmp_path):

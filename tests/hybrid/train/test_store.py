@@ -119,6 +119,15 @@ def test_a_kill_while_a_run_is_removed_leaves_one_that_begins_anew(tmp_path, mon
     assert list(dict.fromkeys(seen)) == order
 
 
+def test_what_a_kill_has_left_of_any_checkpoint_is_removed_by_who_goes_on(tmp_path):
+    run = made(tmp_path / "run")
+    left = [atomic.part(run / name / checkpoint.PREVIOUS) for name in store.CHECKPOINTS]
+    for path in left:
+        path.write_text("half")
+    with store.resumed(run):
+        assert not [path for path in left if path.exists()]
+
+
 def test_to_go_on_a_folder_must_hold_a_run(tmp_path):
     for folder in (tmp_path, tmp_path / "absent"):
         with pytest.raises(ValueError, match=r"holds no run \(no run.json\)"), store.resumed(folder):
