@@ -30,6 +30,10 @@ format: $(VENV)/installed-test  ## write the files in the style that lint asks f
 docs: $(VENV)/installed-docs  ## build the pages and the API reference into build/site; a warning is an error
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
+crash: $(VENV)/installed-test  ## interrupt tiny runs in every way, N times each: make crash N=1000 SEED=0
+	@$(BIN)/python -m tests.cudasim $(BIN)/python -m tests.crash --kills $(or $(N),100) --faults $(or $(N),100) \
+	  --ranks $(or $(RANKS),10) --device cpu --device cuda:0 --seed $(or $(SEED),0) $(ARGS)
+
 bench: $(VENV)/installed-bench  ## measure beside peers: make bench NAME=units (without NAME: lists them)
 	@$(BIN)/python -m bench $(NAME) $(ARGS)
 
@@ -43,7 +47,7 @@ clean:  ## remove the environment and everything made
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(MAKEFILE_LIST)
 
-.PHONY: demo test test-slow fuzz lint format docs bench gpu-kit clean help
+.PHONY: demo test test-slow fuzz crash lint format docs bench gpu-kit clean help
 
 # A stamp exists only where its installation succeeded, and is out of date when the requirements change.
 $(VENV)/installed: EXTRA :=

@@ -1,0 +1,43 @@
+"""What a process imports and loads once for all that are forked from it: a run then takes half a second, not three.
+
+No kernel runs here, since its threads would not be there after a fork. TBB's begin when Numba loads a parallel kernel, and
+begin again in each child.
+"""
+
+import contextlib
+import functools
+import importlib
+import pkgutil
+import sys
+import threading
+
+import tqdm
+from numba.core.dispatcher import Dispatcher
+
+import cpu
+import hybrid.cli.options
+import hybrid.train.runs
+from hybrid import registry
+from hybrid.models import MODELS
+
+
+def load() -> None:
+    """Load the code of all kernels that are in the cache."""
+    for module in pkgutil.iter_modules(cpu.__path__, "cpu."):
+        importlib.import_module(module.name)
+    kernels = {
+        id(one): one for name in [*sys.modules] if name.startswith("cpu.") for one in vars(sys.modules[name]).values()
+    }
+    for kernel in kernels.values():
+        files = isinstance(kernel, Dispatcher) and getattr(kernel._cache, "_cache_file", None)
+        for types, *_ in files._load_index() if files else ():
+            kernel.compile(types)
+
+
+for kind in MODELS.names():
+    with contextlib.suppress(ImportError):  # of a model whose package is not installed
+        MODELS.load(kind)
+registry.entry_points = functools.cache(registry.entry_points)  # a tenth of a run's time
+tqdm.tqdm.set_lock(threading.RLock())  # else one that processes share, and one that is killed may hold
+hybrid.cli.options.read(["train", "language"])  # builds the parser, which imports every option's module
+load()
