@@ -21,6 +21,11 @@ def kept(sets: Iterable[list[Slot]], route: Route) -> dict[str, np.ndarray]:
     }
 
 
+def ahead(arrays: Mapping[str, np.ndarray], tick: int) -> dict[str, np.ndarray]:
+    """Those of ticks from this one on: of a run that ended before it came to them, as when its feed fails, they still count."""
+    return {key: array for key, array in arrays.items() if int(key.split(".")[1]) >= tick}
+
+
 def restored(slots: list[Slot], route: Route, arrays: Mapping[str, np.ndarray]) -> bool:
     """Fill slots that the feed has filled with what `kept` kept of them; False where there is nothing of them."""
     for slot in slots:

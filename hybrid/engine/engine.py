@@ -139,7 +139,7 @@ class Engine(Runner[Tick]):
         settings = self.threads, overlap_of(self), self.pin
         self.cores = Cores(self.dense.device, self.sparse.device, *settings, self.route.online, self.route.queues)
         schedule = Schedule(plan, slots, self.cores.queues, self.delay, self.trace, whole=self.whole)
-        return Course(schedule, self._batches(feed, ticks), self._restore)
+        return Course(schedule, self._batches(feed, ticks), lambda slots: begun.restored(slots, self.route, self._begun))
 
     def _result(self, tick: Tick) -> Tick:
         assert self._schedule and self.cores
@@ -177,15 +177,13 @@ class Engine(Runner[Tick]):
         sizes = (part(feed.batch, self.micro_batches, self.whole), feed.most_ids, scale, max(targets, feed.batch))
         return [[self.route.slot(*sizes) for _ in range(self.micro_batches)] for _ in range(self.delay + 2)]
 
-    def _restore(self, slots: list[Slot]) -> bool:
-        return begun.restored(slots, self.route, self._begun)
-
     def _begun_arrays(self) -> dict[str, np.ndarray]:
         """Of batches begun and not finished: as they stand, or as the last run left them; none of a smaller engine's feed."""
         self.settle()
         if self._begun_of != self._sizes:
             return {}
-        return begun.kept(self._schedule.begun, self.route) if self._schedule else self._begun
+        under_way = self._schedule.begun if self._schedule else ()
+        return begun.ahead(self._begun, self.tick) | begun.kept(under_way, self.route)
 
     @property
     def _sizes(self) -> tuple[int, int]:

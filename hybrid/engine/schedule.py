@@ -147,7 +147,7 @@ class Schedule:
 
     def wait(self, sets: Iterable[list[Any]] | None = None) -> None:
         """Wait for what has been put on the queues for these sets of slots (None: all that is in flight)."""
-        if sets is None:
+        if sets is None and self._filling:  # otherwise the first batch could not be asked for
             self._filling.wait()
         for slots in self.begun if sets is None else sets:
             for slot in slots:

@@ -8,6 +8,7 @@ import threading
 import numpy as np
 import pytest
 
+from hybrid.engine import Engine
 from hybrid.interrupt import Held
 from hybrid.pvm.model import PVM
 from hybrid.readout import FullReadout
@@ -118,8 +119,8 @@ def test_asking_is_interrupted_at_once_and_changes_nothing(kills):
 class Failing:
     """A feed that fails once, in a way of its own."""
 
-    def __init__(self, feed, failure):
-        self._feed, self._failure = feed, failure
+    def __init__(self, feed, failure, at=5):
+        self._feed, self._failure, self._at = feed, failure, at
 
     def __getattr__(self, name):
         return getattr(self._feed, name)
@@ -128,7 +129,7 @@ class Failing:
         return len(self._feed)
 
     def __getitem__(self, tick):
-        if tick == 5:
+        if tick == self._at:
             raise self._failure
         return self._feed[tick]
 
@@ -155,6 +156,35 @@ def test_whatever_a_feed_raises_leaves_the_model_between_two_ticks(tmp_path, fai
     model.save(tmp_path / "pvm")
     list(model.run(Scene(TICKS)))
     assert bytes_of(model) == bytes_of(whole)
+
+
+@pytest.mark.parametrize("again", [5, 6, 7])
+def test_a_feed_that_fails_before_batches_begun_come_again_loses_none_of_them(tmp_path, again):
+    """With a delay of 2 batches 5 and 6 were begun on parameters that have moved since: they are not begun anew."""
+    whole, trained = engine(delay=2), engine(delay=2)
+    list(whole.run(Feed(TICKS)))
+    list(itertools.islice(trained.run(Feed(TICKS)), 5))
+    for _ in range(2):
+        with pytest.raises(OSError, match="gone"):
+            list(trained.run(Failing(Feed(TICKS), OSError("gone"), again)))
+    list(trained.run(Feed(3)))
+    trained.save(tmp_path)
+    for one in (trained, Engine.load(tmp_path, threads=2)[0]):
+        list(one.run(Feed(TICKS)))
+        assert_same_model(parameters(one), parameters(whole))
+
+
+def test_a_run_whose_first_batch_cannot_be_asked_for_says_why():
+    trained = engine(overlap=False)
+
+    def broken(*arguments):
+        raise MemoryError("no room")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("hybrid.engine.schedule.Schedule._fill_next", broken)
+        with pytest.raises(MemoryError, match="no room"):
+            next(trained.run(Feed(TICKS)))
+    list(trained.run(Feed(TICKS)))
 
 
 def test_a_feed_whose_length_cannot_be_told_or_whose_batch_has_another_form_leaves_the_model_whole(tmp_path):
