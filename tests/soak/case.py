@@ -64,26 +64,32 @@ class Outcome(NamedTuple):
     """What a run gave.
 
     ticks   of each tick the bytes that its caller got
-    model   all that the model is in the end
+    model   all that the model is in the end; None: of a rank that has a part of it
     unseen  ticks that the caller did not get, since an interrupt came behind them
     """
 
     ticks: dict[int, bytes]
-    model: dict[str, bytes]
+    model: dict[str, bytes] | None
     unseen: frozenset[int] = frozenset()
 
 
 class Case(Protocol):
-    """What a seed draws, of any kind of model."""
+    """What a seed draws, of any kind of model.
+
+    device  on which it learns
+    ranks   how many can share it; 0: none
+    """
 
     seed: int
     ticks: int
+    device: str
+    ranks: int
     settings: dict[str, Any]
 
     def serial(self) -> Outcome:
         """Without anything that overlaps, or happens."""
 
-    def make(self, way: Way) -> Any:
+    def make(self, way: Way, ranks: Any = None) -> Any:
         """The model at its beginning."""
 
     def load(self, folder: Path, way: Way) -> Any:
@@ -101,8 +107,8 @@ class Case(Protocol):
     def ask(self, model: Any) -> None:
         """What a caller may ask between two ticks."""
 
-    def held(self, model: Any) -> dict[str, bytes]:
-        """All that it is."""
+    def held(self, model: Any) -> dict[str, bytes] | None:
+        """All that it is; None of one that ranks share, where each has a part."""
 
 
 class Little:
@@ -149,6 +155,8 @@ def _batch(case: "EngineCase", rng: np.random.Generator) -> Batch:
 class EngineCase:
     """An engine; everything below is drawn from the seed."""
 
+    device = "cpu"
+
     def __init__(self, seed: int, ticks: int):
         rng = random.Random(f"engine {seed}")
         self.seed, self.ticks = seed, ticks
@@ -171,6 +179,8 @@ class EngineCase:
             "schedule": rng.choice(list(SCHEDULES)),
             "warmup": rng.choice([0, ticks // 10]),
         }
+        shared = deep != "none" and not self.settings["delay"] and self.settings["micro_batches"] > 1
+        self.ranks = rng.randint(2, self.settings["micro_batches"]) if shared else 0
 
     def __str__(self) -> str:
         return (
@@ -181,16 +191,22 @@ class EngineCase:
     def feed(self) -> Little:
         return Little(self)
 
-    def make(self, way: Way, **more: Any) -> Engine:
-        bags = self.kind in ("bags", "values")
-        embedding: Any = Inputs(self.width)
-        if self.kind != "numbers":
-            shape = {"per_example": self.context, "mean": bags, "weighted": self.kind == "values", "spread": 0.3}
-            embedding = Embedding(self.rows, self.width, rate=0.02, seed=self.seed, **shape, **self.rule)
+    def make(self, way: Way, ranks: Any = None) -> Engine:
+        embedding: Any = Inputs(self.width) if self.kind == "numbers" else Embedding(**self.of_rows())
         width = embedding.outputs if self.depth == "none" else self.hidden
-        settings = {"batch": self.batch, "rate": 0.02, "seed": self.seed} | self.other_rule
-        readout = READOUTS[self.readout](self.counts, width, **settings)
-        return Engine(embedding, self._trunk(embedding.outputs), readout, device="cpu", **way._asdict(), **self.settings, **more)
+        readout = READOUTS[self.readout](self.counts, width, **self.of_readout())
+        settings = self.settings | way._asdict() | {"device": "cpu", "ranks": ranks}
+        return Engine(embedding, self._trunk(embedding.outputs), readout, **settings)
+
+    def of_rows(self) -> dict[str, Any]:
+        """Arguments of the embedding."""
+        shape = {"per_example": self.context, "mean": self.kind in ("bags", "values"), "weighted": self.kind == "values"}
+        sizes = {"rows": self.rows, "width": self.width, "rate": 0.02, "spread": 0.3, "seed": self.seed}
+        return sizes | shape | self.rule
+
+    def of_readout(self) -> dict[str, Any]:
+        """Those that all readouts take."""
+        return {"batch": self.batch, "rate": 0.02, "seed": self.seed} | self.other_rule
 
     def _trunk(self, inputs: int) -> Any:
         if self.depth == "none":

@@ -10,7 +10,9 @@ from unittest import mock
 import pytest
 
 import cpu.device
+from gpu.device import DeviceError
 from hybrid.storage import checkpoint
+from tests import cudasim
 from tests.soak.case import Case, Outcome, Way
 from tests.support.full_disk import Disk
 from tests.support.small_runs import Killed
@@ -89,6 +91,7 @@ class Ordeal:
         """All of it."""
         self._model = self._case.make(self._way())
         trials = [getattr(self, name) for name in dir(self) if name.startswith("trial_")]
+        trials += [] if self._case.device == "cpu" else [self.on_device]
         with self._work.watched():
             while self._model.tick < self._case.ticks:
                 trial = self._rng.choice(trials)
@@ -179,6 +182,15 @@ class Ordeal:
         self._go(20, Planted)
         assert not self._model.torn, self._model.torn
         self._feed.at = -1
+
+    def on_device(self) -> None:
+        """A call of the driver fails."""
+        cudasim.fail(f"{self._rng.choice(['launch', 'copy', 'alloc'])}:{self._rng.randint(1, 100)}")
+        try:
+            self._go(20, DeviceError, MemoryError)
+        finally:
+            cudasim.fail()
+        self._whole_or_refused()
 
     # By which
 

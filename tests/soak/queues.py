@@ -6,6 +6,7 @@ too little runs too early in some order, and the same seed gives the same order 
 
 import contextlib
 import random
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -117,13 +118,16 @@ class Queue:
 
 
 @contextlib.contextmanager
-def ordered(seed: str) -> Iterator[Order]:
-    """A context in which the CPU's queues are of an order drawn from a seed."""
-    rng = random.Random(seed)
-    order = Order(rng, rng.choice([0.0, 0.1, 0.5, 0.9]))
+def ordered(seed: str) -> Iterator[None]:
+    """A context in which the CPU's queues are of an order drawn from a seed: one for each thread that makes some, by its name."""
+    orders: dict[str, Order] = {}
 
     def queue(device: Any, name: str, threads: int, cores: Any = None) -> Queue:
-        return order.queue(name, threads)
+        thread = threading.current_thread().name
+        if thread not in orders:
+            rng = random.Random(f"{seed} {thread}")
+            orders[thread] = Order(rng, rng.choice([0.0, 0.1, 0.5, 0.9]))
+        return orders[thread].queue(name, threads)
 
     with mock.patch.object(cpu.device.Device, "queue", queue):
-        yield order
+        yield

@@ -9,8 +9,12 @@ from typing import Any
 from unittest import mock
 
 import hybrid.engine.schedule
+from tests import cudasim
+from tests.soak import ranks
 from tests.soak.case import Case, EngineCase, Outcome, Way
+from tests.soak.gpu_case import GpuEngineCase, GpuPVMCase
 from tests.soak.ordeal import Ordeal
+from tests.soak.pvm_case import PVMCase
 from tests.soak.queues import ordered
 
 
@@ -32,7 +36,8 @@ class Clock:
 
 def drawn(seed: int, ticks: int) -> Case:
     """The case of a seed."""
-    return EngineCase(seed, ticks)
+    kinds: list[Any] = [EngineCase] * 6 + [PVMCase] * 3 + [GpuEngineCase, GpuPVMCase]
+    return random.Random(f"kind {seed}").choice(kinds)(seed, ticks)
 
 
 def replay(seed: int, ticks: int, say: Callable[[str], None] = lambda line: None) -> int:
@@ -42,11 +47,11 @@ def replay(seed: int, ticks: int, say: Callable[[str], None] = lambda line: None
     expected = case.serial()
     done = len(expected.ticks)
     for name, way in WAYS.items():
-        with simulated(f"{name} {seed}"):
-            count, found = way(case, say)
-        compare(f"seed {seed}, {name}", found, expected)
-        say(f"  {name}: {count} ticks, equal to the serial run")
-        done += count
+        with simulated(f"{name} {seed}", case.device):
+            for count, found in way(case, say):
+                compare(f"seed {seed}, {name}", found, expected)
+                say(f"  {name}: {count} ticks, equal to the serial run")
+                done += count
     return done
 
 
@@ -57,27 +62,32 @@ def compare(name: str, found: Outcome, expected: Outcome) -> None:
             raise Differs(f"{name}: tick {number} is the first that differs")
     if more := found.ticks.keys() - expected.ticks.keys():
         raise Differs(f"{name}: found tick {min(more)}, which the serial run does not have")
-    for array, content in expected.model.items():
-        if found.model.get(array) != content:
+    for array, content in (expected.model or {}).items():
+        if found.model is not None and found.model.get(array) != content:
             raise Differs(f"{name}: {array} differs at the end")
 
 
 @contextlib.contextmanager
-def simulated(seed: str) -> Iterator[None]:
-    """A context with the clock and the order of completion of a seed."""
+def simulated(seed: str, device: str) -> Iterator[None]:
+    """A context with the clock and the order of completion of a seed: that of the CPU's queues, or of the simulated driver."""
     clock = Clock(random.Random(seed))
-    with mock.patch.object(hybrid.engine.schedule, "time", clock), ordered(seed):
-        yield
+    with mock.patch.object(hybrid.engine.schedule, "time", clock):
+        if device == "cpu":
+            with ordered(seed):
+                yield
+        else:  # the thread that owns a GPU waits for the CPU's queues too: they have threads of their own
+            cudasim.seed(random.Random(seed).getrandbits(32))
+            yield
+            if problems := cudasim.problems():
+                raise Differs(f"{seed}: the driver found {problems}")
 
 
-def _overlapped(case: Case, say: Any) -> tuple[int, Outcome]:
+def _overlapped(case: Case, say: Any) -> Iterator[tuple[int, Outcome]]:
     """One run from beginning to end."""
-    model = case.make(Way(3, True))
-    ticks = dict(case.run(model, case.feed()))
-    return len(ticks), Outcome(ticks, case.held(model))
+    yield case.ticks, _one_run(case, Way(3, True))
 
 
-def _ordeal(case: Case, say: Any) -> tuple[int, Outcome]:
+def _ordeal(case: Case, say: Any) -> Iterator[tuple[int, Outcome]]:
     """Left, saved, resumed, copied, asked, interrupted and broken."""
     with tempfile.TemporaryDirectory(prefix="soak-") as folder:
         ordeal = Ordeal(case, Path(folder))
@@ -88,7 +98,25 @@ def _ordeal(case: Case, say: Any) -> tuple[int, Outcome]:
             raise
         for line in ordeal.log:
             say(f"    {line}")
-        return ordeal.done, found
+        yield ordeal.done, found
 
 
-WAYS: dict[str, Callable[[Case, Any], tuple[int, Outcome]]] = {"overlapped": _overlapped, "ordeal": _ordeal}
+def _ranked(case: Case, say: Any) -> Iterator[tuple[int, Outcome]]:
+    """Shared by ranks, each of which gets the numbers of one process."""
+    if case.ranks:
+        way = Way.drawn(random.Random(f"ranks {case.seed}"))
+        for found in ranks.run(case.ranks, f"ranks {case.seed}", lambda group: _one_run(case, way, group)):
+            yield len(found.ticks), found
+
+
+def _one_run(case: Case, way: Way, group: Any = None) -> Outcome:
+    model = case.make(way, group)
+    ticks = dict(case.run(model, case.feed()))
+    return Outcome(ticks, case.held(model))
+
+
+WAYS: dict[str, Callable[[Case, Any], Iterator[tuple[int, Outcome]]]] = {
+    "overlapped": _overlapped,
+    "ranks": _ranked,
+    "ordeal": _ordeal,
+}

@@ -15,17 +15,18 @@ from hybrid.engine.schedule import Stage, part
 
 def run(engine: Engine, feed: Any) -> dict[int, bytes]:
     """Train an engine that has not begun; the loss of each tick, as bytes of a float64."""
-    plan, device = engine.route.plan(), engine.dense.device.inline("serial", 1)
+    plan, queues = engine.route.plan(), {"sparse": engine.sparse.device.inline("serial", 1)}
+    queues |= dict.fromkeys(("dense", "copy in", "copy out"), engine.dense.device.inline("serial", 1))
     begun: dict[int, list[Any]] = {}
     losses = {}
     for tick in range(len(feed) + engine.delay):
         if tick < len(feed):
             begun[tick] = _filled(engine, feed, tick)
-            _do(plan.begin, begun[tick], device)
+            _do(plan.begin, begun[tick], queues)
         if tick >= engine.delay:
             slots = begun.pop(tick - engine.delay)
-            _do(plan.finish, slots, device)
-            _do([stage._replace(once=True) for stage in plan.update], slots, device)
+            _do(plan.finish, slots, queues)
+            _do([stage._replace(once=True) for stage in plan.update], slots, queues)
             losses[slots[0].tick] = _loss(slots).tobytes()
     return losses
 
@@ -41,11 +42,11 @@ def _filled(engine: Engine, feed: Any, tick: int) -> list[Any]:
     return slots
 
 
-def _do(stages: Iterable[Stage], slots: list[Any], device: Any) -> None:
+def _do(stages: Iterable[Stage], slots: list[Any], queues: dict[str, Any]) -> None:
     full = [slot for slot in slots if slot.count]
     for stage in stages if full else ():
         for slot in full[-1:] if stage.once else full:
-            device.run(stage.work, slot).wait()
+            queues[stage.queue].run(stage.work, slot).wait()
 
 
 def _loss(slots: list[Any]) -> np.float64:
