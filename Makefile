@@ -40,6 +40,9 @@ bench: $(VENV)/installed-bench  ## measure beside peers: make bench NAME=units (
 gpu-kit: $(VENV)/installed-test  ## wheels for a GPU machine without a network, into build/gpu-kit (GPU_PYTHON=python3.13: not 3.12)
 	@GPU_PYTHON='$(GPU_PYTHON)' $(BIN)/python -m bench.gpu_kit
 
+soak: $(VENV)/installed-test  ## random models in many orders beside the serial run: make soak TICKS=1000000
+	@$(BIN)/python -m tests.soak $(or $(TICKS),1000000)
+
 clean:  ## remove the environment and everything made
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -47,7 +50,7 @@ clean:  ## remove the environment and everything made
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(MAKEFILE_LIST)
 
-.PHONY: demo test test-slow fuzz crash lint format docs bench gpu-kit clean help
+.PHONY: demo test test-slow fuzz crash lint format docs bench gpu-kit soak clean help
 
 # A stamp exists only where its installation succeeded, and is out of date when the requirements change.
 $(VENV)/installed: EXTRA :=

@@ -3,7 +3,9 @@
 import argparse
 import os
 
-os.environ.setdefault("NUMBA_NUM_THREADS", "4")  # before Numba is imported: ways have up to 4 threads, whatever the machine
+os.environ.setdefault(
+    "NUMBA_NUM_THREADS", "4"
+)  # before Numba is imported: ways have up to 4 threads, whatever the machine
 
 from tests.soak import TICKS
 from tests.soak.replay import replay

@@ -139,7 +139,9 @@ class Engine(Runner[Tick]):
         settings = self.threads, overlap_of(self), self.pin
         self.cores = Cores(self.dense.device, self.sparse.device, *settings, self.route.online, self.route.queues)
         schedule = Schedule(plan, slots, self.cores.queues, self.delay, self.trace, whole=self.whole)
-        return Course(schedule, self._batches(feed, ticks), lambda slots: begun.restored(slots, self.route, self._begun))
+        return Course(
+            schedule, self._batches(feed, ticks), lambda slots: begun.restored(slots, self.route, self._begun)
+        )
 
     def _result(self, tick: Tick) -> Tick:
         assert self._schedule and self.cores

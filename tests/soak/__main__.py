@@ -8,7 +8,9 @@ import os
 import sys
 import traceback
 
-os.environ.setdefault("NUMBA_NUM_THREADS", "4")  # before Numba is imported: ways have up to 4 threads, whatever the machine
+os.environ.setdefault(
+    "NUMBA_NUM_THREADS", "4"
+)  # before Numba is imported: ways have up to 4 threads, whatever the machine
 
 from tests.soak import TICKS
 from tests.soak.replay import replay

@@ -200,7 +200,11 @@ class EngineCase:
 
     def of_rows(self) -> dict[str, Any]:
         """Arguments of the embedding."""
-        shape = {"per_example": self.context, "mean": self.kind in ("bags", "values"), "weighted": self.kind == "values"}
+        shape = {
+            "per_example": self.context,
+            "mean": self.kind in ("bags", "values"),
+            "weighted": self.kind == "values",
+        }
         sizes = {"rows": self.rows, "width": self.width, "rate": 0.02, "spread": 0.3, "seed": self.seed}
         return sizes | shape | self.rule
 
@@ -232,7 +236,9 @@ class EngineCase:
 
     def ask(self, model: Engine) -> None:
         batch = next(batch for batch in (Little(self)[tick] for tick in range(BATCHES)) if batch.examples)
-        asked = {"x": batch.x} if batch.ids is None else {"ids": batch.ids, "bag_at": batch.bag_at, "values": batch.values}
+        asked = (
+            {"x": batch.x} if batch.ids is None else {"ids": batch.ids, "bag_at": batch.bag_at, "values": batch.values}
+        )
         model.best(k=3, **asked)
         model.scores(**asked)
 

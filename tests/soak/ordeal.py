@@ -1,4 +1,4 @@
-"""What may happen to a run: it is left, saved, resumed, copied, asked, interrupted and broken, and ends as if it had not been."""
+"""What may happen to a run: it is left, saved, resumed, copied, asked, interrupted, broken, and ends as if it had not been."""
 
 import random
 import signal
@@ -245,7 +245,7 @@ class Ordeal:
     def _broken_save(self, dead: bool) -> None:
         """A save that fails at an operation, or dies there; a checkpoint stands if one did, or if this one is whole."""
         with pytest.MonkeyPatch.context() as patch:
-            disk = Disk(patch, self._folder, self._rng.randrange(30), dead)
+            Disk(patch, self._folder, self._rng.randrange(30), dead)
             try:
                 self._save()
             except Killed:

@@ -57,11 +57,17 @@ class PVMCase:
             hidden=(rng.randint(2, 7),),
             unit=unit,
             wiring=wiring,
-            features=("signal", "derivative", "integral", "error") if free and rng.random() < 0.7 else ("signal", "past"),
+            features=("signal", "derivative", "integral", "error")
+            if free and rng.random() < 0.7
+            else ("signal", "past"),
             activation=rng.choice(["logistic", "rational", "tanh"]),
             publish=rng.choice(["raw", "minmax"]),
             predict_steps=rng.choice([1, 2]) if free else 2,
-            schedule=((0, None, rate, rng.choice([0.0, 0.3])), (ticks // 2, None, rate / 2, None), (ticks // 3, 0, 0.0, None)),
+            schedule=(
+                (0, None, rate, rng.choice([0.0, 0.3])),
+                (ticks // 2, None, rate / 2, None),
+                (ticks // 3, 0, 0.0, None),
+            ),
             readout=rng.choice([None, readout]),
         )
         self.ranks = rng.randint(2, 4)

@@ -119,7 +119,7 @@ class Queue:
 
 @contextlib.contextmanager
 def ordered(seed: str) -> Iterator[None]:
-    """A context in which the CPU's queues are of an order drawn from a seed: one for each thread that makes some, by its name."""
+    """A context in which the CPU's queues are of an order drawn from a seed: one for each thread that makes some."""
     orders: dict[str, Order] = {}
 
     def queue(device: Any, name: str, threads: int, cores: Any = None) -> Queue:

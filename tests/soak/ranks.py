@@ -159,7 +159,7 @@ class Exchange:
 
     def start(self) -> None:
         self._round += 1
-        for other, array in self._receive.items():
+        for array in self._receive.values():
             array.reshape(-1).view(np.uint8)[:] = 255
         for other, array in self._send.items():
             self._world.told[self._key(self._rank, other)] = [array, None]
@@ -169,7 +169,7 @@ class Exchange:
 
     def wait(self) -> None:
         told = self._world.told
-        for other, array in self._send.items():  # it may be written from here on
+        for other in self._send:  # what goes there may be written from here on
             _read(told.get(self._key(self._rank, other)))
         for other, array in self._receive.items():
             key = self._key(other, self._rank)

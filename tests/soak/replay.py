@@ -40,9 +40,9 @@ def drawn(seed: int, ticks: int) -> Case:
     return random.Random(f"kind {seed}").choice(kinds)(seed, ticks)
 
 
-def replay(seed: int, ticks: int, say: Callable[[str], None] = lambda line: None) -> int:
+def replay(seed: int, ticks: int, say: Callable[[str], None] = lambda line: None, case: Case | None = None) -> int:
     """Compare all ways of a seed with its serial run; how many ticks were computed. Raises Differs, or what a way raised."""
-    case = drawn(seed, ticks)
+    case = case or drawn(seed, ticks)
     say(f"seed {seed}: {case}")
     expected = case.serial()
     done = len(expected.ticks)
