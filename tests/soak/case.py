@@ -65,7 +65,7 @@ class Outcome(NamedTuple):
 
     ticks   of each tick the bytes that its caller got
     model   all that the model is in the end; None: of a rank that has a part of it
-    unseen  ticks that the caller did not get, since an interrupt came behind them
+    unseen  ticks that the caller did not get, since the run ended behind them by an interrupt, or while a GPU was ahead
     """
 
     ticks: dict[int, bytes]

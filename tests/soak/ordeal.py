@@ -142,6 +142,7 @@ class Ordeal:
     def trial_copy(self) -> None:
         """A copy goes on."""
         self._go()
+        self._complete()
         model = self._case.copy(self._model)
         self._leave()
         self._model = model
@@ -211,8 +212,7 @@ class Ordeal:
                 assert self._ticks.setdefault(number, given) == given, f"tick {number} gave something else before"
         except failures as failure:
             self._running = None
-            if isinstance(failure, KeyboardInterrupt):
-                self._unseen |= {self._model.tick - 1} - self._ticks.keys()
+            self._miss(1 if isinstance(failure, KeyboardInterrupt) else 0)
         finally:
             self._work.never()
 
@@ -220,6 +220,13 @@ class Ordeal:
         running, self._running = self._running, None
         if running:
             running.close()  # type: ignore[attr-defined]
+            self._miss(0)
+
+    def _miss(self, most: int) -> None:
+        """A run has ended: so many ticks, and those that a GPU was ahead, are done and were not given to the caller."""
+        most += self._case.settings.get("ahead", 0) if self._case.device != "cpu" else 0
+        tick = self._model.tick
+        self._unseen |= set(range(max(0, tick - most), tick)) - self._ticks.keys()
 
     def _whole_or_refused(self) -> None:
         """A torn model refuses by name to go on or to be saved, and the last checkpoint stands; another goes on."""
@@ -230,7 +237,13 @@ class Ordeal:
                 refused()
         self._load()
 
+    def _complete(self) -> None:
+        """On to a tick after which the model may be saved: a PVM that runs ahead on a GPU has others under way."""
+        while getattr(self._model, "under_way", 0):
+            self._go(1)
+
     def _save(self) -> None:
+        self._complete()
         self._model.save(self._folder, {"tick": self._model.tick})
         self._saved = True
 
