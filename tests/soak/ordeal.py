@@ -89,25 +89,41 @@ class Ordeal:
 
     def run(self) -> Outcome:
         """All of it."""
+        trials = [*TRIALS, *([] if self._case.device == "cpu" else ["on_device"])]
+        self.begin()
+        while not self.over:
+            self.suffer(self._rng.choice(trials))
+        return self.end()
+
+    def begin(self) -> None:
+        """Make the model."""
         self._model = self._case.make(self._way())
-        trials = [getattr(self, name) for name in dir(self) if name.startswith("trial_")]
-        trials += [] if self._case.device == "cpu" else [self.on_device]
+
+    @property
+    def over(self) -> bool:
+        """Whether the last tick is done."""
+        return bool(self._model.tick >= self._case.ticks)
+
+    def suffer(self, trial: str) -> None:
+        """One trial."""
+        self.log.append(f"tick {self._model.tick}: {trial}")
         with self._work.watched():
-            while self._model.tick < self._case.ticks:
-                trial = self._rng.choice(trials)
-                self.log.append(f"tick {self._model.tick}: {trial.__name__.removeprefix('trial_')}")
-                trial()
+            getattr(self, trial)()
+
+    def end(self) -> Outcome:
+        """Go on to the last tick; what the caller got, and the model."""
+        self._go(self._case.ticks + 1)
         self._leave()
         return Outcome(self._ticks, self._case.held(self._model), frozenset(self._unseen))
 
     # What happens
 
-    def trial_leave(self) -> None:
+    def leave(self) -> None:
         """The caller stops, and begins another run."""
         self._go()
         self._leave()
 
-    def trial_abandon(self) -> None:
+    def abandon(self) -> None:
         """The caller begins another run, and comes back to the first."""
         self._go()
         left, self._running = self._running, None
@@ -116,30 +132,30 @@ class Ordeal:
             with pytest.raises(RuntimeError, match="found a run that ended"):
                 next(left)
 
-    def trial_ask(self) -> None:
+    def ask(self) -> None:
         """Between two ticks."""
         self._go()
         self._case.ask(self._model)
 
-    def trial_save(self) -> None:
+    def save(self) -> None:
         """Between two ticks of a run that goes on."""
         self._go()
         self._save()
 
-    def trial_resume(self) -> None:
+    def resume(self) -> None:
         """The model is saved, and another process goes on."""
         self._go()
         self._save()
         self._load()
 
-    def trial_save_later(self) -> None:
+    def save_later(self) -> None:
         """The model goes on after a save, and is lost."""
         self._go()
         self._save()
         self._go()
         self._load()
 
-    def trial_copy(self) -> None:
+    def copy(self) -> None:
         """A copy goes on."""
         self._go()
         self._complete()
@@ -147,36 +163,36 @@ class Ordeal:
         self._leave()
         self._model = model
 
-    def trial_full_disk(self) -> None:
+    def full_disk(self) -> None:
         """A save fails; the model goes on, and so would the save before."""
         self._go()
         self._broken_save(dead=False)
 
-    def trial_death_in_a_save(self) -> None:
+    def death_in_a_save(self) -> None:
         """What the process left on the disk goes on."""
         self._go()
         self._broken_save(dead=True)
         self._load()
 
-    def trial_interrupt(self) -> None:
+    def interrupt(self) -> None:
         """Ctrl-C in a piece of work: the run ends behind its tick."""
         self._work.before(self._rng.randrange(100), _interrupt)
         self._go(20, KeyboardInterrupt)
         assert not self._model.torn, self._model.torn
 
-    def trial_two_interrupts(self) -> None:
+    def two_interrupts(self) -> None:
         """The second one breaks off the tick."""
         self._work.before(self._rng.randrange(100), lambda: (_interrupt(), _interrupt()) and None)
         self._go(20, KeyboardInterrupt)
         self._whole_or_refused()
 
-    def trial_fault(self) -> None:
+    def fault(self) -> None:
         """A piece of work fails."""
         self._work.before(self._rng.randrange(100), _fail)
         self._go(20, Planted)
         self._whole_or_refused()
 
-    def trial_feed(self) -> None:
+    def feed_fails(self) -> None:
         """The feed fails; the model stands between two ticks."""
         self._leave()
         self._feed.at = self._model.tick + self._rng.randrange(5)
@@ -266,6 +282,23 @@ class Ordeal:
             except OSError as failure:
                 assert "No space left" in str(failure) and not dead, failure
         self._saved = self._saved or (self._folder / "checkpoint.json").exists()
+
+
+TRIALS = (
+    "leave",
+    "abandon",
+    "ask",
+    "save",
+    "resume",
+    "save_later",
+    "copy",
+    "full_disk",
+    "death_in_a_save",
+    "interrupt",
+    "two_interrupts",
+    "fault",
+    "feed_fails",
+)
 
 
 def _nothing() -> None:
