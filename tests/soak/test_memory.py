@@ -18,4 +18,4 @@ def test_memory_is_flat_over_ticks_and_frames(share):
 
 def test_what_is_kept_of_every_tick_is_seen():
     kept, each = [], 1 + resident() // 10_000  # a hundredth of a percent a tick
-    assert risen(map(lambda tick: kept.append(bytes([tick % 255 + 1]) * each), itertools.count()), 200) > MOST
+    assert risen((kept.append(bytes([tick % 255 + 1]) * each) for tick in itertools.count()), 200) > MOST
