@@ -5,11 +5,12 @@ import hashlib
 import os
 import shutil
 import tempfile
+import warnings
 from pathlib import Path
 
 import numba
 
-OTHERS = 0o022  # may write: the group, everybody
+from cpu.private import private
 
 
 def kernel_cache() -> str:
@@ -17,29 +18,17 @@ def kernel_cache() -> str:
 
     Numba asks only whether a kernel's own file has changed, not the files of the functions that it inlines; a folder named
     by all of them keeps an upgrade or a `git pull` from running old arithmetic. Where it cannot be made, or others could
-    have written to it, a temporary one takes its place: this process compiles anew.
+    have written to it, a warning says so, with the remedy, and a temporary one takes its place: this process compiles anew.
     """
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     base = Path(numba.config.CACHE_DIR or Path(home) / "hybrid-engine" / "kernels")
-    folder = base / _digest()
     try:
-        base.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if base.stat().st_uid == os.geteuid():
-            base.chmod(base.stat().st_mode & ~OTHERS)  # what others have put there is theirs, and not used
-        folder.mkdir(exist_ok=True, mode=0o700)
-        if _mine(base) and _mine(folder):
-            return str(folder)
-    except OSError:  # a home that cannot be written
-        pass
+        return str(private(base / _digest(), "NUMBA_CACHE_DIR"))
+    except OSError as error:  # a home that cannot be written, too
+        warnings.warn(f"compiled kernels are not kept, since {error}", RuntimeWarning, stacklevel=2)
     temporary = tempfile.mkdtemp(prefix="hybrid-kernels-")
     atexit.register(shutil.rmtree, temporary, ignore_errors=True)
     return temporary
-
-
-def _mine(folder: Path) -> bool:
-    """Whether nobody but this user, or root, can write to the folder."""
-    seen = folder.stat()
-    return seen.st_uid in (0, os.geteuid()) and not seen.st_mode & OTHERS and os.access(folder, os.W_OK)
 
 
 def _digest() -> str:

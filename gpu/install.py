@@ -19,6 +19,8 @@ import tarfile
 import tempfile
 from pathlib import Path
 
+from gpu.private import private
+
 VERSION = "2026.1"
 HEADERS = "nvidia-cuda-runtime"  # the wheel with cuda.h; the others install into the same folder
 CONFIGURATION = """\
@@ -102,10 +104,10 @@ def wheel(python: str = sys.executable) -> Path:
 
 
 def folder(python: str) -> Path:
-    """Where wheels that fit a Python, CUDA and this machine's C library are kept."""
+    """Where wheels that fit a Python, CUDA and this machine's C library are kept; OSError where others could write there."""
     root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     key = (f"pycuda-{VERSION}", f"cuda{cuda()[1]}", interface(python), *platform.libc_ver())
-    return Path(root, "hybrid-engine", "wheels", "-".join(filter(None, key)))
+    return private(Path(root, "hybrid-engine", "wheels", "-".join(filter(None, key))), "XDG_CACHE_HOME")
 
 
 def interface(python: str) -> str:
@@ -152,7 +154,6 @@ def stub(work: Path) -> Path:
 def keep(made: Path, folder: Path) -> Path:
     """Copy a wheel into the cache in one step, so that nobody finds half of one."""
     kept = folder / made.name
-    folder.mkdir(parents=True, exist_ok=True)
     part = kept.with_suffix(f".part{os.getpid()}")
     shutil.copyfile(made, part)
     os.replace(part, kept)

@@ -10,6 +10,7 @@ from typing import Any
 from gpu import device
 from gpu.array import Array
 from gpu.compiler import compiler
+from gpu.private import private
 
 HERE = Path(__file__).parent
 OPTIONS = ("-std=c++17", "-lineinfo")
@@ -127,8 +128,6 @@ def _content(source: Path, arch: str, compiler: str) -> str:
 
 
 def cache() -> Path:
-    """The folder of compiled kernels; OSError where it cannot be made."""
+    """The folder of compiled kernels; OSError where it cannot be made, or others could write to it."""
     root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    folder = Path(root, "hybrid-engine", "cubins")
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
+    return private(Path(root, "hybrid-engine", "cubins"), "XDG_CACHE_HOME")

@@ -65,6 +65,7 @@ TESTED_IN: dict[str, str] = {
     "cpu/visit.py": "tests/cpu/test_pvm.py",
     "gpu/errors.py": "tests/gpu/test_device.py",
     "gpu/plan.py": "tests/gpu/test_units.py",
+    "gpu/private.py": "tests/cpu/test_private.py",
     "gpu/queues.py": "tests/gpu/test_device.py",
     "hybrid/__init__.py": "tests/hybrid/test_init.py",
     "hybrid/feeds/interactions.py": "tests/hybrid/feeds/test_ratings.py",

@@ -31,29 +31,26 @@ def test_a_folder_of_this_user_alone_named_by_the_sources(base):
     assert cache.kernel_cache() == str(folder)
 
 
-def test_a_folder_that_others_can_write_is_not_used(base):
+def test_a_folder_that_others_can_write_is_refused_by_name_and_nothing_of_it_is_used(base):
     folder = Path(cache.kernel_cache())
     folder.chmod(0o777)
-    other = Path(cache.kernel_cache())
+    with pytest.warns(
+        RuntimeWarning, match=rf"not kept, since {folder}: found a folder that other users .*NUMBA_CACHE_DIR"
+    ):
+        other = Path(cache.kernel_cache())
     assert other.parent == base.parent and other.stat().st_mode & 0o777 == 0o700
 
 
-def test_others_are_kept_out_of_the_folder_above(base):
+def test_the_mode_of_a_folder_that_the_user_names_stays(base):
     base.mkdir()
-    base.chmod(0o777)
-    assert Path(cache.kernel_cache()).parent == base and base.stat().st_mode & 0o777 == 0o755
-
-
-def test_a_folder_of_somebody_else_is_not_used(base, monkeypatch):
-    cache.kernel_cache()
-    monkeypatch.setattr(cache.os, "geteuid", lambda: 12345)
-    if os.getuid():  # root's own are trusted by all
-        assert Path(cache.kernel_cache()).parent == base.parent
+    base.chmod(0o1777)
+    assert Path(cache.kernel_cache()).parent == base and base.stat().st_mode & 0o7777 == 0o1777
 
 
 def test_where_nothing_can_be_kept_kernels_are_temporary(base):
     base.write_text("a file, not a folder")
-    assert Path(cache.kernel_cache()).parent == base.parent
+    with pytest.warns(RuntimeWarning, match=f"not kept, since .*{base}"):
+        assert Path(cache.kernel_cache()).parent == base.parent
 
 
 def test_a_changed_source_is_another_folder(tmp_path):
