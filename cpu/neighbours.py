@@ -90,7 +90,7 @@ class Neighbours:
         few = TRIED_FROM if index == "auto" else EXACT_BELOW
         self.exact_below = few if exact_below is None else exact_below
         self.choice: Choice | None = None
-        self._lock = threading.Lock()
+        self._lock, self._beginning = threading.Lock(), threading.Lock()
         self._index: Index | None = None
         self._changed = np.ones(len(vectors), np.bool_)  # since the snapshot of the index
         self._changed_next = self._changed  # since the snapshot of the index that is being built, or was last
@@ -111,20 +111,25 @@ class Neighbours:
 
         The Future's result is None, once queries use the new index. Raises as `build`.
         """
-        self._building.exception()
         _refuse("vectors", self.vectors, self.vectors.shape[1])
         if queries is not None:
             queries = np.array(queries, self.vectors.dtype, order="C")
             _refuse("queries", queries, self.vectors.shape[1])
-        self._building = Future()
+        with self._beginning:
+            self._building.exception()
+            return self._begun(queries)
+
+    def _begun(self, queries: Array | None) -> Future[None]:
+        done: Future[None] = Future()
+        self._building = done
         with self._lock:
             self._changed_next = np.zeros(len(self.vectors), np.bool_)
         if self.index == "exact" or len(self.vectors) < self.exact_below:
-            self._building.set_result(None)
-            return self._building
-        given = (self.vectors.copy(), queries, self._building, numba.get_num_threads())
-        threading.Thread(target=self._build, args=given, daemon=True).start()
-        return self._building
+            done.set_result(None)
+            return done
+        given = (self.vectors.copy(), queries, done, numba.get_num_threads())
+        threading.Thread(target=self._build, args=given).start()  # no daemon: the libraries' code crashes an exit under way
+        return done
 
     @property
     def building(self) -> bool:

@@ -1,4 +1,5 @@
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -149,6 +150,30 @@ def test_the_old_index_answers_while_a_new_one_is_built(monkeypatch):
     assert found._index is not old
     assert np.flatnonzero(found._changed).tolist() == [7]
     assert query(found, hidden, 1)[0][0, 0] == 7
+
+
+def test_threads_that_rebuild_at_once_take_turns(monkeypatch):
+    """Each has a Future of its own, and no two indexes are built at a time."""
+    found = Neighbours(clustered(200, 8), exact_below=0)
+    build, under_way, together, done = index.make, threading.Lock(), threading.Barrier(4), []
+
+    def alone(*arguments):
+        assert under_way.acquire(blocking=False)
+        time.sleep(0.02)
+        under_way.release()
+        return build(*arguments)
+
+    def rebuild():
+        together.wait(30)
+        done.append(found.rebuild())
+
+    monkeypatch.setattr(index, "make", alone)
+    threads = [threading.Thread(target=rebuild) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(map(id, done))) == 4 and [one.result(30) for one in done] == [None] * 4
 
 
 def test_a_failed_rebuild_leaves_the_old_index(monkeypatch):
