@@ -128,7 +128,9 @@ class Neighbours:
             done.set_result(None)
             return done
         given = (self.vectors.copy(), queries, done, numba.get_num_threads())
-        threading.Thread(target=self._build, args=given).start()  # no daemon: the libraries' code crashes an exit under way
+        threading.Thread(
+            target=self._build, args=given
+        ).start()  # no daemon: the libraries' code crashes an exit under way
         return done
 
     @property

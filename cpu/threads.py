@@ -24,7 +24,7 @@ def settle() -> None:
     """Choose how threads wait, unless the user has chosen. Call it before their runtimes are loaded: they read this once."""
     if not any(name in os.environ for name in SAID):
         os.environ["GOMP_SPINCOUNT"] = SPINS
-    if "NUMBA_THREADING_LAYER" not in os.environ:
+    if os.environ.get("NUMBA_THREADING_LAYER") not in ("omp", "workqueue"):  # of its other values each can be TBB
         _load_tbb()
 
 

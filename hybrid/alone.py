@@ -1,11 +1,17 @@
 """One thread at a time: an object whose calls share buffers refuses a second thread, by an error that names it."""
 
 import contextlib
+import os
+import sys
 import threading
 from collections.abc import Generator, Iterator
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+
+
+SPAWN = "begin it by multiprocessing.get_context('spawn'), or have NUMBA_THREADING_LAYER=tbb"
+_lost = False  # whether this process was forked after kernels had run on OpenMP's threads, which a fork leaves behind
 
 
 class Alone:
@@ -14,7 +20,8 @@ class Alone:
     name    of the object, for the message
     remedy  what to do instead, for the message
 
-    Raises RuntimeError at once for a second thread; nothing has moved then.
+    Raises RuntimeError at once for a second thread, and in a process whose first kernel would end it: one that was forked
+    after OpenMP's threads had begun. Nothing has moved then.
     """
 
     def __init__(self, name: str, remedy: str):
@@ -22,6 +29,11 @@ class Alone:
         self._lock = threading.RLock()  # an interrupt between lock and `with` shuts out other threads only
 
     def __enter__(self) -> None:
+        if _lost:
+            raise RuntimeError(
+                f"{self._name}: found a process that was forked after kernels had run on OpenMP's threads, expected one with "
+                f"threads of its own; {SPAWN}"
+            )
         if not self._lock.acquire(blocking=False):
             raise RuntimeError(
                 f"{self._name}: found a call while another thread's is under way, expected one thread at a time; "
@@ -75,3 +87,15 @@ class Runs:
             if latest:
                 latest.close()
             yield
+
+
+def _forked() -> None:
+    """In a child: what its parent's kernels have run on."""
+    global _lost
+    numba = sys.modules.get("numba")
+    with contextlib.suppress(ValueError):  # no kernel has run
+        _lost = numba is not None and numba.threading_layer() == "omp"
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)

@@ -1,6 +1,9 @@
 """One thread at a time: who comes second is refused by name, and who is inside goes on undisturbed."""
 
 import copy
+import os
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -146,3 +149,32 @@ def test_threads_that_step_one_readout_lose_no_step_to_another():
         expected.step(np.empty_like(hidden), hidden, target)
     assert len(done) + len(raised) == 60 and all(REFUSED in message for message in raised)
     np.testing.assert_array_equal(readout.weights, expected.weights)
+
+
+FORK = """
+import os, numpy as np, hybrid
+readout = hybrid.FullReadout(40, 6)
+given = np.empty((4, 6), np.float32), np.ones((4, 6), np.float32), np.arange(4, dtype=np.int32)
+readout.step(*given)
+child = os.fork()
+if child:
+    raise SystemExit(os.waitpid(child, 0)[1])
+try:
+    readout.step(*given)
+    print("stepped")
+except RuntimeError as failure:
+    print(failure)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no system that forks")
+@pytest.mark.parametrize(
+    ("layer", "said"), [("omp", "full readout: found a process that was forked"), ("tbb", "stepped")]
+)
+def test_a_process_that_was_forked_after_a_step_steps_or_is_refused_and_never_ended(layer, said):
+    environment = os.environ | {"NUMBA_THREADING_LAYER": layer, "NUMBA_NUM_THREADS": "2"}
+    command = [sys.executable, "-c", FORK]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    if "No threading layer could be loaded" in done.stderr:
+        pytest.skip(f"no {layer} here")
+    assert done.returncode == 0 and done.stdout.startswith(said), done.stderr
