@@ -25,7 +25,8 @@ def main(arguments: list[str] | None = None) -> int:
             ranks.begin(given, world())
         _threads(getattr(given, "threads", None), getattr(given, "pin", False))
         do = own[given.command] if given.command in own else commands.load(given.command).run
-        code: int = do(given)
+        with console.guarded():
+            code: int = do(given)
         sys.stdout.flush()  # here, where a failure is told
         return code
     except BrokenPipeError:  # whoever reads the output, such as `head`, has had enough
@@ -34,7 +35,7 @@ def main(arguments: list[str] | None = None) -> int:
     except USER_ERRORS as error:
         if "--debug" in arguments:
             raise
-        print(f"hybrid: error: {_message(error)}", file=sys.stderr)
+        print(f"hybrid: error: {console.shown(_message(error))}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("hybrid: interrupted", file=sys.stderr)

@@ -60,3 +60,24 @@ def test_quiet_is_neither_notes_nor_a_bar(monkeypatch, kind):
     console.note("again")
     assert list(console.bar(2, "film", "frames", items="ab")) == ["a", "b"]
     assert file.getvalue().count("\n") == 1
+
+
+EVIL, HARMLESS = "\x1b]0;title\x07 a\rb\x9b31m\tä\n", "\\x1b]0;title\\x07 a\\x0db\\x9b31m\tä\n"
+
+
+@pytest.mark.parametrize("tell", [console.note, console.say])
+def test_what_controls_a_terminal_is_shown_in_notes(tell, monkeypatch):
+    log = stderr(monkeypatch)
+    tell(EVIL)
+    assert log.getvalue() == f"hybrid: {HARMLESS}\n"
+
+
+@pytest.mark.parametrize(("kind", "seen"), [(Terminal, HARMLESS), (io.StringIO, EVIL)])
+def test_a_terminal_is_shown_what_controls_it_and_a_pipe_gets_every_byte(kind, seen, monkeypatch):
+    out = kind()
+    monkeypatch.setattr(sys, "stdout", out)
+    with console.guarded():
+        print(EVIL, end="")
+        sys.stdout.flush()
+        assert sys.stdout.isatty() == (kind is Terminal)
+    assert out.getvalue() == seen and sys.stdout is out

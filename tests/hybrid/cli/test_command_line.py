@@ -326,3 +326,15 @@ def test_help_names_every_command(capsys):
         main(["--help"])
     printed = capsys.readouterr().out
     assert all(command in printed for command in ("demo", "train", "eval", "export", "doctor"))
+
+
+def test_names_of_strangers_do_not_control_the_terminal(tmp_path, monkeypatch, capsys):
+    """Neither in an error nor in what a command finds."""
+    evil = "\x1b]0;title\x07"
+    (tmp_path / "words.txt").write_text(f"2 2\na 1 0\n{evil} 0 1\n")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert main(["neighbours", str(tmp_path / "words.txt"), "a"]) == 0
+    assert main(["neighbours", str(tmp_path / "words.txt"), f"b{evil}"]) == 2
+    said = capsys.readouterr()
+    assert "\\x1b]0;title\\x07" in said.out and "b\\x1b]0;title\\x07" in said.err
+    assert "\x1b" not in said.out + said.err
