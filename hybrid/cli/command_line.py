@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from .. import console
+from .. import console, machine
 from ..ranks import share
 from ..ranks.world import world
 from . import commands, options, ranks
@@ -21,6 +21,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         given = options.read(arguments)
         console.quiet = given.quiet
+        machine.refuse_little_memory()
         if given.command != "launch":
             ranks.begin(given, world())
         _threads(getattr(given, "threads", None), getattr(given, "pin", False))
@@ -36,6 +37,14 @@ def main(arguments: list[str] | None = None) -> int:
         if "--debug" in arguments:
             raise
         print(f"hybrid: error: {console.shown(_message(error))}", file=sys.stderr)
+        return 2
+    except RuntimeError as error:
+        if "can't start new thread" not in str(error) or "--debug" in arguments:
+            raise
+        print(
+            "hybrid: error: the system starts no more threads; lower --threads, or raise ulimit -u or -v",
+            file=sys.stderr,
+        )
         return 2
     except KeyboardInterrupt:
         print("hybrid: interrupted", file=sys.stderr)
@@ -65,7 +74,9 @@ def _message(error: BaseException) -> str:
         return f"{error.filename}: {error.strerror}"
     notes = "".join(f"; {note}" for note in getattr(error, "__notes__", ()))
     if isinstance(error, MemoryError):
-        return f"out of memory: {error}; lower --width, --batch or the number of classes (--min-count)"
+        own = ";" in str(error)  # a remedy of its own; what NumPy says has none
+        remedy = "" if own else "; lower the sizes of the model, --batch or the number of classes (--min-count)"
+        return f"out of memory: {error}{remedy}"
     return f"{error}{notes}"
 
 

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from hybrid import machine
+from hybrid.cli import main
 from hybrid.engine.cores import Cores
+from hybrid.train import runs
 
 ROOT = Path(__file__).parents[2]
 
@@ -46,6 +48,30 @@ def test_a_system_that_does_not_say(monkeypatch):
     monkeypatch.delattr(os, "sysconf")
     monkeypatch.setitem(sys.modules, "resource", None)
     assert machine.memory() is None and machine.peak_memory() is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ulimit -v is Linux's")
+@pytest.mark.parametrize("kibibytes", [300_000, 600_000, 2_000_000])
+def test_a_limit_of_memory_below_what_libraries_need_is_refused_by_name(kibibytes):
+    """By themselves they hang, end the process or fail to load, as the limit falls."""
+    limited = ["bash", "-c", f"ulimit -v {kibibytes}; exec {sys.executable} -m hybrid.cli train language --text x"]
+    done = subprocess.run(limited, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    expected = f"ulimit -v: found {kibibytes} KiB, expected at least 2097152; ulimit -v unlimited lifts it\n"
+    assert (done.returncode, done.stderr) == (2, f"hybrid: error: out of memory: {expected}")
+
+
+def test_threads_that_cannot_be_started_are_one_line(monkeypatch, capsys):
+    def start(options):
+        raise RuntimeError("can't start new thread")  # as Python says it
+
+    monkeypatch.setattr(runs, "start", start)
+    command = ["train", "language", "--text", "text.txt"]
+    assert main(command) == 2
+    assert capsys.readouterr().err.endswith(
+        "the system starts no more threads; lower --threads, or raise ulimit -u or -v\n"
+    )
+    with pytest.raises(RuntimeError, match="can't start"):
+        main(["--debug", *command])
 
 
 def test_pin_is_refused_where_threads_have_no_cores_of_their_own(monkeypatch):
