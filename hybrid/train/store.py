@@ -57,6 +57,7 @@ def begun(folder: Path, overwrite: bool = False, wait: float = 0.0) -> Iterator[
     atomic.make(folder)
     with lock.held(folder, wait):
         _refuse_taken(folder, overwrite)
+        _refuse_links(folder)
         if (folder / RUN).exists():
             _erase(folder)
         _sweep(folder)
@@ -73,6 +74,7 @@ def resumed(folder: Path, wait: float = 0.0) -> Iterator[dict[str, Any]]:
     """
     options_of(folder)  # refuses a folder that is no run, before a lock is put there
     with lock.held(folder, wait):
+        _refuse_links(folder)
         _sweep(folder)
         yield options_of(folder)  # another process may have had it until now
 
@@ -157,6 +159,17 @@ def standing(folder: Path) -> str:
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return f"no whole checkpoint stands in {folder}"
     return f"the checkpoint of {at} stands in {folder}" if at else f"a checkpoint stands in {folder}"
+
+
+def _refuse_links(folder: Path) -> None:
+    """ValueError for a link where a run writes: a stranger's run would write elsewhere through it."""
+    saves = [folder / name / file for name in CHECKPOINTS for file in (checkpoint.LATEST, checkpoint.PREVIOUS)]
+    names = (*AFTER, RUN, *_before(), *CHECKPOINTS, TENSORBOARD)
+    for path in (*(folder / name for name in names), *saves):
+        if path.is_symlink():
+            raise ValueError(
+                f"{path}: found a link, expected what a run writes itself; put in its place what it points to"
+            )
 
 
 def _erase(folder: Path) -> None:

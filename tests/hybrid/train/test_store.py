@@ -160,3 +160,21 @@ def test_a_finished_run_shows_the_report_of_its_end(tmp_path, capsys):
         (tmp_path / store.REPORT).write_text(report)
         assert store.finished(tmp_path, "tick", 8, "--epochs N") == found
     assert f"hybrid: {tmp_path} is finished; --epochs N with --resume goes on\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "name", ["report.json", "curve.jsonl", "run.json", "vocabulary.json", "best", "checkpoint/checkpoint.json"]
+)
+def test_a_run_with_links_where_it_writes_is_refused_and_what_they_point_to_stays(tmp_path, name):
+    """A run of a stranger's, unpacked, would otherwise write wherever this user can."""
+    run, mine = made(tmp_path / "run"), tmp_path / "mine"
+    content = (run / name).read_bytes() if (run / name).is_file() else b"mine"
+    mine.write_bytes(content)
+    if (run / name).is_dir():
+        (run / name).rename(tmp_path / "moved")
+    (run / name).unlink(missing_ok=True)
+    (run / name).symlink_to(mine)
+    for opened in (store.resumed(run), store.begun(run, overwrite=True)):
+        with pytest.raises(ValueError, match=f"{run / name}: found a link, expected what a run writes itself"), opened:
+            pass
+    assert mine.read_bytes() == content and (run / name).is_symlink()

@@ -16,6 +16,7 @@ from ..resize import aspect_shown, region, resized
 
 SUFFIXES = (".zip",)
 PICTURES = (".jpg", ".jpeg", ".png", ".bmp", ".webp")
+PIXELS = 2**26  # of an image, more than cameras have: a small file may tell of any number
 LARGEST = 2**28  # bytes of a file in a zip: one from a stranger may unpack to anything
 UPRIGHT = {2: 0, 3: 3, 4: 1, 5: 5, 6: 4, 7: 6, 8: 2}  # EXIF orientation -> Pillow's transposition; from 5 on it lies
 RATE = 25.0  # a set of images states none
@@ -163,6 +164,8 @@ def _opened(data: bytes, pixels: bool = True) -> Any:
     from PIL import Image
 
     picture = Image.open(io.BytesIO(data))
+    if picture.width * picture.height > PIXELS:
+        raise ValueError(f"{picture.width} x {picture.height} pixels, expected at most {PIXELS:,}")
     if pixels:
         picture.load()
     return picture

@@ -202,3 +202,12 @@ def test_zips_refused(tmp_path, monkeypatch):
         ValueError, match=r"set.zip, a.png: cannot be unpacked \(it unpacks to \d+ bytes, expected at most 10"
     ):
         zipped(archive(tmp_path, {"a.png": encoded(0)}), SHAPE)
+
+
+def test_a_small_file_of_many_pixels_is_refused_before_they_take_memory(tmp_path):
+    Image.new("1", (2**14, 2**12 + 1)).save(tmp_path / "many.png")
+    assert (tmp_path / "many.png").stat().st_size < 50_000
+    with pytest.raises(
+        ValueError, match=r"many\.png: cannot be read as an image \(16384 x 4097 pixels, expected at most 67,"
+    ):
+        directory(tmp_path, (8, 8, 3))
