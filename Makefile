@@ -17,6 +17,12 @@ test-slow: $(VENV)/installed-test  ## run the long sweeps too
 fuzz: $(VENV)/installed-test  ## read changed copies of files, run absurd commands: make fuzz N=1000 (cases a subject)
 	@$(BIN)/python -m tests.fuzz $(if $(N),--cases $(N)) $(ARGS)
 
+CHECKED := tests/hybrid/test_alone.py tests/hybrid/test_interrupt.py tests/hybrid/storage tests/hybrid/engine tests/cpu
+
+checked: $(VENV)/installed-test  ## tests in Python's development mode; the simulated driver under sanitizers
+	@$(BIN)/python -X dev -X faulthandler -m pytest -q -n auto --dist loadfile -m 'not slow' $(CHECKED)
+	@$(BIN)/python -m tests.cudasim.sanitized -n auto --dist loadfile -m 'not slow' tests/cudasim tests/gpu
+
 lint: $(VENV)/installed-test  ## check style, types and the rules of scientific Python packages
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet . || { echo 'run: make format'; exit 1; }
@@ -50,7 +56,7 @@ clean:  ## remove the environment and everything made
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(MAKEFILE_LIST)
 
-.PHONY: demo test test-slow fuzz crash lint format docs bench gpu-kit soak clean help
+.PHONY: demo test test-slow fuzz crash lint format docs bench gpu-kit soak checked clean help
 
 # A stamp exists only where its installation succeeded, and is out of date when the requirements change.
 $(VENV)/installed: EXTRA :=

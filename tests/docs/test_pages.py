@@ -31,7 +31,7 @@ HELP = [
     ["data", "get"],
     *(["pvm", action] for action in ("watch", "dream", "fields", "compare", "import", "configs")),
 ]
-OTHERS = {"--help"}
+OTHERS = {"--help", "--debug"}  # of every command
 
 
 @pytest.fixture(scope="module")
