@@ -128,9 +128,8 @@ class Neighbours:
             done.set_result(None)
             return done
         given = (self.vectors.copy(), queries, done, numba.get_num_threads())
-        threading.Thread(
-            target=self._build, args=given
-        ).start()  # no daemon: the libraries' code crashes an exit under way
+        # no daemon: an exit that did not wait for the libraries' code would crash in it
+        threading.Thread(target=self._build, args=given).start()
         return done
 
     @property

@@ -5,7 +5,7 @@ import sys
 
 LEAST = (
     2 << 30
-)  # bytes of address space: what NumPy, SciPy, Numba's compiler and the stacks of some threads take, and room
+)  # bytes of address space that NumPy, SciPy, Numba's compiler and the stacks of some threads take, and room
 
 
 def memory() -> int | None:

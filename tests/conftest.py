@@ -4,10 +4,13 @@ import os
 import signal
 from pathlib import Path
 
+from tests.support.caches import kept
+
 os.environ["NUMBA_NUM_THREADS"] = "4"  # so that 1, 2 and 4 threads can be compared on any machine
 os.environ["MPLBACKEND"] = "Agg"
 if os.environ.get("PYTEST_XDIST_WORKER"):  # workers share what they compile, and leave the user's alone
-    os.environ["NUMBA_CACHE_DIR"] = str(Path(__file__).parents[1] / "build" / "kernels")
+    os.environ["NUMBA_CACHE_DIR"] = kept(Path(__file__).parents[1] / "build" / "kernels", "NUMBA_CACHE_DIR")
+os.environ["XDG_CACHE_HOME"] = kept(Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"), "XDG_CACHE_HOME")
 
 import hypothesis
 import numba

@@ -16,7 +16,7 @@ from ..resize import aspect_shown, region, resized
 
 SUFFIXES = (".zip",)
 PICTURES = (".jpg", ".jpeg", ".png", ".bmp", ".webp")
-PIXELS = 2**26  # of an image, more than cameras have: a small file may tell of any number
+PIXELS = 2**27  # of an image; cameras have up to 102 million. A small file may tell of any number
 LARGEST = 2**28  # bytes of a file in a zip: one from a stranger may unpack to anything
 UPRIGHT = {2: 0, 3: 3, 4: 1, 5: 5, 6: 4, 7: 6, 8: 2}  # EXIF orientation -> Pillow's transposition; from 5 on it lies
 RATE = 25.0  # a set of images states none
