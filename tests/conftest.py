@@ -4,7 +4,7 @@ import os
 import signal
 from pathlib import Path
 
-from tests.support.caches import kept
+from tests.caches import kept
 
 os.environ["NUMBA_NUM_THREADS"] = "4"  # so that 1, 2 and 4 threads can be compared on any machine
 os.environ["MPLBACKEND"] = "Agg"
