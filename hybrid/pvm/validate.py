@@ -17,6 +17,7 @@ PUBLISH = ("raw", "minmax")
 COMPAT = {"cuda2023": "cuda", "classic2016": "classic"}  # the wiring rule of each
 READOUTS = ("tile", "unit")
 MOST_STREAMS = 16
+MOST_LAYERS = 1000  # each is context to others: wiring takes time in proportion to their square
 SWITCHES = (
     "self_context",
     "two_layers_back",
@@ -78,6 +79,8 @@ def readout(new: Readout) -> None:
 def _shape(new: Config) -> None:
     if not new.grids:
         raise ValueError("grids: found none, expected (rows, columns) of at least one layer")
+    if len(new.grids) > MOST_LAYERS:
+        raise ValueError(f"grids: found {len(new.grids):,} layers, expected at most {MOST_LAYERS:,}")
     for at, pair in enumerate(new.grids):
         _sizes(f"grids[{at}]", pair)
     _sizes("block", new.block)

@@ -194,3 +194,8 @@ def test_a_model_keeps_its_velocity_when_momentum_is_set_to_nothing():
     still = Config(grids=1, schedule=((0, None, 0.1, 0.5),), readout=None).with_rate((0, None, 0.2, 0.0), -1)
     assert any(momentum for *_, momentum in still.schedule)
     assert [part.tolist() for part in still.rates(0)] == [[0.2], [0.0]]
+
+
+def test_more_layers_than_wiring_ends_for_are_refused_before_it_begins():
+    with pytest.raises(ValueError, match="grids: found 200,000 layers, expected at most 1,000"):
+        Config.from_fields({"grids": [1] * 200_000})

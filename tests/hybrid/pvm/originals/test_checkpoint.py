@@ -262,7 +262,8 @@ def test_what_is_refused(no_pickle, tmp_path, whole, name, data, message):
 def test_specs_of_a_giant_are_refused_before_anything_is_made_of_them(tmp_path, whole, option, value):
     specs = trained(frames=0)[0].config | {option: value}
     path = changed(whole, tmp_path / "Sim.zip", "pvm/specs.pkl", pickle.dumps(specs))
-    with pytest.raises(ValueError, match=r"pvm/specs.pkl: .* found \d+, expected a whole number from 1 to \d+"):
+    message = r"pvm/specs.pkl: .* found \d+, expected a whole number from 1 to \d+|Sim.zip: grids: found 100,000 layers"
+    with pytest.raises(ValueError, match=message):
         read(path)
 
 
