@@ -139,7 +139,7 @@ def finished(folder: Path, unit: str, made: int, further: str) -> dict[str, Any]
     """
     console.note(f"{folder} is finished; {further} with --resume goes on")
     try:
-        report = json.loads((folder / REPORT).read_bytes())
+        report = document.read(folder / REPORT)
     except (OSError, ValueError):
         return None  # it was stopped before it could be written
     if not isinstance(report, dict) or report.get(f"{unit}s", report.get(unit)) != made:

@@ -32,8 +32,12 @@ def _nameless() -> None:
     raise ValueError("something is wrong")
 
 
-def _loops() -> None:
-    signal.signal(signal.SIGALRM, signal.SIG_IGN)
+def _spins() -> None:
+    while True:
+        pass
+
+
+def _sleeps() -> None:
     time.sleep(60)
 
 
@@ -41,12 +45,12 @@ FAULTS = {
     "raises": _raises,
     "nameless": _nameless,
     "hoards": lambda: bytearray(2 * worker.MEMORY),
-    "sleeps": lambda: time.sleep(5),
-    "loops": _loops,
+    "spins": _spins,
+    "sleeps": _sleeps,
     "crashes": lambda: os.kill(os.getpid(), signal.SIGSEGV),
 }
 
 if __name__ == "__main__":
-    worker.SECONDS = 0.5
+    worker.SECONDS = 0.2
     SUBJECTS |= {name: _faulty(fault) for name, fault in FAULTS.items()}
     worker.main(*sys.argv[1:])

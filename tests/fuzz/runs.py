@@ -94,6 +94,6 @@ SUBJECTS: dict[str, Subject] = {
         f"run-{kind}-sealed": Subject(run_of(kind), opened, ("run/checkpoint/checkpoint.json",), sealed)
         for kind in KINDS
     },
-    **{f"resumed-{kind}": Subject(run_of(kind), resumed, ("run/**/*.json",), share=0.1) for kind in KINDS},
+    **{f"resumed-{kind}": Subject(run_of(kind), resumed, ("run/**/*.json",), named=False, share=0.1) for kind in KINDS},
     "sweep-trials": Subject(sweep, swept),
 }
