@@ -43,6 +43,9 @@ crash: $(VENV)/installed-test  ## interrupt tiny runs in every way, N times each
 bench: $(VENV)/installed-bench  ## measure beside peers: make bench NAME=units (without NAME: lists them)
 	@$(BIN)/python -m bench $(NAME) $(ARGS)
 
+mutants: $(VENV)/installed-test  ## small faults planted in the sources, and the share that tests find: make mutants PATHS=cpu N=50
+	@$(BIN)/python -m tests.mutants --paths $(or $(PATHS),hybrid cpu gpu) --number $(or $(N),500) --seed $(or $(SEED),1)
+
 gpu-kit: $(VENV)/installed-test  ## wheels for a GPU machine without a network, into build/gpu-kit (GPU_PYTHON=python3.13: not 3.12)
 	@GPU_PYTHON='$(GPU_PYTHON)' $(BIN)/python -m bench.gpu_kit
 
@@ -56,7 +59,7 @@ clean:  ## remove the environment and everything made
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(MAKEFILE_LIST)
 
-.PHONY: demo test test-slow fuzz crash lint format docs bench gpu-kit soak checked clean help
+.PHONY: demo test test-slow fuzz crash lint format docs bench mutants gpu-kit soak checked clean help
 
 # A stamp exists only where its installation succeeded, and is out of date when the requirements change.
 $(VENV)/installed: EXTRA :=

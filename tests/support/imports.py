@@ -14,13 +14,13 @@ def modules(package: str, root: Path = ROOT) -> dict[str, Path]:
     return {".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__"): path for path in paths}
 
 
-def graph(package: str, *, within_functions: bool, root: Path = ROOT) -> Graph:
-    """The modules of the same package that each module imports.
+def graph(*packages: str, within_functions: bool, root: Path = ROOT) -> Graph:
+    """The modules of the same packages that each module imports.
 
     within_functions  whether imports in the bodies of functions count; those for type checkers alone never do. That a module's
                       package is imported before it is no edge: every package that offers names of its modules would be a circle
     """
-    found = modules(package, root)
+    found = {name: path for package in packages for name, path in modules(package, root).items()}
     edges: Graph = {}
     for name, path in found.items():
         own = name if path.name == "__init__.py" else name.rpartition(".")[0]

@@ -1,0 +1,212 @@
+"""Mutants meet their tests, one after another; what came of each is kept, and holds until its file or its tests change."""
+
+import dataclasses
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from tests.mutants import cuda, python
+from tests.mutants.mutant import Mutant
+from tests.mutants.selection import Selection
+from tests.mutants.tree import Tree
+
+MORE = 15.0  # seconds that tests may take which only import what a mutant is in
+ROOM = 15.0  # seconds that a test may take beside ten times what it took without a mutant
+COMPILING = 30.0  # the same where it may wait for a compiler
+WATCHED = {
+    "CUDASIM": "1",
+    "CUDASIM_COUNT": "1",
+}  # every access of a kernel: what a missing barrier lets race is seen there
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """What came of a mutant.
+
+    outcome  "killed" or "survived"
+    how      "failed", "hung" (a test took too long), "died" (a signal ended the process), or "passed"
+    by       the test that killed it
+    tests    the test files that it met
+    state    a hash of its file and of these
+    """
+
+    name: str
+    outcome: str
+    how: str
+    by: str | None
+    tests: list[str]
+    seconds: float
+    state: str
+
+
+class Campaign:
+    """Runs mutants of the sources in `root`; everything that it writes lies in `folder`."""
+
+    def __init__(self, root: Path, folder: Path, more: float = MORE):
+        self.root, self.folder, self.more = root, folder, more
+        self.tree = Tree(root, folder)
+        self.selection = Selection(self.tree.root)
+        self.results: dict[str, Result] = {}
+        self._seconds: dict[str, float] = {}  # that each test took
+        self._good: dict[str, str] = {}  # tests that passed without a mutant, and the state that they did so in
+        self._read()
+        self._server: subprocess.Popen[str] | None = None
+
+    def mutants(self, paths: list[str]) -> list[Mutant]:
+        """All mutants of these files and of those in these folders."""
+        found: list[Mutant] = []
+        for path in paths:
+            start = self.tree.root / path
+            if not start.exists():
+                raise ValueError(f"{path}: expected a file or a folder of {self.root}")
+            for file in [start] if start.is_file() else sorted(start.rglob("*")):
+                language = {".py": python, ".cu": cuda, ".cuh": cuda}.get(file.suffix)
+                if language:
+                    found += language.mutants(file.relative_to(self.tree.root).as_posix(), file.read_text())
+        return found
+
+    def held(self, mutant: Mutant) -> Result | None:
+        """What came of a mutant before, if neither its file nor the tests that it met have changed since."""
+        result = self.results.get(mutant.name)
+        if result is None or result.state != self._state(mutant.path, result.tests):
+            return None
+        if result.outcome == "survived" and not set(self.selection.own(mutant.path)) <= set(result.tests):
+            return None
+        return result
+
+    def run(self, mutant: Mutant) -> Result:
+        """Let the mutant meet its tests, and keep what came of it."""
+        begun, met, more = time.monotonic(), [], self.more
+        outcome, how, by = "survived", "passed", None
+        own = self.selection.own(mutant.path)
+        for test in [*own, *self.selection.others(mutant.path)]:
+            if test not in own and more <= 0:
+                break
+            since = time.monotonic()
+            answer = self._meet(mutant, test, None if test in own else more)
+            met.append(test)
+            if test not in own:
+                more -= time.monotonic() - since
+            if answer["outcome"] != "passed":
+                outcome, how, by = "killed", answer["outcome"], answer["by"]
+                break
+        state = self._state(mutant.path, met)
+        result = Result(mutant.name, outcome, how, by, met, round(time.monotonic() - begun, 1), state)
+        self._keep("results.jsonl", dataclasses.asdict(result))
+        self.results[mutant.name] = result
+        return result
+
+    def _meet(self, mutant: Mutant, test: str, spend: float | None) -> dict[str, Any]:
+        """What came of the tests of a file. A test that fails without the mutant too does not count."""
+        text = (self.tree.root / mutant.path).read_text()
+        room = COMPILING if mutant.path.startswith("cpu/") or mutant.area == "gpu .cu" else ROOM
+        watched = WATCHED if mutant.kind == "barrier dropped" else {}
+        but: list[str] = []
+        while True:
+            with self.tree.planted(mutant.path, mutant.plant(text)) as environ:
+                answer = self._ask(test, but=but, spend=spend, otherwise=room, environ=environ | watched)
+            if answer["outcome"] == "passed" or self._passes(test, answer["by"], watched):
+                return answer
+            but.append(answer["by"])
+
+    def _passes(self, path: str, test: str | None, environ: dict[str, str]) -> bool:
+        """Whether a test passes without a mutant; None: whether the file can be read."""
+        key, state = test or path, self._state(path, [], sources=True) + "".join(environ)
+        if self._good.get(key) != state:
+            only = [test] if test else []
+            answer = self._ask(path, only=only, otherwise=10 * COMPILING, environ=self.tree.unchanged() | environ)
+            if answer["outcome"] != "passed":
+                if not test:
+                    raise RuntimeError(f"{path} cannot be read without a mutant either:\n{answer['told']}")
+                return False
+            self._good[key] = state
+            self._keep("tests.jsonl", {"test": key, "seconds": answer["tests"].get(key, [True, 0])[1], "state": state})
+        return True
+
+    def _ask(self, path: str, **run: Any) -> dict[str, Any]:
+        """Run tests of a file: those that have killed most first, then those that take the least time."""
+        kills = Counter(result.by for result in self.results.values())
+        known = {name: seconds for name, seconds in self._seconds.items() if name.startswith(f"{path}::")}
+        order = sorted(known, key=lambda name: (-kills[name], known[name]))
+        run = {"but": [], "only": None, "spend": None} | run
+        run["rank"] = {name: rank for rank, name in enumerate(order)}
+        run["room"] = {name: run["otherwise"] + 10 * seconds for name, seconds in known.items()}
+        answer = self._answer(run | {"paths": [path]})
+        for name, (passed, seconds) in answer["tests"].items():
+            if passed and name not in self._seconds:
+                self._seconds[name] = seconds
+                self._keep("tests.jsonl", {"test": name, "seconds": seconds, "state": ""})
+        return answer
+
+    def _answer(self, run: dict[str, Any]) -> dict[str, Any]:
+        if self._server is None:
+            threads = {
+                "NUMBA_NUM_THREADS": "4",
+                "MPLBACKEND": "Agg",
+            }  # as tests/conftest.py asks, before Numba is imported
+            environ = (
+                os.environ | threads | {"PYTHONPATH": str(self.tree.root), "CI": "1"}
+            )  # hypothesis repeats its examples
+            program = [sys.executable, "-P", str(Path(__file__).with_name("server.py"))]
+            pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+            self._server = subprocess.Popen(program, cwd=self.tree.root, env=environ, **pipes)
+        assert self._server.stdin and self._server.stdout
+        print(json.dumps(run), file=self._server.stdin, flush=True)
+        answer: dict[str, Any] = json.loads(self._server.stdout.readline())
+        return answer
+
+    def _state(self, path: str, tests: list[str], sources: bool = False) -> str:
+        digest = hashlib.sha256()
+        for name in (path, *tests):
+            digest.update((self.tree.root / name).read_bytes() if (self.tree.root / name).exists() else b"")
+        return digest.hexdigest()[:16] + (self._sources() if sources else "")
+
+    def _sources(self) -> str:
+        """A hash of everything that mutants are planted in, as it is without one."""
+        if not hasattr(self, "_sources_state"):
+            digest = hashlib.sha256()
+            for path in sorted(self.root.glob("*/**/*")):
+                if path.suffix in (".py", ".cu", ".cuh") and path.relative_to(self.root).parts[0] in (
+                    "hybrid",
+                    "cpu",
+                    "gpu",
+                ):
+                    digest.update(path.read_bytes())
+            self._sources_state = digest.hexdigest()[:16]
+        return self._sources_state
+
+    def _keep(self, name: str, record: dict[str, Any]) -> None:
+        with open(self.folder / name, "a") as file:
+            print(json.dumps(record), file=file, flush=True)
+
+    def _read(self) -> None:
+        for record in _records(self.folder / "results.jsonl"):
+            self.results[record["name"]] = Result(**record)
+        for record in _records(self.folder / "tests.jsonl"):
+            self._seconds[record["test"]] = record["seconds"]
+            self._good[record["test"]] = record["state"] or self._good.get(record["test"], "")
+
+    def close(self) -> None:
+        """End the process that forks."""
+        if self._server is not None:
+            assert self._server.stdin and self._server.stdout
+            self._server.stdin.close()
+            self._server.wait()
+            self._server.stdout.close()
+
+
+def _records(path: Path) -> list[dict[str, Any]]:
+    """The records of a file; what was cut off at its end is left out."""
+    records = []
+    for line in path.read_text().splitlines() if path.exists() else ():
+        try:
+            records.append(json.loads(line))
+        except json.JSONDecodeError:
+            continue
+    return records

@@ -1,0 +1,72 @@
+"""Which tests a mutant meets: first those that belong to its file, then those that import it, the nearest first."""
+
+import functools
+import re
+from pathlib import Path
+
+from tests.support.imports import ROOT, graph
+from tests.test_layout_rules import TESTED_IN, mirrored
+
+APART = (
+    "tests.bench.",
+    "tests.docs.",
+    "tests.examples.",
+    "tests.mutants.",
+)  # they use all there is, and seldom look closely
+INCLUDE = re.compile(r'^#include "(\w+\.cuh)"', re.M)
+
+
+class Selection:
+    """The test files for each file of a tree."""
+
+    def __init__(self, root: Path):
+        self.root = root
+        packages = [package for package in ("hybrid", "cpu", "gpu", "tests") if (root / package).is_dir()]
+        packages += [
+            path.name for path in root.iterdir() if (path / "__init__.py").exists() and path.name not in packages
+        ]
+        self._importers: dict[str, set[str]] = {}
+        for name, targets in graph(*packages, within_functions=True, root=root).items():
+            for target in targets:
+                self._importers.setdefault(target, set()).add(name)
+
+    @functools.cache  # noqa: B019  one selection lives as long as the campaign
+    def own(self, path: str) -> list[str]:
+        """The test files that belong to a file: the mirrored one, or that of TESTED_IN; of a header those of its kernels."""
+        if path.endswith(".cuh"):
+            kernels = [kernel for kernel in sorted((self.root / "gpu").glob("*.cu")) if path in self._included(kernel)]
+            return sorted({test for kernel in kernels for test in self.own(f"gpu/{kernel.name}")})
+        module = Path(path).with_suffix(".py").as_posix()
+        test = TESTED_IN.get(module) or mirrored(module).relative_to(ROOT).as_posix()
+        return [test] if (self.root / test).exists() else []
+
+    @functools.cache  # noqa: B019
+    def others(self, path: str) -> list[str]:
+        """The other test files that import the file, directly or through other modules, the nearest first."""
+        sources = self._modules(path)
+        seen, edge, found = set(sources), sources, []
+        while edge:
+            edge = sorted({importer for name in edge for importer in self._importers.get(name, ())} - seen)
+            seen |= set(edge)
+            tests = [name for name in edge if name.rpartition(".")[2].startswith("test_")]
+            found += sorted(
+                tests, key=lambda name: not name.startswith(f"tests.{path.split('/')[0]}.")
+            )  # its own folder's first
+        tests = [f"{name.replace('.', '/')}.py" for name in found if not name.startswith(APART)]
+        return [test for test in tests if test not in self.own(path)]
+
+    def _modules(self, path: str) -> list[str]:
+        if path.endswith(".cuh"):
+            kernels = (kernel for kernel in (self.root / "gpu").glob("*.cu") if path in self._included(kernel))
+            return sorted(f"gpu.{kernel.stem}" for kernel in kernels)
+        return [Path(path).with_suffix("").as_posix().replace("/", ".").removesuffix(".__init__")]
+
+    def _included(self, kernel: Path) -> set[str]:
+        """The headers that a kernel's file includes, directly or not, as paths from the root."""
+        found: set[str] = set()
+        left = INCLUDE.findall(kernel.read_text())
+        while left:
+            if (name := f"gpu/{left.pop()}") not in found:
+                found.add(name)
+                left += INCLUDE.findall((self.root / name).read_text())
+        return found
