@@ -133,11 +133,12 @@ def test_the_old_index_answers_while_a_new_one_is_built(monkeypatch):
     vectors, hidden = clustered(2000, 8), clustered(5, 8, seed=1)
     found = Neighbours(vectors, exact_below=0)
     found.build()
-    old, go, build = found._index, threading.Event(), index.make
+    old, go, build, before = found._index, threading.Event(), index.make, vectors[7].copy()
 
-    def wait(*arguments):
+    def wait(kind, snapshot, *more):
         assert go.wait(30)
-        return build(*arguments)
+        np.testing.assert_array_equal(snapshot[7], before)  # whatever the table has learned meanwhile
+        return build(kind, snapshot, *more)
 
     monkeypatch.setattr(index, "make", wait)
     done = found.rebuild()
@@ -174,6 +175,25 @@ def test_threads_that_rebuild_at_once_take_turns(monkeypatch):
     for thread in threads:
         thread.join()
     assert len(set(map(id, done))) == 4 and [one.result(30) for one in done] == [None] * 4
+
+
+def test_search_is_exact_once_more_than_a_quarter_of_the_rows_has_changed(monkeypatch):
+    vectors, hidden = clustered(2000, 8), clustered(5, 8, seed=1)
+    searched, search = [], brute_force.search
+
+    def recorded(*arguments, **more):
+        searched.append("changed" if "rows" in more else "all")
+        search(*arguments, **more)
+
+    monkeypatch.setattr(brute_force, "search", recorded)
+    found = Neighbours(vectors, exact_below=0)
+    assert not found.built and found.moved == 1
+    found.build()
+    for changed, built in ((500, True), (501, False)):
+        found.changed(np.arange(changed))
+        query(found, hidden, 3)
+        assert found.built is built and found.moved == changed / 2000
+    assert searched == ["changed", "all"]
 
 
 def test_a_failed_rebuild_leaves_the_old_index(monkeypatch):

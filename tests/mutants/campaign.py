@@ -111,9 +111,13 @@ class Campaign:
         while True:
             with self.tree.planted(mutant.path, mutant.plant(text)) as environ:
                 answer = self._ask(test, but=but, spend=spend, otherwise=room, environ=environ | watched)
-            if answer["outcome"] == "passed" or self._passes(test, answer["by"], watched):
+            by, guessed = answer["by"], answer["by"] not in self._seconds  # the room of a test that nobody has seen yet
+            if answer["outcome"] == "passed":
                 return answer
-            but.append(answer["by"])
+            if not self._passes(test, by, watched):
+                but.append(by)
+            elif not (answer["outcome"] == "hung" and guessed and by in self._seconds):
+                return answer
 
     def _passes(self, path: str, test: str | None, environ: dict[str, str]) -> bool:
         """Whether a test passes without a mutant; None: whether the file can be read."""

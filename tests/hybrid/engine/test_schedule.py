@@ -82,6 +82,14 @@ def test_with_delay_one_batch_is_begun_ahead_and_never_two():
         assert log.index(f"update {tick}.0") < log.index(f"forward {tick + 2}.0")
 
 
+@pytest.mark.parametrize("delay", [0, 1])
+def test_a_batch_too_many_is_never_begun(delay):
+    schedule = Schedule(plan(), slots(delay, 1), recorders([]), delay, Trace())
+    schedule.begun.extend(schedule.slots[: delay + 1])  # as if one had been left unfinished
+    with pytest.raises(RuntimeError, match=f"{delay + 2} batches begun and not finished, delay allows {delay}"):
+        next(schedule.run(batches(3), lambda slots: False))
+
+
 @pytest.mark.parametrize("delay", [0, 1, 3])
 def test_after_a_batch_that_holds_none_is_begun_until_the_caller_has_had_it(delay):
     log = []
@@ -283,5 +291,29 @@ def test_a_slot_is_not_refilled_while_its_work_is_under_way():
     schedule = Schedule(plan(lambda slot: time.sleep(0.01)), [one, one], queues, 0, Trace())
     with pytest.raises(RuntimeError, match="slot of tick 0, micro-batch 0: found in use, cannot become filling"):
         list(schedule.run(batches(3), lambda slots: False))
+    for queue in queues.values():
+        queue.close()
+
+
+def test_who_waits_for_all_waits_for_the_batch_that_is_being_filled_and_for_those_begun():
+    """So that the engine may be saved, or closed, with nothing under way."""
+    done = []
+
+    def feed():
+        for tick, batch in batches(3):
+            time.sleep(0.05 * tick)
+            done.append(f"filled {tick}")
+            yield tick, batch
+
+    def forward(slot):
+        time.sleep(0.05 * slot.tick)
+        done.append(f"forward {slot.tick}")
+
+    queues = {name: Device().queue(name, 1) for name in QUEUES}
+    way = Plan([Stage("forward", "dense", forward)], [], [])
+    schedule = Schedule(way, slots(1, 1), queues, 1, Trace())
+    next(schedule.run(feed(), lambda slots: False))  # of 0, while 1 is begun and 2 is being filled
+    schedule.wait()
+    assert {"forward 1", "filled 2"} <= set(done)
     for queue in queues.values():
         queue.close()
