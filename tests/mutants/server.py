@@ -7,13 +7,15 @@ A run: paths    test files, relative to the tree
        but      tests that are left out
        only     the tests that are run; null: all
        spend    seconds after which no further test begins; null: as many as it takes
-       room     {test: seconds} that a test may take, `otherwise` any other; one that takes longer hangs
+       room     {test: seconds} of processor time that a test may take, `otherwise` any other; one that takes more, or WAITS
+                times as long by the clock, hangs: on a busy machine no test is to blame for being late
        environ  variables of the environment
 Its answer: outcome "passed", "failed", "hung", "died"; by, the test that failed, null where the file could not be read;
 tests, {test: [passed, seconds]}; told, the end of what was printed
 """
 
 import contextlib
+import glob
 import importlib
 import json
 import math
@@ -28,6 +30,7 @@ import traceback
 MEMORY = 8 << 30  # bytes of data a process
 FILE = 1 << 30  # bytes of a file
 TOLD = 4000
+WAITS = 6
 FOREIGN = (
     *("numpy", "scipy.sparse", "scipy.special", "scipy.stats", "numba", "numba.typed", "numba.core.caching", "pytest"),
     *("_pytest.assertion.rewrite", "hypothesis", "hypothesis.strategies", "hypothesis.extra.numpy", "PIL.Image"),
@@ -98,29 +101,53 @@ def answer(run):
     return {"outcome": outcome, "by": None if outcome == "passed" else by, "tests": tests, "told": told}
 
 
+class Clock:
+    """What a session may take from now on."""
+
+    def __init__(self, session, room):
+        self.session, self.room = session, room
+        self.worked, self.since = worked(session), time.monotonic()
+
+    def over(self):
+        """Whether it has taken more."""
+        waited = time.monotonic() - self.since
+        return waited > WAITS * self.room or (waited > self.room / 4 and worked(self.session) - self.worked > self.room)
+
+
+def worked(session):
+    """Seconds of processor time that the processes of a session, and those of theirs that have ended, have taken."""
+    ticks = 0
+    for path in glob.glob("/proc/[0-9]*/stat"):
+        with contextlib.suppress(OSError), open(path) as file:  # it may have ended
+            numbers = file.read().rpartition(")")[2].split()
+            if int(numbers[3]) == session:
+                ticks += sum(map(int, numbers[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
 def watch(pipe, run, child):
     """The tests that have ended, whether what came after them hung, and the last that had begun."""
     tests, by, rest = {}, None, b""
-    since, room = time.monotonic(), run["otherwise"]
+    clock = Clock(child, run["otherwise"])
     with os.fdopen(pipe, "rb", buffering=0) as source:
-        while time.monotonic() - since < room:
+        while not clock.over():
             if not select.select([source], [], [], 0.5)[0]:
                 if ended(child):  # and something that it has left holds the pipe open
                     return tests, False, by
                 continue
             said = source.read(1 << 16)
             if not said:
-                while not ended(child) and time.monotonic() - since < room:
+                while not ended(child) and not clock.over():
                     time.sleep(0.01)
                 return tests, not ended(child), by
             *lines, rest = (rest + said).split(b"\n")
             for event in map(json.loads, lines):
                 if "begun" in event:
-                    by, room = event["begun"], run["room"].get(event["begun"], run["otherwise"])
+                    by = event["begun"]
+                    clock = Clock(child, run["room"].get(by, run["otherwise"]))
                 else:
                     tests[event["ended"]] = [event["passed"], event["seconds"]]
-                    room = run["otherwise"]
-                since = time.monotonic()
+                    clock = Clock(child, run["otherwise"])
     return tests, True, by
 
 
