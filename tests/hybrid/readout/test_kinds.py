@@ -83,6 +83,11 @@ def test_the_default_number_of_negatives(loss, classes, expected):
     assert SampledReadout(np.ones(classes), 4, loss=loss).negatives == expected
 
 
+def test_the_other_defaults_of_sampled_readouts():
+    assert SampledReadout(900, 4, loss="gbce").calibration == 0.75
+    assert SampledReadout(900, 4, draws="neighbours").index_every == 1000
+
+
 def test_gbce_with_all_classes_as_negatives_is_a_logistic_regression_a_class():
     """Then beta is 1 at any calibration: slopes of the loss, by the formula in float64."""
     readout = SampledReadout(50, 4, loss="gbce", negatives=50, calibration=0.9, rate=0.1)
@@ -104,6 +109,9 @@ def test_a_sampled_readout_tells_every_class_that_it_moved(loss):
     changed = np.flatnonzero((readout.weights != before).any(axis=1))
     assert set(changed) <= set(readout.moved) and set(target) <= set(readout.moved)
     assert set(changed) - set(target)
+    told = readout.moved
+    readout.losses(hidden[:9], target[:9])  # which draws too, and moves nothing
+    assert readout.moved is told
 
 
 def test_a_tree_of_more_classes_than_its_pointers_can_name_is_refused_before_it_takes_memory():

@@ -99,6 +99,21 @@ def test_a_feed_that_fails_leaves_the_last_tick_saved(tmp_path, failure):
     )
 
 
+def test_a_model_whose_tick_broke_off_is_not_saved_over_the_whole_one(tmp_path):
+    class Torn(Adding):
+        def ticks(self, model):
+            for tick in model.run(self.feed):
+                yield tick
+                if model.tick == 6:
+                    model.torn = "tick 7 failed half-way"
+                    raise FloatingPointError("the loss is nan")
+
+    job = Torn(range(8), ticks_per_epoch=4)
+    with pytest.raises(FloatingPointError, match="the loss is nan"):
+        train(job, tmp_path, job.make(), save_every=0)
+    assert saved(tmp_path)["tick"] == 4
+
+
 def test_keeping_the_best_puts_no_save_off(tmp_path, monkeypatch):
     """A run goes on from its last checkpoint, not from its best one: the clock of saves is that of the former."""
     seconds, ticks = [0.0], []
