@@ -36,6 +36,21 @@ KINDS = [
     *("RemoveDecorator", "ZeroIterationForLoop"),
 ]
 
+SUITS: dict[str, tuple[str, ...]] = {  # kinds of operators, by the type of node that parso gives them
+    "operator": ("ReplaceBinary",),
+    "comparison": ("ReplaceComparison",),
+    "factor": ("ReplaceUnary",),
+    "not_test": ("ReplaceUnary",),
+    "keyword": ("ReplaceTrue", "ReplaceFalse", "ReplaceAnd", "ReplaceOr", "ReplaceBreak", "ReplaceContinue"),
+    "if_stmt": ("AddNot",),
+    "while_stmt": ("AddNot",),
+    "test": ("AddNot",),
+    "except_clause": ("ExceptionReplacer",),
+    "number": ("NumberReplacer",),
+    "decorator": ("RemoveDecorator",),
+    "for_stmt": ("ZeroIteration",),
+}
+
 LARGE = 1000  # from here on a number is a size, a limit or a unit, and one more of it no fault that shows
 LOGS = {"warnings", "logging", "log", "logger"}
 
@@ -78,20 +93,8 @@ def _operator(kind: str) -> Any:
 
 @functools.cache
 def _operators(node_type: str) -> list[tuple[str, Any]]:
-    """Those that may suit a node of this type: most nodes are names and brackets, which none suits."""
-    if node_type in {
-        "name",
-        "newline",
-        "endmarker",
-        "string",
-        "trailer",
-        "arglist",
-        "file_input",
-        "suite",
-        "simple_stmt",
-    }:
-        return []
-    return [(kind, _operator(kind)) for kind in KINDS]
+    """Those that may suit a node of this type: to ask each of each node would take most of a minute."""
+    return [(kind, _operator(kind)) for kind in KINDS if kind.startswith(SUITS.get(node_type, ()))]
 
 
 def _walk(node: Any, skipped: bool = False) -> Iterator[tuple[Any, bool]]:
