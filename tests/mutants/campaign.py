@@ -1,6 +1,7 @@
 """Mutants meet their tests, one after another; what came of each is kept, and holds until its file or its tests change."""
 
 import dataclasses
+import fcntl
 import hashlib
 import json
 import os
@@ -50,6 +51,13 @@ class Campaign:
 
     def __init__(self, root: Path, folder: Path, more: float = MORE):
         self.root, self.folder, self.more = root, folder, more
+        folder.mkdir(parents=True, exist_ok=True)
+        self._lock = open(folder / "lock", "w")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._lock.close()
+            raise BlockingIOError(f"{folder}: another campaign is running there; --folder names another") from None
         self.tree = Tree(root, folder)
         self.selection = Selection(self.tree.root)
         self.results: dict[str, Result] = {}
@@ -197,7 +205,8 @@ class Campaign:
             self._good[record["test"]] = record["state"] or self._good.get(record["test"], "")
 
     def close(self) -> None:
-        """End the process that forks."""
+        """End the process that forks, and let others in."""
+        self._lock.close()
         if self._server is not None:
             assert self._server.stdin and self._server.stdout
             self._server.stdin.close()

@@ -31,6 +31,7 @@ MEMORY = 8 << 30  # bytes of data a process
 FILE = 1 << 30  # bytes of a file
 TOLD = 4000
 WAITS = 6
+CAMPAIGN = os.getppid()
 FOREIGN = (
     *("numpy", "scipy.sparse", "scipy.special", "scipy.stats", "numba", "numba.typed", "numba.core.caching", "pytest"),
     *("_pytest.assertion.rewrite", "hypothesis", "hypothesis.strategies", "hypothesis.extra.numpy", "PIL.Image"),
@@ -131,6 +132,9 @@ def watch(pipe, run, child):
     clock = Clock(child, run["otherwise"])
     with os.fdopen(pipe, "rb", buffering=0) as source:
         while not clock.over():
+            if os.getppid() != CAMPAIGN:  # it was killed
+                os.kill(child, signal.SIGKILL)
+                sys.exit("the campaign has ended")
             if not select.select([source], [], [], 0.5)[0]:
                 if ended(child):  # and something that it has left holds the pipe open
                     return tests, False, by

@@ -87,6 +87,14 @@ def test_a_result_holds_until_the_tests_change_and_a_test_that_fails_anyhow_kill
     assert len((kept / "results.jsonl").read_text().splitlines()) == 2
 
 
+def test_two_campaigns_share_no_folder(toy, tmp_path):
+    first = Campaign(toy, tmp_path / "kept")
+    with pytest.raises(BlockingIOError, match="kept: another campaign is running there; --folder names another"):
+        Campaign(toy, tmp_path / "kept")
+    first.close()
+    Campaign(toy, tmp_path / "kept").close()
+
+
 def test_annotations_words_and_how_a_function_is_compiled_are_left_alone():
     text = '''
 from typing import TYPE_CHECKING

@@ -4,6 +4,7 @@ import contextlib
 import importlib.util
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,9 +22,10 @@ class Tree:
 
     def __init__(self, source: Path, folder: Path):
         self.source, self.root = source, folder / "tree"
-        self.kernels, self.cache, self.scratch = folder / "kernels", folder / "cache", folder / "scratch"
-        for made in (self.root, self.kernels, self.cache, self.scratch):
+        self.kernels, self.cache, self._scratch = folder / "kernels", folder / "cache", folder / "scratch"
+        for made in (self.root, self.kernels, self.cache):
             made.mkdir(parents=True, exist_ok=True)
+        self._clean()
         self._copy()
 
     def _copy(self) -> None:
@@ -116,8 +118,10 @@ class Tree:
         }
 
     def _clean(self) -> None:
-        shutil.rmtree(self.scratch, ignore_errors=True)
-        self.scratch.mkdir(exist_ok=True)
+        """Throw away what runs have left, and begin a folder for the next: of the last something may still write."""
+        shutil.rmtree(self._scratch, ignore_errors=True)
+        self._scratch.mkdir(exist_ok=True)
+        self.scratch = Path(tempfile.mkdtemp(dir=self._scratch))
 
 
 def unaffected(path: str, root: Path) -> set[str]:
