@@ -159,6 +159,20 @@ def test_sparse_matrix_keeps_the_order_of_the_file(tmp_path):
     assert [item for _, item, _ in by_name(ratings.load(tmp_path / "m.npz"))] == ["5", "2", "3"]
 
 
+def test_what_a_file_is_its_content_says_whatever_its_name(tmp_path):
+    content = io.BytesIO()
+    sparse.save_npz(content, sparse.coo_matrix(([1, 1], ([0, 1], [2, 0])), (2, 3)))
+    assert ratings.load(written(tmp_path, content.getvalue(), "matrix.data")).items == ["0", "2"]
+    table = written(tmp_path, b"user,item\nada,tea\nbob,pie\n", "table.data")
+    assert ratings.load(table).items == ["pie", "tea"]
+
+
+def test_ratings_of_one_item_are_refused(tmp_path):
+    path = written(tmp_path, b"user,item\nada,tea\nbob,tea\n", "table.csv")
+    with pytest.raises(ValueError, match=r"table\.csv: 1 different items; expected at least 2"):
+        ratings.load(path)
+
+
 def archive(**arrays) -> bytes:
     file = io.BytesIO()
     np.savez(file, **arrays)
