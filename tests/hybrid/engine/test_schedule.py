@@ -295,18 +295,19 @@ def test_a_slot_is_not_refilled_while_its_work_is_under_way():
         queue.close()
 
 
-def test_who_waits_for_all_waits_for_the_batch_that_is_being_filled_and_for_those_begun():
+@pytest.mark.parametrize("slow", ["feed", "forward"])
+def test_who_waits_for_all_waits_for_the_batch_that_is_being_filled_and_for_those_begun(slow):
     """So that the engine may be saved, or closed, with nothing under way."""
     done = []
 
     def feed():
         for tick, batch in batches(3):
-            time.sleep(0.05 * tick)
+            time.sleep(0.1 * tick * (slow == "feed"))
             done.append(f"filled {tick}")
             yield tick, batch
 
     def forward(slot):
-        time.sleep(0.05 * slot.tick)
+        time.sleep(0.1 * slot.tick * (slow == "forward"))
         done.append(f"forward {slot.tick}")
 
     queues = {name: Device().queue(name, 1) for name in QUEUES}
