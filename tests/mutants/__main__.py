@@ -18,7 +18,9 @@ def main() -> int:
     )
     parser.add_argument("--number", type=int, default=500, help="mutants of each area: hybrid, cpu, gpu, gpu .cu")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--more", type=float, default=MORE, help="seconds for tests that are not the file's own")
+    parser.add_argument(
+        "--more", type=float, default=MORE, help="seconds of processor time for tests that are not the file's own"
+    )
     parser.add_argument("--only", metavar="KEY", help="run this mutant, whatever is known of it")
     parser.add_argument("--tell", action="store_true", help="run nothing: what is known so far")
     parser.add_argument(

@@ -17,8 +17,8 @@ from tests.mutants.mutant import Mutant
 from tests.mutants.selection import Selection
 from tests.mutants.tree import Tree
 
-MORE = 15.0  # seconds that tests may take which only import what a mutant is in
-ROOM = 15.0  # seconds that a test may take beside ten times what it took without a mutant
+MORE = 15.0  # seconds of processor time that tests may take which only import what a mutant is in
+ROOM = 15.0  # seconds of processor time that a test may take beside ten times what it took without a mutant
 COMPILING = 30.0  # the same where it may wait for a compiler
 WATCHED = {
     "CUDASIM": "1",
@@ -96,11 +96,10 @@ class Campaign:
         for test in [*own, *self.selection.others(mutant.path)]:
             if test not in own and more <= 0:
                 break
-            since = time.monotonic()
             answer = self._meet(mutant, test, None if test in own else more)
             met.append(test)
             if test not in own:
-                more -= time.monotonic() - since
+                more -= answer["seconds"]
             if answer["outcome"] != "passed":
                 outcome, how, by = "killed", answer["outcome"], answer["by"]
                 break

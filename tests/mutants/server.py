@@ -6,12 +6,12 @@ A run: paths    test files, relative to the tree
        rank     {test: rank}: tests run in rising order of rank, those without one last
        but      tests that are left out
        only     the tests that are run; null: all
-       spend    seconds after which no further test begins; null: as many as it takes
+       spend    seconds of processor time after which no further test begins; null: as many as it takes
        room     {test: seconds} of processor time that a test may take, `otherwise` any other; one that takes more, or WAITS
                 times as long by the clock, hangs: on a busy machine no test is to blame for being late
        environ  variables of the environment
 Its answer: outcome "passed", "failed", "hung", "died"; by, the test that failed, null where the file could not be read;
-tests, {test: [passed, seconds]}; told, the end of what was printed
+tests, {test: [passed, seconds]}; seconds, of processor time; told, the end of what was printed
 """
 
 import contextlib
@@ -43,7 +43,7 @@ class Told:
 
     def __init__(self, run, pipe):
         self.run, self.pipe, self.spent, self.good = run, pipe, 0.0, True
-        self.until = math.inf if run["spend"] is None else time.monotonic() + run["spend"]
+        self.until = math.inf if run["spend"] is None else sum(os.times()[:4]) + run["spend"]
 
     def tell(self, **said):
         """One line to the server."""
@@ -69,7 +69,7 @@ class Told:
     def pytest_runtest_logfinish(self, nodeid):
         """It ends."""
         self.tell(ended=nodeid, passed=self.good, seconds=round(self.spent, 3))
-        if self.good and time.monotonic() > self.until:
+        if self.good and sum(os.times()[:4]) > self.until:
             os._exit(0)  # those after it are not run
 
 
@@ -95,11 +95,18 @@ def answer(run):
     tests, hung, by = watch(from_child, run, child)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child, signal.SIGKILL)  # with what it has started and left
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    _, status, used = os.wait4(child, 0)
+    status = os.waitstatus_to_exitcode(status)
     outcome = "hung" if hung else "died" if status < 0 else "passed" if status in (0, 5) else "failed"
     told = os.pread(log, TOLD, max(0, os.fstat(log).st_size - TOLD)).decode(errors="replace")
     os.close(log)
-    return {"outcome": outcome, "by": None if outcome == "passed" else by, "tests": tests, "told": told}
+    return {
+        "outcome": outcome,
+        "by": None if outcome == "passed" else by,
+        "tests": tests,
+        "told": told,
+        "seconds": used.ru_utime + used.ru_stime,
+    }
 
 
 class Clock:

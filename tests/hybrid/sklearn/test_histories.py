@@ -1,6 +1,7 @@
 """The forms of histories."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 
@@ -35,6 +36,7 @@ def test_histories_of_ratings_come_by_name():
         (np.zeros((2, 3)), True),
         (np.zeros(3), True),  # which scikit-learn refuses, with the remedy
         (sparse.csr_array((2, 3)), True),
+        (pd.DataFrame({"tea": [1], "pie": [0]}), True),
         ([[1, 2], [3, 4]], False),
         (np.array([[1], [2, 3]], object), False),
     ],
