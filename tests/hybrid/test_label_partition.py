@@ -29,10 +29,11 @@ def test_it_is_a_balanced_tree_over_all_labels(arity, leaves, labels):
     assert children[above_leaves].min() >= max(leaves, arity) // arity
 
 
-def test_likes_hang_together():
+@pytest.mark.parametrize("arity, number", [(2, 4), (3, 3)])  # with an odd arity the two sides of a cut are of unequal size
+def test_likes_hang_together(arity, number):
     for seed in range(3):
-        parents, leaf = label_clusters(*topics(4, 32), leaves=8, seed=seed)
-        assert all(len(set(parents[leaf[topic::4]])) == 1 for topic in range(4))
+        parents, leaf = label_clusters(*topics(number, 8 * number), arity=arity, leaves=8, seed=seed)
+        assert all(len(set(parents[leaf[topic::number]])) == 1 for topic in range(number))
 
 
 def test_a_seed_decides_and_labels_without_examples_have_a_place():

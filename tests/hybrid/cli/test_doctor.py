@@ -78,6 +78,14 @@ def test_a_missing_package_comes_with_its_remedy(monkeypatch):
     assert said.endswith("Not usable: mend the lines marked !!")
 
 
+def test_an_optional_package_that_is_missing_comes_with_what_it_is_for_and_costs_nothing(monkeypatch):
+    monkeypatch.setattr(doctor, "OPTIONAL", {"no-such-package": "video"})
+    report = doctor.report(megabytes=4)
+    missing = finding(report, "no-such-package")
+    assert missing["remedy"] == "to read and write video: pip install 'hybrid-engine[video]'"
+    assert report["usable"] and "--  no-such-package" in doctor.text(report)
+
+
 def test_a_broken_package_is_named_with_its_error(monkeypatch):
     broken_import(monkeypatch, "annoy", error=OSError)
     found = next(one for one in doctor._packages() if one["name"] == "annoy")
