@@ -29,7 +29,9 @@ def test_it_is_a_balanced_tree_over_all_labels(arity, leaves, labels):
     assert children[above_leaves].min() >= max(leaves, arity) // arity
 
 
-@pytest.mark.parametrize("arity, number", [(2, 4), (3, 3)])  # with an odd arity the two sides of a cut are of unequal size
+@pytest.mark.parametrize(
+    "arity, number", [(2, 4), (3, 3)]
+)  # with an odd arity the two sides of a cut are of unequal size
 def test_likes_hang_together(arity, number):
     for seed in range(3):
         parents, leaf = label_clusters(*topics(number, 8 * number), arity=arity, leaves=8, seed=seed)

@@ -77,7 +77,7 @@ def _values(
     """The mixture's log-probability of each of the classes (B, C) of these rows, float32; -inf for none."""
     values = np.full(classes.shape, -np.inf, np.float32)
     place = np.nonzero(classes >= 0)
-    size = trees[0].batch
+    size = min(tree.batch for tree in trees)  # each has scratch for as many rows as it was made for
     for first in range(0, len(place[0]), size):
         row, column = (at[first : first + size] for at in place)
         asked, target = hidden[rows[row]], classes[row, column]

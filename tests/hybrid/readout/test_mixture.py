@@ -160,3 +160,20 @@ def test_no_part_grows_alone():
     with pytest.raises(ValueError, match="add_classes: found a tree of a mixture"):
         mixture.readouts[0].add_classes([1])
     assert mixture.readouts[0].classes == CLASSES
+
+
+@pytest.mark.parametrize("batches", [(64, 4), (4, 64)])
+def test_readouts_made_for_batches_of_different_sizes(batches):
+    """What is asked of all of them is asked in parts that the smallest has room for."""
+    counts, rng = np.arange(1, 301), np.random.default_rng(1)
+    hidden = rng.normal(size=(50, WIDTH)).astype(np.float32)
+    target = rng.integers(0, 300, 4).astype(np.int32)
+
+    def best(batches):
+        trees = [TreeReadout(counts, WIDTH, rate=0.3, split=40, batch=batch) for batch in batches]
+        readout = MixtureReadout(trees)
+        readout.step(np.empty((4, WIDTH), np.float32), hidden[:4], target)
+        return readout.best(hidden, 5)
+
+    for found, expected in zip(best(batches), best((64, 64)), strict=True):
+        np.testing.assert_array_equal(found, expected)
