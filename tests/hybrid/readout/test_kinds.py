@@ -79,13 +79,9 @@ DEFAULTS = [("softmax", 5000, 1024), ("softmax", 90, 90), ("logistic", 90, 5), (
 
 
 @pytest.mark.parametrize("loss, classes, expected", DEFAULTS)
-def test_the_default_number_of_negatives(loss, classes, expected):
-    assert SampledReadout(np.ones(classes), 4, loss=loss).negatives == expected
-
-
-def test_the_other_defaults_of_sampled_readouts():
-    assert SampledReadout(900, 4, loss="gbce").calibration == 0.75
-    assert SampledReadout(900, 4, draws="neighbours").index_every == 1000
+def test_the_defaults_of_sampled_readouts(loss, classes, expected):
+    readout = SampledReadout(np.ones(classes), 4, loss=loss)
+    assert (readout.negatives, readout.calibration, readout.index_every) == (expected, 0.75, 1000)
 
 
 def test_gbce_with_all_classes_as_negatives_is_a_logistic_regression_a_class():
