@@ -8,10 +8,10 @@ from gpu import softmax
 from hybrid.contract import Learned, Rule
 from tests import cudasim
 from tests.support import slopes
+from tests.support.softmax_on_gpu import Case, oracle, problem
 
 EPS = np.finfo(np.float32).eps
 CHUNK = 64  # classes a chunk, in most tests
-NAMES = ("grad", "loss", "weights")
 chunk_size = softmax.classes_of_chunk  # as it is, for tests that replace it
 
 # Classes, width, rows: around a chunk, and around what a block reads at once
@@ -35,53 +35,6 @@ def chunks(monkeypatch):
     return each
 
 
-def problem(classes, width, batch, spread=1.0, seed=0):
-    rng = np.random.default_rng(seed)
-    weights = (spread * rng.normal(size=(classes, width))).astype(np.float32)
-    hidden = rng.normal(size=(batch, width)).astype(np.float32)
-    return weights, hidden, rng.integers(0, classes, batch).astype(np.int32)
-
-
-def oracle(weights, hidden):
-    """All log-probabilities (B, V), in float64."""
-    logits = hidden.astype(float) @ weights.astype(float).T
-    top = logits.max(axis=1, keepdims=True)
-    return logits - top - np.log(np.exp(logits - top).sum(axis=1, keepdims=True))
-
-
-class Case:
-    """A problem on the device."""
-
-    def __init__(self, gpu, weights, hidden, target=None, rows=None):
-        self.gpu, (batch, width) = gpu, hidden.shape
-        self.weights, self.hidden = gpu.put(weights), gpu.put(hidden)
-        self.target = None if target is None else gpu.put(target)
-        self.grad, self.loss = gpu.empty(hidden.shape, np.float32), gpu.empty(batch, np.float32)
-        self.work = gpu.run(softmax.workspace, rows or batch, width, np.float32)
-
-    def arguments(self, rate):
-        return self.grad, self.loss, Learned(self.weights), self.work, self.hidden, self.target, None, Rule(rate)
-
-    def results(self):
-        return [self.gpu.get(getattr(self, name)) for name in NAMES]
-
-    def step(self, rate):
-        """grad, loss and the weights after a step."""
-        self.gpu.run(softmax.step, *self.arguments(rate))
-        return self.results()
-
-    def log_prob(self):
-        out = self.gpu.empty(self.loss.shape, np.float32)
-        self.gpu.run(softmax.log_prob, out, Learned(self.weights), self.work, self.hidden, self.target)
-        return self.gpu.get(out)
-
-    def best(self, k):
-        shape = (len(self.hidden), k)
-        ids, log_probs = self.gpu.empty(shape, np.int32), self.gpu.empty(shape, np.float32)
-        self.gpu.run(softmax.best, ids, log_probs, Learned(self.weights), self.work, self.hidden)
-        return self.gpu.get(ids), self.gpu.get(log_probs)
-
-
 def check_step(gpu, weights, hidden, target):
     rows, log_probs = np.arange(len(target)), oracle(weights, hidden)
     miss = np.exp(log_probs)
@@ -99,6 +52,30 @@ def check_step(gpu, weights, hidden, target):
 @pytest.mark.parametrize("sizes", SIZES)
 def test_step_against_float64(gpu, sizes):
     check_step(gpu, *problem(*sizes))
+
+
+@pytest.mark.parametrize(
+    "classes", [CHUNK + rest for rest in range(1, 5)]
+)  # what a block reads four of may end anywhere
+def test_biases_and_weights_of_examples_against_float64(gpu, classes):
+    weights, hidden, target = problem(classes, 9, 5)
+    biases, weight = np.linspace(-2, 3, classes, dtype=np.float32), np.linspace(0.5, 2, 5, dtype=np.float32)
+    case, on_device = Case(gpu, weights, hidden, target), gpu.put(biases)
+    learned, rule = Learned(case.weights, on_device), Rule(0.1)
+    ids, log_probs = gpu.empty((5, 7), np.int32), gpu.empty((5, 7), np.float32)
+    gpu.run(softmax.best, ids, log_probs, learned, case.work, case.hidden)
+    gpu.run(softmax.step, case.grad, case.loss, learned, case.work, case.hidden, case.target, gpu.put(weight), rule)
+
+    expected = oracle(np.column_stack([weights, biases]), np.column_stack([hidden, np.ones(5)]))
+    order = np.argsort(-expected, axis=1, kind="stable")[:, :7]
+    np.testing.assert_array_equal(gpu.get(ids), order)
+    np.testing.assert_allclose(gpu.get(log_probs), np.take_along_axis(expected, order, 1), atol=1e-5)
+    miss = weight[:, None] * (np.exp(expected) - np.eye(classes)[target])
+    grad, loss, moved = case.results()
+    np.testing.assert_allclose(loss, -weight * expected[np.arange(5), target], atol=1e-5)
+    np.testing.assert_allclose(grad, miss @ weights, atol=1e-5)
+    np.testing.assert_allclose(moved, weights - 0.1 * miss.T @ hidden, atol=1e-5)
+    np.testing.assert_allclose(gpu.get(on_device), biases - 0.1 * miss.sum(axis=0), atol=1e-5)
 
 
 @pytest.mark.parametrize("sizes", WIDE)
