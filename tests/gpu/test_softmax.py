@@ -78,6 +78,11 @@ def test_biases_and_weights_of_examples_against_float64(gpu, classes):
     np.testing.assert_allclose(gpu.get(on_device), biases - 0.1 * miss.sum(axis=0), atol=1e-5)
 
 
+def test_targets_on_both_sides_of_the_edges_of_chunks(gpu):
+    weights, hidden, _ = problem(2 * CHUNK + 1, 8, 5)
+    check_step(gpu, weights, hidden, np.array([0, CHUNK - 1, CHUNK, 2 * CHUNK - 1, 2 * CHUNK], np.int32))
+
+
 @pytest.mark.parametrize("sizes", WIDE)
 def test_step_in_one_chunk_against_float64(gpu, chunks, sizes):
     chunks(1 << 14)
