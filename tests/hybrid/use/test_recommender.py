@@ -77,6 +77,7 @@ def test_parts_say_what_the_whole_says(model, monkeypatch):
 def test_other_ratings_are_remembered(histories):
     model = Recommender(trained(histories, "tree"), items=histories.items, length=LENGTH)
     assert model.users == [] and model.recommend(k=3).names == []
+    assert Recommender(model.engine, histories, length=1).length == 1
     left_out = model.remember(ratings.from_columns(["new", "new", "old"], ["item 2", "unheard of", "item 5"]))
     assert left_out == 1 and model.users == ["new", "old"]
     assert model.recommend("new", 3).names == model.recommend_to([["item 2"]], 3).names
