@@ -42,6 +42,8 @@ def test_nothing_learns_while_frozen_or_at_a_rate_of_0():
     rates = made(CONFIG)
     assert not rates.at(2, CONFIG, frozen=True).flags.any()
     np.testing.assert_array_equal(rates.at(7, CONFIG, frozen=False).flags[0], [0, 0, 0, 0, 1])
+    # layer 0 learns for the last time at 5, and makes nothing ready to learn from at 6
+    np.testing.assert_array_equal(made(CONFIG).at(5, CONFIG, frozen=False).flags[:2], [[1] * 5, [0, 0, 0, 0, 1]])
 
 
 def test_the_first_ticks_learn_nothing_but_in_the_cuda_original():
