@@ -13,6 +13,7 @@ import threading
 
 import tqdm
 from numba.core.dispatcher import Dispatcher
+from numba.np.ufunc import parallel
 
 import cpu
 import hybrid.cli.options
@@ -38,6 +39,8 @@ for kind in MODELS.names():
     with contextlib.suppress(ImportError):  # of a model whose package is not installed
         MODELS.load(kind)
 registry.entry_points = functools.cache(registry.entry_points)  # a tenth of a run's time
-tqdm.tqdm.set_lock(threading.RLock())  # else one that processes share, and one that is killed may hold
+# Locks that all processes would share: the next one would wait for ever for one that was killed with it.
+tqdm.tqdm.set_lock(threading.RLock())
+parallel._backend_init_process_lock = threading.RLock()
 hybrid.cli.options.read(["train", "language"])  # builds the parser, which imports every option's module
 load()
