@@ -1,6 +1,7 @@
 """Who is told every point of a run's curve: a file of JSON lines, TensorBoard."""
 
 import json
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
@@ -38,9 +39,10 @@ class JsonLines:
             self._file.flush()
 
     def close(self) -> None:
-        """Close the file."""
-        with atomic.naming(self._path):  # of a point for which there was no room, it tries again
-            self._file.close()
+        """Close the file, through to the disk: a report that is written later does not outlive its points."""
+        with atomic.naming(self._path), self._file:
+            self._file.flush()
+            os.fsync(self._file.fileno())
 
 
 class TensorBoard:

@@ -53,6 +53,12 @@ def test_a_power_cut_while_a_run_takes_the_place_of_another_does_no_harm(faults)
         faults.cut(scene, at, rng)
 
 
+def test_a_power_cut_behind_the_end_of_a_run_takes_nothing_of_it(faults):
+    scene, rng = faults.scene(KIND, "new"), np.random.default_rng(0)
+    for _ in range(10):
+        faults.cut(scene, len(scene.told), rng)
+
+
 def test_every_change_of_the_folder_is_seen(faults, tmp_path):
     """What was recorded makes, of what there was before, what the process left."""
     scene = faults.scene(KIND, "new")

@@ -1,6 +1,7 @@
 """The curve as JSON lines."""
 
 import json
+import os
 
 import pytest
 
@@ -26,6 +27,14 @@ def test_a_full_disk_is_told_with_the_name_of_the_file(tmp_path, monkeypatch):
         with pytest.raises(OSError, match="No space left") as error:
             act()
         assert error.value.filename == str(path)
+
+
+def test_points_are_on_the_disk_before_the_file_is_closed(tmp_path, monkeypatch):
+    lines, synced = JsonLines(path := tmp_path / "curve.jsonl", ()), []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(os.fstat(descriptor).st_size))
+    lines.point({"tick": 1})
+    lines.close()
+    assert synced == [path.stat().st_size] and lines._file.closed
 
 
 def test_points_of_ticks_that_were_lost_are_removed(tmp_path):
