@@ -7,6 +7,7 @@ Each is printed with the command that repeats it: of faults exactly, of kills at
 import argparse
 import contextlib
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -83,11 +84,13 @@ def main() -> int:
         "--keep", default="build/crash", help="where folders of findings are kept (default: build/crash)"
     )
     given, begun = parser.parse_args(), time.monotonic()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # which a job of a script ignores
     with tempfile.TemporaryDirectory() as folder:
         campaign = Campaign(Path(folder).resolve(), given)
         campaign.run()
     for kind in (campaign.faults, campaign.kills, campaign.ranks):
-        print(kind)
+        if kind.count:
+            print(kind)
     print(f"{campaign.found} findings in {time.monotonic() - begun:.0f} s")
     return int(bool(campaign.found))
 

@@ -41,8 +41,9 @@ class Kills:
         """A run that is killed up to MOST times, with so many seconds between its saves."""
         disk = fresh_disk(self._folder)
         out, before = disk / "run", None
+        more = "--save-every", str(every)
         for _ in range(MOST):
-            anew, words = has_begun(out), going_on(this.model, out, "--save-every", str(every))
+            anew, words = has_begun(out), going_on(this.model, out, *more)
             child = Task(words, disk, plant=self._plant).begun()
             if not self._killed(child, this, out, rng):
                 break
@@ -50,7 +51,8 @@ class Kills:
             check_saves(child.events, every or float("inf"), this.epoch)
             before = check_loss(out, child.events, (before,))
         else:
-            anew, child = has_begun(out), Task(going_on(this.model, out), disk).done()
+            anew, words = has_begun(out), going_on(this.model, out, *more)
+            child = Task(words, disk, plant=self._plant).done()
         check_saves(child.events, every or float("inf"), this.epoch)
         finish(child, out, anew, this.left)
 
