@@ -15,8 +15,6 @@ import numpy as np
 from hybrid.ranks.everyone import Member
 from hybrid.ranks.group import TOLD
 
-MOST_TURNS = 100_000  # without anything that comes
-
 
 class Over(BaseException):
     """Another rank has failed."""
@@ -45,6 +43,7 @@ class _World:
         self.size, self._rng = size, rng
         self.turns = [threading.Semaphore(0) for _ in range(size)]
         self._alive = list(range(size))
+        self._awaited: dict[int, Callable[[], bool]] = {}
         self.told: dict[Any, list[Any]] = {}
         self.failure: BaseException | None = None
         self.results: list[Any] = [None] * size
@@ -59,20 +58,25 @@ class _World:
             self.failure = self.failure or failure
         self._alive.remove(rank)
         if self._alive:
-            self.turns[self._rng.choice(self._alive)].release()
+            self.turns[self._next()].release()
 
     def until(self, rank: int, over: Callable[[], bool]) -> None:
         """Let others have their turns until it is so."""
-        for _ in range(MOST_TURNS):
-            if self.failure:
-                raise Over
-            if over():
-                return
-            following = self._rng.choice(self._alive)
-            if following != rank:
-                self.turns[following].release()
-                self.turns[rank].acquire()
-        raise RuntimeError(f"rank {rank}: waits for what no rank tells")
+        self._awaited[rank] = over
+        following = self._next()
+        if following != rank:
+            self.turns[following].release()
+            self.turns[rank].acquire()
+        del self._awaited[rank]
+        if self.failure:
+            raise Over
+
+    def _next(self) -> int:
+        """A rank that can go on; any, where one has failed."""
+        ready = [rank for rank in self._alive if rank not in self._awaited or self._awaited[rank]()]
+        if not ready and not self.failure:
+            self.failure = RuntimeError(f"ranks {self._alive}: all wait for what no rank tells")
+        return self._rng.choice(self._alive if self.failure else ready)
 
 
 class Group:
