@@ -93,7 +93,7 @@ def refused(tmp_path_factory):
     [
         ("train pvm --config smal --out {out}", "did you mean small?"),
         ("train pvm --config {folder}/no.json --out {out}", "no.json: No such file"),
-        ("train pvm --config {folder}/other.json --out {out}", "other.json: found"),
+        ("train pvm --config {folder}/other.json --out {out}", "other.json: not JSON"),
         ("TINY --set activaton=tanh", "did you mean activation?"),
         ("TINY --set readout.stat=0", "did you mean readout.start?"),
         ("BARE --set readout.start=0", "--set readout.start=0: found a configuration without"),
