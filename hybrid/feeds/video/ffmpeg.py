@@ -26,7 +26,10 @@ def opened(path: Path) -> Any:
     try:
         # Absolute, so that a name with a colon is no protocol. A file from a stranger may send FFmpeg nowhere else:
         # as `container_options`, since some versions crash on `options` where streams appear late.
-        return av.open(str(path.absolute()), container_options={"protocol_whitelist": "file"})
+        options = {"protocol_whitelist": "file"}
+        return av.open(
+            str(path.absolute()), container_options=options, metadata_errors="replace"
+        )  # titles in any encoding
     except av.FFmpegError as error:
         raise ValueError(
             f"{path}: cannot be opened as a video ({error.strerror}); it is none, or was cut short: {REMEDY}"

@@ -271,3 +271,17 @@ def test_real_videos(name, count, rate):
     for number, image in images(clip, np.random.default_rng(0).permutation(count)[:30]).items():
         np.testing.assert_array_equal(image, ordered[number])
     assert all(image.std() > 20 for image in ordered.values())
+
+
+def test_a_title_in_another_encoding_is_no_reason_to_refuse(tmp_path):
+    av = pytest.importorskip("av")
+    with av.open(str(tmp_path / "clip.avi"), "w") as container:
+        container.metadata["title"] = "TITLE"
+        stream = container.add_stream("mjpeg", rate=25)
+        stream.width, stream.height, stream.pix_fmt = 32, 24, "yuvj420p"
+        container.mux(stream.encode(av.VideoFrame.from_ndarray(np.full((24, 32, 3), 40, np.uint8), format="rgb24")))
+        container.mux(stream.encode())
+    content = (tmp_path / "clip.avi").read_bytes()
+    assert content.count(b"TITLE") == 1
+    (tmp_path / "clip.avi").write_bytes(content.replace(b"TITLE", b"TITL\xc9"))  # Latin-1
+    assert len(Video(tmp_path / "clip.avi", (6, 8, 3))) == 1
