@@ -127,7 +127,9 @@ class Ordeal:
         """The caller begins another run, and comes back to the first."""
         self._go()
         left, self._running = self._running, None
+        tick = self._model.tick
         self._go(1)
+        self._unseen |= set(range(tick, tick + self._ahead)) - self._ticks.keys()
         if left and self._running:
             with pytest.raises(RuntimeError, match="found a run that ended"):
                 next(left)
@@ -240,9 +242,13 @@ class Ordeal:
 
     def _miss(self, most: int) -> None:
         """A run has ended: so many ticks, and those that a GPU was ahead, are done and were not given to the caller."""
-        most += self._case.settings.get("ahead", 0) if self._case.device != "cpu" else 0
         tick = self._model.tick
-        self._unseen |= set(range(max(0, tick - most), tick)) - self._ticks.keys()
+        self._unseen |= set(range(max(0, tick - most - self._ahead), tick)) - self._ticks.keys()
+
+    @property
+    def _ahead(self) -> int:
+        """How many ticks a run may have done that its caller does not have."""
+        return self._case.settings.get("ahead", 0) if self._case.device != "cpu" else 0
 
     def _whole_or_refused(self) -> None:
         """A torn model refuses by name to go on or to be saved, and the last checkpoint stands; another goes on."""
