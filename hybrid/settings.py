@@ -55,10 +55,10 @@ def defaults(options: type | None) -> dict[str, Any]:
 
 def possible(field: dataclasses.Field[Any], value: Any) -> bool:
     """Whether an option may have a value that a file says: its default, or one that its flag makes of a text."""
+    if value is None:
+        return "None" in str(field.type) and not field.metadata["needed"]
     if type(value) is type(field.default) and value == field.default:
         return True
-    if value is None:
-        return "None" in str(field.type)
     if isinstance(field.default, bool):
         return isinstance(value, bool)
     argument = field.metadata["argument"]

@@ -72,6 +72,7 @@ class Typed:
     columns: list[str] | None = settings.option(None, "", type=settings.names)
     at: list[int] | None = settings.option(None, "", type=settings.rising)
     set: list[str] | None = settings.option(None, "", action="append")
+    text: str | None = settings.option(None, "", needed=True)
     loss: str = settings.option("nce", "", choices=("nce", "logistic"))
     pin: bool = settings.option(False, "")
 
@@ -84,6 +85,7 @@ class Typed:
         ("batch", (0, 7), (-1, False)),
         ("columns", (["a", "b"], ["a"], None), ("a", [1, 2], [["a"]])),
         ("at", ([1, 3],), ([3, 1], 3, "1,3")),
+        ("text", ("a.txt",), (None, 1, ["a.txt"])),
         ("set", (["a=1", "b=2"], []), ("a=1", [1], 3)),
         ("loss", ("nce", "logistic"), ("hinge", 3, ["nce"])),
         ("pin", (True, False), (None, 1, "yes", [])),
