@@ -64,15 +64,18 @@ def refuse_too_large(config: Config, copies: int, itemsize: int, ranks: int = 1)
 
 
 def fewest(config: Config) -> int:
-    """A lower bound of the parameters of the units, without wiring them: with one source of signals a unit, and the lateral
-    context.
+    """A lower bound of the parameters of the units, without wiring them: with one source of signals a unit, the lateral
+    context and that of the tops.
     """
     steps, total = config.predict_steps, 0
     before = config.block[0] * config.block[1] * config.channels
-    for grid, h in zip(config.grids, config.hidden, strict=True):
+    last = len(config.grids) - 1
+    for layer, (grid, h) in enumerate(zip(config.grids, config.hidden, strict=True)):
         total += grid[0] * grid[1] * (h * (len(config.features) * before + 1) + steps * before * (h + 1))
         if config.unit in ("simple", "complex") and total < LARGE:
-            total += _neighbours(grid, config.lateral_radius, config.self_context) * h * h
+            tops = prod(config.grids[-1]) if config.top_to_all and config.wiring == "cuda" else 0
+            beside = _neighbours(grid, config.lateral_radius, config.self_context) if layer < last or not tops else 0
+            total += (beside * h + prod(grid) * tops * config.hidden[-1]) * h
         before = h
     return total
 

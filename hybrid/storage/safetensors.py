@@ -144,6 +144,8 @@ def _in_order(forms: Forms) -> list[str]:
 
 
 def _bytes(form: Form) -> int:
+    if not all(type(length) is int and length >= 0 for length in form["shape"]):
+        raise TypeError(f"shape: found {form['shape']}, expected whole numbers")
     return np.dtype(DTYPES[form["dtype"]]).itemsize * math.prod(form["shape"])
 
 

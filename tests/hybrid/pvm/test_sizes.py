@@ -133,6 +133,8 @@ def test_weights_of_readouts():
 def test_the_fewest_parameters_are_no_more_than_there_are(unit, radius):
     config = Config(grids=((5, 4), 3, 1), hidden=6, lateral_radius=radius, unit=unit, readout=None)
     assert 0.2 < fewest(config) / parameters(config, wire(config))[0] <= 1
+    tops = Config(grids=((3, 3), (2, 4)), hidden=6, lateral_radius=radius, unit=unit, readout=None)
+    assert fewest(tops) <= parameters(tops, wire(tops))[0]
     flat = Config(
         grids=((5, 4),), hidden=6, lateral_radius=radius, top_to_all=False, two_layers_back=False, readout=None
     )
@@ -150,6 +152,7 @@ def test_the_fewest_parameters_are_no_more_than_there_are(unit, radius):
         {"grids": (400, 200), "lateral_radius": 1e5},
         {"grids": (2**31, 2**31), "lateral_radius": 1e300},
         {"hidden": 10**400},
+        {"grids": (2, 400)},  # tops, of which each is the context of all
         {"readout": Readout(hidden=(10**10,))},
         {"readout": Readout(depth=10**10)},
         {"readout": Readout(kind="unit", block=((10**6, 10**6), (1, 1)))},

