@@ -96,5 +96,5 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 
 @pytest.mark.parametrize("length", ["6", -1, 1.5, True, [1]])
 def test_forms_of_strangers_have_whole_numbers(length):
-    with pytest.raises(TypeError, match="shape: found .*expected whole numbers"):
+    with pytest.raises(TypeError, match=r"shape: found .*expected whole numbers"):
         safetensors.size({"a": {"dtype": "F32", "shape": [length, 2**31]}})
