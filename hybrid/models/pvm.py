@@ -127,6 +127,7 @@ class Watching(Job):
     feed: Frames
 
     def __init__(self, options: dict[str, Any], config: Config, feed: Frames):
+        options = complete(options, {})  # run.json may lack what follows from others
         self.options, self.config, self.feed = options, config, feed
         self.every = math.gcd(options["every"], SAMPLE)
         self._live: Live | None = None

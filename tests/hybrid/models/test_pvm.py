@@ -245,3 +245,10 @@ def test_the_quick_configuration_sees_the_scene_better_with_every_step():
     pairs = baseline.Pairs(baseline.Recent(feed))
     errors = [pair.error for seen in model.run(pairs.frames, every=1) if (pair := pairs.take(seen))]
     assert np.mean(errors[:10]) > 0.12 and np.mean(errors[-30:]) < 0.09
+
+
+def test_a_run_goes_on_without_what_follows_from_its_other_options(tmp_path):
+    assert main(command(tmp_path, tmp_path / "run", "--steps", "8")) == 0
+    path = tmp_path / "run" / "run.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"every": None}))
+    assert main(["train", "--resume", str(tmp_path / "run"), "--steps", "12"]) == 0
