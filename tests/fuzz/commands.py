@@ -122,7 +122,8 @@ def _draw(name: str, content: bytes, rng: np.random.Generator) -> bytes:
                 words += [option, *value]
         else:
             at = int(rng.integers(1, len(words) + 1))
-            words[at : at + 1] = [_of(WORDS, rng)]
+            if words[at - 1] != "--out":  # else it might write anywhere
+                words[at : at + 1] = [_of(WORDS, rng)]
     return json.dumps({"good": known, "words": words}).encode()
 
 
@@ -152,7 +153,7 @@ def _options(words: list[str]) -> list[tuple[str, argparse.Action]]:
 def _run(path: Path) -> None:
     """AssertionError for a code that is none of the documented ones."""
     words = json.loads(path.read_text())["words"]
-    with _stopped():
+    with _stopped(), contextlib.chdir(path.parent):  # what a command writes by an odd name is gone with this folder
         try:
             code = main(words)
         except SystemExit as stopped:  # argparse
