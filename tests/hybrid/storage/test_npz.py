@@ -1,27 +1,14 @@
 """Archives of arrays are read whole, and refused before they take much memory."""
 
-import io
 import tracemalloc
-import zipfile
 
 import numpy as np
 import pytest
 
 from hybrid.storage import npz
+from tests.support.npz_files import header, packed
 
 ARRAYS = {"a": np.arange(6, dtype=np.float32).reshape(2, 3), "b": np.array(["x", "yz"])}
-
-
-def packed(path, **members):
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in members.items():
-            archive.writestr(f"{name}.npy", content)
-
-
-def header(shape, dtype="<f4"):
-    buffer = io.BytesIO()
-    np.lib.format.write_array_header_1_0(buffer, {"descr": dtype, "fortran_order": False, "shape": shape})
-    return buffer.getvalue()
 
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])

@@ -1,12 +1,10 @@
 """Vectors in .npz, .npy, tables and Parquet, through `vectors.save` and `vectors.load`, and files that gensim wrote."""
 
-import io
-import zipfile
-
 import numpy as np
 import pytest
 
 from hybrid import vectors
+from tests.support.npz_files import header, packed
 
 NAMES = ["Star Wars", 'the "Bus"', "tab\there", "line\nend", "plain", "ünï"]
 ROWS = np.random.default_rng(0).normal(size=(6, 3)).astype(np.float32)
@@ -53,26 +51,14 @@ def test_the_arrays_beside_a_saved_model_of_gensim(tmp_path):
         vectors.load(tmp_path / "model")
 
 
-def zipped(path, **members):
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in members.items():
-            archive.writestr(f"{name}.npy", content)
-
-
-def header(shape, dtype="<f4"):
-    buffer = io.BytesIO()
-    np.lib.format.write_array_header_1_0(buffer, {"descr": dtype, "fortran_order": False, "shape": shape})
-    return buffer.getvalue()
-
-
 def test_an_npz_that_claims_more_than_it_holds(tmp_path):
     path = tmp_path / "v.npz"
-    zipped(path, vectors=header((10**9, 1000)) + b"1234")
+    packed(path, vectors=header((10**9, 1000)) + b"1234")
     with pytest.raises(
         ValueError, match=r"v.npz: no .npz that can be read \(vectors.npy: float32 \(1000000000, 1000\), of which"
     ):
         vectors.load(path)
-    zipped(path, vectors=header((10**7, 3)) + bytes(120_000_000))
+    packed(path, vectors=header((10**7, 3)) + bytes(120_000_000))
     with pytest.raises(ValueError, match="it would grow to more than 64 times"):
         vectors.load(path)
 
