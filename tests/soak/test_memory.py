@@ -17,5 +17,5 @@ def test_memory_is_flat_over_ticks_and_frames(share):
 
 
 def test_what_is_kept_of_every_tick_is_seen():
-    kept, each = [], 1 + resident() // 10_000  # a hundredth of a percent a tick
+    kept, each = [], resident() // 1_000  # a tenth of a percent a tick: most of it is more than what was free before
     assert risen((kept.append(bytes([tick % 255 + 1]) * each) for tick in itertools.count()), 200) > MOST
