@@ -90,12 +90,12 @@ def tape_layout(wiring: Wiring, config: Config) -> TapeLayout:
     layers = [(*layer, at) for unit, at in zip(units, start, strict=True) for layer in unit.layers]
     rows, columns, pulled, reads, writes, at = (np.array(field, np.int64) for field in zip(*layers, strict=True))
     copies = [_copies(wiring, u, unit, published_at) for u, unit in enumerate(units)]
-    copied = [(*copy, at) for unit, at in zip(copies, start, strict=True) for copy in unit]
-    copy_from, copy_to, copy_size, copy_kind, copy_start = np.array(copied, np.int64).reshape(-1, 5).T
+    copied = [len(unit) for unit in copies]
+    copy_from, copy_to, copy_size, copy_kind = np.concatenate(copies).T
     return TapeLayout(
         layer_at=_offsets([len(unit.layers) for unit in units]),
         part_at=_offsets([len(part) for part in parts]),
-        copy_at=_offsets([len(copy) for copy in copies]),
+        copy_at=_offsets(copied),
         signal_at=_offsets(signals),
         tape_at=tape_at,
         block=_sizes([_block(wiring, config, u, size) for u, size in enumerate(signals)]),
@@ -111,7 +111,7 @@ def tape_layout(wiring: Wiring, config: Config) -> TapeLayout:
         part_from=np.array([at for part in parts for at, _ in part], np.int64),
         part_size=_sizes([size for part in parts for _, size in part]),
         copy_from=np.ascontiguousarray(copy_from),
-        copy_to=copy_to + copy_start,
+        copy_to=copy_to + np.repeat(start, copied),
         copy_size=_sizes(copy_size),
         copy_kind=_sizes(copy_kind),
         rows=_sizes(rows),
@@ -271,16 +271,16 @@ def _block(wiring: Wiring, config: Config, u: int, signals: int) -> int:
     return sizes.pop() if len(sizes) == 1 else signals
 
 
-def _copies(wiring: Wiring, u: int, unit: _Unit, published_at: np.ndarray) -> list[tuple[int, int, int, int]]:
-    """The runs (from, to, how many, kind) that make a unit's context."""
-    copies, done = [], 0
-    for source, feedback in zip(wiring.context[u], wiring.feedback[u], strict=True):
-        at, size = int(published_at[source]), int(wiring.hidden[source])
-        copies.append((at, unit.context + done, size, FEEDBACK if feedback else LATERAL))
-        if unit.raw is not None:
-            copies.append((at, unit.raw + done, size, RAW))
-        done += size
-    return copies
+def _copies(wiring: Wiring, u: int, unit: _Unit, published_at: np.ndarray) -> np.ndarray:
+    """The runs (from, to, how many, kind) that make a unit's context: (copies, 4) int64."""
+    sources = np.asarray(wiring.context[u], np.int64)
+    size = wiring.hidden[sources].astype(np.int64)
+    at, done = published_at[sources], np.cumsum(size) - size
+    kind = np.where(np.asarray(wiring.feedback[u], bool), FEEDBACK, LATERAL)
+    copies = [(at, unit.context + done, size, kind)]
+    if unit.raw is not None:
+        copies.append((at, unit.raw + done, size, np.full_like(at, RAW)))
+    return np.stack([np.stack(copy, axis=-1) for copy in copies], axis=1).reshape(-1, 4)
 
 
 def _signed(config: Config, units: list[_Unit], signals: list[int]) -> np.ndarray:

@@ -26,7 +26,7 @@ from .presets import load, named
 from .rules import wire
 from .saved import Saved
 from .shared import SharedPipeline, Traffic
-from .sizes import refuse_too_large
+from .sizes import refuse_too_large, told_too_large
 from .stepper import Stepper
 from .validate import MOST_STREAMS
 from .wiring import Wiring
@@ -83,9 +83,11 @@ class PVM(Stepper):
         settings["dtype"] = _dtype(dtype, chosen)
         self.ranks, self.cut = ranks, cut
         self._shared: SharedPipeline | None = None
-        if ranks and ranks.size > 1:
-            self._shared = SharedPipeline(config, graph, chosen, ranks=ranks, cut=cut, **settings)
-        super().__init__(config, self._shared or Pipeline(config, graph, chosen, **settings))
+        with told_too_large():
+            if ranks and ranks.size > 1:
+                self._shared = SharedPipeline(config, graph, chosen, ranks=ranks, cut=cut, **settings)
+            pipeline = self._shared or Pipeline(config, graph, chosen, **settings)
+        super().__init__(config, pipeline)
         self.seed, self._own_wiring = seed, wiring is not None
         self.wiring, self.backend, self.layout = graph, chosen, self.pipeline.layout
         self.streams, self.threads, self.dtype = streams, self.pipeline.threads, self.pipeline.dtype

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import sys
+from collections.abc import Iterator
 from itertools import pairwise
 from math import prod
 from typing import NamedTuple
@@ -17,6 +19,7 @@ from .wiring import Wiring, receptive
 LARGE = (
     2**40
 )  # parameters, more than any machine holds; below it, pairs of neighbours are few enough to be counted in int64
+REMEDY = "make grids, block, channels, hidden, lateral_radius or the readout smaller"
 FAR = 1000  # the radius up to which neighbours are counted for a lower bound
 
 
@@ -58,9 +61,19 @@ def refuse_too_large(config: Config, copies: int, itemsize: int, ranks: int = 1)
     if least > memory:
         raise MemoryError(
             f"pvm: found at least {least / 2**30:,.0f} GiB of parameters, expected less than the {memory / 2**30:,.0f} GiB of"
-            " this machine;"
-            " make grids, block, channels, hidden, lateral_radius or the readout smaller"
+            f" this machine; {REMEDY}"
         )
+
+
+@contextlib.contextmanager
+def told_too_large() -> Iterator[None]:
+    """A context in which a model is made; where the memory is over before it is, the MemoryError says what to do."""
+    try:
+        yield
+    except MemoryError as error:
+        raise MemoryError(
+            f"pvm: found no memory left for the model ({error}), expected a smaller one; {REMEDY}"
+        ) from error
 
 
 def fewest(config: Config) -> int:

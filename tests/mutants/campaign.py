@@ -115,6 +115,8 @@ class Campaign:
         room = COMPILING if mutant.path.startswith("cpu/") or mutant.area == "gpu .cu" else ROOM
         watched = WATCHED if mutant.kind == "barrier dropped" else {}
         but: list[str] = []
+        if room == COMPILING:
+            self._compile(test)
         while True:
             with self.tree.planted(mutant.path, mutant.plant(text)) as environ:
                 answer = self._ask(test, but=but, spend=spend, otherwise=room, environ=environ | watched)
@@ -125,6 +127,14 @@ class Campaign:
                 but.append(by)
             elif not (answer["outcome"] == "hung" and guessed and by in self._seconds):
                 return answer
+
+    def _compile(self, path: str) -> None:
+        """Run the tests of a file without a mutant, once: what they compile serves all mutants that leave it as it is."""
+        key, state = f"{path} compiled", self._sources()
+        if self._good.get(key) != state:
+            answer = self._ask(path, otherwise=10 * COMPILING, environ=self.tree.unchanged())
+            self._good[key] = state
+            self._keep("tests.jsonl", {"test": key, "seconds": answer["seconds"], "state": state})
 
     def _passes(self, path: str, test: str | None, environ: dict[str, str]) -> bool:
         """Whether a test passes without a mutant; None: whether the file can be read."""

@@ -165,6 +165,17 @@ def test_what_cannot_fit_into_memory_is_refused_before_it_is_made(absurd):
         PVM(config)
 
 
+def test_where_the_memory_is_over_the_error_says_what_to_do(monkeypatch):
+    def none_left(*_: object, **__: object):
+        raise MemoryError("Unable to allocate 9 GiB")
+
+    monkeypatch.setattr("hybrid.pvm.model.Pipeline", none_left)
+    with pytest.raises(
+        MemoryError, match=r"pvm: found no memory left for the model \(Unable .* expected a smaller one; make"
+    ):
+        PVM(Config(grids=(4, 2), readout=None))
+
+
 def test_ranks_may_have_a_machine_each(monkeypatch):
     config = Config(grids=(4, 2), hidden=3, readout=None)
     monkeypatch.setattr(machine, "memory", lambda: 4 * fewest(config) * 10 // 25)  # room for 2 of 5 parts
