@@ -12,10 +12,11 @@ def data_folder(named: str | None = None) -> Path:
     Windows.
     """
     chosen = named or os.environ.get("HYBRID_DATA")
-    return Path(os.path.abspath(chosen)) if chosen else _caches() / "hybrid-engine" / "data"
+    return Path(os.path.abspath(chosen)) if chosen else caches() / "hybrid-engine" / "data"
 
 
-def _caches() -> Path:
+def caches() -> Path:
+    """The folder of what this user's programs keep, as the system has it."""
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
     if sys.platform == "darwin":

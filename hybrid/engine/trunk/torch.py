@@ -11,7 +11,7 @@ from ...settings import number, option
 from ..part import Buffers
 from ..slot import Slot
 from ._stages import Stages
-from .pytorch import program
+from .pytorch import consent, program
 from .pytorch.gradient import TorchGradient
 from .pytorch.module import asked, checked, made_optimiser, scaled
 from .pytorch.place import drawing, place
@@ -29,6 +29,7 @@ class Options:
         "torch trunk: a function of a program of yours, called with inputs and outputs, and with context, width and seed"
         " where it has such arguments, that returns the module, or the module and its optimiser",
         type=program.absolute,
+        action=consent.Named,
         metavar="FILE.py:FUNCTION",
     )
     module_rate: float = option(

@@ -73,6 +73,18 @@ def test_a_run_is_trained_evaluated_and_gone_on_with(begin, tmp_path, capsys):
     assert main(["eval", run]) == 2 and "net.py" in capsys.readouterr().err
 
 
+def test_a_run_of_somebody_else_does_not_run_the_program_that_it_names(begin, tmp_path, capsys):
+    begin("--epochs", "1")
+    facts = tmp_path / "run" / "run.json"
+    stranger = tmp_path / "stranger.py"
+    stranger.write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n{PROGRAM}")
+    facts.write_text(facts.read_text().replace("net.py", "stranger.py"))
+    for command in (["eval"], ["train", "--resume"]):
+        assert main([*command, str(tmp_path / "run")]) == 2
+        assert f"{stranger}: found a program that the run names" in capsys.readouterr().err
+    assert not (tmp_path / "ran").exists()
+
+
 def test_a_function_may_give_the_optimiser_too(begin):
     report = begin("--epochs", "2", function="own_optimiser")
     assert report["perplexity"] < report["curve"][0]["perplexity"]

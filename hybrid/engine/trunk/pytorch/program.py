@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .... import console
+from .consent import refuse_stranger
 from .place import drawing
 
 
@@ -25,12 +26,14 @@ def absolute(text: str) -> str:
 def call(reference: str, arguments: dict[str, Any]) -> Any:
     """What the function returns: it is called with those of the arguments that it has, by name; "seed" seeds PyTorch.
 
-    Raises OSError for a file that cannot be read; ValueError, naming file and function, where one of them fails or is missing.
+    Raises OSError for a file that cannot be read, and for one that the user has not named (consent.py); ValueError, naming
+    file and function, where one of them fails or is missing.
     """
     import torch
 
     path, name = _split(reference)
     path.read_bytes()  # OSError where it cannot be read
+    refuse_stranger(path)
     with drawing([torch.default_generator], (arguments["seed"],)):
         try:
             function = _function(path, name)

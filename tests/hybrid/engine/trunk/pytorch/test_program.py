@@ -6,13 +6,16 @@ import os
 import pytest
 import torch
 
-from hybrid.engine.trunk.pytorch import program
+from hybrid.engine.trunk.pytorch import consent, program
 
 GIVEN = {"inputs": 4, "outputs": 3, "seed": 5, "context": 2}
 
 
 @pytest.fixture
-def written(tmp_path):
+def written(tmp_path, monkeypatch):
+    """Writes a program that the user has named."""
+    monkeypatch.setenv(consent.VARIABLE, str(tmp_path / "net.py"))
+
     def write(text, name="net.py"):
         (tmp_path / name).write_text(text)
         return f"{tmp_path / name}:make"
@@ -51,6 +54,13 @@ def test_a_program_that_fails_is_named(written, text, message):
         program.call(written(text), GIVEN)
     with pytest.raises(FileNotFoundError, match=r"missing\.py"):
         program.call("missing.py:make", GIVEN)
+
+
+def test_a_program_that_the_user_has_not_named_is_not_run(written, tmp_path):
+    reference = written(f"open({str(tmp_path / 'ran')!r}, 'w')\ndef make(): pass", "another.py")
+    with pytest.raises(PermissionError, match=r"another\.py: found a program that the run names"):
+        program.call(reference, GIVEN)
+    assert not (tmp_path / "ran").exists()
 
 
 @pytest.mark.parametrize("text", ["net.py", ":make", "net.py:", "net.py:a b"])
