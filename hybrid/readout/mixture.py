@@ -90,7 +90,7 @@ class MixtureReadout(Base):
 
     @rate.setter
     def rate(self, value: float) -> None:
-        self._rate = value
+        self._rate = check.number("rate", value, 0)
         for readout, ratio in zip(self.readouts, self._ratios, strict=True):
             if readout.rate != value:
                 readout.rate = value * ratio

@@ -81,7 +81,7 @@ class ReadoutLoss(torch.nn.Module):
 
     @rate.setter
     def rate(self, value: float) -> None:
-        self.readout.rate = check.number("rate", value, 0)
+        self.readout.rate = value
 
     @property
     def rate_scale(self) -> float:

@@ -64,7 +64,7 @@ class Base(Staged, Still, Foreign):
         self.classes = check.classes(counts if whole else self.counts.size)
         self.width = check.whole("width", width, 1)
         self.batch = check.whole("batch", batch, 1)
-        self.rate = check.number("rate", rate, 0)
+        self.rate = rate
         self.seed = check.whole("seed", seed, 0, 2**63 - 1)
         self.moves, self.biased = moves or sparse.Moves(), bool(biases)
         self.backend = backend or backends.choose("cpu")
@@ -75,6 +75,15 @@ class Base(Staged, Still, Foreign):
         self.rate_scale = 1.0
         self._loss = np.empty(self.batch, np.float32)
         self.alone = Alone(f"{self.kind} readout", "give every thread a readout of its own: copy.deepcopy makes one")
+
+    @property
+    def rate(self) -> float:
+        """Of learning, at least 0; may be set between two calls. ValueError for one that is not finite."""
+        return self._rate
+
+    @rate.setter
+    def rate(self, value: float) -> None:
+        self._rate = check.number("rate", value, 0)
 
     def step(self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None) -> float:
         """Learn from a batch and return its mean loss in nats; see Readout."""

@@ -5,6 +5,7 @@ Here are tested hybrid/readout/base/__init__.py, hybrid/readout/base/exclude.py 
 
 import copy
 import json
+import math
 import pickle
 
 import numba
@@ -227,6 +228,16 @@ def test_rate_scale_scales_the_rate(make):
     scaled.rate_scale = 0.25
     assert train(scaled) == train(plain)
     assert frozen(scaled) == frozen(plain)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -0.1, "fast"])
+def test_a_rate_that_is_none_is_refused_later_too(make, bad):
+    readout = make(rate=0.3)
+    with pytest.raises(ValueError, match=r"rate: found .*, expected a finite number of at least 0"):
+        readout.rate = bad
+    assert readout.rate == 0.3
+    readout.rate = 0.1
+    assert train(readout) == train(make(rate=0.1))
 
 
 def test_no_rows(make):
