@@ -8,6 +8,7 @@ import numpy as np
 from ... import check
 
 Shape = tuple[int, int, int]
+MOST_NUMBERS = 2**31 - 1  # of a frame, some 2 GB; frames of many more are no video, and more than an array can hold
 
 
 class Frame(NamedTuple):
@@ -107,10 +108,14 @@ def read_only(array: np.ndarray) -> np.ndarray:
 
 
 def check_shape(shape: Any) -> Shape:
-    """`shape` itself; ValueError unless it is (rows, columns, channels), with 1 channel (grey) or 3 (RGB)."""
+    """`shape` itself; ValueError unless it is (rows, columns, channels), with 1 channel (grey) or 3 (RGB), and not immense."""
     if not isinstance(shape, Sequence) or len(shape) != 3:
         raise ValueError(f"shape: found {shape!r}, expected (rows, columns, channels)")
     rows, columns = (check.whole(name, size, 1) for name, size in zip(("rows", "columns"), shape[:2], strict=True))
     if shape[2] not in (1, 3):
         raise ValueError(f"channels: found {shape[2]!r}, expected 1 (grey) or 3 (red, green, blue)")
+    if rows * columns * shape[2] > MOST_NUMBERS:
+        raise ValueError(
+            f"shape: found frames of {rows:,} x {columns:,}, expected at most {MOST_NUMBERS:,} numbers; make them smaller"
+        )
     return rows, columns, int(shape[2])
