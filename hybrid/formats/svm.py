@@ -186,11 +186,12 @@ class _Read:
         from scipy import sparse
 
         most = int(index.max()) + 1 if len(index) else 1
-        if wide is not None and most > wide:
-            raise ValueError(f"{self.path}: {name}: found the number {most - 1}, expected at most {wide - 1}")
+        limit = MOST if wide is None else min(wide, MOST)
+        if most > limit:
+            raise ValueError(f"{self.path}: {name}: found the number {most - 1}, expected at most {limit - 1}")
         if len(index) and index.min() < 0:
             raise ValueError(f"{self.path}: a feature 0, expected numbers from 1 on; read it with first=0")
-        shape = (self.examples, min(most if wide is None else wide, MOST))
+        shape = (self.examples, most if wide is None else limit)
         ends = np.frombuffer(at, np.int64).astype(
             np.int32 if len(index) <= MOST else np.int64
         )  # as scikit-learn wants them

@@ -110,6 +110,18 @@ BAD = {
     "a label below 0": ("-1 1:1\n", "line 1: the label '-1', expected a whole number"),
     "an empty label": ("1,,2 1:1\n", "line 1: the label ''"),
     "a huge feature": ("1 99999999999:1\n", "line 1: the feature 99999999999, expected at most 2147483647"),
+    "a huge label": (
+        "2147483647 1:1\n",
+        "line 1: the label '2147483647', expected a whole number from 0 to 2147483646",
+    ),
+    "a feature beyond int32, counted from 0": (
+        "1 0:1 2147483647:1\n",
+        "the number 2147483647, expected at most 2147483646",
+    ),
+    "a feature beyond int32 that the header has": (
+        "1 9999999999 3\n1 5000000000:1\n",
+        "features: found the number 5000000000, expected at most 2147483646",
+    ),
     "more digits": (f"1 {'9' * 5000}:1\n", "line 1: found '9999.*expected feature:value"),
     "a label beyond the header": ("1 2 3\n3 1:1\n", "line 2: the label '3', expected a whole number from 0 to 2"),
     "a feature beyond the header": ("1 2 3\n1 2:1\n", "found the number 2, expected at most 1"),
@@ -126,6 +138,13 @@ def test_files_that_are_refused(path, bad):
     path.write_text(content)
     with pytest.raises(ValueError, match=message):
         svm.load(path)
+
+
+def test_the_largest_numbers_are_read(path):
+    path.write_text("2147483646 2147483647:3\n")
+    found = svm.load(path)
+    assert found.features.shape == found.labels.shape == (1, 2**31 - 1)
+    assert found.features.indices.tolist() == found.labels.indices.tolist() == [2**31 - 2]
 
 
 def test_sizes_that_do_not_fit(path):
