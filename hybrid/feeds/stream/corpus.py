@@ -56,7 +56,7 @@ def write(folder: Path, text: Iterable[Sequence[str]], vocabulary: Vocabulary, *
             parts.append(found)
             if not running:
                 ends.append(tokens)
-            if held >= TOKENS or len(parts) >= TOKENS:
+            if held >= TOKENS:
                 places += _flush(ids, at, parts, ends, digest)
                 held = 0
         places += _flush(ids, at, parts, array("q", [tokens]) if running else ends, digest)

@@ -1,6 +1,6 @@
 """Where the frames of a video file are. The file is read once for it, and decoded no more than it must be."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,8 +30,10 @@ class Index(NamedTuple):
     def number_of(self, time: int | None) -> int | None:
         """The frame with a time stamp; None where there is none, as before the first."""
         assert self.time is not None
-        at = bisect_right(self.time, time) - 1 if time is not None else -1
-        return at if at >= 0 and self.time[at] == time else None
+        if time is None:
+            return None
+        at = bisect_left(self.time, time)
+        return at if self.time[at : at + 1] == [time] else None
 
 
 def look_through(path: Path) -> tuple[Index, float]:
