@@ -13,12 +13,13 @@ from hybrid.feeds.video.film import Film
 from hybrid.feeds.video.frames import Frames
 from hybrid.feeds.video.open import open_clips
 from hybrid.pvm.judge import baseline, reports
+from hybrid.pvm.judge.latest import Latest
 from hybrid.pvm.model import PVM
 from hybrid.pvm.presets import load
 from hybrid.storage import checkpoint
 from hybrid.storage.lock import LOCK
 from hybrid.train.saving import Saves
-from tests.hybrid.pvm.tiny import command, tensors
+from tests.hybrid.pvm.tiny import TINY, command, tensors
 from tests.support.crashed_pvm import at_tick, whole_and_crashed
 
 
@@ -198,6 +199,21 @@ def test_settings_change_the_configuration(tmp_path):
 @pytest.mark.parametrize(("value", "said"), [(1.5, "1.5"), (2_500, "2.5 k"), (17_538_806, "17.5 M"), (5.2e9, "5.2 G")])
 def test_engineering(value, said):
     assert reports.engineering(value) == said
+
+
+@pytest.mark.parametrize(
+    ("points", "error", "since"), [(1, 1, 0), (2, 1.5, 0), (3, 2.5, 10), (10, 9.5, 80), (29, 28.5, 270), (30, 29, 270)]
+)
+def test_errors_of_a_report_are_means_over_the_last_tenth_of_the_curve_and_two_points_at_least(points, error, since):
+    model = PVM.from_config(TINY | {"readout": None}, device="cpu")
+    curve = [
+        {"step": 10 * at, "error": [at, 2, at / 2], "prediction": at, "last_frame": 2} for at in range(1, points + 1)
+    ]
+    latest = Latest(model, 1.0, "synthetic")
+    found = reports.report(model, {"curve": curve, "seconds": 1.0}, 5.0, latest)
+    assert found["error"] == [error, 2, error / 2]
+    assert (found["prediction_error"], found["last_frame_error"]) == (error, 2)
+    assert found["averaged_from_step"] == since
 
 
 def unlabelled(path):

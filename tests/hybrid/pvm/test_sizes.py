@@ -143,6 +143,28 @@ def test_the_fewest_parameters_are_no_more_than_there_are(unit, radius):
 
 
 @pytest.mark.parametrize(
+    ("readout", "least"),
+    [
+        # layers of 4 units of 3 hidden numbers and 1 unit of 5, patches of 1 x 2
+        (Readout(hidden=(4,)), 2 * 5),
+        (Readout(hidden=(4, 6), block=((2, 3),), depth=2), 6 * 5 + 12 * 7),
+        (Readout(kind="unit"), 4 * 7 + 1 * 11),
+        (Readout(kind="unit", block=(1, (2, 3)), enabled=(False, True), depth=2), 12 * 11),
+        (None, 0),
+    ],
+)
+def test_readouts_are_refused_from_the_first_byte_that_one_of_them_has_no_room_for(monkeypatch, readout, least):
+    """Of tiles the layers of one behind the first hidden layer, of units the last layers of all."""
+    config = Config(grids=(2, 1), block=(1, 2), hidden=(3, 5), readout=readout)
+    room = 8 * (fewest(config) + least)
+    monkeypatch.setattr(machine, "memory", lambda: room)
+    refuse_too_large(config, 2, 4)
+    monkeypatch.setattr(machine, "memory", lambda: room - 1)
+    with pytest.raises(MemoryError, match="pvm: found at least"):
+        refuse_too_large(config, 2, 4)
+
+
+@pytest.mark.parametrize(
     "absurd",
     [
         {"grids": (10**5,)},

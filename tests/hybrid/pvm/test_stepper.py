@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from cpu.device import Inline
 from hybrid.pvm.model import PVM
 from tests.hybrid.rise import rise
 from tests.support.small_pvm import BLIND, TINY, Scene, assert_same, bytes_of, walk
@@ -97,6 +98,27 @@ def test_a_run_allocates_nothing_that_lasts():
         array.nbytes for name, array in model.fetch().items() if name.startswith(("tape", "signals", "world"))
     )
     assert risen < smallest, f"{risen} bytes"
+
+
+def test_a_run_closes_its_queues_however_it_ends(monkeypatch):
+    def failing():
+        yield Scene()[0].image
+        raise OSError("no such file")
+
+    model, closed = PVM(BLIND), []
+    queues = set(model.pipeline.queues().values())
+    monkeypatch.setattr(Inline, "close", lambda queue: closed.append(queue))
+    list(model.run(Scene(3)))
+    assert set(closed) == queues
+    closed.clear()
+    left = model.run(Scene(6))
+    next(left)
+    left.close()
+    assert set(closed) == queues
+    closed.clear()
+    with pytest.raises(OSError, match="no such file"):
+        list(model.run(failing()))
+    assert set(closed) == queues
 
 
 def test_a_step_ends_a_run_that_was_left_between_two_ticks():

@@ -57,6 +57,13 @@ def test_no_link_is_written_through(tmp_path):
     assert (tmp_path / "mine").read_text() == "mine"
 
 
+@pytest.mark.parametrize("missing", ["O_CLOEXEC", "O_NOFOLLOW"])
+def test_a_system_without_a_flag_locks_without_it(tmp_path, monkeypatch, missing):
+    monkeypatch.delattr(os, missing)
+    with lock.held(tmp_path):
+        assert (tmp_path / lock.LOCK).read_text() == f"{os.getpid()}\n"
+
+
 def test_where_a_file_system_has_no_locks_it_is_said(tmp_path, monkeypatch, capsys):
     def refused(*_):
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))

@@ -59,6 +59,16 @@ def test_directory_and_zip_of_the_same_are_the_same(tmp_path):
     assert one == zipped(archive(tmp_path, SET), SHAPE).describe() == json.loads(json.dumps(one))
 
 
+@pytest.mark.parametrize("opened", [directory, zipped])
+def test_options_are_given_by_name_alone(tmp_path, opened):
+    """Two booleans in a row would say nothing to a reader, and be exchanged unseen."""
+    path = archive(tmp_path, SET) if opened is zipped else folder(tmp_path, SET)
+    with pytest.raises(TypeError):
+        opened(path, SHAPE, False, True)
+    clip = opened(path=path, shape=SHAPE)
+    assert clip[0].box is not None and not clip.crop
+
+
 @pytest.mark.parametrize(
     "name, content", [("labels.txt", "2,2,4,4\n4,0,8,4\n1,1,1,1"), ("img1.bmp", encoded((9, 0, 0)))]
 )

@@ -68,6 +68,13 @@ def test_motion_can_be_predicted(frames):
     assert np.mean(moved) < 0.2 * np.mean(still)
 
 
+def test_nothing_stands_still_and_not_all_goes_one_way():
+    scenes = [Scene((6, 6, 3), seed=seed) for seed in range(20)]
+    for turns in ([scene._spin for scene in scenes], [scene._scroll for scene in scenes]):
+        assert set(np.sign(turns).ravel()) == {-1, 1}
+    assert min(scene._speed.min() for scene in scenes) > 0
+
+
 def test_something_moves_in_every_frame(frames):
     for one, two in pairwise(frames):
         assert (one.image != two.image).mean() > 0.3
