@@ -60,6 +60,15 @@ def text(seed=0, sentences=200, length=12):
     return [[LETTERS[letter] for letter in rng.integers(0, 8, rng.integers(1, length))] for _ in range(sentences)]
 
 
+def test_a_sample_that_leaves_less_than_a_token_on_average_is_refused():
+    """Of a word alone in a text of 4 tokens, x^2 + x of them are kept where the sample is x^2."""
+    corpus = Corpus([["a"] * 4], VOCABULARY)
+    least = 0.5 * (2**0.5 - 1)  # x for a quarter
+    PairFeed(corpus, sample=(1.001 * least) ** 2)
+    with pytest.raises(ValueError, match="which leaves none of the 4 tokens"):
+        PairFeed(corpus, sample=(0.999 * least) ** 2)
+
+
 @pytest.mark.parametrize("model", ["skipgram", "cbow"])
 @pytest.mark.parametrize("mean_batch", [1, 30, 400])
 def test_ticks_together_are_the_plain_loop_over_blocks(monkeypatch, model, mean_batch):

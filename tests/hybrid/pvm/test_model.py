@@ -153,6 +153,15 @@ def test_a_rate_set_by_hand_holds_from_the_next_tick_on():
         model.set_rate(0.1, layer=3)
 
 
+def test_a_rate_set_by_hand_leaves_what_is_still_to_come():
+    model = PVM(dataclasses.replace(BLIND, schedule=((0, None, 0.05, 0.3), (3, None, 0.2, 0.1))))
+    walk(model, Scene(2))
+    model.set_rate(0.4, layer=1)
+    assert [rates.tolist() for rates in model.rates] == [[0.05, 0.4, 0.05], [0.3] * 3]
+    walk(model, Scene(3))
+    assert [rates.tolist() for rates in model.rates] == [[0.2] * 3, [0.1] * 3]
+
+
 def test_rates_set_at_every_step_leave_a_short_schedule_and_a_model_that_goes_on(tmp_path):
     model, feed = PVM(BLIND), Scene(40)
     for tick in range(30):

@@ -1,6 +1,9 @@
+from types import SimpleNamespace
+
+import numpy as np
 import pytest
 
-from hybrid.feeds.video.clip import check_shape
+from hybrid.feeds.video.clip import aspect_of, check_shape, inside, read_only, whole_number
 
 
 @pytest.mark.parametrize(
@@ -9,3 +12,33 @@ from hybrid.feeds.video.clip import check_shape
 def test_shapes_refused(shape):
     with pytest.raises(ValueError, match=r"shape: found|rows: found|channels: found"):
         check_shape(shape)
+
+
+def test_frames_show_the_aspect_of_the_clip_or_else_that_of_their_shape():
+    assert aspect_of(SimpleNamespace(shape=(2, 8, 3))) == 4
+    assert aspect_of(SimpleNamespace(shape=(2, 8, 3), aspect=1.5)) == 1.5
+
+
+@pytest.mark.parametrize(("detail", "number"), [("", 0), ("0", 0), ("17", 17)])
+def test_numbers_behind_a_colon(detail, number):
+    assert whole_number("camera", detail) == number
+
+
+@pytest.mark.parametrize("detail", ["-1", "x", "1.5", "²"])
+def test_no_numbers_behind_a_colon(detail):
+    with pytest.raises(ValueError, match=rf"camera:{detail}: expected a whole number after the colon, as in camera:1"):
+        whole_number("camera", detail)
+
+
+def test_frames_are_counted_from_0():
+    inside(0, 2)
+    inside(1, 2)
+    for number in (-1, 2):
+        with pytest.raises(IndexError, match=f"frame: found {number}, expected 0 to 1"):
+            inside(number, 2)
+
+
+def test_nobody_writes_to_what_is_read_only():
+    array = read_only(np.zeros(2))
+    with pytest.raises(ValueError, match="read-only"):
+        array[0] = 1

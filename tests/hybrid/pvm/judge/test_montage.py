@@ -33,6 +33,14 @@ def test_every_field_stands_where_its_unit_and_number_stand():
     assert (abs(every) > scale).mean() < 0.02
 
 
+def test_units_that_look_at_nothing_are_grey():
+    model = PVM(CONFIG)
+    arrays = model.fetch()
+    model.put(arrays | {"weights": np.zeros_like(arrays["weights"])})
+    image, scale, _ = montage.montage(model, [0])
+    assert scale == 1 and set(image.ravel()) == {0.5, montage.BETWEEN}
+
+
 @pytest.mark.parametrize("channels", [1, 2, 4])
 def test_any_number_of_channels_has_a_picture(channels):
     model = PVM(Config(grids=(2, 1), block=2, hidden=3, channels=channels, readout=None))
