@@ -50,6 +50,7 @@ class Campaign:
     """Runs mutants of the sources in `root`; everything that it writes lies in `folder`."""
 
     def __init__(self, root: Path, folder: Path, more: float = MORE):
+        folder = folder.resolve()  # tests write to it from the copy
         self.root, self.folder, self.more = root, folder, more
         folder.mkdir(parents=True, exist_ok=True)
         self._lock = open(folder / "lock", "w")

@@ -87,6 +87,13 @@ def test_a_result_holds_until_the_tests_change_and_a_test_that_fails_anyhow_kill
     assert len((kept / "results.jsonl").read_text().splitlines()) == 2
 
 
+def test_a_folder_may_be_named_from_here(toy, tmp_path, monkeypatch):
+    """Tests that write, which they do in that folder, run from the copy."""
+    (toy / "tests/toy/test_scale.py").write_text(TESTS.replace("()", "(tmp_path)"))
+    monkeypatch.chdir(tmp_path)
+    assert run(toy, Path("kept"), TURNED)[1] == {TURNED: ("killed", "failed")}
+
+
 def test_two_campaigns_share_no_folder(toy, tmp_path):
     first = Campaign(toy, tmp_path / "kept")
     with pytest.raises(BlockingIOError, match="kept: another campaign is running there; --folder names another"):

@@ -19,9 +19,7 @@ def options(tmp_path):
 
 
 @pytest.mark.parametrize(("batch", "parts", "examples"), [(10, 2, 5), (10, 3, 4), (10, 10, 1), (8, 1, 8)])
-def test_a_place_is_measured_with_the_examples_of_the_largest_micro_batch(
-    monkeypatch, options, batch, parts, examples
-):
+def test_a_place_is_measured_with_the_examples_of_the_largest_micro_batch(monkeypatch, options, batch, parts, examples):
     """By them a kind of readout tells which of its ways are safe to try."""
     asked, trials = [], readout.trials
 
