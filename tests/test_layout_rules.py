@@ -84,7 +84,6 @@ TESTED_IN: dict[str, str] = {
     "hybrid/engine/trunk/_stages.py": "tests/hybrid/train/test_plots.py",
     "hybrid/engine/trunk/_layers.py": "tests/hybrid/engine/trunk/test_mlp.py",
     "hybrid/engine/trunk/_one_hidden.py": "tests/hybrid/engine/trunk/test_mlp.py",
-    "hybrid/engine/trunk/_optimiser.py": "tests/hybrid/engine/trunk/test_mlp.py",
     "hybrid/placement/measure.py": "tests/gpu/test_placement.py",
     "hybrid/placement/readouts.py": "tests/gpu/test_placement.py",
     "hybrid/placement/rows.py": "tests/gpu/test_placement.py",

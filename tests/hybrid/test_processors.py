@@ -77,6 +77,7 @@ def cgroups(folder, membership: str, files: dict[str, str]):
         ("0::/not/there\n", {"cpu.max": "300000 100000\n"}, 3),  # in a container the path is the host's
         ("1:cpu:/a\n0::/a\n", {"cpu/a/cpu.cfs_quota_us": "250000", "cpu/a/cpu.cfs_period_us": "100000"}, 2.5),
         ("1:cpu,cpuacct:/\n", {"cpu,cpuacct/cpu.cfs_quota_us": "-1", "cpu,cpuacct/cpu.cfs_period_us": "100000"}, math.inf),
+        ("2:memory:/a\n1:cpu:/a\n", {"cpu/a/cpu.cfs_quota_us": "250000", "cpu/a/cpu.cfs_period_us": "100000"}, 2.5),
         ("3:memory:/a\n", {"memory/a/cpu.max": "100000 100000"}, math.inf),
         ("0::/\n", {"cpu.max": "what\n"}, math.inf),
     ],

@@ -28,6 +28,7 @@ def test_questions_agree(model, data):
     likely = model.likely(data[2], 0.1)
     np.testing.assert_allclose(likely.toarray(), np.where(every >= np.log(0.1), np.exp(every), 0), rtol=1e-5)
     assert likely.nnz and model.weights * 8 < model.nbytes
+    assert model.likely(data[2], 1).nnz == (every >= 0).sum()
     assert np.isneginf(model.log_prob(data[2], np.full((120, 1), -1, np.int32))).all()
 
 
@@ -84,7 +85,7 @@ def test_questions_that_it_refuses(model, data):
     for ask in (
         lambda: model.best(data[2][:, :3], 1),
         lambda: model.best(data[2], 99),
-        lambda: model.likely(data[2], 0),
+        *(lambda threshold=threshold: model.likely(data[2], threshold) for threshold in (-0.5, 0, 1.01, np.nan)),
     ):
         with pytest.raises(ValueError, match="expected"):
             ask()

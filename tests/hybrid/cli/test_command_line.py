@@ -328,6 +328,15 @@ def test_help_names_every_command(capsys):
     assert all(command in printed for command in ("demo", "train", "eval", "export", "doctor"))
 
 
+def test_a_reader_who_has_had_enough_is_no_error(monkeypatch, capsys):
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "w") as pipe, monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", pipe)
+        assert main(["data", "list"]) == 141
+    assert capsys.readouterr().err == ""
+
+
 def test_names_of_strangers_do_not_control_the_terminal(tmp_path, monkeypatch, capsys):
     """Neither in an error nor in what a command finds."""
     evil = "\x1b]0;title\x07"

@@ -17,6 +17,7 @@ from hybrid.engine import Engine
 from hybrid.engine.embedding import Embedding
 from hybrid.engine.trunk.mlp import Trunk
 from hybrid.readout import FullReadout
+from hybrid.storage import checkpoint
 from tests.support.small_engine import BATCH, CLASSES, Feed, assert_same_bits, engine, parameters
 
 
@@ -104,6 +105,14 @@ def test_a_run_stopped_saved_and_loaded_ends_with_the_same_bits(tmp_path, kind, 
     assert facts == {"note": "kept"} and second.tick == stop
     list(second.run(Feed(20)))
     assert_same_bits(parameters(second), parameters(whole))
+
+
+def test_batches_that_an_engine_began_before_it_grew_are_not_saved(tmp_path):
+    trained = engine(delay=1)
+    next(trained.run(Feed()))
+    trained.embedding.add_rows(1)
+    trained.save(tmp_path)
+    assert checkpoint.read_facts(tmp_path)["engine"]["begun"] == {}
 
 
 def test_saving_between_two_ticks_changes_nothing(tmp_path):

@@ -67,6 +67,16 @@ def test_without_delay_a_batch_is_finished_before_the_next_begins():
     assert log == [f"{stage} {tick}.0" for tick in range(3) for stage in ("forward", "readout", "backward", "update")]
 
 
+@pytest.mark.parametrize("delay", [0, 2])
+def test_finished_ticks_are_counted_and_timed_but_the_first_which_may_compile(delay):
+    trace, took = Trace(), []
+    schedule = Schedule(plan(), slots(delay, 1), recorders([]), delay, trace)
+    for tick in schedule.run(batches(4), lambda slots: False):
+        took.append(schedule.seconds)
+        counted = took[min(tick.number, 1) :]
+        assert (trace.ticks, trace.wall) == (len(counted), pytest.approx(sum(counted)))
+
+
 def test_micro_batches_go_stage_by_stage_and_the_update_comes_once_after_all():
     log = recorded(delay=0, micro_batches=2, count=1)
     stages = ["forward", "forward", "readout", "readout", "backward", "backward", "update"]

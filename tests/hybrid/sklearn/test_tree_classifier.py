@@ -122,7 +122,7 @@ def test_a_warm_start_goes_on_and_a_cold_one_begins_anew():
 def test_options_are_those_of_the_readout():
     X, y = load_iris(return_X_y=True)
     model = TreeClassifier("sampled", options={"negatives": 2}, **SMALL).fit(X, y)
-    assert model.engine_.readout.negatives == 2
+    assert (model.engine_.readout.negatives, model.engine_.readout.describe()["loss"]) == (2, "softmax")
     with pytest.raises(ValueError, match="readout: found 'forest'"):
         TreeClassifier("forest").fit(X, y)
 

@@ -88,6 +88,13 @@ def test_where_no_example_has_a_class_the_loss_is_zero(make, reduction):
     assert hidden.grad.abs().max() == 0 and frozen(loss) == before
 
 
+@pytest.mark.parametrize("ignored", [-(2**63), 2**63 - 1])
+def test_what_is_ignored_may_be_any_number_of_int64(ignored):
+    loss, (hidden, target) = trained(FullLoss(WIDTH, CLASSES, ignore_index=ignored)).eval(), batch(4)
+    target[1] = ignored
+    assert loss(hidden, target).output[1] == 0
+
+
 def test_an_ignored_class_may_be_one_of_the_classes():
     loss = trained(FullLoss(WIDTH, CLASSES, ignore_index=0)).eval()
     hidden, target = batch(8)
@@ -263,6 +270,8 @@ def test_bad_questions_are_named(call):
     [
         ({"reduction": "avg"}, "reduction: found 'avg', expected one of mean, sum, none"),
         ({"ignore_index": 1.5}, "ignore_index: found 1.5, expected a whole number"),
+        ({"ignore_index": -(2**63) - 1}, "ignore_index: found -9223372036854775809, expected a whole number"),
+        ({"ignore_index": 2**63}, "ignore_index: found 9223372036854775808, expected a whole number"),
         ({"rate": -1}, "rate: found -1, expected a finite number"),
         ({"tree": "ternary"}, "tree: found 'ternary'"),
         ({"device": "tpu"}, 'device: found "tpu", expected'),

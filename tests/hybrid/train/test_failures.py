@@ -6,12 +6,21 @@ from pathlib import Path
 
 import pytest
 
+from hybrid import MLP, Embedding, Engine, FullReadout
 from hybrid.cli import main
-from hybrid.engine import Engine
 from hybrid.pvm.model import PVM
 from hybrid.storage import checkpoint
 from hybrid.train import store
+from tests.support.small_engine import BATCH, CLASSES, Feed
 from tests.support.small_runs import command, tensors, ticks
+
+
+class Words(Feed):
+    """A word an example."""
+
+    def __getitem__(self, tick):
+        batch = super().__getitem__(tick)
+        return batch._replace(ids=batch.ids[:BATCH])
 
 
 def test_a_run_that_diverged_says_where_and_what_to_do(tmp_path, data, undrawn, capsys, monkeypatch):
@@ -85,6 +94,20 @@ def test_a_pvm_that_tells_of_more_than_it_holds_takes_no_memory(tmp_path, data, 
     altered(run, lambda facts: facts["pvm"]["config"].update(grids=[[10**5, 10**5], [2, 2], [1, 1]]))
     with pytest.raises(ValueError, match=r"run: declares \d+ hidden numbers, but holds \d+"):
         PVM.load(run)
+
+
+@pytest.mark.parametrize("of", [{}, {"delay": 1}, {"tied": True}, {"trunk": MLP((4, 4), bias=False)}], ids=str)
+def test_a_checkpoint_may_hold_no_more_than_it_tells_of_and_not_a_number_less(tmp_path, monkeypatch, of):
+    """Of a model without state of an optimiser, which the least count leaves out."""
+    parts = Embedding(CLASSES, 4, rate=0.1), of.get("trunk"), FullReadout(Feed.counts, 4, batch=BATCH, rate=0.1)
+    made = Engine(*parts, threads=1, **{name: value for name, value in of.items() if name != "trunk"})
+    next(made.run(Words()))
+    made.save(tmp_path)
+    held = checkpoint.numbers(tmp_path)
+    assert Engine.load(tmp_path)[0].tick == 1
+    monkeypatch.setattr(checkpoint, "numbers", lambda folder: held - 1)
+    with pytest.raises(ValueError, match=rf"declares \d+ parameters, but holds {held - 1} numbers; it was altered"):
+        Engine.load(tmp_path)
 
 
 @pytest.mark.parametrize("value", [None, [], "many", {"rows": "many"}])

@@ -16,7 +16,7 @@ import pytest
 
 from hybrid.cli import main
 from hybrid.storage import checkpoint
-from hybrid.train import store
+from hybrid.train import runs, store
 from hybrid.train.stop import Stop, Stopped
 from tests.support.small_runs import KINDS, Killed, command, kill, stop_at, tensors, ticks
 
@@ -243,6 +243,14 @@ def test_a_run_that_stops_early_is_measured_as_it_was_at_its_best_and_so_it_is_l
     assert report()["test_perplexity"] == evaluated(run) == 18.0
     assert main(["train", "--resume", str(run), "--epochs", "3", "--patience", "1"]) == 0
     assert report()["test_perplexity"] == evaluated(run) == 1.0  # the best of all, as this run could stop early
+
+
+@pytest.mark.parametrize(
+    "device, told", [("auto", "cpu, because word vectors have no dense part"), ("cpu", ""), (None, "")]
+)
+def test_a_device_is_told_where_the_user_left_it_open(capsys, device, told):
+    runs.announce({"kind": "words", "device": device})
+    assert capsys.readouterr().err == (f"hybrid: device auto: {told}\n" if told else "")
 
 
 def evaluated(run: Path, *more: str) -> float:
