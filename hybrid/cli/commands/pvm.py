@@ -57,32 +57,32 @@ def _watch(watch: Parser) -> None:
     watch.add_argument("--video", metavar="VIDEO", help=f"{VIDEO_HELP} (default: what it was trained on)")
     watch.add_argument("--labels", metavar="FILE", help=LABELS_HELP)
     watch.add_argument("--crop", action="store_true", help=f"{CROP_HELP} (default: as in training)")
-    watch.add_argument("--frames", type=positive, default=FRAMES, metavar="N", help=f"most frames (default {FRAMES})")
+    watch.add_argument("--frames", type=positive, default=FRAMES, metavar="N", help=f"most frames (default: {FRAMES})")
     _film(watch, WATCHED)
 
 
 def _dream(dream: Parser) -> None:
     dream.add_argument("run", metavar="RUN", help="the folder of a trained run")
     dream.add_argument(
-        "--frames", type=positive, default=FRAMES, metavar="N", help=f"frames to dream (default {FRAMES})"
+        "--frames", type=positive, default=FRAMES, metavar="N", help=f"frames to dream (default: {FRAMES})"
     )
     dream.add_argument(
         "--mode", choices=(*MODES, "freeze"), default="dream", metavar="MODE",
-        help=f"{', '.join(MODES)} or freeze: what the model sees (default dream: its own predictions)",
+        help=f"{', '.join(MODES)} or freeze: what the model sees (default: dream, its own predictions)",
     )  # fmt: skip
     dream.add_argument("--seed-video", metavar="VIDEO", help=f"{VIDEO_HELP} (default: what it was trained on)")
-    dream.add_argument("--seed-frames", type=whole, default=50, metavar="K", help="frames seen before (default 50)")
-    dream.add_argument("--seed", type=whole, default=0, help="seed of noise (default 0)")
+    dream.add_argument("--seed-frames", type=whole, default=50, metavar="K", help="frames seen before (default: 50)")
+    dream.add_argument("--seed", type=whole, default=0, help="seed of noise (default: 0)")
     _film(dream, DREAMT, "--video")
 
 
 def _fields(command: Parser) -> None:
     command.add_argument("run", metavar="RUN", help="the folder of a trained run")
-    command.add_argument("--layer", type=whole, default=0, metavar="L", help="of which layer (default 0)")
+    command.add_argument("--layer", type=whole, default=0, metavar="L", help="of which layer (default: 0)")
     command.add_argument(
         "--unit", type=whole, metavar="U", help="of one unit alone, counted within its layer (default: all)"
     )
-    command.add_argument("-o", "--out", metavar="FILE", help=f"the picture, .png, .pdf or .svg (default RUN/{FIELDS})")
+    command.add_argument("-o", "--out", metavar="FILE", help=f"the picture, .png, .pdf or .svg (default: RUN/{FIELDS})")
     _machine(command)
 
 
@@ -93,7 +93,7 @@ def _compare(compare: Parser) -> None:
     compare.add_argument("--labels", metavar="FILE", help=LABELS_HELP)
     compare.add_argument("--crop", action="store_true", help=f"{CROP_HELP} (default: as each was trained)")
     compare.add_argument("--steps", type=positive, metavar="N", help="most frames (default: the video once)")
-    compare.add_argument("-o", "--out", metavar="FILE", help="the picture to write, .png (default A/compare.png)")
+    compare.add_argument("-o", "--out", metavar="FILE", help="the picture to write, .png (default: A/compare.png)")
     _machine(compare)
 
 
@@ -102,7 +102,7 @@ def _import(command: Parser) -> None:
     command.add_argument(
         "--out", metavar="DIR", required=True, help="the run that it becomes; --resume goes on with it"
     )
-    command.add_argument("--video", metavar="VIDEO", default="synthetic", help=f"{VIDEO_HELP} (default synthetic)")
+    command.add_argument("--video", metavar="VIDEO", default="synthetic", help=f"{VIDEO_HELP} (default: synthetic)")
     command.add_argument("--corrected", action="store_true", help="go on without the original's mistakes")
     command.add_argument("--json", action="store_true", help="print JSON")
 
@@ -110,7 +110,7 @@ def _import(command: Parser) -> None:
 def _film(command: Parser, name: str, *names: str) -> None:
     command.add_argument(
         "-o", "--out", *names, dest="out", metavar="FILE",
-        help=f"the film to write: .mp4, .gif, or no suffix for a directory of .png (default RUN/{name})",
+        help=f"the film to write: .mp4, .gif, or no suffix for a directory of .png (default: RUN/{name})",
     )  # fmt: skip
     command.add_argument("--learn", action="store_true", help="go on learning, in memory alone (default: frozen)")
     _machine(command)

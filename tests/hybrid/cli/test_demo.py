@@ -54,6 +54,9 @@ def test_what_a_level_took_is_read_off_the_curve():
     curve = [{"seconds": s, "processor_seconds": 3 * s, "perplexity": p} for s, p in points]
     assert _reached(curve, 50.0) == pytest.approx({"seconds": 1.5, "processor_seconds": 4.5})
     assert _reached(curve, 40.0)["seconds"] == pytest.approx(2.0)
+    assert _reached(curve, 30.0)["seconds"] == 2.0  # what all of it took, where it does not come so far
+    worse = [{"seconds": s, "processor_seconds": s, "perplexity": p} for s, p in ((1.0, 40.0), (2.0, 50.0))]
+    assert _reached(worse, 50.0)["seconds"] == 1.0  # there at its first point
 
 
 def test_the_verdict_names_who_was_first_by_each_clock_and_who_ended_best():

@@ -1,5 +1,6 @@
 """What the command line takes, of which model, and what its help says of defaults (hybrid/cli/arguments.py too)."""
 
+import argparse
 import re
 
 import pytest
@@ -82,6 +83,22 @@ def test_help_says_defaults_that_differ_by_readout(capsys):
     assert {"full 0.093", "sampled 0.093", "tree 0.02"} <= set(told)
     assert "tree readout: its shape (default: balanced)" in printed
     assert "tree readout: how rows learn (default: grouped)" in said(capsys, "train", "words", "--help")[1]
+
+
+def every_action(parser):
+    """The actions of a parser, and of those of its own actions."""
+    for action in parser._actions:
+        yield action
+        if isinstance(action, argparse._SubParsersAction):
+            for below in action.choices.values():
+                yield from every_action(below)
+
+
+@pytest.mark.parametrize("command", sorted(options.COMMANDS))
+def test_a_default_is_the_one_that_the_help_names(command):
+    for action in every_action(options.parser(command)):
+        if action.default not in (None, argparse.SUPPRESS) and not isinstance(action.default, bool):
+            assert re.search(rf"\(default: {action.default}\b", action.help), action.option_strings
 
 
 def test_help_of_train_names_the_models(capsys):

@@ -1,14 +1,11 @@
 """What only one kind of readout promises; trees: hybrid/readout/base/shape.py too."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 from scipy import sparse
 
 from cpu.tree import path
-from hybrid.readout import FullReadout, HeadReadout, NeighbourReadout, SampledReadout, TreeReadout, make, rebuild
-from hybrid.readout.tree import _note_former, _note_gone
+from hybrid.readout import FullReadout, NeighbourReadout, SampledReadout, TreeReadout, make, rebuild
 
 
 def batch(classes, width, rows=32, seed=0):
@@ -73,6 +70,12 @@ def test_negatives_follow_the_seed_and_the_tick():
 
     assert weights(1, 0) == weights(1, 0)
     assert len({weights(1, 0), weights(2, 0), weights(1, 1)}) == 3
+
+
+@pytest.mark.parametrize("tick", [-1, 2**63, 1.5])
+def test_a_tick_of_a_checkpoint_that_is_none_is_refused(tick):
+    with pytest.raises(ValueError, match=f"tick: found {tick}, expected a whole number from 0"):
+        SampledReadout(50, 4).restore({"tick": tick})
 
 
 DEFAULTS = [("softmax", 5000, 1024), ("softmax", 90, 90), ("logistic", 90, 5), ("gbce", 900, 256)]
@@ -326,25 +329,3 @@ def test_options_name_a_readout_of_neighbours():
     ):
         with pytest.raises(ValueError, match=message):
             make("neighbours", np.ones(9), 6, given | wrong, batch=4)
-
-
-def test_the_former_name_of_a_mode_is_taken_with_one_note(capsys):
-    _note_former.cache_clear()
-    readouts = [TreeReadout([3, 2, 1], 4, mode="runs") for _ in range(2)]
-    assert all(readout.mode == "grouped" for readout in readouts)
-    assert capsys.readouterr().err.count('mode "runs" is now called "grouped"') == 1
-
-
-def test_a_checkpoint_with_the_former_name_of_a_mode_loads_silently(capsys):
-    _note_former.cache_clear()
-    facts = TreeReadout([3, 2, 1], 4, mode="grouped").describe()
-    assert rebuild(facts | {"mode": "runs"}).describe() == facts
-    assert not capsys.readouterr().err
-
-
-@pytest.mark.parametrize("make", [TreeReadout, partial(TreeReadout, split=1), HeadReadout])
-def test_a_checkpoint_with_a_mode_that_is_gone_goes_on_with_one_note(capsys, make):
-    _note_gone.cache_clear()
-    facts = make([3, 2, 1], 4).describe()
-    assert [rebuild(facts | {"mode": "hogwild"}).describe() for _ in range(2)] == [facts, facts]
-    assert capsys.readouterr().err.count('mode "hogwild" is no more') == 1

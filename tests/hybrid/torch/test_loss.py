@@ -88,6 +88,12 @@ def test_where_no_example_has_a_class_the_loss_is_zero(make, reduction):
     assert hidden.grad.abs().max() == 0 and frozen(loss) == before
 
 
+def test_what_is_ignored_by_default_is_what_pytorch_ignores():
+    theirs = torch.nn.CrossEntropyLoss().ignore_index
+    assert ReadoutLoss(FullReadout(CLASSES, WIDTH)).ignore_index == theirs
+    assert {made(WIDTH, COUNTS).ignore_index for made in (TreeLoss, FullLoss)} == {theirs}
+
+
 @pytest.mark.parametrize("ignored", [-(2**63), 2**63 - 1])
 def test_what_is_ignored_may_be_any_number_of_int64(ignored):
     loss, (hidden, target) = trained(FullLoss(WIDTH, CLASSES, ignore_index=ignored)).eval(), batch(4)

@@ -8,6 +8,7 @@ import pytest
 
 from hybrid import MLP, Embedding, Engine, FullReadout
 from hybrid.cli import main
+from hybrid.engine.inputs import Inputs
 from hybrid.pvm.model import PVM
 from hybrid.storage import checkpoint
 from hybrid.train import store
@@ -96,15 +97,21 @@ def test_a_pvm_that_tells_of_more_than_it_holds_takes_no_memory(tmp_path, data, 
         PVM.load(run)
 
 
-@pytest.mark.parametrize("of", [{}, {"delay": 1}, {"tied": True}, {"trunk": MLP((4, 4), bias=False)}], ids=str)
+@pytest.mark.parametrize(
+    "of",
+    [{}, {"delay": 1}, {"tied": True}, {"trunk": MLP((4, 4), bias=False)}, {"inputs": Inputs(4)}],
+    ids=["rows", "delay", "tied", "trunk", "inputs"],
+)
 def test_a_checkpoint_may_hold_no_more_than_it_tells_of_and_not_a_number_less(tmp_path, monkeypatch, of):
     """Of a model without state of an optimiser, which the least count leaves out."""
-    parts = Embedding(CLASSES, 4, rate=0.1), of.get("trunk"), FullReadout(Feed.counts, 4, batch=BATCH, rate=0.1)
-    made = Engine(*parts, threads=1, **{name: value for name, value in of.items() if name != "trunk"})
-    next(made.run(Words()))
+    settings = dict(of)
+    inputs, trunk = settings.pop("inputs", Embedding(CLASSES, 4, rate=0.1)), settings.pop("trunk", None)
+    made = Engine(inputs, trunk, FullReadout(Feed.counts, 4, batch=BATCH, rate=0.1), threads=1, **settings)
+    if "inputs" not in of:
+        next(made.run(Words()))
     made.save(tmp_path)
     held = checkpoint.numbers(tmp_path)
-    assert Engine.load(tmp_path)[0].tick == 1
+    assert Engine.load(tmp_path)[0].tick == made.tick
     monkeypatch.setattr(checkpoint, "numbers", lambda folder: held - 1)
     with pytest.raises(ValueError, match=rf"declares \d+ parameters, but holds {held - 1} numbers; it was altered"):
         Engine.load(tmp_path)

@@ -247,7 +247,7 @@ def test_options_that_the_trunk_of_before_had_make_it_and_others_an_mlp():
 @pytest.mark.parametrize(
     ("said", "expected"),
     [
-        ({}, {"trunk_optimiser": "sgd", "trunk_rate": 0.2, "momentum": 0.9}),
+        ({}, {"trunk_optimiser": "sgd", "trunk_rate": 0.2, "momentum": 0.9, "hidden": 256, "activation": "tanh"}),
         ({"trunk_optimiser": "adam"}, {"trunk_rate": 0.001, "momentum": None}),
         ({"trunk_optimiser": "adagrad", "trunk_rate": 0.3}, {"trunk_rate": 0.3, "momentum": None}),
         ({"trunk_optimiser": "nesterov"}, {"trunk_rate": 0.2, "momentum": 0.9}),

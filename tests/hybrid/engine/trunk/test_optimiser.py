@@ -58,6 +58,25 @@ def test_weights_move_against_the_mean_gradient_as_in_pytorch(kind, clip):
 
 
 @pytest.mark.parametrize(
+    ("kind", "kept"),
+    [
+        ("SGD", {}),
+        ("momentum", {"velocity": 40}),
+        ("Nesterov", {"velocity": 40}),
+        ("Adagrad", {"squares": 40}),
+        ("Adam", {"mean": 40, "squares": 40, "updates": 1}),
+        ("AdamW", {"mean": 40, "squares": 40, "updates": 1}),
+    ],
+)
+def test_it_keeps_as_many_numbers_a_weight_as_it_says(kind, kept):
+    settings = dict(SETTINGS[kind])
+    own = Optimiser(settings.pop("optimiser"), **settings)
+    own.begin(np.ones(40, np.float32))
+    assert {name: array.size for name, array in own.parameters().items()} == kept
+    assert not any(array.any() for array in own.parameters().values())
+
+
+@pytest.mark.parametrize(
     ("name", "options", "message"),
     [
         ("lion", {}, "optimiser: found 'lion', expected one of sgd, nesterov"),
