@@ -46,7 +46,7 @@ def look_through(path: Path) -> tuple[Index, float]:
         stated, rate, codec = stream.frames, frame_rate(stream), stream.codec_context.name
         indexed = container.format.name.split(",")[0] in INDEXED
         packets = list(_packets(path, container, stream))
-        end = float((stream.time_base or 0) * max([time or 0 for time, _, _ in packets], default=0)) + 1 / rate
+        end = float(stream.time_base * max([time or 0 for time, _, _ in packets], default=0)) + 1 / rate
         length = (container.duration or 0) / 1e6
     if not packets:
         raise ValueError(f"{path}: not one frame in it; it was cut short, or is still being written: {REMEDY}")

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from hybrid.feeds.language import LanguageFeed
 from hybrid.feeds.text import Corpus
 from hybrid.feeds.vocabulary import Vocabulary
+from hybrid.models.language import Options
 from tests.support.purity import check_feed
 
 VOCABULARY = Vocabulary("abcdef", [6, 5, 4, 3, 2, 1])
@@ -65,6 +66,12 @@ def test_facts():
     facts = [LanguageFeed(corpus, **({"context": 2, "batch": 4} | other)).describe() for other in others]
     facts.append(LanguageFeed(Corpus([list("abcabd")], VOCABULARY), context=2, batch=4).describe())
     assert all(fact != feed.describe() for fact in facts)
+
+
+def test_it_is_by_default_that_of_the_command():
+    """Of one epoch: what is learned from is gone through as often as its caller asks for."""
+    feed = LanguageFeed(Corpus([list("ab")], VOCABULARY))
+    assert (feed.context, feed.batch, feed.epochs) == (Options.context, Options.batch, 1)
 
 
 @pytest.mark.parametrize("name", ["context", "batch", "epochs"])

@@ -123,6 +123,10 @@ def test_context_is_silent_before_its_step():
         ({"init": "zeros"}, "init: found"),
         ({"squeeze": 1}, "squeeze: found 1, expected true or false"),
         ({"fan_in": 0}, "fan_in: found 0"),
+        ({"streams": 0}, "streams: found 0, expected a whole number from 1 to 16"),
+        ({"streams": 17}, "streams: found 17"),
+        ({"grids": (1,) * 1001}, "grids: found 1,001 layers, expected at most 1,000"),
+        ({"tau": -0.5}, "tau: found -0.5"),
         ({"fan_in_radius": 0.5}, "fan_in_radius: found 0.5, which leaves no unit"),
         ({"grids": (3,), "fan_in_radius": -0.5}, "fan_in_radius: found -0.5"),
         ({"lateral_radius": -0.5}, "lateral_radius: found -0.5"),
@@ -170,6 +174,14 @@ def test_context_is_silent_before_its_step():
 def test_what_does_not_fit_is_refused(fields, message):
     with pytest.raises(ValueError, match=message):
         Config.from_fields(fields)
+
+
+def test_what_just_fits_is_taken():
+    Config(streams=16)
+    Config(grids=(1,) * 1000, hidden=1)
+    Config(lateral_at=0, feedback_at=0, schedule=((0, 0, 0.0, 0.0),), tau=0)
+    Config(tau=1, fan_in=1, fan_in_radius=0, lateral_radius=0, channels=1, predict_steps=2)
+    Config(fan_in_radius=0.5**0.5, readout=Readout(hidden=(1, 1), start=0, depth=1, momentum=0, schedule=((0, 0),)))
 
 
 def test_rates_set_again_and_again_keep_the_schedule_short_and_say_the_same():

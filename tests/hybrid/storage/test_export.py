@@ -56,8 +56,10 @@ def test_escape(tmp_path, format):
 def test_escape_refuses_names_that_would_be_the_same(tmp_path):
     with pytest.raises(ValueError, match="--escape: 'a b' and 'a_b' would both be 'a_b'"):
         export.write(tmp_path / "v", ["a b", "c", "a_b"], ROWS[:3], "text", escape=True)
-    with pytest.raises(ValueError, match="--escape: not used by tsv"):
-        export.write(tmp_path / "v", NAMES, ROWS, "tsv", escape=True)
+    for format in ("npz", "tsv", "parquet"):
+        with pytest.raises(ValueError, match=f"--escape: not used by {format}"):
+            export.write(tmp_path / "v", NAMES, ROWS, format, escape=True)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("format", ["npz", "tsv", "parquet"])

@@ -36,6 +36,11 @@ def test_rate(tmp_path):
     assert open_clips(str(write(tmp_path / "a.gif", rate=10)), (4, 4, 3))[0].rate == 10
 
 
+def test_a_frame_may_stand_for_a_hundred_seconds(tmp_path):
+    (clip,) = open_clips(str(write(tmp_path / "a.mp4", SCENE[:2], rate=0.01)), (4, 4, 3))
+    assert (len(clip), clip.rate) == (2, 0.01)
+
+
 @pytest.mark.parametrize("name, size", [("a.gif", (310, 250)), ("a.mp4", (310, 250)), ("a", (31, 25))])
 def test_small_films_are_enlarged_to_be_watched(tmp_path, name, size):
     import av
@@ -115,8 +120,11 @@ def test_refused(tmp_path):
         Film(tmp_path / "a.doc", 25)
     with pytest.raises(FileNotFoundError, match=r"a.mp4: there is no directory .*none"):
         Film(tmp_path / "none" / "a.mp4", 25)
-    with pytest.raises(ValueError, match="rate: found 0"):
-        Film(tmp_path / "a.mp4", 0)
+    for rate in (0, 0.009):
+        with pytest.raises(ValueError, match=f"rate: found {rate}"):
+            Film(tmp_path / "a.mp4", rate)
+    with pytest.raises(ValueError, match="zoom: found 0"):
+        Film(tmp_path / "a.mp4", 25, zoom=0)
     with pytest.raises(ValueError, match=r"a.mp4: no frame was written"):
         write(tmp_path / "a.mp4", [])
     assert not list(tmp_path.iterdir())
