@@ -1,7 +1,9 @@
 """Mutants meet their tests, one after another; what came of each is kept, and holds until its file or its tests change."""
 
+import ast
 import dataclasses
 import fcntl
+import functools
 import hashlib
 import json
 import os
@@ -34,7 +36,7 @@ class Result:
     how      "failed", "hung" (a test took too long), "died" (a signal ended the process), or "passed"
     by       the test that killed it
     tests    the test files that it met
-    state    a hash of its file and of these
+    state    a hash of its file, and of the test that killed it or of all that it survived
     """
 
     name: str
@@ -83,7 +85,7 @@ class Campaign:
     def held(self, mutant: Mutant) -> Result | None:
         """What came of a mutant before, if neither its file nor the tests that it met have changed since."""
         result = self.results.get(mutant.name)
-        if result is None or result.state != self._state(mutant.path, result.tests):
+        if result is None or result.state != self._state(mutant.path, result.tests, result.by):
             return None
         if result.outcome == "survived" and not set(self.selection.own(mutant.path)) <= set(result.tests):
             return None
@@ -104,7 +106,7 @@ class Campaign:
             if answer["outcome"] != "passed":
                 outcome, how, by = "killed", answer["outcome"], answer["by"]
                 break
-        state = self._state(mutant.path, met)
+        state = self._state(mutant.path, met, by)
         result = Result(mutant.name, outcome, how, by, met, round(time.monotonic() - begun, 1), state)
         self._keep("results.jsonl", dataclasses.asdict(result))
         self.results[mutant.name] = result
@@ -183,11 +185,23 @@ class Campaign:
         answer: dict[str, Any] = json.loads(self._server.stdout.readline())
         return answer
 
-    def _state(self, path: str, tests: list[str], sources: bool = False) -> str:
+    def _state(self, path: str, tests: list[str], by: str | None = None, sources: bool = False) -> str:
         digest = hashlib.sha256()
-        for name in (path, *tests):
+        for name in (path, *tests) if by is None else (path,):
             digest.update((self.tree.root / name).read_bytes() if (self.tree.root / name).exists() else b"")
+        digest.update(self._test(by).encode())
         return digest.hexdigest()[:16] + (self._sources() if sources else "")
+
+    @functools.cache  # noqa: B019  one campaign lives as long as the process
+    def _test(self, name: str | None) -> str:
+        """The source of a test, by its name: more tests in its file are no reason to run a mutant again that it killed."""
+        path, _, of = (name or "").partition("::")
+        if not (self.tree.root / path).is_file():
+            return ""
+        text = (self.tree.root / path).read_text()
+        last = of.partition("[")[0].rpartition("::")[2]
+        found = (node for node in ast.walk(ast.parse(text)) if getattr(node, "name", None) == last)
+        return next((ast.get_source_segment(text, node) or "" for node in found), "")
 
     def _sources(self) -> str:
         """A hash of everything that mutants are planted in, as it is without one."""

@@ -87,6 +87,18 @@ def test_a_result_holds_until_the_tests_change_and_a_test_that_fails_anyhow_kill
     assert len((kept / "results.jsonl").read_text().splitlines()) == 2
 
 
+def test_a_kill_holds_until_the_test_that_killed_changes(toy, tmp_path):
+    def ran() -> int:
+        assert run(toy, tmp_path / "kept", TURNED)[1] == {TURNED: ("killed", "failed")}
+        return len((tmp_path / "kept" / "results.jsonl").read_text().splitlines())
+
+    assert ran() == 1
+    (toy / "tests/toy/test_scale.py").write_text(TESTS + "\n\ndef test_more():\n    pass\n")
+    assert ran() == 1
+    (toy / "tests/toy/test_scale.py").write_text(TESTS.replace("halvings(8)) == [4, 2, 1]", "halvings(4)) == [2, 1]"))
+    assert ran() == 2
+
+
 def test_a_folder_may_be_named_from_here(toy, tmp_path, monkeypatch):
     """Tests that write, which they do in that folder, run from the copy."""
     (toy / "tests/toy/test_scale.py").write_text(TESTS.replace("()", "(tmp_path)"))
