@@ -117,7 +117,7 @@ def _descend(weights, velocity, at, x_delta, delta, x, rate, momentum, size):
 
 @kernel
 def _descend_bias(bias, speed, delta, rate, momentum):
-    for r in range(delta.size):
+    for r in range(bias.size):
         if speed is None:
             bias[r] -= rate * delta[r]
         else:

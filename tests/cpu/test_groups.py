@@ -1,5 +1,7 @@
 """Groups of one target, and their tiles (cpu/group_tiles.py): against NumPy, by difference, at any number of threads."""
 
+import itertools
+
 import numba
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ from cpu import tree as trees
 from cpu import tree_softmax
 from cpu.logistic_rows import LONGEST
 from hybrid.contract import Learned, Rule
+from tests.support.visits import check_close, copied, drawn, learn_nodes
 
 CLASSES = 60
 
@@ -52,6 +55,23 @@ def test_learns_as_numpy_does(width, dtype, atol):
     given = case(width, dtype, [1, 5, 2, LONGEST, 1, 2 * LONGEST + 3, 7])
     for found, expected in zip(step(*given, 0.1), oracle(*given, 0.1), strict=True):
         np.testing.assert_allclose(found, expected, rtol=0, atol=atol)
+
+
+def test_a_group_moves_its_rows_by_the_rule():
+    """Its gradient is clipped and measured as a whole, with the bias's. All rules are in tests/cpu/test_rule.py."""
+    lengths = [1, 5, 2, LONGEST, 1]
+    tree, _, hidden, target = case(37, np.float64, lengths)
+    rng, rule = np.random.default_rng(3), Rule(0.2, 0.3, 0.4)
+    learned = drawn(rng, CLASSES - 1, 37, "row-adagrad", biases=True, dtype=np.float64)
+    weight, expected = rng.random(len(target)), copied(learned)
+    work = tree_softmax.workspace(*hidden.shape, tree.depth, hidden.dtype)
+    grad, loss = np.empty_like(hidden), np.empty(len(target))
+    tree_softmax.step(grad, loss, learned, work, tree, hidden, target, weight, rule, "grouped")
+    lists, ends = [trees.path(tree, int(leaf)) for leaf in target], np.cumsum([0, *lengths])
+    wanted = learn_nodes(expected, hidden, lists, weight, rule, list(itertools.pairwise(ends)))
+    np.testing.assert_allclose(grad, wanted[0], rtol=0, atol=1e-11)
+    np.testing.assert_allclose(loss, wanted[1], rtol=0, atol=1e-11)
+    check_close(learned, expected, atol=1e-11)
 
 
 def test_same_bits_at_any_number_of_threads(threads):

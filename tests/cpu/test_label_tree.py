@@ -39,6 +39,17 @@ def test_a_step_is_the_serial_loop(tree, threads):
     np.testing.assert_allclose(ours, expected, atol=1e-11)
 
 
+@pytest.mark.parametrize("batch", [1, 2 * WIDTH + 1])
+def test_losses_are_those_of_a_step_that_moves_nothing(tree, threads, batch):
+    hidden, target, target_at = examples(tree.leaf.size, batch)
+    rows = start(tree)
+    work = label_tree.workspace(batch, WIDTH, label_tree.longest(tree, target, target_at), rows.dtype)
+    found = np.full(batch + WIDTH, np.nan)  # nothing is written behind the last example
+    label_tree.losses(found[:batch], Learned(rows), work, tree, hidden, target, target_at)
+    np.testing.assert_allclose(found[:batch], stepped(rows, tree, hidden, target, target_at, 0.0)[0], atol=1e-11)
+    assert np.isnan(found[batch:]).all()
+
+
 def test_no_list_of_nodes_is_longer_than_said(tree):
     _, target, target_at = examples(tree.leaf.size)
     for b, (first, last) in enumerate(itertools.pairwise(target_at)):

@@ -65,6 +65,21 @@ def test_exact_search_of_some_rows():
 
 
 @pytest.mark.parametrize("metric", ["angular", "dot"])
+@pytest.mark.parametrize("rows", [[], [5, 9]])
+def test_every_row_that_is_proposed_is_searched(rows, metric):
+    """The first and the last row too; -1 is none."""
+    vectors, hidden = clustered(20, 8), clustered(5, 8, seed=1)
+    proposed = np.tile(np.array([19, -1, 3, 0, -1], np.int32), (5, 1))
+    ids, scores = np.empty((5, 6), np.int32), np.empty((5, 6), np.float32)
+    brute_force.search(ids, scores, vectors, hidden, metric, rows=np.array(rows, np.int32), proposed=proposed)
+    searched = np.array(sorted([0, 3, 19, *rows]))
+    best, found = oracle(vectors[searched], hidden, 6, metric)
+    np.testing.assert_array_equal(ids[:, : searched.size], searched[best])
+    np.testing.assert_allclose(scores[:, : searched.size], found, rtol=1e-5, atol=1e-6)
+    assert (ids[:, searched.size :] == -1).all() and np.isneginf(scores[:, searched.size :]).all()
+
+
+@pytest.mark.parametrize("metric", ["angular", "dot"])
 def test_the_forest_finds_most_and_scores_truly(metric):
     vectors, hidden = clustered(3000, 16), clustered(40, 16, seed=1)
     found = Neighbours(vectors, metric=metric, exact_below=0)

@@ -113,3 +113,19 @@ def test_any_number_of_owners_who_rise_on_the_way_up(owners):
         assert own == sorted(own, reverse=True)
         np.add.at(visits, own, counts[leaf])
     assert tree.owner[0] == owners - 1 and visits.max() < max(1.3 * visits.sum() / owners, root * 1.001)
+
+
+@pytest.mark.parametrize(
+    "build", [lambda: balanced(2), lambda: balanced(77), lambda: huffman(1000 // np.arange(1, 78))]
+)
+def test_the_classes_of_a_node_are_neighbours(build):
+    tree = build()
+    rank = tree.ranks()
+    assert sorted(rank) == list(range(len(rank)))
+    below = {}
+    for leaf in range(len(rank)):
+        for node, turn in path(tree, leaf):
+            below.setdefault((node, turn), []).append(rank[leaf])
+    for (node, turn), places in below.items():
+        assert max(places) - min(places) == len(places) - 1
+        assert turn or max(places) < min(below[node, 1])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cpu import tree_crowds, tree_softmax
-from cpu.tree import balanced, huffman, path
+from cpu.tree import balanced, huffman
 from hybrid.contract import Learned, Rule
 from tests.support.tree_batch import oracle, run
 from tests.support.tree_softmax import case
@@ -82,22 +82,6 @@ def test_the_same_bits_at_any_number_of_threads(examples, together):
         outcomes.add((grad.tobytes(), loss.tobytes(), learned.rows.tobytes()))
     numba.set_num_threads(before)
     assert len(outcomes) == 1
-
-
-@pytest.mark.parametrize(
-    "build", [lambda: balanced(2), lambda: balanced(77), lambda: huffman(1000 // np.arange(1, 78))]
-)
-def test_the_classes_of_a_node_are_neighbours(build):
-    tree = build()
-    rank = tree.ranks()
-    assert sorted(rank) == list(range(len(rank)))
-    below = {}
-    for leaf in range(len(rank)):
-        for node, turn in path(tree, leaf):
-            below.setdefault((node, turn), []).append(rank[leaf])
-    for (node, turn), places in below.items():
-        assert max(places) - min(places) == len(places) - 1
-        assert turn or max(places) < min(below[node, 1])
 
 
 @pytest.mark.parametrize("together", [1, 2, 7, 64])

@@ -16,18 +16,23 @@ def test_show(gpu, dtype):
     assert np.all(found[:, 300] == 7)
 
 
-def test_collect(gpu):
+SIZES = [1, 256, 257, 300]  # around a block
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_collect(gpu, size):
     rng = np.random.default_rng(0)
-    source, index = rng.random((3, 500), np.float32), rng.integers(0, 500, 300).astype(np.int32)
-    out = gpu.empty((3, 300), np.float32)
+    source, index = rng.random((3, 500), np.float32), rng.integers(0, 500, size).astype(np.int32)
+    out = gpu.empty((3, size), np.float32)
     gpu.run(pvm.collect, out, gpu.put(source), gpu.put(index))
     np.testing.assert_array_equal(gpu.get(out), source[:, index])
     gpu.run(pvm.collect, gpu.empty((3, 0), np.float32), gpu.put(source), gpu.put(index[:0]))
 
 
-def test_spread(gpu):
+@pytest.mark.parametrize("size", SIZES)
+def test_spread(gpu, size):
     rng = np.random.default_rng(1)
-    source, index = rng.random((3, 300), np.float32), rng.permutation(500)[:300].astype(np.int32)
+    source, index = rng.random((3, size), np.float32), rng.permutation(500)[:size].astype(np.int32)
     before = rng.random((3, 500), np.float32)
     out, expected = gpu.put(before), before.copy()
     gpu.run(pvm.spread, out, gpu.put(source), gpu.put(index))

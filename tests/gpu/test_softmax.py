@@ -54,13 +54,17 @@ def test_step_against_float64(gpu, sizes):
     check_step(gpu, *problem(*sizes))
 
 
+@pytest.mark.parametrize("chunk", [CHUNK, 2 * CHUNK])
 @pytest.mark.parametrize(
     "classes", [CHUNK + rest for rest in range(1, 5)]
 )  # what a block reads four of may end anywhere
-def test_biases_and_weights_of_examples_against_float64(gpu, classes):
+def test_biases_and_weights_of_examples_against_float64(gpu, chunks, classes, chunk):
+    """Biases, which are NaN behind the last class: there they are not read."""
+    chunks(chunk)
     weights, hidden, target = problem(classes, 9, 5)
     biases, weight = np.linspace(-2, 3, classes, dtype=np.float32), np.linspace(0.5, 2, 5, dtype=np.float32)
-    case, on_device = Case(gpu, weights, hidden, target), gpu.put(biases)
+    case = Case(gpu, weights, hidden, target)
+    on_device = gpu.put(np.append(biases, np.full(4, np.nan, np.float32)))[:classes]
     learned, rule = Learned(case.weights, on_device), Rule(0.1)
     ids, log_probs = gpu.empty((5, 7), np.int32), gpu.empty((5, 7), np.float32)
     gpu.run(softmax.best, ids, log_probs, learned, case.work, case.hidden)
@@ -281,9 +285,11 @@ def test_more_than_there_are(gpu):
     assert np.isneginf(log_probs[:, 3:]).all()
 
 
-def test_more_than_a_block_can_hold(gpu):
+def test_as_many_as_a_block_can_hold_and_one_more(gpu):
     case = Case(gpu, *problem(3, 4, 2))
     room = 1 << ((gpu.device.shared_block - 1024) // 8).bit_length() - 1
+    ids, _ = case.best(room - softmax.TILE)
+    assert (np.sort(ids[:, :3], axis=1) == [0, 1, 2]).all() and (ids[:, 3:] == -1).all()
     with pytest.raises(ValueError, match=f"expected at most {room - softmax.TILE} "):
         case.best(room - softmax.TILE + 1)
 

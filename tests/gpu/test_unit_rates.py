@@ -1,4 +1,7 @@
-"""Units that move at rates of their own, on the device: as each alone, whichever kernel computes it."""
+"""Units that move at rates of their own, on the device: as each alone, whichever kernel computes it.
+
+Here is tested `changes` of gpu/units.cu.
+"""
 
 import itertools
 

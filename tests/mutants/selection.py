@@ -1,4 +1,7 @@
-"""Which tests a mutant meets: first those that belong to its file, then those that import it, the nearest first."""
+"""Which tests a mutant meets: first those that belong to its file, then those that import it, the nearest first.
+
+The tests of one kernel may fill several files: to it belong, beside the mirrored one, those that name its path.
+"""
 
 import functools
 import re
@@ -35,10 +38,19 @@ class Selection:
         """The test files that belong to a file: the mirrored one, or that of TESTED_IN; of a header those of its kernels."""
         if path.endswith(".cuh"):
             kernels = [kernel for kernel in sorted((self.root / "gpu").glob("*.cu")) if path in self._included(kernel)]
-            return sorted({test for kernel in kernels for test in self.own(f"gpu/{kernel.name}")})
-        module = Path(path).with_suffix(".py").as_posix()
-        test = TESTED_IN.get(module) or mirrored(module).relative_to(ROOT).as_posix()
-        return [test] if (self.root / test).exists() else []
+            found = {test for kernel in kernels for test in self.own(f"gpu/{kernel.name}")}
+        else:
+            module = Path(path).with_suffix(".py").as_posix()
+            test = TESTED_IN.get(module) or mirrored(module).relative_to(ROOT).as_posix()
+            found = {test} if (self.root / test).exists() else set()
+        return sorted(found | set(self._naming(path)))
+
+    def _naming(self, path: str) -> list[str]:
+        """The test files of kernels that name a kernel's path."""
+        if not path.endswith((".cu", ".cuh")):
+            return []
+        tests = (self.root / "tests" / "gpu").glob("test_*.py")
+        return [test.relative_to(self.root).as_posix() for test in tests if re.search(rf"{path}\b", test.read_text())]
 
     @functools.cache  # noqa: B019
     def others(self, path: str) -> list[str]:
