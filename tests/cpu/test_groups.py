@@ -57,12 +57,13 @@ def test_learns_as_numpy_does(width, dtype, atol):
         np.testing.assert_allclose(found, expected, rtol=0, atol=atol)
 
 
-def test_a_group_moves_its_rows_by_the_rule():
+@pytest.mark.parametrize("optimiser", ["row-adagrad", "adagrad"])
+def test_a_group_moves_its_rows_by_the_rule(optimiser):
     """Its gradient is clipped and measured as a whole, with the bias's. All rules are in tests/cpu/test_rule.py."""
     lengths = [1, 5, 2, LONGEST, 1]
     tree, _, hidden, target = case(37, np.float64, lengths)
     rng, rule = np.random.default_rng(3), Rule(0.2, 0.3, 0.4)
-    learned = drawn(rng, CLASSES - 1, 37, "row-adagrad", biases=True, dtype=np.float64)
+    learned = drawn(rng, CLASSES - 1, 37, optimiser, biases=True, dtype=np.float64)
     weight, expected = rng.random(len(target)), copied(learned)
     work = tree_softmax.workspace(*hidden.shape, tree.depth, hidden.dtype)
     grad, loss = np.empty_like(hidden), np.empty(len(target))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cpu.logistic_rows import OWNERS
-from cpu.tree import balanced, huffman, of_pointers, path
+from cpu.tree import balanced, breadth_first, huffman, of_pointers, path, renumbered
 
 COUNTS = st.lists(st.integers(0, 50), min_size=2, max_size=60)
 
@@ -113,6 +113,25 @@ def test_any_number_of_owners_who_rise_on_the_way_up(owners):
         assert own == sorted(own, reverse=True)
         np.add.at(visits, own, counts[leaf])
     assert tree.owner[0] == owners - 1 and visits.max() < max(1.3 * visits.sum() / owners, root * 1.001)
+
+
+@pytest.mark.parametrize("build", [balanced, lambda classes: huffman(1000 // np.arange(1, classes + 1))])
+@pytest.mark.parametrize("classes", [2, 3, 40])
+def test_nodes_of_any_numbering_are_numbered_breadth_first(build, classes):
+    tree, rng = build(classes), np.random.default_rng(0)
+    depth = np.array([tree.node_up[0] + 1] * (classes - 1))
+    for node in range(1, classes - 1):
+        depth[node] = depth[tree.node_up[node] >> 1] + 1
+    for _ in range(10):
+        name = rng.permutation(classes - 1)  # node n is called name[n]
+        leaf_up = 2 * name[tree.leaf_up >> 1] + (tree.leaf_up & 1)
+        node_up = np.empty(classes - 1, np.int64)
+        node_up[name] = np.where(tree.node_up < 0, -1, 2 * name[tree.node_up >> 1] + (tree.node_up & 1))
+        order = breadth_first(node_up, tree.depth)
+        np.testing.assert_array_equal(order, name)
+        for found, expected in zip(renumbered(leaf_up, node_up, order), (tree.leaf_up, tree.node_up), strict=True):
+            np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(breadth_first(node_up, 1), name[depth <= 1])
 
 
 @pytest.mark.parametrize(
