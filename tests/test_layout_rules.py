@@ -102,7 +102,6 @@ TESTED_IN: dict[str, str] = {
     "hybrid/readout/sampled.py": "tests/hybrid/readout/test_kinds.py",
     "hybrid/readout/base/threshold.py": "tests/hybrid/readout/test_mixture.py",
     "hybrid/pvm/judge/latest.py": "tests/hybrid/pvm/judge/test_live.py",
-    "hybrid/pvm/judge/watch.py": "tests/hybrid/cli/commands/test_pvm.py",
     "hybrid/pvm/originals/recording.py": "tests/hybrid/pvm/originals/test_replay.py",
     "hybrid/pvm/originals/replay_classic.py": "tests/hybrid/pvm/originals/test_replay.py",
     "hybrid/pvm/originals/replay_cuda.py": "tests/hybrid/pvm/originals/test_replay.py",
