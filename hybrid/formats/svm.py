@@ -185,13 +185,13 @@ class _Read:
     def _csr(self, name: str, index: np.ndarray, at: Any, data: np.ndarray, wide: int | None) -> Any:
         from scipy import sparse
 
-        most = int(index.max()) + 1 if len(index) else 1
+        most = int(index.max()) + 1 if len(index) else 0
         limit = MOST if wide is None else min(wide, MOST)
         if most > limit:
             raise ValueError(f"{self.path}: {name}: found the number {most - 1}, expected at most {limit - 1}")
         if len(index) and index.min() < 0:
             raise ValueError(f"{self.path}: a feature 0, expected numbers from 1 on; read it with first=0")
-        shape = (self.examples, most if wide is None else limit)
+        shape = (self.examples, max(most, 1) if wide is None else limit)
         ends = np.frombuffer(at, np.int64).astype(
             np.int32 if len(index) <= MOST else np.int64
         )  # as scikit-learn wants them

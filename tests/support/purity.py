@@ -1,5 +1,6 @@
 """What every feed promises."""
 
+import inspect
 import json
 
 import numpy as np
@@ -9,8 +10,13 @@ from hybrid.feeds import Batch, Feed
 
 
 def check_feed(make) -> None:
-    """`make()` builds the feed: the same batches in any order of asking, and from a second one; sizes as announced."""
+    """`make()` builds the feed: the same batches in any order of asking, and from a second one; sizes as announced;
+    options by name alone.
+    """
     feed, again = make(), make()
+    for given in inspect.signature(type(feed)).parameters.values():
+        assert given.kind != given.POSITIONAL_ONLY, f"{given}: cannot be given by name"
+        assert given.default is given.empty or given.kind == given.KEYWORD_ONLY, f"{given}: can be given without a name"
     batches = [feed[tick] for tick in range(len(feed))]
     for tick in np.random.default_rng(0).permutation(len(feed)):
         assert_equal(again[int(tick)], batches[tick])
