@@ -122,6 +122,11 @@ def test_a_share_of_what_came_last_tests_one_item_at_least(share, tests):
     assert sorted(parts.seen.time) == list(range(4 - tests))
 
 
+def test_what_came_first_is_learned_from_however_much_validates():
+    parts = split_by_time(table([[0, 2], [1, 3]]), test=0.5, valid=0.45)  # 2 and 2 of 4
+    assert (parts.train.item.tolist(), sorted(parts.seen.time)) == ([0], [0, 1])
+
+
 def test_a_moment():
     whole = table([[1, 2, 5, 6], [5, 7], [0, 3, 4]])
     parts = split_by_time(whole, since=5, valid=0.3)

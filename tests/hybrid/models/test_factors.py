@@ -83,6 +83,13 @@ def test_the_validation_item_is_history_for_the_test_and_unknown_to_validation(t
     assert np.array_equal(job.feed.histories.item, np.concatenate([one[:-2] for one in items]))
 
 
+def test_the_best_model_is_the_one_of_the_highest_recall(tmp_path):
+    (tmp_path / "u.data").write_text(rows())
+    job = factors.prepare({"ratings": tmp_path / "u.data", "history": 3, "batch": 64, "epochs": 1, "seed": 0})
+    assert job.watched.name == "valid recall@10"
+    assert job.watched.better(0.3, than=0.2) and not job.watched.better(0.2, than=0.3)
+
+
 def test_repeats_are_counted_apart(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Path("u.data").write_text(rows(last=[3 * u % 25 for u in range(10)]))  # ten users end with their first item

@@ -8,7 +8,8 @@ import pytest
 from hybrid import open_run
 from hybrid.cli import main
 from hybrid.formats import svm
-from hybrid.models import _labelled
+from hybrid.models import _labelled, labels
+from hybrid.train.options import choose
 
 DISHES = ["soup", "cake", "rice", "salad", "bread", "stew"]
 SMALL = ["--width", "8", "--linear", "--biases", "--epochs", "4", "--threads", "2"]
@@ -40,6 +41,12 @@ def here(tmp_path, monkeypatch):
     (tmp_path / "other.txt").write_text(lines(50, seed=1) + "__label__unheard of\n")
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+def test_the_best_model_is_the_one_of_the_highest_precision(here):
+    watched = labels.prepare(choose("labels", examples=str(here / "train.txt"))).watched
+    assert watched.name == "valid precision@1"
+    assert watched.better(0.3, than=0.2) and not watched.better(0.2, than=0.3)
 
 
 def test_a_run_learns_goes_on_and_says_which_labels_texts_have(here, capsys):

@@ -73,6 +73,20 @@ def test_a_curve_is_the_share_of_sums():
     assert comparison._share([])[0].size == 0
 
 
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("a" * 40, "a" * 40),
+        ("a" * 41, "a" * 37 + "..."),
+        (list(range(10, 20)), "[10, 11, 12, 13, 14, 15, 16, 17, 18, 19]"),
+        (list(range(10, 21)), "[10, 11, 12, 13, 14, 15, 16, 17, 18, ..."),
+        (None, "null"),
+    ],
+)
+def test_settings_in_the_table_have_40_letters_at_most(value, shown):
+    assert comparison._short(value) == shown
+
+
 def test_settings_that_one_run_has_not_are_none():
     found = comparison.differing([{"a": 1, "readout.kind": "tile"}, {"a": 1, "readout": None, "b": [2]}])
     assert found == {"readout.kind": ["tile", None], "b": [None, [2]]}
