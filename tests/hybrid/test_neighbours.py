@@ -27,6 +27,7 @@ def test_the_nearest_of_ones_own_vectors(index, capsys, monkeypatch):
     np.testing.assert_array_equal(as_csr.indices.reshape(30, 5), ids)
     assert as_csr.shape == (30, 400) and as_csr.data.dtype == np.float32
     assert found.figures(HIDDEN, 5).line().startswith("recall@5 ")
+    assert found.figures(HIDDEN).line().startswith("recall@10 ")
     assert ("neighbours, index auto: " in capsys.readouterr().err) == (index == "auto") == (found.choice is not None)
     vectors[7] = 9 * HIDDEN[3]
     found.changed([7])

@@ -44,6 +44,7 @@ SUITS: dict[str, tuple[str, ...]] = {  # kinds of operators, by the type of node
     "keyword": ("ReplaceTrue", "ReplaceFalse", "ReplaceAnd", "ReplaceOr", "ReplaceBreak", "ReplaceContinue"),
     "if_stmt": ("AddNot",),
     "while_stmt": ("AddNot",),
+    "assert_stmt": ("AddNot",),  # not planted, see `_tells`, but counted as cosmic-ray does
     "test": ("AddNot",),
     "except_clause": ("ExceptionReplacer",),
     "number": ("NumberReplacer",),
@@ -118,6 +119,8 @@ def _tells(node: Any) -> bool:
         return HOW.match(node.get_code().strip()) is not None
     if node.type == "atom_expr":
         return getattr(node.children[0], "value", "") in LOGS
+    if node.type == "operator":  # the star of a signature is none
+        return node.parent.type in ("parameters", "param") and node.value in ("*", "**", "/")
     if node.type == "number":
         return abs(ast.literal_eval(node.value)) >= LARGE
     return node.type == "if_stmt" and "TYPE_CHECKING" in node.children[1].get_code()

@@ -140,6 +140,32 @@ def f(x: "a < 3" = 7) -> 4:
     assert sum("NumberReplacer" in mutant.kind for mutant in python.mutants("m.py", text)) == 2 * 4
 
 
+def test_a_mutant_changes_the_line_that_it_names_and_no_signature():
+    """In a text with assertions, which are not planted in, and with stars."""
+    text = """
+def f(a, /, b=-1, *more, c, **named):
+    assert a > b
+    while a:
+        a -= 1
+    assert c
+    return g(*more) if b else 0
+
+
+def g(*, d=2 * 3):
+    if d:
+        assert d > 1
+    return 1 if not d else d
+"""
+    for mutant in python.mutants("toy/toy.py", text):
+        pairs = zip(text.splitlines(), mutant.plant(text).splitlines(), strict=True)
+        changed = [before.strip() for before, after in pairs if before != after]
+        assert changed == [mutant.line] and "assert" not in mutant.line, mutant.name
+        if mutant.line.startswith("def"):
+            assert mutant.kind.startswith(("NumberReplacer", "ReplaceUnaryOperator")) or "2 * 3" in mutant.line, (
+                mutant.name
+            )
+
+
 def test_a_name_outlives_lines_put_before_it():
     before = {mutant.name: mutant.plant(TOY) for mutant in python.mutants("toy/scale.py", TOY)}
     moved = "import math\n\n\n" + TOY

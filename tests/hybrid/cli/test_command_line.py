@@ -8,12 +8,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from hybrid import backend
-from hybrid.cli import main
+from hybrid.cli import command_line, main
 from hybrid.engine import Engine
 from hybrid.models._engine import EngineJob
 from hybrid.storage import vectors
@@ -283,6 +284,12 @@ def test_doctor_reports_and_says_whether_the_cpu_can_be_used(capsys):
     assert "GB/s" in capsys.readouterr().out
 
 
+def test_of_several_ranks_the_first_alone_says_what_the_doctor_found(capsys, monkeypatch):
+    monkeypatch.setattr(command_line, "world", lambda: SimpleNamespace(rank=1))
+    assert command_line._doctor(SimpleNamespace(json=False)) == 0
+    assert capsys.readouterr().out == ""
+
+
 def kill(*arguments):
     os.kill(os.getpid(), signal.SIGINT)
 
@@ -312,13 +319,6 @@ def test_train_prints_what_the_stages_took_and_a_log_of_lines(capsys, tmp_path, 
     assert printed.err == "" and "perplexity" in printed.out
     assert main(["train", "--resume", str(tmp_path / "none"), "--quiet"]) == 2
     assert capsys.readouterr().err.startswith("hybrid: error: ")
-
-
-def test_eval_refuses_options_that_are_not_the_models(capsys, tmp_path, text):
-    run = str(tmp_path / "run")
-    assert main(["train", "language", "--text", text, "--out", run, *LANGUAGE]) == 0
-    assert main(["eval", run, "--similarity", "nosuch"]) == 2
-    assert "--similarity: not used by `eval` of a language run" in capsys.readouterr().err
 
 
 def test_help_names_every_command(capsys):

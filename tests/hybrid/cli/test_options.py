@@ -41,6 +41,12 @@ def test_options_are_not_abbreviated_and_others_are_refused_by_name(capsys, comm
     assert error.startswith(f"hybrid: error: {message}") and error.count("\n") == 1
 
 
+def test_eval_refuses_options_that_are_not_the_models(capsys, tmp_path):
+    (tmp_path / "run.json").write_text('{"kind": "language"}')
+    assert main(["eval", str(tmp_path), "--similarity", "nosuch"]) == 2
+    assert "--similarity: not used by `eval` of a language run" in capsys.readouterr().err
+
+
 def test_a_command_is_needed(capsys):
     assert said(capsys, "--vers")[0] == 2
 

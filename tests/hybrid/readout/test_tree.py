@@ -35,6 +35,13 @@ def test_a_tree_with_more_owners_moves_its_nodes_alike_and_is_rebuilt_with_them(
     assert again.owners == 16 and again.tree.owner.max() == 15
 
 
+@pytest.mark.parametrize(
+    "form, online", [({}, True), ({"mode": "grouped"}, True), ({"mode": "batch"}, False), ({"split": 1}, False)]
+)
+def test_a_tree_whose_nodes_move_by_examples_on_the_cpu_learns_online(form, online):
+    assert TreeReadout([3, 2, 1], 4, **form).online is online
+
+
 def test_the_former_name_of_a_mode_is_taken_with_one_note(capsys):
     _note_former.cache_clear()
     readouts = [TreeReadout([3, 2, 1], 4, mode="runs") for _ in range(2)]

@@ -34,8 +34,16 @@ def test_each_panel_has_every_trial_that_has_a_figure():
     assert points(width)["1 epochs"] == [[8, 4], [4, 5]]
     assert rate.get_xscale() == "log" and width.get_xscale() == "linear"
     assert [tick.get_text() for tick in readout.get_xticklabels()] == ["tree", "full"]
+    assert readout.get_xlim() == (-0.5, 1.5) and rate.get_xlim() == (0.01 / 1.2, 1.2)  # points stand off the frame
     assert [axis.get_ylabel() for axis in drawn.axes] == ["perplexity", "", "", "perplexity"]
     assert last.get_xlabel() == "a"
+
+
+def test_trials_of_one_rung_have_one_colour_and_no_legend():
+    drawn = Figure()
+    picture.fill(drawn, [one._replace(length=None) for one in RECORDS], SPACE, "perplexity", "epochs")
+    trials, best = drawn.axes[0].collections
+    assert (len(trials.get_offsets()), len(best.get_offsets()), drawn.legends) == (3, 1, [])
 
 
 def test_it_is_written(tmp_path):

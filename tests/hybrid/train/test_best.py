@@ -2,11 +2,18 @@
 
 import json
 import math
+from types import SimpleNamespace
 
 import pytest
 
 from hybrid.train.best import Best, sayable
-from hybrid.train.job import Watched
+from hybrid.train.job import Job, Watched
+
+
+@pytest.mark.parametrize("feed, expected", [(SimpleNamespace(ticks_per_epoch=4), [0, 4, 8]), (object(), [])])
+def test_epochs_end_where_the_feed_says_how_many_ticks_they_have(feed, expected):
+    job = SimpleNamespace(feed=feed)
+    assert [tick for tick in range(10) if Job.ends_epoch(job, tick)] == expected
 
 
 def taken(best, *values):
