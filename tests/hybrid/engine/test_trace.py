@@ -49,10 +49,11 @@ def test_an_interval_is_kept_and_counted():
 def test_chrome_trace_names_tracks_and_is_in_microseconds(tmp_path):
     filled().write_chrome(tmp_path / "trace.json")
     events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
-    names = {e["tid"]: e["args"]["name"] for e in events if e["ph"] == "M"}
+    names = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["ph"] == "M"}
     stages = [e for e in events if e["ph"] == "X"]
     assert sorted(names.values()) == ["dense", "sparse"]
-    assert [(names[e["tid"]], e["name"], e["ts"], e["dur"]) for e in stages][1] == ("sparse", "readout", 1e6, 2e6)
+    found = [(names[e["pid"], e["tid"]], e["name"], e["ts"], e["dur"]) for e in stages]
+    assert found[1] == ("sparse", "readout", 1e6, 2e6)
 
 
 def test_memory_of_a_long_run_is_bounded():
