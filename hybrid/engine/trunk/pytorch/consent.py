@@ -9,8 +9,6 @@ import os
 from pathlib import Path
 from typing import Any
 
-from cpu.private import private
-
 from ....data.folder import caches
 
 VARIABLE = "HYBRID_MODULES"  # further programs, with os.pathsep between them: for other machines, or an emptied cache
@@ -59,4 +57,6 @@ def _known() -> set[str]:
 
 
 def _list() -> Path:
+    from cpu.private import private  # here: with it comes Numba, and a command line is read without
+
     return private(caches() / "hybrid-engine", "XDG_CACHE_HOME") / "modules.txt"
