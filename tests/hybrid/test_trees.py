@@ -146,3 +146,7 @@ def test_arguments_are_refused():
         trees.huffman_of_clusters(VECTORS, COUNTS, 0)
     with pytest.raises(ValueError, match="numbered breadth first"):
         trees.checked(np.array([1, 0, 3]), np.array([-1, 0]))
+
+
+def test_paths_of_free_splits_have_at_most_three_times_as_many_nodes_as_equal_ones():
+    assert [trees.deepest(classes) for classes in (2, 3, 4, 5, 1000, 1024, 1025)] == [3, 6, 6, 9, 30, 30, 33]

@@ -61,9 +61,7 @@ class Selection:
             edge = sorted({importer for name in edge for importer in self._importers.get(name, ())} - seen)
             seen |= set(edge)
             tests = [name for name in edge if name.rpartition(".")[2].startswith("test_")]
-            found += sorted(
-                tests, key=lambda name: not name.startswith(f"tests.{path.split('/')[0]}.")
-            )  # its own folder's first
+            found += sorted(tests, key=lambda name: _distance(path, name))
         tests = [f"{name.replace('.', '/')}.py" for name in found if not name.startswith(APART)]
         return [test for test in tests if test not in self.own(path)]
 
@@ -82,3 +80,10 @@ class Selection:
                 found.add(name)
                 left += INCLUDE.findall((self.root / name).read_text())
         return found
+
+
+def _distance(path: str, test: str) -> tuple[bool, bool]:
+    """Tests whose name begins like that of the file come first, then those of its package."""
+    folder, _, name = test.rpartition(".")
+    package = folder.startswith(f"tests.{path.partition('/')[0]}")
+    return not (package and name.startswith(f"test_{Path(path).stem}")), not package

@@ -235,6 +235,7 @@ def test_tests_of_a_header_are_those_of_the_kernels_that_include_it():
     assert {"tests/gpu/test_units.py", "tests/gpu/test_unit_rates.py"} <= set(selection.own("gpu/units.cu"))
     assert selection.own("cpu/tile.py") == ["tests/cpu/test_small_gemm.py"]
     assert selection.others("cpu/heap.py")[0].startswith("tests/cpu/")
+    assert selection.others("gpu/pvm.py")[0].startswith("tests/gpu/test_pvm_")
 
 
 def test_every_equivalent_mutant_is_there_and_has_a_reason():

@@ -132,3 +132,8 @@ def test_a_compiler_that_does_not_run_is_no_obstacle_to_running(monkeypatch, com
     found = doctor._compiler()
     assert (found["ok"], found["needed"]) == (False, False)
     assert "apt install g++" in found["remedy"]
+
+
+def test_a_copy_moves_what_it_reads_and_what_it_writes(monkeypatch):
+    monkeypatch.setattr(doctor.time, "perf_counter", iter(range(100)).__next__)
+    assert doctor._copies(megabytes=1) == [2 * 2**20] * 5

@@ -214,6 +214,9 @@ def test_errors_of_a_report_are_means_over_the_last_tenth_of_the_curve_and_two_p
     assert found["error"] == [error, 2, error / 2]
     assert (found["prediction_error"], found["last_frame_error"]) == (error, 2)
     assert found["averaged_from_step"] == since
+    told = reports.text(found | {"run": "r", "model_bytes": 3 << 20, "peak_memory_bytes": 5 << 30})
+    assert "memory            3 MiB of the model, 5,120 MiB of the process\n" in told
+    assert "process" not in reports.text(found | {"run": "r", "peak_memory_bytes": None})
 
 
 def unlabelled(path):

@@ -53,3 +53,9 @@ def test_nothing_is_followed_where_nothing_is_watched():
 
 def test_figures_of_nothing_become_null():
     assert sayable({"a": math.nan, "b": 1.0, "c": [1.0], "d": None}) == {"a": None, "b": 1.0, "c": [1.0], "d": None}
+
+
+def test_a_report_has_the_figures_of_the_last_point():
+    curve = [{"tick": 1, "loss": 3.0}, {"tick": 2, "loss": 2.0}]
+    found = Job.report(SimpleNamespace(), None, {"curve": curve}, 5.0)
+    assert (found["tick"], found["loss"], found["examples_per_second"], found["curve"]) == (2, 2.0, 5.0, curve)

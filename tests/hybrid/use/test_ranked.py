@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 
 from hybrid.use.ranked import Ranked, joined
 
@@ -19,3 +20,8 @@ def test_parts_are_joined():
     assert whole.asked == ["a", "b", "a", "b"] and whole.names == FOUND.names * 2
     none = joined([], KNOWN, 2)
     assert none.ids.shape == none.scores.shape == (0, 2) and none.names == []
+
+
+def test_an_answer_with_fewer_names_than_rows_is_no_table():
+    with pytest.raises(ValueError, match="zip"):
+        list(FOUND._replace(asked=["a"]).rows())

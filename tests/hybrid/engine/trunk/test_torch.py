@@ -331,3 +331,18 @@ def test_a_trunk_is_given_to_no_checkpoint_that_makes_its_own(tmp_path):
         ValueError, match="trunk: found a torch trunk, the checkpoint has a mlp trunk, which it makes itself"
     ):
         Engine.load(tmp_path, trunk=TorchTrunk(net(), WIDTH, 6, optimiser=adam))
+
+
+def test_all_of_the_gradient_is_whole_after_its_one_step():
+    """Ranks add it up from the place that is told; see Stages."""
+    trained, told = engine(), []
+    falling = trained.trunk.falling
+
+    def noted(slot):
+        for place in falling(slot):
+            told.append(place)
+            yield place
+
+    trained.trunk.falling = noted
+    losses(trained, 2)
+    assert told and not any(told)
