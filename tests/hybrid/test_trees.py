@@ -134,6 +134,10 @@ def test_paths_that_make_no_tree(table, code, message):
 def test_arguments_are_refused():
     with pytest.raises(ValueError, match=r"vectors: found float64 \(5,\)"):
         trees.clustered(np.ones(5))
+    with pytest.raises(ValueError, match=r"vectors: found float64 \(5, 0\), expected numbers \(V, D\)"):
+        trees.clustered(np.ones((5, 0)))
+    with pytest.raises(ValueError, match=r"vectors: found <U1 \(2, 1\), expected numbers"):
+        trees.clustered([["a"], ["b"]])
     with pytest.raises(ValueError, match=r"vectors\[3\]: found NaN"):
         trees.clustered(np.where(np.arange(5)[:, None] == 3, np.nan, np.ones((5, 2))))
     with pytest.raises(ValueError, match="counts: found 4, expected 5"):

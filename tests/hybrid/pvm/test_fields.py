@@ -145,6 +145,15 @@ def test_fields_of_several_streams_take_the_mean_of_their_slopes():
     np.testing.assert_allclose(model.projection().slope[at], (tape * (1 - tape)).mean(axis=0))
 
 
+def test_what_is_published_by_its_range_is_stretched_by_it():
+    model = PVM(dataclasses.replace(BASE, publish="minmax"), streams=2, dtype=np.float64)
+    rng = np.random.default_rng(0)
+    model.step(rng.random((2, *BASE.frame)))
+    low, high = 0.4 * rng.random((2, model.layout.world)), 1 - 0.4 * rng.random((2, model.layout.world))
+    model.put({"low": low, "high": high})
+    np.testing.assert_allclose(model.projection().stretch, (1 / (high - low)).mean(axis=0))
+
+
 @pytest.mark.parametrize(
     ("unit", "shapes"),
     [

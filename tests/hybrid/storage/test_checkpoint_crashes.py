@@ -8,6 +8,7 @@ import resource
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -165,6 +166,14 @@ def test_a_full_disk_is_named_and_harms_nothing(tmp_path, monkeypatch, room):
     with pytest.raises(OSError, match=rf"{tmp_path}: No space left on device: it needs 0.0 MB, [\d,.]+ MB are free"):
         checkpoint.save(tmp_path, arrays(2), FACTS)
     assert content(tmp_path) == before
+
+
+def test_a_full_disk_is_told_with_what_is_free(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint.shutil, "disk_usage", lambda path: SimpleNamespace(free=2_500_000))
+    monkeypatch.setattr(atomic, "open", lambda *how: FullDisk(open(*how)), raising=False)
+    FullDisk.room = 0
+    with pytest.raises(OSError, match=r"it needs 4\.2 MB, 2\.5 MB are free"):
+        checkpoint.save(tmp_path, {"table": np.ones(2**20, np.float32)}, {})
 
 
 def test_a_limit_on_file_size_is_named_and_harms_nothing(tmp_path):
