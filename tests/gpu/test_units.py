@@ -13,10 +13,13 @@ from tests.twins import units as oracle
 from tests.twins.units import ACTIVATIONS, RAGGED, close
 
 MANY = tuple(size * 8 for size in ([7, 33, 1, 12, 4], [5, 2, 1, 33, 3], [6, 34, 1, 3, 8]))  # enough to be no GEMMs
+EQUAL = [7, 7, 7], [5, 5, 5], [6, 6, 6]  # one batch of equal GEMMs
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
-@pytest.mark.parametrize(("batch", "sizes"), [(1, MANY), (5, MANY), (16, MANY), (5, WARPS), (17, WARPS), (40, MANY)])
+@pytest.mark.parametrize(
+    ("batch", "sizes"), [(1, MANY), (5, MANY), (16, MANY), (5, WARPS), (17, WARPS), (40, MANY), (5, EQUAL)]
+)
 def test_forward_and_backward(gpu, batch, sizes, activation):
     case = Case(batch, sizes=sizes).on(gpu)
     case.forward(activation)
