@@ -1,5 +1,7 @@
 """Pictures of what a model sees: every number at its place, whole enlargements, boxes where they belong."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -142,3 +144,13 @@ def test_a_picture_is_saved_as_png(tmp_path):
     picture = np.random.default_rng(0).integers(0, 255, (5, 6, 3)).astype(np.uint8)
     panel.save(tmp_path / "picture.png", picture)
     assert np.array_equal(np.array(Image.open(tmp_path / "picture.png")), picture)
+
+
+def test_a_line_without_room_ends_in_dots_and_one_that_fits_does_not():
+    written = []
+    pen = SimpleNamespace(
+        textlength=lambda text, font: 10 * len(text), text=lambda at, text, **how: written.append(text)
+    )
+    for room in (50, 49, 40, 30, 0):
+        panel._text(pen, (0, 0), "abcde", room)
+    assert written == ["abcde", "a...", "a...", "...", "..."]
