@@ -83,17 +83,12 @@ class MixtureReadout(Base):
         self._losses = np.empty((len(self.readouts), self.batch), np.float32)
         self._grads = np.empty((len(self.readouts), self.batch, self.width), np.float32)
 
-    @property
-    def rate(self) -> float:
-        """The greatest of the readouts' rates."""
-        return self._rate
-
-    @rate.setter
-    def rate(self, value: float) -> None:
-        self._rate = check.number("rate", value, 0)
+    def _set_rate(self, rate: float) -> None:
+        """It is the greatest of the readouts' rates, which keep their ratios."""
+        super()._set_rate(rate)
         for readout, ratio in zip(self.readouts, self._ratios, strict=True):
-            if readout.rate != value:
-                readout.rate = value * ratio
+            if readout.rate != rate:
+                readout.rate = rate * ratio
 
     def begin_with(self, vectors: np.ndarray) -> None:
         """Let every readout begin with vectors (V, D) float32; see Readout."""

@@ -83,7 +83,10 @@ class Base(Staged, Still, Foreign):
 
     @rate.setter
     def rate(self, value: float) -> None:
-        self._rate = check.number("rate", value, 0)
+        self._set_rate(check.number("rate", value, 0))
+
+    def _set_rate(self, rate: float) -> None:
+        self._rate = rate
 
     def step(self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None) -> float:
         """Learn from a batch and return its mean loss in nats; see Readout."""

@@ -5,6 +5,7 @@ run would run what the stranger likes.
 """
 
 import argparse
+import contextlib
 import os
 from pathlib import Path
 from typing import Any
@@ -31,11 +32,8 @@ def agree(program: Path) -> None:
     path = os.path.realpath(program)
     if path not in _known():
         _named.add(path)
-        try:
-            with open(_list(), "a") as file:
-                file.write(f"{path}\n")
-        except OSError:
-            return  # the next command asks anew
+        with contextlib.suppress(OSError), open(_list(), "a") as file:  # where it cannot, the next command asks anew
+            file.write(f"{path}\n")
 
 
 def refuse_stranger(program: Path) -> None:
