@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from tests.mutants.campaign import MORE, Campaign
+from tests.mutants.campaign import MORE, RECORD, Campaign
 from tests.mutants.mutant import drawn
 from tests.mutants.score import equivalent, survivor, table
 from tests.support.imports import ROOT
@@ -23,6 +23,7 @@ def main() -> int:
     )
     parser.add_argument("--only", metavar="KEY", help="run this mutant, whatever is known of it")
     parser.add_argument("--tell", action="store_true", help="run nothing: what is known so far")
+    parser.add_argument("--record", action="store_true", help=f"write what is known to {RECORD}")
     parser.add_argument(
         "--folder", type=Path, default=ROOT / "build" / "mutants", help="of the copy and of the results"
     )
@@ -45,6 +46,8 @@ def main() -> int:
         if outcome and outcome.outcome == "survived" and mutant.name not in known:
             print(survivor(mutant, (campaign.tree.root / mutant.path).read_text()))
     print(table(told, known))
+    if asked.record:
+        campaign.record()
     campaign.close()
     return 0
 

@@ -21,6 +21,7 @@ from tests.mutants.tree import Tree
 
 MORE = 15.0  # seconds of processor time that tests may take which only import what a mutant is in
 ROOM = 15.0  # seconds of processor time that a test may take beside ten times what it took without a mutant
+RECORD = "tests/mutants/results.jsonl"  # what came of a campaign, for who goes on elsewhere
 COMPILING = 30.0  # the same where it may wait for a compiler
 WATCHED = {
     "CUDASIM": "1",
@@ -35,7 +36,7 @@ class Result:
     outcome  "killed" or "survived"
     how      "failed", "hung" (a test took too long), "died" (a signal ended the process), or "passed"
     by       the test that killed it
-    tests    the test files that it met
+    tests    the test files that it survived
     state    a hash of its file, and of the test that killed it or of all that it survived
     """
 
@@ -110,11 +111,20 @@ class Campaign:
             if answer["outcome"] != "passed":
                 outcome, how, by = "killed", answer["outcome"], answer["by"]
                 break
-        state = self._state(mutant.path, met, by)
-        result = Result(mutant.name, outcome, how, by, met, round(time.monotonic() - begun, 1), state)
+        survived = met if outcome == "survived" else []
+        state = self._state(mutant.path, survived, by)
+        result = Result(mutant.name, outcome, how, by, survived, round(time.monotonic() - begun, 1), state)
         self._keep("results.jsonl", dataclasses.asdict(result))
         self.results[mutant.name] = result
         return result
+
+    def record(self) -> None:
+        """Write what is known and still holds to RECORD, in the sources: campaigns elsewhere begin with it."""
+        paths = {name.partition(" | ")[0] for name in self.results}
+        there = self.mutants(sorted(path for path in paths if (self.tree.root / path).exists()))
+        held = [result for mutant in there if (result := self.held(mutant))]
+        lines = [json.dumps(dataclasses.asdict(result)) for result in sorted(held, key=lambda result: result.name)]
+        (self.root / RECORD).write_text("".join(f"{line}\n" for line in lines))
 
     def _meet(self, mutant: Mutant, test: str, spend: float | None, watch: bool) -> dict[str, Any]:
         """What came of the tests of a file, of a kernel where every access is watched. A test that fails without the mutant
@@ -228,8 +238,9 @@ class Campaign:
             print(json.dumps(record), file=file, flush=True)
 
     def _read(self) -> None:
-        for record in _records(self.folder / "results.jsonl"):
-            self.results[record["name"]] = Result(**record)
+        for path in (self.root / RECORD, self.folder / "results.jsonl"):
+            for record in _records(path):
+                self.results[record["name"]] = Result(**record)
         for record in _records(self.folder / "tests.jsonl"):
             self._seconds[record["test"]] = record["seconds"]
             self._good[record["test"]] = record["state"] or self._good.get(record["test"], "")

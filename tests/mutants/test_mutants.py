@@ -99,6 +99,21 @@ def test_a_kill_holds_until_the_test_that_killed_changes(toy, tmp_path):
     assert ran() == 2
 
 
+def test_a_campaign_elsewhere_goes_on_with_what_is_recorded_and_still_holds(toy, tmp_path):
+    (toy / "tests/mutants").mkdir()
+    made, came = run(toy, tmp_path / "here", BOUND, TURNED)
+    made.record()
+    assert run(toy, tmp_path / "there", BOUND, TURNED)[1] == came
+    assert not (tmp_path / "there" / "results.jsonl").exists(), "nothing was run again"
+
+    (toy / "tests/toy/test_scale.py").write_text(TESTS + "\n\ndef test_more():\n    pass\n")
+    made = Campaign(toy, tmp_path / "there")
+    made.record()
+    made.close()
+    [kept] = (toy / campaign.RECORD).read_text().splitlines()
+    assert TURNED in kept, "what survived meets the changed tests first"
+
+
 def test_a_folder_may_be_named_from_here(toy, tmp_path, monkeypatch):
     """Tests that write, which they do in that folder, run from the copy."""
     (toy / "tests/toy/test_scale.py").write_text(TESTS.replace("()", "(tmp_path)"))
