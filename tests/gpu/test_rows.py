@@ -1,5 +1,7 @@
 """Tables of vectors on the device: the same bits as the CPU's, whatever the order of blocks and warps."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -214,3 +216,12 @@ def test_a_nan_stays_visible(gpu):
     table = np.ones((3, 2), np.float32)
     moved = scattered(gpu, table, np.array([1], np.int32), np.array([[np.nan, 1]], np.float32), 1.0)
     assert np.isnan(moved).tolist() == [[False, False], [True, False], [False, False]]
+
+
+@pytest.mark.parametrize(
+    "pointer, width, aligned", [(160, 8, True), (32, 4, True), (150, 8, False), (168, 8, False), (160, 6, False)]
+)
+def test_rows_are_read_by_four_where_all_begin_at_16_bytes(pointer, width, aligned):
+    table = SimpleNamespace(ndim=2, shape=(3, width), pointer=pointer)
+    factors = SimpleNamespace(ndim=1, shape=(3,), pointer=4)
+    assert rows._aligned(table, None, factors) is aligned

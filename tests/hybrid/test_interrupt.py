@@ -345,3 +345,16 @@ def test_nothing_is_held_in_another_thread_nor_where_nobody_handles():
     finally:
         signal.signal(signal.SIGINT, before)
     assert found == [signal.default_int_handler, signal.SIG_IGN]
+
+
+def test_a_signal_while_the_handler_is_put_back_waits_until_it_is(monkeypatch):
+    put = signal.signal
+
+    def late(number, handler):
+        signal.raise_signal(signal.SIGINT)
+        return put(number, handler)
+
+    with pytest.raises(KeyboardInterrupt), Held():
+        signal.raise_signal(signal.SIGINT)
+        monkeypatch.setattr(signal, "signal", late)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hybrid.cli import main
-from hybrid.cli.demo import _reached, _verdict
+from hybrid.cli.demo import READOUTS, _reached, _verdict, text
 
 
 @pytest.fixture(scope="module")
@@ -73,3 +73,20 @@ def test_the_verdict_names_who_was_first_by_each_clock_and_who_ended_best():
     )
     assert lines[2].startswith("  in processor seconds: first by full softmax after 3.0, then")
     assert lines[3] == "On the test text full softmax is the best at the end, with a perplexity of 20.0."
+
+
+def test_the_report_shows_six_neighbours_of_a_word_by_either_search():
+    run = {"examples_per_second": 1, "seconds": 1, "processor_seconds": 1, "perplexity": 9, "test_perplexity": 9}
+    run |= {"stages": {"ticks": 1, "stages": {}, "wall": 1, "overlap": 0, "efficiency": 1}, "pace": "2"}
+    words = {"word": "sea", "annoy": list("abcdefgh"), "exact": list("ijklmnop")}
+    report = {
+        "text": "t",
+        "level": 9.0,
+        "tokens": {"train": 1, "valid": 1, "test": 1},
+        "words": 8,
+        "epochs": 1,
+        "files": {},
+    }
+    report |= {"runs": dict.fromkeys(READOUTS, run), "to_level": dict.fromkeys(READOUTS, run), "next_words": []}
+    lines = text(report | {"neighbours": {"k": 8, "recall": 1.0, "words": [words]}}).splitlines()
+    assert "  sea          Annoy: a, b, c, d, e, f" in lines and "               exact: i, j, k, l, m, n" in lines

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import hybrid
 from hybrid.cli import main
 from hybrid.feeds import ratings
 from hybrid.feeds.histories import whole as bags
@@ -163,3 +164,8 @@ def test_scores_of_a_user_are_those_of_log_prob(trained):
     expected = engine.readout.log_prob(hidden, np.tile(np.arange(25, dtype=np.int32), 3)).reshape(3, 25)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
     assert ranking.figures(factors.scores(engine, parts.seen, Order(length=50)), parts.seen, parts.test)["users"] == 60
+
+
+def test_the_users_of_a_run_are_known_before_anything_is_asked(trained):
+    model = hybrid.open_run("run")
+    assert model.users == [str(user) for user in range(60)] and model.histories is model.histories

@@ -271,3 +271,11 @@ def test_a_run_goes_on_without_what_follows_from_its_other_options(tmp_path):
     path = tmp_path / "run" / "run.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"every": None}))
     assert main(["train", "--resume", str(tmp_path / "run"), "--steps", "12"]) == 0
+
+
+def test_every_tenth_point_of_the_curve_and_the_last_are_validated(tmp_path):
+    run = tmp_path / "run"
+    assert main(command(tmp_path, run, "--steps", "23", "--every", "1", "--valid", "synthetic")) == 0
+    assert [point["step"] for point in curve_of(run) if "valid prediction" in point] == [0, 10, 20, 21], (
+        "the prediction of the last step waits for its frame"
+    )

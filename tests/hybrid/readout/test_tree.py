@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hybrid.readout import HeadReadout, TreeReadout, rebuild
-from hybrid.readout.tree import _note_former, _note_gone
+from hybrid.readout.tree import _note_former, _note_gone, least, trials
 
 
 def batch(classes, width, rows=32, seed=0):
@@ -62,3 +62,25 @@ def test_a_checkpoint_with_a_mode_that_is_gone_goes_on_with_one_note(capsys, mak
     facts = make([3, 2, 1], 4).describe()
     assert [rebuild(facts | {"mode": "hogwild"}).describe() for _ in range(2)] == [facts, facts]
     assert capsys.readouterr().err.count('mode "hogwild" is no more') == 1
+
+
+@pytest.mark.parametrize("facts", [{}, {"biases": True}, {"optimiser": "adagrad"}])
+def test_a_checkpoint_holds_no_number_less_than_is_foretold(facts):
+    made = TreeReadout(np.ones(9), 4, tree="balanced", **facts)
+    arrays = [array for name, array in made.parameters().items() if name != "owner"]
+    assert least(**made.describe()) == sum(array.size for array in arrays)
+
+
+@pytest.mark.parametrize(
+    "options, modes",
+    [
+        ({"mode": "deterministic"}, ["ordered", "batch"]),
+        ({"mode": "deterministic", "readout_clip": 1.0}, ["batch"]),
+        ({"mode": "deterministic", "rate": 2.0}, ["ordered"]),
+        ({"mode": "grouped"}, []),
+        ({"mode": "deterministic", "readout_optimiser": "adagrad"}, []),
+    ],
+)
+def test_ways_for_nodes_to_wait_less_are_tried_where_the_serial_loop_is_asked_for(options, modes):
+    tried = trials({"rate": 0.01, "split": 0} | options, 1000, 16).tried
+    assert [trial.options["mode"] for trial in tried] == modes

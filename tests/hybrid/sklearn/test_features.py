@@ -51,3 +51,9 @@ def test_questions_are_asked_part_by_part(source, form, monkeypatch):
         found.append(asked["x"] if "x" in asked else sparse.csr_array(tuple(entries), (10, 7)).toarray())
     assert len(parts) == 5
     np.testing.assert_array_equal(np.concatenate(found), X.toarray())
+
+
+def test_a_row_whose_answer_is_larger_than_a_part_is_asked_alone(monkeypatch):
+    monkeypatch.setattr(features, "NUMBERS", 70)
+    parts = [part for part, _ in features.questions(SOURCES["numbers"](), X.toarray(), 71)]
+    assert parts == [slice(row, row + 1) for row in range(X.shape[0])]

@@ -69,3 +69,16 @@ def test_the_command_writes_a_picture_and_says_its_scale(capsys, tmp_path):
     for more, found in ((["--layer", "3"], "layer: found 3"), (["--unit", "16"], "unit: found 16")):
         assert main(["pvm", "fields", str(run), *more, "--device", "cpu"]) == 2
         assert found in capsys.readouterr().err
+
+
+def test_the_picture_names_rows_and_columns_where_they_are(tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda figure, path: drawn.append(figure))
+    model = PVM(CONFIG)
+    montage.draw(tmp_path / "montage.png", model, 0, list(range(6)))
+    axis, (rows, columns) = drawn[0].axes[0], montage.montage(model, list(range(6)))[2]
+    assert [label.get_text() for label in axis.get_xticklabels()] == ["column 0", "column 1", "column 2"]
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["row 0", "row 1"]
+    assert axis.get_xticks().tolist() == [at for at, _ in columns] and axis.get_yticks().tolist() == [
+        at for at, _ in rows
+    ]

@@ -3,6 +3,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from hybrid.feeds.video.clips import synthetic
 from hybrid.feeds.video.clips.synthetic import GREY, TARGET, Scene
 
 SHAPE = (60, 60, 3)
@@ -112,3 +113,19 @@ def test_numbers_outside(number):
 def test_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         Scene(**{"shape": SHAPE} | arguments)
+
+
+def test_the_triangle_has_equal_sides():
+    """Its corners lie on the circle, and its edges half as far from the centre."""
+    angle = 2 * np.pi / 3 * np.arange(3)
+    corners, middles = (np.array([np.cos(turned), np.sin(turned)]) for turned in (angle, angle + np.pi / 3))
+    for at in (10 * corners, 5 * middles):
+        np.testing.assert_allclose(synthetic._triangle(*at, 10), 0, atol=1e-5)
+
+
+def test_the_box_stays_in_the_picture_and_the_target_leaves_it_at_the_sides():
+    scene = Scene((60, 80, 3), seed=0)
+    for body, reach in ((1, (0.8, 0.8)), (2, (1.7, 1.0))):
+        at = np.array([scene._centre(number, body) for number in range(4000)]) / (80, 60)
+        np.testing.assert_allclose(np.ptp(at, axis=0), reach, atol=0.02)
+        np.testing.assert_allclose((at.min(axis=0) + at.max(axis=0)) / 2, 0.5, atol=0.02)
