@@ -62,3 +62,20 @@ def assert_same_bits(first, second):
     assert first.keys() == second.keys()
     for name in first:
         assert first[name].tobytes() == second[name].tobytes(), name
+
+
+# How an engine may run its stages
+WAYS = {
+    "serial": {"overlap": False},
+    "overlapped": {"overlap": True},
+    "measured": {"overlap": None, "threads": 4},
+    "delay": {"overlap": True, "delay": 2},
+    "serial, delay": {"overlap": False, "delay": 2},
+}
+
+
+def assert_same_model(found, expected):
+    """Both name the same arrays, and these hold the same bytes."""
+    assert {name: array.tobytes() for name, array in found.items()} == {
+        name: array.tobytes() for name, array in expected.items()
+    }

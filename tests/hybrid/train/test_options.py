@@ -2,7 +2,7 @@
 
 import pytest
 
-from hybrid.train.options import choose, free, kept
+from hybrid.train.options import Parts, choose, free, kept
 
 
 def test_defaults_are_those_of_run_model_readout_and_trunk():
@@ -66,3 +66,14 @@ def test_nesterov_has_the_rate_of_sgd_and_adam_its_own(readout, rate):
 
     assert trunk("sgd") == trunk("nesterov") == (rate, 0.9)
     assert trunk("adam") == (0.001, None)
+
+
+def test_the_options_of_an_earlier_version_are_read_as_they_are_today():
+    parts = Parts("language")
+    assert parts.read({"readout": "tree", "mode": "runs", "seed": 3}) == {
+        "readout": "tree",
+        "mode": "grouped",
+        "seed": 3,
+    }
+    with pytest.raises(ValueError, match="seed: found -1, which --seed cannot be; the file was altered"):
+        parts.read({"seed": -1})

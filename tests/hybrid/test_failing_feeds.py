@@ -1,0 +1,138 @@
+"""Whatever a feed or the caller's own code raises leaves a model between two ticks; what fails within one is told."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from hybrid.engine import Engine
+from hybrid.pvm.model import PVM
+from tests.support.small_engine import WAYS, Feed, assert_same_model, engine, parameters
+from tests.support.small_pvm import TINY, Scene, bytes_of, walk
+
+TICKS = 20
+
+
+class Failing:
+    """A feed that fails once, in a way of its own."""
+
+    def __init__(self, feed, failure, at=5):
+        self._feed, self._failure, self._at = feed, failure, at
+
+    def __getattr__(self, name):
+        return getattr(self._feed, name)
+
+    def __len__(self):
+        return len(self._feed)
+
+    def __getitem__(self, tick):
+        if tick == self._at:
+            raise self._failure
+        return self._feed[tick]
+
+
+FAILURES = [OSError("gone"), TypeError("no"), StopIteration(), KeyboardInterrupt(), SystemExit(3), GeneratorExit()]
+
+
+@pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: type(failure).__name__)
+def test_whatever_a_feed_raises_leaves_the_model_between_two_ticks(tmp_path, failure):
+    expected = RuntimeError if isinstance(failure, StopIteration) else type(failure)
+    for options in WAYS.values():
+        whole, trained = engine(**options), engine(**options)
+        list(whole.run(Feed(TICKS)))
+        with pytest.raises(expected):
+            list(trained.run(Failing(Feed(TICKS), failure)))
+        trained.save(tmp_path / "engine")
+        list(trained.run(Feed(TICKS)))
+        assert_same_model(parameters(trained), parameters(whole))
+    whole, model = PVM(TINY), PVM(TINY)
+    list(whole.run(Scene(TICKS)))
+    with pytest.raises(expected) as found:
+        list(model.run(Failing(Scene(TICKS), failure)))
+    assert "at tick 5" in " ".join([str(found.value), *getattr(found.value, "__notes__", [])])
+    model.save(tmp_path / "pvm")
+    list(model.run(Scene(TICKS)))
+    assert bytes_of(model) == bytes_of(whole)
+
+
+@pytest.mark.parametrize("again", [5, 6, 7])
+def test_a_feed_that_fails_before_batches_begun_come_again_loses_none_of_them(tmp_path, again):
+    """With a delay of 2 batches 5 and 6 were begun on parameters that have moved since: they are not begun anew."""
+    whole, trained = engine(delay=2), engine(delay=2)
+    list(whole.run(Feed(TICKS)))
+    list(itertools.islice(trained.run(Feed(TICKS)), 5))
+    for _ in range(2):
+        with pytest.raises(OSError, match="gone"):
+            list(trained.run(Failing(Feed(TICKS), OSError("gone"), again)))
+    list(trained.run(Feed(3)))
+    trained.save(tmp_path)
+    for one in (trained, Engine.load(tmp_path, threads=2)[0]):
+        list(one.run(Feed(TICKS)))
+        assert_same_model(parameters(one), parameters(whole))
+
+
+def test_a_run_whose_first_batch_cannot_be_asked_for_says_why():
+    trained = engine(overlap=False)
+
+    def broken(*arguments):
+        raise MemoryError("no room")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("hybrid.engine.schedule.Schedule._fill_next", broken)
+        with pytest.raises(MemoryError, match="no room"):
+            next(trained.run(Feed(TICKS)))
+    list(trained.run(Feed(TICKS)))
+
+
+def test_a_feed_whose_length_cannot_be_told_or_whose_batch_has_another_form_leaves_the_model_whole(tmp_path):
+    class Endless(Feed):
+        def __len__(self):
+            raise TypeError("no length")
+
+    class Torn(Feed):
+        def __getitem__(self, tick):
+            batch = super().__getitem__(tick)
+            return batch._replace(ids=np.tile(batch.ids, 2)) if tick == 3 else batch
+
+    trained = engine()
+    with pytest.raises(TypeError, match="no length"):
+        list(trained.run(Endless()))
+    for overlap in (True, False):
+        trained.overlap, trained.tick = overlap, 0
+        with pytest.raises(ValueError):
+            list(trained.run(Torn()))
+        assert trained.tick == 3
+        trained.save(tmp_path)
+
+
+def test_what_the_callers_own_code_raises_leaves_the_model_whole(tmp_path):
+    trained, model = engine(delay=1), PVM(TINY)
+    for failure in (ValueError("no"), MemoryError(), KeyboardInterrupt()):
+        for ticks in (trained.run(Feed(TICKS)), model.run(Scene(TICKS))):
+            next(ticks)
+            with pytest.raises(type(failure)):
+                ticks.throw(failure)
+    assert trained.tick == model.step_number == 3
+    trained.save(tmp_path / "engine")
+    model.save(tmp_path / "pvm")
+
+
+def test_a_frame_that_cannot_be_filled_in_leaves_a_pvm_whole():
+    whole, model, feed = PVM(TINY), PVM(TINY), Scene(4)
+    walk(whole, feed)
+    for tick in range(4):
+        for frame in (np.zeros(TINY.frame, complex), np.zeros(3)):
+            with pytest.raises((TypeError, ValueError)):
+                model.step(frame)
+        model.step(feed[tick].image[0], feed[tick].box[0])
+    assert bytes_of(model) == bytes_of(whole)
+
+
+def test_what_fails_in_a_step_marks_the_model(tmp_path):
+    model = PVM(TINY)
+    walk(model, Scene(3))
+    model.readouts.step = lambda *arguments: (_ for _ in ()).throw(MemoryError())
+    with pytest.raises(MemoryError):
+        walk(model, Scene(4))
+    with pytest.raises(ValueError, match="tick 3 failed half-way: MemoryError"):
+        model.save(tmp_path)
