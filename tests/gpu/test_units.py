@@ -183,6 +183,14 @@ def test_units_larger_than_shared_memory(gpu, batch, momentum):
     check_step(case, "logistic")
 
 
+@pytest.mark.parametrize("batch", [1, 3])
+def test_rows_that_registers_just_do_not_keep_two_of_wherever_they_begin(gpu, batch):
+    """Behind a unit of 5 numbers rows begin anywhere within a sector: of 954 or 506 numbers each then needs a register more."""
+    case = Case(batch, 0.9, ([2, 954, 506], [1, 64, 120], [1, 150, 150])).on(gpu)
+    assert "2 units part in " in case.plan.describe(batch)
+    check_step(case, "logistic")
+
+
 LARGE = ([170] * 9, [53] * 9, [150] * 9)  # three slots leave too little for velocities
 
 
