@@ -75,7 +75,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _own_options(parser: argparse.ArgumentParser) -> None:
-    """What some take and others refuse, by OWN."""
+    """What several take and others refuse, by OWN; then what one or two take."""
     parser.add_argument(
         "--seconds",
         type=_several,
@@ -100,6 +100,20 @@ def _own_options(parser: argparse.ArgumentParser) -> None:
         metavar="VERSION",
         help="for history: whose figures FILE... are, as 0.2.0; without files the page is redrawn",
     )
+    parser.add_argument(
+        "--only",
+        metavar="WORK",
+        action="append",
+        help="of gpu this work, of tune this model, of quality this problem, of large this size, of words this case, as "
+        "skipgram-tree, of table7 this network, as FCN-S, of softmax this number of classes or kind: full, sampled, adaptive, "
+        "memory, of busy this work, of crossover this work or contender, as output, tree or gpu, of all this section of the "
+        "report; may be repeated",
+    )
+    _own_groups(parser)
+
+
+def _own_groups(parser: argparse.ArgumentParser) -> None:
+    """What one benchmark takes alone, or two."""
     shards = parser.add_argument_group("for shards")
     shards.add_argument("--gb", type=float, metavar="N", help="gigabytes of the table (default: 1)")
     shards.add_argument("--ranks", type=_positive, metavar="N", help="processes that share it (default: 4)")
@@ -112,15 +126,6 @@ def _own_options(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="where its .jsonl goes, unless --json says so (default: bench/results); of report, growth and scale: draw "
         "there; of all: keep results and report there",
-    )
-    parser.add_argument(
-        "--only",
-        metavar="WORK",
-        action="append",
-        help="of gpu this work, of tune this model, of quality this problem, of large this size, of words this case, as "
-        "skipgram-tree, of table7 this network, as FCN-S, of softmax this number of classes or kind: full, sampled, adaptive, "
-        "memory, of busy this work, of crossover this work or contender, as output, tree or gpu, of all this section of the "
-        "report; may be repeated",
     )
     gpu.add_argument("--skip-tests", action="store_true", help="leave out the tests on the device")
     gpu.add_argument(

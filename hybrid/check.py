@@ -1,12 +1,13 @@
 """Checks of arguments where the user passes them: name, found, expected. Kernels and launchers do not check again."""
 
 import math
-import sys
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
+
+FLOAT32 = float(np.finfo(np.float32).max)
 
 
 def whole(name: str, value: Any, low: int, high: int | None = None) -> int:
@@ -19,10 +20,10 @@ def whole(name: str, value: Any, low: int, high: int | None = None) -> int:
 
 
 def number(name: str, value: Any, low: float) -> float:
-    """`value` itself; ValueError unless it is a finite number of at least `low`."""
+    """`value` itself; ValueError unless it is a number of at least `low` that is finite as float32 too, as kernels take it."""
     fits = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not fits or not low <= value <= sys.float_info.max:  # beyond: infinity, or a whole number that no float holds
-        raise ValueError(f"{name}: found {value!r}, expected a finite number of at least {low}")
+    if not fits or not low <= value <= FLOAT32:
+        raise ValueError(f"{name}: found {value!r}, expected a finite number of at least {low}, in float32")
     return float(value)
 
 

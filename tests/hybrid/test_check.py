@@ -15,10 +15,11 @@ def test_whole_takes_the_ends_and_numpys_integers():
     assert check.whole("n", 10**12, 1) == 10**12
 
 
-@pytest.mark.parametrize("value", [-0.1, np.nan, np.inf, "1", None, True])
+@pytest.mark.parametrize("value", [-0.1, np.nan, np.inf, "1", None, True, 3.5e38, 10**400])
 def test_number_refuses(value):
     with pytest.raises(ValueError, match=r"rate: found .*, expected a finite number of at least 0"):
         check.number("rate", value, 0)
+    assert check.number("rate", np.float32(3.4e38), 0) == np.float32(3.4e38)
 
 
 def test_ids_names_the_first_bad_place():
