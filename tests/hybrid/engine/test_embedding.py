@@ -49,6 +49,8 @@ def test_a_table_that_a_readout_shares_stays_as_large_as_it_is():
 @pytest.mark.parametrize("name", ["rate", "spread"])
 @pytest.mark.parametrize("value", [-1e-9, -0.5, float("nan"), float("inf")])
 def test_numbers_that_cannot_be_are_refused(name, value):
+    with pytest.raises(ValueError, match="rows: found 2147483648, expected a whole number from 1 to 2147483647"):
+        Embedding(2**31, 3)
     with pytest.raises(ValueError, match=f"{name}: found {value}"):
         Embedding(5, 3, **{name: value})
     assert Embedding(5, 3, **{name: 0}).table.any() == (name == "rate")

@@ -6,6 +6,7 @@ import pytest
 from hybrid import backend
 from hybrid.pvm import rules
 from hybrid.pvm.inputs import Inputs
+from hybrid.pvm.model import PVM
 from hybrid.pvm.pipeline import Pipeline
 from hybrid.pvm.rates import Rates
 from hybrid.pvm.slot import FrameInput
@@ -45,3 +46,12 @@ def test_arrays_are_fetched_by_name_and_put_back():
     other.put(arrays | {"of another model": np.zeros(3)})
     assert all(np.array_equal(array, arrays[name]) for name, array in other.fetch().items())
     assert "velocity" not in made(BLIND.__class__(grids=(2, 1), schedule=((0, None, 0.1, None),), readout=None)).fetch()
+
+
+def test_readouts_learn_where_there_is_a_label_alone():
+    model, feed = PVM(TINY), Scene(3)
+    before = model.fetch()["readout.weights"].copy()
+    model.step(feed[0].image[0])
+    assert np.array_equal(model.fetch()["readout.weights"], before)
+    model.step(feed[1].image[0], feed[1].box[0])
+    assert not np.array_equal(model.fetch()["readout.weights"], before)

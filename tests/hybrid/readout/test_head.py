@@ -113,6 +113,15 @@ def test_the_tail_learns_at_a_rate_of_its_own():
     assert not one.parameters()["tail"].any() and other.parameters()["tail"].any()
 
 
+def squares_of_classes(readout):
+    """The rows of a softmax's tail are in order of cluster and class; here those of all classes in a cluster, by class."""
+    order = np.argsort(readout.slot, kind="stable")
+    of = order[readout.slot[order] >= readout.head]
+    return np.column_stack(
+        [readout.parameters()[name][np.argsort(of)] for name in ("tail_squares", "tail_bias_squares")]
+    )
+
+
 @pytest.mark.parametrize("tails", ["tree", "softmax"])
 def test_other_clusters_keep_what_was_learned(tails):
     """The probabilities at h = 0 to rounding, and near there those of common classes; whatever learns goes on."""
@@ -121,8 +130,11 @@ def test_other_clusters_keep_what_was_learned(tails):
     hidden = batch(seed=7)[1]
     near = np.concatenate([np.zeros((1, WIDTH), np.float32), hidden * np.float32(1e-2)])
     before, slot = readout.scores(near), readout.slot.copy()
+    squares = squares_of_classes(readout) if tails == "softmax" else None
     readout.regroup(np.random.default_rng(0).normal(size=(CLASSES, 3)))
     assert (readout.slot[:9] == slot[:9]).all() and (readout.slot != slot).any()
+    if tails == "softmax":
+        assert np.array_equal(squares_of_classes(readout), squares)
     after = readout.scores(near)
     np.testing.assert_allclose(after[0], before[0], atol=1e-5)
     np.testing.assert_allclose(after, before, atol=1e-2)
