@@ -73,6 +73,8 @@ def test_a_tree_that_is_given_and_weights_of_examples(data):
         ({"C": 0}, "C 0, tolerance 0.1: expected numbers above 0"),
         ({"weight": -np.ones(120)}, r"weight: found float64 \(120,\), expected 120 numbers of at least 0"),
         ({"leaves": 0}, "leaves: found 0"),
+        ({"passes": 0}, "passes: found 0, expected a whole number of at least 1"),
+        ({"seed": -1}, "seed: found -1, expected a whole number from 0"),
     ],
 )
 def test_what_it_refuses(data, change, message):

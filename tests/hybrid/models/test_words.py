@@ -51,6 +51,14 @@ def test_a_batch_grows_with_the_vocabulary(text):
     assert words.prepare(choose("words", **options, batch=7)).feed.describe()["mean_batch"] == 7
 
 
+@pytest.mark.parametrize(
+    ("words_", "online", "tree", "sampled"), [(10, 32, 32, 32), (16_000, 16_000, 3200, 400), (10**6, 16_384, 4096, 512)]
+)
+def test_a_batch_is_as_large_as_the_help_says(words_, online, tree, sampled):
+    assert words.batch_of(words_) == words.batch_of(words_, "online", "sampled") == online
+    assert (words.batch_of(words_, "batch"), words.batch_of(words_, "batch", "sampled")) == (tree, sampled)
+
+
 def test_batches_after_which_rows_move_are_smaller_and_with_drawn_negatives_but_of_older_runs(tmp_path):
     (tmp_path / "train.txt").write_text(" ".join(f"w{number}" for number in range(2000)))
     options = choose("words", text=str(tmp_path / "train.txt"), min_count=1, readout="sampled")

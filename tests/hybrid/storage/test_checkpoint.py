@@ -97,6 +97,13 @@ def test_a_second_checkpoint_of_a_run_stands_for_itself(tmp_path):
     damage(source, "facts truncated")
     with pytest.raises(ValueError, match=r"best/checkpoint\.json: truncated.*checkpoint\.previous\.json: load that$"):
         checkpoint.load(tmp_path / "best")
+    previous = source.with_name("checkpoint.previous.json")
+    damage(previous, "facts truncated")
+    with pytest.raises(ValueError, match=r"previous\.json: truncated, or not a checkpoint$"):
+        checkpoint.load(previous)
+    previous.unlink()
+    with pytest.raises(ValueError, match=r"checkpoint\.json: truncated, or not a checkpoint$"):
+        checkpoint.load(tmp_path / "best")
 
 
 def test_a_small_file_that_tells_of_much_takes_no_memory(tmp_path):
