@@ -7,7 +7,7 @@ import pytest
 
 from hybrid.engine import Engine
 from hybrid.pvm.model import PVM
-from tests.support.small_engine import WAYS, Feed, assert_same_model, engine, parameters
+from tests.support.small_engine import WAYS, Feed, assert_same_bits, engine, parameters
 from tests.support.small_pvm import TINY, Scene, bytes_of, walk
 
 TICKS = 20
@@ -44,7 +44,7 @@ def test_whatever_a_feed_raises_leaves_the_model_between_two_ticks(tmp_path, fai
             list(trained.run(Failing(Feed(TICKS), failure)))
         trained.save(tmp_path / "engine")
         list(trained.run(Feed(TICKS)))
-        assert_same_model(parameters(trained), parameters(whole))
+        assert_same_bits(parameters(trained), parameters(whole))
     whole, model = PVM(TINY), PVM(TINY)
     list(whole.run(Scene(TICKS)))
     with pytest.raises(expected) as found:
@@ -68,7 +68,7 @@ def test_a_feed_that_fails_before_batches_begun_come_again_loses_none_of_them(tm
     trained.save(tmp_path)
     for one in (trained, Engine.load(tmp_path, threads=2)[0]):
         list(one.run(Feed(TICKS)))
-        assert_same_model(parameters(one), parameters(whole))
+        assert_same_bits(parameters(one), parameters(whole))
 
 
 def test_a_run_whose_first_batch_cannot_be_asked_for_says_why():

@@ -13,7 +13,7 @@ from hybrid.pvm.model import PVM
 from hybrid.readout import FullReadout
 from hybrid.train.stop import Stop
 from tests.support.interrupts import Kills, drained
-from tests.support.small_engine import CLASSES, WAYS, Feed, assert_same_model, engine, parameters
+from tests.support.small_engine import CLASSES, WAYS, Feed, assert_same_bits, engine, parameters
 from tests.support.small_pvm import TINY, Scene, bytes_of, walk
 
 TICKS = 20
@@ -35,7 +35,7 @@ def test_an_engine_interrupted_at_any_moment_goes_on_to_the_same_bytes(kills, tm
             trained.save(tmp_path)
             assert trained.torn is None
     assert kills.caught >= 3
-    assert_same_model(parameters(trained), parameters(whole))
+    assert_same_bits(parameters(trained), parameters(whole))
 
 
 @pytest.mark.parametrize("how", ["run", "step"])
@@ -85,7 +85,7 @@ def test_a_second_interrupt_while_the_feed_is_read_leaves_the_engine_whole(kills
     list(whole.run(Feed(TICKS)))
     assert kills.during(drained(trained.run(Slow(TICKS))), 0)
     list(trained.run(Slow(TICKS)))
-    assert_same_model(parameters(trained), parameters(whole))
+    assert_same_bits(parameters(trained), parameters(whole))
 
 
 def test_asking_is_interrupted_at_once_and_changes_nothing(kills):
@@ -97,7 +97,7 @@ def test_asking_is_interrupted_at_once_and_changes_nothing(kills):
     assert kills.during(lambda: trained.best(Feed()[0].ids, 3), 2)
     assert kills.during(lambda: [trained.evaluate(Feed(5)) for _ in trained.run(Feed(TICKS))], 22)
     list(trained.run(Feed(TICKS)))
-    assert_same_model(parameters(trained), parameters(whole))
+    assert_same_bits(parameters(trained), parameters(whole))
 
 
 def test_a_step_of_a_readout_alone_is_done_to_its_end():
@@ -115,7 +115,7 @@ def test_a_step_of_a_readout_alone_is_done_to_its_end():
     readout.learn = interrupted
     with pytest.raises(KeyboardInterrupt):
         readout.step(grad, hidden, target)
-    assert_same_model(readout.parameters(), whole.parameters())
+    assert_same_bits(readout.parameters(), whole.parameters())
     assert np.array_equal(grad, expected)
 
 

@@ -72,10 +72,3 @@ WAYS = {
     "delay": {"overlap": True, "delay": 2},
     "serial, delay": {"overlap": False, "delay": 2},
 }
-
-
-def assert_same_model(found, expected):
-    """Both name the same arrays, and these hold the same bytes."""
-    assert {name: array.tobytes() for name, array in found.items()} == {
-        name: array.tobytes() for name, array in expected.items()
-    }

@@ -45,6 +45,8 @@ def test_demo_compares_the_readouts_and_writes_everything(capsys, tmp_path, book
     assert all(run["perplexity"] < 5 and run["test_perplexity"] < 5 for run in report["runs"].values())
     assert report["tokens"]["train"] == 8 * report["tokens"]["test"]
     assert 0.8 <= report["neighbours"]["recall"] <= 1
+    shown = {entry["word"] for entry in report["neighbours"]["words"]}
+    assert shown and all(word.isalpha() and len(word) > 3 for word in shown)
     next_words = report["next_words"][0]["next"]
     assert len(next_words) == 5 and next_words[0][1] == max(share for _, share in next_words)
 

@@ -4,6 +4,7 @@ Stops and checkpoints are also the tests of hybrid/engine/begun.py.
 """
 
 import copy
+import inspect
 import itertools
 import math
 import pickle
@@ -331,20 +332,15 @@ def test_a_copy_of_an_engine_goes_on_with_the_same_bytes_and_shares_nothing(dupl
     assert_same_bits(parameters(other), parameters(trained))
 
 
-@pytest.mark.parametrize("placed", [False, True])
-def test_a_copy_of_a_trunk_has_weights_and_velocity_of_its_own(placed):
-    trained = engine()
-    list(trained.run(Feed(3)))
-    trunk = trained.trunk if placed else Trunk(3, 4, 5, momentum=0.5)
-    trunk.velocity[0] = 7
-    other = copy.deepcopy(trunk)
-    assert other.describe() == trunk.describe()
-    for name, array in other.parameters().items():
-        assert array.tobytes() == trunk.parameters()[name].tobytes() and array is not trunk.parameters()[name]
-
-
 def test_a_torn_engine_is_not_copied():
     trained = engine()
     trained.torn = "tick 3 broke"
     with pytest.raises(ValueError, match="engine: tick 3 broke"):
         pickle.dumps(trained)
+
+
+def test_a_loaded_engine_has_the_defaults_of_a_new_one():
+    new, loaded = (inspect.signature(made).parameters for made in (Engine, Engine.load))
+    shared = {name for name in loaded if name in new and name not in ("trunk", "device")}  # those of the checkpoint
+    assert {"threads", "overlap", "pin"} <= shared
+    assert all(loaded[name].default == new[name].default for name in shared)

@@ -336,3 +336,15 @@ def test_the_command_line_refuses_contradictions_by_name_before_anything_is_writ
     assert main([*train, *said]) == 2
     assert message in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("placed", [False, True])
+def test_a_copy_of_a_trunk_has_weights_and_velocity_of_its_own(placed):
+    made = Trunk(12, 10, 6, momentum=0.5)
+    if placed:
+        list(engine(made).run(Feed(3)))
+    made.velocity[0] = 7
+    other = copy.deepcopy(made)
+    assert other.describe() == made.describe()
+    for name, array in other.parameters().items():
+        assert array.tobytes() == made.parameters()[name].tobytes() and array is not made.parameters()[name]
