@@ -139,3 +139,7 @@ def test_with_all_its_waits_the_plan_is_right_in_every_order(planned, make):
     for seed in range(8):
         assert planned(lambda stage: stage, seed, make) == expected
     assert cudasim.problems() == [] and np.isfinite(expected[0]).all()
+
+
+def test_examples_have_several_targets_where_the_readout_is_on_the_host():
+    assert rows_on_the_host()[0].readout.several and not all_on_the_device()[0].readout.several

@@ -54,6 +54,13 @@ def test_classes_that_are_alike_share_nodes():
     assert np.ptp(lengths(trees.clustered(VECTORS, splits="equal"))) == 1
 
 
+def test_two_clusters_are_two_halves_of_the_tree_and_one_is_the_huffman_tree():
+    sides = np.arange(50) % 2
+    tree = trees.huffman_of_clusters(np.eye(2, dtype=np.float32)[sides], COUNTS, 25)
+    assert all(below_one_node(tree, np.flatnonzero(sides == side).tolist()) for side in range(2))
+    assert paths(MADE["of one cluster"]()) == paths(MADE["huffman"]())
+
+
 def test_quality_goes_from_short_paths_to_likeness():
     mean = [COUNTS @ lengths(tree) / COUNTS.sum() for tree in map(weighted, (0, 1))]
     shortest = COUNTS @ lengths(trees.huffman(COUNTS)) / COUNTS.sum()

@@ -54,13 +54,21 @@ def test_every_array_has_its_streams(streams):
     assert state["signals_0"].shape[1] == layout.signal_at[-1]
 
 
-def test_a_model_has_predicted_what_it_makes_of_nothing():
-    _, layout, weights, state = made()
+@pytest.mark.parametrize(
+    ("activation", "f"),
+    [
+        ("rational", lambda s: s / (2 * (abs(s) + 1)) + 0.5),
+        ("logistic", lambda s: 1 / (1 + np.exp(-s))),
+        ("tanh", np.tanh),
+    ],
+)
+def test_a_model_has_predicted_what_it_makes_of_nothing(activation, f):
+    _, layout, weights, state = made(activation=activation)
     tape = state[f"tape_{layout.steps}"][0]  # of the tick before the first
     k = layout.layer_at[0]
     matrix, bias = np.split(weights[layout.w_at[k] :][: layout.rows[k] * (layout.columns[k] + 1)], [-layout.rows[k]])
     sums = bias + matrix.reshape(layout.rows[k], -1) @ np.zeros(layout.columns[k])
-    hidden = sums / (2 * (abs(sums) + 1)) + 0.5
+    hidden = f(sums)
     np.testing.assert_allclose(tape[layout.hidden_at[0] :][:3], hidden, rtol=1e-12)
     np.testing.assert_allclose(state["world_0"][0, 8:11], hidden, rtol=1e-12)
     assert not state["tape_0"].any() and not state["world_1"].any()

@@ -132,9 +132,9 @@ def test_weights_of_readouts():
 @pytest.mark.parametrize("unit", ["simple", "complex", "residual", "complex_residual"])
 def test_the_fewest_parameters_are_no_more_than_there_are(unit, radius):
     config = Config(grids=((5, 4), 3, 1), hidden=6, lateral_radius=radius, unit=unit, readout=None)
-    assert 0.2 < fewest(config) / parameters(config, wire(config))[0] <= 1
     tops = Config(grids=((3, 3), (2, 4)), hidden=6, lateral_radius=radius, unit=unit, readout=None)
-    assert fewest(tops) <= parameters(tops, wire(tops))[0]
+    bounds = [fewest(one) / parameters(one, wire(one))[0] for one in (config, tops)]
+    assert {"simple": 0.84, "complex": 0.5}.get(unit, 0.2) < min(bounds) and max(bounds) <= 1
     flat = Config(
         grids=((5, 4),), hidden=6, lateral_radius=radius, top_to_all=False, two_layers_back=False, readout=None
     )
@@ -172,7 +172,7 @@ def test_readouts_are_refused_from_the_first_byte_that_one_of_them_has_no_room_f
         {"block": 10**6},
         {"channels": 10**9},
         {"grids": (400, 200), "lateral_radius": 1e5},
-        {"grids": (2**31, 2**31), "lateral_radius": 1e300},
+        {"grids": (2**31, 2**31), "lateral_radius": 1e30},
         {"hidden": 10**400},
         {"grids": (2, 400)},  # tops, of which each is the context of all
         {"readout": Readout(hidden=(10**10,))},

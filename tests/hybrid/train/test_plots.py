@@ -62,6 +62,7 @@ def test_recall_is_linear_and_its_loss_beside_it(tmp_path, monkeypatch):
     plots.curve(tmp_path / "curve.png", {"factors": points}, "recall@10")
     assert [axis.get_ylabel() for axis in kept[0].axes[::2]] == ["recall@10", "training loss (nats), running mean"]
     assert {axis.get_yscale() for axis in kept[0].axes} == {"linear"}
+    assert kept[0].get_figheight() == pytest.approx(0.6 + 2 * 2.6), "each has its height"
 
 
 @pytest.mark.parametrize("values", [(27.1, 37.4), (28, 700), (0.021, 0.033), (100, 100)])

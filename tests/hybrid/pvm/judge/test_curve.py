@@ -39,6 +39,11 @@ def test_there_are_ticks_on_both_sides_of_the_line_to_beat(tmp_path, frames, sta
     assert len([tick for tick in ticks if tick > 0.0305]) >= 3
 
 
+def test_a_fall_of_three_decades_has_no_more_than_three_ticks_each(tmp_path, frames):
+    curve.draw(tmp_path / "curve.png", points(20, 0.02))
+    assert {f"{tick:e}"[0] for tick in frames().yaxis.get_majorticklocs()} == {"1", "2", "5"}
+
+
 def test_the_legend_says_the_means_of_the_last_tenth_and_the_numbers_are_beside(tmp_path, frames):
     run = points(0.2, 0.02)
     curve.draw(tmp_path / "curve.png", run)

@@ -111,6 +111,17 @@ def test_a_scale_is_shown_between_its_ends():
     assert changed[:, 0].max() < panel.GAP + panel.CAPTION and changed[:, 1].min() > 150
     for end in (panel.colours("viridis")[0], panel.colours("viridis")[-1]):
         assert (whole == end).all(-1).any()
+    long = panel.side_by_side({"map " * 40: plain(4, 4, scale=panel.Scale(0, 1, "viridis"))})
+    left = changed[:, 1].min()
+    assert np.array_equal(long[:, left:], whole[:, left:]) and (long != whole).any(), "the caption leaves it alone"
+
+
+def test_both_ends_of_a_scale_stand_on_one_line():
+    without = panel.side_by_side({"": plain(4, 4)})
+    drawn = (panel.side_by_side({"": plain(4, 4, scale=panel.Scale(1, 1, "viridis"))}) != without).any(-1)
+    columns = np.flatnonzero(drawn.any(0))
+    low, _, high = np.split(columns, np.flatnonzero(np.diff(columns) > 1) + 1)  # the colours are between them
+    assert np.array_equal(drawn[:, low], drawn[:, high])
 
 
 def test_boxes_are_drawn_in_shares_of_the_picture_and_absent_ones_are_not():

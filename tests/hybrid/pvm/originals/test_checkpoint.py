@@ -253,7 +253,7 @@ def test_what_is_refused(no_pickle, tmp_path, whole, name, data, message):
     [
         ("layer_shapes", ["100000", "1"]),
         ("layer_shapes", ["4"] * 10**5),
-        ("lateral_radius", "1e300"),
+        ("lateral_radius", "1e30"),
         ("fan_in_square_size", "1000000"),
         ("hidden_block_size", "100000"),
         ("input_block_size", "100000"),

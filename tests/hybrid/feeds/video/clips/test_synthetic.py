@@ -123,9 +123,9 @@ def test_the_triangle_has_equal_sides():
         np.testing.assert_allclose(synthetic._triangle(*at, 10), 0, atol=1e-5)
 
 
-def test_the_box_stays_in_the_picture_and_the_target_leaves_it_at_the_sides():
+def test_the_triangle_goes_round_the_box_stays_in_the_picture_and_the_target_leaves_it_at_the_sides():
     scene = Scene((60, 80, 3), seed=0)
-    for body, reach in ((1, (0.8, 0.8)), (2, (1.7, 1.0))):
+    for body, reach in ((0, (0.64, 0.64)), (1, (0.8, 0.8)), (2, (1.7, 1.0))):
         at = np.array([scene._centre(number, body) for number in range(4000)]) / (80, 60)
         np.testing.assert_allclose(np.ptp(at, axis=0), reach, atol=0.02)
         np.testing.assert_allclose((at.min(axis=0) + at.max(axis=0)) / 2, 0.5, atol=0.02)
