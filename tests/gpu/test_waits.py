@@ -141,5 +141,5 @@ def test_with_all_its_waits_the_plan_is_right_in_every_order(planned, make):
     assert cudasim.problems() == [] and np.isfinite(expected[0]).all()
 
 
-def test_examples_have_several_targets_where_the_readout_is_on_the_host():
+def test_examples_have_several_targets_where_the_readout_is_on_the_host(gpu):
     assert rows_on_the_host()[0].readout.several and not all_on_the_device()[0].readout.several
