@@ -100,3 +100,7 @@ def test_a_device_that_is_too_old(capability, old):
     found = too_old(SimpleNamespace(compute_capability=lambda: capability, name=lambda: "Abacus"))
     expected = f"Abacus has compute capability {capability[0]}.{capability[1]}, the kernels need 7.5"
     assert found == (expected if old else None)
+
+
+def test_where_everything_is_there_nothing_is_missing(gpu):
+    assert available.unavailable() is None and available.devices() >= 1

@@ -1,4 +1,5 @@
-"""Which tests a mutant meets: first those that belong to its file, then those that import it, the nearest first.
+"""Which tests a mutant meets: first those that belong to its file, then those of its package within hybrid/, since not all
+imports can be seen: some modules are imported by a name that a user gives. Then those that import it, the nearest first.
 
 The tests of one kernel may fill several files: to it belong, beside the mirrored one, those that name its path.
 """
@@ -54,7 +55,7 @@ class Selection:
 
     @functools.cache  # noqa: B019
     def others(self, path: str) -> list[str]:
-        """The other test files that import the file, directly or through other modules, the nearest first."""
+        """The other test files of its package, and those that import it, directly or through other modules."""
         sources = self._modules(path)
         seen, edge, found = set(sources), sources, []
         while edge:
@@ -63,7 +64,16 @@ class Selection:
             tests = [name for name in edge if name.rpartition(".")[2].startswith("test_")]
             found += sorted(tests, key=lambda name: _distance(path, name))
         tests = [f"{name.replace('.', '/')}.py" for name in found if not name.startswith(APART)]
-        return [test for test in tests if test not in self.own(path)]
+        return [test for test in dict.fromkeys(self._beside(path) + tests) if test not in self.own(path)]
+
+    def _beside(self, path: str) -> list[str]:
+        """The test files of the folder and of the one above, where these are packages within a package."""
+        folders = Path("tests", path).parents[:-3]  # without tests/hybrid and those above
+        return [
+            test.relative_to(self.root).as_posix()
+            for folder in folders[:2]
+            for test in sorted((self.root / folder).glob("test_*.py"))
+        ]
 
     def _modules(self, path: str) -> list[str]:
         if path.endswith(".cuh"):

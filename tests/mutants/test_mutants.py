@@ -250,6 +250,7 @@ def test_tests_of_a_header_are_those_of_the_kernels_that_include_it():
     assert {"tests/gpu/test_units.py", "tests/gpu/test_unit_rates.py"} <= set(selection.own("gpu/units.cu"))
     assert selection.own("cpu/tile.py") == ["tests/cpu/test_small_gemm.py"]
     assert selection.others("cpu/heap.py")[0].startswith("tests/cpu/")
+    assert "tests/hybrid/readout/test_kinds.py" in selection.others("hybrid/readout/tree.py"), "imported by its name"
     assert selection.others("gpu/pvm.py")[0].startswith("tests/gpu/test_pvm_")
 
 
