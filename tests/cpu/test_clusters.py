@@ -3,6 +3,7 @@
 import itertools
 
 import numpy as np
+import pytest
 
 from cpu import clusters
 
@@ -72,8 +73,9 @@ def test_a_tree_is_cut_where_it_is_asked_to_be(threads):
     assert np.ptp(depths(*clusters.binary(vectors))) == 1
 
 
-def test_a_free_cut_lies_between_groups():
-    vectors = np.concatenate([np.eye(4)[[0] * 5], np.eye(4)[[1] * 15]])
+@pytest.mark.parametrize("between", [1.0, 0.05])
+def test_a_free_cut_lies_between_groups_however_near_they_are(between):
+    vectors = np.array([[1.0, between]] * 5 + [[1.0, -between]] * 15)
     leaf_up, node_up = clusters.binary(vectors, clusters.Cuts(np.ones(20), 1.0, 10))
     top = leaf_up.copy()
     while (top > 1).any():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gpu import device, units
-from gpu.array import Array
+from gpu.array import Array, Held
 from tests import cudasim
 
 RNG = np.random.default_rng(0)
@@ -114,6 +114,15 @@ def test_memory_is_given_back_whoever_forgets_it(gpu):
     gc.collect()
     assert gpu.device.memory()["device"] == before["device"]
     assert gpu.device.memory()["page-locked"] == before["page-locked"]
+
+
+def test_what_leaves_behind_a_mark_is_freed_by_a_later_call(gpu):
+    """Called here as finalizers do, which tell nobody of an error."""
+    things = [Held([bytearray(1)]) for _ in range(3)]
+    for thing in things:
+        gpu.device.owner.call(gpu.device.free, thing)
+        gpu.device.owner.call(gpu.device.context.synchronize)
+    assert [len(thing) for thing in things[:-1]] == [0, 0]
 
 
 def test_a_queue_in_a_cycle_is_freed_by_the_owner(gpu):

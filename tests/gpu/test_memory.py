@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from gpu import memory
-from gpu.array import Held
 from gpu.device import Device
 from gpu.errors import Translated
 from gpu.queues import check
@@ -153,12 +152,3 @@ def test_an_array_that_does_not_fit_leaves_what_is_there(gpu, own):
     with pytest.raises(MemoryError, match="no room for an array"):
         own.empty(1 << 50, np.uint8)
     np.testing.assert_array_equal(own.to_host(kept), np.arange(5))
-
-
-def test_what_leaves_behind_a_mark_is_freed_by_a_later_call(own):
-    """Called here as finalizers do, which tell nobody of an error."""
-    things = [Held([bytearray(1)]) for _ in range(3)]
-    for thing in things:
-        own.owner.call(own.free, thing)
-        own.owner.call(own.context.synchronize)
-    assert [len(thing) for thing in things[:-1]] == [0, 0]
