@@ -1,3 +1,4 @@
+import math
 import re
 
 import numba
@@ -84,6 +85,9 @@ def test_gelu_is_near_its_formula_in_float32():
         run(y64, exact)
         np.testing.assert_allclose(y, expected, rtol=4 * EPS, atol=4 * EPS)
         np.testing.assert_allclose(y64, expected, rtol=1e-13, atol=1e-15)
+    for s in (-1.5, 0.0, 0.7):  # called from Python
+        assert activation.normal_cdf(s) == pytest.approx(special.ndtr(s), rel=1e-14)
+        assert activation.normal_pdf(s) == pytest.approx(math.exp(-s * s / 2) / math.sqrt(2 * math.pi), rel=1e-14)
 
 
 @pytest.mark.parametrize(

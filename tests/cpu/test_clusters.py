@@ -81,6 +81,25 @@ def test_a_tree_is_cut_where_it_is_asked_to_be(threads):
     assert np.ptp(depths(*clusters.binary(vectors))) == 1
 
 
+@pytest.mark.parametrize("quality", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("widest", [7, 12])
+def test_a_free_cut_is_the_best_of_all(quality, widest):
+    """Of the mass's entropy, and of the share of the keys' spread that lies between the sides."""
+    rng = np.random.default_rng(6)
+    for _ in range(20):
+        ids, key, masses = rng.permutation(12), rng.normal(size=12).astype(np.float32), rng.exponential(size=12)
+        ranked = np.argsort(-key)
+        scores = {}
+        for left in range(max(1, 12 - widest), min(12, widest + 1)):
+            one, other = key[ranked[:left]].astype(float), key[ranked[left:]].astype(float)
+            between = left * (one.mean() - key.mean()) ** 2 + (12 - left) * (other.mean() - key.mean()) ** 2
+            share = masses[ids[ranked[:left]]].sum() / masses.sum()
+            bits = -share * np.log2(share) - (1 - share) * np.log2(1 - share)
+            scores[left] = quality * between / (12 * key.astype(float).var()) + (1 - quality) * bits
+        found = clusters._best_cut.py_func(key, ranked, ids, masses, quality, widest)
+        assert scores[found] == pytest.approx(max(scores.values()), rel=1e-6)
+
+
 @pytest.mark.parametrize("between", [1.0, 0.05])
 def test_a_free_cut_lies_between_groups_however_near_they_are(between):
     vectors = np.array([[1.0, between]] * 5 + [[1.0, -between]] * 15)

@@ -50,6 +50,13 @@ def test_it_ends_when_told_and_is_a_function_of_its_seed(problem):
     assert loss(first, *problem) > loss(solved(*problem)[0], *problem)
 
 
+def test_it_takes_the_passes_that_it_says(problem):
+    w, passes = solved(*problem)
+    for most in (passes, passes - 1, passes - 2):  # the last one finds nothing to move
+        again, found = solved(*problem, passes=most)
+        assert found == most and np.array_equal(again, w) == (most > passes - 2)
+
+
 def test_features_of_any_size_do_not_overshoot(problem):
     x, positive, bound = problem
     w, passes = solved(x * np.float32(1000), positive, bound * np.float32(1000), tolerance=0.1, passes=300)

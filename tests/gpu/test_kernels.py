@@ -113,3 +113,10 @@ def test_a_launch_packs_its_arguments_as_c_lays_them_out_in_one_call_of_the_driv
 
     if gpu.simulated:
         assert gpu.run(calls) == {"launch": 1}
+
+
+@pytest.mark.parametrize(
+    ("size", "three"), [(7, (7, 1, 1)), ((7,), (7, 1, 1)), ((7, 6), (7, 6, 1)), ((7, 6, 5), (7, 6, 5))]
+)
+def test_a_size_has_up_to_three_numbers(size, three):
+    assert kernels._three(size) == three
