@@ -199,11 +199,28 @@ def test_cupy_shares_the_device(gpu):
 
 
 def test_too_large_an_array_says_what_was_asked_for_and_what_is_free(gpu):
-    with pytest.raises(
-        MemoryError, match=r"cuda:0: no room for an array \(1099511627776,\) of float32, .* MB are free"
-    ):
+    said = (
+        r"cuda:0: no room for an array \(1099511627776,\) of float32, 4,398,046\.5 MB; [\d,.]+ of [\d,.]+ MB are free"
+    )
+    with pytest.raises(MemoryError, match=said):
         gpu.empty(1 << 40, np.float32)
     assert gpu.get(gpu.put(numbers(3))).size == 3  # the device is as good as before
+
+
+def test_times_are_counted_from_a_later_mark_when_the_first_is_long_past(gpu, monkeypatch):
+    def marked():
+        mark = gpu.device.mark(None)
+        mark.event.synchronize()
+        return mark, gpu.device.clock(mark)
+
+    first = gpu.device._origin
+    gpu.device.owner.call(marked)
+    assert gpu.device._origin is first
+    monkeypatch.setattr(device, "REBASE", -1.0)
+    later = gpu.device.owner.call(marked)
+    assert gpu.device._origin == later
+    monkeypatch.undo()
+    assert gpu.device.owner.call(marked)[1] > later[1]
 
 
 def test_a_device_that_is_not_there_is_named(gpu):

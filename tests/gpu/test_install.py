@@ -62,6 +62,12 @@ def test_a_wheel_is_built_once_and_kept_whole(machine, capsys):
     assert "building" not in capsys.readouterr().out
 
 
+def test_a_folder_that_cannot_be_written_is_told_in_a_line(machine, monkeypatch, capsys):
+    monkeypatch.setattr(install, "wheel", lambda: Path("/nowhere/here").mkdir())
+    assert install.main() == 1
+    assert capsys.readouterr().err.endswith("was not installed: [Errno 2] No such file or directory: '/nowhere/here'\n")
+
+
 def test_a_wheel_fits_one_python_cuda_and_c_library(machine, monkeypatch):
     first, other = install.folder("python"), install.folder("python3.99")
     assert "cuda13.0" in first.name and install.VERSION in first.name
@@ -71,6 +77,8 @@ def test_a_wheel_fits_one_python_cuda_and_c_library(machine, monkeypatch):
 
 def test_extensions_are_named_after_the_interface_of_their_python():
     assert install.interface(sys.executable) == sysconfig.get_config_var("SOABI")
+    with pytest.raises(subprocess.CalledProcessError):
+        install.interface("false")
 
 
 def test_another_python_builds_with_its_own_pip(machine, monkeypatch):

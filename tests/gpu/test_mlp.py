@@ -80,5 +80,12 @@ def test_masks_are_those_of_the_cpu(gpu):
     expected = layers.passed(case.layer, 300)
     cpu_mlp.forward(expected, case.layer, case.host["weights"], case.host["x"], 12345)
     assert ((out == 0) == (expected.out == 0)).all()
-    case.forward(None)
-    assert gpu.get(case.passed.out).all()
+
+
+@pytest.mark.parametrize("kind", ["plain", "all"])
+def test_without_a_key_nothing_is_dropped(gpu, kind):
+    case = Case(gpu, kind, 7, 33, 40)
+    weights, x, out_grad = (case.host[name] for name in ("weights", "x", "out_grad"))
+    close(case.forward(None), layers.forward(case.layer, weights, x, None).out, np.float32, 64)
+    expected = layers.backward(case.layer, weights, x, out_grad.astype(float), None)[1]
+    close(case.backward(key=None), 1 + expected, np.float32, 64 * len(x))

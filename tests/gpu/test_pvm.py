@@ -232,6 +232,9 @@ def test_a_ring_leaves_room_for_the_matrices_of_one_unit_however_many_there_are(
         rings.append(pvm_plan._ring(layout, device, 2, np.zeros(units, bool)))
         assert rings[-1].held.tolist() == [-1, 0] * units  # that through which errors are pulled back stays
     assert rings[0].slots == rings[1].slots and rings[0].slot == rings[1].slot
+    rooms = (SimpleNamespace(shared_block=room, shared_multiprocessor=1 << 30) for room in range(4_000, 60_000, 200))
+    slots = [ring and ring.slots for ring in (pvm_plan._ring(layout, room, 2, np.zeros(5, bool)) for room in rooms)]
+    assert None in slots and min(filter(None, slots)) == 2  # one slot is no ring
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -95,6 +95,20 @@ def test_the_same_bits_as_the_cpu(gpu, width, scale):
     assert scattered_mean(gpu, table, bag_at, ids, bag_grad, scale).tobytes() == expected.tobytes()
 
 
+@pytest.mark.parametrize("valued", [False, True])
+@pytest.mark.parametrize("width", [3, 100])
+def test_bags_of_more_ids_than_a_warp_has_lanes(gpu, width, valued):
+    rng = np.random.default_rng(width)
+    bag_at = np.cumsum([0, 33, 0, 64, 65, 7, 100])
+    ids, table = zipf(rng, 25, int(bag_at[-1])), normal(rng, 25, width)
+    values = normal(rng, ids.size, 1).reshape(-1) if valued else None
+    expected, out = np.empty((6, width), np.float32), gpu.empty((6, width), np.float32)
+    cpu_rows.gather_mean(expected, table, bag_at, ids, values)
+    read = gpu.put(table), gpu.put(bag_at), gpu.put(ids), gpu.put(values) if valued else None
+    gpu.run(rows.gather_mean, out, *read)
+    assert gpu.get(out).tobytes() == expected.tobytes()
+
+
 @pytest.mark.parametrize("width", [3, 100])
 def test_against_float64(gpu, width):
     rng = np.random.default_rng(width)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cpu import units as cpu_units
-from gpu import units
+from gpu import blas, units
 from gpu.plan import Plan
 from hybrid.layout import unit_layout
 from tests import cudasim
@@ -14,11 +14,12 @@ from tests.twins.units import ACTIVATIONS, RAGGED, close
 
 MANY = tuple(size * 8 for size in ([7, 33, 1, 12, 4], [5, 2, 1, 33, 3], [6, 34, 1, 3, 8]))  # enough to be no GEMMs
 EQUAL = [7, 7, 7], [5, 5, 5], [6, 6, 6]  # one batch of equal GEMMs
+ALONE = [7], [5], [6]
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 @pytest.mark.parametrize(
-    ("batch", "sizes"), [(1, MANY), (5, MANY), (16, MANY), (5, WARPS), (17, WARPS), (40, MANY), (5, EQUAL)]
+    ("batch", "sizes"), [(1, MANY), (5, MANY), (16, MANY), (5, WARPS), (17, WARPS), (40, MANY), (5, EQUAL), (5, ALONE)]
 )
 def test_forward_and_backward(gpu, batch, sizes, activation):
     case = Case(batch, sizes=sizes).on(gpu)
@@ -33,6 +34,15 @@ def test_forward_and_backward(gpu, batch, sizes, activation):
     case.backward(activation)
     close(case.get("x_grad"), x_grad, np.float32, 64)
     close(case.get("weight_grad"), case.host["weight_grad"] + weight_grad, np.float32, batch)
+
+
+@pytest.mark.parametrize(("batch", "sizes", "products"), [(5, MANY, 0), (5, EQUAL, 1), (5, WARPS, 7), (40, MANY, 40)])
+def test_many_units_of_few_examples_take_no_gemm(gpu, monkeypatch, batch, sizes, products):
+    made, gemm = [], blas.gemm
+    monkeypatch.setattr(blas, "gemm", lambda *given, **how: (made.append(given), gemm(*given, **how)))
+    case = Case(batch, sizes=sizes).on(gpu)
+    case.forward("tanh")
+    assert len(made) == 2 * products
 
 
 @pytest.mark.parametrize("sizes", [MANY, WARPS])
@@ -166,6 +176,13 @@ def test_nan_stays_visible(gpu, batch):
     case.on(gpu).step("relu")
     loss = case.get("loss")
     assert np.isnan(loss[0]) and np.isfinite(loss[1:]).all()
+
+
+def test_units_of_24_kib_have_blocks_of_256_threads_and_smaller_ones_of_128(gpu):
+    sizes = [10, 60, 61], [20, 50, 50], [10, 60, 61]  # 420, 6,110 and 6,211 numbers, of 4 bytes
+    plan = gpu.run(units.plan, unit_layout(*sizes))
+    found = {bin.threads: bin.many for bin in plan.bins(1)}
+    assert found == {128: 2, 256: 1}
 
 
 def test_the_plan_says_which_variants_run(gpu):

@@ -21,7 +21,7 @@ def main() -> int:
     parser.add_argument(
         "--more", type=float, default=MORE, help="seconds of processor time for tests that are not the file's own"
     )
-    parser.add_argument("--only", metavar="KEY", help="run this mutant, whatever is known of it")
+    parser.add_argument("--only", metavar="KEY", nargs="+", help="run these mutants, whatever is known of them")
     parser.add_argument("--tell", action="store_true", help="run nothing: what is known so far")
     parser.add_argument("--record", action="store_true", help=f"write what is known to {RECORD}")
     parser.add_argument(
@@ -30,9 +30,9 @@ def main() -> int:
     asked = parser.parse_args()
     campaign = Campaign(ROOT, asked.folder, asked.more)
     every, known = campaign.mutants(asked.paths), equivalent()
-    chosen = [one for one in every if one.key == asked.only] if asked.only else drawn(every, asked.number, asked.seed)
-    if not chosen:
-        parser.error(f"no mutant {asked.only} in {asked.paths}: its line has changed")
+    chosen = [one for one in every if one.key in asked.only] if asked.only else drawn(every, asked.number, asked.seed)
+    for key in set(asked.only or ()) - {one.key for one in chosen}:
+        parser.error(f"no mutant {key} in {asked.paths}: its line has changed")
     for mutant in chosen if not asked.tell else ():
         if mutant.name in known and not asked.only:
             continue

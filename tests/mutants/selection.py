@@ -1,5 +1,5 @@
-"""Which tests a mutant meets: first those that belong to its file, then those of its package within hybrid/, since not all
-imports can be seen: some modules are imported by a name that a user gives. Then those that import it, the nearest first.
+"""Which tests a mutant meets: first those that belong to its file, then those that import it and those of its package, since
+not all imports can be seen: some modules are imported by a name that a user gives. The nearest come first.
 
 The tests of one kernel may fill several files: to it belong, beside the mirrored one, those that name its path.
 """
@@ -64,15 +64,19 @@ class Selection:
             tests = [name for name in edge if name.rpartition(".")[2].startswith("test_")]
             found += sorted(tests, key=lambda name: _distance(path, name))
         tests = [f"{name.replace('.', '/')}.py" for name in found if not name.startswith(APART)]
-        return [test for test in dict.fromkeys(self._beside(path) + tests) if test not in self.own(path)]
+        beside = self._beside(path)
+        met = beside + tests if path.startswith("hybrid/") else tests + beside
+        return [test for test in dict.fromkeys(met) if test not in self.own(path)]
 
     def _beside(self, path: str) -> list[str]:
-        """The test files of the folder and of the one above, where these are packages within a package."""
-        folders = Path("tests", path).parents[:-3]  # without tests/hybrid and those above
+        """The test files of the folder and of the one above, but not all of tests/hybrid; first those named like the file."""
+        folders = [folder for folder in Path("tests", path).parents[:-2] if folder != Path("tests", "hybrid")]
         return [
             test.relative_to(self.root).as_posix()
             for folder in folders[:2]
-            for test in sorted((self.root / folder).glob("test_*.py"))
+            for test in sorted(
+                (self.root / folder).glob("test_*.py"), key=lambda test: (Path(path).stem not in test.stem, test)
+            )
         ]
 
     def _modules(self, path: str) -> list[str]:
