@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from gpu import blas
+from gpu import blas, kernels
 from tests import cudasim
 from tests.cudasim import cublas
 
@@ -68,6 +68,20 @@ def gpu(_device):
         problems = cudasim.problems()
         cudasim.clear()
         assert problems == []
+
+
+@pytest.fixture
+def launched(monkeypatch):
+    """The blocks of each kernel that is launched meanwhile, and the threads of each of them, by its name."""
+    found: dict[str, tuple[object, object]] = {}
+    launch = kernels.launch
+
+    def noted(file, name, kinds, grid, block, *arguments, **how):
+        found[name] = grid, block
+        launch(file, name, kinds, grid, block, *arguments, **how)
+
+    monkeypatch.setattr(kernels, "launch", noted)
+    return found
 
 
 @pytest.fixture

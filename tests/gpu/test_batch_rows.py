@@ -36,6 +36,12 @@ def test_against_float64(gpu, monkeypatch, biases, optimiser, decay, clip):
     visits.check_close(moved(gpu, *given, rule), oracle(*given, rule), 2e-5)
 
 
+@pytest.mark.parametrize(("rows", "blocks"), [(64, 2), (65, 3), (75, 3)])
+def test_a_warp_moves_a_row_and_a_lane_sums_a_bias(gpu, launched, rows, blocks):
+    moved(gpu, *problem("adagrad", True, rows=rows), Rule(0.1))
+    assert launched == {"sum_columns": (blocks, 256), "move": (-(-rows // 8), 256)}
+
+
 @pytest.mark.parametrize("optimiser", visits.OPTIMISERS)
 def test_downhill_is_the_negative_gradient(gpu, optimiser):
     learned, misses, hidden = problem(optimiser, True)

@@ -207,6 +207,12 @@ def test_too_large_an_array_says_what_was_asked_for_and_what_is_free(gpu):
     assert gpu.get(gpu.put(numbers(3))).size == 3  # the device is as good as before
 
 
+def test_an_empty_array_of_the_host_has_an_address_too(gpu):
+    before = gpu.device.allocated["page-locked"]
+    kept = gpu.device.host_empty((0, 3), np.float32)
+    assert kept.shape == (0, 3) and gpu.device.allocated["page-locked"] == before + 1
+
+
 def test_times_are_counted_from_a_later_mark_when_the_first_is_long_past(gpu, monkeypatch):
     def marked():
         mark = gpu.device.mark(None)

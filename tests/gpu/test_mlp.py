@@ -82,6 +82,12 @@ def test_masks_are_those_of_the_cpu(gpu):
     assert ((out == 0) == (expected.out == 0)).all()
 
 
+@pytest.mark.parametrize(("outputs", "threads"), [(1, 32), (32, 32), (33, 64), (256, 256), (300, 256)])
+def test_a_block_has_as_many_warps_as_columns_up_to_256(gpu, launched, outputs, threads):
+    Case(gpu, "plain", 7, 5, outputs).forward()
+    assert launched == {"finish": (7, threads)}
+
+
 @pytest.mark.parametrize("kind", ["plain", "all"])
 def test_without_a_key_nothing_is_dropped(gpu, kind):
     case = Case(gpu, kind, 7, 33, 40)

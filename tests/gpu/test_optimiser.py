@@ -44,6 +44,15 @@ def test_every_optimiser_follows_its_formula(gpu, kind, decay, most, size):
         np.testing.assert_allclose(found[name], getattr(expected, name), rtol=unit, atol=4 * unit, err_msg=name)
 
 
+@pytest.mark.parametrize(("size", "blocks"), [(1024, 1), (1025, 2), (5 * 1024, 5), (40 * 1024, 32)])
+def test_a_thread_has_four_numbers_until_16_blocks_a_multiprocessor_are_there(gpu, monkeypatch, launched, size, blocks):
+    monkeypatch.setattr(gpu.device, "multiprocessors", 2)
+    grad, part = (gpu.put(np.ones(size, np.float32)) for _ in range(2))
+    gpu.run(optimiser.merge, grad, part)
+    assert launched == {"merge": (blocks, 256)}
+    assert (gpu.get(grad) == 2).all() and not gpu.get(part).any()
+
+
 @pytest.mark.parametrize("momentum", [0.0, 0.9])
 def test_sgd_keeps_the_bytes_of_update(gpu, momentum):
     rng = np.random.default_rng(0)

@@ -38,6 +38,12 @@ def test_short_lists(by_id, count):
     check(by_id, zipf(np.random.default_rng(count), 40, count), 40)
 
 
+@pytest.mark.parametrize(("count", "blocks"), [(32, 1), (33, 2), (200, 7)])
+def test_a_block_places_32_ids(gpu, launched, count, blocks):
+    gpu.run(sort.by_id, gpu.put(np.zeros(count, np.int32)), 1)
+    assert launched == {"rank": (blocks, 256)}
+
+
 @pytest.mark.parametrize("count", [1, 255, T - 1, T, T + 1, 3 * T + 77])
 @pytest.mark.parametrize("rows", [1, 256, 257, 70_000])
 def test_long_lists(by_id, monkeypatch, count, rows):

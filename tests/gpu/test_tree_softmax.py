@@ -137,6 +137,15 @@ def test_batches_around_a_warp_and_a_block(gpu, batch):
     close(run(gpu, tree, nodes, hidden, target, 0.1), run_on_cpu(tree, nodes, hidden, target, 0.1))
 
 
+@pytest.mark.parametrize(("width", "columns"), [(6, 32), (32, 32), (33, 64), (300, 256)])
+def test_the_work_is_shared_by_examples_levels_and_columns(gpu, launched, width, columns):
+    tree = balanced(17)
+    run(gpu, tree, *case(17, width, 65), 0.1)
+    levels, warps = int(tree.depth), tree_softmax.WARPS
+    learn = (-(-65 // warps), levels), 32 * warps
+    assert launched == {"climb": (2, 64), tree_softmax._fit(width)[0]: learn, "add": (65, columns)}
+
+
 def test_more_examples_than_a_warp_looks_through_at_once(gpu):
     """1100 of them, and runs that go on where the warp looks again."""
     tree = balanced(2)

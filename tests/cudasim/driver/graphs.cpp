@@ -108,8 +108,9 @@ CUresult cuStreamEndCapture(CUstream handle, CUgraph* out) {
     });
 }
 
-CUresult cuGraphInstantiateWithFlags(CUgraphExec* out, CUgraph handle, unsigned long long) {
+CUresult cuGraphInstantiateWithFlags(CUgraphExec* out, CUgraph handle, unsigned long long flags) {
     return call(OTHER, [&](Context& context) {
+        if (flags) fail(CUDA_ERROR_NOT_SUPPORTED);
         auto* executable = new Executable{&context, known(graphs, handle).nodes};
         executables.insert(executable);
         *out = reinterpret_cast<CUgraphExec>(executable);
