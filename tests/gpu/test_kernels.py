@@ -54,6 +54,12 @@ def test_ptx_runs_on_a_device_newer_than_nvcc(gpu, compiler, monkeypatch):
     np.testing.assert_array_equal(gpu.get(x), 2)
 
 
+def test_the_cache_is_in_the_users_home_where_nobody_names_another(monkeypatch, tmp_path):
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert kernels.cache() == tmp_path / ".cache" / "hybrid-engine" / "cubins"
+
+
 def test_nothing_is_left_of_a_compilation_but_its_result(compiler):
     path = kernels.cubin(compiler, "sm_90")
     assert os.listdir(path.parent) == [path.name]

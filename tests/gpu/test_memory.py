@@ -42,6 +42,11 @@ def test_a_copy_goes_there_and_back_in_parts(gpu, own, size, seed):
     np.testing.assert_array_equal(own.to_host(there), given_again)
 
 
+def test_a_copy_to_the_device_is_there_when_it_returns(own):
+    own.write(own.empty(3 * PART, np.uint8), np.ones(3 * PART, np.uint8))
+    assert own.owner.call(lambda: [free.query() for _, free in own._staging._parts]) == [True, True]
+
+
 def test_a_copy_waits_for_the_work_of_every_queue(gpu, own):
     """It is asked for while work on three queues is under way."""
     for seed in range(6):

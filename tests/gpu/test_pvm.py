@@ -237,6 +237,11 @@ def test_a_ring_leaves_room_for_the_matrices_of_one_unit_however_many_there_are(
     assert None in slots and min(filter(None, slots)) == 2  # one slot is no ring
 
 
+def test_blocks_of_several_streams_are_alike(gpu):
+    plan = gpu.run(pvm.plan, graph())
+    assert plan.threads(1) != plan.threads(2) == plan.threads(3)
+
+
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("momentum", [0, 0.4])
 def test_the_order_of_copies_in_a_ring_changes_nothing(gpu, bulk, seed, momentum):

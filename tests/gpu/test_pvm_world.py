@@ -7,11 +7,12 @@ from gpu import pvm
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32])
-def test_show(gpu, dtype):
+def test_show(gpu, launched, dtype):
     frame = np.arange(2 * 300).reshape(2, 300).astype(dtype)
     world = gpu.put(np.full((2, 301), 7, np.float32))
     gpu.run(pvm.show, world, gpu.put(frame), 1 / 255)
     found = gpu.get(world)
+    assert launched == {"show_bytes" if dtype == np.uint8 else "show_numbers": ((2, 2), 256)}
     assert np.array_equal(found[:, :300], frame * np.float32(1 / 255))
     assert np.all(found[:, 300] == 7)
 

@@ -52,6 +52,15 @@ def test_scatter(gpu, width, optimiser, decay, clip):
     visits.check_close(moved_rows(gpu, learned, ids, grad, rule), expected, 1e-5)
 
 
+@pytest.mark.parametrize("optimiser", ["adagrad", "row-adagrad"])
+def test_a_gradient_as_small_as_what_keeps_roots_from_0_moves_by_half_the_rate(gpu, optimiser):
+    learned, grad = visits.drawn(np.random.default_rng(0), 5, 8, optimiser), np.full((1, 8), 1e-10, np.float32)
+    for array in (learned.rows, learned.squares):
+        array[:] = 0
+    found = moved_rows(gpu, learned, np.array([3], np.int32), grad, Rule(0.5))
+    np.testing.assert_allclose(found.rows[3], -0.25, rtol=1e-5)
+
+
 @pytest.mark.parametrize(("optimiser", "decay", "clip"), visits.RULES)
 @pytest.mark.parametrize("valued", [False, True])
 def test_scatter_of_bags(gpu, monkeypatch, valued, optimiser, decay, clip):

@@ -35,6 +35,12 @@ def test_step_is_that_of_the_batch_and_of_the_twin(gpu, classes, width, batch, t
             np.testing.assert_allclose(one, other, rtol=0, atol=1e-4)  # a node's sum over 150 examples
 
 
+def test_a_thread_judges_an_example(gpu, launched):
+    tree = huffman(1000 // np.arange(1, 31))
+    run(gpu, tree, 5, *case(30, 4, 65), 0.1)
+    assert launched["judge"] == (2, 64)
+
+
 def test_every_run_gives_the_same_bytes(gpu):
     problem = (huffman(1000 // np.arange(1, 301)), 200, *case(300, 9, 150), 0.1)
     outcomes = set()

@@ -79,6 +79,10 @@ def test_every_run_gives_the_same_bytes(gpu):
     assert len(outcomes) == 1
 
 
+def test_a_batch_that_learns_together_has_no_crowded_groups():
+    assert [tree_batch.groups(batch, 64) for batch in (1, 64, 65, 128, 129)] == [0, 0, 4, 4, 6]
+
+
 def test_the_probabilities_of_its_plan_are_the_trees(gpu):
     tree, (nodes, hidden, target) = balanced(40), case(40, 9, 30)
     outs = []

@@ -130,6 +130,14 @@ def test_same_bytes_in_every_run(gpu, mode):
     same(found[0], found[2])
 
 
+def test_nothing_is_written_beyond_the_examples(gpu):
+    tree, (nodes, hidden, target) = balanced(17), case(17, 6, 10)
+    out, plan = gpu.put(np.full(10, 7, np.float32)), gpu.run(tree_softmax.plan, tree)
+    gpu.run(tree_softmax.log_prob, out[:9], Learned(gpu.put(nodes)), plan, gpu.put(hidden)[:9], gpu.put(target)[:9])
+    found = gpu.get(out)
+    assert (found[:9] < 0).all() and found[9] == 7
+
+
 @pytest.mark.parametrize("batch", [1, 31, 32, 33, 63, 64, 65])
 def test_batches_around_a_warp_and_a_block(gpu, batch):
     tree = balanced(17)
