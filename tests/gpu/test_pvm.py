@@ -225,13 +225,13 @@ def test_a_ring_gives_the_bits_of_matrices_in_memory(gpu, bulk, monkeypatch, roo
 
 def test_a_ring_leaves_room_for_the_matrices_of_one_unit_however_many_there_are():
     device, rings = SimpleNamespace(shared_block=120_000, shared_multiprocessor=1 << 30), []
-    for units in (1, 5):
+    for hidden, units in ((40, 1), (40, 5), (10, 1), (10, 5)):  # slots of all the room, and of all that passes
         layout = tape_layout(
-            custom((14, 9, 3), tuple(Unit(0, 40, (0, 0, 13, 7), context=(u,)) for u in range(units))), Config()
+            custom((14, 9, 3), tuple(Unit(0, hidden, (0, 0, 13, 7), context=(u,)) for u in range(units))), Config()
         )
         rings.append(pvm_plan._ring(layout, device, 2, np.zeros(units, bool)))
         assert rings[-1].held.tolist() == [-1, 0] * units  # that through which errors are pulled back stays
-    assert rings[0].slots == rings[1].slots and rings[0].slot == rings[1].slot
+    assert rings[0][:2] == rings[1][:2] and rings[2][:2] == rings[3][:2]
     rooms = (SimpleNamespace(shared_block=room, shared_multiprocessor=1 << 30) for room in range(4_000, 60_000, 200))
     slots = [ring and ring.slots for ring in (pvm_plan._ring(layout, room, 2, np.zeros(5, bool)) for room in rooms)]
     assert None in slots and min(filter(None, slots)) == 2  # one slot is no ring

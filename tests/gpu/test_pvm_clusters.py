@@ -3,6 +3,8 @@
 tests/gpu/test_pvm.py compares single ticks bit for bit.
 """
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -26,10 +28,20 @@ def clusters(gpu, monkeypatch):
     monkeypatch.setattr(gpu.device, "multiprocessors", 1 << 20)  # so an even share is nothing
 
 
+def parameters(layout):
+    return np.add.reduceat(layout.rows.astype(int) * (layout.columns + 1), layout.layer_at[:-1])
+
+
+def test_a_model_of_more_than_512_units_has_blocks_of_half_as_many_threads():
+    """Another number would change the order of sums, and so the bits of trained models."""
+    plans = [SimpleNamespace(layout=SimpleNamespace(model_units=units)) for units in (512, 513)]
+    assert [pvm_plan.Plan.threads(plan, 1) for plan in plans] == [448, 224]
+
+
 def test_the_largest_unit_is_shared_and_the_others_go_together(gpu, clusters, monkeypatch):
     monkeypatch.setattr(gpu.device, "multiprocessors", 1)  # two places, one of which the top unit would take for longer
     layout = tape_layout(wire(UNEVEN), UNEVEN)
-    size = np.add.reduceat(layout.rows.astype(int) * (layout.columns + 1), layout.layer_at[:-1])
+    size = parameters(layout)
     assert size[4] > size.sum() / 2 > size[:4].max()
     plan = gpu.run(pvm.plan, layout)
     assert plan.shares(0, 5) and plan.shares(4, 5) and not plan.shares(0, 4)
@@ -47,7 +59,7 @@ def test_who_is_not_shared(gpu, clusters, monkeypatch, why):
     config = Config(grids=((2, 2), (1, 1)), block=2, hidden=3) if why == "few rows" else UNEVEN
     plan = gpu.run(pvm.plan, tape_layout(wire(config), config))
     if why == "small":
-        monkeypatch.setattr(pvm_plan, "LARGE", 1 << 30)
+        monkeypatch.setattr(pvm_plan, "LARGE", parameters(plan.layout).max())  # as large is not larger
     if why == "even":
         monkeypatch.setattr(gpu.device, "multiprocessors", 0.5)  # one place has all
     plan.clusters = why != "it is not asked for"

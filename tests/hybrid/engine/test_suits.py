@@ -1,9 +1,12 @@
 """Parts and feeds that do not suit each other are refused before anything is made or moved."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
-from hybrid.engine import Engine
+from hybrid import backend
+from hybrid.engine import Engine, suits
 from hybrid.engine.embedding import Embedding
 from hybrid.engine.inputs import Inputs
 from hybrid.engine.trunk.mlp import Trunk
@@ -20,6 +23,15 @@ class Whole(LinearTrunk):
 
 def grouped(**options):
     return Engine(Inputs(5), Whole(5, 3), FullReadout(9, 3, batch=12), threads=1, **options)
+
+
+@pytest.mark.parametrize("device", [None, "auto"])
+def test_a_trunk_of_the_cpu_alone_is_put_there_and_another_where_there_is_room(monkeypatch, device):
+    asked, choose = [], backend.choose
+    monkeypatch.setattr(backend, "choose", lambda device: (asked.append(device), choose("cpu"))[1])
+    for places in (("cpu",), ("cpu", "cuda")):
+        suits.dense_backend(SimpleNamespace(places=places), device)
+    assert asked == ["cpu", device]
 
 
 class Groups(Points):
