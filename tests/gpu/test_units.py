@@ -15,6 +15,11 @@ from tests.twins.units import ACTIVATIONS, RAGGED, close
 MANY = tuple(size * 8 for size in ([7, 33, 1, 12, 4], [5, 2, 1, 33, 3], [6, 34, 1, 3, 8]))  # enough to be no GEMMs
 EQUAL = [7, 7, 7], [5, 5, 5], [6, 6, 6]  # one batch of equal GEMMs
 ALONE = [7], [5], [6]
+WIDE = [300] * 32, [290] * 32, [3] * 32
+
+
+def raising(*arguments, **options):
+    raise AssertionError("a product")
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
@@ -43,6 +48,26 @@ def test_many_units_of_few_examples_take_no_gemm(gpu, monkeypatch, batch, sizes,
     case = Case(batch, sizes=sizes).on(gpu)
     case.forward("tanh")
     assert len(made) == 2 * products
+
+
+def test_units_whose_signals_just_fit_take_no_gemm(gpu, monkeypatch):
+    monkeypatch.setattr(blas, "gemm", raising)
+    case = Case(5, sizes=MANY).on(gpu)
+    monkeypatch.setattr(gpu.device, "shared_block", int(case.plan.shared(5, 256, backward=True).max()))
+    case.forward("tanh")
+    monkeypatch.setattr(gpu.device, "shared_block", gpu.device.shared_block - 1)
+    with pytest.raises(AssertionError, match="a product"):
+        case.forward("tanh")
+
+
+@pytest.mark.parametrize("batch", [1, 5])
+def test_sums_of_columns_of_which_there_are_more_than_warps_take_turns(gpu, batch):
+    case = Case(batch, sizes=WIDE).on(gpu)
+    case.forward("tanh")
+    case.backward("tanh")
+    given = (case.host["y_grad"], case.get("hidden").astype(float), case.get("y").astype(float), case.host["x"])
+    x_grad, _ = oracle.backward(case.layout, case.host["weights"], *given, "tanh")
+    close(case.get("x_grad"), x_grad, np.float32, 300)
 
 
 @pytest.mark.parametrize("sizes", [MANY, WARPS])
