@@ -23,6 +23,7 @@ def test_only_rows_without_steps_can_be_cut():
 
 def test_a_shape_may_change_its_size_may_not():
     assert array().reshape(-1, 6).shape == (2, 6) and array().reshape(12).shape == (12,)
+    assert array()[:0].reshape(0, 5).shape == (0, 5)
     with pytest.raises(ValueError, match=r"\(4, 3\) cannot take the shape \(5, -1\)"):
         array().reshape(5, -1)
 

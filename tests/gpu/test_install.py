@@ -115,6 +115,12 @@ def test_the_wheels_of_the_extra_are_all_that_pycuda_needs():
     assert {install.HEADERS, "nvidia-cuda-profiler-api", "nvidia-cuda-nvrtc", "nvidia-cublas"} == wheels
 
 
+def test_what_a_compiler_says_that_builds_nothing_is_told(monkeypatch, tmp_path):
+    monkeypatch.setenv("CXX", "sh -c 'echo it is out of order >&2; exit 1' --")
+    with pytest.raises(install.PreparationError, match="it is out of order"):
+        install.stub(tmp_path)
+
+
 @pytest.mark.parametrize("compiler", ["/no/such/compiler", "false"])
 def test_a_compiler_that_builds_nothing_is_named_with_a_remedy(monkeypatch, tmp_path, compiler):
     monkeypatch.setenv("CXX", compiler)

@@ -206,8 +206,27 @@ def test_nan_stays_visible(gpu, batch):
 def test_units_of_24_kib_have_blocks_of_256_threads_and_smaller_ones_of_128(gpu):
     sizes = [10, 60, 61], [20, 50, 50], [10, 60, 61]  # 420, 6,110 and 6,211 numbers, of 4 bytes
     plan = gpu.run(units.plan, unit_layout(*sizes))
-    found = {bin.threads: bin.many for bin in plan.bins(1)}
-    assert found == {128: 2, 256: 1}
+    assert [(bin.threads, bin.many) for bin in plan.bins(1)] == [(128, 2), (256, 1)]
+
+
+def test_units_come_first_of_which_most_share_a_multiprocessor(gpu):
+    plan = gpu.run(units.plan, unit_layout([10, 150], [20, 49], [10, 150]))
+    first, second = (bin.blocks for bin in plan.bins(1))
+    assert first > second
+
+
+def test_products_of_units_have_their_rest_done_by_blocks_of_256_threads(gpu, launched):
+    case = Case(40, 0.9, sizes=MANY).on(gpu)
+    case.step("tanh")
+    case.backward("tanh")
+    assert launched.keys() >= {"finish", "miss", "bias", "times_slope", "add"}
+    assert {threads for _, threads in launched.values()} == {256}
+
+
+@pytest.mark.parametrize(("capability", "bulk"), [((8, 9), False), ((9, 0), True), ((10, 0), True)])
+def test_bulk_copies_are_there_from_hopper_on(gpu, monkeypatch, capability, bulk):
+    monkeypatch.setattr(gpu.device, "capability", capability)
+    assert gpu.run(units.plan, unit_layout(*ALONE)).bulk is bulk
 
 
 def test_the_plan_says_which_variants_run(gpu):

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -243,6 +244,17 @@ def test_a_run_that_stops_early_is_measured_as_it_was_at_its_best_and_so_it_is_l
     assert report()["test_perplexity"] == evaluated(run) == 18.0
     assert main(["train", "--resume", str(run), "--epochs", "3", "--patience", "1"]) == 0
     assert report()["test_perplexity"] == evaluated(run) == 1.0  # the best of all, as this run could stop early
+
+
+def test_what_is_asked_of_a_run_is_what_was_said_and_defaults_for_the_rest(monkeypatch):
+    from hybrid.models import factors
+
+    monkeypatch.setattr(runs, "trained", lambda *which, **free: SimpleNamespace(options={}))
+    model = SimpleNamespace(Evaluation=factors.Evaluation, evaluate=lambda run, asked: asked)
+    monkeypatch.setattr(runs, "_model", lambda options: model)
+    asked = {"device": None, "threads": None, "ratings": "u.data"}
+    assert runs.evaluate("run", asked | {"at": 3}) == asked | {"at": 3, "columns": None}
+    assert runs.evaluate("run", asked | {"at": None}) == asked | {"at": 10, "columns": None}
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def test_views_are_all_there_is_to_see():
     assert list(found) == ["frame", "prediction", "difference", "heatmap", "hidden, layer 0", "hidden, layer 1"]
     assert (found["difference"].picture == panel.colours("inferno")[-1]).all()
     assert found["hidden, layer 0"].units == (2, 3) and found["hidden, layer 1"].units is None
-    assert found["hidden, layer 0"].scale[:2] == (-1, 1)
+    assert found["hidden, layer 0"].scale[:2] == (-1, 1) and found["heatmap"].scale[:2] == (0, 1)
     assert found["hidden, layer 0"].note == "10 % saturated, 0 % dead"
     assert found["hidden, layer 1"].note == "0 % saturated, 100 % dead (1 whole unit)"
     assert "heatmap" not in panel.views(wire(CONFIG), frame, prediction, hidden, None)
