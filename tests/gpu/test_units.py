@@ -50,9 +50,11 @@ def test_many_units_of_few_examples_take_no_gemm(gpu, monkeypatch, batch, sizes,
     assert len(made) == 2 * products
 
 
-def test_units_whose_signals_just_fit_take_no_gemm(gpu, monkeypatch):
+def test_units_whose_signals_just_fit_take_no_gemm(gpu, monkeypatch, launched):
     monkeypatch.setattr(blas, "gemm", raising)
     case = Case(5, sizes=MANY).on(gpu)
+    case.backward("tanh")
+    assert launched == {"backward": (40, 256)}
     monkeypatch.setattr(gpu.device, "shared_block", int(case.plan.shared(5, 256, backward=True).max()))
     case.forward("tanh")
     monkeypatch.setattr(gpu.device, "shared_block", gpu.device.shared_block - 1)

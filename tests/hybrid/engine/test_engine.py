@@ -15,8 +15,10 @@ import pytest
 from scipy import sparse
 
 from hybrid.engine import Engine
+from hybrid.engine import engine as engine_module
 from hybrid.engine.embedding import Embedding
 from hybrid.engine.trunk.mlp import Trunk
+from hybrid.ranks.group import Group
 from hybrid.readout import FullReadout
 from hybrid.storage import checkpoint
 from tests.support.small_engine import BATCH, CLASSES, Feed, assert_same_bits, engine, parameters
@@ -265,6 +267,13 @@ def test_a_feed_that_fails_leaves_the_last_finished_tick_and_says_where():
     assert found.value.__notes__ == ["in the feed, at tick 5"] and trained.tick == 5
     list(itertools.islice(whole.run(Feed(10)), 5))
     assert_same_bits(parameters(trained), parameters(whole))
+
+
+def test_an_engine_that_is_given_no_ranks_is_alone_whichever_there_are(monkeypatch):
+    made = []
+    monkeypatch.setattr(engine_module, "Group", lambda **how: (made.append(how), Group(**how))[1])
+    engine("tree")
+    assert made == [{"alone": True}]
 
 
 def test_two_threads_cannot_run_one_engine_and_the_first_is_undisturbed():

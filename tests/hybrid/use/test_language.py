@@ -2,6 +2,7 @@
 
 import math
 import pickle
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -25,6 +26,13 @@ def trained(eos=False, lower=True):
     for _ in engine.run(feed):
         pass
     return LanguageModel(engine, vocabulary, eos=eos, lower=lower), corpus
+
+
+def other(model, classes=0, rows=0):
+    """The words under an engine of so many more."""
+    words = len(model.vocabulary)
+    parts = {"readout": SimpleNamespace(classes=words + classes), "embedding": SimpleNamespace(rows=words + 1 + rows)}
+    return LanguageModel(SimpleNamespace(**parts), model.vocabulary)
 
 
 @pytest.fixture(scope="module")
@@ -120,6 +128,8 @@ def test_words_have_vectors_and_a_model_is_copied(model):
         (lambda m: m.log_prob(""), "none of its words"),
         (lambda m: m.similar("nine", 3), "word 'nine': not known"),
         (lambda m: LanguageModel(m.engine, Vocabulary(["a", "b"], [1, 1])), "vocabulary: found 2 words, expected"),
+        (lambda m: other(m, classes=1), "vocabulary: found 9 words, expected 10"),
+        (lambda m: other(m, rows=1), "vocabulary: found 9 words, expected 9"),
         (lambda m: LanguageModel(m.engine, m.vocabulary, tokens="letters"), "tokens: found 'letters'"),
     ],
 )
