@@ -39,7 +39,8 @@ def test_short_lists(by_id, count):
 
 
 @pytest.mark.parametrize(("count", "blocks"), [(32, 1), (33, 2), (200, 7)])
-def test_a_block_places_32_ids(gpu, launched, count, blocks):
+def test_a_block_places_32_ids(gpu, monkeypatch, launched, count, blocks):
+    monkeypatch.setattr(sort, "SHORT", count)
     gpu.run(sort.by_id, gpu.put(np.zeros(count, np.int32)), 1)
     assert launched == {"rank": (blocks, 256)}
 

@@ -41,6 +41,14 @@ def test_a_thread_judges_an_example(gpu, launched):
     assert launched["judge"] == (2, 64)
 
 
+def test_nodes_that_no_example_meets_stay_as_they_are(gpu):
+    """0 is a number that the smallest product would change."""
+    nodes, hidden, target = np.zeros((29, 4), np.float32), np.full((1, 4), 1e20, np.float32), np.array([0], np.int32)
+    tree = huffman(1000 // np.arange(1, 31))
+    found = run(gpu, tree, 20, nodes, hidden, target, 1.0)[2]
+    assert 0 < (found != 0).any(axis=1).sum() < tree.depth + 1
+
+
 def test_every_run_gives_the_same_bytes(gpu):
     problem = (huffman(1000 // np.arange(1, 301)), 200, *case(300, 9, 150), 0.1)
     outcomes = set()

@@ -5,7 +5,7 @@ import pytest
 
 from cpu import units as cpu_units
 from gpu import blas, units
-from gpu.plan import Plan
+from gpu.plan import GROUPS, Plan
 from hybrid.layout import unit_layout
 from tests import cudasim
 from tests.support.units_on_gpu import RING, WARPS, Case
@@ -215,6 +215,12 @@ def test_units_come_first_of_which_most_share_a_multiprocessor(gpu):
     plan = gpu.run(units.plan, unit_layout([10, 150], [20, 49], [10, 150]))
     first, second = (bin.blocks for bin in plan.bins(1))
     assert first > second
+
+
+def test_a_ring_with_momentum_has_a_slot_more_than_groups_and_one_without_as_many_as_blocks(gpu, monkeypatch):
+    for bin in ring_case(gpu, monkeypatch).plan.bins(1):
+        assert [ring.slots for ring in bin.rings if ring] in ([bin.blocks, GROUPS + 1], [bin.blocks])
+        assert bin.blocks != 3 or bin.rings[1], "three blocks leave room for parts of velocities"
 
 
 def test_products_of_units_have_their_rest_done_by_blocks_of_256_threads(gpu, launched):

@@ -1,8 +1,11 @@
 """What a tick gives its caller."""
 
-import numpy as np
+from types import SimpleNamespace
 
-from hybrid.pvm.result import StepResult, by_layer
+import numpy as np
+import pytest
+
+from hybrid.pvm.result import Results, StepResult, by_layer
 from hybrid.pvm.wiring import Unit, custom
 
 
@@ -13,6 +16,15 @@ def result(**changes):
 def test_it_counts_as_ticks_of_an_engine_do():
     one = result(examples=4)
     assert (one.number, one.examples) == (one.tick, 4) and one.loss == np.mean([0.1, 0.3])
+
+
+@pytest.mark.parametrize("streams", [1, 3])
+def test_errors_are_means_of_all_that_a_layer_predicts(streams):
+    layout = SimpleNamespace(signal_at=np.array([0, 4, 6, 16]), steps=2)
+    wiring = SimpleNamespace(layer=np.array([0, 0, 1]))
+    results = Results(wiring, layout, None, None, streams)
+    slot = SimpleNamespace(miss=np.array([6.0, 3.0, 5.0]) * streams, complete=False, tick=4)
+    assert results.of(slot).error.tolist() == [9 / 12, 5 / 20]
 
 
 def test_one_heatmap_is_itself_and_several_are_their_mean():

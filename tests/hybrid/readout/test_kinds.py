@@ -272,6 +272,13 @@ def tended(steps=0, **more):
     return readout, began
 
 
+def test_a_sampled_readout_is_rebuilt_with_counts_where_it_had_them():
+    counts = np.arange(9, 0, -1)
+    for known, draws in ((counts, "unigram"), (counts, "neighbours"), (9, "neighbours")):
+        facts = SampledReadout(known, 4, draws=draws).describe()
+        assert rebuild(facts).describe() == facts
+
+
 def test_training_itself_builds_the_index_anew():
     """After every so many steps, as many as the state counts; or where enough classes have moved; a user need not."""
     assert tended(9, every=4)[1] == [4, 8] and tended(9)[1] == []
