@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import json
 import signal
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from hybrid.cli import main
 from hybrid.feeds.video.film import Film
 from hybrid.feeds.video.frames import Frames
 from hybrid.feeds.video.open import open_clips
+from hybrid.models import pvm
 from hybrid.pvm.judge import baseline, reports
 from hybrid.pvm.judge.latest import Latest
 from hybrid.pvm.model import PVM
@@ -271,6 +273,17 @@ def test_a_run_goes_on_without_what_follows_from_its_other_options(tmp_path):
     path = tmp_path / "run" / "run.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"every": None}))
     assert main(["train", "--resume", str(tmp_path / "run"), "--steps", "12"]) == 0
+
+
+@pytest.mark.parametrize(("found", "expected"), [((0, 7), (24, 21)), ((24, 21), (24, 21))])
+def test_a_run_of_a_version_that_counted_one_stream_goes_on_with_all_of_them(monkeypatch, found, expected):
+    for name in ("Recent", "Pairs", "Latest", "aspect_of"):
+        monkeypatch.setattr(pvm, name, lambda *given: None)
+    options = {"video": "synthetic"}
+    job = SimpleNamespace(feed=SimpleNamespace(clips=[None]), options=options, every=100, _valid=None)
+    facts = dict(zip(("examples", "clocked"), found, strict=True))
+    pvm.Watching.begin(job, SimpleNamespace(tick=8, streams=3, config=SimpleNamespace(grids=())), facts)
+    assert (facts["examples"], facts["clocked"]) == expected
 
 
 def test_every_tenth_point_of_the_curve_and_the_last_are_validated(tmp_path):
