@@ -54,6 +54,16 @@ def test_the_largest_unit_is_shared_and_the_others_go_together(gpu, clusters, mo
     assert last["blocks"].tolist() == [4] * 4 + [1, 0, 0, 0]
 
 
+def test_clusters_with_the_most_parameters_a_block_come_first():
+    """Sizes by hand: unit 2 is shared, 400 a block; of the others the four largest go together, the most of them 500."""
+    size = np.array([100, 500, 1600, 200, 300, 50])
+    units = np.zeros(6, pvm_plan.UNIT)
+    units["number"], units["blocks"] = np.arange(6), 1
+    found = pvm_plan._in_clusters(units, size, size > 1000)
+    assert found["number"].tolist() == [1, 4, 3, 0] + [2] * 4 + [5, 0, 0, 0]
+    assert found["blocks"].tolist() == [1] * 4 + [4] * 4 + [1, 0, 0, 0]
+
+
 @pytest.mark.parametrize("why", ["it is not asked for", "small", "few rows", "even"])
 def test_who_is_not_shared(gpu, clusters, monkeypatch, why):
     config = Config(grids=((2, 2), (1, 1)), block=2, hidden=3) if why == "few rows" else UNEVEN
