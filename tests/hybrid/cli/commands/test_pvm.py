@@ -3,6 +3,7 @@
 What options name is found in hybrid/pvm/source.py; films are made in hybrid/pvm/judge/watch.py.
 """
 
+import argparse
 import json
 import subprocess
 import sys
@@ -11,10 +12,18 @@ import numpy as np
 import pytest
 
 from hybrid.cli import main
+from hybrid.cli.commands import pvm
 from hybrid.feeds.video.film import Film
 from hybrid.pvm import presets
 from hybrid.train.options import choose
 from tests.hybrid.pvm.tiny import command as tiny
+
+
+def test_fields_are_of_the_first_layer_unless_said_otherwise():
+    parser = argparse.ArgumentParser()
+    pvm._fields(parser)
+    given = parser.parse_args(["run"])
+    assert (given.layer, given.unit) == (0, None)
 
 
 @pytest.mark.parametrize(

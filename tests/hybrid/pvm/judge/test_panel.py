@@ -132,8 +132,9 @@ def test_boxes_are_drawn_in_shares_of_the_picture_and_absent_ones_are_not():
     (top, left), (bottom, right) = places(whole, panel.LABEL)
     assert (left - panel.GAP, right - panel.GAP) == (wide // 4, 3 * wide // 4 - 1)
     assert (top - panel.GAP - panel.CAPTION, bottom - panel.GAP - panel.CAPTION) == (high // 4, 3 * high // 4 - 1)
-    absent = panel.side_by_side({"frame": plain(12, 24, boxes=((np.zeros(4), panel.LABEL),))})
-    assert not (absent == panel.LABEL).all(-1).any()
+    for nothing in ([0, 0, 0, 0], [0.2, 0.2, 0, 0.5], [0.2, 0.2, 0.5, 0]):
+        absent = panel.side_by_side({"frame": plain(12, 24, boxes=((np.array(nothing), panel.LABEL),))})
+        assert not (absent == panel.LABEL).all(-1).any()
     outside = panel.side_by_side({"frame": plain(12, 24, boxes=((np.array([-1, -1, 3, 3]), panel.FOUND),))})
     assert (outside == panel.FOUND).all(-1).any()
 

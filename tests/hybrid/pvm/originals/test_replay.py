@@ -5,11 +5,13 @@ hybrid/pvm/originals/replayer.py, hybrid/pvm/originals/replay_cuda.py and hybrid
 """
 
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from hybrid.pvm.originals import replay
+from hybrid.pvm.originals.replay_classic import Classic
 from tests.hybrid.pvm.recorded import FOLDER
 from tests.twins import recordings
 
@@ -147,3 +149,9 @@ def test_what_is_no_recording_is_refused(tmp_path, monkeypatch, capsys, content)
     assert code == 2
     assert str(path) in printed.err
     assert "a recording" in printed.err
+
+
+@pytest.mark.parametrize(("enabled", "layers"), [((), [0, 1, 2]), ((False, True, True), [1, 2])])
+def test_readouts_of_the_classic_read_the_layers_that_are_enabled_or_all(enabled, layers):
+    config = SimpleNamespace(readout=SimpleNamespace(enabled=enabled))
+    assert Classic._read_layers(SimpleNamespace(config=config, states=[None] * 3)) == layers
