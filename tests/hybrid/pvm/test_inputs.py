@@ -8,6 +8,7 @@ import pytest
 from hybrid.feeds.video.clip import Frame
 from hybrid.feeds.video.clips.synthetic import Scene
 from hybrid.feeds.video.frames import Frames
+from hybrid.pvm import inputs
 from hybrid.pvm.config import Config, Readout
 from hybrid.pvm.model import PVM
 
@@ -66,6 +67,21 @@ def test_pairs_bring_labels():
     assert ended(PVM(TINY), zip(FRAMES, BOXES, strict=True)) == stepped(FRAMES, BOXES)
     assert ended(PVM(TINY), (Frame(*pair) for pair in zip(FRAMES, BOXES, strict=True))) == stepped(FRAMES, BOXES)
     assert stepped(FRAMES, BOXES)[1] != stepped(FRAMES)[1]
+
+
+@pytest.mark.parametrize(
+    ("found", "expected", "remedy"),
+    [
+        ((2, 4, 6, 3), (3, 4, 6, 3), "give a frame for each of the 3 streams"),
+        ((2, 4, 6, 3), (1, 4, 6, 3), "resize it: np.asarray(PIL.Image.fromarray(frame).resize((6, 4)))"),
+        ((3, 4, 6), (1, 4, 6, 3), "put the channels last, with np.moveaxis or frame[..., None]"),
+        ((4, 6, 4), (1, 4, 6, 3), "give it 3 channels"),
+        ((4, 6, 3), (1, 4, 6, 1), "give it 1 channel"),
+        ((9, 9, 3), (1, 4, 6, 3), "resize it: np.asarray(PIL.Image.fromarray(frame).resize((6, 4)))"),
+    ],
+)
+def test_the_remedy_for_a_shape(found, expected, remedy):
+    assert inputs._remedy(found, expected) == remedy
 
 
 def test_several_streams_come_as_one_array_a_tick():
