@@ -321,6 +321,10 @@ def test_what_does_not_fit_goes_the_other_way(gpu, device, monkeypatch):
     for width in (6, 516):
         assert not fits(gpu.empty((40, width), np.float32), gpu.empty((3, width), np.float32))
     assert not fits(given=vectors[:0])
+    odd, odd_rows = (gpu.put(np.zeros(8 * many + 1, np.float32))[1:].reshape(many, 8) for many in (3, 40))
+    assert not fits(given=odd) and not fits(odd_rows)  # no multiple of 16 bytes
+    assert not gpu.run(fused_softmax.fits, Learned(rows, squares=odd_rows), vectors)
+    assert gpu.run(fused_softmax.fits, Learned(rows, squares=gpu.put(learned.rows)), vectors)
     monkeypatch.setattr(device, "shared_block", 99 << 10)
     assert fits() and not fits(gpu.empty((40, 132), np.float32), gpu.empty((3, 132), np.float32))
     with monkeypatch.context() as older:  # for that one no kernel is compiled

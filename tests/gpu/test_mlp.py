@@ -88,6 +88,14 @@ def test_a_block_has_as_many_warps_as_columns_up_to_256(gpu, launched, outputs, 
     assert launched == {"finish": (7, threads)}
 
 
+@pytest.mark.parametrize(("batch", "pieces"), [(63, 63), (65, 64), (1040, 65), (5000, 256)])
+def test_a_batch_goes_back_in_64_to_256_pieces_of_16_rows(gpu, launched, batch, pieces):
+    case = Case(gpu, "plain", batch, 2, 3)
+    case.forward()
+    case.backward()
+    assert launched["fall"] == (pieces, 32) and launched["collect"] == (1, 256)
+
+
 @pytest.mark.parametrize("kind", ["plain", "all"])
 def test_without_a_key_nothing_is_dropped(gpu, kind):
     case = Case(gpu, kind, 7, 33, 40)

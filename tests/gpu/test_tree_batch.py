@@ -79,6 +79,16 @@ def test_every_run_gives_the_same_bytes(gpu):
     assert len(outcomes) == 1
 
 
+@pytest.mark.parametrize(("batch", "labels", "climbs"), [(256, 1, 4), (257, 2, 5)])
+def test_the_work_is_shared_by_examples_and_levels(gpu, launched, batch, labels, climbs):
+    nodes, hidden, target = case(40, 9, batch)
+    run(gpu, balanced(40), Learned(nodes), hidden, target, batch)
+    levels, warps = int(balanced(40).depth), tree_batch.WARPS
+    assert launched["label"] == (labels, 256) and launched["climb"] == (climbs, 64)
+    assert launched["judge"] == (-(-batch // warps), 32 * warps)
+    assert launched["move"] == ((-(-batch // warps), levels), 32 * warps) and "meet" not in launched
+
+
 def test_a_batch_that_learns_together_has_no_crowded_groups():
     assert [tree_batch.groups(batch, 64) for batch in (1, 64, 65, 128, 129)] == [0, 0, 4, 4, 6]
 

@@ -5,7 +5,7 @@ import pytest
 
 from cpu import units as cpu_units
 from gpu import blas, units
-from gpu.plan import GROUPS, Plan
+from gpu.plan import GROUPS, UNIT, Plan
 from hybrid.layout import unit_layout
 from tests import cudasim
 from tests.support.units_on_gpu import RING, WARPS, Case
@@ -211,6 +211,10 @@ def test_units_of_24_kib_have_blocks_of_256_threads_and_smaller_ones_of_128(gpu)
     assert [(bin.threads, bin.many) for bin in plan.bins(1)] == [(128, 2), (256, 1)]
 
 
+def test_places_of_weights_and_signals_may_exceed_32_bits():
+    assert [UNIT[name] for name in ("w", "x", "hidden", "y")] == [np.int64] * 4
+
+
 def test_units_come_first_of_which_most_share_a_multiprocessor(gpu):
     plan = gpu.run(units.plan, unit_layout([10, 150], [20, 49], [10, 150]))
     first, second = (bin.blocks for bin in plan.bins(1))
@@ -240,6 +244,7 @@ def test_bulk_copies_are_there_from_hopper_on(gpu, monkeypatch, capability, bulk
 def test_the_plan_says_which_variants_run(gpu):
     plan = gpu.run(units.plan, unit_layout([150] * 3 + [1500], [49] * 3 + [60], [150] * 3 + [200]))
     text = plan.describe(1)
+    assert f" in {plan.bins(1)[0].shared / 1024:.1f} KiB of shared memory, " in text
     assert "3 units whole in " in text and "1 units part in " in text
 
 

@@ -171,6 +171,7 @@ using namespace cudasim;
 
 CUresult cuStreamCreateWithPriority(CUstream* out, unsigned flags, int priority) {
     return call(OTHER, [&](Context& context) {
+        if (flags & ~CU_STREAM_NON_BLOCKING) fail(CUDA_ERROR_INVALID_VALUE);
         auto* stream = new Stream{&context, false, !(flags & CU_STREAM_NON_BLOCKING), priority};
         streams.insert(stream);
         *out = reinterpret_cast<CUstream>(stream);

@@ -1,6 +1,7 @@
 """The schedule on queues that only write down what they are asked to do, and on real ones under hostile timing."""
 
 import random
+import threading
 import time
 
 import numpy as np
@@ -301,6 +302,25 @@ def test_a_slot_is_not_refilled_while_its_work_is_under_way():
     schedule = Schedule(plan(lambda slot: time.sleep(0.01)), [one, one], queues, 0, Trace())
     with pytest.raises(RuntimeError, match="slot of tick 0, micro-batch 0: found in use, cannot become filling"):
         list(schedule.run(batches(3), lambda slots: False))
+    for queue in queues.values():
+        queue.close()
+
+
+def test_a_tick_is_not_held_up_by_the_batch_that_is_being_filled():
+    given, seen = threading.Event(), []
+
+    def feed():
+        for tick, batch in batches(3):
+            if tick == 2:
+                seen.append(given.wait(10))
+            yield tick, batch
+
+    queues = {name: Device().queue(name, 1) for name in QUEUES}
+    schedule = Schedule(plan(), slots(1, 1), queues, 1, Trace())
+    next(schedule.run(feed(), lambda slots: False))
+    given.set()
+    schedule.wait()
+    assert seen == [True]
     for queue in queues.values():
         queue.close()
 

@@ -73,6 +73,7 @@ def test_split_keeps_every_sentence_once_and_in_order():
         (1, {}, r"split: F has 1 sentences \(lines\); expected at least 2"),
         (2, {"test": 0.1}, "expected at least 3"),
         (9, {"valid": 1.0}, "expected shares that sum to less than 1"),
+        (9, {"valid": 0.5, "test": 0.5}, "expected shares that sum to less than 1"),
         (9, {"valid": -0.1}, "expected shares"),
         (9, {"valid": float("nan")}, "expected shares"),
     ],

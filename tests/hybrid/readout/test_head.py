@@ -44,6 +44,13 @@ def test_classes_with_alike_vectors_share_a_cluster():
     assert len(set(zip(group, readout.slot[9:], strict=True))) == 4
 
 
+def test_as_many_clusters_as_classes_may_be_asked_for_and_no_more():
+    found = HeadReadout(COUNTS, WIDTH, clusters=CLASSES)
+    assert (found.head, found.clusters) == (0, CLASSES)
+    with pytest.raises(ValueError, match=f"clusters: found {CLASSES + 1}"):
+        HeadReadout(COUNTS, WIDTH, clusters=CLASSES + 1)
+
+
 def test_clusters_may_be_given():
     cluster = np.arange(CLASSES) % 4 - 1
     readout = HeadReadout(COUNTS, WIDTH, clusters=cluster)

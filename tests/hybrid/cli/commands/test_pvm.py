@@ -14,7 +14,7 @@ import pytest
 from hybrid.cli import main
 from hybrid.cli.commands import pvm
 from hybrid.feeds.video.film import Film
-from hybrid.pvm import presets
+from hybrid.pvm import presets, source
 from hybrid.train.options import choose
 from tests.hybrid.pvm.tiny import command as tiny
 
@@ -95,6 +95,12 @@ def refused(tmp_path_factory):
             film.write(np.full((16, 16, 3), 40 * shade, np.uint8))
     (folder / "cut.mp4").write_bytes((folder / "video.mp4").read_bytes()[:-200])
     return folder
+
+
+def test_labels_of_a_video_may_stand_in_another_file(refused, tmp_path):
+    (tmp_path / "boxes.txt").write_text("1,2,3,4\n" * 5)
+    [clip] = source.clips(str(refused / "video.mp4"), (4, 4, 3), str(tmp_path / "boxes.txt"))
+    assert len(clip) == 5 and all(clip[number].box is not None for number in range(5))
 
 
 @pytest.mark.parametrize(
