@@ -87,6 +87,9 @@ def test_a_device_that_the_compiler_does_not_know(monkeypatch):
         "the device, sm_130, is newer than nvcc 13.1, whose compute_120 the driver, of CUDA 13.0, does not translate"
     )
     assert available._no_code((13, 0), 13000).startswith(expected)
+    compiling(monkeypatch, (13, 10), [75, 90, 120])
+    assert "the driver, of CUDA 13.9, does not" in available._no_code((13, 0), 13090)
+    compiling(monkeypatch, (13, 1), [75, 90, 120])
     assert "the driver, of CUDA 12.9, does not" in available._no_code((13, 0), 12090)
     assert "compiles for sm_75 and newer, the device is sm_70; name an older" in available._no_code((7, 0), 13010)
 

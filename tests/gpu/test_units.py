@@ -4,22 +4,17 @@ import numpy as np
 import pytest
 
 from cpu import units as cpu_units
-from gpu import blas, units
-from gpu.plan import GROUPS, UNIT, Plan
+from gpu import units
+from gpu.plan import Plan
 from hybrid.layout import unit_layout
 from tests import cudasim
-from tests.support.units_on_gpu import RING, WARPS, Case
+from tests.support.units_on_gpu import MANY, RING, WARPS, Case, ring_case
 from tests.twins import units as oracle
 from tests.twins.units import ACTIVATIONS, RAGGED, close
 
-MANY = tuple(size * 8 for size in ([7, 33, 1, 12, 4], [5, 2, 1, 33, 3], [6, 34, 1, 3, 8]))  # enough to be no GEMMs
 EQUAL = [7, 7, 7], [5, 5, 5], [6, 6, 6]  # one batch of equal GEMMs
 ALONE = [7], [5], [6]
 WIDE = [300] * 32, [290] * 32, [3] * 32
-
-
-def raising(*arguments, **options):
-    raise AssertionError("a product")
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
@@ -39,27 +34,6 @@ def test_forward_and_backward(gpu, batch, sizes, activation):
     case.backward(activation)
     close(case.get("x_grad"), x_grad, np.float32, 64)
     close(case.get("weight_grad"), case.host["weight_grad"] + weight_grad, np.float32, batch)
-
-
-@pytest.mark.parametrize(("batch", "sizes", "products"), [(5, MANY, 0), (5, EQUAL, 1), (5, WARPS, 7), (40, MANY, 40)])
-def test_many_units_of_few_examples_take_no_gemm(gpu, monkeypatch, batch, sizes, products):
-    made, gemm = [], blas.gemm
-    monkeypatch.setattr(blas, "gemm", lambda *given, **how: (made.append(given), gemm(*given, **how)))
-    case = Case(batch, sizes=sizes).on(gpu)
-    case.forward("tanh")
-    assert len(made) == 2 * products
-
-
-def test_units_whose_signals_just_fit_take_no_gemm(gpu, monkeypatch, launched):
-    monkeypatch.setattr(blas, "gemm", raising)
-    case = Case(5, sizes=MANY).on(gpu)
-    case.backward("tanh")
-    assert launched == {"backward": (40, 256)}
-    monkeypatch.setattr(gpu.device, "shared_block", int(case.plan.shared(5, 256, backward=True).max()))
-    case.forward("tanh")
-    monkeypatch.setattr(gpu.device, "shared_block", gpu.device.shared_block - 1)
-    with pytest.raises(AssertionError, match="a product"):
-        case.forward("tanh")
 
 
 @pytest.mark.parametrize("batch", [1, 5])
@@ -205,42 +179,6 @@ def test_nan_stays_visible(gpu, batch):
     assert np.isnan(loss[0]) and np.isfinite(loss[1:]).all()
 
 
-def test_units_of_24_kib_have_blocks_of_256_threads_and_smaller_ones_of_128(gpu):
-    sizes = [10, 60, 61], [20, 50, 50], [10, 60, 61]  # 420, 6,110 and 6,211 numbers, of 4 bytes
-    plan = gpu.run(units.plan, unit_layout(*sizes))
-    assert [(bin.threads, bin.many) for bin in plan.bins(1)] == [(128, 2), (256, 1)]
-
-
-def test_places_of_weights_and_signals_may_exceed_32_bits():
-    assert [UNIT[name] for name in ("w", "x", "hidden", "y")] == [np.int64] * 4
-
-
-def test_units_come_first_of_which_most_share_a_multiprocessor(gpu):
-    plan = gpu.run(units.plan, unit_layout([10, 150], [20, 49], [10, 150]))
-    first, second = (bin.blocks for bin in plan.bins(1))
-    assert first > second
-
-
-def test_a_ring_with_momentum_has_a_slot_more_than_groups_and_one_without_as_many_as_blocks(gpu, monkeypatch):
-    for bin in ring_case(gpu, monkeypatch).plan.bins(1):
-        assert [ring.slots for ring in bin.rings if ring] in ([bin.blocks, GROUPS + 1], [bin.blocks])
-        assert bin.blocks != 3 or bin.rings[1], "three blocks leave room for parts of velocities"
-
-
-def test_products_of_units_have_their_rest_done_by_blocks_of_256_threads(gpu, launched):
-    case = Case(40, 0.9, sizes=MANY).on(gpu)
-    case.step("tanh")
-    case.backward("tanh")
-    assert launched.keys() >= {"finish", "miss", "bias", "times_slope", "add"}
-    assert {threads for _, threads in launched.values()} == {256}
-
-
-@pytest.mark.parametrize(("capability", "bulk"), [((8, 9), False), ((9, 0), True), ((10, 0), True)])
-def test_bulk_copies_are_there_from_hopper_on(gpu, monkeypatch, capability, bulk):
-    monkeypatch.setattr(gpu.device, "capability", capability)
-    assert gpu.run(units.plan, unit_layout(*ALONE)).bulk is bulk
-
-
 def test_the_plan_says_which_variants_run(gpu):
     plan = gpu.run(units.plan, unit_layout([150] * 3 + [1500], [49] * 3 + [60], [150] * 3 + [200]))
     text = plan.describe(1)
@@ -266,14 +204,6 @@ def test_rows_that_registers_just_do_not_keep_two_of_wherever_they_begin(gpu, ba
 
 
 LARGE = ([170] * 9, [53] * 9, [150] * 9)  # three slots leave too little for velocities
-
-
-def ring_case(gpu, monkeypatch, ring=True, momentum=0.0, sizes=RING):
-    """Units of which there are several for each slot of two multiprocessors."""
-    monkeypatch.setattr(gpu.device, "multiprocessors", 2)
-    case = Case(1, momentum, sizes).on(gpu)
-    case.plan.bulk = ring
-    return case
 
 
 @pytest.mark.parametrize("momentum", [0, 0.9])

@@ -6,6 +6,7 @@ from gpu import units
 from hybrid.layout import unit_layout
 from tests.twins.units import RAGGED
 
+MANY = tuple(size * 8 for size in ([7, 33, 1, 12, 4], [5, 2, 1, 33, 3], [6, 34, 1, 3, 8]))  # enough to be no GEMMs
 WARPS = (
     [31, 32, 33, 5, 64, 1, 40],
     [33, 31, 32, 1, 2, 7, 3],
@@ -65,3 +66,11 @@ class Case:
 
     def get(self, name):
         return self.gpu.get(self.there[name])
+
+
+def ring_case(gpu, monkeypatch, ring=True, momentum=0.0, sizes=RING):
+    """Units of which there are several for each slot of two multiprocessors."""
+    monkeypatch.setattr(gpu.device, "multiprocessors", 2)
+    case = Case(1, momentum, sizes).on(gpu)
+    case.plan.bulk = ring
+    return case

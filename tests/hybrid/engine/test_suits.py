@@ -34,6 +34,19 @@ def test_a_trunk_of_the_cpu_alone_is_put_there_and_another_where_there_is_room(m
     assert asked == ["cpu", device]
 
 
+def test_a_part_on_a_device_must_be_on_that_of_the_trunk():
+    here, there = (
+        SimpleNamespace(name=name, device=SimpleNamespace(host_memory=False)) for name in ("cuda:0", "cuda:1")
+    )
+    host = SimpleNamespace(name="cpu", device=SimpleNamespace(host_memory=True))
+    for found in (here, host):
+        suits.check_place("readout", SimpleNamespace(backend=found), LinearTrunk(5, 3), here)
+    with pytest.raises(
+        ValueError, match=r'readout: found one on "cuda:1", expected .* on the trunk.s device, "cuda:0"'
+    ):
+        suits.check_place("readout", SimpleNamespace(backend=there), LinearTrunk(5, 3), here)
+
+
 class Groups(Points):
     def __getitem__(self, tick):
         batch = super().__getitem__(tick)

@@ -169,3 +169,10 @@ def test_scores_of_a_user_are_those_of_log_prob(trained):
 def test_the_users_of_a_run_are_known_before_anything_is_asked(trained):
     model = hybrid.open_run("run")
     assert model.users == [str(user) for user in range(60)] and model.histories is model.histories
+
+
+def test_defaults_are_settings_that_a_search_has_tried():
+    tried = [json.loads(line)["params"] for line in Path("bench/results/tune_factors.jsonl").read_text().splitlines()]
+    for tuned in factors.TUNED.values():
+        wanted = {name: value for name, value in tuned.items() if name in tried[0]}
+        assert any(wanted.items() <= one.items() for one in tried), wanted

@@ -35,6 +35,12 @@ def test_a_tile_reads_every_unit_above_it_and_makes_its_patch():
     assert readouts.places[5:12].tolist() == middle
 
 
+def test_weights_have_learned_where_they_are_not_as_they_began():
+    readouts, _ = made(readout=Readout(hidden=(4,)))
+    assert not readouts.learned(readouts.weights.astype(np.float32))
+    assert readouts.learned(readouts.weights + 1)
+
+
 def test_the_block_of_a_tile_may_be_another_than_its_patch():
     readouts, _ = made(readout=Readout(hidden=(4,), block=((1, 2),)))
     assert readouts.shapes == [(2, 6)]

@@ -1,5 +1,7 @@
 """A pipeline's arrays and stages; what they compute is tested with the model and with the kernels."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -37,6 +39,17 @@ def test_a_frame_goes_from_the_slot_through_the_stages_and_nothing_calls_back():
     assert slot.miss.all() and slot.hidden.shape == (2, 12 * 5 + 4 * 4 + 7)
     np.testing.assert_array_equal(slot.predicted[0], pipeline.tape(0)[:, pipeline.prediction.index[0]])
     assert slot.heat.all() and pipeline.state["world_0"][:, : pipeline.frame_size].max() == 1
+
+
+@pytest.mark.parametrize(("resumes", "stops", "kept"), [(False, 0, True), (True, 0, False), (False, 2, False)])
+def test_a_frame_is_kept_to_be_launched_again_unless_it_comes_once(resumes, stops, kept):
+    keys, pipeline = [], made(TINY)
+    slot = SimpleNamespace(
+        complete=True, supervised=False, fresh=False, readout_rate=0.1, tick=5, frame=np.zeros(3, np.uint8),
+        resumes=resumes, stops=np.zeros(stops), recorder=SimpleNamespace(run=lambda key, work, slot: keys.append(key)),
+    )  # fmt: skip
+    pipeline._again(pipeline.stages()[1], slot)
+    assert [key is not None for key in keys] == [kept] and (not kept or keys[0][0] == "tick")
 
 
 def test_arrays_are_fetched_by_name_and_put_back():

@@ -9,6 +9,7 @@ import torch
 
 from hybrid.engine import Embedding, Engine
 from hybrid.engine.trunk.attention import AttentionTrunk, make
+from hybrid.engine.trunk.pytorch.attention import Attention
 from hybrid.feeds.sequences import SequenceFeed
 from hybrid.feeds.text import Corpus
 from hybrid.feeds.vocabulary import Vocabulary
@@ -29,6 +30,12 @@ def double(tensor):
 
 def linear(x, layer):
     return x @ double(layer.weight).T + double(layer.bias)
+
+
+def test_places_begin_as_small_normal_numbers():
+    torch.manual_seed(0)
+    place = double(Attention(64, 64, length=32, every=True, blocks=1, heads=2, dropout=0.0).place)
+    assert place.shape == (32, 64) and 0.018 < place.std() < 0.022 and abs(place).max() < 0.1
 
 
 def by_numpy(module, x):

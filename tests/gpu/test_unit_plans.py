@@ -1,0 +1,86 @@
+"""Which kernels run for a collection of MLPs, in how many blocks, and what they hold in shared memory."""
+
+import numpy as np
+import pytest
+
+from gpu import blas, units
+from gpu.plan import GROUPS, UNIT
+from hybrid.layout import unit_layout
+from tests.support.units_on_gpu import MANY, WARPS, Case, ring_case
+
+EQUAL = [7, 7, 7], [5, 5, 5], [6, 6, 6]  # one batch of equal GEMMs
+ALONE = [7], [5], [6]
+
+
+def raising(*arguments, **options):
+    raise AssertionError("a product")
+
+
+@pytest.mark.parametrize(("batch", "sizes", "products"), [(5, MANY, 0), (5, EQUAL, 1), (5, WARPS, 7), (40, MANY, 40)])
+def test_many_units_of_few_examples_take_no_gemm(gpu, monkeypatch, batch, sizes, products):
+    made, gemm = [], blas.gemm
+    monkeypatch.setattr(blas, "gemm", lambda *given, **how: (made.append(given), gemm(*given, **how)))
+    case = Case(batch, sizes=sizes).on(gpu)
+    case.forward("tanh")
+    assert len(made) == 2 * products
+
+
+def test_units_whose_signals_just_fit_take_no_gemm(gpu, monkeypatch, launched):
+    monkeypatch.setattr(blas, "gemm", raising)
+    case = Case(5, sizes=MANY).on(gpu)
+    case.backward("tanh")
+    assert launched == {"backward": (40, 256)}
+    monkeypatch.setattr(gpu.device, "shared_block", int(case.plan.shared(5, 256, backward=True).max()))
+    case.forward("tanh")
+    monkeypatch.setattr(gpu.device, "shared_block", gpu.device.shared_block - 1)
+    with pytest.raises(AssertionError, match="a product"):
+        case.forward("tanh")
+
+
+def test_units_of_24_kib_have_blocks_of_256_threads_and_smaller_ones_of_128(gpu):
+    sizes = [10, 60, 61], [20, 50, 50], [10, 60, 61]  # 420, 6,110 and 6,211 numbers, of 4 bytes
+    plan = gpu.run(units.plan, unit_layout(*sizes))
+    assert [(bin.threads, bin.many) for bin in plan.bins(1)] == [(128, 2), (256, 1)]
+
+
+def test_places_of_weights_and_signals_may_exceed_32_bits():
+    assert [UNIT[name] for name in ("w", "x", "hidden", "y")] == [np.int64] * 4
+
+
+def test_units_come_first_of_which_most_share_a_multiprocessor(gpu):
+    plan = gpu.run(units.plan, unit_layout([10, 150], [20, 49], [10, 150]))
+    first, second = (bin.blocks for bin in plan.bins(1))
+    assert first > second
+
+
+def test_a_ring_with_momentum_has_a_slot_more_than_groups_and_one_without_as_many_as_blocks(gpu, monkeypatch):
+    for bin in ring_case(gpu, monkeypatch).plan.bins(1):
+        assert [ring.slots for ring in bin.rings if ring] in ([bin.blocks, GROUPS + 1], [bin.blocks])
+        assert bin.blocks != 3 or bin.rings[1], "three blocks leave room for parts of velocities"
+
+
+def test_products_of_units_have_their_rest_done_by_blocks_of_256_threads(gpu, launched):
+    case = Case(40, 0.9, sizes=MANY).on(gpu)
+    case.step("tanh")
+    case.backward("tanh")
+    assert launched.keys() >= {"finish", "miss", "bias", "times_slope", "add"}
+    assert {threads for _, threads in launched.values()} == {256}
+
+
+@pytest.mark.parametrize(("capability", "bulk"), [((8, 9), False), ((9, 0), True), ((10, 0), True)])
+def test_bulk_copies_are_there_from_hopper_on(gpu, monkeypatch, capability, bulk):
+    monkeypatch.setattr(gpu.device, "capability", capability)
+    assert gpu.run(units.plan, unit_layout(*ALONE)).bulk is bulk
+
+
+def test_a_ring_has_room_for_two_units_under_way_and_the_weights_of_as_many_as_share_a_multiprocessor(gpu, monkeypatch):
+    """By hand: 150 inputs, 49 hidden, 150 outputs. A unit has 49 * 151 + 150 * 50 = 14,899 numbers. Its signals: inputs and
+    targets of two units, what one computes, for which 49 columns are summed in 4 parts, and 3 more for alignment.
+    """
+    plan = ring_case(gpu, monkeypatch, sizes=([150] * 20, [49] * 20, [150] * 20)).plan
+    [bin] = plan.bins(1)
+    ring, _ = bin.rings
+    signals = 2 * 300 + 2 * 49 + 150 + 4 * 49 + 3
+    assert (ring.blocks, ring.slots, ring.slot) == (2, bin.blocks, 14_904)
+    assert (ring.ahead, ring.signals, ring.part) == (300, signals, 0)
+    assert ring.shared == 4 * (bin.blocks * 14_904 + 2 * signals)
