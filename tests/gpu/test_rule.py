@@ -153,6 +153,13 @@ def test_tree_of_every_width(gpu, width, mode, optimiser):
     check_tree(gpu, learned, (hidden, target, None), Rule(0.1), mode)
 
 
+@pytest.mark.parametrize(("optimiser", "decay", "clip"), visits.RULES)
+def test_tree_without_biases_and_weights(gpu, optimiser, decay, clip):
+    rng = np.random.default_rng(7)
+    learned, (hidden, target, _) = visits.drawn(rng, 12, 40, optimiser), examples(rng, 40, 13)
+    check_tree(gpu, learned, (hidden, target, None), Rule(0.1, decay, clip), "deterministic")
+
+
 @pytest.mark.parametrize("optimiser", visits.OPTIMISERS)
 @pytest.mark.parametrize("width", [40, 260])
 def test_a_tree_gets_the_bits_of_the_serial_loop(gpu, width, optimiser):
