@@ -220,7 +220,9 @@ def test_times_are_counted_from_a_later_mark_when_the_first_is_long_past(gpu, mo
         return mark, gpu.device.clock(mark)
 
     first = gpu.device._origin
-    gpu.device.owner.call(marked)
+    time.sleep(0.02)  # told in milliseconds by the driver
+    told = gpu.device.owner.call(marked)[1]
+    assert abs(told - time.perf_counter()) < 10
     assert gpu.device._origin is first
     monkeypatch.setattr(device, "REBASE", -1.0)
     later = gpu.device.owner.call(marked)
@@ -289,3 +291,15 @@ def test_the_doctor_leaves_a_thread_its_context(gpu):
     there = gpu.put(np.arange(3))
     gpu.run(lambda: None)  # waits for an event of the context
     assert gpu.get(there).tolist() == [0, 1, 2]
+
+
+def test_a_device_that_is_closed_leaves_nothing_though_arrays_are_kept(gpu):
+    if not gpu.simulated:
+        pytest.skip("only the simulated driver counts what is allocated")
+    before = cudasim.live()
+    own = device.Device(0)
+    kept = own.empty(1000, np.float32), own.host_empty(1000, np.float32)
+    assert cudasim.live().device_bytes > before.device_bytes
+    own.close()
+    gpu.device.owner.call(gpu.device.context.synchronize)  # memory is freed in the order of its stream
+    assert cudasim.live() == before and len(kept) == 2

@@ -64,6 +64,18 @@ def test_clusters_with_the_most_parameters_a_block_come_first():
     assert found["blocks"].tolist() == [1] * 4 + [4] * 4 + [1, 0, 0, 0]
 
 
+def test_there_is_a_ring_from_some_size_of_shared_memory_on_with_and_without_room_for_velocities(gpu, monkeypatch):
+    layout = tape_layout(wire(UNEVEN), UNEVEN)
+    for arrays in (1, 2):
+        rooms = (SimpleNamespace(shared_block=room, shared_multiprocessor=1 << 30) for room in range(2000, 40_000, 16))
+        there = [pvm_plan._ring(layout, room, arrays, np.zeros(5, bool)) is not None for room in rooms]
+        assert there == sorted(there) and not there[0] and there[-1]
+    plan = gpu.run(pvm.plan, layout)
+    plan.bulk = True
+    expected = [pvm_plan._ring(layout, gpu.device, arrays, np.zeros(5, bool))[:2] for arrays in (1, 2)]
+    assert [plan.ring(momentum)[:2] for momentum in (False, True)] == expected and expected[0] != expected[1]
+
+
 @pytest.mark.parametrize("why", ["it is not asked for", "small", "few rows", "even"])
 def test_who_is_not_shared(gpu, clusters, monkeypatch, why):
     config = Config(grids=((2, 2), (1, 1)), block=2, hidden=3) if why == "few rows" else UNEVEN

@@ -348,6 +348,10 @@ def test_a_torn_engine_is_not_copied():
         pickle.dumps(trained)
 
 
+def test_rates_fall_to_nothing_unless_asked_otherwise():
+    assert engine().schedule == "linear" and engine(decay=False).schedule == "constant"
+
+
 def test_a_loaded_engine_has_the_defaults_of_a_new_one():
     new, loaded = (inspect.signature(made).parameters for made in (Engine, Engine.load))
     shared = {name for name in loaded if name in new and name not in ("trunk", "device")}  # those of the checkpoint

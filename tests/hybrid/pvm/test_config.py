@@ -21,6 +21,11 @@ def test_numbers_stand_for_squares_and_for_all_layers():
     assert hash(config) == hash(dataclasses.replace(config))
 
 
+def test_wires_that_there_are_by_default():
+    config = Config()
+    assert config.self_context and config.two_layers_back and config.top_to_all and not config.context_to_output
+
+
 @pytest.mark.parametrize("name", names())
 def test_json_goes_round(name):
     config, _ = load(name)
