@@ -70,6 +70,7 @@ def test_there_is_a_ring_from_some_size_of_shared_memory_on_with_and_without_roo
         rooms = (SimpleNamespace(shared_block=room, shared_multiprocessor=1 << 30) for room in range(2000, 40_000, 16))
         there = [pvm_plan._ring(layout, room, arrays, np.zeros(5, bool)) is not None for room in rooms]
         assert there == sorted(there) and not there[0] and there[-1]
+    monkeypatch.setattr(gpu.device, "shared_block", 20_000)
     plan = gpu.run(pvm.plan, layout)
     plan.bulk = True
     expected = [pvm_plan._ring(layout, gpu.device, arrays, np.zeros(5, bool))[:2] for arrays in (1, 2)]

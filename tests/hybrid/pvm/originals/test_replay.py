@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from hybrid.pvm.originals import replay
+from hybrid.pvm.originals.recording import Recording
 from hybrid.pvm.originals.replay_classic import Classic
 from tests.hybrid.pvm.recorded import FOLDER
 from tests.twins import recordings
@@ -155,3 +156,11 @@ def test_what_is_no_recording_is_refused(tmp_path, monkeypatch, capsys, content)
 def test_readouts_of_the_classic_read_the_layers_that_are_enabled_or_all(enabled, layers):
     config = SimpleNamespace(readout=SimpleNamespace(enabled=enabled))
     assert Classic._read_layers(SimpleNamespace(config=config, states=[None] * 3)) == layers
+
+
+def test_what_a_recording_lacks_is_named():
+    recording = Recording.__new__(Recording)
+    recording.arrays = {"t_input": np.zeros(3)}
+    assert recording["t_input"].size == 3
+    with pytest.raises(ValueError, match="t_output: not in the file, expected in a recording"):
+        recording["t_output"]
