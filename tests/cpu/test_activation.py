@@ -70,6 +70,23 @@ def test_against_float64(name):
     np.testing.assert_allclose(y[inside], expected[inside], rtol=2 * EPS, atol=5e-45)
 
 
+@pytest.mark.parametrize("turn", [0, 1])
+def test_how_wrong_a_logistic_regression_is(turn):
+    @numba.njit(error_model="numpy")
+    def run(miss, loss, score):
+        for i in range(score.size):
+            miss[i], loss[i] = activation.miss_and_loss(score[i], turn)
+
+    score = points("logistic")
+    miss, loss = np.empty_like(score), np.empty_like(score)
+    run(miss, loss, score)
+    away = -score.astype(float) if turn else score.astype(float)
+    expected = EXPECTED["logistic"](away)
+    inside = expected.astype(np.float32) > 0
+    np.testing.assert_allclose(miss[inside], (expected if turn else -expected)[inside], rtol=4 * EPS, atol=5e-45)
+    np.testing.assert_allclose(loss, EXPECTED["softplus"](away), rtol=4 * EPS, atol=5e-45)
+
+
 def test_gelu_is_near_its_formula_in_float32():
     """Absolutely, which is what a layer needs: relatively its far tail is as good as its exponential."""
     x = points("logistic")

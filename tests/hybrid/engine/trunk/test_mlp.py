@@ -213,6 +213,7 @@ def test_weights_begin_with_the_variance_that_keeps_signals():
         ((SIZES, "cube"), {}, "activation: found 'cube', expected one of logistic"),
         ((SIZES, "tanh", "cube"), {}, "last: found 'cube'"),
         ((SIZES,), {"dropout": 1.0}, "dropout: found 1.0, expected a number below 1"),
+        ((SIZES,), {"dropout": -0.1}, "dropout: found -0.1, expected .* at least 0"),
         (((5, 6),), {"dropout": 0.5}, "dropout: found 0.5, but sizes .* have no hidden layer"),
         (((5, 6),), {"layer_norm": True}, "layer_norm: found True, but sizes .* have no hidden layer"),
         (((5, 6, 6),), {"residual": True}, "residual: found True, but .* no hidden layer is as wide as its input"),
