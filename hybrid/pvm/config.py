@@ -187,12 +187,11 @@ class Config:
         before  those of the step before, which may have been changed by hand
         """
         rate, momentum = (np.array(one, np.float64) for one in before)
-        for at, layer, new, also in self.schedule:
-            if at == step:
-                chosen = slice(None) if layer is None else layer
-                rate[chosen] = new
-                if also is not None:
-                    momentum[chosen] = also
+        for _, layer, new, also in self._events.get(step, ()):
+            chosen = slice(None) if layer is None else layer
+            rate[chosen] = new
+            if also is not None:
+                momentum[chosen] = also
         return rate, momentum
 
     def with_rate(self, event: Event, now: int) -> Config:
@@ -225,9 +224,17 @@ class Config:
         return needed
 
     @cached_property
+    def _events(self) -> dict[int, list[Event]]:
+        """Those of each step that has some, in order."""
+        found: dict[int, list[Event]] = {}
+        for event in self.schedule:
+            found.setdefault(event[0], []).append(event)
+        return found
+
+    @cached_property
     def _stages(self) -> tuple[list[int], list[Rates]]:
         """The steps at which the schedule changes something, and the rates before the first and from each on."""
-        starts = sorted({event[0] for event in self.schedule})
+        starts = sorted(self._events)
         nothing = np.zeros(len(self.grids))
         rates = list(accumulate(starts, self.rates_after, initial=(nothing, nothing)))
         for one in chain.from_iterable(rates):

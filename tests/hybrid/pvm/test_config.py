@@ -87,6 +87,12 @@ def test_rates_go_on_from_those_before():
         assert [rate.tolist(), momentum.tolist()] == [one.tolist() for one in config.rates(step)]
 
 
+def test_a_schedule_of_very_many_steps_is_gone_through_once():
+    many = 100_000  # for each of them all the others: 10^10 steps
+    config = Config(grids=((1, 1),), schedule=[(step, None, 1 / (step + 1), 0.0) for step in range(many)])
+    assert config.rates(0)[0][0] == 1 and config.rates(2 * many)[0][0] == 1 / many
+
+
 def test_rates_are_the_recorded_ones():
     options, arrays = recorded("A_poly4_float64.npz")
     config, _ = original.read(options, compat="cuda2023")
