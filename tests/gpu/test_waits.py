@@ -3,6 +3,8 @@
 Here are tested hybrid/engine/route.py, hybrid/engine/part.py and hybrid/readout/base/stages.py.
 """
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -143,3 +145,11 @@ def test_with_all_its_waits_the_plan_is_right_in_every_order(planned, make):
 
 def test_examples_have_several_targets_where_the_readout_is_on_the_host(gpu):
     assert rows_on_the_host()[0].readout.several and not all_on_the_device()[0].readout.several
+
+
+@pytest.mark.parametrize(("dense", "fed"), [(True, ("x",)), (False, ("ids", "values"))])
+def test_what_a_feed_gives_that_crosses_is_numbers_or_ids(dense, fed):
+    route = SimpleNamespace(
+        embedding=SimpleNamespace(dense=dense), crossing={"x": 1, "ids": 1, "values": 1, "hidden": 2}
+    )
+    assert Route.fed.fget(route) == fed

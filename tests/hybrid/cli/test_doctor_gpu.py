@@ -152,6 +152,12 @@ def test_a_driver_without_devices_or_that_does_not_start(machine, driver, cause)
     amiss("NVIDIA driver", cause, "nvidia-smi says more; reboot")
 
 
+def test_a_driver_that_does_not_run_supports_no_version(machine):
+    for driver, version in ((Driver(), 13000), (Driver((9, 0), status=803), 0)):
+        machine.setattr(doctor_gpu, "_cuda", lambda driver=driver: driver)
+        assert doctor_gpu._driver(None)[0] == version
+
+
 def test_a_driver_older_than_the_toolkit(machine):
     machine.setattr(doctor_gpu, "_cuda", lambda: Driver((9, 0), version=12080))
     amiss(

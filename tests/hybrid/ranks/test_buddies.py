@@ -33,6 +33,16 @@ def survive(open_mpi, tmp_path):
     return run
 
 
+def test_a_process_alone_has_its_own_copy_and_asks_nobody():
+    alone, arrays = Group(alone=True), [np.arange(3), np.ones((2, 2), np.float32)]
+    buddies = Buddies(alone)
+    buddies.keep(4, arrays)
+    arrays[0][:] = 7
+    [part] = buddies.parts(alone)
+    assert buddies.tick == 4 and [one.tolist() for one in part] == [[0, 1, 2], [1, 1, 1, 1]]
+    assert buddies._kept.data.size == 0
+
+
 def restarted(out: str) -> str:
     """The sum that ranks come to which begin anew, as many of them, at each tick at which the run went on."""
     begun = [(int(tick), int(ranks)) for tick, ranks in re.findall(r"from (\d+) on (\d)\n", out)]

@@ -48,6 +48,16 @@ def test_any_number_of_channels_has_a_picture(channels):
     assert image.shape[2] == 3 and (channels > 2 or np.array_equal(image[..., 0], image[..., 2]))
 
 
+@pytest.mark.parametrize(("wide", "zoom"), [(1, 1), (33, 1), (99, 3)])
+def test_a_picture_is_enlarged_to_a_width_and_never_made_smaller(tmp_path, monkeypatch, wide, zoom):
+    monkeypatch.setattr(montage, "WIDE", wide)
+    model = PVM(CONFIG)
+    drawn, _, _ = montage.montage(model, [0, 1, 2])
+    montage.draw(tmp_path / "fields.png", model, 0, [0, 1, 2])
+    with Image.open(tmp_path / "fields.png") as picture:
+        assert abs(picture.size[0] - (drawn.shape[1] * zoom + 2 * montage.MARGIN)) <= 1
+
+
 def test_a_layer_of_too_many_units_is_cut(tmp_path):
     model = PVM(Config(grids=((40, 1),), block=1, hidden=1, readout=None, lateral_radius=0))
     assert montage.units_drawn(model, 0, None) == list(range(32))
