@@ -1,11 +1,14 @@
 import concurrent.futures
 import dataclasses
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from hybrid.pvm import model as pvm_model
 from hybrid.pvm.model import PVM
+from hybrid.pvm.pipeline import Pipeline
 from hybrid.ranks.group import Group
 from tests.support.small_pvm import BLIND, FRAME, TINY, Scene, bytes_of, walk
 
@@ -267,3 +270,15 @@ def test_a_second_thread_is_refused_and_leaves_the_model_as_it_was():
     assert [type(failure) for failure in raised] == [RuntimeError] * 2
     assert all("pvm: found a call while another thread's is under way" in str(failure) for failure in raised)
     assert model.torn is None and np.array_equal(walk(model, feed)[-1].prediction, walk(whole, feed)[-1].prediction)
+
+
+@pytest.mark.parametrize(("size", "shared"), [(1, 0), (2, 1)])
+def test_a_model_is_shared_where_there_are_several_ranks(monkeypatch, size, shared):
+    made = []
+    monkeypatch.setattr(
+        pvm_model,
+        "SharedPipeline",
+        lambda *given, ranks, cut, **settings: made.append(Pipeline(*given, **settings)) or made[-1],
+    )
+    PVM(BLIND, ranks=SimpleNamespace(size=size, rank=0))
+    assert len(made) == shared

@@ -1,6 +1,7 @@
 """Vectors by name answer as gensim's KeyedVectors do on the same vectors."""
 
 import copy
+import inspect
 import pickle
 
 import numpy as np
@@ -90,6 +91,7 @@ def test_neighbours_of_many_are_those_of_each(ours, monkeypatch):
 
 
 def test_a_forest_finds_most_and_the_same_each_time(ours):
+    assert not inspect.signature(Vectors.neighbours).parameters["annoy"].default, "exact unless asked for"
     exact, forest = ours.neighbours(WORDS, 5), ours.neighbours(WORDS, 5, annoy=True)
     assert np.mean([np.isin(a, b).mean() for a, b in zip(exact.ids, forest.ids, strict=True)]) > 0.9
     assert forest.ids.tobytes() == Vectors(WORDS, rows()).neighbours(WORDS, 5, annoy=True).ids.tobytes()
