@@ -122,3 +122,10 @@ def test_no_server(source, part):
         OSError, match=r"127.0.0.1:9/file.bin: cannot be reached \(.*refused\); in/file.bin comes from there"
     ):
         download(nobody, part)
+
+
+def test_a_web_page_is_kept_where_one_was_asked_for(server, source, part):
+    server.kind = "text/html"
+    page = source._replace(file=source.file._replace(path="in/file.html"))
+    download(page, part)
+    assert part.read_bytes() == CONTENT

@@ -279,6 +279,12 @@ def test_a_sampled_readout_is_rebuilt_with_counts_where_it_had_them():
         assert rebuild(facts).describe() == facts
 
 
+def test_a_sampled_readout_is_under_a_trunk_unless_said_otherwise():
+    options = {"rate": 0.1, "seed": 0}
+    assert make("sampled", np.ones(9), 4, options, batch=4).loss == "softmax"
+    assert make("sampled", np.ones(9), 4, options, batch=4, trunk=False).loss == "logistic"
+
+
 def test_training_itself_builds_the_index_anew():
     """After every so many steps, as many as the state counts; or where enough classes have moved; a user need not."""
     assert tended(9, every=4)[1] == [4, 8] and tended(9)[1] == []
