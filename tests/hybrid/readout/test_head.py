@@ -10,6 +10,7 @@ import pytest
 
 from hybrid import settings
 from hybrid.readout import FullReadout, HeadReadout, TreeReadout, least, make, rebuild, registry
+from hybrid.readout.base import slots
 from tests.support.readouts import CLASSES, COUNTS, WIDTH, batch, train
 
 SIZES = {"head": 9, "clusters": 5}
@@ -42,6 +43,11 @@ def test_classes_with_alike_vectors_share_a_cluster():
     vectors = np.concatenate([np.zeros((9, 4)), np.eye(4)[group] + 0.1 * rng.random((CLASSES - 9, 4))])
     readout = HeadReadout(COUNTS, WIDTH, head=9, clusters=4, vectors=vectors)
     assert len(set(zip(group, readout.slot[9:], strict=True))) == 4
+
+
+def test_all_classes_of_clusters_are_grouped_anew_and_those_alone_stay():
+    found = slots.regrouped(np.array([2, 0, 1, 3, 2, 3]), head=2, clusters=2, vectors=None, seed=0)
+    assert found.tolist() == [2, 0, 1, 2, 3, 3]
 
 
 def test_owners_are_those_of_trees():
