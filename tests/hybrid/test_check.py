@@ -117,3 +117,10 @@ def test_bags_may_be_empty():
     found = check.bags("bag_at", np.array([0, 0, 3, 3], np.int16), 3)
     assert found.dtype == np.int64 and found.tolist() == [0, 0, 3, 3]
     assert check.bags("bag_at", [0], 0).tolist() == [0]
+
+
+def test_a_row_of_whole_numbers():
+    assert check.row("clusters", [3, 1]).tolist() == [3, 1] and check.row("clusters", []).size == 0
+    for wrong in ([[1, 2], [3, 4]], 5, [0.5], ["a"], [[1], [2, 3]]):
+        with pytest.raises(ValueError, match="clusters: found .*, expected one row of whole numbers"):
+            check.row("clusters", wrong)
