@@ -1,5 +1,6 @@
 import numpy as np
 
+from cpu import bandwidth
 from cpu.bandwidth import pass_over, read_modify_write
 
 
@@ -9,6 +10,12 @@ def test_a_pass_leaves_the_numbers_as_they_are():
     before = [array.tobytes() for array in arrays]
     assert 0 < pass_over(arrays) < 1e13
     assert [array.tobytes() for array in arrays] == before
+
+
+def test_the_array_has_so_many_megabytes(monkeypatch):
+    sizes = []
+    monkeypatch.setattr(bandwidth, "pass_over", lambda arrays, step: sizes.append(sum(one.nbytes for one in arrays)))
+    assert len(read_modify_write(megabytes=3, repeat=2)) == 2 and sizes == [3 << 20] * 3
 
 
 def test_samples_in_bytes_a_second():

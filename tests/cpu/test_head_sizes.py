@@ -27,6 +27,11 @@ def test_the_largest_head_for_the_share_is_taken(tails):
         before = alone
 
 
+@pytest.mark.parametrize("tails", ["tree", "softmax"])
+def test_for_all_of_the_time_all_classes_are_alone(tails):
+    assert choose(COUNTS, 1.0, tails, None, None) == (4, 0)
+
+
 def test_sizes_that_are_given_stay():
     counts = 1e6 / np.arange(1, 2001)
     assert choose(counts, 0.1, "tree", 300, 20) == (300, 20) and choose(counts, 0.1, "tree", 1100, None) == (1100, 30)

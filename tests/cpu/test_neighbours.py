@@ -274,3 +274,11 @@ def test_bad_input():
     with pytest.raises(ValueError, match=r"vectors\[3\]: found NaN or infinity"):
         found.build()
     assert found._index is old
+
+
+def test_a_recall_of_all_may_be_asked_for_and_not_more():
+    vectors = np.random.default_rng(0).normal(size=(20, 4)).astype(np.float32)
+    Neighbours(vectors, recall=1)
+    for recall in (0, 1.001):
+        with pytest.raises(ValueError, match=f"recall: found {recall}, expected a number above 0, at most 1"):
+            Neighbours(vectors, recall=recall)
