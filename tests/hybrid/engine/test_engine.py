@@ -15,10 +15,8 @@ import pytest
 from scipy import sparse
 
 from hybrid.engine import Engine
-from hybrid.engine import engine as engine_module
 from hybrid.engine.embedding import Embedding
 from hybrid.engine.trunk.mlp import Trunk
-from hybrid.ranks.group import Group
 from hybrid.readout import FullReadout
 from hybrid.storage import checkpoint
 from tests.support.small_engine import BATCH, CLASSES, Feed, assert_same_bits, engine, parameters
@@ -269,13 +267,6 @@ def test_a_feed_that_fails_leaves_the_last_finished_tick_and_says_where():
     assert_same_bits(parameters(trained), parameters(whole))
 
 
-def test_an_engine_that_is_given_no_ranks_is_alone_whichever_there_are(monkeypatch):
-    made = []
-    monkeypatch.setattr(engine_module, "Group", lambda **how: (made.append(how), Group(**how))[1])
-    engine("tree")
-    assert made == [{"alone": True}]
-
-
 def test_two_threads_cannot_run_one_engine_and_the_first_is_undisturbed():
     trained, whole, raised = engine(overlap=False), engine(overlap=False), []
 
@@ -346,10 +337,6 @@ def test_a_torn_engine_is_not_copied():
     trained.torn = "tick 3 broke"
     with pytest.raises(ValueError, match="engine: tick 3 broke"):
         pickle.dumps(trained)
-
-
-def test_rates_fall_to_nothing_unless_asked_otherwise():
-    assert engine().schedule == "linear" and engine(decay=False).schedule == "constant"
 
 
 def test_a_loaded_engine_has_the_defaults_of_a_new_one():

@@ -1,7 +1,6 @@
 """MLPs of any depth as a trunk: gradients of autograd, exact stops, dropout that answers no question, options and refusals.
 
-Also of what it is made of: hybrid/engine/trunk/_dense.py, hybrid/engine/trunk/_layers.py and
-hybrid/engine/trunk/_one_hidden.py.
+Also of hybrid/engine/trunk/_dense.py, hybrid/engine/trunk/_layers.py and hybrid/engine/trunk/_one_hidden.py.
 """
 
 import copy
