@@ -7,7 +7,7 @@ one kernel for two dtypes at once would leave the code of one under the name of 
 import contextlib
 import importlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from numba.core import caching
@@ -19,7 +19,10 @@ except ImportError:  # Windows: no folder is locked there
 
 
 class InTurn(caching.IndexDataCacheFile):
-    """The files of one kernel; nobody else reads or writes in their folder meanwhile."""
+    """The files of one kernel; nobody else reads or writes in their folder meanwhile.
+
+    Damaged files are as none: the kernel is compiled again, and its new files take their places.
+    """
 
     def save(self, key: Any, data: Any) -> None:
         """Keep the code for some types of arguments."""
@@ -30,6 +33,25 @@ class InTurn(caching.IndexDataCacheFile):
         """The code for some types of arguments; None where there is none."""
         with _turn(self._cache_path):
             return super().load(key)
+
+    def _load_index(self) -> Any:
+        """Which file has the code for which types."""
+        found = _undamaged(super()._load_index)
+        return found if isinstance(found, dict) else {}
+
+    def _load_data(self, name: str) -> Any:
+        """What a file has; None where it is damaged."""
+        return _undamaged(lambda: super(InTurn, self)._load_data(name))
+
+
+def _undamaged(read: Callable[[], Any]) -> Any:
+    """What is read of a file; None where it is cut short, or no pickle at all. Raises OSError where it cannot be read."""
+    try:
+        return read()
+    except OSError:
+        raise
+    except Exception:  # of damaged bytes `pickle` raises almost any
+        return None
 
 
 def take() -> None:

@@ -1,9 +1,12 @@
 """What a command says on stderr while it works: notes, and how far it has come. Errors are said elsewhere, and always.
 
+On stdout it prints through a stream of this module, whose errors name it.
+
 Names and words may come from files of strangers: what would control a terminal is shown as \\x1b, say, and not sent.
 """
 
 import contextlib
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from typing import Any, TextIO
@@ -12,6 +15,8 @@ MINUTE = 60.0
 LINE = "{desc}: {percentage:.0f} %, {n_fmt} of {total_fmt}{unit}, {elapsed}{postfix}"  # of a log
 
 CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\t\n"}
+TURNS = {code: f"\\u{code:04x}" for code in (*range(0x2028, 0x202F), *range(0x2066, 0x206A))}  # of lines, directions
+OUTPUT = "standard output"
 
 quiet = False  # True: neither notes nor bars
 mute = False  # True: nor what `say` says, as on ranks beside rank 0, which speaks for all, or whoever is it now
@@ -34,14 +39,35 @@ def shown(text: str) -> str:
     return text.translate(CONTROLS)
 
 
+def line(text: str) -> str:
+    """The text as one line: `shown`, and ends of lines and what turns the direction of writing are written out too."""
+    return shown(text).replace("\n", "\\n").translate(TURNS)
+
+
+def stand_in() -> None:
+    """Let what is written to a stream that was closed before the command began (`>&-`) be lost, as to the null device."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))
+
+
+def drop_output() -> None:
+    """Let what stdout still holds be lost: it cannot be written, and would fail again when the process ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 @contextlib.contextmanager
 def guarded() -> Iterator[None]:
-    """A context in which what is printed reaches a terminal as `shown`; a file or a pipe gets every byte."""
-    if not sys.stdout.isatty():
-        yield
-        return
-    with contextlib.redirect_stdout(Shown(sys.stdout)):
-        yield
+    """A context in which what is printed reaches a terminal as `shown`; a file or a pipe gets every byte.
+
+    An OSError of printing names OUTPUT. What still holds the stream after the end writes to the file itself.
+    """
+    stream = Output(sys.stdout, sys.stdout.isatty())
+    try:
+        with contextlib.redirect_stdout(stream):
+            yield
+    finally:
+        stream.guards = False
 
 
 def bar(
@@ -86,16 +112,35 @@ class Lines:
         self._file.flush()
 
 
-class Shown:
-    """Takes what is printed, and passes it on as `shown`; all else is the file's."""
+class Output:
+    """Takes what is printed, and passes it on; all else is the file's.
 
-    def __init__(self, file: TextIO):
+    guards  whether it passes it on as `shown`
+    """
+
+    def __init__(self, file: TextIO, guards: bool):
         self._file = file
+        self.guards = guards
 
     def write(self, text: str) -> int:
-        """Write the text; returns its length."""
-        self._file.write(shown(text))
+        """Write the text; returns its length. Raises OSError, which names OUTPUT."""
+        with _named():
+            self._file.write(shown(text) if self.guards else text)
         return len(text)
+
+    def flush(self) -> None:
+        """Pass on what is kept back. Raises OSError, which names OUTPUT."""
+        with _named():
+            self._file.flush()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._file, name)
+
+
+@contextlib.contextmanager
+def _named() -> Iterator[None]:
+    """A context whose OSError names OUTPUT; its class, BrokenPipeError say, stays."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, OUTPUT) from error

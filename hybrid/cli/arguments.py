@@ -11,6 +11,7 @@ QUIET = "neither notes nor a progress bar on stderr; errors stay"
 LIFE = "a folder, which one process at a time works on"
 DEVICE = '"cpu", "cuda:N" or "auto": a GPU when one can be used (default), and says which and why'
 THREADS = "CPU threads in total (default: all cores that it may use)"
+PATHS = {"DIR": "a folder", "RUN": "the folder of a run", "FILE": "a file", "FILE.toml": "a file"}  # by metavar
 CHECKPOINT = "which checkpoint (default: the best where the run could stop early, else the last)"
 
 
@@ -30,6 +31,12 @@ class Parser(argparse.ArgumentParser):
         if title not in self._groups:
             self._groups[title] = self.add_argument_group(title, LIFE if title == "the run" else None)
         return self._groups[title]
+
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        """As argparse's own; an ArgumentError for a path that is empty, as where a variable of a shell is not set."""
+        if arg_string == "" and action.metavar in PATHS:
+            raise argparse.ArgumentError(action, f"found '', expected {PATHS[str(action.metavar)]}")
+        return super()._get_value(action, arg_string)
 
     def flags(self) -> list[str]:
         """All flags that it takes."""

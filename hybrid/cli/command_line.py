@@ -18,6 +18,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one command line; returns the exit code: 0 done, 1 unusable (doctor), 2 an error, 128 + n stopped by signal n."""
     arguments = sys.argv[1:] if arguments is None else arguments
     own = {"doctor": _doctor, "demo": _demo, "train": _train, "eval": _eval, "export": _export}
+    console.stand_in()
     try:
         given = options.read(arguments)
         console.quiet = given.quiet
@@ -28,15 +29,17 @@ def main(arguments: list[str] | None = None) -> int:
         do = own[given.command] if given.command in own else commands.load(given.command).run
         with console.guarded():
             code: int = do(given)
-        sys.stdout.flush()  # here, where a failure is told
+            sys.stdout.flush()  # here, where a failure is told
         return code
     except BrokenPipeError:  # whoever reads the output, such as `head`, has had enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is left of it
+        console.drop_output()
         return 141  # 128 + SIGPIPE
     except USER_ERRORS as error:
+        if isinstance(error, OSError) and error.filename == console.OUTPUT:
+            console.drop_output()
         if "--debug" in arguments:
             raise
-        print(f"hybrid: error: {console.shown(_message(error))}", file=sys.stderr)
+        print(f"hybrid: error: {console.line(_message(error))}", file=sys.stderr)
         return 2
     except RuntimeError as error:
         if "can't start new thread" not in str(error) or "--debug" in arguments:

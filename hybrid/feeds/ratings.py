@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..storage import npz
+from ..storage import document, npz
 from . import frames, tables
 from .interactions import Histories, Ratings, histories
 from .splits import HeldOut, Split, split, split_by_ratio, split_by_time, split_drawn
@@ -49,6 +49,7 @@ def load(path: str | Path, columns: Sequence[str] | None = None) -> Ratings:
     told, and for fewer than two items.
     """
     path = Path(path)
+    document.expect_file(path)
     with open(path, "rb") as file:
         begin = file.read(4)
     if begin == b"PAR1":

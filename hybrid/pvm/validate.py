@@ -17,6 +17,7 @@ PUBLISH = ("raw", "minmax")
 COMPAT = {"cuda2023": "cuda", "classic2016": "classic"}  # the wiring rule of each
 READOUTS = ("tile", "unit")
 MOST_STREAMS = 16
+LONGEST_NAME = 200  # characters; it stands in pictures and reports
 MOST_LAYERS = 1000  # each is context to others: wiring takes time in proportion to their square
 SWITCHES = (
     "self_context",
@@ -31,9 +32,7 @@ SWITCHES = (
 
 def config(new: Config) -> None:
     """ValueError for the first field that is wrong, by itself or together with others."""
-    name: Any = new.name
-    if not isinstance(name, str) or not name:
-        raise ValueError(f"name: found {name!r}, expected a word")
+    _name(new.name)
     check.choice("wiring", new.wiring, RULES)
     check.choice("unit", new.unit, UNITS)
     check.choice("activation", new.activation, ACTIVATIONS)
@@ -74,6 +73,15 @@ def readout(new: Readout) -> None:
             raise ValueError(f"{name}: found {event!r}, expected (step, rate)")
         check.whole(f"{name} step", event[0], 0)
         check.number(f"{name} rate", event[1], 0)
+
+
+def _name(name: Any) -> None:
+    if not isinstance(name, str) or not name:
+        raise ValueError(f"name: found {name!r}, expected a word")
+    if len(name) > LONGEST_NAME:
+        raise ValueError(f"name: found {len(name):,} characters, expected at most {LONGEST_NAME}")
+    if not name.isprintable():
+        raise ValueError(f"name: found {name!r}, expected a word of one line, all of whose characters print")
 
 
 def _shape(new: Config) -> None:

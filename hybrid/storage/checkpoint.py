@@ -44,6 +44,7 @@ def save(folder: str | Path, arrays: Written, facts: dict[str, Any]) -> Path:
     forms = safetensors.forms(arrays)
     _json("facts", facts)
     try:
+        lock.keep(folder)
         atomic.make(folder)
         with lock.turn(folder) as alone:
             try:
@@ -62,7 +63,7 @@ def _publish(folder: Path, forms: Forms, arrays: Written, facts: dict[str, Any])
     name = f"{TENSORS}-{digest.hexdigest()[:16]}.safetensors"
     manifest = {"format": FORMAT, "file": name, "sha256": digest.hexdigest(), "arrays": forms, "facts": facts}
     atomic.publish(tensors, folder / name)
-    earlier = atomic.written(folder / PREVIOUS, [latest.read_bytes()]) if latest.exists() else None
+    earlier = atomic.written(folder / PREVIOUS, [_bytes(latest)]) if latest.exists() else None
     atomic.write(latest, [_json("facts", manifest | {"checksum": _checksum(manifest)})])
     if earlier:
         atomic.publish(earlier, folder / PREVIOUS)
@@ -193,7 +194,7 @@ def tidy(folder: Path, alone: bool) -> None:
 
     A folder that is not there has none.
     """
-    named = b"".join(path.read_bytes() for path in (folder / LATEST, folder / PREVIOUS) if path.exists())
+    named = b"".join(_bytes(path) for path in (folder / LATEST, folder / PREVIOUS) if path.exists())
     for path in folder.glob(f"{TENSORS}-{'[0-9a-f]' * 16}.safetensors"):
         if path.name.encode() not in named:
             path.unlink()
@@ -223,8 +224,10 @@ def _manifest(path: str | Path) -> tuple[Path, _Manifest]:
         version, checksum = stated["format"], stated.pop("checksum")
         if version == FORMAT:
             manifest = _Manifest(*(stated[name] for name in _Manifest._fields))
+            if not (isinstance(manifest.arrays, dict) and isinstance(manifest.facts, dict)):
+                raise ValueError
             safetensors.size(manifest.arrays)
-            if Path(manifest.file).name != manifest.file or not isinstance(manifest.facts, dict):
+            if Path(manifest.file).name != manifest.file:
                 raise ValueError
         altered = checksum != _checksum(stated)
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
@@ -253,6 +256,11 @@ def _verify_size(source: Path, manifest: _Manifest) -> Path:
     if path.stat().st_size != size:
         raise ValueError(f"{path}: truncated: found {path.stat().st_size} bytes, expected {size}{_remedy(source)}")
     return path
+
+
+def _bytes(path: Path) -> bytes:
+    document.expect_file(path)
+    return path.read_bytes()
 
 
 def _say(name: str, forms: Forms) -> str:

@@ -18,6 +18,8 @@ except ImportError:  # Windows: no folder is locked there
 
 LOCK = ".hybrid.lock"  # in the folder of a run; contains the number of the process that works there
 
+_held: dict[Path, int] = {}  # the folders that this process works in, and the descriptors of their locks
+
 
 @contextlib.contextmanager
 def held(folder: Path, wait: float = 0.0) -> Iterator[None]:
@@ -25,11 +27,14 @@ def held(folder: Path, wait: float = 0.0) -> Iterator[None]:
 
     wait  seconds in which another process may leave it, one that is being ended
 
-    Raises ValueError, naming the other process, where one works on it already.
+    Raises ValueError, naming the other process, where one works on it already, and where the lock is a link: whoever made it
+    would have another file written to. Once the folder is no longer there, an OSError of the context becomes that of `keep`.
     """
+    _refuse_link(folder, (folder / LOCK).is_symlink())
     descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | _flags("O_CLOEXEC", "O_NOFOLLOW"), 0o666)
     end = time.monotonic() + wait
     try:
+        _refuse_link(folder, os.fstat(descriptor).st_nlink > 1)
         while not _try(descriptor, folder):
             if time.monotonic() < end:
                 time.sleep(0.01)
@@ -41,14 +46,31 @@ def held(folder: Path, wait: float = 0.0) -> Iterator[None]:
         with atomic.naming(folder / LOCK):
             os.ftruncate(descriptor, 0)
             os.write(descriptor, f"{os.getpid()}\n".encode())
-        yield
+        with _known(folder, descriptor):
+            yield
     finally:
         os.close(descriptor)
 
 
+def keep(folder: Path) -> None:
+    """OSError where this process holds `folder`, or one that it lies in, and another one has come to stand in its place.
+
+    Then what it writes there would come into the run of somebody else, or make anew what somebody has removed.
+    """
+    folder = folder.absolute()
+    for place in (folder, *folder.parents):
+        descriptor = _held.get(place)
+        if descriptor is not None and not _stands(place, descriptor):
+            raise OSError(_replaced(place))
+
+
 @contextlib.contextmanager
 def turn(folder: Path) -> Iterator[bool]:
-    """A context that begins once nobody else is in one for `folder`; its value is False where the file system has no locks."""
+    """A context that begins once nobody else is in one for `folder`; its value is False where the file system has no locks.
+
+    Raises OSError as `keep` does.
+    """
+    keep(folder)
     if fcntl is None:
         yield False
         return
@@ -62,6 +84,45 @@ def turn(folder: Path) -> Iterator[bool]:
             yield True
     finally:
         os.close(descriptor)
+
+
+def _refuse_link(folder: Path, link: bool) -> None:
+    if link:
+        raise ValueError(f"{folder / LOCK}: found a link to another file, expected one of its own; remove the link")
+
+
+@contextlib.contextmanager
+def _known(folder: Path, descriptor: int) -> Iterator[None]:
+    """A context in which `keep` knows a folder by the lock that this process holds."""
+    place = folder.absolute()
+    _held[place] = descriptor
+    try:
+        yield
+    except OSError as failure:
+        if _stands(place, descriptor):
+            raise
+        raise OSError(_replaced(folder)) from failure  # whatever the failure says, of the room on the disk say
+    finally:
+        _held.pop(place, None)
+
+
+def _stands(folder: Path, descriptor: int) -> bool:
+    """Whether a lock is still that of the folder; True where the system does not say."""
+    if fcntl is None:  # there no file is removed that somebody has open
+        return True
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.lstat(folder / LOCK))
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+
+
+def _replaced(folder: Path) -> str:
+    return (
+        f"{folder}: the run there was removed, or replaced by another, while this process worked on it; nothing more is "
+        "saved; begin it again, with an --out of its own"
+    )
 
 
 def _try(descriptor: int, folder: Path) -> bool:

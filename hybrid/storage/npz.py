@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from . import document
+
 PACKED = 64  # times that a file may grow when it is read: vectors, ratings and frames hardly do
 
 
@@ -27,6 +29,7 @@ def read(path: str | Path, expected: str = "plain arrays") -> dict[str, np.ndarr
 
 def refuse_large(path: str | Path, expected: str = "plain arrays") -> None:
     """Raise what `read` raises, but for what only the content of arrays tells; little is read, and little memory taken."""
+    document.expect_file(path)
     with open(path, "rb") as file:
         try:
             with zipfile.ZipFile(file) as archive:

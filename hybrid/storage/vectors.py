@@ -11,7 +11,7 @@ from typing import BinaryIO
 import numpy as np
 
 from ..use.vectors import Vectors
-from . import atomic, vector_tables
+from . import atomic, document, vector_tables
 
 __all__ = ["Vectors", "check", "load", "open_vectors", "save"]
 
@@ -70,6 +70,7 @@ def load(path: str | Path, *, binary: bool = False) -> Vectors:
     Raises OSError for a file that cannot be read. Raises ValueError, for a text with the line number, for one that is
     truncated or in another format, and for NaN, infinity, and words that are empty or hold white space.
     """
+    document.expect_file(path)
     with open(path, "rb") as file:
         first = file.readline(100)
         if read := vector_tables.reader(first):
@@ -110,6 +111,7 @@ def open_vectors(path: str | Path) -> Vectors:
 
 def _is_binary(path: str | Path) -> bool:
     """Whether what follows the first line of a word2vec file is no line of a word and numbers."""
+    document.expect_file(path)
     with open(path, "rb") as file:
         fields = file.readline(100).split()
         line = file.readline(HEAD).split()

@@ -28,6 +28,7 @@ from ..storage import checkpoint, document
 from ..storage.checkpoint import CHECKPOINT
 from . import store
 from .elastic import ENDING, Begun, Memory, Survivors, going_on
+from .facts import check as check_facts
 from .job import Job
 from .loop import check_same, train
 from .observers import JsonLines, Observer, TensorBoard
@@ -60,8 +61,13 @@ def start(options: dict[str, Any]) -> dict[str, Any]:
     folder, overwrite = Path(options.get("out") or f"runs/{options['kind']}"), bool(options.get("overwrite"))
     if options.get("previous"):
         raise ValueError("--previous: is used with --resume DIR; leave it out to begin a run")
+
+    def refuse() -> None:
+        store.refuse_taken(folder, overwrite)
+        store.refuse_strangers(folder, overwrite)
+
     # before the data are read, which may take long; from then on what is in the folder is this run's
-    going_on(lambda ranks, again: ranks.once(lambda: store.refuse_taken(folder, overwrite)))
+    going_on(lambda ranks, again: ranks.once(refuse))
     with contextlib.ExitStack() as under_way:
 
         def begin(ranks: Group, again: bool) -> Begun:
@@ -98,7 +104,8 @@ def resume(folder: str, said: dict[str, Any]) -> dict[str, Any]:
             options = ranks.once(lambda: under_way.enter_context(store.resumed(path, ENDING if again else 0.0)))
             options = _whole(path, options)
             options |= (changes := _changed(folder, options, said)) | {"resume": folder}
-            job = _prepared(options)
+            with _asking_for_data(path, options):
+                job = _prepared(options)
             if options.get("data") not in (None, job.data):  # None: a run of before it was kept
                 raise ValueError(
                     f"{folder}: the data differ from those that it was started with; give back the old, or begin anew"
@@ -111,6 +118,7 @@ def resume(folder: str, said: dict[str, Any]) -> dict[str, Any]:
             source = path / CHECKPOINT
             source = source / checkpoint.PREVIOUS if changes.get("previous") else source
             model, facts = MODELS.load(options["kind"]).load(source, options)
+            check_facts(facts, job, options["kind"], model, source)
             check_same(job, facts["feed"], model.tick, path)
             further = {name: options[name] for name in (job.length, "patience")}
             ranks.once(lambda: store.extend(path, further))
@@ -224,8 +232,33 @@ def _whole(folder: Path, options: dict[str, Any]) -> dict[str, Any]:
     """The options of a run as they are today, with the defaults of those that were not there yet when it was begun."""
     parts = Parts(options["kind"])
     with document.named(folder / store.RUN):
+        for name, value in options.items():
+            if _has_nul(value):
+                raise ValueError(
+                    f"{name}: found a string with a NUL in it, which no option can be; the file was altered"
+                )
         today = parts.read(options)
+        for name, field in parts.own.items():
+            if field.metadata["needed"] and not today.get(name):
+                raise ValueError(f"{name}: found none, which a run of {parts.kind} needs; the file was altered")
         return parts.defaults(today) | today
+
+
+def _has_nul(value: Any) -> bool:
+    """Whether an option is a string, or a list with one, that holds a NUL, as no name of a file may."""
+    return any(isinstance(one, str) and "\0" in one for one in (value if isinstance(value, list) else [value]))
+
+
+@contextlib.contextmanager
+def _asking_for_data(folder: Path, options: dict[str, Any]) -> Generator[None, None, None]:
+    """While the data of a run are read: where they are gone, FileNotFoundError says what to do."""
+    try:
+        yield
+    except FileNotFoundError as failure:
+        if failure.filename is None or str(failure.filename) not in options.values():
+            raise
+        said = f"{failure.strerror}; the run of {folder} was begun with it; put it back there as it was to go on"
+        raise FileNotFoundError(failure.errno, said, failure.filename) from failure
 
 
 def _finish(folder: Path, begun: Begun, under_way: contextlib.ExitStack) -> dict[str, Any]:

@@ -47,15 +47,31 @@ def _refuse_taken(folder: Path, overwrite: bool) -> None:
         )
 
 
+def refuse_strangers(folder: Path, overwrite: bool = False) -> None:
+    """ValueError where a run that begins in `folder` would replace files that no run has left there.
+
+    Without a run the lock tells whose they are: a run has it before all else, and what was killed at its beginning leaves it.
+    """
+    if overwrite or not folder.is_dir() or any((folder / name).exists() for name in (RUN, lock.LOCK)):
+        return
+    if found := sorted({path.name for path in folder.iterdir()} & {*AFTER, *_before()}):
+        raise ValueError(
+            f"--out: {folder} holds no run, but has {', '.join(found)}, which a run writes too; another --out leaves them as "
+            "they are, --overwrite replaces them"
+        )
+
+
 @contextlib.contextmanager
 def begun(folder: Path, overwrite: bool = False, wait: float = 0.0) -> Iterator[None]:
-    """A new run in `folder`, made when missing, by this process alone; raises as `refuse_taken`.
+    """A new run in `folder`, made when missing, by this process alone; raises as `refuse_taken` and `refuse_strangers`.
 
     overwrite  a run that stands there is removed: what it wrote, and nothing else
     wait       seconds in which another process may leave it
     """
     atomic.make(folder)
+    refuse_strangers(folder, overwrite)  # before a lock is put there
     with lock.held(folder, wait):
+        atomic.settle(folder)  # the lock outlasts a power cut that leaves any of the run's files
         _refuse_taken(folder, overwrite)
         _refuse_links(folder)
         if (folder / RUN).exists():
@@ -96,7 +112,7 @@ def options_of(folder: Path) -> dict[str, Any]:
     try:
         options = document.read(path)
     except (FileNotFoundError, NotADirectoryError):
-        raise ValueError(f"{folder}: holds no run (no {RUN}); expected the --out folder of `hybrid train`") from None
+        raise ValueError(f"{folder}: holds no run (no {RUN}){_instead(folder)}") from None
     known = MODELS.names()
     if (
         not isinstance(options, dict)
@@ -108,6 +124,15 @@ def options_of(folder: Path) -> dict[str, Any]:
             "distribution that offers its model is not installed"
         )
     return options
+
+
+def _instead(folder: Path) -> str:
+    """What a folder without the options of a run is, and what to do."""
+    if (folder / lock.LOCK).exists() and not any((folder / name).exists() for name in (*AFTER, *CHECKPOINTS)):
+        return (
+            ": what was begun there has not written its options; if it was killed, give the command that began it again"
+        )
+    return "; expected the --out folder of `hybrid train`"
 
 
 def kind_of(folder: Path) -> str | None:
@@ -148,7 +173,8 @@ def finished(folder: Path, unit: str, made: int, further: str) -> dict[str, Any]
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write JSON so that a reader sees the old file or the whole new one."""
+    """Write JSON so that a reader sees the old file or the whole new one; OSError as `lock.keep` raises it."""
+    lock.keep(path.parent)
     atomic.write(path, [json.dumps(value, indent=1).encode(), b"\n"])
 
 

@@ -1,4 +1,4 @@
-"""Two processes never write or read compiled kernels in one folder at once."""
+"""Two processes never write or read compiled kernels in one folder at once; damaged ones are compiled again."""
 
 import os
 import threading
@@ -46,3 +46,39 @@ def test_without_locks_kernels_are_kept_all_the_same(tmp_path, monkeypatch):
     files = cache_turns.InTurn(str(tmp_path), "kernel", "stamp")
     files.save("int64", "code")
     assert files.load("int64") == "code" and files.load("float64") is None
+
+
+WAYS = {
+    "empty": lambda data: b"",
+    "cut": lambda data: data[: len(data) // 2],
+    "without its last byte": lambda data: data[:-1],
+    "zeros": lambda data: bytes(len(data)),
+    "text": lambda data: b"not a pickle",
+}
+
+
+@pytest.mark.parametrize("end", ["nbi", "nbc"])
+@pytest.mark.parametrize("way", WAYS)
+def test_what_is_damaged_is_as_none_and_replaced(tmp_path, end, way):
+    files = cache_turns.InTurn(str(tmp_path), "kernel", "stamp")
+    files.save("int64", "code")
+    (path,) = tmp_path.glob(f"*.{end}")
+    whole = path.read_bytes()
+    path.write_bytes(WAYS[way](whole))
+    assert files.load("int64") is None
+    files.save("int64", "code")
+    assert files.load("int64") == "code" and path.read_bytes() == whole
+
+
+def test_an_index_of_another_kind_is_as_none(tmp_path):
+    files = cache_turns.InTurn(str(tmp_path), "kernel", "stamp")
+    files._save_index(["no", "names"])
+    assert files.load("int64") is None
+    files.save("int64", "code")
+    assert files.load("int64") == "code"
+
+
+def test_what_cannot_be_read_is_no_damage(tmp_path):
+    (tmp_path / "kernel.nbi").mkdir()
+    with pytest.raises(OSError, match=r"kernel\.nbi"):
+        cache_turns.InTurn(str(tmp_path), "kernel", "stamp").load("int64")

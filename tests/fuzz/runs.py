@@ -95,5 +95,11 @@ SUBJECTS: dict[str, Subject] = {
         for kind in KINDS
     },
     **{f"resumed-{kind}": Subject(run_of(kind), resumed, ("run/**/*.json",), named=False, share=0.1) for kind in KINDS},
+    **{
+        f"resumed-{kind}-sealed": Subject(
+            run_of(kind), resumed, ("run/checkpoint/checkpoint.json",), sealed, named=False, share=0.1
+        )
+        for kind in KINDS
+    },
     "sweep-trials": Subject(sweep, swept),
 }

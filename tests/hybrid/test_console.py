@@ -1,4 +1,6 @@
+import errno
 import io
+import os
 import sys
 
 import pytest
@@ -81,3 +83,50 @@ def test_a_terminal_is_shown_what_controls_it_and_a_pipe_gets_every_byte(kind, s
         sys.stdout.flush()
         assert sys.stdout.isatty() == (kind is Terminal)
     assert out.getvalue() == seen and sys.stdout is out
+
+
+def test_what_a_library_resets_at_the_end_reaches_the_terminal(monkeypatch):
+    """As colorama does, which keeps the stream that it met first."""
+    out = Terminal()
+    monkeypatch.setattr(sys, "stdout", out)
+    with console.guarded():
+        kept = sys.stdout
+    kept.write("\x1b[0m")
+    assert out.getvalue() == "\x1b[0m"
+
+
+class Full(io.StringIO):
+    def write(self, text):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def flush(self):
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+
+def test_an_error_of_printing_names_standard_output(monkeypatch):
+    monkeypatch.setattr(sys, "stdout", Full())
+    with console.guarded():
+        with pytest.raises(OSError, match="No space left on device: 'standard output'"):
+            print("text")
+        with pytest.raises(BrokenPipeError, match="standard output"):
+            sys.stdout.flush()
+
+
+def test_streams_that_were_closed_before_are_the_null_device(monkeypatch):
+    for name in ("stdout", "stderr"):
+        monkeypatch.setattr(sys, name, None)
+    console.stand_in()
+    opened = sys.stdout, sys.stderr
+    for file in opened:
+        print("text", file=file, flush=True)
+        assert file.name == os.devnull
+        file.close()
+    console.stand_in()
+    assert (sys.stdout, sys.stderr) == opened, "what is there stays"
+
+
+def test_an_error_is_one_line_whatever_names_it_has():
+    assert console.line("a\nb\r\n\x1b\tä") == "a\\nb\\x0d\\n\\x1b\tä"
+    turns = "\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+    assert console.line(turns) == turns.encode("unicode_escape").decode()
+    assert console.line("\u2027\u202f\u2065\u206a") == "\u2027\u202f\u2065\u206a"

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ... import console
 from ..wiring import Wiring
 from .saturation import Counts
 
@@ -16,6 +17,7 @@ FINE = 2  # pixels of a hidden number across, at least, ...
 WIDEST = 900  # ... while a picture stays so small
 CAPTION, NOTE, GAP, TITLE = 20, 18, 8, 24
 LETTERS, LARGE_LETTERS = 13, 16
+LONGEST = 2000  # characters of a line: no panel has room for more
 BAR = 60, 9  # width and height of a colour bar
 BEHIND, INK, FAINT = (24, 24, 24), (225, 225, 225), (160, 160, 160)
 ERROR = 0.25  # mean |difference| of a pixel's channels that is shown brightest: errors are small
@@ -185,7 +187,8 @@ def _font(size: int) -> Any:
 
 
 def _text(pen: Any, at: tuple[float, float], text: str, room: float, size: int = LETTERS, colour: Colour = INK) -> None:
-    """Write a line, cut off where there is no more room."""
+    """Write a line, cut off where there is no more room. What parts lines in it, as in names of files, is written out."""
+    text = console.line(text[:LONGEST])
     if pen.textlength(text, _font(size)) > room:
         while text and pen.textlength(text + "...", _font(size)) > room:
             text = text[:-1]

@@ -17,9 +17,9 @@ def unpickled(name: str, data: bytes) -> Any:
     name  where it comes from, for messages
 
     Nothing of it is run: no name is imported, nothing is called. NumPy's numbers come as Python's. Raises ValueError, with
-    the opcode and its place, for a pickle that asks for anything else, or is damaged.
+    the opcode and its place, for a pickle that asks for anything else, makes more bytes than it has twice, or is damaged.
     """
-    machine, opcode = _Machine(), None
+    machine, opcode = _Machine(2 * len(data)), None
     try:
         for opcode, argument, at in pickletools.genops(data):
             if opcode.name == "STOP":
@@ -63,9 +63,14 @@ class _Blank:
 
 
 class _Machine:
-    """The stack of a pickle, the stacks below its marks, and what it remembers."""
+    """The stack of a pickle, the stacks below its marks, and what it remembers.
 
-    def __init__(self) -> None:
+    most  bytes that its calls may make: a text that it has becomes bytes, and these an array; what it remembers it could
+          make again and again
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most, self.made = most, 0
         self.stack: list[Any] = []
         self.below: list[list[Any]] = []
         self.memo: dict[int, Any] = {}
@@ -128,7 +133,14 @@ class _Machine:
         known, arguments = self.take(2)
         if type(known) is not _Known or known.name not in _MAKERS or type(arguments) is not tuple:
             raise _Refused("it calls what cannot be called")
-        self.push(_MAKERS[known.name](*_exactly(arguments, known.name)))
+        self.push(self.counted(_MAKERS[known.name](*_exactly(arguments, known.name))))
+
+    def counted(self, made: Any) -> Any:
+        """What a call has made, while it is all within bounds."""
+        self.made += len(made) if type(made) is bytes else made.nbytes if isinstance(made, np.ndarray) else 0
+        if self.made > self.most:
+            raise _Refused(f"{self.made:,} bytes made, expected at most {self.most:,}, twice what the pickle has")
+        return made
 
     def build(self) -> None:
         """Describe what was announced: the array on the stack, or the byte order of a dtype."""
@@ -143,7 +155,7 @@ class _Machine:
         if type(value) is not _Blank or value.filled is not None or len(state) != 5:
             raise _Refused("it describes what is no array")
         _, shape, dtype, fortran, data = state
-        value.filled = _array(data, dtype, shape, "F" if fortran is True else "C")
+        value.filled = self.counted(_array(data, dtype, shape, "F" if fortran is True else "C"))
         self.push(value.filled)
 
 

@@ -124,6 +124,29 @@ def test_absurd_numbers_are_refused_by_name(capsys, option, value):
     assert code == 2 and f"argument {option}: found '{value}', expected" in message
 
 
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (["train", "words", "--text", "x", "--overwrite", "--out", ""], "argument --out: found '', expected a folder"),
+        (["train", "words", "--text="], "argument --text: found '', expected a file"),
+        (["train", "--resume", ""], "argument --resume: found '', expected a folder"),
+        (["demo", "--out="], "argument --out: found '', expected a folder"),
+        (["eval", ""], "argument RUN: found '', expected the folder of a run"),
+        (["export", "run", ""], "argument FILE: found '', expected a file"),
+        (["sweep", ""], "argument FILE.toml: found '', expected a file"),
+        (["pvm", "watch", "run", "-o", ""], "argument -o/--out: found '', expected a file"),
+    ],
+    ids=str,
+)
+def test_an_empty_path_is_refused(capsys, command, message):
+    code, printed = said(capsys, *command)
+    assert code == 2 and message in printed
+
+
+def test_an_empty_text_is_no_path():
+    assert parsed("next", "run", "")["text"] == [""]
+
+
 def test_a_model_that_is_not_known_is_refused_by_name(capsys):
     code, message = said(capsys, "train", "langauge")
     assert (

@@ -1,6 +1,7 @@
 """Ratings of files and columns, and the histories that they make (hybrid/feeds/interactions.py)."""
 
 import io
+import os
 import sys
 import zipfile
 from itertools import pairwise
@@ -279,3 +280,9 @@ def test_movielens():
     assert len(found.valid.user) == len(found.test.user) == 943
     assert data.users[0] == "196"
     assert data.items[0] == "50"  # Star Wars, 583 ratings
+
+
+def test_a_pipe_is_refused(tmp_path):
+    os.mkfifo(tmp_path / "r")
+    with pytest.raises(OSError, match="r: found no regular file"):
+        ratings.load(tmp_path / "r")

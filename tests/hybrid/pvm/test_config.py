@@ -121,6 +121,10 @@ def test_context_is_silent_before_its_step():
     ("fields", "message"),
     [
         ({"name": ""}, "name: found ''"),
+        ({"name": "a\nb"}, r"name: found 'a\\nb', expected a word of one line, all of whose characters print"),
+        ({"name": "a\u202eb"}, r"name: found 'a\\u202eb'"),
+        ({"name": "a" * 201}, "name: found 201 characters, expected at most 200"),
+        ({"name": "\n" * 10**6}, "name: found 1,000,000 characters"),
         ({"grids": ()}, "grids: found none"),
         ({"grids": (3, 0)}, r"grids\[1\] rows: found 0"),
         ({"grids": (3, (1, 2, 3))}, r"grids\[1\]: found \(1, 2, 3\), expected a number or"),
@@ -190,6 +194,7 @@ def test_what_does_not_fit_is_refused(fields, message):
 
 def test_what_just_fits_is_taken():
     Config(streams=16)
+    Config(name="ä 模" + "b" * 197)
     Config(grids=(1,) * 1000, hidden=1)
     Config(lateral_at=0, feedback_at=0, schedule=((0, 0, 0.0, 0.0),), tau=0)
     Config(tau=1, fan_in=1, fan_in_radius=0, lateral_radius=0, channels=1, predict_steps=2)

@@ -1,6 +1,7 @@
 """What is loaded is what was saved, bit for bit; what is damaged, or of another model, is refused by name."""
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -204,3 +205,20 @@ def test_a_checkpoint_of_another_model_is_refused(tmp_path, change, message):
     with pytest.raises(ValueError, match=f"a checkpoint of another model: {message}"):
         checkpoint.load_into(tmp_path, live)
     assert not any(np.count_nonzero(array) for array in live.values())
+
+
+@pytest.mark.parametrize("name", [checkpoint.LATEST, checkpoint.PREVIOUS])
+def test_a_pipe_in_place_of_a_save_is_refused(tmp_path, name):
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(OSError, match=f"{name}: found no regular file"):
+        checkpoint.save(tmp_path, arrays(), FACTS)
+
+
+@pytest.mark.parametrize("stated", [[3], [2**70], "weights", 5, None])
+def test_arrays_and_facts_that_have_no_names_are_refused_by_the_files_name(tmp_path, stated):
+    """A list may have any number in it, which is the place of nothing."""
+    for field in ("arrays", "facts"):
+        source = checkpoint.save(tmp_path, arrays(), FACTS)
+        source.write_text(json.dumps(json.loads(source.read_text()) | {field: stated}))
+        with pytest.raises(ValueError, match=r"checkpoint\.json: truncated, or not a checkpoint"):
+            checkpoint.load(source)

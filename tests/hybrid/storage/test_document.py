@@ -1,5 +1,7 @@
 """JSON and TOML of strangers are read, or refused by the file's name."""
 
+import os
+
 import pytest
 
 from hybrid.storage import document
@@ -44,3 +46,27 @@ def test_lists_of_strings():
     assert document.words(["a", ""])
     for other in ("a", [1], {"a": 1}, None):
         assert not document.words(other)
+
+
+def test_what_is_no_file_is_refused_before_it_is_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "a.json")
+    (tmp_path / "link.json").symlink_to("a.json")
+    for name in ("a.json", "link.json"):
+        with pytest.raises(OSError, match=rf"{name}: found no regular file, expected one; put the file itself"):
+            document.read(tmp_path / name)
+
+
+def test_links_to_files_are_read_and_folders_are_refused_by_the_system(tmp_path):
+    (tmp_path / "a.json").write_text("1")
+    (tmp_path / "link.json").symlink_to("a.json")
+    assert document.read(tmp_path / "link.json") == 1
+    with pytest.raises(IsADirectoryError):
+        document.read(tmp_path)
+
+
+def test_pipes_that_the_user_hands_over_are_read():
+    end, begin = os.pipe()
+    os.write(begin, b"[1]")
+    os.close(begin)
+    assert document.read(f"/dev/fd/{end}") == [1]
+    os.close(end)

@@ -3,10 +3,12 @@
 import errno
 import fcntl
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -52,9 +54,66 @@ def test_a_second_thread_is_refused_too(tmp_path):
 def test_no_link_is_written_through(tmp_path):
     (tmp_path / "mine").write_text("mine")
     (tmp_path / lock.LOCK).symlink_to(tmp_path / "mine")
-    with pytest.raises(OSError), lock.held(tmp_path):
+    with pytest.raises(ValueError, match=r"\.hybrid\.lock: found a link .*; remove the link"), lock.held(tmp_path):
         pass
     assert (tmp_path / "mine").read_text() == "mine"
+
+
+def test_a_file_of_two_names_is_not_written_to(tmp_path):
+    (tmp_path / "mine").write_text("mine")
+    os.link(tmp_path / "mine", tmp_path / lock.LOCK)
+    with pytest.raises(ValueError, match=r"\.hybrid\.lock: found a link .*; remove the link"), lock.held(tmp_path):
+        pass
+    assert (tmp_path / "mine").read_text() == "mine"
+
+
+def removed(run):
+    shutil.rmtree(run)
+
+
+def replaced(run):
+    shutil.rmtree(run)
+    run.mkdir()
+    (run / lock.LOCK).touch()
+
+
+def unlocked(run):
+    (run / lock.LOCK).unlink()
+
+
+@pytest.mark.parametrize("end", [removed, replaced, unlocked])
+def test_who_holds_a_folder_that_is_gone_has_no_turn_in_what_stands_there_now(tmp_path, monkeypatch, end):
+    """Whatever a failure within says of it, such as the room on the disk, the process is told why."""
+    monkeypatch.chdir(tmp_path)
+    said = "run: the run there was removed, or replaced by another, .* nothing more is saved"
+    for run in (tmp_path / "run", Path("run")):
+        run.mkdir()
+        with pytest.raises(OSError, match=said), lock.held(run):
+            lock.keep(run / "checkpoint")
+            end(run)
+            (run / "checkpoint").mkdir(parents=True)
+            with pytest.raises(OSError, match=said), lock.turn(run / "checkpoint"):
+                pass
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        with lock.turn(run / "checkpoint"):  # now nobody is in the wrong place
+            shutil.rmtree(run)
+
+
+def test_a_failure_in_a_folder_that_stands_is_told_as_it_is(tmp_path):
+    with pytest.raises(OSError, match="No space left"), lock.held(tmp_path):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_lock_that_cannot_be_looked_at_or_a_system_without_locks_counts_as_standing(tmp_path, monkeypatch):
+    def refused(*_):
+        raise PermissionError
+
+    with lock.held(tmp_path):
+        (tmp_path / lock.LOCK).unlink()
+        for name, owner, value in (("lstat", os, refused), ("fcntl", lock, None)):
+            with monkeypatch.context() as patch:
+                patch.setattr(owner, name, value)
+                lock.keep(tmp_path)
 
 
 @pytest.mark.parametrize("missing", ["O_CLOEXEC", "O_NOFOLLOW"])

@@ -1,3 +1,5 @@
+import os
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -188,3 +190,10 @@ def test_files_of_no_format(tmp_path, content, message):
     (tmp_path / "v").write_bytes(content)
     with pytest.raises(ValueError, match=message):
         vectors.open_vectors(tmp_path / "v")
+
+
+@pytest.mark.parametrize("read", [vectors.load, vectors.open_vectors])
+def test_a_pipe_is_refused(tmp_path, read):
+    os.mkfifo(tmp_path / "v")
+    with pytest.raises(OSError, match="v: found no regular file"):
+        read(tmp_path / "v")

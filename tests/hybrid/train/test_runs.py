@@ -229,6 +229,47 @@ def test_what_a_run_cannot_go_on_with_is_refused(tmp_path, data, undrawn, capsys
     assert "--steps: not used by" in capsys.readouterr().err
 
 
+# What run.json says
+
+
+@pytest.mark.parametrize(
+    "kind, option", [("language", "text"), ("words", "text"), ("factors", "ratings"), ("labels", "examples")]
+)
+def test_a_run_whose_file_lacks_what_its_model_needs_is_refused_by_name(tmp_path, capsys, kind, option):
+    for options in ({"kind": kind}, {"kind": kind, "epochs": 2, option: None}, {"kind": kind, option: ""}):
+        (tmp_path / store.RUN).write_text(json.dumps(options))
+        for line in (["train", "--resume", str(tmp_path)], ["eval", str(tmp_path)]):
+            assert main(line) == 2
+            said = capsys.readouterr().err.splitlines()[-1]
+            assert said.startswith(f"hybrid: error: {tmp_path / store.RUN}: {option}: found "), said
+
+
+@pytest.mark.parametrize("value", ["a\0b", ["a", "b\0"]])
+def test_a_nul_in_an_option_of_a_run_is_refused_by_name(tmp_path, capsys, value):
+    (tmp_path / store.RUN).write_text(json.dumps({"kind": "language", "text": value}))
+    for line in (["train", "--resume", str(tmp_path)], ["eval", str(tmp_path)]):
+        assert main(line) == 2
+        assert f"{tmp_path / store.RUN}: text: found a string with a NUL in it" in capsys.readouterr().err
+
+
+def test_a_run_whose_data_were_moved_says_where_they_were_and_what_to_do(tmp_path, data, undrawn, capsys):
+    text, away, run = tmp_path / "text.txt", tmp_path / "away.txt", tmp_path / "run"
+    shutil.copy(data / "text.txt", text)
+    assert main(command("language", tmp_path, run)) == 0
+    text.rename(away)
+    assert main(["train", "--resume", str(run), "--epochs", "3"]) == 2
+    said = capsys.readouterr().err.splitlines()[-1]
+    expected = (
+        f"{text}: No such file or directory; the run of {run} was begun with it; put it back there as it was to go on"
+    )
+    assert said == f"hybrid: error: {expected}"
+    away.rename(text)
+    assert main(["train", "--resume", str(run), "--epochs", "3"]) == 0
+
+
+# Figures
+
+
 def test_a_run_that_stops_early_is_measured_as_it_was_at_its_best_and_so_it_is_later(
     tmp_path, data, undrawn, monkeypatch
 ):

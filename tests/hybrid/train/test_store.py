@@ -1,6 +1,7 @@
 """A run's folder: who may begin there, what is removed for another run, and what is left alone."""
 
 import os
+import shutil
 
 import numpy as np
 import pytest
@@ -43,6 +44,52 @@ def test_a_folder_without_a_run_is_taken_as_it_is(tmp_path, overwrite):
     store.refuse_taken(tmp_path, overwrite)
     with store.begun(tmp_path, overwrite):
         assert files(tmp_path) == {"notes.txt", lock.LOCK}
+
+
+@pytest.mark.parametrize("name", ["report.json", "vocabulary.json", "curve.png", "config.json"])
+def test_files_of_the_users_are_not_replaced_unless_he_says_so(tmp_path, name):
+    (tmp_path / name).write_text("mine")
+    for begin in (store.refuse_strangers, lambda folder: store.begun(folder).__enter__()):
+        with pytest.raises(
+            ValueError, match=f"holds no run, but has {name}, .* another --out .*, --overwrite replaces"
+        ):
+            begin(tmp_path)
+    assert files(tmp_path) == {name}
+    store.refuse_strangers(tmp_path, overwrite=True)
+    with store.begun(tmp_path, overwrite=True):
+        assert (tmp_path / name).read_text() == "mine"
+
+
+def test_what_a_run_that_was_killed_before_its_options_left_is_no_strangers(tmp_path):
+    with store.begun(tmp_path):
+        atomic.write(tmp_path / "vocabulary.json", [b"{}"])
+    store.refuse_strangers(tmp_path)
+    with store.begun(tmp_path):
+        pass
+
+
+def test_a_run_whose_options_are_not_written_is_told_from_no_run(tmp_path):
+    with store.begun(tmp_path):
+        pass
+    with pytest.raises(ValueError, match=r"no run.json\): .* if it was killed, give the command that began it again"):
+        store.options_of(tmp_path)
+    (tmp_path / store.REPORT).write_text("{}")
+    with pytest.raises(ValueError, match=r"no run.json\); expected the --out folder"):
+        store.options_of(tmp_path)
+
+
+def test_a_run_that_was_replaced_writes_nothing_into_the_new_one(tmp_path):
+    run, words = tmp_path / "run", "the run there was removed, or replaced by another"
+    before = files(made(tmp_path / "other"))
+    with pytest.raises(OSError, match=words), store.resumed(made(run)):
+        shutil.rmtree(run)
+        (tmp_path / "other").rename(run)
+        with pytest.raises(OSError, match=words):
+            store.write_json(run / store.REPORT, {"of": "the old run"})
+        checkpoint.save(run / checkpoint.CHECKPOINT, {"a": np.full(3, 7.0)}, {})
+    assert files(run) == before
+    assert (run / store.REPORT).read_text() == "{}"
+    assert checkpoint.read_facts(run)["facts"] == {"at": "tick 1"}
 
 
 def test_a_run_is_not_taken_unless_it_is_to_be_replaced(tmp_path):

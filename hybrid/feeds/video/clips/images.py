@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from ....storage import document
 from ..boxes import LABELS, Labels, placed, read_boxes
 from ..clip import Frame, Options, Shape, check_shape, inside
 from ..resize import aspect_shown, region, resized
@@ -96,8 +97,13 @@ def directory(path: Path, shape: Shape, *, labels: bool = True, crop: bool = Fal
     texts = [path / name for name in LABELS if (path / name).exists()] if labels else []
     if len(texts) > 1:
         raise ValueError(f"{path}: holds both {texts[0].name} and {texts[1].name}; expected one file of labels")
-    boxes = Labels(str(texts[0]), texts[0].read_bytes()) if texts else None
-    return Images(names, lambda name: Path(name).read_bytes(), shape, boxes, crop)
+    boxes = Labels(str(texts[0]), _bytes(texts[0])) if texts else None
+    return Images(names, _bytes, shape, boxes, crop)
+
+
+def _bytes(name: str | Path) -> bytes:
+    document.expect_file(name)
+    return Path(name).read_bytes()
 
 
 def zipped(path: Path, shape: Shape, *, labels: bool = True, crop: bool = False) -> Images:
@@ -105,6 +111,7 @@ def zipped(path: Path, shape: Shape, *, labels: bool = True, crop: bool = False)
 
     Raises as `directory` does, and for what is no zip.
     """
+    document.expect_file(path)
     try:
         archive = zipfile.ZipFile(path)
     except (zipfile.BadZipFile, NotImplementedError) as error:  # the latter: of a later version of the format

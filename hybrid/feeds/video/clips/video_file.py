@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from ....storage import document
 from ..boxes import Labels, labels_beside, placed, read_boxes
 from ..clip import Frame, Options, Shape, check_shape, inside
 from ..ffmpeg import REMEDY, av_library, opened, pictures, upright
@@ -37,6 +38,7 @@ class Video:
         self.path, self.shape, self.crop = Path(path), check_shape(shape), bool(crop)
         self._cursors: list[_Cursor] = []
         self._most = cursors
+        document.expect_file(self.path)
         with open(self.path, "rb") as file:
             self._data = hashlib.file_digest(file, "sha256")
         self._index, self.rate = look_through(self.path)
@@ -44,6 +46,7 @@ class Video:
         self.aspect = aspect_shown(first.size, self.shape, self.crop)
         self._picture(len(self) - 1)  # a file that was cut short shows it here
         if labels is not None:
+            document.expect_file(labels)
             text = labels.read_bytes()
             self._boxes = read_boxes(Labels(str(labels), text), [first.size] * len(self))
             self._data.update(text)

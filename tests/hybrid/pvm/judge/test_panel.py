@@ -166,3 +166,9 @@ def test_a_line_without_room_ends_in_dots_and_one_that_fits_does_not():
     for room in (50, 49, 40, 30, 0):
         panel._text(pen, (0, 0), "abcde", room)
     assert written == ["abcde", "a...", "a...", "...", "..."]
+
+
+def test_a_title_may_be_of_any_length_and_have_any_characters():
+    for title in ("a\nb", "a" * 1_000_001):
+        whole = panel.side_by_side({"frame": plain(6, 6)}, title=title)
+        assert (whole[: panel.TITLE] != panel.BEHIND).any()

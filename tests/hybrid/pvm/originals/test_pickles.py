@@ -4,6 +4,7 @@ import os
 import pickle
 import re
 import struct
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -147,3 +148,27 @@ def test_every_cut_of_a_pickle_is_refused():
     for length in range(len(data)):
         with pytest.raises(ValueError, match=r"^member: "):
             unpickled("member", data[:length])
+
+
+AMPLIFIED = {  # a call that is said once more takes four bytes
+    "bytes of a text": b"\x80\x02(c_codecs\nencode\nq\x00X\x88\x13\x00\x00"
+    + b"a" * 5000
+    + b"X\x06\x00\x00\x00latin1\x86q\x01",
+    "arrays of a buffer": b"\x80\x05(cnumpy.core.numeric\n_frombuffer\nq\x00(\x96\x88\x13"
+    + bytes(6 + 5000)
+    + b"cnumpy\ndtype\nX\x02\x00\x00\x00f4\x89\x88\x87RM\xe2\x04\x85X\x01\x00\x00\x00Ctq\x01",
+}
+
+
+@pytest.mark.parametrize("begin", AMPLIFIED)
+def test_what_is_made_is_bounded_by_the_pickle(no_pickle, begin):
+    assert unpickled("member", AMPLIFIED[begin] + b"h\x00h\x01Rt.")
+    amplified = AMPLIFIED[begin] + b"h\x00h\x01R" * 1000 + b"t."
+    tracemalloc.start()
+    try:
+        message = rf"^member: .*opcode REDUCE at byte .* bytes made, expected at most {2 * len(amplified):,}"
+        with pytest.raises(ValueError, match=message):
+            unpickled("member", amplified)
+        assert tracemalloc.get_traced_memory()[1] < 1e6
+    finally:
+        tracemalloc.stop()

@@ -1,5 +1,6 @@
 import io
 import json
+import os
 import zipfile
 from pathlib import Path
 
@@ -221,3 +222,17 @@ def test_a_small_file_of_many_pixels_is_refused_before_they_take_memory(tmp_path
         ValueError, match=r"many\.png: cannot be read as an image \(16384 x 8193 pixels, expected at most 134,"
     ):
         directory(tmp_path, (8, 8, 3))
+
+
+@pytest.mark.parametrize("name", ["b.png", "labels.txt"])
+def test_a_pipe_in_a_folder_is_refused(tmp_path, name):
+    folder(tmp_path, {"a.png": encoded(0)})
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(OSError, match=rf"{name}: found no regular file"):
+        directory(tmp_path, SHAPE)
+
+
+def test_a_pipe_in_place_of_a_zip_is_refused(tmp_path):
+    os.mkfifo(tmp_path / "set.zip")
+    with pytest.raises(OSError, match=r"set\.zip: found no regular file"):
+        zipped(tmp_path / "set.zip", SHAPE)

@@ -2,6 +2,7 @@
 
 import builtins
 import json
+import os
 import struct
 from pathlib import Path
 
@@ -285,3 +286,9 @@ def test_a_title_in_another_encoding_is_no_reason_to_refuse(tmp_path):
     assert content.count(b"TITLE") == 1
     (tmp_path / "clip.avi").write_bytes(content.replace(b"TITLE", b"TITL\xc9"))  # Latin-1
     assert len(Video(tmp_path / "clip.avi", (6, 8, 3))) == 1
+
+
+def test_a_pipe_is_refused(tmp_path):
+    os.mkfifo(tmp_path / "clip.mp4")
+    with pytest.raises(OSError, match=r"clip\.mp4: found no regular file"):
+        Video(tmp_path / "clip.mp4", SHAPE)

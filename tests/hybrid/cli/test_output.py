@@ -1,0 +1,59 @@
+"""Standard output that is closed, full or a terminal; errors that name what strangers named (hybrid/cli/command_line.py)."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hybrid.cli import main
+
+COMMAND = "import sys; from hybrid.cli import main; sys.exit(main(sys.argv[1:]))"
+
+
+@pytest.fixture
+def vectors(tmp_path):
+    """A file of two words."""
+    (tmp_path / "words.txt").write_text("2 2\na 1 0\nb 0 1\n")
+    return str(tmp_path / "words.txt")
+
+
+def run(shell, *arguments, **settings):
+    """A command of its own, with what a shell does to its streams."""
+    line = ["sh", "-c", f'exec "$@" {shell}', "sh", sys.executable, "-c", COMMAND, *arguments]
+    return subprocess.run(line, capture_output=True, text=True, **settings)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a shell")
+def test_closed_streams_are_no_error(vectors):
+    done = run(">&-", "neighbours", vectors, "a")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    done = run("2>&-", "neighbours", vectors, "absent")
+    assert (done.returncode, done.stdout) == (2, ""), "errors go nowhere else"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_output_that_cannot_be_written_is_one_line_that_names_it(vectors):
+    done = run("> /dev/full", "neighbours", vectors, "a")
+    assert (done.returncode, done.stderr) == (2, "hybrid: error: standard output: No space left on device\n")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a terminal")
+def test_a_terminal_is_not_shown_what_libraries_reset_at_the_end(vectors):
+    import pty
+
+    terminal, end = pty.openpty()
+    pytest.importorskip("colorama")  # Numba uses it where it is there
+    with open(end, "wb") as file:
+        done = subprocess.run([sys.executable, "-c", COMMAND, "neighbours", vectors, "a"], stdout=file)
+    said = os.read(terminal, 10_000)
+    os.close(terminal)
+    assert done.returncode == 0 and b"b" in said and b"\\x1b" not in said
+
+
+def test_names_with_ends_of_lines_leave_an_error_one_line(tmp_path, vectors, capsys):
+    for command in (["eval", str(tmp_path / "a\nb\u202e")], ["neighbours", vectors, "a\nb\u202e"]):
+        assert main(command) == 2
+        error = capsys.readouterr().err
+        assert error.count("\n") == 1 and "a\\nb\\u202e" in error
