@@ -224,7 +224,7 @@ def _manifest(path: str | Path) -> tuple[Path, _Manifest]:
         version, checksum = stated["format"], stated.pop("checksum")
         if version == FORMAT:
             manifest = _Manifest(*(stated[name] for name in _Manifest._fields))
-            if not (isinstance(manifest.arrays, dict) and isinstance(manifest.facts, dict)):
+            if not all(isinstance(stated[name], dict) for name in ("arrays", "facts")):
                 raise ValueError
             safetensors.size(manifest.arrays)
             if Path(manifest.file).name != manifest.file:

@@ -122,5 +122,5 @@ def test_bags_may_be_empty():
 def test_a_row_of_whole_numbers():
     assert check.row("clusters", [3, 1]).tolist() == [3, 1] and check.row("clusters", []).size == 0
     for wrong in ([[1, 2], [3, 4]], 5, [0.5], ["a"], [[1], [2, 3]]):
-        with pytest.raises(ValueError, match="clusters: found .*, expected one row of whole numbers"):
+        with pytest.raises(ValueError, match=r"clusters: found .*, expected one row of whole numbers"):
             check.row("clusters", wrong)

@@ -236,7 +236,7 @@ def refusals(run, folder):
     yield ["export", str(run), str(folder / "vectors.txt")], "no vectors"
     other = folder / "other"
     other.mkdir()
-    (other / "run.json").write_text('{"kind": "words"}')
+    (other / "run.json").write_text('{"kind": "words", "text": "book.txt"}')
     yield ["pvm", "watch", str(other)], "found a run of 'words'"
     begun = folder / "begun"
     begun.mkdir()
