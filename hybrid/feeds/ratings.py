@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..storage import document, npz
+from ..storage import document, npz, parquet
 from . import frames, tables
 from .interactions import Histories, Ratings, histories
 from .splits import HeldOut, Split, split, split_by_ratio, split_by_time, split_drawn
@@ -190,7 +190,7 @@ def _named(kind: str, values: np.ndarray, before: int) -> list[str]:
     """The values as names; ValueError for one that is missing."""
     names = []
     for at, value in enumerate(values.tolist()):
-        name = str(value).strip()
+        name = "" if isinstance(value, (list, tuple, dict, np.ndarray)) else str(value).strip()
         if not name or (name in MISSING and not isinstance(value, str)):
             raise ValueError(f"{kind}[{before + at}]: found {value!r}, expected a name or number")
         names.append(name)
@@ -198,29 +198,25 @@ def _named(kind: str, values: np.ndarray, before: int) -> list[str]:
 
 
 def _from_parquet(path: Path, columns: Sequence[str] | None) -> Ratings:
-    try:
-        from pyarrow import parquet
-    except ImportError:
-        raise ValueError(
-            f"{path}: a Parquet file is read with pyarrow; pip install pyarrow, or write it as CSV"
-        ) from None
-    try:
-        file = parquet.ParquetFile(path)
+    file = parquet.opened(path)
+    with document.named(path):
         place = tables.place(path, file.schema_arrow.names, columns, header=True)
-        return _gathered(_of_parquet(file, place))
-    except Exception as error:
-        told = str(error)
-        if type(error) is not ValueError:  # of pyarrow, which has its own
-            told = f"no Parquet table ({told}); was it cut short?"
-        raise ValueError(told if told.startswith(f"{path}: ") else f"{path}: {told}") from None
+        return _gathered(_of_parquet(path, file, place))
 
 
-def _of_parquet(file: Any, at: tables.Place) -> Iterator[Row]:
+def _of_parquet(path: Path, file: Any, at: tables.Place) -> Iterator[Row]:
     """The rows of a Parquet file, of which a piece is in memory at a time."""
     names, before = file.schema_arrow.names, 0
     wanted = [None if place is None else names[place] for place in (at.user, at.item, at.time, at.weight)]
-    for piece in file.iter_batches(columns=[name for name in wanted if name is not None]):
-        user, item, time, weight = (None if name is None else frames.column(piece, name) for name in wanted)
+    pieces = parquet.batches(file, [name for name in wanted if name is not None])
+    while True:
+        try:
+            piece = next(pieces, None)
+            if piece is None:
+                return
+            user, item, time, weight = (None if name is None else parquet.values(piece[name]) for name in wanted)
+        except Exception as error:
+            raise parquet.damaged(path, error) from None
         yield from _rows(user, item, None if time is None else frames.moments(time), weight, before)
         before += len(piece)
 

@@ -33,14 +33,18 @@ def refuse_large(path: str | Path, expected: str = "plain arrays") -> None:
     with open(path, "rb") as file:
         try:
             with zipfile.ZipFile(file) as archive:
-                if sum(member.file_size for member in archive.infolist()) > PACKED * Path(path).stat().st_size:
-                    raise ValueError(
-                        f"it would grow to more than {PACKED} times its {Path(path).stat().st_size:,} bytes"
-                    )
+                refuse_growth(path, sum(member.file_size for member in archive.infolist()))
                 for member in archive.infolist():
                     _refuse(archive, member)
         except Exception as error:
             raise ValueError(f"{path}: no .npz that can be read ({error}); expected one of {expected}") from None
+
+
+def refuse_growth(path: str | Path, size: int) -> None:
+    """ValueError where what is read takes `size` bytes, far more than the file."""
+    packed = Path(path).stat().st_size
+    if size > PACKED * packed:
+        raise ValueError(f"it would grow to more than {PACKED} times its {packed:,} bytes")
 
 
 def _refuse(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> None:

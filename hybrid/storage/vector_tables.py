@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from . import npz as npz_arrays
+from . import parquet as parquet_files
 
 NAMES = ("names", "ids", "words")  # what the names of an .npz may be called; ours are the first
 
@@ -104,18 +105,18 @@ def read_tsv(path: str | Path) -> Named:
 
 def read_parquet(path: str | Path) -> Named:
     """Columns `name` and `vector` of a Parquet file; ValueError for what is none, and where pyarrow is missing."""
+    file = parquet_files.opened(path, "table of vectors")
+    names: list[str] = []
+    rows: list[np.ndarray] = []
     try:
-        from pyarrow import parquet
-    except ImportError:
-        raise ValueError(f"{path}: a Parquet file is read with pyarrow; pip install pyarrow") from None
-    try:
-        table = parquet.read_table(path, columns=["name", "vector"])
-        names = [str(name) for name in table.column("name").to_pylist()]
-        column = table.column("vector").combine_chunks()
-        rows = column.flatten().to_numpy(zero_copy_only=False).reshape(len(names), -1)
-    except Exception as error:  # pyarrow has its own
+        for batch in parquet_files.batches(file, ["name", "vector"]):
+            names += map(str, parquet_files.values(batch["name"]))
+            rows.append(batch["vector"].flatten().to_numpy(zero_copy_only=False).reshape(len(batch), -1))
+            npz_arrays.refuse_growth(path, file.metadata.num_rows * rows[0][0].nbytes)
+        found = np.concatenate(rows)
+    except Exception as error:
         raise ValueError(f"{path}: no Parquet table of vectors ({error}); expected columns name and vector") from None
-    return _checked(path, names, rows)
+    return _checked(path, names, found)
 
 
 def _checked(path: str | Path, names: list[str], rows: np.ndarray) -> Named:

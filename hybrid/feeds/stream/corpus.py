@@ -19,20 +19,35 @@ TOKENS = 2**18  # that are collected before they are written
 
 
 class StoredCorpus(Corpus):
-    """What `write` wrote to a folder, as a Corpus.
+    """What `write` wrote to a folder, as a Corpus. All of it is read once: kernels go where the ids say.
 
-    Raises OSError for files that are missing, and ValueError for such as were not written whole.
+    Raises OSError for files that are missing, and ValueError for such as are not what was written.
     """
 
     def __init__(self, folder: Path):
         try:
             facts = document.read(folder / FACTS)
             tokens, places, self.sha256 = int(facts["tokens"]), int(facts["places"]), str(facts["sha256"])
+            if tokens < 1 or places < 2:
+                raise ValueError
         except (ValueError, KeyError, TypeError):
             raise ValueError(f"{folder / FACTS}: damaged; remove the folder, and it is made again") from None
         self.vocabulary = Vocabulary.load(folder / WORDS)
         self.ids = _mapped(folder / IDS, np.int32, tokens)
         self.at = _mapped(folder / AT, np.int64, places)
+        if self._digest(folder) != self.sha256 or not self._sound():
+            raise ValueError(f"{folder}: damaged; remove the folder, and it is made again")
+
+    def _digest(self, folder: Path) -> str:
+        digest = hashlib.sha256(self.vocabulary.sha256.encode())
+        for name in (IDS, AT):
+            _add(digest, folder / name)
+        return digest.hexdigest()
+
+    def _sound(self) -> bool:
+        """Whether the ids are of words, and the places go up from the first token to the last; a digest may be forged too."""
+        rising = self.at[0] == 0 and self.at[-1] == len(self.ids) and (self.at[1:] > self.at[:-1]).all()
+        return bool(rising and self.ids.min() >= 0 and self.ids.max() < len(self.vocabulary))
 
 
 def write(folder: Path, text: Iterable[Sequence[str]], vocabulary: Vocabulary, *, running: bool) -> None:
@@ -62,9 +77,7 @@ def write(folder: Path, text: Iterable[Sequence[str]], vocabulary: Vocabulary, *
         places += _flush(ids, at, parts, array("q", [tokens]) if running else ends, digest)
     if not tokens:
         raise ValueError("text: none of its words is in the vocabulary; expected a text in the same language")
-    with open(folder / AT, "rb") as at:
-        while piece := at.read(2**16):
-            digest.update(piece)
+    _add(digest, folder / AT)
     facts = {"tokens": tokens, "places": places, "sha256": digest.hexdigest()}
     (folder / FACTS).write_text(json.dumps(facts) + "\n")
 
@@ -80,6 +93,12 @@ def _flush(ids: BinaryIO, at: BinaryIO, parts: list[np.ndarray], ends: "array[in
     parts.clear()
     del ends[:]
     return places
+
+
+def _add(digest: "hashlib._Hash", path: Path) -> None:
+    with open(path, "rb") as file:
+        while piece := file.read(2**20):
+            digest.update(piece)
 
 
 def _mapped(path: Path, dtype: type, size: int) -> np.ndarray:

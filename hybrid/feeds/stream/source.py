@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from ... import console
+from ...storage import parquet
 from ..text import LONGEST, pieces, sentences
 
-PIECE = 2**20  # bytes of a text, and
-ROWS = 1024  # rows of a table, that are in memory at a time
+PIECE = 2**20  # bytes of a text that are in memory at a time
 ENDLESS = 2**27  # characters of a line that has to stay whole
 
 
@@ -77,36 +77,25 @@ class Column:
         """Raises ValueError for a file that is damaged or has no such column of texts, and where pyarrow is missing."""
         file = self._opened()
         with _bar(file.metadata.num_rows, self.label, "rows") as bar:
-            for texts in self._batches(file):
-                for text in texts:
-                    if text is not None:
-                        for line in text.removesuffix("\n").split("\n"):
-                            yield from sentences(line, self.every)
-                bar.update(len(texts))
+            for text in self._texts(file):
+                if text is not None:
+                    for line in text.removesuffix("\n").split("\n"):
+                        yield from sentences(line, self.every)
+                bar.update()
 
-    def _batches(self, file: Any) -> Iterator[list[str | None]]:
+    def _texts(self, file: Any) -> Iterator[str | None]:
         try:
-            for batch in file.iter_batches(columns=[self.column], batch_size=ROWS):
-                yield batch.column(0).to_pylist()
-        except Exception as error:  # pyarrow has its own
-            raise self._no_table(error) from None
-
-    def _no_table(self, error: Exception) -> ValueError:
-        return ValueError(f"{self.path}: no Parquet table ({error}); was it cut short?")
+            for batch in parquet.batches(file, [self.column]):
+                yield from parquet.values(batch.column(0))
+        except Exception as error:
+            raise parquet.damaged(self.path, error) from None
 
     def _opened(self) -> Any:
-        try:
-            from pyarrow import parquet, types
-        except ImportError:
-            raise ValueError(f"{self.path}: a Parquet file is read with pyarrow; pip install pyarrow") from None
-        try:
-            file = parquet.ParquetFile(self.path)
-        except Exception as error:  # pyarrow has its own
-            raise self._no_table(error) from None
+        file = parquet.opened(self.path)
         names = file.schema_arrow.names
-        kind = file.schema_arrow.field(self.column).type if self.column in names else None
-        if kind is None or not (types.is_string(kind) or types.is_large_string(kind)):
-            found = "no such column" if kind is None else f"a column of {kind}"
+        kind = file.schema_arrow.field(self.column).type if names.count(self.column) == 1 else None
+        if kind is None or not parquet.is_text(kind):
+            found = f"{names.count(self.column) or 'no'} such column" if kind is None else f"a column of {kind}"
             raise ValueError(
                 f"{self.path}: {self.column!r}: {found}; found {', '.join(map(repr, names))}; expected one of texts,"
                 " --text-column NAME"

@@ -1,3 +1,6 @@
+import hashlib
+import json
+
 import numpy as np
 import pytest
 
@@ -39,9 +42,38 @@ def test_refusals(tmp_path):
         with pytest.raises(ValueError, match=rf"{name}: \d+ bytes, expected \d+; remove the folder"):
             StoredCorpus(tmp_path)
         (tmp_path / name).write_bytes(content)
-    (tmp_path / "corpus.json").write_text("{}")
-    with pytest.raises(ValueError, match=r"corpus.json: damaged; remove the folder"):
-        StoredCorpus(tmp_path)
+    for facts in ("{}", '{"tokens": 0, "places": 1, "sha256": ""}'):
+        (tmp_path / "corpus.json").write_text(facts)
+        with pytest.raises(ValueError, match=r"corpus.json: damaged; remove the folder"):
+            StoredCorpus(tmp_path)
     (tmp_path / "new").mkdir()
     with pytest.raises(ValueError, match="text: none of its words is in the vocabulary"):
         write(tmp_path / "new", [["other"]], WORDS, running=False)
+
+
+@pytest.mark.parametrize("forged", [False, True])
+@pytest.mark.parametrize(
+    "name, dtype, at, value",
+    [(IDS, "<i4", 3, 10**6), (IDS, "<i4", 0, -1), (AT, "<i8", 0, 1), (AT, "<i8", 2, 0), (AT, "<i8", -1, 9)],
+)
+def test_what_is_damaged_within_is_refused(tmp_path, name, dtype, at, value, forged):
+    write(tmp_path, TEXT, WORDS, running=False)
+    content = np.fromfile(tmp_path / name, dtype)
+    content[at] = value
+    content.tofile(tmp_path / name)
+    if forged:
+        facts = json.loads((tmp_path / "corpus.json").read_text())
+        found = [WORDS.sha256.encode(), *((tmp_path / part).read_bytes() for part in (IDS, AT))]
+        facts["sha256"] = hashlib.sha256(b"".join(found)).hexdigest()
+        (tmp_path / "corpus.json").write_text(json.dumps(facts))
+    with pytest.raises(ValueError, match=f"{tmp_path.name}: damaged; remove the folder, and it is made again"):
+        StoredCorpus(tmp_path)
+
+
+def test_an_id_of_another_word_is_refused(tmp_path):
+    write(tmp_path, TEXT, WORDS, running=False)
+    content = bytearray((tmp_path / IDS).read_bytes())
+    content[0] ^= 1
+    (tmp_path / IDS).write_bytes(content)
+    with pytest.raises(ValueError, match="damaged"):
+        StoredCorpus(tmp_path)

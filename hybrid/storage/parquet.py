@@ -1,0 +1,90 @@
+"""Parquet files, of strangers too: opened, and their columns read a piece at a time, within bounds of memory."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import document, npz
+
+ROWS = 1024  # that are in memory at a time, or fewer where
+BYTES = 2**26  # they would take more
+UNPACKED = 2**28  # bytes of a column in a group of rows that may come of however few; beyond them see npz.PACKED
+
+
+def opened(path: str | Path, expected: str = "table") -> Any:
+    """A pyarrow ParquetFile, whose texts come as dictionaries: one that it holds once, for many rows, is in memory once.
+
+    expected  what it should be, for messages
+
+    Raises OSError for what is no file or cannot be opened; ValueError, naming it, for one that is damaged or would unpack to
+    more than npz.PACKED times its size, and where pyarrow is missing.
+    """
+    try:
+        from pyarrow import parquet
+    except ImportError:
+        raise ValueError(f"{path}: a Parquet file is read with pyarrow; pip install pyarrow") from None
+    document.expect_file(path)
+    try:
+        file = parquet.ParquetFile(path)
+        texts = [one.name for one in file.schema_arrow if is_text(one.type)]
+        file = parquet.ParquetFile(path, read_dictionary=texts)
+    except Exception as error:
+        raise damaged(path, error, expected) from None
+    _refuse_large(path, file.metadata)
+    return file
+
+
+def damaged(path: str | Path, error: Exception, expected: str = "table") -> ValueError:
+    """What to raise for an error of pyarrow, which has its own."""
+    return ValueError(f"{path}: no Parquet {expected} ({error}); was it cut short?")
+
+
+def is_text(kind: Any) -> bool:
+    """Whether a type of Arrow is one of texts, or of texts as a dictionary."""
+    from pyarrow import types
+
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    return bool(types.is_string(kind) or types.is_large_string(kind))
+
+
+def batches(file: Any, columns: Sequence[str]) -> Iterator[Any]:
+    """Batches of pyarrow, each of as many rows as take BYTES in the group whose rows are longest, ROWS at most."""
+    groups = [file.metadata.row_group(number) for number in range(file.num_row_groups)]
+    longest = max((sum(_sizes(group, columns)) / max(group.num_rows, 1) for group in groups), default=0)
+    yield from file.iter_batches(columns=list(columns), batch_size=max(1, min(ROWS, int(BYTES / max(longest, 1)))))
+
+
+def values(column: Any) -> np.ndarray:
+    """A column of a batch as an array, one of texts as an array of objects in which equal texts are one object."""
+    if not hasattr(column, "dictionary"):
+        return np.asarray(column)
+    found, at = np.unique(column.indices.fill_null(-1).to_numpy(zero_copy_only=False), return_inverse=True)
+    some = found[found >= 0]
+    texts = [None] * (len(found) - len(some)) + column.dictionary.take(some).to_pylist()
+    return np.array([*texts, None], object)[
+        at
+    ]  # with one that is no text: else NumPy would make it of strings of one length
+
+
+def _sizes(group: Any, columns: Sequence[str]) -> Iterator[int]:
+    """Bytes that columns take in memory in a group of rows: of numbers 8 at most, though the file may hold them once."""
+    for number in range(group.num_columns):
+        column = group.column(number)
+        if any(column.path_in_schema == name or column.path_in_schema.startswith(f"{name}.") for name in columns):
+            yield max(column.total_uncompressed_size, 8 * column.num_values)
+
+
+def _refuse_large(path: str | Path, metadata: Any) -> None:
+    """ValueError for a column that unpacks to far more than it takes in the file, as only a trap does."""
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        for at in range(group.num_columns):
+            column = group.column(at)
+            size, packed = column.total_uncompressed_size, column.total_compressed_size
+            if size > max(UNPACKED, npz.PACKED * packed):
+                raise ValueError(
+                    f"{path}: column {column.path_in_schema!r} would grow from {packed:,} bytes to {size:,}; expected at most"
+                    f" {npz.PACKED} times as many"
+                )

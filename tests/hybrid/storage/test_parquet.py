@@ -1,0 +1,86 @@
+"""Parquet files are read a piece at a time, whatever a stranger has packed into them."""
+
+import numpy as np
+import pytest
+
+from hybrid import ratings
+from hybrid.feeds.stream.source import lines
+from hybrid.storage import parquet
+from hybrid.storage.vector_tables import read_parquet
+
+arrow = pytest.importorskip("pyarrow")
+table = pytest.importorskip("pyarrow.parquet")
+
+
+def written(path, columns, **settings):
+    table.write_table(arrow.table(columns), path, **settings)
+    return path
+
+
+def test_equal_texts_are_one_object_in_their_order(tmp_path):
+    column = ["b", None, "a", "b", "", None, "a" * 40]
+    file = parquet.opened(written(tmp_path / "t", {"text": column, "n": range(7)}))
+    (batch,) = parquet.batches(file, ["text", "n"])
+    texts = parquet.values(batch["text"])
+    assert texts.tolist() == column and texts[0] is texts[3]
+    assert parquet.values(batch["n"]).tolist() == list(range(7))
+
+
+def test_columns_of_texts_of_every_kind(tmp_path):
+    for kind in (arrow.string(), arrow.large_string(), arrow.dictionary(arrow.int8(), arrow.string())):
+        column = arrow.array(["one", "two", "one"], arrow.string()).cast(kind)
+        path = written(tmp_path / "t", {"text": column, "text.more": [1, 2, 3]})
+        assert list(lines(path)) == ["one", "two", "one"]
+
+
+@pytest.mark.parametrize("group, bound", [(1000, 2**24), (1, 2 * parquet.BYTES)])
+def test_a_text_that_a_file_holds_once_for_many_rows_is_in_memory_once(tmp_path, group, bound):
+    path = written(tmp_path / "t", {"text": ["word " * 40_000] * 1000}, row_group_size=group)
+    before, most = arrow.total_allocated_bytes(), 0
+    for line in lines(path):
+        most = max(most, arrow.total_allocated_bytes() - before)
+        assert line
+    assert 0 < most < bound, "200 kB of text are 200 MB in as many rows"
+
+
+def test_ratings_and_vectors_by_pieces(tmp_path, monkeypatch):
+    monkeypatch.setattr(parquet, "ROWS", 3)
+    names = [f"user{row % 3}" for row in range(10)]
+    found = ratings.load(written(tmp_path / "r", {"user": names, "item": list(range(5)) * 2}))
+    assert [found.users[user] for user in found.user] == names and len(found.items) == 5
+    rows = np.arange(20, dtype=np.float32).reshape(10, 2)
+    listed = {"name": list("abcdefghij"), "vector": list(rows)}
+    assert read_parquet(written(tmp_path / "v", listed))[0] == list("abcdefghij")
+    np.testing.assert_array_equal(read_parquet(tmp_path / "v")[1], rows)
+
+
+def test_rows_are_fewer_where_they_are_long(tmp_path, monkeypatch):
+    monkeypatch.setattr(parquet, "BYTES", 4000)
+    file = parquet.opened(written(tmp_path / "v", {"name": list("abcdefgh"), "vector": [[0.5] * 100] * 8}))
+    batches = list(parquet.batches(file, ["name", "vector"]))
+    assert 1 <= max(map(len, batches)) <= 5 and sum(map(len, batches)) == 8
+
+
+def test_traps_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(parquet, "UNPACKED", 2**20)
+    trap = written(tmp_path / "t", {"text": ["a " * 300_000] * 4}, compression="zstd", use_dictionary=False)
+    with pytest.raises(ValueError, match=r"t: column 'text' would grow from .* bytes to .*; expected at most 64 times"):
+        list(lines(trap))
+    with pytest.raises(ValueError, match="t: column 'text' would grow"):
+        ratings.load(trap)
+    flat = arrow.FixedSizeListArray.from_arrays(arrow.array(np.zeros(10**6, np.float32)), 10**4)
+    trap = written(tmp_path / "v", {"name": [str(n) for n in range(100)], "vector": flat})
+    with pytest.raises(ValueError, match=r"v: no Parquet table of vectors .it would grow to more than 64 times its"):
+        read_parquet(trap)
+
+
+def test_what_is_no_table_is_refused_by_name(tmp_path):
+    (tmp_path / "t").write_bytes(b"PAR1 and no more")
+    with pytest.raises(ValueError, match=r"t: no Parquet table .*; was it cut short?"):
+        parquet.opened(tmp_path / "t")
+
+
+def test_columns_that_hold_no_names(tmp_path):
+    for column in ([[1], [2]], [{"a": 1}, {"a": 2}]):
+        with pytest.raises(ValueError, match=r"r: user\[0\]: found .*1.*, expected a name or number"):
+            ratings.load(written(tmp_path / "r", {"user": column, "item": [1, 2]}))
