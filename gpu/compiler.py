@@ -51,12 +51,12 @@ class Nvcc:
         return [int(number) for number in re.findall(r"\bsm_(\d+)\b", said.stdout)]
 
     def compile(self, source: Path, arch: str, options: tuple[str, ...], target: Path) -> None:
-        """Write machine code of "sm_90", or PTX of "compute_90"; OSError, with what nvcc says, where it does not compile."""
+        """Write machine code of "sm_90", or PTX of "compute_90"; CompileError where it does not compile."""
         kind = "-ptx" if arch.startswith("compute") else "-cubin"
         files = ("-I", str(source.parent), "-o", str(target), str(source))
         done = subprocess.run([self.path, kind, f"-arch={arch}", *options, *files], capture_output=True, text=True)
         if done.returncode:
-            raise OSError(f"{source.name} does not compile for {arch}:\n{done.stderr or done.stdout}")
+            raise nvrtc.CompileError(f"{source.name} does not compile for {arch}:\n{done.stderr or done.stdout}")
 
 
 Compiler = Nvcc | nvrtc.Nvrtc

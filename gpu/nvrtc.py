@@ -23,6 +23,12 @@ MATHS = b"""\
 HOST = {b"cfloat": MATHS, b"cmath": MATHS}  # the headers of the host, by name; nvcc includes cmath unasked
 
 
+class CompileError(OSError):
+    """A kernel does not compile; the message has what the compiler says, a line each."""
+
+    SEVERAL_LINES = True
+
+
 class Nvrtc:
     """One libnvrtc. Raises OSError where it does not open, is none, or has no headers.
 
@@ -56,7 +62,7 @@ class Nvrtc:
         return list(found)
 
     def compile(self, source: Path, arch: str, options: tuple[str, ...], target: Path) -> None:
-        """Write machine code of "sm_90", or PTX of "compute_90"; OSError, with what NVRTC says, where it does not compile."""
+        """Write machine code of "sm_90", or PTX of "compute_90"; CompileError where it does not compile."""
         program = ctypes.c_void_p()
         names, texts = ((ctypes.c_char_p * len(HOST))(*given) for given in (HOST, HOST.values()))
         text, name = source.read_bytes(), str(source).encode()
@@ -66,7 +72,7 @@ class Nvrtc:
             given = [one.encode() for one in (f"-arch={arch}", *options, "-include=cmath", *folders)]
             if self._library.nvrtcCompileProgram(program, len(given), (ctypes.c_char_p * len(given))(*given)):
                 said = self._get("ProgramLog", program).decode(errors="replace")
-                raise OSError(f"{source.name} does not compile for {arch}:\n{said}")
+                raise CompileError(f"{source.name} does not compile for {arch}:\n{said}")
             target.write_bytes(self._get("PTX" if arch.startswith("compute") else "CUBIN", program))
         finally:
             self._do("nvrtcDestroyProgram", ctypes.byref(program))

@@ -3,15 +3,25 @@
 import argparse
 import dataclasses
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
+from .. import console
 from ..settings import flag
 
 QUIET = "neither notes nor a progress bar on stderr; errors stay"
 LIFE = "a folder, which one process at a time works on"
 DEVICE = '"cpu", "cuda:N" or "auto": a GPU when one can be used (default), and says which and why'
 THREADS = "CPU threads in total (default: all cores that it may use)"
-PATHS = {"DIR": "a folder", "RUN": "the folder of a run", "FILE": "a file", "FILE.toml": "a file"}  # by metavar
+PATHS = {  # by metavar
+    "DIR": "a folder",
+    "RUN": "the folder of a run",
+    "A": "the folder of a run",
+    "B": "the folder of a run",
+    "FILE": "a file",
+    "FILE.toml": "a file",
+    "NAME|FILE": "a name or a file",
+    "VIDEO": "a video",
+}
 CHECKPOINT = "which checkpoint (default: the best where the run could stop early, else the last)"
 
 
@@ -37,6 +47,10 @@ class Parser(argparse.ArgumentParser):
         if arg_string == "" and action.metavar in PATHS:
             raise argparse.ArgumentError(action, f"found '', expected {PATHS[str(action.metavar)]}")
         return super()._get_value(action, arg_string)
+
+    def error(self, message: str) -> NoReturn:
+        """End the process with the message alone: all options, which argparse would write above it, would hide it."""
+        self.exit(2, f"{self.prog}: error: {console.line(message)}; {self.prog} --help lists what it takes\n")
 
     def flags(self) -> list[str]:
         """All flags that it takes."""

@@ -1,4 +1,4 @@
-"""The command `hybrid`. Errors meet the user here: one line, exit code 2, no traceback."""
+"""The command `hybrid`. Errors meet the user here: one line, those of a compiler more, exit code 2, no traceback."""
 
 import argparse
 import json
@@ -39,7 +39,8 @@ def main(arguments: list[str] | None = None) -> int:
             console.drop_output()
         if "--debug" in arguments:
             raise
-        print(f"hybrid: error: {console.line(_message(error))}", file=sys.stderr)
+        told = console.shown if getattr(error, "SEVERAL_LINES", False) else console.line
+        print(f"hybrid: error: {told(_message(error))}", file=sys.stderr)
         return 2
     except RuntimeError as error:
         if "can't start new thread" not in str(error) or "--debug" in arguments:

@@ -86,7 +86,7 @@ class Options:
     )  # fmt: skip
     streams: int | None = option(
         None, "places of the video seen at once, 1 to 16 (default: what the configuration asks for, 4 of quick, else 1)",
-        group="data", type=positive, metavar="B",
+        group="data", type=positive, metavar="N",
     )  # fmt: skip
     steps: int = option(30_000, "frames of each stream to learn", group="training", type=positive, metavar="N")
     every: int | None = option(

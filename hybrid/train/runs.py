@@ -104,7 +104,7 @@ def resume(folder: str, said: dict[str, Any]) -> dict[str, Any]:
             options = ranks.once(lambda: under_way.enter_context(store.resumed(path, ENDING if again else 0.0)))
             options = _whole(path, options)
             options |= (changes := _changed(folder, options, said)) | {"resume": folder}
-            with _asking_for_data(path, options):
+            with _asking_for_data(path, options, "to go on"):
                 job = _prepared(options)
             if options.get("data") not in (None, job.data):  # None: a run of before it was kept
                 raise ValueError(
@@ -113,6 +113,7 @@ def resume(folder: str, said: dict[str, Any]) -> dict[str, Any]:
             _refuse_blind(job, options)
             ranks.once(lambda: under_way.enter_context(job.open()))
             if not checkpoint.stands(path / CHECKPOINT):
+                ranks.once(lambda: store.refuse_lost(path))
                 console.say(f"{folder} was ended before its first save: it begins anew")
                 return Begun(ranks.members, options, job, job.make())
             source = path / CHECKPOINT
@@ -149,7 +150,8 @@ def evaluate(folder: str, said: dict[str, Any]) -> dict[str, Any]:
     run = trained(folder, said.get("checkpoint"), device=said["device"], threads=said["threads"])
     model = _model(run.options)
     asked = said | {name: value for name, value in defaults(model.Evaluation).items() if said.get(name) is None}
-    figures: dict[str, Any] = model.evaluate(run, asked)
+    with _asking_for_data(Path(folder), run.options, "to measure on it, or name other data"):
+        figures: dict[str, Any] = model.evaluate(run, asked)
     return figures
 
 
@@ -250,14 +252,14 @@ def _has_nul(value: Any) -> bool:
 
 
 @contextlib.contextmanager
-def _asking_for_data(folder: Path, options: dict[str, Any]) -> Generator[None, None, None]:
+def _asking_for_data(folder: Path, options: dict[str, Any], then: str) -> Generator[None, None, None]:
     """While the data of a run are read: where they are gone, FileNotFoundError says what to do."""
     try:
         yield
     except FileNotFoundError as failure:
         if failure.filename is None or str(failure.filename) not in options.values():
             raise
-        said = f"{failure.strerror}; the run of {folder} was begun with it; put it back there as it was to go on"
+        said = f"{failure.strerror}; the run of {folder} was begun with it; put it back there as it was {then}"
         raise FileNotFoundError(failure.errno, said, failure.filename) from failure
 
 

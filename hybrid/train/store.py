@@ -144,6 +144,17 @@ def kind_of(folder: Path) -> str | None:
     return kind
 
 
+def refuse_lost(folder: Path) -> None:
+    """ValueError for a finished run, as its report tells, that has lost its checkpoint: begun anew it would write over what it
+    has left, such as the best checkpoint.
+    """
+    if (folder / REPORT).exists():
+        raise ValueError(
+            f"{folder / checkpoint.CHECKPOINT}: found none, though {REPORT} is of a finished run; put it back to go on, or "
+            "begin anew with --out and --overwrite"
+        )
+
+
 def keep_options(folder: Path, options: dict[str, Any]) -> None:
     """Write the options of a run; from here on the folder holds one."""
     write_json(folder / RUN, options)
@@ -199,7 +210,11 @@ def _refuse_links(folder: Path) -> None:
 
 
 def _erase(folder: Path) -> None:
-    """Remove what a run has written: all that it goes on from first, so that what is left at any moment begins anew."""
+    """Remove what a run has written: its report, which says that there is a checkpoint, then all that it goes on from, so that
+    what is left at any moment goes on or begins anew.
+    """
+    _remove(folder / REPORT)
+    atomic.settle(folder)
     for name in CHECKPOINTS:
         checkpoint.erase(folder / name)
     events = (folder / TENSORBOARD).glob("events.out.tfevents.*")

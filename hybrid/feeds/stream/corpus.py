@@ -16,6 +16,7 @@ from ..vocabulary import Vocabulary
 IDS, AT, FACTS = "ids.i32", "at.i64", "corpus.json"
 WORDS = "vocabulary.json"
 TOKENS = 2**18  # that are collected before they are written
+PIECE = 2**16  # places, or bytes, that are checked at a time
 
 
 class StoredCorpus(Corpus):
@@ -46,8 +47,12 @@ class StoredCorpus(Corpus):
 
     def _sound(self) -> bool:
         """Whether the ids are of words, and the places go up from the first token to the last; a digest may be forged too."""
-        rising = self.at[0] == 0 and self.at[-1] == len(self.ids) and (self.at[1:] > self.at[:-1]).all()
-        return bool(rising and self.ids.min() >= 0 and self.ids.max() < len(self.vocabulary))
+        for start in range(0, len(self.at) - 1, PIECE):
+            piece = self.at[start : start + PIECE + 1]
+            if not (piece[1:] > piece[:-1]).all():
+                return False
+        ends = self.at[0] == 0 and self.at[-1] == len(self.ids)
+        return bool(ends and self.ids.min() >= 0 and self.ids.max() < len(self.vocabulary))
 
 
 def write(folder: Path, text: Iterable[Sequence[str]], vocabulary: Vocabulary, *, running: bool) -> None:
@@ -97,7 +102,7 @@ def _flush(ids: BinaryIO, at: BinaryIO, parts: list[np.ndarray], ends: "array[in
 
 def _add(digest: "hashlib._Hash", path: Path) -> None:
     with open(path, "rb") as file:
-        while piece := file.read(2**20):
+        while piece := file.read(PIECE):
             digest.update(piece)
 
 

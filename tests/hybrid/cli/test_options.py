@@ -135,12 +135,21 @@ def test_absurd_numbers_are_refused_by_name(capsys, option, value):
         (["export", "run", ""], "argument FILE: found '', expected a file"),
         (["sweep", ""], "argument FILE.toml: found '', expected a file"),
         (["pvm", "watch", "run", "-o", ""], "argument -o/--out: found '', expected a file"),
+        (["train", "pvm", "--video", ""], "argument --video: found '', expected a video"),
+        (["train", "pvm", "--config="], "argument --config: found '', expected a name or a file"),
+        (["pvm", "compare", "a", ""], "argument B: found '', expected the folder of a run"),
     ],
     ids=str,
 )
 def test_an_empty_path_is_refused(capsys, command, message):
     code, printed = said(capsys, *command)
     assert code == 2 and message in printed
+
+
+def test_an_error_is_one_line_and_says_where_the_options_are_listed(capsys):
+    code, printed = said(capsys, "train", "words", "--epochs", "a\nb")
+    expected = "argument --epochs: found 'a\\nb', expected a whole number from 1 to 1,000,000,000"
+    assert (code, printed) == (2, f"hybrid train: error: {expected}; hybrid train --help lists what it takes ")
 
 
 def test_an_empty_text_is_no_path():

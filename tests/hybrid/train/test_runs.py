@@ -263,7 +263,26 @@ def test_a_run_whose_data_were_moved_says_where_they_were_and_what_to_do(tmp_pat
         f"{text}: No such file or directory; the run of {run} was begun with it; put it back there as it was to go on"
     )
     assert said == f"hybrid: error: {expected}"
+    assert main(["eval", str(run)]) == 2
+    said = capsys.readouterr().err.splitlines()[-1]
+    expected = expected.replace("to go on", "to measure on it, or name other data")
+    assert said == f"hybrid: error: {expected}"
     away.rename(text)
+    assert main(["train", "--resume", str(run), "--epochs", "3"]) == 0
+
+
+def test_a_finished_run_that_lost_its_checkpoint_is_not_begun_anew(tmp_path, data, undrawn, capsys):
+    run = tmp_path / "run"
+    assert main(command("language", data, run)) == 0
+    (run / checkpoint.CHECKPOINT).rename(tmp_path / "away")
+    before = sorted(path.name for path in run.iterdir())
+    assert main(["train", "--resume", str(run), "--epochs", "3"]) == 2
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said.startswith(
+        f"hybrid: error: {run / checkpoint.CHECKPOINT}: found none, though report.json is of a finished run; put"
+    )
+    assert sorted(path.name for path in run.iterdir()) == before
+    (tmp_path / "away").rename(run / checkpoint.CHECKPOINT)
     assert main(["train", "--resume", str(run), "--epochs", "3"]) == 0
 
 
