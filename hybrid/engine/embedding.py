@@ -50,8 +50,8 @@ class Embedding:
         weighted: bool = False,
         storage: str = "float32",
     ):
-        self.rows, self.width = check.whole("rows", rows, 1, 2**31 - 1), check.whole("width", width, 1)
-        per_example = check.whole("per_example", per_example, 1)
+        self.rows, self.width = check.whole("rows", rows, 1, 2**31 - 1), check.whole("width", width, 1, 2**31 - 1)
+        per_example = check.whole("per_example", per_example, 1, (2**31 - 1) // self.width)
         self.per_example, self.mean, self.undivided = 1 if mean else per_example, mean, undivided
         self.rate, self.seed = check.number("rate", rate, 0), check.whole("seed", seed, 0)
         self.spread = 0.5 / self.width if spread is None else check.number("spread", spread, 0)

@@ -53,6 +53,7 @@ class ArrayFeed(Epochs):
     ):
         for name, value in (("batch", batch), ("epochs", epochs)):
             check.whole(name, value, 1)
+        check.whole("seed", seed, 0)
         for name, size in (("rows", rows), ("classes", classes)):
             if size is not None:
                 check.whole(name, size, 1, ID)

@@ -40,6 +40,7 @@ class BasketFeed(Epochs):
     ):
         for name, value in (("length", length), ("batch", batch), ("epochs", epochs)):
             check.whole(name, value, 1)
+        check.whole("seed", seed, 0)
         found = inputs(baskets, items, weighted=False)
         self._baskets = _sets(found)
         self.length, self.batch, self.seed, self.shuffle = length, batch, seed, shuffle

@@ -42,6 +42,7 @@ class HistoryFeed(Epochs):
     ):
         for name, value in (("length", length), ("batch", batch), ("epochs", epochs)):
             check.whole(name, value, 1)
+        check.whole("seed", seed, 0)
         if not isinstance(histories, Histories):
             raise ValueError(
                 f"histories: found {type(histories).__name__}, expected Histories; from columns of a table: "

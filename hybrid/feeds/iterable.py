@@ -73,6 +73,7 @@ class IterableFeed(Epochs):
         counted: Counted | None = None,
     ):
         check.whole("epochs", epochs, 1)
+        check.whole("seed", seed, 0)
         if rows is not None:
             check.whole("rows", rows, 1, ID)
         if classes is not None:

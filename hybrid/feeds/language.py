@@ -36,6 +36,7 @@ class LanguageFeed(Epochs):
         expect_corpus(corpus)
         for name, value in (("context", context), ("batch", batch), ("epochs", epochs)):
             check.whole(name, value, 1)
+        check.whole("seed", seed, 0)
         super().__init__(epochs, -(-len(corpus) // batch))
         self.corpus, self.context, self.batch, self.seed, self.shuffle = corpus, context, batch, seed, shuffle
         self.most_ids = batch * context

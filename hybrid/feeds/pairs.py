@@ -47,6 +47,7 @@ class PairFeed(Epochs):
         check.whole("window", window, 1, 127)
         for name, value in (("mean_batch", mean_batch), ("epochs", epochs)):
             check.whole(name, value, 1)
+        check.whole("seed", seed, 0)
         check.number("sample", sample, 0)
         self.corpus, self.model, self.window, self.sample = corpus, model, window, sample
         self.mean_batch, self.seed = mean_batch, seed

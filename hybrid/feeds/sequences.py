@@ -48,6 +48,7 @@ class SequenceFeed(Epochs):
     ):
         for name, value in (("length", length), ("windows", windows), ("epochs", epochs)):
             check.whole(name, value, 1)
+        check.whole("seed", seed, 0)
         self.source, self.length, self.windows, self.start = source, length, windows, start
         self.running, self.seed, self.shuffle, self.unlabelled = running, seed, shuffle, unlabelled
         self._ids, at, self.counts = _taken(source, running)

@@ -54,10 +54,7 @@ def check(words: Sequence[str], rows: np.ndarray) -> np.ndarray:
         raise ValueError(f"vectors: found {rows.dtype} {rows.shape}, expected floats ({len(words)}, D), a row a word")
     rows = np.asarray(rows, "<f4")
     _check_finite("vectors", words, rows)
-    if not all(words):
-        raise ValueError(f"words[{[*words].index('')}]: found an empty one, expected a name")
-    if len(set(words)) < len(words):
-        raise ValueError(f"words: {len(words)}, of which {len(set(words))} differ; expected different words")
+    _check_names(words)
     return rows
 
 
@@ -76,6 +73,8 @@ def load(path: str | Path, *, binary: bool = False) -> Vectors:
         if read := vector_tables.reader(first):
             words, rows = read(path)
             _check_finite(path, words, rows)
+            with document.named(path):
+                _check_names(words)
             return Vectors(words, rows)
         count, width = _header(path, first)
         size, least = Path(path).stat().st_size, count * (1 + width * (4 if binary else 2))
@@ -116,9 +115,16 @@ def _is_binary(path: str | Path) -> bool:
         fields = file.readline(100).split()
         line = file.readline(HEAD).split()
     try:
-        return len(line) != 1 + int(fields[1]) or not np.isfinite([float(number) for number in line[1:]]).all()
+        return len([float(number) for number in line[1:]]) != int(fields[1])
     except (ValueError, IndexError):
         return len(fields) == 2 and all(field.isdigit() for field in fields)
+
+
+def _check_names(words: Sequence[str]) -> None:
+    if not all(words):
+        raise ValueError(f"words[{[*words].index('')}]: found an empty one, expected a name")
+    if len(set(words)) < len(words):
+        raise ValueError(f"words: {len(words)}, of which {len(set(words))} differ; expected different words")
 
 
 def _check_finite(name: str | Path, words: Sequence[str], rows: np.ndarray) -> None:

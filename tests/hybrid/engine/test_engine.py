@@ -193,6 +193,7 @@ def refusals():
     yield "rate: found -0.1", lambda: Embedding(5, 4, rate=-0.1)
     yield "rows: found 2147483648, expected .* to 2147483647", lambda: Embedding(2**31, 1)
     yield "per_example: found 1.5", lambda: Embedding(5, 4, per_example=1.5)
+    yield "per_example: found 1000000000", lambda: Embedding(5, 4, per_example=10**9)
     yield "rate: found nan", lambda: Trunk(3, 4, 5, rate=np.nan)
     yield "momentum: found nan", lambda: Trunk(3, 4, 5, momentum=np.nan)
     yield "hidden: found 0, expected a whole number", lambda: Trunk(3, 0, 5)

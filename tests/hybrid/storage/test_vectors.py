@@ -184,12 +184,23 @@ def test_gensims_files_are_told_apart(tmp_path, binary):
         (b"2 2\na 1 2\nb 3\n", "v, line 3, word 2 of 2"),
         (b"2 2\na 1 2\n", "v, line 3, word 2 of 2"),
         (b"2 2\na 1 x\nb 2 3\n", "v, word 1 of 2|truncated"),
+        (b"2 2\na 1 nan\nb 2 3\n", "v: the vector of 'a' is not finite; expected float32"),
+        (b"2 2\na 1 1e999\nb 2 3\n", "v: the vector of 'a' is not finite; expected float32"),
     ],
 )
 def test_files_of_no_format(tmp_path, content, message):
     (tmp_path / "v").write_bytes(content)
     with pytest.raises(ValueError, match=message):
         vectors.open_vectors(tmp_path / "v")
+
+
+@pytest.mark.parametrize(
+    "words, message", [(["a", ""], r"words\[1\]: found an empty one"), (["a", "a"], "words: 2, of which 1")]
+)
+def test_names_of_other_formats_are_checked_too(tmp_path, words, message):
+    np.savez(tmp_path / "v.npz", names=np.array(words), vectors=np.ones((2, 2), np.float32))
+    with pytest.raises(ValueError, match=f"v.npz: {message}"):
+        vectors.open_vectors(tmp_path / "v.npz")
 
 
 @pytest.mark.parametrize("read", [vectors.load, vectors.open_vectors])

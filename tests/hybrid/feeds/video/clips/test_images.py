@@ -82,7 +82,7 @@ def test_a_zip_with_folders_and_what_a_mac_leaves(tmp_path):
     files = {
         "set/": "",
         "set/2.png": encoded((2, 2, 2)),
-        "set/1.png": encoded((1, 1, 1)),
+        "./set/1.png": encoded((1, 1, 1)),
         "set/boxes.csv": "0,0,0,0\n1 1 2 2",
     }
     files |= {"__MACOSX/set/._1.png": b"junk", "set/.DS_Store": b"junk"}
