@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 SHAPES = ("huffman", "balanced")
 STORES = True
+MOST = 1000  # trees, which are built before anything is learned
 NUMBERS = 2**22  # of a chunk of scores
 DEEP = 8  # lists that name more than one in so many classes cost more than all scores do
 
@@ -282,11 +283,12 @@ def make(
     from .tree import TreeReadout
 
     shapes = options.get("trees") or SHAPES
+    components = check.whole("components", options.get("components") or len(shapes), 1, MOST)
     given = {name: options[name] for name in ("rate", "seed")} | sparse.readout_named(options)
     return MixtureReadout(
         [
             TreeReadout(counts, width, tree=shapes[k % len(shapes)], batch=batch, backend=backend, **given)
-            for k in range(options.get("components") or len(shapes))
+            for k in range(components)
         ]
     )
 

@@ -150,6 +150,11 @@ def test_parts_that_do_not_suit_each_other_are_refused(bad, message):
         MixtureReadout(bad())
 
 
+def test_more_trees_than_anybody_waits_for_are_refused():
+    with pytest.raises(ValueError, match="components: found 1000000, expected a whole number from 1 to 1000"):
+        make("mixture", COUNTS, WIDTH, {"components": 10**6, "rate": 0.05, "seed": 1}, batch=BATCH)
+
+
 def test_a_pace_above_one_is_refused():
     with pytest.raises(ValueError, match="pace: found 2, expected a number from 0 to 1"):
         MixtureReadout(parts(), pace=2)
