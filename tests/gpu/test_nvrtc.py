@@ -61,6 +61,13 @@ def test_the_kernels_are_those_that_nvcc_makes(compiler, stem, tmp_path):
     assert entries(made(compiler, source, NEWEST, tmp_path / "nvrtc")) == entries((tmp_path / "nvcc").read_bytes())
 
 
+def test_kernels_compile_beside_a_driver(compiler, gpu, tmp_path):
+    """NVRTC asks the driver of its process; one that cannot be asked ended the process."""
+    source = tmp_path / "twice.cu"
+    source.write_text(KERNEL)
+    assert entries(made(compiler, source, NEWEST, tmp_path / "cubin")) == {b"twice"}
+
+
 def test_ptx_for_what_is_newer_than_the_compiler(compiler, tmp_path):
     source = tmp_path / "twice.cu"
     source.write_text(KERNEL)

@@ -27,3 +27,5 @@ NOT_SUPPORTED(cuTexRefGetFlags) NOT_SUPPORTED(cuTexRefGetFormat) NOT_SUPPORTED(c
 NOT_SUPPORTED(cuTexRefSetAddressMode) NOT_SUPPORTED(cuTexRefSetAddress_v2) NOT_SUPPORTED(cuTexRefSetArray)
 NOT_SUPPORTED(cuTexRefSetFilterMode) NOT_SUPPORTED(cuTexRefSetFlags) NOT_SUPPORTED(cuTexRefSetFormat)
 
+// NVRTC asks the driver beside it for a table, and follows a null pointer where it cannot ask.
+NOT_SUPPORTED(cuGetExportTable)
