@@ -17,6 +17,7 @@ TOKENS: dict[str, Callable[[str], list[str]]] = {  # ways to cut a sentence
     "whitespace": str.split,
 }
 EOS = "<eos>"
+PIECE = 2**20  # bytes of a file that are read at a time
 LONGEST = 20_000  # characters; longer lines are cut, so that a text without line ends can be split and shuffled
 _PIECE = re.compile(rf".{{1,{LONGEST}}}(?:\s|\Z)|.{{1,{LONGEST}}}", re.DOTALL)
 _PARAGRAPH = re.compile(r"\n\s*\n")
@@ -104,9 +105,7 @@ def read(
 
     Raises OSError for an unreadable file, and ValueError for one that is empty, binary or, naming the byte, not UTF-8.
     """
-    data = Path(path).read_bytes()
-    if (zero := data.find(b"\0")) >= 0:
-        raise ValueError(f"{path}: a zero byte at byte {zero}: a binary file; expected UTF-8 text")
+    data = _bytes(path)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -118,6 +117,17 @@ def read(
         what = "only white space" if data else "empty"
         raise ValueError(f"{path}: {what}; expected text")
     return Text(_sentences(text, paragraphs, eos), tokens=tokens, lower=lower, eos=eos, source=str(path))
+
+
+def _bytes(path: str | Path) -> bytearray:
+    """All of a file; refused at its first zero byte, since what a device such as /dev/zero gives has no end."""
+    data = bytearray()
+    with open(path, "rb") as file:
+        while piece := file.read(PIECE):
+            if (zero := piece.find(b"\0")) >= 0:
+                raise ValueError(f"{path}: a zero byte at byte {len(data) + zero}: a binary file; expected UTF-8 text")
+            data += piece
+    return data
 
 
 def documentation() -> Text:

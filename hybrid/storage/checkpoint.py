@@ -275,8 +275,10 @@ def _checksum(manifest: dict[str, Any]) -> str:
 def _json(name: str, value: Any) -> bytes:
     try:
         return json.dumps(value, indent=1, allow_nan=False).encode()
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name}: expected what JSON can say (no NaN, no arrays, no objects): {error}") from None
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(
+            f"{name}: expected what JSON can say (no NaN, no arrays, no objects, a few levels): {error}"
+        ) from None
 
 
 def _remedy(source: Path) -> str:

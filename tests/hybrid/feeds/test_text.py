@@ -1,3 +1,4 @@
+import os
 from collections import Counter
 from itertools import chain
 
@@ -86,6 +87,23 @@ def test_split_refuses(count, options, message):
 def test_an_unknown_way_to_cut():
     with pytest.raises(ValueError, match="tokens: found 'letters', expected one of words, whitespace"):
         Text(["a"], tokens="letters")
+
+
+def test_a_device_without_an_end_is_refused_at_once():
+    if not os.path.exists("/dev/zero"):
+        pytest.skip("no such device here")
+    with pytest.raises(ValueError, match="/dev/zero: a zero byte at byte 0: a binary file"):
+        text.read("/dev/zero")
+
+
+def test_a_file_is_read_by_pieces(tmp_path, monkeypatch):
+    monkeypatch.setattr("hybrid.feeds.text.PIECE", 3)
+    path = tmp_path / "some.txt"
+    path.write_bytes("one tw\u00f6\nthree".encode())
+    assert list(text.read(path)) == [["one", "tw\u00f6"], ["three"]]
+    path.write_bytes(b"abcdefg\0h")
+    with pytest.raises(ValueError, match="a zero byte at byte 7"):
+        text.read(path)
 
 
 @pytest.mark.parametrize(

@@ -126,7 +126,12 @@ def test_facts_that_tell_of_no_model_name_their_file(failure):
         raise failure
 
 
-@pytest.mark.parametrize("facts", [{"loss": float("nan")}, {"when": object()}, {"table": np.ones(2)}])
+DEEP: list = []
+for _ in range(100_000):
+    DEEP = [DEEP]
+
+
+@pytest.mark.parametrize("facts", [{"loss": float("nan")}, {"when": object()}, {"table": np.ones(2)}, {"deep": DEEP}])
 def test_facts_that_json_cannot_say_are_refused(tmp_path, facts):
     with pytest.raises(ValueError, match="facts: expected what JSON can say"):
         checkpoint.save(tmp_path, arrays(), facts)
