@@ -73,7 +73,7 @@ def begun(folder: Path, overwrite: bool = False, wait: float = 0.0) -> Iterator[
     with lock.held(folder, wait):
         atomic.settle(folder)  # the lock outlasts a power cut that leaves any of the run's files
         _refuse_taken(folder, overwrite)
-        _refuse_links(folder)
+        _refuse_special(folder)
         if (folder / RUN).exists():
             _erase(folder)
         _sweep(folder)
@@ -90,7 +90,7 @@ def resumed(folder: Path, wait: float = 0.0) -> Iterator[dict[str, Any]]:
     """
     options_of(folder)  # refuses a folder that is no run, before a lock is put there
     with lock.held(folder, wait):
-        _refuse_links(folder)
+        _refuse_special(folder)
         _sweep(folder)
         yield options_of(folder)  # another process may have had it until now
 
@@ -198,8 +198,10 @@ def standing(folder: Path) -> str:
     return f"the checkpoint of {at} stands in {folder}" if at else f"a checkpoint stands in {folder}"
 
 
-def _refuse_links(folder: Path) -> None:
-    """ValueError for a link where a run writes: a stranger's run would write elsewhere through it."""
+def _refuse_special(folder: Path) -> None:
+    """ValueError for a link where a run writes, through which a stranger's run would write elsewhere, or for a pipe, which
+    nobody may read.
+    """
     saves = [folder / name / file for name in CHECKPOINTS for file in (checkpoint.LATEST, checkpoint.PREVIOUS)]
     names = (*AFTER, RUN, *_before(), *CHECKPOINTS, TENSORBOARD)
     for path in (*(folder / name for name in names), *saves):
@@ -207,6 +209,8 @@ def _refuse_links(folder: Path) -> None:
             raise ValueError(
                 f"{path}: found a link, expected what a run writes itself; put in its place what it points to"
             )
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise ValueError(f"{path}: found a pipe or a device, expected what a run writes itself; remove it")
 
 
 def _erase(folder: Path) -> None:

@@ -225,3 +225,17 @@ def test_a_run_with_links_where_it_writes_is_refused_and_what_they_point_to_stay
         with pytest.raises(ValueError, match=f"{run / name}: found a link, expected what a run writes itself"), opened:
             pass
     assert mine.read_bytes() == content and (run / name).is_symlink()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
+@pytest.mark.parametrize(
+    "name", ["report.json", "curve.jsonl", "vocabulary.json", "checkpoint/checkpoint.previous.json"]
+)
+def test_a_run_with_pipes_where_it_writes_is_refused_and_does_not_wait(tmp_path, name):
+    run = made(tmp_path / "run")
+    (run / name).unlink(missing_ok=True)
+    os.mkfifo(run / name)
+    for opened in (store.resumed(run), store.begun(run, overwrite=True)):
+        with pytest.raises(ValueError, match=f"{run / name}: found a pipe or a device, expected what a run"), opened:
+            pass
+    assert (run / name).is_fifo()
