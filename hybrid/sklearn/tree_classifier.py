@@ -21,7 +21,7 @@ class TreeClassifier(ClassifierMixin, Learner):
     activation      of the layers: "relu", "tanh", "logistic", ...
     width           of sparse X: every feature has a row of so many numbers, and an example is the sum of them times its values,
                     as in fastText. None: the numbers of X themselves are the inputs, made dense batch by batch
-    epochs, batch   passes over the examples, and how many are between two moves of the hidden layers
+    epochs, batch   passes over the examples (20), and how many (32) are between two moves of the hidden layers
     rate            step of readout and rows
     trunk_rate      step of the hidden layers, which learn by Adam; None: 0.001
     optimiser       of readout and rows: "adagrad", which suits features of any scale, "row-adagrad" or "sgd"

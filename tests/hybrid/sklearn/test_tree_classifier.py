@@ -39,7 +39,8 @@ def test_its_defaults_learn_small_data(readout, load, least):
     X, y = load(return_X_y=True)
     X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
     model = TreeClassifier(readout, random_state=0).fit(X_train, y_train)
-    assert model.losses_[-1] < model.losses_[0] and model.score(X_test, y_test) >= least
+    assert len(model.losses_) == 20 and model.losses_[-1] < model.losses_[0]
+    assert model.score(X_test, y_test) >= least
 
 
 @pytest.mark.parametrize("readout", ["tree", "full"])
