@@ -127,13 +127,14 @@ def test_a_checkpoint_that_tells_of_no_model_is_refused_by_name(tmp_path, whole_
         Engine.load(run)
 
 
-def test_a_run_without_a_checkpoint_begins_again_and_says_so(tmp_path, data, undrawn, capsys):
+def test_a_run_without_a_first_checkpoint_begins_again_and_says_so(tmp_path, data, undrawn, capsys):
     whole, run = tmp_path / "whole", tmp_path / "run"
     for kind in ("language", "pvm"):
         assert main(command(kind, data, whole / kind)) == 0
         shutil.copytree(whole / kind, run / kind)
         shutil.rmtree(run / kind / "checkpoint")
         (run / kind / "checkpoint").mkdir()
+        (run / kind / "report.json").unlink()
         assert main(["train", "--resume", str(run / kind)]) == 0
         assert f"{run / kind} was ended before its first save: it begins anew" in capsys.readouterr().err
         assert tensors(run / kind) == tensors(whole / kind)
