@@ -62,10 +62,9 @@ def values(column: Any) -> np.ndarray:
         return np.asarray(column)
     found, at = np.unique(column.indices.fill_null(-1).to_numpy(zero_copy_only=False), return_inverse=True)
     some = found[found >= 0]
-    texts = [None] * (len(found) - len(some)) + column.dictionary.take(some).to_pylist()
-    return np.array([*texts, None], object)[
-        at
-    ]  # with one that is no text: else NumPy would make it of strings of one length
+    texts = np.empty(len(found), object)
+    texts[:] = [None] * (len(found) - len(some)) + column.dictionary.take(some).to_pylist()
+    return texts[at]
 
 
 def _sizes(group: Any, columns: Sequence[str]) -> Iterator[int]:

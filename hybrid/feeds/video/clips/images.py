@@ -118,9 +118,8 @@ def zipped(path: Path, shape: Shape, *, labels: bool = True, crop: bool = False)
         raise ValueError(f"{path}: {error}; expected a zip of images") from None
     members = [name for name in archive.namelist() if not name.startswith("__MACOSX/") and not name.endswith("/")]
     members = [name for name in members if not Path(name).name.startswith(".")]
-    named = {
-        Path(name): name for name in members if Path(name).suffix.lower() in PICTURES
-    }  # "./a.png" has the path a.png
+    pictures = [name for name in members if Path(name).suffix.lower() in PICTURES]
+    named = {Path(name): name for name in pictures}  # "./a.png" has the path a.png
     names = [named[path] for path in natural(named)]
     texts = [name for name in members if Path(name).suffix.lower() in (".txt", ".csv")] if labels else []
     if not names:
