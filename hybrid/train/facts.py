@@ -3,7 +3,8 @@
 A checkpoint may be whole and not of a run: a user's own save of a model has facts of his own, and a stranger may write any.
 """
 
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -56,7 +57,7 @@ def check(facts: Any, job: Job, kind: str, model: Any, source: Path) -> None:
     facts   as they were read; those of earlier versions have less in them, and pass
     source  the checkpoint that they were read from: its folder or its JSON file
     """
-    try:
+    with _named(source):
         _have("", facts, {"feed": OBJECT, "progress": OBJECT})
         progress = facts["progress"]
         there = {name: shape for name, shape in PROGRESS.items() if name in progress}
@@ -67,6 +68,30 @@ def check(facts: Any, job: Job, kind: str, model: Any, source: Path) -> None:
             _have(f"progress.curve[{at}]", point, points)
         if kind == "pvm":
             _check_frames(progress, model)
+
+
+def curve_of(facts: Any, model: Any, source: Path) -> list[dict[str, Any]]:
+    """The curve of a Predictive Vision Model's run, [] for a save of a user's own; ValueError, naming the file, for facts that
+    hold none.
+    """
+    with _named(source):
+        _have("", facts, {})
+        if facts.get("progress") is None:
+            return []
+        _have("", facts, {"progress": OBJECT})
+        _have("progress", facts["progress"], {"curve": LIST})
+        for at, point in enumerate(facts["progress"]["curve"]):
+            _have(f"progress.curve[{at}]", point, {"step": WHOLE, "prediction": FIGURE, "last_frame": FIGURE})
+        _check_frames(facts["progress"], model)
+    curve: list[dict[str, Any]] = facts["progress"]["curve"]
+    return curve
+
+
+@contextlib.contextmanager
+def _named(source: Path) -> Iterator[None]:
+    """While facts are checked: what is refused names the file, and says what to do."""
+    try:
+        yield
     except ValueError as failure:
         raise ValueError(f"{_file(source)}: {failure}; expected a checkpoint of a run{_remedy(source)}") from None
 

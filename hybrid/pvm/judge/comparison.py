@@ -10,6 +10,7 @@ import numpy as np
 from ...storage import checkpoint
 from ...storage.checkpoint import CHECKPOINT
 from ...train import plots, store
+from ...train.facts import curve_of
 from ..sizes import parameters
 from ..source import read_config
 from . import panel
@@ -80,8 +81,7 @@ def _side(name: str, folder: Path, given: dict[str, Any]) -> Side:
     if watcher.predicted is None or watcher.before is None:
         raise ValueError(f"{folder}: too few frames to compare a prediction; expected at least 2 of one clip")
     learned = {option: value for option, value in seen.options.items() if option not in APART}
-    facts = checkpoint.read_facts(folder / CHECKPOINT)["facts"]
-    curve = (facts.get("progress") or {}).get("curve", [])
+    curve = curve_of(checkpoint.read_facts(folder / CHECKPOINT)["facts"], watcher.model, folder / CHECKPOINT)
     return Side(
         name, seen.figures | own, learned | _flat(json.loads(config.to_json())), curve,
         watcher.before, watcher.predicted, seen.aspect,
