@@ -345,3 +345,4 @@ def test_a_loaded_engine_has_the_defaults_of_a_new_one():
     shared = {name for name in loaded if name in new and name not in ("trunk", "device")}  # those of the checkpoint
     assert {"threads", "overlap", "pin"} <= shared
     assert all(loaded[name].default == new[name].default for name in shared)
+    assert new["decay"].default is True  # as in word2vec

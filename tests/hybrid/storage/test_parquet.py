@@ -59,6 +59,8 @@ def test_rows_are_fewer_where_they_are_long(tmp_path, monkeypatch):
     file = parquet.opened(written(tmp_path / "v", {"name": list("abcdefgh"), "vector": [[0.5] * 100] * 8}))
     batches = list(parquet.batches(file, ["name", "vector"]))
     assert 1 <= max(map(len, batches)) <= 5 and sum(map(len, batches)) == 8
+    monkeypatch.setattr(parquet, "BYTES", 1)
+    assert [len(batch) for batch in parquet.batches(file, ["name", "vector"])] == [1] * 8
 
 
 def test_traps_are_refused(tmp_path, monkeypatch):

@@ -51,12 +51,14 @@ def test_refusals(tmp_path):
         write(tmp_path / "new", [["other"]], WORDS, running=False)
 
 
+@pytest.mark.parametrize("piece", [module.PIECE, 2])
 @pytest.mark.parametrize("forged", [False, True])
 @pytest.mark.parametrize(
     "name, dtype, at, value",
     [(IDS, "<i4", 3, 10**6), (IDS, "<i4", 0, -1), (AT, "<i8", 0, 1), (AT, "<i8", 2, 0), (AT, "<i8", -1, 9)],
 )
-def test_what_is_damaged_within_is_refused(tmp_path, name, dtype, at, value, forged):
+def test_what_is_damaged_within_is_refused(tmp_path, monkeypatch, name, dtype, at, value, forged, piece):
+    monkeypatch.setattr(module, "PIECE", piece)
     write(tmp_path, TEXT, WORDS, running=False)
     content = np.fromfile(tmp_path / name, dtype)
     content[at] = value
