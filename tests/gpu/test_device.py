@@ -3,6 +3,7 @@
 import gc
 import threading
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -214,22 +215,21 @@ def test_an_empty_array_of_the_host_has_an_address_too(gpu):
 
 
 def test_times_are_counted_from_a_later_mark_when_the_first_is_long_past(gpu, monkeypatch):
-    def marked():
+    def marked(milliseconds=None):
+        """A mark, and its time; or that after a mark at 5 s, from which the driver tells so many milliseconds."""
         mark = gpu.device.mark(None)
         mark.event.synchronize()
+        if milliseconds is not None:
+            event = SimpleNamespace(time_till=lambda later: milliseconds)
+            monkeypatch.setattr(gpu.device, "_origin", (SimpleNamespace(event=event), 5.0))
         return mark, gpu.device.clock(mark)
 
-    monkeypatch.setattr(device, "REBASE", 1e9)  # however long ago other tests made the device
-    first = gpu.device._origin
-    time.sleep(0.02)  # told in milliseconds by the driver
-    told = gpu.device.owner.call(marked)[1]
-    assert abs(told - time.perf_counter()) < 10
-    assert gpu.device._origin is first
-    monkeypatch.setattr(device, "REBASE", -1.0)
-    later = gpu.device.owner.call(marked)
-    assert gpu.device._origin == later
-    monkeypatch.undo()
-    assert gpu.device.owner.call(marked)[1] > later[1]
+    assert abs(gpu.device.owner.call(marked)[1] - time.perf_counter()) < 10
+    assert gpu.device.owner.call(marked, 20.0)[1] == pytest.approx(5.02)
+    assert gpu.device._origin[1] == 5.0
+    later = gpu.device.owner.call(marked, 1000 * device.REBASE + 20)
+    assert later[1] == pytest.approx(5.02 + device.REBASE) and gpu.device._origin == later
+    assert later[1] < gpu.device.owner.call(marked)[1] < later[1] + 10
 
 
 def test_a_device_that_is_not_there_is_named(gpu):
