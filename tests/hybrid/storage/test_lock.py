@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,14 @@ def test_a_process_that_is_being_ended_is_waited_for(tmp_path):
     with lock.held(tmp_path, wait=30.0):
         assert process.wait() == -signal.SIGKILL
     process.communicate()
+
+
+def test_who_does_not_leave_in_time_is_not_joined(tmp_path):
+    with lock.held(tmp_path):
+        before = time.monotonic()
+        with pytest.raises(ValueError, match="works on this run"), lock.held(tmp_path, wait=0.2):
+            raise AssertionError("two hold the lock")
+        assert time.monotonic() - before >= 0.2
 
 
 def test_a_second_thread_is_refused_too(tmp_path):

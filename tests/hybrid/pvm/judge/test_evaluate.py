@@ -2,6 +2,7 @@
 
 import json
 from itertools import pairwise
+from types import SimpleNamespace
 
 import av
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from PIL import Image
 
 from hybrid.cli import main
+from hybrid.feeds.video.clip import Frame
 from hybrid.feeds.video.film import Film
 from hybrid.feeds.video.open import open_clips
 from hybrid.pvm.judge import evaluate, panel, tracking
@@ -141,6 +143,15 @@ def test_the_follower_steps_the_model():
 def frames_in(path):
     with av.open(str(path)) as container:
         return [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
+
+
+def test_boxes_are_compared_in_an_arena_of_96_rows_and_columns():
+    labelled = Frame(np.zeros((12, 24, 3), np.uint8), np.array([1, 2, 10, 11], np.float32))
+    frames = [labelled, Frame(np.zeros((96, 48, 3), np.uint8), None)]
+    watcher = SimpleNamespace(see=lambda image: None)
+    (image, box), (_, none) = evaluate._watched(iter(frames), watcher, lambda: None)
+    assert image.shape == (96, 96, 3) and none is None
+    assert box.tolist() == [4, 16, 40, 88]
 
 
 def test_watch_writes_a_film_of_all_there_is_to_see(capsys, run):

@@ -173,8 +173,11 @@ def test_cut_short_between_two_frames(tmp_path):
 def test_cut_short_where_only_the_time_tells(tmp_path, capsys):
     path = record(tmp_path / "a.mkv", ("mpeg4", "yuv420p"))
     whole = images(Video(path, SHAPE), range(5))
-    assert capsys.readouterr().err == ""
-    path.write_bytes(path.read_bytes()[: packets(path)[9][0]])
+    nearly, far = (path.read_bytes()[: packets(path)[count][0]] for count in (20, 9))
+    path.write_bytes(nearly)
+    assert len(Video(path, SHAPE)) == 20
+    assert capsys.readouterr().err == "", "a second may be the sound's, or an inexact header"
+    path.write_bytes(far)
     clip = Video(path, SHAPE)
     assert len(clip) == 9
     assert "header says 1.6 s, but its pictures end at 0.4 s; going on with 9 frames" in capsys.readouterr().err
