@@ -120,3 +120,7 @@ def test_the_order_of_ties_and_the_first_vectors_are_options(text):
     assert as_before.vocabulary.words != other.vocabulary.words
     before, now = (np.abs(job.make().embedding.table).max() for job in (as_before, other))
     assert 0.9 < before * 16 <= 1 and 0.9 < now / 2 <= 1
+
+
+def test_a_batch_is_one_part_unless_it_is_asked_for():
+    assert choose("words", text="x")["micro_batches"] == 1

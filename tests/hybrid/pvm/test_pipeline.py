@@ -41,6 +41,16 @@ def test_a_frame_goes_from_the_slot_through_the_stages_and_nothing_calls_back():
     assert slot.heat.all() and pipeline.state["world_0"][:, : pipeline.frame_size].max() == 1
 
 
+@pytest.mark.parametrize("together", [0, 10**6])
+def test_what_a_device_does_is_kept_to_be_launched_again_and_copies_are_not(monkeypatch, together):
+    pipeline = made(TINY)
+    monkeypatch.setattr("hybrid.pvm.pipeline.TOGETHER", together)
+    pipeline.backend = SimpleNamespace(device=SimpleNamespace(host_memory=False))
+    kept = {stage.name: getattr(stage.work, "func", None) == pipeline._again for stage in pipeline.stages()}
+    apart = {"frame in": False, "tick": True, "readout": True, "home": False}
+    assert kept == ({"frame": True} if together else apart)
+
+
 @pytest.mark.parametrize(("resumes", "stops", "kept"), [(False, 0, True), (True, 0, False), (False, 2, False)])
 def test_a_frame_is_kept_to_be_launched_again_unless_it_comes_once(resumes, stops, kept):
     keys, pipeline = [], made(TINY)

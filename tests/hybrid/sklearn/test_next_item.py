@@ -11,7 +11,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from hybrid import ratings
-from hybrid.sklearn import NextItem
+from hybrid.sklearn import NextItem, next_item
 
 SMALL = {"width": 8, "hidden": 16, "readout_width": 8, "epochs": 1, "random_state": 0}
 
@@ -75,6 +75,15 @@ def test_a_matrix_has_sets_of_items():
         assert (ids[new, 0] // 6 == group[:50][new]).mean() > 0.9
     assert not dense[np.arange(50), model.predict(X[:50])].any()
     assert 0 < model.score(X) <= 1
+
+
+def test_who_had_nothing_has_nothing_held_out():
+    items = np.array([4, 5, 6], np.int32)
+    seen = ratings.Histories(items, np.array([0, 0, 2, 2, 3]), list("uvwx"), list("abcdefg"))
+    for drawn in (False, True):
+        rest, target = next_item._held_out(seen, drawn=drawn)
+        assert target[[0, 2, 3]].tolist() == [next_item.NONE, next_item.NONE, 6] and target[1] in (4, 5)
+        assert rest.at.tolist() == [0, 0, 1, 1, 1] and rest.item.tolist() == [9 - target[1]]
 
 
 def test_a_frame_names_the_items():

@@ -68,6 +68,12 @@ def test_without_h264(tmp_path, monkeypatch):
         assert container.streams.video[0].codec_context.name == "mpeg4"
 
 
+def test_the_cores_are_left_to_training(tmp_path):
+    with Film(tmp_path / "a.mp4", 25) as film:
+        film.write(SCENE[0])
+        assert film._writer.stream.codec_context.thread_count == 1
+
+
 @pytest.mark.parametrize("name", ["a.mp4", "a.gif", "a"])
 def test_a_film_that_fails_leaves_what_was_there(tmp_path, name):
     if name != "a":
