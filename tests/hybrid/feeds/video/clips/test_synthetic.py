@@ -129,3 +129,16 @@ def test_the_triangle_goes_round_the_box_stays_in_the_picture_and_the_target_lea
         at = np.array([scene._centre(number, body) for number in range(4000)]) / (80, 60)
         np.testing.assert_allclose(np.ptp(at, axis=0), reach, atol=0.02)
         np.testing.assert_allclose((at.min(axis=0) + at.max(axis=0)) / 2, 0.5, atol=0.02)
+
+
+def test_a_body_is_painted_to_its_edge_on_all_sides():
+    scene, seen = Scene((60, 80, 3), 30), 0
+    for number in range(30):
+        picture = np.zeros((60, 80, 3), np.float32)
+        scene._draw(picture, number, 0, lambda along, across, radius: np.hypot(along, across) - radius, np.ones(3))
+        (x, y), radius = scene._centre(number, 0), scene._radius[0]
+        for at, middle in zip(np.nonzero(picture.any(axis=2)), (y, x), strict=True):
+            if radius + 1 <= middle <= 59 - radius:
+                assert at.min() < middle - radius and at.max() + 1 > middle + radius
+                seen += 1
+    assert seen > 10
