@@ -32,7 +32,7 @@ def choose(counts: Array, share: float, tails: str, alone: int | None, clusters:
     heads = np.arange(classes + 1) if alone is None else np.array([alone])
     left = classes - heads
     many = np.sqrt(left).round().astype(np.int64) if clusters is None else np.full(heads.size, clusters)
-    fitting = many <= left
+    fitting = (many <= left) & ((many > 0) | (left == 0))  # without clusters all classes are alone
     heads, many = heads[fitting], np.where(left[fitting], many[fitting], 0)
     rows = cost(counts, heads, many, tails)
     cheap = np.flatnonzero(rows <= share * classes)

@@ -16,6 +16,12 @@ def test_what_a_step_costs():
 
 
 @pytest.mark.parametrize("tails", ["tree", "softmax"])
+@pytest.mark.parametrize("share", [1e-3, 0.5, 1.0])
+def test_without_clusters_all_classes_are_alone(tails, share):
+    assert choose(COUNTS, share, tails, None, 0) == choose(COUNTS, share, tails, 4, 0) == (4, 0)
+
+
+@pytest.mark.parametrize("tails", ["tree", "softmax"])
 def test_the_largest_head_for_the_share_is_taken(tails):
     counts = 1e6 / np.arange(1, 20001)
     before = 0

@@ -6,9 +6,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from hybrid import machine
 from hybrid.pvm import model as pvm_model
 from hybrid.pvm.model import PVM
 from hybrid.pvm.pipeline import Pipeline
+from hybrid.pvm.sizes import fewest
 from hybrid.ranks.group import Group
 from tests.support.small_pvm import BLIND, FRAME, TINY, Scene, bytes_of, walk
 
@@ -26,6 +28,19 @@ def test_made_of_a_configuration_a_name_or_a_file(tmp_path):
     model = PVM.from_config(classic, compat="cuda2023", streams=2)
     assert model.config.compat == "cuda2023"
     assert (model.fetch()["tape_0"] == 1).all()
+
+
+def test_a_model_whose_momentum_has_no_room_is_refused(monkeypatch):
+    memory = []
+    monkeypatch.setattr(machine, "memory", lambda: memory[0])
+    least = 4 * fewest(BLIND)
+    for momentum, copies in ((0.0, 1), (0.5, 2)):
+        config = dataclasses.replace(BLIND, schedule=((0, None, 0.05, momentum),))
+        memory[:] = [copies * least]
+        PVM(config)
+        memory[:] = [copies * least - 1]
+        with pytest.raises(MemoryError, match="pvm: found at least"):
+            PVM(config)
 
 
 def test_a_step_gives_the_error_the_next_frame_what_units_publish_and_heatmaps():

@@ -59,6 +59,8 @@ def test_owners_are_those_of_trees():
 def test_as_many_clusters_as_classes_may_be_asked_for_and_no_more():
     found = HeadReadout(COUNTS, WIDTH, clusters=CLASSES)
     assert (found.head, found.clusters) == (0, CLASSES)
+    found = HeadReadout(COUNTS, WIDTH, clusters=0)
+    assert (found.head, found.clusters) == (CLASSES, 0)
     with pytest.raises(ValueError, match=f"clusters: found {CLASSES + 1}"):
         HeadReadout(COUNTS, WIDTH, clusters=CLASSES + 1)
 

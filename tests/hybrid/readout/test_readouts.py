@@ -261,3 +261,12 @@ def test_two_classes_and_counts_of_zero():
 
 def test_the_backend_may_be_chosen():
     assert MAKE["full"](backend=backend.choose("cpu")).backend.name == "cpu"
+
+
+def test_a_batch_may_be_one_example_and_no_less():
+    readout = FullReadout(CLASSES, WIDTH, batch=1)
+    hidden = np.ones((1, WIDTH), np.float32)
+    readout.step(np.empty_like(hidden), hidden, np.array([2], np.int32))
+    assert readout.best(hidden, 1)[0].tolist() == [[2]]
+    with pytest.raises(ValueError, match="batch: found 0, expected a whole number of at least 1"):
+        FullReadout(CLASSES, WIDTH, batch=0)
