@@ -108,3 +108,9 @@ def test_a_device_that_is_too_old(capability, old):
 
 def test_where_everything_is_there_nothing_is_missing(gpu):
     assert available.unavailable() is None and available.devices() >= 1
+
+
+@pytest.mark.parametrize("part", ["_no_compiler", "_no_code", "_no_blas"])
+def test_what_is_missing_is_the_reason(gpu, monkeypatch, part):
+    monkeypatch.setattr(available, part, lambda *what: f"{part} of these")
+    assert available.unavailable() == f"{part} of these"

@@ -134,8 +134,11 @@ def test_the_stub_bears_the_drivers_name(tmp_path):
 
 
 def test_what_pip_says_is_shown(monkeypatch):
-    done = types.SimpleNamespace(returncode=1, stdout="ERROR: No matching distribution")
-    monkeypatch.setattr(subprocess, "run", lambda *command, **how: done)
+    def failing(command, text=False, **how):
+        said = "ERROR: No matching distribution"
+        return types.SimpleNamespace(returncode=1, stdout=said if text else said.encode())
+
+    monkeypatch.setattr(subprocess, "run", failing)
     with pytest.raises(
         install.PreparationError, match=r"could not build it\n +ERROR: No matching(.*\n)+.*PIP_INDEX_URL"
     ):

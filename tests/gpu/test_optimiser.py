@@ -80,3 +80,9 @@ def test_a_norm_of_nan_stays_visible(gpu):
     work = gpu.run(optimiser.workspace, 3)
     gpu.run(optimiser.clip, work, grad, 1.0, 1.0)
     assert np.isnan(gpu.get(work.factor)).all()
+
+
+@pytest.mark.parametrize(("size", "parts"), [(1, 1), (4096, 1), (4097, 2), (10**8, 1024)])
+def test_a_norm_has_as_many_parts_as_pay(gpu, size, parts):
+    work = gpu.run(optimiser.workspace, size)
+    assert (work.parts.size, work.factor.size) == (parts, 1)

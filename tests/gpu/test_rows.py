@@ -239,3 +239,8 @@ def test_rows_are_read_by_four_where_all_begin_at_16_bytes(pointer, width, align
     table = SimpleNamespace(ndim=2, shape=(3, width), pointer=pointer)
     factors = SimpleNamespace(ndim=1, shape=(3,), pointer=4)
     assert rows._aligned(table, None, factors) is aligned
+
+
+@pytest.mark.parametrize(("warps", "blocks"), [(0, 0), (1, 1), (8, 1), (9, 2), (65536, 8192)])
+def test_eight_warps_are_a_block(warps, blocks):
+    assert rows._warps(warps) == blocks

@@ -9,7 +9,7 @@ from hybrid import backend
 from hybrid.pvm import rules
 from hybrid.pvm.inputs import Inputs
 from hybrid.pvm.model import PVM
-from hybrid.pvm.pipeline import Pipeline
+from hybrid.pvm.pipeline import TOGETHER, Pipeline
 from hybrid.pvm.rates import Rates
 from hybrid.pvm.slot import FrameInput
 from tests.support.small_pvm import BLIND, TINY, Scene
@@ -41,7 +41,7 @@ def test_a_frame_goes_from_the_slot_through_the_stages_and_nothing_calls_back():
     assert slot.heat.all() and pipeline.state["world_0"][:, : pipeline.frame_size].max() == 1
 
 
-@pytest.mark.parametrize("together", [0, 10**6])
+@pytest.mark.parametrize("together", [0, 10**6, TOGETHER])
 def test_what_a_device_does_is_kept_to_be_launched_again_and_copies_are_not(monkeypatch, together):
     pipeline = made(TINY)
     monkeypatch.setattr("hybrid.pvm.pipeline.TOGETHER", together)

@@ -150,6 +150,14 @@ def test_parts_that_do_not_suit_each_other_are_refused(bad, message):
         MixtureReadout(bad())
 
 
+def test_what_was_filled_is_sent_to_every_part(monkeypatch):
+    mixture, sent = MixtureReadout(parts()), []
+    for part in mixture.readouts:
+        monkeypatch.setattr(part, "send", lambda part=part: sent.append(part))
+    mixture.send()
+    assert sent == list(mixture.readouts)
+
+
 def test_more_trees_than_anybody_waits_for_are_refused():
     with pytest.raises(ValueError, match="components: found 1000000, expected a whole number from 1 to 1000"):
         make("mixture", COUNTS, WIDTH, {"components": 10**6, "rate": 0.05, "seed": 1}, batch=BATCH)
