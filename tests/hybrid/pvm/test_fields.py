@@ -67,8 +67,9 @@ def moved(model, unit, later, where, by):
         dataclasses.replace(BASE, unit="complex_residual", publish="minmax"),
         dataclasses.replace(CLASSIC, features=("signal", "derivative", "integral", "past"), predict_steps=1),
         dataclasses.replace(CLASSIC, features=("derivative",), predict_steps=1, unit="complex"),
+        dataclasses.replace(CLASSIC, features=("signal", "error"), predict_steps=1),
     ],
-    ids=["simple", "complex", "residual", "complex residual", "classic", "derivative"],
+    ids=["simple", "complex", "residual", "complex residual", "classic", "derivative", "error"],
 )
 def test_a_field_is_the_derivative_of_the_sums_by_the_pixels_of_a_frame(config):
     """A frame climbs a layer a tick, so a layer's sums show it so many ticks later; slopes are those at the last tick of a
