@@ -52,6 +52,8 @@ def test_sampled_learns_the_distribution_of_the_full_softmax():
 @pytest.mark.parametrize("draws", ["log-uniform", "neighbours"])
 def test_all_classes_sampled_is_the_full_readout(draws):
     full, sampled = FullReadout(50, 4, rate=0.1), SampledReadout(50, 4, negatives=50, rate=0.1, draws=draws)
+    assert draws != "neighbours" or sampled._active.most == 0
+    assert SampledReadout(50, 4, negatives=7, draws="neighbours")._active.most == 3
     for seed in range(5):
         grad, hidden, target = batch(50, 4, seed=seed)
         other = np.empty_like(grad)

@@ -73,6 +73,13 @@ def test_a_prediction_waits_for_its_frame_which_is_not_decoded_twice():
     assert feed.asked == [*range(5), 8]
 
 
+def test_no_more_frames_are_kept_than_are_compared():
+    recent = Recent(Feed(), most=3)
+    for tick in range(9):
+        recent[tick]
+    assert sorted(recent._images) == [6, 7, 8]
+
+
 def test_of_a_loaded_model_the_prediction_waits_too():
     pairs = Pairs(Recent(Feed()))
     pairs.wait(result(6, 0.5))
