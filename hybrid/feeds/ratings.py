@@ -208,17 +208,9 @@ def _of_parquet(path: Path, file: Any, at: tables.Place) -> Iterator[Row]:
     """The rows of a Parquet file, of which a piece is in memory at a time."""
     names, before = file.schema_arrow.names, 0
     wanted = [None if place is None else names[place] for place in (at.user, at.item, at.time, at.weight)]
-    pieces = parquet.batches(file, [name for name in wanted if name is not None])
-    while True:
-        try:
-            piece = next(pieces, None)
-            if piece is None:
-                return
-            user, item, time, weight = (None if name is None else parquet.values(piece[name]) for name in wanted)
-        except Exception as error:
-            raise parquet.damaged(path, error) from None
+    for user, item, time, weight in parquet.columns(path, file, wanted):
         yield from _rows(user, item, None if time is None else frames.moments(time), weight, before)
-        before += len(piece)
+        before += len(user)
 
 
 def _from_archive(path: Path) -> Ratings:

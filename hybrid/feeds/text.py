@@ -105,7 +105,7 @@ def read(
 
     Raises OSError for an unreadable file, and ValueError for one that is empty, binary or, naming the byte, not UTF-8.
     """
-    data = _bytes(path)
+    data = b"".join(chunks(path, PIECE))
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -119,15 +119,15 @@ def read(
     return Text(_sentences(text, paragraphs, eos), tokens=tokens, lower=lower, eos=eos, source=str(path))
 
 
-def _bytes(path: str | Path) -> bytearray:
-    """All of a file; refused at its first zero byte, since what a device such as /dev/zero gives has no end."""
-    data = bytearray()
+def chunks(path: str | Path, size: int) -> Iterator[bytes]:
+    """The bytes of a file, at most `size` at a time; ValueError at a zero byte, since /dev/zero, say, would never end."""
+    at = 0
     with open(path, "rb") as file:
-        while piece := file.read(PIECE):
-            if (zero := piece.find(b"\0")) >= 0:
-                raise ValueError(f"{path}: a zero byte at byte {len(data) + zero}: a binary file; expected UTF-8 text")
-            data += piece
-    return data
+        while chunk := file.read(size):
+            if (zero := chunk.find(b"\0")) >= 0:
+                raise ValueError(f"{path}: a zero byte at byte {at + zero}: a binary file; expected UTF-8 text")
+            yield chunk
+            at += len(chunk)
 
 
 def documentation() -> Text:

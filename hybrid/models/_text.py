@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..feeds.stream import StoredCorpus, stored
+from ..feeds.stream.cache import kept_in
 from ..feeds.stream.source import Column, lines
 from ..feeds.text import Text, read
 from ..feeds.vocabulary import TIES, Vocabulary
@@ -51,10 +52,19 @@ def read_text(path: str, options: Mapping[str, Any]) -> Text:
 
 
 def stored_text(options: Mapping[str, Any], *, unknown: bool) -> StoredCorpus:
-    """The --text, its ids in files of --stream; see `stored`."""
+    """The --text, its ids in files of --stream; see `stored`.
+
+    Raises ValueError where a run that is gone on with, a stranger's perhaps, names a folder of something else.
+    """
+    run, folder = options.get("resume"), options["stream"]
+    if run and not kept_in(folder):
+        raise ValueError(
+            f"--stream: {run} names {folder} for the ids of its text, which is no folder that has such; make it an empty"
+            " folder, and they are made there again"
+        )
     return stored(
         options["text"],
-        options["stream"],
+        folder,
         **how_cut(options),
         min_count=options["min_count"],
         unknown=unknown,

@@ -10,7 +10,7 @@ from . import document, npz
 
 ROWS = 1024  # that are in memory at a time, or fewer where
 BYTES = 2**26  # they would take more
-UNPACKED = 2**28  # bytes of a column in a group of rows that may come of however few; beyond them see npz.PACKED
+UNPACKED = 2**28  # bytes of a group of rows that may come of however few; beyond them see npz.PACKED
 
 
 def opened(path: str | Path, expected: str = "table") -> Any:
@@ -18,8 +18,8 @@ def opened(path: str | Path, expected: str = "table") -> Any:
 
     expected  what it should be, for messages
 
-    Raises OSError for what is no file or cannot be opened; ValueError, naming it, for one that is damaged or would unpack to
-    more than npz.PACKED times its size, and where pyarrow is missing.
+    Raises OSError for what is no file or cannot be opened; ValueError, naming it, for one that is damaged or has a group of
+    rows that would unpack to more than npz.PACKED times its size, and where pyarrow is missing.
     """
     try:
         from pyarrow import parquet
@@ -31,14 +31,9 @@ def opened(path: str | Path, expected: str = "table") -> Any:
         texts = [one.name for one in file.schema_arrow if is_text(one.type)]
         file = parquet.ParquetFile(path, read_dictionary=texts)
     except Exception as error:
-        raise damaged(path, error, expected) from None
+        raise _damaged(path, error, expected) from None
     _refuse_large(path, file.metadata)
     return file
-
-
-def damaged(path: str | Path, error: Exception, expected: str = "table") -> ValueError:
-    """What to raise for an error of pyarrow, which has its own."""
-    return ValueError(f"{path}: no Parquet {expected} ({error}); was it cut short?")
 
 
 def is_text(kind: Any) -> bool:
@@ -50,10 +45,13 @@ def is_text(kind: Any) -> bool:
 
 
 def batches(file: Any, columns: Sequence[str]) -> Iterator[Any]:
-    """Batches of pyarrow, each of as many rows as take BYTES in the group whose rows are longest, ROWS at most."""
-    groups = [file.metadata.row_group(number) for number in range(file.num_row_groups)]
-    longest = max((sum(_sizes(group, columns)) / max(group.num_rows, 1) for group in groups), default=0)
-    yield from file.iter_batches(columns=list(columns), batch_size=max(1, min(ROWS, int(BYTES / max(longest, 1)))))
+    """Batches of pyarrow, each of as many rows of a group as take BYTES, ROWS at most."""
+    for number in range(file.num_row_groups):
+        chosen = {"columns": list(columns), "row_groups": [number]}
+        next(file.iter_batches(1, **chosen), None)  # raises where `group.column` would end the process (pyarrow 26)
+        group = file.metadata.row_group(number)
+        row = sum(_sizes(file, group, columns)) / max(group.num_rows, 1)
+        yield from file.iter_batches(max(1, min(ROWS, int(BYTES / max(row, 1)))), **chosen)
 
 
 def values(column: Any) -> np.ndarray:
@@ -67,23 +65,38 @@ def values(column: Any) -> np.ndarray:
     return texts[at]
 
 
-def _sizes(group: Any, columns: Sequence[str]) -> Iterator[int]:
+def columns(path: str | Path, file: Any, names: Sequence[str | None]) -> Iterator[list[Any]]:
+    """The `values` of columns, a list for each of the `batches`; None in it where there is no name.
+
+    Raises ValueError, naming the file, where it is damaged.
+    """
+    try:
+        for batch in batches(file, [name for name in names if name is not None]):
+            yield [None if name is None else values(batch[name]) for name in names]
+    except Exception as error:
+        raise _damaged(path, error) from None
+
+
+def _sizes(file: Any, group: Any, columns: Sequence[str]) -> Iterator[int]:
     """Bytes that columns take in memory in a group of rows: of numbers 8 at most, though the file may hold them once."""
     for number in range(group.num_columns):
-        column = group.column(number)
-        if any(column.path_in_schema == name or column.path_in_schema.startswith(f"{name}.") for name in columns):
+        path = file.schema.column(number).path
+        if any(path == name or path.startswith(f"{name}.") for name in columns):
+            column = group.column(number)
             yield max(column.total_uncompressed_size, 8 * column.num_values)
 
 
+def _damaged(path: str | Path, error: Exception, expected: str = "table") -> ValueError:
+    """What to raise for an error of pyarrow, which has its own."""
+    return ValueError(f"{path}: no Parquet {expected} ({error}); was it cut short?")
+
+
 def _refuse_large(path: str | Path, metadata: Any) -> None:
-    """ValueError for a column that unpacks to far more than it takes in the file, as only a trap does."""
+    """ValueError for a group of rows that unpacks to far more than the file, as only a trap does."""
+    packed = Path(path).stat().st_size
     for number in range(metadata.num_row_groups):
-        group = metadata.row_group(number)
-        for at in range(group.num_columns):
-            column = group.column(at)
-            size, packed = column.total_uncompressed_size, column.total_compressed_size
-            if size > max(UNPACKED, npz.PACKED * packed):
-                raise ValueError(
-                    f"{path}: column {column.path_in_schema!r} would grow from {packed:,} bytes to {size:,}; expected at most"
-                    f" {npz.PACKED} times as many"
-                )
+        size = metadata.row_group(number).total_byte_size
+        if size > max(UNPACKED, npz.PACKED * packed):
+            raise ValueError(
+                f"{path}: rows of {packed:,} bytes would grow to {size:,}; expected at most {npz.PACKED} times as many"
+            )

@@ -112,7 +112,8 @@ def read_parquet(path: str | Path) -> Named:
         for batch in parquet_files.batches(file, ["name", "vector"]):
             names += map(str, parquet_files.values(batch["name"]))
             rows.append(batch["vector"].flatten().to_numpy(zero_copy_only=False).reshape(len(batch), -1))
-            npz_arrays.refuse_growth(path, file.metadata.num_rows * rows[0][0].nbytes)
+            if len(rows) == 1:
+                npz_arrays.refuse_growth(path, file.metadata.num_rows * rows[0][0].nbytes)
         found = np.concatenate(rows)
     except Exception as error:
         raise ValueError(f"{path}: no Parquet table of vectors ({error}); expected columns name and vector") from None

@@ -64,8 +64,7 @@ def check(facts: Any, job: Job, kind: str, model: Any, source: Path) -> None:
         _have("progress", progress, {"curve": LIST} | there)
         _check_best(progress)
         points = {"seconds": NUMBER, job.unit: WHOLE} | _figures(job, kind, model)
-        for at, point in enumerate(progress["curve"]):
-            _have(f"progress.curve[{at}]", point, points)
+        _check_points(progress, points)
         if kind == "pvm":
             _check_frames(progress, model)
 
@@ -80,8 +79,7 @@ def curve_of(facts: Any, model: Any, source: Path) -> list[dict[str, Any]]:
             return []
         _have("", facts, {"progress": OBJECT})
         _have("progress", facts["progress"], {"curve": LIST})
-        for at, point in enumerate(facts["progress"]["curve"]):
-            _have(f"progress.curve[{at}]", point, {"step": WHOLE, "prediction": FIGURE, "last_frame": FIGURE})
+        _check_points(facts["progress"], {"step": WHOLE, "prediction": FIGURE, "last_frame": FIGURE})
         _check_frames(facts["progress"], model)
     curve: list[dict[str, Any]] = facts["progress"]["curve"]
     return curve
@@ -103,6 +101,11 @@ def _check_best(progress: Mapping[str, Any]) -> None:
     made = len(progress["curve"])
     if progress.get("worse", 0) > made:
         raise ValueError(f"progress.worse: found {progress['worse']}, expected at most {made}, the points of the curve")
+
+
+def _check_points(progress: Mapping[str, Any], shapes: Mapping[str, Shape]) -> None:
+    for at, point in enumerate(progress["curve"]):
+        _have(f"progress.curve[{at}]", point, shapes)
 
 
 def _figures(job: Job, kind: str, model: Any) -> dict[str, Shape]:

@@ -153,7 +153,7 @@ def _options(words: list[str]) -> list[tuple[str, argparse.Action]]:
 def _run(path: Path) -> None:
     """AssertionError for a code that is none of the documented ones."""
     words = json.loads(path.read_text())["words"]
-    with _stopped(), contextlib.chdir(path.parent):  # what a command writes by an odd name is gone with this folder
+    with _stopped():
         try:
             code = main(words)
         except SystemExit as stopped:  # argparse

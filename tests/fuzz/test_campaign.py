@@ -1,8 +1,11 @@
 """A few cases of every subject find nothing; readers with planted faults are found out."""
 
+from pathlib import Path
+
 import pytest
 
-from tests.fuzz import campaign
+from tests.fuzz import campaign, worker
+from tests.fuzz.subject import Subject
 from tests.fuzz.subjects import SUBJECTS
 
 
@@ -14,6 +17,15 @@ def test_many_cases(tmp_path, subject):
 
 def test_a_few_cases_of_all(tmp_path):
     assert campaign.findings([*SUBJECTS], 6, 0, tmp_path, workers=1) == []
+
+
+def test_what_is_written_by_an_odd_name_is_gone_with_the_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "of a worker"
+    odd = Subject(lambda folder: folder / "run", lambda path: Path("odd").write_text("numbers"))
+    good = worker.prepared(odd._replace(read=lambda path: None), folder)
+    assert worker.read(odd, good.path, good.path) is None
+    assert [entry.name for entry in folder.iterdir()] == ["odd"] and not Path("odd").exists()
 
 
 PLANTED = {

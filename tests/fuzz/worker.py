@@ -106,7 +106,7 @@ def read(subject: Subject, path: Path, file: Path) -> dict[str, Any] | None:
     """What is wrong with how the file was read or refused."""
     signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:
-        with _silent():
+        with _silent(), contextlib.chdir(path.parent):  # what is written by an odd name is gone with the folder
             subject.read(path)
     except DOCUMENTED as error:
         signal.setitimer(signal.ITIMER_PROF, 0)

@@ -58,6 +58,12 @@ def stored(
     return StoredCorpus(target)
 
 
+def kept_in(folder: str | Path) -> bool:
+    """Whether a folder is one for corpora: it has some, or it is empty."""
+    folder = Path(folder)
+    return folder.is_dir() and (any(folder.glob(f"*/{FACTS}")) or not any(folder.iterdir()))
+
+
 def _key(path: Path, settings: dict[str, object]) -> str:
     """A name for a text as it is now, cut in one way."""
     seen = path.stat()

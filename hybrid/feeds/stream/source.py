@@ -7,7 +7,7 @@ from typing import Any
 
 from ... import console
 from ...storage import parquet
-from ..text import LONGEST, pieces, sentences
+from ..text import LONGEST, chunks, pieces, sentences
 
 PIECE = 2**20  # bytes of a text that are in memory at a time
 ENDLESS = 2**27  # characters of a line that has to stay whole
@@ -44,12 +44,8 @@ class Lines:
     def _decoded(self) -> Iterator[str]:
         decoder = codecs.getincrementaldecoder("utf-8-sig")()
         at = 0
-        with open(self.path, "rb") as file, _bar(self.path.stat().st_size, self.label, "B") as bar:
-            while piece := file.read(PIECE):
-                if (zero := piece.find(b"\0")) >= 0:
-                    raise ValueError(
-                        f"{self.path}: a zero byte at byte {at + zero}: a binary file; expected UTF-8 text"
-                    )
+        with _bar(self.path.stat().st_size, self.label, "B") as bar:
+            for piece in chunks(self.path, PIECE):
                 try:
                     yield decoder.decode(piece)
                 except UnicodeDecodeError:
@@ -77,18 +73,12 @@ class Column:
         """Raises ValueError for a file that is damaged or has no such column of texts, and where pyarrow is missing."""
         file = self._opened()
         with _bar(file.metadata.num_rows, self.label, "rows") as bar:
-            for text in self._texts(file):
-                if text is not None:
-                    for line in text.removesuffix("\n").split("\n"):
-                        yield from sentences(line, self.every)
-                bar.update()
-
-    def _texts(self, file: Any) -> Iterator[str | None]:
-        try:
-            for batch in parquet.batches(file, [self.column]):
-                yield from parquet.values(batch.column(0))
-        except Exception as error:
-            raise parquet.damaged(self.path, error) from None
+            for (texts,) in parquet.columns(self.path, file, [self.column]):
+                for text in texts:
+                    if text is not None:
+                        for line in text.removesuffix("\n").split("\n"):
+                            yield from sentences(line, self.every)
+                    bar.update()
 
     def _opened(self) -> Any:
         file = parquet.opened(self.path)
