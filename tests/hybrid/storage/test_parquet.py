@@ -63,6 +63,24 @@ def test_rows_are_fewer_where_they_are_long(tmp_path, monkeypatch):
     assert [len(batch) for batch in parquet.batches(file, ["name", "vector"])] == [1] * 8
 
 
+def test_a_group_of_no_rows(tmp_path):
+    with table.ParquetWriter(tmp_path / "t", arrow.schema([("text", arrow.string()), ("n", arrow.int64())])) as writer:
+        for texts in ([], ["one"], []):
+            rows = arrow.table({"text": texts, "n": [1] * len(texts)}, schema=writer.schema)
+            writer.write_table(rows)
+    assert list(lines(tmp_path / "t")) == ["one"]
+    file = parquet.opened(tmp_path / "t")
+    assert file.num_row_groups == 3 and sum(map(len, parquet.batches(file, ["n"]))) == 1
+
+
+def test_columns_that_are_not_there(tmp_path):
+    path = written(tmp_path / "t", {"n": range(7)})
+    (batch,) = parquet.batches(parquet.opened(path), ["name"])
+    assert len(batch) == 7 and batch.num_columns == 0
+    with pytest.raises(ValueError, match=r"t: no Parquet table of vectors .*name.* expected columns name and vector"):
+        read_parquet(path)
+
+
 def test_traps_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(parquet, "UNPACKED", 2**20)
     trap = written(tmp_path / "t", {"text": ["a " * 300_000] * 4}, compression="zstd", use_dictionary=False)

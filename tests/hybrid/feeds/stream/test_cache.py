@@ -84,6 +84,14 @@ def test_a_table_of_texts(tmp_path):
     assert found.sha256 == Corpus(expected, Vocabulary.build(expected)).sha256
 
 
+def test_a_folder_for_corpora_has_some_or_is_empty(path, tmp_path):
+    assert not cache.kept_in(tmp_path / "ids") and not cache.kept_in(path)
+    (tmp_path / "ids").mkdir()
+    assert cache.kept_in(tmp_path / "ids")
+    stored(path, tmp_path / "ids")
+    assert cache.kept_in(tmp_path / "ids") and not cache.kept_in(tmp_path)
+
+
 def test_names_as_long_as_they_get(tmp_path):
     path = tmp_path / ("x" * (250 - 4) + ".txt")
     path.write_text("a b\n")
