@@ -13,6 +13,7 @@ from .corpus import FACTS, StoredCorpus, write
 from .source import lines
 
 FORMAT = "hybrid corpus 1"
+PART = ".part"  # the end of the name of a corpus that is being written
 
 
 def stored(
@@ -59,9 +60,11 @@ def stored(
 
 
 def kept_in(folder: str | Path) -> bool:
-    """Whether a folder is one for corpora: it has some, or it is empty."""
+    """Whether a folder is one for corpora: it has some, or nothing but such as are not whole yet."""
     folder = Path(folder)
-    return folder.is_dir() and (any(folder.glob(f"*/{FACTS}")) or not any(folder.iterdir()))
+    if not folder.is_dir():
+        return False
+    return all(entry.name.endswith(PART) for entry in folder.iterdir()) or any(folder.glob(f"*/{FACTS}"))
 
 
 def _key(path: Path, settings: dict[str, object]) -> str:
@@ -73,7 +76,7 @@ def _key(path: Path, settings: dict[str, object]) -> str:
 
 def _make(target: Path, text: Text, vocabulary: Vocabulary, *, running: bool) -> None:
     """Write a corpus so that its folder is there whole or not at all."""
-    part = target.with_name(f".{target.name}.part")
+    part = target.with_name(f".{target.name}{PART}")
     shutil.rmtree(part, ignore_errors=True)  # of a process that was killed: this one has the turn
     part.mkdir()
     try:

@@ -88,6 +88,8 @@ def test_a_folder_for_corpora_has_some_or_is_empty(path, tmp_path):
     assert not cache.kept_in(tmp_path / "ids") and not cache.kept_in(path)
     (tmp_path / "ids").mkdir()
     assert cache.kept_in(tmp_path / "ids")
+    (tmp_path / "ids/.book.part").mkdir()  # another rank has begun, or was killed
+    assert cache.kept_in(tmp_path / "ids")
     stored(path, tmp_path / "ids")
     assert cache.kept_in(tmp_path / "ids") and not cache.kept_in(tmp_path)
 
