@@ -46,11 +46,13 @@ def is_text(kind: Any) -> bool:
 
 def batches(file: Any, columns: Sequence[str]) -> Iterator[Any]:
     """Batches of pyarrow, each of as many rows of a group as take BYTES, ROWS at most."""
+    below = tuple(f"{name}." for name in columns)
+    leaves = [leaf for leaf in range(len(file.schema)) if f"{file.schema.column(leaf).path}.".startswith(below)]
     for number in range(file.num_row_groups):
         chosen = {"columns": list(columns), "row_groups": [number]}
         next(file.iter_batches(1, **chosen), None)  # raises where `group.column` would end the process (pyarrow 26)
         group = file.metadata.row_group(number)
-        row = sum(_sizes(file, group, columns)) / max(group.num_rows, 1)
+        row = sum(_size(group.column(leaf)) for leaf in leaves) / max(group.num_rows, 1)
         yield from file.iter_batches(max(1, min(ROWS, int(BYTES / max(row, 1)))), **chosen)
 
 
@@ -77,13 +79,10 @@ def columns(path: str | Path, file: Any, names: Sequence[str | None]) -> Iterato
         raise _damaged(path, error) from None
 
 
-def _sizes(file: Any, group: Any, columns: Sequence[str]) -> Iterator[int]:
-    """Bytes that columns take in memory in a group of rows: of numbers 8 at most, though the file may hold them once."""
-    for number in range(group.num_columns):
-        path = file.schema.column(number).path
-        if any(path == name or path.startswith(f"{name}.") for name in columns):
-            column = group.column(number)
-            yield max(column.total_uncompressed_size, 8 * column.num_values)
+def _size(column: Any) -> int:
+    """Bytes that a column of a group takes in memory: of numbers 8 at most, though the file may hold them once."""
+    size: int = max(column.total_uncompressed_size, 8 * column.num_values)
+    return size
 
 
 def _damaged(path: str | Path, error: Exception, expected: str = "table") -> ValueError:

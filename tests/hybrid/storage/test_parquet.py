@@ -63,6 +63,13 @@ def test_rows_are_fewer_where_they_are_long(tmp_path, monkeypatch):
     assert [len(batch) for batch in parquet.batches(file, ["name", "vector"])] == [1] * 8
 
 
+def test_a_number_is_of_8_bytes_though_the_file_holds_it_once(tmp_path, monkeypatch):
+    file = parquet.opened(written(tmp_path / "n", {"n": [7] * 100}))
+    for bytes_, expected in ((800, [100]), (799, [99, 1])):
+        monkeypatch.setattr(parquet, "BYTES", bytes_)
+        assert [len(batch) for batch in parquet.batches(file, ["n"])] == expected
+
+
 def test_a_group_of_no_rows(tmp_path):
     with table.ParquetWriter(tmp_path / "t", arrow.schema([("text", arrow.string()), ("n", arrow.int64())])) as writer:
         for texts in ([], ["one"], []):
