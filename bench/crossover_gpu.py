@@ -56,7 +56,7 @@ def machine() -> Iterator[Machine | None]:
 def contests(machine: Machine, quick: bool, threads: int) -> Iterator[Made]:
     """Dense products, and trees in all ways to learn, at every size."""
     from bench import gpu_hogwild, gpu_tree
-    from bench import tree as cpu_tree
+    from bench.tree_task import Task
 
     for size in QUICK if quick else SIZES:
         ways = {"tree of mini-batches": gpu_tree.Way(min(TOGETHER, size.batch))}
@@ -66,11 +66,10 @@ def contests(machine: Machine, quick: bool, threads: int) -> Iterator[Made]:
         for name, way in ways.items():
 
             def tree(size: Size = size, way: gpu_tree.Way = way) -> Contest:
-                task = cpu_tree.Task(size.classes, threads, size.width, size.batch)
-                return gpu_tree.contest(machine, task, way)
+                return gpu_tree.contest(machine, Task(size.classes, threads, size.width, size.batch), way)
 
             yield Made(size, name, tree)
-        hogwild = partial(gpu_hogwild.contest, machine, size.classes, size.batch, threads)
+        hogwild = partial(gpu_hogwild.of_classes, machine, size.classes, size.batch, threads)
         yield Made(size, "tree of whole batches", hogwild)
         if size.classes <= DENSE:
             yield Made(size, "full", partial(_dense, machine, size))

@@ -16,6 +16,7 @@ and nothing about speed. `--rehearse` does so with bench/first_contact.sh in a c
 
 import argparse
 import datetime
+import importlib
 import os
 import re
 import time
@@ -27,13 +28,11 @@ from typing import Any
 
 from bench.gpu_bars import bars_of, judge, verdict
 from bench.gpu_ceilings import bandwidth, measured
-from bench.gpu_machine import SINGLY, Machine
+from bench.gpu_machine import FIRST, SINGLY, Machine
 from bench.measure import append, show
 from bench.simulated import simulate
 
 WORKS = (
-    "compile",
-    "tests",
     "ceilings",
     "units",
     "tree",
@@ -46,7 +45,6 @@ WORKS = (
     "sweep",
     "rivals",
 )
-SLOWER = 8  # what the simulated driver may take for the tests
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -77,14 +75,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _run(machine: Machine, arguments: argparse.Namespace) -> int:
     path = arguments.json or str(_file(arguments, machine.name))
-    print(f"{machine.facts}\n{_beside(machine)}\nsamples go to {path}", flush=True)
-    wanted = arguments.only or [name for name in WORKS if not (arguments.skip_tests and name in ("compile", "tests"))]
+    print(f"{machine.facts}\nsamples go to {path}", flush=True)
+    wanted = arguments.only or WORKS
     lines, failures, started = [], [], time.perf_counter()
-    for name, work in (("compile", _compile), ("tests", _tests)):
-        if name in wanted:
-            said = work(machine, path, arguments.quick)
-            lines.append(f"{name}: {said}")
-            failures += [name] if said.startswith("FAILED") else []
     for name, make in _contests(machine, arguments, wanted, path):
         began = time.perf_counter()
         try:
@@ -108,10 +101,6 @@ def _run(machine: Machine, arguments: argparse.Namespace) -> int:
     return 1 if failures else 0
 
 
-def _beside(machine: Machine) -> str:
-    return f"beside PyTorch {machine.torch.__version__}" if machine.torch else f"ours alone: {machine.silent}"
-
-
 def _file(arguments: argparse.Namespace, device: str) -> Path:
     """Of a day and a device; made now, so that a folder that cannot be written is found before the measurement."""
     folder = Path(arguments.out or RESULTS)
@@ -122,47 +111,34 @@ def _file(arguments: argparse.Namespace, device: str) -> Path:
     return path
 
 
-def _compile(machine: Machine, path: str, quick: bool) -> str:
-    """Compile all kernels at once, so that neither a test nor a work waits for a compiler; what to say of it."""
-    from bench import gpu_suite
-
-    try:
-        said = gpu_suite.compile_kernels(machine.device.capability)
-    except OSError as error:
-        said = f"FAILED {error}"
-    print(f"compile: {said}", flush=True)
-    return said
-
-
-def _tests(machine: Machine, path: str, quick: bool) -> str:
-    """Run and record the tests; what to say of them."""
-    from bench import gpu_suite
-
-    limit = gpu_suite.LIMIT * (SLOWER if machine.simulated else 1)
-    record, text = gpu_suite.run_tests(machine.name, quick=quick, limit=limit)
-    print(f"tests: {text}", flush=True)
-    record["env"] |= machine.facts
-    append(path, [record])
-    return f"{'' if record['checked'] else 'FAILED '}{text.splitlines()[-1]}"
-
-
 def contests(threads: int) -> dict[str, Callable[[Machine, bool], Iterator[Callable[[], Any]]]]:
-    """Of each work, what makes its contests when their turn comes, on a machine, in small sizes or not."""
-    from bench import gpu_ceilings, gpu_hogwild, gpu_overlap, gpu_pvm, gpu_rivals, gpu_sparse, gpu_tree, gpu_units
+    """Of each work, what makes its contests when their turn comes, on a machine, in small sizes or not.
 
+    A work's module is imported when its contests are made: most need no Numba, and go on where Numba does not start.
+    """
     return {
-        "ceilings": gpu_ceilings.ceilings,
-        "units": gpu_units.equal,
-        "tree": partial(gpu_tree.tree, threads=threads),
-        "pvm": gpu_pvm.frames,
-        "softmax": gpu_sparse.softmax,
-        "rows": gpu_sparse.rows,
-        "ragged": gpu_units.ragged,
-        "overlap": partial(gpu_overlap.overlap, threads=threads),
-        "hogwild": partial(gpu_hogwild.hogwild, threads=threads),
-        "sweep": partial(gpu_tree.sweep, threads=threads),
-        "rivals": gpu_rivals.rivals,
+        "ceilings": partial(_made, "gpu_ceilings.ceilings"),
+        "units": partial(_made, "gpu_units.equal"),
+        "tree": partial(_made, "gpu_hogwild.first" if FIRST else "gpu_tree.tree", threads=threads),
+        "pvm": partial(_made, "gpu_pvm.frames"),
+        "softmax": partial(_made, "gpu_sparse.softmax"),
+        "rows": partial(_made, "gpu_sparse.rows"),
+        "ragged": partial(_made, "gpu_units.ragged"),
+        "overlap": partial(_made, "gpu_overlap.overlap", threads=threads),
+        "hogwild": partial(_made, "gpu_hogwild.hogwild", threads=threads),
+        "sweep": partial(_made, "gpu_tree.sweep", threads=threads),
+        "rivals": partial(_made, "gpu_rivals.rivals"),
     }
+
+
+def _made(maker: str, machine: Machine, quick: bool, **more: int) -> Iterator[Callable[[], Any]]:
+    """What a function of a module of this package makes."""
+    module, name = maker.split(".")
+    yield from getattr(importlib.import_module(f"bench.{module}"), name)(machine, quick, **more)
+
+
+def _raise(error: Exception) -> Any:
+    raise error
 
 
 def _contests(
@@ -173,11 +149,14 @@ def _contests(
         machine.bandwidth = measured(path, machine, arguments.quick)
     groups = contests(arguments.threads)
     chosen = [name for name in groups if name in wanted and name != "ceilings"]
-    if machine.bandwidth is None and (chosen or "ceilings" in wanted):
+    if machine.bandwidth is None and ("ceilings" in wanted or (chosen and not FIRST)):
         chosen = ["ceilings", *chosen]
     for name in chosen:
-        for make in groups[name](machine, arguments.quick):
-            yield name, make
+        try:
+            for make in groups[name](machine, arguments.quick):
+                yield name, make
+        except Exception as error:  # of this work alone, such as a module that cannot be imported
+            yield name, partial(_raise, error)
 
 
 def _report(machine: Machine, records: list[dict], judged: bool) -> str:

@@ -7,8 +7,8 @@ from functools import partial
 import numpy as np
 
 from bench import gpu_tree
-from bench import tree as cpu_tree
 from bench.gpu_machine import Contest, Machine, near
+from bench.tree_task import BATCH, RATE, Task, learned
 
 CAREFUL = 1e-5  # the rate of the step that is checked: so small that it hardly matters who came first
 TOLERANCE = 1e-2
@@ -18,12 +18,28 @@ BATCHES = 1024, 16_384
 def hogwild(machine: Machine, quick: bool, threads: int) -> Iterator[Callable[[], Contest]]:
     """What makes the contests."""
     for batch in gpu_tree.QUICK_SWEEP if quick else BATCHES:
-        yield partial(contest, machine, (gpu_tree.QUICK_TREES if quick else gpu_tree.TREES)[0], batch, threads)
+        yield partial(of_classes, machine, (gpu_tree.QUICK_TREES if quick else gpu_tree.TREES)[0], batch, threads)
 
 
-def contest(machine: Machine, classes: int, batch: int, threads: int) -> Contest:
+def first(machine: Machine, quick: bool, threads: int) -> Iterator[Callable[[], Contest]]:
+    """What makes those of a first contact: our tree on the device alone, in all ways, then beside this rival.
+
+    They share a task, which is made once; the rival stands in a contest of its own, since it may fail.
+    """
+    classes, batch = (gpu_tree.QUICK_TREES[0], gpu_tree.QUICK_SWEEP[0]) if quick else (gpu_tree.TREES[0], BATCH)
+    task = Task(classes, threads, batch=batch)
+    yield from (partial(gpu_tree.contest, machine, task, way) for way in gpu_tree.first_ways(batch))
+    yield partial(contest, machine, task)
+
+
+def of_classes(machine: Machine, classes: int, batch: int, threads: int) -> Contest:
+    """The contest of a task of its own."""
+    return contest(machine, Task(classes, threads, batch=batch))
+
+
+def contest(machine: Machine, task: Task) -> Contest:
     """Beside our tree whose nodes learn from the whole batch at once."""
-    task = cpu_tree.Task(classes, threads, batch=batch)
+    batch = task.batch
     made = gpu_tree.contest(machine, task, gpu_tree.Way(batch))
     put, get, device = machine.device.from_host, machine.device.to_host, machine.device
     nodes, plan = put(task.nodes), (put(task.tree.leaf_up), put(task.tree.node_up))
@@ -33,14 +49,14 @@ def contest(machine: Machine, classes: int, batch: int, threads: int) -> Contest
 
     def check():
         """One careful step from the first nodes: to first order it is that of a mini-batch."""
-        met, first, moved, pulled, losses = cpu_tree.learned(task, batch, rate=CAREFUL)
+        met, first, moved, pulled, losses = learned(task, batch, rate=CAREFUL)
         device.write(nodes, task.nodes)
         made.do(step, grad, loss, nodes, *plan, *batches[0], CAREFUL)
         near("loss", get(loss), losses, tolerance=TOLERANCE)
         near("gradient of hidden", get(grad), pulled, tolerance=TOLERANCE)
         near("nodes", gpu_tree.some_rows(made, nodes, met), moved, first, tolerance=TOLERANCE)
 
-    made.beside("Hogwild on the device", lambda: step(grad, loss, nodes, *plan, *next(turns), cpu_tree.RATE), check)
+    made.beside("Hogwild on the device", lambda: step(grad, loss, nodes, *plan, *next(turns), RATE), check)
     return made
 
 

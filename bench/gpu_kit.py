@@ -1,9 +1,11 @@
-"""Wheels for a GPU machine without a network: `make gpu-kit`, which runs `python -m bench.gpu_kit`.
+"""What a lent GPU machine without a network lacks, ready to be carried: `make gpu-kit`, which runs `python -m bench.gpu_kit`.
 
-Such a machine is taken to have Python 3.12, PyTorch, NumPy, SciPy, Numba and the CUDA toolkit, and nothing else. What we and
-our tests need besides is collected in build/gpu-kit: PyCUDA and Annoy, which are published as source only, built here for that
-Python, the other wheels as they are published, and pip. GPU_PYTHON names another Python, of the version that the machine has.
-bench/first_contact.sh installs the folder there; `python -m bench gpu --rehearse` does so here.
+Such a machine has Python 3.12, CUDA with nvcc, NumPy, SciPy, Numba, PyTorch and pytest. In build/ are then
+    gpu-kit   wheels: PyCUDA and Annoy, which are published as source only, built for that Python, and what they need
+    cache     the kernels, compiled for TARGET
+    golden    a recording of the original Predictive Vision Model, where RECORDING is at hand
+    commit    the commit of this checkout, which travels without its history
+GPU_PYTHON names a Python of another version. bench/first_ten.sh uses all of it there.
 """
 
 import os
@@ -12,19 +14,19 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import tomllib
 from pathlib import Path
 
 from gpu import install
 
 ROOT = Path(__file__).parents[1]
-KIT = ROOT / "build" / "gpu-kit"
-REQUIREMENTS = "requirements.txt"  # in the kit: what is to be installed, with what of it the machine has to have
+BUILD = ROOT / "build"
+KIT = BUILD / "gpu-kit"
+RECORDING = ROOT.parent / "shared" / "golden" / "A_poly4_float32.npz"
 VERSION = (3, 12)  # of Python
-MOST = 60_000_000  # bytes of all wheels
-PRESENT = ("numpy", "scipy", "numba", "llvmlite")  # on the machine: they would take most of the room
-TESTS = ("pytest", "pytest-xdist", "hypothesis")  # of the extra `test`: what tests/gpu cannot do without
-RIVALS = ("cut-cross-entropy",)  # of `bench gpu`; without what it needs, which PyTorch brings
+TARGET = "sm_90"  # an H100 or an H200
+MOST = 12_000_000  # bytes of all wheels
+BUILT = ("pycuda", "annoy")
+PUBLISHED = ("pytools", "mako", "platformdirs", "siphash24", "tbb", "tcmlib", "cut-cross-entropy")
 # Annoy asks for the processor that compiles it, which the GPU machine may not have.
 ANNOY = "-O3,-march=x86-64-v3,-fpermissive,-ffast-math,-fno-associative-math,-DANNOYLIB_MULTITHREADED_BUILD,-std=c++14"
 
@@ -34,19 +36,17 @@ class KitError(Exception):
 
 
 def main() -> int:
-    """Build the kit and list it; 0 done, 1 failed."""
+    """Build all of it and list it; 0 done, 1 failed."""
     try:
         build(find_python(os.environ.get("GPU_PYTHON")))
-    except (KitError, install.PreparationError, OSError) as error:
+        prepare()
+    except (KitError, install.PreparationError, OSError, subprocess.CalledProcessError) as error:
         print(f"the kit was not built: {error}", file=sys.stderr)
         return 1
-    wheels = sorted(KIT.glob("*.whl"))
-    for wheel in wheels:
-        print(f"  {wheel.stat().st_size / 1e6:5.1f} MB  {wheel.name}")
-    print(
-        f"{len(wheels)} wheels, {_bytes(wheels) / 1e6:.0f} MB, in {KIT.relative_to(ROOT)}\n"
-        "carry the checkout with this folder to the GPU machine, and there: bash bench/first_contact.sh results"
-    )
+    for name in ("gpu-kit", "cache", "golden", "commit"):
+        files = [path for path in (BUILD / name, *(BUILD / name).rglob("*")) if path.is_file()]
+        print(f"  {_bytes(files) / 1e6:5.1f} MB  build/{name}")
+    print("carry the checkout with these to the GPU machine, and there: bash bench/first_ten.sh results 545")
     return 0
 
 
@@ -75,58 +75,55 @@ def _suits(python: str, exactly: bool) -> bool:
 
 
 def build(python: str) -> None:
-    """Make the folder for a Python, in one step, so that half of one is never taken for whole."""
+    """Make the folder of wheels for a Python, in one step, so that half of one is never taken for whole."""
     print(f"collecting wheels for {python}", flush=True)
-    KIT.parent.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=KIT.parent) as made:
+    BUILD.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=BUILD) as made:
         environment, part = Path(made, "environment"), Path(made, "part")
         subprocess.run([python, "-m", "venv", str(environment)], check=True)
-        collect(str(environment / "bin" / "python"), part, requirements())
+        collect(str(environment / "bin" / "python"), part)
         if (size := _bytes(part.glob("*.whl"))) > MOST:
-            raise KitError(
-                f"the wheels are {size:,} bytes, expected {MOST:,} at most; PRESENT in {__file__} leaves some out"
-            )
+            raise KitError(f"the wheels are {size:,} bytes, expected {MOST:,} at most; PUBLISHED in {__file__} names them")
         shutil.rmtree(KIT, ignore_errors=True)
         os.replace(part, KIT)
 
 
-def requirements() -> list[str]:
-    """What the engine and its GPU tests need, as pip takes it."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    extras = project["optional-dependencies"]
-    return [*project["dependencies"], "pycuda", *(one for one in extras["test"] if name(one) in TESTS)]
-
-
-def collect(python: str, folder: Path, wanted: list[str]) -> None:
-    """Put the wheels of what is wanted, and of all that it needs in turn, into a new folder, but for what is PRESENT."""
+def collect(python: str, folder: Path) -> None:
+    """Put the wheels of BUILT and of PUBLISHED into a new folder."""
     folder.mkdir()
-    into = ("wheel", "--wheel-dir", str(folder))
+    into = ("wheel", "--no-deps", "--wheel-dir", str(folder))
     shutil.copy(install.wheel(python), folder)
-    _annoy(python, into)
-    install.pip("collect wheels", *into, "--find-links", str(folder), "--prefer-binary", *wanted, "pip", python=python)
-    install.pip("collect the rivals", *into, "--no-deps", *RIVALS, python=python)
-    for wheel in folder.glob("*.whl"):
-        if name(wheel.name) in PRESENT:
-            wheel.unlink()
-    (folder / REQUIREMENTS).write_text("\n".join(wanted) + "\n")
-
-
-def _annoy(python: str, into: tuple[str, ...]) -> None:
-    """Build Annoy for any processor of ten years; pip's own cache may have one that was built for this one."""
+    install.pip("collect wheels", *into, *PUBLISHED, python=python)
     os.environ["ANNOY_COMPILER_ARGS"] = ANNOY
-    try:
-        install.pip("build Annoy", *into, "--no-deps", "--no-cache-dir", "annoy", python=python)
+    try:  # pip's own cache may have one that was built for this processor
+        install.pip("build Annoy", *into, "--no-cache-dir", "annoy", python=python)
     finally:
         del os.environ["ANNOY_COMPILER_ARGS"]
 
 
-def name(text: str) -> str:
-    """The name at the beginning of a requirement, or of a wheel's file."""
-    return re.match(r"[A-Za-z0-9._]+(-[A-Za-z][A-Za-z0-9._]*)*", text)[0].lower()  # type: ignore[index]
+def prepare() -> None:
+    """Beside the wheels: kernels, recording, commit. What is missing is said, and made or done without on the device."""
+    cache = BUILD / "cache"
+    shutil.rmtree(cache, ignore_errors=True)
+    cache.mkdir(mode=0o700)
+    command = [sys.executable, "-m", "bench.gpu_compile", TARGET]
+    if subprocess.run(command, cwd=ROOT, env=os.environ | {"XDG_CACHE_HOME": str(cache)}).returncode:
+        print("the device will compile the kernels, which takes it half a minute")
+    if RECORDING.exists():
+        (BUILD / "golden").mkdir(exist_ok=True)
+        shutil.copyfile(RECORDING, BUILD / "golden" / RECORDING.name)
+    describe = ["git", "describe", "--always", "--dirty=+", "--abbrev=12"]
+    said = subprocess.run(describe, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    (BUILD / "commit").write_text(said.stdout)
 
 
-def _bytes(wheels) -> int:
-    return sum(wheel.stat().st_size for wheel in wheels)
+def name(wheel: Path) -> str:
+    """The package in a wheel's file."""
+    return re.sub("[-_.]+", "-", wheel.name.split("-")[0]).lower()
+
+
+def _bytes(files) -> int:
+    return sum(file.stat().st_size for file in files)
 
 
 if __name__ == "__main__":

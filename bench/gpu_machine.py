@@ -6,8 +6,10 @@ of a queue, so no hand-over between threads lies between them; what such hand-ov
 """
 
 import contextlib
+import functools
 import gc
 import math
+import os
 import statistics
 import time
 from collections.abc import Callable
@@ -18,8 +20,9 @@ import numpy as np
 from bench.gpu_clocks import Clocks, spread
 from bench.measure import Work, measure
 
-LONG = 0.3  # seconds of a batch, far above what events resolve and what a first launch costs
-SPIN = 0.05  # seconds of steps before it, for clocks to go up
+FIRST = bool(os.environ.get("FIRST"))  # bench/first_ten.sh: a lent device, where seconds are few
+LONG = 0.15 if FIRST else 0.3  # seconds of a batch, far above what events resolve and what a first launch costs
+SPIN = 0.03 if FIRST else 0.05  # seconds of steps before it, for clocks to go up
 MOST = 30_000  # steps of a batch
 SINGLY = "ours, a queue.run a step"
 CHUNK = 1 << 24  # random numbers drawn on the host; larger arrays repeat them
@@ -67,19 +70,25 @@ class Machine:
         if simulated:
             self.facts["simulated"] = True
         self.name: str = self.facts["gpu"]
-        self.torch: Any
-        self.silent: str | None
-        self.torch, self.silent = (None, "the device is simulated") if simulated else _torch()
-        if self.torch:
-            self.facts["torch_cuda"] = self.torch.version.cuda
+        self.silent: str | None = "the device is simulated" if simulated else None
         self.bandwidth: float | None = None  # bytes a second
+
+    @functools.cached_property
+    def torch(self) -> Any:
+        """PyTorch, imported when a work first asks for its rival: that takes seconds."""
+        if self.silent:
+            return None
+        torch, self.silent = _torch()
+        if torch:
+            self.facts["torch_cuda"] = torch.version.cuda
+        return torch
 
     def release(self) -> None:
         """Give back what the last work had in memory, here and in PyTorch's cache."""
         gc.collect()
         self.device.owner.call(self.device.context.synchronize)
-        if self.torch:
-            self.torch.cuda.empty_cache()
+        if torch := self.__dict__.get("torch"):
+            torch.cuda.empty_cache()
 
     def random(self, shape, rng: np.random.Generator, scale: float = 1.0):
         """A device array of normal random numbers; beyond CHUNK of them they repeat."""

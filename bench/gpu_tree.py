@@ -1,4 +1,7 @@
-"""The tree on a GPU: the serial loop, to the bit or up to rounding, beside the host's cores; and ways to learn otherwise."""
+"""The tree on a GPU: the serial loop, to the bit or up to rounding, beside the host's cores; and ways to learn otherwise.
+
+Only what competes on the host's cores imports Numba.
+"""
 
 import itertools
 from collections.abc import Callable, Iterator
@@ -7,9 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bench import tree as cpu_tree
 from bench.gpu_machine import Contest, Machine, near
-from cpu.tree import split
+from bench.peers import peer
+from bench.tree_shape import split
+from bench.tree_task import BATCH, RATE, Task, learned
 from hybrid.contract import Learned, Rule
 
 TREES, QUICK_TREES = (1_000_000, 10_000_000), (500,)
@@ -47,30 +51,43 @@ def ways(batch: int) -> Iterator[Way]:
         yield Way(mode="ordered", top=TOP)
 
 
+def first_ways(batch: int) -> Iterator[Way]:
+    """Those of a first contact, the one that is held to the most first."""
+    yield from (Way(), Way(mode="ordered"), Way(mode="ordered", top=TOP))
+    yield from (Way(together, top=top) for top in (0, TOP) for together in (min(GROUP, batch), batch))
+
+
 def tree(machine: Machine, quick: bool, threads: int) -> Iterator[Callable[[], Contest]]:
     """What makes the contests of the tree on the device and on all cores of its host, with the same targets."""
     for classes in QUICK_TREES if quick else TREES:
-        yield partial(_tree, machine, classes, cpu_tree.BATCH, threads, Way(), beside=True)
+        yield partial(_beside, machine, classes, threads)
 
 
 def sweep(machine: Machine, quick: bool, threads: int) -> Iterator[Callable[[], Contest]]:
     """What makes the contests of batches of other sizes, and of nodes that learn in other ways: ours alone."""
     for batch in QUICK_SWEEP if quick else SWEEP:
         for way in ways(batch):
-            if (batch, way) != (cpu_tree.BATCH, Way()):
-                yield partial(_tree, machine, (QUICK_TREES if quick else TREES)[0], batch, threads, way, beside=False)
+            if (batch, way) != (BATCH, Way()):
+                yield partial(_alone, machine, (QUICK_TREES if quick else TREES)[0], batch, threads, way)
 
 
-def _tree(machine: Machine, classes: int, batch: int, threads: int, way: Way, beside: bool) -> Contest:
-    """Beside the same tree on the cores of the host, or alone."""
-    task = cpu_tree.Task(classes, threads, batch=batch)
-    made = contest(machine, task, way)
-    if beside:
-        made.works.append(cpu_tree.ours(task))
+def _beside(machine: Machine, classes: int, threads: int) -> Contest:
+    """Beside the same tree on the cores of the host, where Numba can be imported."""
+    if peer("numba") is None:
+        return _alone(machine, classes, BATCH, threads, Way())
+    from bench import tree as on_the_host
+
+    task = on_the_host.Task(classes, threads)
+    made = contest(machine, task, Way())
+    made.works.append(on_the_host.ours(task))
     return made
 
 
-def contest(machine: Machine, task: cpu_tree.Task, way: Way) -> Contest:
+def _alone(machine: Machine, classes: int, batch: int, threads: int, way: Way) -> Contest:
+    return contest(machine, Task(classes, threads, batch=batch), way)
+
+
+def contest(machine: Machine, task: Task, way: Way) -> Contest:
     """Our step."""
     classes, batch, width = task.classes, task.batch, task.width
     params = {"classes": classes, "width": width, "batch": batch} | way.params()
@@ -80,7 +97,7 @@ def contest(machine: Machine, task: cpu_tree.Task, way: Way) -> Contest:
     hidden = [put(vectors) for vectors in task.hidden]
     grad, loss = device.empty((batch, width), np.float32), device.empty(batch, np.float32)
     turns = itertools.cycle(zip(itertools.cycle(hidden), targets, strict=False))
-    expected = cpu_tree.learned(task, way.together, way.top)
+    expected = learned(task, way.together, way.top)
     learn = _learner(made, task, way)
 
     def check():
@@ -93,14 +110,30 @@ def contest(machine: Machine, task: cpu_tree.Task, way: Way) -> Contest:
     return made
 
 
-def _learner(made: Contest, task: cpu_tree.Task, way: Way) -> Callable[..., None]:
+def _learner(made: Contest, task: Task, way: Way) -> Callable[..., None]:
     """A step of the tree: learn(grad, loss, learned, hidden, target)."""
+    upper, lower = split(task.tree, way.top) if way.top else (None, task.tree)
+    learn_rest = (_learner_in_order if way.together == 1 else _learner_of_batches)(made, task, lower, way)
+    if not way.top:
+        return learn_rest
+    learn_top = _top_learner(made, task, upper, way.top)
+
+    def learn(*given):
+        learn_rest(*given)
+        learn_top(*given)
+
+    return learn
+
+
+def _learner_of_batches(made: Contest, task: Task, tree: Any, way: Way) -> Callable[..., None]:
+    """The same of a tree, or of what is left of it below a top, where nodes learn from several examples at once."""
     from gpu import tree_batch
 
-    if way.together == 1:
-        return _learner_in_order(made, task, way)
-    rule, sizes = Rule(cpu_tree.RATE), (task.batch, task.width, task.tree.depth, way.together)
-    plan, work = made.do(tree_batch.plan, task.tree), made.do(tree_batch.workspace, *sizes, np.float32)
+    # Examples stand in the order of the whole tree's leaves: so those of a node are neighbours below a top, too.
+    leaf_up, node_up = (made.machine.device.from_host(up) for up in (tree.leaf_up, tree.node_up))
+    plan = made.do(tree_batch.plan, task.tree)._replace(leaf_up=leaf_up, node_up=node_up)
+    rule = Rule(RATE)
+    work = made.do(tree_batch.workspace, task.batch, task.width, tree.depth, way.together, np.float32)
 
     def learn(grad, loss, learned, hidden, target):
         tree_batch.step(grad, loss, learned, work, plan, hidden, target, None, rule, way.together)
@@ -108,28 +141,24 @@ def _learner(made: Contest, task: cpu_tree.Task, way: Way) -> Callable[..., None
     return learn
 
 
-def _learner_in_order(made: Contest, task: cpu_tree.Task, way: Way) -> Callable[..., None]:
-    """The same where nodes learn from one example after another, but for those of the top."""
+def _learner_in_order(made: Contest, task: Task, tree: Any, way: Way) -> Callable[..., None]:
+    """The same where nodes learn from one example after another."""
     from gpu import tree_softmax
 
-    upper, lower = split(task.tree, way.top) if way.top else (None, task.tree)
-    rule, plan, sizes = Rule(cpu_tree.RATE), made.do(tree_softmax.plan, lower), (task.batch, task.width)
-    work = made.do(tree_softmax.workspace, *sizes, task.tree.depth, np.float32)
-    learn_top = _top_learner(made, task, upper, way.top) if way.top else None
+    rule, plan, sizes = Rule(RATE), made.do(tree_softmax.plan, tree), (task.batch, task.width)
+    work = made.do(tree_softmax.workspace, *sizes, tree.depth, np.float32)
 
     def learn(grad, loss, learned, hidden, target):
         tree_softmax.step(grad, loss, learned, work, plan, hidden, target, None, rule, way.mode)
-        if learn_top:
-            learn_top(grad, loss, learned, hidden, target)
 
     return learn
 
 
-def _top_learner(made: Contest, task: cpu_tree.Task, tree: Any, top: int) -> Callable[..., None]:
+def _top_learner(made: Contest, task: Task, tree: Any, top: int) -> Callable[..., None]:
     """The same of the first nodes, which add their part to grad and loss."""
     from gpu import head, split, tree_softmax
 
-    rule, plan = Rule(cpu_tree.RATE), made.do(tree_softmax.plan, tree)
+    rule, plan = Rule(RATE), made.do(tree_softmax.plan, tree)
     work = made.do(split.workspace, task.batch, task.width, top, np.float32)
     losses = made.machine.device.empty(task.batch, np.float32)
 

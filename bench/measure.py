@@ -18,12 +18,13 @@ from typing import Any, NamedTuple
 
 from bench import interval
 from bench.load import Load, between, laps, snapshot
-from hybrid.cli.doctor import processor
+from hybrid.machine import processor
 
 LEAST = 5  # turns of each rival, but where only a quick look is asked for
 NOISY = 0.2  # of the median: a wider range of samples is repeated, and marked where it stays
-ROUNDS = 2  # of turns at most: a third one takes time, and is seldom calm where the second one is not
-PAUSE = 0.1  # seconds; the OpenMP threads of the rival before spin for some 20 ms, on cores that the next one needs
+FIRST = bool(os.environ.get("FIRST"))  # bench/first_ten.sh: seconds are few, and a device's clocks fall in a pause
+ROUNDS = 1 if FIRST else 2  # of turns at most: a third one takes time, and is seldom calm where the second one is not
+PAUSE = 0.0 if FIRST else 0.1  # seconds; the OpenMP threads of the rival before spin for some 20 ms, on cores that the next one needs
 
 
 @dataclass
@@ -62,12 +63,16 @@ def measure(works: list[Work], repeat: int = 7, bandwidth: float | None = None) 
 
     bandwidth: bytes a second of the machine, measured in the same run; gives `bandwidth_share` where a work says `moved`.
     Where a spread is over NOISY the turns are taken again, ROUNDS times at most; samples that do not count are `set_aside`.
+    On a first contact a rival that fails is taken out of `works`, and the others are measured.
     """
-    for work in works:
-        work.run()
-        work.check()
-        for _ in range(work.warm):
-            work.run()
+    for work in list(works):
+        try:
+            _prepare(work)
+        except Exception as error:
+            if not FIRST or work is works[0]:
+                raise
+            print(f"{work.who} is left out: {type(error).__name__}: {error}", flush=True)
+            works.remove(work)
     rounds = [_turns(works, repeat)]
     while _widest(min(rounds, key=_widest)) > NOISY and len(rounds) < ROUNDS:
         rounds.append(_turns(works, repeat))
@@ -76,6 +81,13 @@ def measure(works: list[Work], repeat: int = 7, bandwidth: float | None = None) 
         work.samples = calmest.samples[number]
         work.set_aside = [taken for one in others for taken in one.samples[number]]
     return [record(work, bandwidth, calmest.load) for work in works]
+
+
+def _prepare(work: Work) -> None:
+    work.run()
+    work.check()
+    for _ in range(work.warm):
+        work.run()
 
 
 class Round(NamedTuple):
@@ -168,7 +180,9 @@ def append(path: str | None, records: list[dict]) -> None:
 
 
 def commit() -> str:
-    """The commit of the checkout, with a "+" when it has changes; "unknown" outside a checkout."""
+    """The commit of the checkout, with a "+" when it has changes; HYBRID_COMMIT of a copy without one, else "unknown"."""
+    if carried := os.environ.get("HYBRID_COMMIT"):
+        return carried
     here = os.path.dirname(__file__)
     command = ["git", "describe", "--always", "--dirty=+", "--abbrev=12"]
     try:

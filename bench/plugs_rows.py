@@ -3,7 +3,8 @@
 import numpy as np
 
 from bench.measure import Work, append, measure, show
-from bench.tree import BATCH, BATCHES, RATE, TRUNKS, WIDTH, Task
+from bench.tree import Task
+from bench.tree_task import BATCH, BATCHES, RATE, TRUNKS, WIDTH
 from cpu import tree_softmax
 from cpu.aligned import empty
 from cpu.tree import path

@@ -19,7 +19,6 @@ import numpy as np
 
 from bench.measure import Work, append, measure, show
 from bench.peers import peer
-from cpu.bandwidth import pass_over
 
 FRAMES, EVERY, AHEAD, SEED = 8, 25, 4, 0
 RATE = 0.001
@@ -169,6 +168,8 @@ def shares(ours: Ours, repeat: int) -> dict:
 
     The machine's bandwidth drifts within seconds, and one array may lie in faster memory than another.
     """
+    from cpu.bandwidth import pass_over
+
     moving = [array for array in (ours.pvm.weights, ours.pvm.velocity) if array is not None]
     frames, speeds = -(-ours.case.frames // 3), []
     pass_over(moving)  # the first one is compiled

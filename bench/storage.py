@@ -6,7 +6,8 @@ import statistics
 import numpy as np
 
 from bench.measure import Work, append, commit, environment, measure, show
-from bench.tree import BATCH, RATE, Task
+from bench.tree import Task
+from bench.tree_task import BATCH, RATE
 from cpu import halves, rows, tree_softmax
 from cpu.aligned import empty
 from hybrid.contract import Learned, Rule

@@ -6,26 +6,23 @@ import resource
 import tempfile
 import time
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numba
 import numpy as np
 
+from bench import tree_task
 from bench.measure import Work, append, measure, show
 from bench.peers import adaptive_softmax, peer
+from bench.tree_task import BATCH, RATE, TRUNKS, WIDTH, learned
 from cpu import tree_batch, tree_softmax
 from cpu.aligned import empty
-from cpu.tree import huffman, path
+from cpu.tree import Tree, huffman, path
 from hybrid.contract import Learned, Rule
-from tests.support.visits import learn_together
 
-WIDTH, BATCH, RATE = 128, 1024, 0.02
-BATCHES = (
-    64  # different targets, more of small ones, so that a batch finds its rows gone from the cache when it comes again
-)
 TOGETHER = 64  # examples of a node
-TRUNKS = 8  # different hidden vectors: in training a trunk has just written them
 
 
 def run(arguments) -> None:
@@ -44,31 +41,19 @@ def run(arguments) -> None:
     _show(records, task, arguments)
 
 
-class Task:
-    """Classes, their tree, its nodes, and batches of hidden vectors and targets."""
+class Task(tree_task.Task):
+    """The task of a GPU's benchmark too, on so many of the host's threads: rows begin on cache lines, nodes have owners."""
+
+    empty = staticmethod(empty)
 
     def __init__(self, classes: int, threads: int, width: int = WIDTH, batch: int = BATCH):
         numba.set_num_threads(threads)
-        self.classes, self.threads, self.width, self.batch = classes, threads, width, batch
-        self.rng = np.random.default_rng(0)
-        share = 1 / np.arange(1, classes + 1)
-        self.chance = np.cumsum(share / share.sum())
-        self.targets = [self.draw(batch) for _ in range(max(BATCHES, BATCHES * BATCH // batch))]
-        self.hidden = empty((TRUNKS, batch, width), np.float32)
-        self.rng.standard_normal(out=self.hidden, dtype=np.float32)
-        self.tree = huffman((1e9 * share).astype(np.int64))
-        self.nodes = empty((classes - 1, width), np.float32)
-        some = self.rng.standard_normal((10_000, width), np.float32) * np.float32(0.05)
-        for first in range(0, classes - 1, len(some)):
-            self.nodes[first : first + len(some)] = some[: classes - 1 - first]
+        super().__init__(classes, threads, width, batch)
 
-    def draw(self, count: int) -> np.ndarray:
-        """Targets by Zipf's law."""
-        return np.minimum(np.searchsorted(self.chance, self.rng.random(count)), self.classes - 1).astype(np.int32)
-
-    def length(self) -> float:
-        """The nodes of a mean path."""
-        return float(np.mean([len(path(self.tree, leaf)) for targets in self.targets for leaf in targets]))
+    @cached_property
+    def tree(self) -> Tree:
+        """With what kernels of the CPU take of it."""
+        return huffman(self.counts)
 
     def work(self, who, steps, run, check) -> Work:
         """The record of one rival, whose run takes `steps` steps."""
@@ -98,25 +83,6 @@ def ours(task: Task, together: int = 1, rate: float = RATE) -> Work:
     who = f"ours, {together} together" if together > 1 else "ours"
     count = len(task.targets)
     return task.work(who, count, lambda: [learn(b) for b in range(count)], check)
-
-
-def learned(task: Task, together: int, top: int = 0, rate: float = RATE):
-    """Ids of the nodes that the first batch meets, those nodes before and after the step, the gradients and the losses.
-
-    top  the first so many nodes learn from the whole batch at once
-    """
-    lists = [path(task.tree, leaf) for leaf in task.targets[0]]
-    met = np.unique([node for steps in lists for node, _ in steps])
-    place = {int(node): i for i, node in enumerate(met)}
-    first = task.nodes[met].astype(np.float64)
-    nodes, hidden = Learned(first.copy()), task.hidden[0].astype(np.float64)
-
-    def part(begin: int, end: int, together: int):
-        short = [[(place[node], turn) for node, turn in steps if begin <= node < end] for steps in lists]
-        return learn_together(nodes, hidden, short, np.ones(len(hidden)), Rule(rate), together)
-
-    parts = part(0, top, task.batch), part(top, task.classes, together)
-    return met, first, nodes.rows, *(sum(found) for found in zip(*parts, strict=True))
 
 
 def torch_tree(task: Task) -> Work:

@@ -1,6 +1,7 @@
-"""What the system says of this machine's memory."""
+"""What the system says of this machine's memory and processor."""
 
 import os
+import platform
 import sys
 
 LEAST = (
@@ -38,3 +39,12 @@ def peak_memory() -> int | None:
         return None
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return most if sys.platform == "darwin" else most * 1024  # macOS counts bytes, Linux kibibytes
+
+
+def processor() -> str:
+    """The processor's name."""
+    try:
+        with open("/proc/cpuinfo") as file:
+            return next(line.split(":")[1].strip() for line in file if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()

@@ -1,6 +1,6 @@
 """Which processors this process may use, by its affinity and its cgroups, and how they lie on the machine's nodes of memory.
 
-Numba, which reads once how many threads it may start, is imported by `available` alone.
+Numba reads once how many threads it may start; nothing here imports it.
 """
 
 import math
@@ -18,11 +18,15 @@ def available() -> int:
     The least of: the cores of this process's affinity, its cgroup's share of processor time (cpu.max), rounded up, and what
     NUMBA_NUM_THREADS and OMP_NUM_THREADS say. Of several ranks on a machine each has its part (hybrid/ranks/share.py).
     """
-    import numba
+    numba = sys.modules.get("numba")  # where it is imported, it has read its own variable
+    most = numba.config.NUMBA_NUM_THREADS if numba else _said("NUMBA_NUM_THREADS")
+    return int(min(allowed(), most, _said("OMP_NUM_THREADS")))
 
-    said = os.environ.get("OMP_NUM_THREADS", "")
-    limit = int(said) if said.isdecimal() and int(said) else math.inf
-    return int(min(allowed(), int(numba.config.NUMBA_NUM_THREADS), limit))
+
+def _said(variable: str) -> float:
+    """The number of threads that a variable of the environment allows; inf where it says none."""
+    said = os.environ.get(variable, "")
+    return int(said) if said.isdecimal() and int(said) else math.inf
 
 
 def allowed() -> int:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from .. import processors
-from ..machine import memory
+from ..machine import memory, processor
 from . import doctor_mpi
 from .doctor_gpu import gpu
 from .finding import finding, version
@@ -179,12 +179,3 @@ def _copies(megabytes: int) -> list[float]:
         np.copyto(target, source)
         samples.append(2 * source.nbytes / (time.perf_counter() - start))
     return samples
-
-
-def processor() -> str:
-    """The processor's name."""
-    try:
-        with open("/proc/cpuinfo") as file:
-            return next(line.split(":")[1].strip() for line in file if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()

@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import backend, contract
 from ..engine.schedule import Stage
-from . import initial, resumed
+from . import caller, initial, resumed
 from .config import Config
 from .heads import Heads
 from .layout import TapeLayout, taken, tape_layout, weights_at
@@ -65,13 +65,11 @@ class Pipeline:
 
     def _place(self, weights: np.ndarray) -> None:
         """Put everything where it is computed; within the work of a queue."""
-        from cpu.first_touch import spread
-
         device, kernels, units = self.backend.device, self.backend.pvm, len(self.units)
         first = initial.state(self.layout, self.config, self.layer, weights, self.streams)
         self.plan = kernels.plan(self.layout)
-        self.weights = device.from_host(spread(weights))
-        self.velocity = device.from_host(spread(np.zeros_like(weights))) if self.config.moves else None
+        self.weights = device.from_host(_spread(device, weights))
+        self.velocity = device.from_host(_spread(device, np.zeros_like(weights))) if self.config.moves else None
         self.state = {name: device.from_host(array) for name, array in first.items()}
         self.delta = device.empty(first["tape_0"].shape, self.dtype)
         self._rates = device.from_host(np.zeros((2, units), self.dtype))
@@ -126,7 +124,7 @@ class Pipeline:
         if self.backend.device.threads:
             return dict.fromkeys(("copy in", "dense", "feed"), self.inline)
         queues = {name: self.backend.device.queue(name, 0) for name in ("copy in", "dense", "copy out")}
-        return queues | {"feed": backend.choose("cpu").device.inline("feed", self.threads)}
+        return queues | {"feed": caller.Inline("feed", self.threads)}
 
     # What the stages do
 
@@ -278,6 +276,15 @@ class Pipeline:
 def _all(stages: list[Stage], slot: FrameSlot) -> None:
     for stage in stages:
         stage.work(slot)
+
+
+def _spread(device: Any, array: np.ndarray) -> np.ndarray:
+    """The array for the device to take: of the host's own memory, whose pages lie on all nodes. A GPU needs no Numba for it."""
+    if not device.host_memory:
+        return array
+    from cpu.first_touch import spread
+
+    return spread(array)
 
 
 def _rows(array: Any) -> list[Any]:

@@ -32,7 +32,7 @@ class Moved:
         """One update; most: the norm that the gradient is cut to."""
         g = move.scale * grad.astype(float)
         if most is not None:
-            g = g * min(1, most / (np.linalg.norm(g) + 1e-6))
+            g = g * min(1, most / (float(np.linalg.norm(g)) + 1e-6))
         self.updates += 1
         if kind != "adamw":
             g = g + move.decay * self.weights

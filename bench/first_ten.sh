@@ -1,0 +1,96 @@
+#!/usr/bin/env bash
+# The first minutes on a lent GPU machine without a network:  bash bench/first_ten.sh OUT SECONDS [STEP...]
+#
+# The most valuable figures come first, and nothing stops what follows: each step is a process group of its own that is killed
+# at its cap, and is skipped where too few of the SECONDS are left. Named STEPs run alone; `ncu`, `memcheck` and `racecheck`
+# run only when they are named. Prepare the checkout elsewhere with `make gpu-kit`, and carry build/gpu-kit, build/cache,
+# build/golden and build/commit with it. The machine needs Python 3.12 (PYTHON, default python3), NumPy and a driver.
+#
+# OUT gets, as it comes,
+#   log.txt        all that is printed
+#   summary.txt    a line a step: its seconds and its exit code
+#   results.jsonl  a line a case of the smoke and a line a rival, for `python -m bench gpu --tell OUT`
+#   tests.xml      what pytest found
+# The exit code is 1 where a step failed. SLOWER=8 makes all caps eight times as long, QUICK=1 takes small sizes.
+set -uo pipefail
+
+[ $# -ge 2 ] || { echo 'usage: bash bench/first_ten.sh OUT SECONDS [STEP...]' >&2; exit 2; }
+mkdir -p "$1" && out=$(cd "$1" && pwd) || exit 2
+limit=$2 began=$SECONDS only=" ${*:3} " slower=${SLOWER:-1} failed=0 group=
+cd "$(dirname "$0")/.." || exit 2
+PYTHON=${PYTHON:-python3} temporary=$(mktemp -d)
+export PYTHON SITE=$temporary/site FIRST=1 PYTHONUNBUFFERED=1 PYTHONPATH=$PWD:$temporary/site
+export PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin HYBRID_GOLDEN=$PWD/build/golden
+export HYBRID_COMMIT=${HYBRID_COMMIT:-$(cat build/commit 2>/dev/null || echo unknown)}
+# A copy that belongs to this user: kernels are loaded from no folder that others can write.
+export XDG_CACHE_HOME=$temporary/cache
+mkdir -m 700 "$XDG_CACHE_HOME" && cp -r build/cache/. "$XDG_CACHE_HOME" 2>/dev/null
+chmod -R go-w "$XDG_CACHE_HOME"
+exec > >(tee -a "$out/log.txt") 2>&1
+log=$!
+
+finish() {
+    [ -z "$group" ] || kill -KILL -- "-$group" 2>/dev/null
+    rm -rf "$temporary"
+    printf '\nSummary, %d s (%s)\n' $((SECONDS - began)) "$out/summary.txt"
+    cat "$out/summary.txt" 2>/dev/null
+    exec >&- 2>&-
+    wait "$log"
+}
+trap finish EXIT
+trap 'exit 143' TERM INT
+
+step() {  # NAME CAP LEAST COMMAND...
+    local name=$1 cap=$(($2 * slower)) least=$3 left=$((limit - SECONDS + began)) from=$SECONDS code
+    shift 3
+    [[ $only = *[a-z]* && $only != *" $name "* ]] && return
+    [[ $only != *[a-z]* && " ncu memcheck racecheck " = *" ${name%%-*} "* ]] && return
+    if ((left < least)); then
+        printf '%-10s skipped, %d s left\n' "$name" "$left" | tee -a "$out/summary.txt"
+        return
+    fi
+    printf '\n== %s (%d s left)\n' "$name" "$left"
+    timeout -k 3 $((left < cap ? left : cap)) "$@" &  # makes a process group of its own, with its number
+    group=$!
+    wait "$group"
+    code=$?
+    kill -KILL -- "-$group" 2>/dev/null  # what the step has left running
+    group=
+    ((code == 0)) || failed=1
+    printf '%-10s %3d s, exit code %d%s\n' "$name" $((SECONDS - from)) $code \
+        "$( ((code == 124 || code == 137)) && echo ' (stopped at its cap)')" | tee -a "$out/summary.txt"
+}
+
+bench() {  # NAME CAP LEAST: on a busy machine too
+    step "$1" "$2" "$3" "$PYTHON" -m bench gpu --json "$out/results.jsonl" --anyway --repeat 5 ${QUICK:+--quick} --only "$1"
+}
+
+facts='nvidia-smi -q -d CLOCK,POWER,MEMORY | head -70; nvcc --version | tail -2; "$PYTHON" -V; nproc; uname -r; cat build/commit
+"$PYTHON" -m pip list --disable-pip-version-check 2>/dev/null | grep -iE "^(numpy|scipy|numba|torch|triton|cupy|pytest|hypothesis|pycuda)"
+true'
+install='"$PYTHON" -m pip install -q --no-index --no-deps --no-compile --no-cache-dir --target "$SITE" build/gpu-kit/*.whl || exit
+"$PYTHON" -c "import sys; from gpu.available import unavailable; sys.exit(unavailable())" && "$PYTHON" -m bench.gpu_compile'
+
+step facts 15 1 bash -c "$facts"
+step install 60 1 bash -c "$install"
+step smoke 60 1 "$PYTHON" -m bench.gpu_smoke --json "$out/results.jsonl"
+bench ceilings 35 20
+bench units 80 35
+bench pvm 110 45
+bench tree 65 30
+bench softmax 45 25
+bench rows 20 15
+bench overlap 70 40
+mapfile -t files < <(sed 's/#.*//; /^ *$/d' bench/device_tests.txt)
+step tests 600 40 "$PYTHON" -m pytest -q ${DEVICE_TESTS_N:--n 8} --dist loadfile -W default -p no:cacheprovider --maxfail 30 \
+    --tb=short "--junitxml=$out/tests.xml" "${files[@]}"
+
+# Small problems, once each; clocks stay as they are, so the figures are of the same device as those of the bench.
+sections=(SpeedOfLight InstructionStats SchedulerStats WarpStateStats MemoryWorkloadAnalysis Occupancy)
+for work in units pvm tree softmax; do
+    step ncu-$work 25 15 ncu --clock-control none --target-processes all --launch-count 12 "${sections[@]/#/--section=}" \
+        "$PYTHON" -m bench.gpu_once $work
+done
+step memcheck 60 20 compute-sanitizer --tool memcheck --error-exitcode 1 --target-processes all "$PYTHON" -m bench.gpu_smoke --limit 60
+step racecheck 60 20 compute-sanitizer --tool racecheck --error-exitcode 1 --target-processes all "$PYTHON" -m bench.gpu_smoke --limit 60
+exit $failed

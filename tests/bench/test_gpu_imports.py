@@ -1,0 +1,129 @@
+"""The works of `bench gpu` need NumPy and PyCUDA alone, on a machine whose Numba or PyTorch is missing or does not start."""
+
+import json
+import os
+import subprocess
+import sys
+from argparse import Namespace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from bench import gpu, tree_shape
+from cpu import tree
+from hybrid.pvm import caller
+
+ROOT = Path(__file__).parents[2]
+BLOCKED = "numba llvmlite tbb torch scipy annoy matplotlib threadpoolctl pytest hypothesis"
+WITHOUT = f"""
+import runpy, sys
+
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {BLOCKED.split()}:
+            raise ImportError(f"{{name}} is blocked")
+
+sys.meta_path.insert(0, Blocked())
+sys.argv[0] = "bench"
+runpy.run_module("bench", run_name="__main__", alter_sys=True)
+"""
+COUNTS = {
+    "ceilings": {"gpu.copy", "gpu.read-modify-write", "gpu.gemm"},
+    "units": {"units.step"},
+    "softmax": {"softmax.step"},
+    "rows": {"rows.gather", "rows.scatter"},
+    "tree": {"tree.step"},
+    "pvm": {"pvm.frame"},
+}
+
+
+@pytest.mark.parametrize("first", ["", "1"], ids=["whole", "first contact"])
+def test_works_run_where_numba_torch_and_scipy_are_missing(first, tmp_path):
+    command = [sys.executable, "-c", WITHOUT, "gpu", "--quick", "--anyway", "--repeat", "2", "--threads", "2"]
+    given = ["--json", str(tmp_path / "found.jsonl"), *(f"--only={work}" for work in COUNTS)]
+    environment = os.environ | {"CUDASIM": "1", "FIRST": first}
+    done = subprocess.run([*command, *given], cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "FAILED" not in done.stdout
+    records = [json.loads(line) for line in (tmp_path / "found.jsonl").read_text().splitlines()]
+    assert {one["work"] for one in records} == set.union(*COUNTS.values())
+    assert all(one["checked"] and one["interval"] for one in records)
+    ways = [one["params"] for one in records if one["work"] == "tree.step" and one["who"] == "ours"]
+    kinds = [(way["together"], way.get("mode"), way.get("top", 0)) for way in ways]
+    if first:
+        ours = [(1, None, 0), (1, "ordered", 0), (1, "ordered", 255), (64, None, 0), (80, None, 0), (64, None, 255)]
+        assert kinds == [*ours, (80, None, 255), (80, None, 0)]  # the last beside its rival
+        assert any(one["who"] == "Hogwild on the device" for one in records)
+        ticks = [one["who"] for one in records if one["work"] == "pvm.frame"]
+        assert ticks[:2] == ["ours, tick alone, no ring", "ours, tick alone, ring"]
+        assert {one["params"]["clusters"] for one in records if one["work"] == "pvm.frame"} == {True, False}
+    else:
+        assert kinds == [(1, None, 0)]
+        assert "numba is not measured: numba is blocked" in done.stdout
+
+
+def test_a_work_whose_module_cannot_be_imported_fails_alone(monkeypatch, tmp_path, capsys):
+    """The works before and after it are measured."""
+    monkeypatch.setitem(sys.modules, "bench.gpu_tree", None)
+    monkeypatch.setattr(gpu, "measured", lambda *_: 1e12)
+    for name in ("equal", "ragged"):
+        monkeypatch.setattr(f"bench.gpu_units.{name}", lambda machine, quick: [lambda: 1 / 0])
+    machine = SimpleNamespace(bandwidth=None, name="Chip", facts={}, silent=None, torch=None, simulated=True)
+    given = Namespace(
+        only=["units", "tree", "ragged"], quick=True, threads=1, repeat=1, json=str(tmp_path / "x"), out=None
+    )
+    assert gpu._run(machine, given) == 1
+    said = capsys.readouterr().out
+    failed = [line.split()[1] for line in said.splitlines() if line.startswith("  FAILED")]
+    assert failed == ["units:", "tree:", "ragged:"] and "bench.gpu_tree" in said
+
+
+# The tree by NumPy
+
+
+@pytest.mark.parametrize("classes", [2, 3, 5, 8, 17, 1000])
+@pytest.mark.parametrize("law", ["zipf", "equal", "zero", "few", "mixed", "steep"])
+def test_the_tree_is_that_of_the_kernels(classes, law):
+    rng = np.random.default_rng(classes)
+    counts = {
+        "zipf": (1e9 / np.arange(1, classes + 1)).astype(np.int64),
+        "equal": np.ones(classes, int),
+        "zero": np.zeros(classes, int),
+        "few": rng.integers(0, 5, classes),
+        "mixed": rng.integers(0, 10**6, classes),
+        "steep": 2 ** np.arange(min(classes, 40)),
+    }[law]
+    found, expected = tree_shape.huffman(counts), tree.huffman(counts)
+    same(found, expected)
+    np.testing.assert_array_equal(found.ranks(), expected.ranks())
+    assert found.ranks().dtype == found.leaf_up.dtype == found.node_up.dtype == np.int32
+    for top in {1, min(7, counts.size - 1)}:
+        for mine, other in zip(tree_shape.split(found, top), tree.split(expected, top), strict=True):
+            same(mine, other)
+    assert tree_shape.path(found, 1) == tree.path(expected, 1)
+
+
+def same(found, expected):
+    np.testing.assert_array_equal(found.leaf_up, expected.leaf_up)
+    np.testing.assert_array_equal(found.node_up, expected.node_up)
+    assert found.depth == expected.depth
+
+
+# The queue of a feed
+
+
+def test_a_feed_is_read_in_the_callers_thread_after_what_it_waits_for():
+    notes, order = [], []
+    queue = caller.Inline("feed", 1)
+    before = SimpleNamespace(wait=lambda: order.append("before"))
+    event = queue.run(
+        lambda x: order.append("work") or 2 * x, 3, after=[before], note=lambda *times: notes.append(times)
+    )
+    assert event.wait() == 6 and order == ["before", "work"]
+    ((start, end),) = notes
+    assert start <= end
+    with pytest.raises(ZeroDivisionError):
+        queue.run(lambda: 1 / 0)
+    queue.close()

@@ -1,0 +1,220 @@
+"""The smoke of GPU kernels: every kernel is in it, and whatever a case does, the others run and leave their records."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bench import gpu_smoke
+from bench.gpu_smoke_cases import CASES
+from bench.gpu_smoke_device import Check
+
+ROOT = Path(__file__).parents[2]
+BLOCKED = """
+import sys
+from importlib.abc import MetaPathFinder
+
+class Absent(MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name.partition(".")[0] in "numba tbb torch scipy annoy matplotlib pytest hypothesis".split():
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Absent())
+"""
+COMPILED = """
+import os
+from tests import cudasim
+os.environ["HYBRID_NVCC"] = str(cudasim.NVCC)
+from gpu import kernels
+print(*(kernels.cubin(source, "sm_90") for source in kernels.HERE.glob("*.cu")), sep="\\n")
+"""
+FAKES = """
+import ctypes, os, sys, time
+from types import SimpleNamespace
+import numpy as np
+from bench.gpu_smoke_device import Check
+
+DEVICE = SimpleNamespace(close=lambda: None, lost=False)
+
+def lost():
+    DEVICE.lost = True
+    raise OSError("what was on the device is lost,\\nthe last checkpoint stands")
+
+def crash():
+    ctypes.string_at(0)
+
+def end():
+    os._exit(7)
+
+def plain():
+    raise ValueError("no such kernel")
+
+def right():
+    assert not DEVICE.lost
+    return [Check("weights", np.ones(3), np.ones(3))]
+
+def wrong():
+    return [Check("loss", np.ones(3), np.ones(3)), Check("weights", np.array([1.0, 2.0]), np.array([1.0, 1.0]))]
+
+def unwritten():
+    return [Check("loss", np.array([1.0, np.nan]), np.ones(2))]
+
+CASES = {
+    "first": right, "wrong": wrong, "crash": crash, "then": right, "unwritten": unwritten, "plain": plain, "lost": lost,
+    "again": right, "end": end, "hang": lambda: time.sleep(60), "last": right,
+}
+
+def open_gpu():
+    print("a library prints what it likes")
+    run = lambda case: (case(), ["units.step_ring"])
+    return SimpleNamespace(name="Chip", device=DEVICE, run=run, lost=lambda: DEVICE.lost)
+"""
+NO_DEVICE = "CASES = dict.fromkeys('abc')\n\ndef open_gpu():\n    raise OSError('there is no NVIDIA driver')\n"
+
+
+def smoke(tmp_path, *arguments, **environment):
+    """Exit code, lines and records; modules in tmp_path can be imported."""
+    paths = os.pathsep.join([str(tmp_path), str(ROOT)])
+    command = [sys.executable, "-m", "bench.gpu_smoke", "--json", str(tmp_path / "found.jsonl"), *arguments]
+    environment = {name: value for name, value in os.environ.items() if name != "CUDASIM"} | environment
+    done = subprocess.run(command, cwd=ROOT, env=environment | {"PYTHONPATH": paths}, capture_output=True, text=True)
+    records = [json.loads(line) for line in (tmp_path / "found.jsonl").read_text().splitlines()]
+    return done.returncode, done.stdout.splitlines(), records
+
+
+def test_every_kernel_runs_on_the_simulated_driver_with_numpy_and_pycuda_alone(tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(BLOCKED)
+    code, lines, records = smoke(tmp_path, CUDASIM="1")
+    assert (code, lines[-1]) == (0, f"{len(CASES)} ok, 0 off, 0 error"), lines
+    assert [record["name"] for record in records] == [*CASES]
+    launched = {name for record in records for name in record["kernels"]}
+    done = subprocess.run([sys.executable, "-c", COMPILED], cwd=ROOT, capture_output=True, text=True, check=True)
+    there = {name for path in done.stdout.split() for name in kernels(Path(path))}
+    assert len(there) > 50 and there - launched == set()
+
+
+def kernels(compiled):
+    """Those that the simulated driver finds in a file, with its name in front: each has a function that describes it."""
+    found = re.findall(rb"describeIXadL_Z(\d+)(\w+)", compiled.read_bytes())
+    return {f"{compiled.name.partition('-')[0]}.{name[: int(size)].decode()}" for size, name in found}
+
+
+@pytest.fixture(scope="module")
+def fakes(tmp_path_factory):
+    """Code, lines and records of cases that go wrong in all ways."""
+    folder = tmp_path_factory.mktemp("fakes")
+    (folder / "fakes.py").write_text(FAKES)
+    return smoke(folder, "--cases", "fakes", "--limit", "2", HYBRID_COMMIT="abc")
+
+
+def test_whatever_a_case_does_the_others_run(fakes):
+    code, lines, _ = fakes
+    assert code == 1 and lines[-1] == "4 ok, 1 off, 6 error"
+    expected = [
+        r"ok  first +0\.0e\+00  \d+ ms",
+        r"off by 1 \(allowed 0\.000142\)  wrong  \d+ ms, weights",
+        "error crash: the process ended, killed by signal 11",
+        r"ok  then +0\.0e\+00  \d+ ms",
+        "error unwritten: FloatingPointError: loss: 1 of 2 numbers are not finite",
+        "error plain: ValueError: no such kernel",
+        "error lost: OSError: what was on the device is lost, the last checkpoint stands",
+        r"ok  again +0\.0e\+00  \d+ ms",
+        "error end: the process ended, exit code 7",
+        r"error hang: hung: nothing came in 2 s",
+        r"ok  last +0\.0e\+00  \d+ ms",
+    ]
+    for line, pattern in zip(lines, [*expected, ".*"], strict=True):
+        assert re.fullmatch(pattern, line), line
+
+
+def test_a_record_a_case(fakes):
+    records = {record["name"]: record for record in fakes[2]}
+    assert len(records) == len(fakes[2]) == 11
+    for record in records.values():
+        assert (record["bench"], record["commit"], record["device"]) == ("gpu_smoke", "abc", "Chip")
+        assert record["seconds"] >= 0
+    assert records["first"]["state"] == "ok" and records["first"]["kernels"] == ["units.step_ring"]
+    wrong, crash = records["wrong"], records["crash"]
+    assert (wrong["state"], wrong["error"], wrong["message"]) == ("off", 1.0, "weights")
+    assert wrong["allowed"] == pytest.approx(1e-4 * 2**0.5, rel=1e-2)
+    assert (crash["state"], crash["error"], crash["allowed"]) == ("error", None, None)
+    assert 2 <= records["hang"]["seconds"] < 20
+
+
+def test_some_cases_by_the_beginning_of_their_names(tmp_path):
+    (tmp_path / "fakes.py").write_text(FAKES)
+    code, lines, records = smoke(tmp_path, "--cases", "fakes", "fir", "la")
+    assert code == 0 and [record["name"] for record in records] == ["first", "last"]
+    assert lines[-1] == "2 ok, 0 off, 0 error"
+
+
+def test_where_no_device_opens_all_cases_say_why_at_once(tmp_path):
+    (tmp_path / "nothing.py").write_text(NO_DEVICE)
+    code, lines, records = smoke(tmp_path, "--cases", "nothing")
+    assert code == 1 and lines[:3] == [f"error {name}: OSError: there is no NVIDIA driver" for name in "abc"]
+    assert [record["device"] for record in records] == [None] * 3
+
+
+def test_a_child_is_of_its_parents_group_and_ends_with_it(tmp_path):
+    """Killed alone, the parent can end nothing itself."""
+    told = tmp_path / "told"
+    (tmp_path / "hangs.py").write_text(
+        FAKES + f"\nimport pathlib\n\ndef hang():\n    told = pathlib.Path({str(told)!r})\n"
+        "    told.with_suffix('.part').write_text(f'{os.getpid()} {os.getpgid(0)}')\n"
+        "    told.with_suffix('.part').rename(told)\n    time.sleep(60)\n\nCASES = {'hang': hang}\n"
+    )
+    paths = os.pathsep.join([str(tmp_path), str(ROOT)])
+    command = [sys.executable, "-m", "bench.gpu_smoke", "--cases", "hangs", "--limit", "60"]
+    with subprocess.Popen(command, cwd=ROOT, env=os.environ | {"PYTHONPATH": paths}, start_new_session=True) as parent:
+        wait_for(told.exists)
+        child, group = map(int, told.read_text().split())
+        assert group == parent.pid
+        parent.send_signal(signal.SIGKILL)
+    wait_for(lambda: not alive(child))
+
+
+def wait_for(there):
+    until = time.monotonic() + 60
+    while not there():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def alive(process):
+    """Whether it runs; one that has ended, and that nobody has waited for, does not."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_the_list_is_of_all_cases(capsys):
+    assert gpu_smoke.main(["--list"]) == 0
+    assert capsys.readouterr().out.splitlines() == [*CASES]
+
+
+def test_an_unknown_case_is_named(capsys):
+    with pytest.raises(SystemExit):
+        gpu_smoke.main(["units", "nothing"])
+    assert "found 'nothing', expected some of --list" in capsys.readouterr().err
+
+
+def test_a_change_is_what_an_error_is_measured_by():
+    """Weights that move by little; beside two roundings of them."""
+    first = np.full(100, 100.0)
+    found = Check("weights", (first + 1.001).astype(np.float32), first + 1, first, 1e-4)
+    error, allowed, change = found.distances()
+    assert change == pytest.approx(10) and error == pytest.approx(0.01, rel=1e-2)
+    assert allowed == pytest.approx(1e-3 + 2**-23 * 1010)
+    assert found._replace(tolerance=2e-3).distances()[1] > error > allowed
+
+
+def test_whole_numbers_are_equal_or_wrong():
+    assert Check("ids", np.array([3, 4]), np.array([3, 5])).distances()[:2] == (1.0, 0.0)
