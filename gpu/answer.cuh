@@ -2,25 +2,14 @@
 #pragma once
 #include "units.cuh"
 
-// The signals of a unit: (B, n), (B, h), ...; parts: for sums that warps take in parts.
-struct Signals {
-    float *in, *inner, *out, *inner_delta, *wanted, *parts;
-};
-
-// What a step writes beside weights; H, Y: columns of its arrays.
-struct Written {
-    float *__restrict__ loss, *__restrict__ y, *__restrict__ hidden, *__restrict__ y_grad, *__restrict__ hidden_grad;
-    int64 H, Y;
-};
-
 // s.inner holds hidden signals, s.wanted targets. s.out and s.inner_delta become the gradients before the activation.
-template <bool WHOLE, bool MANY, bool GROUP>
+template <bool WHOLE, bool MANY>
 __device__ __forceinline__ void answer(const Written &to, const Signals &s, const Unit &unit, const Weights<WHOLE> &w, int code,
                                        int B)
 {
     const int h = unit.h, o = unit.o;
     affine<WHOLE, MANY>(s.out, w, unit.second(), s.inner, h, o, B, code);
-    together<GROUP>();
+    __syncthreads();
     scatter(to.hidden, unit.hidden, to.H, s.inner, h, B);
 
     float squared = 0;
@@ -33,16 +22,16 @@ __device__ __forceinline__ void answer(const Written &to, const Signals &s, cons
         }
     for (int half = 16; half; half >>= 1) squared += __shfl_xor_sync(FULL, squared, half);
     if (lane() == 0) s.parts[warp()] = squared;
-    together<GROUP>();
+    __syncthreads();
     if (threadIdx.x == 0) {
         float total = 0;
         for (int k = 0; k < warps(); ++k) total += s.parts[k];
         to.loss[unit.number] = total / 2;
     }
-    together<GROUP>();
+    __syncthreads();
 
-    pull_back<WHOLE, MANY, GROUP>(s.inner_delta, s.parts, w, unit.second(), s.out, o, h, B);
+    pull_back<WHOLE, MANY>(s.inner_delta, s.parts, w, unit.second(), s.out, o, h, B);
     for (int i = threadIdx.x; i < B * h; i += blockDim.x) s.inner_delta[i] *= slope(s.inner[i], code);
-    together<GROUP>();
+    __syncthreads();
     scatter(to.hidden_grad, unit.hidden, to.H, s.inner_delta, h, B);
 }

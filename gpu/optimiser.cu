@@ -54,7 +54,7 @@ extern "C" __global__ void sgd(float *weights, float *grad, const float *factor,
 {
     rate = cut(rate, factor);
     sweep<0>(weights, nullptr, nullptr, grad, size, [=](float &w, float &, float &, float &g) {
-        w = fmaf(-rate, g, w - shrink * w);  // without decay as in units.cu
+        w = fmaf(-rate, g, w - shrink * w);
     });
 }
 
@@ -65,7 +65,7 @@ extern "C" __global__ void momentum(float *weights, float *velocity, float *grad
     rate = cut(rate, factor);
     sweep<1>(weights, velocity, nullptr, grad, size, [=](float &w, float &v, float &, float &g) {
         const float down = fmaf(rate, g, shrink * w);
-        v = shrink ? fmaf(momentum, v, -down) : fmaf(momentum, v, -rate * g);  // without decay as in units.cu
+        v = shrink ? fmaf(momentum, v, -down) : fmaf(momentum, v, -rate * g);
         w += nesterov ? fmaf(momentum, v, -down) : v;
     });
 }

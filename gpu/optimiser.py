@@ -43,11 +43,19 @@ def merge(grad: Array, part: Array) -> None:
 def sgd(weights: Array, velocity: Array | None, grad: Array, move: Any, momentum: float, nesterov: bool) -> None:
     """velocity <- momentum velocity - rate g; weights <- weights + velocity; grad <- 0. See the contract."""
     rate, shrink = move.rate * move.scale, move.rate * move.decay
+    descend(weights, velocity, grad, _factor(move), rate, momentum, shrink, nesterov)
+
+
+def descend(
+    weights: Array, velocity: Array | None, grad: Array, factor: Array | None, rate: float, momentum: float,
+    shrink: float = 0.0, nesterov: bool = False,
+) -> None:  # fmt: skip
+    """As sgd, of a gradient that `factor` cuts; each weight shrinks by the share `shrink`."""
     if velocity is None:
-        _sweep("sgd", "PPPffq", weights, grad, _factor(move), rate, shrink, weights.size)
+        _sweep("sgd", "PPPffq", weights, grad, factor, rate, shrink, weights.size)
         return
     scalars = (rate, momentum, shrink, int(nesterov), weights.size)
-    _sweep("momentum", "PPPPfffiq", weights, velocity, grad, _factor(move), *scalars)
+    _sweep("momentum", "PPPPfffiq", weights, velocity, grad, factor, *scalars)
 
 
 def adagrad(weights: Array, squares: Array, grad: Array, move: Any) -> None:

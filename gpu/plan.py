@@ -5,14 +5,16 @@ first use to their last, so that each is read from memory once a step:
 
     whole  all weights are held; several blocks share a multiprocessor, so that one computes while another copies; or one block
            takes units in turn, where the device copies in bulk (ring.cuh)
-    part   the tail of the weights is held, cut between two rows; the rows before it are kept in registers as far as they go
-           (kept_rows.cuh), the others read from memory at each use
+    part   the tail of the weights is held, cut between two rows; the rows before it are read from memory at each use
 """
 
+from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpu import kernels
 from gpu.array import Array
 from gpu.device import Device
 
@@ -20,6 +22,11 @@ MOST = 16  # examples that share a visit; more make a GEMM
 RESERVED = 1024  # bytes of shared memory that a block takes beside its own
 CROWD = 8  # more blocks on a multiprocessor make no difference
 FLOAT = 4
+
+LAUNCHER = str(Path(__file__).with_name("units.py"))
+STEPS = [
+    f"step_{kind}{many}{speeds}" for kind in ("whole", "part") for many in ("", "_many") for speeds in ("", "_momentum")
+]
 
 # What a kernel is told of a unit, as in units.cuh: 64 bytes, so that a block begins with one read, not with a chain of them.
 UNIT = np.dtype(
@@ -32,6 +39,8 @@ UNIT = np.dtype(
 )
 
 GROUPS, MOST_SLOTS, PARTS = 2, 4, 4  # of a ring, as in ring.cuh and ring_speeds.cuh
+BEHIND = 3  # numbers behind the inputs of a layer, as in online.cuh
+RING_WARPS = 8 * GROUPS + 1 + GROUPS
 SECTOR = 8  # floats that memory moves at least
 LEAST_PART = 1024  # floats: four for each thread
 
@@ -106,6 +115,11 @@ class Plan:
     def __len__(self) -> int:
         return self.sizes[0].size
 
+    @cached_property
+    def room(self) -> int:
+        """Bytes of shared memory that a step may ask for: the compiler may have given its kernel some already."""
+        return int(self.device.shared_block) - kernels.static_shared(self.device, LAUNCHER, STEPS)
+
     def bins(self, batch: int) -> list[Bin] | None:
         """The units of each launch, for a batch; None where the signals of a unit exceed shared memory: then GEMMs are used."""
         if batch not in self._bins:
@@ -121,6 +135,8 @@ class Plan:
         groups = batch if batch == 1 else -(-batch // 4)
         pulled = np.stack([n, h]) if backward else h[None]  # the columns whose sums are taken in parts
         parts = np.maximum(threads // 32 // (-(-pulled // 32) * groups), 1) * batch * pulled
+        if batch == 1:  # in online.cuh each warp has sums of its own, and one loss
+            parts = np.maximum(parts, threads // 32 * (h + 1)) + 2 * BEHIND
         bytes_: np.ndarray = FLOAT * (batch * (n + 2 * h + 2 * o) + np.maximum(parts.max(0), threads // 32) + 3)
         return bytes_
 
@@ -138,12 +154,12 @@ class Plan:
     def _sort(self, batch: int) -> list[Bin] | None:
         n, h, o = self.sizes
         size = h * (n + 1) + o * (h + 1)
-        if (self.shared(batch, 512) > self.device.shared_block).any():
+        if (self.shared(batch, 512) > self.room).any():
             return None
         threads = np.where(FLOAT * size < 24 << 10, 128, 256)
         whole = FLOAT * size + np.where(threads == 128, self.shared(batch, 128), self.shared(batch, 256))
         blocks = np.minimum(self.device.shared_multiprocessor // (whole + RESERVED), CROWD)
-        blocks[whole > self.device.shared_block] = 0
+        blocks[whole > self.room] = 0
         bins = []
         for many in np.unique(blocks)[::-1]:
             for count in np.unique(threads[blocks == many]):
@@ -159,9 +175,9 @@ class Plan:
             rings = self._rings(members, blocks) if self.bulk and batch == 1 and threads == 256 else none
             units, shared = self._units(members, 0), int(whole[members].max())
             return Bin("whole", units, members.size, threads, shared, blocks, rings)
-        room = (self.device.shared_block - self.shared(batch, 512)[members]) // FLOAT
+        room = (self.room - self.shared(batch, 512)[members]) // FLOAT
         units = self._units(members, self._cut(members, room))
-        return Bin("part", units, members.size, 512, self.device.shared_block, 1, none)
+        return Bin("part", units, members.size, 512, self.room, 1, none)
 
     def _rings(self, members: np.ndarray, blocks: int) -> tuple[Ring | None, Ring | None]:
         """As many slots as blocks would share a multiprocessor, where there are several units for each slot.

@@ -16,7 +16,7 @@
 //
 // Bulk copies move multiples of 16 bytes. The numbers before and behind them, at most three, are read and written by the group.
 #pragma once
-#include "answer.cuh"
+#include "online.cuh"
 #include "ring_speeds.cuh"
 
 constexpr int MOST_SLOTS = 4;
@@ -80,22 +80,22 @@ __device__ __forceinline__ void learn_units(const Ring &ring, const Speeds &spee
                                             const Written &to, float *weights, float *velocity, const float *x,
                                             const float *target, int mine, Units unit, const Moving &moving, int code)
 {
-    const int thread = threadIdx.x;
+    const int thread = Group::thread();
     int parts = 0;  // of velocities so far
     float edge = 0;
     const auto ask = [&](int k) {
         if (k < mine) {
             const Unit next = unit(k);
             float *in = signals + (k / GROUPS & 1) * ahead;
-            fetch_columns(in, x, next.x, 0, next.n, 1);
-            fetch_columns(in + next.n, target, next.y, 0, next.o, 1);
+            fetch_columns<Group>(in, x, next.x, 0, next.n, 1);
+            fetch_columns<Group>(in + next.n, target, next.y, 0, next.o, 1);
             const Whole whole(weights + next.w, next.size());
             if (thread < whole.edges(next.size())) edge = weights[next.w + whole.edge(thread)];
         }
         __pipeline_commit();
     };
-    ask(threadIdx.y);
-    for (int k = threadIdx.y; k < mine; k += GROUPS) {
+    ask(Group::number());
+    for (int k = Group::number(); k < mine; k += GROUPS) {
         const Unit now = unit(k);
         const float first_or_last = edge, rate = moving.of(now);
         ask(k + GROUPS);
@@ -103,27 +103,23 @@ __device__ __forceinline__ void learn_units(const Ring &ring, const Speeds &spee
         float *memory = weights + now.w, *held = place(ring.slot(k), memory), *in = signals + (k / GROUPS & 1) * ahead;
         float *inner = signals + 2 * ahead, *out = inner + h, *inner_delta = out + o;
         const Signals s = {in, inner, out, inner_delta, in + n, inner_delta + h};
-        const Weights<true> w = {held, memory, 0};
         const Whole whole(memory, now.size());
         const bool at_edge = thread < whole.edges(now.size());
 
         __pipeline_wait_prior(1);
         ring.wait_filled(k);
         if (at_edge) held[whole.edge(thread)] = first_or_last;
-        together<true>();
-        affine<true, false>(s.inner, w, 0, s.in, n, h, 1, code);
-        together<true>();
-        answer<true, false, true>(to, s, now, w, code, 1);
-        if (SPEEDS) {
+        Group::meet();
+        const auto nothing = [] {};
+        const Pace pace = {rate, moving.momentum};
+        learn_online<Group, SPEEDS ? NOTHING : WEIGHTS>(to, s, now, held, nullptr, pace, code, nothing, nothing);
+        if (SPEEDS)
             learn_parts(speeds, velocity, now, held, s, rate, moving.momentum, parts);
-        } else {
-            learn<true, IN_PLACE>(held, nullptr, w, now.second(), s.out, s.inner, h, o, 1, rate, 0);
-            learn<true, IN_PLACE>(held, nullptr, w, 0, s.inner_delta, s.in, n, h, 1, rate, 0);
+        else
             fence_bulk();
-        }
-        together<true>();
+        Group::meet();
         if (at_edge) memory[whole.edge(thread)] = held[whole.edge(thread)];
-        if (warp()) continue;
+        if (Group::warp()) continue;
         __syncwarp();
         if (thread == 0) arrive(ring.done + k % ring.many);
     }

@@ -4,10 +4,21 @@
 // brings parts in order, as many ahead as there are slots, and stores those that have moved. A slot goes round as those of
 // weights do; each warp arrives at `done`, after a fence of its threads.
 #pragma once
-#include "units.cuh"
+#include "online.cuh"
 
 constexpr int GROUPS = 2;
 constexpr int PARTS = 4;  // slots of a group
+constexpr int RING_WARPS = 8 * GROUPS + 1 + GROUPS;  // of groups, of who moves weights, of who move velocities
+
+// The threads that compute a unit: eight warps of a block (32, RING_WARPS).
+struct Group {
+    __device__ static int number() { return threadIdx.y / 8; }
+    __device__ static int warp() { return threadIdx.y % 8; }
+    __device__ static int thread() { return 32 * warp() + threadIdx.x; }
+    __device__ static int threads() { return 256; }
+    __device__ static int warps() { return 8; }
+    __device__ static void meet() { ::meet(1 + number(), threads()); }
+};
 
 // The number-th part that a group has: of its unit k of a block, the velocities that lie in sectors [at, at + 1) * pitch / 8,
 // counted from the one in which the unit's begin.
@@ -96,11 +107,12 @@ __device__ __forceinline__ void move_speeds(const Speeds &ring, float *velocity,
 __device__ __forceinline__ void learn_run(float *weights, float *speeds, int first, int last, const float *delta,
                                           const float *x, int n, int rows, float rate, float momentum)
 {
-    const int threads = blockDim.x, rows_on = threads / n, columns_on = threads % n, bias = rows * n;
-    int r = (first + (int)threadIdx.x) / n, i = (first + (int)threadIdx.x) % n;
-    for (int k = first + threadIdx.x; k < last; k += threads) {
-        const float g = fmaf(delta[k < bias ? r : k - bias], k < bias ? x[i] : 1, 0);
-        move<MOMENTUM_IN_PLACE>(weights, speeds, k, weights[k], speeds[k], g, rate, momentum);
+    const int threads = Group::threads(), rows_on = threads / n, columns_on = threads % n, bias = rows * n;
+    int r = (first + Group::thread()) / n, i = (first + Group::thread()) % n;
+    for (int k = first + Group::thread(); k < last; k += threads) {
+        const float change = -rate * delta[k < bias ? r : k - bias];  // as in online.cuh, to the bit
+        const float v = fmaf(momentum, speeds[k], change * (k < bias ? x[i] : 1));
+        weights[k] += speeds[k] = v;
         r += rows_on, i += columns_on;
         if (i >= n) ++r, i -= n;
     }

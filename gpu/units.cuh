@@ -18,6 +18,17 @@ struct __align__(16) Unit {
 };
 static_assert(sizeof(Unit) == 64);
 
+// The signals of a unit in shared memory: (B, n), (B, h), ...; parts: for sums that warps take in parts.
+struct Signals {
+    float *in, *inner, *out, *inner_delta, *wanted, *parts;
+};
+
+// What a step writes beside weights; H, Y: columns of its arrays.
+struct Written {
+    float *__restrict__ loss, *__restrict__ y, *__restrict__ hidden, *__restrict__ y_grad, *__restrict__ hidden_grad;
+    int64 H, Y;
+};
+
 // A unit's weights, of which those from index `from` on are in shared memory; WHOLE: all of them.
 template <bool WHOLE> struct Weights {
     const float *shared;  // where index 0 would be
@@ -26,15 +37,14 @@ template <bool WHOLE> struct Weights {
     __device__ const float *at(int k) const { return WHOLE || k >= from ? shared + k : memory + k; }
 };
 
-// All threads that compute a unit meet: those of a block, or where a block has more GROUPs than one those of a threadIdx.y.
-template <bool GROUP> __device__ __forceinline__ void together()
-{
-    if constexpr (GROUP) {
-        meet(1 + threadIdx.y, blockDim.x);
-    } else {
-        __syncthreads();
-    }
-}
+// The threads that compute a unit: those of a block.
+struct WholeBlock {
+    __device__ static int thread() { return threadIdx.x; }
+    __device__ static int threads() { return blockDim.x; }
+    __device__ static int warps() { return threads() / 32; }
+    __device__ static int warp() { return thread() / 32; }
+    __device__ static void meet() { __syncthreads(); }
+};
 
 // How many floats there are from an address to the next sector, the 32 bytes that memory moves at least.
 __device__ __forceinline__ int to_sector(const float *memory)
@@ -53,6 +63,18 @@ __device__ __forceinline__ void fetch(float *shared, const float *memory, int fi
     if (thread < last - end) __pipeline_memcpy_async(shared + end + thread, memory + end + thread, 4);
 }
 
+// Floats [first, last) of the unit go back to memory: 16 bytes at a time, and each number before and behind them alone.
+__device__ __forceinline__ void put_back(float *memory, const float *shared, int first, int last)
+{
+    const int begin = min(first + (to_sector(memory + first) & 3), last), end = last - (last - begin) % 4;
+#pragma unroll 4
+    for (int k = begin + 4 * threadIdx.x; k < end; k += 4 * blockDim.x)
+        __stcs(reinterpret_cast<float4 *>(memory + k), *reinterpret_cast<const float4 *>(shared + k));
+    const int thread = threadIdx.x;
+    if (thread < begin - first) memory[first + thread] = shared[first + thread];
+    if (thread < last - end) memory[end + thread] = shared[end + thread];
+}
+
 // The lines of memory that will be read later are brought into the L2 cache meanwhile.
 __device__ __forceinline__ void prefetch(const float *memory, int count)
 {
@@ -67,37 +89,38 @@ __device__ __forceinline__ void gather(float *out, const float *in, int64 at, in
 }
 
 // The same, begun only: it is done when the pipeline has been waited for.
+template <class Crew = WholeBlock>
 __device__ __forceinline__ void fetch_columns(float *out, const float *in, int64 at, int64 pitch, int columns, int B)
 {
     for (int b = 0; b < B; ++b)
-        for (int i = threadIdx.x; i < columns; i += blockDim.x)
+        for (int i = Crew::thread(); i < columns; i += Crew::threads())
             __pipeline_memcpy_async(out + b * columns + i, in + b * pitch + at + i, 4);
 }
 
-// out[b][r] = activation(w[r] . x[b] + bias[r]) of the rows from `begin` on; four dot products at a time: four rows, or four
+// out[b][r] = activation(w[r] . x[b] + bias[r]); four dot products at a time: four rows, or four
 // examples of one row.
 template <bool WHOLE, bool MANY>
 __device__ __forceinline__ void affine(float *out, const Weights<WHOLE> &w, int at, const float *x, int n, int rows, int B,
-                                       int code, int begin = 0)
+                                       int code)
 {
-    const int groups = MANY ? (B + 3) / 4 : 1, tasks = MANY ? (rows - begin) * groups : (rows - begin + 3) / 4;
+    const int groups = MANY ? (B + 3) / 4 : 1, tasks = MANY ? rows * groups : (rows + 3) / 4;
     for (int task = warp(); task < tasks; task += warps()) {
         const float *row[4], *v[4];
         for (int k = 0; k < 4; ++k) {  // past the last is the last again, and not written
-            row[k] = w.at(at + (MANY ? begin + task / groups : min(begin + 4 * task + k, rows - 1)) * n);
+            row[k] = w.at(at + (MANY ? task / groups : min(4 * task + k, rows - 1)) * n);
             v[k] = x + (MANY ? min(task % groups * 4 + k, B - 1) * n : 0);
         }
         float total[4] = {};
         for (int i = lane(); i < n; i += 32)
             for (int k = 0; k < 4; ++k) total[k] = fmaf(row[MANY ? 0 : k][i], v[MANY ? k : 0][i], total[k]);
         const float sum = sums<4>(total);
-        const int k = lane() / 8, r = begin + (MANY ? task / groups : 4 * task + k), b = MANY ? task % groups * 4 + k : 0;
+        const int k = lane() / 8, r = MANY ? task / groups : 4 * task + k, b = MANY ? task % groups * 4 + k : 0;
         if (lane() % 8 == 0 && r < rows && b < B) out[b * rows + r] = activate(sum + *w.at(at + rows * n + r), code);
     }
 }
 
 // out[b][j] = sum over r of w[r][j] delta[b][r]; a warp takes 32 columns and a part of the rows. parts (P, B, columns).
-template <bool WHOLE, bool MANY, bool GROUP = false>
+template <bool WHOLE, bool MANY>
 __device__ __forceinline__ void pull_back(float *out, float *parts, const Weights<WHOLE> &w, int at, const float *delta,
                                           int rows, int columns, int B)
 {
@@ -116,40 +139,36 @@ __device__ __forceinline__ void pull_back(float *out, float *parts, const Weight
                 if (b + k < B) parts[(p * B + b + k) * columns + j] = total[k];
         }
     }
-    together<GROUP>();
+    __syncthreads();
     for (int i = threadIdx.x; i < B * columns; i += blockDim.x) {
         float total = 0;
         for (int p = 0; p < P; ++p) total += parts[p * B * columns + i];
         out[i] = total;
     }
-    together<GROUP>();
+    __syncthreads();
 }
 
 // Where the gradient of a weight goes.
-enum Sink { DESCEND, MOMENTUM, ACCUMULATE, IN_PLACE, MOMENTUM_IN_PLACE };  // in place: in shared memory
+enum Sink { DESCEND, MOMENTUM, ACCUMULATE };
 
 template <int SINK>
 __device__ __forceinline__ void move(float *memory, float *speed, int64 k, float now, float before, float g, float rate,
                                      float momentum)
 {
     if (SINK == DESCEND) __stcs(memory + k, fmaf(-rate, g, now));
-    if (SINK == IN_PLACE) memory[k] = fmaf(-rate, g, now);
     if (SINK == ACCUMULATE) memory[k] = now + g;
     if (SINK == MOMENTUM) {
         const float v = fmaf(momentum, before, -rate * g);
         __stcs(speed + k, v);
         __stcs(memory + k, now + v);
     }
-    if (SINK == MOMENTUM_IN_PLACE) memory[k] = now + (speed[k] = fmaf(momentum, before, -rate * g));
 }
 
-// The gradient of matrix and bias at `at`, g[r][i] = sum over b of delta[b][r] x[b][i], goes down the sink, of the matrix that
-// of the rows from `begin` on. Threads take them as they lie in memory, from the first whole sector on, so a warp writes whole
-// sectors. What a thread needs from memory for four numbers is asked for before the first is used.
+// The gradient of matrix and bias at `at`, g[r][i] = sum over b of delta[b][r] x[b][i], goes down the sink.
+// Threads take them as they lie in memory, from the first whole sector on, so a warp writes whole sectors. What a thread needs from memory for four numbers is asked for before the first is used.
 template <bool WHOLE, int SINK>
 __device__ __forceinline__ void learn(float *memory, float *speed, const Weights<WHOLE> &w, int at, const float *delta,
-                                      const float *x, int n, int rows, int B, float rate, float momentum,
-                                      int begin = 0)
+                                      const float *x, int n, int rows, int B, float rate, float momentum)
 {
     const auto ask = [&](int k, float &now, float &before) {
         now = *w.at(k);
@@ -160,15 +179,15 @@ __device__ __forceinline__ void learn(float *memory, float *speed, const Weights
         for (int b = 0; b < B; ++b) g = fmaf(delta[b * rows + r], x[b * n + i], g);
         move<SINK>(memory, speed, k, now, before, g, rate, momentum);
     };
-    const int thread = threadIdx.x, threads = blockDim.x, first = at + begin * n, bias = at + rows * n;
+    const int thread = threadIdx.x, threads = blockDim.x, first = at, bias = at + rows * n;
     const int head = min(to_sector(memory + first), bias - first);
     float now[4], before[4] = {};
     if (thread < head) {
         ask(first + thread, now[0], before[0]);
-        go(first + thread, begin + thread / n, thread % n, now[0], before[0]);
+        go(first + thread, thread / n, thread % n, now[0], before[0]);
     }
     const int rows_on = threads / n, columns_on = threads % n;
-    int r = begin + (head + thread) / n, i = (head + thread) % n;
+    int r = (head + thread) / n, i = (head + thread) % n;
     for (int k = first + head + thread; k < bias; k += 4 * threads) {
         for (int j = 0; j < 4; ++j)
             if (k + j * threads < bias) ask(k + j * threads, now[j], before[j]);

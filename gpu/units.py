@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from gpu import blas, device, kernels
+from gpu import blas, device, kernels, optimiser
 from gpu.array import Array
 from gpu.blas import Matrix
-from gpu.plan import GROUPS, MOST, Plan
+from gpu.plan import MOST, RING_WARPS, Plan
 
 CODES = {"logistic": 0, "rational": 1, "tanh": 2, "relu": 3, "rational2023": 4}  # as in activation.cuh
 FEW = 32  # units below which a block a unit leaves most of a device idle
@@ -50,10 +50,9 @@ def backward(
 def update(weights: Array, velocity: Array | None, weight_grad: Array, rate: float, momentum: float) -> None:
     """velocity <- momentum velocity - rate weight_grad; weights <- weights + velocity; weight_grad <- 0.
 
-    velocity None: plain SGD.
+    velocity None: plain SGD. Arrays begin where the device allocates.
     """
-    arguments = (weights, velocity, weight_grad, rate, momentum, weights.size)
-    kernels.launch(__file__, "update", "PPPffq", _pieces(weights.size), 256, *arguments)
+    optimiser.descend(weights, velocity, weight_grad, None, rate, momentum)
 
 
 def step(
@@ -81,7 +80,7 @@ def step(
             blocks, *sizes, shared = ring
             name, kinds = "step_ring" + "_momentum" * (velocity is not None), "PPPPPPPPPPPffiiiiiii"
             given = (*written, bin.units, x, target, *moving, bin.many, *sizes)
-            kernels.launch(__file__, name, kinds, blocks, (256, GROUPS + 1), *given, shared=shared)
+            kernels.launch(__file__, name, kinds, blocks, (32, RING_WARPS), *given, shared=shared)
             continue
         name = f"step_{bin.kind}{'_many' * (batch > 1)}{'_momentum' * (velocity is not None)}"
         arguments = (*written, bin.units, x, target, *moving, *extent)

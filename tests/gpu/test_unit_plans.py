@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gpu import blas, units
+from gpu import blas, kernels, units
 from gpu.plan import GROUPS, UNIT
 from hybrid.layout import unit_layout
 from tests.support.units_on_gpu import MANY, WARPS, Case, ring_case
@@ -75,12 +75,28 @@ def test_bulk_copies_are_there_from_hopper_on(gpu, monkeypatch, capability, bulk
 
 def test_a_ring_has_room_for_two_units_under_way_and_the_weights_of_as_many_as_share_a_multiprocessor(gpu, monkeypatch):
     """By hand: 150 inputs, 49 hidden, 150 outputs. A unit has 49 * 151 + 150 * 50 = 14,899 numbers. Its signals: inputs and
-    targets of two units, what one computes, for which 49 columns are summed in 4 parts, and 3 more for alignment.
+    targets of two units, what one computes, for each of 8 warps a loss and 49 sums of columns, 3 behind each layer, and 3 more.
     """
     plan = ring_case(gpu, monkeypatch, sizes=([150] * 20, [49] * 20, [150] * 20)).plan
     [bin] = plan.bins(1)
     ring, _ = bin.rings
-    signals = 2 * 300 + 2 * 49 + 150 + 4 * 49 + 3
+    signals = 2 * 300 + 2 * 49 + 150 + 8 * (1 + 49) + 2 * 3 + 3
     assert (ring.blocks, ring.slots, ring.slot) == (2, bin.blocks, 14_904)
     assert (ring.ahead, ring.signals, ring.part) == (300, signals, 0)
     assert ring.shared == 4 * (bin.blocks * 14_904 + 2 * signals)
+
+
+def test_what_the_compiler_gives_a_kernel_of_shared_memory_is_known(gpu):
+    assert kernels.static_shared(gpu.device, units.__file__, ["miss"]) == 8 * 4
+    assert kernels.static_shared(gpu.device, units.__file__, ["add", "miss", "add"]) == 8 * 4
+
+
+@pytest.mark.parametrize("room", [5000, 7500])
+def test_a_step_asks_for_no_more_than_the_compiler_leaves(gpu, monkeypatch, room):
+    """With what the kernel has itself it is what a block may have, not a byte more."""
+    monkeypatch.setattr(gpu.device, "shared_block", room)
+    monkeypatch.setattr(kernels, "static_shared", lambda where, launcher, names: 40)
+    case = Case(1, 0, ([70, 3, 130], [21, 4, 5], [30, 3, 40])).on(gpu)
+    bins = case.plan.bins(1)
+    assert max(bin.shared for bin in bins) == room - 40 and {bin.kind for bin in bins} == {"part", "whole"}
+    case.step("tanh")  # the driver watches what is behind that
