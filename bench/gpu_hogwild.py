@@ -22,14 +22,14 @@ def hogwild(machine: Machine, quick: bool, threads: int) -> Iterator[Callable[[]
 
 
 def first(machine: Machine, quick: bool, threads: int) -> Iterator[Callable[[], Contest]]:
-    """What makes those of a first contact: our tree on the device alone, in all ways, then beside this rival.
+    """What makes those of a first contact: our tree, all of the batch together, beside this rival; then its other ways.
 
-    They share a task, which is made once; the rival stands in a contest of its own, since it may fail.
+    They share a task, which is made once.
     """
     classes, batch = (gpu_tree.QUICK_TREES[0], gpu_tree.QUICK_SWEEP[0]) if quick else (gpu_tree.TREES[0], BATCH)
     task = Task(classes, threads, batch=batch)
-    yield from (partial(gpu_tree.contest, machine, task, way) for way in gpu_tree.first_ways(batch))
     yield partial(contest, machine, task)
+    yield from (partial(gpu_tree.contest, machine, task, way) for way in gpu_tree.first_ways(batch))
 
 
 def of_classes(machine: Machine, classes: int, batch: int, threads: int) -> Contest:

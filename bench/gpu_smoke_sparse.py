@@ -11,7 +11,7 @@ from bench.gpu_ceilings import TF32_TOLERANCE
 from bench.gpu_smoke_device import Case, Check, Gpu
 from bench.tree_shape import huffman, path
 from bench.tree_shape import split as cut
-from gpu import batch_rows, fused_softmax, head, rows, softmax, sort, split, tree_batch, tree_softmax
+from gpu import batch_rows, head, rows, softmax, sort, split, tree_batch, tree_softmax
 from hybrid.contract import Learned, Rule
 from tests.support import visits
 
@@ -90,16 +90,10 @@ def batch_move(gpu: Gpu, kind: str, rule: Rule) -> Iterator[Check]:
 
 
 def full_softmax(
-    gpu: Gpu,
-    kind: str = "sgd",
-    rule: Rule = PLAIN,
-    width: int = 128,
-    tf32: bool = False,
-    fused: bool = False,
-    slots: bool = False,
+    gpu: Gpu, kind: str = "sgd", rule: Rule = PLAIN, tf32: bool = False, slots: bool = False
 ) -> Iterator[Check]:
-    """By cuBLAS in chunks of 128 classes, or fused; with Adagrad also biases and weights. slots: the head of a readout."""
-    classes, batch, ruled = 300, 20, kind != "sgd"
+    """By cuBLAS in chunks of 128 classes; with Adagrad also biases and weights. slots: the head of a readout."""
+    classes, width, batch, ruled = 300, 128, 20, kind != "sgd"
     learned, hidden = visits.drawn(gpu.rng, classes, width, kind, ruled), gpu.normal(batch, width, scale=width**-0.5)
     target, weight = gpu.rng.integers(0, classes, batch, np.int32), gpu.random(batch) + F32(0.5)
     slot = gpu.rng.permutation(classes).astype(np.int32)
@@ -107,11 +101,7 @@ def full_softmax(
     grad, loss = gpu.put(np.ones((batch, width))) if slots else gpu.empty(batch, width), gpu.empty(batch)
     given = gpu.put(hidden), gpu.put(target), gpu.put(weight) if ruled else None, rule
     patch = mock.patch.object
-    with (
-        patch(gpu.device, "tf32", tf32),
-        patch(softmax, "FUSED", fused),
-        patch(softmax, "classes_of_chunk", lambda *sizes: 128),
-    ):
+    with patch(gpu.device, "tf32", tf32), patch(softmax, "classes_of_chunk", lambda *sizes: 128):
         work = gpu.poisoned(gpu.do((head if slots else softmax).workspace, batch, width, F32))
         if slots:
             gpu.do(head.step, grad, loss, there, work, gpu.put(slot), *given)
@@ -185,12 +175,13 @@ def tree_step(gpu: Gpu, mode: str, width: int, ruled: bool = False, times: int =
     yield from batch.checks(visits.learn_nodes, groups)
 
 
-def tree_together(gpu: Gpu, together: int, width: int, ruled: bool = False) -> Iterator[Check]:
-    """The mode `batch`."""
+def tree_together(gpu: Gpu, together: int, width: int, ruled: bool = False, long: bool = False) -> Iterator[Check]:
+    """The mode `batch`; long: lined up as a batch of more examples is."""
     batch = Examples(gpu, width, ruled)
     plan = gpu.do(tree_batch.plan, batch.tree)
     work = gpu.poisoned(gpu.do(tree_batch.workspace, 160, width, batch.tree.depth, together, F32))
-    gpu.do(tree_batch.step, batch.grad, batch.loss, batch.there, work, plan, *batch.given, together)
+    with mock.patch.object(tree_batch, "FEW", 0 if long else tree_batch.FEW):
+        gpu.do(tree_batch.step, batch.grad, batch.loss, batch.there, work, plan, *batch.given, together)
     yield from batch.checks(visits.learn_together, together)
 
 
@@ -240,15 +231,6 @@ CASES = {
     "softmax.ruled": Case(
         partial(full_softmax, kind="adagrad", rule=RULE), ("measure_biased", "miss_weighted", "move")
     ),
-    **{
-        f"softmax.fused.{'tf32' if tf32 else 'fp32'}.{tile.width}": Case(
-            partial(full_softmax, width=tile.width, tf32=tf32, fused=True),
-            (f"learn_{'tf32' if tf32 else '3xtf32'}_{tile.width}",),
-        )
-        for tile in fused_softmax.TILES
-        for tf32 in (False, True)
-    },
-    "softmax.fused.ruled": Case(partial(full_softmax, kind="adagrad", rule=RULE, fused=True), ("learn_3xtf32_128",)),
     "softmax.best": Case(partial(best_classes, biased=False), ("choose",)),
     "softmax.best.biased": Case(partial(best_classes, biased=True), ("choose_biased",)),
     "head": Case(partial(full_softmax, slots=True), ("look_up", "add")),
@@ -265,7 +247,8 @@ CASES = {
         for width in WIDTHS
     },
     "tree.batch.64": Case(partial(tree_together, together=64, width=128), ("meet", "move")),
-    "tree.batch.all": Case(partial(tree_together, together=160, width=128), ("move",)),
+    "tree.batch.all": Case(partial(tree_together, together=160, width=128), ("line_up", "move", "finish")),
+    "tree.batch.long": Case(partial(tree_together, together=160, width=128, long=True), ("label", "climb")),
     "tree.batch.ruled": Case(partial(tree_together, together=16, width=300, ruled=True), ("meet", "move")),
     "tree.log-prob": Case(partial(tree_log_prob, biased=False), ("log_prob",)),
     "tree.log-prob.biased": Case(partial(tree_log_prob, biased=True), ("log_prob_biased",)),

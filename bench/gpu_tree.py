@@ -20,6 +20,7 @@ TREES, QUICK_TREES = (1_000_000, 10_000_000), (500,)
 SWEEP, QUICK_SWEEP = (64, 256, 1024, 4096, 16_384, 65_536), (80,)  # examples of a batch
 GROUP = 64  # examples that a node learns from at once, beside one and all of a batch
 TOP = 255  # nodes that learn as dense products
+GRAPH = "ours, one graph"
 MOST = 4096  # examples of the largest batch in which nodes learn in order up to rounding
 
 
@@ -52,9 +53,8 @@ def ways(batch: int) -> Iterator[Way]:
 
 
 def first_ways(batch: int) -> Iterator[Way]:
-    """Those of a first contact, the one that is held to the most first."""
-    yield from (Way(), Way(mode="ordered"), Way(mode="ordered", top=TOP))
-    yield from (Way(together, top=top) for top in (0, TOP) for together in (min(GROUP, batch), batch))
+    """Those of a first contact, but the one that stands beside Hogwild: all of the batch together."""
+    yield from (Way(batch, top=TOP), Way(), Way(mode="ordered"), Way(mode="ordered", top=TOP), Way(min(GROUP, batch)))
 
 
 def tree(machine: Machine, quick: bool, threads: int) -> Iterator[Callable[[], Contest]]:
@@ -88,17 +88,17 @@ def _alone(machine: Machine, classes: int, batch: int, threads: int, way: Way) -
 
 
 def contest(machine: Machine, task: Task, way: Way) -> Contest:
-    """Our step."""
+    """Our step, and the same as a CUDA graph: of several launches from Python, or of one."""
     classes, batch, width = task.classes, task.batch, task.width
     params = {"classes": classes, "width": width, "batch": batch} | way.params()
     made = Contest(machine, "tree.step", params, batch, "examples/s")
     put, device = machine.device.from_host, machine.device
-    nodes, targets = put(task.nodes), [put(target) for target in task.targets]
-    hidden = [put(vectors) for vectors in task.hidden]
+    nodes, hidden = put(task.nodes), [put(vectors) for vectors in task.hidden]
+    batches = [(one, put(target)) for one, target in zip(itertools.cycle(hidden), task.targets, strict=False)]
     grad, loss = device.empty((batch, width), np.float32), device.empty(batch, np.float32)
-    turns = itertools.cycle(zip(itertools.cycle(hidden), targets, strict=False))
+    turns = itertools.cycle(batches)
     expected = learned(task, way.together, way.top)
-    learn = _learner(made, task, way)
+    learn = partial(_learner(made, task, way), grad, loss, Learned(nodes))
 
     def check():
         met, first, moved, pulled, losses = expected
@@ -106,8 +106,34 @@ def contest(machine: Machine, task: Task, way: Way) -> Contest:
         near("loss", device.to_host(loss), losses)
         near("nodes", some_rows(made, nodes, met), moved, first)
 
-    made.ours(lambda: learn(grad, loss, Learned(nodes), *next(turns)), check)
+    def restart():
+        device.write(nodes, task.nodes)
+
+    made.ours(lambda: learn(*next(turns)), check)
+    _recorded(made, learn, batches, restart, check)
     return made
+
+
+def _recorded(
+    made: Contest, learn: Callable[..., None], batches: list[tuple], restart: Callable[[], None], check: Callable[[], None]
+) -> None:  # fmt: skip
+    """The step beside itself, each batch in a graph of its own: all are recorded before the first that counts."""
+    from gpu.graphs import MOST as GRAPHS
+
+    recorder, batches = made.machine.device.recorder(), batches[:GRAPHS]
+    turns = itertools.cycle(range(len(batches)))
+
+    def step(n):
+        recorder.run(n, learn, *batches[n])
+
+    def recorded():
+        for n in (*range(len(batches)), *range(len(batches))):
+            made.do(step, n)
+        restart()
+        made.do(step, 0)
+        check()
+
+    made.beside(GRAPH, lambda: step(next(turns)), recorded)
 
 
 def _learner(made: Contest, task: Task, way: Way) -> Callable[..., None]:
@@ -130,8 +156,7 @@ def _learner_of_batches(made: Contest, task: Task, tree: Any, way: Way) -> Calla
     from gpu import tree_batch
 
     # Examples stand in the order of the whole tree's leaves: so those of a node are neighbours below a top, too.
-    leaf_up, node_up = (made.machine.device.from_host(up) for up in (tree.leaf_up, tree.node_up))
-    plan = made.do(tree_batch.plan, task.tree)._replace(leaf_up=leaf_up, node_up=node_up)
+    plan = made.do(tree_batch.plan, tree, task.tree.ranks())
     rule = Rule(RATE)
     work = made.do(tree_batch.workspace, task.batch, task.width, tree.depth, way.together, np.float32)
 

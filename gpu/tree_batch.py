@@ -13,53 +13,76 @@ from gpu import device, kernels, sort
 from gpu.array import Array
 from gpu.rule import scalars, wide
 
-WARPS, CROWD, NARROW = 4, 256, 256  # as in tree_batch.cu
+WARPS, MOVERS, SPAN = 4, 8, 32  # as in tree_batch.cu
+CROWD, NARROW = 256, 256  # as in tree_groups.cuh
+HOPS, LINED, FEW = 8, 8, 2048  # as in tree_paths.cuh
 
 
 class Plan(NamedTuple):
-    """A tree on the device, see cpu/tree.py: leaf_up, rank (V,) and node_up (V - 1,) int32; depth of its longest path."""
+    """A tree on the device, see cpu/tree.py: leaf_up, rank (V,) and node_up (V - 1,) int32; depth of its longest path.
+
+    hops (V, HOPS) int32: the pointers to parents that are met every `stretch` steps up from each leaf, -1 past the root
+    """
 
     leaf_up: Array
     node_up: Array
     depth: int
     rank: Array
+    hops: Array
+    stretch: int
 
 
 class Work(NamedTuple):
-    """Scratch for up to B examples with paths of up to L nodes, see tree_batch.cu; S: `groups` of a level.
+    """Scratch for up to B examples with paths of up to L nodes, see tree_batch.cu; S: `groups`, P: `spans` of a level.
 
     keys     (B,) int32     what examples are sorted by
+    order    (B,) int32     which example is at each place of the sorted order
     place    (B,) int32     where each stands in the sorted order
     entries  (L, B) int32   2 * node + turn from the root on, -1 past a path's end
     seen     (L, B) int32   which row of `found` the example meets; -1: the node's own
     misses   (L, B)         turn - logistic(score), times the example's weight
     found    (L S, D)       rows of crowded nodes as their groups found them
     biases   (L S,)         the same of their biases
+    parts    (2 L P, D)     gradients of nodes whose examples stand in several spans, of each span's alone
+    pushes   (2 L P,)       the same of their biases
     """
 
     keys: Array
+    order: Array
     place: Array
     entries: Array
     seen: Array
     misses: Array
     found: Array
     biases: Array
+    parts: Array
+    pushes: Array
 
 
-def plan(tree: Any) -> Plan:
-    """The tree as the other functions take it: on the current queue's device."""
-    put = device.current().device.from_host
-    return Plan(put(tree.leaf_up), put(tree.node_up), tree.depth, put(tree.ranks()))
+def plan(tree: Any, ranks: Any = None) -> Plan:
+    """The tree as the other functions take it: on the current queue's device.
+
+    ranks  of a tree's part, whose examples stand in the order of the whole tree's leaves; None: the tree's own
+
+    It takes 44 bytes a class.
+    """
+    here = device.current().device
+    leaf_up, node_up, classes = here.from_host(tree.leaf_up), here.from_host(tree.node_up), len(tree.leaf_up)
+    hops, stretch = here.empty((classes, HOPS), np.int32), max(-(-tree.depth // HOPS), 1)
+    kernels.launch(__file__, "hop", "PPPii", -(-classes // 256), 256, hops, leaf_up, node_up, stretch, classes)
+    rank = here.from_host(tree.ranks() if ranks is None else ranks)
+    return Plan(leaf_up, node_up, tree.depth, rank, hops, stretch)
 
 
 def workspace(batch: int, width: int, depth: int, together: int, dtype: DTypeLike) -> Work:
     """Scratch for calls of `step` with up to `batch` rows and paths of up to `depth` nodes.
 
-    It takes 4 batch (3 depth + 2) bytes, and where together < batch 8 batch depth (width + 1) / together more: 0.9 MB for 1024
-    rows of 128 numbers, paths of 30 nodes and groups of 64.
+    It takes 4 batch (3 depth + 3) bytes, depth batch (width + 1) / 4 more, and where together < batch 8 batch depth
+    (width + 1) / together more: 2 MB for 1024 rows of 128 numbers, paths of 30 nodes and groups of 64.
     """
-    empty, slots = device.current().device.empty, depth * groups(batch, together)
+    empty, slots, parts = device.current().device.empty, depth * groups(batch, together), 2 * depth * spans(batch)
     return Work(
+        empty(batch, np.int32),
         empty(batch, np.int32),
         empty(batch, np.int32),
         empty((depth, batch), np.int32),
@@ -67,7 +90,14 @@ def workspace(batch: int, width: int, depth: int, together: int, dtype: DTypeLik
         empty((depth, batch), dtype),
         empty((slots, width), dtype),
         empty(slots, dtype),
+        empty((parts, width), dtype),
+        empty(parts, dtype),
     )
+
+
+def spans(batch: int) -> int:
+    """Into how many stretches of places `move` cuts a level."""
+    return -(-batch // SPAN)
 
 
 def groups(batch: int, together: int) -> int:
@@ -87,28 +117,33 @@ def step(
     sum of their gradients. The same bits in every run.
     """
     B, D = hidden.shape
+    crowded = B > together
     nodes = learned.rows, learned.biases, learned.squares, learned.bias_squares, wide(learned)
-    move = *scalars(rule), B, D
-    order = _climb(work, tree, target)
-    if B > together:
+    changes = *scalars(rule), B, D
+    seen = work.seen if crowded else None
+    order = _line_up(work, seen, tree, target)
+    if crowded:
         sizes = len(work.found) // tree.depth, together
-        _meet(nodes, work, tree, hidden, weight, *move, *sizes)
-    given = work.entries, work.seen, order, hidden
+        _meet(nodes, work, tree, hidden, weight, *changes, *sizes)
+    given = work.entries, seen, order, hidden
     found = learned.rows, learned.biases, work.found, work.biases
     values = grad, loss, work.misses, *found, *given, weight, tree.depth, B, D
-    row = _beyond(D, 4 * D)  # of each warp
-    kernels.launch(__file__, "judge", "P" * 12 + "iii", -(-B // WARPS), 32 * WARPS, *values, shared=WARPS * row)
-    grid, changes = (-(-B // WARPS), tree.depth), (*nodes, work.misses, *given, *move)
-    kernels.launch(__file__, "move", "PPPPiPPPPPfffii", grid, 32 * WARPS, *changes, shared=WARPS * row)
+    kernels.launch(__file__, "judge", "P" * 12 + "iii", B, 32 * WARPS, *values, shared=_beyond(D, 4 * WARPS * D))
+    _move(nodes, work, tree.depth, given, changes)
 
 
-def _climb(work: Work, tree: Plan, target: Array) -> Array:
-    """Sort the examples, write their paths; returns which example is at each place."""
+def _line_up(work: Work, seen: Array | None, tree: Plan, target: Array) -> Array:
+    """Sort the examples, write their paths; returns which example is at each place. In one launch where they are few."""
     B = len(target)
+    paths, walk = (work.entries, seen, tree.hops, tree.node_up), (tree.stretch, tree.depth, B)
+    if B <= FEW:
+        block, values = LINED * (HOPS + 32), (work.place, work.order, *paths, tree.rank, target, *walk)
+        kernels.launch(__file__, "line_up", "PPPPPPPPiii", -(-B // LINED), block, *values)
+        return work.order
     kernels.launch(__file__, "label", "PPPi", -(-B // 256), 256, work.keys, tree.rank, target, B)
     order = sort.by_id(work.keys[:B], len(tree.rank))[1]
-    paths = work.place, work.entries, work.seen, tree.leaf_up, tree.node_up, order, target
-    kernels.launch(__file__, "climb", "PPPPPPPii", -(-B // 64), 64, *paths, tree.depth, B)
+    values = work.place, *paths, order, target, *walk
+    kernels.launch(__file__, "climb", "PPPPPPPiii", -(-HOPS * B // 256), 256, *values)
     return order
 
 
@@ -119,6 +154,16 @@ def _meet(nodes: Any, work: Work, tree: Plan, hidden: Array, weight: Array | Non
     grid = -(-B // together), tree.depth
     values = *nodes, *scratch, hidden, weight, *numbers
     kernels.launch(__file__, "meet", "PPPPiPPPPPPPfffiiii", grid, CROWD, *values, shared=_beyond(D, 8 * D))
+
+
+def _move(nodes: Any, work: Work, depth: int, given: Any, changes: Any) -> None:
+    """The other nodes move: those with all examples in one span, then those with parts of several."""
+    B, D = changes[-2:]
+    many, parts, warps = spans(B), (work.parts, work.pushes), MOVERS if D <= NARROW else WARPS
+    values, room = (*nodes, *parts, work.misses, *given, *changes), _beyond(D, 4 * warps * D)
+    kernels.launch(__file__, "move", "PPPPiPPPPPPPfffii", (many, depth), 32 * warps, *values, shared=room)
+    values = *nodes, *parts, *given[:2], *changes, many
+    kernels.launch(__file__, "finish", "PPPPiPPPPfffiii", (many - 1, depth), 128, *values, shared=_beyond(D, 4 * D))
 
 
 def _beyond(width: int, size: int) -> int:

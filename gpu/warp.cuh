@@ -39,3 +39,21 @@ __device__ __forceinline__ void bring(const float *memory)
     asm volatile("prefetch.global.L2 [%0];" ::"l"(memory));
 #endif
 }
+
+// The compiler shall take an address or a number as it is, in its registers, not as the sum that it came from; and not compute
+// what follows from it in front of a loop, where it would lie in registers from then on. What is behind such an address is read by
+// __ldca and the like: that it is memory is no longer known.
+template <class T> __device__ __forceinline__ T *as_it_is(T *at)
+{
+#ifndef __CUDASIM__
+    asm volatile("" : "+l"(at));
+#endif
+    return at;
+}
+__device__ __forceinline__ int as_it_is(int number)
+{
+#ifndef __CUDASIM__
+    asm volatile("" : "+r"(number));
+#endif
+    return number;
+}

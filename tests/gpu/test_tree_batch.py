@@ -35,7 +35,7 @@ def close(found, wanted, atol=5e-5):
     check_close(found[2], wanted[2], atol)
 
 
-@pytest.mark.parametrize("together", [1, 3, 16, 64, 128])
+@pytest.mark.parametrize("together", [1, 3, 16, 64, 100, 150])
 @pytest.mark.parametrize(
     "classes, width, batch", [(2, 1, 1), (3, 5, 65), (300, 33, 63), (300, 128, 150), (40, 270, 90)]
 )
@@ -79,14 +79,24 @@ def test_every_run_gives_the_same_bytes(gpu):
     assert len(outcomes) == 1
 
 
-@pytest.mark.parametrize(("batch", "labels", "climbs"), [(256, 1, 4), (257, 2, 5)])
-def test_the_work_is_shared_by_examples_and_levels(gpu, launched, batch, labels, climbs):
+@pytest.mark.parametrize("batch", [256, 257])
+def test_the_work_is_shared_by_examples_and_levels(gpu, launched, batch):
     nodes, hidden, target = case(40, 9, batch)
     run(gpu, balanced(40), Learned(nodes), hidden, target, batch)
-    levels, warps = int(balanced(40).depth), tree_batch.WARPS
-    assert launched["label"] == (labels, 256) and launched["climb"] == (climbs, 64)
-    assert launched["judge"] == (-(-batch // warps), 32 * warps)
-    assert launched["move"] == ((-(-batch // warps), levels), 32 * warps) and "meet" not in launched
+    levels, spans = int(balanced(40).depth), -(-batch // 32)
+    del launched["hop"]  # of the plan
+    assert dict(launched) == {
+        "line_up": (-(-batch // 8), 320),
+        "judge": (batch, 128),
+        "move": ((spans, levels), 256),
+        "finish": ((spans - 1, levels), 128),
+    }
+
+
+def test_a_long_batch_is_sorted_by_launches_of_its_own(gpu, launched):
+    nodes, hidden, target = case(40, 9, tree_batch.FEW + 1)
+    run(gpu, balanced(40), Learned(nodes), hidden, target, len(target))
+    assert launched["label"] == (9, 256) and launched["climb"] == (65, 256) and "line_up" not in launched
 
 
 def test_a_batch_that_learns_together_has_no_crowded_groups():
