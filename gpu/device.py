@@ -21,7 +21,7 @@ from numpy.typing import DTypeLike, NDArray
 from gpu.array import Array, Guard, Held, Shape, adopt
 from gpu.errors import DeviceError, Translated, failed
 from gpu.graphs import Recorder
-from gpu.memory import PART, Block, Staging
+from gpu.memory import PART, Behind, Block, Pool, Staging
 from gpu.owner import Owner
 from gpu.queues import Event, Inline, Queue, copy, current, fill_bytes, here, libcuda, scratch
 
@@ -55,12 +55,15 @@ def too_old(cuda: Any) -> str | None:
 class Device:
     """Where arrays live and queues run: CUDA device number `ordinal`.
 
-    tf32  True: the tensor cores multiply matrices, with factors rounded to 10 bits; False: fp32
+    tf32    True: the tensor cores multiply matrices, with factors rounded to 10 bits; False: fp32
+    sleeps  True: a thread that waits for a queue leaves its core to others, and is woken by an interrupt; False: it may spin,
+            which takes a core and ends earlier, by 30 to 100 us in a virtual machine. Work that is put on a queue later obeys
 
     Raises DeviceError for a device that does not exist or does not start.
     """
 
     host_memory = float64 = threads = False
+    sleeps: bool = True
 
     @property
     def closed(self) -> bool:
@@ -99,7 +102,10 @@ class Device:
         self.shared_block = self.cuda.get_attribute(attribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
         self.shared_multiprocessor = self.cuda.get_attribute(attribute.MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)
         self._driver_memory = driver.DeviceAllocation
-        self._pools = self.cuda.get_attribute(attribute.MEMORY_POOLS_SUPPORTED)
+        with Translated(self.name):
+            self.behind = Behind()
+            pools = self.cuda.get_attribute(attribute.MEMORY_POOLS_SUPPORTED)
+            self._pool = Pool(self.ordinal, self.behind) if pools else None
         here.device = self
         self._staging: Staging | None = Staging((self._host_empty(PART, np.uint8), self._host_empty(PART, np.uint8)))
         origin = self.mark(None)
@@ -131,7 +137,7 @@ class Device:
         array = Array(0, shape, dtype, None)
         with Translated(self.name, f"an array {array.shape} of {array.dtype}, {array.nbytes / 1e6:,.1f} MB"):
             whole = -(-max(array.nbytes, 1) // BULK) * BULK
-            memory = (Block if self._pools else driver.mem_alloc)(whole)
+            memory = Block(self._pool, whole) if self._pool else driver.mem_alloc(whole)
         array.pointer, array.keep = int(memory), self.guard(memory, "device", array.nbytes)
         return array
 
@@ -203,14 +209,17 @@ class Device:
         """
         if not held:
             return  # the device was closed meanwhile
+        self.held.pop(id(held), None)  # not before: `_stop` frees what it finds, and this may come after it
         try:
             if held.lent or isinstance(held[0], self._driver_memory):
                 self.context.synchronize()
                 held.clear()
-            elif isinstance(held[0], Block):
-                held.clear()
             else:
-                self._leaving.append((self.mark(None), held))
+                self.behind.follow()
+                if isinstance(held[0], Block):
+                    held.clear()
+                else:
+                    self._leaving.append((self.mark(self.behind.stream), held))
             while self._leaving and self._leaving[0][0].event.query():
                 self._leaving.popleft()[1].clear()
         except BaseException:
@@ -222,12 +231,19 @@ class Device:
         return adopt(foreign)
 
     def memory(self) -> dict[str, int]:
-        """In bytes: "device" and "page-locked" memory of this object; "free" and "total" memory of the device."""
-        import pycuda.driver as driver
+        """In bytes: "device" and "page-locked" memory of this object; "free" and "total" memory of the device.
 
-        free, total = self.owner.call(driver.mem_get_info)
+        Free is what this object could still take: what its pool keeps, which other libraries cannot have, is free too.
+        """
+        free, total = self.owner.call(self._room)
         held = {name: self.allocated[name] for name in ("device", "page-locked")}
         return held | {"free": free, "total": total}
+
+    def _room(self) -> tuple[int, int]:
+        import pycuda.driver as driver
+
+        free, total = driver.mem_get_info()
+        return free + (self._pool.unused() if self._pool else 0), total
 
     # Time
 
@@ -284,6 +300,9 @@ class Device:
             held.clear()
         self._leaving.clear()
         self._staging = None
+        if self._pool:
+            self._pool.close()  # other libraries can have the memory
+        del self._pool, self.behind
         for stock in self._marks.values():
             stock.clear()
         self.modules.clear()
@@ -305,7 +324,6 @@ def _forget(device: "Callable[[], Device | None]", owner: Owner, held: Held, kin
     """Free what is held, in the owner's thread: queues keep nothing alive."""
     if alive := device():
         alive.allocated[kind] -= size
-        del alive.held[id(held)]
         owner.post(alive.free, held)
 
 

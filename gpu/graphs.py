@@ -4,10 +4,9 @@ import ctypes
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from gpu.queues import Queue, check, current, here, libcuda
+from gpu.queues import NON_BLOCKING, Queue, check, current, here, libcuda
 
 MOST = 64  # graphs of a recorder
-NON_BLOCKING = 1  # a stream that has nothing to do with the default one, where PyTorch computes meanwhile
 THREAD_LOCAL = 1  # other threads may do what they like while this one records
 
 

@@ -16,6 +16,42 @@ from gpu.errors import Translated
 
 CUDA = "libcuda.so.1"
 OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
+LEGACY = 0  # the handle of the legacy default stream, with which queues are in order
+NON_BLOCKING = 1  # a stream that has nothing to do with that one, where PyTorch computes meanwhile
+
+# The driver's functions that are called without PyCUDA, by the names that the library exports, where cuda.h renames some, and
+# one letter an argument: P a pointer or a handle, a an address on the device, s a size, i int or an enumeration, u unsigned,
+# U unsigned long long. An int of Python would otherwise pass as 32 bits.
+KINDS = {
+    "P": ctypes.c_void_p,
+    "a": ctypes.c_uint64,
+    "s": ctypes.c_size_t,
+    "i": ctypes.c_int,
+    "u": ctypes.c_uint,
+    "U": ctypes.c_ulonglong,
+}
+CALLS = {
+    "cuCtxSetCurrent": "P",
+    "cuDriverGetVersion": "P",
+    "cuEventCreate": "Pu",
+    "cuEventDestroy_v2": "P",
+    "cuEventRecord": "PP",
+    "cuGetErrorString": "iP",
+    "cuGraphDestroy": "P",
+    "cuGraphExecDestroy": "P",
+    "cuGraphInstantiateWithFlags": "PPU",
+    "cuGraphLaunch": "PP",
+    "cuMemAllocFromPoolAsync": "PsPP",
+    "cuMemFreeAsync": "aP",
+    "cuMemPoolCreate": "PP",
+    "cuMemPoolDestroy": "P",
+    "cuMemPoolGetAttribute": "PiP",
+    "cuMemPoolSetAttribute": "PiP",
+    "cuMemPoolTrimTo": "Ps",
+    "cuStreamBeginCapture_v2": "Pi",
+    "cuStreamEndCapture": "PP",
+    "cuStreamWaitEvent": "PPu",
+}
 
 Note = Callable[[float, float], object]  # is told when work ran: from, to, in seconds of time.perf_counter
 
@@ -96,9 +132,11 @@ class Queue:
             here.queue = self
             with Translated(self.device.name):
                 # who waits leaves its core to other threads, unless nothing goes on apart from this work
-                start = self.device.mark(self.stream, sleeps=self.apart) if note else None
+                sleeps = self.apart and self.device.sleeps
+                self.device.behind.note(self.stream)
+                start = self.device.mark(self.stream, sleeps) if note else None
                 result = work(*arguments)
-                return result, start, self.device.mark(self.stream, sleeps=self.apart)
+                return result, start, self.device.mark(self.stream, sleeps)
         except BaseException as failure:
             self._failure = failure
             raise
@@ -119,12 +157,12 @@ class Queue:
     def wait_for(self, stream: int) -> None:
         """Let later work of this queue wait for what another library has put on its CUDA stream so far."""
         with Translated(self.device.name):
-            self.device.owner.call(_order, stream, self.handle)
+            self.device.owner.call(order, stream, self.handle)
 
     def hand_over(self, stream: int) -> None:
         """Let later work on another library's CUDA stream wait for what has been put on this queue so far."""
         with Translated(self.device.name):
-            self.device.owner.call(_order, self.handle, stream)
+            self.device.owner.call(order, self.handle, stream)
 
     def close(self) -> None:
         """Finish what was put on the queue; nothing where the device is closed already."""
@@ -198,19 +236,25 @@ def scratch(name: str, shape: Shape, dtype: DTypeLike, zero: bool = False) -> Ar
 @functools.cache
 def libcuda() -> ctypes.CDLL:
     """The driver itself, for the few calls that PyCUDA does not offer."""
-    return ctypes.CDLL(CUDA)
+    found = ctypes.CDLL(CUDA)
+    for name, kinds in CALLS.items():
+        if function := getattr(found, name, None):  # an old driver is told to be old elsewhere
+            function.argtypes = [KINDS[kind] for kind in kinds]
+    return found
 
 
-def _order(first: int, second: int) -> None:
+def order(first: int, second: int) -> None:
     """Let later work on the stream `second` wait for what has been put on the stream `first` so far.
 
     By the driver's own functions, because PyCUDA records events only on streams that it made.
     """
     cuda, event = libcuda(), ctypes.c_void_p()
     check("cuEventCreate", cuda.cuEventCreate(ctypes.byref(event), 2))  # 2: without timing
-    check("cuEventRecord", cuda.cuEventRecord(event, ctypes.c_void_p(first)))
-    check("cuStreamWaitEvent", cuda.cuStreamWaitEvent(ctypes.c_void_p(second), event, 0))
-    check("cuEventDestroy", cuda.cuEventDestroy_v2(event))
+    try:
+        check("cuEventRecord", cuda.cuEventRecord(event, first))
+        check("cuStreamWaitEvent", cuda.cuStreamWaitEvent(second, event, 0))
+    finally:
+        cuda.cuEventDestroy_v2(event)  # by the driver once it is past
 
 
 def check(name: str, status: int) -> None:

@@ -142,16 +142,3 @@ extern "C" __global__ void intrinsics(float* y, unsigned* counts) {
     atomicMin(&counts[2], lane);
     atomicCAS(&counts[3], 0u, lane + 1);
 }
-
-// c (16, 8) += a (16, 8) b (8, 8) by one warp, the factors rounded where they should be.
-extern "C" __global__ void tensor_core(float* c, const float* a, const float* b, int rounded) {
-    const unsigned g = threadIdx.x / 4, t = threadIdx.x % 4;
-    const auto factor = [&](float x) { return rounded ? cudasim_to_tf32(x) : __float_as_uint(x); };
-    unsigned as[4], bs[2];
-    float sums[4];
-    for (unsigned i = 0; i < 4; ++i) as[i] = factor(a[8 * (g + 8 * (i % 2)) + t + 4 * (i / 2)]);
-    for (unsigned i = 0; i < 2; ++i) bs[i] = factor(b[8 * (t + 4 * i) + g]);
-    for (unsigned i = 0; i < 4; ++i) sums[i] = c[8 * (g + 8 * (i / 2)) + 2 * t + i % 2];
-    cudasim_mma(sums, as, bs);
-    for (unsigned i = 0; i < 4; ++i) c[8 * (g + 8 * (i / 2)) + 2 * t + i % 2] = sums[i];
-}

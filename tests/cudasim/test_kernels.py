@@ -274,21 +274,3 @@ def test_intrinsics():
         np.testing.assert_array_equal(gpu.to_host(y, 12 * 32).reshape(12, 32), expected_rows())
         count, most, least, first = gpu.to_host(counts, 4, np.uint32)
         assert (count, most, least) == (32, 31, 0) and 1 <= first <= 32
-
-
-def tf32(x: np.ndarray, half: int) -> np.ndarray:
-    """Of the mantissa the first 10 bits; half: half of the last of them where it is rounded, 0 where it is cut."""
-    return ((x.view(np.uint32) + np.uint32(half)) & np.uint32(0xFFFFE000)).view(np.float32)
-
-
-@isolated()
-def test_tensor_cores():
-    """They see 10 bits of the mantissa of a factor: of one that is not rounded the first ones."""
-    gpu, rng = Gpu(), np.random.default_rng(1)
-    a, b, c = (rng.normal(size=shape).astype(np.float32) for shape in ((16, 8), (8, 8), (16, 8)))
-    for rounded, half in ((1, 0x1000), (0, 0)):
-        there = gpu.to_device(c)
-        gpu.run("tensor_core", "PPPi", there, gpu.to_device(a), gpu.to_device(b), rounded)
-        expected = c + tf32(a, half).astype(float) @ tf32(b, half)
-        np.testing.assert_allclose(gpu.to_host(there, 128).reshape(16, 8), expected, rtol=0, atol=5e-6)
-        assert np.abs(expected - (c + a.astype(float) @ b)).max() > 1e-4

@@ -115,7 +115,7 @@ def test_a_use_that_does_not_follow_the_allocation_is_found():
 
 @isolated()
 def test_the_legacy_default_stream_orders_blocking_streams():
-    """What gpu/memory.py rests on: no event between the queues and the stream of allocations and frees."""
+    """Without an event between the streams that use memory and that of allocations and frees."""
     gpu = Pools()
     blocking = [gpu.driver.Stream() for _ in range(3)]
 
@@ -160,6 +160,107 @@ def test_memory_whose_free_is_under_way_is_used_again():
     made = ctypes.c_uint64()
     assert driver_call("cuMemAllocAsync", ctypes.byref(made), ctypes.c_size_t(1 << 19), None) == OUT_OF_MEMORY
     assert gpu.give(kept) == 0
+
+
+class Properties(ctypes.Structure):
+    """CUmemPoolProps, as the tests lay it out: 4 numbers of 32 bits, a pointer, a size, and 56 bytes."""
+
+    _fields_ = (("head", ctypes.c_int * 4), ("rest", ctypes.c_uint64 * 9))
+
+
+def made_pool(ordinal=0, **changes):
+    """What the driver answers to a wish for a pool of pinned memory on a device, and the pool."""
+    wanted, pool = Properties((1, 0, 1, ordinal)), ctypes.c_void_p()
+    for name, value in changes.items():
+        getattr(wanted, name)[2] = value
+    return driver_call("cuMemPoolCreate", ctypes.byref(pool), ctypes.byref(wanted)), pool
+
+
+def attribute(pool, which):
+    """A number of a pool: 4 how much it keeps, 5 what it has, 7 what is in use."""
+    found = ctypes.c_uint64()
+    assert driver_call("cuMemPoolGetAttribute", pool, which, ctypes.byref(found)) == 0
+    return found.value
+
+
+@isolated(memory=1 << 20)
+def test_a_pool_keeps_what_is_free_as_it_is_told_to():
+    gpu = Pools()
+    status, pool = made_pool()
+    assert status == 0 and attribute(pool, 4) == 0
+    made = ctypes.c_uint64()
+
+    def use(size):
+        status = driver_call("cuMemAllocFromPoolAsync", ctypes.byref(made), ctypes.c_size_t(size), pool, gpu.first)
+        if not status:
+            assert attribute(pool, 7) == size
+            gpu.give(made.value, gpu.first)
+            gpu.driver.Context.synchronize()
+        return status
+
+    def free():
+        return gpu.driver.mem_get_info()[0]
+
+    assert use(1 << 18) == 0 and attribute(pool, 5) == 0 and free() == 1 << 20
+    keep = ctypes.c_uint64(1 << 19)
+    assert driver_call("cuMemPoolSetAttribute", pool, 4, ctypes.byref(keep)) == 0
+    assert use(1 << 19) == use(1 << 18) == 0 and attribute(pool, 5) == 1 << 19 and attribute(pool, 7) == 0
+    assert free() == 1 << 19
+    assert use(3 << 18) == OUT_OF_MEMORY  # kept pieces are too small, and in the way
+    assert driver_call("cuMemPoolTrimTo", pool, ctypes.c_size_t(0)) == 0 and use(3 << 18) == 0
+    assert driver_call("cuMemPoolDestroy", pool) == 0 and free() == 1 << 20
+    assert driver_call("cuMemPoolDestroy", pool) == INVALID_VALUE
+    assert cudasim.problems() == []
+
+
+@isolated()
+def test_a_pool_is_asked_for_as_cuda_h_has_it():
+    Pools()
+    assert made_pool()[0] == 0
+    for wrong in ({"ordinal": 1}, {"head": 2}, {"rest": 1}):
+        assert made_pool(**wrong)[0] == INVALID_VALUE
+    default = ctypes.c_void_p()
+    assert driver_call("cuDeviceGetDefaultMemPool", ctypes.byref(default), 0) == 0
+    assert driver_call("cuMemPoolDestroy", default) == INVALID_VALUE
+    assert driver_call("cuDeviceGetDefaultMemPool", ctypes.byref(default), 1) == 101  # no such device
+
+
+@isolated()
+def test_a_free_that_does_not_follow_the_allocation_is_found():
+    gpu = Pools()
+
+    def unordered():
+        gpu.give(gpu.take(400, gpu.first), gpu.second)
+
+    def ordered():
+        address = gpu.take(400, gpu.first)
+        gpu.order(gpu.first, gpu.second)
+        gpu.give(address, gpu.second)
+
+    assert gpu.kinds(unordered).count({"use_before_allocation"}) > len(SEEDS) / 2
+    assert not any(gpu.kinds(ordered))
+
+
+@isolated()
+def test_memory_freed_on_a_stream_of_its_own_orders_no_others():
+    """What gpu/memory.py rests on: frees behind events of the queues, arrays for all that follows the legacy default stream."""
+    gpu = Pools()
+    blocking = [gpu.driver.Stream() for _ in range(3)]
+
+    def work(follows=True, leads=True):
+        for _ in range(2):
+            address = gpu.take(400, gpu.first)
+            if leads:
+                gpu.order(gpu.first, None)
+            for stream in blocking:
+                gpu.fill(address, pointer(stream.handle))
+                if follows:
+                    gpu.order(pointer(stream.handle), gpu.first)
+            gpu.give(address, gpu.first)
+
+    assert not any(gpu.kinds(work))
+    assert any(gpu.kinds(lambda: work(follows=False)))
+    assert any(gpu.kinds(lambda: work(leads=False)))
 
 
 @isolated(pools=0)

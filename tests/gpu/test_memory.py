@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from gpu import memory
-from gpu.device import Device
+from gpu.device import Device, fill_bytes
 from gpu.errors import Translated
 from gpu.queues import check
 from tests import cudasim
+from tests.cudasim.isolated import isolated
 
 PART = 1 << 10
 
@@ -123,8 +124,8 @@ def test_an_array_that_another_library_has_seen_waits_for_that_library(gpu, own)
     own.context = real
 
 
-def test_a_device_without_pools_frees_once_all_work_is_done(gpu, own):
-    own._pools = 0
+def test_a_device_without_pools_frees_once_all_work_is_done(gpu, own, monkeypatch):
+    monkeypatch.setattr(own, "_pool", None)
     waited, real = [], own.context
     own.context = SimpleNamespace(synchronize=lambda: waited.append(1) or real.synchronize(), handle=real.handle)
     array = own.from_host(np.arange(5))
@@ -157,3 +158,126 @@ def test_an_array_that_does_not_fit_leaves_what_is_there(gpu, own):
     with pytest.raises(MemoryError, match="no room for an array"):
         own.empty(1 << 50, np.uint8)
     np.testing.assert_array_equal(own.to_host(kept), np.arange(5))
+
+
+def forget(own, box):
+    """Let go of what the list holds, and let the owner free it."""
+    box.clear()
+    gc.collect()
+    own.owner.call(int)
+
+
+@pytest.mark.parametrize("page_locked", [False, True])
+def test_a_free_lets_no_queue_wait_for_another(gpu, own, page_locked):
+    if not gpu.simulated:
+        pytest.skip("a real device may be done before anyone looks")
+    first, second, overtaken = own.queue("first", 1), own.queue("second", 1), 0
+    for seed in range(60):
+        cudasim.seed(seed)
+        there, other = own.from_host(np.zeros(PART, np.uint8)), own.empty(PART, np.uint8)
+        home = own.host_empty(PART, np.uint8)
+        unused = [(own.host_empty if page_locked else own.empty)(PART, np.uint8)]
+        own.owner.call(own.context.synchronize)
+        late = first.copy(home, there)
+        forget(own, unused)
+        second.run(fill_bytes, other, 1).wait()
+        overtaken += bool(home.any())  # until it is written it is not zero
+        late.wait()
+    assert overtaken
+
+
+def test_what_is_freed_is_there_for_the_work_of_every_queue_even_of_those_that_are_gone(gpu, own):
+    for seed in range(12):
+        if gpu.simulated:
+            cudasim.seed(seed)
+        homes = [own.host_empty(PART, np.uint8) for _ in range(3)]
+        there = [own.from_host(np.full(PART, seed, np.uint8))]
+        queues = [own.queue(f"queue {n}", 1) for n in range(3)]
+        for queue, home in zip(queues, homes, strict=True):
+            queue.copy(home, there[0])
+            forget(own, [own.empty(1, np.uint8)])  # behind some of the queues
+        del queue
+        forget(own, queues)
+        forget(own, there)
+        own.owner.call(own.context.synchronize)
+        assert all((home == seed).all() for home in homes)
+
+
+@pytest.mark.parametrize("theirs", [False, True])
+def test_an_array_is_there_at_once_though_what_was_there_is_in_use(gpu, own, theirs):
+    """For every queue, and for the legacy default stream, where another library computes."""
+    import pycuda.driver as driver
+
+    busy, other = own.queue("busy", 1), own.queue("other", 1)
+    for seed in range(12):
+        if gpu.simulated:
+            cudasim.seed(seed)
+        home, again = own.host_empty(PART, np.uint8), own.host_empty(PART, np.uint8)
+        there = [own.from_host(np.full(PART, seed, np.uint8))]
+        busy.copy(home, there[0])
+        forget(own, there)
+        new = own.empty(PART, np.uint8)  # perhaps there
+        if theirs:
+            own.owner.call(driver.memset_d8_async, new.pointer, 7, PART, None)
+        else:
+            other.run(fill_bytes, new, 7)
+        other.copy(again, new)
+        own.owner.call(own.context.synchronize)
+        assert (home == seed).all() and (again == 7).all()
+
+
+def test_memory_that_is_free_is_kept_counts_as_free_and_goes_with_the_device(gpu):
+    import pycuda.driver as driver
+
+    def free():
+        return gpu.device.owner.call(driver.mem_get_info)[0]
+
+    def reserved():
+        return own.owner.call(own._pool._told, memory.RESERVED)
+
+    gpu.device.owner.call(gpu.device.context.synchronize)
+    before, size = free(), 8 << 20
+    own = Device(0)
+    room, held = own.memory()["free"], len(own.held)
+    array = [own.empty(size, np.uint8)]
+    assert not gpu.simulated or room - own.memory()["free"] == size
+    forget(own, array)
+    for _ in range(2):
+        own.owner.call(own.context.synchronize)
+        assert reserved() >= size
+    assert not gpu.simulated or (own.memory()["free"], free()) == (room, before - size)
+    assert len(own.held) == held
+    own.close()
+    assert not gpu.simulated or free() == before
+
+
+@isolated(memory=8 << 20)
+def test_where_there_is_no_room_what_is_kept_is_given_back_first():
+    """Pieces of 1 MiB are in the way of an array of 6 MiB; then of another library's 6 MiB, until the device is closed."""
+    import pycuda.driver as driver
+
+    own, other = Device(0), Device(0)
+    for _ in range(2):
+        forget(own, [own.empty(1 << 20, np.uint8) for _ in range(7)])
+        forget(own, [own.empty(6 << 20, np.uint8)])
+    with pytest.raises(MemoryError, match=r"no room for an array .* 8\.4 of 8\.4 MB are free"):
+        own.empty(9 << 20, np.uint8)
+    forget(own, [own.empty(1 << 20, np.uint8) for _ in range(7)])
+    own.close()
+    assert other.owner.call(driver.mem_get_info)[0] == 8 << 20
+    other.close()
+
+
+def test_a_free_that_comes_after_its_device_s_end_finds_nothing_to_do(gpu):
+    """The thread of the owner may be the last to let go of an array, once `close` has been called."""
+    own = Device(0)
+    array = own.empty(10, np.uint8)
+    held, freed = array.keep.held, []
+    post = own.owner.post
+    own.owner.post = lambda *work: freed.append(work)  # and it comes late
+    del array
+    gc.collect()
+    own.close()
+    own.owner.post = post
+    assert freed[0] == (own.free, held) and not held
+    own.free(held)

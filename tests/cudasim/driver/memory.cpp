@@ -23,8 +23,6 @@ size_t numbers[4];
 std::vector<Allocation*> opened;
 Context* serving = nullptr;  // whose memory may be opened when it is touched
 
-size_t pages(size_t bytes) { return (bytes + PAGE - 1) / PAGE * PAGE; }
-
 unsigned char guard_byte(uintptr_t address) { return static_cast<unsigned char>(GUARD >> 8 * (address % 4)); }
 
 void fill_guard(uintptr_t from, uintptr_t to) {
@@ -95,7 +93,8 @@ void retire(Allocation* a) {
     if (!a->guarded()) return;
     mmap(reinterpret_cast<void*>(a->map_begin), a->map_bytes, PROT_NONE,
          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-    if (a->place == Place::device) a->context->device->used -= pages(a->bytes);
+    if (a->pool) give_back(*a->pool, pages(a->bytes));
+    else if (a->place == Place::device) a->context->device->used -= pages(a->bytes);
 }
 
 void refuse_pending_copies(Allocation* a) {
@@ -133,6 +132,8 @@ void free_host(void* pointer) {
 }
 
 }  // namespace
+
+size_t pages(size_t bytes) { return (bytes + PAGE - 1) / PAGE * PAGE; }
 
 Allocation* find_allocation(uintptr_t address) {
     auto after = sim().allocations.upper_bound(address);
@@ -218,15 +219,12 @@ void check_guards(const std::string& culprit) {
     }
 }
 
-bool has_room(Context& context, size_t bytes) {
-    return bytes <= total_memory() && context.device->used + pages(bytes) <= total_memory();
-}
+bool fits(const Device& device, size_t bytes) { return bytes <= total_memory() && device.used + bytes <= total_memory(); }
 
-Allocation* allocate_on_device(Context& context, size_t bytes) {
-    if (!has_room(context, bytes)) fail(CUDA_ERROR_OUT_OF_MEMORY);
+Allocation* allocate_in(Pool& pool, Context& context, size_t bytes) {
     install_handlers();
     Allocation* a = allocate(Place::device, context, bytes);
-    context.device->used += pages(bytes);
+    a->pool = &pool;
     return a;
 }
 
@@ -256,7 +254,12 @@ void free_all(Context* context) {
 using namespace cudasim;
 
 CUresult cuMemAlloc(CUdeviceptr* out, size_t bytes) {
-    return call(ALLOC, [&](Context& context) { *out = allocate_on_device(context, bytes)->begin; }, bytes);
+    return call(ALLOC, [&](Context& context) {
+        if (!fits(*context.device, pages(bytes))) fail(CUDA_ERROR_OUT_OF_MEMORY);
+        install_handlers();
+        *out = allocate(Place::device, context, bytes)->begin;
+        context.device->used += pages(bytes);
+    }, bytes);
 }
 
 CUresult cuMemAllocPitch(CUdeviceptr* out, size_t* pitch, size_t width, size_t height, unsigned) {

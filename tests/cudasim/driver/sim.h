@@ -19,6 +19,7 @@ namespace cudasim {
 
 struct Context;
 struct Module;
+struct Pool;
 struct Stream;
 
 // A driver call that fails throws the code that it returns.
@@ -39,6 +40,7 @@ struct Allocation {
     bool there = true;       // false until an allocation on a stream has run
     bool leaving = false;    // a free on a stream has been asked for
     bool open = false;       // device memory that may be touched now
+    Pool* pool = nullptr;    // that the memory goes back to
     uintptr_t map_begin = 0; // the pages, guard zones included
     size_t map_bytes = 0;
 
@@ -98,7 +100,8 @@ struct Device {
     Context* primary = nullptr;
     int retained = 0;
     unsigned flags = 0;
-    size_t used = 0;
+    size_t used = 0;  // what pools keep included
+    Pool* pool = nullptr;  // its default one, once it is asked for
 };
 
 struct Context {
@@ -191,13 +194,18 @@ bool open_on_fault(uintptr_t address);
 void open_memory(Allocation* allocation);
 void close_memory();
 void check_guards(const std::string& culprit);  // throws Problem
-bool has_room(Context& context, size_t bytes);
-Allocation* allocate_on_device(Context& context, size_t bytes);
+size_t pages(size_t bytes);  // bytes of the whole pages
+bool fits(const Device& device, size_t bytes);
+Allocation* allocate_in(Pool& pool, Context& context, size_t bytes);  // the pool has given the bytes away
 Allocation* device_allocation(uintptr_t begin);  // one that can be freed; notes a problem and throws
 void free_on_device(Allocation* allocation);
 void add_global(Context* context, uintptr_t begin, size_t bytes);
 void drop_global(uintptr_t begin);
 void free_all(Context* context);
+
+// pools.cpp
+void give_back(Pool& pool, size_t bytes);
+void waited();  // somebody has: pools give up what is beyond their thresholds
 
 // streams.cpp
 Stream& stream_of(CUstream handle, Context& context);

@@ -193,6 +193,7 @@ CUresult cuStreamSynchronize(CUstream handle) {
         Stream& stream = stream_of(handle, context);
         refuse_capturing(stream);
         wait_for(tails(stream));
+        waited();
         check(*stream.context);
     });
 }
@@ -271,6 +272,7 @@ CUresult cuEventSynchronize(CUevent handle) {
     return call(SYNC, [&](Context&) {
         Event& event = event_of(handle);
         wait_for({event.record});
+        waited();
         check(*event.context);
     });
 }
@@ -289,6 +291,7 @@ CUresult cuCtxSynchronize() {
     return call(SYNC, [&](Context& context) {
         refuse_capturing_in(context);
         wait_for(context);
+        waited();
         check(context);
     });
 }

@@ -34,7 +34,6 @@ constexpr int warpSize = 32;
 
 #include "cudasim_vectors.h"
 #include "cudasim_warp.h"
-#include "cudasim_mma.h"
 #include "cudasim_memory.h"
 #include "cudasim_math.h"
 #include "cudasim_registry.h"
