@@ -1,11 +1,12 @@
 """Frames per second of the Predictive Vision Model on a GPU, through `PVM.run`; the flat layer beside PyTorch.
 
 A frame is what it is on the CPU (bench/pvm.py): a byte image sent while the device works on the one before, learning, the
-error home. "tick alone" launches nothing but the kernel, without frames: what `run` costs is the difference. A sample lasts
-some tenths of a second, after frames that do not count and bring the clocks up.
+error home. "tick alone" launches nothing but the kernels, of a tick that learns, without frames: what `run` costs is the
+difference. What the stages of a run take is in its record. A sample lasts some tenths of a second, after frames that do not
+count and bring the clocks up.
 
 On a first contact (FIRST) the ways between which we choose come first: matrices through a ring in shared memory or not, blocks
-in clusters or not, threads that sleep or spin while they wait for the device. PyTorch is the last.
+in clusters or not, each with a run beside the tick alone. PyTorch is the last.
 """
 
 import functools
@@ -15,12 +16,18 @@ from functools import cached_property, partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import numpy as np
+
 from bench import pvm
-from bench.gpu_clocks import spread
+from bench.gpu_clocks import Clocks, spread
 from bench.gpu_machine import FIRST, Machine
 from bench.measure import Work, measure
+from hybrid.engine.trace import Trace
+from hybrid.processors import available
 
 FRAMES, QUICK = {"flat210m": 300, "small": 1000} if FIRST else {"flat210m": 600, "small": 2000}, 2
+THREADS = min(4, available())  # of the host, that make the result of a complete frame
+EXACT = 2  # frames of PyTorch before and in the sample that is checked: sums in another order drift apart
 SPIN = 6  # of a sample's frames the sixth part goes before it
 CASES = (
     pvm.Case("flat210m", momentum=0.0),
@@ -31,14 +38,34 @@ CASES = (
 )
 
 
+class Sample:
+    """`run` of a Work with a clock of its own: the seconds of some frames, after some that do not count.
+
+    steps     steps(n) takes n frames, and is complete when it returns
+    first     is called before
+    readings  of the device's clocks
+    """
+
+    def __init__(self, steps: Callable[[int], Any], frames: int, clocks: Clocks, first: Callable[[], Any]):
+        self._steps, self._frames, self._clocks, self._first = steps, frames, clocks, first
+        self.readings: list[dict[str, int]] = []
+
+    def __call__(self) -> float:
+        self._first()
+        self._steps(self._frames // SPIN)
+        with self._clocks.read(self.readings):
+            began = time.perf_counter()
+            self._steps(self._frames)
+            return time.perf_counter() - began
+
+
 class Video:
     """The contest of one case; nothing is measured before the recording of the original agrees."""
 
     def __init__(self, machine: Machine, case: pvm.Case, frames: int):
         machine.release()
         self.machine, self.case, self.frames = machine, case, frames
-        self.readings: list[list[dict[str, int]]] = []
-        self.model = pvm.Ours(case, "cuda:0", 1)
+        self.model = pvm.Ours(case, "cuda:0", THREADS)
 
     def once(self) -> None:
         """A few frames of ours, checked."""
@@ -49,10 +76,11 @@ class Video:
         """Check and measure; one record a rival."""
         _replay()
         works = self.works()
-        records = measure(works, repeat, self.machine.bandwidth)
-        for record, readings in zip(records, self.readings, strict=True):
+        records = measure(works, repeat, self.machine.bandwidth)  # which leaves those out that fail
+        for record, work in zip(records, works, strict=True):
             record["env"] |= self.machine.facts
-            record["clocks"] = spread(readings)
+            if isinstance(work.run, Sample):
+                record["clocks"] = spread(work.run.readings)
         return records
 
     def works(self) -> list[Work]:
@@ -60,54 +88,85 @@ class Video:
         torch = [self._torch()] if self.machine.torch and self.case.config == "flat210m" else []
         return [self._run(), self._alone(), *torch]
 
-    def _work(self, who: str, steps: Callable[[int], Any], check: Callable, more: dict | None = None) -> Work:
-        """steps(n) takes n frames, and is complete when it returns."""
+    def _work(
+        self,
+        who: str,
+        steps: Callable[[int], Any],
+        check: Callable,
+        more: dict | None = None,
+        first: Callable[[], Any] = lambda: None,
+    ) -> Work:
+        """See Sample."""
         params, moved = self.case._asdict() | self._way(), self.model.moved * self.frames
-        readings: list[dict[str, int]] = []
-        self.readings.append(readings)
-
-        def sample() -> float:
-            steps(self.frames // SPIN)
-            with self.machine.clocks.read(readings):
-                began = time.perf_counter()
-                steps(self.frames)
-                return time.perf_counter() - began
-
+        sample = Sample(steps, self.frames, self.machine.clocks, first)
         work = ("pvm.frame", who, params, self.frames, "frames/s", sample, check)
-        return Work(*work, moved=moved, own_clock=True, device=self.machine.name, more=more or {})
+        settings: dict[str, Any] = {"own_clock": True, "device": self.machine.name, "more": more or {}}
+        return Work(*work, moved=moved, threads=THREADS, **settings)
 
     def _way(self) -> dict[str, bool]:
         """What a record says of how the kernels work, where that was chosen."""
         return {}
 
     def _run(self) -> Work:
-        model = self.model
-        more = {"parameters": model.parameters, "memory_over_least": model.held()}
+        model, stages = self.model, {}  # type: ignore[var-annotated]
+        more = {"parameters": model.parameters, "memory_over_least": model.held(), "stages": stages}
 
-        return self._work("ours", model.learn, model.check, more)
+        def steps(count):
+            model.learn(count)
+            stages.update(_stages(model.pvm.trace))
 
-    def _alone(self) -> Work:
-        """The kernel on a slot that is filled once, launched again and again by one piece of work."""
-        model = self.model.pvm
+        return self._work("ours", steps, model.check, more, lambda: model.pvm.trace.clear())
+
+    def _alone(self, first: Callable[[], Any] = lambda: None) -> Work:
+        """The kernels on a slot that is filled once, launched again and again by one piece of work.
+
+        first  is called before each sample
+        """
+        model, before = self.model.pvm, self.model.sample()
         slot, queue = model.pipeline.slot(), model.pipeline.inline
-        slot.fill(model.tick, 0, pvm.frame_input(model, self.model.feed), 0, self.case.streams)
+        # Before, nothing is learned: half of the bytes stay where they are
+        tick = max(model.tick, model.layout.steps)
+        slot.fill(tick, 0, pvm.frame_input(model, self.model.feed, tick), 0, self.case.streams)
 
         def loop(count):
             for _ in range(count):
                 model.pipeline.tick(slot)
                 slot.tick += 1
 
-        return self._work("ours, tick alone", lambda count: queue.run(loop, count).wait(), lambda: None)
+        def steps(count):
+            queue.run(loop, count).wait()
+
+        def check():
+            steps(model.layout.steps + 1)  # first matrices learn from the frame so many ticks ago
+            if np.array_equal(before, self.model.sample()):
+                raise ValueError(f"{self.case}, tick alone: nothing was learned")
+
+        def ready():
+            model.settle()  # what a run has begun is no part of it
+            first()
+
+        return self._work("ours, tick alone", steps, check, None, ready)
 
     def _torch(self) -> Work:
-        rival, cuda = pvm.Torch(self.case, "cuda:0"), self.machine.torch.cuda
+        rival, cuda, checked = pvm.Torch(self.case, "cuda:0"), self.machine.torch.cuda, []  # type: ignore[var-annotated]
 
         def steps(count):
-            for _ in range(count):
+            for _ in range(count if checked else EXACT):
                 rival.step()
             cuda.synchronize()
 
-        return self._work(rival.who, steps, rival.check)
+        def check():
+            rival.check()
+            checked.append(True)
+
+        return self._work(rival.who, steps, check)
+
+
+def _stages(trace: Trace) -> dict[str, float]:
+    """Microseconds a frame of each stage of a run, and of the wait for all of them."""
+    found = trace.summary()
+    ticks = max(found["ticks"], 1)
+    return {name: 1e6 * seconds / ticks for name, seconds in (found["stages"] | {"wall": found["wall"]}).items()}
 
 
 @functools.cache
@@ -133,7 +192,7 @@ class First:
     @cached_property
     def flat(self) -> pvm.Ours:
         """Drawn once: that takes seconds."""
-        return pvm.Ours(self.case(0.0), "cuda:0", 1)
+        return pvm.Ours(self.case(0.0), "cuda:0", THREADS)
 
     def case(self, momentum: float) -> pvm.Case:
         """Of the flat layer."""
@@ -143,16 +202,16 @@ class First:
         """The most valuable first; each may fail alone."""
         flat, other = self.case(0.0), self.case(0.5)
         yield lambda: Alone(self, flat, self.flat)
-        yield lambda: Chosen(self, flat, self.flat, self.ring)
-        yield lambda: Chosen(self, other, pvm.Ours(other, "cuda:0", 1), self.ring)
+        yield lambda: Beside(self, flat, self.flat, self.ring)
+        yield lambda: Beside(self, other, pvm.Ours(other, "cuda:0", THREADS), self.ring)
         small = pvm.Case(pvm.TINY["name"] if self.quick else "small")
         for clusters in (False, True):
-            yield partial(self._waits, small, clusters)
+            yield partial(self._small, small, clusters)
         if self.machine.torch and not self.quick:
             yield lambda: Rival(self, flat, self.flat, self.ring)
 
-    def _waits(self, case: pvm.Case, clusters: bool) -> "Waits":
-        return Waits(self, case, pvm.Ours(case, "cuda:0", 1), True, clusters)
+    def _small(self, case: pvm.Case, clusters: bool) -> "Beside":
+        return Beside(self, case, pvm.Ours(case, "cuda:0", THREADS), True, clusters)
 
 
 class Chosen(Video):
@@ -165,7 +224,6 @@ class Chosen(Video):
         first.machine.release()
         self.first, self.machine, self.case, self.model = first, first.machine, case, model
         self.frames = QUICK if first.quick else FRAMES[case.config]
-        self.readings = []
         self.choose(ring, clusters)
 
     def works(self) -> list[Work]:
@@ -204,44 +262,17 @@ class Alone(Chosen):
 
     def _alone_by(self, ring: bool) -> Work:
         self.choose(ring)
-        work = self._alone()
-        tick = work.run
-
-        def run() -> float:
-            self.choose(ring)
-            seconds: float = tick()
-            return seconds
-
-        work.run, work.who = run, f"{work.who}, {'' if ring else 'no '}ring"
+        work = self._alone(lambda: self.choose(ring))
+        work.who += f", {'' if ring else 'no '}ring"
         return work
 
 
-class Waits(Chosen):
-    """A run of ours while threads sleep until the device is done, and one while they spin."""
+class Beside(Chosen):
+    """A run of ours, and the tick alone in the same way: what is the device's part of a frame, and what the host's."""
 
     def works(self) -> list[Work]:
-        """As today first; only that where a device knows one way to wait."""
-        device = self.model.pvm.backend.device
-        sleeping = (True, False) if hasattr(device, "sleeps") else (None,)
-        return [self._run_by(device, sleeps) for sleeps in sleeping]
-
-    def _run_by(self, device: Any, sleeps: bool | None) -> Work:
-        work = self._run()
-        if sleeps is None:
-            return work
-        frames = work.run
-
-        def run() -> float:
-            before, device.sleeps = device.sleeps, sleeps
-            try:
-                seconds: float = frames()
-            finally:
-                device.sleeps = before
-            return seconds
-
-        work.run, work.params = run, work.params | {"sleeps": sleeps}
-        work.who += "" if sleeps else ", spinning"
-        return work
+        """The run first."""
+        return [self._run(), self._alone()]
 
 
 class Rival(Chosen):

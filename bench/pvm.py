@@ -154,13 +154,14 @@ class Ours:
             pass
 
 
-def frame_input(model, feed: Feed):
-    """What a slot is filled with for the model's next tick."""
+def frame_input(model, feed: Feed, tick: int | None = None):
+    """What a slot is filled with for a tick, or the model's next one; in its first nothing is there to learn from."""
     from hybrid.pvm.rates import Rates
     from hybrid.pvm.slot import FrameInput
 
-    rates = Rates(model.pipeline.layer, model.layout, model.config).at(model.tick, model.config, model.frozen)
-    return FrameInput(feed[model.tick].image, None, False, rates)
+    tick = model.tick if tick is None else tick
+    rates = Rates(model.pipeline.layer, model.layout, model.config).at(tick, model.config, model.frozen)
+    return FrameInput(feed[tick].image, None, False, rates)
 
 
 def shares(ours: Ours, repeat: int) -> dict:
@@ -275,7 +276,8 @@ class Torch:
     def check(self) -> None:
         """After as many frames as were taken some units' weights are those of ours."""
         ours = Ours(self.case, self.device, 1)
-        ours.learn(self.tick)
+        for _ in itertools.islice(ours.pvm.run(ours.feed), self.tick):  # without `ahead`: a GPU has begun no other
+            pass
         size = ours.parameters // self.units
         for unit in (0, self.units // 2, self.units - 1):
             found = self.torch.cat([part[unit].flatten() for part in self.parts]).cpu().numpy()

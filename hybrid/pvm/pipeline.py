@@ -16,7 +16,7 @@ from .prediction import Prediction
 from .slot import FrameSlot, SlotSizes
 from .wiring import Wiring
 
-TOGETHER = 1 << 22  # bytes of frames that cross sooner than a stage more is handed to a GPU, about 0.1 ms
+TOGETHER = 1 << 19  # bytes of frames that cross to a GPU in some 10 us; larger ones cross while it works on others
 
 
 class Pipeline:

@@ -6,6 +6,7 @@ import numpy as np
 
 from .config import Config
 from .layout import TapeLayout
+from .portions import in_portions
 from .wiring import Wiring
 
 
@@ -26,6 +27,7 @@ class Prediction:
         self.shape, self.squeeze, self.compat = wiring.frame, config.squeeze, config.compat
         self.unit, self._within = _seen(wiring)
         self.covered = self.unit >= 0
+        self._missing = None if self.covered.all() else ~self.covered
         self.place = np.arange(self.unit.size) if units is None else np.flatnonzero(np.isin(self.unit, units))
         number = np.zeros(len(wiring.hidden), np.int64)  # in the layout
         number[np.arange(len(wiring.hidden)) if units is None else units] = np.arange(len(layout.hidden))
@@ -41,26 +43,41 @@ class Prediction:
         covered = self.covered[self.place]
         return [np.where(covered, at[self._number] + before, 0).astype(np.int32) for at in predictions]
 
-    def shown(self, parts: np.ndarray) -> np.ndarray:
+    def shown(self, parts: np.ndarray, threads: int = 1) -> np.ndarray:
         """The predicted frames, (B, rows, columns, channels) in 0..1.
 
-        parts  (n, B, F), gathered from the tape at `index`
+        parts    (n, B, F), gathered from the tape at `index`
+        threads  that make them, where they are large
         """
-        frame = self._sum(parts)
-        return self._whole((frame - 0.1) / 0.8 if self.squeeze else frame)
+        return self._whole(parts, self.squeeze, threads)
 
     def dreamt(self, parts: np.ndarray) -> np.ndarray:
         """The frames that a dream shows; the CUDA original does not stretch them back from 0.1..0.9.
 
         parts  (n, B, F), gathered from the tape at `dream`
         """
-        return self._whole(self._sum(parts)) if self.compat == "cuda2023" else self.shown(parts)
+        return self._whole(parts, self.squeeze and self.compat != "cuda2023", 1)
 
-    def _sum(self, parts: np.ndarray) -> Any:
-        return parts[0] if len(parts) == 1 else parts[0] + 2 * parts[1] - 1
+    def _whole(self, parts: np.ndarray, squeezed: bool, threads: int) -> np.ndarray:
+        """In 0..1, and 0 where no unit predicts; portion by portion, so that only one array of this size is made."""
+        found = np.empty(parts.shape[1:], parts.dtype)
 
-    def _whole(self, frame: np.ndarray) -> np.ndarray:
-        return np.where(self.covered, np.clip(frame, 0, 1), 0).astype(frame.dtype).reshape(-1, *self.shape)
+        def fill(these: slice) -> None:
+            for stream, frame in enumerate(found):
+                out = frame[these]
+                np.copyto(out, _sum(parts[:, stream, these]))
+                if squeezed:
+                    np.divide(np.subtract(out, 0.1, out=out), 0.8, out=out)
+                np.clip(out, 0, 1, out=out)
+                if self._missing is not None:
+                    out[self._missing[these]] = 0
+
+        in_portions(fill, self.covered.size, threads)
+        return found.reshape(-1, *self.shape)
+
+
+def _sum(parts: np.ndarray) -> Any:
+    return parts[0] if len(parts) == 1 else parts[0] + 2 * parts[1] - 1
 
 
 def _seen(wiring: Wiring) -> tuple[np.ndarray, np.ndarray]:

@@ -7,6 +7,7 @@ import numpy as np
 from .heads import Heads
 from .heatmap import combine
 from .layout import TapeLayout
+from .portions import copied
 from .prediction import Prediction
 from .slot import FrameSlot
 from .wiring import Wiring
@@ -55,22 +56,33 @@ class StepResult(NamedTuple):
 
 
 class Results:
-    """Makes results of the slots of finished ticks."""
+    """Makes results of the slots of finished ticks.
+
+    threads  that make the arrays of a complete one, where they are large
+    """
 
     def __init__(
-        self, wiring: Wiring, layout: TapeLayout, prediction: Prediction, readouts: Heads | None, streams: int
+        self,
+        wiring: Wiring,
+        layout: TapeLayout,
+        prediction: Prediction,
+        readouts: Heads | None,
+        streams: int,
+        threads: int = 1,
     ):
         self._wiring, self._prediction, self._readouts, self._streams = wiring, prediction, readouts, streams
+        self._threads = threads
+        self._layer = wiring.layer.astype(np.intp)  # or bincount would convert it at every tick
         counts = np.diff(layout.signal_at) * layout.steps * streams
         self._predicted = np.bincount(wiring.layer, counts)  # numbers that a layer predicts in a tick
 
     def of(self, slot: FrameSlot) -> StepResult:
         """The result of a tick; its arrays are copies."""
-        error = np.bincount(self._wiring.layer, slot.miss.astype(np.float64)) / self._predicted
+        error = np.bincount(self._layer, slot.miss) / self._predicted
         if not slot.complete:
             return StepResult(slot.tick, error, None, [], [], self._streams)
-        prediction = self._prediction.shown(slot.predicted)
-        hidden = by_layer(slot.hidden.copy(), self._wiring)
+        prediction = self._prediction.shown(slot.predicted, self._threads)
+        hidden = by_layer(copied(slot.hidden, self._threads), self._wiring)
         heatmaps = self._readouts.shares(slot.heat) if self._readouts else []
         if self._streams == 1:
             prediction, hidden, heatmaps = prediction[0], [part[0] for part in hidden], [heat[0] for heat in heatmaps]

@@ -36,7 +36,7 @@ class Stepper(Runner[StepResult]):
         wiring, readouts, streams = pipeline.wiring, pipeline.readouts, pipeline.streams
         self._inputs = Inputs(wiring.frame, streams, readouts, ignore_depth=config.ignore_depth)
         self._rates = Rates(pipeline.layer, pipeline.layout, config)
-        self._results = Results(wiring, pipeline.whole, pipeline.prediction, readouts, streams)
+        self._results = Results(wiring, pipeline.whole, pipeline.prediction, readouts, streams, pipeline.threads)
         self._step_slot = pipeline.slot()
 
     def step(self, frame: Any, label: Any = None) -> StepResult:
