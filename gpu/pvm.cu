@@ -9,18 +9,7 @@
 // and moved along the old one. Only matrices behind the first are read before, in part, to pull errors back; they come
 // from the L2 cache when they are visited. Sums have a fixed order: lanes, a butterfly, then parts in turn. No atomics.
 #include "pvm_cluster.cuh"
-
-// A dense layer of one stream. A warp takes R rows at a time, a lane K columns.
-template <int R, int K, bool MOMENTUM>
-__device__ __forceinline__ void visit(const Tick &t, const Layer &layer, const Moving &moving)
-{
-    const int many = layer.rows, last = many * (warp() + 1) / warps();
-    float *matrix = t.weights + layer.w, *speeds = MOMENTUM ? t.velocity + layer.w : nullptr;
-    const Rows rows = {matrix, speeds, matrix, speeds};
-#pragma unroll 1
-    for (int r = many * warp() / warps(); r < last; r += R)
-        visit_rows<R, K, MOMENTUM, InMemory>(t, layer, rows, r, min(R, last - r), moving);
-}
+#include "pvm_columns.cuh"
 
 // A dense layer of up to MOST streams: the same, with the change of a weight summed over the streams in order.
 template <bool MOMENTUM>
@@ -96,38 +85,58 @@ __device__ __forceinline__ void visit_many(const Tick &t, const Layer &layer, co
 
 // One tick.
 //   work    a block a unit, the largest first
-//   launch  grid: units, block: ONE threads, or half of them where units are many; MANY for more than one stream
+//   launch  grid: units, block: ONE threads, or half of them where units are many, shared memory: what is held; MANY threads for
+//           several streams
 //   bound   memory: 8 bytes a parameter, 16 with momentum; 4 where the unit does not learn
 //   order   dot products: lanes stride over columns, then a butterfly; gradients: over the streams in order;
 //           errors pulled back: rows in parts, the parts in turn
-template <bool SEVERAL, bool MOMENTUM> __device__ __forceinline__ void tick(const Tick &t)
+template <bool MOMENTUM> __device__ __forceinline__ void one_tick(const Tick &t)
 {
     const Unit &unit = own_unit(t);
-    const Moving moving = begin<SEVERAL, Block>(t, unit);
-    for (int k = unit.depth - 1; moving.learns && k >= 0; --k)
-        if (unit.layers[k].pulled) pull_back<SEVERAL, Block>(t, unit, unit.layers[k], t.weights + unit.layers[k].w);
+    Keeping::load(t, unit);
+    const Moving moving = begin<false, Keeping>(t, unit);
+    for (int k = unit.depth - 1; moving.learns && k >= 0; --k) {
+        const Layer &layer = unit.layers[k];
+        if (!layer.pulled) continue;
+        if (Keeping::holds(layer))
+            pull_back<false, Keeping>(t, unit, layer, Keeping::held(t, layer));
+        else
+            pull_back<true, Keeping>(t, unit, layer, t.weights + layer.w);
+    }
 #pragma unroll 1
     for (int k = 0; k < unit.depth; ++k) {
-        if (SEVERAL)
-            visit_many<MOMENTUM>(t, unit.layers[k], moving);
-        else
-            visit<4, MOMENTUM ? 2 : 3, MOMENTUM>(t, unit.layers[k], moving);
+        visit<MOMENTUM>(t, unit.layers[k], moving);
         __syncthreads();
     }
-    publish<SEVERAL, Block>(t, unit);
+    publish<false, Keeping>(t, unit);
+}
+template <bool MOMENTUM> __device__ __forceinline__ void many_tick(const Tick &t)
+{
+    const Unit &unit = own_unit(t);
+    const Moving moving = begin<true, Block>(t, unit);
+    for (int k = unit.depth - 1; moving.learns && k >= 0; --k) {
+        const Layer &layer = unit.layers[k];
+        if (layer.pulled) pull_back_many(t, layer, t.weights + layer.w);
+    }
+#pragma unroll 1
+    for (int k = 0; k < unit.depth; ++k) {
+        visit_many<MOMENTUM>(t, unit.layers[k], moving);
+        __syncthreads();
+    }
+    publish<true, Block>(t, unit);
 }
 
 // Registers are bounded so that a multiprocessor has room for two blocks.
-#define TICK(NAME, BOUNDS, SEVERAL, MOMENTUM)                                                                                      \
+#define TICK(NAME, BOUNDS, WAY, MOMENTUM)                                                                                      \
     extern "C" __global__ void __launch_bounds__ BOUNDS NAME(ARGUMENTS)                                                         \
     {                                                                                                                           \
         const Tick t = GIVEN;                                                                                                   \
-        tick<SEVERAL, MOMENTUM>(t);                                                                                                \
+        WAY<MOMENTUM>(t);                                                                                                \
     }
-TICK(tick_one, (ONE, 2), false, false)
-TICK(tick_one_momentum, (ONE, 2), false, true)
-TICK(tick_many, (MANY, 2), true, false)
-TICK(tick_many_momentum, (MANY, 2), true, true)
+TICK(tick_one, (ONE, 2), one_tick, false)
+TICK(tick_one_momentum, (ONE, 2), one_tick, true)
+TICK(tick_many, (MANY, 2), many_tick, false)
+TICK(tick_many_momentum, (MANY, 2), many_tick, true)
 
 // The same tick of one stream, whose matrices go through shared memory by bulk copies. See pvm_ring.cuh.
 //   work    a block a unit, the largest first: of its last warp one thread moves weights, the others compute

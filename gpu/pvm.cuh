@@ -61,12 +61,16 @@ struct Tick {
             lateral, feedback, code, B, W, T, S                                                                                \
     }
 
+extern __shared__ __align__(16) float space[];  // slots of a ring, then what is held
+
 // Who computes a unit: the threads of a block. A ring has another crew, and a third one is those of all blocks of a cluster.
 struct Block {
     static __device__ int threads() { return blockDim.x; }
     static __device__ int warps() { return threads() / 32; }
     static __device__ void meet() { __syncthreads(); }
+    static constexpr bool READS = true;                              // matrices by themselves, so they are announced
     static __device__ bool holds(const Layer &) { return false; }  // does the matrix stay in shared memory
+    static __device__ void settle() {}                             // what the thread has asked for there is there
     // Of the blocks that share the unit.
     static __device__ int rank(const Unit &) { return 0; }
     static __device__ int blocks(const Unit &) { return 1; }
@@ -93,16 +97,22 @@ __device__ __forceinline__ const Unit &own_unit(const Tick &t)
     return unit;
 }
 
-// What errors will be pulled back through, and the biases, are brought into the L2 cache while the unit gathers.
+constexpr int AHEAD = 1 << 14;  // floats of a matrix that is brought into the L2 cache as a whole, at most
+
+// What errors will be pulled back through, small matrices, and the biases are brought into the L2 cache while the unit gathers.
 template <class Crew> __device__ __forceinline__ void announce(const Tick &t, const Unit &unit)
 {
     const int first = threadIdx.x + Crew::rank(unit) * Crew::threads(), step = Crew::blocks(unit) * Crew::threads();
     for (int k = 0; k < unit.depth; ++k) {
         const Layer &layer = unit.layers[k];
         const float *matrix = t.weights + layer.w;
-        const int rows = layer.rows, n = layer.columns, pulled = Crew::holds(layer) ? 0 : layer.pulled, lines = (pulled + 31) / 32;
-        for (int task = first; task < rows * lines; task += step)
-            bring(matrix + task / lines * n + min(task % lines * 32, pulled - 1));
+        const int rows = layer.rows, n = layer.columns, pulled = layer.pulled, lines = (pulled + 31) / 32;
+        if (Crew::READS && rows * n <= AHEAD && !Crew::holds(layer)) {
+            for (int at = 32 * first; at < rows * n; at += 32 * step) bring(matrix + at);
+        } else if (!Crew::holds(layer)) {
+            for (int task = first; task < rows * lines; task += step)
+                bring(matrix + task / lines * n + min(task % lines * 32, pulled - 1));
+        }
         for (int r = 32 * first; r < rows; r += 32 * step) bring(matrix + rows * n + r);
     }
 }
@@ -185,29 +195,96 @@ template <bool SEVERAL, class Crew> __device__ __forceinline__ void errors(const
     }
     total = sums<1>(&total);
     if (lane() == 0) parts[warp()] = total;
+    Crew::settle();
     Crew::meet(unit);
     if (threadIdx.x || Crew::rank(unit)) return;
     for (int k = 1; k < Crew::warps(); ++k) total += parts[k];
     t.miss[unit.number] = total;
 }
 
-// The gradient before the activation of what the layer read, where that was computed too. A warp takes 32 columns, a part
-// of the rows and GROUP streams; the parts are summed in turn. How many parts there are does not depend on who shares the columns.
-template <bool SEVERAL, class Crew>
+constexpr int PANEL = 2;  // chunks of 32 columns that errors of one stream are pulled back to at a time
+
+// sums[i] = sum over the warp's rows of delta[r] matrix[r][i], of up to 32 C columns. The warp has every Crew::warps()-th row.
+// MEMORY: the matrix is known to be there, not in shared memory.
+template <int C, bool MEMORY, class Crew>
+__device__ __forceinline__ void pull_rows(float *sums, const float *matrix, const float *delta, int columns, int pitch, int rows)
+{
+    constexpr int READ = 8;  // rows at a time: all of them are asked for before the first is used
+    const int step = Crew::warps();
+    const bool tail = lane() + 32 * (C - 1) < columns;
+    float total[C] = {};
+    const float *error = as_it_is(delta + warp()), *at = matrix + warp() * pitch + lane();
+#pragma unroll 1
+    for (int left = (rows - warp() + step - 1) / step; left > 0; left -= READ) {
+        float value[READ][C], errors[READ];
+#pragma unroll
+        for (int k = 0; k < READ; ++k) {
+            const bool here = k < left;
+            errors[k] = here ? __ldca(error) : 0;
+#pragma unroll
+            for (int c = 0; c < C; ++c)
+                value[k][c] = here && (c < C - 1 || tail) ? (MEMORY ? __ldcg(at + 32 * c) : at[32 * c]) : 0;
+            at = MEMORY ? as_it_is(at + step * pitch) : at + step * pitch;
+            error = as_it_is(error + step);
+        }
+#pragma unroll
+        for (int k = 0; k < READ; ++k)
+#pragma unroll
+            for (int c = 0; c < C; ++c) total[c] = fmaf(value[k][c], errors[k], total[c]);
+    }
+#pragma unroll
+    for (int c = 0; c < C; ++c) sums[lane() + 32 * c] = total[c];
+}
+
+// Sums of all warps: the same place, however many kinds of pull_back a kernel has.
+typedef float Panel[32 * PANEL];
+__device__ __forceinline__ Panel *panels()
+{
+    __shared__ Panel parts[ONE / 32];
+    return parts;
+}
+
+// The gradient before the activation of what the layer read, where that was computed too. Each warp sums over rows of its own,
+// and the sums are added in turn: their order does not depend on who shares the columns.
+template <bool MEMORY, class Crew>
 __device__ __forceinline__ void pull_back(const Tick &t, const Unit &unit, const Layer &layer, const float *matrix)
 {
-    constexpr int G = SEVERAL ? GROUP : 1, READ = 8 / G;  // rows at a time
-    __shared__ float parts[G * (SEVERAL ? MANY : ONE) / 32][32];
-    const int B = SEVERAL ? t.B : 1, rows = layer.rows, n = layer.columns, pulled = layer.pulled;
-    const int chunks = (pulled + 31) / 32, jobs = chunks * ((B + G - 1) / G), together = min(jobs, Crew::warps());
-    const int P = Crew::warps() / together, p = warp() / together;
+    Panel *parts = panels();
+    const int pulled = layer.pulled;
+    const Share own = share<Crew>(unit, (pulled + 31) / 32);
+    for (int chunk = own.first; chunk < own.last; chunk += PANEL) {
+        const int first = 32 * chunk, here = min(32 * min(PANEL, own.last - chunk), pulled - first);
+        if (chunk > own.first) Crew::meet();  // the parts before have been summed
+        const float *delta = t.delta + layer.out;
+        if (here > 32)
+            pull_rows<2, MEMORY, Crew>(parts[warp()], matrix + first, delta, here, layer.columns, layer.rows);
+        else
+            pull_rows<1, MEMORY, Crew>(parts[warp()], matrix + first, delta, here, layer.columns, layer.rows);
+        Crew::meet();
+        if (threadIdx.x >= here) continue;  // a crew has as many threads
+        const int at = layer.in + first + threadIdx.x;
+        const float slopes = slope(t.record[at], t.code);
+        float sum = 0;
+        for (int part = 0; part < Crew::warps(); ++part) sum += parts[part][threadIdx.x];
+        t.delta[at] = sum * slopes;
+    }
+    Crew::meet(unit);
+}
+
+// The same of several streams. A warp takes 32 columns, a part of the rows and GROUP streams; the parts are summed in turn.
+__device__ __forceinline__ void pull_back_many(const Tick &t, const Layer &layer, const float *matrix)
+{
+    constexpr int G = GROUP, READ = 8 / G;  // rows at a time
+    __shared__ float parts[G * MANY / 32][32];
+    const int B = t.B, rows = layer.rows, n = layer.columns, pulled = layer.pulled;
+    const int chunks = (pulled + 31) / 32, jobs = chunks * ((B + G - 1) / G), together = min(jobs, warps());
+    const int P = warps() / together, p = warp() / together;
     const float *delta = t.delta + layer.out;
-    const Share own = share<Crew>(unit, jobs);
-    for (int start = own.first; start < own.last; start += together) {
-        if (start > own.first) Crew::meet();  // the parts before have been summed
+    for (int start = 0; start < jobs; start += together) {
+        if (start) __syncthreads();  // the parts before have been summed
         const int job = start + warp() % together, j = job % chunks * 32 + lane(), b = job / chunks * G;
         float total[G] = {};
-        if (p < P && job < own.last && j < pulled) {
+        if (p < P && job < jobs && j < pulled) {
             const float *from[G];
             for (int g = 0; g < G; ++g) from[g] = delta + min(b + g, B - 1) * t.T;
 #pragma unroll 1
@@ -226,17 +303,17 @@ __device__ __forceinline__ void pull_back(const Tick &t, const Unit &unit, const
             }
         }
         for (int g = 0; g < G; ++g) parts[warp() * G + g][lane()] = total[g];
-        Crew::meet();
-        for (int k = warp(); k < together * G; k += Crew::warps()) {
+        __syncthreads();
+        for (int k = warp(); k < together * G; k += warps()) {
             const int job = start + k / G, j = job % chunks * 32 + lane(), b = job / chunks * G + k % G;
-            if (job >= own.last || j >= pulled || b >= B) continue;
+            if (job >= jobs || j >= pulled || b >= B) continue;
             float sum = 0;
             for (int part = 0; part < P; ++part) sum += parts[part * together * G + k][lane()];
             const int64 at = b * t.T + layer.in + j;
             t.delta[at] = sum * slope(t.record[at], t.code);
         }
     }
-    Crew::meet(unit);
+    __syncthreads();
 }
 
 // The hidden vector goes to the next world, as it is or, where low is not null, by its range so far.

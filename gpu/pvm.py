@@ -36,7 +36,7 @@ def tick(
     kind = "cluster" if clusters else "ring" if ring else "one" if streams == 1 else "many"
     name = f"tick_{kind}{'_momentum' * momentum}"
     threads, sizes = layout.threads(streams) + MOVER * bool(ring), (ring.slots, ring.slot) if ring else ()
-    shared = ring.shared if ring else 0
+    shared = ring.shared if ring else layout.kept().shared if streams == 1 else 0
     widths = past.world.shape[1], state.tape.shape[1], state.signals.shape[1]
     kernels.launch(
         __file__, name, TICK + "i" * len(sizes), units.size, threads, *state, units, layout.runs,

@@ -41,6 +41,7 @@ MOST_SLOTS = 4  # of a ring, as in pvm_ring.cuh
 TILE = 8192  # floats of a slot, at most
 SPARE = 8  # a run of floats takes so many more in shared memory, at most, since bulk copies move multiples of 16 bytes
 OWN = 4096  # bytes of shared memory that a block has beside its ring, at most
+KEPT = 64  # columns of a matrix that stays in shared memory beside others that do not go through it, at most; see pvm_columns.cuh
 
 
 class Ring(NamedTuple):
@@ -73,6 +74,7 @@ class Plan:
         self.bulk = self.clusters = device.capability >= (9, 0)
         self._ranges: dict[tuple[int, int, bool, bool], Array] = {}
         self._rings: dict[bool, Ring | None] = {}
+        self._kept: Ring | None = None
 
     def __len__(self) -> int:
         return len(self._units)
@@ -84,9 +86,8 @@ class Plan:
         """
         key = first, last, momentum, clusters
         if key not in self._ranges:
-            units, ring = self._units.copy(), self.ring(momentum)
-            if ring:
-                units["layers"]["held"][_within(self.layout.layer_at)] = ring.held
+            units, ring = self._units.copy(), self.ring(momentum) or self.kept()
+            units["layers"]["held"][_within(self.layout.layer_at)] = ring.held
             size = _parameters(self.layout)[first:last]
             if clusters:
                 blocks = _in_clusters(units[first:last], size, self._shared()[first:last])
@@ -115,6 +116,12 @@ class Plan:
         if momentum not in self._rings:
             self._rings[momentum] = _ring(self.layout, self.device, 2 if momentum else 1, self._shared())
         return self._rings[momentum]
+
+    def kept(self) -> Ring:
+        """Which matrices stay in shared memory where none goes round."""
+        if self._kept is None:
+            self._kept = _kept(self.layout, self.device, 2 * ONE // self.threads(1))
+        return self._kept
 
     def threads(self, streams: int) -> int:
         """Threads a block; by the number of all units of the model, so ranges and parts of it have the same order of sums."""
@@ -206,6 +213,19 @@ def _ring(layout: Any, device: Device, arrays: int, shared: np.ndarray) -> Ring 
             held[k] = begin[of[k]]
             begin[of[k]] += size[k]
     return Ring(slots, slot, held, FLOAT * (arrays * slots * slot + int(begin.max())))
+
+
+def _kept(layout: Any, device: Device, blocks: int) -> Ring:
+    """Matrices that errors are pulled back through, as far as they fit, where so many blocks share a multiprocessor."""
+    room = (min(device.shared_block, device.shared_multiprocessor // blocks - RESERVED) - OWN) // FLOAT
+    size = -(-(layout.rows.astype(np.int64) * layout.columns + SPARE) // 4) * 4
+    held, of = np.full(size.size, -1), _within(layout.layer_at)[0]
+    begin = np.zeros(len(layout.hidden), np.int64)  # behind what a unit keeps already
+    for k in np.flatnonzero((layout.pulled > 0) & (layout.columns <= KEPT)):
+        if begin[of[k]] + size[k] <= room:
+            held[k] = begin[of[k]]
+            begin[of[k]] += size[k]
+    return Ring(0, 0, held, FLOAT * int(begin.max()))
 
 
 def _parameters(layout: Any) -> np.ndarray:

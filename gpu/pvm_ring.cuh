@@ -19,10 +19,10 @@
 constexpr int MOST_SLOTS = 4;
 constexpr int SPARE = 8;  // more floats that a run takes in shared memory, at most
 
-extern __shared__ __align__(16) float space[];  // slots, then what is held
-
 // All warps but the last.
 struct Computing {
+    static constexpr bool READS = false;
+    static __device__ void settle() {}
     static __device__ int threads() { return blockDim.x - 32; }
     static __device__ int warps() { return threads() / 32; }
     static __device__ void meet() { ::meet(1, threads()); }

@@ -237,6 +237,21 @@ def test_a_ring_leaves_room_for_the_matrices_of_one_unit_however_many_there_are(
     assert min(found)[0] == 2 and min(ring.slot for ring in found) >= layout.columns.max() + pvm_plan.SPARE
 
 
+@pytest.mark.parametrize("predict_first", [False, True])
+@pytest.mark.parametrize("momentum", [0, 0.4])
+def test_matrices_that_stay_beside_streamed_ones_change_no_bits(gpu, monkeypatch, momentum, predict_first):
+    case = Case(graph(), momentum=momentum, ticks=2, learns=[1, 1, 0, 1, 1], predict_first=predict_first)
+    case.bulk = False
+    kept = gpu.run(pvm.plan, case.layout).kept()
+    assert (kept.held >= 0).any() and (kept.held < 0).any() and kept.shared
+    found, names = bytes_of(case, gpu)
+    assert all(name.startswith("tick_one") for name in names)
+    monkeypatch.setattr(pvm_plan, "KEPT", 0)
+    assert gpu.run(pvm.plan, case.layout).kept().shared == 0
+    expected, _ = bytes_of(case, gpu)
+    assert found == expected
+
+
 def test_blocks_of_several_streams_are_alike(gpu):
     plan = gpu.run(pvm.plan, graph())
     assert plan.threads(1) != plan.threads(2) == plan.threads(3)
