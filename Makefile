@@ -46,7 +46,10 @@ bench: $(VENV)/installed-bench  ## measure beside peers: make bench NAME=units (
 mutants: $(VENV)/installed-test  ## small faults planted in the sources, and the share that tests find: make mutants PATHS=cpu N=50
 	@$(BIN)/python -m tests.mutants --paths $(or $(PATHS),hybrid cpu gpu) --number $(or $(N),500) --seed $(or $(SEED),1)
 
-gpu-kit: $(VENV)/installed-test  ## wheels for a GPU machine without a network, into build/gpu-kit (GPU_PYTHON=python3.13: not 3.12)
+NVCC := $(patsubst %,'nvidia-%==13.0.*',cuda-nvcc cuda-crt cuda-runtime cuda-cccl cuda-profiler-api nvvm)
+
+gpu-kit: $(VENV)/installed  ## wheels, kernels, recording for a GPU machine without a network (GPU_PYTHON=python3.13: not 3.12)
+	@$(PIP) install --quiet $(NVCC)
 	@GPU_PYTHON='$(GPU_PYTHON)' $(BIN)/python -m bench.gpu_kit
 
 soak: $(VENV)/installed-test  ## random models in many orders beside the serial run: make soak TICKS=1000000

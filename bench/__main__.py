@@ -20,7 +20,7 @@ OWN: dict[str, tuple[str, ...]] = {  # options of some benchmarks alone
     "busy": ("only",),
     "compare": ("tolerance",),
     "crossover": ("only",),
-    "gpu": ("out", "only", "skip_tests", "rehearse"),
+    "gpu": ("out", "only", "rehearse", "tell"),
     "growth": ("out",),
     "history": ("release",),
     "large": ("only", "readouts", "seconds"),
@@ -127,12 +127,12 @@ def _own_groups(parser: argparse.ArgumentParser) -> None:
         help="where its .jsonl goes, unless --json says so (default: bench/results); of report, growth and scale: draw "
         "there; of all: keep results and report there",
     )
-    gpu.add_argument("--skip-tests", action="store_true", help="leave out the tests on the device")
     gpu.add_argument(
         "--rehearse",
         action="store_true",
-        help="run bench/first_contact.sh on the simulated driver, in a clean Python that has what `make gpu-kit` made",
+        help="run bench/first_ten.sh on the simulated driver, in a clean Python that has what `make gpu-kit` made",
     )
+    gpu.add_argument("--tell", metavar="OUT", help="print what bench/first_ten.sh left in OUT, as a page of Markdown")
     every = parser.add_argument_group("for all")
     every.add_argument("--page", action="store_true", help="measure nothing: write the report of what DIR holds")
     ranks = parser.add_argument_group("for ranks")
@@ -190,7 +190,7 @@ def main(arguments: list[str] | None = None) -> int:
     if not any(name in os.environ for name in WAITS):
         os.environ["GOMP_SPINCOUNT"] = SPINS
     benchmark = importlib.import_module(f"bench.{given.name}")
-    if given.quick or given.rehearse or getattr(benchmark, "COUNTS", False):
+    if given.quick or given.rehearse or given.tell or getattr(benchmark, "COUNTS", False):
         return benchmark.run(given) or 0
     return _timed(chosen, benchmark, given)
 

@@ -14,6 +14,7 @@ from bench.crossover_costs import NARROWER, TOGETHER, cutoffs
 from bench.crossover_points import TURN, Point
 from bench.measure import Work
 from bench.peers import peer
+from bench.tree_task import RATE, WIDTH
 from hybrid.readout import HeadReadout
 
 KINDS = {
@@ -65,7 +66,7 @@ class Output:
         """One rival."""
         if contender.startswith("tree"):
             together = TOGETHER if contender == "tree in batches" else 1
-            return tree.ours(self._tree, together, min(tree.RATE, tree.RATE * tree.WIDTH / self.point.size.width))
+            return tree.ours(self._tree, together, min(RATE, RATE * WIDTH / self.point.size.width))
         who = f"torch {peer('torch').__version__} {contender[6:]}" if contender.startswith("torch") else "ours"
         return self._dense.work("crossover.output", who, {}, self._rival(contender))
 

@@ -10,13 +10,14 @@
 #   log.txt        all that is printed
 #   summary.txt    a line a step: its seconds and its exit code
 #   results.jsonl  a line a case of the smoke and a line a rival, for `python -m bench gpu --tell OUT`
-#   tests.xml      what pytest found
-# The exit code is 1 where a step failed. SLOWER=8 makes all caps eight times as long, QUICK=1 takes small sizes.
+#   tests.xml      what pytest found, until its cap
+#   ncu-WORK.txt   what ncu printed
+# The exit code is 1 where a step failed. SLOWER=8 makes all caps eight times as long, QUICK=1 takes small sizes and few tests.
 set -uo pipefail
 
 [ $# -ge 2 ] || { echo 'usage: bash bench/first_ten.sh OUT SECONDS [STEP...]' >&2; exit 2; }
 mkdir -p "$1" && out=$(cd "$1" && pwd) || exit 2
-limit=$2 began=$SECONDS only=" ${*:3} " slower=${SLOWER:-1} failed=0 group=
+limit=$2 began=$SECONDS only=" ${*:3} " slower=${SLOWER:-1} failed=0 group= SIGNAL= QUICK=${QUICK:-}
 cd "$(dirname "$0")/.." || exit 2
 PYTHON=${PYTHON:-python3} temporary=$(mktemp -d)
 export PYTHON SITE=$temporary/site FIRST=1 PYTHONUNBUFFERED=1 PYTHONPATH=$PWD:$temporary/site
@@ -25,6 +26,7 @@ export HYBRID_COMMIT=${HYBRID_COMMIT:-$(cat build/commit 2>/dev/null || echo unk
 # A copy that belongs to this user: kernels are loaded from no folder that others can write.
 export XDG_CACHE_HOME=$temporary/cache
 mkdir -m 700 "$XDG_CACHE_HOME" && cp -r build/cache/. "$XDG_CACHE_HOME" 2>/dev/null
+[ ! -f build/cache/cubins.tar.gz ] || tar -xzf build/cache/cubins.tar.gz --no-same-owner -C "$XDG_CACHE_HOME"
 chmod -R go-w "$XDG_CACHE_HOME"
 exec > >(tee -a "$out/log.txt") 2>&1
 log=$!
@@ -40,8 +42,8 @@ finish() {
 trap finish EXIT
 trap 'exit 143' TERM INT
 
-step() {  # NAME CAP LEAST COMMAND...
-    local name=$1 cap=$(($2 * slower)) least=$3 left=$((limit - SECONDS + began)) from=$SECONDS code
+step() {  # NAME CAP LEAST COMMAND...; SIGNAL: what ends it at its cap, 9 s before it is killed (else TERM, 3 s)
+    local name=$1 cap=$(($2 * $slower)) least=$3 left=$((limit - SECONDS + began)) from=$SECONDS code
     shift 3
     [[ $only = *[a-z]* && $only != *" $name "* ]] && return
     [[ $only != *[a-z]* && " ncu memcheck racecheck " = *" ${name%%-*} "* ]] && return
@@ -50,7 +52,8 @@ step() {  # NAME CAP LEAST COMMAND...
         return
     fi
     printf '\n== %s (%d s left)\n' "$name" "$left"
-    timeout -k 3 $((left < cap ? left : cap)) "$@" &  # makes a process group of its own, with its number
+    # It makes a process group of its own, with its number.
+    timeout -s "${SIGNAL:-TERM}" -k $((${#SIGNAL} ? 9 : 3)) $((left < cap ? left : cap)) "$@" &
     group=$!
     wait "$group"
     code=$?
@@ -82,14 +85,16 @@ bench softmax 45 25
 bench rows 20 15
 bench overlap 70 40
 mapfile -t files < <(sed 's/#.*//; /^ *$/d' bench/device_tests.txt)
-step tests 600 40 "$PYTHON" -m pytest -q ${DEVICE_TESTS_N:--n 8} --dist loadfile -W default -p no:cacheprovider --maxfail 30 \
-    --tb=short "--junitxml=$out/tests.xml" "${files[@]}"
+few=(${QUICK:+-k 'test_sort.py or test_split.py'})  # all are imported, these run
+# pytest writes tests.xml at its end or when it is interrupted, which a process in the background has to be made to hear.
+SIGNAL=INT step tests 600 40 env --default-signal=INT "$PYTHON" -m pytest -q -n $((${#QUICK} ? 2 : 8)) --dist loadfile -W default \
+    -p no:cacheprovider --maxfail 30 --tb=short "--junitxml=$out/tests.xml" "${few[@]}" "${files[@]}"
 
 # Small problems, once each; clocks stay as they are, so the figures are of the same device as those of the bench.
 sections=(SpeedOfLight InstructionStats SchedulerStats WarpStateStats MemoryWorkloadAnalysis Occupancy)
 for work in units pvm tree softmax; do
-    step ncu-$work 25 15 ncu --clock-control none --target-processes all --launch-count 12 "${sections[@]/#/--section=}" \
-        "$PYTHON" -m bench.gpu_once $work
+    step ncu-$work 25 15 bash -o pipefail -c '"${@:2}" 2>&1 | tee "$1"' -- "$out/ncu-$work.txt" ncu --clock-control none \
+        --target-processes all --launch-count 24 "${sections[@]/#/--section=}" "$PYTHON" -m bench.gpu_once ${QUICK:+--quick} $work
 done
 step memcheck 60 20 compute-sanitizer --tool memcheck --error-exitcode 1 --target-processes all "$PYTHON" -m bench.gpu_smoke --limit 60
 step racecheck 60 20 compute-sanitizer --tool racecheck --error-exitcode 1 --target-processes all "$PYTHON" -m bench.gpu_smoke --limit 60

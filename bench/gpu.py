@@ -1,17 +1,16 @@
-"""The GPU: its tests, its ceilings, and the fused step, softmax, rows, tree and PVM beside PyTorch.
+"""The GPU: its ceilings, and the fused step, softmax, rows, tree and PVM beside PyTorch.
 
-`python -m bench gpu --out DIR` is the whole of it: kernels are compiled, the tests that need a device run, then come copy
-bandwidth and GEMM rate as ceilings, then the works, each beside its rivals. One .jsonl in DIR has all samples and the
-environment; the summary comes last. `--only WORK` takes a part, with the ceilings that are in the .jsonl already. Memory:
-about 10 GB, on the device and on the host. The exit code is 1 where a test failed or a work could not be measured, 2 where
-there is no device; a bar that is missed is said, and is no failure.
+`python -m bench gpu --out DIR` measures copy bandwidth and GEMM rate as ceilings, then the works, each beside its rivals. One
+.jsonl in DIR has all samples and the environment; the summary comes last. `--only WORK` takes a part, with the ceilings that
+are in the .jsonl already. Memory: about 10 GB, on the device and on the host. The exit code is 1 where a work could not be
+measured, 2 where there is no device; a bar that is missed is said, and is no failure.
 
-It wants numpy, scipy, numba, nvcc or NVRTC (see gpu/compiler.py) and cuBLAS (see gpu/blas.py); PyTorch with CUDA to be compared
-with, pytest and hypothesis for the tests. What is missing of these is said and left out. `make gpu-kit` collects what a
-machine without a network lacks; bench/first_contact.sh installs it there and runs all of this, the most valuable first.
+It wants NumPy, PyCUDA, nvcc or NVRTC (see gpu/compiler.py) and cuBLAS (see gpu/blas.py); Numba and SciPy for what computes on
+the CPU; PyTorch with CUDA to be compared with. `make gpu-kit` collects what a machine without a network lacks;
+bench/first_ten.sh installs it there, tests and measures, the most valuable first. `--tell OUT` prints a page of what it found.
 
 CUDASIM=1 takes the simulated driver of the tests instead of a device: together with --quick that shows that all of this runs,
-and nothing about speed. `--rehearse` does so with bench/first_contact.sh in a clean Python of the kit's version.
+and nothing about speed. `--rehearse` does so with bench/first_ten.sh in a clean Python of the kit's version.
 """
 
 import argparse
@@ -49,7 +48,11 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Tests, ceilings, works, summary; returns the exit code."""
+    """Ceilings, works, summary; returns the exit code."""
+    if arguments.tell:
+        from bench import gpu_tell
+
+        return gpu_tell.tell(arguments.tell)
     if arguments.rehearse:
         from bench import gpu_rehearsal
 
@@ -91,6 +94,8 @@ def _run(machine: Machine, arguments: argparse.Namespace) -> int:
         lines.append(_report(machine, records, judged=not (arguments.quick or machine.simulated)))
         append(path, records)
         print(f"  ({time.perf_counter() - began:.0f} s)", flush=True)
+    if machine.silent:  # which is known once a work has asked for PyTorch
+        print(f"\nours alone: {machine.silent}")
     print(
         f"\nSummary, after {time.perf_counter() - started:.0f} s",
         *lines,

@@ -194,7 +194,7 @@ def _tree_least(batch: Batch) -> int:
 
 
 def _softmax(device: Any, do: Callable[..., Any]) -> Iterator[Case]:
-    """Logits are read twice and written once, beside what the products move; fused, rows are, and there are no logits.
+    """Logits are read twice and written once, beside what the products move.
 
     The best classes: logits are read by their sums, and by the choice.
     """
@@ -213,21 +213,3 @@ def _softmax(device: Any, do: Callable[..., Any]) -> Iterator[Case]:
     ids, log_probs = device.empty((EXAMPLES, BEST), np.int32), device.empty((EXAMPLES, BEST), np.float32)
     best = lambda: softmax.best(ids, log_probs, Learned(weights), work, hidden)  # noqa: E731
     yield Case(f"softmax.best, {BEST} classes", "logit", amount, 8 * amount + ids.nbytes + log_probs.nbytes, best)
-    least = 2 * weights.nbytes + hidden.nbytes + target.nbytes + grad.nbytes + loss.nbytes
-    before, softmax.FUSED = softmax.FUSED, True
-    yield Case("softmax step, fused", "logit", amount, least, lambda: softmax.step(*given))
-    rows = rng.random((CLASSES, WIDTH), np.float32), *rng.random((2, CLASSES), np.float32)
-    squares, biases, bias_squares = (device.from_host(array) for array in rows)
-    every = (
-        grad,
-        loss,
-        Learned(weights, biases, squares, bias_squares),
-        work,
-        hidden,
-        target,
-        None,
-        Rule(RATE, 0.1, 1.0),
-    )
-    least += 2 * (squares.nbytes + biases.nbytes + bias_squares.nbytes)
-    yield Case("softmax step, fused, every rule", "logit", amount, least, lambda: softmax.step(*every))
-    softmax.FUSED = before

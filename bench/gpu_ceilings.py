@@ -40,7 +40,8 @@ def measured(path: str, machine: Machine, quick: bool) -> float | None:
     here = [
         record
         for record in records
-        if (record.get("work"), record.get("params")) == ("gpu.copy", wanted) and machine.facts.items() <= record["env"].items()
+        if (record.get("work"), record.get("params")) == ("gpu.copy", wanted)
+        and machine.facts.items() <= record["env"].items()
     ]
     return bandwidth(here) if here else None
 

@@ -35,13 +35,10 @@ def zipf(rng: np.random.Generator, classes: int, shape) -> np.ndarray:
 
 
 def softmax(machine: Machine, quick: bool) -> Iterator[Callable[[], Contest]]:
-    """What makes the contests of a step in fp32 and of one in TF32, on both sides; with products by cuBLAS, and fused."""
-    from gpu import fused_softmax
-
+    """What makes the contests of a step in fp32 and of one in TF32, on both sides."""
     problem = classification(quick)
     for tf32 in (False, True):
-        for fused in (False, True) if fused_softmax.able(machine.device) else (False,):
-            yield partial(softmax_contest, machine, problem, tf32, [TorchSoftmax], fused)
+        yield partial(softmax_contest, machine, problem, tf32, [TorchSoftmax])
 
 
 def classification(quick: bool) -> "Classification":
@@ -80,30 +77,17 @@ class Classification:
         return loss, pulled / total[:, None] - own, some - RATE * miss.T @ hidden
 
 
-@contextlib.contextmanager
-def _choice(machine: Machine, tf32: bool, fused: bool):
-    """The precision of both sides, and which of our two ways a step takes."""
-    from gpu import softmax
-
-    before, softmax.FUSED = softmax.FUSED, fused
-    try:
-        with precision(machine, tf32):
-            yield
-    finally:
-        softmax.FUSED = before
-
-
 def softmax_contest(
-    machine: Machine, problem: Classification, tf32: bool, rivals: "Sequence[type[TorchSoftmax]]", fused: bool = False
+    machine: Machine, problem: Classification, tf32: bool, rivals: "Sequence[type[TorchSoftmax]]"
 ) -> Contest:
-    """Ours and PyTorch's at one problem; fused: ours without a logit in memory."""
+    """Ours and PyTorch's at one problem."""
     from gpu import softmax
 
     classes, width = problem.weights.shape
     batch = problem.target.shape[1]
-    params = {"classes": classes, "width": width, "batch": batch, "tf32": tf32, "fused": fused}
+    params = {"classes": classes, "width": width, "batch": batch, "tf32": tf32}
     contest = Contest(machine, "softmax.step", params, batch, "examples/s")
-    contest.within = _choice(machine, tf32, fused)
+    contest.within = precision(machine, tf32)
     tolerance = TF32_TOLERANCE if tf32 else 1e-4
     put, get = machine.device.from_host, machine.device.to_host
     weights = put(problem.weights)

@@ -24,7 +24,7 @@ LEAST = 5  # turns of each rival, but where only a quick look is asked for
 NOISY = 0.2  # of the median: a wider range of samples is repeated, and marked where it stays
 FIRST = bool(os.environ.get("FIRST"))  # bench/first_ten.sh: seconds are few, and a device's clocks fall in a pause
 ROUNDS = 1 if FIRST else 2  # of turns at most: a third one takes time, and is seldom calm where the second one is not
-PAUSE = 0.0 if FIRST else 0.1  # seconds; the OpenMP threads of the rival before spin for some 20 ms, on cores that the next one needs
+PAUSE = 0.0 if FIRST else 0.1  # seconds; OpenMP threads of the rival before spin for 20 ms, on the cores of the next
 
 
 @dataclass

@@ -18,7 +18,7 @@ NOISE = f"(noisy): samples lie over {NOISY:.0%} of the median apart; other work 
 
 
 def read(paths: Iterable[str]) -> list[Record]:
-    """The records of some .jsonl files; of equal measurements, the last.
+    """The records of some .jsonl files; of equal measurements, the last. Those of `bench.gpu_smoke` measure nothing.
 
     Raises ValueError, with file and line, for a line that is not a record.
     """
@@ -28,8 +28,9 @@ def read(paths: Iterable[str]) -> list[Record]:
             for number, line in enumerate(file, 1):
                 try:
                     record = json.loads(line)
-                    records[identity(record)] = record
-                except (ValueError, KeyError, TypeError) as error:
+                    if record.get("bench") != "gpu_smoke":
+                        records[identity(record)] = record
+                except (ValueError, KeyError, TypeError, AttributeError) as error:
                     raise ValueError(f"{path}:{number}: not a record of a benchmark: {error!r}") from None
     return list(records.values())
 

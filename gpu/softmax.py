@@ -26,14 +26,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from gpu import batch_rows, blas, device, fused_softmax, kernels
+from gpu import batch_rows, blas, device, kernels
 from gpu.array import Array
 from gpu.blas import Matrix
 from gpu.rule import cut
-
-# Whether steps that fit gpu/fused_softmax.py go there. No device has measured yet which is faster: `python -m bench gpu --only
-# softmax` measures both, as contests whose `fused` differs. Until then products are cuBLAS's, which need no tensor cores.
-FUSED = False
 
 LOGITS = 1 << 26  # of a chunk, at most, beside small tables
 PART = 4  # a chunk may have as many logits as the rows have numbers, over this
@@ -96,9 +92,6 @@ def step(
 
     weight  (B,): multiplies an example's loss and gradients; None: all 1
     """
-    if FUSED and fused_softmax.fits(learned, hidden):
-        fused_softmax.step(grad, loss, learned, work, hidden, target, weight, rule)
-        return
     chunks = _chunks(learned, len(hidden))
     _measure_all(loss, work, hidden, target, weight, chunks, -1)
     for chunk in reversed(chunks):

@@ -37,6 +37,7 @@ TESTED_IN: dict[str, str] = {
     "hybrid/cli/arguments.py": "tests/hybrid/cli/test_options.py",
     "hybrid/models/_text.py": "tests/hybrid/models/test_language.py",
     "hybrid/models/_labelled.py": "tests/hybrid/models/test_labels.py",
+    "hybrid/pvm/caller.py": "tests/bench/test_gpu_imports.py",
     "hybrid/pvm/halo.py": "tests/hybrid/pvm/test_shared.py",
     "hybrid/pvm/joined.py": "tests/hybrid/pvm/test_shared.py",
     "hybrid/pvm/judge/reports.py": "tests/hybrid/models/test_pvm.py",

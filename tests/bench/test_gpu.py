@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from bench import gpu, gpu_ceilings, gpu_machine, gpu_sparse, gpu_suite, gpu_units, report
+from bench import gpu, gpu_ceilings, gpu_machine, gpu_sparse, gpu_units, report
 from bench.__main__ import main
 from bench.gpu_clocks import Clocks
 from bench.gpu_machine import SINGLY, Steps, near
@@ -56,7 +56,7 @@ def record(who="ours", value=4e9, work="units.step", params=None, **more):
 
 
 def test_the_command_from_end_to_end_on_the_simulated_driver(tmp_path):
-    command = [sys.executable, "-m", "bench", "gpu", "--quick", "--skip-tests", "--repeat", "1", "--threads", "2"]
+    command = [sys.executable, "-m", "bench", "gpu", "--quick", "--repeat", "1", "--threads", "2"]
     environment = os.environ | {"CUDASIM": "1", "OMP_WAIT_POLICY": "passive"}
     done = subprocess.run([*command, "--out", str(tmp_path)], cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -66,13 +66,8 @@ def test_the_command_from_end_to_end_on_the_simulated_driver(tmp_path):
     assert file.name.startswith("gpu-") and file.name.endswith("-quick.jsonl")
     records = [json.loads(line) for line in file.read_text().splitlines()]
     assert {one["work"] for one in records} == WORKS
-    assert {one["who"] for one in records} == {
-        "ours",
-        SINGLY,
-        "in turn",
-        "ours, tick alone",
-        "Hogwild on the device",
-    }
+    who = {one["who"] for one in records}
+    assert who >= {"ours", SINGLY, "in turn", "ours, tick alone", "Hogwild on the device"}
     for one in records:
         assert one.keys() >= KEYS
         assert one["checked"] and len(one["samples"]) == 1 and one["value"] > 0
@@ -94,16 +89,16 @@ def test_the_command_from_end_to_end_on_the_simulated_driver(tmp_path):
 def test_without_a_device_one_line_says_why(monkeypatch, capsys):
     monkeypatch.delenv("CUDASIM", raising=False)
     monkeypatch.setattr("gpu.available.unavailable", lambda: "there is no NVIDIA driver")
-    assert gpu.run(Namespace(only=None, rehearse=False)) == 2
+    assert gpu.run(Namespace(only=None, rehearse=False, tell=None)) == 2
     assert capsys.readouterr().out.startswith("no GPU to measure: there is no NVIDIA driver; with CUDASIM=1")
 
 
 def test_an_unknown_work_is_named(capsys):
-    assert gpu.run(Namespace(only=["units", "nothing"], rehearse=False)) == 2
-    assert "--only: found 'nothing', expected one of compile, tests, ceilings, units, " in capsys.readouterr().out
+    assert gpu.run(Namespace(only=["units", "nothing"], rehearse=False, tell=None)) == 2
+    assert "--only: found 'nothing', expected one of ceilings, units, " in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("option", ["--out=x", "--only=tree", "--skip-tests", "--rehearse"])
+@pytest.mark.parametrize("option", ["--out=x", "--only=tree", "--tell=x", "--rehearse"])
 def test_its_options_are_refused_elsewhere(option, capsys):
     with pytest.raises(SystemExit) as stopped:
         main(["tree", option])
@@ -133,7 +128,7 @@ def contest(records):
 
 def run(machine, tmp_path, monkeypatch, *makes, **more):
     monkeypatch.setattr(gpu, "_contests", lambda *_: [(f"work {i}", make) for i, make in enumerate(makes)])
-    arguments = {"json": None, "out": str(tmp_path), "quick": False, "repeat": 1, "skip_tests": True, "only": None}
+    arguments = {"json": None, "out": str(tmp_path), "quick": False, "repeat": 1, "only": None}
     return gpu._run(machine, Namespace(**arguments | more))
 
 
@@ -147,19 +142,6 @@ def test_a_work_that_fails_does_not_stop_the_others(machine, tmp_path, monkeypat
     assert "units.step : 4 G parameters/s" in said.out
     (file,) = tmp_path.iterdir()
     assert len(file.read_text().splitlines()) == 1
-
-
-def test_a_kernel_that_does_not_compile_is_a_failure_and_the_measurement_goes_on(
-    machine, tmp_path, monkeypatch, capsys
-):
-    def fails(capability):
-        raise OSError("units.cu does not compile for sm_90")
-
-    machine.device = SimpleNamespace(capability=(9, 0))
-    monkeypatch.setattr(gpu_suite, "compile_kernels", fails)
-    assert run(machine, tmp_path, monkeypatch, lambda: contest([record()]), only=["compile", "units"]) == 1
-    said = capsys.readouterr().out
-    assert "FAILED compile" in said and "units.cu does not compile" in said and "units.step : 4 G" in said
 
 
 def wanted(machine, monkeypatch, only, known=None):
@@ -177,7 +159,6 @@ def test_ceilings_are_measured_where_nobody_knows_them_or_where_they_are_asked_f
     assert machine.bandwidth == 1e12
     machine.bandwidth = None
     assert wanted(machine, monkeypatch, ["ceilings"], known=1e12) == ["ceilings"]
-    assert wanted(machine, monkeypatch, ["compile", "tests"]) == []
 
 
 def test_a_lost_device_stops_the_measurement(machine, tmp_path, monkeypatch, capsys):
@@ -188,17 +169,6 @@ def test_a_lost_device_stops_the_measurement(machine, tmp_path, monkeypatch, cap
 
     assert run(machine, tmp_path, monkeypatch, lost, lambda: pytest.fail("went on")) == 1
     assert "FAILED work 0: gone" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("passes", [True, False])
-def test_failing_tests_are_recorded_and_the_measurement_goes_on(passes, machine, tmp_path, monkeypatch, capsys):
-    verdict = record(work="gpu.tests", checked=passes)
-    monkeypatch.setattr(gpu_suite, "run_tests", lambda *_, **more: (verdict, "much\n3 passed"))
-    code = run(machine, tmp_path, monkeypatch, lambda: contest([record()]), only=["tests", "units"])
-    assert code == (0 if passes else 1)
-    (file,) = tmp_path.iterdir()
-    assert [json.loads(line)["work"] for line in file.read_text().splitlines()] == ["gpu.tests", "units.step"]
-    assert ("FAILED tests" in capsys.readouterr().out) is not passes
 
 
 # Time and comparison

@@ -20,9 +20,8 @@ STEPS = {
     "units.step 150-49-150, momentum": (16.4, 0.99, 0.99),
     "units.step 150-49-150, in a ring, momentum": (16.4, 0.98, 0.98),
 }
-# Which part of the passes over shared memory is due to bank conflicts, at most; of kernels that are not named, nothing. A tile
-# of the fused softmax is read along its rows and across them, and no pitch is free of conflicts both ways. `choose` sorts keys
-# of 8 bytes, which it compares with those 1, 2, 4, ... places away.
+# Which part of the passes over shared memory is due to bank conflicts, at most; of kernels that are not named, nothing.
+# `choose` sorts keys of 8 bytes, which it compares with those 1, 2, 4, ... places away.
 CONFLICTS = {
     "step_whole": 0.057,
     "step_whole_momentum": 0.057,
@@ -32,13 +31,10 @@ CONFLICTS = {
     "pass": 0.044,
     "learn_4": 0.014,
     "meet": 0.005,
-    "learn_3xtf32_128": 0.143,
     "tick_ring": 0.139,
     "tick_ring_momentum": 0.131,
     "choose": 0.434,
 }
-
-FUSED = ("measure_3xtf32_128", "combine", "learn_3xtf32_128")
 
 
 @pytest.fixture(scope="module")
@@ -178,27 +174,6 @@ def test_a_full_softmax_passes_over_its_logits_seven_times_at_most(counts):
     assert measure.read_full > 0.97 and miss.written_full == 1
     products = 4  # written twice, where they are not kept, and read by two products
     assert (measure.read + miss.read + miss.written) / 4 + products < 8
-
-
-def test_a_fused_full_softmax_moves_rows_and_hidden_vectors_and_no_logit(counts):
-    shares = -(-CLASSES // 32)  # fewer than there are multiprocessors
-    logits, vectors, sums = CLASSES * EXAMPLES, ROW * EXAMPLES, 8 * EXAMPLES
-    measure, combine, learn = (counts["softmax step, fused", kernel] for kernel in FUSED)
-    streamed = ROW * CLASSES + shares * vectors  # all rows, and by each share of them the tile of examples that stays
-    assert streamed <= measure.read * logits <= 1.02 * streamed and measure.read_full > 0.99
-    assert measure.written * logits == shares * (vectors + sums) + 4 * EXAMPLES  # parts, and the target's logits
-    assert shares * vectors <= combine.read * logits <= 1.2 * shares * vectors
-    assert combine.written * logits == vectors + 20 * EXAMPLES  # the gradient; the loss, and what `learn` knows
-    streamed = ROW * CLASSES + -(-CLASSES // 128) * vectors
-    assert streamed <= learn.read * logits <= 1.03 * streamed  # beside them what is known of each example
-    assert learn.written * logits == ROW * CLASSES and learn.written_full == 1
-
-
-def test_a_fused_full_softmax_visits_squares_where_it_visits_rows(counts):
-    logits = CLASSES * EXAMPLES
-    plain, ruled = (counts[case, FUSED[2]] for case in ("softmax step, fused", "softmax step, fused, every rule"))
-    assert ruled.written * logits == 2 * ROW * CLASSES + 8 * CLASSES
-    assert ROW * CLASSES <= (ruled.read - plain.read) * logits <= 1.05 * ROW * CLASSES
 
 
 def test_shared_memory_is_passed_over_with_few_conflicts_of_banks(counts):

@@ -1,8 +1,9 @@
-"""The kit has what the engine and its GPU tests need, without what the machine has; a missing Python is named with a remedy."""
+"""The kit has what a GPU machine lacks, small enough to be carried; a missing Python is named with a remedy."""
 
 import os
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -10,28 +11,27 @@ import pytest
 
 from bench import gpu_kit
 
-NEEDED = [
-    "numpy-2.3.0-cp312-cp312-linux_x86_64.whl",
-    "llvmlite-0.45-cp312-cp312-linux_x86_64.whl",
-    "tqdm-4.7-py3-none-any.whl",
-]
-
 
 @pytest.fixture
 def kit(monkeypatch, tmp_path):
-    """A checkout without a kit, where pip writes what it is asked for; what it was asked, with Annoy's options."""
+    """A checkout without a kit, where pip writes a wheel of each package; what it was asked, with Annoy's options."""
     asked = []
 
-    def pip(purpose, command, option, folder, *wanted, python):
-        asked.append((purpose, wanted, python, os.environ.get("ANNOY_COMPILER_ARGS")))
-        for name in NEEDED:
-            Path(folder, name).write_bytes(b"wheel")
+    def pip(purpose, command, nothing_else, option, folder, *wanted, python):
+        asked.append((purpose, wanted, os.environ.get("ANNOY_COMPILER_ARGS")))
+        for name in wanted:
+            if not name.startswith("-"):
+                Path(folder, f"{name}-1.whl").write_bytes(b"wheel")
 
     def wheel(python):
-        (tmp_path / "pycuda-1-cp312-cp312-linux_x86_64.whl").write_bytes(b"built")
-        return tmp_path / "pycuda-1-cp312-cp312-linux_x86_64.whl"
+        (tmp_path / "pycuda-1.whl").write_bytes(b"built")
+        return tmp_path / "pycuda-1.whl"
 
+    monkeypatch.setattr(gpu_kit, "BUILD", tmp_path / "build")
     monkeypatch.setattr(gpu_kit, "KIT", tmp_path / "build" / "gpu-kit")
+    monkeypatch.setattr(gpu_kit, "CACHE", tmp_path / "build" / "cache")
+    monkeypatch.setattr(gpu_kit, "GOLDEN", tmp_path / "build" / "golden" / "recording.npz")
+    monkeypatch.setattr(gpu_kit, "RECORDING", tmp_path / "recording.npz")
     monkeypatch.setattr(gpu_kit.install, "pip", pip)
     monkeypatch.setattr(gpu_kit.install, "wheel", wheel)
     return asked
@@ -45,42 +45,62 @@ def python(folder: Path, says: str) -> Path:
     return path
 
 
-def test_what_the_machine_has_is_left_out(kit):
+def test_the_kit_has_the_wheels_that_are_named_and_nothing_else(kit):
     gpu_kit.build(sys.executable)
     wheels = {path.name for path in gpu_kit.KIT.iterdir()}
-    assert wheels == {"pycuda-1-cp312-cp312-linux_x86_64.whl", "tqdm-4.7-py3-none-any.whl", "requirements.txt"}
-    assert list(gpu_kit.KIT.parent.iterdir()) == [gpu_kit.KIT]  # nothing else is left
+    assert wheels == {f"{name}-1.whl" for name in (*gpu_kit.BUILT, *gpu_kit.PUBLISHED)}
+    assert [*gpu_kit.BUILD.iterdir()] == [gpu_kit.KIT]
 
 
 def test_annoy_is_built_for_other_processors_than_this_one(kit):
     gpu_kit.build(sys.executable)
     (built,) = [entry for entry in kit if entry[0] == "build Annoy"]
-    assert "--no-cache-dir" in built[1] and "-march=x86-64-v3" in built[3]
-    assert [options for purpose, _, _, options in kit if purpose != "build Annoy"] == [None, None]
-
-
-def test_requirements_are_the_projects_own(kit):
-    gpu_kit.build(sys.executable)
-    wanted = (gpu_kit.KIT / "requirements.txt").read_text().splitlines()
-    names = [gpu_kit.name(one) for one in wanted]
-    assert {"numpy", "numba", "annoy", "tbb", "pycuda", "pytest", "pytest-xdist", "hypothesis"} <= {*names}
-    assert not {"torch", "mypy", "nvidia-cuda-nvcc"} & {*names}
+    assert "--no-cache-dir" in built[1] and "-march=x86-64-v3" in built[2]
+    assert [options for purpose, _, options in kit if purpose != "build Annoy"] == [None]
+    assert "ANNOY_COMPILER_ARGS" not in os.environ
 
 
 def test_a_kit_that_is_too_large_replaces_none(kit, monkeypatch):
     gpu_kit.build(sys.executable)
     monkeypatch.setattr(gpu_kit, "MOST", 9)
-    with pytest.raises(gpu_kit.KitError, match="the wheels are 10 bytes, expected 9 at most"):
+    with pytest.raises(gpu_kit.KitError, match="the wheels are 45 bytes, expected 9 at most"):
         gpu_kit.build(sys.executable)
-    assert len(list(gpu_kit.KIT.glob("*.whl"))) == 2
+    assert len(list(gpu_kit.KIT.glob("*.whl"))) == 9
 
 
-@pytest.mark.parametrize(
-    ("file", "name"),
-    [("numpy-2.3.0-cp312.whl", "numpy"), ("pytest-xdist>=3.6", "pytest-xdist"), ("tbb>=2021.6; x == 'y'", "tbb")],
-)
-def test_names_of_requirements_and_of_wheels(file, name):
-    assert gpu_kit.name(file) == name
+@pytest.fixture
+def compiles(monkeypatch):
+    """Whether compiling succeeds; it leaves a cubin."""
+    real, code = subprocess.run, [0]
+
+    def run(command, **how):
+        if "bench.gpu_compile" not in command:
+            return real(command, **how)
+        assert command[-1] == gpu_kit.TARGET
+        Path(how["env"]["XDG_CACHE_HOME"], "units.cubin").write_text("code")
+        return subprocess.CompletedProcess(command, code[0])
+
+    monkeypatch.setattr(gpu_kit.subprocess, "run", run)
+    return code
+
+
+def test_kernels_recording_and_commit_are_beside_the_wheels(kit, compiles):
+    gpu_kit.build(sys.executable)
+    gpu_kit.RECORDING.write_text("frames")
+    gpu_kit.prepare()
+    with tarfile.open(gpu_kit.CACHE / "cubins.tar.gz") as archive:
+        assert "./units.cubin" in archive.getnames()
+    assert gpu_kit.GOLDEN.read_text() == "frames"
+    assert (gpu_kit.BUILD / "commit").read_text().strip()
+    assert {path.name for path in gpu_kit.BUILD.iterdir()} == {"gpu-kit", "cache", "golden", "commit"}
+
+
+def test_kernels_that_do_not_compile_and_a_recording_that_is_missing_are_done_without(kit, compiles, capsys):
+    gpu_kit.build(sys.executable)
+    compiles[0] = 1
+    gpu_kit.prepare()
+    assert "the device will compile the kernels" in capsys.readouterr().out
+    assert not list(gpu_kit.CACHE.iterdir()) and not gpu_kit.GOLDEN.exists()
 
 
 def test_the_python_named_is_taken_whatever_its_version():
@@ -112,14 +132,12 @@ def test_without_a_python_the_command_says_what_to_do(monkeypatch, capsys, tmp_p
 
 @pytest.mark.slow
 def test_a_kit_for_this_python_has_extensions_for_it(monkeypatch, tmp_path):
-    monkeypatch.setattr(gpu_kit, "ROOT", tmp_path)
-    monkeypatch.setattr(gpu_kit, "KIT", tmp_path / "build" / "gpu-kit")
-    (tmp_path / "pyproject.toml").write_text((Path(__file__).parents[2] / "pyproject.toml").read_text())
-    monkeypatch.setenv("GPU_PYTHON", sys.executable)
-    assert gpu_kit.main() == 0
+    monkeypatch.setattr(gpu_kit, "BUILD", tmp_path)
+    monkeypatch.setattr(gpu_kit, "KIT", tmp_path / "gpu-kit")
+    gpu_kit.build(sys.executable)
     interface = "cp{}{}".format(*sys.version_info)
-    for name in ("pycuda", "annoy"):
+    for name in gpu_kit.BUILT:
         (wheel,) = gpu_kit.KIT.glob(f"{name}-*-{interface}-*.whl")
         assert any(file.endswith(".so") for file in zipfile.ZipFile(wheel).namelist())
-    check = [sys.executable, "-m", "pip", "install", "--dry-run", "--no-index", "--find-links", str(gpu_kit.KIT)]
-    subprocess.run([*check, "-r", str(gpu_kit.KIT / "requirements.txt")], check=True)
+    command = [sys.executable, "-m", "pip", "install", "--dry-run", "--no-index", "--no-deps"]
+    subprocess.run([*command, *map(str, gpu_kit.KIT.glob("*.whl"))], check=True)

@@ -49,6 +49,35 @@ def test_a_wrong_result_is_never_timed():
     assert all(not one.samples for one in works)
 
 
+def test_a_rival_that_fails_is_left_out_on_a_first_contact_alone(clock, monkeypatch, capsys):
+    def wrong():
+        raise ValueError("differs")
+
+    def rivals(first=lambda: None, second=wrong):
+        return [
+            work(lasting(clock, [1] * 5), first),
+            work(lasting(clock, [1] * 5), second, "peer"),
+            work(lasting(clock, [2] * 5), who="last"),
+        ]
+
+    with pytest.raises(ValueError, match="differs"):
+        measure.measure(rivals(), repeat=3)
+    monkeypatch.setattr(measure, "FIRST", True)
+    works = rivals()
+    records = measure.measure(works, repeat=3)
+    assert [record["who"] for record in records] == ["ours", "last"] == [one.who for one in works]
+    assert "peer is left out: ValueError: differs" in capsys.readouterr().out
+    with pytest.raises(ValueError, match="differs"):  # without ours there is no contest
+        measure.measure(rivals(wrong), repeat=3)
+
+
+def test_a_copy_without_its_history_says_the_commit_that_it_carries(monkeypatch):
+    monkeypatch.setenv("HYBRID_COMMIT", "4b32461+")
+    assert measure.commit() == "4b32461+"
+    monkeypatch.setenv("HYBRID_COMMIT", "")
+    assert measure.commit() != "4b32461+"
+
+
 def test_every_rival_is_checked_and_warmed_before_turns_are_taken(clock):
     log = []
 

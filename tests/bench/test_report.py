@@ -26,6 +26,11 @@ def test_the_ratio_is_how_many_times_as_fast_ours_is():
     assert report.ratio(record(value=2.0, unit="seconds"), record("peer", 3.0, unit="seconds")) == 1.5
 
 
+def test_what_measures_nothing_is_left_out(tmp_path):
+    path = write(tmp_path / "one.jsonl", {"bench": "gpu_smoke", "name": "rows.gather", "state": "ok"}, record())
+    assert report.read([path]) == [record()]
+
+
 def test_a_peer_at_other_work_is_no_rival():
     ours = record(params={"classes": 10, "mode": "grouped"})
     peers = [
