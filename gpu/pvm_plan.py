@@ -41,7 +41,7 @@ MOST_SLOTS = 4  # of a ring, as in pvm_ring.cuh
 TILE = 8192  # floats of a slot, at most
 SPARE = 8  # a run of floats takes so many more in shared memory, at most, since bulk copies move multiples of 16 bytes
 OWN = 4096  # bytes of shared memory that a block has beside its ring, at most
-KEPT = 64  # columns of a matrix that stays in shared memory beside others that do not go through it, at most; see pvm_columns.cuh
+KEPT = 64  # columns of a matrix that stays in shared memory where none goes round, at most; see pvm_columns.cuh
 
 
 class Ring(NamedTuple):
