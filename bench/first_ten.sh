@@ -83,6 +83,7 @@ bench pvm 110 45
 bench tree 65 30
 bench softmax 45 25
 bench rows 20 15
+bench ragged 40 20
 bench overlap 70 40
 mapfile -t files < <(sed 's/#.*//; /^ *$/d' bench/device_tests.txt)
 few=(${QUICK:+-k 'test_sort.py or test_split.py'})  # all are imported, these run

@@ -8,13 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-RING = "150-49-150, in a ring"
 UNITS = {
     "150-49-150": ([150] * 4, [49] * 4, [150] * 4),
     "ragged": ([150, 61, 333], [49, 97, 30], [150, 37, 101]),
     "too large to hold": ([700], [80], [300]),
     "too large, rows of whole sectors": ([704], [80], [300]),
-    RING: ([150] * 8, [49] * 8, [150] * 8),
 }
 RATE, MOMENTUM = 0.01, 0.9
 ROWS, WIDTH, IDS = 1000, 128, 256  # of tables
@@ -42,7 +40,7 @@ def cases(device: Any, do: Callable[..., Any]) -> Iterator[Case]:
     """The steps; do(work, *arguments) is the result of some work on a queue of the device."""
     for shape in UNITS:
         yield _units(device, do, shape, 0.0)
-    yield from (_units(device, do, shape, MOMENTUM) for shape in ("150-49-150", RING))
+    yield _units(device, do, "150-49-150", MOMENTUM)
     yield from (_pvm(momentum, ring=ring) for momentum in (0.0, MOMENTUM) for ring in (False, True))
     yield _pvm(MOMENTUM, streams=4)
     yield from _rows(device)
@@ -66,8 +64,6 @@ def _units(device: Any, do: Callable[..., Any], shape: str, momentum: float) -> 
     y, y_grad = (device.empty((1, outputs), np.float32) for _ in range(2))
     hidden, hidden_grad = (device.empty((1, hiddens), np.float32) for _ in range(2))
     plan = do(units.plan, layout)
-    if shape == RING:
-        _few_multiprocessors(device, do, plan)
     written = loss, y, hidden, weights, velocity, y_grad, hidden_grad
     read = plan, x, target, RATE, momentum, "logistic"
     signals = sum(array.nbytes for array in (loss, y, hidden, y_grad, hidden_grad, x, target))
@@ -103,13 +99,6 @@ def _pvm(momentum: float, streams: int = 1, ring: bool = False) -> Case:
     said = ", momentum" * bool(momentum), f", {streams} streams" * (streams > 1), ", in a ring" * ring
     name, least = f"pvm.tick small{''.join(said)}", (16 if momentum else 8) * parameters + moved
     return Case(name, "parameter", parameters, least, lambda: model.pipeline.tick(slot))
-
-
-def _few_multiprocessors(device: Any, do: Callable[..., Any], plan: Any) -> None:
-    """Sort the units into launches as for a device with two multiprocessors, so that there are several for each."""
-    real, device.multiprocessors = device.multiprocessors, 2
-    do(plan.bins, 1)
-    device.multiprocessors = real
 
 
 def _rows(device: Any) -> Iterator[Case]:

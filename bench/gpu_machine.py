@@ -166,9 +166,10 @@ class Contest:
         self.works.append(Work(who=who, run=run, check=check, **self._sizes, **settings))
 
     def _together(self, step):
-        device, stream = self.machine.device, self.queue.stream
+        device = self.machine.device
 
         def loop(count):
+            stream = self.queue.stream  # here, in the owner's thread: a closure that kept it would free it in another
             start = device.mark(stream)
             for _ in range(count):
                 step()

@@ -203,15 +203,17 @@ class First:
         flat, other = self.case(0.0), self.case(0.5)
         yield lambda: Alone(self, flat, self.flat)
         yield lambda: Beside(self, flat, self.flat, self.ring)
-        yield lambda: Beside(self, other, pvm.Ours(other, "cuda:0", THREADS), self.ring)
+        fast = pvm.Ours(other, "cuda:0", THREADS)
+        yield lambda: Alone(self, other, fast)
+        yield lambda: Beside(self, other, fast, self.ring)
         small = pvm.Case(pvm.TINY["name"] if self.quick else "small")
-        for clusters in (False, True):
-            yield partial(self._small, small, clusters)
+        for ring in (False, True):
+            yield partial(self._small, small, ring)
         if self.machine.torch and not self.quick:
             yield lambda: Rival(self, flat, self.flat, self.ring)
 
-    def _small(self, case: pvm.Case, clusters: bool) -> "Beside":
-        return Beside(self, case, pvm.Ours(case, "cuda:0", THREADS), True, clusters)
+    def _small(self, case: pvm.Case, ring: bool) -> "Beside":
+        return Beside(self, case, pvm.Ours(case, "cuda:0", THREADS), ring, ring)  # clusters want a ring
 
 
 class Chosen(Video):

@@ -11,7 +11,7 @@ from unittest import mock
 import numpy as np
 
 from bench import gpu_smoke_sparse
-from bench.gpu_cases import RING, UNITS, _few_multiprocessors
+from bench.gpu_cases import UNITS
 from bench.gpu_ceilings import TF32_TOLERANCE
 from bench.gpu_smoke_device import Case, Check, Gpu
 from gpu import blas, mlp, optimiser, pvm, pvm_plan, units
@@ -28,18 +28,14 @@ RATE, MOMENTUM, ACTIVATION = 0.1, 0.9, "logistic"
 F32 = np.float32
 
 
-def units_step(
-    gpu: Gpu, sizes: Any, batch: int = 1, momentum: float = 0.0, few: bool = False, rates: bool = False
-) -> Iterator[Check]:
-    """few: of multiprocessors, so that each has several units; rates: one a unit."""
+def units_step(gpu: Gpu, sizes: Any, batch: int = 1, momentum: float = 0.0, rates: bool = False) -> Iterator[Check]:
+    """rates: one a unit."""
     layout = unit_layout(*sizes)
     many, (parameters, inputs, hiddens, outputs) = len(layout.inputs), (int(at[-1]) for at in layout[3:])
     weights, x, target = gpu.normal(parameters, scale=0.2), gpu.random(batch, inputs), gpu.random(batch, outputs)
     velocity = gpu.normal(parameters, scale=0.01) if momentum else None
     rate = 0.05 + 0.1 * gpu.random(many) if rates else RATE
     plan = gpu.do(units.plan, layout)
-    if few:
-        _few_multiprocessors(gpu.device, gpu.do, plan)
     written = gpu.empty(many), gpu.empty(batch, outputs), gpu.empty(batch, hiddens)
     learned, grads = (gpu.put(weights), gpu.put(velocity)), (gpu.empty(batch, outputs), gpu.empty(batch, hiddens))
     given = plan, gpu.put(x), gpu.put(target), gpu.put(rate) if rates else rate, momentum, ACTIVATION
@@ -253,7 +249,6 @@ STEPS: dict[str, tuple[dict[str, Any], str]] = {  # arguments, and the kernel
     "whole.16": ({"sizes": SHORT, "batch": 16}, "step_whole_many"),
     "part": ({"sizes": LARGE}, "step_part"),
     "part.16": ({"sizes": LARGE, "batch": 16}, "step_part_many"),
-    "ring": ({"sizes": UNITS[RING], "few": True}, "step_ring"),
 }
 TICKS = "one", "ring", "cluster", "many"
 CASES = {

@@ -83,14 +83,9 @@ class Collection:
 def equal(machine: Machine, quick: bool) -> Iterator[Callable[[], Contest]]:
     """What makes the contests of units of one size: B = 1 without and with momentum, then streams that share the weights.
 
-    On a first contact B = 1 alone, by both kernels, and PyTorch beside the first of them.
+    On a first contact B = 1 alone.
     """
-    if FIRST:
-        for momentum, ring in itertools.product((0.0, MOMENTUM), (False, True)):
-            rivals = None if (momentum, ring) == (0.0, False) else ()
-            yield partial(contest, machine, "units.step", collection(quick, 1, momentum), rivals, ring)
-        return
-    for batch, momentum in ((1, 0.0), (1, MOMENTUM), *((batch, 0.0) for batch in BATCHES[1:])):
+    for batch, momentum in ((1, 0.0), (1, MOMENTUM), *((batch, 0.0) for batch in BATCHES[1:] if not FIRST)):
         yield partial(contest, machine, "units.step", collection(quick, batch, momentum))
 
 
@@ -111,7 +106,7 @@ def ragged(machine: Machine, quick: bool) -> Iterator[Callable[[], Contest]]:
     """What makes the contests of units of many sizes."""
     layout = ragged_layout(2 * 10**5 if quick else PARAMETERS)
     weights = _first_weights(layout)
-    for batch in BATCHES:
+    for batch in BATCHES[:1] if FIRST else BATCHES:
         yield partial(contest, machine, "units.ragged", Collection(layout, batch, 0.0, weights))
 
 
@@ -125,26 +120,19 @@ def ragged_layout(parameters: int) -> UnitLayout:
 
 
 def contest(
-    machine: Machine,
-    work: str,
-    collection: Collection,
-    rivals: "Sequence[type[Rival]] | None" = None,
-    ring: bool | None = None,
+    machine: Machine, work: str, collection: Collection, rivals: "Sequence[type[Rival]] | None" = None
 ) -> Contest:
-    """Ours and PyTorch's at one collection; by default `Autograd` and `ByHand`. ring: whether units go round in one (None: as
-    the plan decides)."""
+    """Ours and PyTorch's at one collection; by default `Autograd` and `ByHand`."""
     params = {"units": len(collection.layout.inputs), "batch": collection.batch, "momentum": collection.momentum}
-    params |= {} if ring is None else {"ring": ring}
     moved = float(collection.counted * collection.parameters)
     found = Contest(machine, work, params, collection.parameters, "parameters/s", moved)
-    _ours(found, collection, ring)
-    rivals = (Autograd, ByHand) if rivals is None else rivals
-    for rival in rivals if rivals and machine.torch else ():
+    _ours(found, collection)
+    for rival in (rivals or (Autograd, ByHand)) if machine.torch else ():
         _torch(found, collection, rival)
     return found
 
 
-def _ours(found: Contest, collection: Collection, ring: bool | None) -> None:
+def _ours(found: Contest, collection: Collection) -> None:
     from gpu import units
 
     device, layout, batch = found.machine.device, collection.layout, collection.batch
@@ -157,7 +145,6 @@ def _ours(found: Contest, collection: Collection, ring: bool | None) -> None:
     hidden, hidden_grad = (device.empty((batch, int(layout.h_at[-1])), np.float32) for _ in range(2))
     signals = sum(array.nbytes for array in (x, target, loss, y, y_grad, hidden, hidden_grad))
     plan = found.do(units.plan, layout)
-    plan.bulk = plan.bulk if ring is None else ring
     written = (loss, y, hidden, weights, velocity, y_grad, hidden_grad)
     read = (plan, x, target, RATE, collection.momentum, ACTIVATION)
     more: dict[str, Any] = {"bytes_per_parameter": collection.counted}

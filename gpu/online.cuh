@@ -10,10 +10,10 @@ constexpr int CHUNKS = 6;  // of 32 columns, that a lane keeps in registers
 constexpr int NARROW = 64; // columns below which a thread takes a row
 
 // write(r, sum over i of matrix[r][i] x[i]) of all rows, by one thread each.
-template <class Crew, int ROWS, class Write>
+template <int ROWS, class Write>
 __device__ __forceinline__ void products_of_rows(const float *matrix, const float *x, int n, int rows, Write write)
 {
-    for (int first = ROWS * Crew::warp(); first < rows; first += ROWS * Crew::warps()) {
+    for (int first = ROWS * warp(); first < rows; first += ROWS * warps()) {
         const float *row[ROWS];  // past the last is the last again, and not written
         float total[ROWS] = {};
 #pragma unroll
@@ -30,11 +30,11 @@ __device__ __forceinline__ void products_of_rows(const float *matrix, const floa
     }
 }
 
-template <class Crew, class Write>
+template <class Write>
 __device__ __forceinline__ void products(const float *matrix, const float *x, int n, int rows, Write write)
 {
     if (n < NARROW && n % 2) {  // rows of an odd length begin in different banks
-        for (int r = Crew::thread(); r < rows; r += Crew::threads()) {
+        for (int r = threadIdx.x; r < rows; r += blockDim.x) {
             const float *row = matrix + r * n;
             float even = row[0] * x[0], odd = 0;
 #pragma unroll 4
@@ -44,10 +44,10 @@ __device__ __forceinline__ void products(const float *matrix, const float *x, in
             }
             write(r, even + odd);
         }
-    } else if (rows > 4 * Crew::warps()) {
-        products_of_rows<Crew, 8>(matrix, x, n, rows, write);
+    } else if (rows > 4 * warps()) {
+        products_of_rows<8>(matrix, x, n, rows, write);
     } else {
-        products_of_rows<Crew, 4>(matrix, x, n, rows, write);
+        products_of_rows<4>(matrix, x, n, rows, write);
     }
 }
 
@@ -64,24 +64,24 @@ struct Pace {
 // Of up to 32 C columns of a matrix with `pitch` of them: matrix[r][i] -= rate delta[r] x[i], all rows.
 //   PULL   pulled[i] = sum over the rows of this warp of delta[r] matrix[r][i], of the matrix before
 //   MOVE   else all stays as it is
-template <class Crew, int C, bool PULL, bool MOVE>
+template <int C, bool PULL, bool MOVE>
 __device__ __forceinline__ void visit_columns(float *matrix, const float *delta, const float *x, float *pulled, int columns,
                                               int pitch, int rows, float rate)
 {
     constexpr int FIT = 10 / C, ROWS = FIT > 4 ? 4 : FIT > 1 ? FIT : 1;  // at a time: all are read before one is written
     const bool tail = lane() + 32 * (C - 1) < columns;
-    const int step = Crew::warps() * pitch;
+    const int step = warps() * pitch;
     float mine[C], total[C] = {};
 #pragma unroll
     for (int c = 0; c < C; ++c) mine[c] = c < C - 1 || tail ? x[lane() + 32 * c] : 0;
 
-    float *at = matrix + Crew::warp() * pitch + lane();
+    float *at = matrix + warp() * pitch + lane();
     const auto visit = [&](auto count, int r) {
         constexpr int MANY = decltype(count)::value;
         float push[MANY], w[MANY][C];
 #pragma unroll
         for (int k = 0; k < MANY; ++k) {
-            push[k] = delta[r + k * Crew::warps()];
+            push[k] = delta[r + k * warps()];
 #pragma unroll
             for (int c = 0; c < C; ++c)
                 if (c < C - 1 || tail) w[k][c] = at[k * step + 32 * c];
@@ -98,26 +98,26 @@ __device__ __forceinline__ void visit_columns(float *matrix, const float *delta,
         }
         at += MANY * step;
     };
-    int r = Crew::warp();
-    for (; r + (ROWS - 1) * Crew::warps() < rows; r += ROWS * Crew::warps()) visit(Count<ROWS>(), r);
-    for (; r < rows; r += Crew::warps()) visit(Count<1>(), r);
+    int r = warp();
+    for (; r + (ROWS - 1) * warps() < rows; r += ROWS * warps()) visit(Count<ROWS>(), r);
+    for (; r < rows; r += warps()) visit(Count<1>(), r);
 #pragma unroll
     for (int c = 0; c < C; ++c)
         if (PULL && (c < C - 1 || tail)) pulled[lane() + 32 * c] = total[c];
 }
 
 // The whole matrix (rows, columns) moves; pulled (warps, columns).
-template <class Crew, bool PULL, bool MOVE>
+template <bool PULL, bool MOVE>
 __device__ __forceinline__ void visit(float *matrix, const float *delta, const float *x, float *pulled, int columns, int rows,
                                       float rate)
 {
-    pulled += Crew::warp() * columns;
+    pulled += warp() * columns;
 #pragma unroll 2
     for (int first = 0; first < columns; first += 32 * CHUNKS) {
         const int here = min(columns - first, 32 * CHUNKS);
 #define VISIT(C)                                                                                                               \
     case C:                                                                                                                    \
-        visit_columns<Crew, C, PULL, MOVE>(matrix + first, delta, x + first, pulled + first, here, columns, rows, rate);       \
+        visit_columns<C, PULL, MOVE>(matrix + first, delta, x + first, pulled + first, here, columns, rows, rate);       \
         break;
         switch ((here + 31) / 32) {
             VISIT(1)
@@ -131,10 +131,9 @@ __device__ __forceinline__ void visit(float *matrix, const float *delta, const f
     }
 }
 
-template <class Crew>
 __device__ __forceinline__ void learn_bias(float *bias, const float *delta, int rows, float rate)
 {
-    for (int r = Crew::thread(); r < rows; r += Crew::threads()) bias[r] = fmaf(-rate, delta[r], bias[r]);
+    for (int r = threadIdx.x; r < rows; r += blockDim.x) bias[r] = fmaf(-rate, delta[r], bias[r]);
 }
 
 // One weight and its velocity.
@@ -148,7 +147,6 @@ constexpr int BEHIND = 3;  // inputs of a layer that lie behind its last as they
 
 // A matrix in shared memory moves with its velocities in memory: as they lie there, 16 bytes a thread at a time, and each number
 // before and behind them alone. x has BEHIND more numbers.
-template <class Crew>
 __device__ __forceinline__ void learn_with_speeds(float *matrix, float *speed, const float *delta, const float *x, int n,
                                                   int rows, Pace pace)
 {
@@ -156,12 +154,12 @@ __device__ __forceinline__ void learn_with_speeds(float *matrix, float *speed, c
     const auto place = [](const void *at) { return (int)(reinterpret_cast<unsigned long long>(at) >> 2) & 3; };
     const int size = rows * n;
     const int begin = n > BEHIND && place(matrix) == place(speed) ? min(-place(speed) & 3, size) : size;
-    const int end = size - (size - begin) % 4, stride = 4 * Crew::threads(), rows_on = stride / n, columns_on = stride % n;
-    for (int k = Crew::thread(); k < begin + size - end; k += Crew::threads()) {
+    const int end = size - (size - begin) % 4, stride = 4 * blockDim.x, rows_on = stride / n, columns_on = stride % n;
+    for (int k = threadIdx.x; k < begin + size - end; k += blockDim.x) {
         const int at = k < begin ? k : end + k - begin;
         move_both(matrix[at], speed[at], -pace.rate * delta[at / n], x[at % n], pace.momentum);
     }
-    int k = begin + 4 * Crew::thread(), r = k / n, i = k % n;
+    int k = begin + 4 * threadIdx.x, r = k / n, i = k % n;
     for (; k < end; k += TOGETHER * stride) {
         float4 v[TOGETHER];
 #pragma unroll
@@ -186,74 +184,71 @@ __device__ __forceinline__ void learn_with_speeds(float *matrix, float *speed, c
     }
 }
 
-template <class Crew>
 __device__ __forceinline__ void learn_bias_with_speeds(float *bias, float *speed, const float *delta, int rows, Pace pace)
 {
-    for (int r = Crew::thread(); r < rows; r += Crew::threads()) move_both(bias[r], speed[r], -pace.rate * delta[r], 1, pace.momentum);
+    for (int r = threadIdx.x; r < rows; r += blockDim.x) move_both(bias[r], speed[r], -pace.rate * delta[r], 1, pace.momentum);
 }
 
-// What moves: the weights; nothing, because others move them afterwards; or, by their velocities in memory, both.
-enum Moves { WEIGHTS, NOTHING, BOTH };
-
-// The step. s.in and s.inner have room for BEHIND more. s.parts: (warps) for losses, then (warps, h) for sums over rows. held: the unit's weights, which have moved when
-// this returns. Inputs, targets and the first matrix are there, and all threads know it.
-//   second_there()  waits until the thread's part of the other weights is there
-//   second_moved()  is called when the weights of the second layer have moved, and all threads know it
-// The caller lets the threads meet before he reads the other weights.
-template <class Crew, int MOVES, class There, class Moved>
-__device__ __forceinline__ void learn_online(const Written &to, const Signals &s, const Unit &unit, float *held,
-                                             float *speed, Pace pace, int code, There second_there, Moved second_moved)
+// The step. s.in and s.inner have room for BEHIND more. s.parts: (warps) for losses, then (warps, h) for sums over rows. held: the
+// unit's weights, which move, and go back to memory; inputs, targets and the first layer are there, and all threads know it. The
+// others come by what the threads have begun to copy.
+//   SPEEDS  the velocities in memory move, and the weights by them
+template <bool SPEEDS>
+__device__ __forceinline__ void learn_online(const Written &to, const Signals &s, const Unit &unit, float *held, float *memory,
+                                             float *speed, Pace pace, int code)
 {
     const int n = unit.n, h = unit.h, o = unit.o, first_bias = h * n, second = unit.second(), second_bias = second + o * h;
-    products<Crew>(held, s.in, n, h, [&](int r, float sum) {
+    products(held, s.in, n, h, [&](int r, float sum) {
         to.hidden[unit.hidden + r] = s.inner[r] = activate(sum + held[first_bias + r], code);
     });
-    second_there();
-    Crew::meet();
+    __pipeline_wait_prior(0);
+    __syncthreads();
 
     float squared = 0;
-    products<Crew>(held + second, s.inner, h, o, [&](int r, float sum) {
+    products(held + second, s.inner, h, o, [&](int r, float sum) {
         const float a = activate(sum + held[second_bias + r], code), wrong = a - s.wanted[r];
         to.y[unit.y + r] = a;
         to.y_grad[unit.y + r] = s.out[r] = wrong * slope(a, code);
         squared = fmaf(wrong, wrong, squared);
     });
     for (int half = 16; half; half >>= 1) squared += __shfl_xor_sync(FULL, squared, half);
-    if (lane() == 0) s.parts[Crew::warp()] = squared;
-    if (MOVES == BOTH && Crew::thread() < BEHIND) {
-        s.in[n + Crew::thread()] = s.in[Crew::thread() % n];
-        s.inner[h + Crew::thread()] = s.inner[Crew::thread() % h];
+    if (lane() == 0) s.parts[warp()] = squared;
+    if (SPEEDS && threadIdx.x < BEHIND) {
+        s.in[n + threadIdx.x] = s.in[threadIdx.x % n];
+        s.inner[h + threadIdx.x] = s.inner[threadIdx.x % h];
     }
-    Crew::meet();
+    __syncthreads();
 
-    float *pulled = s.parts + Crew::warps();
-    if (Crew::thread() == 0) {
+    float *pulled = s.parts + warps();
+    if (threadIdx.x == 0) {
         float total = 0;
-        for (int k = 0; k < Crew::warps(); ++k) total += s.parts[k];
+        for (int k = 0; k < warps(); ++k) total += s.parts[k];
         to.loss[unit.number] = total / 2;
     }
-    visit<Crew, true, MOVES == WEIGHTS>(held + second, s.out, s.inner, pulled, h, o, pace.rate);
-    if (MOVES == WEIGHTS) learn_bias<Crew>(held + second_bias, s.out, o, pace.rate);
-    Crew::meet();
+    visit<true, !SPEEDS>(held + second, s.out, s.inner, pulled, h, o, pace.rate);
+    if (!SPEEDS) learn_bias(held + second_bias, s.out, o, pace.rate);
+    __syncthreads();
 
-    for (int j = Crew::thread(); j < h; j += Crew::threads()) {
+    for (int j = threadIdx.x; j < h; j += blockDim.x) {
         float total = 0;
-        for (int k = 0; k < Crew::warps(); ++k) total += pulled[k * h + j];
+        for (int k = 0; k < warps(); ++k) total += pulled[k * h + j];
         to.hidden_grad[unit.hidden + j] = s.inner_delta[j] = total * slope(s.inner[j], code);
     }
-    if (MOVES == WEIGHTS) second_moved();
-    if (MOVES == BOTH) {
-        learn_with_speeds<Crew>(held + second, speed + second, s.out, s.inner, h, o, pace);
-        learn_bias_with_speeds<Crew>(held + second_bias, speed + second_bias, s.out, o, pace);
+    if (SPEEDS) {
+        learn_with_speeds(held + second, speed + second, s.out, s.inner, h, o, pace);
+        learn_bias_with_speeds(held + second_bias, speed + second_bias, s.out, o, pace);
+    } else {
+        put_back(memory, held, second, unit.size());
     }
-    Crew::meet();
-    if (MOVES == WEIGHTS) {
-        visit<Crew, false, true>(held, s.inner_delta, s.in, pulled, n, h, pace.rate);
-        learn_bias<Crew>(held + first_bias, s.inner_delta, h, pace.rate);
+    __syncthreads();
+    if (SPEEDS) {
+        put_back(memory, held, second, unit.size());
+        learn_with_speeds(held, speed, s.inner_delta, s.in, n, h, pace);
+        learn_bias_with_speeds(held + first_bias, speed + first_bias, s.inner_delta, h, pace);
+    } else {
+        visit<false, true>(held, s.inner_delta, s.in, pulled, n, h, pace.rate);
+        learn_bias(held + first_bias, s.inner_delta, h, pace.rate);
     }
-    if (MOVES == BOTH) {
-        second_moved();
-        learn_with_speeds<Crew>(held, speed, s.inner_delta, s.in, n, h, pace);
-        learn_bias_with_speeds<Crew>(held + first_bias, speed + first_bias, s.inner_delta, h, pace);
-    }
+    __syncthreads();
+    put_back(memory, held, 0, second);
 }

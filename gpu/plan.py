@@ -3,8 +3,7 @@
 A block computes a unit. Its shared memory holds the unit's signals and, as far as there is room, its weights, from their
 first use to their last, so that each is read from memory once a step:
 
-    whole  all weights are held; several blocks share a multiprocessor, so that one computes while another copies; or one block
-           takes units in turn, where the device copies in bulk (ring.cuh)
+    whole  all weights are held; several blocks share a multiprocessor, so that one computes while another copies
     part   the tail of the weights is held, cut between two rows; the rows before it are read from memory at each use
 """
 
@@ -38,32 +37,7 @@ UNIT = np.dtype(
     }
 )
 
-GROUPS, MOST_SLOTS, PARTS = 2, 4, 4  # of a ring, as in ring.cuh and ring_speeds.cuh
 BEHIND = 3  # numbers behind the inputs of a layer, as in online.cuh
-RING_WARPS = 8 * GROUPS + 1 + GROUPS
-SECTOR = 8  # floats that memory moves at least
-LEAST_PART = 1024  # floats: four for each thread
-
-
-class Ring(NamedTuple):
-    """How the units of a bin go round in the shared memory of each multiprocessor, see ring.cuh.
-
-    blocks   as many as multiprocessors
-    slots    for the weights of a unit
-    slot     floats of a slot
-    ahead    floats for the inputs and the targets of a unit
-    signals  floats for those of two units, and what a unit computes
-    part     floats of a slot for velocities, of which a group has PARTS; 0 without momentum
-    shared   bytes of shared memory a block
-    """
-
-    blocks: int
-    slots: int
-    slot: int
-    ahead: int
-    signals: int
-    part: int
-    shared: int
 
 
 class Bin(NamedTuple):
@@ -75,8 +49,6 @@ class Bin(NamedTuple):
     threads  of a block
     shared   bytes of shared memory a block
     blocks   that share a multiprocessor's memory
-    rings    without and with momentum; None where there is none: for one example, devices that copy in bulk, as many units
-             as keep it busy
     """
 
     kind: str
@@ -85,7 +57,6 @@ class Bin(NamedTuple):
     threads: int
     shared: int
     blocks: int
-    rings: tuple[Ring | None, Ring | None]
 
 
 class Plan:
@@ -94,12 +65,10 @@ class Plan:
     fields    the layout with its arrays on the device
     everyone  (U,) UNIT on the device, in order
     uniform   all units have the same sizes
-    bulk      whether the device copies in bulk between memory and shared memory
     """
 
     def __init__(self, device: Device, layout: Any):
         self.device, self.layout = device, layout
-        self.bulk = device.capability >= (9, 0)
         self.fields = type(layout)(*(device.from_host(array) for array in layout))
         self.sizes = [np.asarray(size, np.int64) for size in layout[:3]]
         self.uniform = all((size == size[0]).all() for size in self.sizes)
@@ -147,7 +116,6 @@ class Plan:
             return f"{len(self):,} units by GEMM: the signals of {batch} examples do not fit in shared memory"
         return "; ".join(
             f"{bin.many:,} units {bin.kind} in {bin.shared / 1024:.1f} KiB of shared memory, {bin.blocks} a multiprocessor"
-            + _in_rings(bin)
             for bin in bins
         )
 
@@ -170,39 +138,12 @@ class Plan:
         return bins
 
     def _bin(self, members: np.ndarray, blocks: int, threads: int, batch: int, whole: np.ndarray) -> Bin:
-        none = None, None
         if blocks:
-            rings = self._rings(members, blocks) if self.bulk and batch == 1 and threads == 256 else none
             units, shared = self._units(members, 0), int(whole[members].max())
-            return Bin("whole", units, members.size, threads, shared, blocks, rings)
+            return Bin("whole", units, members.size, threads, shared, blocks)
         room = (self.room - self.shared(batch, 512)[members]) // FLOAT
         units = self._units(members, self._cut(members, room))
-        return Bin("part", units, members.size, 512, self.room, 1, none)
-
-    def _rings(self, members: np.ndarray, blocks: int) -> tuple[Ring | None, Ring | None]:
-        """As many slots as blocks would share a multiprocessor, where there are several units for each slot.
-
-        With momentum one more than there are groups; parts of velocities get the rest of shared memory.
-        """
-        multiprocessors = int(self.device.multiprocessors)
-        if not GROUPS < blocks <= MOST_SLOTS or members.size <= blocks * multiprocessors:
-            return None, None
-        n, h, o = (size[members] for size in self.sizes)
-        slot = -(-(int((h * (n + 1) + o * (h + 1)).max()) + 3) // 4) * 4
-        ahead = int((n + o).max())
-        signals = 2 * ahead + int((self.shared(1, 256)[members] // FLOAT - (n + o)).max())
-        barriers = 8 * ((GROUPS + 1) * MOST_SLOTS + 2 * GROUPS * PARTS)  # bytes
-        room = (self.device.shared_block - barriers) // FLOAT - GROUPS * signals
-
-        def ring(slots: int, part: int) -> Ring:
-            floats = slots * slot + GROUPS * (signals + PARTS * part)
-            return Ring(min(members.size, multiprocessors), slots, slot, ahead, signals, part, FLOAT * floats)
-
-        part = (room - (GROUPS + 1) * slot) // (GROUPS * PARTS) // SECTOR * SECTOR
-        return (
-            ring(blocks, 0) if room >= blocks * slot else None,
-            ring(GROUPS + 1, part) if part >= LEAST_PART else None,
-        )
+        return Bin("part", units, members.size, 512, self.room, 1)
 
     def _units(self, members: np.ndarray, held: np.ndarray | int) -> Array:
         """What kernels are told of these units; held: the first weight that shared memory holds."""
@@ -223,8 +164,3 @@ class Plan:
         rows_of_second = np.clip((room - o) // h, 0, o)
         held: np.ndarray = np.where(rows_of_first > 0, (h - rows_of_first) * n, second + (o - rows_of_second) * h)
         return held
-
-
-def _in_rings(bin: Bin) -> str:
-    found = [name for name, ring in zip(("without", "with"), bin.rings, strict=True) if ring]
-    return f" ({' and '.join(found)} momentum in a ring)" if found else ""

@@ -6,7 +6,8 @@
 //
 // Everywhere a block a row, 256 threads, which read 16 bytes at a time. NaN stays visible: a maximum passes it by, but the
 // sum does not. Sums have a fixed order; the only atomic counts integers, in shared memory.
-#include "log_sum.cuh"
+#include <cfloat>
+
 #include "warp.cuh"
 
 #define THREADS 256
@@ -14,6 +15,17 @@
 #define TILE (4 * THREADS)     // classes that a block of `choose` looks at between two barriers
 
 typedef unsigned long long uint64;
+
+// Of some logits, as sum exp(logit - most).
+struct Sum {
+    float most, sum;  // most is finite in an empty sum, since infinity - infinity is NaN
+};
+
+__device__ __forceinline__ Sum both(Sum a, Sum b)
+{
+    const float most = fmaxf(a.most, b.most);
+    return {most, a.sum * expf(a.most - most) + b.sum * expf(b.most - most)};
+}
 
 // Logits 4 q to 4 q + 3 of a row; -infinity, which adds nothing to a sum, beyond the last.
 __device__ __forceinline__ float4 quad(const float *row, int q, int count)

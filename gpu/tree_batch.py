@@ -137,8 +137,8 @@ def _line_up(work: Work, seen: Array | None, tree: Plan, target: Array) -> Array
     B = len(target)
     paths, walk = (work.entries, seen, tree.hops, tree.node_up), (tree.stretch, tree.depth, B)
     if B <= FEW:
-        block, values = LINED * (HOPS + 32), (work.place, work.order, *paths, tree.rank, target, *walk)
-        kernels.launch(__file__, "line_up", "PPPPPPPPiii", -(-B // LINED), block, *values)
+        block, given = LINED * (HOPS + 32), (work.place, work.order, *paths, tree.rank, target, *walk)
+        kernels.launch(__file__, "line_up", "PPPPPPPPiii", -(-B // LINED), block, *given)
         return work.order
     kernels.launch(__file__, "label", "PPPi", -(-B // 256), 256, work.keys, tree.rank, target, B)
     order = sort.by_id(work.keys[:B], len(tree.rank))[1]

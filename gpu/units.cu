@@ -8,7 +8,6 @@
 // sectors of 32 bytes, wherever a unit begins: only those at the ends of its matrices are shared with what lies beside them.
 #include "answer.cuh"
 #include "online.cuh"
-#include "ring.cuh"
 
 // What a step writes, and what it reads. rates: one a unit; null: `rate` is that of all.
 #define STEP_ARGUMENTS                                                                                                         \
@@ -20,7 +19,7 @@
 // One online step of a unit, its weights read once and written once.
 //   work    a block a unit: forward, error, backward, update, with barriers between
 //   launch  grid: units of the bin, block: 128, 256 or 512 threads, shared memory: the resident weights and the signals
-//   bound   memory: 8 bytes a parameter, 16 with momentum; 4 more for one that neither shared memory nor registers hold
+//   bound   memory: 8 bytes a parameter, 16 with momentum; 4 more for one that shared memory does not hold
 //   order   dot products: lanes stride over columns, then a butterfly; gradients: over the batch in order
 template <bool WHOLE, bool MANY, int SINK> __device__ __forceinline__ void step(STEP_ARGUMENTS)
 {
@@ -49,12 +48,7 @@ template <bool WHOLE, bool MANY, int SINK> __device__ __forceinline__ void step(
     __pipeline_wait_prior(1);
     __syncthreads();
     if constexpr (WHOLE && !MANY) {
-        const auto second_there = [] { __pipeline_wait_prior(0); };
-        const auto second_moved = [&] { put_back(memory, held, second, size); };
-        constexpr int MOVES = SINK == MOMENTUM ? BOTH : WEIGHTS;
-        learn_online<WholeBlock, MOVES>(to, s, unit, held, speed, {rate, momentum}, code, second_there, second_moved);
-        __syncthreads();
-        put_back(memory, held, 0, second);
+        learn_online<SINK == MOMENTUM>(to, s, unit, held, memory, speed, {rate, momentum}, code);
     } else {
         affine<WHOLE, MANY>(inner, w, 0, in, n, h, B, code);
         __pipeline_wait_prior(0);
@@ -80,68 +74,6 @@ STEP(step_whole_many, (256, 3), true, true, DESCEND)
 STEP(step_whole_many_momentum, (256, 3), true, true, MOMENTUM)
 STEP(step_part_many, (512, 1), false, true, DESCEND)
 STEP(step_part_many_momentum, (512, 1), false, true, MOMENTUM)
-
-// The same step of one example, one unit after another: for units of which three or four fit side by side. See ring.cuh.
-//   work    a block a multiprocessor; block (32, 8 GROUPS + 1 + GROUPS): eight warps a unit; of the others a thread moves weights, and
-//           with momentum one for each group velocities
-//   launch  grid: multiprocessors, or units where they are fewer; shared memory: `slots` of `slot` floats, GROUPS of `signals`,
-//           with momentum PARTS of `part` for each group
-//   bound   memory: 8 bytes a parameter, 16 with momentum
-//   order   that of step_whole with 256 threads: the same bits
-//   device  sm_90 and later
-#define RING_ARGUMENTS                                                                                                         \
-    float *__restrict__ loss, float *__restrict__ y, float *__restrict__ hidden, float *__restrict__ weights,                  \
-        float *__restrict__ velocity, float *__restrict__ y_grad, float *__restrict__ hidden_grad,                             \
-        const Unit *__restrict__ units, const float *__restrict__ x, const float *__restrict__ target,                         \
-        const float *__restrict__ rates, float rate, float momentum, int code, int many, int slots, int slot, int ahead,       \
-        int signals, int part
-
-template <bool SPEEDS> __device__ __forceinline__ void step_in_ring(RING_ARGUMENTS)
-{
-#if __CUDA_ARCH__ >= 900
-    __shared__ Barrier full[GROUPS * MOST_SLOTS], done[MOST_SLOTS], arrived[GROUPS * PARTS], moved[GROUPS * PARTS];
-    if (threadIdx.x == 0 && threadIdx.y == 0) {
-#pragma unroll 1
-        for (int k = 0; k < GROUPS * slots; ++k) begin_barrier(full + k, 1);
-#pragma unroll 1
-        for (int k = 0; k < slots; ++k) begin_barrier(done + k, 1);
-#pragma unroll 1
-        for (int k = 0; SPEEDS && k < GROUPS * PARTS; ++k) {
-            begin_barrier(arrived + k, 1);
-            begin_barrier(moved + k, Group::warps());
-        }
-        fence_bulk();
-    }
-    __syncthreads();
-    const Ring ring = {space, slots, slot, full, done};
-    const int mine = (many - (int)blockIdx.x + (int)gridDim.x - 1) / (int)gridDim.x;
-    const auto unit = [&](int k) { return units[k * gridDim.x + blockIdx.x]; };
-    const auto speeds = [&](int group) {
-        float *parts = space + slots * slot + group * PARTS * part;
-        return Speeds{parts, part, arrived + group * PARTS, moved + group * PARTS};
-    };
-    const int group = Group::number(), other = (int)threadIdx.y - GROUPS * Group::warps() - 1;
-    if (group < GROUPS) {
-        float *own = space + slots * slot + GROUPS * PARTS * part + group * signals;
-        const Written to = {loss, y, hidden, y_grad, hidden_grad, 0, 0};
-        const Moving moving = {rates, rate, momentum};
-        learn_units<SPEEDS>(ring, speeds(group), own, ahead, to, weights, velocity, x, target, mine, unit, moving, code);
-    } else if (other < 0 && lane() == 0) {
-        move_weights(ring, weights, mine, unit);
-    } else if (SPEEDS && lane() == 0) {
-        move_speeds(speeds(other), velocity, mine, other, unit);
-    }
-#endif
-}
-
-#define RING(NAME, SPEEDS)                                                                                                     \
-    extern "C" __global__ void __launch_bounds__(32 * RING_WARPS, 1) NAME(RING_ARGUMENTS)                                                  \
-    {                                                                                                                          \
-        step_in_ring<SPEEDS>(loss, y, hidden, weights, velocity, y_grad, hidden_grad, units, x, target, rates, rate, momentum, \
-                             code, many, slots, slot, ahead, signals, part);                                                   \
-    }
-RING(step_ring, false)
-RING(step_ring_momentum, true)
 
 // hidden and y of a unit.
 //   work    a block a unit

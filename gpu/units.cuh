@@ -3,7 +3,6 @@
 #include <cuda_pipeline.h>
 
 #include "activation.cuh"
-#include "bulk.cuh"
 #include "warp.cuh"
 
 extern __shared__ __align__(16) float space[];  // what a block holds of its unit
@@ -35,15 +34,6 @@ template <bool WHOLE> struct Weights {
     const float *memory;
     int from;
     __device__ const float *at(int k) const { return WHOLE || k >= from ? shared + k : memory + k; }
-};
-
-// The threads that compute a unit: those of a block.
-struct WholeBlock {
-    __device__ static int thread() { return threadIdx.x; }
-    __device__ static int threads() { return blockDim.x; }
-    __device__ static int warps() { return threads() / 32; }
-    __device__ static int warp() { return thread() / 32; }
-    __device__ static void meet() { __syncthreads(); }
 };
 
 // How many floats there are from an address to the next sector, the 32 bytes that memory moves at least.
@@ -89,11 +79,10 @@ __device__ __forceinline__ void gather(float *out, const float *in, int64 at, in
 }
 
 // The same, begun only: it is done when the pipeline has been waited for.
-template <class Crew = WholeBlock>
 __device__ __forceinline__ void fetch_columns(float *out, const float *in, int64 at, int64 pitch, int columns, int B)
 {
     for (int b = 0; b < B; ++b)
-        for (int i = Crew::thread(); i < columns; i += Crew::threads())
+        for (int i = threadIdx.x; i < columns; i += blockDim.x)
             __pipeline_memcpy_async(out + b * columns + i, in + b * pitch + at + i, 4);
 }
 
@@ -111,8 +100,20 @@ __device__ __forceinline__ void affine(float *out, const Weights<WHOLE> &w, int 
             v[k] = x + (MANY ? min(task % groups * 4 + k, B - 1) * n : 0);
         }
         float total[4] = {};
-        for (int i = lane(); i < n; i += 32)
-            for (int k = 0; k < 4; ++k) total[k] = fmaf(row[MANY ? 0 : k][i], v[MANY ? k : 0][i], total[k]);
+        constexpr int READ = WHOLE ? 1 : 4;  // chunks of columns that are asked for before the first is used
+        for (int i = lane(); i < n; i += 32 * READ) {
+            float weight[READ][MANY ? 1 : 4];
+#pragma unroll
+            for (int j = 0; j < READ; ++j)
+#pragma unroll
+                for (int k = 0; k < (MANY ? 1 : 4); ++k) weight[j][k] = i + 32 * j < n ? row[k][i + 32 * j] : 0;
+#pragma unroll
+            for (int j = 0; j < READ; ++j)
+                if (i + 32 * j < n)
+#pragma unroll
+                    for (int k = 0; k < 4; ++k)
+                        total[k] = fmaf(weight[j][MANY ? 0 : k], v[MANY ? k : 0][i + 32 * j], total[k]);
+        }
         const float sum = sums<4>(total);
         const int k = lane() / 8, r = MANY ? task / groups : 4 * task + k, b = MANY ? task % groups * 4 + k : 0;
         if (lane() % 8 == 0 && r < rows && b < B) out[b * rows + r] = activate(sum + *w.at(at + rows * n + r), code);
@@ -165,7 +166,7 @@ __device__ __forceinline__ void move(float *memory, float *speed, int64 k, float
 }
 
 // The gradient of matrix and bias at `at`, g[r][i] = sum over b of delta[b][r] x[b][i], goes down the sink.
-// Threads take them as they lie in memory, from the first whole sector on, so a warp writes whole sectors. What a thread needs from memory for four numbers is asked for before the first is used.
+// Threads take them as they lie in memory, from the first whole sector on, so a warp writes whole sectors. What a thread needs from memory for several numbers is asked for before the first is used.
 template <bool WHOLE, int SINK>
 __device__ __forceinline__ void learn(float *memory, float *speed, const Weights<WHOLE> &w, int at, const float *delta,
                                       const float *x, int n, int rows, int B, float rate, float momentum)
@@ -181,17 +182,20 @@ __device__ __forceinline__ void learn(float *memory, float *speed, const Weights
     };
     const int thread = threadIdx.x, threads = blockDim.x, first = at, bias = at + rows * n;
     const int head = min(to_sector(memory + first), bias - first);
-    float now[4], before[4] = {};
+    constexpr int ASKED = WHOLE ? 4 : 12;
+    float now[ASKED], before[ASKED] = {};
     if (thread < head) {
         ask(first + thread, now[0], before[0]);
         go(first + thread, thread / n, thread % n, now[0], before[0]);
     }
     const int rows_on = threads / n, columns_on = threads % n;
     int r = (head + thread) / n, i = (head + thread) % n;
-    for (int k = first + head + thread; k < bias; k += 4 * threads) {
-        for (int j = 0; j < 4; ++j)
+    for (int k = first + head + thread; k < bias; k += ASKED * threads) {
+#pragma unroll
+        for (int j = 0; j < ASKED; ++j)
             if (k + j * threads < bias) ask(k + j * threads, now[j], before[j]);
-        for (int j = 0; j < 4; ++j) {
+#pragma unroll
+        for (int j = 0; j < ASKED; ++j) {
             if (k + j * threads < bias) go(k + j * threads, r, i, now[j], before[j]);
             r += rows_on, i += columns_on;
             if (i >= n) ++r, i -= n;

@@ -5,7 +5,7 @@ from typing import Any
 from gpu import blas, device, kernels, optimiser
 from gpu.array import Array
 from gpu.blas import Matrix
-from gpu.plan import MOST, RING_WARPS, Plan
+from gpu.plan import MOST, Plan
 
 CODES = {"logistic": 0, "rational": 1, "tanh": 2, "relu": 3, "rational2023": 4}  # as in activation.cuh
 FEW = 32  # units below which a block a unit leaves most of a device idle
@@ -75,13 +75,6 @@ def step(
     moving = (*_rates(rate), momentum, code)
     extent = _extent(x, hidden, y)
     for bin in bins:
-        ring = bin.rings[velocity is not None]
-        if ring:
-            blocks, *sizes, shared = ring
-            name, kinds = "step_ring" + "_momentum" * (velocity is not None), "PPPPPPPPPPPffiiiiiii"
-            given = (*written, bin.units, x, target, *moving, bin.many, *sizes)
-            kernels.launch(__file__, name, kinds, blocks, (32, RING_WARPS), *given, shared=shared)
-            continue
         name = f"step_{bin.kind}{'_many' * (batch > 1)}{'_momentum' * (velocity is not None)}"
         arguments = (*written, bin.units, x, target, *moving, *extent)
         kernels.launch(__file__, name, "PPPPPPPPPPPffiiqqq", bin.many, bin.threads, *arguments, shared=bin.shared)

@@ -16,9 +16,7 @@ STEPS = {
     "units.step ragged": (8.3, 0.99, 0.99),
     "units.step too large to hold": (8.3, 0.94, 0.94),
     "units.step too large, rows of whole sectors": (8.3, 0.99, 0.99),
-    "units.step 150-49-150, in a ring": (8.3, 0.98, 0.98),
     "units.step 150-49-150, momentum": (16.4, 0.99, 0.99),
-    "units.step 150-49-150, in a ring, momentum": (16.4, 0.98, 0.98),
 }
 # Which part of the passes over shared memory is due to bank conflicts, at most; of kernels that are not named, nothing.
 # `choose` sorts keys of 8 bytes, which it compares with those 1, 2, 4, ... places away.
@@ -26,8 +24,6 @@ CONFLICTS = {
     "step_whole": 0.057,
     "step_whole_momentum": 0.057,
     "step_part": 0.014,
-    "step_ring": 0.084,
-    "step_ring_momentum": 0.113,
     "pass": 0.044,
     "learn_4": 0.014,
     "meet": 0.005,

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from gpu import blas, kernels, units
-from gpu.plan import GROUPS, UNIT
+from gpu.plan import UNIT
 from hybrid.layout import unit_layout
-from tests.support.units_on_gpu import MANY, WARPS, Case, ring_case
+from tests.support.units_on_gpu import MANY, WARPS, Case
 
 EQUAL = [7, 7, 7], [5, 5, 5], [6, 6, 6]  # one batch of equal GEMMs
 ALONE = [7], [5], [6]
@@ -53,37 +53,12 @@ def test_units_come_first_of_which_most_share_a_multiprocessor(gpu):
     assert first > second
 
 
-def test_a_ring_with_momentum_has_a_slot_more_than_groups_and_one_without_as_many_as_blocks(gpu, monkeypatch):
-    for bin in ring_case(gpu, monkeypatch).plan.bins(1):
-        assert [ring.slots for ring in bin.rings if ring] in ([bin.blocks, GROUPS + 1], [bin.blocks])
-        assert bin.blocks != 3 or bin.rings[1], "three blocks leave room for parts of velocities"
-
-
 def test_products_of_units_have_their_rest_done_by_blocks_of_256_threads(gpu, launched):
     case = Case(40, 0.9, sizes=MANY).on(gpu)
     case.step("tanh")
     case.backward("tanh")
     assert launched.keys() >= {"finish", "miss", "bias", "times_slope", "add"}
     assert {threads for _, threads in launched.values()} == {256}
-
-
-@pytest.mark.parametrize(("capability", "bulk"), [((8, 9), False), ((9, 0), True), ((10, 0), True)])
-def test_bulk_copies_are_there_from_hopper_on(gpu, monkeypatch, capability, bulk):
-    monkeypatch.setattr(gpu.device, "capability", capability)
-    assert gpu.run(units.plan, unit_layout(*ALONE)).bulk is bulk
-
-
-def test_a_ring_has_room_for_two_units_under_way_and_the_weights_of_as_many_as_share_a_multiprocessor(gpu, monkeypatch):
-    """By hand: 150 inputs, 49 hidden, 150 outputs. A unit has 49 * 151 + 150 * 50 = 14,899 numbers. Its signals: inputs and
-    targets of two units, what one computes, for each of 8 warps a loss and 49 sums of columns, 3 behind each layer, and 3 more.
-    """
-    plan = ring_case(gpu, monkeypatch, sizes=([150] * 20, [49] * 20, [150] * 20)).plan
-    [bin] = plan.bins(1)
-    ring, _ = bin.rings
-    signals = 2 * 300 + 2 * 49 + 150 + 8 * (1 + 49) + 2 * 3 + 3
-    assert (ring.blocks, ring.slots, ring.slot) == (2, bin.blocks, 14_904)
-    assert (ring.ahead, ring.signals, ring.part) == (300, signals, 0)
-    assert ring.shared == 4 * (bin.blocks * 14_904 + 2 * signals)
 
 
 def test_what_the_compiler_gives_a_kernel_of_shared_memory_is_known(gpu):

@@ -8,7 +8,7 @@ import itertools
 import numpy as np
 import pytest
 
-from tests.support.units_on_gpu import RING, WARPS, Case
+from tests.support.units_on_gpu import WARPS, Case
 from tests.twins.units import SIXTY
 
 
@@ -40,14 +40,12 @@ HELD_IN_PART = ([2000, 701, 150, 400], [60, 80, 49, 49], [300, 300, 150, 150])
 
 
 @pytest.mark.parametrize("momentum", [0, 0.9])
-@pytest.mark.parametrize(("batch", "sizes", "ring"), [(1, RING, True), (1, HELD_IN_PART, False), (17, WARPS, False)])
-def test_every_way_to_learn_takes_rates_of_their_own(gpu, monkeypatch, batch, sizes, ring, momentum):
-    """In a ring, from registers and by GEMMs: each unit moves as where its rate is that of all."""
+@pytest.mark.parametrize(("batch", "sizes"), [(1, WARPS), (1, HELD_IN_PART), (17, WARPS)])
+def test_every_way_to_learn_takes_rates_of_their_own(gpu, batch, sizes, momentum):
+    """Held whole, held in part and by GEMMs: each unit moves as where its rate is that of all."""
     found = {}
     for rate in (0.05, 0.25, None):
-        monkeypatch.setattr(gpu.device, "multiprocessors", 2)
         case = Case(batch, momentum, sizes).on(gpu)
-        case.plan.bulk = ring
         case.rate = np.resize(np.float32([0.05, 0.25]), len(sizes[0])) if rate is None else rate
         case.step("tanh")
         found[rate] = [case.get(name) for name in ("weights", "velocity")[: 1 + bool(momentum)]]

@@ -7,8 +7,7 @@ from cpu import units as cpu_units
 from gpu import units
 from gpu.plan import Plan
 from hybrid.layout import unit_layout
-from tests import cudasim
-from tests.support.units_on_gpu import MANY, RING, WARPS, Case, ring_case
+from tests.support.units_on_gpu import MANY, WARPS, Case
 from tests.twins import units as oracle
 from tests.twins.units import ACTIVATIONS, RAGGED, close
 
@@ -201,61 +200,6 @@ def test_rows_that_registers_just_do_not_keep_two_of_wherever_they_begin(gpu, ba
     case = Case(batch, 0.9, ([2, 954, 506], [1, 64, 120], [1, 150, 150])).on(gpu)
     assert "2 units part in " in case.plan.describe(batch)
     check_step(case, "logistic")
-
-
-LARGE = ([170] * 9, [53] * 9, [150] * 9)  # three slots leave too little for velocities
-
-
-@pytest.mark.parametrize("momentum", [0, 0.9])
-@pytest.mark.parametrize("seed", range(4))
-def test_a_ring_gives_the_bits_of_a_block_a_unit(gpu, monkeypatch, seed, momentum):
-    if gpu.simulated:
-        cudasim.seed(seed)
-    written = ["weights", "loss", "y", "hidden", "y_grad", "hidden_grad"] + ["velocity"] * bool(momentum)
-    found = []
-    for ring in (True, False):
-        case = ring_case(gpu, monkeypatch, ring, momentum)
-        assert [bool(bin.rings[bool(momentum)]) for bin in case.plan.bins(1)] == [ring] * len(case.plan.bins(1))
-        case.step("logistic")
-        case.step("tanh")
-        found.append([case.get(name).tobytes() for name in written])
-    assert found[0] == found[1]
-
-
-@pytest.mark.parametrize("momentum", [0, 0.9])
-def test_a_ring_agrees_with_the_oracle(gpu, monkeypatch, momentum):
-    check_step(ring_case(gpu, monkeypatch, momentum=momentum), "logistic")
-
-
-def test_the_plan_says_who_goes_round_in_a_ring(gpu, monkeypatch):
-    for sizes, said in ((RING, "without and with momentum"), (LARGE, "without momentum")):
-        plan = ring_case(gpu, monkeypatch, sizes=sizes).plan
-        assert f"multiprocessor ({said} in a ring)" in plan.describe(1)
-
-
-@pytest.mark.parametrize(
-    ("sizes", "momentum", "batch"),
-    [
-        (LARGE, 0.9, 1),
-        (RING, 0, 2),
-        ([part[:6] for part in RING], 0, 1),
-        ([part[:6] for part in RING], 0.9, 1),
-        (WARPS, 0, 1),
-        (([250] * 9, [60] * 9, [150] * 9), 0, 1),
-    ],
-)
-def test_who_does_not_go_round_in_a_ring(gpu, monkeypatch, sizes, momentum, batch):
-    """No room for velocities, several examples, few units, small ones, and those of which a multiprocessor takes two."""
-    monkeypatch.setattr(gpu.device, "multiprocessors", 2)
-    names = []
-    launch = units.kernels.launch
-    monkeypatch.setattr(
-        units.kernels,
-        "launch",
-        lambda file, name, *rest, **more: (names.append(name), launch(file, name, *rest, **more)),
-    )
-    check_step(Case(batch, momentum, sizes).on(gpu), "logistic")
-    assert names and not [name for name in names if name.startswith("step_ring")]
 
 
 def test_no_grid_is_larger_than_a_device_takes(gpu, monkeypatch):

@@ -245,7 +245,7 @@ def test_a_mutant_of_cpu_finds_only_kernels_that_do_not_depend_on_it(tmp_path):
 
 def test_tests_of_a_header_are_those_of_the_kernels_that_include_it():
     selection = Selection(ROOT)
-    assert "tests/gpu/test_softmax.py" in selection.own("gpu/log_sum.cuh")
+    assert "tests/gpu/test_rows.py" in selection.own("gpu/scatter.cuh")
     assert "tests/gpu/test_tree_ordered.py" in selection.own("gpu/tree_crowd.cuh"), "a file that names it"
     assert {"tests/gpu/test_units.py", "tests/gpu/test_unit_rates.py"} <= set(selection.own("gpu/units.cu"))
     assert selection.own("cpu/tile.py") == ["tests/cpu/test_small_gemm.py"]

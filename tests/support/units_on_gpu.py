@@ -12,11 +12,6 @@ WARPS = (
     [33, 31, 32, 1, 2, 7, 3],
     [1, 33, 31, 32, 3, 6, 66],
 )  # around a warp, and far from it
-RING = (
-    [150, 151, 147, 160, 150, 149, 163, 150, 153, 120, 121, 122, 123, 124, 131, 120, 125, 117],
-    [49, 47, 50, 47, 48, 49, 46, 49, 48, 45, 44, 43, 42, 41, 40, 45, 44, 47],
-    [150, 149, 151, 147, 150, 151, 150, 152, 155, 140, 141, 142, 143, 144, 149, 140, 145, 137],
-)  # three on a multiprocessor, and four
 
 
 class Case:
@@ -66,11 +61,3 @@ class Case:
 
     def get(self, name):
         return self.gpu.get(self.there[name])
-
-
-def ring_case(gpu, monkeypatch, ring=True, momentum=0.0, sizes=RING):
-    """Units of which there are several for each slot of two multiprocessors."""
-    monkeypatch.setattr(gpu.device, "multiprocessors", 2)
-    case = Case(1, momentum, sizes).on(gpu)
-    case.plan.bulk = ring
-    return case
