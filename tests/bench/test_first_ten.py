@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-BENCH = ["ceilings", "units", "pvm", "tree", "softmax", "rows", "overlap"]
+BENCH = ["ceilings", "units", "pvm", "tree", "softmax", "rows", "ragged", "overlap"]
 STEPS = ["facts", "install", "smoke", *BENCH, "tests"]
 TOOLS = [*(f"ncu-{work}" for work in ("units", "pvm", "tree", "softmax")), "memcheck", "racecheck"]
 PYTHON = """#!/bin/bash

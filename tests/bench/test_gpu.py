@@ -40,6 +40,21 @@ WORKS = {
     *("softmax.step", "rows.gather", "rows.scatter", "tree.step"),
 }
 
+RELEASED = """
+from bench.gpu_machine import Contest, Machine
+
+machine = Machine(simulated=True)
+device = machine.device
+made = Contest(machine, "work", {}, 1.0, "steps/s")
+made.ours(lambda: None, lambda: None)
+made.once()
+device.owner.call(made.queue._keep.held.clear)  # as the owner does, maybe while the collector is not done
+device.owner.call(device.behind.follow)
+del made
+machine.release()
+machine.close()
+"""
+
 
 def record(who="ours", value=4e9, work="units.step", params=None, **more):
     settings = {
@@ -85,6 +100,13 @@ def test_the_command_from_end_to_end_on_the_simulated_driver(tmp_path):
             assert one["bytes_per_parameter"] == (16 if one["params"]["momentum"] else 8)
             assert 0 < one["bandwidth_share"]
             assert one["bars"] == []  # a simulated device is not judged
+
+
+def test_a_stream_is_freed_by_its_owner_whoever_lets_go_of_a_contest():
+    """PyCUDA warns where the collector frees one in another thread."""
+    command = [sys.executable, "-m", "tests.cudasim", sys.executable, "-c", RELEASED]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0 and done.stderr == ""
 
 
 def test_without_a_device_one_line_says_why(monkeypatch, capsys):
