@@ -41,7 +41,7 @@ def cases(device: Any, do: Callable[..., Any]) -> Iterator[Case]:
     for shape in UNITS:
         yield _units(device, do, shape, 0.0)
     yield _units(device, do, "150-49-150", MOMENTUM)
-    yield from (_pvm(momentum, ring=ring) for momentum in (0.0, MOMENTUM) for ring in (False, True))
+    yield from (_pvm(momentum) for momentum in (0.0, MOMENTUM))
     yield _pvm(MOMENTUM, streams=4)
     yield from _rows(device)
     yield from (_tree(device, do, mode) for mode in ("deterministic", "grouped"))
@@ -72,11 +72,8 @@ def _units(device: Any, do: Callable[..., Any], shape: str, momentum: float) -> 
     return Case(name, "parameter", parameters, least, lambda: units.step(*written, *read))
 
 
-def _pvm(momentum: float, streams: int = 1, ring: bool = False) -> Case:
-    """A tick of the preset small, its layers cut to four units and one: each has other inputs than a multiple of a warp.
-
-    ring  whether matrices go through shared memory, where the device can
-    """
+def _pvm(momentum: float, streams: int = 1) -> Case:
+    """A tick of the preset small, its layers cut to four units and one: each has other inputs than a multiple of a warp."""
     from dataclasses import replace
 
     from bench.pvm import Case as Video
@@ -87,7 +84,6 @@ def _pvm(momentum: float, streams: int = 1, ring: bool = False) -> Case:
     small, schedule = load("small")[0], ((0, None, RATE, momentum or None),)
     cut = replace(small, grids=((2, 2), (1, 1)), hidden=small.hidden[:1], schedule=schedule, readout=None)
     model = PVM(cut, device="cuda:0", threads=1, streams=streams)
-    model.pipeline.plan.bulk &= ring
     feed = Feed(model.wiring.frame, Video("small", streams))
     for tick in range(3):  # the first learn nothing
         model.step(feed[tick].image if streams > 1 else feed[tick].image[0])
@@ -96,8 +92,8 @@ def _pvm(momentum: float, streams: int = 1, ring: bool = False) -> Case:
     tape, signals, world = (model.pipeline.state[name].nbytes for name in ("tape_0", "signals_0", "world_0"))
     # A tape is written, one is read, and so is what flows back along it; signals and world are read and written.
     moved = 3 * tape + 2 * (signals + world) + slot.miss.nbytes
-    said = ", momentum" * bool(momentum), f", {streams} streams" * (streams > 1), ", in a ring" * ring
-    name, least = f"pvm.tick small{''.join(said)}", (16 if momentum else 8) * parameters + moved
+    said = ", momentum" * bool(momentum) + f", {streams} streams" * (streams > 1)
+    name, least = f"pvm.tick small{said}", (16 if momentum else 8) * parameters + moved
     return Case(name, "parameter", parameters, least, lambda: model.pipeline.tick(slot))
 
 

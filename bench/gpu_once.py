@@ -43,7 +43,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _units(machine: Machine, quick: bool) -> Iterator[Callable[[], None]]:
-    """One online step of units of 150-49-150, by each kernel, without and with momentum."""
+    """One online step of units of 150-49-150, without and with momentum."""
     from bench.gpu_units import EQUAL, MOMENTUM, Collection, contest
     from hybrid.layout import unit_layout
 
@@ -51,17 +51,15 @@ def _units(machine: Machine, quick: bool) -> Iterator[Callable[[], None]]:
     weights = np.random.default_rng(0).standard_normal(int(layout.w_at[-1]), np.float32) * np.float32(0.1)
     for momentum in (0.0, MOMENTUM):
         collection = Collection(layout, 1, momentum, weights)
-        for ring in (True, False):
-            yield contest(machine, "units.step", collection, (), ring).once
+        yield contest(machine, "units.step", collection, ()).once
 
 
 def _pvm(machine: Machine, quick: bool) -> Iterator[Callable[[], None]]:
-    """Four frames of a flat layer, by each kernel; its first matrices learn from the third on."""
-    for ring in (True, False):
-        yield lambda ring=ring: _frames(QUICK_SIDE if quick else SIDE, ring)  # type: ignore[misc]
+    """Four frames of a flat layer; its first matrices learn from the third on."""
+    yield lambda: _frames(QUICK_SIDE if quick else SIDE)
 
 
-def _frames(side: int, ring: bool) -> None:
+def _frames(side: int) -> None:
     from dataclasses import replace
 
     from bench.pvm import Case, Feed
@@ -69,7 +67,6 @@ def _frames(side: int, ring: bool) -> None:
     from hybrid.pvm.presets import load
 
     model = PVM(replace(load("flat210m")[0], grids=((side, side),)), device="cuda:0", threads=1)
-    model.pipeline.plan.bulk &= ring
     feed = Feed(model.wiring.frame, Case("flat210m"))
     errors = [model.step(feed[tick].image[0]).error for tick in range(4)]
     if not np.isfinite(errors).all():

@@ -5,16 +5,15 @@ error home. "tick alone" launches nothing but the kernels, of a tick that learns
 difference. What the stages of a run take is in its record. A sample lasts some tenths of a second, after frames that do not
 count and bring the clocks up.
 
-On a first contact (FIRST) the ways between which we choose come first: matrices through a ring in shared memory or not, blocks
-in clusters or not, each with a run beside the tick alone. PyTorch is the last.
+On a first contact (FIRST) the flat layer without and with momentum and the preset small come first, each a run beside the tick
+alone. PyTorch is the last.
 """
 
 import functools
 import time
 from collections.abc import Callable, Iterator
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -60,12 +59,15 @@ class Sample:
 
 
 class Video:
-    """The contest of one case; nothing is measured before the recording of the original agrees."""
+    """The contest of one case; nothing is measured before the recording of the original agrees.
 
-    def __init__(self, machine: Machine, case: pvm.Case, frames: int):
+    model  of the case, where there is one already
+    """
+
+    def __init__(self, machine: Machine, case: pvm.Case, frames: int, model: pvm.Ours | None = None):
         machine.release()
         self.machine, self.case, self.frames = machine, case, frames
-        self.model = pvm.Ours(case, "cuda:0", THREADS)
+        self.model = model or pvm.Ours(case, "cuda:0", THREADS)
 
     def once(self) -> None:
         """A few frames of ours, checked."""
@@ -97,15 +99,11 @@ class Video:
         first: Callable[[], Any] = lambda: None,
     ) -> Work:
         """See Sample."""
-        params, moved = self.case._asdict() | self._way(), self.model.moved * self.frames
+        params, moved = self.case._asdict(), self.model.moved * self.frames
         sample = Sample(steps, self.frames, self.machine.clocks, first)
         work = ("pvm.frame", who, params, self.frames, "frames/s", sample, check)
         settings: dict[str, Any] = {"own_clock": True, "device": self.machine.name, "more": more or {}}
         return Work(*work, moved=moved, threads=THREADS, **settings)
-
-    def _way(self) -> dict[str, bool]:
-        """What a record says of how the kernels work, where that was chosen."""
-        return {}
 
     def _run(self) -> Work:
         model, stages = self.model, {}  # type: ignore[var-annotated]
@@ -117,11 +115,8 @@ class Video:
 
         return self._work("ours", steps, model.check, more, lambda: model.pvm.trace.clear())
 
-    def _alone(self, first: Callable[[], Any] = lambda: None) -> Work:
-        """The kernels on a slot that is filled once, launched again and again by one piece of work.
-
-        first  is called before each sample
-        """
+    def _alone(self) -> Work:
+        """The kernels on a slot that is filled once, launched again and again by one piece of work."""
         model, before = self.model.pvm, self.model.sample()
         slot, queue = model.pipeline.slot(), model.pipeline.inline
         # Before, nothing is learned: half of the bytes stay where they are
@@ -141,11 +136,8 @@ class Video:
             if np.array_equal(before, self.model.sample()):
                 raise ValueError(f"{self.case}, tick alone: nothing was learned")
 
-        def ready():
-            model.settle()  # what a run has begun is no part of it
-            first()
-
-        return self._work("ours, tick alone", steps, check, None, ready)
+        # What a run has begun is no part of it
+        return self._work("ours, tick alone", steps, check, None, model.settle)
 
     def _torch(self) -> Work:
         rival, cuda, checked = pvm.Torch(self.case, "cuda:0"), self.machine.torch.cuda, []  # type: ignore[var-annotated]
@@ -182,102 +174,15 @@ def _replay() -> None:
 # A first contact
 
 
-class First:
-    """Contests of a first contact: the models that they share, and the way that was found to be the faster."""
-
-    def __init__(self, machine: Machine, quick: bool):
-        self.machine, self.quick, self.ring = machine, quick, True
-        self.tables: WeakKeyDictionary[pvm.Ours, dict] = WeakKeyDictionary()  # of plans, by way
-
-    @cached_property
-    def flat(self) -> pvm.Ours:
-        """Drawn once: that takes seconds."""
-        return pvm.Ours(self.case(0.0), "cuda:0", THREADS)
-
-    def case(self, momentum: float) -> pvm.Case:
-        """Of the flat layer."""
-        return pvm.Case(pvm.TINY["name"] if self.quick else "flat210m", momentum=momentum)
-
-    def contests(self) -> Iterator[Callable[[], Video]]:
-        """The most valuable first; each may fail alone."""
-        flat, other = self.case(0.0), self.case(0.5)
-        yield lambda: Alone(self, flat, self.flat)
-        yield lambda: Beside(self, flat, self.flat, self.ring)
-        fast = pvm.Ours(other, "cuda:0", THREADS)
-        yield lambda: Alone(self, other, fast)
-        yield lambda: Beside(self, other, fast, self.ring)
-        small = pvm.Case(pvm.TINY["name"] if self.quick else "small")
-        for ring in (False, True):
-            yield partial(self._small, small, ring)
-        if self.machine.torch and not self.quick:
-            yield lambda: Rival(self, flat, self.flat, self.ring)
-
-    def _small(self, case: pvm.Case, ring: bool) -> "Beside":
-        return Beside(self, case, pvm.Ours(case, "cuda:0", THREADS), ring, ring)  # clusters want a ring
-
-
-class Chosen(Video):
-    """A run of ours, its kernels as they are chosen; as today where the device has no choice.
-
-    Graphs of a run are recorded with the kernels of its first frames, so a way is chosen before them.
-    """
-
-    def __init__(self, first: First, case: pvm.Case, model: pvm.Ours, ring: bool, clusters: bool | None = None):
-        first.machine.release()
-        self.first, self.machine, self.case, self.model = first, first.machine, case, model
-        self.frames = QUICK if first.quick else FRAMES[case.config]
-        self.choose(ring, clusters)
-
-    def works(self) -> list[Work]:
-        """Ours alone."""
-        return [self._run()]
-
-    def choose(self, ring: bool, clusters: bool | None = None) -> None:
-        """Set the kernels; clusters None: as they are. Each way has tables of its own, which graphs may go on using."""
-        plan = self.model.pvm.pipeline.plan
-        able = plan.device.capability >= (9, 0)
-        plan.bulk = ring and able
-        plan.clusters = plan.clusters if clusters is None else clusters and able
-        tables = self.first.tables.setdefault(self.model, {})
-        plan._ranges, plan._rings = tables.setdefault((plan.bulk, plan.clusters), ({}, {}))
-
-    def _way(self) -> dict[str, bool]:
-        plan = self.model.pvm.pipeline.plan
-        return {"ring": plan.bulk, "clusters": plan.clusters}
-
-
-class Alone(Chosen):
-    """The tick alone with the ring and without; the faster way is that of the contests that follow."""
-
-    def __init__(self, first: First, case: pvm.Case, model: pvm.Ours):
-        super().__init__(first, case, model, True)
-
-    def works(self) -> list[Work]:
-        """Without the ring first."""
-        return [self._alone_by(ring) for ring in (False, True)]
-
-    def records(self, repeat: int) -> list[dict]:
-        """Remember the faster."""
-        records = super().records(repeat)
-        self.first.ring = max(records, key=lambda record: record["value"])["params"]["ring"]
-        return records
-
-    def _alone_by(self, ring: bool) -> Work:
-        self.choose(ring)
-        work = self._alone(lambda: self.choose(ring))
-        work.who += f", {'' if ring else 'no '}ring"
-        return work
-
-
-class Beside(Chosen):
-    """A run of ours, and the tick alone in the same way: what is the device's part of a frame, and what the host's."""
+class Beside(Video):
+    """A run of ours, and the tick alone: what is the device's part of a frame, and what the host's."""
 
     def works(self) -> list[Work]:
         """The run first."""
         return [self._run(), self._alone()]
 
 
-class Rival(Chosen):
+class Rival(Video):
     """A run of ours beside PyTorch."""
 
     def works(self) -> list[Work]:
@@ -285,10 +190,26 @@ class Rival(Chosen):
         return [self._run(), self._torch()]
 
 
+def _first(machine: Machine, quick: bool) -> Iterator[Callable[[], Video]]:
+    """The most valuable contest first; each may fail alone."""
+    flat, fast = (pvm.Case(pvm.TINY["name"] if quick else "flat210m", momentum=momentum) for momentum in (0.0, 0.5))
+    small = pvm.Case(pvm.TINY["name"] if quick else "small")
+    model = functools.cache(lambda: pvm.Ours(flat, "cuda:0", THREADS))  # drawn once: that takes seconds
+    yield lambda: Beside(machine, flat, _frames(flat, quick), model())
+    for case in (fast, small):
+        yield partial(Beside, machine, case, _frames(case, quick))
+    if machine.torch and not quick:
+        yield lambda: Rival(machine, flat, _frames(flat, quick), model())
+
+
+def _frames(case: pvm.Case, quick: bool) -> int:
+    return QUICK if quick else FRAMES[case.config]
+
+
 def frames(machine: Machine, quick: bool) -> Iterator[Callable[[], Video]]:
     """What makes the contests; the first measures nothing before the recording has been replayed on the device."""
     if FIRST:
-        yield from First(machine, quick).contests()
+        yield from _first(machine, quick)
         return
     for case in pvm.cases(quick) if quick else CASES:
-        yield partial(Video, machine, case, QUICK if quick else FRAMES[case.config])
+        yield partial(Video, machine, case, _frames(case, quick))

@@ -14,7 +14,7 @@ from bench import gpu_smoke_sparse
 from bench.gpu_cases import UNITS
 from bench.gpu_ceilings import TF32_TOLERANCE
 from bench.gpu_smoke_device import Case, Check, Gpu
-from gpu import blas, mlp, optimiser, pvm, pvm_plan, units
+from gpu import blas, mlp, optimiser, pvm, units
 from hybrid.contract import Gathering, Learning, Past, State
 from hybrid.layout import unit_layout
 from hybrid.pvm.config import Config
@@ -161,10 +161,7 @@ def pvm_tick(gpu: Gpu, kind: str, momentum: bool) -> Iterator[Check]:
     state = State(**written, low=None, high=None, **learned)
     rate, momenta, learns, adapts = map(gpu.put, (*speeds, flags, flags))
     given = Past(*map(gpu.put, past)), Learning(rate, momenta, learns, adapts, True), gathering
-    with mock.patch.object(pvm_plan, "LARGE", 100 if kind == "cluster" else 1 << 60):
-        plan = gpu.do(pvm.plan, layout)
-        plan.bulk &= kind in ("ring", "cluster")
-        gpu.do(pvm.tick, state, plan, *given, config.activation, 0, many)
+    gpu.do(pvm.tick, state, gpu.do(pvm.plan, layout), *given, config.activation, 0, many)
     expected = ticked(layout, past, weights, velocity, speeds, gathering)
     for name, array in expected.items():
         there, first = ~np.isnan(array), {"weights": weights, "velocity": velocity}.get(name, 0.0)
@@ -250,7 +247,7 @@ STEPS: dict[str, tuple[dict[str, Any], str]] = {  # arguments, and the kernel
     "part": ({"sizes": LARGE}, "step_part"),
     "part.16": ({"sizes": LARGE, "batch": 16}, "step_part_many"),
 }
-TICKS = "one", "ring", "cluster", "many"
+TICKS = "one", "many"
 CASES = {
     "blas.fp32": Case(partial(product, tf32=False)),
     "blas.tf32": Case(partial(product, tf32=True)),

@@ -68,7 +68,7 @@ class Gpu:
             print(f"not all kernels compile: {error}", file=sys.stderr, flush=True)  # cases say which do not
 
     def run(self, case: Case) -> tuple[list[Check], list[str]]:
-        """The checks of a case, and the kernels that it launched, as "units.step_ring"."""
+        """The checks of a case, and the kernels that it launched, as "units.step_whole"."""
         from gpu import kernels
 
         launch, launched = kernels.launch, {}

@@ -1,4 +1,4 @@
-// One tick of a Predictive Vision Model: a block a unit, or some blocks, each weight read once from memory and
+// One tick of a Predictive Vision Model: a block a unit, each weight read once from memory and
 // written once. Twin of cpu/pvm.py.
 //
 // world (B, W), tape (B, T), signals (B, S)   see hybrid/pvm/layout.py; a stream a row, B at most MOST
@@ -8,7 +8,6 @@
 // its dense layers in order, publish. Each dense layer is one pass over its matrix: a row is multiplied with the new input
 // and moved along the old one. Only matrices behind the first are read before, in part, to pull errors back; they come
 // from the L2 cache when they are visited. Sums have a fixed order: lanes, a butterfly, then parts in turn. No atomics.
-#include "pvm_cluster.cuh"
 #include "pvm_columns.cuh"
 
 // A dense layer of up to MOST streams: the same, with the change of a weight summed over the streams in order.
@@ -99,9 +98,9 @@ template <bool MOMENTUM> __device__ __forceinline__ void one_tick(const Tick &t)
         const Layer &layer = unit.layers[k];
         if (!layer.pulled) continue;
         if (Keeping::holds(layer))
-            pull_back<false, Keeping>(t, unit, layer, Keeping::held(t, layer));
+            pull_back<false, Keeping>(t, layer, Keeping::held(t, layer));
         else
-            pull_back<true, Keeping>(t, unit, layer, t.weights + layer.w);
+            pull_back<true, Keeping>(t, layer, t.weights + layer.w);
     }
 #pragma unroll 1
     for (int k = 0; k < unit.depth; ++k) {
@@ -137,50 +136,6 @@ TICK(tick_one, (ONE, 2), one_tick, false)
 TICK(tick_one_momentum, (ONE, 2), one_tick, true)
 TICK(tick_many, (MANY, 2), many_tick, false)
 TICK(tick_many_momentum, (MANY, 2), many_tick, true)
-
-// The same tick of one stream, whose matrices go through shared memory by bulk copies. See pvm_ring.cuh.
-//   work    a block a unit, the largest first: of its last warp one thread moves weights, the others compute
-//   launch  grid: units, block: as tick_one and 32 threads more, shared memory: `slots` of `slot` floats, twice with momentum, and
-//           what is held
-//   bound   memory: 8 bytes a parameter, 16 with momentum; 4 where the unit does not learn
-//   order   that of tick_one with as many threads that compute: the same bits
-//   device  sm_90 and later
-extern "C" __global__ void __launch_bounds__(ONE + 32, 2) tick_ring(ARGUMENTS, int slots, int slot)
-{
-#if __CUDA_ARCH__ >= 900
-    const Tick t = GIVEN;
-    tick_in_ring<Computing, false>(t, slots, slot);
-#endif
-}
-extern "C" __global__ void __launch_bounds__(ONE + 32, 2) tick_ring_momentum(ARGUMENTS, int slots, int slot)
-{
-#if __CUDA_ARCH__ >= 900
-    const Tick t = GIVEN;
-    tick_in_ring<Computing, true>(t, slots, slot);
-#endif
-}
-
-// The same tick, of which CLUSTER blocks share a large unit. See pvm_cluster.cuh.
-//   work    units that are shared: each by a cluster; others: a block each; what is left of the last cluster: nothing
-//   launch  grid: clusters of CLUSTER blocks, those with the most weights a block first; else as tick_ring
-//   bound   memory: 8 bytes a parameter, 16 with momentum; 4 where the unit does not learn
-//   order   that of tick_ring: the same bits
-//   device  sm_90 and later
-extern "C" __global__ void CLUSTERS_OF(CLUSTER) __launch_bounds__(ONE + 32, 2) tick_cluster(ARGUMENTS, int slots, int slot)
-{
-#if __CUDA_ARCH__ >= 900
-    const Tick t = GIVEN;
-    tick_in_ring<Sharing, false>(t, slots, slot);
-#endif
-}
-extern "C" __global__ void CLUSTERS_OF(CLUSTER) __launch_bounds__(ONE + 32, 2)
-    tick_cluster_momentum(ARGUMENTS, int slots, int slot)
-{
-#if __CUDA_ARCH__ >= 900
-    const Tick t = GIVEN;
-    tick_in_ring<Sharing, true>(t, slots, slot);
-#endif
-}
 
 // world[b, n] = scale frame[b, n], of the first `size` of the W numbers of a stream
 //   work    a thread a number

@@ -8,7 +8,6 @@ constexpr int ONE = 448;   // threads of a block with one stream, at most: 14 wa
 constexpr int MANY = 256;  // threads of a block with more
 constexpr int MOST = 16;   // streams
 constexpr int GROUP = 4;   // streams that share a read when errors are pulled back
-constexpr int CLUSTER = 4;  // blocks that share a unit, where more than one does
 
 enum Feature { SIGNAL = 1, DERIVATIVE = 2, INTEGRAL = 4, ERROR = 8, PAST = 16 };
 enum Kind { LATERAL, FEEDBACK, RAW, SEEN };
@@ -20,10 +19,9 @@ constexpr int MOST_LAYERS = 6;  // of a unit
 struct __align__(16) Layer {
     int64 w;  // in the weights
     int rows, columns, pulled, in, out;
-    int held;  // see pvm_ring.cuh
+    int held;  // where the matrix lies in shared memory, in floats; -1: in memory alone
 };
 struct __align__(16) Unit {  // 64 bytes, then its layers: a block begins with one read
-    int rank, blocks;  // the block's in a cluster that shares the unit, of how many; 0, 1: it has all; 0, 0: there is nothing to do
     int number, depth, first_run, last_run;
     int signals, count;  // where in the signals they begin, and how many there are
     int block, features, hidden, size, published, predicted, residual, sign;
@@ -61,31 +59,15 @@ struct Tick {
             lateral, feedback, code, B, W, T, S                                                                                \
     }
 
-extern __shared__ __align__(16) float space[];  // slots of a ring, then what is held
+extern __shared__ __align__(16) float space[];  // what is held
 
-// Who computes a unit: the threads of a block. A ring has another crew, and a third one is those of all blocks of a cluster.
+// Who computes a unit: the threads of a block. Those of one stream keep matrices, see Keeping in pvm_columns.cuh.
 struct Block {
     static __device__ int threads() { return blockDim.x; }
     static __device__ int warps() { return threads() / 32; }
-    static __device__ void meet() { __syncthreads(); }
-    static constexpr bool READS = true;                              // matrices by themselves, so they are announced
     static __device__ bool holds(const Layer &) { return false; }  // does the matrix stay in shared memory
     static __device__ void settle() {}                             // what the thread has asked for there is there
-    // Of the blocks that share the unit.
-    static __device__ int rank(const Unit &) { return 0; }
-    static __device__ int blocks(const Unit &) { return 1; }
-    static __device__ void meet(const Unit &) { meet(); }  // all of them
 };
-
-// Of `count` things in a row those that the block takes: [first, last).
-struct Share {
-    int first, last;
-};
-template <class Crew> __device__ __forceinline__ Share share(const Unit &unit, int count)
-{
-    const int rank = Crew::rank(unit);
-    return {count * rank / CLUSTER, Crew::blocks(unit) == 1 ? count : count * (rank + 1) / CLUSTER};
-}
 
 // What a launch says of the block's unit, in shared memory, 16 bytes a thread.
 __device__ __forceinline__ const Unit &own_unit(const Tick &t)
@@ -102,12 +84,12 @@ constexpr int AHEAD = 1 << 14;  // floats of a matrix that is brought into the L
 // What errors will be pulled back through, small matrices, and the biases are brought into the L2 cache while the unit gathers.
 template <class Crew> __device__ __forceinline__ void announce(const Tick &t, const Unit &unit)
 {
-    const int first = threadIdx.x + Crew::rank(unit) * Crew::threads(), step = Crew::blocks(unit) * Crew::threads();
+    const int first = threadIdx.x, step = Crew::threads();
     for (int k = 0; k < unit.depth; ++k) {
         const Layer &layer = unit.layers[k];
         const float *matrix = t.weights + layer.w;
         const int rows = layer.rows, n = layer.columns, pulled = layer.pulled, lines = (pulled + 31) / 32;
-        if (Crew::READS && rows * n <= AHEAD && !Crew::holds(layer)) {
+        if (rows * n <= AHEAD && !Crew::holds(layer)) {
             for (int at = 32 * first; at < rows * n; at += 32 * step) bring(matrix + at);
         } else if (!Crew::holds(layer)) {
             for (int task = first; task < rows * lines; task += step)
@@ -150,8 +132,8 @@ __device__ __forceinline__ void see(const Tick &t, const Unit &unit, int b, int 
 // The unit's signals, features and context, a warp a run of the world.
 template <bool SEVERAL, class Crew> __device__ __forceinline__ void gather(const Tick &t, const Unit &unit)
 {
-    const int B = SEVERAL ? t.B : 1, runs = unit.last_run - unit.first_run, step = Crew::blocks(unit) * Crew::warps();
-    for (int task = warp() + Crew::rank(unit) * Crew::warps(); task < runs * B; task += step) {
+    const int B = SEVERAL ? t.B : 1, runs = unit.last_run - unit.first_run, step = Crew::warps();
+    for (int task = warp(); task < runs * B; task += step) {
         const int b = task % B;
         const Run run = t.runs[unit.first_run + task / B];
         const float *world = t.world + b * t.W + run.from;
@@ -164,20 +146,18 @@ template <bool SEVERAL, class Crew> __device__ __forceinline__ void gather(const
                 t.tape[b * t.T + run.to + i] = run.kind == RAW ? value : factor * squeezed;
         }
     }
-    Crew::meet(unit);
+    __syncthreads();
 }
 
-// miss, and where the unit learns the gradient before the activation of the predictions in `record`. Of a cluster
-// the first block does it, so that the sum has one order.
+// miss, and where the unit learns the gradient before the activation of the predictions in `record`.
 template <bool SEVERAL, class Crew> __device__ __forceinline__ void errors(const Tick &t, const Unit &unit, bool learns)
 {
     __shared__ float parts[(SEVERAL ? MANY : ONE) / 32];
     const int B = SEVERAL ? t.B : 1, count = unit.count, outputs = t.steps * count;
     const bool residual = unit.residual >= 0;
-    const int own = Crew::rank(unit) == 0 ? B * outputs : 0;
     float total = 0;
 #pragma unroll 1
-    for (int k = threadIdx.x; k < own; k += Crew::threads()) {
+    for (int k = threadIdx.x; k < B * outputs; k += Crew::threads()) {
         const int b = SEVERAL ? k / outputs : 0, place = k - b * outputs, step = place / count;
         const bool newest = step == (t.newest_first ? 0 : t.steps - 1);
         const int64 seen = b * t.S + unit.signals + place - step * count, at = b * t.T + unit.predicted + place;
@@ -196,8 +176,8 @@ template <bool SEVERAL, class Crew> __device__ __forceinline__ void errors(const
     total = sums<1>(&total);
     if (lane() == 0) parts[warp()] = total;
     Crew::settle();
-    Crew::meet(unit);
-    if (threadIdx.x || Crew::rank(unit)) return;
+    __syncthreads();
+    if (threadIdx.x) return;
     for (int k = 1; k < Crew::warps(); ++k) total += parts[k];
     t.miss[unit.number] = total;
 }
@@ -245,30 +225,29 @@ __device__ __forceinline__ Panel *panels()
 }
 
 // The gradient before the activation of what the layer read, where that was computed too. Each warp sums over rows of its own,
-// and the sums are added in turn: their order does not depend on who shares the columns.
+// and the sums are added in turn.
 template <bool MEMORY, class Crew>
-__device__ __forceinline__ void pull_back(const Tick &t, const Unit &unit, const Layer &layer, const float *matrix)
+__device__ __forceinline__ void pull_back(const Tick &t, const Layer &layer, const float *matrix)
 {
     Panel *parts = panels();
     const int pulled = layer.pulled;
-    const Share own = share<Crew>(unit, (pulled + 31) / 32);
-    for (int chunk = own.first; chunk < own.last; chunk += PANEL) {
-        const int first = 32 * chunk, here = min(32 * min(PANEL, own.last - chunk), pulled - first);
-        if (chunk > own.first) Crew::meet();  // the parts before have been summed
+    for (int first = 0; first < pulled; first += 32 * PANEL) {
+        const int here = min(32 * PANEL, pulled - first);
+        if (first) __syncthreads();  // the parts before have been summed
         const float *delta = t.delta + layer.out;
         if (here > 32)
             pull_rows<2, MEMORY, Crew>(parts[warp()], matrix + first, delta, here, layer.columns, layer.rows);
         else
             pull_rows<1, MEMORY, Crew>(parts[warp()], matrix + first, delta, here, layer.columns, layer.rows);
-        Crew::meet();
-        if (threadIdx.x >= here) continue;  // a crew has as many threads
+        __syncthreads();
+        if (threadIdx.x >= here) continue;  // a block has as many threads
         const int at = layer.in + first + threadIdx.x;
         const float slopes = slope(t.record[at], t.code);
         float sum = 0;
         for (int part = 0; part < Crew::warps(); ++part) sum += parts[part][threadIdx.x];
         t.delta[at] = sum * slopes;
     }
-    Crew::meet(unit);
+    __syncthreads();
 }
 
 // The same of several streams. A warp takes 32 columns, a part of the rows and GROUP streams; the parts are summed in turn.
@@ -319,7 +298,6 @@ __device__ __forceinline__ void pull_back_many(const Tick &t, const Layer &layer
 // The hidden vector goes to the next world, as it is or, where low is not null, by its range so far.
 template <bool SEVERAL, class Crew> __device__ __forceinline__ void publish(const Tick &t, const Unit &unit)
 {
-    if (Crew::rank(unit)) return;
     const int B = SEVERAL ? t.B : 1, size = unit.size;
     for (int k = threadIdx.x; k < B * size; k += Crew::threads()) {
         const int b = SEVERAL ? k / size : 0, i = k - b * size;

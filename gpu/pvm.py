@@ -1,4 +1,4 @@
-"""One tick of a Predictive Vision Model on a GPU: the `Pvm` contract, a launch a tick, a block or a cluster a unit (pvm.cu)."""
+"""One tick of a Predictive Vision Model on a GPU: the `Pvm` contract, a launch a tick, a block a unit (pvm.cu)."""
 
 from typing import Any
 
@@ -10,7 +10,6 @@ from gpu.pvm_plan import Plan
 from gpu.units import CODES
 
 TICK = "PPPPPPPPPPPPiiiPPPPPPPPifffffiiqqq"
-MOVER = 32  # threads of a block that move weights while the others compute
 
 
 def plan(layout: Any) -> Plan:
@@ -30,18 +29,13 @@ def tick(
 ) -> None:
     """See hybrid/contract.py."""
     streams, wired, momentum = len(past.world), layout.layout, state.velocity is not None
-    ring = layout.ring(momentum) if streams == 1 else None
-    clusters = ring is not None and layout.shares(first, last)
-    units = layout.units(first, last, momentum, clusters)
-    kind = "cluster" if clusters else "ring" if ring else "one" if streams == 1 else "many"
-    name = f"tick_{kind}{'_momentum' * momentum}"
-    threads, sizes = layout.threads(streams) + MOVER * bool(ring), (ring.slots, ring.slot) if ring else ()
-    shared = ring.shared if ring else layout.kept().shared if streams == 1 else 0
+    units, name = layout.units(first, last), f"tick_{'one' if streams == 1 else 'many'}{'_momentum' * momentum}"
+    shared = layout.kept().shared if streams == 1 else 0
     widths = past.world.shape[1], state.tape.shape[1], state.signals.shape[1]
     kernels.launch(
-        __file__, name, TICK + "i" * len(sizes), units.size, threads, *state, units, layout.runs,
+        __file__, name, TICK, units.size, layout.threads(streams), *state, units, layout.runs,
         wired.features, wired.steps, wired.newest_first, *past, *learning, *gathering, CODES[activation], streams,
-        *widths, *sizes, shared=shared,
+        *widths, shared=shared,
     )  # fmt: skip
 
 

@@ -144,10 +144,9 @@ __device__ __forceinline__ void visit_wide(const Tick &t, const Layer &layer, co
     const int many = layer.rows, own_warp = as_it_is(warp()), parts = Keeping::warps();
     const int last = many * (own_warp + 1) / parts;
     float *matrix = t.weights + layer.w, *speeds = MOMENTUM ? t.velocity + layer.w : nullptr;
-    const Rows rows = {matrix, speeds, matrix, speeds};
 #pragma unroll 1
     for (int r = many * own_warp / parts; r < last; r += 4)
-        visit_rows<4, 2, MOMENTUM, InMemory>(t, layer, rows, r, min(4, last - r), moving);
+        visit_rows<4, 2, MOMENTUM>(t, layer, matrix, speeds, r, min(4, last - r), moving);
 }
 
 template <bool MOMENTUM> __device__ __forceinline__ void visit(const Tick &t, const Layer &layer, const Moving &moving)

@@ -1,4 +1,4 @@
-// Rows of a dense layer of one stream, wherever they lie: multiplied with the new input, and moved along the old one. See pvm.cu.
+// Rows of a dense layer of one stream: multiplied with the new input, and moved along the old one. See pvm.cu.
 #pragma once
 #include "pvm.cuh"
 
@@ -10,39 +10,23 @@ template <bool MOMENTUM> __device__ __forceinline__ float moved(float weight, fl
     return weight + speed;
 }
 
-// How rows are read and written, each number once.
-struct InMemory {
-    static __device__ float read(const float *at) { return __ldcs(at); }
-    static __device__ void write(float *at, float value) { __stcs(at, value); }
-};
-struct InShared {
-    static __device__ float read(const float *at) { return *at; }
-    static __device__ void write(float *at, float value) { *at = value; }
-};
-
 // How a unit learns.
 struct Moving {
     float rate, momentum;
     bool learns;
 };
 
-// Where row 0 of a matrix would be, and of its velocities; where both are in memory, the bias behind them.
-struct Rows {
-    float *matrix, *speeds, *memory, *memory_speeds;
-};
-
 // Rows [r, r + count) of a layer, at most R: out = activation(matrix x + bias), matrix += rate delta old^T, bias += rate delta. A
 // lane takes K columns at a time, all of which are asked for before the first is used.
-template <int R, int K, bool MOMENTUM, class Place>
-__device__ __forceinline__ void visit_rows(const Tick &t, const Layer &layer, const Rows &rows, int r, int count,
-                                           const Moving &m)
+template <int R, int K, bool MOMENTUM>
+__device__ __forceinline__ void visit_rows(const Tick &t, const Layer &layer, float *matrix, float *speeds, int r,
+                                           int count, const Moving &m)
 {
     const int n = layer.columns, in = layer.in, out = layer.out, mine = lane() / (32 / R);
     const bool learns = m.learns;
     const bool after = learns && !t.predict_first;  // does what is computed now take the weights that have moved
-    float *matrix = rows.matrix, *speeds = rows.speeds;
     const auto bias = [&] { return layer.rows * n + r + min(mine, count - 1); };
-    float start = MOMENTUM ? 0 : rows.memory[bias()];  // asked for before the weights, where registers go round
+    float start = MOMENTUM ? 0 : matrix[bias()];  // asked for before the weights, where registers go round
     float total[R] = {};
 #pragma unroll 1
     for (int i = lane(); i < n; i += 32 * K) {
@@ -57,8 +41,8 @@ __device__ __forceinline__ void visit_rows(const Tick &t, const Layer &layer, co
 #pragma unroll
             for (int c = 0; c < K; ++c) {
                 const bool here = k < count && i + 32 * c < n;
-                w[k][c] = here ? Place::read(matrix + (r + k) * n + i + 32 * c) : 0;
-                if (MOMENTUM) v[k][c] = here && learns ? Place::read(speeds + (r + k) * n + i + 32 * c) : 0;
+                w[k][c] = here ? __ldcs(matrix + (r + k) * n + i + 32 * c) : 0;
+                if (MOMENTUM) v[k][c] = here && learns ? __ldcs(speeds + (r + k) * n + i + 32 * c) : 0;
             }
         float change[R];  // asked for behind the weights, which do not wait for it; unused where the unit does not learn
 #pragma unroll
@@ -70,21 +54,21 @@ __device__ __forceinline__ void visit_rows(const Tick &t, const Layer &layer, co
                 const float next = moved<MOMENTUM>(w[k][c], v[k][c], change[k] * then[c], m.momentum);
                 total[k] = fmaf(after ? next : w[k][c], now[c], total[k]);
                 if (learns && k < count && i + 32 * c < n) {
-                    if (MOMENTUM) Place::write(speeds + (r + k) * n + i + 32 * c, v[k][c]);
-                    Place::write(matrix + (r + k) * n + i + 32 * c, next);
+                    if (MOMENTUM) __stcs(speeds + (r + k) * n + i + 32 * c, v[k][c]);
+                    __stcs(matrix + (r + k) * n + i + 32 * c, next);
                 }
             }
         }
     }
-    float speed = MOMENTUM && learns ? rows.memory_speeds[bias()] : 0;
-    if (MOMENTUM) start = rows.memory[bias()];  // asked for before the sums, which take as long
+    float speed = MOMENTUM && learns ? speeds[bias()] : 0;
+    if (MOMENTUM) start = matrix[bias()];  // asked for before the sums, which take as long
     __syncwarp();  // all have asked for the bias
     const float sum = sums<R>(total);
     if (lane() % (32 / R) != 0 || mine >= count) return;
     const float next = learns ? moved<MOMENTUM>(start, speed, m.rate * t.delta[out + r + mine], m.momentum) : start;
     t.tape[out + r + mine] = activate(sum + (after ? next : start), t.code);
-    if (learns && MOMENTUM) rows.memory_speeds[bias()] = speed;
-    if (learns) rows.memory[bias()] = next;
+    if (learns && MOMENTUM) speeds[bias()] = speed;
+    if (learns) matrix[bias()] = next;
 }
 
 // A unit's phases before errors are pulled back.

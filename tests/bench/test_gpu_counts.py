@@ -9,26 +9,24 @@ from tests.support.bench_command import measured
 ROW = 4 * WIDTH  # bytes
 
 # Bytes a parameter, and which part of the sectors that are read and written is asked for, at most and at least: 8.3 bytes, 16.4
-# with momentum, and 0.98. Of rows that warps keep in registers and that begin within a sector the counter finds fewer: it puts
-# lanes that skip the beginning of a row together with others a request later.
+# with momentum; of a unit that shared memory holds in part, what it does not hold is read twice. Signals are written
+# four or eight rows at a time, wherever a unit begins.
 STEPS = {
-    "units.step 150-49-150": (8.3, 0.99, 0.99),
-    "units.step ragged": (8.3, 0.99, 0.99),
-    "units.step too large to hold": (8.3, 0.94, 0.94),
-    "units.step too large, rows of whole sectors": (8.3, 0.99, 0.99),
-    "units.step 150-49-150, momentum": (16.4, 0.99, 0.99),
+    "units.step 150-49-150": (8.3, 0.99, 0.96),
+    "units.step ragged": (8.3, 0.99, 0.95),
+    "units.step too large to hold": (9.4, 0.97, 0.99),
+    "units.step too large, rows of whole sectors": (9.4, 0.99, 0.99),
+    "units.step 150-49-150, momentum": (16.4, 0.98, 0.97),
 }
 # Which part of the passes over shared memory is due to bank conflicts, at most; of kernels that are not named, nothing.
 # `choose` sorts keys of 8 bytes, which it compares with those 1, 2, 4, ... places away.
 CONFLICTS = {
-    "step_whole": 0.057,
-    "step_whole_momentum": 0.057,
-    "step_part": 0.014,
+    "step_whole": 0.11,
+    "step_whole_momentum": 0.19,
+    "step_part": 0.017,
     "pass": 0.044,
     "learn_4": 0.014,
     "meet": 0.013,
-    "tick_ring": 0.139,
-    "tick_ring_momentum": 0.131,
     "choose": 0.434,
 }
 
@@ -70,22 +68,6 @@ def test_a_tick_of_a_pvm_moves_each_weight_once_in_and_once_out(counts, case, ke
     assert found.read - found.again + found.written <= most
     assert found.again <= 3.9
     assert found.read_full >= 0.66 and found.written_full >= 0.72
-
-
-@pytest.mark.parametrize(
-    ("case", "kernel", "most"),
-    [
-        ("pvm.tick small, in a ring", "tick_ring", 8.3),
-        ("pvm.tick small, momentum, in a ring", "tick_ring_momentum", 16.4),
-    ],
-)
-def test_a_tick_of_a_pvm_in_a_ring_moves_each_weight_once_in_and_once_out_by_whole_sectors(counts, case, kernel, most):
-    """Beside them, from the caches, inputs for each two rows; second matrices come once."""
-    found = counts[case, kernel]
-    assert found.launches == 1
-    assert found.read - found.again + found.written <= most
-    assert found.again <= 4.3
-    assert found.read_full >= 0.77 and found.written_full >= 0.93
 
 
 def test_a_tick_of_several_streams_moves_each_weight_once_in_and_once_out(counts):
@@ -163,8 +145,8 @@ def test_a_tree_step_of_a_batch_reads_a_path_once(counts):
     assert line_up.read <= 1068 and line_up.written == 4 * (2 * depth + 2)  # ranks of all by a block of 8; paths, slots
     assert meet.read <= 2464 and meet.written <= 71
     # Vectors at nodes without a crowd are 1,837 bytes of these, rows 70. The rest are entries, slots, misses and order, which
-    # each of 8 warps takes from the L1 cache rather than wait for another. Where a node's examples stand in several spans, their
-    # sums are written, 100 bytes, and `finish` reads them and moves it: so no span waits for another.
+    # each of 8 warps takes from the L1 cache rather than wait for another. Where a node's examples stand in several spans,
+    # their sums are written, 100 bytes, and `finish` reads them and moves it: so no span waits for another.
     assert move.read <= 2664 and move.written <= 171
     assert finish.read <= 185 and finish.written <= 48
 
@@ -187,11 +169,11 @@ def test_shared_memory_is_passed_over_with_few_conflicts_of_banks(counts):
 
 
 def test_warps_of_units_meet_as_often_as_their_steps_need(step):
-    """A unit that is held on chip: inputs are there; each of three products is, and two of these have parts to be summed."""
+    """A unit that is held on chip: inputs are there, hidden signals, errors, sums for the hidden errors, these, and all weights."""
     units = {name: len(UNITS[name][0]) for name in ("150-49-150", "ragged")}
     for name, count in units.items():
         found = step(f"units.step {name}")
-        assert found.barriers == 8 * count and found.warp_barriers == 0
+        assert found.barriers == 6 * count and found.warp_barriers == 0
 
 
 def test_a_table_has_a_line_a_kernel():

@@ -73,7 +73,7 @@ CASES = {
 
 def open_gpu():
     print("a library prints what it likes")
-    run = lambda case: (case(), ["units.step_ring"])
+    run = lambda case: (case(), ["units.step_whole"])
     return SimpleNamespace(name="Chip", device=DEVICE, run=run, lost=lambda: DEVICE.lost)
 """
 NO_DEVICE = "CASES = dict.fromkeys('abc')\n\ndef open_gpu():\n    raise OSError('there is no NVIDIA driver')\n"
@@ -140,7 +140,7 @@ def test_a_record_a_case(fakes):
     for record in records.values():
         assert (record["bench"], record["commit"], record["device"]) == ("gpu_smoke", "abc", "Chip")
         assert record["seconds"] >= 0
-    assert records["first"]["state"] == "ok" and records["first"]["kernels"] == ["units.step_ring"]
+    assert records["first"]["state"] == "ok" and records["first"]["kernels"] == ["units.step_whole"]
     wrong, crash = records["wrong"], records["crash"]
     assert (wrong["state"], wrong["error"], wrong["message"]) == ("off", 1.0, "weights")
     assert wrong["allowed"] == pytest.approx(1e-4 * 2**0.5, rel=1e-2)

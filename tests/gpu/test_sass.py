@@ -79,14 +79,3 @@ def test_errors_are_pulled_back_through_eight_rows_at_a_time(tools, kernel, arch
     lines = sass.code(kernels.HERE / "pvm.cu", architecture, *tools)[kernel]
     phases = [sass.loads_in_flight(phase.splitlines()) for phase in "\n".join(lines).split("BAR.SYNC")]
     assert len([loads for loads in phases if loads >= 16]) >= 2, phases
-
-
-@pytest.mark.parametrize("kernel", ["tick_ring", "tick_ring_momentum"])
-def test_matrices_of_a_pvm_go_by_bulk_copies(tools, kernel):
-    """Tiles, and matrices that stay; by themselves come the last numbers of a run, and no streamed weight (LDG.E.EF)."""
-    found = sass.code(kernels.HERE / "pvm.cu", "sm_90", *tools)[kernel]
-    names = [match[2] for line in found if (match := sass.INSTRUCTION.search(line))]
-    arrays = 2 if kernel.endswith("momentum") else 1
-    assert names.count("UBLKCP.S.G") >= 1 + arrays and names.count("UBLKCP.G.S") >= arrays
-    assert any(name.startswith("FENCE.VIEW.ASYNC") for name in names)
-    assert not [name for name in names if name.startswith(("LDG.E.EF", "STG.E.EF"))]

@@ -32,7 +32,7 @@ SWAPS = {
 }
 TOKEN = re.compile(
     r"(?P<swap>" + "|".join(re.escape(token) for token in sorted(SWAPS, key=len, reverse=True)) + r")"
-    r"|(?P<barrier>\b(__syncthreads|__syncwarp|meet_cluster)\([^()]*\);)"
+    r"|(?P<barrier>\b(__syncthreads|__syncwarp)\([^()]*\);)"
     r"|(?P<number>(?<![\w.])\d+(\.\d+)?f?\b(?![.\w]))"
 )
 # Neither comments nor texts, nor lines for the preprocessor and what follows them; a bound of launches changes no result.

@@ -10,7 +10,7 @@
 
 namespace cudasim {
 
-Block* block;
+Block block;
 
 namespace {
 
@@ -21,7 +21,7 @@ std::vector<void*> free_stacks;
 bool failed;
 Problem failure;
 
-void yield() { switch_fiber(block->running->fiber, scheduler); }
+void yield() { switch_fiber(block.running->fiber, scheduler); }
 
 [[noreturn]] void give_up(const char* kind, std::string what, CUresult code) {
     failure = {kind, std::move(what), code};
@@ -30,12 +30,14 @@ void yield() { switch_fiber(block->running->fiber, scheduler); }
     __builtin_unreachable();
 }
 
-std::string where(const Thread& thread) { return where(*block, thread); }
+std::string where(const Thread& thread) {
+    return "thread " + coordinates(thread.index) + " of block " + coordinates(block.index);
+}
 
 // What kernels call; each runs on the fiber of the thread that calls it.
 
 int barrier(int predicate, const char* file, int line) {
-    Thread& me = *block->running;
+    Thread& me = *block.running;
     me.site = {file, line};
     me.what = predicate;
     me.state = State::barrier;
@@ -43,15 +45,8 @@ int barrier(int predicate, const char* file, int line) {
     return static_cast<int>(me.result);
 }
 
-void cluster_barrier(const char* file, int line) {
-    Thread& me = *block->running;
-    me.site = {file, line};
-    me.state = State::cluster;
-    yield();
-}
-
 uint64_t collective(int what, unsigned mask, uint64_t value, unsigned source, const char* file, int line) {
-    Thread& me = *block->running;
+    Thread& me = *block.running;
     me.site = {file, line};
     if (!(mask >> me.lane & 1))
         give_up("warp", where(me) + " is not in its own mask at " + me.site.name(), CUDA_ERROR_LAUNCH_FAILED);
@@ -66,10 +61,18 @@ uint64_t collective(int what, unsigned mask, uint64_t value, unsigned source, co
 
 void atomic(const void* at, size_t bytes) { count_atomic(at, bytes, __builtin_return_address(0)); }
 
+void abort(const char* kind, const char* file, int line, const char* what) {
+    CUresult code = !strcmp(kind, "assert")        ? CUDA_ERROR_ASSERT
+                    : !strcmp(kind, "misaligned")    ? CUDA_ERROR_MISALIGNED_ADDRESS
+                    : !strcmp(kind, "out_of_bounds") ? CUDA_ERROR_ILLEGAL_ADDRESS
+                                                     : CUDA_ERROR_LAUNCH_FAILED;
+    give_up(kind, text("%s:%d: %s, by ", file, line, what) + where(*block.running), code);
+}
+
 long long ticks() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
 
 void thread_main() {
-    Thread& me = *block->running;
+    Thread& me = *block.running;
     launched->function->kernel->run(launched->arguments.data());
     me.state = State::finished;
     yield();
@@ -85,7 +88,7 @@ void start(Thread& thread) {
 
 void resume(Thread& thread) {
     if (thread.state == State::fresh) start(thread);
-    block->running = &thread;
+    block.running = &thread;
     state->thread = thread.index;
     state->lane = thread.lane;
     switch_fiber(scheduler, thread.fiber);
@@ -93,12 +96,10 @@ void resume(Thread& thread) {
     if (thread.state != State::finished) return;
     free_stacks.push_back(thread.stack);
     thread.stack = nullptr;
-    --block->live;
+    --block.live;
 }
 
-bool can_run(const Thread& thread) {
-    return thread.state == State::fresh || thread.state == State::ready || (thread.state == State::waiting && thread.done());
-}
+bool can_run(const Thread& thread) { return thread.state == State::fresh || thread.state == State::ready; }
 
 // The lanes that this thread waits for, when all of them have come, or 0; exited threads are not waited for.
 unsigned gather(const Warp& warp, const Thread& one) {
@@ -138,7 +139,7 @@ bool run_collectives(const Warp& warp) {
         each_lane(warp, group, [&](Thread& member) { member.result = outcome(member, group, warp); });
         each_lane(warp, group, [&](Thread& member) { member.state = State::ready; });
         if (one->what == CUDASIM_SYNCWARP) {
-            warp_met((MOST_THREADS * block->rank + static_cast<unsigned>(warp.first - block->threads.data())) / 32);
+            warp_met(static_cast<unsigned>(warp.first - block.threads.data()) / 32);
             count_meeting(Meeting::warp);
         }
         any = true;
@@ -159,9 +160,8 @@ bool run_threads(const Warp& warp) {
 // Nothing can go on: either all are at one barrier, or the kernel is wrong.
 void release_barrier() {
     size_t waiting = 0, predicates = 0;
-    const Thread *first = nullptr, *odd = nullptr, *forever = nullptr;
-    for (const Thread& thread : block->threads) {
-        if (thread.state == State::waiting) forever = &thread;
+    const Thread *first = nullptr, *odd = nullptr;
+    for (const Thread& thread : block.threads) {
         if (thread.state == State::collective) odd = &thread;
         if (thread.state != State::barrier) continue;
         if (!first) first = &thread;
@@ -172,10 +172,7 @@ void release_barrier() {
     if (odd && odd->state == State::collective)
         throw Problem{"warp",
                       text("mask %#x at ", odd->mask) + odd->site.name() + ": not all of its threads arrive; " +
-                          where(*odd) + text(" waits, as do %zu others", block->live - 1),
-                      CUDA_ERROR_LAUNCH_FAILED};
-    if (forever)
-        throw Problem{"barrier", where(*forever) + " waits for ever at " + forever->site.name() + what_barriers_lack(),
+                          where(*odd) + text(" waits, as do %zu others", block.live - 1),
                       CUDA_ERROR_LAUNCH_FAILED};
     if (odd)
         throw Problem{"barrier",
@@ -184,26 +181,16 @@ void release_barrier() {
                       CUDA_ERROR_LAUNCH_FAILED};
     block_met();
     count_meeting(Meeting::block);
-    for (Thread& thread : block->threads) {
+    for (Thread& thread : block.threads) {
         if (thread.state != State::barrier) continue;
         thread.state = State::ready;
         thread.result = predicates;
     }
 }
 
-bool waits_for_cluster() {
-    return std::any_of(block->threads.begin(), block->threads.end(),
-                       [](const Thread& thread) { return thread.state == State::cluster; });
-}
-
 }  // namespace
 
-const CudasimCalls calls{barrier, collective, pipeline_copy, pipeline_commit, pipeline_wait,   atomic,
-                         count_step, ticks,   block_aborts,  &bulk_calls,     cluster_barrier};
-
-std::string where(const Block& block, const Thread& thread) {
-    return "thread " + coordinates(thread.index) + " of block " + coordinates(block.index);
-}
+const CudasimCalls calls{barrier, collective, pipeline_copy, pipeline_commit, pipeline_wait, atomic, count_step, ticks, abort};
 
 void begin_threads(const Launch& launch, CudasimState* its) {
     launched = &launch;
@@ -213,31 +200,31 @@ void begin_threads(const Launch& launch, CudasimState* its) {
 
 void prepare_threads(const CudasimTriple& size) {
     size_t count = size_t{size.x} * size.y * size.z;
-    for (Thread& thread : block->threads) {  // those that a failed kernel left behind
+    for (Thread& thread : block.threads) {  // those that a failed kernel left behind
         if (thread.stack) free_stacks.push_back(thread.stack);
         thread.stack = nullptr;
     }
-    block->threads.resize(count);
-    block->live = count;
+    block.threads.resize(count);
+    block.live = count;
     for (size_t i = 0; i < count; ++i) {
-        Thread& thread = block->threads[i];
+        Thread& thread = block.threads[i];
         auto index = static_cast<unsigned>(i);
         thread.index = {index % size.x, index / size.x % size.y, index / size.x / size.y};
         thread.lane = index % 32;
         thread.state = State::fresh;
     }
-    block->warps.clear();
+    block.warps.clear();
     for (size_t first = 0; first < count; first += 32) {
-        Thread* begin = &block->threads[first];
+        Thread* begin = &block.threads[first];
         Warp warp{begin, begin + std::min<size_t>(32, count - first), {}};
         for (Thread* thread = warp.first; thread != warp.last; ++thread) warp.order.push_back(thread);
         for (size_t i = warp.order.size(); i > 1; --i) std::swap(warp.order[i - 1], warp.order[draw(i)]);
-        block->warps.push_back(std::move(warp));
+        block.warps.push_back(std::move(warp));
     }
 }
 
-bool run_turn() {
-    std::vector<Warp>& warps = block->warps;
+void run_turn() {
+    std::vector<Warp>& warps = block.warps;
     bool any = false;
     for (size_t i = warps.size(); i > 1; --i) std::swap(warps[i - 1], warps[draw(i)]);
     for (Warp& warp : warps) {
@@ -248,33 +235,9 @@ bool run_turn() {
             any |= more;
         }
     }
-    if (!any || lands_early()) any |= land_a_load();
-    if (!any && block->live && waits_for_cluster()) return false;
-    if (!any && block->live) release_barrier();
-    return true;
+    if (!any && block.live) release_barrier();
 }
 
-void wait_until(std::function<bool()> done, const char* file, int line) {
-    Thread& me = *block->running;
-    me.site = {file, line};
-    me.done = std::move(done);
-    me.state = State::waiting;
-    yield();
-    me.state = State::ready;
-}
-
-void block_aborts(const char* kind, const char* file, int line, const char* what) {
-    CUresult code = !strcmp(kind, "assert")        ? CUDA_ERROR_ASSERT
-                    : !strcmp(kind, "misaligned")    ? CUDA_ERROR_MISALIGNED_ADDRESS
-                    : !strcmp(kind, "out_of_bounds") ? CUDA_ERROR_ILLEGAL_ADDRESS
-                                                     : CUDA_ERROR_LAUNCH_FAILED;
-    give_up(kind, text("%s:%d: %s, by ", file, line, what) + where(*block->running), code);
-}
-
-unsigned running_rank() { return block->rank; }
-
-unsigned running_thread() {
-    return MOST_THREADS * block->rank + static_cast<unsigned>(block->running - block->threads.data());
-}
+unsigned running_thread() { return static_cast<unsigned>(block.running - block.threads.data()); }
 
 }  // namespace cudasim

@@ -2,8 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "block.h"
-#include "profile.h"
+#include "sim.h"
 
 namespace cudasim {
 namespace {
@@ -37,9 +36,6 @@ void check_limits(const Launch& launch) {
     if (!block_fits || !grid_fits || threads > 1024) fail(CUDA_ERROR_INVALID_VALUE);
     unsigned bound = launch.function->kernel->threads_bound;
     if (bound && threads > bound) fail(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
-    const unsigned cluster = launch.function->kernel->cluster;
-    if (grid.x % cluster || cluster > MOST_BLOCKS || (cluster > 1 && profile().major < 9))
-        fail(CUDA_ERROR_INVALID_CLUSTER_SIZE);
     if (launch.dynamic_bytes > dynamic_limit(*launch.function)) fail(CUDA_ERROR_INVALID_VALUE);
 }
 

@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "bulk.h"
+#include "block.h"
 #include "races.h"
 #include "traffic.h"
 
@@ -31,7 +31,7 @@ Pipeline& mine() { return pipelines[running_thread()]; }
 void begin_pipelines() { pipelines.clear(); }
 
 void pipeline_copy(void* to, const void* from, size_t bytes, size_t zeros) {
-    count_copy(from, bytes - zeros, __builtin_return_address(0), 0, bytes - zeros);
+    count_copy(from, bytes - zeros, __builtin_return_address(0));
     memset(to, POISON, bytes);
     mine().open.push_back({to, from, bytes, zeros});
 }

@@ -34,7 +34,7 @@ private:
 // One access to a byte by a thread; see races.cpp.
 struct Visit {
     uint32_t time;
-    uint16_t thread;  // its number in the cluster and one; 0: nobody
+    uint16_t thread;  // its number in the block and one; 0: nobody
     bool strong;      // atomic or volatile
 };
 
@@ -46,7 +46,7 @@ struct Region {
     uintptr_t begin = 0, end = 0;
     bool shared = false;
     Zeros<unsigned char> touched = {};  // a byte each, see traffic.cpp
-    Zeros<Visits> visits = {};          // a byte each, of shared memory in each block of a cluster
+    Zeros<Visits> visits = {};          // a byte each
 
     size_t bytes() const { return end - begin; }
 };

@@ -21,20 +21,6 @@ void poison_shared(const Launch& launch) {
     each_part(launch, [](unsigned char* begin, size_t bytes) { memset(begin, POISON, bytes); });
 }
 
-void save_shared(const Launch& launch, std::vector<unsigned char>& to) {
-    to.clear();
-    each_part(launch, [&](unsigned char* begin, size_t bytes) { to.insert(to.end(), begin, begin + bytes); });
-}
-
-void restore_shared(const Launch& launch, const std::vector<unsigned char>& from) {
-    if (from.empty()) return;  // of a block that has not begun
-    size_t at = 0;
-    each_part(launch, [&](unsigned char* begin, size_t bytes) {
-        memcpy(begin, &from[at], bytes);
-        at += bytes;
-    });
-}
-
 void check_shared(const Launch& launch, const CudasimTriple& block) {
     const unsigned char* end = launch.function->module->image->dynamic_shared + launch.dynamic_bytes;
     auto changed = [](unsigned char byte) { return byte != POISON; };

@@ -249,8 +249,6 @@ struct Launch {
 };
 inline std::string coordinates(const CudasimTriple& t) { return text("(%u, %u, %u)", t.x, t.y, t.z); }
 void poison_shared(const Launch& launch);  // shared.cpp
-void save_shared(const Launch& launch, std::vector<unsigned char>& to);  // of a block that another one interrupts
-void restore_shared(const Launch& launch, const std::vector<unsigned char>& from);
 void check_shared(const Launch& launch, const CudasimTriple& block);  // throws Problem
 void run_grid(const Launch& launch);  // throws Problem
 

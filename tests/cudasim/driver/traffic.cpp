@@ -15,7 +15,7 @@
 #include <unordered_map>
 
 #include "banks.h"
-#include "bulk.h"
+#include "block.h"
 #include "races.h"
 #include "regions.h"
 
@@ -63,8 +63,8 @@ struct Instruction {
 struct Counting {
     const CudasimState* state = nullptr;  // of the thread that runs; null between launches
     Traffic now;
-    std::unordered_map<uint64_t, Instruction> instructions;  // of the warps of a cluster
-    std::vector<uint64_t> steps;                             // of the threads of a cluster
+    std::unordered_map<uint64_t, Instruction> instructions;  // of the warps of a block
+    std::vector<uint64_t> steps;                             // of the threads of a block
 };
 
 Counting counting;
@@ -123,7 +123,7 @@ void close(Way way, Request& request) {
 
 uint64_t key(const void* place, unsigned warp, Way way) { return reinterpret_cast<uintptr_t>(place) << 12 | warp << 3 | way; }
 
-void close_cluster() {
+void close_block() {
     for (auto& [key, instruction] : counting.instructions)
         for (Request& request : instruction.times) close(static_cast<Way>(key & 7), request);
     counting.instructions.clear();
@@ -176,15 +176,15 @@ void begin_traffic(const Launch& launch) {
     begin_watch(launch);
 }
 
-void begin_cluster_traffic() {
+void begin_block_traffic() {
     if (!counting.state) return;
-    close_cluster();
-    watch_cluster();
+    close_block();
+    watch_block();
 }
 
 void end_traffic() {
     if (!counting.state) return;
-    close_cluster();
+    close_block();
     std::lock_guard<std::mutex> lock(sim().mutex);
     finished.push_back(counting.now);
     counting = {};
@@ -192,13 +192,7 @@ void end_traffic() {
     end_regions();
 }
 
-void count_copy(const void* from, size_t bytes, const void* caller, size_t first, size_t wanted) {
-    if (!counting.state || !bytes) return;
-    if (wanted) watch(reinterpret_cast<uintptr_t>(from) + first, wanted, false);
-    move(from, bytes, READ, caller, false);
-}
-
-void count_store(const void* to, size_t bytes, const void* caller) { count(to, bytes, WRITE, caller); }
+void count_copy(const void* from, size_t bytes, const void* caller) { count(from, bytes, READ, caller); }
 
 void count_atomic(const void* at, size_t bytes, const void* caller) {
     if (!counting.state) return;

@@ -8,12 +8,10 @@ namespace cudasim {
 
 bool counts_traffic();  // whether CUDASIM_COUNT asks for it
 void begin_traffic(const Launch& launch);
-void begin_cluster_traffic();  // of one block, or of some that run together
+void begin_block_traffic();
 void end_traffic();
-// An asynchronous copy into shared memory reads these bytes, of which somebody looks at `wanted` from `first` on; `caller` is
-// the place in the kernel.
-void count_copy(const void* from, size_t bytes, const void* caller, size_t first, size_t wanted);
-void count_store(const void* to, size_t bytes, const void* caller);  // a bulk copy out of it writes them
+// An asynchronous copy into shared memory reads these bytes; `caller` is the place in the kernel.
+void count_copy(const void* from, size_t bytes, const void* caller);
 void count_atomic(const void* at, size_t bytes, const void* caller);
 enum class Meeting { block, warp };
 void count_meeting(Meeting who);

@@ -15,19 +15,6 @@ struct CudasimState {
 
 enum CudasimCollective { CUDASIM_SYNCWARP, CUDASIM_SHUFFLE, CUDASIM_BALLOT, CUDASIM_MATCH };
 
-// What sm_90 brought: barriers in shared memory, barriers of some threads, bulk copies.
-struct CudasimBulk {
-    void (*init)(void* barrier, unsigned count, const char* file, int line);
-    void (*arrive)(void* barrier, size_t expected_bytes, const char* file, int line);
-    void (*wait)(void* barrier, unsigned parity, const char* file, int line);
-    void (*meet)(unsigned id, unsigned threads, const char* file, int line);
-    void (*load)(void* to, const void* from, size_t bytes, void* barrier, size_t first, size_t wanted, const char* file, int line);
-    void (*store)(void* to, const void* from, size_t bytes, const char* file, int line);
-    void (*commit)();
-    void (*wait_read)(size_t groups_left);
-    void (*fence)();
-};
-
 // What a kernel asks of the driver. A site (file, line) is passed where threads must meet at the same place.
 struct CudasimCalls {
     int (*barrier)(int predicate, const char* file, int line);
@@ -39,8 +26,6 @@ struct CudasimCalls {
     void (*step_of_chain)();
     long long (*clock)();
     void (*abort)(const char* kind, const char* file, int line, const char* text);
-    const CudasimBulk* bulk;
-    void (*cluster_barrier)(const char* file, int line);
 };
 
 struct CudasimParameter {
@@ -54,7 +39,6 @@ struct CudasimKernel {
     const CudasimParameter* parameters;
     size_t parameter_count, parameter_bytes;
     unsigned threads_bound;  // __launch_bounds__, 0 without
-    unsigned cluster;        // blocks side by side that run together: __cluster_dims__, 1 without
     const char* const* functions;  // all that it may call, as parts of mangled names: "5total"
 };
 

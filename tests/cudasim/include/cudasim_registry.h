@@ -40,13 +40,12 @@ void run(const unsigned char* arguments, std::index_sequence<index...>) {
 }
 
 template <auto kernel, class... Arguments>
-CudasimKernel describe(void (*)(Arguments...), const char* name, unsigned bound, unsigned cluster,
-                       const char* const* functions) {
+CudasimKernel describe(void (*)(Arguments...), const char* name, unsigned bound, const char* const* functions) {
     using Its = Layout<Arguments...>;
     auto call = [](const unsigned char* arguments) {
         run<kernel, Arguments...>(arguments, std::index_sequence_for<Arguments...>());
     };
-    return {name, call, Its::table.parameters, Its::count, Its::table.bytes, bound, cluster, functions};
+    return {name, call, Its::table.parameters, Its::count, Its::table.bytes, bound, functions};
 }
 
 }  // namespace cudasim
