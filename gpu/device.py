@@ -39,7 +39,6 @@ __all__ = [
     "too_old",
 ]
 
-BULK = 16  # bytes: what a bulk copy reads at least, also at the end of an array (gpu/bulk.cuh)
 REBASE = 30.0  # seconds; CUDA tells times between events in float32
 LEAST = (7, 5)  # compute capability: Turing; nvcc 13 compiles for nothing older
 
@@ -136,7 +135,7 @@ class Device:
 
         array = Array(0, shape, dtype, None)
         with Translated(self.name, f"an array {array.shape} of {array.dtype}, {array.nbytes / 1e6:,.1f} MB"):
-            whole = -(-max(array.nbytes, 1) // BULK) * BULK
+            whole = max(array.nbytes, 1)
             memory = Block(self._pool, whole) if self._pool else driver.mem_alloc(whole)
         array.pointer, array.keep = int(memory), self.guard(memory, "device", array.nbytes)
         return array

@@ -38,11 +38,15 @@ class Inline:
             event.wait()
         if numba := sys.modules.get("numba"):
             numba.set_num_threads(self._threads)
-        start = time.perf_counter()
-        result = work(*arguments)
-        if note:
-            note(start, time.perf_counter())
-        return Done(result)
+        return Done(_timed(note, work, arguments))
 
     def close(self) -> None:
         """Nothing to end."""
+
+
+def _timed(note: Note | None, work: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    start = time.perf_counter()
+    result = work(*arguments)
+    if note:
+        note(start, time.perf_counter())
+    return result

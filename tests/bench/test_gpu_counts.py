@@ -169,7 +169,7 @@ def test_shared_memory_is_passed_over_with_few_conflicts_of_banks(counts):
 
 
 def test_warps_of_units_meet_as_often_as_their_steps_need(step):
-    """A unit that is held on chip: inputs are there, hidden signals, errors, sums for the hidden errors, these, and all weights."""
+    """A unit that is held on chip: inputs are there, hidden signals, errors, sums of these, hidden errors, and all weights."""
     units = {name: len(UNITS[name][0]) for name in ("150-49-150", "ragged")}
     for name, count in units.items():
         found = step(f"units.step {name}")
