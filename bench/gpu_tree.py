@@ -156,7 +156,7 @@ def _learner_of_batches(made: Contest, task: Task, tree: Any, way: Way) -> Calla
     from gpu import tree_batch
 
     # Examples stand in the order of the whole tree's leaves: so those of a node are neighbours below a top, too.
-    plan = made.do(tree_batch.plan, tree, task.tree.ranks())
+    plan = made.do(tree_batch.plan, tree)._replace(rank=made.machine.device.from_host(task.tree.ranks()))
     rule = Rule(RATE)
     work = made.do(tree_batch.workspace, task.batch, task.width, tree.depth, way.together, np.float32)
 

@@ -59,19 +59,13 @@ class Work(NamedTuple):
     pushes: Array
 
 
-def plan(tree: Any, ranks: Any = None) -> Plan:
-    """The tree as the other functions take it: on the current queue's device.
-
-    ranks  of a tree's part, whose examples stand in the order of the whole tree's leaves; None: the tree's own
-
-    It takes 44 bytes a class.
-    """
+def plan(tree: Any) -> Plan:
+    """The tree as the other functions take it: on the current queue's device, 44 bytes a class."""
     here = device.current().device
     leaf_up, node_up, classes = here.from_host(tree.leaf_up), here.from_host(tree.node_up), len(tree.leaf_up)
     hops, stretch = here.empty((classes, HOPS), np.int32), max(-(-tree.depth // HOPS), 1)
     kernels.launch(__file__, "hop", "PPPii", -(-classes // 256), 256, hops, leaf_up, node_up, stretch, classes)
-    rank = here.from_host(tree.ranks() if ranks is None else ranks)
-    return Plan(leaf_up, node_up, tree.depth, rank, hops, stretch)
+    return Plan(leaf_up, node_up, tree.depth, here.from_host(tree.ranks()), hops, stretch)
 
 
 def workspace(batch: int, width: int, depth: int, together: int, dtype: DTypeLike) -> Work:
