@@ -20,7 +20,7 @@ from gpu import install
 
 MACHINE = gpu_kit.BUILD / "rehearsal"
 OUT = gpu_kit.BUILD / "rehearsed"
-FIRST = ("facts", "install", "smoke", "ceilings", "units", "pvm", "tree", "softmax", "rows")  # need NumPy and the kit
+FIRST = "facts install smoke ceilings units pvm tree softmax rows ragged".split()  # need NumPy and the kit
 LAST = ("overlap", "tests")
 PRESENT = "scipy numba threadpoolctl matplotlib pillow tqdm packaging pytest pytest-xdist hypothesis".split()
 SECONDS = "1000"  # of either call; on a device all have 545
@@ -106,6 +106,7 @@ def parts(quick: bool) -> Iterator[tuple[str, str, Callable[[], Any]]]:
     yield from _tree(quick)
     yield "softmax", "classes, batches and what the first step makes of them", partial(_classes, quick)
     yield "rows", "the table, and ids", partial(_rows, quick)
+    yield "ragged", "a collection of ragged units", lambda: next(gpu_units.ragged(None, quick))  # type: ignore[arg-type]
 
 
 def _product(quick: bool) -> None:
