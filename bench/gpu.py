@@ -27,8 +27,8 @@ from typing import Any
 
 from bench.gpu_bars import bars_of, judge, verdict
 from bench.gpu_ceilings import bandwidth, measured
-from bench.gpu_machine import FIRST, SINGLY, Machine
-from bench.measure import append, show
+from bench.gpu_machine import SINGLY, Machine
+from bench.measure import FIRST, append, show
 from bench.simulated import simulate
 
 WORKS = (

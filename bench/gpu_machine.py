@@ -9,7 +9,6 @@ import contextlib
 import functools
 import gc
 import math
-import os
 import statistics
 import time
 from collections.abc import Callable
@@ -18,9 +17,8 @@ from typing import Any
 import numpy as np
 
 from bench.gpu_clocks import Clocks, spread
-from bench.measure import Work, measure
+from bench.measure import FIRST, Work, measure
 
-FIRST = bool(os.environ.get("FIRST"))  # bench/first_ten.sh: a lent device, where seconds are few
 LONG = 0.15 if FIRST else 0.3  # seconds of a batch, far above what events resolve and what a first launch costs
 SPIN = 0.03 if FIRST else 0.05  # seconds of steps before it, for clocks to go up
 MOST = 30_000  # steps of a batch

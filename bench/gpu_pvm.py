@@ -19,8 +19,8 @@ import numpy as np
 
 from bench import pvm
 from bench.gpu_clocks import Clocks, spread
-from bench.gpu_machine import FIRST, Machine
-from bench.measure import Work, measure
+from bench.gpu_machine import Machine
+from bench.measure import FIRST, Work, measure
 from hybrid.engine.trace import Trace
 from hybrid.processors import available
 

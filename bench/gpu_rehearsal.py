@@ -20,7 +20,7 @@ from gpu import install
 
 MACHINE = gpu_kit.BUILD / "rehearsal"
 OUT = gpu_kit.BUILD / "rehearsed"
-FIRST = "facts install smoke ceilings units pvm tree softmax rows ragged".split()  # need NumPy and the kit
+FIRST = (*"facts install smoke ceilings units pvm tree softmax rows ragged".split(),)  # need NumPy and the kit
 LAST = ("overlap", "tests")
 PRESENT = "scipy numba threadpoolctl matplotlib pillow tqdm packaging pytest pytest-xdist hypothesis".split()
 SECONDS = "1000"  # of either call; on a device all have 545

@@ -13,7 +13,8 @@ from functools import partial
 import numpy as np
 
 from bench.gpu_ceilings import TF32_TOLERANCE, precision
-from bench.gpu_machine import FIRST, Contest, Machine, near
+from bench.gpu_machine import Contest, Machine, near
+from bench.measure import FIRST
 from hybrid.contract import Learned, Rule
 
 WIDTH, BATCH = 128, 1024

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from bench.gpu_machine import FIRST, Contest, Machine, near
+from bench.gpu_machine import Contest, Machine, near
+from bench.measure import FIRST
 from hybrid.layout import UnitLayout, unit_layout
 from tests.twins import units as oracle
 

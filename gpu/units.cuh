@@ -166,7 +166,8 @@ __device__ __forceinline__ void move(float *memory, float *speed, int64 k, float
 }
 
 // The gradient of matrix and bias at `at`, g[r][i] = sum over b of delta[b][r] x[b][i], goes down the sink.
-// Threads take them as they lie in memory, from the first whole sector on, so a warp writes whole sectors. What a thread needs from memory for several numbers is asked for before the first is used.
+// Threads take them as they lie in memory, from the first whole sector on, so a warp writes whole sectors. What a thread needs
+// from memory for several numbers is asked for before the first is used.
 template <bool WHOLE, int SINK>
 __device__ __forceinline__ void learn(float *memory, float *speed, const Weights<WHOLE> &w, int at, const float *delta,
                                       const float *x, int n, int rows, int B, float rate, float momentum)
