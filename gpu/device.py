@@ -255,9 +255,9 @@ class Device:
 
         stock = self._marks[sleeps]
         flags = driver.event_flags.BLOCKING_SYNC if sleeps else driver.event_flags.DEFAULT
-        event = stock.popleft() if stock else driver.Event(flags)
-        event.record(stream)
-        return _Mark(event, stock)
+        mark = _Mark(stock.popleft() if stock else driver.Event(flags), stock)
+        mark.event.record(stream)  # where the device is lost the event goes back to the stock, which is never destroyed
+        return mark
 
     def clock(self, mark: "_Mark") -> float:
         """The time when the device reached a mark, in seconds of time.perf_counter; the mark is past."""
