@@ -25,13 +25,18 @@ mute = False  # True: nor what `say` says, as on ranks beside rank 0, which spea
 def note(text: str) -> None:
     """Tell the user something that he may want to know."""
     if not (quiet or mute):
-        print(f"hybrid: {shown(text)}", file=sys.stderr, flush=True)
+        tell(text)
 
 
 def say(text: str) -> None:
     """Tell the user what he must know, but errors."""
     if not mute:
-        print(f"hybrid: {shown(text)}", file=sys.stderr, flush=True)
+        tell(text)
+
+
+def tell(text: str) -> None:
+    """Write a line to stderr, whatever is quiet or mute."""
+    print(f"hybrid: {shown(text)}", file=STDERR, flush=True)
 
 
 def shown(text: str) -> str:
@@ -51,9 +56,17 @@ def stand_in() -> None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))
 
 
-def drop_output() -> None:
-    """Let what stdout still holds be lost: it cannot be written, and would fail again when the process ends."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def drop(stream: TextIO) -> None:
+    """Let what a stream still holds be lost: it cannot be written, and would fail again when the process ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def leave() -> None:
+    """At the end of a command: stderr that cannot be written changes no exit code."""
+    try:
+        sys.stderr.flush()
+    except OSError:
+        drop(sys.stderr)
 
 
 @contextlib.contextmanager
@@ -92,8 +105,29 @@ def bar(
     common: dict[str, Any] = {"total": total, "desc": label, "unit": f" {unit}", "initial": initial, "disable": off}
     common["unit_scale"] = scaled
     if there:
-        return tqdm(items, file=sys.stderr, mininterval=0.5, delay=2 * passing, leave=not passing, **common)
-    return tqdm(items, file=Lines(sys.stderr), mininterval=MINUTE, bar_format=LINE, **common)
+        return tqdm(items, file=STDERR, mininterval=0.5, delay=2 * passing, leave=not passing, **common)
+    return tqdm(items, file=Lines(STDERR), mininterval=MINUTE, bar_format=LINE, **common)
+
+
+class Stderr:
+    """What stderr is now. What it does not take is lost, for no work ends because nobody hears of it."""
+
+    def write(self, text: str) -> int:
+        """Write the text where that is possible; returns its length."""
+        with contextlib.suppress(OSError, ValueError):  # full, a pipe that nobody reads any more; closed
+            sys.stderr.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Pass on what is kept back, where that is possible."""
+        with contextlib.suppress(OSError, ValueError):
+            sys.stderr.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(sys.stderr, name)
+
+
+STDERR: Any = Stderr()
 
 
 class Lines:

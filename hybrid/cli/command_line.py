@@ -32,27 +32,26 @@ def main(arguments: list[str] | None = None) -> int:
             sys.stdout.flush()  # here, where a failure is told
         return code
     except BrokenPipeError:  # whoever reads the output, such as `head`, has had enough
-        console.drop_output()
+        console.drop(sys.stdout)
         return 141  # 128 + SIGPIPE
     except USER_ERRORS as error:
         if isinstance(error, OSError) and error.filename == console.OUTPUT:
-            console.drop_output()
+            console.drop(sys.stdout)
         if "--debug" in arguments:
             raise
         told = console.shown if getattr(error, "SEVERAL_LINES", False) else console.line
-        print(f"hybrid: error: {told(_message(error))}", file=sys.stderr)
+        console.tell(f"error: {told(_message(error))}")
         return 2
     except RuntimeError as error:
         if "can't start new thread" not in str(error) or "--debug" in arguments:
             raise
-        print(
-            "hybrid: error: the system starts no more threads; lower --threads, or raise ulimit -u or -v",
-            file=sys.stderr,
-        )
+        console.tell("error: the system starts no more threads; lower --threads, or raise ulimit -u or -v")
         return 2
     except KeyboardInterrupt:
-        print("hybrid: interrupted", file=sys.stderr)
+        console.tell("interrupted")
         return 130
+    finally:
+        console.leave()
 
 
 def _threads(threads: int | None, pin: bool) -> None:

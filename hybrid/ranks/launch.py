@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from .. import console
 from . import process
 from .mpi import Starter, mpiexec, starter
 from .rank import FIRST
@@ -95,7 +96,7 @@ class Limit(NamedTuple):
         """Whether enough are left; says so, and ends all, where they are too few."""
         if self.ranks - killed < self.least:
             left = f"{self.ranks - killed} of {self.ranks} ranks are left, expected {self.least} or more"
-            print(f"{left}: all are ended", file=sys.stderr, flush=True)
+            print(f"{left}: all are ended", file=console.STDERR, flush=True)
             self.stop()
             return False
         return True
@@ -125,7 +126,7 @@ def _say(lines: Iterable[str], passed: Sequence[int], limit: Limit | None) -> in
         if said[speaker][told] <= printed[told] or (speaker is None and told in printed):
             continue
         printed[told] += 1
-        print(line.removeprefix(FIRST), end="", file=sys.stderr, flush=True)
+        print(line.removeprefix(FIRST), end="", file=console.STDERR, flush=True)
         if death:
             killed += 1
             if limit is None or not limit.holds(killed):

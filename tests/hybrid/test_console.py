@@ -103,6 +103,32 @@ class Full(io.StringIO):
         raise BrokenPipeError(errno.EPIPE, "Broken pipe")
 
 
+class FullTerminal(Full):
+    def isatty(self):
+        return True
+
+
+def closed():
+    file = io.StringIO()
+    file.close()
+    return file
+
+
+@pytest.mark.parametrize("kind", [Full, FullTerminal])
+def test_work_goes_on_where_stderr_cannot_be_written(monkeypatch, kind):
+    stderr(monkeypatch, kind)
+    for tell in (console.note, console.say, console.tell):
+        tell("unheard")
+    work()
+    assert list(console.bar(2, "film", "frames", items="ab")) == ["a", "b"]
+
+
+def test_notes_to_a_stderr_that_was_closed_are_lost(monkeypatch):
+    stderr(monkeypatch, closed)
+    console.note("unheard")
+    console.STDERR.flush()
+
+
 def test_an_error_of_printing_names_standard_output(monkeypatch):
     monkeypatch.setattr(sys, "stdout", Full())
     with console.guarded():

@@ -9,7 +9,6 @@ import errno
 import json
 import secrets
 import socketserver
-import sys
 import threading
 import time
 from collections.abc import Callable, Generator
@@ -17,6 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from ... import console
 from . import panel
 from .latest import Latest
 
@@ -83,7 +83,7 @@ def page(options: dict[str, Any]) -> Generator[Live | None, None, None]:
         yield None
         return
     with Live(options["live"]) as live:
-        print(f"hybrid: live on {live.address}", file=sys.stderr)
+        console.tell(f"live on {live.address}")
         yield live
 
 

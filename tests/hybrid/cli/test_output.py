@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from hybrid.cli import main
+from hybrid.storage import checkpoint
 
 COMMAND = "import sys; from hybrid.cli import main; sys.exit(main(sys.argv[1:]))"
 
@@ -37,6 +38,16 @@ def test_closed_streams_are_no_error(vectors):
 def test_output_that_cannot_be_written_is_one_line_that_names_it(vectors):
     done = run("> /dev/full", "neighbours", vectors, "a")
     assert (done.returncode, done.stderr) == (2, "hybrid: error: standard output: No space left on device\n")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_where_stderr_cannot_be_written_training_ends_as_ever(tmp_path, vectors):
+    (tmp_path / "text.txt").write_text("a b c d e f g h\n" * 50)
+    command = ["language", "--text", str(tmp_path / "text.txt"), "--epochs", "1", "--device", "cpu"]
+    done = run("2> /dev/full", "train", *command, "--out", str(tmp_path / "run"))
+    assert done.returncode == 0 and "perplexity" in done.stdout
+    assert checkpoint.stands(tmp_path / "run" / "checkpoint")
+    assert run("2> /dev/full", "neighbours", vectors, "absent").returncode == 2
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs a terminal")
