@@ -1,5 +1,6 @@
 """Where the frames of a video file are. The file is read once for it, and decoded no more than it must be."""
 
+import struct
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,6 +40,8 @@ class Index(NamedTuple):
 def look_through(path: Path) -> tuple[Index, float]:
     """Where the frames of a file are, and how many it shows a second.
 
+    Frames of an AVI that repeat the one before are left out; the rate is that of the others.
+
     Raises ValueError, naming the file, for one that is no video, is cut short or corrupt.
     """
     with opened(path) as container:
@@ -51,9 +54,11 @@ def look_through(path: Path) -> tuple[Index, float]:
     if not packets:
         raise ValueError(f"{path}: not one frame in it; it was cut short, or is still being written: {REMEDY}")
     if stated > len(packets):
-        raise ValueError(
-            f"{path}: its header says {stated} frames, but it ends after {len(packets)}; it was cut short: {REMEDY}"
-        )
+        if not _whole_avi(path):
+            raise ValueError(
+                f"{path}: its header says {stated} frames, but it ends after {len(packets)}; it was cut short: {REMEDY}"
+            )
+        rate *= len(packets) / stated  # the rest repeat the frame before: they have no data
     shown = [(time, key) for time, key, discarded in packets if not discarded]
     index = _by_time(path, shown) if codec != "vp8" else None  # VP8 has packets that show nothing
     index = index or _by_decoding(path)
@@ -63,6 +68,19 @@ def look_through(path: Path) -> tuple[Index, float]:
             f"{path}: its header says {length:.1f} s, but its pictures end at {end:.1f} s; going on with {index.frames} frames"
         )
     return index, rate
+
+
+def _whole_avi(path: Path) -> bool:
+    """Whether a file is an AVI whose last part is there to its end."""
+    end, at = path.stat().st_size, 0
+    with open(path, "rb") as file:
+        while len(head := file.read(8)) == 8:
+            name, length = struct.unpack("<4sI", head)
+            if name != b"RIFF" or not length:  # 0: its writer never came to the end
+                break
+            at += 8 + length
+            file.seek(at + length % 2)
+    return 0 < at <= end
 
 
 def _packets(path: Path, container: Any, stream: Any) -> Iterator[tuple[int | None, bool, bool]]:

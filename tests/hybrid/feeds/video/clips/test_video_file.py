@@ -4,6 +4,7 @@ import builtins
 import json
 import os
 import struct
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -36,17 +37,19 @@ CODECS = {
 }
 
 
-def record(path, codec=None, options=None, count=COUNT):
+def record(path, codec=None, options=None, count=COUNT, every=1):
+    """A film of the scene; `every`: of that many frames all but the first repeat the one before."""
     import av
 
     codec, pixels = codec or CODECS[path.name]
     with av.open(str(path), "w", options=options or {}) as container:
-        stream = container.add_stream(codec, rate=25)
+        stream = container.add_stream(codec, rate=25 * every)
         stream.height, stream.width, stream.pix_fmt = 48, 64, pixels
         stream.codec_context.gop_size, stream.bit_rate = 8, 4_000_000
         for number in range(count):
-            picture = av.VideoFrame.from_ndarray(SCENE[number].image, format="rgb24")
-            container.mux(stream.encode(picture.reformat(format=pixels)))
+            picture = av.VideoFrame.from_ndarray(SCENE[number].image, format="rgb24").reformat(format=pixels)
+            picture.pts, picture.time_base = number * every, Fraction(1, 25 * every)
+            container.mux(stream.encode(picture))
         container.mux(stream.encode())
     return path
 
@@ -159,6 +162,21 @@ def test_cut_short_where_the_header_tells(tmp_path, name, number):
     )
     with pytest.raises(ValueError, match=message):
         Video(path, SHAPE)
+
+
+def test_repeated_frames_of_an_avi_are_left_out(tmp_path):
+    """A frame that repeats the one before has an index entry of length 0."""
+    path = record(tmp_path / "a.avi", every=2)
+    at, size, *_ = packets(path)[20]
+    data = path.read_bytes()
+    clip, plain = Video(path, SHAPE), Video(record(tmp_path / "a.mkv", CODECS["a.avi"]), SHAPE)
+    assert len(clip) == COUNT and clip.rate == pytest.approx(25, rel=0.02)
+    for number in (0, COUNT - 1, 7):
+        np.testing.assert_array_equal(clip[number].image, plain[number].image)
+    for kept in (data[: at + size], data[:4] + bytes(4) + data[8 : at + size]):
+        path.write_bytes(kept)
+        with pytest.raises(ValueError, match=rf"a.avi: its header says {2 * COUNT - 1} frames, but it ends after"):
+            Video(path, SHAPE)
 
 
 def test_cut_short_between_two_frames(tmp_path):
