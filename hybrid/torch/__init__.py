@@ -8,7 +8,7 @@
 See docs/torch.md. `import hybrid` does not import this package, which alone needs PyTorch when it is imported.
 """
 
-import cpu  # noqa: F401  # says how threads wait; PyTorch's runtime reads it when it is loaded, unless that was before
+import cpu  # noqa: F401  # says how threads wait, those of PyTorch too
 
 try:
     import torch  # noqa: F401

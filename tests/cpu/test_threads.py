@@ -61,6 +61,38 @@ def test_what_the_user_says_stays(said, expected):
     assert started(WAITING, **said) == expected
 
 
+SPINNING = """
+import json, time
+import torch
+work = torch.ones(1_000_000)
+
+def seconds():
+    "Of processor time that threads spend while they have nothing to do."
+    spent = 0
+    for _ in range(40):
+        work.add_(1)
+        begun = time.process_time()
+        time.sleep(0.02)
+        spent += time.process_time() - begun
+    return spent
+
+before = seconds()
+import cpu
+seconds()
+print(json.dumps([before, seconds(), torch.get_num_threads()]))
+"""
+
+
+def test_pytorch_that_was_imported_first_spins_no_longer_either():
+    before, after, count = started(SPINNING)
+    assert after < before / 3 or count == 1
+
+
+def test_its_spinning_stays_as_the_user_has_set_it():
+    before, after, _ = started(SPINNING, GOMP_SPINCOUNT="300000")
+    assert after > before / 3
+
+
 def test_a_loop_is_cut_finer_only_inside():
     before = numba.get_parallel_chunksize()
     with threads.shared(1000):
