@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ..storage import checkpoint
 from .job import Job
-from .progress import CLOCKS
+from .progress import CLOCKS, SPENT
 
 SHOWN = 60  # letters of what was found
 LARGEST = 2**63  # beyond it sums with floats overflow
@@ -43,12 +43,12 @@ FIGURE = Shape("a number or null", lambda value: value is None or _number(value)
 
 # what earlier versions do not have, or not yet at the beginning
 PROGRESS = {
-    **dict.fromkeys(("examples", "clocked", "evaluation_seconds", *CLOCKS), NUMBER),
+    **dict.fromkeys(("examples", "clocked", *SPENT, *CLOCKS), NUMBER),
     "worse": WHOLE,
     "loss": FIGURE,
 }
 BEST = {"tick": WHOLE, "figure": TEXT, "value": NUMBER}
-ENGINES = ("factors", "labels", "language", "words")  # models whose points are those of an engine
+ENGINES = ("factors", "language", "words")  # models whose points are those of an engine
 
 
 def check(facts: Any, job: Job, kind: str, model: Any, source: Path) -> None:

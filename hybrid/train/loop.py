@@ -3,7 +3,6 @@
 import contextlib
 import json
 import math
-import time
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from .best import Best, sayable
 from .elastic import Memory
 from .job import Job, Model
 from .observers import Observer
-from .progress import Progress
+from .progress import SPENT, Progress
 from .saving import Saves
 from .stop import USER_ERRORS, Stop, Stopped, leaving
 from .store import BEST
@@ -40,7 +39,8 @@ def train(
 
     On several ranks all call it, and do the same after each tick: see `Run`.
 
-    What is measured at the end alone, `job.final`, is in the report, and its time in evaluation_seconds.
+    What is measured at the end alone, `job.final`, is in the report, and its time in evaluation_seconds. The report's times
+    of training, evaluation, saving and starting add up to the time of this call.
 
     facts       of a checkpoint, with its model, to go on with a feed that `check_same` finds the same; None starts anew
     save_every  seconds between checkpoints; 0: only at the beginning, after every epoch, on a stop and at the end
@@ -56,14 +56,15 @@ def train(
     """
     ranks, memory = ranks or Group(), memory or Memory()
     run = Run(job, folder, model, facts, save_every, patience, keep_best, observers, ranks, memory)
-    job.begin(model, run.progress.facts)
-    if facts is None or not run.finished:
-        run.learn(label, anew=facts is None)
-    report = job.report(model, run.progress.facts, run.progress.rate)
-    start = time.perf_counter()
-    final = job.final(measured() if measured else model)
-    spent = run.progress.facts["evaluation_seconds"] + time.perf_counter() - start
-    return report | run.best.said() | {"evaluation_seconds": spent} | final
+    progress = run.progress
+    with progress.spending("starting_seconds"):
+        job.begin(model, progress.facts)
+        if facts is None or not run.finished:
+            run.learn(label, anew=facts is None)
+        with progress.spending("evaluation_seconds"):
+            report = job.report(model, progress.facts, progress.rate) | run.best.said()
+            final = job.final(measured() if measured else model)
+    return report | {clock: progress.facts[clock] for clock in SPENT} | final
 
 
 def check_same(job: Job, saved: dict[str, Any], tick: int, folder: Path) -> None:
@@ -142,21 +143,19 @@ class Run:
 
     def save(self, name: str = CHECKPOINT) -> None:
         """Write the checkpoint, or the one of another name."""
-        self.progress.pause()
-        try:
-            self.model.save(self.folder / name, self._facts())
-        except ValueError as failure:  # numbers that are not finite, which the losses do not show yet
-            failure.add_note("the model diverged: begin again with lower rates and --overwrite")
-            raise
+        with self.progress.spending("saving_seconds"):
+            try:
+                self.model.save(self.folder / name, self._facts())
+            except ValueError as failure:  # numbers that are not finite, which the losses do not show yet
+                failure.add_note("the model diverged: begin again with lower rates and --overwrite")
+                raise
         if name == CHECKPOINT:  # a run goes on from this one alone
             self.saves.done()
-        self.progress.go_on()
 
     def _remember(self) -> None:
         """Copy the model, to go back to it where ranks are lost."""
-        self.progress.pause()
-        self.memory.renew(self.job, self.model, self._facts())
-        self.progress.go_on()
+        with self.progress.spending("saving_seconds"):
+            self.memory.renew(self.job, self.model, self._facts())
 
     def _facts(self) -> dict[str, Any]:
         at = f"{self.job.unit} {self.model.tick}"
@@ -183,20 +182,18 @@ class Run:
 
     def _point(self, at: int, bar: Any) -> None:
         """Add a point to the curve, and keep the model where it is the best so far."""
-        self.progress.pause()
-        with self.progress.evaluating():
+        with self.progress.spending("evaluation_seconds"):
             measured = self.job.measure(self.model, self.progress.facts)
-        figures = self.ranks.once(lambda: measured)
-        point = self.progress.point(self.job.unit, at, sayable(figures))
-        bar.set_postfix_str(self.job.postfix(point, self.progress.rate), refresh=self.job.logged)
-        for name, value in figures.items():
-            if isinstance(value, float) and math.isinf(value):
-                raise FloatingPointError(f"{self.job.unit} {at}: {name} is {value}: the model has diverged")
-        for observer in self.observers:
-            observer.point(point)
-        if self.best.take(at, point) and self.keep_best:
-            self.save(BEST)
-        self.progress.go_on()
+            figures = self.ranks.once(lambda: measured)
+            point = self.progress.point(self.job.unit, at, sayable(figures))
+            bar.set_postfix_str(self.job.postfix(point, self.progress.rate), refresh=self.job.logged)
+            for name, value in figures.items():
+                if isinstance(value, float) and math.isinf(value):
+                    raise FloatingPointError(f"{self.job.unit} {at}: {name} is {value}: the model has diverged")
+            for observer in self.observers:
+                observer.point(point)
+            if self.best.take(at, point) and self.keep_best:
+                self.save(BEST)
 
 
 def _without(facts: dict[str, Any], name: str) -> dict[str, Any]:

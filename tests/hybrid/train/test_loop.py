@@ -8,6 +8,7 @@ import pytest
 
 from hybrid.storage.checkpoint import CHECKPOINT
 from hybrid.train.loop import check_same, train
+from hybrid.train.progress import SPENT
 from hybrid.train.stop import Stopped
 from hybrid.train.store import BEST
 from tests.support.counting import Adding, Counting
@@ -73,13 +74,44 @@ def test_a_signal_stops_between_two_ticks_and_the_run_goes_on_to_the_same_bytes(
     train(Adding(range(8)), tmp_path / "stopped", Counting(half["tick"], half["total"]), half["facts"])
     job = Adding(range(8))
     train(job, tmp_path / "whole", job.make())
-    clocks = ("seconds", "processor_seconds", "evaluation_seconds", "clocked")
+    clocks = (*SPENT, "processor_seconds", "clocked")
     ends = [saved(tmp_path / name) for name in ("stopped", "whole")]
     for end in ends:
         for facts in (end["facts"]["progress"], *end["facts"]["progress"]["curve"]):
             for clock in clocks:
                 facts.pop(clock, None)
     assert ends[0] == ends[1]
+
+
+def test_the_clocks_add_up_to_the_time_of_the_run(tmp_path, monkeypatch):
+    """A best model that is saved stops the clock of training within an evaluation, which has stopped it already."""
+    now = [0.0]
+    monkeypatch.setattr("hybrid.train.progress.time.perf_counter", lambda: now[0])
+
+    class Costly(Adding):
+        def note(self, tick, facts):
+            now[0] += 10
+            return super().note(tick, facts)
+
+        def measure(self, model, facts):
+            now[0] += 3
+            return super().measure(model, facts)
+
+        def final(self, model):
+            now[0] += 2
+            return super().final(model)
+
+    class Saved(Counting):
+        def save(self, folder, facts):
+            now[0] += 7
+            super().save(folder, facts)
+
+    job = Costly(range(8), [2.0, 1.0])
+    report = train(job, tmp_path, Saved(), save_every=0)
+    saves = 5  # at the beginning, after an epoch, at the end, and of two best points
+    spent = {"seconds": 70.0, "evaluation_seconds": 8.0, "saving_seconds": 7.0 * saves, "starting_seconds": 10.0}
+    assert {name: report[name] for name in SPENT} == spent and sum(spent.values()) == now[0]
+    assert [point["seconds"] for point in report["curve"]] == [30.0, 70.0]
 
 
 @pytest.mark.parametrize("failure", [ValueError("the feed broke"), OSError(28, "full")])
