@@ -23,15 +23,13 @@ def unavailable() -> str | None:
         return _no_pycuda(error, cuda)
     try:
         driver.init()
-        count, version = driver.Device.count(), driver.get_driver_version()
+        if not driver.Device.count():
+            return "the NVIDIA driver sees no device"
+        first, version = driver.Device(0), driver.get_driver_version()
+        old, capability = too_old(first), first.compute_capability()
     except driver.Error as error:
         return f"the NVIDIA driver does not start ({error})"
-    if not count:
-        return "the NVIDIA driver sees no device"
-    first = driver.Device(0)
-    return (
-        too_old(first) or _no_compiler(version // 1000) or _no_code(first.compute_capability(), version) or _no_blas()
-    )
+    return old or _no_compiler(version // 1000) or _no_code(capability, version) or _no_blas()
 
 
 def devices() -> int:

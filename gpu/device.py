@@ -84,27 +84,33 @@ class Device:
         atexit.register(self.close)
 
     def _start(self) -> None:
+        try:
+            self._set_up()
+        except BaseException:
+            _abandon(self)
+            self.owner.close(end=False)
+            raise
+
+    def _set_up(self) -> None:
         import pycuda.driver as driver
 
-        with Translated(self.name):
-            driver.init()
-            if self.ordinal >= driver.Device.count():
-                raise DeviceError(f"{self.name}: there are {driver.Device.count()} devices, numbered from 0")
-            self.cuda = driver.Device(self.ordinal)
-            if old := too_old(self.cuda):
-                raise DeviceError(f"{self.name}: {old}")
-            self.context = self.cuda.retain_primary_context()
-            self.context.push()
+        driver.init()
+        if self.ordinal >= driver.Device.count():
+            raise DeviceError(f"{self.name}: there are {driver.Device.count()} devices, numbered from 0")
+        self.cuda = driver.Device(self.ordinal)
+        if old := too_old(self.cuda):
+            raise DeviceError(f"{self.name}: {old}")
+        self.context = self.cuda.retain_primary_context()
+        self.context.push()
         attribute = driver.device_attribute
         self.capability = self.cuda.compute_capability()
         self.multiprocessors = self.cuda.get_attribute(attribute.MULTIPROCESSOR_COUNT)
         self.shared_block = self.cuda.get_attribute(attribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
         self.shared_multiprocessor = self.cuda.get_attribute(attribute.MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)
         self._driver_memory = driver.DeviceAllocation
-        with Translated(self.name):
-            self.behind = Behind()
-            pools = self.cuda.get_attribute(attribute.MEMORY_POOLS_SUPPORTED)
-            self._pool = Pool(self.ordinal, self.behind) if pools else None
+        self.behind = Behind()
+        pools = self.cuda.get_attribute(attribute.MEMORY_POOLS_SUPPORTED)
+        self._pool = Pool(self.ordinal, self.behind) if pools else None
         here.device = self
         self._staging: Staging | None = Staging((self._host_empty(PART, np.uint8), self._host_empty(PART, np.uint8)))
         origin = self.mark(None)
@@ -193,11 +199,10 @@ class Device:
     def _copy_now(self, target: Any, source: Any) -> None:
         if self._staging is None:
             raise RuntimeError(f"{self.name} is closed")
-        with Translated(self.name):
-            if isinstance(target, np.ndarray):
-                self._staging.read(target.reshape(-1).view(np.uint8), source.pointer)
-            else:
-                self._staging.write(target.pointer, source.reshape(-1).view(np.uint8))
+        if isinstance(target, np.ndarray):
+            self._staging.read(target.reshape(-1).view(np.uint8), source.pointer)
+        else:
+            self._staging.write(target.pointer, source.reshape(-1).view(np.uint8))
 
     def free(self, held: Held) -> None:
         """Free a thing once no work needs it; called in the owner's thread.

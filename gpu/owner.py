@@ -10,6 +10,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
+from gpu.errors import Translated
+
 
 class Owner:
     """A thread of its own that does what it is given, in order.
@@ -25,7 +27,7 @@ class Owner:
         self._thread.start()
 
     def submit(self, work: Callable[..., Any], *arguments: Any) -> Future[Any]:
-        """Do the work after all earlier work; the future has its result or the exception.
+        """Do the work after all earlier work; the future has its result or the exception, DeviceError for one of the driver.
 
         Raises RuntimeError once closed.
         """
@@ -42,8 +44,12 @@ class Owner:
         return self.submit(work, *arguments).result()
 
     def post(self, work: Callable[..., Any], *arguments: Any) -> None:
-        """As submit, without a result; for finalizers, which may run in any thread, at any time."""
-        self._work.put((None, work, arguments))
+        """As submit, without a result, and nothing once closed; for finalizers, which may run in any thread, at any time.
+
+        A thread that was left as it is must not wake while the process ends: it would end, and PyCUDA abort.
+        """
+        if not self.closed:
+            self._work.put((None, work, arguments))
 
     def close(self, end: bool = True) -> None:
         """Take no more work, and end the thread once all work is done.
@@ -59,7 +65,8 @@ class Owner:
         while (item := self._work.get()) is not None:
             future, work, arguments = item
             try:
-                result = work(*arguments)
+                with Translated(self._thread.name):
+                    result = work(*arguments)
             except BaseException as failure:  # raised where the result is asked for, KeyboardInterrupt too
                 if future:
                     future.set_exception(failure)

@@ -156,19 +156,16 @@ class Queue:
 
     def wait_for(self, stream: int) -> None:
         """Let later work of this queue wait for what another library has put on its CUDA stream so far."""
-        with Translated(self.device.name):
-            self.device.owner.call(order, stream, self.handle)
+        self.device.owner.call(order, stream, self.handle)
 
     def hand_over(self, stream: int) -> None:
         """Let later work on another library's CUDA stream wait for what has been put on this queue so far."""
-        with Translated(self.device.name):
-            self.device.owner.call(order, self.handle, stream)
+        self.device.owner.call(order, self.handle, stream)
 
     def close(self) -> None:
         """Finish what was put on the queue; nothing where the device is closed already."""
         if not self.device.closed:
-            with Translated(self.device.name):
-                self.device.owner.call(self.stream.synchronize)
+            self.device.owner.call(self.stream.synchronize)
 
 
 class Inline(Queue):

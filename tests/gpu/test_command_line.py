@@ -60,6 +60,8 @@ def test_a_gpu_that_cannot_be_used(train, environment, cause):
     ("environment", "cause"),
     [
         ({"CUDASIM_MEMORY": "30000"}, "hybrid: error: out of memory: cuda:0: no room for an array "),
+        ({"CUDASIM_FAIL": "lost:10"}, "hybrid: error: cuda:0: "),
+        ({"CUDASIM_FAIL": "lost:20"}, "hybrid: error: cuda:0: "),
         ({"CUDASIM_FAIL": "lost:300"}, "hybrid: error: cuda:0: "),
         ({"CUDASIM_FAIL": "launch:12"}, "hybrid: error: cuda:0: "),
         ({"CUDASIM_FAIL": "module:1"}, "hybrid: error: cuda:0: cuModuleLoad failed"),
