@@ -1,5 +1,7 @@
 """Errors of the driver as exceptions of this package, which name the device, what was asked for and the remedy."""
 
+import sys
+
 
 class DeviceError(OSError):
     """The device or its driver failed: what was on the device is lost, what is on the host is not."""
@@ -26,9 +28,8 @@ class Translated:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        import pycuda.driver as driver
-
-        if not isinstance(error, driver.Error):
+        driver = sys.modules.get("pycuda.driver")  # without it nothing of the driver's can have failed
+        if driver is None or not isinstance(error, driver.Error):
             return
         if isinstance(error, driver.MemoryError):
             raise MemoryError(f"{self._name}: no room for {self._wanted or 'what a kernel needs'}{_room()}") from error
