@@ -2,11 +2,16 @@
 
 import math
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import DTypeLike
 
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+ID = 2**31 - 1  # int32 ids lie below it
+SOUND = "scipy.sparse.coo_array((data, (row, column)), shape) makes a sound one"
 FLOAT32 = float(np.finfo(np.float32).max)
 
 
@@ -40,7 +45,7 @@ def classes(value: Any) -> int:
     """`value` itself; ValueError unless there are at least 2 classes, and few enough for int32 ids."""
     if isinstance(value, int | np.integer) and value < 2:
         raise ValueError(f"classes: found {value}, at least 2 needed")
-    return whole("classes", value, 2, 2**31 - 1)
+    return whole("classes", value, 2, ID)
 
 
 def counts(values: Any, *, more: bool = False) -> np.ndarray:
@@ -150,6 +155,100 @@ def ids(name: str, values: np.ndarray, limit: int) -> None:
         at = np.unravel_index(int(((values < 0) | (values >= limit)).argmax()), values.shape)
         place = ", ".join(map(str, at))
         raise IndexError(f"{name}[{place}]: found {values[at]}, expected 0 to {limit - 1}")
+
+
+def sparse(name: str, value: Any, shape: tuple[int | None, int | None] = (None, None)) -> Any:
+    """`value` itself; ValueError unless it is a scipy sparse matrix of numbers, of this shape, whose indices lie within it.
+
+    shape  None: any length
+
+    SciPy checks no index when it converts or multiplies a matrix: one that points elsewhere reads foreign memory.
+    """
+    from scipy.sparse import issparse
+
+    wanted = f"expected a scipy sparse matrix ({', '.join('any' if size is None else str(size) for size in shape)})"
+    if not issparse(value):
+        raise ValueError(f"{name}: found {type(value).__name__}, {wanted}; scipy.sparse.csr_array({name}) makes one")
+    if value.ndim != 2 or any(size not in (None, length) for size, length in zip(shape, value.shape, strict=True)):
+        raise ValueError(f"{name}: found {value.shape}, {wanted}")
+    if value.dtype.kind not in "biuf" or value.shape[1] > ID:
+        raise ValueError(f"{name}: found {value.dtype} {value.shape}, {wanted} of real numbers, at most {ID} columns")
+    if value.format in ("csr", "csc"):
+        _compressed(name, value)
+    else:
+        _coordinates(name, value)
+    return value
+
+
+def _coordinates(name: str, value: Any) -> None:
+    try:
+        entries = value.tocoo()  # of other formats than CSR and CSC by NumPy, which stays within its arrays
+    except (ValueError, IndexError, TypeError) as error:
+        raise ValueError(f"{name}: found a {value.format} matrix that cannot be read ({error}); {SOUND}") from None
+    for axis, coordinates in enumerate((entries.row, entries.col)):
+        if coordinates.shape != entries.data.shape:
+            raise ValueError(f"{name}: found {coordinates.size} places of {entries.data.size} numbers; {SOUND}")
+        _within(f"{name}.coords[{axis}]", coordinates, value.shape[axis])
+
+
+def _compressed(name: str, value: Any) -> None:
+    lines, width = value.shape if value.format == "csr" else value.shape[::-1]
+    for part, found in (("indptr", value.indptr), ("indices", value.indices)):
+        if found.ndim != 1 or found.dtype.kind != "i":
+            raise ValueError(f"{name}.{part}: found {found.dtype} {found.shape}, expected one row of whole numbers")
+    if len(value.indptr) != lines + 1:
+        raise ValueError(f"{name}.indptr: found {len(value.indptr)} places, expected {lines + 1} of {value.shape}")
+    if value.data.shape != value.indices.shape:
+        raise ValueError(f"{name}.data: found {value.data.shape}, expected {value.indices.shape}, as indices have")
+    bags(f"{name}.indptr", value.indptr, len(value.indices), "entries")
+    _within(f"{name}.indices", value.indices, width)
+
+
+def _within(name: str, values: np.ndarray, limit: int) -> None:
+    try:
+        ids(name, values, limit)
+    except IndexError as error:  # the matrix is unsound, not an id of the caller's
+        raise ValueError(f"{error}; {SOUND}") from None
+
+
+def csr(
+    name: str,
+    value: Any,
+    shape: tuple[int | None, int | None] = (None, None),
+    *,
+    dtype: DTypeLike | None = None,
+    zeros: bool = True,
+) -> "csr_array":
+    """A scipy sparse matrix or an array of two axes as a csr_array, each column once in a row, in rising order.
+
+    dtype  of its numbers; None: as they are
+    zeros  False: stored zeros are left out
+
+    It shares the memory of `value` where it can, which is not written to. Numbers that stand in one place add up, as SciPy
+    means them. Raises ValueError as `sparse` does, and for numbers that are not finite in that dtype.
+    """
+    from scipy.sparse import csr_array, issparse
+
+    if not issparse(value):
+        value = _array(name, value)
+        if value.ndim != 2 or value.dtype.kind not in "biuf":
+            found = f"{value.dtype} {value.shape}"
+            raise ValueError(f"{name}: found {found}, expected numbers of two axes, or a scipy sparse matrix")
+        value = csr_array(value)
+    rows = csr_array(sparse(name, value, shape))
+    if not rows.has_canonical_format or not (zeros or rows.data.all()):
+        rows = rows.copy()
+        rows.sum_duplicates()
+        if not zeros:
+            rows.eliminate_zeros()
+    with np.errstate(over="ignore"):  # what is too large is infinite then, and refused
+        rows = csr_array(rows, dtype=dtype)
+    good = np.isfinite(rows.data)
+    if not good.all():
+        at = int(good.argmin())
+        row = int(np.searchsorted(rows.indptr, at, "right")) - 1
+        raise ValueError(f"{name}[{row}, {rows.indices[at]}]: found {rows.data[at]}, expected a finite number")
+    return rows
 
 
 def finite(name: str, values: np.ndarray) -> None:

@@ -33,19 +33,21 @@ def label_clusters(
 
     A label without examples has no likes; it goes where there is room. Raises ValueError for parts that do not fit together.
     """
-    from scipy import sparse
-
-    features, labels = sparse.csr_array(features, dtype=np.float32), sparse.csr_array(labels)
     check.whole("arity", arity, 2)
     check.whole("leaves", leaves, 1)
     check.whole("seed", seed, 0)
-    if features.shape[0] != labels.shape[0]:
+    vectors = _vectors(*examples(features, labels))
+    return _tree(vectors, arity, max(leaves, arity), np.random.default_rng(seed))
+
+
+def examples(features: Any, labels: Any) -> tuple["csr_array", "csr_array"]:
+    """Features (B, F) float32 and labels (B, V) as CSR, an entry for each label; ValueError where they do not fit together."""
+    x, y = check.csr("features", features, dtype=np.float32), check.csr("labels", labels, zeros=False)
+    if x.shape[0] != y.shape[0] or y.shape[1] < 2:
         raise ValueError(
-            f"found features {features.shape} and labels {labels.shape}, expected a row an example in both"
+            f"found features {x.shape} and labels {y.shape}, expected a row an example in both, and at least 2 labels"
         )
-    if labels.shape[1] < 2:
-        raise ValueError(f"labels: found {labels.shape[1]}, expected at least 2")
-    return _tree(_vectors(features, labels), arity, max(leaves, arity), np.random.default_rng(seed))
+    return x, y
 
 
 def _vectors(features: "csr_array", labels: "csr_array") -> "csr_array":

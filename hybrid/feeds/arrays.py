@@ -9,7 +9,7 @@ import numpy as np
 from .. import check
 from . import Batch
 from .epochs import Epochs
-from .inputs import ID, Inputs, Targets, inputs, targets, weights
+from .inputs import Inputs, Targets, inputs, targets, weights
 from .ragged import Ragged
 
 
@@ -56,7 +56,7 @@ class ArrayFeed(Epochs):
         check.whole("seed", seed, 0)
         for name, size in (("rows", rows), ("classes", classes)):
             if size is not None:
-                check.whole(name, size, 1, ID)
+                check.whole(name, size, 1, check.ID)
         self._inputs, self._targets = _examples(inputs, target, rows, classes, weighted)
         self._weight = weights(weight, len(self._targets))
         self.batch, self.seed, self.shuffle = batch, seed, shuffle

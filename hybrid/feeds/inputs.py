@@ -7,8 +7,6 @@ import numpy as np
 from .. import check
 from .ragged import Ragged, from_lists, from_sparse
 
-ID = 2**31 - 1  # all ids lie below it
-
 
 class Inputs(NamedTuple):
     """The inputs of N examples: one of three.
@@ -131,7 +129,7 @@ def _array(name: str, given: Any) -> np.ndarray:
 
 def _rows(name: str, ids: np.ndarray, limit: int | None) -> int:
     """How many ids there are: `limit`, else one more than the largest; IndexError where one is out of range."""
-    check.ids(name, ids, ID if limit is None else limit)
+    check.ids(name, ids, check.ID if limit is None else limit)
     return limit if limit is not None else int(ids.max()) + 1 if ids.size else 1
 
 

@@ -11,7 +11,6 @@ from .. import check, console
 from . import Batch
 from .arrays import digest
 from .epochs import Epochs
-from .inputs import ID
 from .passes import Source, begun
 
 TARGETLESS = (
@@ -75,7 +74,7 @@ class IterableFeed(Epochs):
         check.whole("epochs", epochs, 1)
         check.whole("seed", seed, 0)
         if rows is not None:
-            check.whole("rows", rows, 1, ID)
+            check.whole("rows", rows, 1, check.ID)
         if classes is not None:
             check.classes(classes)
         self._source, self.seed = batches, seed
@@ -124,7 +123,7 @@ def count(batches: Source, seed: int = 0, classes: int | None = None) -> Counted
             found = as_batch(item)
             counts = _added(counts, found.target, classes)
             if found.ids is not None:
-                check.ids("ids", found.ids, ID)
+                check.ids("ids", found.ids, check.ID)
         except (ValueError, IndexError) as error:
             raise type(error)(f"batches[{ticks}]: {error}") from None
         if found.ids is not None and found.ids.size:
@@ -182,7 +181,7 @@ def _array(part: Any) -> np.ndarray:
 def _added(counts: np.ndarray, target: np.ndarray, classes: int | None) -> np.ndarray:
     if target.dtype.kind not in "iu" or (target.size and target.min() < 0):
         raise ValueError(f"target: found {target.dtype}, or some below 0; expected whole numbers from 0")
-    check.ids("target", target, ID)  # before memory is taken for them
+    check.ids("target", target, check.ID)  # before memory is taken for them
     _at_least("classes", classes, int(target.max(initial=0)) + 1)
     more = np.bincount(target.reshape(-1), minlength=len(counts))
     more[: len(counts)] += counts

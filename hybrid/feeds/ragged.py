@@ -46,7 +46,7 @@ def from_lists(name: str, lists: Sequence[Any], limit: int | None = None) -> Rag
     """
     found = [check.row(f"{name}[{place}]", ids) for place, ids in enumerate(lists)]
     at = np.concatenate([[0], np.cumsum([len(ids) for ids in found], dtype=np.int64)])
-    most = 2**31 - 1 if limit is None else limit
+    most = check.ID if limit is None else limit
     for place, ids in enumerate(found):
         check.ids(f"{name}[{place}]", ids, most)
     whole = np.concatenate(found) if at[-1] else np.empty(0)
@@ -58,19 +58,7 @@ def from_sparse(name: str, matrix: Any, *, valued: bool) -> Ragged:
 
     valued  with the numbers there, as float32; False: without
 
-    Raises ValueError for a matrix whose indices point outside it, and for numbers that are not finite.
+    Raises ValueError as check.csr does.
     """
-    from scipy import sparse
-
-    rows = sparse.csr_array(matrix, copy=True)  # a matrix of the user's is not tidied up in its place
-    if rows.ndim != 2:
-        raise ValueError(f"{name}: found a sparse array {rows.shape}, expected two axes: examples x ids")
-    try:
-        rows.check_format(full_check=True)
-    except ValueError as error:
-        raise ValueError(f"{name}: not a sound sparse matrix: {error}") from None
-    rows.sum_duplicates()
-    rows.eliminate_zeros()
-    check.finite(name, rows.data)
-    values = rows.data.astype(np.float32) if valued else None
-    return Ragged(rows.indices.astype(np.int32), rows.indptr.astype(np.int64), values)
+    rows = check.csr(name, matrix, dtype=np.float32 if valued else None, zeros=False)
+    return Ragged(rows.indices.astype(np.int32), rows.indptr.astype(np.int64), rows.data if valued else None)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .. import check
 from ..storage import document, npz, parquet
 from . import frames, tables
 from .interactions import Histories, Ratings, histories
@@ -104,13 +105,9 @@ def from_frame(
 def from_matrix(matrix: Any) -> Ratings:
     """Ratings from a scipy sparse matrix, users x items: each entry that is not zero, in the matrix's order of entries.
 
-    Raises ValueError for something else, and for a matrix without such an entry.
+    Raises ValueError as check.sparse does, and for a matrix without such an entry.
     """
-    from scipy import sparse
-
-    if not sparse.issparse(matrix):
-        raise ValueError(f"matrix: found {type(matrix).__name__}, expected a scipy sparse matrix, users x items")
-    entries = matrix.tocoo()
+    entries = check.sparse("matrix", matrix).tocoo()
     user, item = entries.row[entries.data != 0], entries.col[entries.data != 0]
     if not len(user):
         raise ValueError(f"no ratings: the matrix {matrix.shape} is all zero; expected users x items")
@@ -177,10 +174,10 @@ def _weights(values: np.ndarray | None, n: int, before: int) -> Sequence[float |
         return [None] * n
     if values.dtype.kind not in "iuf":
         raise ValueError(f"weight: found {values.dtype}, expected numbers of at least 0")
-    bad = ~((values >= 0) & (values < np.inf))
+    bad = ~((values >= 0) & (values <= check.FLOAT32))
     if bad.any():
         raise ValueError(
-            f"weight[{before + bad.argmax()}]: found {values[bad.argmax()]}, expected a number of at least 0"
+            f"weight[{before + bad.argmax()}]: found {values[bad.argmax()]}, expected a number of at least 0, finite in float32"
         )
     found: list[float] = values.tolist()
     return found
@@ -221,10 +218,7 @@ def _from_archive(path: Path) -> Ratings:
     npz.refuse_large(path, expected)
     try:
         with open(path, "rb") as file:
-            matrix = sparse.load_npz(file)
-        if hasattr(matrix, "check_format"):
-            matrix.check_format(full_check=True)  # a stranger's indices may point anywhere
-        matrix = matrix.tocoo()
+            matrix = check.sparse("matrix", sparse.load_npz(file))  # a stranger's indices may point anywhere
     except OSError as error:
         raise OSError(f"{path}: {error}") from None
     except Exception as error:  # zipfile, zlib, NumPy and scipy each have their own

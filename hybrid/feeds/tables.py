@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .. import check
+
 USER = ("user", "userid", "uid")  # column names, in lower case without "_", "-" and blanks
 ITEM = ("item", "itemid", "iid", "movie", "movieid", "product", "productid")
 TIME = ("timestamp", "time", "unixtime", "date", "datetime")
@@ -170,8 +172,8 @@ def _weight(where: str, text: str) -> float:
         value = float(text)
     except ValueError:
         value = np.nan
-    if not 0 <= value < np.inf:
-        raise ValueError(f"{where}: the weight is {text!r}; expected a number of at least 0")
+    if not 0 <= value <= check.FLOAT32:
+        raise ValueError(f"{where}: the weight is {text!r}; expected a number of at least 0, finite in float32")
     return value
 
 

@@ -18,7 +18,7 @@ from .. import check
 from ..storage import atomic
 from .lines import numbered
 
-MOST = 2**31 - 1  # features and labels, whose numbers are int32
+MOST = check.ID  # features and labels, whose numbers are int32
 _NUMBER = "[0-9]{1,18}"  # of a feature or a label; more digits are no such number
 _HEADER = re.compile(rf"\s*({_NUMBER})[ \t]+({_NUMBER})[ \t]+({_NUMBER})\s*")
 _PAIRS = re.compile(rf"(?:[ \t]+{_NUMBER}:[^\s:_]+)*[ \t]*")
@@ -84,15 +84,9 @@ def save(path: str | Path, features: Any, labels: Any, *, header: bool = True, n
     Raises ValueError for parts that do not fit together, for numbers that are not finite, for names with white space, commas
     or colons, and, without a header, for an example without features and labels; OSError for a file that cannot be written.
     """
-    from scipy import sparse
-
-    x, y = sparse.csr_array(features), _labels(labels)
-    if not x.has_canonical_format:  # a feature may stand there twice, which counts as the sum
-        x = x.copy()
-        x.sum_duplicates()
+    x, y = check.csr("features", features), _labels(labels)
     if x.shape[0] != y.shape[0]:
         raise ValueError(f"found features {x.shape} and labels {y.shape}, expected a row an example in both")
-    check.finite("features", x.data)
     if names and (header or len(names) != y.shape[1] or not all(re.fullmatch(r"[^\s,:#]+", name) for name in names)):
         raise ValueError(
             f"names: found {len(names)} of them, expected {y.shape[1]} without white space, commas, colons and #, and"
@@ -202,17 +196,15 @@ class _Read:
 
 def _labels(labels: Any) -> Any:
     """Labels as CSR (N, L)."""
-    from scipy import sparse
-
     if isinstance(labels, list | tuple) and all(isinstance(row, Iterable) for row in labels):
+        from scipy.sparse import csr_array
+
         from ..feeds.ragged import from_lists
 
         many = from_lists("labels", labels)
         wide = int(many.ids.max()) + 1 if many.ids.size else 1
-        return sparse.csr_array((np.ones(many.ids.size), many.ids, many.at), (len(labels), wide))
-    found = sparse.csr_array(labels, copy=True)
-    found.eliminate_zeros()
-    return found
+        return csr_array((np.ones(many.ids.size), many.ids, many.at), (len(labels), wide))
+    return check.csr("labels", labels, zeros=False)
 
 
 def _written(x: Any, y: Any, header: bool, names: Sequence[str]) -> Iterator[bytes]:

@@ -5,13 +5,15 @@ and `entries` (n, V) scipy CSR, an entry for each label that an example has. Tie
 lower number first. An example without labels has nothing to be found: its precision is 0, from recall and nDCG it is left
 out, to propensity-scored precision it adds nothing. `weight` (n,) of examples; None: all count the same.
 
-Every figure raises ValueError for no example, for arrays that do not fit together, for labels that stand twice in a row of
-`ids`, and, but for precision, where no example that counts has a label.
+Every figure raises ValueError for no example, for entries as check.csr does, for arrays that do not fit together, for labels
+that stand twice in a row of `ids`, and, but for precision, where no example that counts has a label.
 """
 
 from typing import Any
 
 import numpy as np
+
+from .. import check
 
 
 def ranked(scores: Any, k: int) -> np.ndarray:
@@ -27,20 +29,22 @@ def ranked(scores: Any, k: int) -> np.ndarray:
 
 def precision(ids: np.ndarray, entries: Any, weight: np.ndarray | None = None) -> float:
     """precision@k: the share of the k labels put first that examples have; the mean over all of them."""
-    hits = _hits("precision", ids, entries)
+    hits, _ = _hits("precision", ids, entries)
     return float(np.average(hits.sum(axis=1), weights=weight) / ids.shape[1])
 
 
 def recall(ids: np.ndarray, entries: Any, weight: np.ndarray | None = None) -> float:
     """recall@k: the share of an example's labels that are among the k put first; the mean over examples with labels."""
-    hits, own = _hits("recall", ids, entries), np.diff(entries.indptr)
+    hits, entries = _hits("recall", ids, entries)
+    own = np.diff(entries.indptr)
     return _mean("recall", hits.sum(axis=1) / np.maximum(own, 1), own > 0, weight)
 
 
 def ndcg(ids: np.ndarray, entries: Any, weight: np.ndarray | None = None) -> float:
     """nDCG@k: a hit at rank r = 1 .. k counts 1 / log2(r + 1), over what the best ranking of the example's labels counts;
     the mean over examples with labels (Järvelin and Kekäläinen 2002)."""
-    hits, own = _hits("ndcg", ids, entries), np.diff(entries.indptr)
+    hits, entries = _hits("ndcg", ids, entries)
+    own = np.diff(entries.indptr)
     worth = 1 / np.log2(np.arange(ids.shape[1]) + 2)
     ideal = np.cumsum(worth)[np.clip(own, 1, len(worth)) - 1]
     return _mean("ndcg", hits @ worth / ideal, own > 0, weight)
@@ -57,6 +61,7 @@ def propensities(entries: Any, a: float = 0.55, b: float = 1.5) -> np.ndarray:
     Jain, Prabhu and Varma 2016, "Extreme multi-label loss functions for recommendation, tagging, ranking & other missing label
     applications". ValueError for fewer than 3 examples, for which c is not positive.
     """
+    entries = check.csr("entries", entries)
     if entries.shape[0] < 3:
         raise ValueError(f"propensities: found {entries.shape[0]} training examples, expected at least 3")
     counts = np.bincount(entries.indices, minlength=entries.shape[1])
@@ -74,7 +79,7 @@ def propensity_precision(
 
     Jain et al. 2016; normalised over all examples at once, as the Extreme Classification Repository does it.
     """
-    hits = _hits("propensity_precision", ids, entries)
+    hits, entries = _hits("propensity_precision", ids, entries)
     if np.shape(propensity) != (entries.shape[1],) or not (np.asarray(propensity) > 0).all():
         raise ValueError(f"propensity: found {np.shape(propensity)}, expected {entries.shape[1]} numbers above 0")
     worth = 1 / np.asarray(propensity)
@@ -95,8 +100,9 @@ def _most(entries: Any, worth: np.ndarray, k: int) -> np.ndarray:
     return np.bincount(row, np.where(rank < k, each[order], 0), entries.shape[0])
 
 
-def _hits(name: str, ids: np.ndarray, entries: Any) -> np.ndarray:
-    """(n, k) bool: which of the labels put first an example has."""
+def _hits(name: str, ids: np.ndarray, entries: Any) -> tuple[np.ndarray, Any]:
+    """(n, k) bool: which of the labels put first an example has; and the entries, checked."""
+    entries = check.csr("entries", entries)
     n, k = ids.shape
     if not n:
         raise ValueError(f"{name}: found no example")
@@ -110,7 +116,7 @@ def _hits(name: str, ids: np.ndarray, entries: Any) -> np.ndarray:
     wide = np.int64(entries.shape[1])
     own = np.repeat(np.arange(n), np.diff(entries.indptr)) * wide + entries.indices
     said = np.arange(n)[:, None] * wide + ids
-    return np.isin(said, own) & (ids >= 0)
+    return np.isin(said, own) & (ids >= 0), entries
 
 
 def _mean(name: str, figures: np.ndarray, counts: np.ndarray, weight: np.ndarray | None) -> float:

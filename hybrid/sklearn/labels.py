@@ -14,6 +14,8 @@ from scipy import sparse
 from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
+from .. import check
+
 EXPECTED = (
     "expected an indicator (n, V) of 0 and 1, dense or sparse, a list of labels for each example, or one label each"
 )
@@ -43,7 +45,7 @@ def read(y: Any, classes: np.ndarray | None = None, *, strange: bool = False) ->
     Raises ValueError for another form, and for a label that is not among `classes`.
     """
     if sparse.issparse(y):
-        return _indicator("csr", sparse.csr_array(y), classes)
+        return _indicator("csr", sparse.csr_array(check.sparse("y", y)), classes)
     y = np.asarray(y) if hasattr(y, "__array__") else y
     if _is_lists(y):
         return _named("lists", [_listed(row, at) for at, row in enumerate(y)], classes, strange)
@@ -73,8 +75,7 @@ def _indicator(form: str, y: Any, classes: np.ndarray | None) -> Labels:
         raise ValueError(f"y: found an indicator {y.shape} with values other than 0 and 1, {EXPECTED}")
     if classes is not None and len(classes) != y.shape[1]:
         raise ValueError(f"y: found an indicator {y.shape}, expected {len(classes)} columns, one a label")
-    entries = sparse.csr_array(y)
-    entries.eliminate_zeros()
+    entries = check.csr("y", y, zeros=False)
     return Labels(form, entries, np.arange(y.shape[1]) if classes is None else classes, y.dtype)
 
 

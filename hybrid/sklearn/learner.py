@@ -7,7 +7,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from .. import check
 from ..engine import Embedding, Engine
@@ -42,7 +42,7 @@ class Learner(BaseEstimator):
 
     def _taken(self, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
         """X as float32, dense or CSR; with y, one value an example, where it is given."""
-        return validate_data(self, X, y, accept_sparse="csr", dtype=np.float32, reset=reset)
+        return training.validated(self, X, y, dtype=np.float32, reset=reset)
 
     def _weights(self, X: Any, sample_weight: Any) -> np.ndarray | None:
         if sample_weight is None:

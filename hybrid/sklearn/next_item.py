@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from .. import check
 from ..engine import Embedding, Engine
@@ -146,7 +146,7 @@ class NextItem(BaseEstimator):
     def _entries(self, X: Any, *, reset: bool) -> Any:
         """A matrix users x items as CSR."""
         least = 2 if reset else 1  # a model of one item has nothing to choose
-        entries = sparse.csr_array(validate_data(self, X, accept_sparse="csr", reset=reset, ensure_min_features=least))
+        entries = sparse.csr_array(training.validated(self, X, reset=reset, ensure_min_features=least))
         if reset:
             names = getattr(self, "feature_names_in_", None)
             self.items_ = np.arange(entries.shape[1]) if names is None else names

@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast
 
-from .. import console, readout, settings
+from .. import check, console, readout, settings
 from ..engine import Engine
 from ..feeds import Feed
 from ..processors import available
@@ -31,6 +31,16 @@ def whole(fit: Method) -> Method:
             raise
 
     return cast(Method, kept)
+
+
+def validated(estimator: Any, X: Any, y: Any = "no_validation", **more: Any) -> Any:
+    """What scikit-learn's validate_data gives, sparse X as CSR; ValueError for a sparse X whose indices point elsewhere."""
+    from scipy.sparse import issparse
+    from sklearn.utils.validation import validate_data
+
+    if issparse(X):
+        check.sparse("X", X)
+    return validate_data(estimator, X, y, accept_sparse="csr", **more)
 
 
 def threads(n_jobs: int | None) -> int:

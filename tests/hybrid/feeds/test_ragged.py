@@ -51,11 +51,7 @@ def test_what_is_no_such_lists():
         from_lists("ids", [[2**32]])
 
 
-def test_matrices_that_point_elsewhere():
-    bad = sparse.csr_array((np.ones(2), np.array([0, 1]), np.array([0, 2])), (1, 3))
-    bad.indices[1] = 7
-    with pytest.raises(ValueError, match="inputs: not a sound sparse matrix"):
-        from_sparse("inputs", bad, valued=True)
+def test_a_matrix_with_nan():
     nan = sparse.csr_array(np.array([[1.0, np.nan]]))
-    with pytest.raises(ValueError, match=r"inputs\[1\]: found NaN or infinity"):
+    with pytest.raises(ValueError, match=r"inputs\[0, 1\]: found nan"):
         from_sparse("inputs", nan, valued=True)

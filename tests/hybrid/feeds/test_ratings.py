@@ -122,6 +122,7 @@ def test_names_that_look_like_what_is_missing():
         (([1, 2], [1, 2], ["2020-01-01", "2020-01-02"]), "time: found <U10, expected numbers or datetime64"),
         (([1, 2], [1, 2], None, [1, -1]), r"weight\[1\]: found -1, expected a number of at least 0"),
         (([1, 2], [1, 2], None, [1, np.nan]), r"weight\[1\]: found nan"),
+        (([1, 2], [1, 2], None, [1, 1e300]), r"weight\[1\]: found 1e\+300, expected .* finite in float32"),
         (([1, 2], [1, 2], None, ["a", "b"]), "weight: found <U1, expected numbers"),
         (([1, 2], [1, 2], None, [1]), r"weight: found int64 \(1,\), expected a column \(2,\)"),
     ],

@@ -55,8 +55,9 @@ def test_a_column_of_weights(tmp_path):
     assert by_name(found) == TIMED and found.weight.tolist() == [stars for _, _, stars, _ in ROWS]
     found = ratings.load(written(tmp_path, "".join(f"{u},{s},{i}\n" for u, i, s, _ in ROWS)), ("1", "3", "", "2"))
     assert by_name(found) == BY_ROW and found.weight.tolist() == [stars for _, _, stars, _ in ROWS]
-    with pytest.raises(ValueError, match="line 2: the weight is 'x'; expected a number of at least 0"):
-        ratings.load(written(tmp_path, "who,stars,what\n1,x,2\n"), ("who", "what", "", "stars"))
+    for weight in ("x", "-1", "nan", "1e300"):
+        with pytest.raises(ValueError, match=f"line 2: the weight is '{weight}'; expected .* finite in float32"):
+            ratings.load(written(tmp_path, f"who,stars,what\n1,{weight},2\n"), ("who", "what", "", "stars"))
 
 
 def test_lines_of_user_and_item(tmp_path):

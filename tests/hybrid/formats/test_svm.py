@@ -172,7 +172,7 @@ def test_sizes_that_do_not_fit(path):
     ("parts", "options", "message"),
     [
         ((X, Y[:8]), {}, r"found features \(9, 6\) and labels \(8, 4\)"),
-        ((np.array([[np.nan]]), np.array([[1]])), {}, r"features\[0\]: found NaN"),
+        ((np.array([[np.nan]]), np.array([[1]])), {}, r"features\[0, 0\]: found nan"),
         ((X, Y), {"names": ["a"] * 4}, "names: found 4 of them, expected 4 .* and header=False"),
         ((X, Y), {"names": ["a", "b", "c,d", "e"], "header": False}, "names: found 4 of them, expected 4 without"),
     ],

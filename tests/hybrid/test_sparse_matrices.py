@@ -1,0 +1,211 @@
+"""Every public function that takes a sparse matrix refuses one whose indices point elsewhere, and takes untidy ones."""
+
+import functools
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from hybrid import (
+    ArrayFeed,
+    BasketFeed,
+    FullReadout,
+    Neighbours,
+    SparseLabelTree,
+    check,
+    formats,
+    label_clusters,
+    ratings,
+)
+from hybrid.judge import labels as judge
+from hybrid.sklearn import LabelTreeClassifier, NextItem, SparseLabelTreeClassifier, TreeClassifier
+
+ROWS, COLUMNS = 12, 6
+SOUND = sparse.csr_array((np.arange(ROWS)[:, None] % 4 == np.arange(COLUMNS)[None] % 4).astype(np.float32))
+RANKED = np.tile(np.arange(2, dtype=np.int32), (ROWS, 1))
+Labels = functools.partial(LabelTreeClassifier, epochs=1)
+Tree = functools.partial(TreeClassifier, epochs=1)
+
+
+@functools.cache
+def fitted(make, target=None):
+    return make().fit(SOUND, SOUND if target is None else np.arange(ROWS) % 2)
+
+
+@functools.cache
+def tree():
+    return SparseLabelTree(SOUND, SOUND)
+
+
+def archive(x, folder):
+    sparse.save_npz(folder / "x.npz", x)
+    return ratings.load(folder / "x.npz")
+
+
+EDGES = {
+    "SparseLabelTree features": lambda x, folder: SparseLabelTree(x, SOUND),
+    "SparseLabelTree labels": lambda x, folder: SparseLabelTree(SOUND, x),
+    "SparseLabelTree.best": lambda x, folder: tree().best(x, 2),
+    "SparseLabelTree.likely": lambda x, folder: tree().likely(x, 0.5),
+    "SparseLabelTree.scores": lambda x, folder: tree().scores(x),
+    "SparseLabelTree.log_prob": lambda x, folder: tree().log_prob(x, RANKED),
+    "label_clusters features": lambda x, folder: label_clusters(x, SOUND, leaves=2),
+    "label_clusters labels": lambda x, folder: label_clusters(SOUND, x, leaves=2),
+    "svm.save features": lambda x, folder: formats.svm.save(folder / "x", x, SOUND),
+    "svm.save labels": lambda x, folder: formats.svm.save(folder / "x", SOUND, x),
+    "ArrayFeed inputs": lambda x, folder: ArrayFeed(x, np.arange(ROWS) % 2, batch=4),
+    "ArrayFeed target": lambda x, folder: ArrayFeed(np.arange(ROWS), x, batch=4),
+    "BasketFeed": lambda x, folder: BasketFeed(x, batch=4),
+    "ratings.from_matrix": lambda x, folder: ratings.from_matrix(x),
+    "ratings.load": archive,
+    "Readout.best": lambda x, folder: FullReadout(COLUMNS, 3).best(np.ones((ROWS, 3), np.float32), 2, x),
+    "Neighbours.query": lambda x, folder: Neighbours(np.eye(COLUMNS, 3)).query(np.ones((ROWS, 3)), 2, x),
+    "judge.precision": lambda x, folder: judge.precision(RANKED, x),
+    "judge.recall": lambda x, folder: judge.recall(RANKED, x),
+    "judge.ndcg": lambda x, folder: judge.ndcg(RANKED, x),
+    "judge.propensities": lambda x, folder: judge.propensities(x),
+    "judge.propensity_precision": lambda x, folder: judge.propensity_precision(RANKED, x, np.ones(COLUMNS)),
+    "SparseLabelTreeClassifier X": lambda x, folder: SparseLabelTreeClassifier().fit(x, SOUND),
+    "SparseLabelTreeClassifier y": lambda x, folder: SparseLabelTreeClassifier().fit(SOUND, x),
+    "SparseLabelTreeClassifier.predict": lambda x, folder: fitted(SparseLabelTreeClassifier).predict(x),
+    "SparseLabelTreeClassifier.score X": lambda x, folder: fitted(SparseLabelTreeClassifier).score(x, SOUND),
+    "SparseLabelTreeClassifier.score y": lambda x, folder: fitted(SparseLabelTreeClassifier).score(SOUND, x),
+    "LabelTreeClassifier X": lambda x, folder: Labels().fit(x, SOUND),
+    "LabelTreeClassifier y": lambda x, folder: Labels().fit(SOUND, x),
+    "LabelTreeClassifier.partial_fit": lambda x, folder: Labels().partial_fit(x, SOUND),
+    "LabelTreeClassifier.predict_proba": lambda x, folder: fitted(Labels).predict_proba(x),
+    "TreeClassifier": lambda x, folder: Tree().fit(x, np.arange(ROWS) % 2),
+    "TreeClassifier.predict": lambda x, folder: fitted(Tree, "classes").predict(x),
+    "NextItem": lambda x, folder: NextItem(epochs=1).fit(x),
+    "NextItem.recommend": lambda x, folder: fitted(functools.partial(NextItem, epochs=1)).recommend(x, 2),
+}
+
+
+def indices(place, value):
+    def spoil(x):
+        x.indices[place] = value
+
+    return spoil
+
+
+def indptr(place, value):
+    def spoil(x):
+        x.indptr[place] = value
+
+    return spoil
+
+
+def shorter(x):
+    x.indptr = x.indptr[:-1].copy()
+
+
+def longer(x):
+    x.indptr = np.append(x.indptr, x.indptr[-1])
+
+
+def numbers(x):
+    x.data = x.data[:-1].copy()
+
+
+SPOILED = {
+    "index -5": indices(3, -5),
+    "index of the columns": indices(3, COLUMNS),
+    "index 10**8": indices(3, 10**8),
+    "indptr falls": indptr(3, 1),
+    "indptr beyond": indptr(-1, 10**6),
+    "indptr beyond within": indptr(5, 10**8),
+    "indptr from 1": indptr(0, 1),
+    "indptr of nothing": indptr(-1, 0),
+    "indptr too short": shorter,
+    "indptr too long": longer,
+    "numbers too few": numbers,
+}
+
+
+@pytest.mark.parametrize("spoil", SPOILED)
+@pytest.mark.parametrize("edge", EDGES)
+def test_a_matrix_that_points_elsewhere_is_refused(tmp_path, edge, spoil):
+    bad = SOUND.copy()
+    SPOILED[spoil](bad)
+    with pytest.raises(ValueError, match=r"(found|npz that can be read)"):
+        EDGES[edge](bad, tmp_path)
+    assert not (tmp_path / "x").exists()
+
+
+def untidy(x):
+    """The same numbers unsorted, the first in two halves, a zero stored."""
+    part = sparse.coo_array(x)
+    data = np.concatenate([part.data, part.data[:1], [0]])
+    data[[0, -2]] /= 2
+    row, column = (np.append(one, [one[0], at])[::-1] for one, at in zip(part.coords, (0, 1), strict=True))
+    at = np.searchsorted(np.sort(row), np.arange(ROWS + 1))
+    order = np.argsort(row, kind="stable")
+    made = sparse.csr_array((data[::-1][order], column[order], at), x.shape)
+    assert not made.has_canonical_format and (made != x).nnz == 0
+    return made
+
+
+@pytest.mark.parametrize("edge", EDGES)
+def test_a_matrix_that_is_merely_untidy_is_taken_and_left_as_it_is(tmp_path, edge):
+    given = untidy(SOUND)
+    before = [part.copy() for part in (given.data, given.indices, given.indptr)]
+    if edge.endswith(" y"):  # an indicator has no halves
+        given.data[:] = 1
+        before[0][:] = 1
+    EDGES[edge](given, tmp_path)
+    for part, was in zip((given.data, given.indices, given.indptr), before, strict=True):
+        np.testing.assert_array_equal(part, was)
+
+
+@pytest.mark.parametrize("kind", ["csc", "bsr", "coo", "lil", "dok", "dia"])
+def test_other_formats(kind):
+    x = SOUND.asformat(kind)
+    np.testing.assert_array_equal(check.csr("x", x).toarray(), SOUND.toarray())
+
+
+def coordinates(x):
+    x.coords[1][0] = -5
+
+
+def rows(x):
+    x.rows[0] = [10**8]
+
+
+def keys(x):
+    x._dict[(0, -5)] = 1.0
+
+
+@pytest.mark.parametrize(
+    ("kind", "spoil"),
+    [*(("csc", spoil) for spoil in SPOILED.values()), ("bsr", indices(1, -5)), ("bsr", indices(1, 10**8)),
+     ("bsr", indptr(1, 10**8)), ("bsr", indptr(-1, 10**6)), ("bsr", shorter), ("coo", coordinates), ("coo", numbers),
+     ("lil", rows), ("dok", keys)],
+)  # fmt: skip
+def test_other_formats_that_point_elsewhere(kind, spoil):
+    x = SOUND.asformat(kind, copy=True)
+    if spoil is SPOILED["index of the columns"]:
+        spoil = indices(3, ROWS)
+    spoil(x)
+    with pytest.raises(ValueError, match=r"^x.*found"):
+        check.csr("x", x)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (np.ones(3), r"x: found float64 \(3,\), expected numbers of two axes, or a scipy sparse matrix"),
+        ([["a", "b"]], r"x: found <U1 \(1, 2\), expected numbers of two axes"),
+        (
+            SOUND.astype(complex),
+            r"x: found complex128 \(12, 6\), expected a scipy sparse matrix \(any, 6\) of real numbers",
+        ),
+        (SOUND[:, :5], r"x: found \(12, 5\), expected a scipy sparse matrix \(any, 6\)"),
+        (sparse.coo_array(np.ones(3)), r"x: found \(3,\), expected a scipy sparse matrix"),
+        (sparse.csr_array(([1e300], ([2], [3])), (4, 6)), r"x\[2, 3\]: found inf, expected a finite number"),
+        (sparse.csr_array(([np.nan], ([2], [3])), (4, 6)), r"x\[2, 3\]: found nan, expected a finite number"),
+        (sparse.csr_array((2, 2**31)), r"x: found float64 \(2, 2147483648\).* at most 2147483647 columns"),
+    ],
+)
+def test_messages(value, message):
+    with pytest.raises(ValueError, match=message):
+        check.csr("x", value, (None, 6 if np.shape(value)[-1] < 10 else None), dtype=np.float32)
