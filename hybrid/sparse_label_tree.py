@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import check
-from .label_partition import label_clusters
+from .label_partition import examples, label_clusters
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -63,11 +63,7 @@ class SparseLabelTree:
         from cpu import sparse_label_tree as kernels
         from cpu.label_tree_shape import from_parents
 
-        x, y = _features(features), _labels(labels)
-        if x.shape[0] != y.shape[0] or y.shape[1] < 2:
-            raise ValueError(
-                f"found features {x.shape} and labels {y.shape}, expected a row an example in both, and at least 2 labels"
-            )
+        x, y = examples(features, labels)
         check.whole("trees", trees, 1, 1 if tree is not None else 100)
         check.whole("passes", passes, 1)
         check.whole("seed", seed, 0, 2**63 - 1)
@@ -183,36 +179,11 @@ class SparseLabelTree:
         return mean
 
     def _check(self, features: Any) -> "csr_array":
-        x = _features(features)
-        if x.shape[1] != self.features:
-            raise ValueError(f"features: found {x.shape}, expected {self.features} columns, as in training")
-        return x
+        return check.csr("features", features, (None, self.features), dtype=np.float32)
 
 
 def _arrays(x: "csr_array") -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return x.indptr.astype(np.int64), x.indices.astype(np.int32), x.data
-
-
-def _features(features: Any) -> "csr_array":
-    """As CSR of float32, its ids int32 and rising, each once in a row."""
-    from scipy import sparse
-
-    x = sparse.csr_array(features, dtype=np.float32)
-    if x.ndim != 2:
-        raise ValueError(f"features: found {x.shape}, expected (B, F), a row an example")
-    check.finite("features", x.data)
-    if not x.has_canonical_format:
-        x = x.copy()
-        x.sum_duplicates()
-    return sparse.csr_array((x.data, x.indices.astype(np.int32), x.indptr), x.shape)
-
-
-def _labels(labels: Any) -> "csr_array":
-    from scipy import sparse
-
-    y = sparse.csr_array(labels, copy=True)
-    y.eliminate_zeros()
-    return y
 
 
 def _bound(examples: int, C: float, weight: np.ndarray | None) -> np.ndarray:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
-from sklearn.utils.validation import _check_sample_weight, check_consistent_length, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_consistent_length
 
 from ..sparse_label_tree import SparseLabelTree
 from . import labeller, training
@@ -90,7 +90,7 @@ class SparseLabelTreeClassifier(Labeller, BaseEstimator):
         return self
 
     def _taken(self, X: Any, *, reset: bool) -> Any:
-        return validate_data(self, X, accept_sparse="csr", dtype=np.float32, reset=reset)
+        return training.validated(self, X, dtype=np.float32, reset=reset)
 
     def _ranked(self, X: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
         X = self._taken(X, reset=False)
