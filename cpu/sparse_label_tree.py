@@ -29,6 +29,14 @@ if TYPE_CHECKING:
 
 CHUNK = 32  # siblings whose weights lie together
 GROUP = 2**25  # weights for which there is room at a time
+SAVED = {  # arrays of Weights that the tree alone does not tell
+    "biases": np.float32,
+    "feature_at": np.int64,
+    "feature": np.int32,
+    "weight_at": np.int64,
+    "node": np.int8,
+    "weight": np.float32,
+}
 
 
 class Weights(NamedTuple):
@@ -91,6 +99,32 @@ def fit(tree: LabelTree, features: "csr_array", labels: "csr_array", penalty: Pe
     parts = [_fit_group(plan, begin, end, nodes + examples + rule) for begin, end in _groups(plan.weights)]
     found, feature, counts, node, weight = (np.concatenate(part) for part in zip(*parts, strict=True))
     return Weights(node_at, first, biases, _ends(found[:, 0]), feature, _ends(counts), node, weight)
+
+
+def restored(tree: LabelTree, features: int, **arrays: np.ndarray) -> Weights:
+    """The weights of a tree over so many features, from the arrays of Weights that follow from nothing else, by name.
+
+    ValueError where they are of another tree, or could lead a search out of them.
+    """
+    node_at, first = _chunks(tree)
+    found = Weights(node_at, first, *(arrays[name] for name in SAVED))
+    sizes = tree.up.size, node_at.size, found.feature.size + 1
+    for name, size in zip(("biases", "feature_at", "weight_at"), sizes, strict=True):
+        if arrays[name].size != size:
+            raise ValueError(f"{name}: found {arrays[name].size} numbers, expected {size}")
+    for name, of in (("feature_at", found.feature), ("weight_at", found.weight)):
+        ends = arrays[name]
+        if ends[0] != 0 or ends[-1] != of.size or (np.diff(ends) < 0).any():
+            raise ValueError(f"{name}: found no numbers that rise from 0 to {of.size}")
+    chunk = np.repeat(np.arange(node_at.size - 1), np.diff(found.feature_at))
+    if found.feature.size and (found.feature.min() < 0 or found.feature.max() >= features):
+        raise ValueError(f"feature: found ids outside 0 to {features - 1}")
+    if ((np.diff(found.feature) <= 0) & (np.diff(chunk) == 0)).any():
+        raise ValueError("feature: found ids that do not rise within their nodes")
+    most = np.repeat(np.diff(node_at)[chunk], np.diff(found.weight_at))
+    if found.node.size != found.weight.size or ((found.node < 0) | (found.node >= most)).any():
+        raise ValueError("node: found other nodes than those of the weights' place in the tree")
+    return found
 
 
 class _Plan(NamedTuple):

@@ -1,11 +1,13 @@
 """Which processors this process may use, by its affinity and its cgroups, and how they lie on the machine's nodes of memory.
 
-Numba reads once how many threads it may start; nothing here imports it.
+Numba reads once how many threads it may start; nothing but `kernel_threads` imports it.
 """
 
+import contextlib
 import math
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 CGROUPS = Path("/sys/fs/cgroup")
@@ -21,6 +23,19 @@ def available() -> int:
     numba = sys.modules.get("numba")  # where it is imported, it has read its own variable
     most = numba.config.NUMBA_NUM_THREADS if numba else _said("NUMBA_NUM_THREADS")
     return int(min(allowed(), most, _said("OMP_NUM_THREADS")))
+
+
+@contextlib.contextmanager
+def kernel_threads(count: int) -> Iterator[None]:
+    """Within it kernels that this thread calls take so many threads."""
+    import numba
+
+    before = numba.get_num_threads()
+    numba.set_num_threads(min(count, numba.config.NUMBA_NUM_THREADS))
+    try:
+        yield
+    finally:
+        numba.set_num_threads(before)
 
 
 def _said(variable: str) -> float:

@@ -1,5 +1,6 @@
 """The linear label tree: many labels, sparse features, and no hidden layer, so that every node is trained to its optimum."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -78,6 +79,46 @@ class SparseLabelTree:
             if len(shape.leaf) != self.labels:
                 raise ValueError(f"tree: found {len(shape.leaf)} leaves, expected {self.labels}, one a label")
             self._trees.append((shape, kernels.fit(shape, x, y, penalty._replace(seed=own))))
+
+    @classmethod
+    def of(cls, arrays: Mapping[str, np.ndarray], features: int, labels: int) -> "SparseLabelTree":
+        """The model whose `arrays` these are; ValueError for those of no such model."""
+        from cpu.label_tree_shape import from_parents
+        from cpu.sparse_label_tree import SAVED, restored
+
+        made = cls.__new__(cls)
+        made.features, made.labels, made._trees = features, labels, []
+        for tree in sorted({name.partition(".")[0] for name in arrays}):
+            forms = {"up": np.int32, "leaf": np.int32, **SAVED}
+            own = {
+                name: check.array(f"{tree}.{name}", arrays.get(f"{tree}.{name}"), (None,), of)
+                for name, of in forms.items()
+            }
+            shape = from_parents(own.pop("up"), own.pop("leaf"))
+            same = np.array_equal(shape.up, arrays[f"{tree}.up"]) and len(shape.leaf) == labels
+            if not same or not all(np.isfinite(own[name]).all() for name in ("biases", "weight")):
+                raise ValueError(f"{tree}: found no tree of {labels} labels with finite weights, as this writes it")
+            made._trees.append((shape, restored(shape, features, **own)))
+        return made
+
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All that the trees are, by name, for `of`; views."""
+        from cpu.sparse_label_tree import SAVED
+
+        found: dict[str, np.ndarray] = {}
+        for number, (shape, weights) in enumerate(self._trees):
+            own = {"up": shape.up, "leaf": shape.leaf} | {name: getattr(weights, name) for name in SAVED}
+            found |= {f"{number:03d}.{name}": array for name, array in own.items()}
+        return found
+
+    def join(self, other: "SparseLabelTree") -> None:
+        """Average the trees of another model with these; ValueError for one of other features or labels."""
+        if (other.features, other.labels) != (self.features, self.labels):
+            raise ValueError(
+                f"other: found {other.features} features and {other.labels} labels, expected {self.features} and {self.labels}"
+            )
+        self._trees += other._trees
 
     @property
     def weights(self) -> int:

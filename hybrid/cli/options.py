@@ -115,7 +115,7 @@ def _train(train: Parser, rest: Sequence[str]) -> None:
         "--resume",
         metavar="DIR",
         help="go on with the run in DIR, with its own options and to the same bytes; with a greater number of"
-        " epochs, or of steps, further than it was begun for",
+        " epochs, steps or trees, further than it was begun for",
     )
     life.add_argument(
         "--previous", action="store_true", help="with --resume: go on from the save before the last, if that is damaged"
@@ -131,7 +131,7 @@ def _train(train: Parser, rest: Sequence[str]) -> None:
         train.description = (parts.module.__doc__ or "").partition("\n\n")[0]
         declared = set(parts.every())
         train.add_options(parts.every().values(), {name: parts.default_said(name) for name in declared})
-    for length in {"epochs", "steps"} - declared:  # to be refused by name with --resume, which knows how its run counts
+    for length in {"epochs", "steps", "trees"} - declared:  # --resume refuses it by name, knowing how its run counts
         train.add_argument(flag(length), type=positive, help=argparse.SUPPRESS)
 
 

@@ -1,40 +1,38 @@
-"""Any number of labels an example: words or features -> the weighted sum of their rows -> MLP -> a label tree.
+"""Any number of labels an example, by linear label trees: texts as TF-IDF, or numbered features; hybrid/sparse_label_tree.py.
 
 Texts become bags of words with weights of length 1: how often a word occurs times log((1 + n) / (1 + d)) + 1, where d of the n
-texts have it (TF-IDF). Features of LIBSVM's format are taken as they are. Where --valid names no file, a share of the examples
-validates.
+texts have it. Features of LIBSVM's format are taken as they are. Where --valid names no file, a share of the examples
+validates. A step trains one tree, and the probabilities of all trees are averaged; so a run goes on with more trees.
 """
 
 import dataclasses
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .. import check
-from ..engine import Engine
-from ..feeds.arrays import ArrayFeed, digest
+from .. import check, processors
+from ..feeds.arrays import digest
 from ..judge import labels as judge
-from ..readout.base.owners import OWNERS, owners_option
-from ..settings import flag, number, option, positive
-from ..sparse import OPTIMISERS
-from ..train.job import Watched
+from ..settings import number, option, positive
+from ..sparse_label_tree import SparseLabelTree
+from ..storage import checkpoint
+from ..storage.copies import Whole
+from ..train.job import Job, Watched
 from ..train.runs import Trained
-from . import _engine, _labelled
-from ._engine import DenseOptions, EngineJob, load
+from . import _labelled
 from ._labelled import FILES, Examples, Known
 
-__all__ = ["FILES", "TUNED", "Evaluation", "Options", "Use", "complete", "evaluate", "load", "prepare"]
+__all__ = ["CPU_ONLY", "FILES", "Evaluation", "Options", "Use", "complete", "evaluate", "load", "prepare"]
 
-RANKS = True
-TUNED: dict[str, dict[str, Any]] = {}
-ASKED = 1024  # examples at a time
+CPU_ONLY = "label trees over sparse features have no dense part"
+MOST = 100  # trees
 
 
 @dataclasses.dataclass(frozen=True)
-class Options(DenseOptions):
+class Options:
     """Of `hybrid train labels`."""
 
     examples: str | None = option(
@@ -51,22 +49,8 @@ class Options(DenseOptions):
     valid_share: float = option(0.1, "how many validate where --valid names no file", group="data", type=number)
     tokens: str = option("words", "how texts are cut into tokens", group="data", choices=("words", "whitespace"))
     min_count: int = option(1, "rarer words are left out", group="data", type=positive)
-    tree: str = option("clusters", "its shape", choices=("clusters", "huffman", "balanced"))
-    owners: int = owners_option("label tree")
-    linear: bool = option(False, "no trunk: the sum of the rows is the hidden vector, as in fastText")
-    readout: str = option("label_tree", "the output layer", choices=("label_tree", "full"))
-    width: int = option(100, "width of the input rows", type=positive)
-    epochs: int = option(10, "passes over the data", group="training", type=positive)
-    batch: int | None = option(32, "examples a batch", group="training", type=positive)
-    micro_batches: int = option(1, "parts of a batch that overlap", group="training", type=positive)
-    rate: float = option(
-        0.1, "learning rate of the readout", group="training", type=number, by=("readout_optimiser", {})
-    )
-    rows_rate: float = option(
-        0.1, "learning rate of the input rows", group="training", type=number, by=("rows_optimiser", {})
-    )
-    rows_optimiser: str = option("adagrad", "how the input rows move", group="training", choices=OPTIMISERS)
-    readout_optimiser: str = option("adagrad", "how the nodes' rows move", group="training", choices=OPTIMISERS)
+    trees: int = option(3, f"label trees, whose probabilities are averaged, up to {MOST}", type=positive)
+    C: float = option(10.0, "what the loss counts against the size of the weights: less is smoother", type=number)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,47 +62,111 @@ class Evaluation:
     )
 
 
-class Labels(EngineJob):
-    """Examples, less those that validate; validated by precision@1."""
+class LabelTrees:
+    """Label trees under way: `tick` of them are trained; trees is None before the first."""
 
-    evaluations = 1
+    torn = None
+
+    def __init__(self, trees: SparseLabelTree | None, tick: int, threads: int | None):
+        self.trees, self.tick, self._threads = trees, tick, threads or processors.available()
+
+    def grow(self, examples: Examples, C: float, seed: int) -> None:
+        """Train one more tree, from the seed that follows."""
+        with processors.kernel_threads(self._threads):
+            made = SparseLabelTree(*examples, C=C, seed=seed + self.tick)
+        if self.trees:
+            self.trees.join(made)
+        self.trees, self.tick = self.trees or made, self.tick + 1
+
+    def best(self, features: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """The k most likely labels of each example, see SparseLabelTree; ValueError before the first tree."""
+        if self.trees is None:
+            raise ValueError("the run has no tree yet; hybrid train --resume goes on with it")
+        with processors.kernel_threads(self._threads):
+            return self.trees.best(features, k)
+
+    def save(self, folder: Path, facts: dict[str, Any]) -> None:
+        """Write a checkpoint."""
+        own = {"tick": self.tick}
+        if self.trees:
+            own |= {"features": self.trees.features, "labels": self.trees.labels}
+        checkpoint.save(folder, self.trees.arrays if self.trees else {}, facts | {"label_trees": own})
+
+
+@dataclasses.dataclass(frozen=True)
+class Feed:
+    """What all trees learn from; epochs is how many there are."""
+
+    examples: Examples
+    epochs: int
+    C: float
+    seed: int
+    ticks_per_epoch = 1
+
+    def __len__(self) -> int:
+        return self.epochs
+
+    def describe(self) -> dict[str, Any]:
+        """Facts of the feed, with a digest of the examples."""
+        return {"data": _digest(self.examples), "trees": self.epochs, "C": self.C, "seed": self.seed}
+
+
+@dataclasses.dataclass(frozen=True)
+class Grown:
+    """A finished step: how many examples the tree learned from."""
+
+    examples: int
+
+
+class Labels(Job):
+    """Examples, less those that validate; validated by precision@1 after every tree."""
+
+    unit, length = "tree", "trees"
+    watched = Watched("valid precision@1", lowest=False)
+    feed: Feed
 
     def __init__(self, options: dict[str, Any]):
         if not 0 < options["valid_share"] < 1:
             raise ValueError(f"--valid-share: found {options['valid_share']}, expected a share between 0 and 1")
-        self.known, self._train, self._valid = _parts(options)
-        feed = ArrayFeed(*self._train, **{name: options[name] for name in ("batch", "epochs", "seed")})
-        form: dict[str, Any] = {"mean": True, "weighted": True, "undivided": False, "spread": 0.1}
-        watched, data = (
-            Watched("valid precision@1", lowest=False),
-            digest(*(part for one in self._valid for part in (one.indptr, one.indices, one.data))),
-        )
-        super().__init__(options, feed, watched=watched, data=data, trunk=not options["linear"], **form)
+        if options["trees"] > MOST:
+            raise ValueError(f"--trees: found {options['trees']}, expected at most {MOST}")
+        if not options["C"] > 0:
+            raise ValueError(f"--C: found {options['C']}, expected a number above 0")
+        self.options = options
+        self.known, train, self._valid = _parts(options)
+        self.feed = Feed(train, options["trees"], options["C"], options["seed"])
+        self.data = _digest(self._valid)
 
-    def make(self) -> Engine:
-        """The untrained engine, its tree from clusters of the labels unless the options name another."""
-        options = self.options
-        if options["tree"] == "clusters":
-            from ..label_partition import label_clusters
-
-            options = options | {"tree": label_clusters(*self._train, seed=options["seed"])}
-        return _engine.make_engine(options, self.feed, **self.form)
+    def make(self) -> LabelTrees:
+        """A model without trees."""
+        return LabelTrees(None, 0, self.options["threads"])
 
     def keep(self, folder: Path) -> None:
         """Write the words and the names of the labels."""
         _labelled.keep(folder, self.known)
 
-    def validate(self, model: Engine) -> dict[str, float]:
+    def ticks(self, model: LabelTrees) -> Iterator[Grown]:
+        """A tree each."""
+        while model.tick < len(self.feed):
+            model.grow(self.feed.examples, self.feed.C, self.feed.seed)
+            yield Grown(self.feed.examples.features.shape[0])
+
+    def note(self, tick: Grown, facts: dict[str, Any]) -> int:
+        """See `Job`."""
+        return tick.examples
+
+    def measure(self, model: LabelTrees, facts: dict[str, Any]) -> dict[str, Any]:
         """precision@1 and nDCG@5 of the examples that validate."""
         found = figures(model, *self._valid)
         return {f"valid {name}": found[name] for name in ("precision@1", "ndcg@5") if name in found}
 
-    def final(self, model: Engine) -> dict[str, Any]:
-        """How many examples and labels there are."""
+    def final(self, model: LabelTrees) -> dict[str, Any]:
+        """How many examples, labels and weights there are."""
         return {
-            "examples": self._train.features.shape[0],
+            "examples": self.feed.examples.features.shape[0],
             "valid examples": self._valid.features.shape[0],
             "labels": self.known.classes,
+            "parameters": model.trees.weights if model.trees else 0,
         }
 
 
@@ -128,22 +176,32 @@ def prepare(options: dict[str, Any]) -> Labels:
 
 
 def complete(chosen: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
-    """Options that follow from others; ValueError for those that contradict each other."""
+    """The options; ValueError for those that contradict each other."""
     if said.get("valid") and said.get("valid_share"):
         raise ValueError("--valid and --valid-share contradict each other: both say who validates; leave one out")
-    if said.get("linear") and (trunk := [name for name in ("hidden", "layers", "readout_width") if said.get(name)]):
-        raise ValueError(
-            f"--linear and {flag(trunk[0])} contradict each other: a linear model has no trunk; leave one out"
-        )
-    if chosen["readout"] == "full" and chosen["owners"] != OWNERS:
-        raise ValueError("--owners and --readout full contradict each other: a full softmax has none; leave one out")
-    return _engine.complete(chosen, said)
+    return chosen
 
 
-def figures(engine: Engine, features: Any, labels: Any) -> dict[str, float]:
+def load(source: Path | Whole, options: dict[str, Any]) -> tuple[LabelTrees, dict[str, Any]]:
+    """The trees of a checkpoint, and the facts saved with it; ValueError, naming it, for one of no such model."""
+    if isinstance(source, Whole):
+        raise TypeError("a run of labels has one rank, which keeps no copies")
+    arrays, facts = checkpoint.load(source)
+    with checkpoint.told(source):
+        own = facts["label_trees"]
+        tick, trees = check.whole("tick", own["tick"], 0, MOST), None
+        if tick:
+            features, labels = check.whole("features", own["features"], 1), check.whole("labels", own["labels"], 2)
+            trees = SparseLabelTree.of(arrays, features, labels)
+        if len({name.partition(".")[0] for name in arrays}) != tick:
+            raise ValueError(f"found other arrays than those of {tick} trees")
+    return LabelTrees(trees, tick, options.get("threads")), facts
+
+
+def figures(model: LabelTrees, features: Any, labels: Any) -> dict[str, float]:
     """precision, recall and nDCG at 1, 3 and 5, as far as there are so many labels."""
     most = min(5, labels.shape[1])
-    ids, found = best(engine, features, most)[0], {}
+    ids, found = model.best(features, most)[0], {}
     for k in (1, 3, 5):
         if k <= most:
             for name, figure in (("precision", judge.precision), ("recall", judge.recall), ("ndcg", judge.ndcg)):
@@ -151,34 +209,26 @@ def figures(engine: Engine, features: Any, labels: Any) -> dict[str, float]:
     return found
 
 
-def best(engine: Engine, features: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """The k likeliest labels of each example, and their log-probabilities; features (n, F) CSR."""
-    ids, log_probs = np.empty((features.shape[0], k), np.int32), np.empty((features.shape[0], k), np.float32)
-    for first in range(0, features.shape[0], ASKED):
-        part = slice(first, first + ASKED)
-        some = features[part]
-        ids[part], log_probs[part] = engine.best(ids=some.indices, bag_at=some.indptr, values=some.data, k=k)
-    return ids, log_probs
-
-
 def evaluate(run: Trained, given: dict[str, Any]) -> dict[str, Any]:
     """Figures on other examples, or on those that validated."""
-    known = _labelled.kept(run.folder)
+    known, model = _opened(run)
     if given["examples"]:
         asked = _read(given["examples"], run.options, known)
     else:
         _, _, asked = _parts(run.options)
-    return {"examples": asked.features.shape[0], **figures(run.load(), *asked)}
+    return {"examples": asked.features.shape[0], **figures(model, *asked)}
 
 
 class Use:
     """A run of labels: says which labels texts have.
 
     labels  names, by id
+    model   its `best(features, k)` ranks the labels of numbered features
     """
 
     def __init__(self, run: Trained):
-        self._known, self._options, self.engine = _labelled.kept(run.folder), run.options, run.load()
+        self._known, self.model = _opened(run)
+        self._options = run.options
         self.labels = self._known.labels or [str(label) for label in range(self._known.classes)]
 
     def predict(self, texts: Sequence[str], k: int = 5) -> list[list[tuple[str, float]]]:
@@ -190,12 +240,28 @@ class Use:
         if isinstance(texts, str):
             raise ValueError("texts: found one string, expected a list of them")
         if self._known.words is None:
-            raise ValueError("texts: the run learned from numbered features; ask model.engine.best")
+            raise ValueError("texts: the run learned from numbered features; ask model.best(features, k)")
         check.whole("k", k, 1, len(self.labels))
         features = _labelled.weighed(_labelled.cut(texts, self._options), self._known.words)
-        ids, log_probs = best(self.engine, features, k)
+        ids, log_probs = self.model.best(features, k)
         pairs = zip(ids.tolist(), np.exp(log_probs).tolist(), strict=True)
         return [[(self.labels[label], p) for label, p in zip(*one, strict=True)] for one in pairs]
+
+
+def _opened(run: Trained) -> tuple[Known, LabelTrees]:
+    """What a run knows, and its trees; ValueError where these do not belong together."""
+    known, model = _labelled.kept(run.folder), run.load()
+    sizes = known.features, known.classes
+    if model.trees and (model.trees.features, model.trees.labels) != sizes:
+        raise ValueError(
+            f"{run.source}: found trees of {model.trees.features} features and {model.trees.labels} labels, expected"
+            f" {sizes[0]} and {sizes[1]}; files of two runs were mixed"
+        )
+    return known, model
+
+
+def _digest(examples: Examples) -> str:
+    return digest(*(part for one in examples for part in (one.indptr, one.indices, one.data)))
 
 
 def _parts(options: dict[str, Any]) -> tuple[Known, Examples, Examples]:

@@ -1,6 +1,5 @@
 """The label tree: how likely each of many labels is, where an example may have any number of them."""
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -236,21 +235,6 @@ class LabelTreeReadout(Base):
         from cpu import label_tree
 
         label_tree.log_probs(out, self._host, self.tree, hidden)
-
-
-def make(
-    counts: Any,
-    width: int,
-    options: Mapping[str, Any],
-    *,
-    batch: int,
-    trunk: bool = True,
-    backend: Any = None,
-) -> LabelTreeReadout:
-    """From options of `hybrid train labels`, the one model whose examples have labels, so that no other offers it."""
-    given = {name: options[name] for name in ("rate", "seed", "tree")} | kept.readout_named(options)
-    given["owners"] = options.get("owners", OWNERS)
-    return LabelTreeReadout(counts, width, batch=batch, backend=backend, **given)
 
 
 def rebuild(classes: int, nodes: int, **facts: Any) -> LabelTreeReadout:

@@ -1,7 +1,5 @@
 """A linear classifier where an example may have any number of very many labels."""
 
-import contextlib
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,6 +7,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length
 
+from ..processors import kernel_threads
 from ..sparse_label_tree import SparseLabelTree
 from . import labeller, training
 from .labeller import Labeller
@@ -85,7 +84,7 @@ class SparseLabelTreeClassifier(Labeller, BaseEstimator):
         }
         settings |= {"trees": self.trees, "tree": None if isinstance(self.tree, str) else self.tree}
         settings |= {"arity": self.arity, "leaves": self.leaves, "seed": training.seed(self.random_state)}
-        with self._threads():
+        with kernel_threads(training.threads(self.n_jobs)):
             self.model_ = SparseLabelTree(X, found.entries, C=self.C, **settings)
         return self
 
@@ -94,30 +93,18 @@ class SparseLabelTreeClassifier(Labeller, BaseEstimator):
 
     def _ranked(self, X: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
         X = self._taken(X, reset=False)
-        with self._threads():
+        with kernel_threads(training.threads(self.n_jobs)):
             return self.model_.best(X, k)
 
     def _likely(self, X: Any) -> Any:
         X = self._taken(X, reset=False)
-        with self._threads():
+        with kernel_threads(training.threads(self.n_jobs)):
             return self.model_.likely(X, self.threshold)
 
     def _log_probs(self, X: Any) -> np.ndarray:
         X = self._taken(X, reset=False)
-        with self._threads():
+        with kernel_threads(training.threads(self.n_jobs)):
             return self.model_.scores(X)
-
-    @contextlib.contextmanager
-    def _threads(self) -> Iterator[None]:
-        """Within it kernels take as many threads as n_jobs says."""
-        import numba
-
-        before = numba.get_num_threads()
-        numba.set_num_threads(training.threads(self.n_jobs))
-        try:
-            yield
-        finally:
-            numba.set_num_threads(before)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -22,7 +22,7 @@ class _Reader(Parser):
 class Asked:
     """The options that a model's runs take.
 
-    length  the option that says how far a run goes: "epochs" or "steps"
+    length  the option that says how far a run goes, of LENGTHS
     """
 
     def __init__(self, kind: str):

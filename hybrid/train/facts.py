@@ -112,6 +112,8 @@ def _figures(job: Job, kind: str, model: Any) -> dict[str, Shape]:
     """The figures that every point of a curve has; of a model of another distribution none are known."""
     if kind == "pvm":
         return {"error": _numbers(len(model.config.grids)), "prediction": FIGURE, "last_frame": FIGURE}
+    if kind == "labels":
+        return {"examples": NUMBER, job.drawn: FIGURE}
     return {"examples": NUMBER, "loss": FIGURE, job.drawn: FIGURE} if kind in ENGINES else {}
 
 

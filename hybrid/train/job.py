@@ -68,7 +68,7 @@ class Job(abc.ABC):
     data      digest of the data that are measured on, kept in run.json; None: there are none
     watched   the figure that --patience and the best checkpoint go by; None: there is none
     unit      what one tick is called, in curves, reports and messages
-    length    the option that says how far the run goes: "epochs" or "steps"
+    length    the option that says how far the run goes: "epochs", "steps" or "trees"
     logged    whether every point of the curve is a line of a log; otherwise there is a line a minute
     """
 

@@ -85,7 +85,8 @@ def curve(path: Path, runs: dict[str, list[dict[str, Any]]], figure: str) -> Non
     """
     from matplotlib.ticker import EngFormatter
 
-    plotted = [figure] if figure in ("loss", "perplexity") else [figure, "loss"]
+    alone = figure in ("loss", "perplexity") or not any("loss" in point for points in runs.values() for point in points)
+    plotted = [figure] if alone else [figure, "loss"]
     with drawn(path, 7.5, 0.6 + 2.6 * len(plotted)) as picture:
         axes = picture.subplots(len(plotted), 2, sharex="col", sharey="row", squeeze=False)
         for row, name in zip(axes, plotted, strict=True):

@@ -36,7 +36,7 @@ from .options import Parts, free, kept
 from .store import options_of
 from .tensorboard import required
 
-LENGTHS = ("epochs", "steps")
+LENGTHS = ("epochs", "steps", "trees")
 
 
 class Trained(NamedTuple):

@@ -88,8 +88,7 @@ def _good(folder: Path) -> list[list[str]]:
 
 def _trains(kind: str, folder: Path, out: Path) -> list[str]:
     if kind == "labels":
-        tiny_ones = ["--width", "4", "--hidden", "6", "--min-count", "1", "--epochs", "1"]
-        return ["train", "labels", "--examples", str(folder / "labels.txt"), *tiny_ones, "--out", str(out)]
+        return ["train", "labels", "--examples", str(folder / "labels.txt"), "--trees", "1", "--out", str(out)]
     words = small_runs.command(kind, folder, out)
     return [*words, "--min-count", "1"] if kind == "language" else words
 

@@ -93,3 +93,42 @@ def test_questions_that_it_refuses(model, data):
             ask()
     with pytest.raises(IndexError, match="labels"):
         model.log_prob(data[2], np.full((120, 1), 99, np.int32))
+
+
+def test_it_is_made_again_of_its_arrays(model, data):
+    again = SparseLabelTree.of(
+        {name: array.copy() for name, array in model.arrays.items()}, model.features, model.labels
+    )
+    assert again.scores(data[2]).tobytes() == model.scores(data[2]).tobytes()
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("up", lambda up: up[::-1].copy(), "hang from no root"),
+        ("up", lambda up: up.astype(np.int64), "up: found int64"),
+        ("leaf", lambda leaf: leaf[:-1], "leaf: expected one label"),
+        ("biases", lambda biases: biases[:-1], "biases: found"),
+        ("biases", lambda biases: biases * np.float32(np.nan), "with finite weights"),
+        ("feature_at", lambda at: at[1:], "feature_at: found"),
+        ("feature_at", lambda at: at[::-1].copy(), "feature_at: found no numbers that rise"),
+        ("feature", lambda ids: ids + 10**8, "feature: found ids outside 0 to"),
+        ("feature", lambda ids: ids * 0, "feature: found ids that do not rise"),
+        ("weight_at", lambda at: at + 9, "weight_at: found no numbers that rise"),
+        ("node", lambda node: node + np.int8(40), "node: found other nodes"),
+        ("node", lambda node: node - np.int8(40), "node: found other nodes"),
+        ("node", lambda node: node[1:], "node: found other nodes"),
+        ("weight", lambda weight: None, "weight: found"),
+    ],
+)
+def test_arrays_that_could_lead_a_search_astray_are_refused(data, name, change, message):
+    model = SparseLabelTree(*data[:2], leaves=10)
+    arrays = model.arrays | {f"000.{name}": change(model.arrays[f"000.{name}"])}
+    with pytest.raises(ValueError, match=message):
+        SparseLabelTree.of(arrays, model.features, model.labels)
+
+
+def test_trees_of_other_labels_are_not_joined(data):
+    model, other = SparseLabelTree(*data[:2]), SparseLabelTree(data[0], data[1][:, 1:])
+    with pytest.raises(ValueError, match="other: found 30 features and 44 labels, expected 30 and 45"):
+        model.join(other)

@@ -31,7 +31,7 @@ def write_data(folder: Path) -> Path:
 
 
 def command(kind, data, out, *more):
-    """The command that trains a small model, for two epochs of some ticks."""
+    """The command that trains a small model, for two epochs of some ticks, or two trees."""
     if kind == "pvm":
         return tiny.command(data, out, "--steps", "8", "--every", "4", *more)
     text, ratings = ["--text", str(data / "text.txt")], ["--ratings", str(data / "u.data")]
@@ -39,8 +39,10 @@ def command(kind, data, out, *more):
         "language": [*text, *TRUNK],
         "words": [*text, "--min-count", "1", "--window", "1"],
         "factors": [*ratings, *TRUNK],
-        "labels": ["--examples", str(data / "labels.txt"), *TRUNK],
+        "labels": ["--examples", str(data / "labels.txt"), "--trees", "2"],
     }
+    if kind == "labels":
+        return ["train", kind, *own[kind], "--threads", "2", "--out", str(out), *more]
     return ["train", kind, *own[kind], *SIZES, "--epochs", "2", "--out", str(out), *more]
 
 
@@ -51,7 +53,8 @@ def tensors(run: Path) -> str:
 
 def ticks(run: Path) -> int:
     facts = checkpoint.read_facts(run)
-    return facts["pvm"]["step"] if "pvm" in facts else facts["engine"]["tick"]
+    own = {"pvm": "step", "label_trees": "tick", "engine": "tick"}
+    return next(facts[name][count] for name, count in own.items() if name in facts)
 
 
 def figures(run: Path) -> list[dict]:

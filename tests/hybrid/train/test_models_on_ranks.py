@@ -61,33 +61,11 @@ def test_a_model_with_a_trunk_is_that_of_one_rank_and_goes_on_on_others(tmp_path
     assert figures(run) == figures(alone)
 
 
-def test_labels_are_learned_as_by_one_rank(tmp_path):
-    lines = [f"__label__{'even' if n % 2 == 0 else 'odd'} __label__all number {n % 7} of {n % 5}" for n in range(60)]
-    (tmp_path / "train.txt").write_text("\n".join(lines))
-    words = [
-        "train",
-        "labels",
-        "--examples",
-        str(tmp_path / "train.txt"),
-        "--hidden",
-        "8",
-        "--width",
-        "8",
-        "--batch",
-        "16",
-    ]
-    words += ["--epochs", "2", "--threads", "1", "--micro-batches", "4", "--out"]
-    assert main([*words, str(tmp_path / "alone")]) == 0
-    on_ranks(2, *words, str(tmp_path / "run"))
-    assert tiny.tensors(tmp_path / "run") == tiny.tensors(tmp_path / "alone")
-    assert figures(tmp_path / "run") == figures(tmp_path / "alone")
-
-
-def test_a_model_without_a_trunk_is_refused_by_name(tmp_path):
+def test_a_model_of_one_rank_is_refused_by_name(tmp_path):
     (tmp_path / "train.txt").write_text("__label__a one\n__label__b two\n" * 20)
-    words = ["train", "labels", "--linear", "--examples", str(tmp_path / "train.txt"), "--out", str(tmp_path / "run")]
+    words = ["train", "labels", "--examples", str(tmp_path / "train.txt"), "--out", str(tmp_path / "run")]
     code, _, err = ended(started(*words, ranks=2, module="hybrid.cli"), 120)
-    assert code == 2 and err.count("\n") == 1 and "found 2 and no trunk" in err, err
+    assert code == 2 and err.count("\n") == 1 and "the model labels runs on one rank" in err, err
 
 
 def test_fewer_micro_batches_than_ranks_are_refused_by_name(tmp_path, data):
