@@ -242,7 +242,7 @@ def csr(
         if not zeros:
             rows.eliminate_zeros()
     with np.errstate(over="ignore"):  # what is too large is infinite then, and refused
-        rows = csr_array(rows, dtype=dtype)
+        rows = csr_array((rows.data, rows.indices, rows.indptr), rows.shape, dtype)  # whose ids are int32 where they can be
     good = np.isfinite(rows.data)
     if not good.all():
         at = int(good.argmin())

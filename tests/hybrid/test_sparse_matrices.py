@@ -163,6 +163,13 @@ def test_other_formats(kind):
     np.testing.assert_array_equal(check.csr("x", x).toarray(), SOUND.toarray())
 
 
+def test_wide_ids_become_int32_and_share_memory_where_they_are():
+    wide, x = SOUND.copy(), check.csr("x", SOUND)
+    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
+    assert check.csr("x", wide).indices.dtype == x.indices.dtype == np.int32 and wide.indices.dtype == np.int64
+    assert np.shares_memory(x.indices, SOUND.indices) and np.shares_memory(x.data, SOUND.data)
+
+
 def coordinates(x):
     x.coords[1][0] = -5
 
