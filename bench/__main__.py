@@ -1,4 +1,4 @@
-"""python -m bench NAME [OPTION...]; and of .jsonl files: report FILE..., compare BEFORE AFTER, history FILE..., pages FILE."""
+"""python -m bench NAME [OPTION...]; and of .jsonl files: report FILE..., compare BEFORE AFTER, pages FILE."""
 
 import argparse
 import ast
@@ -13,7 +13,7 @@ from bench.load import REFUSED
 HERE = Path(__file__).parent
 WAITS = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY", "KMP_BLOCKTIME")  # how a user says how OpenMP's threads wait
 SPINS = "300000"  # OpenMP's own choice, not ours (cpu/threads.py): on a quiet machine PyTorch is at its best with it
-FILES = ("report", "compare", "history", "pages")  # what is not measured, but made of files of before
+FILES = ("report", "compare", "pages")  # what is not measured, but made of files of before
 OWN: dict[str, tuple[str, ...]] = {  # options of some benchmarks alone
     "all": ("out", "only", "page"),
     "balance": ("together",),
@@ -21,8 +21,6 @@ OWN: dict[str, tuple[str, ...]] = {  # options of some benchmarks alone
     "compare": ("tolerance",),
     "crossover": ("only",),
     "gpu": ("out", "only", "rehearse", "tell"),
-    "growth": ("out",),
-    "history": ("release",),
     "large": ("only", "readouts", "seconds"),
     "softmax": ("only",),
     "neighbours": ("vectors",),
@@ -57,12 +55,11 @@ def parser() -> argparse.ArgumentParser:
         description="Measure beside peers: check every result, then let the rivals take turns.",
         epilog=f"benchmarks:\n{names}\n\nof .jsonl files:\n  report     print their tables: python -m bench report FILE...\n"
         "  compare    what of the first is better or worse in the second: python -m bench compare BEFORE AFTER\n"
-        "  history    keep what a release was measured at, and write docs/history.md: python -m bench history FILE...\n"
         "  pages      write the tables of README and docs that are the report's: python -m bench pages RESULTS",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("name", nargs="?", metavar="NAME", help="one of the benchmarks below")
-    parser.add_argument("files", nargs="*", metavar="FILE", help="for report, compare, history and pages: .jsonl files")
+    parser.add_argument("files", nargs="*", metavar="FILE", help="for report, compare and pages: .jsonl files")
     parser.add_argument("--json", metavar="FILE", help="append one line a result")
     parser.add_argument("--threads", type=_positive, help="for all rivals (default: all cores that may be used)")
     parser.add_argument("--repeat", type=_positive, help="turns of each rival, at least 5 (default: 7; of all 5)")
@@ -96,11 +93,6 @@ def _own_options(parser: argparse.ArgumentParser) -> None:
         help="for compare: what two runs of the same code may differ by (default: 5); the exit code is 1 where ours got worse",
     )
     parser.add_argument(
-        "--release",
-        metavar="VERSION",
-        help="for history: whose figures FILE... are, as 0.2.0; without files the page is redrawn",
-    )
-    parser.add_argument(
         "--only",
         metavar="WORK",
         action="append",
@@ -124,7 +116,7 @@ def _own_groups(parser: argparse.ArgumentParser) -> None:
     gpu.add_argument(
         "--out",
         metavar="DIR",
-        help="where its .jsonl goes, unless --json says so (default: bench/results); of report, growth and scale: draw "
+        help="where its .jsonl goes, unless --json says so (default: bench/results); of report and scale: draw "
         "there; of all: keep results and report there",
     )
     gpu.add_argument(
@@ -215,9 +207,9 @@ def _timed(chosen: argparse.ArgumentParser, benchmark: Any, given: argparse.Name
 
 
 def _of_files(chosen: argparse.ArgumentParser, given: argparse.Namespace) -> int:
-    """Print a report or a comparison, or keep a release; returns the exit code."""
+    """Print a report or a comparison, or write tables of pages; returns the exit code."""
     try:
-        return {"report": _report, "compare": _compare, "history": _history, "pages": _pages}[given.name](given)
+        return {"report": _report, "compare": _compare, "pages": _pages}[given.name](given)
     except (OSError, ValueError) as error:
         chosen.error(str(error))
 
@@ -242,17 +234,6 @@ def _compare(given: argparse.Namespace) -> int:
         raise ValueError(f"compare: found {found} files, expected two .jsonl files, BEFORE and AFTER")
     before, after = (report.read([file]) for file in given.files)
     return compare.show(before, after, (given.tolerance or 100 * compare.TOLERANCE) / 100)
-
-
-def _history(given: argparse.Namespace) -> int:
-    from bench import history, report
-
-    if bool(given.files) != bool(given.release):
-        raise ValueError("history: FILE... and --release VERSION go together; without either the page is redrawn")
-    if given.files:
-        print(history.keep(given.release, report.read(given.files), history.HERE))
-    print(*history.write(history.DOCS, history.HERE), sep="\n")
-    return 0
 
 
 def _pages(given: argparse.Namespace) -> int:

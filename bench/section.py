@@ -26,9 +26,9 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """A picture of a section: interactive on the page, and NAME.svg and NAME.png beside it.
+    """A picture of a section, in NAME.svg and NAME.png.
 
-    chart  an altair chart with its data in it, without a width or colours of its own: the page has a light and a dark side
+    chart  an altair chart with its data in it, without a width or colours of its own
     told   what a reader learns from it who cannot see it
     table  the name of the table that has its numbers
     """

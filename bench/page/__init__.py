@@ -21,9 +21,10 @@ def write(folder: Path) -> list[Path]:
             charts.write(figure, folder / FIGURES)
         for table in part.section.tables:
             tables.write(table, folder / TABLES)
+    text = markdown.page(known, found)
     made = {
-        "report.html": html.page(known, found),
-        "report.md": markdown.page(known, found),
+        "report.html": html.page(known.title, text, folder),
+        "report.md": text,
         "citation.bib": facts.citation(known),
     }
     for name, text in made.items():

@@ -1,7 +1,4 @@
-"""Charts of sections as the page and the files beside it have them: one look, in colours that colour-blind eyes tell apart.
-
-On the page colours are names of the style sheet (page.css), which has a light and a dark side of each; files are light.
-"""
+"""Charts of sections as SVG and PNG: one look, in colours that colour-blind eyes tell apart."""
 
 import copy
 import io
@@ -14,14 +11,8 @@ from PIL import Image
 from bench.section import Figure
 
 # In order of use; each has a contrast of 3 or more to its background, as graphics must have by WCAG 2.
-LIGHT = ["#0072b2", "#d55e00", "#00835f", "#a8487f", "#8a6a00", "#5b5b5b", "#5a50c8", "#8b1a1a", "#c4008f", "#4a7a00"]
-DARK = ["#56b4e9", "#ff9248", "#2fcb9b", "#e79bc5", "#e6c229", "#bdbdbd", "#a9a2ff", "#ff7f7f", "#ff8af0", "#a8e05f"]
-INKS = {
-    "ink": ("#1b1f24", "#e6e8eb"),
-    "faint": ("#5a626c", "#a3abb5"),
-    "grid": ("#dfe3e8", "#363c44"),
-    "paper": ("#ffffff", "#16191d"),
-}
+SERIES = ["#0072b2", "#d55e00", "#00835f", "#a8487f", "#8a6a00", "#5b5b5b", "#5a50c8", "#8b1a1a", "#c4008f", "#4a7a00"]
+INK, FAINT, GRID, PAPER = "#1b1f24", "#5a626c", "#dfe3e8", "#ffffff"
 SHAPES = [
     "circle",
     "square",
@@ -39,39 +30,17 @@ WIDTH, HEIGHT, SHARP = 640, 340, 2.0  # of files; pixels of a PNG for each of it
 COLOURS = 128  # of a PNG, which is a fifth as large with them and looks alike
 
 
-def inks(dark: bool) -> dict[str, str]:
-    """The colours by the names that the style sheet has for them."""
-    return {name: pair[dark] for name, pair in INKS.items()} | {
-        f"series-{number}": colour for number, colour in enumerate(DARK if dark else LIGHT, 1)
-    }
-
-
-def on_page(figure: Figure) -> dict[str, Any]:
-    """The specification of an interactive chart, which is as wide as the page where it is one of a kind."""
-    spec = _spec(figure, {name: f"var(--{name})" for name in inks(False)})
-    if _single(spec):
-        spec["width"] = "container"
-    return spec
-
-
 def write(figure: Figure, folder: Path) -> None:
     """NAME.svg and NAME.png."""
     import vl_convert
 
-    spec = _spec(figure, inks(False))
+    spec = _spec(figure)
     if _single(spec):
         spec.setdefault("width", WIDTH)
     text, version = json.dumps(spec), _version()
     (folder / f"{figure.name}.svg").write_text(vl_convert.vegalite_to_svg(text, vl_version=version))
     drawn = Image.open(io.BytesIO(vl_convert.vegalite_to_png(text, vl_version=version, scale=SHARP)))
     drawn.convert("RGB").quantize(COLOURS).save(folder / f"{figure.name}.png", optimize=True)
-
-
-def script() -> str:
-    """The library that draws charts, whole: nothing is fetched from elsewhere."""
-    import vl_convert
-
-    return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=_version())
 
 
 def _version() -> str:
@@ -88,13 +57,13 @@ def _single(spec: dict[str, Any]) -> bool:
     )
 
 
-def _spec(figure: Figure, ink: dict[str, str]) -> dict[str, Any]:
+def _spec(figure: Figure) -> dict[str, Any]:
     """The section's chart in our look; what it says itself stays."""
     import altair
 
     with altair.data_transformers.enable("default", max_rows=None):
         spec: dict[str, Any] = copy.deepcopy(figure.chart.to_dict())
-    spec["config"] = _merged(_look(ink), spec.get("config", {}))
+    spec["config"] = _merged(_look(), spec.get("config", {}))
     spec["description"] = figure.told
     if _single(spec):
         spec.setdefault("height", HEIGHT)
@@ -109,29 +78,28 @@ def _merged(look: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _look(ink: dict[str, str]) -> dict[str, Any]:
-    words = {"labelColor": ink["faint"], "titleColor": ink["ink"], "labelFontSize": 12, "titleFontSize": 12}
-    series = [value for name, value in ink.items() if name.startswith("series")]
+def _look() -> dict[str, Any]:
+    words = {"labelColor": FAINT, "titleColor": INK, "labelFontSize": 12, "titleFontSize": 12}
     return {
-        "background": ink["paper"],
+        "background": PAPER,
         "font": FONT,
         "view": {"stroke": None, "continuousWidth": 300, "continuousHeight": 240},
-        "axis": words | {"titleFontWeight": 500, "titlePadding": 8, "gridColor": ink["grid"], "domainColor": ink["faint"]}
-        | {"tickColor": ink["faint"], "labelOverlap": True, "labelSeparation": 8, "labelLimit": 260},
+        "axis": words | {"titleFontWeight": 500, "titlePadding": 8, "gridColor": GRID, "domainColor": FAINT}
+        | {"tickColor": FAINT, "labelOverlap": True, "labelSeparation": 8, "labelLimit": 260},
         "legend": words | {"orient": "bottom", "title": None, "labelLimit": 320, "symbolOpacity": 1}
         | {"columns": {"expr": "max(1, floor(width / 190))"}}
-        | {"symbolBaseFillColor": ink["faint"], "symbolBaseStrokeColor": ink["faint"], "symbolStrokeWidth": 2}
+        | {"symbolBaseFillColor": FAINT, "symbolBaseStrokeColor": FAINT, "symbolStrokeWidth": 2}
         | {"rowPadding": 4, "columnPadding": 16},
         "axisY": {"tickCount": 6},
         "header": words | {"titleFontWeight": 500},
-        "title": {"color": ink["ink"], "fontSize": 13, "fontWeight": 600, "anchor": "start"},
-        "text": {"color": ink["ink"], "fontSize": 11},
-        "style": {"on-mark": {"color": ink["paper"], "fontSize": 11}},
-        "rule": {"color": ink["faint"]},
-        "mark": {"color": series[0]},
+        "title": {"color": INK, "fontSize": 13, "fontWeight": 600, "anchor": "start"},
+        "text": {"color": INK, "fontSize": 11},
+        "style": {"on-mark": {"color": PAPER, "fontSize": 11}},
+        "rule": {"color": FAINT},
+        "mark": {"color": SERIES[0]},
         "line": {"strokeWidth": 2},
         "point": {"size": 55, "filled": True, "opacity": 1},
         "errorband": {"opacity": 0.2},
         "area": {"opacity": 0.2},
-        "range": {"category": series, "symbol": SHAPES},
+        "range": {"category": SERIES, "symbol": SHAPES},
     }  # fmt: skip

@@ -1,50 +1,25 @@
-"""The report as one page that needs no other file: style, library, charts and tables are in it."""
+"""The report as one page: its Markdown, with the style and the charts in it."""
 
-import json
-from collections.abc import Sequence
+import html
+import re
 from pathlib import Path
-from typing import Any
 
-from bench.page import charts, facts, tables
-from bench.page.part import Part, laid_out
-
-HERE = Path(__file__).parent
+STYLE = Path(__file__).with_name("page.css")
 
 
-def page(known: facts.Facts, parts: Sequence[Part]) -> str:
-    """All of it."""
-    from jinja2 import Environment, StrictUndefined
+def page(title: str, text: str, folder: Path) -> str:
+    """The Markdown `text` as HTML; pictures are read from `folder`."""
     from markdown_it import MarkdownIt
-    from markupsafe import Markup
 
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    template = environment.from_string((HERE / "page.html").read_text())
-    written = MarkdownIt("js-default")  # which shows HTML of a section as text
-    return template.render(
-        facts=known,
-        parts=parts,
-        citation=facts.citation(known),
-        laid_out=laid_out,
-        markdown=lambda text: Markup(written.render(text)),
-        inline=lambda text: Markup(written.renderInline(text)),
-        shown=tables.shown,
-        is_number=tables.is_number,
-        spec=lambda figure: Markup(_within_script(json.dumps(charts.on_page(figure)))),
-        style=Markup(_variables() + (HERE / "page.css").read_text()),
-        library=Markup(charts.script().replace("</script", "<\\/script")),
+    body = MarkdownIt("js-default").render(text)  # which shows HTML of a section as text
+    body = re.sub(r'<img src="([^"]*\.svg)" alt="([^"]*)"\s*/?>', lambda found: _drawn(folder, *found.groups()), body)
+    head = (
+        f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{html.escape(title)}</title>'
     )
+    head += f"<style>\n{STYLE.read_text()}</style>"
+    return f'<!doctype html>\n<html lang="en">\n<head>{head}</head>\n<body>\n{body}</body>\n</html>\n'
 
 
-def _within_script(text: str) -> str:
-    """JSON that no parser of HTML takes for an end of the script, or a comment."""
-    return text.replace("<", "\\u003c")
-
-
-def _variables() -> str:
-    """The colours of the style sheet, light and dark."""
-
-    def declared(found: dict[str, Any]) -> str:
-        return "".join(f"--{name}: {value}; " for name, value in found.items())
-
-    light, dark = declared(charts.inks(False)), declared(charts.inks(True))
-    return f":root {{ {light}}}\n@media screen and (prefers-color-scheme: dark) {{ :root {{ {dark}}} }}\n"
+def _drawn(folder: Path, path: str, alt: str) -> str:
+    """A picture within the page, with its text for those who cannot see it."""
+    return (folder / path).read_text().replace("<svg ", f'<svg role="img" aria-label="{alt}" ', 1)

@@ -1,4 +1,4 @@
-"""One look of all charts: colours that are seen on their background, names of the style sheet on the page, files beside it."""
+"""One look of all charts, in colours that are seen on their background."""
 
 import itertools
 
@@ -30,43 +30,26 @@ def contrast(one, other):
     return (high + 0.05) / (low + 0.05)
 
 
-@pytest.mark.parametrize("dark", [False, True])
-def test_what_is_drawn_is_seen(dark):
-    inks = charts.inks(dark)
-    series = [colour for name, colour in inks.items() if name.startswith("series")]
-    assert len(set(series)) == len(charts.LIGHT) == len(charts.DARK) == len(charts.SHAPES)
-    assert min(contrast(colour, inks["paper"]) for colour in series) >= SEEN
-    assert min(contrast(inks[name], inks["paper"]) for name in ("ink", "faint")) >= 4.5
+def test_what_is_drawn_is_seen():
+    assert len(set(charts.SERIES)) == len(charts.SERIES) == len(charts.SHAPES)
+    assert min(contrast(colour, charts.PAPER) for colour in charts.SERIES) >= SEEN
+    assert min(contrast(colour, charts.PAPER) for colour in (charts.INK, charts.FAINT)) >= 4.5
 
 
 def test_the_first_colours_are_told_apart_by_their_brightness_or_hue():
     """Of those that a figure has most often no two are close, neither as they are nor without red and green."""
-    for colours in (charts.LIGHT, charts.DARK):
-        for one, other in itertools.combinations(colours[:4], 2):
-            apart = [abs(int(one[at : at + 2], 16) - int(other[at : at + 2], 16)) for at in (1, 3, 5)]
-            assert max(apart[2], 255 * abs(luminance(one) - luminance(other))) > 15
-
-
-def test_on_the_page_colours_are_those_of_the_style_sheet_and_the_chart_is_as_wide_as_it():
-    spec = charts.on_page(figure())
-    assert spec["width"] == "container" and spec["description"] == "It rises."
-    assert (
-        spec["config"]["range"]["category"][0] == "var(--series-1)" and spec["config"]["background"] == "var(--paper)"
-    )
-
-
-def test_a_grid_of_charts_keeps_its_own_width():
-    assert "width" not in charts.on_page(figure(figure().chart.facet("who:N")))
+    for one, other in itertools.combinations(charts.SERIES[:4], 2):
+        apart = [abs(int(one[at : at + 2], 16) - int(other[at : at + 2], 16)) for at in (1, 3, 5)]
+        assert max(apart[2], 255 * abs(luminance(one) - luminance(other))) > 15
 
 
 def test_what_a_section_says_of_a_chart_stays():
-    spec = charts.on_page(figure(figure().chart.properties(height=99).configure_axis(labelFontSize=20)))
-    assert spec["height"] == 99 and spec["config"]["axis"]["labelFontSize"] == 20
-    assert spec["config"]["axis"]["gridColor"] == "var(--grid)"
+    spec = charts._spec(figure(figure().chart.properties(height=99).configure_axis(labelFontSize=20)))
+    assert spec["height"] == 99 and spec["description"] == "It rises."
+    assert spec["config"]["axis"]["labelFontSize"] == 20 and spec["config"]["axis"]["gridColor"] == charts.GRID
 
 
-def test_files_are_light_and_need_no_style_sheet(tmp_path):
+def test_both_files_are_written(tmp_path):
     charts.write(figure(), tmp_path)
-    svg = (tmp_path / "some.svg").read_text()
-    assert "var(" not in svg and charts.LIGHT[0] in svg
+    assert charts.SERIES[0] in (tmp_path / "some.svg").read_text()
     assert (tmp_path / "some.png").read_bytes().startswith(b"\x89PNG")

@@ -8,7 +8,8 @@ import pytest
 
 from bench import page
 from bench.page import facts, markdown, tables
-from bench.page.part import laid_out, parts, undone
+from bench.page import html as html_page
+from bench.page.part import Part, laid_out, parts, undone
 from bench.section import Figure, Section, Table
 from tests.support import records
 
@@ -47,7 +48,9 @@ class Text(html.parser.HTMLParser):
 
 def test_the_page_needs_no_network_and_its_links_lead_somewhere(folder):
     seen = Text()
-    seen.feed((folder / "report.html").read_text())
+    text = (folder / "report.html").read_text()
+    seen.feed(text)
+    assert text.count("<svg role") == len(list((folder / "figures").glob("*.svg"))) > 3
     assert all(not address.startswith(("http", "//")) for address in seen.fetched)
     assert len(seen.ids) == len(set(seen.ids))
     for link in seen.links:
@@ -90,14 +93,11 @@ def test_markdown_has_every_picture_and_every_table(folder):
     assert rows[0] == "**Some | numbers**" and rows[3] == "| --- | ---: |" and rows[4] == "| <b> | 1,234,567 |"
 
 
-def test_what_looks_like_html_is_text():
-    from bench.page import html as pages
-    from bench.page.part import Part
-
-    part = Part("some", Section("A < B", ["<script>alert(1)</script>", "**bold**"], tables=[TABLE]), ["a <gap>"])
-    made = pages.page(facts.of([]), [part])
+def test_what_looks_like_html_is_text(tmp_path):
+    section = Section("A < B", ["<script>alert(1)</script>", "**bold**"], tables=[TABLE])
+    made = html_page.page("A < B", markdown.page(facts.of([]), [Part("some", section, ["a <gap>"])]), tmp_path)
     assert "<script>alert" not in made and "&lt;script&gt;alert" in made and "<strong>bold</strong>" in made
-    assert ">&lt;b&gt;</th>" in made and "a &lt;gap&gt;" in made and "A &lt; B" in made
+    assert "&lt;b&gt;</td>" in made and "a &lt;gap&gt;" in made and "A &lt; B" in made
 
 
 def test_a_table_follows_the_figures_of_its_numbers():
