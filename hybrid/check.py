@@ -242,7 +242,9 @@ def csr(
         if not zeros:
             rows.eliminate_zeros()
     with np.errstate(over="ignore"):  # what is too large is infinite then, and refused
-        rows = csr_array((rows.data, rows.indices, rows.indptr), rows.shape, dtype)  # whose ids are int32 where they can be
+        rows = csr_array(rows, dtype=dtype)
+    if len(rows.indices) <= ID:  # kernels are compiled for int32
+        rows.indices, rows.indptr = (part.astype(np.int32, copy=False) for part in (rows.indices, rows.indptr))
     good = np.isfinite(rows.data)
     if not good.all():
         at = int(good.argmin())
