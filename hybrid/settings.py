@@ -4,7 +4,7 @@ import argparse
 import dataclasses
 import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from .registry import Registry
@@ -22,7 +22,6 @@ def option(
     kept: bool = True,
     registry: Registry | None = None,
     by: tuple[str, Mapping[str, Any]] | None = None,
-    read: Callable[[Any], Any] | None = None,
     **argument: Any,
 ) -> Any:
     """A field of a dataclass of options; its name with dashes is the flag on the command line.
@@ -36,10 +35,9 @@ def option(
     registry  where the value is the name of a part: the kinds that it may name, which may have options of their own
     by        another option, and what this one's default is under values of that: of an optimiser, its rate; a name in place
               of a number: as under that value
-    read      what a value is today that a run keeps, which may be of an earlier version (None: what it was)
     argument  keywords of argparse's add_argument: type, choices, metavar, nargs, action, ...
     """
-    facts = {"help": help, "group": group, "free": free, "needed": needed, "kept": kept, "by": by, "read": read}
+    facts = {"help": help, "group": group, "free": free, "needed": needed, "kept": kept, "by": by}
     return dataclasses.field(default=default, metadata=facts | {"registry": registry, "argument": argument})
 
 

@@ -1,22 +1,19 @@
 """The hashes of short runs: read from a run that is kept, and compared. The runs themselves are not trained here."""
 
 import json
-import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
 from tests import hashes
-
-RUN = Path(__file__).parent / "fixtures" / "trained" / "language_tree"
+from tests.support.trained import copied
 
 
 @pytest.fixture
 def run(tmp_path):
     """A copy of a run, and the file of its arrays."""
-    folder = shutil.copytree(RUN, tmp_path / "run")
+    folder = copied("language_tree", tmp_path)
     checkpoint = folder / "checkpoint"
     return folder, checkpoint / json.loads((checkpoint / "checkpoint.json").read_text())["file"]
 

@@ -72,7 +72,7 @@ TESTED_IN: dict[str, str] = {
     "hybrid/feeds/video/ffmpeg.py": "tests/hybrid/feeds/video/clips/test_video_file.py",
     "hybrid/feeds/video/index.py": "tests/hybrid/feeds/video/clips/test_video_file.py",
     "hybrid/engine/begun.py": "tests/hybrid/engine/test_engine.py",
-    "hybrid/engine/__init__.py": "tests/hybrid/engine/test_old_names.py",
+    "hybrid/engine/__init__.py": "tests/hybrid/engine/test_engine.py",
     "hybrid/engine/trunk/pytorch/attention.py": "tests/hybrid/engine/trunk/test_attention.py",
     "hybrid/engine/trunk/pytorch/module.py": "tests/hybrid/engine/trunk/test_torch.py",
     "hybrid/engine/part.py": "tests/gpu/test_waits.py",

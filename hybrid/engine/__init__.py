@@ -10,11 +10,7 @@ if TYPE_CHECKING:
     from .embedding import Embedding as Embedding
     from .engine import Engine as Engine
 
-_HOME = {
-    "Embedding": "embedding",
-    "Engine": "engine",
-    "_again": "engine",  # named by pickles of before this was a package
-}
+_HOME = {"Embedding": "embedding", "Engine": "engine"}
 __all__ = ["Embedding", "Engine"]  # found by __getattr__
 
 

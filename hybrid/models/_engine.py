@@ -283,7 +283,6 @@ def make_engine(options: dict[str, Any], feed: Feed, *, trunk: bool = True, tied
     width = dense.outputs if dense else embedding.outputs
     placed = _placed_readout(options, feed, width, trunk, ranks)
     settings = {name: options[name] for name in ("device", "threads", "micro_batches", "delay")}
-    # runs of before these two were options have neither
     settings |= {"schedule": options.get("schedule"), "warmup": _warmup(options, len(feed))}
     settings |= {"update": options.get("update") or "batch"}
     overlap = False if options["serial"] else None

@@ -74,7 +74,7 @@ def check_said(chosen: Mapping[str, Any], said: Mapping[str, Any]) -> None:
 
 
 def parts(every: Histories, options: Mapping[str, Any]) -> Split:
-    """The histories, split as the options say; a run of before they were options has the last items."""
+    """The histories, split as the options say."""
     way = options.get("split_by") or LAST
     if way == LAST:
         return split(every)

@@ -78,11 +78,11 @@ def _column(options: Mapping[str, Any]) -> str:
 
 
 def how_cut(options: Mapping[str, Any]) -> dict[str, Any]:
-    """How the options cut a text, as `Text` takes it; runs of before `case` and `eos` were options have neither."""
+    """How the options cut a text, as `Text` takes it."""
     return {"tokens": options["tokens"], "lower": options.get("case") != "keep", "eos": bool(options.get("eos"))}
 
 
 def vocabulary_of(text: Text, options: Mapping[str, Any], *, unknown: bool) -> Vocabulary:
-    """The words of a text as the options keep and order them; runs of before `ties` was an option have none."""
+    """The words of a text as the options keep and order them."""
     ties = options.get("ties") or "name"
     return Vocabulary.build(text, min_count=options["min_count"], unknown=unknown, ties=ties, source=text.source)

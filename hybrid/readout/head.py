@@ -14,7 +14,7 @@ from .base.halves import Halves
 from .base.owners import OWNERS, checked_owners, owners_option
 from .base.slots import check_slots, regrouped, shape
 from .base.tails import TAILS
-from .tree import ORDERED, mode_of
+from .tree import ORDERED
 
 if TYPE_CHECKING:
     from cpu.excluded import Excluded
@@ -294,9 +294,9 @@ def make(
     return HeadReadout(counts, width, batch=batch, backend=backend, **given)
 
 
-def rebuild(classes: int, mode: str = "deterministic", **facts: Any) -> HeadReadout:
+def rebuild(classes: int, **facts: Any) -> HeadReadout:
     """From describe(): with any slots of these sizes, until those of the checkpoint are filled in and restored."""
-    return HeadReadout(classes, mode=mode_of(mode), **facts)
+    return HeadReadout(classes, **facts)
 
 
 def least(classes: int, width: int, head: int, clusters: int, tails: str, **facts: Any) -> int:

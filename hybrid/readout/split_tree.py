@@ -11,7 +11,7 @@ from .base import Pairs
 from .base.halves import Halves
 from .base.shape import GIVEN
 from .base.trials import Trial, Trials
-from .tree import TreeReadout, mode_of
+from .tree import TreeReadout
 from .tree import least as least
 
 SPLITS = (15, 255, 1023)  # nodes of the top: the first 4, 8 and 10 levels of a balanced tree
@@ -105,10 +105,10 @@ class SplitOnOneDevice(TreeReadout):
         self.backend.head.add(loss, loss_there)
 
 
-def rebuild(classes: int, mode: str = "deterministic", tree: str = "huffman", **facts: Any) -> TreeReadout:
+def rebuild(classes: int, tree: str = "huffman", **facts: Any) -> TreeReadout:
     """From describe(); a tree that a checkpoint keeps is any, until it is filled in."""
     shape = trees.balanced(classes) if tree == GIVEN else tree
-    return TreeReadout(np.ones(classes), mode=mode_of(mode), tree=shape, **facts)
+    return TreeReadout(np.ones(classes), tree=shape, **facts)
 
 
 def trials(options: Mapping[str, Any], classes: int, examples: int) -> Trials:

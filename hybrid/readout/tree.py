@@ -1,13 +1,12 @@
 """The tree readout: hierarchical softmax, where a class costs as many rows as its path is long."""
 
-import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import check, console, sparse, trees
+from .. import check, sparse, trees
 from ..settings import option, positive, rising, whole
 from . import registry
 from .base import Base
@@ -30,25 +29,7 @@ TOLD = (
     "--readout-device cuda:N keeps --mode deterministic"
 )
 CLUSTERED = "clustered"  # a shape that needs vectors: of the command line alone, which makes them
-FORMER = {"runs": "grouped"}  # former names of modes, accepted for one more release
-GONE = {"hogwild": "deterministic"}  # modes that runs of earlier versions name, and what those go on with
 STORES = True
-
-
-def mode_of(mode: Any) -> Any:
-    """The mode with which a run or a checkpoint goes on that names this one; both may be of an earlier version."""
-    if not isinstance(mode, str):
-        return mode
-    if mode in GONE:
-        _note_gone(mode)
-    return (FORMER | GONE).get(mode, mode)
-
-
-@functools.cache  # once
-def _note_gone(mode: str) -> None:
-    console.note(
-        f'mode "{mode}" is no more: it was slower and less exact; what was trained with it goes on as "{GONE[mode]}"'
-    )
 
 
 @dataclass(frozen=True)
@@ -56,7 +37,7 @@ class Options:
     """What `--readout tree` takes."""
 
     tree: str = option("huffman", "tree readout: its shape", choices=(*TREES, CLUSTERED))
-    mode: str = option("deterministic", "tree readout: how rows learn", choices=(*MODES, *FORMER), read=mode_of)
+    mode: str = option("deterministic", "tree readout: how rows learn", choices=MODES)
     together: int = option(
         TOGETHER,
         'tree readout, mode "batch": examples that learn together at a node, at most',
@@ -154,7 +135,7 @@ class TreeReadout(Base, Growing):
     ):
         given = {"batch": batch, "rate": rate, "seed": seed, "backend": backend}
         super().__init__(counts, width, moves=sparse.Moves(optimiser, decay, clip, storage), biases=biases, **given)
-        self.mode = check.choice("mode", _named_now(mode), MODES)
+        self.mode = check.choice("mode", mode, MODES)
         check_number(self.classes)
         self.nodes = self.moves.table(self.classes - 1, self.width)
         self.together = check.whole("together", together, 1)
@@ -305,10 +286,10 @@ def make(
     return TreeReadout(counts, width, split=options.get("split") or 0, batch=batch, backend=backend, **given)
 
 
-def rebuild(classes: int, mode: str = "deterministic", tree: str = "huffman", **facts: Any) -> TreeReadout:
-    """From describe(), of an earlier release too; a tree that a checkpoint keeps is any, until it is filled in."""
+def rebuild(classes: int, tree: str = "huffman", **facts: Any) -> TreeReadout:
+    """From describe(); a tree that a checkpoint keeps is any, until it is filled in."""
     shape = trees.balanced(classes) if tree == GIVEN else tree
-    return TreeReadout(np.ones(classes), mode=mode_of(mode), tree=shape, **facts)
+    return TreeReadout(np.ones(classes), tree=shape, **facts)
 
 
 def least(classes: int, width: int, **facts: Any) -> int:
@@ -328,15 +309,3 @@ def trials(options: Mapping[str, Any], classes: int, examples: int) -> Trials:
     if options["rate"] * TOGETHER <= kinds.SAFE:
         tried.append(Trial({"mode": "batch", "together": TOGETHER}, TOLD))
     return found._replace(tried=(*tried, *found.tried))
-
-
-def _named_now(mode: Any) -> Any:
-    if isinstance(mode, str) and mode in FORMER:
-        _note_former(mode)
-        return FORMER[mode]
-    return mode
-
-
-@functools.cache  # once
-def _note_former(mode: str) -> None:
-    console.note(f'mode "{mode}" is now called "{FORMER[mode]}"; the former name will be refused by the next release')

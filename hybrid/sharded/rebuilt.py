@@ -9,7 +9,6 @@ from .. import trees
 from ..ranks.group import Group
 from ..readout.base.owners import OWNERS
 from ..readout.base.shape import GIVEN
-from ..readout.tree import mode_of
 from ..storage import checkpoint
 from .embedding import ShardedEmbedding
 from .refused import check_tree
@@ -31,7 +30,7 @@ def tree(group: Group, facts: dict[str, Any], path: str | Path, backend: Any = N
     Raises ValueError for another readout than a tree in the mode "deterministic", and what the checkpoint raises.
     """
     facts = USUAL | facts
-    check_tree(facts.pop("kind"), mode_of(facts.pop("mode")), facts.pop("split", 0))
+    check_tree(facts.pop("kind"), facts.pop("mode"), facts.pop("split", 0))
     classes, shape = facts.pop("classes"), facts.pop("tree")
     kept = _read(path, SHAPES[shape])
     if shape == GIVEN:

@@ -91,17 +91,11 @@ class Parts:
         }
         return {**self.own, **{name: field for name, field in parts.items() if name not in self.own}}
 
-    def read(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """The options that a run keeps, which may be of an earlier version, as they are today; ValueError for such as no
-        command gives.
-        """
-        declared = self._declared(options)
-        readers = {name: read for name, field in declared.items() if (read := field.metadata["read"])}
-        today = {name: readers[name](value) if name in readers else value for name, value in options.items()}
-        for name, field in declared.items():
-            if name in today and not possible(field, today[name]):
-                raise ValueError(f"{name}: found {today[name]!r}, which {flag(name)} cannot be; the file was altered")
-        return today
+    def validate(self, options: Mapping[str, Any]) -> None:
+        """ValueError for options that a run keeps and no command gives."""
+        for name, field in self._declared(options).items():
+            if name in options and not possible(field, options[name]):
+                raise ValueError(f"{name}: found {options[name]!r}, which {flag(name)} cannot be; the file was altered")
 
     def defaults(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """The defaults of a run whose parts the options name, and those that follow from other options."""

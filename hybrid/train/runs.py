@@ -106,7 +106,7 @@ def resume(folder: str, said: dict[str, Any]) -> dict[str, Any]:
             options |= (changes := _changed(folder, options, said)) | {"resume": folder}
             with _asking_for_data(path, options, "to go on"):
                 job = _prepared(options)
-            if options.get("data") not in (None, job.data):  # None: a run of before it was kept
+            if options["data"] != job.data:
                 raise ValueError(
                     f"{folder}: the data differ from those that it was started with; give back the old, or begin anew"
                 )
@@ -231,7 +231,7 @@ def _changed(folder: str, options: dict[str, Any], said: dict[str, Any]) -> dict
 
 
 def _whole(folder: Path, options: dict[str, Any]) -> dict[str, Any]:
-    """The options of a run as they are today, with the defaults of those that were not there yet when it was begun."""
+    """The options of a run, with the defaults of those that it does not keep."""
     parts = Parts(options["kind"])
     with document.named(folder / store.RUN):
         for name, value in options.items():
@@ -239,11 +239,11 @@ def _whole(folder: Path, options: dict[str, Any]) -> dict[str, Any]:
                 raise ValueError(
                     f"{name}: found a string with a NUL in it, which no option can be; the file was altered"
                 )
-        today = parts.read(options)
+        parts.validate(options)
         for name, field in parts.own.items():
-            if field.metadata["needed"] and not today.get(name):
+            if field.metadata["needed"] and not options.get(name):
                 raise ValueError(f"{name}: found none, which a run of {parts.kind} needs; the file was altered")
-        return parts.defaults(today) | today
+        return parts.defaults(options) | options
 
 
 def _has_nul(value: Any) -> bool:

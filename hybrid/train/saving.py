@@ -8,7 +8,7 @@ EVERY = 60  # seconds, where the user does not say
 class Saves:
     """The clock of a run's saves, wound from the end of one to the beginning of the next.
 
-    every  seconds between two; 0: the clock asks for none; None, as runs of before have it: EVERY
+    every  seconds between two; 0: the clock asks for none; None: EVERY
     """
 
     def __init__(self, every: float | None):

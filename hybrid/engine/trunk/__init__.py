@@ -124,6 +124,6 @@ def least(facts: dict[str, Any]) -> int:
 
 
 def _told(facts: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """The file of the kind that describe() told of, and the other facts; version 0.1.0 had one kind and did not name it."""
+    """The file of the kind that describe() told of, and the other facts."""
     facts = dict(facts)
-    return registry.load(facts.pop("kind", "mlp")), facts
+    return registry.load(facts.pop("kind")), facts

@@ -1,4 +1,4 @@
-"""The MLP with one hidden layer of version 0.1.0: a unit of hybrid/layout.py, whose bytes its runs keep."""
+"""The MLP with one hidden layer: a unit of hybrid/layout.py."""
 
 from collections.abc import Iterator
 from typing import Any

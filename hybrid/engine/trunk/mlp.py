@@ -14,17 +14,17 @@ from ...contract import Passed
 from ...settings import number, option, positive
 from ..part import Buffers
 from ..slot import Slot
-from ._dense import Dense, restored
+from ._dense import Dense
 from ._gradient import Gradient
 from ._layers import ACTIVATIONS, initial, layers, spans
 from ._one_hidden import ACTIVATIONS as OF_UNITS
 from ._one_hidden import Trunk as Trunk
 from ._optimiser import RATES, WITHOUT_MOMENTUM, Optimiser
 
-# Options of the command line, by MLP's argument, that runs of version 0.1.0 did not have
+# Options of the command line, by MLP's argument, that a unit of hybrid/layout.py has not
 SAID = {name: name for name in ("last", "layer_norm", "residual", "dropout", "betas")}
 SAID |= {"optimiser": "trunk_optimiser", "decay": "trunk_decay", "clip": "trunk_clip"}
-AS_BEFORE = (("optimiser", "sgd"), ("dropout", 0.0))  # what those runs had
+AS_UNIT = (("optimiser", "sgd"), ("dropout", 0.0))  # what it has
 
 
 def widths(text: str) -> list[int]:
@@ -219,12 +219,12 @@ class MLP(Dense):
 
 
 def make(inputs: int, outputs: int, options: Mapping[str, Any], *, seed: int) -> Dense:
-    """From options of the command line; see hybrid/engine/trunk/__init__.py. What version 0.1.0 could say keeps its bytes."""
+    """From options of the command line; see hybrid/engine/trunk/__init__.py. One hidden layer is a unit where the options allow it."""
     sizes = [inputs, *(options.get("layers") or [options["hidden"]]), outputs]
     own = {"rate": options["trunk_rate"], "momentum": options["momentum"], "seed": seed}
     said: dict[str, Any] = {argument: options.get(name) for argument, name in SAID.items()}
     said = {argument: value for argument, value in said.items() if value is not None and value is not False}
-    more = {argument: value for argument, value in said.items() if (argument, value) not in AS_BEFORE}
+    more = {argument: value for argument, value in said.items() if (argument, value) not in AS_UNIT}
     activation = options["activation"]
     if len(sizes) == 3 and not more and activation in OF_UNITS:
         return Trunk(*sizes, activation=activation, **own)
@@ -240,8 +240,3 @@ def least(**facts: Any) -> int:
     """How many numbers a checkpoint holds at least."""
     sizes = facts["sizes"] if "sizes" in facts else [facts[name] for name in ("inputs", "hidden", "outputs")]
     return sum(math.prod(pair) for pair in itertools.pairwise(sizes))
-
-
-def _again(facts: dict[str, Any], parameters: dict[str, np.ndarray]) -> Dense:
-    """A trunk as version 0.1.0 pickled it, not yet placed."""
-    return restored(Trunk, facts, parameters)

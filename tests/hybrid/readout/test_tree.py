@@ -1,12 +1,11 @@
 """Owners of a tree readout's nodes: they change no node, and a checkpoint goes on with as many; names of modes that were."""
 
-from functools import partial
 
 import numpy as np
 import pytest
 
-from hybrid.readout import HeadReadout, TreeReadout, rebuild
-from hybrid.readout.tree import _note_former, _note_gone, least, trials
+from hybrid.readout import TreeReadout, rebuild
+from hybrid.readout.tree import least, trials
 
 
 def batch(classes, width, rows=32, seed=0):
@@ -40,28 +39,6 @@ def test_a_tree_with_more_owners_moves_its_nodes_alike_and_is_rebuilt_with_them(
 )
 def test_a_tree_whose_nodes_move_by_examples_on_the_cpu_learns_online(form, online):
     assert TreeReadout([3, 2, 1], 4, **form).online is online
-
-
-def test_the_former_name_of_a_mode_is_taken_with_one_note(capsys):
-    _note_former.cache_clear()
-    readouts = [TreeReadout([3, 2, 1], 4, mode="runs") for _ in range(2)]
-    assert all(readout.mode == "grouped" for readout in readouts)
-    assert capsys.readouterr().err.count('mode "runs" is now called "grouped"') == 1
-
-
-def test_a_checkpoint_with_the_former_name_of_a_mode_loads_silently(capsys):
-    _note_former.cache_clear()
-    facts = TreeReadout([3, 2, 1], 4, mode="grouped").describe()
-    assert rebuild(facts | {"mode": "runs"}).describe() == facts
-    assert not capsys.readouterr().err
-
-
-@pytest.mark.parametrize("make", [TreeReadout, partial(TreeReadout, split=1), HeadReadout])
-def test_a_checkpoint_with_a_mode_that_is_gone_goes_on_with_one_note(capsys, make):
-    _note_gone.cache_clear()
-    facts = make([3, 2, 1], 4).describe()
-    assert [rebuild(facts | {"mode": "hogwild"}).describe() for _ in range(2)] == [facts, facts]
-    assert capsys.readouterr().err.count('mode "hogwild" is no more') == 1
 
 
 @pytest.mark.parametrize("facts", [{}, {"biases": True}, {"optimiser": "adagrad"}])

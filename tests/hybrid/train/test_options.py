@@ -16,7 +16,8 @@ def test_defaults_are_those_of_run_model_readout_and_trunk():
 def test_defaults_that_a_model_has_under_a_readout():
     assert choose("language", text="x", readout="full")["trunk_rate"] == 0.05
     assert choose("words", text="x")["mode"] == "grouped"
-    assert choose("factors", ratings="x")["history"] == 3
+    assert choose("factors", ratings="x")["readout"] == "sampled" and choose("factors", ratings="x")["history"] == 5
+    assert choose("factors", ratings="x", readout="tree")["history"] == 3
     assert choose("factors", ratings="x", history=7, readout="full")["history"] == 7
 
 
@@ -68,12 +69,8 @@ def test_nesterov_has_the_rate_of_sgd_and_adam_its_own(readout, rate):
     assert trunk("adam") == (0.001, None)
 
 
-def test_the_options_of_an_earlier_version_are_read_as_they_are_today():
+def test_options_that_no_command_gives_are_refused():
     parts = Parts("language")
-    assert parts.read({"readout": "tree", "mode": "runs", "seed": 3}) == {
-        "readout": "tree",
-        "mode": "grouped",
-        "seed": 3,
-    }
+    parts.validate({"readout": "tree", "mode": "grouped", "seed": 3})
     with pytest.raises(ValueError, match="seed: found -1, which --seed cannot be; the file was altered"):
-        parts.read({"seed": -1})
+        parts.validate({"seed": -1})

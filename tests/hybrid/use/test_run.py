@@ -9,8 +9,8 @@ import hybrid
 from hybrid import LanguageModel, Recommender, Vectors
 from hybrid.train import runs
 from hybrid.use.run import able, open_run, vectors_of
-from tests.support.old_runs import DATA, copied
 from tests.support.plugin import offered
+from tests.support.trained import copied, data
 
 
 def test_a_run_of_factors_recommends_by_the_ratings_it_was_trained_on(tmp_path):
@@ -19,7 +19,7 @@ def test_a_run_of_factors_recommends_by_the_ratings_it_was_trained_on(tmp_path):
     assert isinstance(model, Recommender)
     assert model.users == json.loads((run / "users.json").read_text()) and model.length == 3
     had = {}
-    for line in (DATA / "u.data").read_text().splitlines():
+    for line in (data() / "u.data").read_text().splitlines():
         user, item, *_ = line.split("\t")
         had.setdefault(user, set()).add(item)
     found = model.recommend(k=5)
@@ -37,7 +37,7 @@ def test_ratings_that_are_gone_are_asked_for_when_they_are_needed(tmp_path):
     assert model.recommend_to([[model.items[0]]], 2).names[0]
     with pytest.raises(ValueError, match=r"gone\.data: not there.* --ratings FILE"):
         model.recommend()
-    assert model.remember(DATA / "u.data") == 0
+    assert model.remember(data() / "u.data") == 0
     assert model.recommend(k=2).ids.shape == (len(model.users), 2)
 
 
@@ -55,8 +55,8 @@ def test_a_language_run_says_of_a_text_what_eval_does(tmp_path):
     run = copied("language_tree", tmp_path)
     model = open_run(run, device="cpu")
     assert isinstance(model, LanguageModel)
-    text = (DATA / "text.txt").read_text()
-    said = {"text": str(DATA / "text.txt"), "device": "cpu", "threads": 1, "checkpoint": None}
+    text = (data() / "text.txt").read_text()
+    said = {"text": str(data() / "text.txt"), "device": "cpu", "threads": 1, "checkpoint": None}
     assert model.perplexity(text) == pytest.approx(runs.evaluate(str(run), said)["perplexity"], rel=1e-5)
     assert len(model.continue_text(model.vocabulary.words[1], 5)) == 5
     assert len(vectors_of(run)) == len(model.vocabulary) == len(model.vectors)

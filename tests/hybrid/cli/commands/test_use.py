@@ -13,7 +13,7 @@ from hybrid import open_run
 from hybrid.cli import main
 from hybrid.cli.commands import analogy, neighbours, next, recommend, similar
 from hybrid.cli.options import COMMANDS, FILL
-from tests.support.old_runs import copied
+from tests.support.trained import copied
 
 RUNS = {"factors": "factors_tree", "language": "language_tree", "words": "words_skipgram", "pvm": "pvm_unit"}
 
@@ -63,6 +63,22 @@ def test_recommendations_of_all_users_in_a_file(hybrid, folder, recommender, nam
     expected = [(user, item, score) for user, _, item, score in recommender.recommend(k=3).rows()]
     assert [row[:2] for row in rows] == [row[:2] for row in expected]
     assert [row[2] for row in rows] == pytest.approx([row[2] for row in expected], rel=1e-6)
+
+
+@pytest.mark.parametrize("line", ["export factors", "recommend factors --out"])
+def test_what_is_there_is_replaced_only_where_the_user_says_so_and_what_a_run_writes_never(hybrid, folder, line):
+    for name in ("run.csv", "factors/curve.csv", "words/run.json", "words/checkpoint/checkpoint.json"):
+        (folder / name).touch()
+        before, words = (folder / name).read_bytes(), [*line.split(), name]
+        if line.startswith("recommend") and name.endswith("json"):
+            continue
+        for more in ([], ["--overwrite"]):
+            code, _, error = hybrid(*words, *more)
+            written = name == "run.csv" and more
+            assert code == (0 if written else 2), error
+            assert "give --overwrite" in error or "name another file" in error or written
+            assert ((folder / name).read_bytes() == before) != bool(written)
+        (folder / name).unlink() if name.endswith("csv") else None
 
 
 def test_recommendations_of_some_users_are_printed(hybrid, folder, recommender):
@@ -173,7 +189,7 @@ def test_a_text_is_continued(hybrid, folder):
         ("recommend factors --ratings absent", "absent: No such file"),
         ("recommend factors --out recs.txt", "recs.txt: expected a name that ends with .csv or .parquet"),
         ("recommend factors --out absent/recs.csv", "recs.csv: No such file or directory"),
-        ("recommend factors --checkpoint best", "--checkpoint best"),
+        ("similar words noun1 --checkpoint best", "--checkpoint best"),
         ("recommend factors --seen", "--seen: not used|unrecognized arguments: --seen"),
     ],
 )

@@ -34,13 +34,6 @@ def test_an_mlp_is_made_of_options_with_defaults():
     assert trunk.least(facts) == 5 * (8 + 6) <= sum(array.size for array in made.parameters().values())
 
 
-def test_facts_of_before_trunks_had_a_kind_are_those_of_an_mlp():
-    facts = trunk.make(
-        "mlp", 8, 6, {"hidden": 5, "activation": "relu", "momentum": 0.0, "trunk_rate": 0.1}, seed=3
-    ).describe()
-    assert trunk.rebuild({name: value for name, value in facts.items() if name != "kind"}).describe() == facts
-
-
 def test_an_unknown_kind_is_refused():
     with pytest.raises(ValueError, match="trunk: found 'tower', expected one of attention, mlp"):
         trunk.make("tower", 8, 6, {}, seed=0)
