@@ -15,6 +15,5 @@ from .label_tree_classifier import LabelTreeClassifier
 from .next_item import NextItem
 from .sparse_label_tree_classifier import SparseLabelTreeClassifier
 from .tree_classifier import TreeClassifier
-from .word_vectors import WordVectors
 
-__all__ = ["LabelTreeClassifier", "NextItem", "SparseLabelTreeClassifier", "TreeClassifier", "WordVectors"]
+__all__ = ["LabelTreeClassifier", "NextItem", "SparseLabelTreeClassifier", "TreeClassifier"]

@@ -12,7 +12,7 @@ import numpy as np
 from hybrid.feeds import ratings, text
 from hybrid.feeds.stream import source
 from hybrid.feeds.vocabulary import Vocabulary
-from hybrid.formats import fasttext, hdf5, svm
+from hybrid.formats import fasttext, svm
 from hybrid.pvm.originals import recording
 from hybrid.storage import vectors
 from tests.hybrid.pvm import tiny
@@ -74,22 +74,6 @@ def matrix(folder: Path) -> Path:
 
     sparse.save_npz(folder / "ratings.npz", sparse.random(20, 15, 0.2, format="csr", random_state=0))
     return folder / "ratings.npz"
-
-
-def nearest(folder: Path) -> Path:
-    """Of ann-benchmarks."""
-    import h5py
-
-    with h5py.File(folder / "near.hdf5", "w") as file:
-        file.attrs["distance"] = "angular"
-        for name, array in {
-            "train": ROWS,
-            "test": ROWS[:2],
-            "neighbors": np.array([[0, 1], [1, 0]], np.int32),
-            "distances": np.zeros((2, 2), np.float32),
-        }.items():
-            file[name] = array
-    return folder / "near.hdf5"
 
 
 def images(folder: Path) -> Path:
@@ -243,7 +227,6 @@ SUBJECTS: dict[str, Subject] = {
         written("train.txt", "__label__a __label__b some words\n__label__c more\n" * 4), fasttext.load
     ),
     "labels-svm": Subject(written("train.svm", "4 6 3\n0,1 0:1 3:0.5\n2 1:2 5:1e-3\n1 2:1\n0 4:-1\n"), svm.load),
-    "neighbours-hdf5": Subject(nearest, hdf5.load, share=0.01),
     "pvm-json": Subject(written("tiny.json", json.dumps(tiny.TINY)), configuration),
     "pvm-toml": Subject(written("tiny.toml", toml(FLAT)), configuration),
     "pvm-original": Subject(original, simulation),
