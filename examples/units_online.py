@@ -12,7 +12,7 @@ import time
 
 import numpy as np
 
-from hybrid import choose, unit_layout
+from hybrid import Units
 
 SEEN, SIZES = 8, (2, 4, 8, 16)  # values that a unit sees; hidden numbers of the units
 ROWS = 5  # of the table
@@ -26,21 +26,11 @@ def main() -> None:
     arguments = parser.parse_args()
 
     count = arguments.units
-    backend = choose(arguments.device)
-    device, units = backend.device, backend.units
-    queue = device.inline("units", 2)
-    hidden = np.resize(SIZES, count)
-    layout = unit_layout([SEEN] * count, hidden, [1] * count)  # sizes may differ from unit to unit
-    W, X, H, Y = (int(at[-1]) for at in layout[3:])  # how many weights, inputs, hidden numbers and outputs there are
-
+    hidden = np.resize(SIZES, count)  # sizes may differ from unit to unit
+    units = Units(count, SEEN, hidden, 1, device=arguments.device)
+    weights = units.weights.size
     rng = np.random.default_rng(0)
     period, phase = rng.uniform(5, 50, (2, count)), rng.uniform(0, 1, (2, count))
-    weights = device.from_host(rng.normal(0, 0.3, W).astype(np.float32))
-    x, target = device.empty((1, X), np.float32), device.empty((1, Y), np.float32)
-    loss, y, h, y_grad, h_grad = (
-        device.empty(shape, np.float32) for shape in ((count,), (1, Y), (1, H), (1, Y), (1, H))
-    )
-    plan = queue.run(units.plan, layout).wait()
 
     def signal(step: int) -> np.ndarray:
         """The value of every unit's signal at a step, (count,), between 0.1 and 0.9."""
@@ -48,17 +38,17 @@ def main() -> None:
 
     window = np.stack([signal(step) for step in range(SEEN)], axis=1)  # (count, SEEN)
     error, repeating, spent = np.zeros(count), 0.0, 0.0
-    print(f"{count:,} units, {W:,} weights, on {backend.name}\n\nmean |error| of the next value, by hidden numbers")
+    print(
+        f"{count:,} units, {weights:,} weights, on {units.backend.name}\n\nmean |error| of the next value, by hidden numbers"
+    )
     print("    steps  " + "".join(f"{size:>8}" for size in SIZES) + "  repeating the last value")
     every = max(arguments.steps // ROWS, 1)
     for step in range(1, arguments.steps + 1):
         following = signal(SEEN + step - 1)
-        device.write(x, window.reshape(1, X))
-        device.write(target, following[None])
         began = time.perf_counter()
-        queue.run(units.step, loss, y, h, weights, None, y_grad, h_grad, plan, x, target, 1.0, 0.0, "logistic").wait()
+        loss = units.step(window, following[:, None], rate=1.0)
         spent += time.perf_counter() - began if step > 1 else 0  # the first step compiles
-        error += np.abs(device.to_host(y)[0] - following)
+        error += np.sqrt(2 * loss)  # a loss is half the squared error
         repeating += float(np.abs(window[:, -1] - following).mean())
         window = np.concatenate([window[:, 1:], following[:, None]], axis=1)
         if step % every == 0:
@@ -66,7 +56,7 @@ def main() -> None:
             print(f"{step:>9,}  {means}  {repeating / every:8.4f}")
             error[:], repeating = 0, 0.0
     print(
-        f"\n{W * (arguments.steps - 1) / max(spent, 1e-9) / 1e6:,.0f} million weights a second, each used and moved once"
+        f"\n{weights * (arguments.steps - 1) / max(spent, 1e-9) / 1e6:,.0f} million weights a second, each used and moved once"
     )
 
 

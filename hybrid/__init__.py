@@ -39,6 +39,7 @@ _HOME = {
     "TorchTrunk": "engine.trunk.torch",
     "TreeReadout": "readout",
     "Trunk": "engine.trunk.mlp",
+    "Units": "units",
     "Vectors": "use.vectors",
     "Vocabulary": "feeds.vocabulary",
     "choose": "backend",

@@ -39,7 +39,7 @@ def unit_layout(inputs: ArrayLike, hidden: ArrayLike, outputs: ArrayLike) -> Uni
     >>> unit_layout([150], [49], [150]).w_at[-1]
     np.int64(14899)
 
-    Raises ValueError for lists of unequal length, an empty list or a size below 1 or beyond int32.
+    Raises ValueError for lists of unequal length, an empty list, sizes below 1 or beyond int32, more than 2^62 weights.
     """
     sizes = {"inputs": inputs, "hidden": hidden, "outputs": outputs}
     arrays = {name: np.asarray(value) for name, value in sizes.items()}
@@ -55,6 +55,8 @@ def unit_layout(inputs: ArrayLike, hidden: ArrayLike, outputs: ArrayLike) -> Uni
                 f"{name} has {array.size} entries and inputs {arrays['inputs'].size}; one a unit is needed"
             )
     n, h, o = (array.astype(np.int64) for array in arrays.values())
+    if (total := float((h * (n + 1.0) + o * (h + 1.0)).sum())) > 2**62:
+        raise ValueError(f"{total:.2g} weights; units have at most 2^62 together")
     return UnitLayout(
         *(array.astype(np.int32) for array in (n, h, o)),
         *(_offsets(size) for size in (h * (n + 1) + o * (h + 1), n, h, o)),

@@ -57,7 +57,7 @@ def _readout(space):
 
 def _units(space):
     *_, collection, ensemble = (line.split() for line in space["printed"])
-    assert float(collection[1]) < 1.0  # it begins near 6
+    assert float(collection[0]) < 1.0  # it begins near 6
     assert float(ensemble[-1]) > 0.01  # the slowest have hardly moved
 
 

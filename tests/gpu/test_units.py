@@ -6,6 +6,7 @@ import pytest
 from cpu import units as cpu_units
 from gpu import units
 from gpu.plan import Plan
+from hybrid import Units
 from hybrid.layout import unit_layout
 from tests.support.units_on_gpu import MANY, WARPS, Case
 from tests.twins import units as oracle
@@ -226,3 +227,19 @@ def test_shared_memory_has_the_room_that_the_plan_counts_on(gpu, sizes):
     Case(1, sizes=sizes).on(gpu).step("tanh")
     kernel = gpu.device.modules[f"{units.__file__}:step_whole"].kernel
     assert kernel.get_attribute(driver.function_attribute.PREFERRED_SHARED_MEMORY_CARVEOUT) == 100
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+def test_the_front_door_learns_as_on_the_cpu(gpu, batch, tmp_path):
+    made = {device: Units(5, *RAGGED, momentum=0.5, device=device) for device in ("cpu", "cuda:0")}
+    x, target = (np.random.default_rng(0).random((batch, size), np.float32) for size in (255, 353))
+    rates = np.linspace(0, 0.5, 5)
+    for rate in (0.1, rates):
+        losses = [one.step(x, target, rate) for one in made.values()]
+        close(losses[1], losses[0], np.float32, 150)
+    close(made["cuda:0"](x), made["cpu"](x), np.float32, 150)
+    made["cuda:0"].save(tmp_path / "units.npz")
+    again = Units.load(tmp_path / "units.npz", device="cuda:0")
+    losses = [one.step(x, target, rates) for one in (again, made["cuda:0"])]
+    assert losses[0].tobytes() == losses[1].tobytes()
+    assert again.weights.tobytes() == made["cuda:0"].weights.tobytes()

@@ -1,0 +1,228 @@
+"""Collections of small MLPs, each with weights of its own, that learn together: one call moves all of them."""
+
+import io
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from . import check
+from .alone import Alone
+from .backend import choose
+from .layout import unit_layout
+from .processors import available
+from .storage import atomic, npz
+
+ACTIVATIONS = ("logistic", "rational", "tanh", "relu")
+SIZES = ("inputs", "hidden", "outputs")
+
+
+class _Buffers(NamedTuple):
+    """Arrays of the device for a batch of B examples."""
+
+    loss: Any
+    y: Any
+    hidden: Any
+    y_grad: Any
+    hidden_grad: Any
+    x: Any
+    target: Any
+
+
+class Units:
+    """U small MLPs, inputs -> hidden -> outputs, trained by SGD on half the squared error of their outputs.
+
+    count       U
+    inputs, hidden, outputs  sizes: one number for all units, or (U,) whole numbers, one a unit
+    activation  of both layers: "logistic", "rational", "tanh" or "relu"
+    momentum    below 1
+    seed        of the weights: uniform, of variance 2 / (fan in + fan out); biases are 0 (Glorot and Bengio 2010)
+    device      as `choose` takes it
+
+    `step(x, target)` moves them, `units(x)` gives their outputs. x is (U, n), or (B, U, n) for B examples of each unit; where
+    units differ in their inputs (X,) or (B, X), the inputs of all units one after another. Targets and outputs are alike.
+    Arrays are NumPy's; they are copied, and cast to float32. `layout` says where a unit's weights are, see `unit_layout`.
+
+    A call with arguments that do not fit raises ValueError and moves nothing; one while another thread's is under way raises
+    RuntimeError.
+    """
+
+    def __init__(
+        self,
+        count: int,
+        inputs: ArrayLike,
+        hidden: ArrayLike,
+        outputs: ArrayLike,
+        *,
+        activation: str = "logistic",
+        momentum: float = 0.0,
+        seed: int = 0,
+        device: str | None = "auto",
+    ):
+        sizes = [_sizes(name, size, count) for name, size in zip(SIZES, (inputs, hidden, outputs), strict=True)]
+        self.count, self.layout = count, unit_layout(*sizes)
+        self.activation = check.choice("activation", activation, ACTIVATIONS)
+        self.momentum = check.number("momentum", momentum, 0)
+        if self.momentum >= 1:
+            raise ValueError(f"momentum: found {momentum}, expected a number below 1")
+        rng = np.random.default_rng(check.whole("seed", seed, 0))
+        self.backend = choose(device)
+        self._device, self._kernels = self.backend.device, self.backend.units
+        self._queue = self._device.inline("units", available())
+        self._alone = Alone("Units", "give each thread units of its own")
+        self._one = {
+            name: _shape(sizes) for name, sizes in (("x", self.layout.inputs), ("target", self.layout.outputs))
+        }
+        self._weights = self._device.from_host(_glorot(self.layout, rng))
+        nothing = np.zeros(self._weights.size, np.float32) if self.momentum else None
+        self._velocity = None if nothing is None else self._device.from_host(nothing)
+        self._rates = self._device.empty((self.count,), np.float32)
+        self._buffers: _Buffers | None = None
+        self._plan = self._queue.run(self._kernels.plan, self.layout).wait()
+
+    @property
+    def weights(self) -> np.ndarray:
+        """A copy of all weights, (W,) float32, one unit after another, see `unit_layout`; what is assigned is copied."""
+        with self._alone:
+            return np.array(self._device.to_host(self._weights))
+
+    @weights.setter
+    def weights(self, values: ArrayLike) -> None:
+        given = _numbers("weights", values, self._weights.shape)
+        with self._alone:
+            self._device.write(self._weights, given)
+
+    def weights_of(self, unit: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """A copy of one unit's weights: first matrix (h, n), its bias (h,), second matrix (o, h), its bias (o,)."""
+        check.whole("unit", unit, 0, self.count - 1)
+        n, h, o, at = (int(part[unit]) for part in self.layout[:4])
+        with self._alone:
+            own = np.array(self._device.to_host(self._weights)[at : self.layout.w_at[unit + 1]])
+        first, first_bias, second, second_bias = np.split(own, np.cumsum([h * n, h, o * h]))
+        return first.reshape(h, n), first_bias, second.reshape(o, h), second_bias
+
+    def step(self, x: ArrayLike, target: ArrayLike, rate: ArrayLike = 0.1) -> np.ndarray:
+        """Move all units once; returns their losses before that, (U,) float32.
+
+        rate  one number, or (U,), one a unit, of at least 0
+
+        A loss is half the squared error, summed over outputs and batch, and the step follows the gradient of that sum. A unit
+        that diverges has a loss of NaN or infinity; the others go on.
+        """
+        x, target = self._examples("x", x), self._examples("target", target)
+        if len(x) != len(target):
+            raise ValueError(f"target: found {len(target)} examples, expected {len(x)}, as x has")
+        each = _numbers("rate", rate, (self.count,)) if np.iterable(rate) else None
+        least = check.number("rate", rate if each is None else each.min(), 0)
+        with self._alone:
+            room = self._filled(x, target)
+            if each is not None:
+                self._device.write(self._rates, each)
+            written = (*room[:3], self._weights, self._velocity, room.y_grad, room.hidden_grad)
+            rates = least if each is None else self._rates
+            more = (self._plan, room.x, room.target, rates, self.momentum, self.activation)
+            self._queue.run(self._kernels.step, *written, *more).wait()
+            return np.array(self._device.to_host(room.loss))
+
+    def __call__(self, x: ArrayLike) -> np.ndarray:
+        """The outputs for x, float32: (U, o) or (B, U, o); where units differ in their outputs (Y,) or (B, Y)."""
+        flat = self._examples("x", x)
+        with self._alone:
+            room = self._filled(flat)
+            read = (self._plan, self._weights, room.x, self.activation)
+            self._queue.run(self._kernels.forward, room.y, room.hidden, *read).wait()
+            y = np.array(self._device.to_host(room.y))
+        batch = () if np.ndim(x) == len(self._one["x"]) else (len(flat),)
+        return y.reshape(batch + self._one["target"])
+
+    def save(self, path: str | Path) -> None:
+        """Write all that `load` needs to go on as if nothing had happened; OSError for a file that cannot be written."""
+        arrays = {name: getattr(self.layout, name) for name in SIZES}
+        arrays |= {"activation": np.array(self.activation), "momentum": np.array(self.momentum)}
+        moving = {"weights": self._weights} | ({} if self._velocity is None else {"velocity": self._velocity})
+        buffer = io.BytesIO()
+        with self._alone:
+            np.savez(buffer, **arrays, **{name: self._device.to_host(array) for name, array in moving.items()})
+        atomic.write(path, [buffer.getbuffer()])
+
+    @classmethod
+    def load(cls, path: str | Path, device: str | None = "auto") -> "Units":
+        """The units that `save` wrote, on any device; OSError for an unreadable file, ValueError for another one."""
+        expected = "units, as Units.save writes them"
+        arrays = npz.read(path, expected)
+        try:
+            sizes = [arrays[name] for name in SIZES]
+            options = {"activation": str(arrays["activation"]), "momentum": float(arrays["momentum"])}
+            wanted = (int(unit_layout(*sizes).w_at[-1]),)  # before memory is taken for so many
+            weights = check.array("weights", arrays["weights"], wanted, np.float32)
+            velocity = check.array("velocity", arrays["velocity"], wanted, np.float32) if options["momentum"] else None
+            made = cls(len(sizes[0]), *sizes, **options, device=device)  # type: ignore[arg-type]
+        except KeyError as error:
+            raise ValueError(f"{path}: no array {error}; expected {expected}") from None
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{path}: {error}; expected {expected}") from None
+        made._device.write(made._weights, weights)
+        if velocity is not None:
+            made._device.write(made._velocity, velocity)
+        return made
+
+    def _examples(self, name: str, values: ArrayLike) -> np.ndarray:
+        """Checked and flat, (B, X) or (B, Y) float32."""
+        one = self._one[name]
+        return _numbers(name, values, one, batch=True).reshape(-1, int(np.prod(one)))
+
+    def _filled(self, x: np.ndarray, target: np.ndarray | None = None) -> _Buffers:
+        """The buffers, with x and target in them."""
+        if self._buffers is None or len(self._buffers.x) != len(x):
+            self._buffers = None  # those of another batch go first
+            X, H, Y = (int(at[-1]) for at in self.layout[4:])
+            shapes = [(len(x), size) for size in (Y, H, Y, H, X, Y)]
+            self._buffers = _Buffers(*(self._device.empty(shape, np.float32) for shape in [(self.count,), *shapes]))
+        self._device.write(self._buffers.x, x)
+        if target is not None:
+            self._device.write(self._buffers.target, target)
+        return self._buffers
+
+
+def _sizes(name: str, value: ArrayLike, count: int) -> np.ndarray:
+    """One size a unit; `unit_layout` looks at the numbers."""
+    check.whole("count", count, 1, check.ID)
+    sizes = np.asarray(value)
+    if sizes.ndim == 0:
+        return np.full(count, check.whole(name, value, 1, check.ID))
+    if sizes.shape != (count,):
+        raise ValueError(
+            f"{name}: found {sizes.dtype} {sizes.shape}, expected a whole number, or ({count},), one a unit"
+        )
+    return sizes
+
+
+def _shape(sizes: np.ndarray) -> tuple[int, ...]:
+    """Of an example: (U, n), or (X,) where units differ."""
+    return (len(sizes), int(sizes[0])) if (sizes == sizes[0]).all() else (int(sizes.sum(dtype=np.int64)),)
+
+
+def _numbers(name: str, values: ArrayLike, shape: tuple[int, ...], *, batch: bool = False) -> np.ndarray:
+    """As float32; ValueError unless they are finite numbers of this shape or, with `batch`, (B, *shape)."""
+    try:
+        found = np.asarray(values)
+    except ValueError:
+        raise ValueError(f"{name}: found rows of different lengths, expected an array of numbers") from None
+    fits = found.shape == shape or (batch and found.size and found.shape[1:] == shape)
+    if not fits or found.dtype.kind not in "biuf":
+        more = f" or {('B', *shape)}".replace("'", "") if batch else ""
+        raise ValueError(f"{name}: found {found.dtype} {found.shape}, expected numbers {shape}{more}")
+    with np.errstate(over="ignore"):  # what is too large is infinite then, and refused
+        found = found.astype(np.float32, copy=False)
+    check.finite(name, found)
+    return found
+
+
+def _glorot(layout: Any, rng: np.random.Generator) -> np.ndarray:
+    n, h, o = (size.astype(np.float32) for size in layout[:3])
+    bound = np.stack([np.sqrt(6 / (n + h)), 0 * n, np.sqrt(6 / (h + o)), 0 * n], axis=1)
+    n, h, o = (size.astype(np.int64) for size in layout[:3])
+    weights = rng.random(int(layout.w_at[-1]), np.float32) * np.float32(2) - np.float32(1)
+    weights *= np.repeat(bound.ravel(), np.stack([h * n, h, o * h, o], axis=1).ravel())
+    return weights
