@@ -29,7 +29,6 @@ OWN: dict[str, tuple[str, ...]] = {  # options of some benchmarks alone
     "ranks": ("timeline",),
     "quality": ("only", "tries", "seconds", "readouts", "epochs", "budget", "seeds", "part"),
     "report": ("out",),
-    "scale": ("out",),
     "shards": ("gb", "ranks", "limit"),
     "table7": ("only",),
     "tune": ("only", "tries", "seconds"),
@@ -116,7 +115,7 @@ def _own_groups(parser: argparse.ArgumentParser) -> None:
     gpu.add_argument(
         "--out",
         metavar="DIR",
-        help="where its .jsonl goes, unless --json says so (default: bench/results); of report and scale: draw "
+        help="where its .jsonl goes, unless --json says so (default: bench/results); of report: draw "
         "there; of all: keep results and report there",
     )
     gpu.add_argument(

@@ -3,6 +3,7 @@
 Each rank computes on one thread. Ticks are those of a model that learns and whose units the ranks share.
 """
 
+import itertools
 import statistics
 from pathlib import Path
 from typing import Any
@@ -15,15 +16,17 @@ from hybrid.processors import available
 from hybrid.ranks.pingpong import SIZES
 
 RANKS = (2, 4)
+LANGUAGE = {"batch": 1024, "classes": 100_000, "micro_batches": 4, "ticks": 8}
 MODELS, QUICK = ("small", "mesh100m", "flat210m"), ("mesh1m",)
 BAR = 1.1  # a tick of flat210m on 2 ranks, over the compute of one rank's half
 TICKS = 8  # of a timeline, of each model
 
 
 def run(arguments: Any) -> None:
-    """Messages on 2 and 4 ranks, then ticks on 2; with --timeline some of those once more."""
+    """Messages on 2 and 4 ranks, then ticks on 1, 2 and 4; with --timeline some of those once more."""
     models = QUICK if arguments.quick else MODELS
-    for ranks in RANKS[:1] if arguments.quick else RANKS:
+    several = RANKS[:1] if arguments.quick else RANKS
+    for ranks in several:
         found = messages(ranks, arguments.quick, arguments.repeat)
         records = [kept(one, ranks) for one in found]
         print(message_table(records, available()), end="\n\n", flush=True)
@@ -31,10 +34,15 @@ def run(arguments: Any) -> None:
     print(
         "| model | ranks | tick, ms | its compute, all at once | one rank's share alone | over that | |\n|" + "---|" * 7
     )
-    for model in models:
-        records = ticks_of(model, 2, arguments.repeat)
+    for model, ranks in itertools.product(models, (1, *several)):
+        records = ticks_of(model, ranks, arguments.repeat)
         print(tick_row(model, records), flush=True)
         append(arguments.json, records)
+    options = LANGUAGE | ({"batch": 64, "classes": 1_000} if arguments.quick else {})
+    for ranks in (1, *several):
+        one = steps_of(options, ranks, arguments.repeat)
+        print(f"| language | {ranks} | {1e3 * one['seconds']:.2f} | | | | |", flush=True)
+        append(arguments.json, [one])
     if arguments.timeline:
         write_timeline(
             arguments.timeline,
@@ -71,6 +79,13 @@ def ticks_of(model: str, ranks: int, repeat: int) -> list[dict[str, Any]]:
         work = Work(f"ranks.{name}", "ours", params, 1, "ticks/s", _nothing, _nothing, samples=samples[name])
         records.append(record(work))
     return records
+
+
+def steps_of(options: dict[str, Any], ranks: int, repeat: int) -> dict[str, Any]:
+    """A record of a step of a language model whose trunk the ranks share."""
+    samples = measured("bench.ranks_language:steps", ranks, repeat=repeat, **options)
+    params = {"ranks": ranks, "model": "language"}
+    return record(Work("ranks.tick", "ours", params, 1, "ticks/s", _nothing, _nothing, samples=samples))
 
 
 def _nothing() -> None:

@@ -2,11 +2,8 @@
 
 import dataclasses
 import itertools
-import statistics
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,17 +16,12 @@ from hybrid.ranks.group import Group
 from hybrid.ranks.pingpong import Messages
 
 RATE, SECONDS = 0.001, 0.2  # seconds of a sample, about
-MESHES = {"mesh1m": 6, "mesh100m": 47, "mesh1g": 148}  # units a side of a flat layer whose units read their neighbours
-UNITS = ("edge", "tick")  # stages in which a rank computes them
-WAITS = ("send", "arrive")  # stages of a tick in which a rank speaks with others
-SOME = 20  # ticks
+MESHES = {"mesh1m": 6, "mesh100m": 47}  # units a side of a flat layer whose units read their neighbours
 
 
 def configuration(name: str) -> Config:
-    """One of the package's, a mesh, or "tiny", whose units take no time; it learns from the first tick on."""
-    if name == "tiny":
-        config = dataclasses.replace(presets.load("flat210m")[0], name=name, grids=((2, 2),), block=(1, 1), hidden=(1,))
-    elif name in MESHES:
+    """One of the package's, or a mesh; it learns from the first tick on."""
+    if name in MESHES:
         side = MESHES[name]
         flat = presets.load("flat210m")[0]
         config = dataclasses.replace(flat, name=name, grids=((side, side),), lateral_radius=2.0, self_context=True)
@@ -92,61 +84,16 @@ def running(config: Config, group: Group) -> tuple[PVM, Iterator[Any]]:
     return model, model.run(itertools.repeat(frame), every=1 << 30)
 
 
-def curve(config: str, parts: list[int], repeat: int) -> list[dict[str, Any]]:
-    """Samples of the seconds in which each of the ranks, all at once, computes 1 / parts of a model, and its weights.
-
-    The last samples, of 0 parts, are of taking in a frame.
-    """
-    group, found = Group(), []
-    share = Share(configuration(config), group)
-    for count in parts:
-        share.take(count)
-        samples = timed(group, partial(share.move, share.first, share.last), repeat)
-        found.append({"parts": count, "weights": share.weights, "samples": samples})
-    frame = timed(group, share.show, repeat)
-    return [*found, {"parts": 0, "weights": 0, "samples": frame}]
-
-
 def ticks(config: str, repeat: int) -> dict[str, list[float]]:
-    """Samples of the seconds of a tick of all ranks, and of as many weights a rank when nobody tells anybody anything.
-
-    With them the median seconds that the units take within a tick, of the rank where they take longest: "units".
-    """
+    """Samples of the seconds of a tick of all ranks, and of as many weights a rank when nobody tells anybody anything."""
     group = Group()
     share = Share(configuration(config), group)
     share.take(group.size)
     compute = timed(group, share.compute, repeat)
     del share
-    model, all_ticks = running(configuration(config), group)
+    _, all_ticks = running(configuration(config), group)
     samples = timed(group, lambda: next(all_ticks), repeat)
-    took: dict[int, float] = defaultdict(float)
-    for one in model.trace.recent:
-        if one.stage in UNITS:
-            took[one.tick] += one.end - one.start
-    units = np.array([statistics.median(took.values())])
-    group.most(units)
-    return {"tick": samples, "compute": compute, "units": units.tolist()}
-
-
-def overhead(repeat: int) -> list[float]:
-    """Samples of the seconds of a tick that are neither a kernel's nor an exchange's: of a model whose units take no time."""
-    group, config = Group(), configuration("tiny")
-    share = Share(config, group)
-    share.take(group.size)
-    call, samples = min(timed(group, partial(share.move, share.first, share.last), repeat)), []
-    model, all_ticks = running(config, group)
-    for _ in range(repeat):
-        for _ in itertools.islice(all_ticks, SOME):
-            pass
-        model.trace.clear()
-        group.barrier()
-        start = time.perf_counter()
-        for _ in itertools.islice(all_ticks, SOME):
-            pass
-        wall = time.perf_counter() - start
-        waits = sum(one.end - one.start for one in model.trace.recent if one.stage in WAITS)
-        samples.append(max((wall - waits) / SOME - call * (1 if group.size == 1 else 2), 1e-7))
-    return samples
+    return {"tick": samples, "compute": compute}
 
 
 def alone(config: str, parts: int, repeat: int) -> list[float]:
