@@ -71,6 +71,15 @@ def choose(device: str | None = None) -> Backend:
     return _gpu(device, _own(int(named[1])), bool(named[2]))
 
 
+def given(backend: Backend | str | None) -> Backend:
+    """The backend that a part of a model was given: itself, or its name as `choose` takes it; None: the CPU's."""
+    if isinstance(backend, str | None):
+        return choose(backend or "cpu")
+    if not isinstance(backend, Backend):
+        raise ValueError(f"backend: found {type(backend).__name__}, expected hybrid.choose(...), or a device's name")
+    return backend
+
+
 def _own(ordinal: int) -> int:
     """The device that this rank takes where the run is to have that one: ranks on one machine take its devices in turn."""
     if not world().local_rank:

@@ -87,7 +87,7 @@ def array(
     kind = np.dtype(dtype)
     sizes = ["any" if size is None else str(size) for size in shape]
     wanted = f"{kind} ({', '.join(sizes)}{',' * (len(sizes) == 1)})"
-    if not isinstance(value, np.ndarray):
+    if not isinstance(value, np.ndarray) or isinstance(value, np.ma.MaskedArray):
         remedy = f"numpy.asarray({name}, dtype=numpy.{kind}) makes one"
         raise ValueError(f"{name}: found {type(value).__name__}, expected an array {wanted}; {remedy}")
     found = f"{name}: found {value.dtype} {value.shape}, expected {wanted}"
@@ -113,7 +113,7 @@ def indices(name: str, values: Any, limit: int) -> np.ndarray:
     Raises ValueError for anything but whole numbers, and IndexError, naming the first bad place, unless all are in [0, limit).
     They are checked before they are cast to int32, since a cast would turn an id beyond 2^31 into another one.
     """
-    values = _array(name, values)
+    values = plain(name, values)
     if values.size and values.dtype.kind not in "iu":
         raise ValueError(f"{name}: found {values.dtype} {values.shape}, expected whole numbers, as int32")
     ids(name, values, limit)
@@ -125,7 +125,7 @@ def bags(name: str, values: Any, ids: int, what: str = "ids") -> np.ndarray:
 
     what  the list is of, for messages
     """
-    values = _array(name, values)
+    values = plain(name, values)
     if values.ndim != 1 or not values.size or values.dtype.kind not in "iu":
         raise ValueError(
             f"{name}: found {values.dtype} {values.shape}, expected int64 (B + 1,): where each bag begins, and the end"
@@ -142,11 +142,14 @@ def bags(name: str, values: Any, ids: int, what: str = "ids") -> np.ndarray:
     return np.ascontiguousarray(values, np.int64)
 
 
-def _array(name: str, values: Any) -> np.ndarray:
+def plain(name: str, values: Any) -> np.ndarray:
+    """`values` as an array; ValueError for rows of different lengths, and for a mask, which would be lost silently."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise ValueError(f"{name}: found a masked array, expected a plain one; {name}.filled(...) makes one")
     try:
         return np.asarray(values)
     except ValueError:  # of NumPy, which does not know what the list is for
-        raise ValueError(f"{name}: found rows of different lengths, expected an array of whole numbers") from None
+        raise ValueError(f"{name}: found rows of different lengths, expected an array of numbers") from None
 
 
 def ids(name: str, values: np.ndarray, limit: int) -> None:
@@ -230,7 +233,7 @@ def csr(
     from scipy.sparse import csr_array, issparse
 
     if not issparse(value):
-        value = _array(name, value)
+        value = plain(name, value)
         if value.ndim != 2 or value.dtype.kind not in "biuf":
             found = f"{value.dtype} {value.shape}"
             raise ValueError(f"{name}: found {found}, expected numbers of two axes, or a scipy sparse matrix")

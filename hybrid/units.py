@@ -205,10 +205,7 @@ def _shape(sizes: np.ndarray) -> tuple[int, ...]:
 
 def _numbers(name: str, values: ArrayLike, shape: tuple[int, ...], *, batch: bool = False) -> np.ndarray:
     """As float32; ValueError unless they are finite numbers of this shape or, with `batch`, (B, *shape)."""
-    try:
-        found = np.asarray(values)
-    except ValueError:
-        raise ValueError(f"{name}: found rows of different lengths, expected an array of numbers") from None
+    found = check.plain(name, values)
     fits = found.shape == shape or (batch and found.size and found.shape[1:] == shape)
     if not fits or found.dtype.kind not in "biuf":
         more = f" or {('B', *shape)}".replace("'", "") if batch else ""

@@ -62,7 +62,7 @@ class Embedding:
             raise ValueError(
                 "weighted: found True, expected it with mean=True and undivided=False: values weigh the vectors of a bag"
             )
-        self.backend = backend or backends.choose("cpu")
+        self.backend = backends.given(backend)
         if undivided and not self.backend.device.host_memory:
             raise ValueError(
                 f"undivided: found True with rows on {self.backend.name}, expected False: it is word2vec's, which "

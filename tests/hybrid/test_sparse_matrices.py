@@ -201,6 +201,7 @@ def test_other_formats_that_point_elsewhere(kind, spoil):
     ("value", "message"),
     [
         (np.ones(3), r"x: found float64 \(3,\), expected numbers of two axes, or a scipy sparse matrix"),
+        (np.ma.masked_array(np.ones((2, 6)), np.eye(2, 6) > 0), "x: found a masked array, expected a plain one"),
         ([["a", "b"]], r"x: found <U1 \(1, 2\), expected numbers of two axes"),
         (
             SOUND.astype(complex),

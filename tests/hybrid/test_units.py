@@ -91,6 +91,7 @@ BAD = {
     "NaN": (lambda made: made.step(ONE[0] * np.nan, ONE[1]), r"x\[0\]: found NaN or infinity"),
     "beyond float32": (lambda made: made.step(ONE[0], ONE[1] * 1e300), r"target\[0\]: found NaN or infinity"),
     "complex": (lambda made: made(ONE[0] * 1j), "x: found complex128"),
+    "masked": (lambda made: made(np.ma.masked_array(ONE[0], ONE[0] > 0)), "x: found a masked array"),
     "uneven": (lambda made: made([[1], [1, 2]]), "x: found rows of different lengths"),
     "rate": (lambda made: made.step(*ONE, -1), "rate: found -1, expected a finite number of at least 0"),
     "rates": (lambda made: made.step(*ONE, np.ones(4)), r"rate: found float64 \(4,\), expected numbers \(5,\)"),

@@ -67,7 +67,7 @@ class Base(Staged, Still, Foreign):
         self.rate = rate
         self.seed = check.whole("seed", seed, 0, 2**63 - 1)
         self.moves, self.biased = moves or sparse.Moves(), bool(biases)
-        self.backend = backend or backends.choose("cpu")
+        self.backend = backends.given(backend)
         self._check_place()
         self.moves.check_place(self.backend)
         self._rounding = sparse.Rounding(self.moves, self.seed)
@@ -193,9 +193,9 @@ class Base(Staged, Still, Foreign):
     def _parts(self, hidden: np.ndarray) -> Iterator[slice]:
         return (slice(at, at + self.batch) for at in range(0, len(hidden), self.batch))
 
-    def _check(self, hidden: np.ndarray, target: np.ndarray | None = None) -> None:
+    def _check(self, hidden: np.ndarray, *targets: np.ndarray) -> None:
         check.array("hidden", hidden, (None, self.width), np.float32)
-        if target is not None:
+        for target in targets:  # one, or none is asked for
             check.array("target", target, (len(hidden),), np.int32)
             check.ids("target", target, self.classes)
         check.finite("hidden", hidden)

@@ -260,7 +260,12 @@ def test_two_classes_and_counts_of_zero():
 
 
 def test_the_backend_may_be_chosen():
-    assert MAKE["full"](backend=backend.choose("cpu")).backend.name == "cpu"
+    for one in (backend.choose("cpu"), "cpu", None):
+        assert MAKE["full"](backend=one).backend.name == "cpu"
+    with pytest.raises(ValueError, match='device: found "cuda", expected "auto", "cpu", "cuda:N"'):
+        MAKE["full"](backend="cuda")
+    with pytest.raises(ValueError, match=r"backend: found int, expected hybrid\.choose"):
+        MAKE["full"](backend=3)
 
 
 def test_a_batch_may_be_one_example_and_no_less():

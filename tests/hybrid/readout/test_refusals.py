@@ -48,6 +48,12 @@ BAD = {
     "dtype of hidden": (lambda g, h, t: (g, h.astype(float), t), ValueError, r"hidden: found float64 \(16, 6\)"),
     "order of hidden": (lambda g, h, t: (g, np.asfortranarray(h), t), ValueError, "hidden: found strides .* C order"),
     "a list": (lambda g, h, t: (g, h.tolist(), t), ValueError, "hidden: found list, expected an array"),
+    "masked": (
+        lambda g, h, t: (g, np.ma.masked_array(h, h > 0), t),
+        ValueError,
+        "hidden: found MaskedArray, expected an array",
+    ),
+    "no target": (lambda g, h, t: (g, h, None), ValueError, "target: found NoneType, expected an array"),
     "shape of grad": (lambda g, h, t: (g[:3], h, t), ValueError, r"grad: found float32 \(3, 6\)"),
     "shape of target": (
         lambda g, h, t: (g, h, t[:3]),
