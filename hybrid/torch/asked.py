@@ -12,21 +12,16 @@ WHOLE = (torch.int64, torch.int32)
 class Asked(NamedTuple):
     """The rows of a batch that have a class.
 
-    kept      (M,) int64, their numbers; None: all N rows
-    target    (M,) int32
-    total     for a mean: the sum of the weights of those rows, a float32 number; None for another reduction, and for 0
-    training  whether the module was in training mode
+    kept    (M,) int64, their numbers; None: all N rows
+    target  (M,) int32
+    total   for a mean: the sum of the weights of those rows, a float32 number; None for another reduction, and for 0
+    learns  whether backward moves the readout
     """
 
     kept: Any
     target: Any
     total: Any
-    training: bool
-
-    @property
-    def unit(self) -> float:
-        """What one example of weight 1 counts in the reduced loss."""
-        return 1.0 if self.total is None else float(1 / self.total.detach())
+    learns: bool
 
     def of(self, rows: Any) -> Any:
         """The rows (N, ...) that have a class: (M, ...), without a copy where all have."""

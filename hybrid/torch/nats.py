@@ -9,15 +9,13 @@ from . import ranks
 from .asked import Asked
 from .places import place
 
-MOST = 4096.0  # times as far as a loss by itself moves parameters: what is more is a scale, not a weight
-
 
 class Nats(torch.autograd.Function):
     """-log p(target | hidden) of each row, (N,) float32, and the same times its weight; 0 where a row has no class.
 
     hidden  (N, D)
     weight  (N,) float32, or None: 1
-    anchor  a number that requires a gradient and gets none: so backward comes here where nothing else needs one
+    anchor  the module's parameter, whose gradient is 0: so backward comes here where nothing else needs one
     module  a ReadoutLoss
     """
 
@@ -27,7 +25,7 @@ class Nats(torch.autograd.Function):
         rows = asked.of(hidden).to(torch.float32)
         ask.finite(rows, asked.kept)
         readout = place(module.readout, rows)
-        losses = readout.losses(rows, asked.target) if asked.training else -readout.log_prob(rows, asked.target)
+        losses = readout.losses(rows, asked.target) if asked.learns else -readout.log_prob(rows, asked.target)
         nats = asked.among(_finite("loss", losses), len(hidden))
         ctx.save_for_backward(hidden, weight, nats)
         ctx.module, ctx.asked = module, asked
@@ -35,7 +33,7 @@ class Nats(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *upstream: Any) -> Any:
-        """The gradients of the hidden vectors and of the weights; in training the readout moves.
+        """The gradients of the hidden vectors and of the weights; a readout that learns moves.
 
         Raises RuntimeError where a graph of the gradient is asked for, and what `_factor` raises; then nothing has moved.
         """
@@ -46,47 +44,69 @@ class Nats(torch.autograd.Function):
                 "backward, and its gradient cannot be differentiated again"
             )
         hidden, weight, nats = ctx.saved_tensors
-        scale = asked.unit * (1.0 if module.scaler is None else module.scaler.get_scale())
-        factor = _factor(upstream[0], upstream[1], weight, scale)
-        own = ranks.Rows(asked.of(hidden).to(torch.float32), asked.target, asked.of(factor))
-        grad = _moved(module, own) if asked.training else _still(module, own)
-        of_hidden = asked.among((grad * scale).to(hidden.dtype), len(hidden))
-        return of_hidden, None if weight is None else upstream[1] * nats, None, None, None
+        of_nats, of_losses = (_finite("upstream gradient", values) for values in upstream)
+        rows = asked.of(hidden).to(torch.float32)
+        if asked.learns:
+            scale = _scale(asked.of(of_nats + of_losses))
+            factor = _factor(of_nats / scale, of_losses / scale, weight)
+            grad = _moved(module, ranks.Rows(rows, asked.target, asked.of(factor))) * scale
+        else:
+            factor = of_nats + (of_losses if weight is None else weight * of_losses)
+            grad = place(module.readout, rows).still(rows, asked.target, None) * asked.of(factor)[:, None]
+        of_hidden = asked.among(grad.to(hidden.dtype), len(hidden))
+        of_anchor = torch.zeros_like(module.anchor) if ctx.needs_input_grad[2] else None
+        return of_hidden, None if weight is None else of_losses * nats, of_anchor, None, None
+
+
+class Unlearned(torch.autograd.Function):
+    """What a readout answers about hidden vectors: numbers that say so where somebody differentiates them."""
+
+    @staticmethod
+    def forward(ctx: Any, hidden: Any, module: Any, answer: Any) -> Any:
+        """The answers."""
+        ctx.module, found = module, answer(hidden)
+        ctx.mark_non_differentiable(*(array for array in found if not array.is_floating_point()))
+        return found
+
+    @staticmethod
+    def backward(ctx: Any, *upstream: Any) -> Any:
+        """RuntimeError."""
+        raise RuntimeError(
+            f"{type(ctx.module).__name__}: found a backward through log_prob or best, expected one through the output or loss "
+            "of a call, which have a gradient; log_prob(hidden).detach() takes these as numbers"
+        )
 
 
 def _moved(module: Any, own: ranks.Rows) -> Any:
     """Learn from the rows of all processes; the gradient of one's own."""
+    module.learning()
     if ranks.alone(module.process_group):
         return place(module.readout, own.hidden).step(own.hidden, own.target, _weight(own.factor))
     every, mine = ranks.together(own, module.process_group)
     return place(module.readout, own.hidden).step(every.hidden, every.target, _weight(every.factor))[mine]
 
 
-def _still(module: Any, own: ranks.Rows) -> Any:
-    """The gradient of the rows; nothing moves."""
-    return place(module.readout, own.hidden).still(own.hidden, own.target, _weight(own.factor))
+def _scale(both: Any) -> Any:
+    """By what the loss was multiplied or divided: the mean of the upstream gradients (M,), without those of 0."""
+    there = both[both != 0]
+    if not len(there):
+        return both.new_tensor(1)
+    least, most = there.aminmax()
+    return (
+        least.abs() if least == most else there.abs().mean()
+    )  # x / x is exactly 1: only then a row moves by its very weight
 
 
-def _factor(of_nats: Any, of_losses: Any, weight: Any, scale: float) -> Any:
-    """How far each row moves the readout, against a step of its own.
-
-    Raises FloatingPointError where a gradient is not finite, ValueError where it is below 0 or beyond MOST times that of a loss
-    which was not multiplied, naming the row.
-    """
-    unit = of_nats.new_tensor(scale)
-    of_nats, of_losses = (
-        of_nats / unit,
-        of_losses / unit,
-    )  # x / x is exactly 1: only then a row moves by exactly its weight
-    both = _finite("upstream gradient", of_nats + of_losses)
-    bad = (both < 0) | (both > MOST)
-    if bad.any():
-        row = int(bad.int().argmax())
+def _factor(of_nats: Any, of_losses: Any, weight: Any) -> Any:
+    """How far each row moves the readout, against a step of its own; ValueError, naming the row, for one below 0."""
+    factor = of_nats + (of_losses if weight is None else weight * of_losses)
+    if (factor < 0).any():
+        row = int((factor < 0).int().argmax())
         raise ValueError(
-            f"upstream gradient[{row}]: found {both[row].item():g} times that of the loss itself, expected 0 to {MOST:g}: "
-            "so many times as far the readout would move; of a GradScaler tell the module: its attribute scaler"
+            f"upstream gradient[{row}]: found one below 0, expected at least 0: a readout only learns to raise the probability "
+            "of a target; eval() or requires_grad_(False) keeps it still, and takes any sign"
         )
-    return both if weight is None else of_nats + weight * of_losses
+    return factor
 
 
 def _weight(factor: Any) -> Any:

@@ -13,7 +13,7 @@ MAKE = {
     "split": lambda **more: TreeLoss(WIDTH, COUNTS, split=5, **more),
     "full": lambda **more: FullLoss(WIDTH, COUNTS, **more),
     "head": lambda **more: HeadLoss(WIDTH, COUNTS, head=9, clusters=5, **more),
-    "sampled": lambda **more: SampledLoss(WIDTH, COUNTS, negatives=20, **more),
+    "sampled": lambda **more: SampledLoss(WIDTH, COUNTS, **{"negatives": 20} | more),
     "logistic": lambda **more: SampledLoss(WIDTH, COUNTS, loss="logistic", **more),
 }
 

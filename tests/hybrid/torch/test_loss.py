@@ -129,7 +129,7 @@ def test_answers_are_those_of_the_readout(make):
     ids, best = loss.best(hidden, 4)
     assert ids.dtype == torch.int64 and ids[..., 0].equal(loss.predict(hidden))
     torch.testing.assert_close(best, log_probs.topk(4).values, rtol=1e-4, atol=1e-5)
-    assert not any(found.requires_grad for found in (log_probs, ids, best))
+    assert not ids.requires_grad
     without = loss.best(hidden, 2, exclude=sparse.csr_array(np.eye(15, CLASSES)))[0]
     assert without[0, 0].tolist() != ids[0, 0, :2].tolist() or 0 not in ids[0, 0, :2]
     assert not (without.reshape(15, 2) == torch.arange(15)[:, None]).any()
@@ -180,14 +180,31 @@ def test_the_rate_may_follow_a_schedule_of_torch(make):
     schedule = torch.optim.lr_scheduler.StepLR(torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0), 1, 0.5)
     schedule.optimizer.step()
     schedule.step()
-    (loss.rate_scale,) = schedule.get_last_lr()
+    loss.follow(schedule.optimizer)
     for each in (loss, plain):
         each(*batch(16)).loss.backward()
     assert frozen(loss) == frozen(plain)
+    loss.follow(None)
     loss.rate, loss.rate_scale = 0.2, 1.0
     for each in (loss, plain):
         each(*batch(16)).loss.backward()
     assert frozen(loss) == frozen(plain) and (loss.rate, loss.rate_scale) == (0.2, 1.0)
+
+
+def test_the_highest_rate_of_a_schedule_is_the_rate(make):
+    loss, scales = make(rate=0.4), []
+    optimiser = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.5)
+    loss.follow(optimiser)
+    loss(*batch(4)).loss.backward()
+    assert loss.rate_scale == 1  # without a schedule
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, max_lr=2.0, total_steps=10)
+    for _ in range(10):
+        loss(*batch(4)).loss.backward()
+        scales.append(loss.rate_scale)
+        optimiser.step(), schedule.step()
+    assert max(scales) == pytest.approx(1, abs=0.1) and scales[0] == pytest.approx(0.04) and scales[-1] < 1e-3
+    with pytest.raises(ValueError, match=r"optimiser: found OneCycleLR, expected a torch\.optim"):
+        loss.follow(schedule)
 
 
 # What a parent does to it
@@ -197,7 +214,9 @@ def test_its_parameters_are_not_the_parent_s(make):
     loss = trained(make())
     net = torch.nn.Sequential(torch.nn.Linear(3, WIDTH), loss)
     before = frozen(loss)
-    assert len(list(net.parameters())) == 2 and not list(net.buffers())
+    assert [name for name, _ in net.named_parameters()] == ["0.weight", "0.bias", "1.anchor"] and not list(
+        net.buffers()
+    )
     net.half(), net.double(), net.to(torch.bfloat16), net.float(), net.requires_grad_(False), net.zero_grad()
     assert frozen(loss) == before
     assert all(value.dtype != torch.bfloat16 for value in loss.state_dict().values())

@@ -77,11 +77,11 @@ def test_the_counts_of_a_huffman_tree_travel():
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda loss: pickle.loads(pickle.dumps(loss))])
 def test_copies_share_nothing_and_go_on(make, duplicate):
     loss = trained(make(rate=0.3, reduction="sum", ignore_index=3))
-    loss.rate_scale, loss.scaler = 0.5, torch.amp.GradScaler("cpu")
+    loss.rate_scale = 0.5
+    loss.follow(torch.optim.SGD(loss.parameters()))
     other = duplicate(loss)
     assert (other.reduction, other.ignore_index, other.rate, other.rate_scale) == ("sum", 3, 0.3, 0.5)
-    assert other.scaler is None and loss.scaler
-    loss.scaler = None
+    loss.follow(None)
     before = frozen(other)
     assert before == frozen(loss)
     found = go_on(loss)
@@ -146,3 +146,43 @@ def test_without_strict_what_is_there_is_taken():
     assert loss.load_state_dict({}, strict=False) == (["weights"], [])
     assert loss.load_state_dict({"weights": other.state_dict()["weights"].half()}) == ([], [])
     torch.testing.assert_close(loss.state_dict()["weights"], other.state_dict()["weights"], rtol=1e-3, atol=1e-4)
+
+
+AVERAGES = {
+    "mean": lambda net: torch.optim.swa_utils.AveragedModel(net),
+    "exponential": lambda net: torch.optim.swa_utils.AveragedModel(
+        net, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(0.99)
+    ),
+}
+
+
+@pytest.mark.parametrize("average", AVERAGES)
+@pytest.mark.parametrize("before", [0, 3])
+def test_an_average_without_the_readout_is_refused_until_it_is_loaded(make, average, before):
+    net = torch.nn.ModuleDict({"trunk": torch.nn.Linear(2, 2), "head": trained(make(rate=0.3), before)})
+    averaged = AVERAGES[average](net)
+    averaged.module["head"](*batch(4))
+    for seed in range(2):
+        net["head"](*batch(16, seed=seed)).loss.backward()
+        averaged.update_parameters(net)
+    head = averaged.module["head"].eval()
+    for call in (lambda: head(*batch(4)), lambda: head.log_prob(batch(4)[0]), lambda: head.best(batch(4)[0], 2)):
+        with pytest.raises(RuntimeError, match=r"Loss: found the parameters\(\) of another net copied or averaged in"):
+            call()
+    ours, theirs = head.state_dict(), net["head"].state_dict()
+    floats = [name for name in ours if ours[name].is_floating_point()]
+    head.load_state_dict(
+        theirs | {name: ours[name].lerp(theirs[name], 0.5) for name in floats}
+    )  # as docs/torch.md says
+    assert head(*batch(4)).loss.isfinite()
+
+
+def test_what_trains_and_starts_a_net_is_no_average(make):
+    loss = make(rate=0.3)
+    for values in loss.parameters():
+        values.data.uniform_(-0.1, 0.1)
+    optimiser = torch.optim.AdamW(loss.parameters(), weight_decay=0.1)
+    for _ in range(3):
+        loss(*batch(16)).loss.backward()
+        optimiser.step()
+    assert copy.deepcopy(loss)(*batch(16)).loss == loss(*batch(16)).loss
