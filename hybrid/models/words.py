@@ -112,7 +112,10 @@ class Words(EngineJob):
         watched = None
         if options.get("valid"):
             corpus = Corpus(read_text(options["valid"], options), self.vocabulary)
-            self._measured, watched = _feed(options, corpus, batch, 1), Watched("valid loss")
+            measured = _feed(options, corpus, batch, 1)
+            if measured.batch > feed.batch:  # sampling leaves less of its words than of those to learn from
+                measured = _feed(options, corpus, max(batch * feed.batch // (2 * measured.batch), 1), 1)
+            self._measured, watched = measured, Watched("valid loss")
         data = self._measured.corpus.sha256 if self._measured else None
         mean = options["model"] == "cbow"
         super().__init__(options, feed, watched=watched, data=data, mean=mean, trunk=False)

@@ -104,7 +104,7 @@ def test_a_module_of_the_user_reads_sequences(train, tmp_path):
         ({"order": "sequence", "trunk": "attention", "batch": 7}, "--batch: found 7, expected at least 20"),
         ({"decay_items": 0.5}, "--decay-items: not used by --order bag"),
         ({"order": "decay", "decay_items": 2.0}, "--decay-items: found 2.0, expected a number from 0 to 1"),
-        ({"tied": True}, "--tied: not used by --readout tree"),
+        ({"tied": True, "readout": "tree"}, "--tied: not used by --readout tree"),
         ({"tied": True, "readout": "full", "readout_width": 5}, "--readout-width: found 5, expected 64 with --tied"),
         ({"tied": True, "readout": "full", "delay": 1}, "--delay: found 1, expected 0 with --tied"),
     ],
@@ -115,7 +115,7 @@ def test_what_contradicts(said, message):
 
 
 def test_defaults_follow_the_order():
-    lengths = {"bag": 3, "decay": 10, "concatenated": 3}
+    lengths = {"bag": 5, "decay": 10, "concatenated": 3}
     assert {order: choose("factors", ratings="-", order=order)["history"] for order in lengths} == lengths
     found = choose("factors", ratings="-", order="sequence", trunk="attention", readout="full", tied=True)
     assert (found["history"], found["batch"], found["micro_batches"]) == (20, 2560, 1)

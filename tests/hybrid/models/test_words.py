@@ -37,6 +37,14 @@ def test_validation_is_measured_and_the_best_vectors_are_kept(text, capsys):
     assert "vectors of 8 numbers" in capsys.readouterr().out
 
 
+def test_a_text_whose_sampling_leaves_less_validates_too(text):
+    (text / "valid.txt").write_text("w1 w1 w2 w1 w2\n" * 200)
+    job = words.prepare(
+        choose("words", text=str(text / "train.txt"), valid=str(text / "valid.txt"), sample=1e-3, batch=64)
+    )
+    assert job._measured.batch <= job.feed.batch
+
+
 def test_patience_without_validation_is_refused_before_the_folder_is_made(text, capsys):
     line = ["train", "words", "--text", str(text / "train.txt"), *SMALL, "--patience", "2", "--out", str(text / "run")]
     assert main(line) == 2
