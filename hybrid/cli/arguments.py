@@ -22,6 +22,7 @@ PATHS = {  # by metavar
     "NAME|FILE": "a name or a file",
     "VIDEO": "a video",
 }
+OVERWRITE = "remove the run in --out first: what it wrote, no more"
 CHECKPOINT = "which checkpoint (default: the best where the run could stop early, else the last)"
 
 
@@ -35,6 +36,10 @@ class Parser(argparse.ArgumentParser):
     def add_quiet(self, default: Any = argparse.SUPPRESS) -> None:
         """Offer --quiet; before the command and after it, so what is said last must not undo what was said first."""
         self.add_argument("--quiet", action="store_true", default=default, help=QUIET)
+
+    def add_overwrite(self, help: str = "replace a file that is there already") -> None:
+        """Offer --overwrite, without which a command writes no file that is there already, see hybrid/storage/output.py."""
+        self.add_argument("--overwrite", action="store_true", help=help)
 
     def group(self, title: str) -> Any:
         """The heading in --help of this title, made when it is asked for first."""

@@ -95,13 +95,13 @@ def _doctor(given: argparse.Namespace) -> int:
 
 
 def _demo(given: argparse.Namespace) -> int:
-    from ..train import runs, store
+    from ..train import runs
     from ..train.stop import Stopped
-    from .demo import run, text
+    from .demo import begun, run, text
 
     runs.announce({"kind": "language", "device": given.device})
     try:
-        with store.begun(Path(given.out)):
+        with begun(Path(given.out), given.overwrite):
             report = run(given.text, given.out, given.epochs, given.device, given.threads, given.seed)
     except Stopped as stopped:
         console.say("stopped; a demo does not go on, begin it again")
@@ -138,10 +138,12 @@ def _eval(given: argparse.Namespace) -> int:
 
 
 def _export(given: argparse.Namespace) -> int:
+    from ..storage import output
     from ..train import runs
 
     if given.binary and given.format not in (None, "binary"):
         raise ValueError(f"--binary and --format {given.format} contradict each other; leave one out")
+    output.check(given.file, given.overwrite)
     print(
         runs.export(given.run, given.file, "binary" if given.binary else given.format, given.escape, given.checkpoint)
     )

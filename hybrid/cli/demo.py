@@ -1,5 +1,7 @@
 """`hybrid demo`: one language model under a full softmax, a tree and a sampled softmax, everything else the same."""
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,15 +11,34 @@ from ..engine import Engine, trace
 from ..feeds.text import documentation, read
 from ..feeds.vocabulary import Vocabulary
 from ..models import language
-from ..train import plots
+from ..storage import checkpoint, lock
+from ..train import plots, store
 from ..train.loop import train
 from ..train.options import choose
 from ..train.progress import CLOCKS
-from ..train.store import write_json
 
 READOUTS = {"full": "full softmax", "tree": "Huffman tree", "sampled": "sampled softmax"}
 SHOWN = 3  # contexts continued, words whose neighbours are listed
 NEIGHBOURS = 10
+
+
+@contextlib.contextmanager
+def begun(folder: Path, overwrite: bool) -> Iterator[None]:
+    """The folder of a demo and those of its models, held. What an earlier demo left in them is replaced, and with `overwrite`
+    runs; ValueError where there is something else, as `store.begun` raises it.
+    """
+    places = [folder / readout for readout in READOUTS]
+    runs = [place for place in places if (place / store.RUN).exists()]
+    again = overwrite or (folder / lock.LOCK).exists()
+    for place in runs if again else places:
+        store.refuse_taken(place, overwrite)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(store.begun(folder, overwrite))
+        for place in places:
+            if place not in runs:
+                checkpoint.erase(place / checkpoint.CHECKPOINT)
+            stack.enter_context(store.begun(place, overwrite))
+        yield
 
 
 def run(text: str | None, out: str, epochs: int, device: str | None, threads: int | None, seed: int) -> dict[str, Any]:
@@ -51,7 +72,7 @@ def run(text: str | None, out: str, epochs: int, device: str | None, threads: in
         "neighbours": _neighbours(tree, vocabulary, seed),
         "files": _files(folder, reports, tree),
     }
-    write_json(folder / "report.json", report)
+    store.write_json(folder / "report.json", report)
     return report
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from .. import __version__
 from ..settings import fields, flag, positive, whole
 from . import commands
-from .arguments import CHECKPOINT, DEVICE, THREADS, Parser
+from .arguments import CHECKPOINT, DEVICE, OVERWRITE, THREADS, Parser
 
 COMMANDS = {
     "demo": "train a language model under full softmax, tree and sampled softmax, and compare",
@@ -94,6 +94,7 @@ def _demo(demo: Parser, rest: Sequence[str]) -> None:
     demo.add_argument("--text", metavar="FILE", help="train on this text instead of Python's own documentation")
     demo.add_argument("--epochs", type=positive, default=4, help="passes over the text (default: 4)")
     demo.add_argument("--out", metavar="DIR", default="runs/demo", help="where results go (default: runs/demo)")
+    demo.add_overwrite(OVERWRITE)
     demo.add_argument("--device", help=DEVICE)
     demo.add_argument("--threads", type=positive, help=THREADS)
     demo.add_argument("--seed", type=whole, default=0, help="seed of everything drawn (default: 0)")
@@ -110,7 +111,7 @@ def _train(train: Parser, rest: Sequence[str]) -> None:
         train.group(title)
     life = train.group("the run")
     life.add_argument("--out", metavar="DIR", help=f"where it goes (default: runs/{kind or 'MODEL'})")
-    life.add_argument("--overwrite", action="store_true", help="remove the run in --out first: what it wrote, no more")
+    life.add_argument("--overwrite", action="store_true", help=OVERWRITE)
     life.add_argument(
         "--resume",
         metavar="DIR",
@@ -162,6 +163,7 @@ def _export(command: Parser, rest: Sequence[str]) -> None:
     )
     command.add_argument("--binary", action="store_true", help="the same as --format binary")
     command.add_argument("--escape", action="store_true", help="text, binary: write _ for white space in names")
+    command.add_overwrite()
     command.add_argument("--checkpoint", choices=("last", "best"), help=CHECKPOINT)
 
 

@@ -11,6 +11,8 @@ import secrets
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from .output import refuse_run
+
 MOST = 100  # characters of a file's name in that of its part, so that the longer name is not too long
 
 Pieces = Iterable[bytes | memoryview]
@@ -21,7 +23,8 @@ def write(path: str | Path, pieces: Pieces) -> None:
 
     A symbolic link goes on pointing to the file; a pipe or a device, such as /dev/stdout, is written to directly.
 
-    Raises OSError, naming the path (full disk, unwritable folder); then the file is as it was.
+    Raises OSError, naming the path (full disk, unwritable folder), and ValueError for a file of a run that this process does
+    not work on; then the file is as it was.
     """
     path = Path(path)
     if path.exists() and not (path.is_file() or path.is_dir()):
@@ -33,7 +36,8 @@ def write(path: str | Path, pieces: Pieces) -> None:
 
 
 def part(path: Path) -> Path:
-    """A new name for a file beside `path`."""
+    """A new name for a file beside `path`; ValueError where that is a run's own, see `output.refuse_run`."""
+    refuse_run(path)
     return path.with_name(f".{path.name[:MOST]}.{secrets.token_hex(8)}.part")
 
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import atomic, document, lock, safetensors
+from . import atomic, document, lock, output, safetensors
 from .copies import Copies, Whole
 from .safetensors import Arrays, Forms, Runs, Written
 
@@ -38,9 +38,11 @@ def save(folder: str | Path, arrays: Written, facts: dict[str, Any]) -> Path:
     facts   what else a resumed run needs, as JSON can hold it (keys are strings; tuples come back as lists)
 
     The disk needs room for three checkpoints: this one and the two before it. Raises ValueError for arrays or facts that
-    cannot be saved, and OSError (full disk, unwritable folder); then the earlier ones are as they were.
+    cannot be saved, and for the folder of a run that this process does not work on; OSError (full disk, unwritable folder).
+    Then the earlier ones are as they were.
     """
     folder = Path(folder)
+    output.refuse_run(folder / LATEST)
     forms = safetensors.forms(arrays)
     _json("facts", facts)
     try:

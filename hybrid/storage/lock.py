@@ -9,16 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from .. import console
-from . import atomic
+from . import atomic, output
 
 try:
     fcntl: Any = importlib.import_module("fcntl")
 except ImportError:  # Windows: no folder is locked there
     fcntl = None
 
-LOCK = ".hybrid.lock"  # in the folder of a run; contains the number of the process that works there
-
-_held: dict[Path, int] = {}  # the folders that this process works in, and the descriptors of their locks
+LOCK = output.LOCK  # in the folder of a run; contains the number of the process that works there
 
 
 @contextlib.contextmanager
@@ -59,7 +57,7 @@ def keep(folder: Path) -> None:
     """
     folder = folder.absolute()
     for place in (folder, *folder.parents):
-        descriptor = _held.get(place)
+        descriptor = output.HELD.get(place)
         if descriptor is not None and not _stands(place, descriptor):
             raise OSError(_replaced(place))
 
@@ -95,7 +93,7 @@ def _refuse_link(folder: Path, link: bool) -> None:
 def _known(folder: Path, descriptor: int) -> Iterator[None]:
     """A context in which `keep` knows a folder by the lock that this process holds."""
     place = folder.absolute()
-    _held[place] = descriptor
+    output.HELD[place] = descriptor
     try:
         yield
     except OSError as failure:
@@ -103,7 +101,7 @@ def _known(folder: Path, descriptor: int) -> Iterator[None]:
             raise
         raise OSError(_replaced(folder)) from failure  # whatever the failure says, of the room on the disk say
     finally:
-        _held.pop(place, None)
+        output.HELD.pop(place, None)
 
 
 def _stands(folder: Path, descriptor: int) -> bool:

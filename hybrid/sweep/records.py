@@ -8,14 +8,16 @@ trial-N/       the run of a trial, as `hybrid train` makes it; trial-N.log what 
 """
 
 import json
+import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..storage import atomic, document
+from ..storage import atomic, document, lock, output
 from ..train.job import Watched
 from ..train.store import write_json
 
 SWEEP, TRIALS, TABLE, PICTURE, STOP = "sweep.json", "trials.jsonl", "trials.md", "sweep.png", "stop"
+TRIAL = re.compile(r"trial-\d{3,}(\.log)?")
 
 
 class Record(NamedTuple):
@@ -35,6 +37,18 @@ class Record(NamedTuple):
 
 
 Records = dict[tuple[int, int | None], Record]
+
+
+def refuse_strangers(folder: Path) -> None:
+    """ValueError where a sweep that begins in `folder` would write over, or go on with, what no sweep has left there."""
+    output.refuse_run(folder)
+    if not folder.is_dir() or any((folder / name).exists() for name in (SWEEP, lock.LOCK)):
+        return
+    names = (TRIALS, TABLE, PICTURE, PICTURE.replace(".png", ".pdf"), STOP)
+    if found := sorted(path.name for path in folder.iterdir() if path.name in names or TRIAL.fullmatch(path.name)):
+        raise ValueError(
+            f"--out: {folder} holds no sweep, but has {', '.join(found)}, which a sweep writes too; name another --out"
+        )
 
 
 def load(folder: Path) -> Records:

@@ -57,6 +57,7 @@ def run(
     """
     varied, rungs = strategies.trials(sweep), strategies.rungs(sweep)
     store.refuse_taken(folder)
+    records.refuse_strangers(folder)
     atomic.make(folder)
     with lock.held(folder):
         under_way = UnderWay(sweep, folder, varied, threads, _figure(sweep, folder, varied[0]))

@@ -22,6 +22,7 @@ STYLE: Any = {
     "pdf.fonttype": 42,  # letters, which journals ask for, not outlines
 }
 DOTS = 200  # an inch
+SUFFIXES: dict[str, Any] = {".png": {"dpi": DOTS}, ".pdf": {"metadata": {"CreationDate": None}}}  # of each picture
 FEW = 10  # times the smallest value, up to which plain ticks read better than powers
 
 COLOURS = {
@@ -59,7 +60,7 @@ def drawn(path: Path, width: float, height: float, **style: Any) -> Iterator[Any
 
 
 def _save(picture: Any, path: Path) -> None:
-    for suffix, settings in ((".png", {"dpi": DOTS}), (".pdf", {"metadata": {"CreationDate": None}})):
+    for suffix, settings in SUFFIXES.items():
         data = io.BytesIO()
         picture.savefig(data, format=suffix[1:], **settings)
         atomic.write(path.with_suffix(suffix), [data.getvalue()])

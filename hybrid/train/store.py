@@ -13,14 +13,14 @@ from typing import Any
 
 from .. import console
 from ..models import MODELS
-from ..storage import atomic, checkpoint, document, lock
+from ..storage import atomic, checkpoint, document, lock, output
 
 BEST = "best"  # the folder of the best checkpoint by what was measured, beside that of the last
 CHECKPOINTS = (checkpoint.CHECKPOINT, BEST)
 CURVE = "curve.jsonl"
 TENSORBOARD = "tensorboard"
 
-RUN = "run.json"
+RUN = output.RUN
 REPORT = "report.json"
 PICTURES = tuple(f"{name}.{kind}" for name in ("curve", "timeline", "last") for kind in ("png", "pdf", "csv"))
 AFTER = (REPORT, CURVE, "timeline.json", *PICTURES)
@@ -48,10 +48,11 @@ def _refuse_taken(folder: Path, overwrite: bool) -> None:
 
 
 def refuse_strangers(folder: Path, overwrite: bool = False) -> None:
-    """ValueError where a run that begins in `folder` would replace files that no run has left there.
+    """ValueError where a run that begins in `folder` would replace files that no run has left there, or be within another's.
 
     Without a run the lock tells whose they are: a run has it before all else, and what was killed at its beginning leaves it.
     """
+    output.refuse_run(folder)
     if overwrite or not folder.is_dir() or any((folder / name).exists() for name in (RUN, lock.LOCK)):
         return
     if found := sorted({path.name for path in folder.iterdir()} & {*AFTER, *_before()}):
@@ -68,8 +69,8 @@ def begun(folder: Path, overwrite: bool = False, wait: float = 0.0) -> Iterator[
     overwrite  a run that stands there is removed: what it wrote, and nothing else
     wait       seconds in which another process may leave it
     """
-    atomic.make(folder)
     refuse_strangers(folder, overwrite)  # before a lock is put there
+    atomic.make(folder)
     with lock.held(folder, wait):
         atomic.settle(folder)  # the lock outlasts a power cut that leaves any of the run's files
         _refuse_taken(folder, overwrite)

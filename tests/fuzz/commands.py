@@ -74,7 +74,7 @@ def _good(folder: Path) -> list[list[str]]:
         *begun * 2,
         *(["train", "--resume", run, *small] for run in runs.values()),
         *(["eval", run, *small] for run in runs.values()),
-        ["export", runs["words"], str(folder / "exported.txt")],
+        ["export", runs["words"], str(folder / "exported.txt"), "--overwrite"],
         ["recommend", runs["factors"], "--users", "1"],
         ["recommend", runs["factors"], "--history", "1,2"],
         ["similar", runs["words"], "w1"],

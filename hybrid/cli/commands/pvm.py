@@ -23,7 +23,7 @@ from ...storage.checkpoint import CHECKPOINT
 from ...train import store
 from ...train.options import choose, kept
 from ...train.progress import Progress
-from ..arguments import Parser
+from ..arguments import OVERWRITE, Parser
 
 FRAMES = 250  # of a film
 
@@ -70,10 +70,12 @@ def _dream(dream: Parser) -> None:
         "--mode", choices=(*MODES, "freeze"), default="dream", metavar="MODE",
         help=f"{', '.join(MODES)} or freeze: what the model sees (default: dream, its own predictions)",
     )  # fmt: skip
-    dream.add_argument("--seed-video", metavar="VIDEO", help=f"{VIDEO_HELP} (default: what it was trained on)")
-    dream.add_argument("--seed-frames", type=whole, default=50, metavar="K", help="frames seen before (default: 50)")
+    dream.add_argument("--video", metavar="VIDEO", help=f"what it sees: {VIDEO_HELP} (default: what it was trained on)")
+    dream.add_argument(
+        "--seed-frames", type=whole, default=50, metavar="K", help="frames of the video seen before (default: 50)"
+    )
     dream.add_argument("--seed", type=whole, default=0, help="seed of noise (default: 0)")
-    _film(dream, DREAMT, "--video")
+    _film(dream, DREAMT)
 
 
 def _fields(command: Parser) -> None:
@@ -83,6 +85,7 @@ def _fields(command: Parser) -> None:
         "--unit", type=whole, metavar="U", help="of one unit alone, counted within its layer (default: all)"
     )
     command.add_argument("-o", "--out", metavar="FILE", help=f"the picture, .png, .pdf or .svg (default: RUN/{FIELDS})")
+    command.add_overwrite()
     _machine(command)
 
 
@@ -93,7 +96,10 @@ def _compare(compare: Parser) -> None:
     compare.add_argument("--labels", metavar="FILE", help=LABELS_HELP)
     compare.add_argument("--crop", action="store_true", help=f"{CROP_HELP} (default: as each was trained)")
     compare.add_argument("--steps", type=positive, metavar="N", help="most frames (default: the video once)")
-    compare.add_argument("-o", "--out", metavar="FILE", help="the picture to write, .png (default: A/compare.png)")
+    compare.add_argument(
+        "-o", "--out", metavar="FILE", help="the picture to write, .png; .pdf too (default: A/compare.png)"
+    )
+    compare.add_overwrite()
     _machine(compare)
 
 
@@ -102,16 +108,18 @@ def _import(command: Parser) -> None:
     command.add_argument(
         "--out", metavar="DIR", required=True, help="the run that it becomes; --resume goes on with it"
     )
+    command.add_overwrite(OVERWRITE)
     command.add_argument("--video", metavar="VIDEO", default="synthetic", help=f"{VIDEO_HELP} (default: synthetic)")
     command.add_argument("--corrected", action="store_true", help="go on without the original's mistakes")
     command.add_argument("--json", action="store_true", help="print JSON")
 
 
-def _film(command: Parser, name: str, *names: str) -> None:
+def _film(command: Parser, name: str) -> None:
     command.add_argument(
-        "-o", "--out", *names, dest="out", metavar="FILE",
+        "-o", "--out", metavar="FILE",
         help=f"the film to write: .mp4, .gif, or no suffix for a directory of .png (default: RUN/{name})",
     )  # fmt: skip
+    command.add_overwrite()
     command.add_argument("--learn", action="store_true", help="go on learning, in memory alone (default: frozen)")
     _machine(command)
 
@@ -126,18 +134,18 @@ def run(given: argparse.Namespace) -> int:
 def _imported(given: argparse.Namespace) -> dict[str, Any]:
     """Make a run of a checkpoint of the CUDA original; `hybrid train --resume` goes on with it."""
     folder = Path(given.out)
-    store.refuse_taken(folder)
+    store.refuse_taken(folder, given.overwrite)
     found = checkpoint.read(given.file, compat=None if given.corrected else "cuda2023")
     for note in found.notes:
         console.note(f"{given.file}: {note}")
     model, said = checkpoint.model(found, device="cpu"), {"config": str(given.file), "compat": found.config.compat}
     options = choose("pvm", **said, video=given.video, steps=found.step, streams=1)
     feed = Frames(clips(given.video, model.config.frame), found.step)
-    with store.begun(folder):
+    with store.begun(folder, given.overwrite):
         atomic.write(folder / CONFIG, [model.config.to_json().encode()])
         # before run.json: without it the run would be another
         model.save(folder / CHECKPOINT, {"feed": feed.describe(), "progress": Progress().facts})
-        store.keep_options(folder, kept(options))
+        store.keep_options(folder, kept(options | {"data": None}))
     text = f"step {found.step:,} of {model.config.name}, {sum(model.size):,} parameters -> {folder}"
     return {"out": str(folder), "step": found.step, "parameters": sum(model.size), "notes": found.notes, "text": text}
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ... import console
 from ...settings import names
-from ...storage import ranked_table
+from ...storage import output, ranked_table
 from ...use.ranked import Ranked
 from ..arguments import Parser
 from . import _use
@@ -27,6 +27,7 @@ def add(command: Parser) -> None:
         metavar="FILE",
         help="write a table, .csv or .parquet, with user, rank, item and score (default: print)",
     )
+    command.add_overwrite()
     whom = command.add_argument_group("for whom (default: all users of the run's ratings)")
     whom.add_argument("--users", type=_listed, metavar="A,B,C", help="these users")
     whom.add_argument("--users-file", metavar="FILE", help="the users of a text file, one a line")
@@ -81,6 +82,7 @@ def _refuse(given: argparse.Namespace) -> None:
         raise ValueError("--columns: used with --ratings FILE; leave it out")
     if given.out:
         ranked_table.format_of(given.out)
+        output.check(given.out, given.overwrite)
 
 
 def _users(given: argparse.Namespace) -> list[str] | None:

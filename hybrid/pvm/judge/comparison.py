@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...storage import checkpoint
+from ...storage import checkpoint, output
 from ...storage.checkpoint import CHECKPOINT
 from ...train import plots, store
 from ...train.facts import curve_of
@@ -52,7 +52,12 @@ def compare(given: Namespace) -> dict[str, Any]:
     folders = [Path(given.a), Path(given.b)]
     options = [store.options_of(folder) for folder in folders]
     video = given.video or _same_video(options)
-    path = Path(given.out) if given.out else folders[0] / PICTURE
+    own = folders[0] / PICTURE
+    path = Path(given.out or own)
+    for suffix in plots.SUFFIXES:
+        output.check(
+            path.with_suffix(suffix), given.overwrite, own=own.with_suffix(suffix), inputs=[video, given.labels]
+        )
     sides = [_side(name, folder, vars(given) | {"mode": None}) for name, folder in zip("AB", folders, strict=True)]
     draw(path, sides)
     report = {

@@ -1,5 +1,6 @@
 """A picture of what the units of a layer have learned to look at: the receptive fields of their hidden numbers."""
 
+import io
 import math
 from argparse import Namespace
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ...storage import atomic, output
 from ..fields import unit_of
 from ..model import PVM
 from .evaluate import opened
@@ -17,15 +19,18 @@ MARGIN, HEAD, FOOT = 70, 60, 100  # pixels around it
 BETWEEN = 0.15  # what lies between two fields: darker than a weight of 0, which is 0.5
 
 FIELDS = "fields.png"  # where the picture goes, in the folder of the run
+SUFFIXES = (".png", ".pdf", ".svg")
 Ticks = list[tuple[float, int]]  # where in the image, and the number there
 
 
 def fields(given: Namespace) -> dict[str, Any]:
     """Write the picture of `hybrid pvm fields`; returns a report."""
     folder = Path(given.run)
+    path = output.check(given.out or folder / FIELDS, given.overwrite, own=folder / FIELDS)
+    if path.suffix.lower() not in SUFFIXES:
+        raise ValueError(f"{path}: expected a name that ends with {', '.join(SUFFIXES)}")
     model, _ = opened(folder, vars(given))
     units = units_drawn(model, given.layer, given.unit)
-    path = Path(given.out) if given.out else folder / FIELDS
     scale = draw(path, model, given.layer, units)
     return {
         "picture": str(path),
@@ -73,7 +78,9 @@ def draw(path: Path, model: PVM, layer: int, units: list[int]) -> float:
     colours = ", of each colour by itself" if model.wiring.frame[2] >= 3 else ""
     bar.set_xlabel(f"change of the hidden number's sum with a pixel{colours}", fontsize=7)
     bar.tick_params(labelsize=7)
-    picture.savefig(path)
+    data = io.BytesIO()
+    picture.savefig(data, format=path.suffix[1:].lower())
+    atomic.write(path, [data.getvalue()])
     return scale
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from ... import console
 from ...feeds.video.clip import Clip, Frame, Live, aspect_of
 from ...feeds.video.film import Film
+from ...storage import output
 from ..model import PVM
 from ..result import StepResult
 from ..source import clips
@@ -29,8 +30,9 @@ def watch(given: Namespace) -> dict[str, Any]:
     model, options = opened(folder, vars(given))
     found = shown_clips(vars(given), options, model)
     model.frozen = not given.learn
-    watcher, path = Watcher(model), _path(folder, given.out, WATCHED)
-    aspect, title = aspect_of(found[0]), _title(model, given.video or options["video"])
+    watcher, video = Watcher(model), given.video or options["video"]
+    path = _path(folder, given, WATCHED, video, given.labels)
+    aspect, title = aspect_of(found[0]), _title(model, video)
     with Film(path, found[0].rate, zoom=1) as film, _bar(None, given.frames) as bar:
         for clip in found:
             watcher.cut()
@@ -97,8 +99,8 @@ def dream(given: Namespace) -> dict[str, Any]:
     model.frozen = not given.learn
     mode = Mode("none" if given.mode == "freeze" else given.mode, given.seed)
     needs_video = mode.name not in ("dream", "gray", "noise")
-    source = given.seed_video or options["video"]
-    path = _path(folder, given.out, DREAMT)
+    source = given.video or options["video"]
+    path = _path(folder, given, DREAMT, source)
     frames: Iterator[Frame] = iter(())
     rate, aspect = 25.0, None
     if given.seed_frames or needs_video:
@@ -142,5 +144,6 @@ def _bar(frames: Any, total: int) -> Any:
     return console.bar(total, "film", "frames", items=frames)
 
 
-def _path(folder: Path, out: str | None, name: str) -> Path:
-    return Path(out) if out else folder / name
+def _path(folder: Path, given: Namespace, name: str, *inputs: str | None) -> Path:
+    own = folder / name
+    return output.check(given.out or own, given.overwrite, own=own, inputs=inputs)

@@ -89,7 +89,7 @@ def test_train_eval_and_export_words(capsys, tmp_path, text, model, readout):
     assert -1 <= figures["pairs"] <= 1 and figures["pairs_unknown"] == 0.25
     for flags in ([], ["--binary"]):
         file = tmp_path / "vectors.bin"
-        assert main(["export", out, str(file), *flags]) == 0
+        assert main(["export", out, str(file), *flags, "--overwrite"]) == 0
         assert f"-> {file}" in capsys.readouterr().out
         found = vectors.load(file, binary=bool(flags))
         assert "noun1" in found.words and found.rows.shape == (60, 8)

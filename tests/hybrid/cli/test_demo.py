@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from hybrid.cli import main
-from hybrid.cli.demo import READOUTS, _reached, _verdict, text
+from hybrid.cli.demo import READOUTS, _reached, _verdict, begun, text
+from hybrid.storage import checkpoint, lock
+from hybrid.train import store
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +51,23 @@ def test_demo_compares_the_readouts_and_writes_everything(capsys, tmp_path, book
     assert shown and all(word.isalpha() and len(word) > 3 for word in shown)
     next_words = report["next_words"][0]["next"]
     assert len(next_words) == 5 and next_words[0][1] == max(share for _, share in next_words)
+
+
+def test_a_demo_replaces_an_earlier_one_and_nothing_else(tmp_path):
+    """Its models lie in folders that a run, or a model of the user's, may have."""
+    folder, saved = tmp_path / "runs", {"a": np.ones(2)}
+    for _ in range(2):
+        with begun(folder, False):
+            checkpoint.save(folder / "tree" / "checkpoint", saved, {})
+    checkpoint.save(tmp_path / "mine" / "tree" / "checkpoint", saved, {})
+    with store.begun(tmp_path / "theirs" / "tree"):
+        store.keep_options(tmp_path / "theirs" / "tree", {"kind": "language"})
+    for name in ("mine", "theirs"):
+        with pytest.raises(ValueError, match="tree holds a"), begun(tmp_path / name, False):
+            pass
+        assert not (tmp_path / name / lock.LOCK).exists()
+        with begun(tmp_path / name, True):
+            assert not checkpoint.stands(tmp_path / name / "tree" / "checkpoint")
 
 
 def test_what_a_level_took_is_read_off_the_curve():

@@ -22,6 +22,17 @@ def test_what_is_kept_comes_back(tmp_path):
     assert records.begun(tmp_path) == ({"sweep": {"trials": 2}}, Watched("loss"))
 
 
+@pytest.mark.parametrize("name", ["trials.md", "sweep.pdf", "stop", "trial-001", "trial-002.log"])
+def test_what_no_sweep_has_left_is_not_taken_over(tmp_path, name):
+    (tmp_path / name).touch()
+    with pytest.raises(
+        ValueError, match=f"holds no sweep, but has {name}, which a sweep writes too; name another --out"
+    ):
+        records.refuse_strangers(tmp_path)
+    (tmp_path / records.SWEEP).touch()
+    records.refuse_strangers(tmp_path)
+
+
 @pytest.mark.parametrize(("name", "read"), [(records.TRIALS, records.load), (records.SWEEP, records.begun)])
 def test_altered_files_are_refused(tmp_path, name, read):
     (tmp_path / name).write_text('{"trail": 1}\n')

@@ -33,7 +33,8 @@ def made(folder):
 
 def test_the_options_of_a_run_are_kept_and_its_length_may_grow(tmp_path):
     assert store.options_of(made(tmp_path / "run")) == {"kind": "language", "epochs": 2}
-    store.extend(tmp_path / "run", {"epochs": 5})
+    with store.resumed(tmp_path / "run"):
+        store.extend(tmp_path / "run", {"epochs": 5})
     assert store.options_of(tmp_path / "run") == {"kind": "language", "epochs": 5}
 
 
@@ -168,7 +169,8 @@ def test_a_kill_while_a_run_is_removed_leaves_one_that_begins_anew(tmp_path, mon
 
 def test_what_a_kill_has_left_of_any_checkpoint_is_removed_by_who_goes_on(tmp_path):
     run = made(tmp_path / "run")
-    left = [atomic.part(run / name / checkpoint.PREVIOUS) for name in store.CHECKPOINTS]
+    with lock.held(run):
+        left = [atomic.part(run / name / checkpoint.PREVIOUS) for name in store.CHECKPOINTS]
     for path in left:
         path.write_text("half")
     with store.resumed(run):

@@ -92,9 +92,9 @@ def test_ranks_that_share_their_cores_divide_them(monkeypatch, cores, sharing, s
 
 def test_what_is_left_of_a_run_is_said_where_ranks_were_killed(tmp_path, capfd):
     folder = tmp_path / "run"
-    folder.mkdir()
-    store.keep_options(folder, {"kind": "pvm"})
-    checkpoint.save(folder / checkpoint.CHECKPOINT, {}, {"facts": {"at": "step 8"}})
+    with store.begun(folder):
+        store.keep_options(folder, {"kind": "pvm"})
+        checkpoint.save(folder / checkpoint.CHECKPOINT, {}, {"facts": {"at": "step 8"}})
     given = argparse.Namespace(command="train", resume=None, out=str(folder), kind="pvm")
     for code in (0, 1, 2, 128 + signal.SIGTERM):
         ranks.say_what_stands(given, code)

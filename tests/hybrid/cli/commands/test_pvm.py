@@ -3,7 +3,6 @@
 What options name is found in hybrid/pvm/source.py; films are made in hybrid/pvm/judge/watch.py.
 """
 
-import argparse
 import json
 import subprocess
 import sys
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 
 from hybrid.cli import main
+from hybrid.cli.arguments import Parser
 from hybrid.cli.commands import pvm
 from hybrid.feeds.video.film import Film
 from hybrid.pvm import presets, source
@@ -20,7 +20,7 @@ from tests.hybrid.pvm.tiny import command as tiny
 
 
 def test_fields_are_of_the_first_layer_unless_said_otherwise():
-    parser = argparse.ArgumentParser()
+    parser = Parser()
     pvm._fields(parser)
     given = parser.parse_args(["run"])
     assert (given.layer, given.unit) == (0, None)
@@ -34,7 +34,7 @@ def test_fields_are_of_the_first_layer_unless_said_otherwise():
             ("--config", "flat210m", "--video", "synthetic", "--labels", "--resume", "--tensorboard", "--compat"),
         ),
         (["pvm"], ("watch", "dream", "configs")),
-        (["pvm", "dream"], ("--video", "--seed-frames", "partial dream", "freeze", "--learn")),
+        (["pvm", "dream"], ("--video", "--out", "--overwrite", "--seed-frames", "partial dream", "freeze", "--learn")),
         (["pvm", "watch"], ("--frames", "--out", "--learn")),
         (["eval"], ("--video", "--labels", "--mode", "--steps")),
         ([], ("train", "pvm")),

@@ -182,6 +182,26 @@ def test_a_video_that_is_stretched_for_the_model_is_shown_with_its_own_aspect(th
         assert np.array(Image.open(path / "000000.png")).shape[1] == 3 * (width + panel.GAP) + panel.GAP
 
 
+def test_a_film_replaces_neither_a_video_that_it_is_of_nor_another(capsys, run, tmp_path):
+    mine = tmp_path / "mine.mp4"
+    with Film(mine, 25) as film:
+        for shade in range(3):
+            film.write(np.full((8, 8, 3), 80 * shade, np.uint8))
+    given, few = mine.read_bytes(), ["--frames", "2"]
+    for action in (["watch"], ["dream", "--seed-frames", "1"]):
+        line = ["pvm", action[0], str(run), *action[1:], *few, "--video"]
+        assert main([*line, str(mine)]) == 0, "it is what is seen"
+        assert main([*line, str(mine)]) == 0, "the run's own film is replaced"
+        own = run / f"{action[0]}.mp4"
+        for video, out in ((mine, ["--out", str(mine)]), ("synthetic", ["--out", str(mine)]), (own, [])):
+            before = own.read_bytes()
+            assert main([*line, str(video), *out]) == 2
+            assert "give --overwrite" in capsys.readouterr().err
+            assert (mine.read_bytes(), own.read_bytes()) == (given, before)
+    assert main(["pvm", "watch", str(run), *few, "--video", str(mine), "--out", str(mine), "--overwrite"]) == 0
+    assert mine.read_bytes() != given
+
+
 def test_saturated_and_dead_numbers_are_counted(capsys, run):
     found = figures_of(capsys, "eval", str(run), "--steps", "40")
     assert [layer["numbers"] for layer in found["activity"]] == [16 * 4, 4 * 4, 4]
@@ -198,7 +218,7 @@ def test_watch_may_go_on_learning_and_leaves_the_run_as_it_is(capsys, run):
 
 def test_a_dream_shows_the_model_its_own_predictions(run, tmp_path):
     path = tmp_path / "dream"
-    assert main(["pvm", "dream", str(run), "--frames", "6", "--seed-frames", "3", "--video", str(path)]) == 0
+    assert main(["pvm", "dream", str(run), "--frames", "6", "--seed-frames", "3", "--out", str(path)]) == 0
     films = [np.array(Image.open(file)) for file in sorted(path.iterdir())]
     assert len(films) == 9 and films[0].shape == (360, 624, 3)  # seen, predicted
     for now, after in pairwise(films[2:]):
@@ -243,7 +263,7 @@ def refusals(run, folder):
     yield ["eval", str(run), "--labels", str(folder / "labels.txt")], "--labels: found"
     yield ["pvm", "watch", str(run), "--out", str(folder / "film.webm")], "expected .mp4"
     yield ["pvm", "watch", str(run), "--out", str(folder / "no" / "film.mp4")], "there is no directory"
-    yield ["pvm", "dream", str(run), "--seed-video", str(folder / "no.mp4")], "there is no such file"
+    yield ["pvm", "dream", str(run), "--video", str(folder / "no.mp4")], "there is no such file"
     yield ["export", str(run), str(folder / "vectors.txt")], "no vectors"
     other = folder / "other"
     other.mkdir()
@@ -280,3 +300,10 @@ def test_readouts_that_learned_nothing_and_those_that_nobody_asks_say_nothing(ru
     assert main([*line, "--set", "readout.start=0"]) == 0
     assert PVM.load(tmp_path / "asked" / "checkpoint")[0].readouts
     assert evaluate.opened(tmp_path / "asked", given)[0].readouts is None
+
+
+def test_an_evaluation_says_whether_the_clip_was_learned(capsys, run):
+    assert figures_of(capsys, "eval", str(run))["learned"] is True
+    assert figures_of(capsys, "eval", str(run), "--video", "synthetic:4")["learned"] is False
+    assert main(["eval", str(run), "--video", "synthetic:4"]) == 0
+    assert "1,000 frames, which it has not learned" in capsys.readouterr().out

@@ -83,7 +83,7 @@ def test_the_command_writes_a_picture_and_says_its_scale(capsys, tmp_path):
 
 def test_the_picture_names_rows_and_columns_where_they_are(tmp_path, monkeypatch):
     drawn = []
-    monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda figure, path: drawn.append(figure))
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda figure, *path, **format: drawn.append(figure))
     model = PVM(CONFIG)
     montage.draw(tmp_path / "montage.png", model, 0, list(range(6)))
     axis, (rows, columns) = drawn[0].axes[0], montage.montage(model, list(range(6)))[2]
