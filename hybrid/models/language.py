@@ -73,7 +73,7 @@ TUNED = {
     "full": {"trunk_rate": 0.05},
     "sampled": {"trunk_rate": 0.05},
     "neighbours": {"trunk_rate": 0.05},
-    "head": {"trunk_rate": 0.1},
+    "head": {"rate": 0.01, "trunk_rate": 0.1},
 }
 
 
