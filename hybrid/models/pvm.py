@@ -42,6 +42,7 @@ PICTURES = (
 )
 FILES = (CONFIG,)
 RANKS = True
+STEPS = 30_000  # where neither --steps nor the configuration says how many
 POINTS = 200  # of the curve, where --every is not given
 LIVE_PORT = 8642
 
@@ -88,7 +89,10 @@ class Options:
         None, "places of the video seen at once, 1 to 16 (default: what the configuration asks for, 4 of quick, else 1)",
         group="data", type=positive, metavar="N",
     )  # fmt: skip
-    steps: int = option(30_000, "frames of each stream to learn", group="training", type=positive, metavar="N")
+    steps: int | None = option(
+        None, "frames of each stream to learn; the rates of quick and change fall in proportion (default: what the"
+        f" configuration says, 4,000 of change, else {STEPS:,})", group="training", type=positive, metavar="N",
+    )  # fmt: skip
     every: int | None = option(
         None, f"steps between points of the curve (default: steps / {POINTS})",
         group="training", type=positive, metavar="K",
@@ -113,7 +117,8 @@ class Evaluation:
 
 def complete(chosen: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
     """Options that follow from others."""
-    return chosen | {"every": chosen["every"] or max(chosen["steps"] // POINTS, 1)}
+    steps = chosen["steps"] or presets.load(chosen["config"], compat=chosen["compat"])[0].steps or STEPS
+    return chosen | {"steps": steps, "every": chosen["every"] or max(steps // POINTS, 1)}
 
 
 class Watching(Job):
@@ -240,7 +245,10 @@ class Watching(Job):
 
     def report(self, model: PVM, facts: dict[str, Any], rate: float) -> dict[str, Any]:
         """See `reports.report`."""
-        return reports.report(model, facts, rate, self.latest) | {"video": self.options["video"]}
+        report = reports.report(model, facts, rate, self.latest) | {"video": self.options["video"]}
+        if warning := reports.warning(report):
+            console.note(warning)
+        return report
 
     def draw(self, folder: Path, report: dict[str, Any], model: PVM) -> None:
         """The curve, the last frame that was compared, and the timeline of the last ticks."""

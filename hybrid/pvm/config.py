@@ -74,7 +74,8 @@ class Config:
     channels       of the frame
     hidden         hidden numbers of a unit, one for each layer (or one for all)
     unit           "simple": a net of 3 layers; "complex": of 4; "residual", "complex_residual": two nets, one that
-                   predicts from the context alone, and one that predicts the error of the first
+                   predicts from the context alone, and one that predicts the error of the first; "change": simple, and
+                   predicts how its signal will change. It begins by repeating the signal
 
     Wiring (wiring.py)
     wiring         "cuda" or "classic": the rules of the two originals. The rule also decides what is predicted, and the
@@ -105,6 +106,7 @@ class Config:
     init           "cuda": weights 0.03 (U[0, 1) - 0.5); "classic": U(-1, 1) / sqrt(inputs)
     schedule       entries (step, layer or None for all layers, rate, momentum or None to leave it), applied in order at
                    the beginning of their step: a later entry wins. Rates are 0 before the first
+    steps          how many steps the schedule is for: `hybrid train pvm --steps` stretches it; None: it stays as it is
     streams        how many places of a video `hybrid train pvm` shows at once, without --streams; the rates are chosen for
                    this number, since the gradients of the streams are summed
     sign_of_error  learn from the sign of the error only
@@ -146,6 +148,7 @@ class Config:
     feedback_at: int | None = 0
     init: str = "cuda"
     schedule: tuple[Event, ...] = ((0, None, 0.002, 0.1), (1_000_000, None, 0.001, None))
+    steps: int | None = None
     streams: int = 1
     sign_of_error: bool = False
     ignore_depth: bool = False
@@ -175,6 +178,13 @@ class Config:
     def moves(self) -> bool:
         """Whether the schedule has any momentum: then a model has velocities."""
         return any(momentum for *_, momentum in self.schedule)
+
+    def stretched(self, steps: int) -> Config:
+        """With a schedule for so many steps; as it is where `steps` is None."""
+        if self.steps in (None, steps):
+            return self
+        events = tuple((round(at * steps / self.steps), layer, rate, also) for at, layer, rate, also in self.schedule)
+        return dataclasses.replace(self, schedule=events, steps=steps)
 
     def rates(self, step: int) -> Rates:
         """Rate and momentum of each layer in force at `step`: float64, read-only, the same arrays until they change."""

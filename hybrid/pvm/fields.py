@@ -12,6 +12,7 @@ from .wiring import Wiring
 
 NAMES = {
     "simple": ("hidden", "prediction"),
+    "change": ("hidden", "prediction"),
     "complex": ("first", "hidden", "prediction"),
     "residual": ("context", "hidden", "context prediction", "prediction"),
     "complex_residual": ("context 1", "context 2", "first", "hidden", "context prediction", "prediction"),

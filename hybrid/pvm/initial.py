@@ -8,6 +8,8 @@ from . import resumed
 from .config import Config
 from .layout import TapeLayout, runs, weights_at
 
+CHANGE, REST = np.float32(10), np.float32(0.1)  # factors of first weights: of derivatives, and of all else
+
 
 def weights(
     layout: TapeLayout, config: Config, seed: int, dtype: Any, drawn_at: np.ndarray | None = None
@@ -26,7 +28,32 @@ def weights(
         drawn *= np.float32(0.03)
     else:
         drawn *= np.repeat(np.float32(2) / np.sqrt(np.maximum(layout.columns, 1).astype(np.float32)), sizes)
+    if config.unit == "change":
+        _start_from_repeating(drawn, layout, config)
     return drawn.astype(dtype, copy=False)
+
+
+def _start_from_repeating(drawn: np.ndarray, layout: TapeLayout, config: Config) -> None:
+    """Make of drawn weights those of units that predict no change: the last matrix and its bias are 0.
+
+    What will change is first sought in what has changed: derivatives are small, so their first weights are larger than those
+    of the signal and the context, by which a unit would know the clip by heart. Biases take the derivatives' middle, 1/2, away.
+    """
+    at, last = weights_at(layout), layout.layer_at[1:] - 1
+    rows, columns = layout.rows.astype(np.int64), layout.columns.astype(np.int64)
+    drawn[runs(layout.w_at[last], (rows * (columns + 1))[last])] = 0
+    if config.activation == "tanh":  # its 0 is not the middle of 0..1
+        drawn[runs((layout.w_at + rows * columns)[last], rows[last])] = np.arctanh(0.5)
+    if "derivative" not in config.features:
+        return
+    for u, first in enumerate(layout.layer_at[:-1]):
+        signals = int(layout.signal_at[u + 1] - layout.signal_at[u])
+        bias = at[u] + rows[first] * columns[first]
+        matrix = drawn[at[u] : bias].reshape(rows[first], columns[first])
+        changes = matrix[:, signals : 2 * signals]
+        matrix *= REST
+        changes *= CHANGE / REST
+        drawn[bias : bias + rows[first]] -= changes.sum(axis=1) / 2
 
 
 def _draw(drawn: np.ndarray, seed: int, at: np.ndarray, drawn_at: np.ndarray) -> None:

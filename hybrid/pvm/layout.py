@@ -7,6 +7,7 @@ Three arrays hold the state of a stream, a row each:
     tape     all activations of a frame; a unit's part, by the kind of its dense layers:
 
         simple            [ features | context | hidden (| raw context) | prediction ]
+        change            the same; its prediction is the signal, the first feature, and a correction, the output
         complex           [ features | context | 2 h | hidden | prediction ]    ([ features | 2 h | context | ... ])
         residual          [ context | a | features | hidden | prediction of a | prediction of b ]
         complex residual  [ context | a | a | features | b | hidden | prediction of a | prediction of b ]
@@ -232,7 +233,11 @@ def _plain(config: Config, inputs: int, context: int, h: int, outputs: int) -> _
     unit.hidden = unit.layer(0, inputs + context, h)
     if later:
         unit.raw = unit.place(context)
-    unit.predicted = unit.layer(unit.hidden, h + (context if later else 0), outputs, pulled=h)
+    output = unit.layer(unit.hidden, h + (context if later else 0), outputs, pulled=h)
+    if config.unit == "change":  # what repeats the signal leaves over, as b of a residual unit learns what a leaves
+        unit.predicted, unit.residual = unit.features, output
+    else:
+        unit.predicted = output
     return unit
 
 
@@ -263,7 +268,7 @@ def _parts(wiring: Wiring, u: int, published_at: np.ndarray) -> list[tuple[int, 
 
 def _block(wiring: Wiring, config: Config, u: int, signals: int) -> int:
     """How many numbers lie together before their next feature follows."""
-    if config.wiring == "cuda":
+    if config.wiring == "cuda" or config.unit == "change":  # whose signal is predicted as it lies, in one run
         return signals
     sizes = {int(wiring.hidden[source]) for source in wiring.signal[u]}
     if (patch := wiring.patch[u]) is not None:

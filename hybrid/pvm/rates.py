@@ -35,7 +35,9 @@ class Rates:
     """
 
     def __init__(self, layer: np.ndarray, layout: TapeLayout, config: Config):
-        self._layer, self._steps = layer, layout.steps
+        self._layer = layer
+        # A change is predicted from two frames, and learned from the third.
+        self._first = 2 if config.unit == "change" else layout.steps - 1
         self._rests = resumed.kept(layout, config)
         self._in_force: Any = None  # what the rates and flags on the device, or on their way there, were made of
 
@@ -50,7 +52,7 @@ class Rates:
         frozen  whether nothing learns
         """
         before, now, after = (config.rates(k) for k in (tick - 1, tick, tick + 1))
-        early = config.compat is None and tick < self._steps - 1  # nothing was predicted so long ago
+        early = config.compat is None and tick < self._first  # nothing was predicted so long ago
         readout = self._readout(tick, config, frozen)
         was, self._in_force = self._in_force, (before, now, after, early, frozen)
         if was and all(old is new for old, new in zip(was, self._in_force, strict=True)):

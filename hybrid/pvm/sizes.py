@@ -85,7 +85,7 @@ def fewest(config: Config) -> int:
     last = len(config.grids) - 1
     for layer, (grid, h) in enumerate(zip(config.grids, config.hidden, strict=True)):
         total += grid[0] * grid[1] * (h * (len(config.features) * before + 1) + steps * before * (h + 1))
-        if config.unit in ("simple", "complex") and total < LARGE:
+        if config.unit in ("simple", "change", "complex") and total < LARGE:
             tops = prod(config.grids[-1]) if config.top_to_all and config.wiring == "cuda" else 0
             beside = _neighbours(grid, config.lateral_radius, config.self_context) if layer < last or not tops else 0
             total += (beside * h + prod(grid) * tops * config.hidden[-1]) * h
@@ -120,7 +120,7 @@ def _dense(config: Config, wiring: Wiring) -> list[tuple[np.ndarray, np.ndarray]
     """Inputs and outputs of the dense layers of all units, (U,) each; biases are not counted among the inputs."""
     h, size = wiring.hidden.astype(np.int64), sizes(config, wiring)
     features, late = size.input - size.context, size.context if config.context_to_output else 0
-    if config.unit == "simple":
+    if config.unit in ("simple", "change"):
         return [(size.input, h), (h + late, size.output)]
     if config.unit == "complex":
         return [(size.input - late, 2 * h), (2 * h + late, h), (h, size.output)]

@@ -63,7 +63,9 @@ def configured(options: Mapping[str, Any]) -> Config:
         if inside is None:
             raise ValueError(f"--set {setting}: found a configuration without readouts, expected one with")
         inside[name.removeprefix("readout.")] = value
-    return Config.from_fields(fields)
+    if any(setting.startswith("schedule=") for setting in options["set"] or ()):  # meant as it is said
+        return Config.from_fields(fields | {"steps": None})
+    return Config.from_fields(fields).stretched(options["steps"])
 
 
 def read_config(folder: Path) -> Config:

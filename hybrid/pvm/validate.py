@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from .config import Config, Readout
 
 RULES = ("cuda", "classic")
-UNITS = ("simple", "complex", "residual", "complex_residual")
+UNITS = ("simple", "change", "complex", "residual", "complex_residual")
 FEATURES = ("signal", "derivative", "integral", "error", "past")
 ACTIVATIONS = ("logistic", "rational", "tanh")
 PUBLISH = ("raw", "minmax")
@@ -43,6 +43,8 @@ def config(new: Config) -> None:
     _shape(new)
     _inputs(new)
     _compat(new)
+    if new.steps is not None:
+        check.whole("steps", new.steps, 1)
     check.whole("streams", new.streams, 1, MOST_STREAMS)
     for at, event in enumerate(new.schedule):
         _event(f"schedule[{at}]", event, len(new.grids))
@@ -130,6 +132,11 @@ def _inputs(new: Config) -> None:
         raise ValueError(
             f"features: found {new.features} and predict_steps {new.predict_steps} with wiring 'cuda', expected "
             "('signal', 'past') and 2, the only ones it has; wiring 'classic' takes any"
+        )
+    if new.unit == "change" and (new.features[0] != "signal" or new.predict_steps != 1):
+        raise ValueError(
+            f"unit: found 'change' with features {new.features} and predict_steps {new.predict_steps}, expected wiring "
+            "'classic', predict_steps 1 and 'signal' first, which the change is added to"
         )
     if "residual" in new.unit:
         if not two_frames:

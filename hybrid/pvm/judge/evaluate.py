@@ -12,6 +12,8 @@ import numpy as np
 from ... import console
 from ...feeds.video.clip import Clip, Frame, Live, aspect_of
 from ...models import MODELS
+from ...storage import checkpoint
+from ...storage.checkpoint import CHECKPOINT
 from ...train import runs
 from ..heatmap import box_of, combine
 from ..model import PVM
@@ -186,9 +188,23 @@ def evaluated(folder: Path, given: dict[str, Any]) -> Evaluated:
         "mode": given["mode"] or "none",
         "video": given["video"] or options["video"],
     }
-    figures |= {"steps_learned": model.step_number - watcher.frames, **watcher.figures()}
+    figures |= {
+        "learned": _learned(folder, found),
+        "steps_learned": model.step_number - watcher.frames,
+        **watcher.figures(),
+    }
     figures |= {"tracking": _scores(tracks) if tracks else None}
     return Evaluated(figures, watcher, options, aspect_of(found[0]))
+
+
+def _learned(folder: Path, shown: Sequence[Clip | Live]) -> bool | None:
+    """Whether a run has learned any of the clips that are shown, by what they hold; None where one is live."""
+    if not all(hasattr(clip, "__len__") for clip in shown):
+        return None
+    known = checkpoint.read_facts(folder / CHECKPOINT)["facts"]["feed"]["clips"]
+    both = (clip.describe() for clip in shown), known
+    seen, had = ([facts | {"labelled": None} for facts in one] for one in both)  # whoever labels it
+    return any(facts in had for facts in seen)
 
 
 def _frames(found: Sequence[Any], most: int | None) -> int:
@@ -238,13 +254,18 @@ def text(figures: dict[str, Any]) -> str:
     """Figures as lines for a person."""
     lines = {
         "run": f"{figures['run']}, after {figures['steps_learned']:,} steps of learning, frozen",
-        "video": f"{figures['video']}, {figures['frames']:,} frames" + _seen_in(figures["mode"]),
+        "video": f"{figures['video']}, {figures['frames']:,} frames"
+        + _LEARNED[figures.get("learned")]
+        + _seen_in(figures["mode"]),
         "error a layer": "  ".join(f"{error:.4f}" for error in figures["error"]),
         "next frame": compared(figures),
         "hidden numbers": saturation.said(figures["activity"]),
     }
     said = "\n".join(f"{name:<18}{line}" for name, line in lines.items())
     return f"{said}\n\n{figures['tracking']['table']}" if figures["tracking"] else said
+
+
+_LEARNED = {True: ", which it has learned", False: ", which it has not learned", None: ""}
 
 
 def _seen_in(mode: str) -> str:

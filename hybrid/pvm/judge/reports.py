@@ -45,6 +45,17 @@ def report(model: PVM, facts: Mapping[str, Any], rate: float, latest: Latest) ->
     }
 
 
+def warning(report: Mapping[str, Any]) -> str | None:
+    """What to say of a model whose hidden numbers stand still and which predicts worse than the last frame; else None."""
+    numbers, dead = (sum(layer[name] for layer in report["activity"]) for name in ("numbers", "dead"))
+    if 2 * dead <= numbers or (report["prediction_to_last_frame"] or 0) <= 1:
+        return None
+    return (
+        f"{100 * dead / numbers:.0f} % of the hidden numbers are dead, and the prediction is worse than the last frame: the"
+        " rates are too high, or the video stands still; lower those of `schedule` in the configuration"
+    )
+
+
 def postfix(point: Mapping[str, Any], rate: float, parameters: float) -> str:
     """A point of the curve in the progress bar; rate: frames a second, parameters: so many times that."""
     errors = " ".join(f"{error:.3f}" for error in point["error"])

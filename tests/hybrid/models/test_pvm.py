@@ -292,3 +292,25 @@ def test_every_tenth_point_of_the_curve_and_the_last_are_validated(tmp_path):
     assert [point["step"] for point in curve_of(run) if "valid prediction" in point] == [0, 10, 20, 21], (
         "the prediction of the last step waits for its frame"
     )
+
+
+@pytest.mark.parametrize(
+    ("more", "steps", "at"),
+    [
+        ((), 60, [0, 40]),
+        (("--steps", "30"), 30, [0, 20]),
+        (("--steps", "30", "--set", "schedule=[[0, null, 0.1, 0], [50, null, 0.01, 0]]"), 30, [0, 50]),
+    ],
+)
+def test_the_schedule_of_a_configuration_follows_the_steps(tmp_path, more, steps, at):
+    run = tmp_path / "run"
+    assert main(command(tmp_path, run, *more, steps=60, schedule=[[0, None, 0.05, 0.1], [40, None, 0.01, None]])) == 0
+    assert report_of(run)["steps"] == steps
+    assert [event[0] for event in json.loads((run / "config.json").read_text())["schedule"]] == at
+
+
+def test_dead_hidden_numbers_are_told_where_the_prediction_is_worse_than_the_last_frame(tmp_path, capsys):
+    for rate, told in ((50, True), (0.05, False)):
+        line = command(tmp_path, tmp_path / str(rate), "--steps", "400", schedule=[[0, None, rate, 0]])
+        assert main(line) == 0
+        assert ("of the hidden numbers are dead" in capsys.readouterr().err) == told

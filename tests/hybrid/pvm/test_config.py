@@ -155,6 +155,8 @@ def test_context_is_silent_before_its_step():
         ({"wiring": "classic", "features": ("odd",)}, r"features\[0\]: found 'odd'"),
         ({"wiring": "classic", "unit": "residual", "predict_steps": 1}, "unit: found 'residual' with features"),
         ({"unit": "residual", "context_to_output": True}, "context_to_output: found True with unit 'residual'"),
+        ({"unit": "change"}, "unit: found 'change' with features .* expected wiring 'classic', predict_steps 1"),
+        ({"steps": 0}, "steps: found 0"),
         ({"ignore_depth": True}, "ignore_depth: found True with channels 3"),
         ({"lateral_at": -1}, "lateral_at: found -1"),
         ({"feedback_at": 0.5}, "feedback_at: found 0.5"),
@@ -229,3 +231,12 @@ def test_a_model_keeps_its_velocity_when_momentum_is_set_to_nothing():
 def test_more_layers_than_wiring_ends_for_are_refused_before_it_begins():
     with pytest.raises(ValueError, match="grids: found 200,000 layers, expected at most 1,000"):
         Config.from_fields({"grids": [1] * 200_000})
+
+
+def test_a_schedule_is_stretched_to_other_steps_where_it_says_how_many_it_is_for():
+    schedule = ((0, None, 0.2, 0.0), (20, 0, 0.1, None), (25, None, 0.05, 0.5))
+    found = Config(steps=30, schedule=schedule).stretched(7)
+    assert found.steps == 7 and [event[0] for event in found.schedule] == [0, 5, 6]
+    assert [event[1:] for event in found.schedule] == [event[1:] for event in schedule]
+    assert found.stretched(30).schedule == ((0, None, 0.2, 0.0), (21, 0, 0.1, None), (26, None, 0.05, 0.5))
+    assert Config(schedule=schedule).stretched(7).schedule == schedule

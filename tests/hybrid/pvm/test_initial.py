@@ -8,6 +8,7 @@ import pytest
 from hybrid.pvm import initial
 from hybrid.pvm.config import Config
 from hybrid.pvm.layout import taken, tape_layout, weights_at
+from hybrid.pvm.model import PVM
 from hybrid.pvm.wiring import Unit, custom
 
 CONFIG = Config(grids=((1, 2),), block=(2, 2), channels=1, hidden=(3,), readout=None)
@@ -87,3 +88,13 @@ def test_what_is_stretched_by_its_range_is_so_from_the_start():
     assert (0 < published).all() and (published < 1).all()
     *_, still = made(**changes | {"schedule": ((5, None, 0.1, None),)})
     assert not still["low"].any() and (still["high"] == 1).all()
+
+
+@pytest.mark.parametrize("activation", ["logistic", "rational", "tanh"])
+@pytest.mark.parametrize("features", [("signal",), ("signal", "derivative", "past")])
+def test_units_of_changes_begin_by_repeating_the_frame(activation, features):
+    fields = {"wiring": "classic", "unit": "change", "features": features, "predict_steps": 1, "squeeze": False}
+    model = PVM(dataclasses.replace(CONFIG, **fields, activation=activation), device="cpu")
+    model.frozen = True
+    for frame in np.random.default_rng(0).random((3, 2, 4, 1), np.float32):
+        np.testing.assert_allclose(model.step(frame).prediction, frame, atol=1e-6)

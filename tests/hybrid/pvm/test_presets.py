@@ -1,13 +1,29 @@
+import dataclasses
 import json
 
 import pytest
 
+from hybrid import Scene
+from hybrid.feeds.video.frames import Frames
 from hybrid.pvm.config import Config
+from hybrid.pvm.judge.evaluate import Watcher, alone
+from hybrid.pvm.model import PVM
 from hybrid.pvm.presets import load, names
 
 
 def test_names_are_those_of_the_files():
-    assert names() == ["classic", "classic_bc", "flat210m", "large", "med", "med_exp", "quick", "small", "very_deep"]
+    assert names() == [
+        "change",
+        "classic",
+        "classic_bc",
+        "flat210m",
+        "large",
+        "med",
+        "med_exp",
+        "quick",
+        "small",
+        "very_deep",
+    ]
     for name in names():
         config, notes = load(name)
         assert config.name == name
@@ -65,3 +81,17 @@ def test_files_that_say_nothing_are_refused(tmp_path):
         load("smal")
     with pytest.raises(OSError, match="absent"):
         load(tmp_path / "absent.json")
+
+
+def test_the_configuration_of_changes_predicts_a_scene_that_it_has_not_learned():
+    config = dataclasses.replace(load("change")[0], grids=((5, 5), (2, 2), (1, 1)), hidden=(32, 16, 8), readout=None)
+    model = PVM(config.stretched(800), streams=4, device="cpu")
+    for _ in model.run(Frames([Scene(config.frame)], 800, 4), every=800):
+        pass
+    model = alone(model)
+    model.frozen = True
+    for seed in (1, 2):
+        watcher, scene = Watcher(model), Scene(config.frame, 200, seed=seed)
+        for number in range(200):
+            watcher.see(scene[number].image)
+        assert watcher.figures()["prediction_to_last_frame"] < 0.98

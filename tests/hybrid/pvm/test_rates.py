@@ -51,6 +51,13 @@ def test_the_first_ticks_learn_nothing_but_in_the_cuda_original():
         assert made(config).at(0, config, frozen=False).flags[0].all() == learns
 
 
+def test_a_change_is_first_learned_from_the_third_frame():
+    config = dataclasses.replace(
+        CONFIG, wiring="classic", unit="change", features=("signal", "derivative"), predict_steps=1
+    )
+    assert [made(config).at(tick, config, frozen=False).flags[0].any() for tick in range(3)] == [False, False, True]
+
+
 def test_readouts_learn_from_their_start_on_and_not_while_frozen():
     rates = made(CONFIG)
     found = [rates.at(tick, CONFIG, frozen).readout for tick, frozen in ((2, False), (3, False), (4, True))]
