@@ -219,7 +219,7 @@ class MLP(Dense):
 
 
 def make(inputs: int, outputs: int, options: Mapping[str, Any], *, seed: int) -> Dense:
-    """From options of the command line; see hybrid/engine/trunk/__init__.py. One hidden layer is a unit where the options allow it."""
+    """From options of the command line, see hybrid/engine/trunk/__init__.py: a unit where they allow it."""
     sizes = [inputs, *(options.get("layers") or [options["hidden"]]), outputs]
     own = {"rate": options["trunk_rate"], "momentum": options["momentum"], "seed": seed}
     said: dict[str, Any] = {argument: options.get(name) for argument, name in SAID.items()}
