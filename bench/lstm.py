@@ -102,8 +102,12 @@ def heads() -> dict[str, Head]:
     version = f"torch {torch.__version__}"
     dense = (5.0, 10.0, 20.0)
     found = {
-        "ours": Head(lambda counts, rate: TreeLoss(WIDTH, counts, rate=rate), (0.02, 0.05, 0.1), own=True),
-        "SampledLoss": Head(lambda counts, rate: SampledLoss(WIDTH, counts, rate=rate), (0.005, 0.01, 0.02), own=True),
+        "ours": Head(
+            lambda counts, rate: TreeLoss(WIDTH, counts, rate=rate, optimiser="sgd"), (0.02, 0.05, 0.1), own=True
+        ),
+        "SampledLoss": Head(
+            lambda counts, rate: SampledLoss(WIDTH, counts, rate=rate, optimiser="sgd"), (0.005, 0.01, 0.02), own=True
+        ),
         f"{version} Linear + cross_entropy": Head(lambda counts, rate: Dense(len(counts)), dense),
         f"{version} linear_cross_entropy": Head(lambda counts, rate: Chunked(len(counts)), dense),
         f"{version} adaptive softmax": Head(adaptive, dense),

@@ -17,7 +17,7 @@ from hybrid.torch import TreeLoss
 
 WIDTH, STREAMS, STEPS = 64, 16, 20
 HEADS = {
-    "tree": lambda counts: TreeLoss(WIDTH, counts, rate=0.02),
+    "tree": lambda counts: TreeLoss(WIDTH, counts),
     "adaptive": lambda counts: torch.nn.AdaptiveLogSoftmaxWithLoss(
         WIDTH, len(counts), [len(counts) // 8, len(counts) // 2]
     ),

@@ -170,9 +170,17 @@ def test_how_it_is_made():
     loss = SampledLoss(WIDTH, CLASSES, negatives=7, seed=3, reduction="sum")
     assert (loss.readout.negatives, loss.readout.seed, loss.reduction) == (7, 3, "sum")
     assert repr(FullLoss(WIDTH, CLASSES, device=torch.device("cpu"))) == (
-        "FullLoss(6, 37, rate=0.02, reduction='mean', on='cpu')"
+        "FullLoss(6, 37, rate=0.3, reduction='mean', on='cpu')"
     )
     assert (loss.in_features, loss.n_classes) == (WIDTH, CLASSES)
+    for made, rate in (
+        ({}, 0.3),
+        ({"optimiser": "sgd"}, 0.1),
+        ({"optimiser": "row-adagrad"}, 0.3),
+        ({"rate": 0.0}, 0.0),
+    ):
+        readout = SampledLoss(WIDTH, COUNTS, **made).readout
+        assert (readout.moves.optimiser, readout.rate) == (made.get("optimiser", "adagrad"), rate)
 
 
 def test_the_rate_may_follow_a_schedule_of_torch(make):

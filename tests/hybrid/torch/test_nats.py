@@ -210,7 +210,7 @@ def test_a_readout_of_the_user_s_own_is_taken():
     from hybrid import FullReadout, NeighbourReadout
 
     loss = ReadoutLoss(NeighbourReadout(FullReadout(COUNTS, WIDTH, rate=0.3)))
-    plain = FullLoss(WIDTH, COUNTS, rate=0.3)
+    plain = FullLoss(WIDTH, COUNTS, rate=0.3, optimiser="sgd")
     for each in (loss, plain):
         each(*batch(16)).loss.backward()
         each.rate = 0.1

@@ -139,7 +139,7 @@ def test_squares_below_0_are_named_and_nothing_is_written(name):
 
 
 def test_without_strict_what_is_there_is_taken():
-    loss, other = FullLoss(WIDTH, CLASSES), trained(FullLoss(WIDTH, CLASSES))
+    loss, other = MAKE["full"](), trained(MAKE["full"]())
     state = other.state_dict() | {"more": torch.zeros(1)}
     assert loss.load_state_dict(state, strict=False) == ([], ["more"])
     assert frozen(loss) == frozen(other)
