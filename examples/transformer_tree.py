@@ -46,7 +46,7 @@ def main() -> None:
     model = GPT2LMHeadModel(GPT2Config(vocab_size=TOKENS, n_positions=LENGTH, n_embd=64, n_layer=2, n_head=2))
     trunk = model.transformer  # all but the output layer
     counts = np.bincount(sentences(500, rng).flatten(), minlength=TOKENS)
-    head = TreeLoss(model.config.n_embd, counts, rate=0.05)
+    head = TreeLoss(model.config.n_embd, counts)
     depth = np.log2(USED)
     print(
         f"output layer: {TOKENS:,} rows before; now about {depth:.0f} of the {TOKENS - 1:,} nodes of a tree for a token\n"
