@@ -8,7 +8,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 demo: $(VENV)/installed  ## train the language model under three readouts and compare (under 3 minutes)
 	@$(BIN)/hybrid demo
 
-test: $(VENV)/installed-test  ## run all tests
+test: $(VENV)/installed-test  ## run the tests that answer in minutes
+	@$(BIN)/python -m pytest -n auto --dist loadfile -m 'not slow and not later'
+
+test-all: $(VENV)/installed-test  ## run all tests but the long sweeps, as CI does
 	@$(BIN)/python -m pytest -n auto --dist loadfile -m 'not slow'
 
 test-slow: $(VENV)/installed-test  ## run the long sweeps too
@@ -62,7 +65,7 @@ clean:  ## remove the environment and everything made
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(MAKEFILE_LIST)
 
-.PHONY: demo test test-slow fuzz crash lint format docs bench mutants gpu-kit soak checked clean help
+.PHONY: demo test test-all test-slow fuzz crash lint format docs bench mutants gpu-kit soak checked clean help
 
 # A stamp exists only where its installation succeeded, and is out of date when the requirements change.
 $(VENV)/installed: EXTRA :=

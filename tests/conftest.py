@@ -4,6 +4,7 @@ import os
 import signal
 from pathlib import Path
 
+from tests import tiers
 from tests.caches import kept
 
 os.environ["NUMBA_NUM_THREADS"] = "4"  # so that 1, 2 and 4 threads can be compared on any machine
@@ -28,6 +29,13 @@ for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIG
 hypothesis.settings.register_profile("tests", deadline=None)  # the first example may compile a kernel
 hypothesis.settings.register_profile("ci", parent=hypothesis.settings.get_profile("tests"), derandomize=True)
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "tests")
+
+
+def pytest_collection_modifyitems(items):
+    """What `make test` leaves to `make test-all` is marked."""
+    for item in items:
+        if tiers.is_later(item.nodeid):
+            item.add_marker("later")
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -41,7 +41,8 @@ def _ticks_told(ticks: Sequence[Record]) -> list[str]:
         if ranks == 1:
             continue
         said = [f"**{model}** on {ranks} ranks: a tick takes {1e3 * took['tick']:.3g} ms"]
-        said += [f"{took['tick'] / took['compute']:.2f} times its compute"] * ("compute" in took)
+        if "compute" in took:
+            said.append(f"{took['tick'] / took['compute']:.2f} times its compute")
         alone = _seconds(ticks, model, 1)
         said += [f"{alone['tick'] / took['tick']:.2f} times as fast as one rank"] if alone else []
         told.append(f"{', '.join(said)}.")

@@ -42,6 +42,7 @@ def test_small_and_full_sizes_are_kept_apart(tmp_path, capsys):
     assert "has results of quick mode" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_quick_mode_measures_every_section(tmp_path):
     """All of it as its user runs it."""
     command = [sys.executable, "-m", "bench", "all", "--quick", "--threads", "2", "--out", str(tmp_path)]

@@ -25,6 +25,7 @@ def counts(tmp_path_factory):
     return {record.tick: record for record in records}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("tick", "bars"), TICKS.items())
 def test_a_tick_takes_few_calls_of_the_driver(counts, tick, bars):
     found, (launches, calls) = counts[tick], bars

@@ -6,6 +6,7 @@ from bench.gpu_cases import BATCH, BEST, CLASSES, EXAMPLES, TOGETHER, TREE, UNIT
 from bench.gpu_counts import Count, table
 from tests.support.bench_command import measured
 
+pytestmark = pytest.mark.slow  # kernels are counted with every access watched
 ROW = 4 * WIDTH  # bytes
 
 # Bytes a parameter, and which part of the sectors that are read and written is asked for, at most and at least: 8.3 bytes, 16.4

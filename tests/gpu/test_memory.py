@@ -163,7 +163,6 @@ def test_an_array_that_does_not_fit_leaves_what_is_there(gpu, own):
 def forget(own, box):
     """Let go of what the list holds, and let the owner free it."""
     box.clear()
-    gc.collect()
     own.owner.call(int)
 
 
@@ -183,6 +182,8 @@ def test_a_free_lets_no_queue_wait_for_another(gpu, own, page_locked):
         second.run(fill_bytes, other, 1).wait()
         overtaken += bool(home.any())  # until it is written it is not zero
         late.wait()
+        if overtaken:
+            break
     assert overtaken
 
 

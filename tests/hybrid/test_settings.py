@@ -26,7 +26,6 @@ def test_a_field_has_its_default_its_help_and_what_argparse_is_told():
         "kept": True,
         "registry": None,
         "by": None,
-        "read": None,
     }
     assert width.metadata == facts | {"argument": told}
     assert rate.metadata["group"] == "training" and rate.metadata["free"]

@@ -1,6 +1,5 @@
 """Owners of a tree readout's nodes: they change no node, and a checkpoint goes on with as many; names of modes that were."""
 
-
 import numpy as np
 import pytest
 

@@ -1,0 +1,24 @@
+"""Which tests `make test` leaves to `make test-all`."""
+
+import ast
+from pathlib import Path
+
+from tests import tiers
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_what_is_left_to_later_is_there():
+    """A function that was renamed would silently be run at once again."""
+    for name in sorted(tiers.named()):
+        path, _, function = name.partition("::")
+        functions = {
+            node.name for node in ast.walk(ast.parse((ROOT / path).read_text())) if isinstance(node, ast.FunctionDef)
+        }
+        assert function.rpartition("::")[2] in functions, name
+
+
+def test_who_is_later():
+    first = min(tiers.named())
+    assert tiers.is_later(f"{first}[some case]") and tiers.is_later("tests/bench/test_any.py::test_any")
+    assert not tiers.is_later("tests/test_tiers.py::test_who_is_later")
