@@ -159,7 +159,7 @@ def evaluate(run: Trained, given: dict[str, Any]) -> dict[str, Any]:
     vocabulary, options = Vocabulary.load(run.folder / NAMES), run.options
     text = read_text(given["text"], options) if given["text"] else _texts(options)[1]
     feed = measured_feed(options, text, vocabulary)
-    if not given["text"] and options["data"] != feed.corpus.sha256:
+    if not given["text"] and options.get("data") != feed.corpus.sha256:
         raise ValueError(
             f"{text.source}: not the validation text that {run.folder} was trained with; give the text as it was, or say with "
             "--text FILE what to measure on"

@@ -106,7 +106,7 @@ def resume(folder: str, said: dict[str, Any]) -> dict[str, Any]:
             options |= (changes := _changed(folder, options, said)) | {"resume": folder}
             with _asking_for_data(path, options, "to go on"):
                 job = _prepared(options)
-            if options["data"] != job.data:
+            if options.get("data") != job.data:
                 raise ValueError(
                     f"{folder}: the data differ from those that it was started with; give back the old, or begin anew"
                 )

@@ -1,5 +1,6 @@
 """The language model as options describe it: how the text is cut (hybrid/models/_text.py), and what it is measured on."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -122,3 +123,9 @@ def test_eval_refuses_a_validation_text_that_has_changed(tmp_path, monkeypatch, 
     assert main(["train", "--resume", "run"]) == 2
     assert "run: the data differ from those that it was started with" in capsys.readouterr().err
     assert main(["eval", "run", "--text", "valid.txt"]) == 0
+    options = json.loads(Path("run/run.json").read_text())
+    del options["data"]  # a run.json that was altered is refused in the same words
+    Path("run/run.json").write_text(json.dumps(options))
+    assert main(["eval", "run"]) == main(["train", "--resume", "run"]) == 2
+    told = capsys.readouterr().err
+    assert message in told and "run: the data differ" in told
