@@ -8,8 +8,7 @@ import functools
 import re
 from pathlib import Path
 
-from tests.support.imports import ROOT, graph
-from tests.test_layout_rules import TESTED_IN, mirrored
+from tests.support.imports import graph
 
 APART = (
     "tests.bench.",
@@ -18,6 +17,13 @@ APART = (
     "tests.mutants.",
 )  # they use all there is, and seldom look closely
 INCLUDE = re.compile(r'^#include "(\w+\.cuh)"', re.M)
+
+
+def mirrored(module: str) -> str:
+    """The test file of a module: hybrid/x/y.py has tests/hybrid/x/test_y.py, a package a file of its own name."""
+    path = Path(module)
+    path = path.parent if path.name == "__init__.py" else path
+    return f"tests/{path.parent}/test_{path.stem.removeprefix('_')}.py"
 
 
 class Selection:
@@ -36,13 +42,13 @@ class Selection:
 
     @functools.cache  # noqa: B019  one selection lives as long as the campaign
     def own(self, path: str) -> list[str]:
-        """The test files that belong to a file: the mirrored one, or that of TESTED_IN; of a header those of its kernels."""
+        """The test files that belong to a file: the mirrored one; of a header those of its kernels."""
         if path.endswith(".cuh"):
             kernels = [kernel for kernel in sorted((self.root / "gpu").glob("*.cu")) if path in self._included(kernel)]
             found = {test for kernel in kernels for test in self.own(f"gpu/{kernel.name}")}
         else:
             module = Path(path).with_suffix(".py").as_posix()
-            test = TESTED_IN.get(module) or mirrored(module).relative_to(ROOT).as_posix()
+            test = mirrored(module)
             found = {test} if (self.root / test).exists() else set()
         return sorted(found | set(self._naming(path)))
 
