@@ -26,7 +26,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """A picture of a section, in NAME.svg and NAME.png.
+    """A picture of a section, in NAME.svg.
 
     chart  an altair chart with its data in it, without a width or colours of its own
     told   what a reader learns from it who cannot see it

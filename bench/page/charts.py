@@ -1,12 +1,9 @@
-"""Charts of sections as SVG and PNG: one look, in colours that colour-blind eyes tell apart."""
+"""Charts of sections as SVG: one look, in colours that colour-blind eyes tell apart."""
 
 import copy
-import io
 import json
 from pathlib import Path
 from typing import Any
-
-from PIL import Image
 
 from bench.section import Figure
 
@@ -26,21 +23,18 @@ SHAPES = [
     "arrow",
 ]
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'DejaVu Sans', sans-serif"
-WIDTH, HEIGHT, SHARP = 640, 340, 2.0  # of files; pixels of a PNG for each of its points
-COLOURS = 128  # of a PNG, which is a fifth as large with them and looks alike
+WIDTH, HEIGHT = 640, 340
 
 
 def write(figure: Figure, folder: Path) -> None:
-    """NAME.svg and NAME.png."""
+    """NAME.svg."""
     import vl_convert
 
     spec = _spec(figure)
     if _single(spec):
         spec.setdefault("width", WIDTH)
-    text, version = json.dumps(spec), _version()
-    (folder / f"{figure.name}.svg").write_text(vl_convert.vegalite_to_svg(text, vl_version=version))
-    drawn = Image.open(io.BytesIO(vl_convert.vegalite_to_png(text, vl_version=version, scale=SHARP)))
-    drawn.convert("RGB").quantize(COLOURS).save(folder / f"{figure.name}.png", optimize=True)
+    drawn = vl_convert.vegalite_to_svg(json.dumps(spec), vl_version=_version())
+    (folder / f"{figure.name}.svg").write_text(drawn)
 
 
 def _version() -> str:
