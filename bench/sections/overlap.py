@@ -57,11 +57,10 @@ def section(records: Sequence[Record]) -> Section:
     if busy:
         rows = _busy_rows(busy)
         worst = min(rows, key=lambda row: row["share"])
-        told = (
-            f"Beside {worst['load']} processes that only count, {worst['work']} keeps {worst['share']:.0%} of its pace."
+        answer.append(
+            f"A busy machine: beside {worst['load']} processes that only count, {worst['work']} keeps {worst['share']:.0%} of "
+            "its pace."
         )
-        answer.append(f"A busy machine: {told[0].lower()}{told[1:]}")
-        figures.append(_busy(rows, told))
         tables.append(_busy_table(rows))
     else:
         gaps.append("A busy machine has not been measured.")
@@ -207,32 +206,6 @@ def _busy_rows(records: Sequence[Record]) -> list[dict[str, Any]]:
         for one in records
         if one["work"] in quiet
     ]
-
-
-def _busy(rows: Sequence[dict[str, Any]], told: str) -> Figure:
-    import altair as alt
-
-    chart = (
-        alt.Chart(alt.Data(values=list(rows)))
-        .mark_line(point=True)
-        .encode(
-            x=alt.X("load:O", title="other processes that want the cores", axis=alt.Axis(labelAngle=0)),
-            y=alt.Y(
-                "share:Q",
-                title="share of the quiet machine's pace",
-                axis=alt.Axis(format="%"),
-                scale=alt.Scale(zero=True),
-            ),
-            color=alt.Color("work:N", sort=None),
-            tooltip=[
-                "work:N",
-                "load:O",
-                alt.Tooltip("share:Q", format=".0%"),
-                alt.Tooltip("value:Q", title="steps/s", format=",.1f"),
-            ],
-        )
-    )
-    return Figure("overlap-busy", "What other processes leave of the pace", chart, told, "overlap-busy")
 
 
 def _busy_table(rows: Sequence[dict[str, Any]]) -> Table:

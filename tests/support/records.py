@@ -75,6 +75,14 @@ def ranks() -> list[Record]:
     ]
 
 
+def busy() -> list[Record]:
+    """A tree on a quiet machine, and beside one process."""
+    return [
+        timed("busy.tree", "ours", {"load": load}, [pace, pace], p99_seconds=2 / pace)
+        for load, pace in enumerate((100.0, 40.0))
+    ]
+
+
 def step(name: str = "table7", command: str = "python -m bench table7", state: str = "done", **more: Any) -> Record:
     """What became of a step."""
     found = {"bench": "all", "work": "all.step", "who": "ours", "params": {"step": name, "command": command}}
@@ -96,7 +104,7 @@ def step(name: str = "table7", command: str = "python -m bench table7", state: s
 def every_section() -> list[Record]:
     """Made ones, and those of bench/results where they are of such works."""
     skipped = step("ranks", "python -m bench ranks", "skipped", section="ranks", reason="mpi4py is not installed")
-    return [*table7(), *overlap(), *ranks(), *committed("quality", "large", "busy"), step(), skipped]
+    return [*table7(), *overlap(), *ranks(), *busy(), *committed("quality", "large"), step(), skipped]
 
 
 def write(path: Path, records: list[Record]) -> Path:
