@@ -22,17 +22,13 @@ def run(arguments) -> None:
         passing.samples, peak.samples = [], []
         *_, found = measure([passing, peak, work], arguments.repeat)
         reached, most = (one.amount / statistics.median(one.samples) for one in (passing, peak))
-        roof = stage.counted.attainable(most, reached)
-        found |= {
-            "operations": stage.counted.operations,
-            "moved": stage.counted.moved,
-            "intensity": stage.counted.intensity,
-        }
+        intensity = stage.operations / stage.moved
+        roof = min(most, intensity * reached)
+        found |= {"operations": stage.operations, "moved": stage.moved, "intensity": intensity}
         found |= {"bandwidth": reached, "peak": most, "roof": roof, "roof_share": found["value"] / roof}
         by, share = "memory" if roof < most else "arithmetic", found["roof_share"]
         print(
-            f"{stage.name:<20} {stage.counted.intensity:>16.3g} {found['value'] / 1e9:>10.3g} {share:>13.0%} ({by})"
-            f"   {stage.sizes}",
+            f"{stage.name:<20} {intensity:>16.3g} {found['value'] / 1e9:>10.3g} {share:>13.0%} ({by})   {stage.sizes}",
             flush=True,
         )
         append(arguments.json, [found])
@@ -40,5 +36,5 @@ def run(arguments) -> None:
 
 def _work(stage: Stage, threads: int) -> Work:
     params = {"stage": stage.name, "sizes": stage.sizes}
-    what = ("intensity.stage", "ours", params, stage.counted.operations, "FLOP/s", stage.run, stage.check)
-    return Work(*what, moved=stage.counted.moved, threads=threads)
+    what = ("intensity.stage", "ours", params, stage.operations, "FLOP/s", stage.run, stage.check)
+    return Work(*what, moved=stage.moved, threads=threads)

@@ -1,4 +1,9 @@
-"""The stages that `bench intensity` counts and measures: each with its operations and bytes, what runs it, what checks it."""
+"""The stages that `bench intensity` measures: each with its operations and bytes, what runs it, what checks it.
+
+An operation is an addition or a multiplication of float32. Bytes are those that memory must move at least: every number that
+a stage uses is read once, and written once where it changes. What caches cannot keep is moved more often, so the true intensity
+is at most this one.
+"""
 
 import math
 from collections.abc import Callable, Iterator
@@ -6,11 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bench import intensity_counts as counts
-from bench.intensity_counts import Count
 from bench.units_problem import Problem, ours
 
 WIDTH, BATCH, BAG, NEGATIVES, RATE = 128, 1024, 8, 1000, 0.02
+FLOAT = 4
 
 
 class Sizes(NamedTuple):
@@ -28,11 +32,12 @@ QUICK = Sizes(144, 64, 500, 5000, 5000, "tiny")
 
 
 class Stage(NamedTuple):
-    """sizes: in words; check raises where what `run` did is wrong, and is called after its first run."""
+    """sizes: in words; operations and bytes moved: of one run; check raises where what `run` did is wrong, after its first."""
 
     name: str
     sizes: str
-    counted: Count
+    operations: float
+    moved: float
     run: Callable[[], Any]
     check: Callable[[], Any]
 
@@ -53,15 +58,16 @@ def _units(sizes: Sizes, batch: int, threads: int) -> Stage:
     problem = Problem(sizes.units, batch, 0.0)
     work = ours(problem, threads)
     told = f"{sizes.units:,} units of 150-49-150, batch {batch}"
-    return Stage(f"units step ({batch})", told, Count(problem.operations, problem.moved), work.run, work.check)
+    return Stage(f"units step ({batch})", told, problem.operations, problem.moved, work.run, work.check)
 
 
 def _video(sizes: Sizes, threads: int) -> Stage:
     from bench.pvm import Case, Ours
 
     model = Ours(Case(sizes.video, momentum=0.0), "cpu", threads)
-    count = counts.frame(model.parameters, 1, model.moved)
-    return Stage("pvm frame", f"{model.parameters:,} parameters", count, lambda: model.learn(1), model.check)
+    told = f"{model.parameters:,} parameters"
+    # a weight is multiplied and moved; what flows back adds to it, so at least this
+    return Stage("pvm frame", told, 4 * model.parameters, model.moved, lambda: model.learn(1), model.check)
 
 
 def _dense(sizes: Sizes) -> Iterator[Stage]:
@@ -84,15 +90,21 @@ def _dense(sizes: Sizes) -> Iterator[Stage]:
         close(x_grad, grad, matrix)
         close(matrix_grad, grad.T, x)
 
-    size = BATCH, width, width
+    many, vectors, numbers = 2 * BATCH * width**2, BATCH * width, width**2
     yield Stage(
         "dense forward",
         told,
-        counts.forward(*size),
+        many,
+        FLOAT * (2 * vectors + numbers),
         lambda: product(out, x, matrix.T, 0),
         lambda: close(out, x, matrix.T),
     )
-    yield Stage("dense backward", told, counts.backward(*size), back, check_back)
+    yield Stage("dense backward", told, 2 * many, FLOAT * (3 * vectors + 2 * numbers), back, check_back)
+
+
+def _readout(pairs: int, rows: int) -> tuple[int, int]:
+    """Operations and bytes where so many pairs of an example and a row each make a score and two parts of gradients."""
+    return 6 * pairs * WIDTH, FLOAT * 2 * (rows + BATCH) * WIDTH
 
 
 class _Learning:
@@ -122,8 +134,8 @@ def _full(sizes: Sizes) -> Stage:
 
     learning = _Learning(FullReadout(sizes.few, WIDTH, batch=BATCH, rate=RATE), sizes.few)
     told = f"{sizes.few:,} classes, {WIDTH} wide, batch {BATCH:,}"
-    count = counts.full(BATCH, WIDTH, sizes.few)
-    return Stage("full softmax", told, count, learning.run, lambda: learning.check(math.log(sizes.few)))
+    count = _readout(BATCH * sizes.few, sizes.few)
+    return Stage("full softmax", told, *count, learning.run, lambda: learning.check(math.log(sizes.few)))
 
 
 def _sampled(sizes: Sizes) -> Stage:
@@ -133,11 +145,11 @@ def _sampled(sizes: Sizes) -> Stage:
     readout = SampledReadout(sizes.many, WIDTH, negatives=asked, draws="uniform", batch=BATCH, rate=RATE)
     learning = _Learning(readout, sizes.many)
     negatives = round(-sizes.many * math.expm1(asked * math.log1p(-1 / sizes.many)))  # different ones, in the mean
-    count = counts.sampled(BATCH, WIDTH, negatives, negatives + len(np.unique(learning.targets)))
+    count = _readout(BATCH * (negatives + 1), negatives + len(np.unique(learning.targets)))
     told = f"{sizes.many:,} classes, {asked:,} negatives, {WIDTH} wide, batch {BATCH:,}"
     # drawn evenly, all logits are lowered by one number; how many are different is known but for a few
     first = math.log(negatives + 1)
-    return Stage("sampled softmax", told, count, learning.run, lambda: learning.check(first, within=0.01))
+    return Stage("sampled softmax", told, *count, learning.run, lambda: learning.check(first, within=0.01))
 
 
 def _tree(sizes: Sizes) -> Stage:
@@ -148,10 +160,10 @@ def _tree(sizes: Sizes) -> Stage:
     learning = _Learning(TreeReadout(frequencies, WIDTH, batch=BATCH, rate=RATE), sizes.many)
     tree = huffman(frequencies)
     nodes = [node for target in learning.targets for node, _ in path(tree, target)]
-    count = counts.tree(BATCH, WIDTH, len(nodes), len(set(nodes)))
+    count = _readout(len(nodes), len(set(nodes)))
     told = f"{sizes.many:,} classes, {len(nodes) / BATCH:.1f} nodes a path, {WIDTH} wide, batch {BATCH:,}"
     # each node halves at first; but nodes move within a batch, from the first example on
-    return Stage("tree step", told, count, learning.run, lambda: _below(learning, len(nodes) / BATCH * math.log(2)))
+    return Stage("tree step", told, *count, learning.run, lambda: _below(learning, len(nodes) / BATCH * math.log(2)))
 
 
 def _below(learning: _Learning, untrained: float) -> None:
@@ -184,10 +196,8 @@ def _rows(sizes: Sizes) -> Iterator[Stage]:
         np.subtract.at(before, np.searchsorted(met, ids), np.repeat(RATE / BAG * grad.astype(float), BAG, 0))
         np.testing.assert_allclose(table[met], before, rtol=1e-4, atol=1e-5)
 
-    size = BATCH, WIDTH, ids.size, met.size
-    yield Stage(
-        "rows gather", told, counts.gather(*size), lambda: rows.gather_mean(out, table, bags, ids, None), check_gather
-    )
+    many, moved = ids.size * WIDTH, FLOAT * (met.size + BATCH) * WIDTH
+    yield Stage("rows gather", told, many, moved, lambda: rows.gather_mean(out, table, bags, ids, None), check_gather)
     learned, rule = Learned(table), Rule(RATE)
     move = lambda: rows.scatter_mean(learned, bags, ids, None, grad, rule)  # noqa: E731
-    yield Stage("rows scatter", told, counts.scatter(*size), move, check_scatter)
+    yield Stage("rows scatter", told, 2 * many, moved + FLOAT * met.size * WIDTH, move, check_scatter)
