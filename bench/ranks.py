@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from bench.measure import Work, append, record
-from bench.ranks_messages import HALOS
 from bench.ranks_run import measured
 from hybrid.engine.trace import Trace
 from hybrid.processors import available
@@ -27,7 +26,8 @@ def run(arguments: Any) -> None:
     models = QUICK if arguments.quick else MODELS
     several = RANKS[:1] if arguments.quick else RANKS
     for ranks in several:
-        found = messages(ranks, arguments.quick, arguments.repeat)
+        sizes = SIZES[1:2] if arguments.quick else SIZES
+        found = measured("bench.ranks_work:messages", ranks, sizes=sizes, repeat=arguments.repeat)
         records = [kept(one, ranks) for one in found]
         print(message_table(records, available()), end="\n\n", flush=True)
         append(arguments.json, records)
@@ -46,33 +46,22 @@ def run(arguments: Any) -> None:
     if arguments.timeline:
         write_timeline(
             arguments.timeline,
-            {model: measured("bench.ranks_pvm:timeline", 2, config=model, count=TICKS) for model in models},
+            {model: measured("bench.ranks_work:timeline", 2, config=model, count=TICKS) for model in models},
         )
         print(f"\n{arguments.timeline}: {TICKS} ticks of {', '.join(models)} on 2 ranks, on the clock of rank 0")
-
-
-def messages(ranks: int, quick: bool, repeat: int) -> list[dict[str, Any]]:
-    """What messages take between so many ranks, see bench/ranks_messages.py."""
-    sizes, around = (SIZES[1:2], HALOS[1:3]) if quick else (SIZES, HALOS)
-    found: list[dict[str, Any]] = measured(
-        "bench.ranks_messages:all_of_them", ranks, sizes=sizes, around=around, repeat=repeat
-    )
-    return found
 
 
 def kept(found: dict[str, Any], ranks: int) -> dict[str, Any]:
     """One line of a .jsonl file, of samples that ranks took."""
     params = {"ranks": ranks, "bytes": found["bytes"]}
-    more = {name: value for name, value in found.items() if name not in ("work", "bytes", "samples")}
-    work = Work(found["work"], "ours", params, found["bytes"], "bytes/s", _nothing, _nothing, more=more)
-    work.samples = found["samples"]
-    return record(work)
+    facts = "bytes/s", _nothing, _nothing
+    return record(Work(found["work"], "ours", params, found["bytes"], *facts, samples=found["samples"]))
 
 
 def ticks_of(model: str, ranks: int, repeat: int) -> list[dict[str, Any]]:
     """Records of a tick, of its compute on all ranks at once, and of one rank's share while no other computes."""
-    samples = measured("bench.ranks_pvm:ticks", ranks, config=model, repeat=repeat)
-    samples["alone"] = measured("bench.ranks_pvm:alone", 1, config=model, parts=ranks, repeat=repeat)
+    samples = measured("bench.ranks_work:ticks", ranks, config=model, repeat=repeat)
+    samples["alone"] = measured("bench.ranks_work:alone", 1, config=model, parts=ranks, repeat=repeat)
     records = []
     for name in ("tick", "compute", "alone"):
         params = {"ranks": ranks, "model": model}
@@ -83,7 +72,7 @@ def ticks_of(model: str, ranks: int, repeat: int) -> list[dict[str, Any]]:
 
 def steps_of(options: dict[str, Any], ranks: int, repeat: int) -> dict[str, Any]:
     """A record of a step of a language model whose trunk the ranks share."""
-    samples = measured("bench.ranks_language:steps", ranks, repeat=repeat, **options)
+    samples = measured("bench.ranks_work:steps", ranks, repeat=repeat, **options)
     params = {"ranks": ranks, "model": "language"}
     return record(Work("ranks.tick", "ours", params, 1, "ticks/s", _nothing, _nothing, samples=samples))
 
@@ -93,20 +82,19 @@ def _nothing() -> None:
 
 
 def message_table(records: list[dict[str, Any]], cores: int) -> str:
-    """As Markdown; `start` and `hidden` are of halos alone."""
+    """As Markdown."""
     ranks = records[0]["params"]["ranks"]
     lines = [
         f"{ranks} ranks, {cores} cores"
         + ("; ranks that share a core wait for their turns, too:" if ranks > cores else ":"),
         "",
-        "| what | bytes | us | GB/s | spread | begun after, us | hidden beside compute |",
-        "|" + "---|" * 7,
+        "| what | bytes | us | GB/s | spread |",
+        "|" + "---|" * 5,
     ]
     for one in records:
-        begun = f"{1e6 * one['start']:.1f} | {one['hidden']:.0%}" if "start" in one else " | "
         lines.append(
             f"| {one['work'].removeprefix('ranks.')} | {one['params']['bytes']:,} | {1e6 * one['seconds']:.1f} "
-            f"| {one['value'] / 1e9:.3g} | {one['spread']:.0%} | {begun} |"
+            f"| {one['value'] / 1e9:.3g} | {one['spread']:.0%} |"
         )
     return "\n".join(lines)
 

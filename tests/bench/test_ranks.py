@@ -8,25 +8,24 @@ from bench import ranks
 from bench.__main__ import main
 
 
-def found(work, samples, **more):
-    return ranks.kept({"work": work, "bytes": 1_000, "samples": samples, **more}, 2)
+def found(work, samples):
+    return ranks.kept({"work": work, "bytes": 1_000, "samples": samples}, 2)
 
 
 def test_every_sample_is_kept():
-    one = found("ranks.halo", [0.001, 0.002, 0.004], start=1e-5, hidden=0.25, neighbours=1)
+    one = found("ranks.message", [0.001, 0.002, 0.004])
     assert one["samples"] == [1e6, 5e5, 2.5e5] and one["seconds"] == 0.002 and one["value"] == 5e5
     assert (one["bench"], one["params"]) == ("ranks", {"ranks": 2, "bytes": 1_000})
-    assert (one["hidden"], one["neighbours"]) == (0.25, 1)
 
 
 def test_the_table_has_what_was_measured_and_says_who_shares_cores():
-    records = [found("ranks.message", [0.001]), found("ranks.halo", [0.002], start=1e-5, hidden=0.25, neighbours=1)]
+    records = [found("ranks.message", [0.001]), found("ranks.alltoall", [0.002])]
     assert ranks.message_table(records, 1).startswith("2 ranks, 1 cores; ranks that share a core wait")
     lines = ranks.message_table(records, 2).splitlines()
     assert lines[0] == "2 ranks, 2 cores:"
     assert lines[-2:] == [
-        "| message | 1,000 | 1000.0 | 0.001 | 0% |  |  |",
-        "| halo | 1,000 | 2000.0 | 0.0005 | 0% | 10.0 | 25% |",
+        "| message | 1,000 | 1000.0 | 0.001 | 0% |",
+        "| alltoall | 1,000 | 2000.0 | 0.0005 | 0% |",
     ]
 
 
@@ -56,12 +55,9 @@ def test_ranks_measure_and_keep_one_clock(tmp_path, capsys):
     assert main(words) == 0
     records = [json.loads(line) for line in kept.read_text().splitlines()]
     assert {one["work"] for one in records} == {
-        f"ranks.{name}" for name in ("message", "allreduce", "alltoall", "halo", "tick", "compute", "alone")
+        f"ranks.{name}" for name in ("message", "allreduce", "alltoall", "tick", "compute", "alone")
     }
     assert all(one["checked"] and len(one["samples"]) == 2 and min(one["samples"]) > 0 for one in records)
-    assert all(
-        0 <= one["hidden"] <= 1 and one["neighbours"] in (1, 2) for one in records if one["work"] == "ranks.halo"
-    )
     spans = [one for one in json.loads(lines.read_text())["traceEvents"] if one["ph"] == "X"]
     at = {(one["tid"], one["args"]["tick"], one["name"]): one for one in spans}
     assert len(at) == len(spans) and {tid for tid, *_ in at} == {1, 2, 3, 4}

@@ -1,4 +1,7 @@
-"""Ticks of a Predictive Vision Model on the ranks of this run; all of them call each function, and rank 0 knows the figures."""
+"""What the ranks of this run do for `bench ranks`: messages, ticks of a Predictive Vision Model, steps of a language model.
+
+All ranks call each function, and rank 0 knows the figures.
+"""
 
 import dataclasses
 import itertools
@@ -8,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from bench.language import ZipfFeed, make_engine
 from hybrid import contract
 from hybrid.pvm import presets
 from hybrid.pvm.config import Config
@@ -17,6 +21,15 @@ from hybrid.ranks.pingpong import Messages
 
 RATE, SECONDS = 0.001, 0.2  # seconds of a sample, about
 MESHES = {"mesh1m": 6, "mesh100m": 47}  # units a side of a flat layer whose units read their neighbours
+
+
+def messages(sizes: list[int], repeat: int) -> list[dict[str, Any]]:
+    """Messages one way of some sizes, sums, all to all: work, bytes, samples in seconds."""
+    told = Messages()
+    found = [{"work": "ranks.message", "bytes": size, "samples": told.pingpong(1, size, repeat)} for size in sizes]
+    found.append({"work": "ranks.allreduce", "bytes": 4 << 20, "samples": told.allreduce(4 << 20, repeat)})
+    found.append({"work": "ranks.alltoall", "bytes": 1 << 18, "samples": told.alltoall(1 << 18, repeat)})
+    return found
 
 
 def configuration(name: str) -> Config:
@@ -121,6 +134,23 @@ def timeline(config: str, count: int) -> list[list[Any]]:
         spans = dict(zip(names, times[rank][tick].tolist(), strict=True))
         spans["exchange"] = [spans["send"][0], spans["arrive"][1]]
         found += [[rank, name, tick, *span] for name, span in spans.items()]
+    return found
+
+
+def steps(batch: int, classes: int, micro_batches: int, ticks: int, repeat: int) -> list[float]:
+    """Samples of the seconds of a step of all ranks, which share the trunk; each the mean of some ticks."""
+    group, samples, feed = Group(), np.empty(repeat), ZipfFeed(classes, batch)
+    ranks = group if group.size > 1 else None
+    running = make_engine(feed, "tree", 1, micro_batches=micro_batches, ranks=ranks).run(feed)
+    for sample in range(-1, repeat):  # the first warms up
+        group.barrier()
+        start = time.perf_counter()
+        for _ in itertools.islice(running, ticks):
+            pass
+        if sample >= 0:
+            samples[sample] = (time.perf_counter() - start) / ticks
+    group.most(samples)
+    found: list[float] = samples.tolist()
     return found
 
 
