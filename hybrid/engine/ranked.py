@@ -107,10 +107,6 @@ class RankedRoute(Route):
         """That of what ranks tell each other."""
         return (QUEUE,)
 
-    def rank_of(self, micro: int) -> int | None:
-        """Which rank computes a micro-batch; a question is computed by all."""
-        return None if self.readout is None else self.gradient.rank_of(micro)
-
     def plan(self) -> Plan:
         """The stages of the trunk, and the copies for it, only of this rank's micro-batches; rows and readout of all.
 
@@ -159,14 +155,13 @@ class RankedRoute(Route):
         """An array of the host goes from the rank of its micro-batch to all others."""
 
         def work(slot: Slot) -> None:
-            assert slot.rank is not None
-            self.ranks.share(getattr(slot, name), slot.rank)
+            self.ranks.share(getattr(slot, name), self.gradient.rank_of(slot.micro))
 
         return Stage(f"{name} to all", QUEUE, work, tuple(after))
 
     def _own(self, slot: Slot) -> bool:
         """Whether a micro-batch is this rank's."""
-        return slot.rank == self.ranks.rank
+        return self.gradient.rank_of(slot.micro) == self.ranks.rank
 
     def _in_steps(self, slot: Slot) -> bool:
         """Whether it is this rank's last one, whose gradient crosses during its backward."""
@@ -178,7 +173,7 @@ class RankedRoute(Route):
 
     def _is_early(self, slot: Slot) -> bool:
         """Whether it comes before the last one of rank 0."""
-        return slot.rank == 0 and not self.gradient.is_last(slot)
+        return self.gradient.rank_of(slot.micro) == 0 and not self.gradient.is_last(slot)
 
     def _is_late(self, slot: Slot) -> bool:
         return not self._is_early(slot)

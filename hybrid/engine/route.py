@@ -44,10 +44,6 @@ class Route:
         """Whether examples may have several targets."""
         return bool(getattr(self.readout, "several", False))
 
-    def rank_of(self, micro: int) -> int | None:
-        """Which rank computes a micro-batch; None: all do, or there is one."""
-        return None
-
     def plan(self) -> Plan:
         """All stages.
 
@@ -102,7 +98,6 @@ class Route:
             targets=targets,
             learns=learns,
             unlabelled=getattr(self.readout, "counts_unlabelled", False),
-            rank_of=self.rank_of,
         )
         if self.trunk is None:
             width, same = self.embedding.outputs, {"hidden": "x", "x_grad": "grad"}

@@ -30,7 +30,6 @@ class Slot(SlotState):
     scale     tick -> by how much all rates are scaled in it; a filled slot has the number as `scale`
     targets   None: one an example
     learns    False for a question: nothing learns from it, so nothing is dropped (Route.slot says)
-    rank_of   micro-batch -> which rank computes it
     unlabelled  whether examples without a target count in `examples`, see Readout.counts_unlabelled
 
     Each name is a view of the first `count` rows of its buffer, so a stage never sees rows of an earlier batch.
@@ -75,10 +74,8 @@ class Slot(SlotState):
         targets: int | None = None,
         learns: bool = True,
         unlabelled: bool = False,
-        rank_of: Callable[[int], int | None] = lambda micro: None,
     ):
         super().__init__()
-        self._rank_of = rank_of
         self._scale, self.scale, self.learns, self._unlabelled = scale, 1.0, learns, unlabelled
         sizes: dict[str, tuple[int, type]] = {"ids": (ids, np.int32), "target": (targets or rows, np.int32)}
         sizes |= {"weight": (rows, np.float32), "target_at": (rows + 1, np.int64)}
@@ -98,7 +95,6 @@ class Slot(SlotState):
             self.events.clear()
             self.tick, self.micro, self.count = tick, micro, last - first
             self.final = first < last == batch.examples
-            self.rank = self._rank_of(micro)
             self.scale = self._scale(tick)
             # Sums are divided by it: 1 where all weights are 0, since the sums are 0 then too.
             self.examples = batch.total(self._unlabelled) or float(batch.examples > 0)

@@ -15,7 +15,6 @@ class SlotState:
 
     tick, micro  the batch and the micro-batch that it holds; count: how many examples are here
     final        whether the batch's last example is here
-    rank         of several ranks the one that computes the trunk for it; None: all do, or there is one
     examples     of the whole batch: how many, or the sum of their weights; by it sums over the batch become means
     loss         the mean in nats over the examples here of loss times weight, once a stage has written it
     events       of its stages, by name
@@ -24,7 +23,6 @@ class SlotState:
     def __init__(self) -> None:
         self.state = FREE
         self.micro = 0
-        self.rank: int | None = None
         self.tick = -1
         self.count = 0  # examples here
         self.final = False
