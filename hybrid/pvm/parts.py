@@ -13,7 +13,6 @@ import numpy as np
 
 from ..ranks.group import Group
 from ..storage import checkpoint, safetensors
-from ..storage.copies import Parted
 from ..storage.safetensors import Pieced, Runs
 from .layout import TapeLayout, runs, taken, weights_at
 from .pipeline import Pipeline
@@ -21,7 +20,6 @@ from .shared import SharedPipeline
 
 PIECE = 1 << 22  # numbers
 STOP = -1  # no piece
-UNITS = "units"  # with the copies of a rank: which units they are of
 
 
 class Share(NamedTuple):
@@ -133,45 +131,12 @@ class Kept:
         return whole
 
 
-def copied(pipeline: SharedPipeline, facts: dict[str, Any]) -> Parted:
-    """Copies of all ranks' arrays, with the units that they are of; of readouts, which all ranks have, each copies its own."""
-    share, parted = _share(pipeline), {UNITS: pipeline.units}
-    common: dict[str, np.ndarray] = {}
-    for name, array in pipeline.fetch().items():
-        (common if _common(_parts(share, name, array)) else parted)[name] = array
-    return Parted(pipeline.group, parted, facts, common)
-
-
-def take(pipeline: Pipeline, copies: Parted, ranks: Group) -> None:
-    """Take from copies, however many ranks made them, what this rank has now."""
-    share, arrays, rank = _share(pipeline), pipeline.fetch(), ranks.rank
-    for name, array in copies.common.items():
-        arrays[name][...] = array
-    ours = {name: _parts(share, name, array) for name, array in arrays.items() if name not in copies.common}
-    for other, part in enumerate(copies.parts(ranks)):
-        owner = np.full(len(share.owner), -1)
-        owner[part[UNITS]] = other
-        was = Share(share.whole, taken(share.whole, part[UNITS]), part[UNITS], owner)
-        for name, parts in ours.items():
-            theirs, target = _parts(was, name, arrays[name]), arrays[name].reshape(-1)
-            both = (theirs.owner == other) & _had(parts, arrays[name], rank)
-            places = (places[both].tolist() for places in (theirs.own_at, parts.own_at, parts.sizes))
-            for begin, at, size in zip(*places, strict=True):
-                target[at : at + size] = part[name][begin : begin + size]
-    pipeline.put(arrays)
-
-
 def _share(pipeline: Pipeline) -> Share:
     owner = np.zeros(len(pipeline.wiring.hidden), np.int64)
     if isinstance(pipeline, SharedPipeline):
         for rank, units in enumerate(pipeline.shares.units):
             owner[units] = rank
     return Share(pipeline.whole, pipeline.layout, pipeline.units, owner)
-
-
-def _common(parts: Parts) -> bool:
-    """Whether all ranks have an array, with the same numbers."""
-    return len(parts.at) == 1
 
 
 def _had(parts: Parts, array: np.ndarray, rank: int) -> np.ndarray:
