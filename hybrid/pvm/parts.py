@@ -11,11 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..ranks.group import Group
 from ..storage import checkpoint, safetensors
 from ..storage.safetensors import Pieced, Runs
-from .layout import TapeLayout, runs, taken, weights_at
-from .pipeline import Pipeline
+from .layout import TapeLayout, runs, weights_at
 from .shared import SharedPipeline
 
 PIECE = 1 << 22  # numbers
@@ -57,7 +55,10 @@ class Kept:
 
     def __init__(self, pipeline: SharedPipeline):
         self._group, self._arrays, self._put = pipeline.group, pipeline.fetch(), pipeline.put
-        share = _share(pipeline)
+        owner = np.zeros(len(pipeline.wiring.hidden), np.int64)
+        for rank, units in enumerate(pipeline.shares.units):
+            owner[units] = rank
+        share = Share(pipeline.whole, pipeline.layout, pipeline.units, owner)
         self._parts = {name: _parts(share, name, array) for name, array in self._arrays.items()}
         self._written = {
             name: Pieced(array.dtype, self._parts[name].shape, functools.partial(self._whole, name))
@@ -94,7 +95,7 @@ class Kept:
     def _runs(self, name: str) -> Runs:
         """What this rank reads of an array: its own parts; or all of one that it has whole."""
         array, parts = self._arrays[name], self._parts[name]
-        own = np.flatnonzero(_had(parts, array, self._group.rank))
+        own = np.flatnonzero((array.shape == parts.shape) | (parts.owner == self._group.rank))
         return Runs(array.reshape(-1), parts.at[own], parts.own_at[own], parts.sizes[own])
 
     def _whole(self, name: str) -> Iterator[np.ndarray]:
@@ -129,20 +130,6 @@ class Kept:
             theirs = parts.owner == rank
             whole[runs(begin[theirs] - first, sizes[theirs])] = numbers
         return whole
-
-
-def _share(pipeline: Pipeline) -> Share:
-    owner = np.zeros(len(pipeline.wiring.hidden), np.int64)
-    if isinstance(pipeline, SharedPipeline):
-        for rank, units in enumerate(pipeline.shares.units):
-            owner[units] = rank
-    return Share(pipeline.whole, pipeline.layout, pipeline.units, owner)
-
-
-def _had(parts: Parts, array: np.ndarray, rank: int) -> np.ndarray:
-    """(P,) which parts a rank has in its array of that name: its own; or all, of one that it has whole."""
-    found: np.ndarray = (array.shape == parts.shape) | (parts.owner == rank)
-    return found
 
 
 def _parts(share: Share, name: str, array: np.ndarray) -> Parts:

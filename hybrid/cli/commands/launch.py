@@ -23,7 +23,9 @@ def run(given: argparse.Namespace) -> int:
     """Become the mpiexec that starts the ranks: it hands signals on to them, and its exit code is theirs."""
     ranks.check(options.read(given.words), given.ranks)  # so that what is wrong is said before there are ranks
     if launched():
-        raise ValueError("launch: ranks were started already; a batch system runs python -m mpi4py -m hybrid.cli COMMAND")
+        raise ValueError(
+            "launch: ranks were started already; a batch system runs python -m mpi4py -m hybrid.cli COMMAND"
+        )
     if given.hosts:
         open(given.hosts).close()
     words = ["--quiet"] * given.quiet + ["--debug"] * given.debug + given.words
