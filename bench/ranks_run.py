@@ -2,12 +2,13 @@
 
 import importlib
 import json
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
-from hybrid.ranks.launch import launch
+from hybrid.ranks import mpi
 from hybrid.ranks.world import world
 
 
@@ -18,7 +19,7 @@ def measured(what: str, ranks: int, **options: Any) -> Any:
     """
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "found.json"
-        code = launch(["bench.ranks_run", what, json.dumps(options), str(out)], ranks)
+        code = subprocess.run(mpi.command(ranks, "bench.ranks_run", what, json.dumps(options), str(out))).returncode
         if code:
             raise RuntimeError(f"{what}: {ranks} ranks ended with code {code}")
         return json.loads(out.read_text())

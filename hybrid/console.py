@@ -19,7 +19,7 @@ TURNS = {code: f"\\u{code:04x}" for code in (*range(0x2028, 0x202F), *range(0x20
 OUTPUT = "standard output"
 
 quiet = False  # True: neither notes nor bars
-mute = False  # True: nor what `say` says, as on ranks beside rank 0, which speaks for all, or whoever is it now
+mute = False  # True: nor what `say` says, as on ranks beside rank 0, which speaks for all
 
 
 def note(text: str) -> None:

@@ -18,7 +18,7 @@ def available() -> int:
     """How many threads to use by default.
 
     The least of: the cores of this process's affinity, its cgroup's share of processor time (cpu.max), rounded up, and what
-    NUMBA_NUM_THREADS and OMP_NUM_THREADS say. Of several ranks on a machine each has its part (hybrid/ranks/share.py).
+    NUMBA_NUM_THREADS and OMP_NUM_THREADS say. Of several ranks on a machine each has its part (hybrid/ranks/world.py).
     """
     numba = sys.modules.get("numba")  # where it is imported, it has read its own variable
     most = numba.config.NUMBA_NUM_THREADS if numba else _said("NUMBA_NUM_THREADS")

@@ -27,7 +27,7 @@ METHODS = {"exec_module", "extractall", "extract"}
 # What is allowed, by file: as often as it is there, and why.
 ALLOWED = {
     ("hybrid/ranks/group.py", "pickle.loads"): (2, "what ranks of this very run tell each other"),
-    ("hybrid/ranks/rank.py", "runpy.run_module"): (1, "the command that the user has several ranks run"),
+    ("hybrid/cli/commands/launch.py", "os.execv"): (1, "the mpiexec that starts the ranks of a command"),
     ("hybrid/engine/trunk/pytorch/program.py", "exec_module"): (
         1,
         "--module FILE.py:FUNCTION, a program of the user's",

@@ -4,23 +4,38 @@ import argparse
 import json
 import os
 import sys
+import traceback
 from pathlib import Path
 
 from .. import console, machine
-from ..ranks import share
-from ..ranks.world import world
-from . import commands, options, ranks
+from ..ranks import mpi
+from ..ranks.world import take_cores, world
+from . import commands, ranks
 
 USER_ERRORS = (ValueError, IndexError, OSError, FloatingPointError, MemoryError)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command line; returns the exit code: 0 done, 1 unusable (doctor), 2 an error, 128 + n stopped by signal n."""
-    arguments = sys.argv[1:] if arguments is None else arguments
-    own = {"doctor": _doctor, "demo": _demo, "train": _train, "eval": _eval, "export": _export}
     console.stand_in()
     try:
-        given = options.read(arguments)
+        return ranks.end(*_done(sys.argv[1:] if arguments is None else arguments))
+    except Exception:
+        if world().size == 1:
+            raise
+        traceback.print_exc()
+        console.tell(f"{world().name} ended all ranks")
+        mpi.abort(1)  # here: its threads may wait for other ranks, and the interpreter would wait for them
+        return 1
+    finally:
+        console.leave()
+
+
+def _done(arguments: list[str]) -> tuple[int, str]:
+    """The exit code, and the error, if there is one."""
+    own = {"doctor": _doctor, "demo": _demo, "train": _train, "eval": _eval, "export": _export}
+    try:
+        given = ranks.read(arguments)
         console.quiet = given.quiet
         machine.refuse_little_memory()
         if given.command != "launch":
@@ -30,28 +45,23 @@ def main(arguments: list[str] | None = None) -> int:
         with console.guarded():
             code: int = do(given)
             sys.stdout.flush()  # here, where a failure is told
-        return code
+        return code, ""
     except BrokenPipeError:  # whoever reads the output, such as `head`, has had enough
         console.drop(sys.stdout)
-        return 141  # 128 + SIGPIPE
+        return 141, ""  # 128 + SIGPIPE
     except USER_ERRORS as error:
         if isinstance(error, OSError) and error.filename == console.OUTPUT:
             console.drop(sys.stdout)
         if "--debug" in arguments:
             raise
         told = console.shown if getattr(error, "SEVERAL_LINES", False) else console.line
-        console.tell(f"error: {told(_message(error))}")
-        return 2
+        return 2, f"error: {told(_message(error))}"
     except RuntimeError as error:
         if "can't start new thread" not in str(error) or "--debug" in arguments:
             raise
-        console.tell("error: the system starts no more threads; lower --threads, or raise ulimit -u or -v")
-        return 2
+        return 2, "error: the system starts no more threads; lower --threads, or raise ulimit -u or -v"
     except KeyboardInterrupt:
-        console.tell("interrupted")
-        return 130
-    finally:
-        console.leave()
+        return 130, "interrupted"
 
 
 def _threads(threads: int | None, pin: bool) -> None:
@@ -63,7 +73,7 @@ def _threads(threads: int | None, pin: bool) -> None:
     if threads and threads > most:  # runtimes end the process where they cannot start them all
         raise ValueError(f"--threads: found {threads:,}, expected at most {most}")
     if pin:
-        share.take_cores()
+        take_cores()
     if "numba" in sys.modules:
         return
     if threads:

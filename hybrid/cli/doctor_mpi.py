@@ -28,11 +28,7 @@ def _library() -> dict[str, Any]:
         found = library.ask()
     except OSError as error:
         return failure("MPI", error, f"{WANTED}, or an mpi4py of the MPI that is there")
-    yes = {True: "yes", False: "no"}
-    said = (
-        f"{found['name']}, MPI {found['standard']}, threads {found['threads']}; goes on when a rank ends (ULFM): "
-        f"{yes[found['survives']]}; CUDA-aware: {yes[found['cuda']]}"
-    )
+    said = f"{found['name']}, MPI {found['standard']}, threads {found['threads']}"
     return finding("MPI", found["threads"] == "multiple", said, "install an MPI with MPI_THREAD_MULTIPLE", needed=False)
 
 

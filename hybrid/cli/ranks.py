@@ -1,25 +1,25 @@
-"""Which commands run on several ranks, and what a rank says and takes of its machine."""
+"""Which commands run on several ranks, what a rank says and takes of its machine, and how it ends."""
 
 import argparse
-import signal
+import contextlib
+import math
+import os
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from .. import console
 from ..models import MODELS
-from ..ranks import share
-from ..ranks.rank import STOPPED
-from ..ranks.world import World
+from ..ranks import mpi
+from ..ranks.world import World, take_threads, world
+from . import options
 
 MANY = ("doctor", "sweep")  # commands that run on several ranks, beside those of some models
+GRACE = 5.0  # seconds in which the other ranks end too, where they fail alike
 
 
-def check(given: argparse.Namespace, ranks: int, least: int | None = None) -> None:
-    """ValueError where a command is to run on more ranks than it can. `train` can where the model's file says so.
-
-    least  down to how many ranks it is to go on when some are killed, if it is
-    """
-    if least is not None and given.command != "train":
-        raise ValueError(f"-n {least}:{ranks}: `hybrid {given.command}` does not go on without a rank; take -n {ranks}")
+def check(given: argparse.Namespace, ranks: int) -> None:
+    """ValueError where a command is to run on more ranks than it can. `train` can where the model's file says so."""
     if ranks == 1 or given.command in MANY:
         return
     what = f"`hybrid {given.command}`"
@@ -35,6 +35,15 @@ def check(given: argparse.Namespace, ranks: int, least: int | None = None) -> No
     )
 
 
+def read(arguments: Sequence[str]) -> argparse.Namespace:
+    """What a command line says; rank 0 prints for all, from here on."""
+    if world().rank:
+        sys.stdout = open(os.devnull, "w")
+        with contextlib.redirect_stderr(sys.stdout):
+            return options.read(arguments)
+    return options.read(arguments)
+
+
 def begin(given: argparse.Namespace, this: World) -> None:
     """Be this rank: refuse what runs on one rank alone, let rank 0 speak for all, and take no core that is another's.
 
@@ -42,15 +51,19 @@ def begin(given: argparse.Namespace, this: World) -> None:
     """
     check(given, this.size)
     console.mute = this.rank > 0
-    share.take_threads(this)
+    take_threads(this)
 
 
-def say_what_stands(given: argparse.Namespace, code: int) -> None:
-    """Where ranks of `train` were killed, and so all were ended: what is left of the run."""
-    if given.command != "train" or code != STOPPED + signal.SIGKILL:
-        return
-    from ..train import store
+def end(code: int, said: str = "") -> int:
+    """The exit code of this rank, when all have come to their end. Where one has failed and others do not come, all end.
 
-    folder = Path(given.resume or given.out or f"runs/{given.kind}")
-    if store.kind_of(folder):
-        console.say(f"{store.standing(folder)}; go on with: hybrid train --resume {folder}")
+    said  why it failed; where all have failed, rank 0 says it
+    """
+    this = world()
+    if said and this.rank == 0:
+        console.tell(said)
+    if this.size > 1 and not mpi.finalised(GRACE if code else math.inf):
+        if said and this.rank:
+            console.tell(f"{this.name}: {said}")
+        mpi.abort(code)
+    return code

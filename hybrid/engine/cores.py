@@ -4,7 +4,7 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from ..ranks.share import take_cores
+from ..ranks.world import take_cores
 from .schedule import Schedule
 
 SKIPPED = 2  # ticks after a change that are not measured: kernels load, threads start

@@ -12,7 +12,6 @@ from ..feeds.fit import fitting
 from ..processors import available
 from ..ranks.group import Group
 from ..readout import Readout
-from ..storage.copies import Whole
 from . import begun, saved
 from .asking import Asking, question
 from .cores import Cores
@@ -295,7 +294,7 @@ class Engine(Runner[Tick]):
     @classmethod
     def load(
         cls,
-        folder: str | Path | Whole,
+        folder: str | Path,
         *,
         trunk: TrunkProtocol | None = None,
         device: str | None = None,
@@ -308,7 +307,7 @@ class Engine(Runner[Tick]):
     ) -> tuple["Engine", dict[str, Any]]:
         """The engine of a checkpoint, standing where it was saved, and the facts saved with it.
 
-        folder  of the checkpoint or of its run (the latest save), or one of the checkpoint's JSON files; or copies in memory
+        folder  of the checkpoint or of its run (the latest save), or one of the checkpoint's JSON files
         trunk   where no checkpoint keeps all of it: a TorchTrunk made as the one that was saved, which is filled
         device, rows_device, readout_device  where trunk, rows and readout are from here on, wherever they were before
 

@@ -9,7 +9,6 @@ import numpy as np
 from .. import backend, check, readout, sparse
 from ..ranks.group import Group
 from ..storage import checkpoint
-from ..storage.copies import Whole
 from . import inputs, trunk
 from .embedding import Embedding
 from .inputs import Inputs
@@ -71,7 +70,7 @@ def _others(engine: "Engine") -> dict[str, Any]:
 
 def load(
     cls: type["Engine"],
-    folder: str | Path | Whole,
+    folder: str | Path,
     places: dict[str, str],
     ranks: Group,
     *,
@@ -130,7 +129,7 @@ def _trunk(facts: dict[str, Any] | None, given: trunk.TrunkProtocol | None) -> t
     return given
 
 
-def _check_size(folder: str | Path | Whole, own: dict[str, Any], output: dict[str, Any], held: int) -> None:
+def _check_size(folder: str | Path, own: dict[str, Any], output: dict[str, Any], held: int) -> None:
     """ValueError, before memory is taken, for facts that tell of more numbers than the checkpoint holds."""
     rows, dense = own["embedding"], own["trunk"]
     least = sparse.numbers(**rows) if rows.get("rows") else 0

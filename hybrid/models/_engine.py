@@ -10,7 +10,6 @@ from typing import Any
 from .. import backend, console, machine, readout, sparse
 from ..engine import Embedding, Engine
 from ..engine import trunk as trunks
-from ..engine.copied import copied
 from ..engine.regrown import regrow
 from ..engine.trunk import registry as trunk_kinds
 from ..feeds import Feed
@@ -22,7 +21,6 @@ from ..readout.tree import CLUSTERED
 from ..settings import flag, number, option, positive, whole
 from ..sparse import OPTIMISERS, STORAGES
 from ..storage import checkpoint
-from ..storage.copies import Copies, Whole
 from ..train import plots
 from ..train.job import Job, Watched
 
@@ -173,10 +171,6 @@ class EngineJob(Job):
             found |= {name: getattr(model.readout, name) for name in MEASURED if hasattr(model.readout, name)}
         return found
 
-    def copied(self, model: Engine, facts: dict[str, Any]) -> Copies | None:
-        """All parameters, on each rank."""
-        return copied(model, facts)
-
     def amend(self, model: Engine) -> None:
         """Exchange the readout's tree after the epochs that --regrow names."""
         epoch, rest = divmod(model.tick, self.feed.ticks_per_epoch)
@@ -235,8 +229,8 @@ def readout_figures(model: Engine, build: bool = True) -> dict[str, Any]:
     return tell(build=build) if tell else {}
 
 
-def load(source: Path | Whole, options: dict[str, Any]) -> tuple[Engine, dict[str, Any]]:
-    """The engine of a checkpoint or of copies in memory, where the options put it, and the facts saved with it."""
+def load(source: Path, options: dict[str, Any]) -> tuple[Engine, dict[str, Any]]:
+    """The engine of a checkpoint, where the options put it, and the facts saved with it."""
     return Engine.load(
         source,
         trunk=_remade_trunk(source, options),
@@ -250,7 +244,7 @@ def load(source: Path | Whole, options: dict[str, Any]) -> tuple[Engine, dict[st
     )
 
 
-def _remade_trunk(source: Path | Whole, options: dict[str, Any]) -> trunks.TrunkProtocol | None:
+def _remade_trunk(source: Path, options: dict[str, Any]) -> trunks.TrunkProtocol | None:
     """The trunk of a run where its checkpoint does not keep all of it: made by the program that the run names."""
     with checkpoint.told(source):
         told = checkpoint.read_facts(source)["engine"]["trunk"]

@@ -19,7 +19,6 @@ from ..judge import labels as judge
 from ..settings import number, option, positive
 from ..sparse_label_tree import SparseLabelTree
 from ..storage import checkpoint
-from ..storage.copies import Whole
 from ..train.job import Job, Watched
 from ..train.runs import Trained
 from . import _labelled
@@ -182,10 +181,8 @@ def complete(chosen: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
     return chosen
 
 
-def load(source: Path | Whole, options: dict[str, Any]) -> tuple[LabelTrees, dict[str, Any]]:
+def load(source: Path, options: dict[str, Any]) -> tuple[LabelTrees, dict[str, Any]]:
     """The trees of a checkpoint, and the facts saved with it; ValueError, naming it, for one of no such model."""
-    if isinstance(source, Whole):
-        raise TypeError("a run of labels has one rank, which keeps no copies")
     arrays, facts = checkpoint.load(source)
     with checkpoint.told(source):
         own = facts["label_trees"]

@@ -30,7 +30,6 @@ from ..pvm.validate import COMPAT
 from ..ranks.group import Group
 from ..settings import option, positive
 from ..storage import atomic
-from ..storage.copies import Copies, Parted
 from ..train import plots
 from ..train.job import Job, Watched
 from ..train.runs import Trained
@@ -182,10 +181,6 @@ class Watching(Job):
             self._live.show(self.latest, self._standing)
         return model.run(self._frames, every=self.every, ahead=0 if self.watched else AHEAD)
 
-    def copied(self, model: PVM, facts: dict[str, Any]) -> Copies:
-        """Of each rank's units."""
-        return model.copied(facts)
-
     def busy(self, model: PVM) -> bool:
         """Whether a GPU works on ticks beyond the one given."""
         return model.under_way > 0
@@ -272,8 +267,8 @@ def prepare(options: dict[str, Any]) -> Watching:
     return Watching(options, config if folder else _with_use(options, config, feed), feed)
 
 
-def load(source: Path | Parted, options: dict[str, Any]) -> tuple[PVM, dict[str, Any]]:
-    """The model of a checkpoint or of copies in memory, and the facts saved with it."""
+def load(source: Path, options: dict[str, Any]) -> tuple[PVM, dict[str, Any]]:
+    """The model of a checkpoint, and the facts saved with it."""
     return PVM.load(source, device=options["device"], threads=options["threads"], ranks=Group())
 
 

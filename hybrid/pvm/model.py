@@ -17,7 +17,6 @@ from .. import backend, check
 from ..processors import available
 from ..ranks.group import Group
 from ..storage import checkpoint
-from ..storage.copies import Parted
 from . import fields, parts, saved
 from .config import Config
 from .layout import taken, weights_at
@@ -235,16 +234,6 @@ class PVM(Stepper):
             self._check_finite()
             checkpoint.save(folder, self.fetch(), told)
 
-    def copied(self, facts: dict[str, Any] | None = None) -> Parted:
-        """A checkpoint in the memory of several ranks, which `load` takes in the place of a folder; all make it together.
-
-        facts  of the caller, which `load` returns; JSON-able
-
-        Raises RankLost, on all ranks or on none, and ValueError for a torn model.
-        """
-        assert self._shared, "one process has nobody to go on without it"
-        return parts.copied(self._shared, self._told(facts))
-
     def _told(self, facts: dict[str, Any] | None) -> dict[str, Any]:
         """What a checkpoint tells beside its arrays, of a model that stands between two ticks."""
         self._check_whole()
@@ -264,18 +253,18 @@ class PVM(Stepper):
     @classmethod
     def load(
         cls,
-        folder: str | Path | Parted,
+        folder: str | Path,
         *,
         device: str | None = None,
         threads: int | None = None,
         ranks: Group | None = None,
         cut: str = "blocks",
     ) -> tuple["PVM", dict[str, Any]]:
-        """The model of a checkpoint, or of a run's latest, and the facts saved with it; or of copies in memory.
+        """The model of a checkpoint, or of a run's latest, and the facts saved with it.
 
         device, threads, ranks, cut  as of PVM, wherever it was before, and on however many ranks
 
-        Raises ValueError or OSError for a checkpoint that is missing, truncated, altered or of another kind; CopiesLost.
+        Raises ValueError or OSError for a checkpoint that is missing, truncated, altered or of another kind.
         """
         own, facts = saved.read(folder)
         with checkpoint.told(folder):
@@ -294,11 +283,8 @@ class PVM(Stepper):
             model.tick, model.frozen = own.step, own.frozen
         return model, facts
 
-    def restore(self, folder: str | Path | Parted) -> None:
+    def restore(self, folder: str | Path) -> None:
         """Take the arrays of a checkpoint of the same model."""
-        if isinstance(folder, Parted):
-            parts.take(self.pipeline, folder, self.ranks or Group(alone=True))
-            return
         if self._shared:
             parts.Kept(self._shared).load(folder)
             return

@@ -11,17 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..ranks.group import Group
 from ..storage import checkpoint, safetensors
-from ..storage.copies import Parted
 from ..storage.safetensors import Pieced, Runs
-from .layout import TapeLayout, runs, taken, weights_at
-from .pipeline import Pipeline
+from .layout import TapeLayout, runs, weights_at
 from .shared import SharedPipeline
 
 PIECE = 1 << 22  # numbers
 STOP = -1  # no piece
-UNITS = "units"  # with the copies of a rank: which units they are of
 
 
 class Share(NamedTuple):
@@ -59,7 +55,10 @@ class Kept:
 
     def __init__(self, pipeline: SharedPipeline):
         self._group, self._arrays, self._put = pipeline.group, pipeline.fetch(), pipeline.put
-        share = _share(pipeline)
+        owner = np.zeros(len(pipeline.wiring.hidden), np.int64)
+        for rank, units in enumerate(pipeline.shares.units):
+            owner[units] = rank
+        share = Share(pipeline.whole, pipeline.layout, pipeline.units, owner)
         self._parts = {name: _parts(share, name, array) for name, array in self._arrays.items()}
         self._written = {
             name: Pieced(array.dtype, self._parts[name].shape, functools.partial(self._whole, name))
@@ -96,7 +95,7 @@ class Kept:
     def _runs(self, name: str) -> Runs:
         """What this rank reads of an array: its own parts; or all of one that it has whole."""
         array, parts = self._arrays[name], self._parts[name]
-        own = np.flatnonzero(_had(parts, array, self._group.rank))
+        own = np.flatnonzero((array.shape == parts.shape) | (parts.owner == self._group.rank))
         return Runs(array.reshape(-1), parts.at[own], parts.own_at[own], parts.sizes[own])
 
     def _whole(self, name: str) -> Iterator[np.ndarray]:
@@ -131,53 +130,6 @@ class Kept:
             theirs = parts.owner == rank
             whole[runs(begin[theirs] - first, sizes[theirs])] = numbers
         return whole
-
-
-def copied(pipeline: SharedPipeline, facts: dict[str, Any]) -> Parted:
-    """Copies of all ranks' arrays, with the units that they are of; of readouts, which all ranks have, each copies its own."""
-    share, parted = _share(pipeline), {UNITS: pipeline.units}
-    common: dict[str, np.ndarray] = {}
-    for name, array in pipeline.fetch().items():
-        (common if _common(_parts(share, name, array)) else parted)[name] = array
-    return Parted(pipeline.group, parted, facts, common)
-
-
-def take(pipeline: Pipeline, copies: Parted, ranks: Group) -> None:
-    """Take from copies, however many ranks made them, what this rank has now."""
-    share, arrays, rank = _share(pipeline), pipeline.fetch(), ranks.rank
-    for name, array in copies.common.items():
-        arrays[name][...] = array
-    ours = {name: _parts(share, name, array) for name, array in arrays.items() if name not in copies.common}
-    for other, part in enumerate(copies.parts(ranks)):
-        owner = np.full(len(share.owner), -1)
-        owner[part[UNITS]] = other
-        was = Share(share.whole, taken(share.whole, part[UNITS]), part[UNITS], owner)
-        for name, parts in ours.items():
-            theirs, target = _parts(was, name, arrays[name]), arrays[name].reshape(-1)
-            both = (theirs.owner == other) & _had(parts, arrays[name], rank)
-            places = (places[both].tolist() for places in (theirs.own_at, parts.own_at, parts.sizes))
-            for begin, at, size in zip(*places, strict=True):
-                target[at : at + size] = part[name][begin : begin + size]
-    pipeline.put(arrays)
-
-
-def _share(pipeline: Pipeline) -> Share:
-    owner = np.zeros(len(pipeline.wiring.hidden), np.int64)
-    if isinstance(pipeline, SharedPipeline):
-        for rank, units in enumerate(pipeline.shares.units):
-            owner[units] = rank
-    return Share(pipeline.whole, pipeline.layout, pipeline.units, owner)
-
-
-def _common(parts: Parts) -> bool:
-    """Whether all ranks have an array, with the same numbers."""
-    return len(parts.at) == 1
-
-
-def _had(parts: Parts, array: np.ndarray, rank: int) -> np.ndarray:
-    """(P,) which parts a rank has in its array of that name: its own; or all, of one that it has whole."""
-    found: np.ndarray = (array.shape == parts.shape) | (parts.owner == rank)
-    return found
 
 
 def _parts(share: Share, name: str, array: np.ndarray) -> Parts:

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 from .. import check
 from ..storage import checkpoint
-from ..storage.copies import Copies
 from .config import Config
 from .sizes import refuse_more
 from .wiring import Wiring, custom, describe
@@ -33,7 +32,7 @@ class Saved(NamedTuple):
         return self._asdict() | {"config": config, "wiring": wiring}
 
 
-def read(folder: str | Path | Copies) -> tuple[Saved, dict[str, Any]]:
+def read(folder: str | Path) -> tuple[Saved, dict[str, Any]]:
     """What a checkpoint tells of its model, and the facts of the caller that were saved with it.
 
     Raises ValueError for a checkpoint of another kind, or one that tells of more than it holds.

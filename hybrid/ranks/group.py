@@ -1,7 +1,4 @@
-"""What ranks tell each other: arrays of the host, in calls of MPI that let other threads run and that the watchdog knows.
-
-Where a run may lose ranks, any of these calls raises RankLost, on all ranks that remain; the group is over then.
-"""
+"""What ranks tell each other: arrays of the host, in calls of MPI that let other threads run."""
 
 import contextlib
 import os
@@ -11,7 +8,6 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from .everyone import Everyone, Member, RankLost, everyone
 from .world import world
 
 T = TypeVar("T")
@@ -23,7 +19,6 @@ class Group:
     """All ranks of this run; they make the same calls of it in the same order. A process without ranks is a group of one.
 
     rank, size  of this process, and how many there are
-    members     who they are, by rank
 
     alone  True: a group of this process, whichever ranks there are
     """
@@ -31,49 +26,22 @@ class Group:
     def __init__(self, alone: bool = False) -> None:
         this = world()
         self.rank, self.size = (0, 1) if alone else (this.rank, this.size)
-        self.members = [Member(this.number, this.host)]
         self._exchanges = 0
         if self.size > 1:
             from mpi4py import MPI
 
             self._mpi: Any = MPI
-            self._everyone = everyone()
-            self.members = self._everyone.members
-            self._comm: Any = self._everyone.copy()  # no message of another group meets one of this
+            self._comm: Any = MPI.COMM_WORLD.Dup()  # no message of another group meets one of this
 
     def barrier(self) -> None:
         """Wait until all ranks have come."""
         if self.size > 1:
-            with self._everyone.waiting():
-                _until(self._comm.Ibarrier().Test)
-
-    def agree(self) -> None:
-        """Wait until all ranks have come, and be sure of it: all that remain return, or RankLost is raised on all of them.
-
-        Of the other calls, some ranks may return and others learn of a loss. So after this one comes what all have to have
-        in common, such as a copy to go back to, or the end of the work: who has left it cannot go back with the others.
-        """
-        if self.size > 1:
-            self._everyone.agree()
-
-    def shrunk(self) -> "Group":
-        """The group of the ranks that remain after a RankLost; all of them make this call."""
-        return self.of_those_left()
-
-    @classmethod
-    def of_those_left(cls) -> "Group":
-        """The group of all ranks, whoever is lost meanwhile; all of them make this call."""
-        while True:
-            try:
-                return cls()
-            except RankLost:
-                continue
+            _until(self._comm.Ibarrier().Test)
 
     def most(self, numbers: np.ndarray) -> None:
         """Put the greatest of all ranks into each place of an array: flags of which one counts, say."""
         if self.size > 1:
-            with self._everyone.waiting():
-                _until(self._comm.Iallreduce(self._mpi.IN_PLACE, numbers, self._mpi.MAX).Test)
+            _until(self._comm.Iallreduce(self._mpi.IN_PLACE, numbers, self._mpi.MAX).Test)
 
     def greatest(self, *numbers: int) -> tuple[int, ...]:
         """The greatest of all ranks, of each of these whole numbers: what each asks for, so that all do the same."""
@@ -122,8 +90,7 @@ class Group:
     def share(self, array: np.ndarray, rank: int = 0) -> None:
         """Overwrite an array, contiguous and of the same size everywhere, with what one rank has there."""
         if self.size > 1:
-            with self._everyone.waiting():
-                _until(self._comm.Ibcast(_bytes(array), rank).Test)
+            _until(self._comm.Ibcast(_bytes(array), rank).Test)
 
     def gather_all(self, parts: Sequence[np.ndarray]) -> None:
         """Each rank has written its own of these arrays, parts[rank]; afterwards all have all of them."""
@@ -137,8 +104,7 @@ class Group:
         if self.size > 1:
             places = np.cumsum(counts) - counts
             parts = [whole.view(np.uint8), *(np.multiply(n, whole.itemsize) for n in (counts, places)), self._mpi.BYTE]
-            with self._everyone.waiting():
-                _until(self._comm.Iallgatherv(self._mpi.IN_PLACE, parts).Test)
+            _until(self._comm.Iallgatherv(self._mpi.IN_PLACE, parts).Test)
 
     def exchange(self, send: Mapping[int, np.ndarray], receive: Mapping[int, np.ndarray]) -> "Exchange":
         """Arrays that go to other ranks and that come from them, by rank: contiguous ones, the same each time.
@@ -150,10 +116,10 @@ class Group:
         comings = [(rank, array) for rank, array in receive.items() if array.nbytes]
         goings = [(rank, array) for rank, array in send.items() if array.nbytes]
         if self.size == 1:
-            return Exchange(None, [])
+            return Exchange([])
         requests = [self._comm.Recv_init(_bytes(array), rank, self._exchanges) for rank, array in comings]
         requests += [self._comm.Send_init(_bytes(array), rank, self._exchanges) for rank, array in goings]
-        return Exchange(self._everyone, requests)
+        return Exchange(requests)
 
     def _said(self, words: bytes, rank: int = 0) -> bytearray:
         """What one rank says, on all ranks."""
@@ -171,26 +137,21 @@ class Group:
 
 class Exchange:
     """Messages that are sent again and again. Between `start` and `wait` their arrays are neither written nor, those that
-    come, read. A rank with none of them comes to the same meetings as the others, by which the watchdog compares ranks.
+    come, read. There may be none.
     """
 
-    def __init__(self, everyone: Everyone | None, requests: list[Any]):
-        self._everyone, self._requests = everyone, requests
-        if everyone:
-            everyone.settle_at_loss(self)
+    def __init__(self, requests: list[Any]):
+        self._requests = requests
 
     def start(self) -> None:
         """Begin to send and to receive."""
-        if self._everyone:
-            with self._everyone.waiting():
-                if self._requests:
-                    type(self._requests[0]).Startall(self._requests)
+        if self._requests:
+            type(self._requests[0]).Startall(self._requests)
 
     def wait(self) -> None:
         """Wait until all has come, and all may be written again."""
-        if self._everyone:
-            with self._everyone.waiting():
-                _until(lambda: not self._requests or type(self._requests[0]).Testall(self._requests))
+        if self._requests:
+            _until(lambda: type(self._requests[0]).Testall(self._requests))
 
     def run(self) -> None:
         """Begin, wait, and never again."""
@@ -198,13 +159,7 @@ class Exchange:
         self.wait()
         for request in self._requests:
             request.Free()
-        self._everyone, self._requests = None, []
-
-    def settle(self) -> None:
-        """Wait until nothing is under way, after a loss; what has come is not known."""
-        for request in self._requests:
-            with contextlib.suppress(Exception):  # it has failed, as it should
-                request.Wait()
+        self._requests = []
 
 
 def _until(over: Callable[[], bool]) -> None:

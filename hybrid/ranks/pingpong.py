@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from .watch import meeting
 from .world import world
 
 SIZES = tuple(8 << power for power in (0, 4, 8, 11, 14, 17, 19))  # bytes: 8 to 4 Mi
@@ -34,8 +33,7 @@ class Messages:
 
     def hosts(self, cores: int) -> list[tuple[str, int]]:
         """Each rank's host, and what it says of its cores."""
-        with meeting():
-            found: list[tuple[str, int]] = self._comm.allgather((world().host, cores))
+        found: list[tuple[str, int]] = self._comm.allgather((world().host, cores))
         return found
 
     def pingpong(self, other: int, size: int, repeat: int = 7) -> list[float]:
@@ -70,15 +68,14 @@ class Messages:
         """
         found = 0.0
         clock, asked = np.empty(1), np.zeros(1)
-        with meeting():
-            for other in range(1, self.size):
-                for _ in range(turns * (self.rank == 0)):
-                    self._comm.Recv(asked, other)
-                    clock[0] = time.perf_counter()
-                    self._comm.Send(clock, other)
-                if self.rank == other:
-                    found = min(self._asked(asked, clock) for _ in range(turns))[1]
-                self._rest()
+        for other in range(1, self.size):
+            for _ in range(turns * (self.rank == 0)):
+                self._comm.Recv(asked, other)
+                clock[0] = time.perf_counter()
+                self._comm.Send(clock, other)
+            if self.rank == other:
+                found = min(self._asked(asked, clock) for _ in range(turns))[1]
+            self._rest()
         return found
 
     def _asked(self, asked: np.ndarray, clock: np.ndarray) -> tuple[float, float]:
@@ -91,17 +88,16 @@ class Messages:
 
     def _timed(self, once: Callable[[], Any], repeat: int, taking_part: bool = True) -> list[float]:
         """Samples of the seconds of a call, of as many in a row as rank 0 finds long enough; [] where it is not called."""
-        with meeting():
-            turns = np.ones(1, np.int64)
-            if taking_part:
-                once()
-                start = time.perf_counter()
-                once()
-                turns[0] = math.ceil(min(TURNS, SECONDS / (time.perf_counter() - start)))
-            self._rest()
-            self._comm.Bcast(turns, 0)
-            samples = [self._together(once, int(turns[0])) for _ in range(repeat)] if taking_part else []
-            self._rest()
+        turns = np.ones(1, np.int64)
+        if taking_part:
+            once()
+            start = time.perf_counter()
+            once()
+            turns[0] = math.ceil(min(TURNS, SECONDS / (time.perf_counter() - start)))
+        self._rest()
+        self._comm.Bcast(turns, 0)
+        samples = [self._together(once, int(turns[0])) for _ in range(repeat)] if taking_part else []
+        self._rest()
         return samples
 
     def _together(self, once: Callable[[], Any], turns: int) -> float:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from concurrent.futures import Executor
 from typing import Any
 
-from .process import PASSED
 from .world import world
 
 
@@ -21,7 +20,7 @@ def pool() -> Iterator[Executor | None]:
     from mpi4py.futures import MPICommExecutor
 
     if world().rank > 0:
-        for number in PASSED:
+        for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: None)  # not ignored, or a child would ignore it too
     performing: Any = MPICommExecutor(MPI.COMM_WORLD.Dup(), root=0)
     with performing as executor:

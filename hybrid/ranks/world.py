@@ -1,11 +1,12 @@
-"""Which ranks this run has, and which of them this process is."""
+"""Which ranks this run has, which of them this process is, and the part of its machine's processors that it takes."""
 
+import functools
 import importlib.util
 import os
 import platform
 from typing import NamedTuple
 
-from ..processors import affinity
+from ..processors import affinity, allowed, by_node, keep_to, part
 
 VARIABLES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")  # of MPICH, of Slurm's PMIx and Open MPI, of Open MPI
 WANTED = "pip install 'hybrid-engine[mpi]'"
@@ -18,36 +19,22 @@ class World(NamedTuple):
     size        how many there are
     host        the name of the machine that this rank runs on
     local_rank  which of the ranks on that machine it is
-    mpi         whether MPI started it
     sharing     how many of the ranks on that machine may use the cores that this one may use: 1 where the launcher gave
                 each rank cores of its own
     turn        which of those it is
-    began       the number that it began with, where ranks have been lost since
-    least       down to how many ranks the others go on when some are lost; None: then all are ended
     """
 
     rank: int
     size: int
     host: str
-    local_rank: int
-    mpi: bool
+    local_rank: int = 0
     sharing: int = 1
     turn: int = 0
-    began: int | None = None
-    least: int | None = None
-
-    @property
-    def number(self) -> int:
-        """The number that it began with."""
-        return self.rank if self.began is None else self.began
 
     @property
     def name(self) -> str:
         """What messages call this rank."""
-        return f"rank {self.number} on {self.host}"
-
-
-_current: World | None = None
+        return f"rank {self.rank} on {self.host}"
 
 
 def launched() -> bool:
@@ -60,31 +47,46 @@ def outside() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in VARIABLES}
 
 
+@functools.cache
 def world() -> World:
     """The ranks of MPI where a launcher started this process, else a world of one, for which mpi4py is not imported.
 
     Importing mpi4py initialises MPI, and the first call in a world of MPI is made by all of its ranks. Where mpi4py is not
     installed, a process is a world of one too, since batch systems set the same variables for programs without MPI.
     """
-    return _current or become(found())
-
-
-def become(this: World) -> World:
-    """From now on, this is the world."""
-    global _current
-    _current = this
-    return this
-
-
-def found() -> World:
-    """The world that the launcher made."""
     if not launched() or importlib.util.find_spec("mpi4py") is None:
-        return World(0, 1, platform.node(), 0, False)
+        return World(0, 1, platform.node())
     from mpi4py import MPI
 
-    everyone = MPI.COMM_WORLD
-    here = everyone.Split_type(MPI.COMM_TYPE_SHARED)
+    every = MPI.COMM_WORLD
+    here = every.Split_type(MPI.COMM_TYPE_SHARED)
     local, cores = here.rank, affinity()
     alike = [rank for rank, other in enumerate(here.allgather(cores)) if other == cores]
     here.Free()
-    return World(everyone.rank, everyone.size, platform.node(), local, True, len(alike), alike.index(local))
+    return World(every.rank, every.size, platform.node(), local, len(alike), alike.index(local))
+
+
+def take_threads(this: World) -> None:
+    """Let this rank take its part of the threads by default: as OMP_NUM_THREADS, which PyTorch and BLAS read too.
+
+    What the user has set stays, for each rank. Call it before Numba or PyTorch is imported.
+    """
+    if this.sharing > 1:
+        os.environ.setdefault("OMP_NUM_THREADS", str(max(1, allowed() // this.sharing)))
+
+
+def take_cores() -> list[list[int]]:
+    """Keep this thread, and those that it starts, to cores that no other rank keeps to; they are listed by node of memory.
+
+    A process without ranks keeps to those that it may use. Where ranks are more than cores, some have the same one.
+    Raises ValueError where the system gives threads no cores of their own (macOS, Windows).
+    """
+    nodes = _own() if world().sharing > 1 else by_node()
+    keep_to([core for node in nodes for core in node])
+    return nodes
+
+
+@functools.cache  # afterwards a part is all that it may use
+def _own() -> list[list[int]]:
+    this = world()
+    return part(by_node(), this.turn, this.sharing)

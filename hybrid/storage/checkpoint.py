@@ -12,7 +12,6 @@ import contextlib
 import hashlib
 import json
 import shutil
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +19,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import atomic, document, lock, output, safetensors
-from .copies import Copies, Whole
 from .safetensors import Arrays, Forms, Runs, Written
 
 CHECKPOINT = "checkpoint"  # the folder, within that of a run, of the checkpoint that the run goes on from
@@ -91,26 +89,23 @@ def erase(folder: Path) -> None:
         folder.rmdir()
 
 
-def read_facts(path: str | Path | Copies) -> dict[str, Any]:
-    """The facts of a checkpoint, without its arrays; path and errors as in `load`. Or of copies in memory."""
-    return path.facts if isinstance(path, Copies) else _manifest(path)[1].facts
+def read_facts(path: str | Path) -> dict[str, Any]:
+    """The facts of a checkpoint, without its arrays; path and errors as in `load`."""
+    return _manifest(path)[1].facts
 
 
-def numbers(path: str | Path | Copies) -> int:
+def numbers(path: str | Path) -> int:
     """How many numbers the arrays of a checkpoint hold; its file has that size. Path and errors as in `load`.
 
-    A model made from the facts can be no larger: whoever compares takes no more memory than the file has bytes. Copies in
-    memory are this program's own, and may tell of any number.
+    A model made from the facts can be no larger: whoever compares takes no more memory than the file has bytes.
     """
-    if isinstance(path, Copies):
-        return sys.maxsize
     source, manifest = _manifest(path)
     _verify_size(source, manifest)
     return safetensors.count(manifest.arrays)
 
 
 @contextlib.contextmanager
-def told(path: str | Path | Copies) -> Iterator[None]:
+def told(path: str | Path) -> Iterator[None]:
     """A context in which a model is made from the facts of a checkpoint; facts that describe none are a ValueError, and a
     model that does not fit is a MemoryError.
 
@@ -142,14 +137,11 @@ def load(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     return arrays, manifest.facts
 
 
-def load_into(path: str | Path | Whole, arrays: Arrays) -> dict[str, Any]:
+def load_into(path: str | Path, arrays: Arrays) -> dict[str, Any]:
     """Fill arrays of exactly the saved names, shapes and dtypes from a checkpoint, and return its facts.
 
     Raises as `load` does, and ValueError for a checkpoint of another model; nothing is written before all is verified.
     """
-    if isinstance(path, Whole):
-        path.fill(arrays)
-        return path.facts
     source, manifest = _manifest(path)
     _refuse_other(source, safetensors.forms(arrays), manifest.arrays)
     _verify(source, manifest)

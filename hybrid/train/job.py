@@ -10,7 +10,6 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 
 from .. import machine
-from ..storage.copies import Copies
 
 
 class Model(Protocol):
@@ -171,12 +170,6 @@ class Job(abc.ABC):
         from . import plots
 
         plots.curve(folder / "curve.png", {report["model"]: report["curve"]}, self.drawn)
-
-    def copied(self, model: Any, facts: dict[str, Any]) -> Copies | None:
-        """The model in the memory of its ranks, with the same facts as `save` is given, for its file's `load` to take in the
-        place of a folder where ranks are lost; None: it has none, and goes back to its checkpoint. All ranks make it.
-        """
-        return None
 
     def ends_epoch(self, tick: int) -> bool:
         """Whether an epoch ends with this many ticks: then there is a save."""

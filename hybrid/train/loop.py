@@ -11,7 +11,6 @@ from .. import console
 from ..ranks.group import Group
 from ..storage.checkpoint import CHECKPOINT
 from .best import Best, sayable
-from .elastic import Memory
 from .job import Job, Model
 from .observers import Observer
 from .progress import SPENT, Progress
@@ -33,7 +32,6 @@ def train(
     observers: Sequence[Observer] = (),
     measured: Callable[[], Any] | None = None,
     ranks: Group | None = None,
-    memory: Memory | None = None,
 ) -> dict[str, Any]:
     """Train a model to the end of its job's feed; returns the job's report and leaves the last checkpoint in `folder`.
 
@@ -49,13 +47,12 @@ def train(
     observers   are told every new point of the curve
     measured    gives the model that is measured at the end; None: the one that was trained
     ranks       those that train this model together; None: all of the run, which for most is this process alone
-    memory      is given copies of the model, where ranks may be lost; None: nobody goes back to any
 
     Raises Stopped, after a checkpoint, on SIGINT, SIGTERM or SIGHUP; FloatingPointError when a loss is not finite or a
     figure infinite, and OSError when a checkpoint cannot be written: then the last one stands.
     """
-    ranks, memory = ranks or Group(), memory or Memory()
-    run = Run(job, folder, model, facts, save_every, patience, keep_best, observers, ranks, memory)
+    ranks = ranks or Group()
+    run = Run(job, folder, model, facts, save_every, patience, keep_best, observers, ranks)
     progress = run.progress
     with progress.spending("starting_seconds"):
         job.begin(model, progress.facts)
@@ -84,8 +81,7 @@ class Run:
 
     Ranks make the same ticks, and decide the same after each of them: a save that the clock of one asks for, or a signal
     that one has had, is everybody's; and of figures, by which a run ends early, those of rank 0 count. That is one small
-    exchange a tick, and none where there is one rank. Who fails alone says so and ends, and is the end of all. Where ranks
-    may be lost, the model is copied in between, and a loss is raised as RankLost: another `Run` goes on from the copies.
+    exchange a tick, and none where there is one rank. Who fails alone says so and ends, and is the end of all.
     """
 
     def __init__(
@@ -99,12 +95,11 @@ class Run:
         keep_best: bool,
         observers: Sequence[Observer],
         ranks: Group,
-        memory: Memory,
     ):
         self.job, self.folder, self.model, self.observers = job, folder, model, observers
         self.progress, self.saves = Progress(facts and facts["progress"]), Saves(save_every)
         self.best, self.keep_best = Best(job.watched, patience, self.progress.facts), keep_best
-        self.ranks, self.memory = ranks, memory
+        self.ranks = ranks
 
     @property
     def finished(self) -> bool:
@@ -118,26 +113,20 @@ class Run:
         with Stop() as stop, bar, leaving(self.folder):
             if anew:
                 self.save()  # so that whatever begins can go on
-            if self.memory.wanted:
-                self._remember()
             with contextlib.closing(self._ticks()) as ticks:
                 for tick in ticks:
                     self._note(tick, bar)
                     if job.busy(model):
                         continue
-                    asked = stop.signal, self.saves.due(), self.memory.due()
-                    signal, due, forgetful = self.ranks.greatest(*asked)
+                    signal, due = self.ranks.greatest(stop.signal, self.saves.due())
                     stop.obey(signal)
                     if self.finished or signal:
                         break
                     if due or job.ends_epoch(model.tick):
                         self.save()
-                    if forgetful:
-                        self._remember()
             if self.finished and (last := job.ending(model, self.progress.facts)) is not None:
                 self._point(last, bar)
             self.save()
-            self.ranks.agree()  # who has stopped cannot go back with others
         if not self.finished:
             raise Stopped(stop.signal, model.tick, self.folder, job.unit)
 
@@ -151,11 +140,6 @@ class Run:
                 raise
         if name == CHECKPOINT:  # a run goes on from this one alone
             self.saves.done()
-
-    def _remember(self) -> None:
-        """Copy the model, to go back to it where ranks are lost."""
-        with self.progress.spending("saving_seconds"):
-            self.memory.renew(self.job, self.model, self._facts())
 
     def _facts(self) -> dict[str, Any]:
         at = f"{self.job.unit} {self.model.tick}"

@@ -9,8 +9,7 @@ curve.png        the curve, .pdf and .csv too; timeline.json (open in ui.perfett
 What else there is, is its model's: a vocabulary, a configuration, the names of items.
 
 Of several ranks each does all of this, but rank 0 alone touches the folder: it does that once for all (`Group.once`), and
-the others read there what is whole. Where ranks may be lost, those that remain do a part of it again (`elastic.going_on`),
-and whoever is rank 0 then takes the folder over.
+the others read there what is whole.
 """
 
 import contextlib
@@ -22,12 +21,11 @@ from typing import Any, NamedTuple
 from .. import backend, compiling, console
 from ..models import MODELS
 from ..ranks.group import Group
-from ..ranks.share import take_cores
+from ..ranks.world import take_cores
 from ..settings import defaults, flag, given
 from ..storage import checkpoint, document
 from ..storage.checkpoint import CHECKPOINT
 from . import store
-from .elastic import ENDING, Begun, Memory, Survivors, going_on
 from .facts import check as check_facts
 from .job import Job
 from .loop import check_same, train
@@ -67,27 +65,23 @@ def start(options: dict[str, Any]) -> dict[str, Any]:
         store.refuse_strangers(folder, overwrite)
 
     # before the data are read, which may take long; from then on what is in the folder is this run's
-    going_on(lambda ranks, again: ranks.once(refuse))
+    ranks = Group()
+    ranks.once(refuse)
     with contextlib.ExitStack() as under_way:
+        chosen = dict(options)
+        job = _prepared(chosen)
+        _refuse_blind(job, chosen)
+        ranks.once(lambda: under_way.enter_context(job.open()))
+        model = job.make()  # before anything is written: this refuses what the options cannot have
+        chosen |= job.chosen(model) | {"data": job.data}
 
-        def begin(ranks: Group, again: bool) -> Begun:
-            under_way.close()
-            chosen = dict(options)
-            job = _prepared(chosen)
-            _refuse_blind(job, chosen)
-            ranks.once(lambda: under_way.enter_context(job.open()))
-            model = job.make()  # before anything is written: this refuses what the options cannot have
-            chosen |= job.chosen(model) | {"data": job.data}
+        def write() -> None:
+            under_way.enter_context(store.begun(folder, overwrite))
+            job.keep(folder)
+            store.keep_options(folder, kept(chosen))
 
-            def write() -> None:
-                under_way.enter_context(store.begun(folder, overwrite or again, ENDING if again else 0.0))
-                job.keep(folder)
-                store.keep_options(folder, kept(chosen))
-
-            ranks.once(write)
-            return Begun(ranks.members, chosen, job, model)
-
-        return _finish(folder, going_on(begin), under_way)
+        ranks.once(write)
+        return _learn(folder, ranks, chosen, job, model)
 
 
 def resume(folder: str, said: dict[str, Any]) -> dict[str, Any]:
@@ -96,36 +90,30 @@ def resume(folder: str, said: dict[str, Any]) -> dict[str, Any]:
     said  what the user says to that: epochs (or steps, as its model counts) to go on to, `previous` to go on from the save
           before the last, and options that change no number
     """
-    path = Path(folder)
+    path, ranks = Path(folder), Group()
     with contextlib.ExitStack() as under_way:
-
-        def begin(ranks: Group, again: bool) -> Begun:
-            under_way.close()
-            options = ranks.once(lambda: under_way.enter_context(store.resumed(path, ENDING if again else 0.0)))
-            options = _whole(path, options)
-            options |= (changes := _changed(folder, options, said)) | {"resume": folder}
-            with _asking_for_data(path, options, "to go on"):
-                job = _prepared(options)
-            if options.get("data") != job.data:
-                raise ValueError(
-                    f"{folder}: the data differ from those that it was started with; give back the old, or begin anew"
-                )
-            _refuse_blind(job, options)
-            ranks.once(lambda: under_way.enter_context(job.open()))
-            if not checkpoint.stands(path / CHECKPOINT):
-                ranks.once(lambda: store.refuse_lost(path))
-                console.say(f"{folder} was ended before its first save: it begins anew")
-                return Begun(ranks.members, options, job, job.make())
-            source = path / CHECKPOINT
-            source = source / checkpoint.PREVIOUS if changes.get("previous") else source
-            model, facts = MODELS.load(options["kind"]).load(source, options)
-            check_facts(facts, job, options["kind"], model, source)
-            check_same(job, facts["feed"], model.tick, path)
-            further = {name: options[name] for name in (job.length, "patience")}
-            ranks.once(lambda: store.extend(path, further))
-            return Begun(ranks.members, options, job, model, facts)
-
-        return _finish(path, going_on(begin), under_way)
+        options = _whole(path, ranks.once(lambda: under_way.enter_context(store.resumed(path))))
+        options |= (changes := _changed(folder, options, said)) | {"resume": folder}
+        with _asking_for_data(path, options, "to go on"):
+            job = _prepared(options)
+        if options.get("data") != job.data:
+            raise ValueError(
+                f"{folder}: the data differ from those that it was started with; give back the old, or begin anew"
+            )
+        _refuse_blind(job, options)
+        ranks.once(lambda: under_way.enter_context(job.open()))
+        if not checkpoint.stands(path / CHECKPOINT):
+            ranks.once(lambda: store.refuse_lost(path))
+            console.say(f"{folder} was ended before its first save: it begins anew")
+            return _learn(path, ranks, options, job, job.make())
+        source = path / CHECKPOINT
+        source = source / checkpoint.PREVIOUS if changes.get("previous") else source
+        model, facts = MODELS.load(options["kind"]).load(source, options)
+        check_facts(facts, job, options["kind"], model, source)
+        check_same(job, facts["feed"], model.tick, path)
+        further = {name: options[name] for name in (job.length, "patience")}
+        ranks.once(lambda: store.extend(path, further))
+        return _learn(path, ranks, options, job, model, facts)
 
 
 def trained(folder: str | Path, which: str | None = None, **free: Any) -> Trained:
@@ -263,14 +251,10 @@ def _asking_for_data(folder: Path, options: dict[str, Any], then: str) -> Genera
         raise FileNotFoundError(failure.errno, said, failure.filename) from failure
 
 
-def _finish(folder: Path, begun: Begun, under_way: contextlib.ExitStack) -> dict[str, Any]:
-    """Train to the end, with those ranks that are left; under_way: what rank 0 holds of the run."""
-    return Survivors(folder, begun, under_way).finish(_learn)
-
-
-def _learn(folder: Path, begun: Begun, ranks: Group, memory: Memory) -> dict[str, Any]:
+def _learn(
+    folder: Path, ranks: Group, options: dict[str, Any], job: Job, model: Any, facts: dict[str, Any] | None = None
+) -> dict[str, Any]:
     """Train to the end, where the run is not there yet; write report and pictures, where it has none of that end."""
-    _, options, job, model, facts = begun
     if facts and model.tick == len(job.feed):
         further = f"--{job.length} N, above {job.reached},"
         if not facts["progress"]["curve"]:
@@ -293,7 +277,6 @@ def _learn(folder: Path, begun: Begun, ranks: Group, memory: Memory) -> dict[str
             observers=observers,
             measured=lambda: _best(folder, options, model),
             ranks=ranks,
-            memory=memory,
         )
     report = {"run": str(folder), "model": options["kind"]} | report
 

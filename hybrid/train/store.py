@@ -63,15 +63,14 @@ def refuse_strangers(folder: Path, overwrite: bool = False) -> None:
 
 
 @contextlib.contextmanager
-def begun(folder: Path, overwrite: bool = False, wait: float = 0.0) -> Iterator[None]:
+def begun(folder: Path, overwrite: bool = False) -> Iterator[None]:
     """A new run in `folder`, made when missing, by this process alone; raises as `refuse_taken` and `refuse_strangers`.
 
     overwrite  a run that stands there is removed: what it wrote, and nothing else
-    wait       seconds in which another process may leave it
     """
     refuse_strangers(folder, overwrite)  # before a lock is put there
     atomic.make(folder)
-    with lock.held(folder, wait):
+    with lock.held(folder):
         atomic.settle(folder)  # the lock outlasts a power cut that leaves any of the run's files
         _refuse_taken(folder, overwrite)
         _refuse_special(folder)
@@ -82,29 +81,16 @@ def begun(folder: Path, overwrite: bool = False, wait: float = 0.0) -> Iterator[
 
 
 @contextlib.contextmanager
-def resumed(folder: Path, wait: float = 0.0) -> Iterator[dict[str, Any]]:
+def resumed(folder: Path) -> Iterator[dict[str, Any]]:
     """The options of a run in `folder`, which this process alone goes on with.
-
-    wait  seconds in which another process may leave it
 
     Raises ValueError as `options_of` does, and where another process works on it.
     """
     options_of(folder)  # refuses a folder that is no run, before a lock is put there
-    with lock.held(folder, wait):
+    with lock.held(folder):
         _refuse_special(folder)
         _sweep(folder)
         yield options_of(folder)  # another process may have had it until now
-
-
-@contextlib.contextmanager
-def taken_over(folder: Path, wait: float) -> Iterator[None]:
-    """A run under way in `folder`, whose process is lost: from now on it is this one's, which has its options.
-
-    wait  seconds in which the other one may leave it
-    """
-    with lock.held(folder, wait):
-        atomic.sweep(folder, (RUN, *AFTER))
-        yield
 
 
 def options_of(folder: Path) -> dict[str, Any]:

@@ -61,7 +61,7 @@ class Ranks:
 
     def _killed(self, words: list[str], disk: Path, rng: np.random.Generator) -> bool:
         """Kill a rank or the launcher at some time; False where the run comes to its end before."""
-        running = self._started(disk, words)
+        running = self._started(words)
         end = time.monotonic() + rng.random() * self._seconds
         while running.poll() is None and time.monotonic() < end:
             time.sleep(0.01)
@@ -83,13 +83,13 @@ class Ranks:
     def _seconds(self) -> float:
         """That a run takes on two ranks."""
         disk, begun = fresh_disk(self._folder / "ranks"), time.monotonic()
-        running = self._started(disk, self._model(KINDS[0]).command(disk / "run"))
+        running = self._started(self._model(KINDS[0]).command(disk / "run"))
         if error := running.communicate()[1] if running.wait() else "":
             raise Broken(error)
         return time.monotonic() - begun
 
-    def _started(self, disk: Path, words: list[str]) -> subprocess.Popen[str]:
-        return started(str(disk.parent / "harm"), "--", *words, ranks=2, module=MODULE, patience=20.0)
+    def _started(self, words: list[str]) -> subprocess.Popen[str]:
+        return started(*words, ranks=2, module=MODULE)
 
     def _model(self, kind: str) -> Model:
         return Model(kind, "cpu", self._data, ("--threads", "1"))
@@ -99,5 +99,5 @@ def _is_rank(pid: int) -> bool:
     """Whether a process is a rank, not what started it."""
     with contextlib.suppress(OSError):  # it has just ended
         program, *words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-        return b"python" in program and b"hybrid.ranks.rank" in words
+        return b"python" in program and b"mpi4py" in words
     return False

@@ -44,7 +44,7 @@ def test_ranks_of_a_machine_take_its_devices_in_turn(monkeypatch):
     for asked, taken in ((0, [0, 1, 0]), (1, [1, 0, 1]), (2, [2, 2, 2])):
         found = []
         for rank in range(3):
-            monkeypatch.setattr(backend, "world", lambda rank=rank: World(rank, 3, "here", rank, True))
+            monkeypatch.setattr(backend, "world", lambda rank=rank: World(rank, 3, "here", rank))
             found.append(backend._own(asked))
         assert found == taken
 

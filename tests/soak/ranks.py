@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from hybrid.ranks.everyone import Member
 from hybrid.ranks.group import TOLD
 
 
@@ -84,7 +83,6 @@ class Group:
 
     def __init__(self, world: _World, rank: int):
         self.rank, self.size, self._world = rank, world.size, world
-        self.members = [Member(number, "here") for number in range(world.size)]
         self.others = [number for number in range(world.size) if number != rank]
         self._meetings = self._exchanges = 0
 
@@ -103,8 +101,6 @@ class Group:
 
     def barrier(self) -> None:
         self._meet(None)
-
-    agree = barrier
 
     def most(self, numbers: np.ndarray) -> None:
         numbers[...] = np.max(self._meet(numbers.copy()), axis=0)

@@ -7,12 +7,12 @@ import numpy as np
 
 from hybrid.processors import affinity, available
 from hybrid.ranks.group import Group
-from hybrid.ranks.share import take_cores
-from hybrid.ranks.world import world
+from hybrid.ranks.world import take_cores, take_threads, world
 
 
 def main() -> None:
     group, this = Group(), world()
+    take_threads(this)
     said = int(os.environ.get("OMP_NUM_THREADS", 0))
     before, threads = len(affinity()), available()
     cores = [core for node in take_cores() for core in node]
@@ -22,7 +22,8 @@ def main() -> None:
     parts = [np.zeros_like(found) for _ in range(group.size)]
     parts[group.rank][:] = found
     group.gather_all(parts)
-    print(json.dumps([part.tolist() for part in parts]))
+    if group.rank == 0:
+        print(json.dumps([part.tolist() for part in parts]))
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ CASES = {
 
 def main() -> None:
     what, folder, device, *words = sys.argv[1:]
-    works = equal, goes_on, remembers, preset, diverges, full
+    works = equal, goes_on, preset, diverges, full
     work = next(one for one in works if one.__name__ == what)
     if device == "cpu":
         work(Path(folder), device, *words)
@@ -157,26 +157,6 @@ def preset(folder: Path, device: str, name: str, ticks: str) -> None:
     model.save(folder)
     if Group().rank == 0:
         np.save(folder / "errors.npy", np.stack(errors))
-
-
-def remembers(folder: Path, device: str, *cases: str) -> None:
-    """Copies in memory go on: on these ranks, and, of two, which have everything between them, on each of them alone."""
-    group = Group()
-    for case in cases:
-        shared, alone = made(case, device, group), made(case, device, None)
-        feed = Scene(9, shared.streams)
-        walk(alone, feed)
-        walk(shared, feed, 5)
-        copies = shared.copied({"ranks": case})
-        walk(shared, feed, 6)  # what goes on with what was copied leaves the copies as they are
-        for ranks in (group, Group(alone=True)):
-            again, facts = PVM.load(copies, device=device, threads=1, ranks=ranks, cut="cost")
-            assert (again.tick, facts) == (5, {"ranks": case})
-            walk(again, feed)
-            if ranks is group:
-                _same_file(again, alone, folder / case, group)
-            else:
-                assert bytes_of(again) == bytes_of(alone), case
 
 
 def diverges(folder: Path, device: str) -> None:

@@ -28,7 +28,7 @@ def alone(tmp_path_factory):
     return folder, {model: train(model, folder / model / ALONE) for model in MODELS}
 
 
-@pytest.mark.parametrize("ranks", [2, 3, 4])
+@pytest.mark.parametrize("ranks", [2, 3])
 def test_any_number_of_ranks_learns_what_one_process_does(alone, ranks):
     same(*alone, ranks)
 
@@ -50,9 +50,9 @@ def test_a_span_crosses_before_backward_of_the_layers_before_it_ends(tmp_path):
 
 def test_a_failure_is_the_same_on_all_ranks(tmp_path):
     (tmp_path / "file").write_text("taken")
-    assert ended(started(str(tmp_path), ranks=3, module="tests.support.rank_engine_failures"), 120) == (0, "", "")
-    first, *others = (json.loads((tmp_path / f"{rank}.json").read_text()) for rank in range(3))
-    assert others == [first, first]
+    assert ended(started(str(tmp_path), ranks=2, module="tests.support.rank_engine_failures"), 120) == (0, "", "")
+    first, other = (json.loads((tmp_path / f"{rank}.json").read_text()) for rank in range(2))
+    assert other == first
     assert first["diverging"] == first["diverging, overlapped"] == said(diverging(None, False))
     assert first["diverging"][0] == "FloatingPointError" and first["diverging"][1].startswith("tick 1: ")
     assert first["unlike"][1].startswith("ranks: found engines made of different arguments, expected the same")

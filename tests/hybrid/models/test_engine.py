@@ -2,7 +2,6 @@
 
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
 from hybrid import readout
@@ -62,12 +61,3 @@ def test_rates_may_rise_until_the_tick_before_the_last(options):
     made(ticks - 1)
     with pytest.raises(ValueError, match=f"--warmup: found {ticks}, expected fewer than the {ticks} ticks of the run"):
         made(ticks)
-
-
-def test_of_copies_each_rank_has_all_parameters(options):
-    job = language.prepare(choose("language", **options, epochs=1))
-    model = job.make()
-    copies = job.copied(model, {"curve": []})
-    loaded, facts = _engine.load(copies, job.options)
-    assert facts == {"curve": []}
-    np.testing.assert_array_equal(loaded.embedding.vectors(), model.embedding.vectors())

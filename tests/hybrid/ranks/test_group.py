@@ -7,10 +7,8 @@ from hybrid.ranks.group import Group
 from tests.support.ranks import ended, started
 
 
-@pytest.mark.parametrize("ranks", [2, 3, 4])
-def test_arrays_come_to_all_ranks(mpi, ranks):
-    code, out, err = ended(started(ranks=ranks, module="tests.support.rank_group"))
-    assert (code, out, err) == (0, "right\n", "")
+def test_arrays_come_to_all_ranks():
+    assert ended(started(ranks=3, module="tests.support.rank_group")) == (0, "right\n", "")
 
 
 def test_a_process_alone_tells_itself_nothing():

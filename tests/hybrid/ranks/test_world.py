@@ -1,11 +1,18 @@
-"""Which process is a rank is seen without MPI; tests/hybrid/ranks/test_launch.py has worlds of several."""
+"""Which process is a rank is seen without MPI; test_cores.py has worlds of several."""
 
 import platform
 import sys
 
 import pytest
 
-from hybrid.ranks.world import VARIABLES, World, become, found, launched, outside, world
+from hybrid.ranks.world import VARIABLES, World, launched, outside, world
+
+
+@pytest.fixture(autouse=True)
+def unknown():
+    world.cache_clear()
+    yield
+    world.cache_clear()
 
 
 def test_a_process_that_nobody_launched_is_a_world_of_one(monkeypatch):
@@ -13,37 +20,23 @@ def test_a_process_that_nobody_launched_is_a_world_of_one(monkeypatch):
         monkeypatch.delenv(name, raising=False)
     before = "mpi4py" in sys.modules
     assert not launched()
-    assert found() == World(0, 1, platform.node(), 0, False)
+    assert world() == World(0, 1, platform.node())
     assert ("mpi4py" in sys.modules) == before
 
 
 @pytest.mark.parametrize("name", VARIABLES)
 def test_launchers_are_known_by_what_they_set(monkeypatch, name):
     monkeypatch.setenv(name, "0")
-    assert launched()
-
-
-@pytest.mark.parametrize("name", VARIABLES)
-def test_a_child_of_a_rank_is_none(monkeypatch, name):
-    monkeypatch.setenv(name, "0")
     monkeypatch.setenv("HYBRID_DATA", "data")
-    assert name not in outside() and outside()["HYBRID_DATA"] == "data"
+    assert launched()
+    assert name not in outside() and outside()["HYBRID_DATA"] == "data"  # a child of a rank is none
 
 
 def test_without_mpi4py_a_process_is_alone_whatever_a_batch_system_sets(monkeypatch):
     monkeypatch.setenv("PMI_RANK", "3")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert found().size == 1
+    assert world().size == 1
 
 
 def test_the_name_of_a_rank():
-    this = World(2, 4, "north", 0, True)
-    assert this.name == "rank 2 on north"
-    assert this._replace(rank=1, size=3, began=2).name == "rank 2 on north"  # as in all that was said of it before
-
-
-def test_a_world_that_has_lost_ranks_is_another_one(monkeypatch):
-    monkeypatch.setattr("hybrid.ranks.world._current", None)
-    this = world()
-    assert world() is this
-    assert become(this._replace(began=2)) is world() is not this
+    assert World(2, 4, "north").name == "rank 2 on north"

@@ -9,7 +9,7 @@ import pytest
 from hybrid import processors
 from hybrid.engine.cores import Cores
 from hybrid.models import MODELS
-from hybrid.ranks import share
+from hybrid.ranks import world as ranks
 from hybrid.ranks.world import World
 from hybrid.train import runs
 from tests.support.ranks import ended, started
@@ -33,8 +33,7 @@ def found(ranks):
 
 
 @linux
-@pytest.mark.parametrize("ranks", [1, 2, 4])
-def test_a_rank_takes_its_part_of_the_threads_and_of_the_cores(unsaid, ranks):
+def test_a_rank_takes_its_part_of_the_threads_and_of_the_cores(unsaid, ranks=2):
     every = found(ranks)
     for turn, (sharing, own_turn, before, said, threads, kept, _, _) in enumerate(every):
         assert (sharing, own_turn, before) == (ranks, turn, OURS)  # free to run anywhere, unless it is pinned
@@ -65,9 +64,9 @@ def test_what_the_user_says_is_said_to_each_rank(unsaid):
 def test_a_part_of_the_threads_is_of_the_cores_and_of_the_quota(unsaid, cores, quota, sharing, expected):
     unsaid.setattr(processors, "affinity", lambda: list(range(cores)))
     unsaid.setattr(processors, "quota", lambda: quota)
-    share.take_threads(World(1, sharing, "north", 1, True, sharing, 1))
+    ranks.take_threads(World(1, sharing, "north", 1, sharing, 1))
     assert os.environ.pop("OMP_NUM_THREADS") == expected
-    share.take_threads(World(0, 1, "north", 0, False))
+    ranks.take_threads(World(0, 1, "north"))
     assert "OMP_NUM_THREADS" not in os.environ
 
 
@@ -100,13 +99,13 @@ def test_queues_keep_to_cores_of_one_node_of_their_rank(
     monkeypatch, nodes, sharing, turn, threads, dense, sparse, feed
 ):
     kept = []
-    share._own.cache_clear()
-    monkeypatch.setattr(share, "by_node", lambda: [list(node) for node in nodes])
-    monkeypatch.setattr(share, "keep_to", kept.append)
-    monkeypatch.setattr(share, "world", lambda: World(turn, sharing, "north", turn, True, sharing, turn))
+    ranks._own.cache_clear()
+    monkeypatch.setattr(ranks, "by_node", lambda: [list(node) for node in nodes])
+    monkeypatch.setattr(ranks, "keep_to", kept.append)
+    monkeypatch.setattr(ranks, "world", lambda: World(turn, sharing, "north", turn, sharing, turn))
     device = Device()
     Cores(device, device, threads, True, pin=True)
-    share._own.cache_clear()
+    ranks._own.cache_clear()
     expected = {"dense": dense, "sparse": sparse, "feed": feed}
     assert device.given == {name: cores and list(cores) for name, cores in expected.items()}
     every = [core for node in nodes for core in node]
