@@ -44,7 +44,7 @@ def cases(device: Any, do: Callable[..., Any]) -> Iterator[Case]:
     yield from (_pvm(momentum) for momentum in (0.0, MOMENTUM))
     yield _pvm(MOMENTUM, streams=4)
     yield from _rows(device)
-    yield from (_tree(device, do, mode) for mode in ("deterministic", "grouped"))
+    yield _tree(device, do)
     yield _tree_batch(device, do)
     yield from _softmax(device, do)
 
@@ -147,18 +147,17 @@ def _batch(device: Any, group: int = 1) -> Batch:
     return Batch(device.empty((BATCH, WIDTH), np.float32), device.empty(BATCH, np.float32), nodes, hidden, target)
 
 
-def _tree(device: Any, do: Callable[..., Any], mode: str) -> Case:
+def _tree(device: Any, do: Callable[..., Any]) -> Case:
     """Nodes that are met are read and written once, hidden vectors read, gradients and losses written; paths are known."""
     from cpu.tree import balanced
     from gpu import tree_softmax
     from hybrid.contract import Learned, Rule
 
-    tree, grouped = balanced(TREE), mode == "grouped"
-    batch = _batch(device, tree_softmax.LONGEST if grouped else 1)
+    tree, batch = balanced(TREE), _batch(device)
     plan, work = do(tree_softmax.plan, tree), do(tree_softmax.workspace, BATCH, WIDTH, tree.depth, np.float32)
-    read = plan, batch.hidden, batch.target, None, Rule(RATE), mode
+    read = plan, batch.hidden, batch.target, None, Rule(RATE), "deterministic"
     step = lambda: tree_softmax.step(batch.grad, batch.loss, Learned(batch.nodes), work, *read)  # noqa: E731
-    return Case(f"tree step, {TREE} classes{', grouped' * grouped}", "example", BATCH, _tree_least(batch), step)
+    return Case(f"tree step, {TREE} classes", "example", BATCH, _tree_least(batch), step)
 
 
 def _tree_batch(device: Any, do: Callable[..., Any]) -> Case:

@@ -138,11 +138,11 @@ def best_classes(gpu: Gpu, biased: bool) -> Iterator[Check]:
 class Examples:
     """Examples of a Huffman tree of 300 classes, on the host and there; ruled: with every square, biases and weights."""
 
-    def __init__(self, gpu: Gpu, width: int, ruled: bool = False, group: int = 1, batch: int = 160):
+    def __init__(self, gpu: Gpu, width: int, ruled: bool = False, batch: int = 160):
         self.gpu, self.tree, self.rule = gpu, huffman(3000 // np.arange(1, 301)), RULE if ruled else Rule(RATE)
         self.learned = visits.drawn(gpu.rng, 299, width, "adagrad" if ruled else "sgd", ruled)
         self.hidden, self.weight = gpu.normal(batch, width, scale=width**-0.5), gpu.random(batch) if ruled else None
-        self.target = np.repeat(ids_drawn(gpu, batch // group, 300), group)
+        self.target = ids_drawn(gpu, batch, 300)
         self.paths = [path(self.tree, leaf) for leaf in self.target]
         self.there, self.expected = gpu.put(self.learned), visits.copied(self.learned)
         self.grad, self.loss = gpu.empty(batch, width), gpu.empty(batch)
@@ -159,8 +159,7 @@ class Examples:
 
 def tree_step(gpu: Gpu, mode: str, width: int, ruled: bool = False, times: int = 0) -> Iterator[Check]:
     """times: as work that comes again, which is done, recorded in a CUDA graph, and launched once more."""
-    group = tree_softmax.LONGEST if mode == "grouped" else 1
-    batch = Examples(gpu, width, ruled, group)
+    batch = Examples(gpu, width, ruled)
     plan = gpu.do(tree_softmax.plan, batch.tree)
     work = gpu.poisoned(gpu.do(tree_softmax.workspace, 160, width, batch.tree.depth, F32))
     step = partial(tree_softmax.step, batch.grad, batch.loss, batch.there, work, plan, *batch.given, mode)
@@ -169,7 +168,7 @@ def tree_step(gpu: Gpu, mode: str, width: int, ruled: bool = False, times: int =
         gpu.do(recorder.run, "step", step)
     if not times:
         gpu.do(step)
-    groups = [(first, first + group) for first in range(0, 160, group)]
+    groups = [(b, b + 1) for b in range(160)]
     for _ in range(times - 1):  # the last is below
         visits.learn_nodes(batch.expected, batch.hidden.astype(float), batch.paths, np.ones(160), batch.rule, groups)
     yield from batch.checks(visits.learn_nodes, groups)
@@ -241,7 +240,6 @@ CASES = {
         )
         for chunks in tree_softmax.CHUNKS
     },
-    "tree.grouped": Case(partial(tree_step, mode="grouped", width=100)),
     **{
         f"tree.ruled.{width}": Case(partial(tree_step, mode="deterministic", width=width, ruled=True))
         for width in WIDTHS

@@ -1,76 +1,32 @@
 """Groups: neighbouring examples of a batch with the same list of rows learn together, as a small batch of their own.
 
-Skip-gram makes such groups: all context words around one centre word follow the centre word's path. One after another,
-as in cpu/logistic_rows.py, each example waits for the rows that the one before has moved. A group reads the rows once,
-before any of them moves: so no example waits, a row is written once a group, and the logistic functions are computed
-side by side:
+Skip-gram (cpu/word2vec.py) makes such groups: all context words around one centre word follow the centre word's path. One
+after another, as in cpu/logistic_rows.py, each example waits for the rows that the one before has moved. A group reads the
+rows once, before any of them moves: so no example waits, a row is written once a group, and the logistic functions are
+computed side by side:
 
     miss[e, n] = turn[n] - logistic(w[n] . h[e]);  grad[e] -= sum_n miss[e, n] w[n];  w[n] += rate sum_e miss[e, n] h[e]
 
 So a visit, in the sense of cpu/rule.py, is that of a group, and its gradient the sum over e. Each of the three is a product of
 small matrices, computed in tiles of two or four rows whose sums stay in registers, from copies of h and w side by side.
 
-Ji et al. 2016, "Parallelizing Word2Vec in Shared and Distributed Memory", arXiv:1604.04661. Rows have owners as in
-cpu/logistic_rows.py, half of them a worker. A gradient is the sum of those over the rows of each half: the same bits at any
-number of threads.
+Ji et al. 2016, "Parallelizing Word2Vec in Shared and Distributed Memory", arXiv:1604.04661. A gradient is the sum of those
+over the rows of each half of the owners (cpu/logistic_rows.py).
 """
 
-from typing import Any
-
-import numba
 import numpy as np
 
 from cpu.activation import ZERO, miss_and_loss
-from cpu.array import Array
-from cpu.compiled import inlined, launched
+from cpu.compiled import inlined
 from cpu.group_tiles import TILE, collect, copy, eight_dots, move_two
-from cpu.halves import dice, thrown
-from cpu.logistic_rows import HOT, LONGEST, Work
+from cpu.halves import thrown
+from cpu.logistic_rows import HOT, LONGEST
 from cpu.logistic_visit import WIDE, weighed
 from cpu.prefetch import prefetch_row
-from cpu.rule import by_row, cut, decayed, move_bias, pace, paced, paced_by, pushed, put, scale_of, size
-from cpu.simd import LANES, add, lanes, load_row, multiply_add, splat, store_row, total
+from cpu.rule import cut, decayed, move_bias, paced, paced_by, pushed, put, scale_of, size
+from cpu.simd import LANES, lanes, load_row, multiply_add, splat, total
 
-HALVES = 2  # of the owners, who are an even number: workers at most
-
-
-def learn(grad: Array, loss: Array, learned: Any, work: Work, hidden: Array, weight: Array | None, rule: Any) -> None:
-    """As `learn` of cpu/logistic_rows.py, but groups learn together. Of a run of one target the first has entries."""
-    threads = numba.get_num_threads()
-    workers = min(threads, HALVES)
-    moves = work.moves if by_row(learned, rule) else None
-    given = hidden, weight, *pace(rule, hidden.dtype), dice(rule)
-    scratch = work.misses, work.costs, work.tiles, moves
-    _own_groups(grad, loss, *learned, *work[:4], *scratch, *given, workers)
-    if workers > 1:
-        _add_halves(grad, loss, work.grads, work.losses, threads)
-
-
-@launched(parallel=True)
-def _own_groups(
-    grad, loss, rows, biases, squares, bias_squares, entries, cuts, grads, losses, misses, costs, tiles, moves, hidden, weight,
-    rate, keep, clip, dice, workers,
-):  # fmt: skip
-    """Each worker takes all groups through the rows of its owners.
-
-    One worker writes grad and loss itself; two leave what they have found to _add_halves.
-    """
-    batch, owned = hidden.shape[0], (cuts.shape[1] - 1) // HALVES
-    for worker in numba.prange(workers):
-        out, out_loss, part = grads, losses[worker], worker * batch
-        if workers == 1:
-            out, out_loss, part = grad, loss, 0
-        begin, end = worker * HALVES // workers, (worker + 1) * HALVES // workers
-        first = head = 0
-        while first < batch:
-            last = run_end(entries, first, batch)
-            after = last if last < batch and entries[last, 0] != entries[head, 0] else head
-            ask(rows, entries, after, cuts[after, begin * owned], cuts[after, end * owned])
-            visit(
-                out, out_loss, part, rows, biases, squares, bias_squares, entries, cuts, misses[worker], costs[worker],
-                tiles[worker], moves, worker, hidden, weight, rate, keep, clip, dice, begin, end, head, first, last,
-            )  # fmt: skip
-            first, head = last, after
+HALVES = 2  # of the owners, who are an even number
 
 
 @inlined()
@@ -236,15 +192,3 @@ def _move(
                 g = multiply_add(splat(step * misses[e * pitch + i - begin]), load_row(hidden, b + e, d, count), g)
             w = pushed(w, splat(hidden.dtype.type(1)), g, squares, row, d, count, rate, keep)
         put(rows, row, d, w, count, own)
-
-
-@launched(parallel=True)
-def _add_halves(grad, loss, grads, losses, threads):
-    """Sum what two workers found for each example."""
-    batch, width = grad.shape
-    for thread in numba.prange(threads):
-        for b in range(thread * batch // threads, (thread + 1) * batch // threads):
-            loss[b] = losses[0, b] + losses[1, b]
-            for d in range(0, width, LANES):
-                count = min(LANES, width - d)
-                store_row(grad, b, d, add(load_row(grads, b, d, count), load_row(grads, batch + b, d, count)), count)

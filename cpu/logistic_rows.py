@@ -48,7 +48,7 @@ class Work(NamedTuple):
     misses   (threads, ...)         of the current example or group; rows lie far enough apart not to share cache lines
     costs    (threads, ...)         -log p(turn) of the current example or group
     moves    (threads, ...)         how far each row of the current example or group goes, where that is not its miss
-    tiles    (OWNERS, ...)          hidden vectors and rows of the current group, side by side
+    tiles    (...)                  hidden vectors and rows of the current group, side by side
     """
 
     entries: np.ndarray
@@ -80,7 +80,7 @@ def workspace(batch: int, width: int, length: int, dtype: DTypeLike, owners: int
         misses,
         costs,
         moves,
-        zeros((OWNERS, (LONGEST + length + 4) * -(-width // COLUMNS) * COLUMNS), dtype),
+        zeros((LONGEST + length + 4) * -(-width // COLUMNS) * COLUMNS, dtype),
     )
 
 

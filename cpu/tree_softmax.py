@@ -9,7 +9,7 @@ import numba
 import numpy as np
 from numpy.typing import DTypeLike
 
-from cpu import groups, logistic_rows
+from cpu import logistic_rows
 from cpu.activation import ZERO, softplus
 from cpu.array import Array
 from cpu.compiled import called, inlined, launched
@@ -40,15 +40,9 @@ def step(
     begin on a cache line (cpu/aligned.py). grad is summed over the path, not averaged over B.
     mode "deterministic": as the serial loop over rows does it, bit for bit, at any number of threads (cpu/logistic_rows.py).
     mode "ordered": the same here.
-    mode "grouped": so too, but neighbouring rows of one target learn together, from the nodes before any of them moves:
-    faster for skip-gram, whose batches are made of such groups (cpu/groups.py).
     """
-    paths = climb_runs if mode == "grouped" else climb
-    paths(work.entries, work.cuts, tree.leaf_up, tree.node_up, tree.owner, target, numba.get_num_threads())
-    if mode == "grouped":
-        groups.learn(grad, loss, learned, work, hidden, weight, rule)
-    else:
-        logistic_rows.learn(grad, loss, learned, work, hidden, weight, rule)
+    climb(work.entries, work.cuts, tree.leaf_up, tree.node_up, tree.owner, target, numba.get_num_threads())
+    logistic_rows.learn(grad, loss, learned, work, hidden, weight, rule)
 
 
 def log_prob(out: Array, learned: Any, tree: Any, hidden: Array, target: Array) -> None:
@@ -129,21 +123,18 @@ def _cut_many(cuts, entries, b, owner):
         met += 1
 
 
-@launched(parallel=True)
-def climb_runs(entries, cuts, leaf_up, node_up, owner, target, threads):
+@launched()
+def climb_runs(entries, cuts, leaf_up, node_up, owner, target):
     """The same for the first example of each run of one target; the others have the first entry, which tells the run."""
-    for thread in numba.prange(threads):
-        heads = np.empty(TOGETHER, np.int64)
-        end = (thread + 1) * target.size // threads
-        count = 0
-        for b in range(thread * target.size // threads, end):
-            entries[b, 0] = leaf_up[target[b]]
-            if b == 0 or target[b] != target[b - 1]:
-                heads[count] = b
-                count += 1
-            if count == TOGETHER or b == end - 1:
-                _climb_from(entries, cuts, node_up, owner, heads, count)
-                count = 0
+    heads, count = np.empty(TOGETHER, np.int64), 0
+    for b in range(target.size):
+        entries[b, 0] = leaf_up[target[b]]
+        if b == 0 or target[b] != target[b - 1]:
+            heads[count] = b
+            count += 1
+        if count == TOGETHER or b == target.size - 1:
+            _climb_from(entries, cuts, node_up, owner, heads, count)
+            count = 0
 
 
 @called()

@@ -54,7 +54,7 @@ def tree_step(
     Every row of a bag moves against the whole gradient of the mean. grad, hidden (B, D): written, what each example found.
     loss (B,) in nats, target (B,) int32, weight (B,): multiplies an example's loss and gradient.
     """
-    climb_runs(work.entries, work.cuts, tree.leaf_up, tree.node_up, tree.owner, target, 1)
+    climb_runs(work.entries, work.cuts, tree.leaf_up, tree.node_up, tree.owner, target)
     _step(grad, loss, hidden, inputs, learned, work, weight, rule)
 
 
@@ -77,7 +77,7 @@ def _step(
 ) -> None:
     """Take all examples through their entries in `work`, of which the first of a run of one target has all."""
     table, moves = inputs.learned, work.moves if by_row(learned, rule) else None
-    scratch = work.entries, work.cuts, work.misses, work.costs, work.tiles[0], moves
+    scratch = work.entries, work.cuts, work.misses, work.costs, work.tiles, moves
     table_rule = *pace(inputs.rule, hidden.dtype), dice(inputs.rule)
     read = table.rows, table.squares, inputs.bag_at, inputs.ids, *table_rule
     _learn(grad, loss, hidden, *read, *learned, *scratch, weight, *pace(rule, hidden.dtype), dice(rule))

@@ -36,7 +36,7 @@ class Rule(NamedTuple):
 
     First g is cut; then w decays; then it moves: by SGD w <- w - rate g; by Adagrad s <- s + g^2, w <- w - rate g / (sqrt(s) +
     1e-10), where row-wise Adagrad takes the mean of g^2 over the row. A visit is: an occurrence of an id, in a scatter; an
-    example at a node of a tree or at a drawn class, or a group of them in the mode "grouped" and in TreeBatch; in full and
+    example at a node of a tree or at a drawn class, or a group of them in TreeBatch; in full and
     sampled softmax and in the top of a split tree the sum over the batch, at every row that takes part. What a kernel passes
     on, the gradient of hidden vectors, is that of the rows before the visit.
     """
@@ -176,8 +176,7 @@ class TreeSoftmax(Protocol):
         mode "deterministic": a node moves for the rows of the batch in order, one after another, so the result equals the
         serial loop over rows, bit for bit, at any number of threads. mode "ordered": its numbers up to rounding, the same
         bytes in every run; a backend that gains nothing by it takes "deterministic". So does a GPU's where nodes have biases or
-        move by more than plain SGD, where examples have weights, and where D > 256. mode "grouped": as "deterministic", but
-        neighbouring rows of one target learn together, from the nodes before any of them moves.
+        move by more than plain SGD, where examples have weights, and where D > 256.
         grad is summed over the path, not averaged over B. weight as in Softmax.step.
         """
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cpu.excluded import Excluded
     from cpu.tree import Tree
 
-ORDERED = ("deterministic", "ordered", "grouped")  # modes in which examples learn in their order
+ORDERED = ("deterministic", "ordered")  # modes in which examples learn in their order
 MODES = (*ORDERED, "batch")
 TOGETHER = 64
 TAILS = ("cpu", "device")  # where the nodes below a split are
@@ -71,15 +71,14 @@ class TreeReadout(Base, Growing):
             hybrid.trees, such as one where classes that are alike share nodes
     mode    "deterministic": the same bits as a serial loop over rows, at any number of threads; "ordered": the serial
             loop's numbers up to rounding, the same bytes in every run: for GPUs, where an example waits less for those
-            before it, and as "deterministic" on the CPU; "grouped": deterministic too, but neighbouring rows of one target
-            learn together, which is faster where batches have such groups, as in skip-gram; "batch": at each node the rows
-            that pass it learn up to `together` at a time, so no node is a chain as long as the batch: for GPUs and for many
-            cores. The same bits at any number of threads, for any float32 nodes
+            before it, and as "deterministic" on the CPU; "batch": at each node the rows that pass it learn up to `together`
+            at a time, so no node is a chain as long as the batch: for GPUs and for many cores. The same bits at any number of
+            threads, for any float32 nodes
     together  of the mode "batch". A node moves by rate times the sum over as many rows, so keep rate * together below 10
     owners  an even number up to 64: threads of the CPU that share a step of all other modes at most, each with nodes of its
             own. Gradients are summed by owner: so their last bits depend on how many there are, and never on the threads. An
             example meets more owners where there are more, which costs a row's visit each; `python -m bench balance` counts
-            what they gain. In the mode "grouped" two at most share it, and no number depends on them
+            what they gain
     batch   most rows a step
     rate    step of the optimiser; nodes move row after row, so row b sees what the rows before it changed
     seed    not used: nothing is drawn

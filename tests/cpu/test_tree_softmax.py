@@ -87,23 +87,12 @@ def test_any_owners_move_nodes_alike_with_the_same_bits_at_any_number_of_threads
     np.testing.assert_array_equal(nodes, moved)
 
 
-@pytest.mark.parametrize("owners", [8, 64])
-def test_groups_do_not_ask_how_many_owners_there_are(threads, owners):
-    """They are cut where half of the owners end, which is the same node for all even numbers."""
-    counts = 1000 // np.arange(1, 301)
-    nodes, hidden, _ = case(300, 48, 90)
-    target = np.repeat(np.arange(9), 10).astype(np.int32)
-    many = run(owned(counts, owners), nodes, hidden, target, 0.1, "grouped", owners)
-    for one, other in zip(many, run(huffman(counts), nodes, hidden, target, 0.1, "grouped"), strict=True):
-        assert one.tobytes() == other.tobytes()
-
-
 @pytest.mark.parametrize("owners", [1, 5, OWNERS, 64])
 def test_entries_of_each_owner_are_where_cuts_say(owners):
     counts, target = 1000 // np.arange(1, 301), np.arange(300, dtype=np.int32)
     tree, work = owned(counts, owners), tree_softmax.workspace(300, 4, 40, np.float32, owners)
-    for climb in (tree_softmax.climb, tree_softmax.climb_runs):
-        climb(work.entries, work.cuts, tree.leaf_up, tree.node_up, tree.owner, target, 1)
+    for climb, threads in (tree_softmax.climb, (1,)), (tree_softmax.climb_runs, ()):
+        climb(work.entries, work.cuts, tree.leaf_up, tree.node_up, tree.owner, target, *threads)
         for b in range(300):
             of = [tree.owner[node] for node, _ in reversed(path(tree, b))]
             assert work.cuts[b].tolist() == [sum(owner < o for owner in of) for o in range(owners + 1)]

@@ -107,57 +107,40 @@ def tree_step(gpu, tree, learned, hidden, target, weight, rule, mode="determinis
     return gpu.get(grad), gpu.get(loss), here(gpu, placed)
 
 
-def groups(target, mode):
-    """(first, last) of the examples that learn together."""
-    first = 0
-    while first < len(target):
-        last = first + 1
-        while (
-            mode == "grouped"
-            and last < min(first + tree_softmax.LONGEST, len(target))
-            and target[last] == target[first]
-        ):
-            last += 1
-        yield first, last
-        first = last
-
-
-def check_tree(gpu, learned, problem, rule, mode):
+def check_tree(gpu, learned, problem, rule):
     tree = huffman(100 // np.arange(1, 14))
     hidden, target, weight = problem
-    grad, loss, moved = tree_step(gpu, tree, learned, hidden, target, weight, rule, mode)
+    grad, loss, moved = tree_step(gpu, tree, learned, hidden, target, weight, rule)
     expected, wide = in_float64(learned, hidden)
     weights = np.ones(len(hidden)) if weight is None else weight.astype(float)
     lists = [path(tree, leaf) for leaf in target]
-    wanted = visits.learn_nodes(expected, wide, lists, weights, rule, groups(target, mode))
+    wanted = visits.learn_nodes(expected, wide, lists, weights, rule, [(b, b + 1) for b in range(len(target))])
     for one, other in zip((grad, loss), wanted, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=3e-5)
     visits.check_close(moved, expected, 3e-5)
 
 
 @pytest.mark.parametrize(("optimiser", "decay", "clip"), visits.RULES)
-@pytest.mark.parametrize("mode", ["deterministic", "grouped"])
 @pytest.mark.parametrize("width", [40, 270])
-def test_tree(gpu, width, mode, optimiser, decay, clip):
+def test_tree(gpu, width, optimiser, decay, clip):
     rng = np.random.default_rng(width)
     learned = visits.drawn(rng, 12, width, optimiser, biases=True)
-    check_tree(gpu, learned, examples(rng, width, 13), Rule(0.1, decay, clip), mode)
+    check_tree(gpu, learned, examples(rng, width, 13), Rule(0.1, decay, clip))
 
 
 @pytest.mark.parametrize("optimiser", visits.OPTIMISERS)
-@pytest.mark.parametrize("mode", ["deterministic", "grouped"])
 @pytest.mark.parametrize("width", [1, 32, 100, 256, 300])
-def test_tree_of_every_width(gpu, width, mode, optimiser):
+def test_tree_of_every_width(gpu, width, optimiser):
     rng = np.random.default_rng(width)
     learned, (hidden, target, _) = visits.drawn(rng, 12, width, optimiser), examples(rng, width, 13)
-    check_tree(gpu, learned, (hidden, target, None), Rule(0.1), mode)
+    check_tree(gpu, learned, (hidden, target, None), Rule(0.1))
 
 
 @pytest.mark.parametrize(("optimiser", "decay", "clip"), visits.RULES)
 def test_tree_without_biases_and_weights(gpu, optimiser, decay, clip):
     rng = np.random.default_rng(7)
     learned, (hidden, target, _) = visits.drawn(rng, 12, 40, optimiser), examples(rng, 40, 13)
-    check_tree(gpu, learned, (hidden, target, None), Rule(0.1, decay, clip), "deterministic")
+    check_tree(gpu, learned, (hidden, target, None), Rule(0.1, decay, clip))
 
 
 @pytest.mark.parametrize("optimiser", visits.OPTIMISERS)

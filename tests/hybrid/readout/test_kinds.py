@@ -147,12 +147,11 @@ def test_a_beam_as_wide_as_the_tree_is_exact():
         readout.beam(hidden, 6, 0)
 
 
-@pytest.mark.parametrize("mode", ["deterministic", "grouped"])
 @pytest.mark.parametrize("split", [1, 7, 59])
 @pytest.mark.parametrize("tree", ["huffman", "balanced"])
-def test_a_split_tree_has_the_probabilities_of_the_whole(tree, split, mode):
+def test_a_split_tree_has_the_probabilities_of_the_whole(tree, split):
     """And goes on from its checkpoint: the parameters are the same arrays."""
-    whole, parted = (TreeReadout(np.arange(60), 5, tree=tree, mode=mode, rate=0.3, split=k) for k in (0, split))
+    whole, parted = (TreeReadout(np.arange(60), 5, tree=tree, rate=0.3, split=k) for k in (0, split))
     for seed in range(8):
         parted.step(*batch(60, 5, seed=seed))
     for name, array in whole.parameters().items():

@@ -34,7 +34,7 @@ def test_a_tree_with_more_owners_moves_its_nodes_alike_and_is_rebuilt_with_them(
 
 
 @pytest.mark.parametrize(
-    "form, online", [({}, True), ({"mode": "grouped"}, True), ({"mode": "batch"}, False), ({"split": 1}, False)]
+    "form, online", [({}, True), ({"mode": "ordered"}, True), ({"mode": "batch"}, False), ({"split": 1}, False)]
 )
 def test_a_tree_whose_nodes_move_by_examples_on_the_cpu_learns_online(form, online):
     assert TreeReadout([3, 2, 1], 4, **form).online is online
@@ -53,7 +53,7 @@ def test_a_checkpoint_holds_no_number_less_than_is_foretold(facts):
         ({"mode": "deterministic"}, ["ordered", "batch"]),
         ({"mode": "deterministic", "readout_clip": 1.0}, ["batch"]),
         ({"mode": "deterministic", "rate": 2.0}, ["ordered"]),
-        ({"mode": "grouped"}, []),
+        ({"mode": "ordered"}, []),
         ({"mode": "deterministic", "readout_optimiser": "adagrad"}, []),
     ],
 )

@@ -15,7 +15,6 @@ def test_defaults_are_those_of_run_model_readout_and_trunk():
 
 def test_defaults_that_a_model_has_under_a_readout():
     assert choose("language", text="x", readout="full")["trunk_rate"] == 0.05
-    assert choose("words", text="x")["mode"] == "grouped"
     assert choose("factors", ratings="x")["readout"] == "sampled" and choose("factors", ratings="x")["history"] == 5
     assert choose("factors", ratings="x", readout="tree")["history"] == 3
     assert choose("factors", ratings="x", history=7, readout="full")["history"] == 7
@@ -71,6 +70,6 @@ def test_nesterov_has_the_rate_of_sgd_and_adam_its_own(readout, rate):
 
 def test_options_that_no_command_gives_are_refused():
     parts = Parts("language")
-    parts.validate({"readout": "tree", "mode": "grouped", "seed": 3})
+    parts.validate({"readout": "tree", "mode": "ordered", "seed": 3})
     with pytest.raises(ValueError, match="seed: found -1, which --seed cannot be; the file was altered"):
         parts.validate({"seed": -1})
