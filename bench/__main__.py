@@ -29,7 +29,6 @@ OWN: dict[str, tuple[str, ...]] = {  # options of some benchmarks alone
     "ranks": ("timeline",),
     "quality": ("only", "tries", "seconds", "readouts", "epochs", "budget", "seeds", "part"),
     "report": ("out",),
-    "shards": ("gb", "ranks", "limit"),
     "table7": ("only",),
     "tune": ("only", "tries", "seconds"),
     "words": ("only",),
@@ -105,12 +104,6 @@ def _own_options(parser: argparse.ArgumentParser) -> None:
 
 def _own_groups(parser: argparse.ArgumentParser) -> None:
     """What one benchmark takes alone, or two."""
-    shards = parser.add_argument_group("for shards")
-    shards.add_argument("--gb", type=float, metavar="N", help="gigabytes of the table (default: 1)")
-    shards.add_argument("--ranks", type=_positive, metavar="N", help="processes that share it (default: 4)")
-    shards.add_argument(
-        "--limit", type=float, metavar="N", help="gigabytes of a rank's address space (default: its share and 1.5)"
-    )
     gpu = parser.add_argument_group("for gpu")
     gpu.add_argument(
         "--out",

@@ -91,17 +91,9 @@ def learn(grad: Array, loss: Array, learned: Any, work: Work, hidden: Array, wei
     if workers == 1:  # adds up as it goes
         _own(grad, loss[None], *learned, *work[:2], *_given(learned, work, hidden, weight, rule), workers)
     else:
-        learn_apart(learned, work, hidden, weight, rule, workers)
-        add_owners(grad, loss, work.cuts, work.grads, work.losses, threads)
-
-
-def learn_apart(learned: Any, work: Work, hidden: Array, weight: Array | None, rule: Any, workers: int) -> None:
-    """As `learn`, but what each owner finds for an example that meets it stays in `work`, in grads and losses.
-
-    workers  2 or more: loops that threads share
-    """
-    with shared(workers):
-        _own(work.grads, work.losses, *learned, *work[:2], *_given(learned, work, hidden, weight, rule), workers)
+        with shared(workers):
+            _own(work.grads, work.losses, *learned, *work[:2], *_given(learned, work, hidden, weight, rule), workers)
+        _add_owners(grad, loss, work.cuts, work.grads, work.losses, threads)
 
 
 def _given(learned: Any, work: Work, hidden: Array, weight: Array | None, rule: Any) -> tuple[Any, ...]:
@@ -169,7 +161,7 @@ def by_owner(entries, cuts, b, listed, count):
 
 
 @launched(parallel=True)
-def add_owners(grad, loss, cuts, grads, losses, threads):
+def _add_owners(grad, loss, cuts, grads, losses, threads):
     """Sum what the owners found for each example, in the order of the owners."""
     batch, width = grad.shape
     for thread in numba.prange(threads):

@@ -49,19 +49,6 @@ def scatter_mean(learned: Any, bag_at: Array, ids: Array, values: Array | None, 
     )
 
 
-def scatter_shares(
-    learned: Any, ids: Array, of: Array, size: Array, values: Array | None, grad: Array, rule: Any
-) -> None:
-    """As scatter_mean of bags of which only some ids are named: row ids[n] moves against its share of grad[of[n]] (G, D).
-
-    size    (N,): how many ids the bag of ids[n] has
-    values  (N,): of ids[n]; None: of means
-    """
-    table, squares = learned.rows, learned.squares
-    threads = numba.get_num_threads()
-    _scatter_shares(table, squares, ids, of, size, values, grad, *pace(rule, grad.dtype), dice(rule), threads)
-
-
 @launched(parallel=True)
 def _gather(out, table, ids, threads):
     size = -(-ids.size // threads)
@@ -124,19 +111,6 @@ def _scatter_mean(table, squares, bag_at, ids, values, grad, rate, keep, clip, d
                 if owner(ids[n], threads) == thread:
                     share, step = _share(grad, values, n, size), _step(grad, rate, values, n, size)
                     _visit(table, squares, ids[n], grad, b, square, share, step, rate, keep, clip, dice, n)
-
-
-@launched(parallel=True, error_model="numpy")
-def _scatter_shares(table, squares, ids, of, size, values, grad, rate, keep, clip, dice, threads):
-    for thread in numba.prange(threads):
-        for n in range(ids.size):
-            if n + AHEAD < ids.size and owner(ids[n + AHEAD], threads) == thread:
-                prefetch_row(table, ids[n + AHEAD])
-                prefetch_row(squares, ids[n + AHEAD])
-            if owner(ids[n], threads) == thread:
-                square = square_of(grad, of[n], ZERO, None, squares, clip)
-                share, step = _share(grad, values, n, size[n]), _step(grad, rate, values, n, size[n])
-                _visit(table, squares, ids[n], grad, of[n], square, share, step, rate, keep, clip, dice, n)
 
 
 @called(error_model="numpy")

@@ -57,7 +57,7 @@ class Embedding:
         self.spread = 0.5 / self.width if spread is None else check.number("spread", spread, 0)
         self.moves, self.weighted = sparse.Moves(optimiser, decay, clip, storage), bool(weighted)
         self._rounding = sparse.Rounding(self.moves, self.seed)
-        self._table, self._shared = self._first(), False
+        self._table, self._shared = self._drawn(0, self.rows), False
         if weighted and (undivided or not mean):
             raise ValueError(
                 "weighted: found True, expected it with mean=True and undivided=False: values weigh the vectors of a bag"
@@ -71,10 +71,6 @@ class Embedding:
         self.moves.check_place(self.backend)
         self._host = sparse.kept(self._table, self.moves)
         self._there = sparse.mirrored(self._host, self.backend.device)
-
-    def _first(self) -> np.ndarray:
-        """The table as it is at first."""
-        return self._drawn(0, self.rows)
 
     def _drawn(self, first: int, last: int) -> np.ndarray:
         """The rows from `first` to before `last`, as they are at first."""

@@ -54,8 +54,7 @@ class Engine(Runner[Tick]):
     update         "online": rows and readout move with each example (a run of one target together) and not at the end of a
                    batch, as in word2vec; without a trunk, of a tree or negative sampling. One thread does it, while another one
                    makes the next batch
-    ranks          with whom it learns, see hybrid/engine/ranked: all make the same calls of an engine of the same arguments.
-                   Embedding and readout may be in shards of these ranks, see hybrid/sharded
+    ranks          with whom it learns, see hybrid/engine/ranked.py: all make the same calls of an engine of the same arguments.
 
     tick, torn, trace  see Runner
     whole              a batch has a multiple of so many examples, which micro-batches do not cut: the trunk's sequence, else 1
@@ -268,7 +267,7 @@ class Engine(Runner[Tick]):
     # Keeping
 
     def parameters(self) -> dict[str, np.ndarray]:
-        """Every parameter and optimiser state, by name, as they stand now: the host's live arrays; of shards this rank's."""
+        """Every parameter and optimiser state, by name, as they stand now: the host's live arrays."""
         if self.trunk:
             self.settle()
             self.trunk.fetch()
@@ -279,7 +278,7 @@ class Engine(Runner[Tick]):
 
     @property
     def size(self) -> int:
-        """How many numbers are learned, on all ranks together."""
+        """How many numbers are learned."""
         return saved.size(self)
 
     def save(self, folder: str | Path, facts: dict[str, Any] | None = None) -> None:
@@ -306,19 +305,18 @@ class Engine(Runner[Tick]):
         overlap: bool | None = None,
         pin: bool = False,
         ranks: Group | None = None,
-        sharded: bool = False,
     ) -> tuple["Engine", dict[str, Any]]:
         """The engine of a checkpoint, standing where it was saved, and the facts saved with it.
 
         folder  of the checkpoint or of its run (the latest save), or one of the checkpoint's JSON files; or copies in memory
         trunk   where no checkpoint keeps all of it: a TorchTrunk made as the one that was saved, which is filled
         device, rows_device, readout_device  where trunk, rows and readout are from here on, wherever they were before
-        sharded  True: the rows and the nodes of a tree in shards, of which each of `ranks` loads its own
 
         Raises ValueError or OSError for a checkpoint that is missing, truncated, altered or of another format.
         """
-        place = saved.Place(rows_device, readout_device, ranks or Group(alone=True), sharded)
-        return saved.load(cls, folder, place, given=trunk, device=device, threads=threads, overlap=overlap, pin=pin)
+        places = {"rows": rows_device, "readout": readout_device}
+        machine = {"device": device, "threads": threads, "overlap": overlap, "pin": pin}
+        return saved.load(cls, folder, places, ranks or Group(alone=True), given=trunk, **machine)
 
     def go_on(self, tick: int, arrays: dict[str, np.ndarray]) -> None:
         """Stand behind so many ticks; arrays: of batches begun and not finished, see hybrid/engine/begun.py."""

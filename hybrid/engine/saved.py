@@ -2,20 +2,17 @@
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import backend, check, readout, sparse
 from ..ranks.group import Group
-from ..sharded import rebuilt
-from ..sharded import saved as pieced
 from ..storage import checkpoint
 from ..storage.copies import Whole
 from . import inputs, trunk
 from .embedding import Embedding
 from .inputs import Inputs
-from .ranked.route import in_shards
 
 if TYPE_CHECKING:
     from .engine import Engine
@@ -37,20 +34,6 @@ STATE = (
 )  # ends of names of what is not learned
 
 
-class Place(NamedTuple):
-    """Where rows and readout of a checkpoint come.
-
-    rows_device, readout_device  their devices
-    ranks    who loads it
-    sharded  whether each of them takes its own shard
-    """
-
-    rows_device: str
-    readout_device: str
-    ranks: Group
-    sharded: bool
-
-
 def learned(name: str) -> bool:
     """Whether an array of Engine.parameters() is learned, and not only kept with the parameters."""
     if name.startswith("trunk.module."):  # of PyTorch, whose names are the user's
@@ -58,21 +41,15 @@ def learned(name: str) -> bool:
     return not name.startswith(("trunk.buffer.", "trunk.optimiser.")) and not name.endswith(STATE)
 
 
-def arrays(engine: "Engine") -> dict[str, Any]:
-    """The parameters of an engine, of which those in shards tell of all ranks, see hybrid/sharded/saved.py."""
-    parts = {name: part for name in ("embedding", "readout") if in_shards(part := getattr(engine, name))}
-    spread = {f"{name}.{array}": own for name, part in parts.items() for array, own in part.saved().items()}
-    return engine.parameters() | spread
-
-
 def size(engine: "Engine") -> int:
     """How many numbers are learned."""
-    return sum(math.prod(array.shape) for name, array in arrays(engine).items() if learned(name))
+    return sum(array.size for name, array in engine.parameters().items() if learned(name))
 
 
 def save(engine: "Engine", folder: str | Path, own: dict[str, Any], begun: dict[str, np.ndarray]) -> None:
     """See Engine.save; begun: the arrays of batches begun and not finished. Rank 0 writes, what it raises is raised on all."""
-    pieced.save(engine.ranks, folder, arrays(engine) | begun, {"engine": facts(engine, begun), "facts": own})
+    arrays, told = engine.parameters() | begun, {"engine": facts(engine, begun), "facts": own}
+    engine.ranks.once(lambda: checkpoint.save(folder, arrays, told))
 
 
 def facts(engine: "Engine", begun: dict[str, np.ndarray]) -> dict[str, Any]:
@@ -95,32 +72,36 @@ def _others(engine: "Engine") -> dict[str, Any]:
 def load(
     cls: type["Engine"],
     folder: str | Path | Whole,
-    place: Place,
+    places: dict[str, str],
+    ranks: Group,
     *,
     given: trunk.TrunkProtocol | None,
     **machine: Any,
 ) -> tuple["Engine", dict[str, Any]]:
-    """See Engine.load; given: its trunk; machine: the arguments of Engine that a checkpoint does not keep."""
+    """See Engine.load.
+
+    places   the devices of "rows" and "readout"
+    given    its trunk
+    machine  the other arguments of Engine that a checkpoint does not keep
+    """
     manifest, held = checkpoint.read_facts(folder), checkpoint.numbers(folder)
     with checkpoint.told(folder):
         own = manifest["engine"]
         output = {name: value for name, value in own["readout"].items() if name != "state"}
         _check_size(folder, own, output, held)
         engine = cls(
-            _source(own["embedding"], place),
+            _source(own["embedding"], places["rows"]),
             _trunk(own["trunk"], given),
-            _output(output, place, folder),
-            ranks=place.ranks,
+            readout.rebuild(output, backend.choose(places["readout"])),
+            ranks=ranks,
             **machine,
             **own["settings"],
         )
         if given is not None:
             given.expect(own["trunk"])  # type: ignore[attr-defined]  # those have it that are given, see `_trunk`
         begun = {name: np.empty(shape, np.float32) for name, shape in own["begun"].items()}
-        if isinstance(folder, Whole):
-            checkpoint.load_into(folder, arrays(engine) | begun)
-        else:
-            pieced.load(place.ranks, folder, arrays(engine) | begun)
+        with ranks.together():
+            checkpoint.load_into(folder, engine.parameters() | begun)
         engine.embedding.send()
         if engine.trunk:
             engine.trunk.send()
@@ -129,20 +110,11 @@ def load(
         return engine, manifest["facts"]
 
 
-def _source(facts: dict[str, Any], place: Place) -> Embedding | Inputs:
+def _source(facts: dict[str, Any], device: str) -> Embedding | Inputs:
     """What describe() told of: rows, or the inputs of a feed."""
     if facts.get("kind") == inputs.KIND:
         return Inputs(facts["width"])
-    there = backend.choose(place.rows_device)
-    return rebuilt.embedding(place.ranks, facts, there) if place.sharded else Embedding(**facts, backend=there)
-
-
-def _output(facts: dict[str, Any], place: Place, folder: str | Path | Whole) -> readout.Readout:
-    """The readout that describe() told of."""
-    there = backend.choose(place.readout_device)
-    if not place.sharded or isinstance(folder, Whole):  # of which there is none in shards
-        return readout.rebuild(facts, there)
-    return rebuilt.tree(place.ranks, facts, folder, there)
+    return Embedding(**facts, backend=backend.choose(device))
 
 
 def _trunk(facts: dict[str, Any] | None, given: trunk.TrunkProtocol | None) -> trunk.TrunkProtocol | None:

@@ -11,7 +11,6 @@ from .. import backend, console, machine, readout, sparse
 from ..engine import Embedding, Engine
 from ..engine import trunk as trunks
 from ..engine.copied import copied
-from ..engine.ranked.route import in_shards
 from ..engine.regrown import regrow
 from ..engine.trunk import registry as trunk_kinds
 from ..feeds import Feed
@@ -21,13 +20,11 @@ from ..readout import Readout
 from ..readout import registry as readout_kinds
 from ..readout.tree import CLUSTERED
 from ..settings import flag, number, option, positive, whole
-from ..sharded.embedding import ShardedEmbedding
 from ..sparse import OPTIMISERS, STORAGES
 from ..storage import checkpoint
 from ..storage.copies import Copies, Whole
 from ..train import plots
 from ..train.job import Job, Watched
-from . import _sharded
 
 MEASURED = ("mode", "together", "split", "split_tail")  # options of a readout that may be chosen with its place
 
@@ -177,8 +174,8 @@ class EngineJob(Job):
         return found
 
     def copied(self, model: Engine, facts: dict[str, Any]) -> Copies | None:
-        """All parameters, on each rank; none of a model in shards, of which each rank has only some."""
-        return None if in_shards(model.embedding) or in_shards(model.readout) else copied(model, facts)
+        """All parameters, on each rank."""
+        return copied(model, facts)
 
     def amend(self, model: Engine) -> None:
         """Exchange the readout's tree after the epochs that --regrow names."""
@@ -240,7 +237,6 @@ def readout_figures(model: Engine, build: bool = True) -> dict[str, Any]:
 
 def load(source: Path | Whole, options: dict[str, Any]) -> tuple[Engine, dict[str, Any]]:
     """The engine of a checkpoint or of copies in memory, where the options put it, and the facts saved with it."""
-    ranks = Group()
     return Engine.load(
         source,
         trunk=_remade_trunk(source, options),
@@ -250,8 +246,7 @@ def load(source: Path | Whole, options: dict[str, Any]) -> tuple[Engine, dict[st
         threads=options.get("threads"),
         overlap=False if options["serial"] else None,
         pin=bool(options.get("pin")),
-        ranks=ranks,
-        sharded=_sharded.shares(options, ranks),
+        ranks=Group(),
     )
 
 
@@ -272,21 +267,19 @@ def make_engine(options: dict[str, Any], feed: Feed, *, trunk: bool = True, tied
     seed, spread = options["seed"], 0.1 if trunk else options.get("spread")
     settings = {"undivided": not trunk, "spread": spread, "seed": seed} | form
     settings |= sparse.named(options, "rows")
-    ranks = Group()
-    table = functools.partial(ShardedEmbedding, ranks) if _sharded.shares(options, ranks) else Embedding
-    make = functools.partial(table, feed.rows, options["width"], rate=options["rows_rate"], **settings)
+    make = functools.partial(Embedding, feed.rows, options["width"], rate=options["rows_rate"], **settings)
     embedding = make(backend=_rows_place(options, feed, make))
     dense = None
     if trunk:
         kind = options.get("trunk") or "mlp"
         dense = trunks.make(kind, embedding.outputs, options["readout_width"], options, seed=seed)
     width = dense.outputs if dense else embedding.outputs
-    placed = _placed_readout(options, feed, width, trunk, ranks)
+    placed = _placed_readout(options, feed, width, trunk)
     settings = {name: options[name] for name in ("device", "threads", "micro_batches", "delay")}
     settings |= {"schedule": options.get("schedule"), "warmup": _warmup(options, len(feed))}
     settings |= {"update": options.get("update") or "batch"}
     overlap = False if options["serial"] else None
-    settings |= {"overlap": overlap, "pin": bool(options.get("pin")), "tied": tied, "ranks": ranks}
+    settings |= {"overlap": overlap, "pin": bool(options.get("pin")), "tied": tied, "ranks": Group()}
     return Engine(embedding, dense, placed, **settings)
 
 
@@ -308,10 +301,8 @@ def _rows_place(options: dict[str, Any], feed: Feed, make: Callable[..., Embeddi
     return backend.choose(named)
 
 
-def _placed_readout(options: dict[str, Any], feed: Feed, width: int, trunk: bool, ranks: Group) -> Readout:
+def _placed_readout(options: dict[str, Any], feed: Feed, width: int, trunk: bool) -> Readout:
     """The readout where the options or, said on stderr, a measurement put it."""
-    if _sharded.shares(options, ranks):
-        return _sharded.tree(ranks, feed.counts, width, options, batch=feed.batch)
 
     def make(place: Any, other: dict[str, Any]) -> Readout:
         return readout.make(

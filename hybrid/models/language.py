@@ -17,7 +17,7 @@ from ..settings import option, positive
 from ..train.job import Watched
 from ..train.runs import Trained
 from ..use.language import LanguageModel
-from . import _engine, _sharded
+from . import _engine
 from ._engine import DenseOptions, EngineJob, load
 from ._text import TextOptions, how_cut, read_text, stored_text, vocabulary_of
 
@@ -51,12 +51,6 @@ class Options(TextOptions, DenseOptions):
     )
     context: int = option(4, "words before the target", type=positive)
     epochs: int = option(4, "passes over the data", group="training", type=positive)
-    shard: bool = option(
-        False,
-        "ranks share the input rows and the nodes of the tree, for tables over one rank's memory; no number changes",
-        group="machine",
-        free=True,
-    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,7 +122,6 @@ def complete(chosen: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
         )
     if said.get("chunk") and not chosen["stream"]:
         raise ValueError("--chunk: not used without --stream: the whole text is shuffled; leave it out")
-    _sharded.check(chosen)
     return _engine.complete(chosen, said)
 
 

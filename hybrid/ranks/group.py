@@ -140,16 +140,6 @@ class Group:
             with self._everyone.waiting():
                 _until(self._comm.Iallgatherv(self._mpi.IN_PLACE, parts).Test)
 
-    def join_rows(self, rows: np.ndarray, begins: np.ndarray) -> None:
-        """Fill an array (B, ...): each rank has written its own rows, those of rank r from begins[r] to begins[r + 1]."""
-        each = rows.size // max(1, len(rows))
-        self.join(rows.reshape(-1), np.diff(begins) * each)
-
-    def swap(self, send: Sequence[np.ndarray], receive: Sequence[np.ndarray]) -> None:
-        """Send send[r] to rank r, and write what comes from there to receive[r]; also to this one. As in `exchange`."""
-        receive[self.rank][...] = send[self.rank]
-        self.exchange({rank: send[rank] for rank in self.others}, {rank: receive[rank] for rank in self.others}).run()
-
     def exchange(self, send: Mapping[int, np.ndarray], receive: Mapping[int, np.ndarray]) -> "Exchange":
         """Arrays that go to other ranks and that come from them, by rank: contiguous ones, the same each time.
 

@@ -13,7 +13,7 @@ import hashlib
 import json
 import shutil
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -155,17 +155,6 @@ def load_into(path: str | Path | Whole, arrays: Arrays) -> dict[str, Any]:
     _verify(source, manifest)
     safetensors.read_into(arrays, source.parent / manifest.file, manifest.arrays)
     return manifest.facts
-
-
-def read(path: str | Path, names: Collection[str]) -> dict[str, np.ndarray]:
-    """Some arrays of a checkpoint, of which the size alone is looked at; errors as in `load`, and KeyError for another name."""
-    source, manifest = _manifest(path)
-    _verify_size(source, manifest)
-    arrays = safetensors.empty({name: manifest.arrays[name] for name in names})
-    safetensors.read_runs(
-        {name: Runs.whole(array) for name, array in arrays.items()}, source.parent / manifest.file, manifest.arrays
-    )
-    return arrays
 
 
 def verify(path: str | Path, forms: Forms) -> None:

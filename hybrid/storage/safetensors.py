@@ -52,11 +52,6 @@ class Runs(NamedTuple):
     at: np.ndarray
     sizes: np.ndarray
 
-    @classmethod
-    def whole(cls, target: np.ndarray) -> "Runs":
-        """All of an array, in C order."""
-        return cls(target.reshape(-1), *np.array([[0], [0], [target.size]]))
-
 
 Arrays = Mapping[str, np.ndarray]
 Written = Mapping[str, np.ndarray | Pieced]

@@ -193,25 +193,3 @@ def test_a_gradient_of_zero_moves_nothing_and_a_nan_stays_visible():
     rows.scatter(learned, np.array([0, 1], np.int32), np.array([[0.0, 0, 0], [0, np.nan, 0]]), Rule(0.1, None, 1.0))
     assert (learned.rows[0] == 1).all() and learned.squares[0] == 0
     assert np.isnan(learned.squares[1]) and np.isnan(learned.rows[1]).all()
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("optimiser", ["sgd", "adagrad"])
-def test_shares_of_bags_move_the_rows_that_are_named_as_whole_bags_do(threads, weighted, optimiser):
-    """Those of even ids, which get half of the numbers as their own."""
-    rng = np.random.default_rng(8)
-    bag_at = bags(rng, 9, 200)
-    ids, sizes = zipf(rng, 40, int(bag_at[-1])), np.diff(bag_at)
-    table, grad = rng.normal(size=(40, 19)).astype(np.float32), rng.normal(size=(200, 19)).astype(np.float32)
-    values = rng.normal(size=ids.size).astype(np.float32) if weighted else None
-    squares = None if optimiser == "sgd" else np.zeros_like(table)
-    whole = Learned(table.copy(), None, squares)
-    half = Learned(table[::2].copy(), None, None if squares is None else squares[::2].copy())
-    rule = Rule(0.3, 0.01 if squares is None else None)
-    rows.scatter_mean(whole, bag_at, ids, values, grad, rule)
-    even, of = np.flatnonzero(ids % 2 == 0), np.repeat(np.arange(200), sizes)
-    own = None if values is None else values[even]
-    rows.scatter_shares(half, ids[even] // 2, of[even], sizes[of[even]], own, grad, rule)
-    np.testing.assert_array_equal(half.rows, whole.rows[::2])
-    if squares is not None:
-        np.testing.assert_array_equal(half.squares, whole.squares[::2])

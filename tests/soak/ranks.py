@@ -141,13 +141,6 @@ class Group:
         own = slice(ends[self.rank] - counts[self.rank], ends[self.rank])
         whole[...] = np.concatenate(self._meet(whole[own].copy()))
 
-    def join_rows(self, rows: np.ndarray, begins: np.ndarray) -> None:
-        rows[...] = np.concatenate(self._meet(rows[begins[self.rank] : begins[self.rank + 1]].copy()))
-
-    def swap(self, send: Sequence[np.ndarray], receive: Sequence[np.ndarray]) -> None:
-        receive[self.rank][...] = send[self.rank]
-        self.exchange({r: send[r] for r in self.others}, {r: receive[r] for r in self.others}).run()
-
     def exchange(self, send: Mapping[int, np.ndarray], receive: Mapping[int, np.ndarray]) -> "Exchange":
         self._exchanges += 1
         return Exchange(self._world, self.rank, self._exchanges, send, receive)

@@ -16,13 +16,13 @@ def told(group):
     whole = np.zeros(6)
     whole[[0, 1, 3][group.rank] : [1, 3, 6][group.rank]] = group.rank
     group.join(whole, [1, 2, 3])
-    come = [np.zeros(2) for _ in range(SIZE)]
-    group.swap([np.full(2, 10.0 * group.rank + to) for to in range(SIZE)], come)
+    come = {rank: np.zeros(2) for rank in group.others}
+    group.exchange({to: np.full(2, 10.0 * group.rank + to) for to in group.others}, come).run()
     return (
         most.tolist(),
         shared.tolist(),
         whole.tolist(),
-        [one[0] for one in come],
+        {rank: one[0] for rank, one in come.items()},
         group.once(lambda: group.rank),
         group.greatest(group.rank, 5),
     )
@@ -31,7 +31,8 @@ def told(group):
 def test_each_rank_is_told_what_the_others_say():
     for seed in range(5):
         for rank, found in enumerate(ranks.run(SIZE, str(seed), told)):
-            assert found == ([2, 0], [1, 1], [0, 1, 1, 2, 2, 2], [rank, 10 + rank, 20 + rank], 0, (2, 5))
+            come = {other: 10 * other + rank for other in range(SIZE) if other != rank}
+            assert found == ([2, 0], [1, 1], [0, 1, 1, 2, 2, 2], come, 0, (2, 5))
 
 
 def test_what_comes_is_poison_until_it_is_waited_for_and_what_goes_is_read_late():

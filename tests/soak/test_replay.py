@@ -6,8 +6,7 @@ import sys
 
 import pytest
 
-from hybrid.engine import begun
-from hybrid.engine.ranked import gradient
+from hybrid.engine import begun, ranked
 from hybrid.engine.schedule import Plan, Schedule
 from tests.soak.case import EngineCase
 from tests.soak.pvm_case import PVMCase
@@ -83,11 +82,11 @@ def test_batches_begun_that_a_checkpoint_forgets_are_caught(monkeypatch):
 
 
 def test_a_sum_that_differs_in_its_last_bit_is_caught(monkeypatch):
-    class Off(gradient.Sum):
+    class Off(ranked.Sum):
         def __init__(self, add):
             super().__init__(lambda left, right: add(left, right * (1 + 2**-23)))
 
-    monkeypatch.setattr(gradient, "Sum", Off)
+    monkeypatch.setattr(ranked, "Sum", Off)
     _caught(RANKED)
 
 

@@ -5,7 +5,6 @@
 What a rank found is in FOLDER/MODEL.RANKS.RANK.json; checkpoints are in FOLDER/MODEL/RANKS.
 """
 
-import functools
 import hashlib
 import json
 import sys
@@ -19,9 +18,7 @@ from hybrid.engine.inputs import Inputs
 from hybrid.engine.trunk.mlp import MLP
 from hybrid.feeds import Batch
 from hybrid.ranks.group import Group
-from hybrid.readout import FullReadout, TreeReadout
-from hybrid.sharded.embedding import ShardedEmbedding
-from hybrid.sharded.tree import ShardedTree
+from hybrid.readout import FullReadout
 from tests import cudasim
 from tests.cudasim import cublas
 from tests.support.small_engine import BATCH, CLASSES, CONTEXT, Feed, engine
@@ -63,22 +60,6 @@ class Words(Uneven):
         return Batch(batch.ids[:size], None, batch.target[:size])
 
 
-class Million(Feed):
-    """A million words, the frequent ones first."""
-
-    rows = classes = 10**6
-    batch, most_ids = 256, 256 * CONTEXT
-    counts = 10**7 // np.arange(1, 10**6 + 1)
-
-    def __init__(self):
-        super().__init__(ticks=6)
-
-    def __getitem__(self, tick):
-        drawn = self.rows ** np.random.default_rng(tick).random((self.batch, CONTEXT + 1))
-        ids = np.minimum(drawn.astype(np.int32) - 1, self.rows - 1)
-        return Batch(ids[:, 1:].reshape(-1), None, ids[:, 0].copy())
-
-
 class Points(Uneven):
     """Numbers in place of ids."""
 
@@ -111,43 +92,6 @@ def attention(**options):
     return Engine(rows, trunk, readout, **options)
 
 
-def in_shards(rows=ShardedEmbedding, tree=ShardedTree, ranks=None, **options):
-    """Rows and a tree: of ranks those of them in shards of which the class is given."""
-    shape, moves = {"per_example": CONTEXT, "spread": 0.3, "rate": 0.05}, {"optimiser": "row-adagrad", "rate": 0.05}
-    owned = {"batch": BATCH, "owners": 8, "biases": True, **moves}
-    return Engine(
-        rows(ranks, CLASSES, 4, **shape) if ranks and rows else Embedding(CLASSES, 4, **shape),
-        MLP((12, 9, 6), rate=0.1),
-        tree(ranks, Feed.counts, 6, **owned) if ranks and tree else TreeReadout(Feed.counts, 6, **owned),
-        ranks=ranks,
-        **options,
-    )
-
-
-def million(ranks=None, **options):
-    """A million rows, and a tree over as many classes."""
-    shape, owned = {"per_example": CONTEXT, "rate": 0.05}, {"batch": 256, "owners": 16, "rate": 0.05}
-    rows = ShardedEmbedding(ranks, 10**6, 4, **shape) if ranks else Embedding(10**6, 4, **shape)
-    tree = ShardedTree(ranks, Million.counts, 8, **owned) if ranks else TreeReadout(Million.counts, 8, **owned)
-    return Engine(rows, MLP((12, 8), rate=0.1), tree, ranks=ranks, **options)
-
-
-def bags_in_shards(ranks=None, **options):
-    """Bags, and a balanced tree."""
-    settings, shape = {"mean": True, "optimiser": "adagrad", "spread": 0.3}, {"tree": "balanced", "batch": BATCH}
-    rows = ShardedEmbedding(ranks, CLASSES, 4, **settings) if ranks else Embedding(CLASSES, 4, **settings)
-    tree = ShardedTree(ranks, CLASSES, 6, owners=4, **shape) if ranks else TreeReadout(CLASSES, 6, **shape)
-    return Engine(rows, MLP((4, 6), rate=0.1), tree, ranks=ranks, **options)
-
-
-SHARDED = {  # of ranks; one process has the same parts whole
-    "shards": (in_shards, Uneven, {"micro_batches": 7}),
-    "shards, overlapped": (in_shards, Uneven, {"micro_batches": 6, "overlap": True, "threads": 2}),
-    "shards of bags": (bags_in_shards, Bags, {"micro_batches": 5}),
-    "shards of rows": (functools.partial(in_shards, tree=None), Uneven, {"micro_batches": 4}),
-    "shards of nodes": (functools.partial(in_shards, rows=None), Uneven, {"micro_batches": 4}),
-}
-LARGE = {"a million": (million, Million, {"micro_batches": 5})}
 MODELS = {
     "tree": (engine, Uneven, {"micro_batches": 7}),
     "full": (lambda **options: engine("full", **options), Uneven, {"micro_batches": 4}),
@@ -156,23 +100,17 @@ MODELS = {
     "overlapped": (deep, Uneven, {"micro_batches": 6, "overlap": True, "threads": 2}),
     "numbers": (numbers, Points, {"micro_batches": 4}),
     "attention": (attention, Words, {"micro_batches": 4}),
-    **SHARDED,
 }
 ON_GPU = {
     f"{model} on a GPU": (make, feed, options | {"device": "cuda:0"})
     for model, (make, feed, options) in MODELS.items()
-    if model in ("tree", "overlapped", "numbers", "shards, overlapped")
+    if model in ("tree", "overlapped", "numbers")
 }
-
-
-def in_parts(model):
-    """Whether ranks have a model's rows or nodes in shards."""
-    return model.removesuffix(" on a GPU") in SHARDED | LARGE
 
 
 def made(model, ranks=None):
     """An engine of a kind, and its feed."""
-    make, feed, options = (MODELS | ON_GPU | LARGE)[model]
+    make, feed, options = (MODELS | ON_GPU)[model]
     return make(ranks=ranks, **({"threads": 1, "device": "cpu"} | options)), feed()
 
 
@@ -186,14 +124,13 @@ def learned(trained, feed, stop=None):
     return losses
 
 
-def told(trained, feed, sharded):
-    """Digests of what an engine knows, and of what it answers; what is in shards, its checkpoints have."""
+def told(trained, feed):
+    """Digests of what an engine knows, and of what it answers."""
     batch = feed[0]
     asked = {"ids": batch.ids, "bag_at": batch.bag_at, "x": batch.x}
     asked = {name: value for name, value in asked.items() if value is not None}
-    answers = [trained.hidden(**asked), *trained.best(k=3, **asked)]
-    found = {name: _digest(array) for name, array in trained.parameters().items() if not sharded or "trunk" in name}
-    answers += [] if sharded else [trained.scores(**asked)]  # those of shards are the same up to rounding
+    answers = [trained.hidden(**asked), *trained.best(k=3, **asked), trained.scores(**asked)]
+    found = {name: _digest(array) for name, array in trained.parameters().items()}
     return found | {"answers": [_digest(answer) for answer in answers], "loss": trained.evaluate(feed).hex()}
 
 
@@ -208,15 +145,15 @@ def train(model, folder, ranks=None):
     trained.save(folder / "half", {"of": model})
     losses += learned(trained, feed)
     trained.save(folder / "end")
-    return {"losses": losses, "size": trained.size} | told(trained, feed, in_parts(model))
+    return {"losses": losses, "size": trained.size} | told(trained, feed)
 
 
 def go_on(model, half, ranks=None):
     """From a save to the end."""
-    _, feed, options = (MODELS | ON_GPU | LARGE)[model]
+    _, feed, options = (MODELS | ON_GPU)[model]
     machine = {"threads": 1, "device": options.get("device", "cpu"), "ranks": ranks}
-    trained, feed = Engine.load(half, sharded=bool(ranks) and in_parts(model), **machine)[0], feed()
-    return {"losses": learned(trained, feed), "size": trained.size} | told(trained, feed, in_parts(model))
+    trained, feed = Engine.load(half, **machine)[0], feed()
+    return {"losses": learned(trained, feed), "size": trained.size} | told(trained, feed)
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from hybrid.engine import Engine
 from hybrid.engine.trunk.mlp import Trunk
 from hybrid.ranks.group import Group
-from tests.support.rank_engine import Uneven, in_shards, made
+from tests.support.rank_engine import Uneven, made
 from tests.support.small_engine import engine
 
 
@@ -17,20 +17,6 @@ def diverging(ranks, overlap):
     trained = engine("full", rate=0.1, threads=2, overlap=overlap, device="cpu", micro_batches=4, ranks=ranks)
     trained.trunk.rate = math.inf
     return lambda: list(trained.run(Uneven()))
-
-
-def diverging_shards(ranks):
-    """Rows and tree are in shards, and the hidden vectors of a micro-batch, which are no numbers, on one rank alone."""
-    trained = in_shards(ranks=ranks, threads=1, device="cpu", micro_batches=4)
-    for array in trained.trunk.parameters().values():
-        array.fill(math.nan)
-    return lambda: list(trained.run(Uneven()))
-
-
-def shards_of_others(ranks):
-    """An engine of this process alone, with a tree of all ranks."""
-    base = in_shards(ranks=ranks, rows=None, threads=1, device="cpu", micro_batches=4)
-    return lambda: Engine(base.embedding, base.trunk, base.readout, micro_batches=4, threads=1, device="cpu")
 
 
 def unlike(ranks):
@@ -59,8 +45,6 @@ def main() -> None:
     found = {
         "diverging": said(diverging(ranks, False)),
         "diverging, overlapped": said(diverging(ranks, True)),
-        "diverging in shards": said(diverging_shards(ranks)),
-        "shards of others": said(shards_of_others(ranks)),
         "unlike": said(unlike(ranks)),
         "unsaved": said(unsaved(ranks, folder / "file")),
     }

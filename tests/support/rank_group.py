@@ -16,10 +16,10 @@ def main() -> None:
     right = [(part == other).all() for other, part in enumerate(parts)]
 
     # Rank r tells rank q 3 r + q numbers, of which some are none
-    said = [np.full((3 * rank + other) % 5, 10 * rank + other, np.int16) for other in range(size)]
-    heard = [np.zeros((3 * other + rank) % 5, np.int16) for other in range(size)]
-    group.swap(said, heard)
-    right += [(part == 10 * other + rank).all() for other, part in enumerate(heard)]
+    said = {other: np.full((3 * rank + other) % 5, 10 * rank + other, np.int16) for other in group.others}
+    heard = {other: np.zeros((3 * other + rank) % 5, np.int16) for other in group.others}
+    group.exchange(said, heard).run()
+    right += [(part == 10 * other + rank).all() for other, part in heard.items()]
 
     numbers = np.array([rank, -rank], np.int64)
     group.most(numbers)
@@ -38,10 +38,6 @@ def main() -> None:
     whole[sum(counts[:rank]) : sum(counts[: rank + 1])] = rank
     group.join(whole, counts)
     right.append(np.array_equal(whole, np.repeat(np.arange(size), counts)))
-    rows, begins = np.full((size + 1, 2, 3), -1, np.int16), np.r_[0 : size - 1, size - 1, size + 1]
-    rows[begins[rank] : begins[rank + 1]] = rank
-    group.join_rows(rows, begins)
-    right.append(np.array_equal(rows[:, 1, 2], np.r_[0:size, size - 1]) and (rows == rows[:, :1, :1]).all())
     right += [_agrees(group, failing) for failing in ([], [size - 1], [0, size - 1])]
 
     # A ring, there and back, again and again, and another exchange under way meanwhile

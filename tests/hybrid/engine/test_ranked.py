@@ -1,4 +1,4 @@
-"""What ranks cannot do is refused; a failure of a tick or a save is the same on all. (hybrid/engine/ranked/__init__.py)"""
+"""Ranks learn together what one process learns, to the byte; what they cannot do is refused; a failure is the same on all."""
 
 import json
 from types import SimpleNamespace
@@ -7,20 +7,45 @@ import pytest
 import torch
 
 from hybrid.engine import Embedding, Engine
-from hybrid.engine.trunk.mlp import MLP
 from hybrid.engine.trunk.torch import TorchTrunk
-from hybrid.ranks.group import Group
 from hybrid.readout import FullReadout
-from hybrid.sharded.embedding import ShardedEmbedding
-from tests.support.rank_engine_failures import diverging, diverging_shards, said
+from tests.support.rank_engine import ALONE, MODELS, Uneven, learned, made, train
+from tests.support.rank_engine_failures import diverging, said
 from tests.support.ranks import ended, started
+from tests.support.same_ranks import same
 from tests.support.small_engine import BATCH, CLASSES, CONTEXT, engine
 from tests.support.torch_engine import WIDTH, adam
 from tests.support.torch_engine import engine as torch_engine
 from tests.support.toys.linear import LinearTrunk
 
 TWO = SimpleNamespace(size=2, rank=0, greatest=lambda *numbers: numbers)
-GPU = SimpleNamespace(name="cuda:0", device=SimpleNamespace(host_memory=False))
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """The folder in which one process has trained all models, and what it found."""
+    folder = tmp_path_factory.mktemp("ranks")
+    return folder, {model: train(model, folder / model / ALONE) for model in MODELS}
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_any_number_of_ranks_learns_what_one_process_does(alone, ranks):
+    same(*alone, ranks)
+
+
+def test_a_span_crosses_before_backward_of_the_layers_before_it_ends(tmp_path):
+    losses = learned(*made("overlapped"))
+    assert ended(started(str(tmp_path), ranks=2, module="tests.support.rank_spans"), 240) == (0, "", "")
+    for rank in range(2):
+        found, noted = json.loads((tmp_path / f"{rank}.json").read_text())
+        assert found == losses
+        at = {(stage, tick): (start, end) for _, stage, tick, _, start, end in noted}
+        first = [tick for stage, tick in at if stage == "backward 0"]  # a short batch leaves rank 1 without any
+        assert len(first) >= len(Uneven.sizes) - 2
+        for tick in first:
+            begun, over = at["gradient 0 to all", tick]
+            assert at["backward 0", tick][1] <= begun and over <= at["backward 1", tick][1], (rank, tick)
+            assert over <= at["gradient 1 to all", tick][0] <= at["update", tick][0]
 
 
 def test_a_failure_is_the_same_on_all_ranks(tmp_path):
@@ -30,19 +55,8 @@ def test_a_failure_is_the_same_on_all_ranks(tmp_path):
     assert others == [first, first]
     assert first["diverging"] == first["diverging, overlapped"] == said(diverging(None, False))
     assert first["diverging"][0] == "FloatingPointError" and first["diverging"][1].startswith("tick 1: ")
-    assert first["diverging in shards"] == said(diverging_shards(None))
-    assert first["diverging in shards"][:1] == ["FloatingPointError"]
-    assert (
-        first["shards of others"][1]
-        == "ranks: found 1, and the readout in shards of 3 ranks, expected those; pass their group"
-    )
     assert first["unlike"][1].startswith("ranks: found engines made of different arguments, expected the same")
     assert first["unsaved"][0] == "OSError" and "file" in first["unsaved"][1]
-
-
-def tied():
-    rows, tree = ShardedEmbedding(Group(), CLASSES, 6), FullReadout(CLASSES, 6, batch=BATCH)
-    return Engine(rows, MLP((6, 6)), tree, tied=True)
 
 
 def linear():
@@ -58,7 +72,6 @@ REFUSED = [
         lambda: torch_engine(micro_batches=2, ranks=TWO),
         "ranks: found 2, expected 1: the module keeps 1.running_mean, which",
     ),
-    (tied, "tied: found an embedding in shards, expected one that each rank has"),
     (linear, "ranks: found 2, expected 1: the trunk has no gradient that ranks could add"),
 ]
 
