@@ -24,11 +24,10 @@ from cpu.activation import ZERO, miss_and_loss
 from cpu.array import Array
 from cpu.compiled import inlined, launched
 from cpu.group_tiles import TILE, collect, copy, eight_dots, move_two
-from cpu.halves import dice, thrown
 from cpu.logistic_rows import HOT, LONGEST, Work
 from cpu.logistic_visit import WIDE, weighed
 from cpu.prefetch import prefetch_row
-from cpu.rule import by_row, cut, decayed, move_bias, pace, paced, paced_by, pushed, put, scale_of, size
+from cpu.rule import by_row, cut, decayed, move_bias, pace, paced, paced_by, pushed, scale_of, size
 from cpu.simd import LANES, add, lanes, load_row, multiply_add, splat, store_row, total
 
 HALVES = 2  # of the owners, who are an even number: workers at most
@@ -39,7 +38,7 @@ def learn(grad: Array, loss: Array, learned: Any, work: Work, hidden: Array, wei
     threads = numba.get_num_threads()
     workers = min(threads, HALVES)
     moves = work.moves if by_row(learned, rule) else None
-    given = hidden, weight, *pace(rule, hidden.dtype), dice(rule)
+    given = hidden, weight, *pace(rule, hidden.dtype)
     scratch = work.misses, work.costs, work.tiles, moves
     _own_groups(grad, loss, *learned, *work[:4], *scratch, *given, workers)
     if workers > 1:
@@ -49,7 +48,7 @@ def learn(grad: Array, loss: Array, learned: Any, work: Work, hidden: Array, wei
 @launched(parallel=True)
 def _own_groups(
     grad, loss, rows, biases, squares, bias_squares, entries, cuts, grads, losses, misses, costs, tiles, moves, hidden, weight,
-    rate, keep, clip, dice, workers,
+    rate, keep, clip, workers,
 ):  # fmt: skip
     """Each worker takes all groups through the rows of its owners.
 
@@ -68,7 +67,7 @@ def _own_groups(
             ask(rows, entries, after, cuts[after, begin * owned], cuts[after, end * owned])
             visit(
                 out, out_loss, part, rows, biases, squares, bias_squares, entries, cuts, misses[worker], costs[worker],
-                tiles[worker], moves, worker, hidden, weight, rate, keep, clip, dice, begin, end, head, first, last,
+                tiles[worker], moves, worker, hidden, weight, rate, keep, clip, begin, end, head, first, last,
             )  # fmt: skip
             first, head = last, after
 
@@ -94,7 +93,7 @@ def ask(rows, entries, head, first, last):
 @inlined()
 def visit(
     out, out_loss, part, rows, biases, squares, bias_squares, entries, cuts, misses, costs, tiles, moves, worker, hidden,
-    weight, rate, keep, clip, dice, begin_half, end_half, head, first, last,
+    weight, rate, keep, clip, begin_half, end_half, head, first, last,
 ):  # fmt: skip
     """Examples first:last at the rows of these halves of the owners: write gradients and losses, move the rows.
 
@@ -127,7 +126,7 @@ def visit(
         moves, worker, misses, pitch, biases, squares, bias_squares, hidden, b, examples, entries, head, begin, end, rate,
         clip,
     )  # fmt: skip
-    plain = squares is None and moves is None and keep is None and dice is None
+    plain = squares is None and moves is None and keep is None
     if plain:
         for at in range(used):
             costs[at] = rate * misses[at]
@@ -142,10 +141,9 @@ def visit(
                     rows, costs, pitch, tiles, nodes, columns, examples, entries, head, begin, n, count, rate, d, here
                 )
     if not plain:
-        own = thrown(dice, b)
         for d in range(0, width, LANES):
             _move(
-                rows, squares, misses, moves, worker, pitch, hidden, b, examples, entries, head, begin, end, rate, keep, own, d,
+                rows, squares, misses, moves, worker, pitch, hidden, b, examples, entries, head, begin, end, rate, keep, d,
                 min(LANES, width - d),
             )  # fmt: skip
 
@@ -219,7 +217,7 @@ def _square(misses, place, pitch, hidden, b, examples, pull, biases):
 
 @inlined()
 def _move(
-    rows, squares, misses, moves, worker, pitch, hidden, b, examples, entries, head, begin, end, rate, keep, own, d, count,
+    rows, squares, misses, moves, worker, pitch, hidden, b, examples, entries, head, begin, end, rate, keep, d, count,
 ):  # fmt: skip
     """Columns d to d + count of the rows."""
     for i in range(begin, end):
@@ -235,7 +233,7 @@ def _move(
             for e in range(examples):
                 g = multiply_add(splat(step * misses[e * pitch + i - begin]), load_row(hidden, b + e, d, count), g)
             w = pushed(w, splat(hidden.dtype.type(1)), g, squares, row, d, count, rate, keep)
-        put(rows, row, d, w, count, own)
+        store_row(rows, row, d, w, count)
 
 
 @launched(parallel=True)

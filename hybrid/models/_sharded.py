@@ -15,7 +15,6 @@ MAY = {
     "mode": ("deterministic",),
     "split": (0,),
     "regrow": (None,),
-    **dict.fromkeys(("rows_storage", "readout_storage"), ("float32",)),
     **dict.fromkeys(("rows_device", "readout_device"), ("cpu",)),
 }
 

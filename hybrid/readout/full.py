@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from cpu.excluded import Excluded
 
 
-STORES = True
 PARTS, MOST_PARTS = 16, 64
 
 
@@ -51,7 +50,6 @@ class FullReadout(Base):
     parts   up to 64: threads of the CPU that share a step at most, each with classes of its own, at least 256. Sums are taken
             by part: so their last bits depend on how many there are, and never on the threads. Each takes memory for a
             gradient of the hidden vectors, which are then added
-    storage  "bfloat16" or "float16": weights take half of the memory, see hybrid/sparse.py; `weights` are then their bits
 
     A step costs 6 B V D operations and B V numbers of scratch while these fit 392 MiB, beyond that up to 8 B V D and no more
     scratch; on a GPU 6.7 B V D. Raises ValueError for fewer than two classes.
@@ -74,14 +72,13 @@ class FullReadout(Base):
         decay: float | None = None,
         clip: float | None = None,
         biases: bool = False,
-        storage: str = "float32",
         parts: int = PARTS,
     ):
         self.parts = check.whole("parts", parts, 1, MOST_PARTS)
         given = {"batch": batch, "rate": rate, "seed": seed, "backend": backend}
-        super().__init__(counts, width, moves=sparse.Moves(optimiser, decay, clip, storage), biases=biases, **given)
+        super().__init__(counts, width, moves=sparse.Moves(optimiser, decay, clip), biases=biases, **given)
         self._kernels = self.backend.softmax  # ValueError where the backend has none
-        self.weights = self.moves.table(self.classes, self.width)
+        self.weights = sparse.table(self.classes, self.width)
         self._keep(self.weights)
 
     def parameters(self) -> dict[str, np.ndarray]:
@@ -95,11 +92,9 @@ class FullReadout(Base):
 
     def begin_with(self, vectors: np.ndarray) -> None:
         """Have vectors (V, D) float32 as the weights; see Readout."""
-        from cpu import halves
-
         self._check_vectors(vectors)
         with Held(), self.alone:
-            halves.narrow(self.weights, vectors)
+            self.weights[...] = vectors
             self.send()
 
     def take(self, rows: np.ndarray) -> None:

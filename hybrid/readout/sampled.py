@@ -14,7 +14,6 @@ from .full import PARTS, FullReadout, parts_option
 from .full import least as least
 
 LOSSES = ("softmax", "logistic", "gbce")
-STORES = True
 DRAWS = ("unigram", "log-uniform", "uniform", "neighbours")
 NEGATIVES = {"softmax": 1024, "logistic": 5, "gbce": 256}
 CALIBRATION = 0.75
@@ -73,7 +72,7 @@ class SampledReadout(FullReadout):
     batch, rate, seed  most rows a step, step of SGD (softmax: on the sum over a batch; logistic: row by row), seed of
                the draws
 
-    optimiser, decay, clip, biases, storage  as of a FullReadout; rows move that are drawn, or the target of a row
+    optimiser, decay, clip, biases  as of a FullReadout; rows move that are drawn, or the target of a row
 
     Raises ValueError for fewer than two classes, for unigram draws without counts, for draws that contradict the loss, and for
     settings of another loss or of other draws.
@@ -102,10 +101,9 @@ class SampledReadout(FullReadout):
         decay: float | None = None,
         clip: float | None = None,
         biases: bool = False,
-        storage: str = "float32",
     ):
         given: dict[str, Any] = {"batch": batch, "rate": rate, "seed": seed, "backend": backend}
-        given |= {"optimiser": optimiser, "decay": decay, "clip": clip, "biases": biases, "storage": storage}
+        given |= {"optimiser": optimiser, "decay": decay, "clip": clip, "biases": biases}
         super().__init__(counts, width, parts=parts, **given)
         self.loss = check.choice("loss", loss, LOSSES)
         self.owners = checked_owners(owners)
@@ -135,8 +133,6 @@ class SampledReadout(FullReadout):
             raise ValueError(
                 f"draws: found 'neighbours', expected others under the loss {self.loss!r}: they are for softmax, which corrects"
             )
-        if self.draws == "neighbours" and self.moves.storage != "float32":
-            raise ValueError(f'storage: found "{self.moves.storage}", expected "float32" with the draws \'neighbours\'')
         if index and self.draws != "neighbours":
             raise ValueError(f"index_every: not used by the draws {self.draws!r}, only by 'neighbours'; leave it out")
 

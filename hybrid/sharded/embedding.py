@@ -21,8 +21,8 @@ class ShardedEmbedding(Embedding):
     settings  of Embedding; the numbers are those of an Embedding with the same ones, bit for bit
 
     What begins is a function of the seed and the row: each rank draws all rows, piece by piece, and keeps its own. `table`,
-    `vectors` and `parameters` are of this rank: rows rank, rank + size, ... Raises ValueError for rows on a GPU, for
-    rows of 16 bits, whose rounding is drawn by their number, and for what Embedding refuses.
+    `vectors` and `parameters` are of this rank: rows rank, rank + size, ... Raises ValueError for rows on a GPU,
+    and for what Embedding refuses.
     """
 
     sharded = True

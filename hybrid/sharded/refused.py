@@ -5,14 +5,12 @@ from typing import Any, NoReturn
 
 
 def check_settings(part: str, settings: Mapping[str, Any]) -> None:
-    """ValueError for rows or nodes of 16 bits, whose rounding is drawn by their numbers, and for those on a GPU."""
-    backend, storage = settings.get("backend"), settings.get("storage", "float32")
+    """ValueError for rows or nodes on a GPU."""
+    backend = settings.get("backend")
     if backend and not backend.device.host_memory:
         raise ValueError(
             f'{part}: found "{backend.name}" with shards, expected "cpu": ranks lend each other arrays of the host'
         )
-    if storage != "float32":
-        raise ValueError(f'storage: found "{storage}" with shards, expected "float32"; leave one out')
 
 
 def refuse_copy(part: str) -> NoReturn:

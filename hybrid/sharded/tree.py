@@ -39,7 +39,7 @@ class ShardedTree(Base, Shaped):
     vectors of the examples example_at[r] to example_at[r + 1], (size + 1,) int64. The shape of the tree is on every rank, 29
     bytes a class with counts. A search asks for the scores of all nodes, 4 bytes a class and example.
 
-    Raises ValueError for what TreeReadout refuses, fewer owners than ranks, nodes on a GPU or in 16 bits.
+    Raises ValueError for what TreeReadout refuses, fewer owners than ranks, nodes on a GPU.
     """
 
     kind = "tree"
@@ -70,7 +70,7 @@ class ShardedTree(Base, Shaped):
             raise ValueError(f"owners: found {self.owners}, expected an even number, as of a TreeReadout")
         self._take_shape(tree)
         self._deal()
-        self.nodes = self.moves.table(self.part.nodes.size, self.width)
+        self.nodes = sparse.table(self.part.nodes.size, self.width)
         self._keep(self.nodes)
 
     def _deal(self) -> None:

@@ -6,8 +6,8 @@ import numba
 import numpy as np
 import pytest
 
-from cpu import halves, tree_softmax
 from cpu import tree as trees
+from cpu import tree_softmax
 from cpu.logistic_rows import LONGEST
 from hybrid.contract import Learned, Rule
 from tests.support.visits import check_close, copied, drawn, learn_nodes
@@ -110,21 +110,3 @@ def test_gradient_and_change_are_slopes_of_the_loss_of_a_group():
         change[place] = shift
         slope = (loss(nodes + change, hidden) - loss(nodes - change, hidden)) / (2 * shift)
         assert (moved - nodes)[place] == pytest.approx(-1e-3 * slope, abs=1e-11)
-
-
-def test_rows_of_16_bits_are_rounded_by_the_dice_of_the_step():
-    """And are right in the mean."""
-    tree, nodes, hidden, target = case(37, np.float32, [1, 5, 2, LONGEST, 1])
-    bits = np.empty(nodes.shape, halves.BITS["bfloat16"])
-    halves.narrow(bits, nodes)
-    expected = oracle(tree, halves.wide(bits), hidden, target, 0.1)[2]
-    found = []
-    for dice in (1, 1, 2):
-        work = tree_softmax.workspace(*hidden.shape, tree.depth, hidden.dtype)
-        grad, loss, moved = np.empty_like(hidden), np.empty(len(target), np.float32), bits.copy()
-        tree_softmax.step(grad, loss, Learned(moved), work, tree, hidden, target, None, Rule(0.1, dice=dice), "grouped")
-        found.append(halves.wide(moved))
-    assert found[0].tobytes() == found[1].tobytes() != found[2].tobytes()
-    np.testing.assert_allclose(found, np.stack([expected] * 3), rtol=2.0**-5, atol=2.0**-8)
-    went = halves.wide(bits) != expected
-    assert abs((found[0] - expected)[went].mean()) < 2e-4

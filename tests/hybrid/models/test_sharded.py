@@ -10,8 +10,6 @@ REFUSED = [
     (("--readout", "full"), "--readout: found full with --shard, expected tree"),
     (("--mode", "grouped"), "--mode: found grouped with --shard, expected deterministic"),
     (("--regrow", "1"), "--regrow: found [1] with --shard, expected none"),
-    (("--rows-storage", "bfloat16"), "--rows-storage: found bfloat16 with --shard, expected float32"),
-    (("--readout-storage", "float16"), "--readout-storage: found float16 with --shard, expected float32"),
     (("--rows-device", "auto"), "--rows-device: found auto with --shard, expected cpu"),
     (("--readout-device", "cuda:0"), "--readout-device: found cuda:0 with --shard, expected cpu"),
     (("--split", "3", "--readout-device", "cuda:0"), "--split: found 3 with --shard, expected 0"),

@@ -64,7 +64,6 @@ def test_a_checkpoint_tells_of_a_tree_of_one_process():
     ("settings", "said"),
     [
         ({"owners": 3}, "owners: found 3, expected an even number"),
-        ({"storage": "float16"}, 'storage: found "float16" with shards'),
         ({"batch": 2}, "target: found 3, expected at most 2"),
     ],
 )
