@@ -68,12 +68,12 @@ def restrict(entries: Array, cuts: Array, paths: Array, path_cuts: Array, come: 
     _restrict(entries, cuts, paths, path_cuts, come, part.owners, part.place, threads)
 
 
-def learn(learned: Any, work: logistic_rows.Work, hidden: Array, weight: Array | None, rule: Any) -> None:
+def learn(learned: Any, work: logistic_rows.Work, hidden: Array, weight: Array | None, rate: float) -> None:
     """Take the part's nodes through all examples, whose entries are in `work`; what its o-th owner adds to the gradient of
     example b is then in row o * B + b of work.grads, and to its loss in work.losses[o, b].
     """
     workers = max(2, min(numba.get_num_threads(), len(work.losses)))
-    logistic_rows.learn_apart(learned, work, hidden, weight, rule, workers)
+    logistic_rows.learn_apart(learned, work, hidden, weight, rate, workers)
 
 
 def add(grad: Array, loss: Array, cuts: Array, grads: Array, losses: Array) -> None:

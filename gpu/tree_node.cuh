@@ -32,7 +32,7 @@ struct Step {
     float *terms, *towards;
     const int *starts;
     const float *hidden;
-    Rule rule;
+    float rate;
     int depth, D, pitch;
 };
 
@@ -113,7 +113,7 @@ template <int CHUNKS> struct Plain {
             float *term = step.terms + (int64)examples[k].place * step.pitch + lane();
 #pragma unroll
             for (int c = 0; c < CHUNKS; ++c) {
-                next[c] = fmaf(step.rule.rate * miss[k], examples[k].h[c], next[c]);
+                next[c] = fmaf(step.rate * miss[k], examples[k].h[c], next[c]);
                 term[32 * c] = miss[k] * w[c];
             }
         }
@@ -193,7 +193,7 @@ struct PlainWide {
     {
         for (int first = 0; first < step.D; first += 32) {
             const int d = first + lane();
-            const float value = group.along(step, step.rule.rate * group.miss, d, d < step.D ? node.row[d] : 0);
+            const float value = group.along(step, step.rate * group.miss, d, d < step.D ? node.row[d] : 0);
             if (d < step.D) node.row[d] = value;
         }
     }

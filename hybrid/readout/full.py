@@ -45,7 +45,7 @@ class FullReadout(Base):
     rate    step of the optimiser
     seed    not used: nothing is drawn
     backend  where the weights are and move, from hybrid.backend.choose: a GPU has its own, and `weights` is the host's copy
-    optimiser, decay, clip  how the rows of weights move, all of them in every step; see hybrid/sparse.py
+    optimiser  how the rows of weights move, all of them in every step; see hybrid/sparse.py
     biases  True: every class has a bias, which is added to its dot product
     parts   up to 64: threads of the CPU that share a step at most, each with classes of its own, at least 256. Sums are taken
             by part: so their last bits depend on how many there are, and never on the threads. Each takes memory for a
@@ -69,14 +69,12 @@ class FullReadout(Base):
         seed: int = 0,
         backend: Any = None,
         optimiser: str = "sgd",
-        decay: float | None = None,
-        clip: float | None = None,
         biases: bool = False,
         parts: int = PARTS,
     ):
         self.parts = check.whole("parts", parts, 1, MOST_PARTS)
         given = {"batch": batch, "rate": rate, "seed": seed, "backend": backend}
-        super().__init__(counts, width, moves=sparse.Moves(optimiser, decay, clip), biases=biases, **given)
+        super().__init__(counts, width, optimiser=optimiser, biases=biases, **given)
         self._kernels = self.backend.softmax  # ValueError where the backend has none
         self.weights = sparse.table(self.classes, self.width)
         self._keep(self.weights)
@@ -104,7 +102,7 @@ class FullReadout(Base):
 
     def learn(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
         """Learn from a batch of the device's arrays, within the work of a queue; see Readout."""
-        self._kernels.step(grad, loss, self._learns(self._there), self._work, hidden, target, weight, self._rule)
+        self._kernels.step(grad, loss, self._learns(self._there), self._work, hidden, target, weight, self._step_rate)
 
     @functools.cached_property
     def _work(self) -> Any:

@@ -73,11 +73,11 @@ class ShardedEmbedding(Embedding):
         if example_at is None:
             example_at = even(len(x_grad), self.shard.size)
             x_grad = x_grad[self.shard.own(example_at)]
-        id_at, rule = self._id_at(bag_at, example_at), self.moves.rule(self.rate * scale)
+        id_at, rate = self._id_at(bag_at, example_at), self.rate * scale
         if bag_at is None:
             back = giving_back(self.shard, ids, id_at, np.arange(ids.size), id_at)
             come = self._swapped([x_grad.reshape(-1, self.width)[of] for of in back.give], back.take)
-            rows.scatter(self._there, back.row, come, rule)
+            rows.scatter(self._there, back.row, come, rate)
             return
         sizes = np.diff(bag_at)
         if self.undivided:
@@ -86,7 +86,7 @@ class ShardedEmbedding(Embedding):
         back = giving_back(self.shard, ids, id_at, bag, example_at)
         come = self._swapped([x_grad[of] for of in back.give], back.take)
         own = None if values is None else values[back.visit]
-        rows.scatter_shares(self._there, back.row, back.of, sizes[bag[back.visit]], own, come, rule)
+        rows.scatter_shares(self._there, back.row, back.of, sizes[bag[back.visit]], own, come, rate)
 
     def _gather(self, slot: Slot) -> None:
         own, example_at = self.shard.whose(slot.rank, slot.count)

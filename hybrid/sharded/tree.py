@@ -32,7 +32,7 @@ class ShardedTree(Base, Shaped):
 
     group   the ranks that share it: they make the same calls in the same order
     owners  of the nodes, each of them on one rank, which may have several: at least as many as ranks
-    counts, width, tree, batch, rate, backend, optimiser, decay, clip, biases  of TreeReadout; batch: of all ranks together
+    counts, width, tree, batch, rate, backend, optimiser, biases  of TreeReadout; batch: of all ranks together
 
     All ranks make the same calls, and get the same answers: those of a TreeReadout with as many owners, bit for bit, in the
     mode "deterministic". `step` and `log_prob` also take what each rank has alone: rank r knows all targets, and has the hidden
@@ -57,12 +57,12 @@ class ShardedTree(Base, Shaped):
         rate: float = 0.025,
         seed: int = 0,
         backend: Any = None,
+        optimiser: str = "sgd",
         biases: bool = False,
-        **moves: Any,
     ):
-        check_settings("readout", {"backend": backend} | moves)
+        check_settings("readout", {"backend": backend})
         given = {"batch": batch, "rate": rate, "seed": seed, "backend": backend}
-        super().__init__(counts, width, moves=sparse.Moves(**moves), biases=biases, **given)
+        super().__init__(counts, width, optimiser=optimiser, biases=biases, **given)
         check_number(self.classes)
         self.group, self.shard = group, Shard(group.rank, group.size)
         self.owners = check.whole("owners", owners, max(2, group.size), MOST_OWNERS)
@@ -136,7 +136,7 @@ class ShardedTree(Base, Shaped):
         come = walk.bring(hidden)
         tree_shard.restrict(work.entries, work.cuts, walk.paths, walk.cuts, walk.come, self.part)
         theirs = None if weight is None else weight[walk.come]
-        tree_shard.learn(self._learns(self._there), work, come, theirs, self._rule)
+        tree_shard.learn(self._learns(self._there), work, come, theirs, self._step_rate)
         tree_shard.add(grad, loss, walk.cuts[walk.own], *walk.owners_found(work.grads, work.losses))
 
     def log_prob(self, hidden: np.ndarray, target: np.ndarray, example_at: np.ndarray | None = None) -> np.ndarray:

@@ -9,7 +9,7 @@ import pytest
 from cpu import tree as trees
 from cpu import tree_softmax
 from cpu.logistic_rows import LONGEST
-from hybrid.contract import Learned, Rule
+from hybrid.contract import Learned
 from tests.support.visits import check_close, copied, drawn, learn_nodes
 
 CLASSES = 60
@@ -27,7 +27,7 @@ def step(tree, nodes, hidden, target, rate, mode="grouped", room=5):
     """One step on a copy of the nodes, in a workspace with room for more rows: grad, loss and the moved nodes."""
     work = tree_softmax.workspace(len(target) + room, hidden.shape[1], tree.depth, hidden.dtype)
     grad, loss, nodes = np.empty_like(hidden), np.empty(len(target), hidden.dtype), nodes.copy()
-    tree_softmax.step(grad, loss, Learned(nodes), work, tree, hidden, target, None, Rule(rate), mode)
+    tree_softmax.step(grad, loss, Learned(nodes), work, tree, hidden, target, None, rate, mode)
     return grad, loss, nodes
 
 
@@ -58,21 +58,21 @@ def test_learns_as_numpy_does(width, dtype, atol):
 
 
 @pytest.mark.parametrize("optimiser", ["row-adagrad", "adagrad"])
-def test_a_group_moves_its_rows_by_the_rule(optimiser):
-    """Its gradient is clipped and measured as a whole, with the bias's. All rules are in tests/cpu/test_rule.py."""
+def test_a_group_moves_its_rows_by_adagrad(optimiser):
+    """Its gradient is measured as a whole, with the bias's."""
     lengths = [1, 5, 2, LONGEST, 1]
-    tree, _, hidden, target = case(37, np.float64, lengths)
-    rng, rule = np.random.default_rng(3), Rule(0.2, 0.3, 0.4)
-    learned = drawn(rng, CLASSES - 1, 37, optimiser, biases=True, dtype=np.float64)
-    weight, expected = rng.random(len(target)), copied(learned)
+    tree, _, hidden, target = case(37, np.float32, lengths)
+    rng, rate = np.random.default_rng(3), 0.2
+    learned = drawn(rng, CLASSES - 1, 37, optimiser, biases=True)
+    weight, expected = rng.random(len(target)).astype(np.float32), copied(learned)
     work = tree_softmax.workspace(*hidden.shape, tree.depth, hidden.dtype)
-    grad, loss = np.empty_like(hidden), np.empty(len(target))
-    tree_softmax.step(grad, loss, learned, work, tree, hidden, target, weight, rule, "grouped")
+    grad, loss = np.empty_like(hidden), np.empty(len(target), np.float32)
+    tree_softmax.step(grad, loss, learned, work, tree, hidden, target, weight, rate, "grouped")
     lists, ends = [trees.path(tree, int(leaf)) for leaf in target], np.cumsum([0, *lengths])
-    wanted = learn_nodes(expected, hidden, lists, weight, rule, list(itertools.pairwise(ends)))
-    np.testing.assert_allclose(grad, wanted[0], rtol=0, atol=1e-11)
-    np.testing.assert_allclose(loss, wanted[1], rtol=0, atol=1e-11)
-    check_close(learned, expected, atol=1e-11)
+    wanted = learn_nodes(expected, hidden, lists, weight, rate, list(itertools.pairwise(ends)))
+    np.testing.assert_allclose(grad, wanted[0], rtol=0, atol=2e-5)
+    np.testing.assert_allclose(loss, wanted[1], rtol=0, atol=2e-5)
+    check_close(learned, expected, atol=2e-5)
 
 
 def test_same_bits_at_any_number_of_threads(threads):

@@ -14,8 +14,8 @@ from tests.support.drawn_ids import bags, zipf
 ROWS, WIDTH, TICKS = 101, 13, 5
 RULES = (
     {},
-    {"optimiser": "row-adagrad", "decay": 0.01},
-    {"optimiser": "adagrad", "clip": 0.5},
+    {"optimiser": "row-adagrad"},
+    {"optimiser": "adagrad"},
 )
 WHO = ("all", "some", "one")  # every rank has all examples; each has some, perhaps none; one has all
 SHAPES = (

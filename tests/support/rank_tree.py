@@ -16,8 +16,8 @@ COUNTS = 10**5 // np.arange(1, CLASSES + 1)
 CASES = (
     {"owners": 4},
     {"owners": 8, "biases": True, "weighted": True},
-    {"owners": 4, "optimiser": "row-adagrad", "decay": 0.01},
-    {"owners": 8, "optimiser": "adagrad", "biases": True, "clip": 0.3, "weighted": True},
+    {"owners": 4, "optimiser": "row-adagrad"},
+    {"owners": 8, "optimiser": "adagrad", "biases": True, "weighted": True},
     {"owners": 16, "tree": "balanced"},
 )
 
