@@ -176,7 +176,7 @@ def _below(learning: _Learning, untrained: float) -> None:
 
 def _rows(sizes: Sizes) -> Iterator[Stage]:
     from cpu import rows
-    from hybrid.contract import Learned, Rule
+    from hybrid.contract import Learned
 
     rng = np.random.default_rng(0)
     table = np.resize(rng.standard_normal((1000, WIDTH), np.float32), (sizes.rows, WIDTH))
@@ -198,6 +198,6 @@ def _rows(sizes: Sizes) -> Iterator[Stage]:
 
     many, moved = ids.size * WIDTH, FLOAT * (met.size + BATCH) * WIDTH
     yield Stage("rows gather", told, many, moved, lambda: rows.gather_mean(out, table, bags, ids, None), check_gather)
-    learned, rule = Learned(table), Rule(RATE)
-    move = lambda: rows.scatter_mean(learned, bags, ids, None, grad, rule)  # noqa: E731
+    learned = Learned(table)
+    move = lambda: rows.scatter_mean(learned, bags, ids, None, grad, RATE)  # noqa: E731
     yield Stage("rows scatter", told, 2 * many, moved + FLOAT * met.size * WIDTH, move, check_scatter)

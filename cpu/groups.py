@@ -1,76 +1,29 @@
 """Groups: neighbouring examples of a batch with the same list of rows learn together, as a small batch of their own.
 
-Skip-gram makes such groups: all context words around one centre word follow the centre word's path. One after another,
-as in cpu/logistic_rows.py, each example waits for the rows that the one before has moved. A group reads the rows once,
-before any of them moves: so no example waits, a row is written once a group, and the logistic functions are computed
-side by side:
+Skip-gram (cpu/word2vec.py) makes such groups: all context words around one centre word follow the centre word's path. One
+after another, as in cpu/logistic_rows.py, each example waits for the rows that the one before has moved. A group reads the
+rows once, before any of them moves: so no example waits, a row is written once a group, and the logistic functions are
+computed side by side:
 
     miss[e, n] = turn[n] - logistic(w[n] . h[e]);  grad[e] -= sum_n miss[e, n] w[n];  w[n] += rate sum_e miss[e, n] h[e]
 
 So a visit, in the sense of cpu/rule.py, is that of a group, and its gradient the sum over e. Each of the three is a product of
 small matrices, computed in tiles of two or four rows whose sums stay in registers, from copies of h and w side by side.
 
-Ji et al. 2016, "Parallelizing Word2Vec in Shared and Distributed Memory", arXiv:1604.04661. Rows have owners as in
-cpu/logistic_rows.py, half of them a worker. A gradient is the sum of those over the rows of each half: the same bits at any
-number of threads.
+Ji et al. 2016, "Parallelizing Word2Vec in Shared and Distributed Memory", arXiv:1604.04661. A gradient is the sum of those
+over the rows of each half of the owners (cpu/logistic_rows.py).
 """
 
-from typing import Any
-
-import numba
 import numpy as np
 
 from cpu.activation import ZERO, miss_and_loss
-from cpu.array import Array
-from cpu.compiled import inlined, launched
+from cpu.compiled import inlined
 from cpu.group_tiles import TILE, collect, copy, eight_dots, move_two
-from cpu.halves import dice, thrown
-from cpu.logistic_rows import HOT, LONGEST, Work
+from cpu.logistic_rows import HOT, LONGEST, OWNERS
 from cpu.logistic_visit import WIDE, weighed
 from cpu.prefetch import prefetch_row
-from cpu.rule import by_row, cut, decayed, move_bias, pace, paced, paced_by, pushed, put, scale_of, size
-from cpu.simd import LANES, add, lanes, load_row, multiply_add, splat, store_row, total
-
-HALVES = 2  # of the owners, who are an even number: workers at most
-
-
-def learn(grad: Array, loss: Array, learned: Any, work: Work, hidden: Array, weight: Array | None, rule: Any) -> None:
-    """As `learn` of cpu/logistic_rows.py, but groups learn together. Of a run of one target the first has entries."""
-    threads = numba.get_num_threads()
-    workers = min(threads, HALVES)
-    moves = work.moves if by_row(learned, rule) else None
-    given = hidden, weight, *pace(rule, hidden.dtype), dice(rule)
-    scratch = work.misses, work.costs, work.tiles, moves
-    _own_groups(grad, loss, *learned, *work[:4], *scratch, *given, workers)
-    if workers > 1:
-        _add_halves(grad, loss, work.grads, work.losses, threads)
-
-
-@launched(parallel=True)
-def _own_groups(
-    grad, loss, rows, biases, squares, bias_squares, entries, cuts, grads, losses, misses, costs, tiles, moves, hidden, weight,
-    rate, keep, clip, dice, workers,
-):  # fmt: skip
-    """Each worker takes all groups through the rows of its owners.
-
-    One worker writes grad and loss itself; two leave what they have found to _add_halves.
-    """
-    batch, owned = hidden.shape[0], (cuts.shape[1] - 1) // HALVES
-    for worker in numba.prange(workers):
-        out, out_loss, part = grads, losses[worker], worker * batch
-        if workers == 1:
-            out, out_loss, part = grad, loss, 0
-        begin, end = worker * HALVES // workers, (worker + 1) * HALVES // workers
-        first = head = 0
-        while first < batch:
-            last = run_end(entries, first, batch)
-            after = last if last < batch and entries[last, 0] != entries[head, 0] else head
-            ask(rows, entries, after, cuts[after, begin * owned], cuts[after, end * owned])
-            visit(
-                out, out_loss, part, rows, biases, squares, bias_squares, entries, cuts, misses[worker], costs[worker],
-                tiles[worker], moves, worker, hidden, weight, rate, keep, clip, dice, begin, end, head, first, last,
-            )  # fmt: skip
-            first, head = last, after
+from cpu.rule import move_bias, paced, paced_by, pushed, scale_of, size
+from cpu.simd import LANES, lanes, load_row, multiply_add, splat, store_row, total
 
 
 @inlined()
@@ -93,18 +46,16 @@ def ask(rows, entries, head, first, last):
 
 @inlined()
 def visit(
-    out, out_loss, part, rows, biases, squares, bias_squares, entries, cuts, misses, costs, tiles, moves, worker, hidden,
-    weight, rate, keep, clip, dice, begin_half, end_half, head, first, last,
+    grad, loss, rows, biases, squares, bias_squares, entries, cuts, misses, costs, tiles, moves, hidden, weight, rate, head,
+    first, last,
 ):  # fmt: skip
-    """Examples first:last at the rows of these halves of the owners: write gradients and losses, move the rows.
+    """Examples first:last at their rows: write gradients and losses, move the rows.
 
     head  the example whose entries are those of all of them
     """
     # Unsigned indices: Numba then leaves out its test for negative ones.
     head, b, examples = np.uintp(head), np.uintp(first), np.uintp(last - first)
-    owned = (cuts.shape[1] - 1) // HALVES
-    begin, end = np.uintp(cuts[head, begin_half * owned]), np.uintp(cuts[head, end_half * owned])
-    middle = np.uintp(cuts[head, owned]) if end_half - begin_half == HALVES else end
+    begin, middle, end = np.uintp(cuts[head, 0]), np.uintp(cuts[head, OWNERS // 2]), np.uintp(cuts[head, OWNERS])
     count, middle = end - begin, middle - begin
     width, columns = hidden.shape[1], -(-hidden.shape[1] // lanes(tiles, TILE)) * lanes(tiles, TILE)
     pitch = (count + np.uintp(3)) // np.uintp(4) * np.uintp(4)
@@ -120,14 +71,13 @@ def visit(
         _judge(misses, costs, at)
     _weigh(misses, pitch, weight, b, examples)
     for e in range(examples):
-        begins = e * pitch  # each half is weighed alone, as where two workers do so
+        begins = e * pitch  # each half is weighed alone
         lower = weighed(_sum(costs, begins, begins + middle), weight, b + e)
-        out_loss[b + e] = lower + weighed(_sum(costs, begins + middle, begins + count), weight, b + e)
+        loss[b + e] = lower + weighed(_sum(costs, begins + middle, begins + count), weight, b + e)
     _pace(
-        moves, worker, misses, pitch, biases, squares, bias_squares, hidden, b, examples, entries, head, begin, end, rate,
-        clip,
+        moves, misses, pitch, biases, squares, bias_squares, hidden, b, examples, entries, head, begin, end, rate,
     )  # fmt: skip
-    plain = squares is None and moves is None and keep is None and dice is None
+    plain = squares is None and moves is None
     if plain:
         for at in range(used):
             costs[at] = rate * misses[at]
@@ -135,17 +85,16 @@ def visit(
         here = min(lanes(tiles, TILE), width - d)
         for e in range(np.uintp(0), examples, np.uintp(2)):
             two = e + np.uintp(1) < examples
-            collect(out, part + b + e, two, misses, e, pitch, tiles, nodes, columns, middle, count, d, here)
+            collect(grad, b + e, two, misses, e, pitch, tiles, nodes, columns, middle, count, d, here)
         if plain:
             for n in range(np.uintp(0), count, np.uintp(2)):
                 move_two(
                     rows, costs, pitch, tiles, nodes, columns, examples, entries, head, begin, n, count, rate, d, here
                 )
     if not plain:
-        own = thrown(dice, b)
         for d in range(0, width, LANES):
             _move(
-                rows, squares, misses, moves, worker, pitch, hidden, b, examples, entries, head, begin, end, rate, keep, own, d,
+                rows, squares, misses, moves, pitch, hidden, b, examples, entries, head, begin, end, rate, d,
                 min(LANES, width - d),
             )  # fmt: skip
 
@@ -186,7 +135,7 @@ def _sum(costs, first, last):
 
 @inlined()
 def _pace(
-    moves, worker, misses, pitch, biases, squares, bias_squares, hidden, b, examples, entries, head, begin, end, rate, clip,
+    moves, misses, pitch, biases, squares, bias_squares, hidden, b, examples, entries, head, begin, end, rate,
 ):  # fmt: skip
     """Write by what the move of each row is multiplied, and move the biases; moves None: all by 1."""
     if moves is not None:
@@ -195,10 +144,10 @@ def _pace(
             for e in range(examples):
                 pull += misses[e * pitch + i - begin]
             square = _square(misses, i - begin, pitch, hidden, b, examples, pull, biases)
-            push = cut(hidden.dtype.type(1), square, clip)
+            push = hidden.dtype.type(1)
             move = paced(push, squares, row, square / hidden.dtype.type(size(hidden.shape[1], biases)))
             move_bias(biases, bias_squares, row, push * pull, move * pull, rate)
-            moves[worker, i - begin] = move
+            moves[0, i - begin] = move
 
 
 @inlined()
@@ -218,33 +167,18 @@ def _square(misses, place, pitch, hidden, b, examples, pull, biases):
 
 
 @inlined()
-def _move(
-    rows, squares, misses, moves, worker, pitch, hidden, b, examples, entries, head, begin, end, rate, keep, own, d, count,
-):  # fmt: skip
+def _move(rows, squares, misses, moves, pitch, hidden, b, examples, entries, head, begin, end, rate, d, count):
     """Columns d to d + count of the rows."""
     for i in range(begin, end):
         row = entries[head, i] >> 1
         w = load_row(rows, row, d, count)
-        step = paced_by(scale_of(rate, squares), moves, worker, i - begin)
+        step = paced_by(scale_of(rate, squares), moves, 0, i - begin)
         if squares is None:
-            w = decayed(w, keep)
             for e in range(examples):
                 w = multiply_add(splat(step * misses[e * pitch + i - begin]), load_row(hidden, b + e, d, count), w)
         else:
             g = splat(hidden.dtype.type(0))
             for e in range(examples):
                 g = multiply_add(splat(step * misses[e * pitch + i - begin]), load_row(hidden, b + e, d, count), g)
-            w = pushed(w, splat(hidden.dtype.type(1)), g, squares, row, d, count, rate, keep)
-        put(rows, row, d, w, count, own)
-
-
-@launched(parallel=True)
-def _add_halves(grad, loss, grads, losses, threads):
-    """Sum what two workers found for each example."""
-    batch, width = grad.shape
-    for thread in numba.prange(threads):
-        for b in range(thread * batch // threads, (thread + 1) * batch // threads):
-            loss[b] = losses[0, b] + losses[1, b]
-            for d in range(0, width, LANES):
-                count = min(LANES, width - d)
-                store_row(grad, b, d, add(load_row(grads, b, d, count), load_row(grads, batch + b, d, count)), count)
+            w = pushed(w, splat(hidden.dtype.type(1)), g, squares, row, d, count, rate)
+        store_row(rows, row, d, w, count)

@@ -29,14 +29,14 @@ def longest(tree: Any, target: Array, target_at: Array) -> int:
     return min(1 + int(np.diff(ends).max(initial=0)), tree.up.size)
 
 
-def workspace(batch: int, width: int, length: int, dtype: DTypeLike, owners: int = OWNERS) -> logistic_rows.Work:
-    """Scratch for calls of `step` with up to `batch` examples that visit up to `length` nodes each, of so many owners."""
-    return logistic_rows.workspace(batch, width, length, dtype, owners)
+def workspace(batch: int, width: int, length: int, dtype: DTypeLike) -> logistic_rows.Work:
+    """Scratch for calls of `step` with up to `batch` examples that visit up to `length` nodes each."""
+    return logistic_rows.workspace(batch, width, length, dtype)
 
 
 def step(
     grad: Array, loss: Array, learned: Any, work: logistic_rows.Work, tree: Any, hidden: Array, target: Array,
-    target_at: Array, weight: Array | None, rule: Any,
+    target_at: Array, weight: Array | None, rate: float,
 ) -> None:  # fmt: skip
     """Learn from a batch: write grad (B, D) = d loss / d hidden and loss (B,) in nats, move rows (N, D).
 
@@ -45,7 +45,7 @@ def step(
     over examples does it, bit for bit.
     """
     _enter(work.entries, work.cuts, tree.up, tree.child_at, tree.leaf, target, target_at, numba.get_num_threads())
-    logistic_rows.learn(grad, loss, learned, work, hidden, weight, rule)
+    logistic_rows.learn(grad, loss, learned, work, hidden, weight, rate)
 
 
 def losses(
@@ -125,7 +125,7 @@ def _losses(out, rows, biases, entries, cuts, hidden, threads):
     for thread in numba.prange(threads):
         for b in range(thread * batch // threads, (thread + 1) * batch // threads):
             total = 0.0
-            for i in range(cuts[b, cuts.shape[1] - 1]):
+            for i in range(cuts[b, OWNERS]):
                 score = node_score(rows, biases, entries[b, i] >> 1, hidden, b)
                 total += softplus(-score if entries[b, i] & 1 else score)
             out[b] = total

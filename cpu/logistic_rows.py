@@ -7,7 +7,7 @@ An example brings a hidden vector h and a list of entries 2 * row + turn, each o
 where grad uses the row before it moves. cpu/logistic_visit.py does this; cpu/rule.py has what else may become of a row.
 
 Hidden vectors do not change within a batch, so the new value of a row depends only on its old value and on the examples that
-visit it, in order, not on other rows. So each row has one of a fixed number of *owners*, OWNERS unless a workspace is for more.
+visit it, in order, not on other rows. So each row has one of OWNERS *owners*.
 One thread works for some owners: it takes the examples in order and moves the owners' rows. Every row goes through exactly the
 steps of the serial loop over examples, bit for bit, at any number of threads; and no two threads write one row, so the often
 used rows near a root stay in the cache of one core. Gradients are summed by owner and then over the owners, whoever worked for
@@ -24,14 +24,13 @@ from numpy.typing import DTypeLike
 from cpu.aligned import empty, zeros
 from cpu.array import Array
 from cpu.compiled import inlined, launched
-from cpu.halves import dice
 from cpu.logistic_visit import WIDE, cost, forget, judge, move, weighed
 from cpu.prefetch import prefetch_row
-from cpu.rule import by_row, goes, pace
+from cpu.rule import by_row, goes
 from cpu.simd import LANES, load_row, multiply_add, splat, store_row
 from cpu.threads import shared
 
-OWNERS = 4  # owners of rows, and the most threads that share one step, unless more are asked for
+OWNERS = 4  # owners of rows, and the most threads that share one step
 AHEAD = 2  # examples between asking for a row and using it
 HOT = 256  # rows below are near the root, and in the cache anyway
 LONGEST = 16  # examples of a group, see cpu/groups.py
@@ -39,7 +38,7 @@ COLUMNS = 64  # of a group's tiles: a multiple of what a vector of them has
 
 
 class Work(NamedTuple):
-    """Scratch for up to B examples with up to L entries each, of rows of O owners.
+    """Scratch for up to B examples with up to L entries each, of rows of OWNERS owners, O.
 
     entries  (B, L + WIDE) int32     2 * row + turn
     cuts     (B, O + 1) int32       entries[b, cuts[b, o]:cuts[b, o + 1]] belong to owner o
@@ -48,7 +47,7 @@ class Work(NamedTuple):
     misses   (threads, ...)         of the current example or group; rows lie far enough apart not to share cache lines
     costs    (threads, ...)         -log p(turn) of the current example or group
     moves    (threads, ...)         how far each row of the current example or group goes, where that is not its miss
-    tiles    (OWNERS, ...)          hidden vectors and rows of the current group, side by side
+    tiles    (...)                  hidden vectors and rows of the current group, side by side
     """
 
     entries: np.ndarray
@@ -61,10 +60,10 @@ class Work(NamedTuple):
     tiles: np.ndarray
 
 
-def workspace(batch: int, width: int, length: int, dtype: DTypeLike, owners: int = OWNERS) -> Work:
+def workspace(batch: int, width: int, length: int, dtype: DTypeLike) -> Work:
     """Scratch for calls with up to `batch` examples of `width` numbers and up to `length` entries each.
 
-    owners  of the rows; of grads, which several threads alone write, an example touches as many rows as it meets owners
+    Of grads, which several threads alone write, an example touches as many rows as it meets owners.
 
     What is computed and never read, at the ends of vectors, begins at 0: with what memory held before, such as the tiniest
     numbers there are, it can take five times as long.
@@ -74,31 +73,31 @@ def workspace(batch: int, width: int, length: int, dtype: DTypeLike, owners: int
     misses, costs, moves = zeros((3, threads, room), dtype)
     return Work(
         empty((batch, length + WIDE), np.int32),
-        empty((batch, owners + 1), np.int32),
-        empty((owners * batch, width), dtype),
-        empty((owners, batch), dtype),
+        empty((batch, OWNERS + 1), np.int32),
+        empty((OWNERS * batch, width), dtype),
+        empty((OWNERS, batch), dtype),
         misses,
         costs,
         moves,
-        zeros((OWNERS, (LONGEST + length + 4) * -(-width // COLUMNS) * COLUMNS), dtype),
+        zeros(((LONGEST + length + 4) * -(-width // COLUMNS) * COLUMNS,), dtype),
     )
 
 
-def learn(grad: Array, loss: Array, learned: Any, work: Work, hidden: Array, weight: Array | None, rule: Any) -> None:
+def learn(grad: Array, loss: Array, learned: Any, work: Work, hidden: Array, weight: Array | None, rate: float) -> None:
     """Take all examples through their entries in `work`: write grad (B, D) and loss (B,), move the rows."""
     threads = numba.get_num_threads()
-    workers = min(threads, len(work.losses))
+    workers = min(threads, OWNERS)
     if workers == 1:  # adds up as it goes
-        _own(grad, loss[None], *learned, *work[:2], *_given(learned, work, hidden, weight, rule), workers)
+        _own(grad, loss[None], *learned, *work[:2], *_given(learned, work, hidden, weight, rate), workers)
     else:
         with shared(workers):
-            _own(work.grads, work.losses, *learned, *work[:2], *_given(learned, work, hidden, weight, rule), workers)
+            _own(work.grads, work.losses, *learned, *work[:2], *_given(learned, work, hidden, weight, rate), workers)
         _add_owners(grad, loss, work.cuts, work.grads, work.losses, threads)
 
 
-def _given(learned: Any, work: Work, hidden: Array, weight: Array | None, rule: Any) -> tuple[Any, ...]:
-    moves = work.moves if by_row(learned, rule) else None
-    return *work[4:6], moves, hidden, weight, *pace(rule, hidden.dtype), dice(rule)
+def _given(learned: Any, work: Work, hidden: Array, weight: Array | None, rate: float) -> tuple[Any, ...]:
+    moves = work.moves if by_row(learned) else None
+    return *work[4:6], moves, hidden, weight, hidden.dtype.type(rate)
 
 
 # Numba 0.68 loses writes to arrays of a namedtuple inside a parallel loop, so these take the arrays one by one.
@@ -106,17 +105,16 @@ def _given(learned: Any, work: Work, hidden: Array, weight: Array | None, rule: 
 
 @launched(parallel=True)
 def _own(
-    grads, losses, rows, biases, squares, bias_squares, entries, cuts, misses, costs, moves, hidden, weight, rate, keep,
-    clip, dice, workers,
+    grads, losses, rows, biases, squares, bias_squares, entries, cuts, misses, costs, moves, hidden, weight, rate, workers,
 ):  # fmt: skip
     """Each worker takes all examples through the rows of its owners.
 
     Where there is one worker, grads (B, D) and losses (1, B) are those of all owners, added in the order of the owners.
     """
-    batch, owners = hidden.shape[0], cuts.shape[1] - 1
+    batch = hidden.shape[0]
     for worker in numba.prange(workers):
         missed, spent, steps = misses[worker], costs[worker], goes(moves, misses, worker)
-        begin, end = worker * owners // workers, (worker + 1) * owners // workers
+        begin, end = worker * OWNERS // workers, (worker + 1) * OWNERS // workers
         for b in range(batch):
             if b + AHEAD < batch:
                 first, last = cuts[b + AHEAD, begin], cuts[b + AHEAD, end]
@@ -130,7 +128,7 @@ def _own(
                     losses[part, b] = loss if fresh else losses[part, b] + loss
                     move(
                         grads, part * batch + b, fresh, rows, biases, squares, bias_squares, missed, moves, steps,
-                        hidden, b, entries, first, last, rate, keep, clip, dice,
+                        hidden, b, entries, first, last, rate,
                     )  # fmt: skip
                     fresh = workers > 1
             if fresh and workers == 1:
@@ -142,20 +140,19 @@ def _own(
 def by_owner(entries, cuts, b, listed, count):
     """Write the first `count` of `listed`, 2 * row + turn, as the entries of example b, those of an owner in their order.
 
-    Row r belongs to owner r % O, one of as many as `cuts` has room for.
+    Row r belongs to owner r % OWNERS.
     """
-    owners = cuts.shape[1] - 1
-    for o in range(owners + 1):
+    for o in range(OWNERS + 1):
         cuts[b, o] = 0
     for i in range(count):
-        cuts[b, (listed[i] >> 1) % owners + 1] += 1
-    for o in range(owners):
+        cuts[b, (listed[i] >> 1) % OWNERS + 1] += 1
+    for o in range(OWNERS):
         cuts[b, o + 1] += cuts[b, o]
     for i in range(count):
-        o = (listed[i] >> 1) % owners
+        o = (listed[i] >> 1) % OWNERS
         entries[b, cuts[b, o]] = listed[i]
         cuts[b, o] += 1  # where the next one goes; in the end, where the next owner begins
-    for o in range(owners, 0, -1):
+    for o in range(OWNERS, 0, -1):
         cuts[b, o] = cuts[b, o - 1]
     cuts[b, 0] = 0
 
@@ -167,7 +164,7 @@ def _add_owners(grad, loss, cuts, grads, losses, threads):
     for thread in numba.prange(threads):
         for b in range(thread * batch // threads, (thread + 1) * batch // threads):
             loss[b], begin, end = 0, 0, 0  # all owners that the example meets are among begin to end
-            for owner in range(cuts.shape[1] - 1):
+            for owner in range(OWNERS):
                 if cuts[b, owner + 1] > cuts[b, owner]:
                     loss[b] += losses[owner, b]
                     begin, end = begin if end else owner, owner + 1

@@ -43,14 +43,14 @@ def draw(negatives: Array, alias: Alias, seed: int, tick: int) -> None:
     _draw(negatives, alias.keep, alias.other, *key, numba.get_num_threads())
 
 
-def workspace(batch: int, width: int, count: int, dtype: DTypeLike, owners: int = OWNERS) -> logistic_rows.Work:
-    """Scratch for calls of `step` with up to `batch` rows and `count` negatives each, of classes that have so many owners."""
-    return logistic_rows.workspace(batch, width, count + 1, dtype, owners)
+def workspace(batch: int, width: int, count: int, dtype: DTypeLike) -> logistic_rows.Work:
+    """Scratch for calls of `step` with up to `batch` rows and `count` negatives each."""
+    return logistic_rows.workspace(batch, width, count + 1, dtype)
 
 
 def step(
     grad: Array, loss: Array, learned: Any, work: logistic_rows.Work, hidden: Array, target: Array, negatives: Array,
-    weight: Array | None, rule: Any,
+    weight: Array | None, rate: float,
 ) -> None:  # fmt: skip
     """Learn from a batch: write grad (B, D) = d loss / d hidden and loss (B,) in nats, move the rows (V, D).
 
@@ -58,7 +58,7 @@ def step(
     the target nor drawn before for the same example. target (B,) int32. As the serial loop over examples does it, bit for bit.
     """
     _enter(work.entries, work.cuts, target, negatives, numba.get_num_threads())
-    logistic_rows.learn(grad, loss, learned, work, hidden, weight, rule)
+    logistic_rows.learn(grad, loss, learned, work, hidden, weight, rate)
 
 
 @launched()
@@ -131,7 +131,7 @@ def enter_runs(entries, cuts, keep, other, target, count, seed, tick):
                     entries[b, n] = 2 * v
                     n += 1
             cuts[b, 0] = 0
-            for owner in range(1, cuts.shape[1]):
+            for owner in range(1, OWNERS + 1):
                 cuts[b, owner] = n
 
 

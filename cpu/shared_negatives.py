@@ -17,11 +17,10 @@ from cpu.batch_rule import pull_biases
 from cpu.blas import gemm
 from cpu.compiled import called, launched
 from cpu.draws import Sampler
-from cpu.halves import dice
-from cpu.rule import descend, pace, plain, square_of
+from cpu.rule import descend, plain, square_of
 
-ROWS = 64  # rows of a batch that are worked together, at most
-NEGATIVES = 128  # negatives whose weights are moved together, at most
+ROWS = 64  # rows of a batch that are worked together
+NEGATIVES = 128  # negatives whose weights are moved together
 
 
 class Work(NamedTuple):
@@ -33,8 +32,6 @@ class Work(NamedTuple):
     both    (S + B, D)  weights of the negatives, then of the targets; then their gradients
     pulls   (S + B,)    the gradients of their biases
     score   (B,)        what is taken off the logits of the targets, then the lowered logits
-    rows    of a batch that are worked together
-    block   negatives whose weights are moved together
     """
 
     ids: np.ndarray
@@ -43,35 +40,19 @@ class Work(NamedTuple):
     both: np.ndarray
     pulls: np.ndarray
     score: np.ndarray
-    rows: int
-    block: int
 
 
-def blocks(batch: int, negatives: int, parts: int | None) -> tuple[int, int]:
-    """How many rows, and how many negatives, a thread takes at a time: so many that there are `parts` parts of each at least;
-    None: ROWS and NEGATIVES. They know nothing of the threads: a product's last bits may depend on where it is cut.
-    """
-    if parts is None:
-        return ROWS, NEGATIVES
-    return min(ROWS, -(-batch // parts)), min(NEGATIVES, -(-negatives // parts))
-
-
-def workspace(batch: int, width: int, negatives: int, dtype: DTypeLike, parts: int | None = None) -> Work:
-    """Scratch for calls with up to `batch` rows of `width` numbers, and `negatives` classes beside them.
-
-    parts  see `blocks`
-    """
+def workspace(batch: int, width: int, negatives: int, dtype: DTypeLike) -> Work:
+    """Scratch for calls with up to `batch` rows of `width` numbers, and `negatives` classes beside them."""
     ids, lower = np.empty(negatives, np.int32), np.empty(negatives, dtype)
     both, pulls = np.empty((negatives + batch, width), dtype), np.empty(negatives + batch, dtype)
     logits, score = np.empty((batch, negatives), dtype), np.empty(batch, dtype)
-    return Work(ids, lower, logits, both, pulls, score, *blocks(batch, negatives, parts))
+    return Work(ids, lower, logits, both, pulls, score)
 
 
-def draw(
-    work: Work, sampler: Sampler, count: int, target: Array, seed: int, tick: int, sure: Array | None = None
-) -> int:
+def draw(work: Work, sampler: Sampler, count: int, target: Array, seed: int, tick: int) -> int:
     """Write the negatives of a batch to ids, and log p to lower and score: see cpu/draws.py. Returns how many they are."""
-    return draws.draw(work.ids, work.lower, work.score[: target.size], sampler, count, target, seed, tick, sure)
+    return draws.draw(work.ids, work.lower, work.score[: target.size], sampler, count, target, seed, tick)
 
 
 class Met(NamedTuple):
@@ -105,17 +86,17 @@ def gather(work: Work, learned: Any, count: int, target: Array) -> Met:
     return Met(ids, picked, own, pulls, own_pulls, score)
 
 
-def move(learned: Any, work: Work, met: Met, hidden: Array, target: Array, rule: Any) -> None:
+def move(learned: Any, work: Work, met: Met, hidden: Array, target: Array, rate: float) -> None:
     """Move every class, against the gradients that a loss has left in work.logits, met.own and met.own_pulls."""
-    _turn(met.picked, met.pulls, learned.biases, work.logits[: target.size], hidden, work.block)
-    if plain(learned, rule):
-        rows.scatter(learned, met.ids, met.picked, rule)
-        rows.scatter(learned, target, met.own, rule)
+    _turn(met.picked, met.pulls, learned.biases, work.logits[: target.size], hidden)
+    if plain(learned):
+        rows.scatter(learned, met.ids, met.picked, rate)
+        rows.scatter(learned, target, met.own, rate)
     else:
-        _move(learned, work, met.ids, target, rule)
+        _move(learned, work, met.ids, target, rate)
 
 
-def _move(learned: Any, work: Work, ids: Array, target: Array, rule: Any) -> None:
+def _move(learned: Any, work: Work, ids: Array, target: Array, rate: float) -> None:
     """Move each class once, against the sum of its gradients as a negative and as the target of some rows, in this order."""
     place = np.concatenate([np.arange(ids.size), np.arange(target.size) + work.ids.size])
     classes = np.concatenate([ids, target])
@@ -123,8 +104,9 @@ def _move(learned: Any, work: Work, ids: Array, target: Array, rule: Any) -> Non
     classes, place = classes[order], place[order]
     first = np.flatnonzero(np.diff(classes, prepend=-1))
     ends = np.append(first, classes.size)
-    numbers = *pace(rule, work.both.dtype), dice(rule)
-    _move_each(*learned, work.both, work.pulls, classes, place, ends, *numbers, numba.get_num_threads())
+    _move_each(
+        *learned, work.both, work.pulls, classes, place, ends, work.both.dtype.type(rate), numba.get_num_threads()
+    )
 
 
 @called(fastmath={"reassoc", "contract"})
@@ -145,19 +127,17 @@ def pull_target(grad, own, hidden, miss):
 
 
 @launched(parallel=True)
-def _turn(picked, pulls, biases, logits, hidden, size):
+def _turn(picked, pulls, biases, logits, hidden):
     """The gradient of the negatives' weights and biases, from those of their logits in `logits`."""
     count = picked.shape[0]
-    for block in numba.prange(-(-count // size)):
-        first, last = block * size, min((block + 1) * size, count)
+    for block in numba.prange(-(-count // NEGATIVES)):
+        first, last = block * NEGATIVES, min((block + 1) * NEGATIVES, count)
         gemm(picked[first:last], logits[:, first:last].T, hidden, 1.0, 0.0)
         pull_biases(pulls[first:last], biases, logits[:, first:last])
 
 
 @launched(parallel=True)
-def _move_each(
-    weights, biases, squares, bias_squares, both, pulls, classes, place, ends, rate, keep, clip, dice, threads
-):
+def _move_each(weights, biases, squares, bias_squares, both, pulls, classes, place, ends, rate, threads):
     """Move class classes[ends[i]], each i another one, against the sum of both[place[ends[i] : ends[i + 1]]]."""
     count, one = ends.size - 1, both.dtype.type(1)
     for thread in numba.prange(threads):
@@ -165,24 +145,8 @@ def _move_each(
             n = place[ends[i]]
             for other in place[ends[i] + 1 : ends[i + 1]]:
                 _add(both, pulls, n, other)
-            square = square_of(both, n, pulls[n], biases, squares, clip)
-            descend(
-                weights,
-                biases,
-                squares,
-                bias_squares,
-                classes[ends[i]],
-                both,
-                n,
-                pulls[n],
-                square,
-                one,
-                rate,
-                keep,
-                clip,
-                dice,
-                0,
-            )
+            square = square_of(both, n, pulls[n], biases, squares)
+            descend(weights, biases, squares, bias_squares, classes[ends[i]], both, n, pulls[n], square, one, rate)
 
 
 @called()

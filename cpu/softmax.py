@@ -24,9 +24,7 @@ from cpu.batch_rule import move_by
 from cpu.blas import gemm
 from cpu.compiled import called, launched
 from cpu.excluded import Excluded
-from cpu.halves import dice, number, part
 from cpu.logistic_visit import weighed
-from cpu.rule import pace
 from cpu.shards import CHUNK, SHARDS
 
 KEPT = 392 << 20  # bytes of exponentials that a step keeps: of 100,000 classes for 1,024 rows of float32
@@ -63,19 +61,19 @@ class Work(NamedTuple):
     score: np.ndarray
 
 
-def workspace(batch: int, width: int, dtype: DTypeLike, parts: int = SHARDS) -> Work:
-    """Scratch for calls with up to `batch` rows of `width` numbers; parts: how many shards the classes have."""
+def workspace(batch: int, width: int, dtype: DTypeLike) -> Work:
+    """Scratch for calls with up to `batch` rows of `width` numbers."""
     kept = KEPT // (max(batch, 1) * CHUNK * np.dtype(dtype).itemsize)
-    logits, grads = np.empty((parts + kept, batch, CHUNK), dtype), np.empty((parts, batch, width), dtype)
-    pulls, bias_pulls = np.empty((parts, CHUNK, width), dtype), np.empty((parts, CHUNK), dtype)
-    base, sums, scales = np.empty((3, parts, batch), dtype)
+    logits, grads = np.empty((SHARDS + kept, batch, CHUNK), dtype), np.empty((SHARDS, batch, width), dtype)
+    pulls, bias_pulls = np.empty((SHARDS, CHUNK, width), dtype), np.empty((SHARDS, CHUNK), dtype)
+    base, sums, scales = np.empty((3, SHARDS, batch), dtype)
     norm, score = np.empty((2, batch), dtype)
-    valid = np.empty(parts, np.int64)
+    valid = np.empty(SHARDS, np.int64)
     return Work(logits, grads, pulls, bias_pulls, base, sums, scales, valid, norm, score)
 
 
 def step(
-    grad: Array, loss: Array, learned: Any, work: Work, hidden: Array, target: Array, weight: Array | None, rule: Any
+    grad: Array, loss: Array, learned: Any, work: Work, hidden: Array, target: Array, weight: Array | None, rate: float
 ) -> None:
     """Write grad (B, D) = d loss / d hidden and loss (B,) in nats; every row moves against the gradient summed over B."""
     _log_prob(loss, learned, work, hidden, target, True)
@@ -85,7 +83,7 @@ def step(
     asked = hidden, target, work.norm, weight
     _gather(grad, work.grads, work.scales, work.base, learned.rows, *asked, numba.get_num_threads())
     scratch = work.logits, work.grads, work.pulls, work.bias_pulls, work.base, work.scales, work.valid
-    _learn(*learned, *scratch, hidden, target, weight, *pace(rule, hidden.dtype), dice(rule))
+    _learn(*learned, *scratch, hidden, target, weight, hidden.dtype.type(rate))
 
 
 def log_prob(out: Array, learned: Any, work: Work, hidden: Array, target: Array) -> None:
@@ -149,7 +147,7 @@ def _measure(logits, grads, base, sums, score, valid, weights, biases, hidden, t
                     valid[shard] = begin
                 sums[shard, b] = total
             if learns:
-                gemm(grads[shard, :batch], some, part(weights, begin, end), 1.0, begin > first)
+                gemm(grads[shard, :batch], some, weights[begin:end], 1.0, begin > first)
 
 
 @called()
@@ -192,7 +190,7 @@ def exponentials(logits, base):
 @called()
 def chunk(logits, weights, biases, begin, end, hidden):
     """Write the logits (B, end - begin) of some classes."""
-    gemm(logits, hidden, part(weights, begin, end).T, 1.0, 0.0)
+    gemm(logits, hidden, weights[begin:end].T, 1.0, 0.0)
     if biases is not None:
         for b in range(logits.shape[0]):
             for j in range(end - begin):
@@ -252,7 +250,7 @@ def _gather(grad, grads, scales, base, weights, hidden, target, norm, weight, th
         for b in range(thread * size, min((thread + 1) * size, grad.shape[0])):
             one = weighed(base.dtype.type(1), weight, b)
             for d in range(grad.shape[1]):
-                grad[b, d] = -one * number(weights, target[b], d)
+                grad[b, d] = -one * weights[target[b], d]
             for shard in range(base.shape[0]):
                 first, last = shards.part(shard, base.shape[0], weights.shape[0])
                 if first < last:
@@ -266,7 +264,7 @@ def _gather(grad, grads, scales, base, weights, hidden, target, norm, weight, th
 @launched(parallel=True, error_model="numpy")
 def _learn(
     weights, biases, squares, bias_squares, logits, scaled, pulls, bias_pulls, base, scales, valid, hidden, target, weight,
-    rate, keep, clip, dice,
+    rate,
 ):  # fmt: skip
     """The second pass: move the weights."""
     batch = hidden.shape[0]
@@ -282,10 +280,7 @@ def _learn(
             gemm(pulls[shard, : end - begin], some.T, scaled[shard, :batch], 1.0, 0.0)
             _pull_biases(bias_pulls[shard], biases, some, scales[shard])
             _pull_targets(pulls[shard], bias_pulls[shard], biases, begin, end, hidden, target, weight)
-            move_by(
-                weights, biases, squares, bias_squares, begin, end, pulls[shard], bias_pulls[shard], 1.0, rate, keep, clip,
-                dice,
-            )  # fmt: skip
+            move_by(weights, biases, squares, bias_squares, begin, end, pulls[shard], bias_pulls[shard], 1.0, rate)
 
 
 @called()

@@ -9,11 +9,10 @@ import numba
 import numpy as np
 from numpy.typing import DTypeLike
 
-from cpu import groups, logistic_rows
+from cpu import logistic_rows
 from cpu.activation import ZERO, softplus
 from cpu.array import Array
 from cpu.compiled import called, inlined, launched
-from cpu.halves import number
 from cpu.logistic_rows import OWNERS
 
 TOGETHER = 64  # examples that climb together
@@ -25,14 +24,14 @@ def plan(tree: Any) -> Any:
     return tree
 
 
-def workspace(batch: int, width: int, depth: int, dtype: DTypeLike, owners: int = OWNERS) -> logistic_rows.Work:
-    """Scratch for calls of `step` with up to `batch` rows and paths of up to `depth` nodes, which have so many owners."""
-    return logistic_rows.workspace(batch, width, depth, dtype, owners)
+def workspace(batch: int, width: int, depth: int, dtype: DTypeLike) -> logistic_rows.Work:
+    """Scratch for calls of `step` with up to `batch` rows and paths of up to `depth` nodes."""
+    return logistic_rows.workspace(batch, width, depth, dtype)
 
 
 def step(
     grad: Array, loss: Array, learned: Any, work: logistic_rows.Work, tree: Any, hidden: Array, target: Array,
-    weight: Array | None, rule: Any, mode: str,
+    weight: Array | None, rate: float, mode: str,
 ) -> None:  # fmt: skip
     """Learn from a batch: write grad (B, D) = d loss / d hidden and loss (B,) in nats, move the nodes.
 
@@ -40,15 +39,9 @@ def step(
     begin on a cache line (cpu/aligned.py). grad is summed over the path, not averaged over B.
     mode "deterministic": as the serial loop over rows does it, bit for bit, at any number of threads (cpu/logistic_rows.py).
     mode "ordered": the same here.
-    mode "grouped": so too, but neighbouring rows of one target learn together, from the nodes before any of them moves:
-    faster for skip-gram, whose batches are made of such groups (cpu/groups.py).
     """
-    paths = climb_runs if mode == "grouped" else climb
-    paths(work.entries, work.cuts, tree.leaf_up, tree.node_up, tree.owner, target, numba.get_num_threads())
-    if mode == "grouped":
-        groups.learn(grad, loss, learned, work, hidden, weight, rule)
-    else:
-        logistic_rows.learn(grad, loss, learned, work, hidden, weight, rule)
+    climb(work.entries, work.cuts, tree.leaf_up, tree.node_up, tree.owner, target, numba.get_num_threads())
+    logistic_rows.learn(grad, loss, learned, work, hidden, weight, rate)
 
 
 def log_prob(out: Array, learned: Any, tree: Any, hidden: Array, target: Array) -> None:
@@ -65,10 +58,7 @@ def climb(entries, cuts, leaf_up, node_up, owner, target, threads):
             last = min(first + TOGETHER, end)
             climb_together(entries, leaf_up, node_up, target, at, first, last)
             for b in range(first, last):
-                if cuts.shape[1] == OWNERS + 1:
-                    _cut(cuts, entries, b, owner)
-                else:
-                    _cut_many(cuts, entries, b, owner)
+                _cut(cuts, entries, b, owner)
 
 
 @inlined()
@@ -99,7 +89,7 @@ def climb_together(entries, leaf_up, node_up, target, at, first, last):
 def _cut(cuts, entries, b, owner):
     """Write where the entries of each owner begin on the path of example b, which meets the owners in rising order.
 
-    OWNERS, who are counted side by side in one register, FIELD bits for each but the last.
+    They are counted side by side in one register, FIELD bits for each but the last.
     """
     counted, length, up = np.int64(0), 0, entries[b, 0]
     while up >= 0:
@@ -113,44 +103,25 @@ def _cut(cuts, entries, b, owner):
     cuts[b, OWNERS] = length
 
 
-@inlined()
-def _cut_many(cuts, entries, b, owner):
-    """The same for any number of owners."""
-    met = length = 0  # owners whose begin is known, and entries passed
-    up = entries[b, 0]
-    while up >= 0:
-        while met <= owner[up >> 1]:
-            cuts[b, met] = length
-            met += 1
-        length += 1
-        up = entries[b, length]
-    while met < cuts.shape[1]:
-        cuts[b, met] = length
-        met += 1
-
-
-@launched(parallel=True)
-def climb_runs(entries, cuts, leaf_up, node_up, owner, target, threads):
+@launched()
+def climb_runs(entries, cuts, leaf_up, node_up, owner, target):
     """The same for the first example of each run of one target; the others have the first entry, which tells the run."""
-    for thread in numba.prange(threads):
-        heads = np.empty(TOGETHER, np.int64)
-        end = (thread + 1) * target.size // threads
-        count = 0
-        for b in range(thread * target.size // threads, end):
-            entries[b, 0] = leaf_up[target[b]]
-            if b == 0 or target[b] != target[b - 1]:
-                heads[count] = b
-                count += 1
-            if count == TOGETHER or b == end - 1:
-                _climb_from(entries, cuts, node_up, owner, heads, count)
-                count = 0
+    heads, count = np.empty(TOGETHER, np.int64), 0
+    for b in range(target.size):
+        entries[b, 0] = leaf_up[target[b]]
+        if b == 0 or target[b] != target[b - 1]:
+            heads[count] = b
+            count += 1
+        if count == TOGETHER or b == target.size - 1:
+            _climb_from(entries, cuts, node_up, owner, heads, count)
+            count = 0
 
 
 @called()
 def _climb_from(entries, cuts, node_up, owner, heads, count):
     """The paths of so many examples, from their first entries on."""
     for i in range(count):
-        for s in range(cuts.shape[1]):
+        for s in range(OWNERS + 1):
             cuts[heads[i], s] = 0
     level, climbing = 0, count > 0
     while climbing:
@@ -165,7 +136,7 @@ def _climb_from(entries, cuts, node_up, owner, heads, count):
             entries[b, level + 1] = up
         level += 1
     for i in range(count):
-        for s in range(1, cuts.shape[1]):
+        for s in range(1, OWNERS + 1):
             cuts[heads[i], s] += cuts[heads[i], s - 1]
 
 
@@ -187,7 +158,7 @@ def node_score(nodes, biases, node, hidden, b):
     """w . h, and the node's bias if there are biases; the log-odds of turning right at the node."""
     score = ZERO
     for d in range(hidden.shape[1]):
-        score += number(nodes, node, d) * hidden[b, d]
+        score += nodes[node, d] * hidden[b, d]
     if biases is None:
         return score
     return score + biases[node]

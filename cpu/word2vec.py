@@ -16,14 +16,13 @@ import numpy as np
 
 from cpu.array import Array
 from cpu.compiled import inlined, launched
-from cpu.groups import HALVES, ask, run_end, visit
-from cpu.halves import dice
-from cpu.logistic_rows import Work
+from cpu.groups import ask, run_end, visit
+from cpu.logistic_rows import OWNERS, Work
 from cpu.logistic_visit import cost, judge, move, weighed
 from cpu.negative import Alias, enter_runs
 from cpu.prefetch import prefetch_row
 from cpu.rows import move_row
-from cpu.rule import ZERO, by_row, goes, pace, square_of
+from cpu.rule import ZERO, by_row, goes, square_of
 from cpu.simd import LANES, load_row, multiply, multiply_add, splat, store_row
 from cpu.tree_softmax import climb_runs
 
@@ -34,33 +33,33 @@ class Inputs(NamedTuple):
     """What the examples read.
 
     learned  Learned of the table (R, D); without biases
-    rule     how its rows move
+    rate     how far its rows move
     bag_at   (B + 1,) int64: example b has ids[bag_at[b] : bag_at[b + 1]], and reads their mean; None: ids[b]
     ids      int32
     """
 
     learned: Any
-    rule: Any
+    rate: float
     bag_at: np.ndarray | None
     ids: np.ndarray
 
 
 def tree_step(
     grad: Array, loss: Array, hidden: Array, inputs: Inputs, learned: Any, work: Work, tree: Any, target: Array,
-    weight: Array | None, rule: Any,
+    weight: Array | None, rate: float,
 ) -> None:  # fmt: skip
     """Learn from a batch under a tree; learned: Learned of its nodes (V - 1, D), work: of cpu/tree_softmax.py.
 
     Every row of a bag moves against the whole gradient of the mean. grad, hidden (B, D): written, what each example found.
     loss (B,) in nats, target (B,) int32, weight (B,): multiplies an example's loss and gradient.
     """
-    climb_runs(work.entries, work.cuts, tree.leaf_up, tree.node_up, tree.owner, target, 1)
-    _step(grad, loss, hidden, inputs, learned, work, weight, rule)
+    climb_runs(work.entries, work.cuts, tree.leaf_up, tree.node_up, tree.owner, target)
+    _step(grad, loss, hidden, inputs, learned, work, weight, rate)
 
 
 def negative_step(
     grad: Array, loss: Array, hidden: Array, inputs: Inputs, learned: Any, work: Work, alias: Alias, count: int,
-    key: tuple[int, int], target: Array, weight: Array | None, rule: Any,
+    key: tuple[int, int], target: Array, weight: Array | None, rate: float,
 ) -> None:  # fmt: skip
     """The same under `count` drawn negatives, which neighbouring examples of one target share; see `step` of cpu/negative.py.
 
@@ -69,60 +68,57 @@ def negative_step(
     """
     numbers = (np.uint64(number % 2**64) for number in key)
     enter_runs(work.entries, work.cuts, *alias, target, count, *numbers)
-    _step(grad, loss, hidden, inputs, learned, work, weight, rule)
+    _step(grad, loss, hidden, inputs, learned, work, weight, rate)
 
 
 def _step(
-    grad: Array, loss: Array, hidden: Array, inputs: Inputs, learned: Any, work: Work, weight: Array | None, rule: Any
+    grad: Array, loss: Array, hidden: Array, inputs: Inputs, learned: Any, work: Work, weight: Array | None, rate: float
 ) -> None:
     """Take all examples through their entries in `work`, of which the first of a run of one target has all."""
-    table, moves = inputs.learned, work.moves if by_row(learned, rule) else None
-    scratch = work.entries, work.cuts, work.misses, work.costs, work.tiles[0], moves
-    table_rule = *pace(inputs.rule, hidden.dtype), dice(inputs.rule)
-    read = table.rows, table.squares, inputs.bag_at, inputs.ids, *table_rule
-    _learn(grad, loss, hidden, *read, *learned, *scratch, weight, *pace(rule, hidden.dtype), dice(rule))
+    table, moves = inputs.learned, work.moves if by_row(learned) else None
+    scratch = work.entries, work.cuts, work.misses, work.costs, work.tiles, moves
+    read = table.rows, table.squares, inputs.bag_at, inputs.ids, hidden.dtype.type(inputs.rate)
+    _learn(grad, loss, hidden, *read, *learned, *scratch, weight, hidden.dtype.type(rate))
 
 
 @launched()
 def _learn(
-    grad, loss, hidden, table, table_squares, bag_at, ids, table_rate, table_keep, table_clip, table_dice, rows, biases,
-    squares, bias_squares, entries, cuts, misses, costs, tiles, moves, weight, rate, keep, clip, dice,
+    grad, loss, hidden, table, table_squares, bag_at, ids, table_rate, rows, biases,
+    squares, bias_squares, entries, cuts, misses, costs, tiles, moves, weight, rate,
 ):  # fmt: skip
     missed, spent, steps = misses[0], costs[0], goes(moves, misses, 0)
     first = head = 0
     while first < loss.size:
         last = run_end(entries, first, loss.size)
         after = last if last < loss.size and entries[last, 0] != entries[head, 0] else head
-        ask(rows, entries, after, cuts[after, 0], cuts[after, cuts.shape[1] - 1])
+        ask(rows, entries, after, cuts[after, 0], cuts[after, OWNERS])
         for b in range(first, last):
             _read(hidden, table, bag_at, ids, b)
         if last - first == 1 and first == head:
             _visit(
                 grad, loss, rows, biases, squares, bias_squares, entries, cuts, missed, costs, moves, steps, hidden, weight,
-                first, rate, keep, clip, dice,
+                first, rate,
             )  # fmt: skip
         else:
             visit(
-                grad, loss, 0, rows, biases, squares, bias_squares, entries, cuts, missed, spent, tiles, moves, 0, hidden,
-                weight, rate, keep, clip, dice, 0, HALVES, head, first, last,
+                grad, loss, rows, biases, squares, bias_squares, entries, cuts, missed, spent, tiles, moves, hidden, weight,
+                rate, head, first, last,
             )  # fmt: skip
         for b in range(first, last):
-            _write(table, table_squares, bag_at, ids, grad, b, table_rate, table_keep, table_clip, table_dice)
+            _write(table, table_squares, bag_at, ids, grad, b, table_rate)
         first, head = last, after
 
 
 @inlined()
 def _visit(
-    grad, loss, rows, biases, squares, bias_squares, entries, cuts, misses, costs, moves, steps, hidden, weight, b, rate, keep,
-    clip, dice,
+    grad, loss, rows, biases, squares, bias_squares, entries, cuts, misses, costs, moves, steps, hidden, weight, b, rate,
 ):  # fmt: skip
     """One example alone at all of its rows: without the copies of a group."""
-    first, last = cuts[b, 0], cuts[b, cuts.shape[1] - 1]
+    first, last = cuts[b, 0], cuts[b, OWNERS]
     judge(misses, costs[0], rows, biases, hidden, b, entries, first, last, weight)
     loss[b] = weighed(cost(costs, 0, first, last), weight, b)
     move(
-        grad, b, True, rows, biases, squares, bias_squares, misses, moves, steps, hidden, b, entries, first, last, rate, keep,
-        clip, dice,
+        grad, b, True, rows, biases, squares, bias_squares, misses, moves, steps, hidden, b, entries, first, last, rate,
     )  # fmt: skip
 
 
@@ -156,11 +152,11 @@ def _mean(hidden, table, ids, b, first, last, d, count):
 
 
 @inlined()
-def _write(table, squares, bag_at, ids, grad, b, rate, keep, clip, dice):
+def _write(table, squares, bag_at, ids, grad, b, rate):
     """Every row of example b moves against its whole gradient."""
-    square = square_of(grad, b, ZERO, None, squares, clip)
+    square = square_of(grad, b, ZERO, None, squares)
     if bag_at is None:
-        move_row(table, squares, ids[b], grad, b, square, rate, keep, clip, dice, b)
+        move_row(table, squares, ids[b], grad, b, square, rate)
     else:
         for n in range(bag_at[b], bag_at[b + 1]):
-            move_row(table, squares, ids[n], grad, b, square, rate, keep, clip, dice, n)
+            move_row(table, squares, ids[n], grad, b, square, rate)

@@ -10,7 +10,7 @@
 #include "visit.cuh"
 
 constexpr int SPAN = 1024;     // examples whose paths a warp looks through at once
-constexpr int IN_FLIGHT = 4;  // examples computed at once; those that learn together are also judged at once
+constexpr int IN_FLIGHT = 4;  // examples that are loaded before the current ones are judged
 constexpr int WARPS = 4;      // warps of a block of `learn`
 
 static_assert(SPAN <= WINDOW, "places within a window fit 16 bits");
@@ -30,9 +30,8 @@ __device__ __forceinline__ float sum(float v)
 // What a warp needs to know of the step.
 struct Step {
     float *terms, *towards;
-    const int *starts;
     const float *hidden;
-    Rule rule;
+    float rate;
     int depth, D, pitch;
 };
 
@@ -48,10 +47,9 @@ struct Node {
 template <int CHUNKS> struct Example {
     float h[CHUNKS];
     int b, place;  // of this node on this example's path
-    int entry, starts;  // as they are in memory: what is computed from them is computed where it is used, since it waits for them
+    int entry;  // as it is in memory: what is computed from it is computed where it is used, since it waits for it
 
     __device__ __forceinline__ bool turn() const { return entry & 1; }
-    __device__ __forceinline__ bool start() const { return starts; }
 };
 
 template <int CHUNKS>
@@ -60,7 +58,6 @@ __device__ __forceinline__ void load(Example<CHUNKS> &example, const Step &step,
     example.b = b;
     example.place = b * step.depth + node.level;
     example.entry = node.entries[b];
-    example.starts = step.starts[b];
     const float *h = step.hidden + (int64)b * step.D;
 #pragma unroll
     for (int c = 0; c < CHUNKS; ++c) {
@@ -69,53 +66,36 @@ __device__ __forceinline__ void load(Example<CHUNKS> &example, const Step &step,
     }
 }
 
-// The scores of COUNT examples at the row w, over the lanes.
-template <int CHUNKS, int COUNT> __device__ __forceinline__ void score(float *scores, const float *w, const Example<CHUNKS> *examples)
+// The score of an example at the row w, over the lanes.
+template <int CHUNKS> __device__ __forceinline__ float score(const float *w, const Example<CHUNKS> &example)
 {
+    float product = w[0] * example.h[0];
 #pragma unroll
-    for (int k = 0; k < COUNT; ++k) {
-        float product = w[0] * examples[k].h[0];
-#pragma unroll
-        for (int c = 1; c < CHUNKS; ++c) product = fmaf(w[c], examples[k].h[c], product);
-        scores[k] = sum(product);
-    }
+    for (int c = 1; c < CHUNKS; ++c) product = fmaf(w[c], example.h[c], product);
+    return sum(product);
 }
 
-// A row that moves by plain SGD: w before a group of examples that learn together, `next` after those met so far.
+// A row that moves by plain SGD.
 template <int CHUNKS> struct Plain {
-    float w[CHUNKS], next[CHUNKS];
+    float w[CHUNKS];
 
     __device__ __forceinline__ void take(const Step &step, const Node &node)
     {
 #pragma unroll
-        for (int c = 0; c < CHUNKS; ++c) w[c] = next[c] = 32 * c + lane() < step.D ? node.row[32 * c + lane()] : 0;
+        for (int c = 0; c < CHUNKS; ++c) w[c] = 32 * c + lane() < step.D ? node.row[32 * c + lane()] : 0;
     }
 
-    // It meets COUNT examples, of which only the first may begin a group.
-    template <int COUNT>
-    __device__ __forceinline__ void visit(const Step &step, const Node &node, const Example<CHUNKS> *examples)
+    __device__ __forceinline__ void visit(const Step &step, const Node &node, const Example<CHUNKS> &example)
     {
-        if (examples[0].start()) {
-            step_of_chain();
+        step_of_chain();
+        const float found = score<CHUNKS>(w, example), toward = example.turn() ? found : -found;
+        step.towards[example.place] = toward;  // all lanes the same: no branch
+        const float miss = miss_of(toward, example.turn());
+        float *term = step.terms + (int64)example.place * step.pitch + lane();
 #pragma unroll
-            for (int c = 0; c < CHUNKS; ++c) w[c] = next[c];
-        }
-        float miss[COUNT];
-        score<CHUNKS, COUNT>(miss, w, examples);
-#pragma unroll
-        for (int k = 0; k < COUNT; ++k) {
-            const float toward = examples[k].turn() ? miss[k] : -miss[k];
-            step.towards[examples[k].place] = toward;  // all lanes the same: no branch
-            miss[k] = miss_of(toward, examples[k].turn());
-        }
-#pragma unroll
-        for (int k = 0; k < COUNT; ++k) {
-            float *term = step.terms + (int64)examples[k].place * step.pitch + lane();
-#pragma unroll
-            for (int c = 0; c < CHUNKS; ++c) {
-                next[c] = fmaf(step.rule.rate * miss[k], examples[k].h[c], next[c]);
-                term[32 * c] = miss[k] * w[c];
-            }
+        for (int c = 0; c < CHUNKS; ++c) {
+            term[32 * c] = miss * w[c];
+            w[c] = fmaf(step.rate * miss, example.h[c], w[c]);
         }
     }
 
@@ -123,7 +103,7 @@ template <int CHUNKS> struct Plain {
     {
 #pragma unroll
         for (int c = 0; c < CHUNKS; ++c)
-            if (32 * c + lane() < step.D) node.row[32 * c + lane()] = next[c];
+            if (32 * c + lane() < step.D) node.row[32 * c + lane()] = w[c];
     }
 };
 
@@ -144,16 +124,9 @@ __device__ __forceinline__ void narrow(const Known &step, const Node &node, int 
 #pragma unroll
             for (int k = 0; k < IN_FLIGHT; ++k)
                 if (i + IN_FLIGHT + k < count) load(later[k], step, node, first + places[i + IN_FLIGHT + k]);
-            bool start = i + IN_FLIGHT > count;
 #pragma unroll
-            for (int k = 1; k < IN_FLIGHT; ++k) start = start || now[k].start();
-            if (!__any_sync(FULL, start)) {  // so the compiler sees that the warp stays together
-                row.template visit<IN_FLIGHT>(step, node, now);
-            } else {
-#pragma unroll
-                for (int k = 0; k < IN_FLIGHT; ++k)
-                    if (i + k < count) row.template visit<1>(step, node, now + k);
-            }
+            for (int k = 0; k < IN_FLIGHT; ++k)
+                if (i + k < count) row.visit(step, node, now[k]);
 #pragma unroll
             for (int k = 0; k < IN_FLIGHT; ++k) now[k] = later[k];
         }
@@ -162,24 +135,7 @@ __device__ __forceinline__ void narrow(const Known &step, const Node &node, int 
     row.put(step, node);
 }
 
-// A row of any width, which stays in memory and moves when the next group begins. Of a group's example e lane e knows the b,
-// and how far the node missed.
-struct Group {
-    int mine, members;
-    float miss;
-
-    // The sum over the group of push * h in column d < D, 0 beyond; added to `value`, example after example.
-    __device__ __forceinline__ float along(const Step &step, float push, int d, float value)
-    {
-        for (int e = 0; e < members; ++e) {
-            const int b = __shfl_sync(FULL, mine, e);
-            const float h = d < step.D ? step.hidden[(int64)b * step.D + d] : 0;
-            value = fmaf(__shfl_sync(FULL, push, e), h, value);
-        }
-        return value;
-    }
-};
-
+// A row of any width, which stays in memory.
 struct PlainWide {
     __device__ __forceinline__ void take(const Step &, const Node &) {}
 
@@ -189,13 +145,10 @@ struct PlainWide {
         return miss_of(*toward, turn);
     }
 
-    __device__ __forceinline__ void move(const Step &step, const Node &node, Group &group)
+    __device__ __forceinline__ void move(const Step &step, const Node &node, int b, float miss)
     {
-        for (int first = 0; first < step.D; first += 32) {
-            const int d = first + lane();
-            const float value = group.along(step, step.rule.rate * group.miss, d, d < step.D ? node.row[d] : 0);
-            if (d < step.D) node.row[d] = value;
-        }
+        for (int d = lane(); d < step.D; d += 32)
+            node.row[d] = fmaf(step.rate * miss, step.hidden[(int64)b * step.D + d], node.row[d]);
     }
 };
 
@@ -204,16 +157,11 @@ __device__ __forceinline__ void wide(const Known &step, const Node &node, int b,
 {
     Row row;
     row.take(step, node);
-    Group group = {0, 0, 0};
     for (int first = b; first < B; first += SPAN) {
         const int count = collect(places, node.entries, 1, node.id, first, min(first + SPAN, B));
         for (int i = 0; i < count; ++i) {
             const int at = first + places[i];
-            if (__any_sync(FULL, step.starts[at])) {
-                step_of_chain();
-                row.move(step, node, group);
-                group.members = 0;
-            }
+            step_of_chain();
             float product = 0, toward;
 #pragma unroll 8
             for (int d = lane(); d < step.D; d += 32) product = fmaf(node.row[d], step.hidden[(int64)at * step.D + d], product);
@@ -222,13 +170,8 @@ __device__ __forceinline__ void wide(const Known &step, const Node &node, int b,
             step.towards[place] = toward;
 #pragma unroll 8
             for (int d = lane(); d < step.D; d += 32) step.terms[(int64)place * step.pitch + d] = miss * node.row[d];
-            if (lane() == group.members) {
-                group.mine = at;
-                group.miss = miss;
-            }
-            ++group.members;
+            row.move(step, node, at, miss);
         }
         __syncwarp();
     }
-    row.move(step, node, group);
 }

@@ -1,8 +1,6 @@
 // A node of a tree that has a bias, or that moves by more than plain SGD (visit.cuh), or whose examples have weights.
 //
-// A visit of a node is a group of examples that learn together, one example where they do not: their gradients are summed,
-// and the row moves by the sum when the next group begins. The gradient of one example is -miss h, so its norm is known from
-// that of h, which the warp sums up beside the score.
+// The gradient of an example is -miss h, so its norm is known from that of h, which the warp sums up beside the score.
 #pragma once
 
 #include "tree_node.cuh"
@@ -14,11 +12,6 @@ struct RuledStep : Step {
     float *squares;       // (V - 1,): one a row; (V - 1, D) where `each`; null: none
     float *bias_squares;  // (V - 1,) where `each` and there are biases
     bool each;
-};
-
-// What the rule makes of a visit, by the square of its gradient's norm: the factors of the gradient.
-struct Scalars {
-    float part, step;  // the cut, and the step of a row without a square for each number
 };
 
 // A node's numbers beside its row, the same in every lane.
@@ -43,21 +36,19 @@ struct Beside {
     // Does a visit need the norm of its gradient?
     __device__ __forceinline__ static bool measured(const RuledStep &step)
     {
-        return (step.squares && !step.each) || step.rule.clip < INFINITY;
+        return step.squares && !step.each;
     }
 
-    // The bias moves against its gradient g, by a visit whose gradient has the square norm2 of a norm, this g in it.
-    __device__ __forceinline__ Scalars visit(const RuledStep &step, float norm2, float g)
+    // The bias moves against its gradient g, by a visit whose gradient has the square norm2 of a norm, this g in it: the step
+    // of a row without a square for each number.
+    __device__ __forceinline__ float visit(const RuledStep &step, float norm2, float g)
     {
-        Scalars now = {measured(step) ? cut(norm2, step.rule.clip) : 1, step.rule.rate};
-        g *= now.part;
         if (step.each) {
-            if (step.biases) bias = moved(bias, bias_square, g, step.rule.rate, 1);
-            return now;
+            if (step.biases) bias = moved(bias, bias_square, g, step.rate);
+            return step.rate;
         }
-        if (step.squares)
-            now.step = step_of_row(square, now.part * now.part * norm2 / (step.D + (step.biases != nullptr)), step.rule.rate);
-        if (step.biases) bias = fmaf(-now.step, g, bias);
+        const float now = step.squares ? step_of_row(square, norm2 / (step.D + (step.biases != nullptr)), step.rate) : step.rate;
+        if (step.biases) bias = fmaf(-now, g, bias);
         return now;
     }
 };
@@ -69,84 +60,46 @@ __device__ __forceinline__ float weighed(const RuledStep &step, float score, boo
     return (step.weight ? step.weight[b] : 1) * miss_of(*toward, turn);
 }
 
-// w is the row before a group, g the gradient of those met so far, of which there are `members`.
 template <int CHUNKS> struct Ruled {
-    float w[CHUNKS], g[CHUNKS], s[CHUNKS], g_bias, norm2;
-    int members;
+    float w[CHUNKS], s[CHUNKS];
     Beside beside;
 
     __device__ __forceinline__ void take(const RuledStep &step, const Node &node)
     {
         beside.take(step, node);
-        members = 0;
-        g_bias = norm2 = 0;
 #pragma unroll
         for (int c = 0; c < CHUNKS; ++c) {
             const int d = 32 * c + lane();
             w[c] = d < step.D ? node.row[d] : 0;
             s[c] = step.each && d < step.D ? step.squares[(int64)node.id * step.D + d] : 0;
-            g[c] = 0;
         }
     }
 
-    // The visit of the group that has ended.
-    __device__ __forceinline__ void settle(const RuledStep &step)
+    __device__ __forceinline__ void visit(const RuledStep &step, const Node &node, const Example<CHUNKS> &example)
     {
-        if (!__any_sync(FULL, members)) return;
         step_of_chain();
-        if (__any_sync(FULL, members > 1) && Beside::measured(step)) {
+        const float found = score<CHUNKS>(w, example);
+        float size = 0, toward;
+        if (Beside::measured(step)) {
             float product = 0;
 #pragma unroll
-            for (int c = 0; c < CHUNKS; ++c) product = fmaf(g[c], g[c], product);
-            norm2 = sum(product) + (step.biases ? g_bias * g_bias : 0);
-        }
-        const Scalars now = beside.visit(step, norm2, g_bias);
-#pragma unroll
-        for (int c = 0; c < CHUNKS; ++c) {
-            w[c] = step.each ? moved(w[c], s[c], now.part * g[c], step.rule.rate, step.rule.keep)
-                             : fmaf(-now.step * now.part, g[c], step.rule.keep * w[c]);
-            g[c] = 0;
-        }
-        g_bias = 0;
-        members = 0;
-    }
-
-    // It meets COUNT examples, of which only the first may begin a group.
-    template <int COUNT>
-    __device__ __forceinline__ void visit(const RuledStep &step, const Node &node, const Example<CHUNKS> *examples)
-    {
-        if (__any_sync(FULL, examples[0].start())) settle(step);
-        float miss[COUNT], size = 0;
-        score<CHUNKS, COUNT>(miss, w, examples);
-        if (COUNT == 1 && Beside::measured(step)) {
-            float product = 0;
-#pragma unroll
-            for (int c = 0; c < CHUNKS; ++c) product = fmaf(examples[0].h[c], examples[0].h[c], product);
+            for (int c = 0; c < CHUNKS; ++c) product = fmaf(example.h[c], example.h[c], product);
             size = sum(product);
         }
+        const float miss = weighed(step, found + beside.bias, example.turn(), &toward, example.b);
+        step.towards[example.place] = toward;
+        const float now = beside.visit(step, miss * miss * (size + (step.biases != nullptr)), -miss);
+        float *term = step.terms + (int64)example.place * step.pitch + lane();
 #pragma unroll
-        for (int k = 0; k < COUNT; ++k) {
-            float toward;
-            miss[k] = weighed(step, miss[k] + beside.bias, examples[k].turn(), &toward, examples[k].b);
-            step.towards[examples[k].place] = toward;
+        for (int c = 0; c < CHUNKS; ++c) {
+            const float g = -miss * example.h[c];
+            term[32 * c] = miss * w[c];
+            w[c] = step.each ? moved(w[c], s[c], g, step.rate) : fmaf(-now, g, w[c]);
         }
-        norm2 = miss[0] * miss[0] * (size + (step.biases != nullptr));  // where the group ends here
-#pragma unroll
-        for (int k = 0; k < COUNT; ++k) {
-            float *term = step.terms + (int64)examples[k].place * step.pitch + lane();
-#pragma unroll
-            for (int c = 0; c < CHUNKS; ++c) {
-                g[c] = fmaf(-miss[k], examples[k].h[c], g[c]);
-                term[32 * c] = miss[k] * w[c];
-            }
-            g_bias -= miss[k];
-        }
-        members += COUNT;
     }
 
     __device__ __forceinline__ void put(const RuledStep &step, const Node &node)
     {
-        settle(step);
         beside.put(step, node);
 #pragma unroll
         for (int c = 0; c < CHUNKS; ++c) {
@@ -169,25 +122,20 @@ struct RuledWide {
         return weighed(step, score + beside.bias, turn, toward, b);
     }
 
-    // The gradient is summed twice: for its norm, and to move the row.
-    __device__ __forceinline__ void move(const RuledStep &step, const Node &node, Group &group)
+    // The gradient is computed twice: for its norm, and to move the row.
+    __device__ __forceinline__ void move(const RuledStep &step, const Node &node, int b, float miss)
     {
-        if (!__any_sync(FULL, group.members)) return;
-        const float g_bias = sum(lane() < group.members ? -group.miss : 0);
-        float total = 0;
-        if (Beside::measured(step))
-            for (int first = 0; first < step.D; first += 32) {
-                const float g = group.along(step, -group.miss, first + lane(), 0);
-                total = fmaf(g, g, total);
-            }
-        const Scalars now = beside.visit(step, sum(total) + (step.biases ? g_bias * g_bias : 0), g_bias);
-        for (int first = 0; first < step.D; first += 32) {
-            const int d = first + lane();
-            const float g = group.along(step, -group.miss, d, 0);
-            if (d >= step.D) continue;
+        const float *h = step.hidden + (int64)b * step.D;
+        float norm2 = 0;
+        if (Beside::measured(step)) {
+            for (int d = lane(); d < step.D; d += 32) norm2 = fmaf(-miss * h[d], -miss * h[d], norm2);
+            norm2 = sum(norm2) + (step.biases ? miss * miss : 0);
+        }
+        const float now = beside.visit(step, norm2, -miss);
+        for (int d = lane(); d < step.D; d += 32) {
+            const float g = -miss * h[d];
             const int64 at = (int64)node.id * step.D + d;
-            node.row[d] = step.each ? moved(node.row[d], step.squares[at], now.part * g, step.rule.rate, step.rule.keep)
-                                    : fmaf(-now.step * now.part, g, step.rule.keep * node.row[d]);
+            node.row[d] = step.each ? moved(node.row[d], step.squares[at], g, step.rate) : fmaf(-now, g, node.row[d]);
         }
         beside.put(step, node);
     }

@@ -2,7 +2,6 @@
 //
 // leaf_up, node_up  2 * parent + turn of each class and of each node, -1 at the root (cpu/tree.py)
 // entries (depth, B)  2 * node + turn at each level of each example's path, the root's level first; -1 past its end
-// starts  (B,)      1 where a group of examples begins that learn together; in deterministic mode everywhere
 // terms   (B, depth, pitch), towards (B, depth): what each node of a path adds to the gradient and the loss; the pitch is D
 //         rounded up to what the kernels take, so that a warp writes without asking where a row ends
 //
@@ -11,35 +10,15 @@
 #include "tree_node.cuh"
 #include "tree_ruled.cuh"
 
-// Where the stretch of equal targets around b begins; the warp's lanes stand at neighbouring b, the first a multiple of 32.
-__device__ __forceinline__ int stretch(const int *target, int b, int B)
-{
-    const int base = b - lane();
-    const unsigned upto = FULL >> (31 - lane());
-    unsigned changes = __ballot_sync(FULL, b < B && (b == 0 || target[b] != target[b - 1]));
-    if (changes & upto) b = base + 31 - __clz(changes & upto);
-    for (int at = base; !(changes & 1); at -= 32) {  // lane 0's stretch begins before this warp's examples
-        const int a = at - 32 + lane();
-        const unsigned earlier = __ballot_sync(FULL, a < B && (a == 0 || target[a] != target[a - 1]));
-        if (!earlier) continue;
-        if (!(changes & upto)) b = at - 32 + 31 - __clz(earlier);
-        break;
-    }
-    return b;
-}
-
-// entries[.][b] = the path of target[b] from the root, lengths[b] = its nodes, starts[b] = whether b begins a group: stretches
-// of equal targets are cut into groups of at most `together` from their start.
+// entries[.][b] = the path of target[b] from the root, lengths[b] = its nodes.
 //   work    a thread an example: climbs, then turns its path around
 //   launch  grid: B / 64, block: 64
 //   bound   latency: a pointer after another, up to `depth` of them
-extern "C" __global__ void climb(int *entries, int *lengths, int *starts, const int *leaf_up, const int *node_up,
-                                 const int *target, int together, int depth, int B)
+extern "C" __global__ void climb(int *entries, int *lengths, const int *leaf_up, const int *node_up, const int *target,
+                                 int depth, int B)
 {
     const int b = blockIdx.x * blockDim.x + threadIdx.x;
-    const int begun = stretch(target, b, B);
     if (b >= B) return;
-    starts[b] = (b - begun) % together == 0;
     int length = 0;
     for (int up = leaf_up[target[b]]; up >= 0; up = node_up[up >> 1]) entries[(int64)length++ * B + b] = up;
     lengths[b] = length;
@@ -51,8 +30,7 @@ extern "C" __global__ void climb(int *entries, int *lengths, int *starts, const 
     for (int level = length; level < depth; ++level) entries[(int64)level * B + b] = -1;
 }
 
-// At node w, for its examples b in order: miss = turn - logistic(w . h[b]), terms[b][level] = miss w, w += rate miss h[b];
-// examples of one group all find w as the first of them does.
+// At node w, for its examples b in order: miss = turn - logistic(w . h[b]), terms[b][level] = miss w, w += rate miss h[b].
 //   work    a warp a place of an example's path; the first example of a node takes all of them, near the root first
 //   launch  grid: (B / WARPS, depth), block: 128
 //   bound   latency: the root's B visits in turn, each 2 rounds of shuffles, an exponential and a reciprocal (some
@@ -76,11 +54,11 @@ __device__ __forceinline__ void learn(const Known &step, float *nodes, const int
 
 #define LEARN(NAME, CHUNKS, ROW)                                                                                               \
     extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)                                                                \
-        NAME(float *terms, float *towards, float *nodes, const int *entries, const int *starts, const float *hidden,           \
-             float rate, int depth, int B, int D, int pitch)                                                                   \
+        NAME(float *terms, float *towards, float *nodes, const int *entries, const float *hidden, float rate, int depth,       \
+             int B, int D, int pitch)                                                                                          \
     {                                                                                                                          \
         __shared__ unsigned short places[WARPS][SPAN];                                                                         \
-        const Step step = {terms, towards, starts, hidden, {rate, 1, INFINITY}, depth, D, pitch};                              \
+        const Step step = {terms, towards, hidden, rate, depth, D, pitch};                                                     \
         learn<CHUNKS, ROW>(step, nodes, entries, B, places);                                                                   \
     }
 LEARN(learn_1, 1, Plain<1>)
@@ -90,7 +68,7 @@ LEARN(learn_8, 8, Plain<8>)
 LEARN(learn_wide, 0, PlainWide)
 
 // The same numbers up to rounding: crowded nodes are taken by their block, one after another (gpu/tree_crowd.cuh), the others by
-// a warp each, as above. All examples learn apart.
+// a warp each, as above.
 //   work    a warp a place of an example's path, then the block for those of its places where a crowded node begins
 //   launch  grid: (B / WARPS, depth), block: 128
 //   bound   latency: the root's B examples in turn, each an exponential, a reciprocal, a shuffle and a multiply-add; every CHUNK
@@ -120,12 +98,12 @@ __device__ __forceinline__ void learn_ordered(const Step &step, float *nodes, co
 
 #define LEARN_ORDERED(NAME, CHUNKS)                                                                                            \
     extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)                                                                \
-        NAME(float *terms, float *towards, float *nodes, const int *entries, const int *starts, const float *hidden,           \
-             float rate, int depth, int B, int D, int pitch)                                                                   \
+        NAME(float *terms, float *towards, float *nodes, const int *entries, const float *hidden, float rate, int depth,       \
+             int B, int D, int pitch)                                                                                          \
     {                                                                                                                          \
         __shared__ unsigned short places[WARPS][SPAN];                                                                         \
         __shared__ Shared<CHUNKS> shared;                                                                                      \
-        const Step step = {terms, towards, starts, hidden, {rate, 1, INFINITY}, depth, D, pitch};                              \
+        const Step step = {terms, towards, hidden, rate, depth, D, pitch};                                                     \
         learn_ordered<CHUNKS>(step, nodes, entries, B, places, shared);                                                        \
     }
 LEARN_ORDERED(learn_1_ordered, 1)
@@ -133,15 +111,15 @@ LEARN_ORDERED(learn_2_ordered, 2)
 LEARN_ORDERED(learn_4_ordered, 4)
 LEARN_ORDERED(learn_8_ordered, 8)
 
-// The same as in `learn` by a rule, with weights of the examples and with biases: gpu/tree_ruled.cuh.
+// The same as in `learn` with squares, with weights of the examples and with biases: gpu/tree_ruled.cuh.
 #define LEARN_RULED(NAME, CHUNKS, ROW)                                                                                         \
     extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)                                                                \
         NAME(float *terms, float *towards, float *nodes, float *biases, float *squares, float *bias_squares,                   \
-             const int *entries, const int *starts, const float *hidden, const float *weight, float rate, float keep,          \
-             float clip, int each, int depth, int B, int D, int pitch)                                                         \
+             const int *entries, const float *hidden, const float *weight, float rate, int each, int depth, int B, int D,      \
+             int pitch)                                                                                                        \
     {                                                                                                                          \
         __shared__ unsigned short places[WARPS][SPAN];                                                                         \
-        const RuledStep step = {{terms, towards, starts, hidden, {rate, keep, clip}, depth, D, pitch},                         \
+        const RuledStep step = {{terms, towards, hidden, rate, depth, D, pitch},                                               \
                                 weight, biases, squares, bias_squares, each != 0};                                             \
         learn<CHUNKS, ROW>(step, nodes, entries, B, places);                                                                   \
     }

@@ -10,9 +10,8 @@ from numpy.typing import DTypeLike
 
 from gpu import device, kernels
 from gpu.array import Array
-from gpu.rule import plain, scalars, wide
+from gpu.rule import wide
 
-LONGEST = 16  # examples of a group, at most 32: the lanes of a warp
 WARPS = 4  # warps of a block of `learn`, as in gpu/tree_softmax.cu
 CHUNKS = (1, 2, 4, 8)  # widths, in warps, for which a node fits the registers
 WIDE = "learn_wide"  # the kernel for nodes that do not
@@ -31,14 +30,12 @@ class Work(NamedTuple):
 
     entries  (L, B) int32    2 * node + turn from the root on, -1 past a path's end
     lengths  (B,) int32      nodes on the path
-    starts   (B,) int32      1 where a group of examples begins that learn together
     terms    (B, L, pitch)   what each node of a path subtracts from the gradient; pitch >= D, see `_fit`
     towards  (B, L)          the log-odds of the turn of the path at each node
     """
 
     entries: Array
     lengths: Array
-    starts: Array
     terms: Array
     towards: Array
 
@@ -49,15 +46,14 @@ def plan(tree: Any) -> Plan:
     return Plan(here.from_host(tree.leaf_up), here.from_host(tree.node_up), tree.depth)
 
 
-def workspace(batch: int, width: int, depth: int, dtype: DTypeLike, owners: int = 4) -> Work:
-    """Scratch for calls of `step` with up to `batch` rows and paths of up to `depth` nodes; here nodes have no owners.
+def workspace(batch: int, width: int, depth: int, dtype: DTypeLike) -> Work:
+    """Scratch for calls of `step` with up to `batch` rows and paths of up to `depth` nodes.
 
-    It takes 4 batch (depth (pitch + 2) + 2) bytes: 16 MB for 1024 rows of 128 numbers and paths of 30 nodes.
+    It takes 4 batch (depth (pitch + 2) + 1) bytes: 16 MB for 1024 rows of 128 numbers and paths of 30 nodes.
     """
     empty = device.current().device.empty
     return Work(
         empty((depth, batch), np.int32),
-        empty(batch, np.int32),
         empty(batch, np.int32),
         empty((batch, depth, _fit(width)[1]), dtype),
         empty((batch, depth), dtype),
@@ -66,45 +62,42 @@ def workspace(batch: int, width: int, depth: int, dtype: DTypeLike, owners: int 
 
 def step(
     grad: Array, loss: Array, learned: Any, work: Work, tree: Plan, hidden: Array, target: Array,
-    weight: Array | None, rule: Any, mode: str,
+    weight: Array | None, rate: float, mode: str,
 ) -> None:  # fmt: skip
     """Learn from a batch: write grad (B, D) = d loss / d hidden and loss (B,) in nats, move the nodes.
 
     nodes (V - 1, D) and hidden (B, D) float32, target (B,) int32 classes; tree: a `Plan`. grad is summed over the path,
     not averaged over B. weight (B,): multiplies an example's loss and gradients; None: all 1.
     mode "deterministic": as the serial loop over rows does it, bit for bit.
-    mode "grouped": so too, but neighbouring rows of one target learn together, up to LONGEST of them, from the nodes before
-    any of them moves. Skip-gram, whose batches are made of such groups, waits less.
     mode "ordered": as the serial loop, up to rounding, and the same bits in every run. A node with many examples waits less for
     each of them: 32 at a time their hidden vectors are multiplied with each other, so that a score follows from those before it
     without a sum over columns. Where nodes move by more than plain SGD, have biases, or are wider than 256 numbers, and where
     examples have weights: as "deterministic".
     """
     B, D = hidden.shape
-    depth, together = tree.depth, LONGEST if mode == "grouped" else 1
-    pitch = _fit(D)[1]
-    paths = work.entries, work.lengths, work.starts, tree.leaf_up, tree.node_up, target
-    kernels.launch(__file__, "climb", "PPPPPPiii", -(-B // 64), 64, *paths, together, depth, B)
-    _learn(learned, work, hidden, weight, rule, depth, mode == "ordered")
+    depth, pitch = tree.depth, _fit(D)[1]
+    paths = work.entries, work.lengths, tree.leaf_up, tree.node_up, target
+    kernels.launch(__file__, "climb", "PPPPPii", -(-B // 64), 64, *paths, depth, B)
+    _learn(learned, work, hidden, weight, rate, depth, mode == "ordered")
     sums = grad, loss, work.terms, work.towards, work.lengths, weight
     kernels.launch(__file__, "add", "PPPPPPiii", B, min(-(-D // 32) * 32, 256), *sums, depth, D, pitch)
 
 
 def _learn(
-    learned: Any, work: Work, hidden: Array, weight: Array | None, rule: Any, depth: int, ordered: bool
+    learned: Any, work: Work, hidden: Array, weight: Array | None, rate: float, depth: int, ordered: bool
 ) -> None:  # fmt: skip
     """The nodes meet their examples."""
     B, D = hidden.shape
     name, pitch = _fit(D)
     grid, block, written = (-(-B // WARPS), depth), 32 * WARPS, (work.terms, work.towards, learned.rows)
-    read, sizes = (work.entries, work.starts, hidden), (depth, B, D, pitch)
-    if plain(learned, rule) and learned.biases is None and weight is None:
+    read, sizes = (work.entries, hidden), (depth, B, D, pitch)
+    if learned.squares is None and learned.biases is None and weight is None:
         name += "_ordered" if ordered and name != WIDE else ""
-        kernels.launch(__file__, name, "PPPPPPfiiii", grid, block, *written, *read, rule.rate, *sizes)
+        kernels.launch(__file__, name, "PPPPPfiiii", grid, block, *written, *read, rate, *sizes)
     else:
         beside = learned.biases, learned.squares, learned.bias_squares
-        values = *written, *beside, *read, weight, *scalars(rule), wide(learned), *sizes
-        kernels.launch(__file__, f"{name}_ruled", "PPPPPPPPPPfffiiiii", grid, block, *values)
+        values = *written, *beside, *read, weight, rate, wide(learned), *sizes
+        kernels.launch(__file__, f"{name}_ruled", "PPPPPPPPPfiiiii", grid, block, *values)
 
 
 def log_prob(out: Array, learned: Any, tree: Plan, hidden: Array, target: Array) -> None:

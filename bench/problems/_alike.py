@@ -56,7 +56,7 @@ def _learned(corpus: Corpus, seed: int, threads: int) -> tuple[np.ndarray, float
 
     def engine() -> Engine:
         rows = Embedding(feed.rows, WIDTH, rate=0.025, seed=seed)
-        return Engine(rows, None, TreeReadout(feed.counts, WIDTH, mode="grouped", batch=feed.batch), threads=threads)
+        return Engine(rows, None, TreeReadout(feed.counts, WIDTH, batch=feed.batch), threads=threads)
 
     next(engine().run(feed))  # kernels are compiled off the clock
     start, model = time.perf_counter(), engine()

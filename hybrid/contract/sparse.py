@@ -10,11 +10,17 @@ from .array import Array
 class Learned(NamedTuple):
     """Rows that learn, and what is kept for each of them. Where all but `rows` is None they learn by plain SGD.
 
-    rows          (R, D); on the CPU also of 16 bits: uint16, those of bfloat16, or int16, those of float16. All else is float32
+    rows          (R, D)
     biases        (R,): a number that is added to the product of its row and a hidden vector; None: there are none
     squares       None: SGD. (R,): row-wise Adagrad, one number a row, the sum of the mean squares of its gradients, its
                   bias among the D + 1 numbers. (R, D): Adagrad, the sum of the squares of each number's gradients
     bias_squares  (R,): the same of the biases, where squares is (R, D) and there are biases; None elsewhere
+
+    A visit moves a row w against its gradient g, and its bias by the gradient of that, which belongs to g: by SGD w <- w - rate
+    g; by Adagrad s <- s + g^2, w <- w - rate g / (sqrt(s) + 1e-10), where row-wise Adagrad takes the mean of g^2 over the row.
+    A visit is: an occurrence of an id, in a scatter; an example at a node of a tree or at a drawn class, or a group of them in
+    the mode "grouped" and in TreeBatch; in full and sampled softmax and in the top of a split tree the sum over the batch, at
+    every row that takes part. What a kernel passes on, the gradient of hidden vectors, is that of the rows before the visit.
 
     Duchi et al. 2011, "Adaptive Subgradient Methods for Online Learning and Stochastic Optimization"; row by row: Mudigere et
     al. 2022, arXiv:2104.05158.
@@ -26,34 +32,13 @@ class Learned(NamedTuple):
     bias_squares: Any = None
 
 
-class Rule(NamedTuple):
-    """How a visit moves a row w against its gradient g, and its bias by the gradient of that, which belongs to g.
-
-    rate   step
-    decay  None, or the decoupled weight decay: w <- (1 - rate decay) w. Biases do not decay
-    clip   None, or the norm that g is cut to where it is longer
-    dice   None, or for rows of 16 bits a whole number below 2^64 that the rounding of this step is drawn from
-
-    First g is cut; then w decays; then it moves: by SGD w <- w - rate g; by Adagrad s <- s + g^2, w <- w - rate g / (sqrt(s) +
-    1e-10), where row-wise Adagrad takes the mean of g^2 over the row. A visit is: an occurrence of an id, in a scatter; an
-    example at a node of a tree or at a drawn class, or a group of them in the mode "grouped" and in TreeBatch; in full and
-    sampled softmax and in the top of a split tree the sum over the batch, at every row that takes part. What a kernel passes
-    on, the gradient of hidden vectors, is that of the rows before the visit.
-    """
-
-    rate: float
-    decay: float | None = None
-    clip: float | None = None
-    dice: int | None = None
-
-
 class Rows(Protocol):
     """Tables of vectors, one row an id; table (R, D)."""
 
     def gather(self, out: Array, table: Array, ids: Array) -> None:
         """out[n] = table[ids[n]]; out (N, D), ids (N,)."""
 
-    def scatter(self, learned: Learned, ids: Array, grad: Array, rule: Rule) -> None:
+    def scatter(self, learned: Learned, ids: Array, grad: Array, rate: float) -> None:
         """Move row ids[n] against grad[n] (N, D), in the order of n: the same bits at any number of threads. No biases."""
 
     def gather_mean(self, out: Array, table: Array, bag_at: Array, ids: Array, values: Array | None) -> None:
@@ -63,7 +48,7 @@ class Rows(Protocol):
         """
 
     def scatter_mean(
-        self, learned: Learned, bag_at: Array, ids: Array, values: Array | None, grad: Array, rule: Rule
+        self, learned: Learned, bag_at: Array, ids: Array, values: Array | None, grad: Array, rate: float
     ) -> None:
         """The reverse of gather_mean: every row of bag b moves against grad[b] / size(b), in the order of b.
 
@@ -74,15 +59,12 @@ class Rows(Protocol):
 class Softmax(Protocol):
     """The full softmax over V classes, computed in chunks: its scratch has a bound. Rows (V, D), hidden (B, D)."""
 
-    def workspace(self, batch: int, width: int, dtype: DTypeLike, parts: int = 16) -> Any:
-        """The scratch arrays that calls with up to `batch` rows need; made once.
-
-        parts  of the classes: so many threads of a CPU share a step at most. Last bits depend on their number there
-        """
+    def workspace(self, batch: int, width: int, dtype: DTypeLike) -> Any:
+        """The scratch arrays that calls with up to `batch` rows need; made once."""
 
     def step(
         self, grad: Array, loss: Array, learned: Learned, work: Any, hidden: Array, target: Array,
-        weight: Array | None, rule: Rule,
+        weight: Array | None, rate: float,
     ) -> None:  # fmt: skip
         """Write grad (B, D) = d loss / d hidden and loss (B,) in nats; every row moves against the gradient summed over B.
 
@@ -102,37 +84,30 @@ class SampledSoftmax(Protocol):
     def log_uniform(self, classes: int) -> Any:
         """A sampler that draws approximately by Zipf's law; classes are numbered by falling frequency."""
 
-    def unigram(self, counts: Array, power: float = 0.75) -> Any:
-        """A sampler that draws class v in proportion to counts[v]^power."""
+    def unigram(self, counts: Array) -> Any:
+        """A sampler that draws class v in proportion to counts[v]^0.75."""
 
     def uniform(self, classes: int) -> Any:
         """A sampler that draws all classes alike."""
 
-    def workspace(self, batch: int, width: int, negatives: int, dtype: DTypeLike, parts: int | None = None) -> Any:
-        """The scratch arrays that calls with up to `batch` rows and `negatives` negatives need; made once.
+    def workspace(self, batch: int, width: int, negatives: int, dtype: DTypeLike) -> Any:
+        """The scratch arrays that calls with up to `batch` rows and `negatives` negatives need; made once."""
 
-        parts  of rows and of negatives, at least: so many threads of a CPU can share a step. Last bits may depend on their
-               number; None: blocks of a fixed size
-        """
-
-    def draw(
-        self, work: Any, sampler: Any, count: int, target: Array, seed: int, tick: int, sure: Array | None = None
-    ) -> int:  # fmt: skip
+    def draw(self, work: Any, sampler: Any, count: int, target: Array, seed: int, tick: int) -> int:
         """Write the distinct negatives of a batch to the scratch, with log of the probability that a class is among them.
 
-        count draws with replacement, a function of seed and tick. sure: distinct classes that are among the negatives for
-        sure, beside those. Returns how many negatives there are: up to count, and those of `sure`.
+        count draws with replacement, a function of seed and tick. Returns how many negatives there are: up to count.
         """
 
     def learn(
         self, grad: Array, loss: Array, learned: Learned, work: Any, count: int, hidden: Array, target: Array,
-        weight: Array | None, rule: Rule,
+        weight: Array | None, rate: float,
     ) -> Array:  # fmt: skip
         """What `step` does with `count` negatives that were drawn before."""
 
     def step(
         self, grad: Array, loss: Array, learned: Learned, work: Any, sampler: Any, hidden: Array, target: Array,
-        weight: Array | None, rule: Rule, seed: int, tick: int,
+        weight: Array | None, rate: float, seed: int, tick: int,
     ) -> Array:  # fmt: skip
         """Write grad (B, D) = d loss / d hidden and loss (B,) in nats; rows move against the gradient summed over B.
 
@@ -149,7 +124,7 @@ class SampledLogistic(Protocol):
 
     def learn(
         self, grad: Array, loss: Array, learned: Learned, work: Any, count: int, hidden: Array, target: Array,
-        weight: Array | None, rule: Rule, positive: float,
+        weight: Array | None, rate: float, positive: float,
     ) -> Array:  # fmt: skip
         """As SampledSoftmax.learn: loss = -positive log p(yes | target) - sum of log p(no | negative)."""
 
@@ -160,24 +135,19 @@ class TreeSoftmax(Protocol):
     def plan(self, tree: Any) -> Any:
         """The tree in the form that the other functions take; made once."""
 
-    def workspace(self, batch: int, width: int, depth: int, dtype: DTypeLike, owners: int = 4) -> Any:
-        """The scratch arrays that calls with up to `batch` rows and paths up to `depth` need; made once.
-
-        owners  of the tree's nodes, as many as the tree was made for: the threads of a CPU that share a step at most. Last bits
-                of gradients depend on their number there, and nothing else does
-        """
+    def workspace(self, batch: int, width: int, depth: int, dtype: DTypeLike) -> Any:
+        """The scratch arrays that calls with up to `batch` rows and paths up to `depth` need; made once."""
 
     def step(
         self, grad: Array, loss: Array, learned: Learned, work: Any, tree: Any, hidden: Array, target: Array,
-        weight: Array | None, rule: Rule, mode: str,
+        weight: Array | None, rate: float, mode: str,
     ) -> None:  # fmt: skip
         """Learn from a batch: write grad (B, D) = d loss / d hidden and loss (B,) in nats, move the nodes.
 
         mode "deterministic": a node moves for the rows of the batch in order, one after another, so the result equals the
         serial loop over rows, bit for bit, at any number of threads. mode "ordered": its numbers up to rounding, the same
         bytes in every run; a backend that gains nothing by it takes "deterministic". So does a GPU's where nodes have biases or
-        move by more than plain SGD, where examples have weights, and where D > 256. mode "grouped": as "deterministic", but
-        neighbouring rows of one target learn together, from the nodes before any of them moves.
+        move by more than plain SGD, where examples have weights, and where D > 256.
         grad is summed over the path, not averaged over B. weight as in Softmax.step.
         """
 
@@ -199,7 +169,7 @@ class TreeBatch(Protocol):
 
     def step(
         self, grad: Array, loss: Array, learned: Learned, work: Any, tree: Any, hidden: Array, target: Array,
-        weight: Array | None, rule: Rule, together: int,
+        weight: Array | None, rate: float, together: int,
     ) -> None:  # fmt: skip
         """Learn from a batch: write grad (B, D) = d loss / d hidden and loss (B,) in nats, move the nodes.
 
@@ -218,7 +188,7 @@ class Split(Protocol):
 
     def step(
         self, grad: Array, loss: Array, learned: Learned, work: Any, tree: Any, hidden: Array, target: Array,
-        weight: Array | None, rule: Rule,
+        weight: Array | None, rate: float,
     ) -> None:  # fmt: skip
         """Learn from a batch: add d loss / d hidden to grad (B, D), write loss (B,) in nats, move nodes (K, D).
 
@@ -235,7 +205,7 @@ class Head(Protocol):
 
     def step(
         self, grad: Array, loss: Array, learned: Learned, work: Any, slot: Array, hidden: Array, target: Array,
-        weight: Array | None, rule: Rule,
+        weight: Array | None, rate: float,
     ) -> None:  # fmt: skip
         """Learn from a batch: add d loss / d hidden to grad (B, D), write loss (B,) in nats, move the rows of the slots.
 
@@ -259,15 +229,12 @@ class LabelTree(Protocol):
     def longest(self, tree: Any, target: Array, target_at: Array) -> int:
         """At least as many nodes as an example of a batch visits: the length that `workspace` is to have room for."""
 
-    def workspace(self, batch: int, width: int, length: int, dtype: DTypeLike, owners: int = 4) -> Any:
-        """The scratch arrays that calls with up to `batch` examples need, which visit up to `length` nodes each.
-
-        owners  of the nodes, see TreeSoftmax.workspace; node n belongs to owner n % owners
-        """
+    def workspace(self, batch: int, width: int, length: int, dtype: DTypeLike) -> Any:
+        """The scratch arrays that calls with up to `batch` examples need, which visit up to `length` nodes each."""
 
     def step(
         self, grad: Array, loss: Array, learned: Learned, work: Any, tree: Any, hidden: Array, target: Array,
-        target_at: Array, weight: Array | None, rule: Rule,
+        target_at: Array, weight: Array | None, rate: float,
     ) -> None:  # fmt: skip
         """Learn from a batch: write grad (B, D) = d loss / d hidden and loss (B,) in nats, move the nodes' rows.
 

@@ -19,8 +19,7 @@ class Embedding:
     undivided    with mean: every vector of a bag gets the whole gradient of the mean, as in word2vec, and not its share
     weighted     with mean: each id of a batch has a value, and a bag becomes the sum of values times vectors
     rate         step of the optimiser on the sum of the loss over a batch
-    optimiser, decay, clip  how a row moves for each id that names it; see hybrid/sparse.py
-    storage      "bfloat16" or "float16": rows take half of the memory, see there; `table` is then a copy in float32
+    optimiser    how a row moves for each id that names it: one of OPTIMISERS of hybrid/sparse.py
     spread       rows start uniform in [-spread, spread]; default 0.5 / width, as in word2vec
     backend      where the rows are and move, from hybrid.backend.choose (None: the CPU). Rows on the trunk's GPU are in its
                  memory, and `table` is the host's copy
@@ -45,19 +44,15 @@ class Embedding:
         seed: int = 0,
         backend: Any = None,
         optimiser: str = "sgd",
-        decay: float | None = None,
-        clip: float | None = None,
         weighted: bool = False,
-        storage: str = "float32",
     ):
         self.rows, self.width = check.whole("rows", rows, 1, 2**31 - 1), check.whole("width", width, 1, 2**31 - 1)
         per_example = check.whole("per_example", per_example, 1, (2**31 - 1) // self.width)
         self.per_example, self.mean, self.undivided = 1 if mean else per_example, mean, undivided
         self.rate, self.seed = check.number("rate", rate, 0), check.whole("seed", seed, 0)
         self.spread = 0.5 / self.width if spread is None else check.number("spread", spread, 0)
-        self.moves, self.weighted = sparse.Moves(optimiser, decay, clip, storage), bool(weighted)
-        self._rounding = sparse.Rounding(self.moves, self.seed)
-        self._table, self._shared = self._drawn(0, self.rows), False
+        self.optimiser, self.weighted = check.choice("optimiser", optimiser, sparse.OPTIMISERS), bool(weighted)
+        self.table, self._shared = self._drawn(0, self.rows), False
         if weighted and (undivided or not mean):
             raise ValueError(
                 "weighted: found True, expected it with mean=True and undivided=False: values weigh the vectors of a bag"
@@ -68,8 +63,7 @@ class Embedding:
                 f"undivided: found True with rows on {self.backend.name}, expected False: it is word2vec's, which "
                 "has no trunk; leave it out"
             )
-        self.moves.check_place(self.backend)
-        self._host = sparse.kept(self._table, self.moves)
+        self._host = sparse.kept(self.table, self.optimiser)
         self._there = sparse.mirrored(self._host, self.backend.device)
 
     def _drawn(self, first: int, last: int) -> np.ndarray:
@@ -80,13 +74,7 @@ class Embedding:
         drawn = source.random((last - first, self.width), np.float32)
         drawn -= 0.5
         drawn *= 2 * self.spread
-        if self.moves.storage == "float32":
-            return drawn
-        from cpu import halves
-
-        table = self.moves.table(len(drawn), self.width)
-        halves.narrow(table, drawn)
-        return table
+        return drawn
 
     def add_rows(self, count: int, at: int | None = None) -> None:
         """Go on with so many more rows; the others keep what they have learned.
@@ -109,22 +97,17 @@ class Embedding:
         mirror.fetch(self.backend.device, self._pairs())
         stay = np.r_[0:at, at + count : first + count]
         self.rows = first + count
-        self._table = self.moves.table(self.rows, self.width)
-        self._table[at : at + count] = self._drawn(first, self.rows)
-        before, self._host = self._host, sparse.kept(self._table, self.moves)
+        self.table = sparse.table(self.rows, self.width)
+        self.table[at : at + count] = self._drawn(first, self.rows)
+        before, self._host = self._host, sparse.kept(self.table, self.optimiser)
         for ours, theirs in zip(self._host, before, strict=True):
             if ours is not None:
                 ours[stay] = theirs
         self._there = sparse.mirrored(self._host, self.backend.device)
 
-    @property
-    def table(self) -> np.ndarray:
-        """The rows (R, D) float32, on the host; a copy where they are stored in 16 bits."""
-        return sparse.numbers_of(self._table)
-
     def vectors(self) -> np.ndarray:
-        """The same as they stand now on the device."""
-        return sparse.numbers_of(self.parameters()["table"])
+        """The rows as they stand now on the device."""
+        return self.parameters()["table"]
 
     @property
     def outputs(self) -> int:
@@ -179,28 +162,28 @@ class Embedding:
 
     def backward(self, bag_at: Any, ids: Any, x_grad: Any, scale: float, values: Any = None) -> None:
         """Move the rows of the ids against x_grad (B, outputs), by `scale` times the rate; arrays as in `forward`."""
-        learned, rule = self._there, self.moves.rule(self.rate * scale, self._rounding.dice())
+        learned, rate = self._there, self.rate * scale
         if bag_at is not None:
             if self.undivided:
                 x_grad *= np.diff(bag_at)[:, None]
-            self.backend.rows.scatter_mean(learned, bag_at, ids, values, x_grad, rule)
+            self.backend.rows.scatter_mean(learned, bag_at, ids, values, x_grad, rate)
         else:
-            self.backend.rows.scatter(learned, ids, x_grad.reshape(-1, self.width), rule)
+            self.backend.rows.scatter(learned, ids, x_grad.reshape(-1, self.width), rate)
 
     def inputs(self, bag_at: Any, ids: Any, scale: float) -> Any:
         """The rows of a batch as cpu/word2vec.py takes them, to move by `scale` times the rate."""
         from cpu.word2vec import Inputs
 
-        return Inputs(self._there, self.moves.rule(self.rate * scale, self._rounding.dice()), bag_at, ids)
+        return Inputs(self._there, self.rate * scale, bag_at, ids)
 
     def parameters(self) -> dict[str, np.ndarray]:
         """The rows, and what is kept beside them, by name, as they stand now; on the CPU the live arrays."""
         mirror.fetch(self.backend.device, self._pairs())
-        return {"table": self._table} | sparse.beside(self._host) | self._rounding.parameters()
+        return {"table": self.table} | sparse.beside(self._host)
 
     def take(self, rows: np.ndarray) -> None:
         """Have these as the table from here on, on the CPU: (rows, width) float32, which somebody else may have too."""
-        self._table, self._shared = rows, True
+        self.table, self._shared = rows, True
         self._host, self._there = (learned._replace(rows=rows) for learned in (self._host, self._there))
 
     def send(self) -> None:
@@ -217,7 +200,7 @@ class Embedding:
         """The arguments that make this object again."""
         names = ("rows", "width", "per_example", "mean", "undivided", "rate", "spread", "seed")
         weighted = {"weighted": True} if self.weighted else {}
-        return {name: getattr(self, name) for name in names} | self.moves.describe() | weighted
+        return {name: getattr(self, name) for name in names} | sparse.describe(self.optimiser) | weighted
 
 
 def _again(facts: dict[str, Any], device: str, arrays: Any) -> Embedding:

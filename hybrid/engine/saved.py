@@ -29,7 +29,6 @@ STATE = (
     "leaf_up",
     "node_up",
     "slot",
-    "indexed",
 )  # ends of names of what is not learned
 
 

@@ -24,7 +24,6 @@ from ._text import TextOptions, read_text, stored_text, vocabulary_of
 __all__ = [
     "CPU_ONLY",
     "FILES",
-    "TUNED",
     "Evaluation",
     "Options",
     "Use",
@@ -91,9 +90,6 @@ class Evaluation:
 
     similarity: list[str] | None = option(None, "WordSim- or SimLex-like pairs", action="append", metavar="FILE")
     analogies: str | None = option(None, "questions-words format", metavar="FILE")
-
-
-TUNED = {"tree": {"mode": "grouped"}}
 
 
 class Words(EngineJob):

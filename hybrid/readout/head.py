@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import check, sparse
-from ..contract import Rule
 from ..interrupt import Held
 from ..settings import number, option, whole
 from .base.halves import Halves
-from .base.owners import OWNERS, checked_owners, owners_option
 from .base.slots import check_slots, regrouped, shape
 from .base.tails import TAILS
 from .tree import ORDERED
@@ -47,7 +45,6 @@ class Options:
         type=whole,
         metavar="N",
     )
-    owners: int = owners_option("head readout, trees")
     tail_scale: float | None = option(
         None,
         "head readout: by what the rate is multiplied within clusters (default: trees 2, softmaxes 1)",
@@ -72,14 +69,13 @@ class HeadReadout(Halves):
     regroup  N: once N examples have been learned from, clusters are made anew of what is alike by `vectors()`; 0: never. On
              the CPU only
     mode     of the trees, as of a TreeReadout
-    owners   of the trees' nodes, as of a TreeReadout; softmaxes have none: a thread takes a whole cluster
     batch    most rows a step
     rate     step of the optimiser: the head learns on the loss summed over a batch, as a full softmax does
     tail_scale  by what the rate is multiplied in clusters, where trees learn example by example; None: 2 for trees, 1 for
              softmaxes
     seed     of the clusters
     backend  where the head is and moves
-    optimiser, decay, clip, biases  of the rows of both; see hybrid/sparse.py
+    optimiser, biases  of the rows of both; see hybrid/sparse.py
 
     Rows start at 0. `best` is exact. Raises ValueError for sizes that do not fit the classes, and for clusters that are empty.
 
@@ -101,32 +97,26 @@ class HeadReadout(Halves):
         vectors: Any = None,
         regroup: int = 0,
         mode: str = "deterministic",
-        owners: int = OWNERS,
         batch: int = 1024,
         rate: float = 0.02,
         tail_scale: float | None = None,
         seed: int = 0,
         backend: Any = None,
         optimiser: str = "sgd",
-        decay: float | None = None,
-        clip: float | None = None,
         biases: bool = False,
     ):
         from cpu import aligned
 
         given = {"batch": batch, "rate": rate, "seed": seed, "backend": backend}
-        super().__init__(counts, width, moves=sparse.Moves(optimiser, decay, clip), biases=biases, **given)
+        super().__init__(counts, width, optimiser=optimiser, biases=biases, **given)
         if self.counts is None:
             self.counts = np.ones(self.classes)
         self.tails, self.mode = check.choice("tails", tails, tuple(TAILS)), check.choice("mode", mode, ORDERED)
-        self.owners = checked_owners(owners)
-        if tails != "tree" and self.owners != OWNERS:
-            raise ValueError(f'owners: found {owners} with tails "{tails}", expected tails "tree"; leave one out')
         self.tail_scale = check.number("tail_scale", SCALES[tails] if tail_scale is None else tail_scale, 0)
         self.slot, self.head, self.clusters = shape(self.counts, head, clusters, share, tails, vectors, seed)
         below = TAILS[tails].rows_of(self.classes, self.head, self.clusters)
         self._keep(aligned.zeros((self.head + self.clusters, self.width), np.float32))
-        self._tail = sparse.kept(aligned.zeros((below, self.width), np.float32), self.moves, self.biased)
+        self._tail = sparse.kept(aligned.zeros((below, self.width), np.float32), self.optimiser, self.biased)
         self.due, self.met = check.whole("regroup", regroup, 0), 0
         if self.due and not self.backend.device.host_memory:
             raise ValueError(
@@ -138,7 +128,7 @@ class HeadReadout(Halves):
     def _prepare(self) -> None:
         """What follows from slots: made anew when they are filled from a checkpoint."""
         cluster = np.where(self.slot < self.head, -1, self.slot - self.head).astype(np.int32)
-        self._tails = TAILS[self.tails](cluster, self.counts, self.mode, self.owners)
+        self._tails = TAILS[self.tails](cluster, self.counts, self.mode)
         self._tails.make_room(self.batch, self.width)
         self._place.do(self._make_room)
 
@@ -205,17 +195,17 @@ class HeadReadout(Halves):
 
     def learn_top(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
         """The head's half: add to grad, write its part of loss; arrays of the device, in the work of a queue."""
-        given = self._learns(self._there), self._work, self._slot, hidden, target, weight, self._rule
+        given = self._learns(self._there), self._work, self._slot, hidden, target, weight, self._step_rate
         self.backend.head.step(grad, loss, *given)
 
     def _learn_tail(
         self, grad: np.ndarray, loss: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None
     ) -> None:
-        self._tails.step(grad, loss, self._learns(self._tail), hidden, target, weight, self._tail_rule)
+        self._tails.step(grad, loss, self._learns(self._tail), hidden, target, weight, self._tail_rate)
 
     @property
-    def _tail_rule(self) -> Rule:
-        return self.moves.rule(self._rule.rate * self.tail_scale) if self.rate_scale else Rule(0.0)
+    def _tail_rate(self) -> float:
+        return self._step_rate * self.tail_scale
 
     def _tail_log_prob(self, out: np.ndarray, hidden: np.ndarray, target: np.ndarray) -> None:
         self._tails.log_prob(out, self._tail, hidden, target)
@@ -261,7 +251,7 @@ class HeadReadout(Halves):
     def describe(self) -> dict[str, Any]:
         """What `rebuild` needs: the sizes; which class is where is among the parameters."""
         names = ("head", "clusters", "tails", "mode", "tail_scale")
-        more = ({"regroup": self.due} if self.due else {}) | ({"owners": self.owners} if self.owners != OWNERS else {})
+        more = {"regroup": self.due} if self.due else {}
         return super().describe() | {name: getattr(self, name) for name in names} | more
 
     def state(self) -> dict[str, Any]:
@@ -290,7 +280,6 @@ def make(
     """From options of the command line; see hybrid/readout/__init__.py."""
     names = ("head", "clusters", "tails", "share", "regroup", "tail_scale", "rate", "seed")
     given = {name: options[name] for name in names} | sparse.readout_named(options)
-    given["owners"] = options.get("owners", OWNERS)
     return HeadReadout(counts, width, batch=batch, backend=backend, **given)
 
 

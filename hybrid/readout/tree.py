@@ -11,7 +11,6 @@ from ..settings import option, positive, rising, whole
 from . import registry
 from .base import Base
 from .base.growing import Growing
-from .base.owners import OWNERS, checked_owners, owners_option
 from .base.shape import GIVEN, TREES, check_number
 from .base.trials import Trial, Trials
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from cpu.excluded import Excluded
     from cpu.tree import Tree
 
-ORDERED = ("deterministic", "ordered", "grouped")  # modes in which examples learn in their order
+ORDERED = ("deterministic", "ordered")  # modes in which examples learn in their order
 MODES = (*ORDERED, "batch")
 TOGETHER = 64
 TAILS = ("cpu", "device")  # where the nodes below a split are
@@ -29,7 +28,6 @@ TOLD = (
     "--readout-device cuda:N keeps --mode deterministic"
 )
 CLUSTERED = "clustered"  # a shape that needs vectors: of the command line alone, which makes them
-STORES = True
 
 
 @dataclass(frozen=True)
@@ -44,7 +42,6 @@ class Options:
         type=positive,
         metavar="N",
     )
-    owners: int = owners_option("tree readout")
     split: int | None = option(
         None,
         "tree readout on a GPU: its first K nodes are there, as dense products, and the others on the CPU (0: none)",
@@ -71,24 +68,18 @@ class TreeReadout(Base, Growing):
             hybrid.trees, such as one where classes that are alike share nodes
     mode    "deterministic": the same bits as a serial loop over rows, at any number of threads; "ordered": the serial
             loop's numbers up to rounding, the same bytes in every run: for GPUs, where an example waits less for those
-            before it, and as "deterministic" on the CPU; "grouped": deterministic too, but neighbouring rows of one target
-            learn together, which is faster where batches have such groups, as in skip-gram; "batch": at each node the rows
-            that pass it learn up to `together` at a time, so no node is a chain as long as the batch: for GPUs and for many
-            cores. The same bits at any number of threads, for any float32 nodes
+            before it, and as "deterministic" on the CPU; "batch": at each node the rows that pass it learn up to `together`
+            at a time, so no node is a chain as long as the batch: for GPUs and for many cores. The same bits at any number of
+            threads, for any float32 nodes
     together  of the mode "batch". A node moves by rate times the sum over as many rows, so keep rate * together below 10
-    owners  an even number up to 64: threads of the CPU that share a step of all other modes at most, each with nodes of its
-            own. Gradients are summed by owner: so their last bits depend on how many there are, and never on the threads. An
-            example meets more owners where there are more, which costs a row's visit each; `python -m bench balance` counts
-            what they gain. In the mode "grouped" two at most share it, and no number depends on them
     batch   most rows a step
     rate    step of the optimiser; nodes move row after row, so row b sees what the rows before it changed
     seed    not used: nothing is drawn
     backend where the nodes are and move, from hybrid.backend.choose (None: the CPU). Nodes on a GPU are in its memory, and
-            `nodes` is the host's copy. `best`, `beam` and `scores` fetch it first and compute on the CPU, since a search
+            `nodes` is the host's copy. `best` and `scores` fetch it first and compute on the CPU, since a search
             branches
-    optimiser, decay, clip  how a node moves for an example that passes it; see hybrid/sparse.py
+    optimiser  how a node moves for an example that passes it; see hybrid/sparse.py
     biases  True: every node has a bias
-    storage "bfloat16" or "float16": nodes take half of the memory, see hybrid/sparse.py; `nodes` are then their bits
     split   0, or how many nodes, from the root on in breadth-first order, learn as dense products on the backend's device,
             while all others stay on the CPU: this makes a SplitTreeReadout. The probabilities are those of the whole tree.
             But the top learns by the batch, as a full softmax does: a node meets all its examples before it moves, once, by
@@ -120,7 +111,6 @@ class TreeReadout(Base, Growing):
         tree: "str | Tree" = "huffman",
         mode: str = "deterministic",
         together: int = TOGETHER,
-        owners: int = OWNERS,
         split: int = 0,
         split_tail: str = "cpu",
         batch: int = 1024,
@@ -128,40 +118,25 @@ class TreeReadout(Base, Growing):
         seed: int = 0,
         backend: Any = None,
         optimiser: str = "sgd",
-        decay: float | None = None,
-        clip: float | None = None,
         biases: bool = False,
-        storage: str = "float32",
     ):
         given = {"batch": batch, "rate": rate, "seed": seed, "backend": backend}
-        super().__init__(counts, width, moves=sparse.Moves(optimiser, decay, clip, storage), biases=biases, **given)
+        super().__init__(counts, width, optimiser=optimiser, biases=biases, **given)
         self.mode = check.choice("mode", mode, MODES)
         check_number(self.classes)
-        self.nodes = self.moves.table(self.classes - 1, self.width)
+        self.nodes = sparse.table(self.classes - 1, self.width)
         self.together = check.whole("together", together, 1)
-        self.owners = checked_owners(owners)
         self.split = check.whole("split", split, 0, self.classes - 1)
         self.split_tail = check.choice("split_tail", split_tail, TAILS)
         if self.split_tail == "device" and not self.split:
             raise ValueError(
                 'split_tail: found "device" without a split, expected "cpu"; name a split, or leave it out'
             )
-        self._check_mode(storage)
-        if self.split and storage != "float32":
-            raise ValueError(f'storage: found "{storage}" with a split, expected "float32"; leave one out')
+        if self.mode == "batch" and self.split:
+            raise ValueError(f'split: found {self.split} with the mode "batch", expected 0; leave one out')
         self._take_shape(tree)
         self._place_nodes()
         self._prepare()
-
-    def _check_mode(self, storage: str) -> None:
-        """ValueError for what the mode "batch" does not go with."""
-        for name, found, free in (
-            ("split", self.split, 0),
-            ("storage", storage, "float32"),
-            ("owners", self.owners, OWNERS),
-        ):
-            if self.mode == "batch" and found != free:
-                raise ValueError(f'{name}: found {found!r} with the mode "batch", expected {free!r}; leave one out')
 
     def _place_nodes(self) -> None:
         """Where the nodes learn."""
@@ -172,10 +147,6 @@ class TreeReadout(Base, Growing):
         self.tree = self._grown()
         self._place.do(self._make_room, self.tree)
 
-    def _grown(self) -> "Tree":
-        tree = super()._grown()
-        return tree if self.owners == OWNERS else trees.owned(tree, self._kept, self.owners)
-
     def _make_room(self, tree: Any) -> None:
         sizes = self.batch, self.width, tree.depth
         if self.mode == "batch":
@@ -183,12 +154,12 @@ class TreeReadout(Base, Growing):
             self._work = kernels.workspace(*sizes, self.together, np.float32)
         else:
             kernels = self.backend.tree_softmax
-            self._work = kernels.workspace(*sizes, np.float32, self.owners)
+            self._work = kernels.workspace(*sizes, np.float32)
         self._plan = kernels.plan(tree)
 
     def learn(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
         """Learn from a batch of the device's arrays, within the work of a queue; see Readout."""
-        given = self._learns(self._there), self._work, self._plan, hidden, target, weight, self._rule
+        given = self._learns(self._there), self._work, self._plan, hidden, target, weight, self._step_rate
         if self.mode == "batch":
             self.backend.tree_batch.step(grad, loss, *given, self.together)
         else:
@@ -203,7 +174,7 @@ class TreeReadout(Base, Growing):
         """Learn from a batch together with the rows that it reads, unchecked; see Base.step_online. No `mode` matters."""
         from cpu import word2vec
 
-        given = self._learns(self._there), self._work, self.tree, target, weight, self._rule
+        given = self._learns(self._there), self._work, self.tree, target, weight, self._step_rate
         word2vec.tree_step(grad, loss, hidden, inputs, *given)
 
     def best(self, hidden: np.ndarray, k: int, exclude: Any = None) -> tuple[np.ndarray, np.ndarray]:
@@ -211,24 +182,6 @@ class TreeReadout(Base, Growing):
         with self.alone:
             self.fetch()
             return super().best(hidden, k, exclude)
-
-    def beam(self, hidden: np.ndarray, k: int, width: int) -> tuple[np.ndarray, np.ndarray]:
-        """As best, following only the `width` likeliest prefixes of each length: fast, and may miss some.
-
-        Where fewer than k classes are met, ids ends with -1 and log-probabilities with -inf.
-        """
-        from cpu import tree_search
-
-        self._check(hidden)
-        check.whole("k", k, 1, self.classes)
-        check.whole("width", width, 1)
-
-        def find(ids: np.ndarray, log_probs: np.ndarray, rows: np.ndarray) -> None:
-            tree_search.beam(ids, log_probs, self._host, self.tree, rows, width)
-
-        with self.alone:
-            self.fetch()
-            return self._each(find, hidden, k)
 
     def parameters(self) -> dict[str, np.ndarray]:
         """The nodes (V - 1, D), what is kept beside them, and the tree: counts (V,), pointers (V,) and (V - 1,), or both."""
@@ -239,8 +192,7 @@ class TreeReadout(Base, Growing):
         """What `rebuild` needs."""
         split = {"split": self.split, "split_tail": self.split_tail} if self.split else {}
         together = {"together": self.together} if self.mode == "batch" else {}
-        owners = {"owners": self.owners} if self.owners != OWNERS else {}
-        return super().describe() | {"tree": self.shape} | {"mode": self.mode} | together | owners | split
+        return super().describe() | {"tree": self.shape} | {"mode": self.mode} | together | split
 
     def restore(self, state: dict[str, Any]) -> None:
         """Build the tree of what was filled in; ValueError where that makes none."""
@@ -280,7 +232,6 @@ def make(
     """From options of the command line; see hybrid/readout/__init__.py. Clusters come with vectors: balanced until then."""
     given = {name: options[name] for name in ("mode", "rate", "seed")} | sparse.readout_named(options)
     given["together"] = options.get("together", TOGETHER)
-    given["owners"] = options.get("owners", OWNERS)
     given["split_tail"] = options.get("split_tail", "cpu")
     given["tree"] = "balanced" if options["tree"] == CLUSTERED else options["tree"]
     return TreeReadout(counts, width, split=options.get("split") or 0, batch=batch, backend=backend, **given)
@@ -304,7 +255,7 @@ def trials(options: Mapping[str, Any], classes: int, examples: int) -> Trials:
     if options.get("mode") != "deterministic" or (options.get("readout_optimiser") or "sgd") != "sgd":
         return found
     tried = []
-    if not any(options.get(name) for name in ("readout_decay", "readout_clip", "biases")):  # else it is the serial loop
+    if not options.get("biases"):  # else it is the serial loop
         tried.append(Trial({"mode": "ordered"}, "nodes learn in order, with the serial loop's numbers up to rounding"))
     if options["rate"] * TOGETHER <= kinds.SAFE:
         tried.append(Trial({"mode": "batch", "together": TOGETHER}, TOLD))

@@ -120,18 +120,18 @@ def test_a_long_scatter_sorts_its_ids_digit_by_digit(counts):
 def test_a_tree_step_moves_what_its_formula_says(counts):
     depth = TREE.bit_length() - 1
     climb, learn, add = (counts[f"tree step, {TREE} classes", kernel] for kernel in ("climb", "learn_4", "add"))
-    assert climb.written == 4 * depth + 8 + 4 * depth  # entries, length and start; the reversed path is written again
+    assert climb.written == 4 * depth + 4 + 4 * depth  # entries and length; the reversed path is written again
     assert learn.written == depth * (ROW + 4) + (TREE - 1) * ROW / BATCH  # terms, log-odds, and each node once
     assert add.read == depth * (ROW + 4) + 4 * ROW // 128  # terms and log-odds, and the length by each warp
     assert add.written == ROW + 4
     assert learn.read <= 9400 and learn.read_full >= 0.91
 
 
-def test_the_root_of_a_tree_moves_after_each_example_or_after_each_group(counts):
+def test_the_root_of_a_tree_moves_after_each_example_or_after_those_that_learn_together(counts):
     """These are the visits that wait for one another, and bound a step."""
     chains = {case: found.chain for (case, _), found in counts.items() if found.chain}
     name = f"tree step, {TREE} classes"
-    assert chains == {name: BATCH, f"{name}, grouped": BATCH // 16, f"{name}, {TOGETHER} together": BATCH // TOGETHER}
+    assert chains == {name: BATCH, f"{name}, {TOGETHER} together": BATCH // TOGETHER}
 
 
 def test_a_tree_step_of_a_batch_reads_a_path_once(counts):

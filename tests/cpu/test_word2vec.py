@@ -7,17 +7,17 @@ import pytest
 from cpu import negative, tree_softmax, word2vec
 from cpu import tree as trees
 from cpu.logistic_rows import LONGEST
-from hybrid.contract import Learned, Rule
+from hybrid.contract import Learned
 
 CLASSES, ROWS, WIDTH = 60, 30, 37
 TREE = trees.huffman(np.arange(1, CLASSES + 1))
 RATE, ROWS_RATE = 0.1, 0.2
 
 
-def case(bags, runs, dtype=np.float64, seed=0):
+def case(bags, runs, dtype=np.float64, seed=0, width=WIDTH):
     """Table, rows of classes or nodes, targets in runs, ids, and where bags begin; None: an id an example."""
     rng = np.random.default_rng(seed)
-    table, rows = (rng.normal(size=(count, WIDTH)).astype(dtype) / 6 for count in (ROWS, CLASSES))
+    table, rows = (rng.normal(size=(count, width)).astype(dtype) / 6 for count in (ROWS, CLASSES))
     target = np.repeat(rng.integers(0, CLASSES, len(runs)), runs).astype(np.int32)
     bag_at = np.concatenate([[0], np.cumsum(rng.integers(0, 4, len(target)))]) if bags else None
     ids = rng.integers(0, ROWS, bag_at[-1] if bags else len(target)).astype(np.int32)
@@ -27,17 +27,17 @@ def case(bags, runs, dtype=np.float64, seed=0):
 def step(table, rows, target, ids, bag_at, count=None, weight=None, key=(3, 4)):
     """One step on copies: gradients, hidden vectors, losses, both tables; count: of negatives, None: the tree."""
     table, rows = table.copy(), rows.copy()
-    grad, hidden = np.empty((2, len(target), WIDTH), table.dtype)
+    grad, hidden = np.empty((2, len(target), table.shape[1]), table.dtype)
     loss = np.empty(len(target), table.dtype)
-    inputs = word2vec.Inputs(Learned(table), Rule(ROWS_RATE), bag_at, ids)
+    inputs = word2vec.Inputs(Learned(table), ROWS_RATE, bag_at, ids)
     if count is None:
-        work = tree_softmax.workspace(len(target), WIDTH, TREE.depth, table.dtype)
-        given = Learned(rows), work, TREE, target, weight, Rule(RATE)
+        work = tree_softmax.workspace(len(target), table.shape[1], TREE.depth, table.dtype)
+        given = Learned(rows), work, TREE, target, weight, RATE
         word2vec.tree_step(grad, loss, hidden, inputs, *given)
     else:
-        work = negative.workspace(len(target), WIDTH, count, table.dtype)
+        work = negative.workspace(len(target), table.shape[1], count, table.dtype)
         alias = negative.alias(np.arange(1, CLASSES + 1))
-        given = Learned(rows), work, alias, count, key, target, weight, Rule(RATE)
+        given = Learned(rows), work, alias, count, key, target, weight, RATE
         word2vec.negative_step(grad, loss, hidden, inputs, *given)
     return grad, hidden, loss, table, rows
 
@@ -54,7 +54,7 @@ def lists(target, count, key=(3, 4)):
 
 def oracle(table, rows, target, ids, bag_at, count=None, weight=None, key=(3, 4)):
     table, rows, entries = table.astype(float), rows.astype(float), lists(target, count, key)
-    grad, hidden = np.zeros((2, len(target), WIDTH))
+    grad, hidden = np.zeros((2, len(target), table.shape[1]))
     loss, head, first = np.zeros(len(target)), 0, 0
     bags = [ids[n : n + 1] for n in range(len(ids))] if bag_at is None else np.split(ids, bag_at[1:-1])
     weight = np.ones(len(target)) if weight is None else weight
@@ -89,6 +89,13 @@ def test_it_learns_as_numpy_does(bags, runs, count, dtype, atol):
     weight = np.random.default_rng(1).random(len(given[2])).astype(dtype) if runs == "long" else None
     for found, expected in zip(step(*given, count, weight), oracle(*given, count, weight), strict=True):
         np.testing.assert_allclose(found, expected, rtol=0, atol=atol)
+
+
+@pytest.mark.parametrize("width", [1, 16, 33, 128])
+def test_groups_of_any_width_learn_as_numpy_does(width):
+    given = case(False, RUNS["long"], np.float32, width=width)
+    for found, expected in zip(step(*given), oracle(*given), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=0, atol=3e-5)
 
 
 @pytest.mark.parametrize("count", [None, 5])

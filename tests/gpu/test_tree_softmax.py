@@ -20,31 +20,6 @@ def log_prob(gpu, tree, nodes, hidden, target):
     return gpu.get(out)
 
 
-def runs(target):
-    """(first, last) of each run: stretches of one target, cut from their start."""
-    first = 0
-    while first < len(target):
-        last = first + 1
-        while last < len(target) and last - first < tree_softmax.LONGEST and target[last] == target[first]:
-            last += 1
-        yield first, last
-        first = last
-
-
-def learn_runs(rows, hidden, target, lists, rate):
-    """The oracle for runs: all members of a run find the rows as the first of them does."""
-    grad, loss = np.zeros(hidden.shape), np.zeros(len(hidden))
-    for first, last in runs(target):
-        found, moves = rows.copy(), np.zeros_like(rows)
-        for b in range(first, last):
-            moved = found.copy()
-            one = slice(b, b + 1)
-            grad[one], loss[one] = learn(moved, hidden[one], lists[one], rate)
-            moves += moved - found
-        rows += moves
-    return grad, loss
-
-
 @pytest.mark.parametrize("width", [1, 3, 31, 32, 33, 64, 100, 128, 256, 300])
 def test_step_learns_as_numpy_does(gpu, width):
     for tree in (balanced(40), huffman(1000 // np.arange(1, 41))):
@@ -52,32 +27,6 @@ def test_step_learns_as_numpy_does(gpu, width):
         rows = nodes.astype(np.float64)
         expected = learn(rows, hidden.astype(np.float64), [path(tree, leaf) for leaf in target], 0.1)
         close(run(gpu, tree, nodes, hidden, target, 0.1), (*expected, rows))
-
-
-@pytest.mark.parametrize("width", [20, 128, 270])
-def test_runs_learn_together(gpu, width):
-    tree = huffman(100 // np.arange(1, 13))
-    nodes, hidden, target = case(12, width, 80)
-    target[3:40], target[60:66] = 5, 7  # longer than a run, and across the blocks that climb
-    rows = nodes.astype(np.float64)
-    lists = [path(tree, leaf) for leaf in target]
-    expected = learn_runs(rows, hidden.astype(np.float64), target, lists, 0.1)
-    found = run(gpu, tree, nodes, hidden, target, 0.1, "grouped")
-    close(found, (*expected, rows))
-    close(found, run_on_cpu(tree, nodes, hidden, target, 0.1, "grouped"))
-    apart = run(gpu, tree, nodes, hidden, target, 0.1)
-    assert abs(found[2] - apart[2]).max() > 1e-4
-
-
-@pytest.mark.parametrize("begin, length", [(0, 120), (31, 17), (32, 16), (1, 33), (20, 100), (64, 32), (70, 1)])
-def test_where_runs_begin(gpu, begin, length):
-    """On stretches that begin and end anywhere among the 32 examples of a warp and the 64 of a block."""
-    tree, target = balanced(300), np.arange(120, dtype=np.int32)
-    target[begin : begin + length] = 200
-    nodes, hidden, _ = case(300, 2, 120)
-    work = gpu.run(tree_softmax.workspace, 120, 2, tree.depth, np.float32)
-    run(gpu, tree, nodes, hidden, target, 0.1, "grouped", work)
-    assert np.flatnonzero(gpu.get(work.starts)).tolist() == [first for first, _ in runs(target)]
 
 
 @pytest.mark.parametrize("batch", [4, 28, 92])
@@ -89,13 +38,12 @@ def test_nothing_is_read_beyond_the_targets(gpu, batch):
     assert np.isfinite(grad).all() and np.isfinite(loss).all()
 
 
-@pytest.mark.parametrize("mode", ["deterministic", "grouped"])
 @pytest.mark.parametrize("rate", [0.0, 0.3])
-def test_agrees_with_the_cpu(gpu, mode, rate):
+def test_agrees_with_the_cpu(gpu, rate):
     tree = huffman(10**4 // np.arange(1, 61))
     nodes, hidden, target = case(60, 48, 70, seed=1)
-    expected = run_on_cpu(tree, nodes, hidden, target, rate, mode)
-    close(run(gpu, tree, nodes, hidden, target, rate, mode), expected)
+    expected = run_on_cpu(tree, nodes, hidden, target, rate)
+    close(run(gpu, tree, nodes, hidden, target, rate), expected)
 
 
 def test_a_rate_of_nothing_moves_nothing(gpu):
@@ -117,15 +65,14 @@ def test_same_bits_as_the_serial_loop(gpu, width):
     same([nodes], [moved])
 
 
-@pytest.mark.parametrize("mode", ["deterministic", "grouped"])
-def test_same_bytes_in_every_run(gpu, mode):
+def test_same_bytes_in_every_run(gpu):
     tree = huffman(1000 // np.arange(1, 41))
     nodes, hidden, target = case(40, 33, 50)
     found = []
     for seed in range(3):
         if gpu.simulated:
             cudasim.seed(seed)
-        found.append(run(gpu, tree, nodes, hidden, target, 0.1, mode))
+        found.append(run(gpu, tree, nodes, hidden, target, 0.1))
     same(found[0], found[1])
     same(found[0], found[2])
 
@@ -155,13 +102,10 @@ def test_the_work_is_shared_by_examples_levels_and_columns(gpu, launched, width,
 
 
 def test_more_examples_than_a_warp_looks_through_at_once(gpu):
-    """1100 of them, and runs that go on where the warp looks again."""
     tree = balanced(2)
     nodes, hidden, target = case(2, 1, 1100)
     target[1000:1060] = 1
-    for mode in ("deterministic", "grouped"):
-        expected = run_on_cpu(tree, nodes, hidden, target, 0.1, mode)
-        close(run(gpu, tree, nodes, hidden, target, 0.1, mode), expected, atol=2e-4)
+    close(run(gpu, tree, nodes, hidden, target, 0.1), run_on_cpu(tree, nodes, hidden, target, 0.1), atol=2e-4)
 
 
 @pytest.mark.parametrize("last", [31, 32, 96, 127, 128])
@@ -221,14 +165,13 @@ def test_a_nan_stays_visible(gpu):
     assert np.isnan(log_prob(gpu, tree, nodes, hidden, target)).tolist() == [True, False, False]
 
 
-@pytest.mark.parametrize("mode", ["deterministic", "grouped"])
-def test_one_workspace_serves_smaller_batches(gpu, mode):
+def test_one_workspace_serves_smaller_batches(gpu):
     tree = huffman([5, 3, 1, 1])
     nodes, hidden, target = case(4, 16, 40)
     work = gpu.run(tree_softmax.workspace, 40, 16, tree.depth, np.float32)
-    run(gpu, tree, nodes, hidden, target, 0.1, mode, work)
-    expected = run(gpu, tree, nodes, hidden[:7], target[:7], 0.1, mode)
-    same(run(gpu, tree, nodes, hidden[:7], target[:7], 0.1, mode, work), expected)
+    run(gpu, tree, nodes, hidden, target, 0.1, work=work)
+    expected = run(gpu, tree, nodes, hidden[:7], target[:7], 0.1)
+    same(run(gpu, tree, nodes, hidden[:7], target[:7], 0.1, work=work), expected)
 
 
 def test_nothing_to_learn(gpu):

@@ -88,7 +88,6 @@ def test_help_says_defaults_that_differ_by_readout(capsys):
     told = printed.split("learning rate of the readout (default: ")[1].split(")")[0].split(" or ")
     assert {"full 0.093", "sampled 0.093", "tree 0.02"} <= set(told)
     assert "tree readout: its shape (default: balanced)" in printed
-    assert "tree readout: how rows learn (default: grouped)" in said(capsys, "train", "words", "--help")[1]
 
 
 def every_action(parser):

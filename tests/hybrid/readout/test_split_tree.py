@@ -34,7 +34,6 @@ def test_modes_are_tried_beside_the_serial_loop():
     ("more", "modes"),
     [
         ({"rate": 0.16}, ["ordered"]),  # 0.16 times 64 is 10.24
-        ({"readout_decay": 0.1}, ["batch"]),
         ({"biases": True}, ["batch"]),
         ({"readout_optimiser": "adagrad"}, []),
     ],
@@ -44,10 +43,10 @@ def test_modes_are_tried_where_they_differ_and_keep_what_is_learned(more, modes)
     assert [trial.options["mode"] for trial in trials("tree", options, 2000, 320).tried] == modes
 
 
-@pytest.mark.parametrize("mode", ["grouped", "batch"])
+@pytest.mark.parametrize("mode", ["ordered", "batch"])
 def test_a_mode_that_the_user_names_is_kept(mode):
     found = trials("tree", {"rate": 0.02, "split": None, "mode": mode}, 2000, 320)
-    assert all("mode" not in trial.options for trial in found.tried) and bool(found.tried) == (mode == "grouped")
+    assert all("mode" not in trial.options for trial in found.tried) and bool(found.tried) == (mode == "ordered")
 
 
 def test_no_split_is_tried_where_its_top_may_diverge():

@@ -15,7 +15,6 @@ def test_defaults_are_those_of_run_model_readout_and_trunk():
 
 def test_defaults_that_a_model_has_under_a_readout():
     assert choose("language", text="x", readout="full")["trunk_rate"] == 0.05
-    assert choose("words", text="x")["mode"] == "grouped"
     assert choose("factors", ratings="x")["readout"] == "sampled" and choose("factors", ratings="x")["history"] == 5
     assert choose("factors", ratings="x", readout="tree")["history"] == 3
     assert choose("factors", ratings="x", history=7, readout="full")["history"] == 7
@@ -33,7 +32,6 @@ def test_defaults_that_a_model_has_under_a_readout():
         ("language", {"text": "x", "serial": True, "delay": 1}, "--serial and --delay contradict each other"),
         ("language", {"text": "x", "split": 7}, "--split: cuts a tree between the CPU and a GPU, found --readout-device cpu"),
         ("language", {"text": "x", "split": 7, "readout_device": "auto"}, "--split and --readout-device auto contradict"),
-        ("language", {"text": "x", "rows_clip": 0.0}, "--rows-clip: found 0, expected a norm above 0"),
         ("language", {"text": "x", "trunk_clip": 0.0}, "--trunk-clip: found 0, expected a norm above 0"),
         ("factors", {"ratings": "x", "split_by": "time", "test_share": 0.1, "test_since": 5.0}, "--test-share and --test"),
         ("language", {"text": "x", "readout": "nosuch"}, "readout: found 'nosuch', expected one of"),
@@ -71,6 +69,6 @@ def test_nesterov_has_the_rate_of_sgd_and_adam_its_own(readout, rate):
 
 def test_options_that_no_command_gives_are_refused():
     parts = Parts("language")
-    parts.validate({"readout": "tree", "mode": "grouped", "seed": 3})
+    parts.validate({"readout": "tree", "mode": "ordered", "seed": 3})
     with pytest.raises(ValueError, match="seed: found -1, which --seed cannot be; the file was altered"):
         parts.validate({"seed": -1})
