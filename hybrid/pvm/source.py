@@ -7,14 +7,14 @@ from typing import Any
 
 from .. import console
 from ..feeds.video.cache import Memory, keep
-from ..feeds.video.clip import Clip, Live, Shape
+from ..feeds.video.clip import Clip, Shape
 from ..feeds.video.open import open_clips
 from ..storage import document
 from . import presets
 from .config import Config
 
 VIDEO_HELP = (
-    'a file that FFmpeg reads, a directory of images or of videos, a zip of images, "camera", "camera:N", "synthetic"'
+    'a file that FFmpeg reads, a directory of images or of videos, a zip of images, "synthetic"'
     ' or "synthetic:SEED": moving bodies over a moving background, with boxes'
 )
 LABELS_HELP = (
@@ -25,7 +25,7 @@ CROP_HELP = "cut frames to the model's aspect instead of stretching them to it"
 CONFIG = "config.json"  # a run's, in its folder
 
 
-def clips(video: str, shape: Shape, labels: str | None = None, crop: bool = False) -> Sequence[Clip | Live]:
+def clips(video: str, shape: Shape, labels: str | None = None, crop: bool = False) -> Sequence[Clip]:
     """Those of --video; with --labels the one of a video file with the boxes of another file than the one beside it.
 
     Raises ValueError or OSError, see `open_clips`.
@@ -42,9 +42,9 @@ def clips(video: str, shape: Shape, labels: str | None = None, crop: bool = Fals
     return [keep(Video(Path(video), shape, labels=Path(labels), crop=crop), Memory())]
 
 
-def labelled(found: Sequence[Clip | Live]) -> bool:
-    """Whether any of the clips says where its target is; a live one does not."""
-    return any(hasattr(clip, "__len__") and clip[0].box is not None for clip in found)
+def labelled(found: Sequence[Clip]) -> bool:
+    """Whether any of the clips says where its target is."""
+    return any(clip[0].box is not None for clip in found)
 
 
 def configured(options: Mapping[str, Any]) -> Config:

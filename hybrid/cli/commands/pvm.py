@@ -10,7 +10,6 @@ from ... import console
 from ...feeds.video.frames import Frames
 from ...pvm import presets
 from ...pvm.judge import comparison, montage, watch
-from ...pvm.judge.modes import NAMES as MODES
 from ...pvm.judge.montage import FIELDS
 from ...pvm.judge.watch import DREAMT, WATCHED
 from ...pvm.originals import checkpoint
@@ -32,9 +31,7 @@ def add(pvm: Parser) -> None:
     """Add the actions to the command's parser."""
     actions: Any = pvm.add_subparsers(dest="action", required=True, metavar="ACTION")
     _watch(actions.add_parser("watch", help="write a film: frame, prediction, difference, hidden maps, heatmap"))
-    _dream(
-        actions.add_parser("dream", help="write a film of a model that sees what it predicts, or half of it, or noise")
-    )
+    _dream(actions.add_parser("dream", help="write a film of a model that sees what it predicts"))
     _fields(actions.add_parser("fields", help="draw what the hidden numbers of a layer look at in the frame"))
     _compare(actions.add_parser("compare", help="two runs on the same video, frozen: a table and a picture"))
     _import(actions.add_parser("import", help="make a run of a checkpoint of the CUDA original, Sim_*.zip"))
@@ -67,14 +64,8 @@ def _dream(dream: Parser) -> None:
         "--frames", type=positive, default=FRAMES, metavar="N", help=f"frames to dream (default: {FRAMES})"
     )
     dream.add_argument(
-        "--mode", choices=(*MODES, "freeze"), default="dream", metavar="MODE",
-        help=f"{', '.join(MODES)} or freeze: what the model sees (default: dream, its own predictions)",
-    )  # fmt: skip
-    dream.add_argument("--video", metavar="VIDEO", help=f"what it sees: {VIDEO_HELP} (default: what it was trained on)")
-    dream.add_argument(
-        "--seed-frames", type=whole, default=50, metavar="K", help="frames of the video seen before (default: 50)"
+        "--video", metavar="VIDEO", help=f"what it sees before: {VIDEO_HELP} (default: what it was trained on)"
     )
-    dream.add_argument("--seed", type=whole, default=0, help="seed of noise (default: 0)")
     _film(dream, DREAMT)
 
 
@@ -120,7 +111,6 @@ def _film(command: Parser, name: str) -> None:
         help=f"the film to write: .mp4, .gif, or no suffix for a directory of .png (default: RUN/{name})",
     )  # fmt: skip
     command.add_overwrite()
-    command.add_argument("--learn", action="store_true", help="go on learning, in memory alone (default: frozen)")
     _machine(command)
 
 

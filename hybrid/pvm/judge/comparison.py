@@ -58,7 +58,7 @@ def compare(given: Namespace) -> dict[str, Any]:
         output.check(
             path.with_suffix(suffix), given.overwrite, own=own.with_suffix(suffix), inputs=[video, given.labels]
         )
-    sides = [_side(name, folder, vars(given) | {"mode": None}) for name, folder in zip("AB", folders, strict=True)]
+    sides = [_side(name, folder, vars(given)) for name, folder in zip("AB", folders, strict=True)]
     draw(path, sides)
     report = {
         "video": video,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import islice
 
-from ...feeds.video.clip import Clip, Live
+from ...feeds.video.clip import Clip
 from ..model import PVM
 from .evaluate import Watcher, frames_of
 from .single import follow, single
@@ -15,10 +15,10 @@ class Validation:
     """Shows a video to a frozen copy of a model that learns, which itself sees and knows nothing of it.
 
     model  the one that learns; its copy takes as much memory again
-    shown  clips that have an end; their first FRAMES frames are shown
+    shown  clips; their first FRAMES frames are shown
     """
 
-    def __init__(self, model: PVM, shown: Sequence[Clip | Live]):
+    def __init__(self, model: PVM, shown: Sequence[Clip]):
         self._copy, self._clips = single(model, readouts=False), shown
         self._copy.frozen = True
 

@@ -157,13 +157,13 @@ def test_a_frame_that_cannot_be_read_loses_nothing(monkeypatch, tmp_path, capsys
     assert main(command(tmp_path, whole, "--steps", "20")) == 0
 
     def unreadable():
-        raise OSError("camera: no frame 12 came; was it unplugged?")
+        raise OSError("clip.mp4: no frame 12 came")
 
     with monkeypatch.context() as patch:
         at_tick(patch, 12, unreadable)
         assert main(command(tmp_path, broken, "--steps", "20")) == 2
     line = capsys.readouterr().err.splitlines()[-1]
-    assert line.startswith("hybrid: error: camera: no frame 12 came; was it unplugged?; in the feed, at tick 12; ")
+    assert line.startswith("hybrid: error: clip.mp4: no frame 12 came; in the feed, at tick 12; ")
     assert line.endswith(f"the checkpoint of step 12 stands in {broken}")
     assert main(["train", "--resume", str(broken)]) == 0
     assert tensors(broken) == tensors(whole)

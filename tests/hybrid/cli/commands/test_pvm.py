@@ -34,9 +34,9 @@ def test_fields_are_of_the_first_layer_unless_said_otherwise():
             ("--config", "flat210m", "--video", "synthetic", "--labels", "--resume", "--tensorboard", "--compat"),
         ),
         (["pvm"], ("watch", "dream", "configs")),
-        (["pvm", "dream"], ("--video", "--out", "--overwrite", "--seed-frames", "partial dream", "freeze", "--learn")),
-        (["pvm", "watch"], ("--frames", "--out", "--learn")),
-        (["eval"], ("--video", "--labels", "--mode", "--steps")),
+        (["pvm", "dream"], ("--video", "--out", "--overwrite", "--frames")),
+        (["pvm", "watch"], ("--frames", "--out")),
+        (["eval"], ("--video", "--labels", "--steps")),
         ([], ("train", "pvm")),
     ],
 )
@@ -124,7 +124,6 @@ def test_labels_of_a_video_may_stand_in_another_file(refused, tmp_path):
         ("train pvm --resume {folder}/absent", "holds no run"),
         ("pvm watch {folder}", "holds no run"),
         ("pvm dream {folder}", "holds no run"),
-        ("pvm dream {folder} --mode freeze --learn", "contradict"),
     ],
 )
 def test_bad_input_is_one_clear_line_and_exit_code_2(capsys, tmp_path, refused, line, message):

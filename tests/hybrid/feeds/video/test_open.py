@@ -5,7 +5,6 @@ import pytest
 from PIL import Image
 
 from hybrid.feeds.video.cache import Kept
-from hybrid.feeds.video.clips.camera import Camera
 from hybrid.feeds.video.clips.images import Images
 from hybrid.feeds.video.clips.synthetic import Scene
 from hybrid.feeds.video.clips.video_file import Video
@@ -76,16 +75,9 @@ def test_sources_refused(tmp_path):
     }.items():
         with pytest.raises((ValueError, FileNotFoundError), match=message):
             open_clips(str(tmp_path / name), (4, 4, 3))
-    for name in ("synthetic:x", "camera:-1", "synthetic:²"):
+    for name in ("synthetic:x", "synthetic:-1", "synthetic:²"):
         with pytest.raises(ValueError, match=f"{name}: expected a whole number after the colon"):
             open_clips(name, (4, 4, 3))
-
-
-def test_camera_by_name(monkeypatch):
-    monkeypatch.setattr("sys.platform", "linux")
-    with pytest.raises(OSError, match="/dev/video77: no camera can be opened there"):
-        open_clips("camera:77", (4, 4, 3))
-    assert not hasattr(Camera, "__len__")
 
 
 STRIPES = """
