@@ -10,7 +10,7 @@ from ..ranks import share
 from ..ranks.rank import STOPPED
 from ..ranks.world import World
 
-MANY = ("doctor", "sweep")  # commands that run on several ranks, beside those of some models
+MANY = ("sweep",)  # commands that run on several ranks, beside those of some models
 
 
 def check(given: argparse.Namespace, ranks: int, least: int | None = None) -> None:

@@ -24,7 +24,6 @@ from ..pvm.judge.validation import Validation
 from ..pvm.model import PVM
 from ..pvm.result import StepResult
 from ..pvm.source import CONFIG, CROP_HELP, LABELS_HELP, VIDEO_HELP, clips, configured, labelled, read_config
-from ..pvm.validate import COMPAT
 from ..ranks.group import Group
 from ..settings import option, positive
 from ..storage import atomic
@@ -75,7 +74,6 @@ class Options:
         action="append",
         type=_setting,
     )
-    compat: str | None = option(None, "repeat the mistakes of an original, and its numbers", choices=tuple(COMPAT))
     video: str = option("synthetic", VIDEO_HELP, group="data", metavar="VIDEO")
     labels: str | None = option(None, LABELS_HELP, group="data", metavar="FILE")
     crop: bool = option(False, CROP_HELP, group="data")
@@ -107,14 +105,12 @@ class Evaluation:
     """Of `hybrid eval` on a run of a Predictive Vision Model."""
 
     video: str | None = option(None, f"{VIDEO_HELP} (default: what it was trained on)", metavar="VIDEO")
-    labels: str | None = option(None, LABELS_HELP, metavar="FILE")
-    crop: bool = option(False, f"{CROP_HELP} (default: as in training)")
     steps: int | None = option(None, "most frames (default: the video once)", type=positive, metavar="N")
 
 
 def complete(chosen: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
     """Options that follow from others."""
-    steps = chosen["steps"] or presets.load(chosen["config"], compat=chosen["compat"])[0].steps or STEPS
+    steps = chosen["steps"] or presets.load(chosen["config"])[0].steps or STEPS
     return chosen | {"steps": steps, "every": chosen["every"] or max(steps // POINTS, 1)}
 
 

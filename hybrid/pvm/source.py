@@ -49,7 +49,7 @@ def labelled(found: Sequence[Clip]) -> bool:
 
 def configured(options: Mapping[str, Any]) -> Config:
     """The configuration that --config names, with what --set says; notes on an original's file go to stderr."""
-    config, notes = presets.load(options["config"], compat=options["compat"])
+    config, notes = presets.load(options["config"])
     for note in notes:
         console.note(f"{options['config']}: {note}")
     fields = json.loads(config.to_json())

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import check, sparse
-from ..settings import number, option, positive
+from ..settings import option, positive
 from .base.owners import OWNERS, checked_owners, owners_option
 from .full import PARTS, FullReadout, parts_option
 from .full import least as least
@@ -33,9 +33,6 @@ class Options:
     )
     draws: str | None = option(
         None, "sampled readout: how classes are drawn (default: unigram, under gbce uniform)", choices=DRAWS
-    )
-    calibration: float | None = option(
-        None, f"sampled readout, loss gbce: from 0, the plain cross-entropy, to 1 (default: {CALIBRATION})", type=number
     )
     index_every: int | None = option(
         None, f"sampled readout, draws neighbours: steps from index to index (default: {INDEX_EVERY})", type=positive
@@ -292,7 +289,7 @@ def make(
 ) -> SampledReadout:
     """From options of the command line, see hybrid/readout/__init__.py; without a trunk word2vec's negative sampling."""
     given = {name: options[name] for name in ("rate", "seed")} | sparse.readout_named(options)
-    own = ("negatives", "draws", "calibration", "index_every")
+    own = ("negatives", "draws", "index_every")
     given |= {name: options.get(name) for name in own}  # earlier runs have not all of them
     given |= {"owners": options.get("owners", OWNERS), "parts": options.get("parts", PARTS)}
     loss = options.get("loss") or ("softmax" if trunk else "logistic")

@@ -10,6 +10,7 @@ from hybrid.pvm.config import Config
 from hybrid.pvm.layout import tape_layout
 from hybrid.pvm.originals import config as original
 from hybrid.pvm.rules import wire
+from tests.golden import beside_layer_0
 from tests.support.pvm_tick import KINDS, UNITS, WRITTEN, assert_close, by_hand, case, tick
 from tests.twins.configurations import E
 from tests.twins.pvm_classic import ClassicModel
@@ -100,15 +101,6 @@ def test_who_does_not_learn_keeps_every_bit(streams):
     assert not np.array_equal(found["weights"][part], whole["weights"][part])
 
 
-def test_the_original_takes_the_sign_of_the_first_few_errors_only():
-    made = case("sign of the error", compat="cuda2023")
-    inputs = made["layout"].columns[::2] + 1
-    begin = np.append(0, np.cumsum(inputs))[:-1]
-    assert made["layout"].signed.tolist() == np.clip(5 - begin, 0, made["layout"].rows[1::2]).tolist()
-    assert made["layout"].signed[0] == 5
-    assert_close(tick(made), by_hand(made))
-
-
 def test_the_wrong_slope_is_half_in_the_middle_and_two_ninths_at_the_ends():
     made = case("simple, newest first") | {"activation": "rational2023"}
     made["record"][:] = 1
@@ -197,9 +189,9 @@ def test_all_kinds_are_the_twins(kind):
     twin = ClassicModel(options, name)
     rng = np.random.default_rng(5)
     twin.initialise(rng)
-    config, _ = original.read(options, wiring="classic", compat="classic2016")
+    config, _ = original.read(options, wiring="classic")
     config = Config(**{**vars(config), "schedule": ((0, None, RATE, MOMENTUM),), "readout": None})
-    wiring = wire(config)
+    wiring = beside_layer_0(wire(config))
     layout = tape_layout(wiring, config)
     weights, units = weights_of(twin, layout, name), len(wiring.hidden)
     state = initial.state(layout, config, wiring.layer, weights, 1)

@@ -30,7 +30,6 @@ APART = {
     "threads",
     "config",
     "set",
-    "compat",
 }
 LONGEST = 40  # letters of a setting's value in the table
 
@@ -55,9 +54,7 @@ def compare(given: Namespace) -> dict[str, Any]:
     own = folders[0] / PICTURE
     path = Path(given.out or own)
     for suffix in plots.SUFFIXES:
-        output.check(
-            path.with_suffix(suffix), given.overwrite, own=own.with_suffix(suffix), inputs=[video, given.labels]
-        )
+        output.check(path.with_suffix(suffix), given.overwrite, own=own.with_suffix(suffix), inputs=[video])
     sides = [_side(name, folder, vars(given)) for name, folder in zip("AB", folders, strict=True)]
     draw(path, sides)
     report = {

@@ -55,8 +55,8 @@ def alone(model: PVM, *, readouts: bool = True) -> PVM:
 
 def shown_clips(given: dict[str, Any], options: dict[str, Any], model: PVM) -> Sequence[Clip]:
     """The clips that a command names, or those of the run."""
-    labels = given["labels"] if given["video"] else given["labels"] or options["labels"]
-    return clips(given["video"] or options["video"], model.config.frame, labels, given["crop"] or bool(options["crop"]))
+    labels = None if given["video"] else options["labels"]
+    return clips(given["video"] or options["video"], model.config.frame, labels, bool(options["crop"]))
 
 
 def frames_of(clip: Clip) -> Iterator[Frame]:

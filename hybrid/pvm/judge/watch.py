@@ -30,7 +30,7 @@ def watch(given: Namespace) -> dict[str, Any]:
     model, options = opened(folder, vars(given))
     found = shown_clips(vars(given), options, model)
     watcher, video = Watcher(model), given.video or options["video"]
-    path = _path(folder, given, WATCHED, video, given.labels)
+    path = _path(folder, given, WATCHED, video)
     aspect, title = aspect_of(found[0]), _title(model, video)
     with Film(path, found[0].rate, zoom=1) as film, _bar(None, given.frames) as bar:
         for clip in found:

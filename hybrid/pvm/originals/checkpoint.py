@@ -48,15 +48,15 @@ class Simulation(NamedTuple):
     arrays: dict[str, np.ndarray]
 
 
-def import_simulation(path: str | Path, *, compat: str | None = "cuda2023", device: str | None = None) -> PVM:
-    """The model of an original's checkpoint; it goes on as the original would, which resets the rate of the readouts.
+def import_simulation(path: str | Path, *, device: str | None = None) -> PVM:
+    """The model of an original's checkpoint; as the original would, it resets the rate of the readouts. It goes on without
+    the original's mistakes.
 
-    compat  None: from here on without the original's mistakes; see `Config`
     device  as of PVM
 
     Raises FileNotFoundError, and ValueError, naming file and member, for what is no such checkpoint, or a damaged one.
     """
-    return model(read(path, compat=compat), device=device)
+    return model(read(path), device=device)
 
 
 def model(simulation: Simulation, *, device: str | None = None) -> PVM:
@@ -67,19 +67,19 @@ def model(simulation: Simulation, *, device: str | None = None) -> PVM:
     return pvm
 
 
-def read(path: str | Path, *, compat: str | None = "cuda2023") -> Simulation:
+def read(path: str | Path) -> Simulation:
     """Everything in a checkpoint that a model of ours needs; arguments and errors as of `import_simulation`."""
     with Members(Path(path)) as members:
         try:
-            return _simulation(members, compat)
+            return _simulation(members)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
 
 
-def _simulation(members: Members, compat: str | None) -> Simulation:
+def _simulation(members: Members) -> Simulation:
     """The order matters: nothing is wired, laid out or read before its sizes are checked."""
     step = _whole("pvm/step.pkl", members.value("pvm/step.pkl"), 0, 2**62)
-    config, notes, multiplier = _config(members, compat)
+    config, notes, multiplier = _config(members)
     config = _with_readouts(members, config, notes)
     wiring = wire(config)
     weights, readouts = _counted(members, config, wiring)
@@ -100,12 +100,12 @@ def _simulation(members: Members, compat: str | None) -> Simulation:
 # What the model is
 
 
-def _config(members: Members, compat: str | None) -> tuple[Config, list[str], float]:
+def _config(members: Members) -> tuple[Config, list[str], float]:
     """The configuration, notes, and the ratio of the readouts' rate to that of the units."""
     specs = _plain_specs(members.value("pvm/specs.pkl"))
     name = members.value("pvm/name.pkl")
     plain = type(name) is str and re.fullmatch(r"[\w.-]{1,99}", name)
-    config, notes = original.read(specs, name if plain else "simulation", wiring="cuda", compat=compat)
+    config, notes = original.read(specs, name if plain else "simulation", wiring="cuda")
     asked = members.value("pvm/poly.pkl")  # of the specs that it began with; later ones do not change it
     if type(asked) is not bool:
         raise ValueError(f"pvm/poly.pkl: found a {type(asked).__name__}, expected a bool")
@@ -189,7 +189,7 @@ def _refuse_other_graph(members: Members, wiring: Wiring) -> None:
             if type(found) is not list or found != expected.tolist():
                 raise ValueError(
                     f"{name}: found other {key} of unit {at} than the specs ask for, expected {expected.tolist()}; "
-                    "specs that were exchanged while it ran, or, without compat 'cuda2023', a rule of the original"
+                    "specs that were exchanged while it ran, or a rule of the original that ours corrects"
                 )
 
 

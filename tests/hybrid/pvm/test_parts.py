@@ -8,7 +8,7 @@ from tests.support.ranks import succeed
 from tests.support.small_pvm import Scene, bytes_of, walk
 
 
-@pytest.mark.parametrize("case", ["readouts", "two streams, by cost", "after a rest"])
+@pytest.mark.parametrize("case", ["readouts", "two streams, by cost"])
 def test_a_checkpoint_goes_on_on_other_numbers_of_ranks(tmp_path, case):
     alone = made(case, "cpu", None)
     for ranks, until in ((4, 5), (3, 6), (7, 9), (1, 10), (2, 12)):
@@ -19,7 +19,7 @@ def test_a_checkpoint_goes_on_on_other_numbers_of_ranks(tmp_path, case):
 
 def test_copies_in_memory_go_on_on_the_same_ranks_and_on_one(tmp_path):
     """With each kind of array."""
-    cases = ["readouts", "classic, one step", "by range, context to the output", "after a rest"]
+    cases = ["readouts", "classic, one step", "by range, context to the output"]
     succeed("tests.support.rank_pvm", "remembers", tmp_path, "cpu", *cases, ranks=2)
 
 

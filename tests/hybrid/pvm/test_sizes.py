@@ -1,5 +1,3 @@
-import dataclasses
-
 import pytest
 
 from hybrid import machine
@@ -30,13 +28,10 @@ TABLE = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("as_original", [False, True])
 @pytest.mark.parametrize("name", TABLE)
-def test_counts_of_the_named_configurations(name, as_original):
+def test_counts_of_the_named_configurations(name):
     units, signals, contexts, inputs, weights, readout = TABLE[name]
-    config, _ = load(
-        name, compat={"cuda": "cuda2023", "classic": "classic2016"}[load(name)[0].wiring] if as_original else None
-    )
+    config, _ = load(name)
     wiring = wire(config)
     size = sizes(config, wiring)
     assert len(wiring.layer) == units
@@ -215,4 +210,3 @@ def test_a_reach_beyond_the_grid_is_that_of_the_grid():
     a, b = wire(far), wire(near)
     for name in ("signal", "context"):
         assert [ids.tolist() for ids in getattr(a, name)] == [ids.tolist() for ids in getattr(b, name)]
-    wire(dataclasses.replace(far, compat="cuda2023"))

@@ -51,7 +51,7 @@ def test_a_file_is_read_without_numba_and_without_scipy(kind):
         ("full", {"parts": 16}),
         (
             "sampled",
-            dict.fromkeys(("negatives", "loss", "draws", "calibration", "index_every")) | {"owners": 4, "parts": 16},
+            dict.fromkeys(("negatives", "loss", "draws", "index_every")) | {"owners": 4, "parts": 16},
         ),
     ],
 )

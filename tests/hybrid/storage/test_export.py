@@ -90,5 +90,3 @@ def test_the_command(tmp_path, capsys, monkeypatch):
     assert "item_0" in vectors.load("v.txt").words
     assert main(["export", "run", "v.tsv", "--format", "npz", "--overwrite"]) == 0
     assert np.load("v.tsv")["names"].shape == (9,)
-    assert main(["export", "run", "v.tsv", "--format", "npz", "--binary"]) == 2
-    assert "--binary and --format npz contradict each other" in capsys.readouterr().err

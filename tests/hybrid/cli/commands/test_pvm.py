@@ -31,7 +31,7 @@ def test_fields_are_of_the_first_layer_unless_said_otherwise():
     [
         (
             ["train", "pvm"],
-            ("--config", "flat210m", "--video", "synthetic", "--labels", "--resume", "--tensorboard", "--compat"),
+            ("--config", "flat210m", "--video", "synthetic", "--labels", "--resume", "--tensorboard"),
         ),
         (["pvm"], ("watch", "dream", "configs")),
         (["pvm", "dream"], ("--video", "--out", "--overwrite", "--frames")),
@@ -145,7 +145,6 @@ def test_bad_input_is_one_clear_line_and_exit_code_2(capsys, tmp_path, refused, 
         ("--seed", "-1", "from 0"),
         ("--every", "many", "from 1"),
         ("--set", "activation", "NAME=VALUE"),
-        ("--compat", "2016", "invalid choice"),
     ],
 )
 def test_options_out_of_range_are_refused_by_the_parser(capsys, option, value, expected):

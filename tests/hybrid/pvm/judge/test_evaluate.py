@@ -84,7 +84,7 @@ def test_labels_bring_the_tracking_benchmark(capsys, run):
     assert "centre .1" in printed and "share of targets" in printed and "next frame" in printed and "pvm" in printed
 
 
-def test_several_clips_are_primed_one_by_one_and_labels_may_stand_elsewhere(capsys, run, tmp_path):
+def test_several_clips_are_primed_one_by_one(capsys, run, tmp_path):
     rng = np.random.default_rng(0)
     (tmp_path / "clips").mkdir()
     for name in ("a", "b"):
@@ -95,11 +95,6 @@ def test_several_clips_are_primed_one_by_one_and_labels_may_stand_elsewhere(caps
     found = figures_of(capsys, "eval", str(run), "--video", str(tmp_path / "clips"))
     null = found["tracking"]["trackers"]["null"]
     assert (null["true_positives"], null["true_negatives"]) == (10, 2) and null["success"] > 0.98
-    labels = tmp_path / "labels.txt"
-    labels.write_text("0,0,50,50\n" * 6)
-    video = ["--video", str(tmp_path / "clips" / "a.mp4")]
-    found = figures_of(capsys, "eval", str(run), *video, "--labels", str(labels))
-    assert found["tracking"]["trackers"]["null"]["true_positives"] == 6
 
 
 def test_a_model_of_streams_is_watched_as_its_first(capsys, three_streams):
@@ -163,11 +158,9 @@ def test_a_video_that_is_stretched_for_the_model_is_shown_with_its_own_aspect(th
     with Film(tmp_path / "wide.mp4", 25, zoom=1) as film:
         for shade in range(3):
             film.write(np.full((100, 200, 3), 60 + 60 * shade, np.uint8))
-    for more, width in (([], 424), (["--crop"], 300)):
-        path = tmp_path / f"film{width}"
-        line = ["pvm", "watch", str(three_streams), "--video", str(tmp_path / "wide.mp4"), "-o", str(path)]
-        assert main([*line, *more]) == 0
-        assert np.array(Image.open(path / "000000.png")).shape[1] == 3 * (width + panel.GAP) + panel.GAP
+    path = tmp_path / "film"
+    assert main(["pvm", "watch", str(three_streams), "--video", str(tmp_path / "wide.mp4"), "-o", str(path)]) == 0
+    assert np.array(Image.open(path / "000000.png")).shape[1] == 3 * (424 + panel.GAP) + panel.GAP
 
 
 def test_a_film_replaces_neither_a_video_that_it_is_of_nor_another(capsys, run, tmp_path):
@@ -176,7 +169,7 @@ def test_a_film_replaces_neither_a_video_that_it_is_of_nor_another(capsys, run, 
         for shade in range(3):
             film.write(np.full((8, 8, 3), 80 * shade, np.uint8))
     given, few = mine.read_bytes(), ["--frames", "2"]
-    for action in (["watch"], ["dream", "--seed-frames", "1"]):
+    for action in (["watch"], ["dream"]):
         line = ["pvm", action[0], str(run), *action[1:], *few, "--video"]
         assert main([*line, str(mine)]) == 0, "it is what is seen"
         assert main([*line, str(mine)]) == 0, "the run's own film is replaced"
@@ -222,7 +215,6 @@ def test_a_dream_is_the_same_each_time(run, tmp_path):
 
 def refusals(run, folder):
     yield ["eval", str(run), "--video", str(folder / "no.mp4")], "there is no such file"
-    yield ["eval", str(run), "--labels", str(folder / "labels.txt")], "--labels: found"
     yield ["pvm", "watch", str(run), "--out", str(folder / "film.webm")], "expected .mp4"
     yield ["pvm", "watch", str(run), "--out", str(folder / "no" / "film.mp4")], "there is no directory"
     yield ["pvm", "dream", str(run), "--video", str(folder / "no.mp4")], "there is no such file"
