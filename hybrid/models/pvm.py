@@ -18,9 +18,9 @@ from ..pvm.config import Config
 from ..pvm.judge import curve, panel, reports
 from ..pvm.judge import evaluate as judging
 from ..pvm.judge.baseline import Pair, Pairs, Recent
+from ..pvm.judge.evaluate import Validation
 from ..pvm.judge.latest import Latest
 from ..pvm.judge.live import Live, page
-from ..pvm.judge.validation import Validation
 from ..pvm.model import PVM
 from ..pvm.result import StepResult
 from ..pvm.source import CONFIG, CROP_HELP, LABELS_HELP, VIDEO_HELP, clips, configured, labelled, read_config

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from hybrid.pvm import presets
-from hybrid.pvm.judge.single import follow, single
+from hybrid.pvm.judge.evaluate import follow, single
 from hybrid.pvm.model import PVM
 from hybrid.ranks.group import Group
 from tests.support.small_pvm import BLIND, TINY, Scene, assert_same, bytes_of, walk

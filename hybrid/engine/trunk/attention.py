@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ... import check
-from ...settings import number, option, positive
+from ...settings import number, option
 from .pytorch.place import drawing
 from .torch import TorchTrunk
 
@@ -19,8 +19,6 @@ NAMES = ("width", "length", "every", "blocks", "heads", "dropout", "rate", "deca
 class Options:
     """What the command line takes for it."""
 
-    blocks: int = option(2, "attention trunk: how many blocks", type=positive)
-    heads: int = option(1, "attention trunk: heads of a block", type=positive)
     attention_dropout: float = option(
         0.2, "attention trunk: share of activations that is set to 0", group="training", type=number
     )
@@ -119,7 +117,6 @@ def make(inputs: int, outputs: int, options: Mapping[str, Any], *, seed: int) ->
             "--history of at least 2, or --context"
         )
     own = {name: options[f"attention_{name}"] for name in ("dropout", "rate")}
-    own |= {name: options[name] for name in ("blocks", "heads")}
     return AttentionTrunk(options["width"], outputs, length=length, every=every, seed=seed, **own)
 
 

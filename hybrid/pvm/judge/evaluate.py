@@ -1,5 +1,6 @@
 """Evaluation of a trained, frozen Predictive Vision Model on a video: prediction, and where there are labels tracking."""
 
+import dataclasses
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
@@ -20,8 +21,8 @@ from ..result import StepResult
 from ..source import CONFIG, clips, labelled
 from . import saturation, tracking
 from .baseline import compared, distance, floats, judged
-from .single import follow, single
 
+FRAMES = 500  # at most, so that validating takes a small part of a run
 ARENA = (96, 96)  # rows and columns at which boxes are compared, as in the original benchmark
 
 
@@ -51,6 +52,30 @@ def alone(model: PVM, *, readouts: bool = True) -> PVM:
     follow(one, model)
     one.frozen = model.frozen
     return one
+
+
+def single(model: PVM, *, readouts: bool) -> PVM:
+    """A new model of the same graph, on the same device, with one stream; with the other's readouts, or with none.
+
+    Ranks that share the other's units share its own in the same way.
+    """
+    return PVM(
+        model.config if readouts else dataclasses.replace(model.config, readout=None),
+        wiring=model.wiring,
+        device=model.backend.name,
+        threads=model.threads,
+        seed=model.seed,
+        dtype=model.dtype,
+        ranks=model.ranks,
+        cut=model.cut,
+    )
+
+
+def follow(one: PVM, model: PVM) -> None:
+    """Copy to a model that `single` made what the other has learned, and the state of its first stream."""
+    first = {name: len(array) for name, array in one.fetch().items()}  # weights have no axis of streams
+    one.put({name: array[: first[name]] for name, array in model.fetch().items() if name in first})
+    one.step_number = model.step_number
 
 
 def shown_clips(given: dict[str, Any], options: dict[str, Any], model: PVM) -> Sequence[Clip]:
@@ -116,6 +141,29 @@ class Watcher:
             **judged(prediction, repeated),
             "activity": [counts._asdict() for counts in saturation.count_layers(self.recent, self.model.config)],
         }
+
+
+class Validation:
+    """Shows a video to a frozen copy of a model that learns, which itself sees and knows nothing of it.
+
+    model  the one that learns; its copy takes as much memory again
+    shown  clips; their first FRAMES frames are shown
+    """
+
+    def __init__(self, model: PVM, shown: Sequence[Clip]):
+        self._copy, self._clips = single(model, readouts=False), shown
+        self._copy.frozen = True
+
+    def figures(self, model: PVM) -> dict[str, float | None]:
+        """Mean |prediction - frame| in 0..1 as the model stands, and the same for repeating the last frame."""
+        follow(self._copy, model)
+        watcher = Watcher(self._copy)
+        for clip in self._clips:
+            watcher.cut()
+            for frame in islice(frames_of(clip), FRAMES - watcher.frames):
+                watcher.see(frame.image)
+        shown = watcher.figures()
+        return {"valid prediction": shown["prediction_error"], "valid last_frame": shown["last_frame_error"]}
 
 
 class Follower:

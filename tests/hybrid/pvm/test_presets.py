@@ -15,14 +15,9 @@ def test_names_are_those_of_the_files():
     assert names() == [
         "change",
         "classic",
-        "classic_bc",
         "flat210m",
-        "large",
-        "med",
-        "med_exp",
         "quick",
         "small",
-        "very_deep",
     ]
     for name in names():
         config, notes = load(name)
