@@ -139,5 +139,5 @@ def _export(given: argparse.Namespace) -> int:
     from ..train import runs
 
     output.check(given.file, given.overwrite)
-    print(runs.export(given.run, given.file, given.format, given.escape, given.checkpoint))
+    print(runs.export(given.run, given.file, given.format, given.checkpoint))
     return 0

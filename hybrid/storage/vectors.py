@@ -42,7 +42,7 @@ def save(
         if word.split() != [word]:
             raise ValueError(
                 f"word {word!r}: expected one without white space; the word2vec formats cannot hold it: `hybrid export` "
-                "writes it to .npz, .tsv and .parquet, and with --escape as a word with _"
+                "writes it to .npz, .tsv and .parquet"
             )
     atomic.write(path, (_binary if binary else _text)(words, rows))
 
