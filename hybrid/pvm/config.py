@@ -265,7 +265,7 @@ class Config:
         return cls.from_fields(json.loads(text))
 
     @classmethod
-    def from_fields(cls, fields: Mapping[str, Any]) -> Config:
+    def from_fields(cls, fields: Any) -> Config:
         """As `from_json`, of the parsed text."""
         if isinstance(fields, Mapping) and "compat" in fields:  # every checkpoint had it, almost all of them null
             if fields["compat"] is not None:
