@@ -23,6 +23,7 @@ class Pipeline:
     """A model's arrays on its device, and the stages that a frame goes through; what it has of the host are the slots.
 
     config             all but its schedule, which is known to the slots
+    activation         of the units
     weights, velocity  of the units; velocity None where no schedule asks for momentum
     state              all else that changes from tick to tick, by name; see `initial.state`
     readouts           `Heads`, or None
@@ -164,7 +165,8 @@ class Pipeline:
         now = contract.State(*written, self.delta, *scaled, slot.miss_dev, self.weights, self.velocity)
         learned_from = self.tape(t - self.layout.steps), state[f"signals_{(t - 1) % 2}"]
         past = contract.Past(state[f"world_{t % 2}"], self.tape(t - 1), *learned_from)
-        learning = contract.Learning(*self._speed, *self._chosen, config.wiring == "cuda")
+        (rate, momentum), (learns, adapts) = self._speed, self._chosen
+        learning = contract.Learning(rate, momentum, learns, adapts, config.wiring == "cuda")
         squeeze = (0.8, 0.1) if config.squeeze else (1.0, 0.0)
         gathering = contract.Gathering(*squeeze, config.tau, *config.factors(t))
         self.backend.pvm.tick(now, self.plan, past, learning, gathering, self.activation, first, last)
