@@ -23,7 +23,7 @@ def test_fields_are_of_the_first_layer_unless_said_otherwise():
     parser = Parser()
     pvm._fields(parser)
     given = parser.parse_args(["run"])
-    assert (given.layer, given.unit) == (0, None)
+    assert given.layer == 0
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_fields_are_of_the_first_layer_unless_said_otherwise():
         (["pvm"], ("watch", "dream", "configs")),
         (["pvm", "dream"], ("--video", "--out", "--overwrite", "--frames")),
         (["pvm", "watch"], ("--frames", "--out")),
-        (["eval"], ("--video", "--labels", "--steps")),
+        (["eval"], ("--video", "--steps")),
         ([], ("train", "pvm")),
     ],
 )
