@@ -23,7 +23,7 @@ from ..pvm.judge.latest import Latest
 from ..pvm.judge.live import Live, page
 from ..pvm.model import PVM
 from ..pvm.result import StepResult
-from ..pvm.source import CONFIG, CROP_HELP, LABELS_HELP, VIDEO_HELP, clips, configured, labelled, read_config
+from ..pvm.source import CONFIG, LABELS_HELP, VIDEO_HELP, clips, configured, labelled, read_config
 from ..ranks.group import Group
 from ..settings import option, positive
 from ..storage import atomic
@@ -76,7 +76,6 @@ class Options:
     )
     video: str = option("synthetic", VIDEO_HELP, group="data", metavar="VIDEO")
     labels: str | None = option(None, LABELS_HELP, group="data", metavar="FILE")
-    crop: bool = option(False, CROP_HELP, group="data")
     valid: str | None = option(
         None, "a video on which the frozen model is measured while it learns, at every tenth point of the curve",
         group="data", metavar="VIDEO",
@@ -281,7 +280,7 @@ def text(report: dict[str, Any]) -> str:
 
 
 def _feed(options: dict[str, Any], config: Config) -> Frames:
-    found = clips(options["video"], config.frame, options["labels"], bool(options["crop"]))
+    found = clips(options["video"], config.frame, options["labels"])
     return Frames(found, options["steps"], options["streams"] or config.streams)
 
 
@@ -289,7 +288,7 @@ def _validating(options: dict[str, Any], config: Config) -> Sequence[Clip]:
     """The clips of --valid, if there are any."""
     if not options.get("valid"):
         return ()
-    return clips(options["valid"], config.frame, None, bool(options["crop"]))
+    return clips(options["valid"], config.frame)
 
 
 def _with_use(options: dict[str, Any], config: Config, feed: Frames) -> Config:

@@ -21,17 +21,16 @@ LABELS_HELP = (
     "boxes for a video file, a line x,y,w,h a frame (default: the file beside it that ends in .txt or .csv; directories"
     " and zips hold their own)"
 )
-CROP_HELP = "cut frames to the model's aspect instead of stretching them to it"
 CONFIG = "config.json"  # a run's, in its folder
 
 
-def clips(video: str, shape: Shape, labels: str | None = None, crop: bool = False) -> Sequence[Clip]:
+def clips(video: str, shape: Shape, labels: str | None = None) -> Sequence[Clip]:
     """Those of --video; with --labels the one of a video file with the boxes of another file than the one beside it.
 
     Raises ValueError or OSError, see `open_clips`.
     """
     if labels is None:
-        return open_clips(video, shape, crop=crop)
+        return open_clips(video, shape)
     from ..feeds.video.clips.video_file import Video
 
     if not Path(video).is_file() or Path(video).suffix.lower() == ".zip":
@@ -39,7 +38,7 @@ def clips(video: str, shape: Shape, labels: str | None = None, crop: bool = Fals
             f"--labels: found {labels} with --video {video}, expected a video file; a directory or a zip holds its own"
             " labels.txt"
         )
-    return [keep(Video(Path(video), shape, labels=Path(labels), crop=crop), Memory())]
+    return [keep(Video(Path(video), shape, labels=Path(labels)), Memory())]
 
 
 def labelled(found: Sequence[Clip]) -> bool:

@@ -53,13 +53,11 @@ class Options(NamedTuple):
 
     shape   (rows, columns, channels) of the frames
     labels  read the boxes where there are any
-    crop    cut to the aspect of `shape` around the centre; else stretch
     length  how many frames a clip has that could have any number
     """
 
     shape: Shape
     labels: bool = True
-    crop: bool = False
     length: int = 1000
 
 

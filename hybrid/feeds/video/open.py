@@ -13,20 +13,19 @@ KINDS = Registry("hybrid.feeds.video.clips", "hybrid.clips", "clip")
 
 
 def open_clips(
-    source: str, shape: Shape, *, labels: bool = True, crop: bool = False, memory: int = MEMORY, length: int = 1000
+    source: str, shape: Shape, *, labels: bool = True, memory: int = MEMORY, length: int = 1000
 ) -> Sequence[Clip]:
     """The clips that a text names, with frames of `shape`.
 
     source  "synthetic" or "synthetic:SEED"; a video file; a directory of images, or of videos and
             zips; a zip of images
     labels  read the boxes where there are any, see hybrid/feeds/video/boxes.py
-    crop    cut to the aspect of `shape` around the centre; else stretch
     memory  bytes of decoded frames to keep
     length  frames of the synthetic scene
 
     Raises ValueError or OSError, naming the file, for what is missing, empty, of an unknown kind or cannot be decoded.
     """
-    options = Options(check_shape(shape), labels, crop, length)
+    options = Options(check_shape(shape), labels, length)
     name, _, detail = source.partition(":")
     if name in KINDS.names() and not KINDS.load(name).SUFFIXES:
         clips: list[Clip] = [KINDS.load(name).open_clip(detail, options)]
@@ -69,7 +68,7 @@ def _files(path: Path) -> list[Path]:
 def _open(path: Path, options: Options) -> Clip:
     suffix, kinds = path.suffix.lower(), _by_suffix()
     if path.is_dir():
-        return images.directory(path, options.shape, labels=options.labels, crop=options.crop)
+        return images.directory(path, options.shape, labels=options.labels)
     if suffix in images.PICTURES:
         raise ValueError(f"{path}: a single image; give the directory that holds the images, {path.parent}")
     if suffix not in kinds:

@@ -81,7 +81,7 @@ def follow(one: PVM, model: PVM) -> None:
 def shown_clips(given: dict[str, Any], options: dict[str, Any], model: PVM) -> Sequence[Clip]:
     """The clips that a command names, or those of the run."""
     labels = None if given["video"] else options["labels"]
-    return clips(given["video"] or options["video"], model.config.frame, labels, bool(options["crop"]))
+    return clips(given["video"] or options["video"], model.config.frame, labels)
 
 
 def frames_of(clip: Clip) -> Iterator[Frame]:

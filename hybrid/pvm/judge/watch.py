@@ -95,7 +95,7 @@ def dream(given: Namespace) -> dict[str, Any]:
     model, options = opened(folder, vars(given))
     source = given.video or options["video"]
     path = _path(folder, given, DREAMT, source)
-    found = clips(source, model.config.frame, crop=bool(options["crop"]))
+    found = clips(source, model.config.frame)
     awake = list(islice(chain.from_iterable(map(frames_of, found)), AWAKE))
     title = _title(model, source)
     with Film(path, found[0].rate, zoom=1) as film:

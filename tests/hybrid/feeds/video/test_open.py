@@ -49,14 +49,6 @@ def test_labels_by_name_unless_not_wanted(tmp_path):
     assert labelled.describe() != plain.describe()
 
 
-def test_clips_are_stretched_unless_asked_to_be_cut(tmp_path):
-    wide = np.zeros((4, 16, 3), np.uint8)
-    wide[:, 12:] = 255
-    Image.fromarray(wide).save(tmp_path / "1.png")
-    seen = [open_clips(str(tmp_path), (4, 4, 1), **cut)[0][0].image for cut in ({}, {"crop": False}, {"crop": True})]
-    assert [image[:, -1].max() > 128 for image in seen] == [True, True, False]
-
-
 def test_sources_refused(tmp_path):
     (tmp_path / "empty").mkdir()
     (tmp_path / "mixed").mkdir()
