@@ -154,7 +154,7 @@ def test_the_gradient_is_the_slope_by_difference(kind):
 # -------------------------------------------------------------------------------------------------------- the twins
 
 OPTIONS = E | {"layer_shapes": ["3", "2", "1"], "hidden_block_size": "2", "readout_block_size": ["1"] * 3}
-OPTIONS |= {"enable_readout": ["1"] * 3, "send_context_two_layers_back": "1", "normalize_output": "1"}
+OPTIONS |= {"enable_readout": ["1"] * 3, "normalize_output": "1"}
 RESIDUAL = {"ex_module": "PVM_models.PVM_unit_2step_residual_v1", "predict_two_steps": "1"}
 RATE, MOMENTUM, TICKS = 0.05, 0.5, 12
 TWINS = {
