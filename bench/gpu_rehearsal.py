@@ -134,7 +134,7 @@ def _weights(quick: bool) -> None:
 
 
 def _recording() -> None:
-    from hybrid.pvm.originals.recording import read
+    from tests.golden import read
 
     read(gpu_kit.GOLDEN)
 

@@ -21,7 +21,7 @@ SHOWN, ZOOM, ROWS = 3, 4, 5  # frames of the picture, its enlargement, rows of t
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--video", default="synthetic", help="a video file, a directory of images, or a camera")
+    parser.add_argument("--video", default="synthetic", help="a video file or a directory of images")
     parser.add_argument("--config", default="quick", help="a configuration, as `hybrid pvm configs` lists them")
     parser.add_argument("--steps", type=int, default=3000)
     parser.add_argument("--out", default="examples/out", help="the folder of pvm.png")

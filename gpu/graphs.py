@@ -24,9 +24,7 @@ class Recorder:
         """Do `work(*arguments)` in the work of a queue; what was done under the key before is done again, as it was."""
         queue = current()
         mine = key, queue
-        if key is None:
-            work(*arguments)
-        elif mine in self._graphs:
+        if mine in self._graphs:
             graph = self._graphs[mine] = self._graphs[mine] or Graph(queue, work, *arguments)
             graph.launch(queue)
         else:

@@ -94,12 +94,9 @@ def _message(error: BaseException) -> str:
 
 
 def _doctor(given: argparse.Namespace) -> int:
-    from . import doctor, doctor_mpi
+    from . import doctor
 
-    between = doctor_mpi.between()
-    if world().rank:
-        return 0
-    report = doctor.report() | {"ranks": between}
+    report = doctor.report()
     print(json.dumps(report, indent=1) if given.json else doctor.text(report))
     return 0 if report["usable"] else 1
 
@@ -151,10 +148,6 @@ def _export(given: argparse.Namespace) -> int:
     from ..storage import output
     from ..train import runs
 
-    if given.binary and given.format not in (None, "binary"):
-        raise ValueError(f"--binary and --format {given.format} contradict each other; leave one out")
     output.check(given.file, given.overwrite)
-    print(
-        runs.export(given.run, given.file, "binary" if given.binary else given.format, given.escape, given.checkpoint)
-    )
+    print(runs.export(given.run, given.file, given.format, given.checkpoint))
     return 0

@@ -1,5 +1,7 @@
 """What this machine offers the engine, what is missing, and the command that mends it."""
 
+import contextlib
+import ctypes
 import importlib
 import importlib.metadata
 import importlib.util
@@ -8,37 +10,37 @@ import platform
 import shutil
 import statistics
 import subprocess
+import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
 from .. import processors
 from ..machine import memory, processor
-from . import doctor_mpi
-from .doctor_gpu import gpu
-from .finding import finding, version
 
 NEEDED = ("numpy", "scipy", "numba", "annoy", "threadpoolctl", "tqdm", "matplotlib", "pillow")
 MODULES = {"pillow": "PIL"}  # where it is not the package's name
+# What a package that is not needed is for, and the extra that brings it
 OPTIONAL = {
-    "av": "video",
-    "tensorboardX": "tensorboard",
-    "hnswlib": "neighbours",
-    "mpi4py": "mpi",
-}  # and the extra that brings it
-OPTIONAL |= {"torch": "bench", "gensim": "bench", "fasttext-wheel": "bench"}
-FOR = {
-    "video": "to read and write video",
-    "neighbours": 'for the index "hnsw"',
-    "tensorboard": "for --tensorboard",
-    "mpi": "for hybrid launch",
-    "bench": "to benchmark against it",
+    "av": ("to read and write video", "video"),
+    "tensorboardX": ("for --tensorboard", "tensorboard"),
+    "hnswlib": ('for the index "hnsw"', "neighbours"),
+    "mpi4py": ("for hybrid launch", "mpi"),
+    **dict.fromkeys(("torch", "gensim", "fasttext-wheel"), ("to benchmark against it", "bench")),
 }
 LAYERS = {"tbb": "tbbpool", "omp": "omppool", "workqueue": "workqueue"}  # Numba's, and the module of each
 THREADSAFE = {"tbb", "omp"}
+NO_GPU = "none is needed: --device cpu"
+NO_DEVICE = 100  # CUDA_ERROR_NO_DEVICE
+CAPABILITY = (75, 76)  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, _MINOR
+DRIVERS = {12: "525", 13: "580"}  # the oldest driver of a major version of CUDA
+ASK_SMI = "nvidia-smi says more; reboot after an update of the driver, start a container with its GPUs (--gpus all)"
+PYCUDA = "pip install 'hybrid-engine[gpu]' && python -m gpu.install, which needs a C++ compiler, and no CUDA toolkit"
+OTHER_CUBLAS = (
+    "update the driver, or for one of CUDA 12: pip install nvidia-cublas-cu12; or name another in HYBRID_CUBLAS"
+)
+OLD_CARD = "install an older CUDA toolkit and name its nvcc in HYBRID_NVCC"
+Finding = dict[str, Any]
 
 
 def report(megabytes: int = 512) -> dict[str, Any]:
@@ -46,24 +48,25 @@ def report(megabytes: int = 512) -> dict[str, Any]:
 
     usable     True when all that is needed is there: the engine runs on the CPU
     findings   one a thing looked at: name, ok, needed, found, remedy (None where nothing is to be mended)
-    bandwidth  bytes a second; empty when not usable
+    bandwidth  bytes a second, of array += 1 on all threads; empty when not usable
     """
-    findings = [*_packages(), _threads(), _kernel_cache(), _compiler(), *doctor_mpi.mpi(), *gpu()]
-    usable = all(one["ok"] for one in findings if one["needed"])
+    findings = [*_packages(), _threads(), _kernel_cache(), _compiler(), *_mpi(), *gpu()]
+    usable, speed = all(one["ok"] for one in findings if one["needed"]), {}
+    if usable:
+        from cpu import bandwidth
+
+        speed = {"read-modify-write": statistics.median(bandwidth.read_modify_write(megabytes))}
     return {
         "usable": usable,
         "machine": {"cores": os.cpu_count(), "processor": processor(), "memory": memory()},
         "system": {"os": platform.platform(), "python": platform.python_version()},
         "findings": findings,
-        "bandwidth": _bandwidth(megabytes) if usable else {},
+        "bandwidth": speed,
     }
 
 
 def text(report: dict[str, Any]) -> str:
-    """The report as a person reads it; what needs mending is marked !! and comes with its remedy.
-
-    report  what `report` says; with what `doctor_mpi.between` found as "ranks"
-    """
+    """The report as a person reads it; what needs mending is marked !! and comes with its remedy."""
     machine, system = report["machine"], report["system"]
     room = f", {machine['memory'] / 2**30:.1f} GiB" if machine["memory"] else ""
     lines = [
@@ -74,62 +77,71 @@ def text(report: dict[str, Any]) -> str:
     for one in report["findings"]:
         mark = "ok" if one["ok"] else "!!" if one["needed"] else "--"
         lines.append(f"  {mark}  {one['name']:<16} {one['found']}")
-        if one["remedy"]:
-            lines.append(f"{'':23}{one['remedy']}")
+        lines += [f"{'':23}{one['remedy']}"] * bool(one["remedy"])
     lines.append("")
     lines += [f"  {name:<28} {value / 1e9:6.1f} GB/s" for name, value in report["bandwidth"].items()]
-    if any(one["name"] == "mpiexec" and one["ok"] for one in report["findings"]):
-        lines += ["", *doctor_mpi.text(report.get("ranks", {}))]
     on_gpu = any(one["name"] == "gpu" and one["ok"] for one in report["findings"])
     ready = f"Ready: the engine runs on the CPU{' and on the GPU' * on_gpu}."
-    lines.append(ready if report["usable"] else "Not usable: mend the lines marked !!")
-    return "\n".join(lines)
+    return "\n".join([*lines, ready if report["usable"] else "Not usable: mend the lines marked !!"])
 
 
-def _packages() -> Iterator[dict[str, Any]]:
+def finding(name: str, ok: bool, found: str, remedy: str | None = None, needed: bool = False) -> Finding:
+    """A thing that was looked at; the remedy, a command or a sentence, is kept where the thing is not in order."""
+    return {"name": name, "ok": ok, "needed": needed, "found": found, "remedy": None if ok else remedy}
+
+
+def failure(name: str, error: Exception, remedy: str) -> Finding:
+    """What raised says "cause; remedy", or the cause alone."""
+    cause, _, said = str(error).partition("; ")
+    return finding(name, False, cause, said or remedy)
+
+
+def version(package: str, module: str = "") -> tuple[str, bool]:
+    """The version of an installed package, and whether it is there and `module` can be imported."""
+    try:
+        found = importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed", False
+    try:
+        importlib.import_module(module) if module else None
+    except Exception as error:  # whatever a broken build raises
+        return f"{found}, but it cannot be imported: {error}", False
+    return found, True
+
+
+def _packages() -> Iterator[Finding]:
     for name in NEEDED:
+        found, ok = version(name, MODULES.get(name, name))
+        again = "--force-reinstall " * ("," in found)
+        yield finding(name, ok, found, f"pip install {again}{name}", needed=True)
+    for name, (purpose, extra) in OPTIONAL.items():
         found, ok = version(name)
-        if ok:
-            try:
-                importlib.import_module(MODULES.get(name, name))
-            except Exception as error:  # whatever a broken build raises
-                found, ok = f"{found}, but it cannot be imported: {error}", False
-        yield finding(
-            name, ok, found, f"pip install --force-reinstall {name}" if "," in found else f"pip install {name}"
-        )
-    for name, extra in OPTIONAL.items():
-        found, ok = version(name)
-        yield finding(name, ok, found, f"{FOR[extra]}: pip install 'hybrid-engine[{extra}]'", needed=False)
+        yield finding(name, ok, found, f"{purpose}: pip install 'hybrid-engine[{extra}]'")
 
 
-def _threads() -> dict[str, Any]:
+def _threads() -> Finding:
     """Numba's thread layers; dense and sparse queues need one that two threads may enter at once."""
     from cpu import threads
 
+    remedy = "pip install tbb, or install libgomp1 (Debian, Ubuntu)"
+    layers = []
+    for layer, module in LAYERS.items():
+        with contextlib.suppress(ImportError):
+            importlib.import_module(f"numba.np.ufunc.{module}")
+            layers.append(layer)
     try:
-        layers = [layer for layer, module in LAYERS.items() if _importable(f"numba.np.ufunc.{module}")]
         chosen = threads.layer()
     except Exception as error:
-        return finding("threads", False, f"no parallel kernel runs: {error}", "pip install tbb, or install libgomp1")
+        return finding("threads", False, f"no parallel kernel runs: {error}", remedy, needed=True)
     share = processors.quota()
     limit = f", a cgroup allows {share:.3g}" if share < float("inf") else ""
-    found = f"{processors.available()}{limit}; {chosen}, of {', '.join(layers)}"
-    if chosen == "omp":
-        found += "; slower beside other processes than tbb (pip install tbb)"
-    return finding("threads", chosen in THREADSAFE, found, "pip install tbb, or install libgomp1 (Debian, Ubuntu)")
+    slower = "; slower beside other processes than tbb (pip install tbb)" if chosen == "omp" else ""
+    found = f"{processors.available()}{limit}; {chosen}, of {', '.join(layers)}{slower}"
+    return finding("threads", chosen in THREADSAFE, found, remedy, needed=True)
 
 
-def _importable(module: str) -> bool:
-    try:
-        importlib.import_module(module)
-    except ImportError:
-        return False
-    return True
-
-
-def _kernel_cache() -> dict[str, Any]:
+def _kernel_cache() -> Finding:
     """Where compiled kernels are kept: without it, every start compiles them anew."""
-    remedy = "set NUMBA_CACHE_DIR to a folder that can be written"
     try:
         from cpu import bandwidth
 
@@ -137,45 +149,154 @@ def _kernel_cache() -> dict[str, Any]:
         os.makedirs(folder, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
     except Exception as error:  # Numba's own, where it finds no folder at all
-        return finding("kernel cache", False, str(error), remedy)
-    return finding("kernel cache", True, folder)
+        remedy = "set NUMBA_CACHE_DIR to a folder that can be written"
+        return finding("kernel cache", False, str(error), remedy, needed=True)
+    return finding("kernel cache", True, folder, needed=True)
 
 
-def _compiler() -> dict[str, Any]:
+def _compiler() -> Finding:
     compiler = os.environ.get("CXX") or shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
+    found, ok = "none found", False
+    if compiler:
+        try:
+            said = subprocess.run([*compiler.split(), "--version"], capture_output=True, text=True, check=True).stdout
+            found, ok = said.splitlines()[0], True
+        except (OSError, subprocess.CalledProcessError) as error:
+            found = str(error)
     remedy = "to install annoy: apt install g++, dnf install gcc-c++, or xcode-select --install"
-    if not compiler:
-        return finding("C++ compiler", False, "none found", remedy, needed=False)
+    return finding("C++ compiler", ok, found, remedy)
+
+
+def _mpi() -> list[Finding]:
+    """The MPI of mpi4py, and mpiexec; [] without mpi4py, which is named by itself."""
+    if importlib.util.find_spec("mpi4py") is None:
+        return []
+    wanted = "pip install 'hybrid-engine[mpi]'"
+    beside = os.path.dirname(sys.executable)  # where wheels put it
+    program = shutil.which("mpiexec", path=os.pathsep.join([beside, os.environ.get("PATH", "")]))
+    ask = "from mpi4py import MPI; print(MPI.Get_library_version().splitlines()[0])"
+    try:  # in a process of its own: an MPI that cannot begin ends the one that asks
+        done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True, timeout=60)
+        library = finding("MPI", True, done.stdout.strip())
+    except (OSError, subprocess.SubprocessError) as error:
+        said = (getattr(error, "stderr", None) or str(error)).strip().splitlines()[-1]
+        library = finding("MPI", False, said, f"{wanted}, or an mpi4py of the MPI that is there")
+    return [library, finding("mpiexec", program is not None, program or "none found", wanted)]
+
+
+def gpu() -> list[Finding]:
+    """All that a GPU needs, none of which the engine needs: driver, devices, compiler, PyCUDA, cuBLAS; then the conclusion."""
+    from gpu import compiler
+
+    from .. import backend
+
     try:
-        said = subprocess.run([*compiler.split(), "--version"], capture_output=True, text=True, check=True).stdout
-    except (OSError, subprocess.CalledProcessError) as error:
-        return finding("C++ compiler", False, str(error), remedy, needed=False)
-    return finding("C++ compiler", True, said.splitlines()[0], needed=False)
-
-
-def _bandwidth(megabytes: int) -> dict[str, float]:
-    """Median bytes a second of array += 1 on one thread and on all, and of NumPy's copy."""
-    import numba
-
-    from cpu import bandwidth
-
-    most = numba.get_num_threads()
-    figures = {}
+        made_by: Any = compiler.compiler()
+        compiles = finding("kernel compiler", True, f"{made_by.name}, {made_by.path}")
+    except OSError as error:
+        made_by, compiles = None, failure("kernel compiler", error, compiler.WANTED)
+    supports, count, driver = _driver(made_by)
+    devices = list(_devices(made_by, count))
+    found, ok = version("pycuda", "pycuda.driver")  # which takes the driver that it was built for
+    broken = "cannot be imported" in found and not supports
+    pycuda = finding("PyCUDA", ok, found, "it needs the NVIDIA driver, see above" if broken else PYCUDA)
+    findings = [driver, *devices, compiles, pycuda, _cublas(bool(devices))]
+    amiss = ", ".join(one["name"] for one in findings if not one["ok"] and one not in devices[1:])
     try:
-        for count in sorted({1, most}):
-            numba.set_num_threads(count)
-            name = f"read-modify-write, {count} thread{'s' * (count > 1)}"
-            figures[name] = statistics.median(bandwidth.read_modify_write(megabytes))
+        reason = backend.why_no_gpu() or (f"mend {amiss}" if amiss else None)
+    except Exception as error:  # whatever a PyCUDA that does not fit this driver raises
+        reason = f"PyCUDA fails: {error}"
+    found = f"not used: {reason}" if reason else "can be used: --device cuda:0"
+    return [*findings, finding("gpu", reason is None, found, NO_GPU)]
+
+
+def _driver(made_by: Any) -> tuple[int, int, Finding]:
+    """The version of CUDA that the driver supports, as 13000, 0 where no driver runs; devices; and the finding."""
+    from gpu import compiler
+
+    try:
+        cuda = _cuda()
+    except OSError as error:
+        return 0, 0, finding("NVIDIA driver", False, f"none ({error})", f"install it, where there is a GPU; {NO_GPU}")
+    try:
+        supports, status = _ask(cuda.cuDriverGetVersion, ctypes.c_int()), cuda.cuInit(0)
+        if status not in (0, NO_DEVICE):
+            raise OSError(f"cuInit answers with error {status}")
+        count = 0 if status else _ask(cuda.cuDeviceGetCount, ctypes.c_int())
+    except OSError as error:
+        return 0, 0, finding("NVIDIA driver", False, str(error), ASK_SMI)
+    found = f"CUDA {supports // 1000}.{supports % 1000 // 10}, {count} device{'s' * (count != 1)}"
+    if made_by and made_by.version[0] > supports // 1000:
+        oldest = DRIVERS.get(made_by.version[0], "its toolkit's")
+        remedy = f"update the driver (CUDA {made_by.version[0]}: {oldest} or newer), or {compiler.OLDER}"
+        return supports, count, finding("NVIDIA driver", False, f"{found}; older than {made_by.name}", remedy)
+    return supports, count, finding("NVIDIA driver", count > 0, found, ASK_SMI)
+
+
+def _cuda() -> ctypes.CDLL:
+    return ctypes.CDLL("libcuda.so.1")
+
+
+def _ask(function: Any, place: Any, *arguments: Any) -> Any:
+    """What a function of the driver writes to its first argument; OSError where it answers with an error."""
+    if status := function(ctypes.byref(place), *arguments):
+        raise OSError(f"{function.__name__} answers with error {status}")
+    return place.value
+
+
+def _devices(made_by: Any, count: int) -> Iterator[Finding]:
+    """Name, capability and memory of every device, and whether kernels can be compiled for it."""
+    from gpu.device import LEAST
+
+    least, known = 10 * LEAST[0] + LEAST[1], made_by.architectures if made_by else []
+    try:
+        for number in range(count):
+            cuda, name = _cuda(), ctypes.create_string_buffer(256)
+            device = _ask(cuda.cuDeviceGet, ctypes.c_int(), number)
+            cuda.cuDeviceGetName(name, len(name), device)
+            major, minor = (_ask(cuda.cuDeviceGetAttribute, ctypes.c_int(), which, device) for which in CAPABILITY)
+            size = _ask(cuda.cuDeviceTotalMem_v2, ctypes.c_size_t(), device)
+            capability = 10 * major + minor  # 9.0 is 90, as in sm_90
+            found, remedy = f"{name.value.decode(errors='replace')}, sm_{capability}, {size / 2**30:.1f} GiB", ""
+            if capability < least:
+                found, remedy = f"{found}; the kernels need sm_{least} or newer", NO_GPU
+            elif known and capability < min(known):
+                found, remedy = f"{found}; too old for {made_by.name}", OLD_CARD
+            elif known and capability not in known:
+                found += f"; newer than {made_by.name}: the driver translates its newest PTX"
+            yield finding(f"cuda:{number}", not remedy, found, remedy)
+    except OSError:
+        return  # the driver is there and its devices are not: the conclusion says so
+
+
+def _cublas(device: bool) -> Finding:
+    """The cuBLAS that works with this driver; without a device, where none can, the first that opens."""
+    from gpu import blas
+
+    try:
+        library = _working() if device else next(blas.libraries())
+    except OSError as error:
+        return failure("cuBLAS", error, "name libcublas.so in HYBRID_CUBLAS, or leave that unset")
+    except LookupError as error:
+        return finding("cuBLAS", False, str(error), OTHER_CUBLAS)
+    parts = [ctypes.c_int() for _ in range(3)]
+    fails = [library.cublasGetProperty(which, ctypes.byref(part)) for which, part in enumerate(parts)]
+    said = "" if any(fails) else ".".join(str(part.value) for part in parts) + ", "
+    return finding("cuBLAS", True, f"{said}{library._name}")
+
+
+def _working() -> Any:
+    """The library that makes a handle in the first device's primary context."""
+    from gpu import blas
+
+    cuda, context = _cuda(), ctypes.c_void_p()
+    if status := cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0):
+        raise LookupError(f"cuDevicePrimaryCtxRetain answers with error {status}")
+    cuda.cuCtxPushCurrent_v2(context)
+    try:
+        library, handle = blas.create()
+        library.cublasDestroy_v2(handle)
+        return library
     finally:
-        numba.set_num_threads(most)
-    return figures | {"copy, 1 thread": statistics.median(_copies(megabytes))}
-
-
-def _copies(megabytes: int) -> list[float]:
-    source, target = np.zeros((2, megabytes * 2**18), np.float32) + np.float32(1)
-    samples = []
-    for _ in range(5):
-        start = time.perf_counter()
-        np.copyto(target, source)
-        samples.append(2 * source.nbytes / (time.perf_counter() - start))
-    return samples
+        cuda.cuCtxPopCurrent_v2(ctypes.byref(context))  # the thread has the context that it had
+        cuda.cuDevicePrimaryCtxRelease_v2(0)

@@ -161,8 +161,6 @@ def _export(command: Parser, rest: Sequence[str]) -> None:
         choices=("text", "binary", "npz", "tsv", "parquet"),
         help="text and binary are word2vec's (default: by the end of FILE: .npz, .tsv, .parquet, else text)",
     )
-    command.add_argument("--binary", action="store_true", help="the same as --format binary")
-    command.add_argument("--escape", action="store_true", help="text, binary: write _ for white space in names")
     command.add_overwrite()
     command.add_argument("--checkpoint", choices=("last", "best"), help=CHECKPOINT)
 

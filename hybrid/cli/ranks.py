@@ -14,7 +14,7 @@ from ..ranks import mpi
 from ..ranks.world import World, take_threads, world
 from . import options
 
-MANY = ("doctor", "sweep")  # commands that run on several ranks, beside those of some models
+MANY = ("sweep",)  # commands that run on several ranks, beside those of some models
 GRACE = 5.0  # seconds in which the other ranks end too, where they fail alike
 
 

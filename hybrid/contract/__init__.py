@@ -84,7 +84,7 @@ class Recorder(Protocol):
         """Do `work(*arguments)` within the work of a queue.
 
         key  all that decides what the work launches, and with which arrays and numbers, but not what the arrays hold: what was
-             done under an equal key may be done again without a call of `work`. None: this comes once
+             done under an equal key may be done again without a call of `work`
         """
 
 

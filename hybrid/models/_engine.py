@@ -41,7 +41,6 @@ class EngineOptions:
     schedule: str = option(
         "linear", "how all rates fall over the run", group="training", choices=("constant", "linear", "cosine", "step")
     )
-    warmup: int = option(0, "ticks in which all rates rise before that", group="training", type=whole)
     rate: float = option(
         0.02, "learning rate of the readout", group="training", type=number, by=("readout_optimiser", {})
     )
@@ -78,10 +77,6 @@ def complete(chosen: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
     """Options that follow from others; ValueError for those that contradict each other."""
     if said.get("serial") and said.get("delay"):
         raise ValueError("--serial and --delay contradict each other: a serial run delays nothing; leave one out")
-    if said.get("layers") and said.get("hidden"):
-        raise ValueError(
-            "--hidden and --layers contradict each other: both say how wide the hidden layers are; leave one out"
-        )
     if said.get("trunk_clip") == 0:
         raise ValueError("--trunk-clip: found 0, expected a norm above 0; leave it out to cut nothing")
     if chosen.get("tree") == CLUSTERED and chosen.get("start") != "counts":
@@ -252,19 +247,10 @@ def make_engine(options: dict[str, Any], feed: Feed, *, trunk: bool = True, tied
     width = dense.outputs if dense else embedding.outputs
     placed = _placed_readout(options, feed, width, trunk)
     settings = {name: options[name] for name in ("device", "threads", "micro_batches", "delay")}
-    settings |= {"schedule": options.get("schedule"), "warmup": _warmup(options, len(feed))}
-    settings |= {"update": options.get("update") or "batch"}
+    settings |= {"schedule": options.get("schedule"), "update": options.get("update") or "batch"}
     overlap = False if options["serial"] else None
     settings |= {"overlap": overlap, "pin": bool(options.get("pin")), "tied": tied, "ranks": Group()}
     return Engine(embedding, dense, placed, **settings)
-
-
-def _warmup(options: dict[str, Any], ticks: int) -> int:
-    """Ticks in which the rates rise; ValueError where they would do nothing else."""
-    warmup = options.get("warmup") or 0
-    if warmup and warmup >= ticks:
-        raise ValueError(f"--warmup: found {warmup}, expected fewer than the {ticks} ticks of the run")
-    return warmup
 
 
 def _rows_place(options: dict[str, Any], feed: Feed, make: Callable[..., Embedding]) -> backend.Backend:

@@ -11,7 +11,7 @@ from ..feeds.orders import BAG, CONCATENATED, DECAY, ORDERS, SEQUENCE, Order
 from ..feeds.sequences import SequenceFeed
 from ..feeds.transitions import turned, vectors
 from ..readout.tree import CLUSTERED
-from ..settings import number, option, positive
+from ..settings import option, positive
 
 STARTS = ("drawn", "counts")
 WINDOWS = 128  # of a batch of sequences, where the user does not say how many examples it has
@@ -34,7 +34,6 @@ class HistoryOptions:
         " place learns, by --trunk attention or torch",
         choices=ORDERS,
     )
-    decay_items: float = option(0.8, "--order decay: an item weighs so many times the next one", type=number)
     start: str = option(
         "drawn",
         "input rows, and classes where the readout is as wide, begin as drawn, or alike where items come soon after the same"
@@ -46,8 +45,7 @@ class HistoryOptions:
 
 def order_of(options: Mapping[str, Any]) -> Order:
     """The order that options name; a run of before there were any has bags."""
-    decay = options.get("decay_items")
-    return Order(options.get("order") or BAG, options["history"], 0.8 if decay is None else decay)
+    return Order(options.get("order") or BAG, options["history"], 0.8)
 
 
 def feed(options: Mapping[str, Any], train: Histories) -> HistoryFeed | SequenceFeed:
@@ -82,12 +80,7 @@ def form(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def complete(chosen: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
     """Options that follow from others; ValueError for those that contradict each other."""
-    kind = chosen["order"]
-    if kind != DECAY and said.get("decay_items") is not None:
-        raise ValueError(f"--decay-items: not used by --order {kind}; leave it out, or --order decay")
-    if chosen["decay_items"] > 1:
-        raise ValueError(f"--decay-items: found {chosen['decay_items']}, expected a number from 0 to 1")
-    if kind == SEQUENCE:
+    if chosen["order"] == SEQUENCE:
         chosen = _complete_sequence(chosen, said)
     return _complete_tied(chosen, said) if chosen["tied"] else chosen
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from ..feeds import tables
 from ..feeds.interactions import Histories
 from ..feeds.splits import LEAST, Split, split, split_by_ratio, split_by_time, split_drawn
 from ..settings import option
@@ -28,16 +27,6 @@ def share(text: str) -> float:
     return value
 
 
-def moment(text: str) -> float:
-    """A number, or a date in ISO 8601 as microseconds since 1970, which is what tables of text with dates have."""
-    try:
-        return tables.moment(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"found {text!r}, expected a number as the times of the ratings are, or a date such as 2026-01-31"
-        ) from None
-
-
 @dataclasses.dataclass(frozen=True)
 class SplitOptions:
     """Of a model that learns from ratings."""
@@ -52,25 +41,14 @@ class SplitOptions:
         0.2, "share of the items that test, of --split-by ratio, drawn, time", group="data", type=share
     )
     valid_share: float = option(0.1, "share of the items that validate, likewise", group="data", type=share)
-    test_since: float | None = option(
-        None,
-        "of --split-by time: items from this moment on test, a number as in the ratings or a date",
-        group="data",
-        type=moment,
-        metavar="MOMENT",
-    )
 
 
 def check_said(chosen: Mapping[str, Any], said: Mapping[str, Any]) -> None:
     """ValueError for options of another way to split than the one chosen."""
-    way = chosen["split_by"]
-    unused = {LAST: ("test_share", "valid_share", "test_since"), TIME: ()}.get(way, ("test_since",))
-    for name in unused:
-        if said.get(name) is not None:
-            wanted = "time" if name == "test_since" else "ratio, drawn or time"
-            raise ValueError(f"--{name.replace('_', '-')}: not used by --split-by {way}; expected --split-by {wanted}")
-    if said.get("test_share") is not None and said.get("test_since") is not None:
-        raise ValueError("--test-share and --test-since contradict each other: both say what tests; leave one out")
+    for name in ("test_share", "valid_share"):
+        if chosen["split_by"] == LAST and said.get(name) is not None:
+            wanted = "expected --split-by ratio, drawn or time"
+            raise ValueError(f"--{name.replace('_', '-')}: not used by --split-by last; {wanted}")
 
 
 def parts(every: Histories, options: Mapping[str, Any]) -> Split:
@@ -83,7 +61,7 @@ def parts(every: Histories, options: Mapping[str, Any]) -> Split:
         return split_by_ratio(every, **shares)
     if way == DRAWN:
         return split_drawn(every, **shares, seed=options["seed"])
-    return split_by_time(every, **shares, since=options["test_since"])
+    return split_by_time(every, **shares)
 
 
 def protocol(options: Mapping[str, Any]) -> str:

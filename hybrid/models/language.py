@@ -26,6 +26,7 @@ __all__ = ["FILES", "TUNED", "Evaluation", "Options", "Use", "complete", "evalua
 NAMES = "vocabulary.json"
 FILES = (NAMES,)
 RANKS = True
+CHUNK = 2**20  # tokens of a streamed text that are shuffled together
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,9 +47,6 @@ class Options(TextOptions, DenseOptions):
         group="data",
     )
     min_count: int = option(2, "rarer words become <unk>", group="data", type=positive)
-    chunk: int = option(
-        2**20, "with --stream: tokens that are shuffled together", group="training", type=positive, metavar="TOKENS"
-    )
     context: int = option(4, "words before the target", type=positive)
     epochs: int = option(4, "passes over the data", group="training", type=positive)
 
@@ -120,8 +118,6 @@ def complete(chosen: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
         raise ValueError(
             "--stream: needs --valid FILE, a text to validate on: of a streamed text no lines are drawn for it"
         )
-    if said.get("chunk") and not chosen["stream"]:
-        raise ValueError("--chunk: not used without --stream: the whole text is shuffled; leave it out")
     return _engine.complete(chosen, said)
 
 
@@ -130,7 +126,7 @@ def _learned(options: dict[str, Any], train: Text) -> LanguageFeed | StreamedLan
     names = ("context", "batch", "epochs", "seed")
     sizes = {name: options[name] for name in names}
     if options.get("stream"):
-        return StreamedLanguageFeed(stored_text(options, unknown=True), chunk=options["chunk"], **sizes)
+        return StreamedLanguageFeed(stored_text(options, unknown=True), chunk=CHUNK, **sizes)
     vocabulary = vocabulary_of(train, options, unknown=True)
     return LanguageFeed(_corpus(train, vocabulary), **sizes)
 

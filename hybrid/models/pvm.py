@@ -12,21 +12,18 @@ import numpy as np
 
 from .. import console
 from ..feeds.video.clip import Clip, aspect_of
-from ..feeds.video.clip import Live as Camera
 from ..feeds.video.frames import Frames
 from ..pvm import presets
 from ..pvm.config import Config
 from ..pvm.judge import curve, panel, reports
 from ..pvm.judge import evaluate as judging
 from ..pvm.judge.baseline import Pair, Pairs, Recent
+from ..pvm.judge.evaluate import Validation
 from ..pvm.judge.latest import Latest
 from ..pvm.judge.live import Live, page
-from ..pvm.judge.modes import NAMES as MODES
-from ..pvm.judge.validation import Validation
 from ..pvm.model import PVM
 from ..pvm.result import StepResult
-from ..pvm.source import CONFIG, CROP_HELP, LABELS_HELP, VIDEO_HELP, clips, configured, labelled, read_config
-from ..pvm.validate import COMPAT
+from ..pvm.source import CONFIG, LABELS_HELP, VIDEO_HELP, clips, configured, labelled, read_config
 from ..ranks.group import Group
 from ..settings import option, positive
 from ..storage import atomic
@@ -76,10 +73,8 @@ class Options:
         action="append",
         type=_setting,
     )
-    compat: str | None = option(None, "repeat the mistakes of an original, and its numbers", choices=tuple(COMPAT))
     video: str = option("synthetic", VIDEO_HELP, group="data", metavar="VIDEO")
     labels: str | None = option(None, LABELS_HELP, group="data", metavar="FILE")
-    crop: bool = option(False, CROP_HELP, group="data")
     valid: str | None = option(
         None, "a video on which the frozen model is measured while it learns, at every tenth point of the curve",
         group="data", metavar="VIDEO",
@@ -108,15 +103,12 @@ class Evaluation:
     """Of `hybrid eval` on a run of a Predictive Vision Model."""
 
     video: str | None = option(None, f"{VIDEO_HELP} (default: what it was trained on)", metavar="VIDEO")
-    labels: str | None = option(None, LABELS_HELP, metavar="FILE")
-    crop: bool = option(False, f"{CROP_HELP} (default: as in training)")
     steps: int | None = option(None, "most frames (default: the video once)", type=positive, metavar="N")
-    mode: str | None = option(None, f"change the frames: {', '.join(MODES)}", choices=MODES, metavar="MODE")
 
 
 def complete(chosen: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
     """Options that follow from others."""
-    steps = chosen["steps"] or presets.load(chosen["config"], compat=chosen["compat"])[0].steps or STEPS
+    steps = chosen["steps"] or presets.load(chosen["config"])[0].steps or STEPS
     return chosen | {"steps": steps, "every": chosen["every"] or max(steps // POINTS, 1)}
 
 
@@ -279,25 +271,19 @@ def evaluate(run: Trained, given: dict[str, Any]) -> dict[str, Any]:
 
 def text(report: dict[str, Any]) -> str:
     """A report, of training or of an evaluation, as lines for a person."""
-    return judging.text(report) if "mode" in report else reports.text(report)
+    return judging.text(report) if "steps_learned" in report else reports.text(report)
 
 
 def _feed(options: dict[str, Any], config: Config) -> Frames:
-    found = clips(options["video"], config.frame, options["labels"], bool(options["crop"]))
-    ends = all(hasattr(clip, "__len__") for clip in found)  # a live one cannot be in two places
-    return Frames(found, options["steps"], options["streams"] or (config.streams if ends else 1))
+    found = clips(options["video"], config.frame, options["labels"])
+    return Frames(found, options["steps"], options["streams"] or config.streams)
 
 
-def _validating(options: dict[str, Any], config: Config) -> Sequence[Clip | Camera]:
-    """The clips of --valid, if there are any; ValueError for a camera, which cannot show the same twice."""
+def _validating(options: dict[str, Any], config: Config) -> Sequence[Clip]:
+    """The clips of --valid, if there are any."""
     if not options.get("valid"):
         return ()
-    found = clips(options["valid"], config.frame, None, bool(options["crop"]))
-    if not all(hasattr(clip, "__len__") for clip in found):
-        raise ValueError(
-            f"--valid: found {options['valid']}, which has no end; expected a video that can be shown again"
-        )
-    return found
+    return clips(options["valid"], config.frame)
 
 
 def _with_use(options: dict[str, Any], config: Config, feed: Frames) -> Config:

@@ -112,16 +112,6 @@ class Config:
     sign_of_error  learn from the sign of the error only
     ignore_depth   the 4th channel of the frame is taken as 0
     readout        heatmaps, or None
-
-    compat         None: without the originals' mistakes. Otherwise with those of one of them, to repeat its numbers:
-                   "cuda2023": the derivative of the rational activation is wrong; all state starts from ones, which
-                   causes two spurious updates; the lateral radius is cut to a whole number; of rates for the same step
-                   the intermediate one wins (when a file of the original is read); the sign of the error is taken of
-                   the first few numbers only; dreamt frames are squeezed again, and divided by 255 in a partial dream;
-                   readouts start from U(-1, 1) / sqrt(outputs - 0.9)
-                   "classic2016": the lateral context of upper layers comes from layer 0; the activation is rational
-                   whatever a file says; two-step prediction starts with a record of zeros
-                   Both: places in fan-in blocks are rounded twice, which leaves out the last row of some grids
     """
 
     name: str = "custom"
@@ -153,7 +143,6 @@ class Config:
     sign_of_error: bool = False
     ignore_depth: bool = False
     readout: Readout | None = field(default_factory=Readout)
-    compat: str | None = None
 
     def __post_init__(self) -> None:
         readout: Any = self.readout  # as a file says it
@@ -276,8 +265,12 @@ class Config:
         return cls.from_fields(json.loads(text))
 
     @classmethod
-    def from_fields(cls, fields: Mapping[str, Any]) -> Config:
+    def from_fields(cls, fields: Any) -> Config:
         """As `from_json`, of the parsed text."""
+        if isinstance(fields, Mapping) and "compat" in fields:  # every checkpoint had it, almost all of them null
+            if fields["compat"] is not None:
+                raise ValueError(f"compat: found {fields['compat']!r}; the mistakes of an original are not repeated")
+            fields = {name: value for name, value in fields.items() if name != "compat"}
         return _known(cls, fields)
 
 

@@ -152,10 +152,9 @@ def _block(shape: tuple[int, int], row: int, column: int, rows: int, columns: in
 
 
 def _start(layout: UnitLayout, config: Config, seed: int) -> np.ndarray:
-    """U(-1, 1) / sqrt(inputs) for each dense layer; the CUDA original divides by sqrt(outputs - 0.9)."""
+    """U(-1, 1) / sqrt(inputs) for each dense layer."""
     rng, parts = np.random.default_rng([seed, 1]), []
     for n, h, o in zip(layout.inputs, layout.hidden, layout.outputs, strict=True):
         for columns, rows in ((n, h), (h, o)):
-            spread = rows - 0.9 if config.compat == "cuda2023" else columns
-            parts.append(rng.uniform(-1, 1, rows * (columns + 1)) / np.sqrt(spread))
+            parts.append(rng.uniform(-1, 1, rows * (columns + 1)) / np.sqrt(columns))
     return np.concatenate(parts)

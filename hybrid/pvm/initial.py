@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 
-from . import resumed
 from .config import Config
 from .layout import TapeLayout, runs, weights_at
 
@@ -84,29 +83,24 @@ def state(
     signals_0, _1      (B, S)
     integral           (B, S), or (B, 0) where it is no feature
     low, high          (B, W), with `config.publish` "minmax"
-    rest_tape, rest_signals  (B, T), (B, S), see resumed.py
 
-    The first predictions are those for inputs that are 0. The CUDA original begins with ones everywhere.
+    The first predictions are those for inputs that are 0.
     """
-    dtype, ones = weights.dtype, config.compat == "cuda2023"
-    fill = np.ones if ones else np.zeros
+    dtype = weights.dtype
     sizes = {
         "world": layout.world,
         "tape": int(layout.tape_at[-1]),
         "signals": int(layout.signal_at[-1]),
     }
     counts = {"world": 2, "tape": layout.steps + 1, "signals": 2}
-    arrays = {f"{name}_{k}": fill((streams, sizes[name]), dtype) for name in sizes for k in range(counts[name])}
-    if resumed.kept(layout, config):
-        arrays |= {f"rest_{name}": np.zeros((streams, sizes[name]), dtype) for name in ("tape", "signals")}
+    arrays = {f"{name}_{k}": np.zeros((streams, sizes[name]), dtype) for name in sizes for k in range(counts[name])}
     arrays["integral"] = np.zeros((streams, sizes["signals"] if "integral" in config.features else 0), dtype)
     if config.publish == "minmax":
         arrays |= {"low": np.zeros((streams, sizes["world"]), dtype), "high": np.ones((streams, sizes["world"]), dtype)}
-    if not ones:
-        _predict(arrays, layout, config, weights)
-        if config.publish == "minmax":
-            learning = np.repeat(config.rates(0)[0][layer] != 0, layout.hidden)
-            _stretch(arrays, runs(layout.published_at, layout.hidden), learning)
+    _predict(arrays, layout, config, weights)
+    if config.publish == "minmax":
+        learning = np.repeat(config.rates(0)[0][layer] != 0, layout.hidden)
+        _stretch(arrays, runs(layout.published_at, layout.hidden), learning)
     return arrays
 
 

@@ -289,17 +289,8 @@ def _copies(wiring: Wiring, u: int, unit: _Unit, published_at: np.ndarray) -> np
 
 
 def _signed(config: Config, units: list[_Unit], signals: list[int]) -> np.ndarray:
-    """How many of the first errors of each unit are replaced by their sign: all of them, where the configuration says so.
-
-    The CUDA original started its kernel with one thread a unit instead of one an error, so it reached the first of them only.
-    """
-    outputs = np.array(signals) * config.predict_steps
-    if not config.sign_of_error:
-        return np.zeros(len(units), np.int32)
-    if config.compat != "cuda2023":
-        return _sizes(outputs)
-    inputs = [unit.layers[0][1] + 1 for unit in units]
-    return _sizes(np.clip(len(units) - _offsets(inputs)[:-1], 0, outputs))
+    """How many of the first errors of each unit are replaced by their sign: all of them, where the configuration says so."""
+    return _sizes(np.array(signals) * config.predict_steps * config.sign_of_error)
 
 
 def _offsets(sizes: Any) -> np.ndarray:

@@ -97,12 +97,11 @@ class PVM(Stepper):
     def from_config(cls, source: str | Path | Config, **settings: Any) -> "PVM":
         """The model of a Config, of a named configuration ("quick", "small", ...) or of a file; see `presets.load`.
 
-        settings  `compat` of `presets.load`, and those of PVM
+        settings  those of PVM
         """
-        compat = settings.pop("compat", None)
         if isinstance(source, Config):
             return cls(source, **settings)
-        config = load(source, compat=compat)[0]
+        config = load(source)[0]
         with named(source):
             return cls(config, **settings)
 
@@ -115,20 +114,11 @@ class PVM(Stepper):
     def step_number(self, tick: int) -> None:
         self.tick = tick
 
-    def expected(self) -> np.ndarray:
-        """The frame that a dream shows to the model: the predicted next one, (B, rows, columns, channels) floats in 0..1.
-
-        With compat "cuda2023" it is the frame after the next, squeezed to 0.1..0.9, as that implementation dreams.
-        """
-        return self.pipeline.prediction.dreamt(self._last(self.pipeline.prediction.dream))
-
     def prediction(self) -> np.ndarray:
         """The `StepResult.prediction` of the last tick, (B, rows, columns, channels); of a loaded model, too."""
-        return self.pipeline.prediction.shown(self._last(self.pipeline.prediction.index))
-
-    def _last(self, places: list[np.ndarray]) -> np.ndarray:
         self.settle()
-        return self.pipeline.predicted(self.tick - 1, places)
+        prediction = self.pipeline.prediction
+        return prediction.shown(self.pipeline.predicted(self.tick - 1, prediction.index))
 
     @property
     def rates(self) -> tuple[np.ndarray, np.ndarray]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import backend, contract
 from ..engine.schedule import Stage
-from . import caller, initial, resumed
+from . import caller, initial
 from .config import Config
 from .heads import Heads
 from .layout import TapeLayout, taken, tape_layout, weights_at
@@ -23,6 +23,7 @@ class Pipeline:
     """A model's arrays on its device, and the stages that a frame goes through; what it has of the host are the slots.
 
     config             all but its schedule, which is known to the slots
+    activation         of the units
     weights, velocity  of the units; velocity None where no schedule asks for momentum
     state              all else that changes from tick to tick, by name; see `initial.state`
     readouts           `Heads`, or None
@@ -48,6 +49,7 @@ class Pipeline:
     ):
         """The arrays of all units, or of a part: the layout of all, and (u,) which these are."""
         self.config, self.wiring, self.streams, self.dtype, self.backend = config, wiring, streams, dtype, device
+        self.activation = config.activation
         self.whole, units = part or (tape_layout(wiring, config), None)
         self.units = np.arange(len(wiring.hidden)) if units is None else units
         self.layout = self.whole if units is None else taken(self.whole, units)
@@ -73,11 +75,9 @@ class Pipeline:
         self.state = {name: device.from_host(array) for name, array in first.items()}
         self.delta = device.empty(first["tape_0"].shape, self.dtype)
         self._rates = device.from_host(np.zeros((2, units), self.dtype))
-        self._flags = device.from_host(np.zeros((3, units), np.uint8))
+        self._flags = device.from_host(np.zeros((2, units), np.uint8))
         self._speed, self._chosen = _rows(self._rates), _rows(self._flags)
         self._predicted_at = [device.from_host(index) for index in self.prediction.index]
-        rests = resumed.kept(self.layout, self.config)
-        self._resumed = resumed.Resumed(device, self.layout, self.state, units) if rests else None
         if self.readouts:
             self.readouts.place(device, self.backend.units, kernels.collect)
 
@@ -100,8 +100,7 @@ class Pipeline:
         period = math.lcm(2, self.layout.steps + 1)
         chosen = slot.complete, slot.supervised, slot.fresh, slot.readout_rate
         key = stage.name, slot.tick % period, slot.frame.dtype, *chosen, *self.config.factors(slot.tick)
-        once = slot.resumes or slot.stops.size
-        slot.recorder.run(None if once else key, stage.work, slot)
+        slot.recorder.run(key, stage.work, slot)
 
     def slot(self) -> FrameSlot:
         """Room for a frame under way."""
@@ -148,63 +147,29 @@ class Pipeline:
                 self._publish(slot)
 
     def _show(self, slot: FrameSlot) -> None:
-        """All that comes before the units: rates, the frame, and the first step of those that learn again after a rest."""
+        """All that comes before the units: rates and the frame."""
         self._set_rates(slot)
         scale = 1 / 255 if slot.frame.dtype == np.uint8 else 1.0
         self.backend.pvm.show(self.state[f"world_{slot.tick % 2}"], slot.frame_dev, scale)
-        if self._resumed:
-            self._resumed.keep(slot.stops, *self._learned_from(slot))
-            if slot.resumes:
-                nobody, everyone = self._resumed.nobody, (0, len(self.units))
-                self._advance(slot, self._resumed.written, self._resumed.record, (self._chosen[2], nobody), everyone)
 
     def _set_rates(self, slot: FrameSlot) -> None:
         if slot.fresh:
             self.backend.device.copy(self._rates, slot.rates)
             self.backend.device.copy(self._flags, slot.flags)
 
-    def _learned_from(self, slot: FrameSlot) -> tuple[Any, Any]:
-        """`record` and `signals` of `Past`."""
-        return self.tape(slot.tick - self.layout.steps), self.state[f"signals_{(slot.tick - 1) % 2}"]
-
     def _move(self, slot: FrameSlot, first: int, last: int) -> None:
         """The units first:last learn, predict and publish."""
-        t, state = slot.tick, self.state
-        written = state[f"world_{(t + 1) % 2}"], self.tape(t), state[f"signals_{t % 2}"], state["integral"]
-        self._advance(slot, written, self._learned_from(slot), (self._chosen[0], self._chosen[1]), (first, last))
-
-    def _advance(
-        self,
-        slot: FrameSlot,
-        written: tuple[Any, ...],
-        learned_from: tuple[Any, Any],
-        chosen: tuple[Any, Any],
-        units: tuple[int, int],
-    ) -> None:
-        """The kernel's tick, on the arrays of this one; the rest of `State` and `Past` is the same for all callers.
-
-        written       world, tape, signals and integral of `State`
-        learned_from  record and signals of `Past`
-        chosen        learns and adapts of `Learning`
-        units         a range
-        """
         t, state, config = slot.tick, self.state, self.config
-        world, tape, signals, integral = written
+        written = state[f"world_{(t + 1) % 2}"], self.tape(t), state[f"signals_{t % 2}"], state["integral"]
         scaled = state.get("low"), state.get("high")
-        now = contract.State(
-            world, tape, signals, integral, self.delta, *scaled, slot.miss_dev, self.weights, self.velocity
-        )
+        now = contract.State(*written, self.delta, *scaled, slot.miss_dev, self.weights, self.velocity)
+        learned_from = self.tape(t - self.layout.steps), state[f"signals_{(t - 1) % 2}"]
         past = contract.Past(state[f"world_{t % 2}"], self.tape(t - 1), *learned_from)
-        rate, momentum = self._speed
-        learning = contract.Learning(rate, momentum, *chosen, config.wiring == "cuda")
+        (rate, momentum), (learns, adapts) = self._speed, self._chosen
+        learning = contract.Learning(rate, momentum, learns, adapts, config.wiring == "cuda")
         squeeze = (0.8, 0.1) if config.squeeze else (1.0, 0.0)
         gathering = contract.Gathering(*squeeze, config.tau, *config.factors(t))
-        self.backend.pvm.tick(now, self.plan, past, learning, gathering, self._activation, *units)
-
-    @property
-    def _activation(self) -> str:
-        slip = self.config.compat == "cuda2023" and self.config.activation == "rational"
-        return "rational2023" if slip else self.config.activation
+        self.backend.pvm.tick(now, self.plan, past, learning, gathering, self.activation, first, last)
 
     def _read(self, slot: FrameSlot) -> None:
         """The readouts, of what the units have made of this frame, or had expected of it."""

@@ -20,11 +20,10 @@ class Prediction:
     place  (P,) the numbers of the frame that units of the layout predict; all F of them where it has all units
     index  places on the tape of these numbers in the next frame, (P,) int32: of the prediction, and of the correction that
            residual units add
-    dream  the same for the frame that a dream shows to the model
     """
 
     def __init__(self, wiring: Wiring, layout: TapeLayout, config: Config, units: np.ndarray | None = None):
-        self.shape, self.squeeze, self.compat = wiring.frame, config.squeeze, config.compat
+        self.shape, self.squeeze = wiring.frame, config.squeeze
         self.unit, self._within = _seen(wiring)
         self.covered = self.unit >= 0
         self._missing = None if self.covered.all() else ~self.covered
@@ -34,7 +33,6 @@ class Prediction:
         self._number = number[self.unit[self.place]]
         next_frame = layout.steps - 1 if layout.newest_first else 0
         self.index = self._index(layout, next_frame)
-        self.dream = self._index(layout, 0) if config.compat == "cuda2023" else self.index
 
     def _index(self, layout: TapeLayout, step: int) -> list[np.ndarray]:
         """The places of the step-th frame that the units predict; 0 for what no unit predicts."""
@@ -50,13 +48,6 @@ class Prediction:
         threads  that make them, where they are large
         """
         return self._whole(parts, self.squeeze, threads)
-
-    def dreamt(self, parts: np.ndarray) -> np.ndarray:
-        """The frames that a dream shows; the CUDA original does not stretch them back from 0.1..0.9.
-
-        parts  (n, B, F), gathered from the tape at `dream`
-        """
-        return self._whole(parts, self.squeeze and self.compat != "cuda2023", 1)
 
     def _whole(self, parts: np.ndarray, squeezed: bool, threads: int) -> np.ndarray:
         """In 0..1, and 0 where no unit predicts; portion by portion, so that only one array of this size is made."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 import json
 from collections.abc import Mapping
@@ -22,14 +21,11 @@ def names() -> list[str]:
     return sorted(Path(one.name).stem for one in _folder().iterdir() if one.name.endswith(".json"))
 
 
-def load(
-    source: str | Path | Mapping[str, Any], *, wiring: str | None = None, compat: str | None = None
-) -> tuple[Config, list[str]]:
+def load(source: str | Path | Mapping[str, Any], *, wiring: str | None = None) -> tuple[Config, list[str]]:
     """A configuration, and notes on what was ignored or missing in an original's file; no notes for ours.
 
     source  one of `names()`, a path to a .json or .toml, ours or an original's, or the parsed content of one
     wiring  for an original's file: the rule, see `originals.config.read`
-    compat  repeat the mistakes of an original; None: no mistakes, or for a file of ours the compat in the file
 
     Raises ValueError, naming the file, for one that is no configuration, and FileNotFoundError.
     """
@@ -41,11 +37,11 @@ def load(
         name, fields = Path(source).stem, _file(Path(source))
     with named(source):
         if original.recognised(fields):
-            return original.read(fields, name, wiring=wiring, compat=compat)
+            return original.read(fields, name, wiring=wiring)
         config = Config.from_fields({"name": name, **fields})
     if wiring not in (None, config.wiring):
         raise ValueError(f"wiring: found {wiring!r}, expected {config.wiring!r}, which {name} says, or None")
-    return (config if compat is None else dataclasses.replace(config, compat=compat)), []
+    return config, []
 
 
 def named(source: str | Path | Mapping[str, Any]) -> AbstractContextManager[None]:

@@ -4,27 +4,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import resumed
 from .config import Config
 from .layout import TapeLayout
-
-NOBODY = np.zeros(0, np.int64)
 
 
 class TickRates(NamedTuple):
     """What a tick needs to know of the schedule. U units.
 
     units    rate and momentum (2, U), or None: these and the flags are those of the tick before
-    flags    (3, U) bool: who learns; whose published range is adapted; who learns first what it stopped at
-    resumes  whether any unit does the last
-    stops    the units that stop learning here: what they stop at is kept
+    flags    (2, U) bool: who learns; whose published range is adapted
     readout  rate of the readouts; 0: they do not learn
     """
 
     units: np.ndarray | None
     flags: np.ndarray | None
-    resumes: bool
-    stops: np.ndarray
     readout: float
 
 
@@ -38,7 +31,6 @@ class Rates:
         self._layer = layer
         # A change is predicted from two frames, and learned from the third.
         self._first = 2 if config.unit == "change" else layout.steps - 1
-        self._rests = resumed.kept(layout, config)
         self._in_force: Any = None  # what the rates and flags on the device, or on their way there, were made of
 
     def forget(self) -> None:
@@ -51,21 +43,16 @@ class Rates:
         config  as it stands now: `PVM.set_rate` adds to its schedule
         frozen  whether nothing learns
         """
-        before, now, after = (config.rates(k) for k in (tick - 1, tick, tick + 1))
-        early = config.compat is None and tick < self._first  # nothing was predicted so long ago
+        now, after = config.rates(tick), config.rates(tick + 1)
+        early = tick < self._first  # nothing was predicted so long ago
         readout = self._readout(tick, config, frozen)
-        was, self._in_force = self._in_force, (before, now, after, early, frozen)
+        was, self._in_force = self._in_force, (now, after, early, frozen)
         if was and all(old is new for old, new in zip(was, self._in_force, strict=True)):
-            return TickRates(None, None, False, NOBODY, readout)
+            return TickRates(None, None, readout)
         rate, momentum = now
         learns = (rate != 0) | (momentum != 0) if config.wiring == "cuda" else rate != 0
-        resumes, stops = np.zeros_like(learns), NOBODY
-        if self._rests:
-            learned = before[0] != 0
-            stops = np.flatnonzero((learned & ~learns)[self._layer])
-            resumes, learns = learns & ~learned, learns & learned
-        flags = np.stack([learns & (not early), after[0] != 0, resumes]) & (not frozen)
-        return TickRates(np.stack(now)[:, self._layer], flags[:, self._layer], bool(flags[2].any()), stops, readout)
+        flags = np.stack([learns & (not early), after[0] != 0]) & (not frozen)
+        return TickRates(np.stack(now)[:, self._layer], flags[:, self._layer], readout)
 
     def _readout(self, tick: int, config: Config, frozen: bool) -> float:
         readout = config.readout

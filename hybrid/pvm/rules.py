@@ -65,9 +65,8 @@ def _blocks(config: Config, low: _Grid, up: _Grid, times: int = 1) -> Lists:
     """
     size, radius = config.fan_in * times, config.fan_in_radius * times
     centre = (size - 1) / 2
-    compat = config.compat is not None
-    rows = [_along(low.rows, up.rows, size, row, compat) for row in range(up.rows)]
-    columns = [_along(low.columns, up.columns, size, column, compat) for column in range(up.columns)]
+    rows = [_along(low.rows, up.rows, size, row) for row in range(up.rows)]
+    columns = [_along(low.columns, up.columns, size, column) for column in range(up.columns)]
     lists = []
     for row, column in up.places():
         ids = [
@@ -76,21 +75,15 @@ def _blocks(config: Config, low: _Grid, up: _Grid, times: int = 1) -> Lists:
             for x, beside in columns[column]
             if (y - centre) ** 2 + (x - centre) ** 2 <= radius * radius
         ]
-        # Where the originals' rounding meets a place twice, the older of them lists it twice.
-        lists.append(ids if config.compat == "classic2016" else sorted(set(ids)))
+        lists.append(ids)
     return lists
 
 
-def _along(low: int, up: int, size: int, at: int, compat: bool) -> list[tuple[int, int]]:
+def _along(low: int, up: int, size: int, at: int) -> list[tuple[int, int]]:
     """Where a block of `size` stands among `low` for the unit at `at` of `up`, (place in the block, place in `low`) of what
     lies within; a single unit sees the middle.
     """
-    if compat:
-        # The originals divide first and cut last. That costs some grids (17 under 12) their last row, and a block that
-        # is larger than the layer meets its first row twice.
-        begin = (low - size) / (up - 1) * at if up > 1 else (low - size) / 2
-    else:
-        begin = int((low - size) * at / (up - 1)) if up > 1 else int((low - size) / 2)
+    begin = int((low - size) * at / (up - 1)) if up > 1 else int((low - size) / 2)
     near = range(max(0, int(-begin) - 1), min(size, int(low - begin) + 1))
     places = ((offset, int(begin + offset)) for offset in near)
     return [(offset, place) for offset, place in places if 0 <= place < low]
@@ -98,7 +91,7 @@ def _along(low: int, up: int, size: int, at: int, compat: bool) -> list[tuple[in
 
 def _lateral(config: Config, grid: _Grid) -> Lists:
     """Ids of the neighbours within the radius, ascending, for each unit of a layer."""
-    radius = int(config.lateral_radius) if config.compat == "cuda2023" else config.lateral_radius
+    radius = config.lateral_radius
     high, wide = (min(int(radius), size - 1) for size in (grid.rows, grid.columns))
     offsets = [
         (y, x)
@@ -106,11 +99,9 @@ def _lateral(config: Config, grid: _Grid) -> Lists:
         for x in range(-wide, wide + 1)
         if y * y + x * x <= radius**2 and (config.self_context or (y, x) != (0, 0))
     ]
-    # The original forgets where the layer begins, so upper layers listen to layer 0.
-    base = 0 if config.compat == "classic2016" else grid.base
     return [
         [
-            base + (row + y) * grid.columns + column + x
+            grid.base + (row + y) * grid.columns + column + x
             for y, x in offsets
             if 0 <= row + y < grid.rows and 0 <= column + x < grid.columns
         ]

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..engine.slot_state import SlotState
-from .rates import NOBODY, TickRates
+from .rates import TickRates
 
 
 class FrameInput(NamedTuple):
@@ -58,7 +58,7 @@ class FrameSlot(SlotState):
     Filled on the host
     frame (B, F)       bytes, or numbers in 0..1
     target (B, Y)      heatmaps to learn
-    rates (2, u), flags (3, u)  see `TickRates`; u: the units that this rank has, all U unless ranks share them
+    rates (2, u), flags (2, u)  see `TickRates`; u: the units that this rank has, all U unless ranks share them
 
     Copied back
     miss (U,)          of each unit the sum of |error|
@@ -73,7 +73,7 @@ class FrameSlot(SlotState):
     supervised    whether there is a target
     complete      whether all is copied back, and not only `miss`
     fresh         whether rates and flags differ from those of the tick before
-    stops, resumes, readout_rate  see `TickRates`
+    readout_rate  see `TickRates`
     recorder      does what a tick launches with these arrays again
     """
 
@@ -112,13 +112,13 @@ class FrameSlot(SlotState):
         }
         for name, shape in shapes.items():
             self._room(name, shape, dtype)
-        self._room("flags", (3, units), np.uint8)
+        self._room("flags", (2, units), np.uint8)
         self.own = Seen(self.miss, self.predicted, self.hidden)
         if sizes.own:
             whole = (sizes.units,), (sizes.parts, sizes.streams, sizes.frame), (sizes.streams, sizes.hidden)
             self.miss, self.predicted, self.hidden = (np.zeros(shape, dtype) for shape in whole)
-        self.supervised = self.complete = self.fresh = self.resumes = False
-        self.stops, self.readout_rate = NOBODY, 0.0
+        self.supervised = self.complete = self.fresh = False
+        self.readout_rate = 0.0
 
     def fill(self, tick: int, micro: int, batch: FrameInput, first: int, last: int) -> None:
         """Copy the input of a tick into a free slot."""
@@ -131,8 +131,8 @@ class FrameSlot(SlotState):
             if batch.heat is not None:
                 self.target[:] = batch.heat
             rates = batch.rates
-            self.fresh, self.resumes = rates.units is not None, rates.resumes
-            self.stops, self.readout_rate = rates.stops, rates.readout
+            self.fresh = rates.units is not None
+            self.readout_rate = rates.readout
             if self.fresh:
                 self.rates[:], self.flags[:] = rates.units, rates.flags
 

@@ -7,31 +7,30 @@ from typing import Any
 
 from .. import console
 from ..feeds.video.cache import Memory, keep
-from ..feeds.video.clip import Clip, Live, Shape
+from ..feeds.video.clip import Clip, Shape
 from ..feeds.video.open import open_clips
 from ..storage import document
 from . import presets
 from .config import Config
 
 VIDEO_HELP = (
-    'a file that FFmpeg reads, a directory of images or of videos, a zip of images, "camera", "camera:N", "synthetic"'
+    'a file that FFmpeg reads, a directory of images or of videos, a zip of images, "synthetic"'
     ' or "synthetic:SEED": moving bodies over a moving background, with boxes'
 )
 LABELS_HELP = (
     "boxes for a video file, a line x,y,w,h a frame (default: the file beside it that ends in .txt or .csv; directories"
     " and zips hold their own)"
 )
-CROP_HELP = "cut frames to the model's aspect instead of stretching them to it"
 CONFIG = "config.json"  # a run's, in its folder
 
 
-def clips(video: str, shape: Shape, labels: str | None = None, crop: bool = False) -> Sequence[Clip | Live]:
+def clips(video: str, shape: Shape, labels: str | None = None) -> Sequence[Clip]:
     """Those of --video; with --labels the one of a video file with the boxes of another file than the one beside it.
 
     Raises ValueError or OSError, see `open_clips`.
     """
     if labels is None:
-        return open_clips(video, shape, crop=crop)
+        return open_clips(video, shape)
     from ..feeds.video.clips.video_file import Video
 
     if not Path(video).is_file() or Path(video).suffix.lower() == ".zip":
@@ -39,17 +38,17 @@ def clips(video: str, shape: Shape, labels: str | None = None, crop: bool = Fals
             f"--labels: found {labels} with --video {video}, expected a video file; a directory or a zip holds its own"
             " labels.txt"
         )
-    return [keep(Video(Path(video), shape, labels=Path(labels), crop=crop), Memory())]
+    return [keep(Video(Path(video), shape, labels=Path(labels)), Memory())]
 
 
-def labelled(found: Sequence[Clip | Live]) -> bool:
-    """Whether any of the clips says where its target is; a live one does not."""
-    return any(hasattr(clip, "__len__") and clip[0].box is not None for clip in found)
+def labelled(found: Sequence[Clip]) -> bool:
+    """Whether any of the clips says where its target is."""
+    return any(clip[0].box is not None for clip in found)
 
 
 def configured(options: Mapping[str, Any]) -> Config:
     """The configuration that --config names, with what --set says; notes on an original's file go to stderr."""
-    config, notes = presets.load(options["config"], compat=options["compat"])
+    config, notes = presets.load(options["config"])
     for note in notes:
         console.note(f"{options['config']}: {note}")
     fields = json.loads(config.to_json())

@@ -14,7 +14,6 @@ UNITS = ("simple", "change", "complex", "residual", "complex_residual")
 FEATURES = ("signal", "derivative", "integral", "error", "past")
 ACTIVATIONS = ("logistic", "rational", "tanh")
 PUBLISH = ("raw", "minmax")
-COMPAT = {"cuda2023": "cuda", "classic2016": "classic"}  # the wiring rule of each
 READOUTS = ("tile", "unit")
 MOST_STREAMS = 16
 LONGEST_NAME = 200  # characters; it stands in pictures and reports
@@ -42,7 +41,6 @@ def config(new: Config) -> None:
         _flag(name, getattr(new, name))
     _shape(new)
     _inputs(new)
-    _compat(new)
     if new.steps is not None:
         check.whole("steps", new.steps, 1)
     check.whole("streams", new.streams, 1, MOST_STREAMS)
@@ -146,17 +144,6 @@ def _inputs(new: Config) -> None:
             )
         if new.context_to_output:
             raise ValueError(f"context_to_output: found True with unit {new.unit!r}, expected 'simple' or 'complex'")
-
-
-def _compat(new: Config) -> None:
-    if new.compat is None:
-        return
-    check.choice("compat", new.compat, tuple(COMPAT))
-    if COMPAT[new.compat] != new.wiring:
-        raise ValueError(
-            f"compat: found {new.compat!r} with wiring {new.wiring!r}, expected wiring {COMPAT[new.compat]!r}, "
-            "or None for a corrected model"
-        )
 
 
 def _event(name: str, event: Any, layers: int) -> None:

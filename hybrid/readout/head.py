@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import check, sparse
 from ..interrupt import Held
-from ..settings import number, option, whole
+from ..settings import number, option
 from .base.halves import Halves
 from .base.slots import check_slots, regrouped, shape
 from .base.tails import TAILS
@@ -26,24 +26,9 @@ MET = 1e-3  # how often a class is taken to be met at least, so that none weighs
 class Options:
     """What `--readout head` takes."""
 
-    head: int | None = option(
-        None,
-        "head readout: classes, the most frequent, with a row of their own (default: by --share)",
-        type=whole,
-        metavar="N",
-    )
-    clusters: int | None = option(
-        None, "head readout: clusters of the other classes (default: by --share)", type=whole, metavar="K"
-    )
     tails: str = option("tree", "head readout: what is in a cluster", choices=tuple(TAILS))
     share: float = option(
         0.1, "head readout: the share of a full softmax's time that sizes are chosen for", type=number
-    )
-    regroup: int = option(
-        0,
-        "head readout: clusters are made anew, once, after N examples (0: never)",
-        type=whole,
-        metavar="N",
     )
     tail_scale: float | None = option(
         None,
@@ -278,7 +263,7 @@ def make(
     backend: Any = None,
 ) -> HeadReadout:
     """From options of the command line; see hybrid/readout/__init__.py."""
-    names = ("head", "clusters", "tails", "share", "regroup", "tail_scale", "rate", "seed")
+    names = ("tails", "share", "tail_scale", "rate", "seed")
     given = {name: options[name] for name in names} | sparse.readout_named(options)
     return HeadReadout(counts, width, batch=batch, backend=backend, **given)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import check, sparse
-from ..settings import names, option, positive
+from ..settings import names, option
 from . import least as least_of
 from . import rebuild as rebuild_readout
 from .base import Base
@@ -31,9 +31,6 @@ class Options:
         f"mixture readout: the shapes of its trees, with commas between them (default: {','.join(SHAPES)})",
         type=names,
         metavar="SHAPES",
-    )
-    components: int | None = option(
-        None, "mixture readout: how many trees; shapes are taken in turn (default: one of each)", type=positive
     )
 
 
@@ -282,13 +279,10 @@ def make(
     from .tree import TreeReadout
 
     shapes = options.get("trees") or SHAPES
-    components = check.whole("components", options.get("components") or len(shapes), 1, MOST)
+    check.whole("trees", len(shapes), 2, MOST)
     given = {name: options[name] for name in ("rate", "seed")} | sparse.readout_named(options)
     return MixtureReadout(
-        [
-            TreeReadout(counts, width, tree=shapes[k % len(shapes)], batch=batch, backend=backend, **given)
-            for k in range(components)
-        ]
+        [TreeReadout(counts, width, tree=shape, batch=batch, backend=backend, **given) for shape in shapes]
     )
 
 

@@ -22,14 +22,12 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 INDEXES = ("annoy", "hnsw", "exact", "auto")
-OVER = ("sampled", "full")
 
 
 @dataclass(frozen=True)
 class Options(sampled.Options):
-    """What `--readout neighbours` takes, beside the options of the readout that it wraps."""
+    """What `--readout neighbours` takes, beside the options of the sampled readout that it wraps."""
 
-    over: str = option("sampled", "neighbours readout: the readout that learns", choices=OVER)
     index: str = option(
         "auto",
         "neighbours readout: what finds near classes; auto: the fastest that reaches --recall, as measured",
@@ -38,9 +36,6 @@ class Options(sampled.Options):
     recall: float = option(0.95, "neighbours readout: share of the ten best classes that is to be found", type=number)
     rebuild: int | None = option(
         None, "neighbours readout: build the index anew after so many batches, while training goes on", type=positive
-    )
-    rebuild_moved: float | None = option(
-        None, "neighbours readout: and where this share of the classes has moved", type=number, metavar="SHARE"
     )
 
 
@@ -299,11 +294,8 @@ def make(
     """From options of the command line; see hybrid/readout/__init__.py."""
     from . import make as make_readout
 
-    if options["over"] == "full" and options["negatives"]:
-        raise ValueError("--negatives: not used with --over full, which draws none; leave it out")
-    learner: Any = make_readout(options["over"], counts, width, options, batch=batch, trunk=trunk, backend=backend)
-    facts = {"index": options["index"], "every": options["rebuild"], "moved": options["rebuild_moved"]}
-    return NeighbourReadout(learner, recall=options["recall"], **facts)
+    learner: Any = make_readout("sampled", counts, width, options, batch=batch, trunk=trunk, backend=backend)
+    return NeighbourReadout(learner, index=options["index"], recall=options["recall"], every=options["rebuild"])
 
 
 def rebuild(readout: dict[str, Any], backend: Any = None, **facts: Any) -> NeighbourReadout:

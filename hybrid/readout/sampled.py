@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import check, sparse
-from ..settings import number, option, positive
+from ..settings import option, positive
 from .full import FullReadout
 from .full import least as least
 
@@ -30,9 +30,6 @@ class Options:
     )
     draws: str | None = option(
         None, "sampled readout: how classes are drawn (default: unigram, under gbce uniform)", choices=DRAWS
-    )
-    calibration: float | None = option(
-        None, f"sampled readout, loss gbce: from 0, the plain cross-entropy, to 1 (default: {CALIBRATION})", type=number
     )
 
 
@@ -226,9 +223,7 @@ def make(
 ) -> SampledReadout:
     """From options of the command line, see hybrid/readout/__init__.py; without a trunk word2vec's negative sampling."""
     given = {name: options[name] for name in ("rate", "seed")} | sparse.readout_named(options)
-    given |= {
-        name: options.get(name) for name in ("negatives", "draws", "calibration")
-    }  # earlier runs have not all of them
+    given |= {name: options.get(name) for name in ("negatives", "draws")}  # earlier runs have not all of them
     loss = options.get("loss") or ("softmax" if trunk else "logistic")
     return SampledReadout(counts, width, loss=loss, batch=batch, backend=backend, **given)
 

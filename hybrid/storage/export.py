@@ -16,7 +16,7 @@ def format_of(path: str | Path, named: str | None = None) -> str:
     return named or (ending if ending in FORMATS[2:] else "text")
 
 
-def write(path: str | Path, names: Sequence[str], rows: np.ndarray, format: str, *, escape: bool = False) -> None:
+def write(path: str | Path, names: Sequence[str], rows: np.ndarray, format: str) -> None:
     """Write names and their vectors. The file appears whole or, on any error, stays as it was.
 
     names   V strings
@@ -25,28 +25,11 @@ def write(path: str | Path, names: Sequence[str], rows: np.ndarray, format: str,
             "npz": arrays `names` (V,) and `vectors` (V, D), for numpy.load
             "tsv": a header, then a line for each name, which is quoted as in CSV where it holds a tab, a quote or a line end
             "parquet": columns `name` and `vector`; needs pyarrow
-    escape  for text and binary: write _ in the place of white space in a name
 
-    Raises ValueError for what a format cannot hold, for names that escaping would make equal, and where pyarrow is missing;
-    OSError for a file that cannot be written.
+    Raises ValueError for what a format cannot hold, and where pyarrow is missing; OSError for a file that cannot be written.
     """
-    if escape and format not in FORMATS[:2]:
-        raise ValueError(f"--escape: not used by {format}, which holds any name; leave it out")
     if format in FORMATS[:2]:
-        vectors.save(path, _escaped(names) if escape else names, rows, binary=format == "binary")
+        vectors.save(path, names, rows, binary=format == "binary")
         return
     rows = vectors.check(names, rows)
     atomic.write(path, vector_tables.WRITERS[format](names, rows))
-
-
-def _escaped(names: Sequence[str]) -> list[str]:
-    first: dict[str, str] = {}
-    for name in names:
-        plain = "".join("_" if character.isspace() else character for character in name)
-        if plain in first:
-            raise ValueError(
-                f"--escape: {first[plain]!r} and {name!r} would both be {plain!r}; expected names that stay different: "
-                "leave it out and write .npz, .tsv or .parquet, which hold any name"
-            )
-        first[plain] = name
-    return list(first)

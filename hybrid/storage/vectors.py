@@ -42,7 +42,7 @@ def save(
         if word.split() != [word]:
             raise ValueError(
                 f"word {word!r}: expected one without white space; the word2vec formats cannot hold it: `hybrid export` "
-                "writes it to .npz, .tsv and .parquet, and with --escape as a word with _"
+                "writes it to .npz, .tsv and .parquet"
             )
     atomic.write(path, (_binary if binary else _text)(words, rows))
 
@@ -62,7 +62,7 @@ def load(path: str | Path, *, binary: bool = False) -> Vectors:
     """Read what `save`, word2vec or gensim wrote; a binary file may lack the line end after each word, as gensim's do.
 
     An .npz, a table, a Parquet file and an .npy, whose names are the numbers of its rows, are known by their first bytes.
-    Returns Vectors: `words, rows = load(path)` gives both, and it is asked as gensim's KeyedVectors are.
+    Returns Vectors: `words, rows = load(path)` gives both.
 
     Raises OSError for a file that cannot be read. Raises ValueError, for a text with the line number, for one that is
     truncated or in another format, and for NaN, infinity, and words that are empty or hold white space.

@@ -143,7 +143,7 @@ def evaluate(folder: str, said: dict[str, Any]) -> dict[str, Any]:
     return figures
 
 
-def export(folder: str, file: str, format: str | None = None, escape: bool = False, which: str | None = None) -> str:
+def export(folder: str, file: str, format: str | None = None, which: str | None = None) -> str:
     """Write a run's vectors, see hybrid/storage/export.py; returns the sentence that says so."""
     from ..storage import export
 
@@ -152,7 +152,7 @@ def export(folder: str, file: str, format: str | None = None, escape: bool = Fal
     if not hasattr(model, "vectors"):
         raise ValueError(f"{folder}: a run of {run.options['kind']} has no vectors of words or items to export")
     names, table = model.vectors(run)
-    export.write(file, names, table, format := export.format_of(file, format), escape=escape)
+    export.write(file, names, table, format := export.format_of(file, format))
     return f"{len(names):,} vectors of {table.shape[1]} numbers, {format} -> {file}"
 
 

@@ -55,8 +55,7 @@ class LanguageModel(Similar):
 
     def unknown(self, text: str | Sequence[str]) -> list[str]:
         """The words of a text that the model reads as "<unk>", each once."""
-        known = self.vectors.key_to_index
-        return [word for word in dict.fromkeys(self.words(text)) if word not in known]
+        return [word for word in dict.fromkeys(self.words(text)) if word not in self.vectors]
 
     def contexts(self, texts: Sequence[str | Sequence[str]]) -> np.ndarray:
         """The ids (n, context) int32 after which the model predicts, for each of n texts: those of its last words."""

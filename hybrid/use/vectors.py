@@ -1,4 +1,4 @@
-"""Vectors by name, and what is near what: with the methods of gensim's KeyedVectors, and their results."""
+"""Vectors by name, and what is near what."""
 
 import functools
 from collections.abc import Iterator, Sequence
@@ -25,8 +25,7 @@ class Vectors:
     rows   (V, D) floats, kept as float32
     what   what a name is called in messages
 
-    `word in vectors`, `len(vectors)` and `vectors[word]` do what they do in gensim, and so do the methods of the same names.
-    `words, rows = vectors` gives both.
+    `word in vectors` and `len(vectors)` answer; `words, rows = vectors` gives both.
 
     Raises ValueError for rows of another shape or dtype, and for NaN and infinity. Methods raise ValueError, which is a
     KeyError too, for names that are not known.
@@ -62,65 +61,28 @@ class Vectors:
         found: np.ndarray = self.rows[self._names.id(words) if isinstance(words, str) else self._names.ids(words)]
         return found
 
-    @property
-    def key_to_index(self) -> dict[str, int]:
-        """The place of every word."""
-        return self._names.by_name
-
-    @property
-    def index_to_key(self) -> list[str]:
-        """The words."""
-        return self.words
-
-    @property
-    def vectors(self) -> np.ndarray:
-        """The rows."""
-        return self.rows
-
-    @property
-    def vector_size(self) -> int:
-        """D."""
-        return int(self.rows.shape[1])
-
-    def most_similar(self, positive: Any = (), negative: Any = (), topn: int | None = 10) -> Any:
+    def most_similar(self, positive: Any = (), negative: Any = (), topn: int = 10) -> list[tuple[str, float]]:
         """The words nearest to the sum of the positive less the negative, all of unit length, without those given.
 
-        positive, negative  words, vectors (D,), or pairs (word or vector, weight), where a negative one has a weight below 0;
-                            one or a list
-        topn                how many, if there are as many; None: the cosines of all words, (V,) float32
+        positive, negative  a word, or a list
+        topn                how many, if there are as many
 
         Returns a list of (word, cosine), nearest first. a is to b as c is to most_similar([b, c], [a]): 3CosAdd, Mikolov et
         al. 2013, arXiv:1301.3781; Levy and Goldberg 2014.
 
-        Raises ValueError where nothing is given, or vectors of another width.
+        Raises ValueError where nothing is given.
         """
-        given = [*_weighted(positive, 1.0), *_weighted(negative, -1.0)]
-        total = sum(abs(weight) for _, weight in given)
-        if not total:
+        given = [(word, 1.0) for word in listed(positive)] + [(word, -1.0) for word in listed(negative)]
+        if not given:
             raise ValueError("most_similar: found neither positive nor negative words, expected some")
-        query = np.sum([weight * self._direction(what) for what, weight in given], axis=0) / total
-        if topn is None:
-            return self._cosines(query)
-        left_out = np.unique(self._names.ids([what for what, _ in given if not isinstance(what, np.ndarray)]))
+        query = np.sum([weight * _unit(self[word]) for word, weight in given], axis=0) / float(len(given))
+        left_out = np.unique(self._names.ids([word for word, _ in given]))
         k = min(check.whole("topn", topn, 1), len(self))
         return self._search(query[None], [""], k, np.array([0, len(left_out)]), left_out).pairs[0]
 
-    def similar_by_vector(self, vector: Any, topn: int | None = 10) -> Any:
-        """The words nearest to a vector (D,); see `most_similar`."""
-        return self.most_similar([np.asarray(vector)], topn=topn)
-
     def similarity(self, first: str, second: str) -> float:
         """The cosine of two words."""
-        return float(self._direction(first) @ self._direction(second))
-
-    def n_similarity(self, first: Sequence[str], second: Sequence[str]) -> float:
-        """The cosine of the means of two lists of words."""
-        for name, words in (("first", first), ("second", second)):
-            if not len(words):
-                raise ValueError(f"{name}: found no words, expected some")
-        means = (self[listed(words)].mean(axis=0) for words in (first, second))
-        a, b = (_unit(mean) for mean in means)
-        return float(a @ b)
+        return float(_unit(self[first]) @ _unit(self[second]))
 
     def neighbours(self, words: Any, k: int = 10, *, annoy: bool = False) -> Ranked:
         """The k words nearest to each of n words, without itself; n of any size, with a progress bar where it takes long.
@@ -174,36 +136,6 @@ class Vectors:
         index = Neighbours(self.rows, exact_below=0)
         index.build()
         return index
-
-    @functools.cached_property
-    def _lengths(self) -> np.ndarray:
-        lengths: np.ndarray = np.linalg.norm(self.rows, axis=1)
-        return np.where(lengths > 0, lengths, np.float32(1))
-
-    def _cosines(self, query: np.ndarray) -> np.ndarray:
-        found: np.ndarray = (self.rows @ _unit(query)).astype(np.float32) / self._lengths
-        return found
-
-    def _direction(self, what: Any) -> np.ndarray:
-        """A word's vector at unit length; a vector as it is."""
-        if not isinstance(what, np.ndarray):
-            return _unit(self.rows[self._names.id(what)])
-        if what.shape != (self.vector_size,) or what.dtype.kind not in "fiu":
-            raise ValueError(f"vector: found {what.dtype} {what.shape}, expected numbers ({self.vector_size},)")
-        check.finite("vector", what[None])
-        return np.asarray(what, np.float32)
-
-
-def _weighted(some: Any, weight: float) -> list[tuple[Any, float]]:
-    """Words and vectors with their weights: what pairs say, else `weight`."""
-    if isinstance(some, str | int) or _pair(some) or (isinstance(some, np.ndarray) and some.ndim == 1):
-        some = [some]
-    return [(one[0], float(one[1])) if _pair(one) else (one, weight) for one in some]
-
-
-def _pair(one: Any) -> bool:
-    """Whether it is a word or vector and its weight."""
-    return isinstance(one, tuple) and len(one) == 2 and isinstance(one[1], int | float | np.number)
 
 
 def _unit(vector: np.ndarray) -> np.ndarray:

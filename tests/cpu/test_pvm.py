@@ -10,6 +10,7 @@ from hybrid.pvm.config import Config
 from hybrid.pvm.layout import tape_layout
 from hybrid.pvm.originals import config as original
 from hybrid.pvm.rules import wire
+from tests.golden import beside_layer_0
 from tests.support.pvm_tick import KINDS, UNITS, WRITTEN, assert_close, by_hand, case, tick
 from tests.twins.configurations import E
 from tests.twins.pvm_classic import ClassicModel
@@ -100,15 +101,6 @@ def test_who_does_not_learn_keeps_every_bit(streams):
     assert not np.array_equal(found["weights"][part], whole["weights"][part])
 
 
-def test_the_original_takes_the_sign_of_the_first_few_errors_only():
-    made = case("sign of the error", compat="cuda2023")
-    inputs = made["layout"].columns[::2] + 1
-    begin = np.append(0, np.cumsum(inputs))[:-1]
-    assert made["layout"].signed.tolist() == np.clip(5 - begin, 0, made["layout"].rows[1::2]).tolist()
-    assert made["layout"].signed[0] == 5
-    assert_close(tick(made), by_hand(made))
-
-
 def test_the_wrong_slope_is_half_in_the_middle_and_two_ninths_at_the_ends():
     made = case("simple, newest first") | {"activation": "rational2023"}
     made["record"][:] = 1
@@ -162,7 +154,7 @@ def test_the_gradient_is_the_slope_by_difference(kind):
 # -------------------------------------------------------------------------------------------------------- the twins
 
 OPTIONS = E | {"layer_shapes": ["3", "2", "1"], "hidden_block_size": "2", "readout_block_size": ["1"] * 3}
-OPTIONS |= {"enable_readout": ["1"] * 3, "send_context_two_layers_back": "1", "normalize_output": "1"}
+OPTIONS |= {"enable_readout": ["1"] * 3, "normalize_output": "1"}
 RESIDUAL = {"ex_module": "PVM_models.PVM_unit_2step_residual_v1", "predict_two_steps": "1"}
 RATE, MOMENTUM, TICKS = 0.05, 0.5, 12
 TWINS = {
@@ -197,9 +189,9 @@ def test_all_kinds_are_the_twins(kind):
     twin = ClassicModel(options, name)
     rng = np.random.default_rng(5)
     twin.initialise(rng)
-    config, _ = original.read(options, wiring="classic", compat="classic2016")
+    config, _ = original.read(options, wiring="classic")
     config = Config(**{**vars(config), "schedule": ((0, None, RATE, MOMENTUM),), "readout": None})
-    wiring = wire(config)
+    wiring = beside_layer_0(wire(config))
     layout = tape_layout(wiring, config)
     weights, units = weights_of(twin, layout, name), len(wiring.hidden)
     state = initial.state(layout, config, wiring.layer, weights, 1)

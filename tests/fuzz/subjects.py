@@ -13,7 +13,6 @@ from hybrid.feeds import ratings, text
 from hybrid.feeds.stream import source
 from hybrid.feeds.vocabulary import Vocabulary
 from hybrid.formats import fasttext, svm
-from hybrid.pvm.originals import recording
 from hybrid.storage import vectors
 from tests.hybrid.pvm import tiny
 
@@ -150,14 +149,6 @@ def film(folder: Path) -> Path:
     return folder / "clip.avi"
 
 
-def recorded(folder: Path) -> Path:
-    """A recording of an original, as far as it is read."""
-    np.savez(
-        folder / "recording.npz", config_json=np.array("{}"), weights_init=ROWS, t_frame_u8=np.zeros((2, 3), np.uint8)
-    )
-    return folder / "recording.npz"
-
-
 def simulation(path: Path) -> Any:
     """Of a checkpoint of the CUDA original."""
     from hybrid.pvm.originals import checkpoint as originals
@@ -230,7 +221,6 @@ SUBJECTS: dict[str, Subject] = {
     "pvm-json": Subject(written("tiny.json", json.dumps(tiny.TINY)), configuration),
     "pvm-toml": Subject(written("tiny.toml", toml(FLAT)), configuration),
     "pvm-original": Subject(original, simulation),
-    "pvm-recording": Subject(recorded, recording.read, change=packed),
     "images": Subject(images, frames),
     "images-labelled": Subject(labelled, frames),
     "video": Subject(film, frames, share=0.3),

@@ -235,10 +235,9 @@ def test_frozen_units_predict_and_keep_their_weights(gpu, predict_first, streams
             assert (found[name][own].tobytes() == case.host[name][own].tobytes()) == (not case.learns[k // 2])
 
 
-@pytest.mark.parametrize("compat", [None, "cuda2023"])
 @pytest.mark.parametrize("streams", [1, 3])
-def test_signs_of_errors(gpu, streams, compat):
-    layout = hierarchy(sign_of_error=True, compat=compat)
+def test_signs_of_errors(gpu, streams):
+    layout = hierarchy(sign_of_error=True)
     assert layout.signed.any()
     Case(layout, streams=streams).check(gpu)
 

@@ -31,7 +31,6 @@ RESTING = Config(
     wiring="classic",
     squeeze=False,
     predict_steps=2,
-    compat="classic2016",
     schedule=tuple(
         (at, None, rate, None) for at, rate in ((0, 0.05), (6, 0.04), (12, 0.03), (18, 0.0), (24, 0.1), (30, 0.02))
     ),

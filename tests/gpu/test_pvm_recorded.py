@@ -41,7 +41,7 @@ class Recording:
             feedback=[np.zeros(sources.size, bool) for sources in context],
             patch=[place if layer == 0 else None for place, layer in zip(patch, self["unit_layer"], strict=True)],
         )
-        self.layout = tape_layout(wiring, Config(compat="cuda2023"))
+        self.layout = tape_layout(wiring, Config())
 
     def __getitem__(self, name):
         return self.arrays[name]

@@ -174,7 +174,7 @@ class OfPVM(OfModel):
     def ask(self) -> None:
         """Between the ticks of a run."""
         for _ in self.model.run(Scene(TICKS)):
-            self.model.expected()
+            self.model.prediction()
             self.model.receptive_field(1, 0)
 
 

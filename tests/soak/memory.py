@@ -54,7 +54,7 @@ def of_pvm(frames: int, folder: Path) -> Iterator[Any]:
     for seen in model.run(Scene(2 * frames)):
         if seen.tick % (frames // 20) == 0:
             model.save(folder / "pvm")
-            model.expected()
+            model.prediction()
         yield seen
 
 

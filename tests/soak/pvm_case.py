@@ -109,7 +109,7 @@ class PVMCase:
 
     def ask(self, model: PVM) -> None:
         if model.tick:
-            model.expected(), model.prediction(), model.weights_of(0), model.receptive_field(0, 0)
+            model.prediction(), model.weights_of(0), model.receptive_field(0, 0)
 
     def held(self, model: PVM) -> dict[str, bytes] | None:
         if model.ranks:

@@ -93,10 +93,9 @@ F = E | {
     "use_integral": "0",
     "use_t_minus_2_block": "1",
 }
-G = F | {  # all features in two steps, other wiring; the one recording in which a layer stops learning, and resumes
+G = F | {  # all features in two steps, other wiring
     "context_exclude_self": "1",
     "lateral_radius": "1.5",
-    "send_context_two_layers_back": "1",
     "use_derivative": "1",
     "use_error": "1",
     "use_integral": "1",

@@ -11,13 +11,10 @@ def add(command: Parser) -> None:
     _use.add_run(command, "RUN|FILE", "the folder of a trained run, or a file of vectors, such as hybrid export writes")
     command.add_argument("words", nargs="+", metavar="WORD", help="words or items to ask about")
     _use.add_k(command, "neighbours of each")
-    command.add_argument(
-        "--annoy", action="store_true", help="search a forest, which is built first, instead of all vectors"
-    )
 
 
 def run(given: argparse.Namespace) -> int:
     """Print the nearest of each word."""
     vectors = _use.vectors(given)
-    _use.show(vectors.neighbours(given.words, min(given.k, len(vectors)), annoy=given.annoy), given.json)
+    _use.show(vectors.neighbours(given.words, min(given.k, len(vectors))), given.json)
     return 0

@@ -10,13 +10,12 @@ from ... import console
 from ...feeds.video.frames import Frames
 from ...pvm import presets
 from ...pvm.judge import comparison, montage, watch
-from ...pvm.judge.modes import NAMES as MODES
 from ...pvm.judge.montage import FIELDS
 from ...pvm.judge.watch import DREAMT, WATCHED
 from ...pvm.originals import checkpoint
 from ...pvm.rules import wire
 from ...pvm.sizes import parameters
-from ...pvm.source import CONFIG, CROP_HELP, LABELS_HELP, VIDEO_HELP, clips
+from ...pvm.source import CONFIG, VIDEO_HELP, clips
 from ...settings import positive, whole
 from ...storage import atomic
 from ...storage.checkpoint import CHECKPOINT
@@ -32,9 +31,7 @@ def add(pvm: Parser) -> None:
     """Add the actions to the command's parser."""
     actions: Any = pvm.add_subparsers(dest="action", required=True, metavar="ACTION")
     _watch(actions.add_parser("watch", help="write a film: frame, prediction, difference, hidden maps, heatmap"))
-    _dream(
-        actions.add_parser("dream", help="write a film of a model that sees what it predicts, or half of it, or noise")
-    )
+    _dream(actions.add_parser("dream", help="write a film of a model that sees what it predicts"))
     _fields(actions.add_parser("fields", help="draw what the hidden numbers of a layer look at in the frame"))
     _compare(actions.add_parser("compare", help="two runs on the same video, frozen: a table and a picture"))
     _import(actions.add_parser("import", help="make a run of a checkpoint of the CUDA original, Sim_*.zip"))
@@ -55,8 +52,6 @@ def _machine(command: Parser) -> None:
 def _watch(watch: Parser) -> None:
     watch.add_argument("run", metavar="RUN", help="the folder of a trained run")
     watch.add_argument("--video", metavar="VIDEO", help=f"{VIDEO_HELP} (default: what it was trained on)")
-    watch.add_argument("--labels", metavar="FILE", help=LABELS_HELP)
-    watch.add_argument("--crop", action="store_true", help=f"{CROP_HELP} (default: as in training)")
     watch.add_argument("--frames", type=positive, default=FRAMES, metavar="N", help=f"most frames (default: {FRAMES})")
     _film(watch, WATCHED)
 
@@ -67,23 +62,14 @@ def _dream(dream: Parser) -> None:
         "--frames", type=positive, default=FRAMES, metavar="N", help=f"frames to dream (default: {FRAMES})"
     )
     dream.add_argument(
-        "--mode", choices=(*MODES, "freeze"), default="dream", metavar="MODE",
-        help=f"{', '.join(MODES)} or freeze: what the model sees (default: dream, its own predictions)",
-    )  # fmt: skip
-    dream.add_argument("--video", metavar="VIDEO", help=f"what it sees: {VIDEO_HELP} (default: what it was trained on)")
-    dream.add_argument(
-        "--seed-frames", type=whole, default=50, metavar="K", help="frames of the video seen before (default: 50)"
+        "--video", metavar="VIDEO", help=f"what it sees before: {VIDEO_HELP} (default: what it was trained on)"
     )
-    dream.add_argument("--seed", type=whole, default=0, help="seed of noise (default: 0)")
     _film(dream, DREAMT)
 
 
 def _fields(command: Parser) -> None:
     command.add_argument("run", metavar="RUN", help="the folder of a trained run")
     command.add_argument("--layer", type=whole, default=0, metavar="L", help="of which layer (default: 0)")
-    command.add_argument(
-        "--unit", type=whole, metavar="U", help="of one unit alone, counted within its layer (default: all)"
-    )
     command.add_argument("-o", "--out", metavar="FILE", help=f"the picture, .png, .pdf or .svg (default: RUN/{FIELDS})")
     command.add_overwrite()
     _machine(command)
@@ -93,8 +79,6 @@ def _compare(compare: Parser) -> None:
     for name in ("A", "B"):
         compare.add_argument(name.lower(), metavar=name, help="the folder of a trained run")
     compare.add_argument("--video", metavar="VIDEO", help=f"{VIDEO_HELP} (default: what both were trained on)")
-    compare.add_argument("--labels", metavar="FILE", help=LABELS_HELP)
-    compare.add_argument("--crop", action="store_true", help=f"{CROP_HELP} (default: as each was trained)")
     compare.add_argument("--steps", type=positive, metavar="N", help="most frames (default: the video once)")
     compare.add_argument(
         "-o", "--out", metavar="FILE", help="the picture to write, .png; .pdf too (default: A/compare.png)"
@@ -110,7 +94,6 @@ def _import(command: Parser) -> None:
     )
     command.add_overwrite(OVERWRITE)
     command.add_argument("--video", metavar="VIDEO", default="synthetic", help=f"{VIDEO_HELP} (default: synthetic)")
-    command.add_argument("--corrected", action="store_true", help="go on without the original's mistakes")
     command.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -120,7 +103,6 @@ def _film(command: Parser, name: str) -> None:
         help=f"the film to write: .mp4, .gif, or no suffix for a directory of .png (default: RUN/{name})",
     )  # fmt: skip
     command.add_overwrite()
-    command.add_argument("--learn", action="store_true", help="go on learning, in memory alone (default: frozen)")
     _machine(command)
 
 
@@ -135,11 +117,11 @@ def _imported(given: argparse.Namespace) -> dict[str, Any]:
     """Make a run of a checkpoint of the CUDA original; `hybrid train --resume` goes on with it."""
     folder = Path(given.out)
     store.refuse_taken(folder, given.overwrite)
-    found = checkpoint.read(given.file, compat=None if given.corrected else "cuda2023")
+    found = checkpoint.read(given.file)
     for note in found.notes:
         console.note(f"{given.file}: {note}")
-    model, said = checkpoint.model(found, device="cpu"), {"config": str(given.file), "compat": found.config.compat}
-    options = choose("pvm", **said, video=given.video, steps=found.step, streams=1)
+    model = checkpoint.model(found, device="cpu")
+    options = choose("pvm", config=str(given.file), video=given.video, steps=found.step, streams=1)
     feed = Frames(clips(given.video, model.config.frame), found.step)
     with store.begun(folder, given.overwrite):
         atomic.write(folder / CONFIG, [model.config.to_json().encode()])

@@ -4,7 +4,6 @@ import argparse
 import csv
 import json
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 from ... import console
@@ -30,7 +29,6 @@ def add(command: Parser) -> None:
     command.add_overwrite()
     whom = command.add_argument_group("for whom (default: all users of the run's ratings)")
     whom.add_argument("--users", type=_listed, metavar="A,B,C", help="these users")
-    whom.add_argument("--users-file", metavar="FILE", help="the users of a text file, one a line")
     whom.add_argument(
         "--history",
         type=_listed,
@@ -60,7 +58,7 @@ def run(given: argparse.Namespace) -> int:
         found = model.recommend_to(given.history, k, exclude_seen=given.exclude_seen)
         parts: Iterable[Ranked] = [found._replace(asked=_new(len(given.history)))]
     else:
-        parts = model.recommendations(_users(given), k, exclude_seen=given.exclude_seen)
+        parts = model.recommendations(given.users, k, exclude_seen=given.exclude_seen)
     if given.out:
         rows = ranked_table.write(given.out, parts, COLUMNS)
         said = {"rows": rows, "out": given.out}
@@ -72,32 +70,14 @@ def run(given: argparse.Namespace) -> int:
 
 def _refuse(given: argparse.Namespace) -> None:
     """ValueError for what contradicts each other, or cannot be written, before anything is loaded."""
-    said = [flag for flag in ("users", "users_file", "history") if getattr(given, flag)]
-    if len(said) > 1:
-        first, second = (f"--{flag.replace('_', '-')}" for flag in said[:2])
-        raise ValueError(f"{first} and {second} contradict each other: each says for whom; leave one out")
-    if given.history and given.ratings:
-        raise ValueError("--history and --ratings contradict each other: each says what users had; leave one out")
+    for other, what in (("users", "for whom"), ("ratings", "what users had")):
+        if given.history and getattr(given, other):
+            raise ValueError(f"--{other} and --history contradict each other: each says {what}; leave one out")
     if given.columns and not given.ratings:
         raise ValueError("--columns: used with --ratings FILE; leave it out")
     if given.out:
         ranked_table.format_of(given.out)
         output.check(given.out, given.overwrite)
-
-
-def _users(given: argparse.Namespace) -> list[str] | None:
-    """Those that the user names; None: all."""
-    if not given.users_file:
-        users: list[str] | None = given.users
-        return users
-    try:
-        lines = Path(given.users_file).read_text(encoding="utf-8-sig").splitlines()
-    except UnicodeDecodeError:
-        raise ValueError(f"{given.users_file}: not UTF-8; expected a user a line") from None
-    found = [line.strip() for line in lines if line.strip()]
-    if not found:
-        raise ValueError(f"{given.users_file}: found no user, expected one a line")
-    return found
 
 
 def _new(many: int) -> list[str]:

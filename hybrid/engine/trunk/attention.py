@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ... import check
-from ...settings import number, option, positive
+from ...settings import number, option
 from .pytorch.place import drawing
 from .torch import TorchTrunk
 
@@ -19,16 +19,10 @@ NAMES = ("width", "length", "every", "blocks", "heads", "dropout", "rate", "deca
 class Options:
     """What the command line takes for it."""
 
-    blocks: int = option(2, "attention trunk: how many blocks", type=positive)
-    heads: int = option(1, "attention trunk: heads of a block", type=positive)
     attention_dropout: float = option(
         0.2, "attention trunk: share of activations that is set to 0", group="training", type=number
     )
     attention_rate: float = option(0.001, "attention trunk: learning rate of AdamW", group="training", type=number)
-    attention_decay: float = option(0.0, "attention trunk: weight decay of AdamW", group="training", type=number)
-    attention_clip: float = option(
-        0.0, "attention trunk: the norm that its gradient is cut to (0: not cut)", group="training", type=number
-    )
 
 
 class AttentionTrunk(TorchTrunk):
@@ -122,8 +116,7 @@ def make(inputs: int, outputs: int, options: Mapping[str, Any], *, seed: int) ->
             f"--trunk attention: found examples of {length} row, expected several: --order sequence or concatenated with "
             "--history of at least 2, or --context"
         )
-    own = {name: options[f"attention_{name}"] for name in ("dropout", "rate", "decay")}
-    own |= {"blocks": options["blocks"], "heads": options["heads"], "clip": options["attention_clip"] or None}
+    own = {name: options[f"attention_{name}"] for name in ("dropout", "rate")}
     return AttentionTrunk(options["width"], outputs, length=length, every=every, seed=seed, **own)
 
 

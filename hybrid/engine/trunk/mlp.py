@@ -1,6 +1,5 @@
 """A trunk that is one MLP, of any depth."""
 
-import argparse
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,36 +21,24 @@ from ._one_hidden import Trunk as Trunk
 from ._optimiser import RATES, WITHOUT_MOMENTUM, Optimiser
 
 # Options of the command line, by MLP's argument, that a unit of hybrid/layout.py has not
-SAID = {name: name for name in ("last", "layer_norm", "residual", "dropout", "betas")}
-SAID |= {"optimiser": "trunk_optimiser", "decay": "trunk_decay", "clip": "trunk_clip"}
+SAID = {"dropout": "dropout", "optimiser": "trunk_optimiser", "decay": "trunk_decay", "clip": "trunk_clip"}
 AS_UNIT = (("optimiser", "sgd"), ("dropout", 0.0))  # what it has
 
 
-def widths(text: str) -> list[int]:
-    """Whole numbers of at least 1, with commas between them."""
-    return [positive(part) for part in text.split(",")]
-
-
-def shares(text: str) -> list[float]:
-    """Two numbers, with a comma between them."""
-    found = [number(part) for part in text.split(",")]
-    if len(found) != 2:
-        raise argparse.ArgumentTypeError(f"found {text!r}, expected two numbers with a comma between them")
-    return found
+def widths(text: str) -> int | list[int]:
+    """A whole number of at least 1, or several with commas between them."""
+    found = [positive(part) for part in text.split(",")]
+    return found[0] if len(found) == 1 else found
 
 
 @dataclass(frozen=True)
 class Options:
     """What the command line takes for an MLP."""
 
-    hidden: int = option(256, "hidden width of the trunk", type=positive)
-    layers: list[int] | None = option(
-        None, "widths of the trunk's hidden layers, in place of --hidden", type=widths, metavar="WIDTH,WIDTH,..."
+    hidden: int | list[int] = option(
+        256, "widths of the trunk's hidden layers", type=widths, metavar="WIDTH[,WIDTH,...]"
     )
     activation: str = option("tanh", "of the trunk", choices=ACTIVATIONS)
-    last: str | None = option(None, "activation of the trunk's last layer (default: --activation)", choices=ACTIVATIONS)
-    layer_norm: bool = option(False, "layer norm in the trunk's hidden layers")
-    residual: bool = option(False, "hidden layers as wide as their input add it to what they give")
     dropout: float = option(
         0.0, "share of the trunk's hidden activations that is set to 0", group="training", type=number
     )
@@ -69,9 +56,6 @@ class Options:
         group="training",
         type=number,
         by=("trunk_optimiser", dict.fromkeys(WITHOUT_MOMENTUM)),
-    )
-    betas: list[float] | None = option(
-        None, "of adam and adamw (default: 0.9,0.999)", group="training", type=shares, metavar="BETA,BETA"
     )
     trunk_decay: float | None = option(
         None, "weight decay of the trunk (default: 0, of adamw 0.01)", group="training", type=number
@@ -220,7 +204,8 @@ class MLP(Dense):
 
 def make(inputs: int, outputs: int, options: Mapping[str, Any], *, seed: int) -> Dense:
     """From options of the command line, see hybrid/engine/trunk/__init__.py: a unit where they allow it."""
-    sizes = [inputs, *(options.get("layers") or [options["hidden"]]), outputs]
+    hidden = options["hidden"]
+    sizes = [inputs, *(hidden if isinstance(hidden, list) else [hidden]), outputs]
     own = {"rate": options["trunk_rate"], "momentum": options["momentum"], "seed": seed}
     said: dict[str, Any] = {argument: options.get(name) for argument, name in SAID.items()}
     said = {argument: value for argument, value in said.items() if value is not None and value is not False}

@@ -1,13 +1,13 @@
 """A trunk that is any module of PyTorch, trained by an optimiser of PyTorch."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ... import check
-from ...settings import number, option
+from ...settings import option
 from ..part import Buffers
 from ..slot import Slot
 from ._stages import Stages
@@ -31,15 +31,6 @@ class Options:
         type=program.absolute,
         action=consent.Named,
         metavar="FILE.py:FUNCTION",
-    )
-    module_rate: float = option(
-        0.001,
-        "torch trunk: learning rate of Adam, where the function gives no optimiser",
-        group="training",
-        type=number,
-    )
-    module_clip: float = option(
-        0.0, "torch trunk: the norm that its gradient is cut to (0: not cut)", group="training", type=number
     )
 
 
@@ -257,10 +248,9 @@ def make(inputs: int, outputs: int, options: Mapping[str, Any], *, seed: int) ->
         raise ValueError("--module: needed by --trunk torch, found none; expected FILE.py:FUNCTION")
     told = {name: options[name] for name in ("context", "width") if name in options}
     given = program.call(options["module"], {"inputs": inputs, "outputs": outputs, "seed": seed} | told)
-    module, optimiser = given if isinstance(given, tuple) else (given, _adam(options["module_rate"]))
-    settings: dict[str, Any] = {"clip": options["module_clip"] or None, "seed": seed}
-    settings |= {"sequence": options["history"]} if options.get("order") == "sequence" else {}
-    made = TorchTrunk(module, inputs, outputs, optimiser=optimiser, **settings)
+    module, optimiser = given if isinstance(given, tuple) else (given, _adam)
+    settings: dict[str, Any] = {"sequence": options["history"]} if options.get("order") == "sequence" else {}
+    made = TorchTrunk(module, inputs, outputs, optimiser=optimiser, seed=seed, **settings)
     made.source = program.told(options["module"])
     return made
 
@@ -279,7 +269,7 @@ def rebuild(**facts: Any) -> TorchTrunk:
     )
 
 
-def _adam(rate: float) -> Callable[[list[Any]], Any]:
+def _adam(parameters: list[Any]) -> Any:
     import torch
 
-    return lambda parameters: torch.optim.Adam(parameters, lr=rate)
+    return torch.optim.Adam(parameters, lr=0.001)

@@ -1,1 +1,1 @@
-"""Video: clips of frames from files, images, cameras and arithmetic; frames as a feed; films."""
+"""Video: clips of frames from files, images and arithmetic; frames as a feed; films."""

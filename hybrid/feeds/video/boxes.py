@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 
 from .clip import Shape, read_only
-from .resize import Region
 
 LABELS = ("labels.txt", "labels.csv", "groundtruth_rect.txt")  # names of such a file in a directory of images
 
@@ -66,17 +65,16 @@ def _box(name: str, at: int, line: str, size: tuple[int, int]) -> tuple[float, .
     return x, y, width, height
 
 
-def placed(box: np.ndarray, cut: Region, shape: Shape) -> np.ndarray:
-    """A box of the original in pixels of the frame, which shows the region `cut` of it in `shape`.
+def placed(box: np.ndarray, size: tuple[int, int], shape: Shape) -> np.ndarray:
+    """A box of an original of this width and height in pixels of the frame, which shows all of it in `shape`.
 
     Returns (4,) float32, zeros where nothing of the box is seen.
     """
-    left, top, right, bottom = cut
-    scale = np.array([shape[1] / (right - left), shape[0] / (bottom - top)])
+    scale = np.array([shape[1] / size[0], shape[0] / size[1]])
     limit = np.array([shape[1], shape[0]])
-    low = np.clip((box[:2] - (left, top)) * scale, 0, limit)
-    size = np.clip((box[:2] + box[2:] - (left, top)) * scale, 0, limit) - low
-    moved = np.concatenate([low, size]).astype(np.float32)
+    low = np.clip(box[:2] * scale, 0, limit)
+    extent = np.clip((box[:2] + box[2:]) * scale, 0, limit) - low
+    moved = np.concatenate([low, extent]).astype(np.float32)
     return read_only(moved if (moved[2:] > 0).all() else np.zeros(4, np.float32))
 
 

@@ -48,45 +48,26 @@ class Clip(Protocol):
         """
 
 
-class Live(Protocol):
-    """Frames as they come, all of one shape, without a length: clip[i] is asked for once for each i, in order.
-
-    shape  (rows, columns, channels)
-    rate   frames per second
-    """
-
-    shape: Shape
-    rate: float
-
-    def __getitem__(self, number: int) -> Frame:
-        """Frame `number`; ValueError unless it is the last one given, or the one after it."""
-
-    def describe(self) -> dict[str, Any]:
-        """Kind and arguments, as JSON can hold them."""
-
-
 class Options(NamedTuple):
     """How a clip is to be opened; a kind of clip takes what concerns it.
 
     shape   (rows, columns, channels) of the frames
     labels  read the boxes where there are any
-    crop    cut to the aspect of `shape` around the centre; else stretch
     length  how many frames a clip has that could have any number
     """
 
     shape: Shape
     labels: bool = True
-    crop: bool = False
     length: int = 1000
 
 
-def aspect_of(clip: Clip | Live) -> float:
+def aspect_of(clip: Clip) -> float:
     """Width / height of what the frames show, before they were stretched to `shape`: its `aspect`, else that of `shape`."""
     return float(getattr(clip, "aspect", clip.shape[1] / clip.shape[0]))
 
 
 def whole_number(kind: str, detail: str) -> int:
-    """The number after the colon in the name of a clip, as in "camera:1"; 0 where there is none.
+    """The number after the colon in the name of a clip, as in "synthetic:1"; 0 where there is none.
 
     Raises ValueError for anything else.
     """

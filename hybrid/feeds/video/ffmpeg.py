@@ -1,4 +1,4 @@
-"""FFmpeg through PyAV: what video files and cameras share.
+"""FFmpeg through PyAV, for video files.
 
 Decoding takes one thread: the cores belong to training.
 """

@@ -1,14 +1,14 @@
 """Frames of clips as a feed: streams that read clips side by side."""
 
 from bisect import bisect_right
-from collections.abc import Sequence, Sized
+from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ... import check
-from .clip import Clip, Frame, Live
+from .clip import Clip, Frame
 
 
 class FrameBatch(NamedTuple):
@@ -28,10 +28,10 @@ class Frames:
     """`steps` ticks of `streams` independent streams over one or more clips: feed[tick] -> FrameBatch.
 
     Every stream reads the clips one after another, again and again; stream s of B starts s/B of the way in. A pure
-    function of arguments and tick, but for a live clip, which stands alone with one stream, asked in the order of ticks.
+    function of arguments and tick.
     """
 
-    def __init__(self, clips: Sequence[Clip | Live], steps: int, streams: int = 1):
+    def __init__(self, clips: Sequence[Clip], steps: int, streams: int = 1):
         self.steps = check.whole("steps", steps, 0)
         self.streams = check.whole("streams", streams, 1)
         self.clips = list(clips)
@@ -43,7 +43,7 @@ class Frames:
                     f"clips[{number}]: found shape {clip.shape}, expected {self.clips[0].shape} as clips[0]"
                 )
         self.shape, self.rate = self.clips[0].shape, self.clips[0].rate
-        self._ends = self._lengths()
+        self._ends = list(accumulate(len(clip) for clip in self.clips))  # of every clip, in the sequence of all
 
     def __len__(self) -> int:
         return self.steps
@@ -65,20 +65,7 @@ class Frames:
         facts = [clip.describe() for clip in self.clips]
         return {"kind": "frames", "steps": self.steps, "streams": self.streams, "clips": facts}
 
-    def _lengths(self) -> list[int]:
-        """Where every clip ends in the sequence of all; nothing for a live clip."""
-        if all(isinstance(clip, Sized) for clip in self.clips):
-            return list(accumulate(len(clip) for clip in self.clips if isinstance(clip, Sized)))
-        if len(self.clips) > 1 or self.streams > 1:
-            raise ValueError(
-                f"clips: found {len(self.clips)} with a live one for {self.streams} streams;"
-                " a live clip cannot be in two places, expected it alone with streams=1"
-            )
-        return []
-
     def _frame(self, tick: int, stream: int) -> Frame:
-        if not self._ends:
-            return self.clips[0][tick]
         place = (tick + stream * self._ends[-1] // self.streams) % self._ends[-1]
         clip = bisect_right(self._ends, place)
         return self.clips[clip][place - self._ends[clip - 1] if clip else place]

@@ -1,39 +1,38 @@
 """Clips by name: the one module that knows every kind of clip."""
 
-from collections.abc import Sequence, Sized
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
 from ...registry import Registry
 from .cache import MEMORY, Memory, keep
-from .clip import Clip, Live, Options, Shape, check_shape
+from .clip import Clip, Options, Shape, check_shape
 from .clips import images
 
 KINDS = Registry("hybrid.feeds.video.clips", "hybrid.clips", "clip")
 
 
 def open_clips(
-    source: str, shape: Shape, *, labels: bool = True, crop: bool = False, memory: int = MEMORY, length: int = 1000
-) -> Sequence[Clip | Live]:
+    source: str, shape: Shape, *, labels: bool = True, memory: int = MEMORY, length: int = 1000
+) -> Sequence[Clip]:
     """The clips that a text names, with frames of `shape`.
 
-    source  "synthetic" or "synthetic:SEED"; "camera" or "camera:1"; a video file; a directory of images, or of videos and
+    source  "synthetic" or "synthetic:SEED"; a video file; a directory of images, or of videos and
             zips; a zip of images
     labels  read the boxes where there are any, see hybrid/feeds/video/boxes.py
-    crop    cut to the aspect of `shape` around the centre; else stretch
     memory  bytes of decoded frames to keep
     length  frames of the synthetic scene
 
     Raises ValueError or OSError, naming the file, for what is missing, empty, of an unknown kind or cannot be decoded.
     """
-    options = Options(check_shape(shape), labels, crop, length)
+    options = Options(check_shape(shape), labels, length)
     name, _, detail = source.partition(":")
     if name in KINDS.names() and not KINDS.load(name).SUFFIXES:
-        clips: list[Clip | Live] = [KINDS.load(name).open_clip(detail, options)]
+        clips: list[Clip] = [KINDS.load(name).open_clip(detail, options)]
     else:
         clips = [_open(path, options) for path in _files(Path(source))]
     room = Memory(memory)
-    return [keep(clip, room) if isinstance(clip, Sized) else clip for clip in clips]
+    return [keep(clip, room) for clip in clips]
 
 
 def _by_suffix() -> dict[str, ModuleType]:
@@ -48,7 +47,7 @@ def _files(path: Path) -> list[Path]:
     if not path.exists():
         raise FileNotFoundError(
             f"{path}: there is no such file or directory; expected a video, a directory of images or of videos, a zip of"
-            ' images, "synthetic" or "camera"'
+            ' images, or "synthetic"'
         )
     if not path.is_dir():
         return [path]
@@ -66,14 +65,14 @@ def _files(path: Path) -> list[Path]:
     return clips or [path]
 
 
-def _open(path: Path, options: Options) -> Clip | Live:
+def _open(path: Path, options: Options) -> Clip:
     suffix, kinds = path.suffix.lower(), _by_suffix()
     if path.is_dir():
-        return images.directory(path, options.shape, labels=options.labels, crop=options.crop)
+        return images.directory(path, options.shape, labels=options.labels)
     if suffix in images.PICTURES:
         raise ValueError(f"{path}: a single image; give the directory that holds the images, {path.parent}")
     if suffix not in kinds:
         known = ", ".join(sorted(kinds))
         raise ValueError(f"{path}: found a file that ends in {suffix!r}, expected one of {known}, or a directory")
-    clip: Clip | Live = kinds[suffix].open_clip(str(path), options)
+    clip: Clip = kinds[suffix].open_clip(str(path), options)
     return clip

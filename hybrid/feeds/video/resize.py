@@ -10,35 +10,14 @@ import numpy as np
 
 from .clip import Shape, read_only
 
-Region = tuple[float, float, float, float]  # left, top, right, bottom, in pixels of the original
 
-
-def region(size: tuple[int, int], shape: Shape, crop: bool) -> Region:
-    """What is shown of a picture of a size (width, height): all of it, or with `crop` the largest part around the centre that
-    has the aspect of `shape`.
-    """
-    width, height = float(size[0]), float(size[1])
-    left = top = 0.0
-    if crop:
-        aspect = shape[1] / shape[0]
-        left = max(0.0, width - height * aspect) / 2
-        top = max(0.0, height - width / aspect) / 2
-    return left, top, width - left, height - top
-
-
-def aspect_shown(size: tuple[int, int], shape: Shape, crop: bool) -> float:
-    """Width / height of the `region` that is shown."""
-    left, top, right, bottom = region(size, shape, crop)
-    return (right - left) / (bottom - top)
-
-
-def resized(picture: Any, cut: Region, shape: Shape) -> np.ndarray:
-    """The region `cut` of a Pillow image as (rows, columns, channels) uint8, by the cubic filter; alpha is dropped."""
+def resized(picture: Any, shape: Shape) -> np.ndarray:
+    """A Pillow image as (rows, columns, channels) uint8, by the cubic filter; alpha is dropped."""
     from PIL import Image
 
     picture = _plain(picture)
-    if picture.size != (shape[1], shape[0]) or cut != (0, 0, *picture.size):
-        picture = picture.resize((shape[1], shape[0]), Image.Resampling.BICUBIC, box=cut)
+    if picture.size != (shape[1], shape[0]):
+        picture = picture.resize((shape[1], shape[0]), Image.Resampling.BICUBIC)
     pixels = np.array(picture.convert("L" if shape[2] == 1 else "RGB"), np.uint8)
     return read_only(pixels.reshape(shape))
 

@@ -30,7 +30,6 @@ APART = {
     "threads",
     "config",
     "set",
-    "compat",
 }
 LONGEST = 40  # letters of a setting's value in the table
 
@@ -55,10 +54,8 @@ def compare(given: Namespace) -> dict[str, Any]:
     own = folders[0] / PICTURE
     path = Path(given.out or own)
     for suffix in plots.SUFFIXES:
-        output.check(
-            path.with_suffix(suffix), given.overwrite, own=own.with_suffix(suffix), inputs=[video, given.labels]
-        )
-    sides = [_side(name, folder, vars(given) | {"mode": None}) for name, folder in zip("AB", folders, strict=True)]
+        output.check(path.with_suffix(suffix), given.overwrite, own=own.with_suffix(suffix), inputs=[video])
+    sides = [_side(name, folder, vars(given)) for name, folder in zip("AB", folders, strict=True)]
     draw(path, sides)
     report = {
         "video": video,

@@ -1,16 +1,16 @@
 """Evaluation of a trained, frozen Predictive Vision Model on a video: prediction, and where there are labels tracking."""
 
-import json
+import dataclasses
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence, Sized
-from itertools import count, islice
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ... import console
-from ...feeds.video.clip import Clip, Frame, Live, aspect_of
+from ...feeds.video.clip import Clip, Frame, aspect_of
 from ...models import MODELS
 from ...storage import checkpoint
 from ...storage.checkpoint import CHECKPOINT
@@ -21,9 +21,8 @@ from ..result import StepResult
 from ..source import CONFIG, clips, labelled
 from . import saturation, tracking
 from .baseline import compared, distance, floats, judged
-from .modes import Mode
-from .single import follow, single
 
+FRAMES = 500  # at most, so that validating takes a small part of a run
 ARENA = (96, 96)  # rows and columns at which boxes are compared, as in the original benchmark
 
 
@@ -55,22 +54,44 @@ def alone(model: PVM, *, readouts: bool = True) -> PVM:
     return one
 
 
-def shown_clips(given: dict[str, Any], options: dict[str, Any], model: PVM) -> Sequence[Clip | Live]:
+def single(model: PVM, *, readouts: bool) -> PVM:
+    """A new model of the same graph, on the same device, with one stream; with the other's readouts, or with none.
+
+    Ranks that share the other's units share its own in the same way.
+    """
+    return PVM(
+        model.config if readouts else dataclasses.replace(model.config, readout=None),
+        wiring=model.wiring,
+        device=model.backend.name,
+        threads=model.threads,
+        seed=model.seed,
+        dtype=model.dtype,
+        ranks=model.ranks,
+        cut=model.cut,
+    )
+
+
+def follow(one: PVM, model: PVM) -> None:
+    """Copy to a model that `single` made what the other has learned, and the state of its first stream."""
+    first = {name: len(array) for name, array in one.fetch().items()}  # weights have no axis of streams
+    one.put({name: array[: first[name]] for name, array in model.fetch().items() if name in first})
+    one.step_number = model.step_number
+
+
+def shown_clips(given: dict[str, Any], options: dict[str, Any], model: PVM) -> Sequence[Clip]:
     """The clips that a command names, or those of the run."""
-    labels = given["labels"] if given["video"] else given["labels"] or options["labels"]
-    return clips(given["video"] or options["video"], model.config.frame, labels, given["crop"] or bool(options["crop"]))
+    labels = None if given["video"] else options["labels"]
+    return clips(given["video"] or options["video"], model.config.frame, labels)
 
 
-def frames_of(clip: Clip | Live) -> Iterator[Frame]:
-    """The frames of a clip, once; those of a live one without an end."""
-    for number in range(len(clip)) if isinstance(clip, Sized) else count():
+def frames_of(clip: Clip) -> Iterator[Frame]:
+    """The frames of a clip, once."""
+    for number in range(len(clip)):
         yield clip[number]
 
 
 class Watcher:
     """Shows frames to a model and sums up the errors of its predictions. Begin a clip with `cut`.
-
-    mode  changes the frames that it gets; its predictions are compared with the unchanged ones
 
     before, expected  the last frame, and the prediction of the next
     predicted         the prediction of the last frame; None where there was none
@@ -78,8 +99,8 @@ class Watcher:
     recent            hidden numbers of the last frames, see `saturation.count_layers`
     """
 
-    def __init__(self, model: PVM, mode: Mode | None = None):
-        self.model, self.mode = model, mode
+    def __init__(self, model: PVM):
+        self.model = model
         self.frames = self.pairs = 0
         self.error = np.zeros(len(model.config.grids))
         self.prediction = self.last_frame = 0.0
@@ -96,14 +117,13 @@ class Watcher:
     def see(self, image: np.ndarray, label: Any = None) -> StepResult:
         """Show it the next frame."""
         real = floats(image)
-        shown = real if self.mode is None else changed(self.model, self.mode, real)
         self.predicted = self.expected
         if self.before is not None and self.expected is not None:
             self.off = distance(self.expected, real), distance(self.before, real)
             self.pairs += 1
             self.prediction += self.off[0]
             self.last_frame += self.off[1]
-        seen = self.model.step(shown, label)
+        seen = self.model.step(real, label)
         self.frames += 1
         self.error += seen.error
         self.recent.append(seen.hidden)
@@ -123,11 +143,27 @@ class Watcher:
         }
 
 
-def changed(model: PVM, mode: Mode, frame: np.ndarray) -> np.ndarray:
-    """The frame that a model gets in a mode; the CUDA original divides its partial dreams by 255 once too often."""
-    expected = model.expected()[0] if model.step_number else frame
-    slip = model.config.compat == "cuda2023" and mode.name == "partial dream"
-    return mode(frame, expected / np.float32(255) if slip else expected, model.step_number)
+class Validation:
+    """Shows a video to a frozen copy of a model that learns, which itself sees and knows nothing of it.
+
+    model  the one that learns; its copy takes as much memory again
+    shown  clips; their first FRAMES frames are shown
+    """
+
+    def __init__(self, model: PVM, shown: Sequence[Clip]):
+        self._copy, self._clips = single(model, readouts=False), shown
+        self._copy.frozen = True
+
+    def figures(self, model: PVM) -> dict[str, float | None]:
+        """Mean |prediction - frame| in 0..1 as the model stands, and the same for repeating the last frame."""
+        follow(self._copy, model)
+        watcher = Watcher(self._copy)
+        for clip in self._clips:
+            watcher.cut()
+            for frame in islice(frames_of(clip), FRAMES - watcher.frames):
+                watcher.see(frame.image)
+        shown = watcher.figures()
+        return {"valid prediction": shown["prediction_error"], "valid last_frame": shown["last_frame_error"]}
 
 
 class Follower:
@@ -176,16 +212,13 @@ def evaluated(folder: Path, given: dict[str, Any]) -> Evaluated:
     """The same, with the model and its last frames."""
     model, options = opened(folder, given)
     found = shown_clips(given, options, model)
-    if given["steps"] is None and not all(hasattr(clip, "__len__") for clip in found):
-        raise ValueError("--steps: needed with a camera, which has no end; found none")
     model = alone(model, readouts=labelled(found))  # without labels heatmaps are compared with nothing
-    watcher = Watcher(model, given["mode"] and Mode(given["mode"]))
+    watcher = Watcher(model)
     with console.bar(_frames(found, given["steps"]), "eval", "frames") as bar:
         tracks = [track for clip in found if (track := _follow(clip, watcher, given["steps"], bar.update))]
     figures = {
         "run": str(folder),
         "model": "pvm",
-        "mode": given["mode"] or "none",
         "video": given["video"] or options["video"],
     }
     figures |= {
@@ -197,10 +230,8 @@ def evaluated(folder: Path, given: dict[str, Any]) -> Evaluated:
     return Evaluated(figures, watcher, options, aspect_of(found[0]))
 
 
-def _learned(folder: Path, shown: Sequence[Clip | Live]) -> bool | None:
-    """Whether a run has learned any of the clips that are shown, by what they hold; None where one is live."""
-    if not all(hasattr(clip, "__len__") for clip in shown):
-        return None
+def _learned(folder: Path, shown: Sequence[Clip]) -> bool:
+    """Whether a run has learned any of the clips that are shown, by what they hold."""
     known = checkpoint.read_facts(folder / CHECKPOINT)["facts"]["feed"]["clips"]
     both = (clip.describe() for clip in shown), known
     seen, had = ([facts | {"labelled": None} for facts in one] for one in both)  # whoever labels it
@@ -208,13 +239,13 @@ def _learned(folder: Path, shown: Sequence[Clip | Live]) -> bool | None:
 
 
 def _frames(found: Sequence[Any], most: int | None) -> int:
-    """How many frames there are to show; a camera has as many as it is asked for."""
-    there = sum(map(len, found)) if all(hasattr(clip, "__len__") for clip in found) else None
-    return min(value for value in (there, most) if value is not None)
+    """How many frames there are to show."""
+    there = sum(map(len, found))
+    return there if most is None else min(there, most)
 
 
 def _follow(
-    clip: Clip | Live, watcher: Watcher, most: int | None, shown: Callable[[], Any]
+    clip: Clip, watcher: Watcher, most: int | None, shown: Callable[[], Any]
 ) -> dict[str, tracking.Track] | None:
     """Show a clip; returns the boxes of the trackers, None where it has no labels."""
     watcher.cut()
@@ -255,18 +286,10 @@ def text(figures: dict[str, Any]) -> str:
     lines = {
         "run": f"{figures['run']}, after {figures['steps_learned']:,} steps of learning, frozen",
         "video": f"{figures['video']}, {figures['frames']:,} frames"
-        + _LEARNED[figures.get("learned")]
-        + _seen_in(figures["mode"]),
+        + f", which it has {'' if figures['learned'] else 'not '}learned",
         "error a layer": "  ".join(f"{error:.4f}" for error in figures["error"]),
         "next frame": compared(figures),
         "hidden numbers": saturation.said(figures["activity"]),
     }
     said = "\n".join(f"{name:<18}{line}" for name, line in lines.items())
     return f"{said}\n\n{figures['tracking']['table']}" if figures["tracking"] else said
-
-
-_LEARNED = {True: ", which it has learned", False: ", which it has not learned", None: ""}
-
-
-def _seen_in(mode: str) -> str:
-    return "" if mode == "none" else f", seen in mode {json.dumps(mode)}"

@@ -30,7 +30,7 @@ def fields(given: Namespace) -> dict[str, Any]:
     if path.suffix.lower() not in SUFFIXES:
         raise ValueError(f"{path}: expected a name that ends with {', '.join(SUFFIXES)}")
     model, _ = opened(folder, vars(given))
-    units = units_drawn(model, given.layer, given.unit)
+    units = units_drawn(model, given.layer)
     scale = draw(path, model, given.layer, units)
     return {
         "picture": str(path),
@@ -41,10 +41,8 @@ def fields(given: Namespace) -> dict[str, Any]:
     }
 
 
-def units_drawn(model: PVM, layer: int, unit: int | None) -> list[int]:
-    """Numbers, among all, of the units to draw: one, or those of the layer as far as they fit in a picture."""
-    if unit is not None:
-        return [unit_of(model.wiring, layer, unit)]
+def units_drawn(model: PVM, layer: int) -> list[int]:
+    """Numbers, among all, of the units of the layer to draw, as far as they fit in a picture."""
     first = unit_of(model.wiring, layer, 0)
     wiring = model.wiring
     fits = (wiring.layer == layer) & (wiring.row < MOST) & (wiring.column < MOST)

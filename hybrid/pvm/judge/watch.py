@@ -2,14 +2,14 @@
 
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ... import console
-from ...feeds.video.clip import Clip, Frame, Live, aspect_of
+from ...feeds.video.clip import Frame, aspect_of
 from ...feeds.video.film import Film
 from ...storage import output
 from ..model import PVM
@@ -17,11 +17,11 @@ from ..result import StepResult
 from ..source import clips
 from . import panel, saturation
 from .baseline import compared, floats
-from .evaluate import Watcher, box_in, changed, frames_of, opened, shown_clips
-from .modes import Mode
+from .evaluate import Watcher, box_in, frames_of, opened, shown_clips
 from .panel import Colour
 
 WATCHED, DREAMT = "watch.mp4", "dream.mp4"  # where films go, in the folder of the run
+AWAKE = 50  # frames of the video, at most, before a dream
 
 
 def watch(given: Namespace) -> dict[str, Any]:
@@ -29,9 +29,8 @@ def watch(given: Namespace) -> dict[str, Any]:
     folder = Path(given.run)
     model, options = opened(folder, vars(given))
     found = shown_clips(vars(given), options, model)
-    model.frozen = not given.learn
     watcher, video = Watcher(model), given.video or options["video"]
-    path = _path(folder, given, WATCHED, video, given.labels)
+    path = _path(folder, given, WATCHED, video)
     aspect, title = aspect_of(found[0]), _title(model, video)
     with Film(path, found[0].rate, zoom=1) as film, _bar(None, given.frames) as bar:
         for clip in found:
@@ -92,52 +91,29 @@ def _boxes(frame: Frame, seen: StepResult) -> tuple[tuple[tuple[np.ndarray, Colo
 
 def dream(given: Namespace) -> dict[str, Any]:
     """Write the film of `hybrid pvm dream`; returns a report."""
-    if given.mode == "freeze" and given.learn:
-        raise ValueError("--mode freeze and --learn contradict each other; leave one out")
     folder = Path(given.run)
     model, options = opened(folder, vars(given))
-    model.frozen = not given.learn
-    mode = Mode("none" if given.mode == "freeze" else given.mode, given.seed)
-    needs_video = mode.name not in ("dream", "gray", "noise")
     source = given.video or options["video"]
     path = _path(folder, given, DREAMT, source)
-    frames: Iterator[Frame] = iter(())
-    rate, aspect = 25.0, None
-    if given.seed_frames or needs_video:
-        found = clips(source, model.config.frame, crop=bool(options["crop"]))
-        frames, rate, aspect = _again(found), found[0].rate, aspect_of(found[0])
+    found = clips(source, model.config.frame)
+    awake = list(islice(chain.from_iterable(map(frames_of, found)), AWAKE))
     title = _title(model, source)
-    with Film(path, rate, zoom=1) as film:
-        shown = _bar(_dreamt(model, mode, frames, given, needs_video), given.seed_frames + given.frames)
-        for number, views in enumerate(shown):
-            film.write(panel.side_by_side(views, aspect=aspect, title=f"{title}, frame {number:,}"))
-    before = f"{given.seed_frames:,} frames of {source}, then " if given.seed_frames else ""
-    said = f"{before}{given.frames:,} of {given.mode} -> {path}"
-    return {"film": str(path), "frames": given.seed_frames + given.frames, "text": said}
+    with Film(path, found[0].rate, zoom=1) as film:
+        for number, views in enumerate(_bar(_dreamt(model, awake, given.frames), len(awake) + given.frames)):
+            film.write(panel.side_by_side(views, aspect=aspect_of(found[0]), title=f"{title}, frame {number:,}"))
+    said = f"{len(awake):,} frames of {source}, then {given.frames:,} of dream -> {path}"
+    return {"film": str(path), "frames": len(awake) + given.frames, "text": said}
 
 
-def _dreamt(
-    model: PVM, mode: Mode, frames: Iterator[Frame], given: Namespace, needs_video: bool
-) -> Iterator[dict[str, panel.View]]:
-    """The pictures of each frame: first of the video, then in the mode."""
-    blank = np.zeros(model.config.frame, np.float32)
-    awake = Mode("none")
-    for number in range(given.seed_frames + given.frames):
-        asleep = number >= given.seed_frames
-        real = floats(next(frames).image) if needs_video or not asleep else blank
-        shown = changed(model, mode if asleep else awake, real)
+def _dreamt(model: PVM, awake: Sequence[Frame], count: int) -> Iterator[dict[str, panel.View]]:
+    """The pictures of each frame: first of the video, then of the dream, which shows the model what it predicted."""
+    for number in range(len(awake) + count):
+        asleep = number >= len(awake)
+        shown = model.prediction()[0] if asleep else floats(awake[number].image)
         seen = model.step(shown)
         assert seen.prediction is not None
-        pictures = {"video": real} if needs_video else {}
-        pictures |= {f"seen: {given.mode if asleep else 'video'}": shown, "predicted next": seen.prediction}
+        pictures = {f"seen: {'dream' if asleep else 'video'}": shown, "predicted next": seen.prediction}
         yield {name: panel.View(panel.rgb(picture)) for name, picture in pictures.items()}
-
-
-def _again(found: Sequence[Clip | Live]) -> Iterator[Frame]:
-    """The frames of the clips, again and again."""
-    while True:
-        for clip in found:
-            yield from frames_of(clip)
 
 
 def _bar(frames: Any, total: int) -> Any:

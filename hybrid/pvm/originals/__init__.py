@@ -1,1 +1,1 @@
-"""The two original implementations: their configurations, checkpoints and recordings, read as ours."""
+"""The two original implementations: their configurations and checkpoints, read as ours."""

@@ -6,11 +6,14 @@ Such a zip holds the attributes of three objects, one by one: pvm/ the units, re
 any. An array is NAME.npy, its bytes as they lie (no header, whatever the ending says), and NAME.npy.meta, the pickle of
 [shape, dtype]; all else is NAME.pkl, a pickle: also the three time slots, which are lists of arrays.
 
-No pickle is run: unpickled.py reads them as data. What is not needed is not opened.
+No pickle is run: pickles.py reads them as data. What is not needed is not opened.
 """
 
 import dataclasses
 import re
+import struct
+import zipfile
+import zlib
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,12 +28,89 @@ from ..rules import wire
 from ..sizes import parameters
 from ..wiring import Wiring, receptive
 from . import config as original
-from .members import Members, refuse_form
+from .pickles import unpickled
 
 SLOTS = 3
 # A file of the original's largest configuration has 1497 units, 35 thousand connections and 119 million weights.
 MOST_UNITS, MOST_LINKS, MOST_NUMBERS, MOST_WEIGHTS = 2**13, 5_000_000, 2**16, 2**31 - 1
+SMALL = 2**20  # bytes of a member that holds a few words and numbers
 MOST_SQUEEZED = 20  # weights are noise, which no zip makes much smaller
+
+
+class Members:
+    """The members of a zip, each read whole and within bounds; `disk` is its size as it lies there."""
+
+    def __init__(self, path: Path):
+        self.disk = path.stat().st_size
+        try:
+            self._zip = zipfile.ZipFile(path)
+        except (zipfile.BadZipFile, NotImplementedError, ValueError, struct.error) as error:
+            raise ValueError(
+                f"{path}: found no whole zip ({error}), expected Sim_<name>_<id>_<step>.zip as PVM_cuda saves it"
+            ) from error
+
+    def __enter__(self) -> "Members":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._zip.close()
+
+    def have(self, prefix: str) -> bool:
+        """Whether there is a member whose name begins so."""
+        return any(name.startswith(prefix) for name in self._zip.namelist())
+
+    def size(self, name: str) -> int:
+        """The bytes that a member is said to hold."""
+        return self._info(name).file_size
+
+    def value(self, name: str, most: int = SMALL) -> Any:
+        """The value of a pickle of at most so many bytes."""
+        return unpickled(name, self._bytes(name, most))
+
+    def array(self, name: str, count: int, dtype: Any = np.float32) -> np.ndarray:
+        """A read-only array of so many finite numbers."""
+        meta = self.value(f"{name}.meta", 4096)
+        if type(meta) is not list or len(meta) != 2 or type(meta[0]) is not tuple or not isinstance(meta[1], np.dtype):
+            raise ValueError(f"{name}.meta: found a {type(meta).__name__}, expected a list of shape and dtype")
+        if any(type(length) is not int for length in meta[0]):
+            raise ValueError(f"{name}.meta: found a shape of other than whole numbers, expected ({count},)")
+        refuse_form(f"{name}.meta", meta[0], meta[1], count, dtype)
+        expected = count * np.dtype(dtype).itemsize
+        data = self._bytes(name, expected)
+        if len(data) != expected:
+            raise ValueError(f"{name}: found {len(data)} bytes, expected {expected}")
+        values = np.frombuffer(data, dtype)
+        check.finite(name, values)
+        return values
+
+    def _info(self, name: str) -> zipfile.ZipInfo:
+        try:
+            return self._zip.getinfo(name)
+        except KeyError:
+            raise ValueError(f"{name}: missing; expected a checkpoint as PVM_cuda saves it") from None
+
+    def _bytes(self, name: str, most: int) -> bytes:
+        """`zipfile` gives no more than the size that a member says it has, whatever it unpacks to."""
+        info = self._info(name)
+        if info.file_size > most:
+            raise ValueError(f"{name}: found {info.file_size} bytes, expected at most {most}")
+        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or info.flag_bits & 1:
+            raise ValueError(f"{name}: found it encrypted or compressed otherwise, expected deflated")
+        try:
+            data = self._zip.read(info)
+        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, struct.error, NotImplementedError) as error:
+            why = str(error) or type(error).__name__
+            raise ValueError(f"{name}: found it damaged ({why}), expected a whole file; copy it again") from error
+        if len(data) != info.file_size:
+            raise ValueError(f"{name}: found it truncated, {len(data)} bytes, expected {info.file_size}")
+        return data
+
+
+def refuse_form(name: str, shape: Any, dtype: Any, count: int, expected: Any) -> None:
+    """ValueError unless an array has this dtype and so many numbers."""
+    if shape != (count,) or dtype != expected:
+        form = f"{np.dtype(expected)} ({count},)"
+        raise ValueError(f"{name}: found {dtype} {shape}, expected {form}, as the specs ask for")
 
 
 class Simulation(NamedTuple):
@@ -48,15 +128,15 @@ class Simulation(NamedTuple):
     arrays: dict[str, np.ndarray]
 
 
-def import_simulation(path: str | Path, *, compat: str | None = "cuda2023", device: str | None = None) -> PVM:
-    """The model of an original's checkpoint; it goes on as the original would, which resets the rate of the readouts.
+def import_simulation(path: str | Path, *, device: str | None = None) -> PVM:
+    """The model of an original's checkpoint; as the original would, it resets the rate of the readouts. It goes on without
+    the original's mistakes.
 
-    compat  None: from here on without the original's mistakes; see `Config`
     device  as of PVM
 
     Raises FileNotFoundError, and ValueError, naming file and member, for what is no such checkpoint, or a damaged one.
     """
-    return model(read(path, compat=compat), device=device)
+    return model(read(path), device=device)
 
 
 def model(simulation: Simulation, *, device: str | None = None) -> PVM:
@@ -67,19 +147,19 @@ def model(simulation: Simulation, *, device: str | None = None) -> PVM:
     return pvm
 
 
-def read(path: str | Path, *, compat: str | None = "cuda2023") -> Simulation:
+def read(path: str | Path) -> Simulation:
     """Everything in a checkpoint that a model of ours needs; arguments and errors as of `import_simulation`."""
     with Members(Path(path)) as members:
         try:
-            return _simulation(members, compat)
+            return _simulation(members)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
 
 
-def _simulation(members: Members, compat: str | None) -> Simulation:
+def _simulation(members: Members) -> Simulation:
     """The order matters: nothing is wired, laid out or read before its sizes are checked."""
     step = _whole("pvm/step.pkl", members.value("pvm/step.pkl"), 0, 2**62)
-    config, notes, multiplier = _config(members, compat)
+    config, notes, multiplier = _config(members)
     config = _with_readouts(members, config, notes)
     wiring = wire(config)
     weights, readouts = _counted(members, config, wiring)
@@ -100,12 +180,12 @@ def _simulation(members: Members, compat: str | None) -> Simulation:
 # What the model is
 
 
-def _config(members: Members, compat: str | None) -> tuple[Config, list[str], float]:
+def _config(members: Members) -> tuple[Config, list[str], float]:
     """The configuration, notes, and the ratio of the readouts' rate to that of the units."""
     specs = _plain_specs(members.value("pvm/specs.pkl"))
     name = members.value("pvm/name.pkl")
     plain = type(name) is str and re.fullmatch(r"[\w.-]{1,99}", name)
-    config, notes = original.read(specs, name if plain else "simulation", wiring="cuda", compat=compat)
+    config, notes = original.read(specs, name if plain else "simulation", wiring="cuda")
     asked = members.value("pvm/poly.pkl")  # of the specs that it began with; later ones do not change it
     if type(asked) is not bool:
         raise ValueError(f"pvm/poly.pkl: found a {type(asked).__name__}, expected a bool")
@@ -189,7 +269,7 @@ def _refuse_other_graph(members: Members, wiring: Wiring) -> None:
             if type(found) is not list or found != expected.tolist():
                 raise ValueError(
                     f"{name}: found other {key} of unit {at} than the specs ask for, expected {expected.tolist()}; "
-                    "specs that were exchanged while it ran, or, without compat 'cuda2023', a rule of the original"
+                    "specs that were exchanged while it ran, or a rule of the original that ours corrects"
                 )
 
 

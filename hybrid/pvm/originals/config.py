@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..config import Config, Event, Readout, staged
-from ..validate import COMPAT
 
 # The values of options that a file leaves out.
 DEFAULTS: dict[str, Any] = {
@@ -76,21 +75,18 @@ def recognised(fields: Mapping[str, Any]) -> bool:
     return bool({"layer_shapes", "input_block_size", "hidden_block_size", "fan_in_square_size"} & set(fields))
 
 
-def read(
-    fields: Mapping[str, Any], name: str = "original", *, wiring: str | None = None, compat: str | None = None
-) -> tuple[Config, list[str]]:
+def read(fields: Mapping[str, Any], name: str = "original", *, wiring: str | None = None) -> tuple[Config, list[str]]:
     """Our configuration of an original's file, and a note of a line for each option that is missing, ignored or unknown.
 
-    wiring  "cuda" or "classic"; None: the rule of `compat`, or else the one that the file is for. Both originals have
+    wiring  "cuda" or "classic"; None: the one that the file is for. Both originals have
             files with the same names: "cuda" where the file has options that only the CUDA implementation has, or asks for
             two frames in and two out of a simple unit, which is all that implementation computes
-    compat  repeat the original's mistakes, as `Config` says
     """
-    rule = wiring or COMPAT.get(compat or "") or _rule(fields)
+    rule = wiring or _rule(fields)
     keys = _Keys(fields)
     shape = _shape(keys)
-    how = _cuda(keys, len(shape["grids"]), compat) if rule == "cuda" else _classic(keys, shape, compat)
-    config = Config(name=name, wiring=rule, compat=compat, **{**shape, **how})
+    how = _cuda(keys, len(shape["grids"])) if rule == "cuda" else _classic(keys, shape)
+    config = Config(name=name, wiring=rule, **{**shape, **how})
     return config, keys.notes + _left(fields, keys.used, rule)
 
 
@@ -175,16 +171,14 @@ def _shape(keys: _Keys) -> dict[str, Any]:
     }
 
 
-def _cuda(keys: _Keys, layers: int, compat: str | None) -> dict[str, Any]:
+def _cuda(keys: _Keys, layers: int) -> dict[str, Any]:
     """The fields of the CUDA implementation: two frames in, two out, whatever the file says of features."""
     momentum, multiplier = keys.number("momentum"), keys.number("readout_multiplier")
-    between, final = _switches(keys)
-    # Where both are due at one step, the original looks for the intermediate rate last, so the final one is never used.
-    later = (final, between) if compat == "cuda2023" else (between, final)
+    between, final = later = _switches(keys)
     if between[0] == final[0] and between[1] != final[1]:
         keys.notes.append(
             f"intermediate_learning_rate {between[1]} and final_learning_rate {final[1]} are both due at step {final[0]}: "
-            f"{later[1][1]} wins" + ("" if compat else "; in the original the intermediate one does")
+            f"{final[1]} wins; in the original the intermediate one does"
         )
     deep = keys.flag("4_layer_readout")
     if deep:
@@ -220,7 +214,7 @@ def _switches(keys: _Keys) -> tuple[tuple[int, float], tuple[int, float]]:
     ), final
 
 
-def _classic(keys: _Keys, shape: dict[str, Any], compat: str | None) -> dict[str, Any]:
+def _classic(keys: _Keys, shape: dict[str, Any]) -> dict[str, Any]:
     """The fields of the classic implementation."""
     momentum, supervised = keys.number("momentum"), keys.flag("supervised")
     rate = keys.number("supervised_rate")
@@ -231,7 +225,7 @@ def _classic(keys: _Keys, shape: dict[str, Any], compat: str | None) -> dict[str
     layers = len(shape["grids"])
     return {
         **_unit(keys),
-        "activation": _activation(keys, compat),
+        "activation": "rational" if keys.flag("polynomial") else "logistic",
         "lateral_at": None if keys.flag("disable_lateral") else keys.whole("enable_lateral_at"),
         "feedback_at": None if keys.flag("disable_feedback") else keys.whole("enable_feedback_at"),
         "tau": keys.number("tau"),
@@ -247,15 +241,6 @@ def _classic(keys: _Keys, shape: dict[str, Any], compat: str | None) -> dict[str
             momentum=momentum,
         ),
     }
-
-
-def _activation(keys: _Keys, compat: str | None) -> str:
-    """The original asks whether the name "polynomial" is there, which it always is once its defaults are filled in."""
-    asked = keys.flag("polynomial")
-    if compat == "classic2016" and not asked:
-        keys.notes.append("polynomial: 0, but the original takes the rational activation all the same")
-        return "rational"
-    return "rational" if asked else "logistic"
 
 
 def _unit(keys: _Keys) -> dict[str, Any]:

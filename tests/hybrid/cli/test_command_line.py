@@ -8,13 +8,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from hybrid import backend
-from hybrid.cli import command_line, main
+from hybrid.cli import main
 from hybrid.engine import Engine
 from hybrid.models._engine import EngineJob
 from hybrid.storage import vectors
@@ -87,7 +86,7 @@ def test_train_eval_and_export_words(capsys, tmp_path, text, model, readout):
     pairs.write_text("noun1\tverb1\t9\nnoun1\tverb2\t1\nnoun2\tverb2\t8\nabsent\tnoun1\t3\n")
     figures = run_json(capsys, "eval", out, "--similarity", str(pairs))
     assert -1 <= figures["pairs"] <= 1 and figures["pairs_unknown"] == 0.25
-    for flags in ([], ["--binary"]):
+    for flags in ([], ["--format", "binary"]):
         file = tmp_path / "vectors.bin"
         assert main(["export", out, str(file), *flags, "--overwrite"]) == 0
         assert f"-> {file}" in capsys.readouterr().out
@@ -191,7 +190,6 @@ def refused(tmp_path_factory, text, ratings):
         ("train language --text {text} --rows-device cuda:0", 'device: "cuda:0" cannot be used'),
         ("train language --text {text} --rows-device abacus", 'device: found "abacus"'),
         ("train language --text {text} --serial --delay 1", "contradict"),
-        ("train language --text {text} --warmup 100000", "--warmup: found 100000, expected fewer than the"),
         ("train language --text {text} --device cuda:9", 'device: "cuda:9" cannot be used'),
         ("train language --text {text} --device abacus", 'device: found "abacus"'),
         ("train language --text {text} --threads 100000", "--threads: found 100,000, expected at most"),
@@ -282,12 +280,6 @@ def test_doctor_reports_and_says_whether_the_cpu_can_be_used(capsys):
     assert report["usable"]
     assert main(["doctor"]) == 0
     assert "GB/s" in capsys.readouterr().out
-
-
-def test_of_several_ranks_the_first_alone_says_what_the_doctor_found(capsys, monkeypatch):
-    monkeypatch.setattr(command_line, "world", lambda: SimpleNamespace(rank=1))
-    assert command_line._doctor(SimpleNamespace(json=False)) == 0
-    assert capsys.readouterr().out == ""
 
 
 def kill(*arguments):

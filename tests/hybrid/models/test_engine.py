@@ -53,11 +53,3 @@ def test_a_batch_is_cut_into_no_more_parts_than_it_has_examples(options):
         choose("language", **options, batch=2, micro_batches=3)
 
 
-def test_rates_may_rise_until_the_tick_before_the_last(options):
-    def made(warmup):
-        return language.prepare(choose("language", **options, epochs=1, batch=16, warmup=warmup)).make()
-
-    ticks = len(language.prepare(choose("language", **options, epochs=1, batch=16)).feed)
-    made(ticks - 1)
-    with pytest.raises(ValueError, match=f"--warmup: found {ticks}, expected fewer than the {ticks} ticks of the run"):
-        made(ticks)

@@ -25,7 +25,7 @@ SEQUENCE = [
 ]
 RATES = ["--rows-rate", "0.05", "--rate", "0.02", "--attention-rate", "0.01", "--attention-dropout", "0"]
 ORDERS = {
-    "decay": ["--order", "decay", "--decay-items", "0.5", "--hidden", "12", "--epochs", "1"],
+    "decay": ["--order", "decay", "--hidden", "12", "--epochs", "1"],
     "concatenated": ["--order", "concatenated", "--history", "2", "--hidden", "12", "--epochs", "1"],
     "sequence": [*SEQUENCE, *RATES, "--batch", "96", "--epochs", "8"],
 }
@@ -102,8 +102,6 @@ def test_a_module_of_the_user_reads_sequences(train, tmp_path):
     [
         ({"order": "sequence"}, "--order sequence: needs a trunk that reads sequences"),
         ({"order": "sequence", "trunk": "attention", "batch": 7}, "--batch: found 7, expected at least 20"),
-        ({"decay_items": 0.5}, "--decay-items: not used by --order bag"),
-        ({"order": "decay", "decay_items": 2.0}, "--decay-items: found 2.0, expected a number from 0 to 1"),
         ({"tied": True, "readout": "tree"}, "--tied: not used by --readout tree"),
         ({"tied": True, "readout": "full", "readout_width": 5}, "--readout-width: found 5, expected 64 with --tied"),
         ({"tied": True, "readout": "full", "delay": 1}, "--delay: found 1, expected 0 with --tied"),

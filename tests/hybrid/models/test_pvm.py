@@ -157,13 +157,13 @@ def test_a_frame_that_cannot_be_read_loses_nothing(monkeypatch, tmp_path, capsys
     assert main(command(tmp_path, whole, "--steps", "20")) == 0
 
     def unreadable():
-        raise OSError("camera: no frame 12 came; was it unplugged?")
+        raise OSError("clip.mp4: no frame 12 came")
 
     with monkeypatch.context() as patch:
         at_tick(patch, 12, unreadable)
         assert main(command(tmp_path, broken, "--steps", "20")) == 2
     line = capsys.readouterr().err.splitlines()[-1]
-    assert line.startswith("hybrid: error: camera: no frame 12 came; was it unplugged?; in the feed, at tick 12; ")
+    assert line.startswith("hybrid: error: clip.mp4: no frame 12 came; in the feed, at tick 12; ")
     assert line.endswith(f"the checkpoint of step 12 stands in {broken}")
     assert main(["train", "--resume", str(broken)]) == 0
     assert tensors(broken) == tensors(whole)
@@ -192,10 +192,9 @@ def test_a_divergence_is_one_line_and_the_last_checkpoint_stands(tmp_path, capsy
 def test_settings_change_the_configuration(tmp_path):
     run = tmp_path / "run"
     settings = ["--set", "activation=tanh", "--set", "readout=null", "--set", "hidden=[5, 4, 3]"]
-    assert main(command(tmp_path, run, "--steps", "3", *settings, "--compat", "cuda2023")) == 0
+    assert main(command(tmp_path, run, "--steps", "3", *settings)) == 0
     config = load(run / "config.json")[0]
     assert (config.activation, config.readout, config.hidden) == ("tanh", None, (5, 4, 3))
-    assert config.compat == "cuda2023"
 
 
 @pytest.mark.parametrize(("value", "said"), [(1.5, "1.5"), (2_500, "2.5 k"), (17_538_806, "17.5 M"), (5.2e9, "5.2 G")])

@@ -14,7 +14,6 @@ WAYS = {
     "ratio": ["--test-share", "0.3", "--valid-share", "0.2"],
     "drawn": ["--test-share", "0.1"],
     "time": ["--test-share", "0.3"],
-    "a moment": ["--test-since", "1008"],
 }
 
 
@@ -33,8 +32,7 @@ def run_json(capsys, *arguments):
 
 
 def train(capsys, way, *more):
-    named = "time" if way == "a moment" else way
-    arguments = ["--ratings", "u.data", "--out", "run", "--split-by", named, *WAYS[way], *SMALL]
+    arguments = ["--ratings", "u.data", "--out", "run", "--split-by", way, *WAYS[way], *SMALL]
     return run_json(capsys, "train", "factors", *arguments, *more)
 
 
@@ -68,7 +66,7 @@ def test_dates_are_moments(tmp_path, monkeypatch, capsys):
     dates = [np.datetime64("2024-01-01") + t for t in range(12)]
     rows = [f"{u},{(3 * u + t) % 25},{date}\n" for u in range(20) for t, date in enumerate(dates)]
     Path("r.csv").write_text("user,item,date\n" + "".join(rows))
-    arguments = ["--ratings", "r.csv", "--out", "run", "--split-by", "time", "--test-since", "2024-01-09", *SMALL]
+    arguments = ["--ratings", "r.csv", "--out", "run", "--split-by", "time", *SMALL]
     assert run_json(capsys, "train", "factors", *arguments)["test users"] == 20
 
 
@@ -93,12 +91,7 @@ def test_weights_are_a_column(folder, capsys):
             ["--test-share", "0.2"],
             "--test-share: not used by --split-by last; expected --split-by ratio, drawn or time",
         ),
-        (
-            ["--split-by", "ratio", "--test-since", "5"],
-            "--test-since: not used by --split-by ratio; expected --split-by time",
-        ),
         (["--split-by", "ratio", "--test-share", "0.6", "--valid-share", "0.4"], "split: found test 0.6 and valid 0.4"),
-        (["--split-by", "time", "--test-since", "1"], "since: found 1, expected a moment after 1000 and up to 1011"),
         (["--split-by", "drawn", "--valid-share", "0"], "u.data: no item validates; expected some: give --valid-share"),
     ],
 )
@@ -107,7 +100,7 @@ def test_refusals(folder, capsys, options, message):
     assert message in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("option", "value"), [("--test-share", "1"), ("--valid-share", "x"), ("--test-since", "soon")])
+@pytest.mark.parametrize(("option", "value"), [("--test-share", "1"), ("--valid-share", "x")])
 def test_values_that_cannot_be_read(folder, capsys, option, value):
     with pytest.raises(SystemExit):
         main(["train", "factors", "--ratings", "u.data", option, value])

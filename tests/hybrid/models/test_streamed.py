@@ -32,7 +32,7 @@ def run_json(capsys, *arguments):
 
 def test_a_streamed_language_model_learns_and_is_measured(texts, capsys):
     command = ["train", "language", "--text", "train.txt", *LANGUAGE]
-    streamed = run_json(capsys, *command, "--stream", "ids", "--chunk", "500", "--out", "streamed")
+    streamed = run_json(capsys, *command, "--stream", "ids", "--out", "streamed")
     plain = run_json(capsys, *command, "--out", "plain")
     for name in ("tokens", "words", "valid_tokens", "text"):
         assert streamed[name] == plain[name]
@@ -42,7 +42,7 @@ def test_a_streamed_language_model_learns_and_is_measured(texts, capsys):
 
 
 def test_a_streamed_run_that_was_stopped_goes_on_to_the_same_bytes(texts, capsys):
-    command = ["train", "language", "--text", "train.txt", *LANGUAGE, "--stream", "ids", "--chunk", "500"]
+    command = ["train", "language", "--text", "train.txt", *LANGUAGE, "--stream", "ids"]
     run_json(capsys, *command, "--out", "whole")
     with pytest.MonkeyPatch.context() as patch:  # in the middle of a chunk of the second epoch
         small_runs.stop_at(patch, 34, lambda: signal.raise_signal(signal.SIGTERM))
@@ -93,7 +93,6 @@ def test_a_column_of_a_table_in_memory_and_streamed(texts, capsys):
     ("options", "message"),
     [
         (["--stream", "ids"], "--stream: needs --valid FILE"),
-        (["--chunk", "500"], "--chunk: not used without --stream"),
         (["--text-column", "body", "--stream", "ids", "--valid", "none"], "none: No such file"),
     ],
 )

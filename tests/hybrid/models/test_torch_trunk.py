@@ -60,7 +60,7 @@ def begin(tmp_path, capsys):
 
 
 def test_a_run_is_trained_evaluated_and_gone_on_with(begin, tmp_path, capsys):
-    report = begin("--epochs", "3", "--module-rate", "0.02", "--module-clip", "1")
+    report = begin("--epochs", "3")
     assert report["perplexity"] < report["curve"][0]["perplexity"]
     run = str(tmp_path / "run")
     assert main(["eval", run, "--json"]) == 0

@@ -50,7 +50,6 @@ def test_json_goes_round_where_nothing_is_as_by_default():
         feedback_at=3,
         schedule=((0, 1, 0.1), (3, "all", 0.2, 0.5)),
         readout=Readout(kind="unit", block=(1, (2, 3)), enabled=(True, False)),
-        compat="classic2016",
     )
     again = Config.from_json(config.to_json())
     assert again == config
@@ -96,7 +95,7 @@ def test_a_schedule_of_very_many_steps_is_gone_through_once():
 
 def test_rates_are_the_recorded_ones():
     options, arrays = recorded("A_poly4_float64.npz")
-    config, _ = original.read(options, compat="cuda2023")
+    config, _ = original.read(options, wiring="cuda")
     layer = arrays["unit_layer"]
     readout = None
     for step in range(56):
@@ -160,8 +159,7 @@ def test_context_is_silent_before_its_step():
         ({"ignore_depth": True}, "ignore_depth: found True with channels 3"),
         ({"lateral_at": -1}, "lateral_at: found -1"),
         ({"feedback_at": 0.5}, "feedback_at: found 0.5"),
-        ({"compat": "cuda"}, "compat: found 'cuda', expected one of"),
-        ({"compat": "classic2016"}, "compat: found 'classic2016' with wiring 'cuda'"),
+        ({"compat": "cuda2023"}, "compat: found 'cuda2023'; the mistakes of an original are not repeated"),
         ({"schedule": (1, 2)}, r"schedule\[0\]: found 1, expected \(step"),
         ({"schedule": ((0, 6, 0.1, 0.1),)}, r"schedule\[0\] layer: found 6, expected a whole number from 0 to 5"),
         ({"schedule": ((-1, 0, 0.1, 0.1),)}, r"schedule\[0\] step: found -1"),

@@ -75,11 +75,6 @@ def test_a_model_has_predicted_what_it_makes_of_nothing(activation, f):
     assert not state["tape_0"].any() and not state["world_1"].any()
 
 
-def test_the_cuda_original_begins_with_ones():
-    *_, state = made(compat="cuda2023")
-    assert all((array == 1).all() for array in state.values())
-
-
 def test_what_is_stretched_by_its_range_is_so_from_the_start():
     changes = {"publish": "minmax", "wiring": "classic", "schedule": ((0, None, 0.1, None),)}
     *_, state = made(**changes)

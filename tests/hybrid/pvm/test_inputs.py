@@ -104,7 +104,7 @@ def test_a_clip_is_seen_whole_with_its_labels():
     assert ended(PVM(TINY), clip) == ended(PVM(TINY), Frames([clip], 6))
 
 
-@pytest.mark.parametrize("failure", [OSError("the camera is gone"), "shape", "numbers"])
+@pytest.mark.parametrize("failure", [OSError("the disk is gone"), "shape", "numbers"])
 def test_what_fails_while_giving_frames_leaves_the_model_between_two_ticks(failure, tmp_path):
     def broken():
         yield from FRAMES[:3]

@@ -51,15 +51,14 @@ def test_what_a_device_does_is_kept_to_be_launched_again_and_copies_are_not(monk
     assert kept == ({"frame": True} if together else apart)
 
 
-@pytest.mark.parametrize(("resumes", "stops", "kept"), [(False, 0, True), (True, 0, False), (False, 2, False)])
-def test_a_frame_is_kept_to_be_launched_again_unless_it_comes_once(resumes, stops, kept):
+def test_a_frame_is_kept_to_be_launched_again():
     keys, pipeline = [], made(TINY)
     slot = SimpleNamespace(
         complete=True, supervised=False, fresh=False, readout_rate=0.1, tick=5, frame=np.zeros(3, np.uint8),
-        resumes=resumes, stops=np.zeros(stops), recorder=SimpleNamespace(run=lambda key, work, slot: keys.append(key)),
+        recorder=SimpleNamespace(run=lambda key, work, slot: keys.append(key)),
     )  # fmt: skip
     pipeline._again(pipeline.stages()[1], slot)
-    assert [key is not None for key in keys] == [kept] and (not kept or keys[0][0] == "tick")
+    assert keys[0][0] == "tick"
 
 
 def test_arrays_are_fetched_by_name_and_put_back():

@@ -1,5 +1,4 @@
 import numpy as np
-import pytest
 
 from hybrid.pvm.config import Config
 from hybrid.pvm.layout import tape_layout
@@ -34,14 +33,6 @@ def test_the_next_frame_is_the_second_half_where_the_newest_comes_first():
     assert [index.tolist() for index in made.index] == [places(layout, 0)]
 
 
-def test_the_original_dreams_the_frame_after_the_next():
-    made, layout = picture(compat="cuda2023")
-    assert made.index[0].tolist() == places(layout, 1)
-    assert made.dream[0].tolist() == places(layout, 0)
-    made, _ = picture()
-    assert made.dream is made.index
-
-
 def test_a_residual_unit_adds_what_its_second_net_says():
     made, layout = picture(**TWO, unit="residual", squeeze=False)
     assert [index.tolist() for index in made.index] == [places(layout, 0), places(layout, 0, "residual_at")]
@@ -49,15 +40,12 @@ def test_a_residual_unit_adds_what_its_second_net_says():
     assert made.shown(parts).tolist() == [[[[0.5], [1.0], [0.25]], [[0.0], [1.0], [0.0]]]]
 
 
-@pytest.mark.parametrize("compat", [None, "cuda2023"])
-def test_what_is_squeezed_is_taken_back_but_in_the_originals_dream(compat):
-    made, _ = picture(compat=compat)
+def test_what_is_squeezed_is_taken_back():
+    made, _ = picture()
     parts = np.array([[[0.1, 0.9, 0.5, 0.0, 1.0, 0.5]]], np.float32)
     shown = made.shown(parts)
     assert shown.dtype == np.float32 and shown.shape == (1, 2, 3, 1)
     np.testing.assert_allclose(shown.ravel(), [0, 1, 0.5, 0, 1, 0], atol=1e-6)
-    dreamt = [0.1, 0.9, 0.5, 0, 1, 0] if compat else shown.ravel()
-    np.testing.assert_allclose(made.dreamt(parts).ravel(), dreamt, atol=1e-6)
 
 
 def test_without_a_squeeze_numbers_are_only_cut():

@@ -15,28 +15,17 @@ def test_names_are_those_of_the_files():
     assert names() == [
         "change",
         "classic",
-        "classic_bc",
         "flat210m",
-        "large",
-        "med",
-        "med_exp",
         "quick",
         "small",
-        "very_deep",
     ]
     for name in names():
         config, notes = load(name)
         assert config.name == name
-        assert config.compat is None
         assert notes == []
 
 
-def test_a_name_with_the_mistakes_of_its_original():
-    config, _ = load("small", compat="cuda2023")
-    assert config.compat == "cuda2023"
-    assert config.rates(1_000_000)[0].tolist() == [0.001] * 6  # what the original learned with
-    with pytest.raises(ValueError, match="compat: found 'classic2016'"):
-        load("small", compat="classic2016")
+def test_a_name_says_its_wiring():
     with pytest.raises(ValueError, match="wiring: found 'classic', expected 'cuda', which small says"):
         load("small", wiring="classic")
 
@@ -61,8 +50,8 @@ def test_files_of_ours(tmp_path):
 def test_files_of_the_originals_are_recognised(tmp_path):
     path = tmp_path / "theirs.json"
     path.write_text(json.dumps({"layer_shapes": ["2", "1"], "input_block_size": "3"}))
-    config, notes = load(path, compat="cuda2023")
-    assert (config.name, config.frame, config.compat) == ("theirs", (6, 6, 3), "cuda2023")
+    config, notes = load(path)
+    assert (config.name, config.frame) == ("theirs", (6, 6, 3))
     assert notes
 
 

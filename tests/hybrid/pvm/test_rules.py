@@ -7,6 +7,7 @@ from hybrid.pvm.config import Config
 from hybrid.pvm.originals import config as original
 from hybrid.pvm.rules import wire
 from hybrid.pvm.wiring import receptive
+from tests.golden import beside_layer_0
 from tests.hybrid.pvm.recorded import ragged, recorded
 
 CUDA = "A_poly4_float64.npz"
@@ -29,7 +30,7 @@ def classic(grids, **fields):
 
 def test_cuda_wiring_is_the_recorded_one():
     options, arrays = recorded(CUDA)
-    config, _ = original.read(options, compat="cuda2023")
+    config, _ = original.read(options, wiring="cuda")
     found = wire(config)
     assert lists(found.signal) == ragged(arrays, "primary")
     assert lists(found.context) == ragged(arrays, "context")
@@ -52,7 +53,7 @@ def test_receptive_fields_are_the_recorded_ones():
 
 def test_classic_wiring_is_the_recorded_one():
     options, arrays = recorded(CLASSIC)
-    found = wire(original.read(options, compat="classic2016")[0])
+    found = beside_layer_0(wire(original.read(options, wiring="classic")[0]))
     seen = [ids if patch is None else [-1] for ids, patch in zip(lists(found.signal), found.patch, strict=True)]
     assert seen == ragged(arrays, "signal")
     assert lists(found.context) == ragged(arrays, "context")
@@ -105,22 +106,20 @@ def test_a_unit_without_a_signal_is_refused():
         wire(small((1, 2), fan_in=4, fan_in_radius=0.8))
 
 
-def test_the_last_row_is_seen_except_as_the_originals_did():
-    seen = {compat: set(wire(small((17, 12), compat=compat)).signal[-1].tolist()) for compat in (None, "cuda2023")}
-    assert seen[None] == {270, 271, 287, 288}
-    assert seen["cuda2023"] == {252, 253, 269, 270}
+def test_the_last_row_is_seen():
+    assert wire(small((17, 12))).signal[-1].tolist() == [270, 271, 287, 288]
 
 
 @pytest.mark.parametrize(
-    ("radius", "compat", "neighbours"),
-    [(0, None, 0), (1, None, 4), (1.5, None, 8), (1.5, "cuda2023", 4), (2, None, 12), (2, "cuda2023", 12)],
+    ("radius", "neighbours"),
+    [(0, 0), (1, 4), (1.5, 8), (2, 12)],
 )
-def test_neighbours_within_the_radius(radius, compat, neighbours):
-    found = wire(small((5,), lateral_radius=radius, compat=compat))
+def test_neighbours_within_the_radius(radius, neighbours):
+    found = wire(small((5,), lateral_radius=radius))
     assert len(found.context[12]) == neighbours
     assert found.context[12].tolist() == sorted(set(found.context[12].tolist()) - {12})
     assert not found.feedback[12].any()
-    itself = wire(small((5,), lateral_radius=radius, compat=compat, self_context=True))
+    itself = wire(small((5,), lateral_radius=radius, self_context=True))
     assert itself.context[12].tolist() == sorted([*found.context[12].tolist(), 12])
 
 
@@ -159,20 +158,15 @@ def test_classic_two_layers_back_is_one_wider_fan_in():
     assert found[16].tolist() == [25]
 
 
-def test_a_block_larger_than_its_layer_meets_the_first_row_twice_in_2016():
-    """Two layers up from 3 x 3, a block of 4 begins at -1/2, so at 0, 0, 1 and 2 once it is cut."""
-    then = wire(classic((3, 2, 1), two_layers_back=True, compat="classic2016")).context
-    now = wire(classic((3, 2, 1), two_layers_back=True)).context
-    assert [(ids == 13).sum() for ids in then[:9]] == [4, 2, 2, 2, 1, 1, 2, 1, 1]
-    assert [(ids == 13).sum() for ids in now[:9]] == [1] * 9
+def test_a_block_larger_than_its_layer_meets_each_row_once():
+    """Two layers up from 3 x 3, a block of 4 begins at 0."""
+    found = wire(classic((3, 2, 1), two_layers_back=True)).context
+    assert [(ids == 13).sum() for ids in found[:9]] == [1] * 9
 
 
-def test_classic_laterals_of_2016_come_from_layer_0():
-    then = wire(classic((4, 2), lateral_radius=1, compat="classic2016"))
-    now = wire(classic((4, 2), lateral_radius=1))
-    assert lists(then.context[:16]) == lists(now.context[:16])
-    assert lists(then.context[16:]) == [[1, 2], [0, 3], [0, 3], [1, 2]]
-    assert lists(now.context[16:]) == [[17, 18], [16, 19], [16, 19], [17, 18]]
+def test_laterals_are_of_the_same_layer():
+    found = wire(classic((4, 2), lateral_radius=1))
+    assert lists(found.context[16:]) == [[17, 18], [16, 19], [16, 19], [17, 18]]
 
 
 def test_receptive_fields_of_a_hierarchy():

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from hybrid import backend
-from hybrid.pvm.rates import NOBODY, TickRates
+from hybrid.pvm.rates import TickRates
 from hybrid.pvm.slot import FrameInput, FrameSlot, SlotSizes
 
 DEVICE = backend.choose("cpu").device
 SIZES = SlotSizes(streams=2, frame=12, units=3, heat=4, hidden=5, parts=1)
-RATES = TickRates(np.full((2, 3), 0.1), np.ones((3, 3), bool), True, np.array([1]), 0.5)
+RATES = TickRates(np.full((2, 3), 0.1), np.ones((2, 3), bool), 0.5)
 
 
 def filled(slot, tick, dtype=np.uint8, heat=None, rates=RATES, complete=False):
@@ -31,17 +31,16 @@ def test_what_is_filled_is_copied():
     assert (slot.frame == 7).all() and slot.frame.dtype == np.uint8 and slot.frame_dev is slot.frame
     assert (slot.target == 1).all() and slot.supervised and slot.complete
     assert (slot.tick, slot.count, slot.readout_rate) == (7, 2, 0.5)
-    assert slot.fresh and slot.resumes and (slot.rates == np.float32(0.1)).all() and slot.flags.all()
-    assert slot.stops.tolist() == [1]
+    assert slot.fresh and (slot.rates == np.float32(0.1)).all() and slot.flags.all()
 
 
 def test_nothing_stays_of_the_tick_before_but_rates_that_hold_on():
     slot = FrameSlot(SIZES, DEVICE, np.float32)
     filled(slot, 0, heat=np.ones((2, 4), np.float32), complete=True)
     again(slot)
-    filled(slot, 1, np.float64, rates=TickRates(None, None, False, NOBODY, 0.0))
+    filled(slot, 1, np.float64, rates=TickRates(None, None, 0.0))
     assert slot.frame.dtype == np.float32 and (slot.frame == 1).all()
-    assert not (slot.supervised or slot.complete or slot.fresh or slot.resumes or len(slot.stops))
+    assert not (slot.supervised or slot.complete or slot.fresh)
     assert (slot.rates == np.float32(0.1)).all()
 
 

@@ -84,8 +84,8 @@ def test_sizes_are_chosen_and_kept():
 
 def test_options_of_the_command_line_make_one():
     options = settings.defaults(registry.load("head").Options) | {"rate": 0.1, "seed": 3, "biases": True}
-    made = make("head", COUNTS, WIDTH, options | {"head": 9, "clusters": 5, "regroup": 7}, batch=16)
-    facts = {"head": 9, "clusters": 5, "tails": "tree", "tail_scale": 2.0, "regroup": 7, "biases": True, "seed": 3}
+    made = make("head", COUNTS, WIDTH, options, batch=16)
+    facts = {"tails": "tree", "tail_scale": 2.0, "biases": True, "seed": 3}
     assert made.describe().items() >= facts.items()
     assert least(made.describe()) <= sum(array.size for array in made.parameters().values())
     assert make("head", COUNTS, WIDTH, options | {"tails": "softmax"}, batch=16).tail_scale == 1

@@ -117,8 +117,7 @@ def test_the_rates_of_parts_keep_their_ratio():
 
 def test_it_is_made_of_options():
     options = {
-        "trees": ["balanced", "huffman"],
-        "components": 3,
+        "trees": ["balanced", "huffman", "balanced"],
         "rate": 0.05,
         "seed": 1,
         "readout_optimiser": "adagrad",
@@ -165,8 +164,8 @@ def test_what_was_filled_is_sent_to_every_part(monkeypatch):
 
 
 def test_more_trees_than_anybody_waits_for_are_refused():
-    with pytest.raises(ValueError, match="components: found 1000000, expected a whole number from 1 to 1000"):
-        make("mixture", COUNTS, WIDTH, {"components": 10**6, "rate": 0.05, "seed": 1}, batch=BATCH)
+    with pytest.raises(ValueError, match="trees: found 1001, expected a whole number from 2 to 1000"):
+        make("mixture", COUNTS, WIDTH, {"trees": ["huffman"] * 1001, "rate": 0.05, "seed": 1}, batch=BATCH)
 
 
 def test_a_pace_above_one_is_refused():

@@ -48,7 +48,7 @@ def test_a_file_is_read_without_numba_and_without_scipy(kind):
             },
         ),
         ("full", {}),
-        ("sampled", dict.fromkeys(("negatives", "loss", "draws", "calibration"))),
+        ("sampled", dict.fromkeys(("negatives", "loss", "draws"))),
     ],
 )
 def test_options_of_the_kinds_that_the_command_line_offers(kind, defaults):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hybrid.cli import main
-from hybrid.storage import export, vectors
+from hybrid.storage import export
 
 NAMES = ["Star Wars", 'the "Bus"', "tab\there", "line\nend", "plain", "ünï"]
 ROWS = np.random.default_rng(0).normal(size=(6, 3)).astype(np.float32)
@@ -44,21 +44,9 @@ def test_parquet_without_its_writer(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("format", ["text", "binary"])
-def test_escape(tmp_path, format):
-    with pytest.raises(ValueError, match=r"word 'Star Wars': .* writes it to \.npz, .* and with --escape"):
+def test_names_with_white_space_are_refused_by_word2vecs_formats(tmp_path, format):
+    with pytest.raises(ValueError, match=r"word 'Star Wars': .* writes it to \.npz, \.tsv and \.parquet"):
         export.write(tmp_path / "v", NAMES, ROWS, format)
-    export.write(tmp_path / "v", NAMES, ROWS, format, escape=True)
-    found = vectors.load(tmp_path / "v", binary=format == "binary")
-    assert found.words == ["Star_Wars", 'the_"Bus"', "tab_here", "line_end", "plain", "ünï"]
-    assert found.rows.tobytes() == ROWS.tobytes()
-
-
-def test_escape_refuses_names_that_would_be_the_same(tmp_path):
-    with pytest.raises(ValueError, match="--escape: 'a b' and 'a_b' would both be 'a_b'"):
-        export.write(tmp_path / "v", ["a b", "c", "a_b"], ROWS[:3], "text", escape=True)
-    for format in ("npz", "tsv", "parquet"):
-        with pytest.raises(ValueError, match=f"--escape: not used by {format}"):
-            export.write(tmp_path / "v", NAMES, ROWS, format, escape=True)
     assert not list(tmp_path.iterdir())
 
 
@@ -86,9 +74,5 @@ def test_the_command(tmp_path, capsys, monkeypatch):
     assert "expected one without white space" in capsys.readouterr().err
     assert main(["export", "run", "v.tsv"]) == 0
     assert "9 vectors of 4 numbers, tsv -> v.tsv" in capsys.readouterr().out
-    assert main(["export", "run", "v.txt", "--escape"]) == 0
-    assert "item_0" in vectors.load("v.txt").words
     assert main(["export", "run", "v.tsv", "--format", "npz", "--overwrite"]) == 0
     assert np.load("v.tsv")["names"].shape == (9,)
-    assert main(["export", "run", "v.tsv", "--format", "npz", "--binary"]) == 2
-    assert "--binary and --format npz contradict each other" in capsys.readouterr().err

@@ -43,8 +43,7 @@ def assert_same(found, expected):
         (["word3"], [], 299),
         (["word3", "word4"], ["word5"], 5),
         (["word3", "word3"], ["word7", "word8"], 1),
-        ([("word3", 0.25), "word4"], [("word5", -3.0)], 4),
-        ([rows(1)[0], "word9"], "word10", 7),
+        (["word3", "word9"], "word10", 7),
         ([], ["word1"], 3),
     ],
 )
@@ -53,19 +52,10 @@ def test_most_similar_is_gensims(ours, theirs, positive, negative, topn):
 
 
 def test_everything_else_is_gensims(ours, theirs):
-    np.testing.assert_allclose(
-        ours.most_similar("word3", topn=None), theirs.most_similar("word3", topn=None), atol=1e-6
-    )
-    assert_same(ours.similar_by_vector(rows()[7], 4), theirs.similar_by_vector(rows()[7], 4))
     assert ours.similarity("word1", "word2") == pytest.approx(theirs.similarity("word1", "word2"), abs=1e-6)
-    some = ["word1", "word2"], ["word3", "word4", "word5"]
-    assert ours.n_similarity(*some) == pytest.approx(float(theirs.n_similarity(*some)), abs=1e-6)
     np.testing.assert_array_equal(ours["word8"], theirs["word8"])
     np.testing.assert_array_equal(ours[["word8", "word1"]], theirs[["word8", "word1"]])
     assert "word8" in ours and "word300" not in ours and len(ours) == len(theirs)
-    for name in ("key_to_index", "index_to_key", "vector_size"):
-        assert getattr(ours, name) == getattr(theirs, name)
-    np.testing.assert_array_equal(ours.vectors, theirs.vectors)
 
 
 def test_files_of_pairs_and_questions_are_measured_as_gensim_does(theirs, ours, tmp_path):
@@ -123,10 +113,7 @@ def test_copies_answer_the_same(ours):
         (lambda v: v.most_similar(["word1", "other"]), "word 'other': not known"),
         (lambda v: v.most_similar([], []), "neither positive nor negative"),
         (lambda v: v.most_similar("word1", topn=0), "topn: found 0"),
-        (lambda v: v.similar_by_vector(np.ones(5)), r"vector: found float64 \(5,\), expected numbers \(12,\)"),
-        (lambda v: v.similar_by_vector(np.full(12, np.nan)), "vector.0.: found NaN"),
         (lambda v: v.neighbours("word1", 301), "k: found 301, expected a whole number from 1 to 300"),
-        (lambda v: v.n_similarity([], ["word1"]), "first: found no words"),
         (lambda v: Vectors(["a"], np.ones((2, 3))), r"found float64 \(2, 3\), expected floats \(1, D\)"),
         (lambda v: Vectors(["a"], np.array([[np.inf]])), r"vectors\[0\]: found NaN or infinity"),
     ],

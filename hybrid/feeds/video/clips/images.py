@@ -13,7 +13,7 @@ from typing import Any
 from ....storage import document
 from ..boxes import LABELS, Labels, placed, read_boxes
 from ..clip import Frame, Options, Shape, check_shape, inside
-from ..resize import aspect_shown, region, resized
+from ..resize import resized
 
 SUFFIXES = (".zip",)
 PICTURES = (".jpg", ".jpeg", ".png", ".bmp", ".webp")
@@ -25,7 +25,7 @@ RATE = 25.0  # a set of images states none
 
 def open_clip(source: str, options: Options) -> "Images":
     """A zip of images; see hybrid/feeds/video/clips/__init__.py."""
-    return zipped(Path(source), options.shape, labels=options.labels, crop=options.crop)
+    return zipped(Path(source), options.shape, labels=options.labels)
 
 
 class Images:
@@ -35,7 +35,6 @@ class Images:
     read    name -> the bytes of the file
     shape   (rows, columns, channels) of the frames
     labels  a file of boxes; None: not labelled
-    crop    cut to the aspect of `shape` around the centre; else stretch
     within  what messages say before a name: the zip
 
     Raises ValueError, naming the file, for an image that cannot be read and for wrong labels.
@@ -47,15 +46,13 @@ class Images:
         read: Callable[[str], bytes],
         shape: Shape,
         labels: Labels | None,
-        crop: bool,
         within: str = "",
     ):
         self.shape, self.rate = check_shape(shape), RATE
-        self.names, self.crop = names, bool(crop)
-        self._read, self._within = read, within
+        self.names, self._read, self._within = names, read, within
         digest = hashlib.sha256()
         sizes = [self._look(name, digest) for name in names]
-        self.aspect = aspect_shown(sizes[0], self.shape, self.crop)
+        self.aspect = sizes[0][0] / sizes[0][1]
         self._boxes = read_boxes(labels, sizes) if labels else None
         if labels:
             digest.update(labels.text)
@@ -67,14 +64,13 @@ class Images:
     def __getitem__(self, number: int) -> Frame:
         inside(number, len(self))
         picture = decoded(self._within + self.names[number], self._read(self.names[number]))
-        cut = region(picture.size, self.shape, self.crop)
-        box = None if self._boxes is None else placed(self._boxes[number], cut, self.shape)
-        return Frame(resized(picture, cut, self.shape), box)
+        box = None if self._boxes is None else placed(self._boxes[number], picture.size, self.shape)
+        return Frame(resized(picture, self.shape), box)
 
     def describe(self) -> dict[str, Any]:
         """See `Clip`."""
         facts = {"kind": "images", "data": self._data, "frames": len(self), "labelled": self._boxes is not None}
-        return facts | {"shape": list(self.shape), "crop": self.crop}
+        return facts | {"shape": list(self.shape), "crop": False}  # of runs so far
 
     def _look(self, name: str, digest: Any) -> tuple[int, int]:
         """Add a file to the digest; returns the image's width and height."""
@@ -83,7 +79,7 @@ class Images:
         return size_of(self._within + name, data)
 
 
-def directory(path: Path, shape: Shape, *, labels: bool = True, crop: bool = False) -> Images:
+def directory(path: Path, shape: Shape, *, labels: bool = True) -> Images:
     """The images in a directory, in natural order of names, img2 before img10; a `Clip`.
 
     Boxes stand in a file in it with one of the names `boxes.LABELS`. Raises ValueError or OSError, naming the file, for a
@@ -98,7 +94,7 @@ def directory(path: Path, shape: Shape, *, labels: bool = True, crop: bool = Fal
     if len(texts) > 1:
         raise ValueError(f"{path}: holds both {texts[0].name} and {texts[1].name}; expected one file of labels")
     boxes = Labels(str(texts[0]), _bytes(texts[0])) if texts else None
-    return Images(names, _bytes, shape, boxes, crop)
+    return Images(names, _bytes, shape, boxes)
 
 
 def _bytes(name: str | Path) -> bytes:
@@ -106,7 +102,7 @@ def _bytes(name: str | Path) -> bytes:
     return Path(name).read_bytes()
 
 
-def zipped(path: Path, shape: Shape, *, labels: bool = True, crop: bool = False) -> Images:
+def zipped(path: Path, shape: Shape, *, labels: bool = True) -> Images:
     """The images in a zip, in natural order of names; a `Clip`. Boxes stand in the one .txt or .csv file in it.
 
     Raises as `directory` does, and for what is no zip.
@@ -131,7 +127,7 @@ def zipped(path: Path, shape: Shape, *, labels: bool = True, crop: bool = False)
         return _unpacked(archive, path, name)
 
     boxes = Labels(f"{path}, {texts[0]}", read(texts[0])) if texts else None
-    return Images(names, read, shape, boxes, crop, f"{path}, ")
+    return Images(names, read, shape, boxes, f"{path}, ")
 
 
 def _unpacked(archive: zipfile.ZipFile, path: Path, name: str) -> bytes:

@@ -10,7 +10,7 @@ from ..boxes import Labels, labels_beside, placed, read_boxes
 from ..clip import Frame, Options, Shape, check_shape, inside
 from ..ffmpeg import REMEDY, av_library, opened, pictures, upright
 from ..index import Index, look_through
-from ..resize import aspect_shown, region, resized
+from ..resize import resized
 
 SUFFIXES = (
     ".mp4 .m4v .mov .avi .mkv .webm .mpg .mpeg .ts .mts .m2ts .wmv .flv .ogv .3gp .gif .mjpeg .y4m .h264 .264".split()
@@ -20,22 +20,21 @@ SUFFIXES = (
 def open_clip(source: str, options: Options) -> "Video":
     """A video file, with the boxes that stand beside it; see hybrid/feeds/video/clips/__init__.py."""
     path = Path(source)
-    return Video(path, options.shape, labels=labels_beside(path) if options.labels else None, crop=options.crop)
+    return Video(path, options.shape, labels=labels_beside(path) if options.labels else None)
 
 
 class Video:
     """The frames of a video file in order; a `Clip`.
 
     labels   a file of boxes, see `boxes.read_boxes`; None: not labelled
-    crop     cut to the aspect of `shape` around the centre; else stretch
     cursors  most places that are decoded side by side; where more streams read the file, each frame costs a seek
 
     Raises OSError for an unreadable file, and ValueError, naming file and frame, for one that is cut short or corrupt: at
     opening, where that is seen without decoding all, else when the frame is asked for.
     """
 
-    def __init__(self, path: Path, shape: Shape, *, labels: Path | None = None, crop: bool = False, cursors: int = 16):
-        self.path, self.shape, self.crop = Path(path), check_shape(shape), bool(crop)
+    def __init__(self, path: Path, shape: Shape, *, labels: Path | None = None, cursors: int = 16):
+        self.path, self.shape = Path(path), check_shape(shape)
         self._cursors: list[_Cursor] = []
         self._most = cursors
         document.expect_file(self.path)
@@ -43,7 +42,7 @@ class Video:
             self._data = hashlib.file_digest(file, "sha256")
         self._index, self.rate = look_through(self.path)
         self._boxes, first = None, self._picture(0)
-        self.aspect = aspect_shown(first.size, self.shape, self.crop)
+        self.aspect = first.size[0] / first.size[1]
         self._picture(len(self) - 1)  # a file that was cut short shows it here
         if labels is not None:
             document.expect_file(labels)
@@ -57,14 +56,13 @@ class Video:
     def __getitem__(self, number: int) -> Frame:
         inside(number, len(self))
         picture = self._picture(number)
-        cut = region(picture.size, self.shape, self.crop)
-        box = None if self._boxes is None else placed(self._boxes[number], cut, self.shape)
-        return Frame(resized(picture, cut, self.shape), box)
+        box = None if self._boxes is None else placed(self._boxes[number], picture.size, self.shape)
+        return Frame(resized(picture, self.shape), box)
 
     def describe(self) -> dict[str, Any]:
         """See `Clip`."""
         facts = {"kind": "video", "data": self._data.hexdigest(), "frames": len(self)}
-        return facts | {"labelled": self._boxes is not None, "shape": list(self.shape), "crop": self.crop}
+        return facts | {"labelled": self._boxes is not None, "shape": list(self.shape), "crop": False}  # of runs so far
 
     def _picture(self, number: int) -> Any:
         """Frame `number` as a Pillow image in the size of the original."""

@@ -23,7 +23,7 @@ def test_fields_are_of_the_first_layer_unless_said_otherwise():
     parser = Parser()
     pvm._fields(parser)
     given = parser.parse_args(["run"])
-    assert (given.layer, given.unit) == (0, None)
+    assert given.layer == 0
 
 
 @pytest.mark.parametrize(
@@ -31,12 +31,12 @@ def test_fields_are_of_the_first_layer_unless_said_otherwise():
     [
         (
             ["train", "pvm"],
-            ("--config", "flat210m", "--video", "synthetic", "--labels", "--resume", "--tensorboard", "--compat"),
+            ("--config", "flat210m", "--video", "synthetic", "--labels", "--resume", "--tensorboard"),
         ),
         (["pvm"], ("watch", "dream", "configs")),
-        (["pvm", "dream"], ("--video", "--out", "--overwrite", "--seed-frames", "partial dream", "freeze", "--learn")),
-        (["pvm", "watch"], ("--frames", "--out", "--learn")),
-        (["eval"], ("--video", "--labels", "--mode", "--steps")),
+        (["pvm", "dream"], ("--video", "--out", "--overwrite", "--frames")),
+        (["pvm", "watch"], ("--frames", "--out")),
+        (["eval"], ("--video", "--steps")),
         ([], ("train", "pvm")),
     ],
 )
@@ -124,7 +124,6 @@ def test_labels_of_a_video_may_stand_in_another_file(refused, tmp_path):
         ("train pvm --resume {folder}/absent", "holds no run"),
         ("pvm watch {folder}", "holds no run"),
         ("pvm dream {folder}", "holds no run"),
-        ("pvm dream {folder} --mode freeze --learn", "contradict"),
     ],
 )
 def test_bad_input_is_one_clear_line_and_exit_code_2(capsys, tmp_path, refused, line, message):
@@ -146,7 +145,6 @@ def test_bad_input_is_one_clear_line_and_exit_code_2(capsys, tmp_path, refused, 
         ("--seed", "-1", "from 0"),
         ("--every", "many", "from 1"),
         ("--set", "activation", "NAME=VALUE"),
-        ("--compat", "2016", "invalid choice"),
     ],
 )
 def test_options_out_of_range_are_refused_by_the_parser(capsys, option, value, expected):

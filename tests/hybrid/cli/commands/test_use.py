@@ -24,7 +24,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
     for name, old in RUNS.items():
         copied(old, folder).rename(folder / name)
-    assert main(["export", str(folder / "words"), str(folder / "v.bin"), "--binary"]) == 0
+    assert main(["export", str(folder / "words"), str(folder / "v.bin"), "--format", "binary"]) == 0
     return folder
 
 
@@ -89,8 +89,7 @@ def test_recommendations_of_some_users_are_printed(hybrid, folder, recommender):
     blocks = printed.split("\n\n")
     assert [block.split()[0] for block in blocks] == users
     assert [block.split()[1::2] for block in blocks] == found.names
-    (folder / "users.txt").write_text("\n".join(users) + "\n\n")
-    named = hybrid("recommend", "factors", "--users-file", "users.txt", "--k", "2", "--exclude-seen", "--json")
+    named = hybrid("recommend", "factors", "--users", ",".join(users), "--k", "2", "--exclude-seen", "--json")
     assert [(record["user"], [one["item"] for one in record["found"]]) for record in json.loads(named[1])] == list(
         zip(users, found.names, strict=True)
     )
@@ -137,8 +136,8 @@ def test_similar_and_neighbours(hybrid, folder, run):
 def test_neighbours_and_analogies_of_a_file(hybrid, folder):
     vectors = open_run(folder / "words", device="cpu").vectors
     a, b, c = vectors.words[:3]
-    found = json.loads(hybrid("neighbours", "v.bin", a, "--annoy", "--json", "--k", "3")[1])
-    assert [one["name"] for one in found[0]["found"]] == vectors.neighbours(a, 3, annoy=True).names[0]
+    found = json.loads(hybrid("neighbours", "v.bin", a, "--json", "--k", "3")[1])
+    assert [one["name"] for one in found[0]["found"]] == vectors.neighbours(a, 3).names[0]
     for source in ("v.bin", "words"):
         code, printed, _ = hybrid("analogy", source, a, b, c, "--k", "2", "--json")
         answer = json.loads(printed)
@@ -180,12 +179,8 @@ def test_a_text_is_continued(hybrid, folder):
         ("recommend factors --users nobody", "user 'nobody': not known"),
         ("recommend factors --history zzz", "item 'zzz': not known"),
         ("recommend factors --users a --history b", "--users and --history contradict each other"),
-        ("recommend factors --users a --users-file b", "--users and --users-file contradict each other"),
-        ("recommend factors --history a --ratings b", "--history and --ratings contradict each other"),
+        ("recommend factors --history a --ratings b", "--ratings and --history contradict each other"),
         ("recommend factors --columns a,b", "--columns: used with --ratings"),
-        ("recommend factors --users-file absent", "absent: No such file"),
-        ("recommend factors --users-file blank", "blank: found no user"),
-        ("recommend factors --users-file v.bin", "v.bin: not UTF-8"),
         ("recommend factors --ratings absent", "absent: No such file"),
         ("recommend factors --out recs.txt", "recs.txt: expected a name that ends with .csv or .parquet"),
         ("recommend factors --out absent/recs.csv", "recs.csv: No such file or directory"),
@@ -194,7 +189,6 @@ def test_a_text_is_continued(hybrid, folder):
     ],
 )
 def test_what_is_refused_is_one_line_and_exit_code_2(hybrid, folder, line, message):
-    (folder / "blank").write_text("\n \n")
     before = {path.name for path in folder.iterdir()}
     code, printed, error = hybrid(*line.split())
     assert (code, printed) == (2, "")

@@ -237,9 +237,9 @@ def test_an_option_of_0_is_said_too():
 
 def test_options_that_the_trunk_of_before_had_make_it_and_others_an_mlp():
     assert type(made_of(hidden=5)) is Trunk
-    deep = made_of(layers=[5, 4], layer_norm=True, dropout=0.1, last="linear", trunk_decay=0.01, trunk_clip=2.0)
+    deep = made_of(hidden=[5, 4], dropout=0.1, trunk_decay=0.01, trunk_clip=2.0)
     facts = deep.describe()
-    assert type(deep) is MLP and facts["sizes"] == [8, 5, 4, 6] and facts["last"] == "linear"
+    assert type(deep) is MLP and facts["sizes"] == [8, 5, 4, 6]
     assert (facts["decay"], facts["clip"], facts["momentum"], facts["dropout"]) == (0.01, 2.0, 0.9, 0.1)
     assert type(made_of(activation="gelu")) is MLP
 
@@ -273,11 +273,6 @@ def test_a_tuned_rate_belongs_to_its_optimiser(monkeypatch):
     assert found(trunk_optimiser="adagrad") == ["adagrad", 0.01, None]
 
 
-def test_two_ways_to_say_widths_contradict_each_other():
-    with pytest.raises(ValueError, match="--hidden and --layers contradict each other"):
-        choose("language", text="x", hidden=5, layers=[5])
-
-
 @pytest.fixture
 def train(tmp_path):
     text = tmp_path / "text.txt"
@@ -287,31 +282,14 @@ def train(tmp_path):
 
 
 def test_the_command_line_trains_an_mlp_goes_on_and_extends_it(tmp_path, train, capsys):
-    form = (
-        "--layers",
-        "16,16",
-        "--layer-norm",
-        "--residual",
-        "--dropout",
-        "0.1",
-        "--activation",
-        "gelu",
-        "--last",
-        "tanh",
-    )
-    learning = ("--trunk-optimiser", "adam", "--trunk-decay", "1e-5", "--trunk-clip", "1", "--betas", "0.9,0.99")
-    rates = ("--schedule", "cosine", "--warmup", "3")
-    assert main([*train, *form, *learning, *rates, "--epochs", "1", "--quiet"]) == 0
+    form = ("--hidden", "16,16", "--dropout", "0.1", "--activation", "gelu", "--schedule", "cosine")
+    learning = ("--trunk-optimiser", "adam", "--trunk-decay", "1e-5", "--trunk-clip", "1")
+    assert main([*train, *form, *learning, "--epochs", "1", "--quiet"]) == 0
     assert main(["train", "--resume", str(tmp_path / "run"), "--epochs", "2", "--quiet"]) == 0
     engine, _ = Engine.load(tmp_path / "run", device="cpu", threads=2)
     facts = engine.trunk.describe()
-    assert (facts["sizes"], facts["optimiser"], facts["rate"], facts["betas"]) == (
-        [32, 16, 16, 8],
-        "adam",
-        0.001,
-        [0.9, 0.99],
-    )
-    assert (engine.schedule, engine.warmup) == ("cosine", 3)
+    assert (facts["sizes"], facts["optimiser"], facts["rate"]) == ([32, 16, 16, 8], "adam", 0.001)
+    assert engine.schedule == "cosine"
     capsys.readouterr()
     assert main(["eval", str(tmp_path / "run"), "--quiet"]) == 0
     assert "perplexity" in capsys.readouterr().out
@@ -324,9 +302,6 @@ def test_the_command_line_trains_an_mlp_goes_on_and_extends_it(tmp_path, train, 
             ("--trunk-optimiser", "adam", "--momentum", "0.9"),
             'momentum: found 0.9 with optimiser "adam", which has none',
         ),
-        (("--betas", "0.9,0.99"), 'betas: found [0.9, 0.99] with optimiser "sgd", which has none'),
-        (("--hidden", "5", "--layers", "5,5"), "--hidden and --layers contradict each other"),
-        (("--residual", "--layers", "5,6"), "residual: found True, but in sizes [32, 5, 6, 8] no hidden layer"),
         (("--dropout", "1"), "dropout: found 1.0, expected a number below 1"),
     ],
 )

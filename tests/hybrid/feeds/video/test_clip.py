@@ -38,13 +38,15 @@ def test_frames_show_the_aspect_of_the_clip_or_else_that_of_their_shape():
 
 @pytest.mark.parametrize(("detail", "number"), [("", 0), ("0", 0), ("17", 17)])
 def test_numbers_behind_a_colon(detail, number):
-    assert whole_number("camera", detail) == number
+    assert whole_number("synthetic", detail) == number
 
 
 @pytest.mark.parametrize("detail", ["-1", "x", "1.5", "²"])
 def test_no_numbers_behind_a_colon(detail):
-    with pytest.raises(ValueError, match=rf"camera:{detail}: expected a whole number after the colon, as in camera:1"):
-        whole_number("camera", detail)
+    with pytest.raises(
+        ValueError, match=rf"synthetic:{detail}: expected a whole number after the colon, as in synthetic:1"
+    ):
+        whole_number("synthetic", detail)
 
 
 def test_frames_are_counted_from_0():

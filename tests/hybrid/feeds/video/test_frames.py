@@ -4,22 +4,9 @@ import numpy as np
 import pytest
 
 from hybrid.feeds.video.cache import Memory, keep
-from hybrid.feeds.video.clip import Frame
 from hybrid.feeds.video.clips.synthetic import Scene
 from hybrid.feeds.video.frames import Frames
 from tests.support.numbered_clip import Numbers
-
-
-class Ticker:
-    """A live clip."""
-
-    rate, shape = 25.0, (2, 3, 1)
-
-    def __getitem__(self, number):
-        return Frame(np.full(self.shape, number, np.uint8), None)
-
-    def describe(self):
-        return {"kind": "ticker"}
 
 
 def values(feed):
@@ -53,17 +40,11 @@ def test_pure_function_of_the_tick():
     assert json.loads(json.dumps(feed.describe())) == again.describe()
 
 
-def test_a_live_clip_is_asked_by_tick():
-    assert values(Frames([Ticker()], 3)) == [[0], [1], [2]]
-
-
 @pytest.mark.parametrize(
     "clips, streams, message",
     [
         ([], 1, "clips: found none"),
         ([Numbers(0, 1), Numbers(0, 1, (2, 3, 3))], 1, r"clips\[1\]: found shape \(2, 3, 3\), expected \(2, 3, 1\)"),
-        ([Ticker()], 2, "a live clip cannot be in two places"),
-        ([Numbers(0, 1), Ticker()], 1, "found 2 with a live one"),
         ([Numbers(0, 1)], 0, "streams: found 0"),
     ],
 )

@@ -5,7 +5,6 @@ import pytest
 from PIL import Image
 
 from hybrid.feeds.video.cache import Kept
-from hybrid.feeds.video.clips.camera import Camera
 from hybrid.feeds.video.clips.images import Images
 from hybrid.feeds.video.clips.synthetic import Scene
 from hybrid.feeds.video.clips.video_file import Video
@@ -50,14 +49,6 @@ def test_labels_by_name_unless_not_wanted(tmp_path):
     assert labelled.describe() != plain.describe()
 
 
-def test_clips_are_stretched_unless_asked_to_be_cut(tmp_path):
-    wide = np.zeros((4, 16, 3), np.uint8)
-    wide[:, 12:] = 255
-    Image.fromarray(wide).save(tmp_path / "1.png")
-    seen = [open_clips(str(tmp_path), (4, 4, 1), **cut)[0][0].image for cut in ({}, {"crop": False}, {"crop": True})]
-    assert [image[:, -1].max() > 128 for image in seen] == [True, True, False]
-
-
 def test_sources_refused(tmp_path):
     (tmp_path / "empty").mkdir()
     (tmp_path / "mixed").mkdir()
@@ -76,16 +67,9 @@ def test_sources_refused(tmp_path):
     }.items():
         with pytest.raises((ValueError, FileNotFoundError), match=message):
             open_clips(str(tmp_path / name), (4, 4, 3))
-    for name in ("synthetic:x", "camera:-1", "synthetic:²"):
+    for name in ("synthetic:x", "synthetic:-1", "synthetic:²"):
         with pytest.raises(ValueError, match=f"{name}: expected a whole number after the colon"):
             open_clips(name, (4, 4, 3))
-
-
-def test_camera_by_name(monkeypatch):
-    monkeypatch.setattr("sys.platform", "linux")
-    with pytest.raises(OSError, match="/dev/video77: no camera can be opened there"):
-        open_clips("camera:77", (4, 4, 3))
-    assert not hasattr(Camera, "__len__")
 
 
 STRIPES = """

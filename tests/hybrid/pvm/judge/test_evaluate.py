@@ -13,8 +13,7 @@ from hybrid.cli import main
 from hybrid.feeds.video.clip import Frame
 from hybrid.feeds.video.film import Film
 from hybrid.feeds.video.open import open_clips
-from hybrid.pvm.judge import evaluate, panel, tracking
-from hybrid.pvm.judge.modes import Mode
+from hybrid.pvm.judge import evaluate, panel, tracking, watch
 from hybrid.pvm.model import PVM
 from hybrid.pvm.presets import load
 
@@ -85,7 +84,7 @@ def test_labels_bring_the_tracking_benchmark(capsys, run):
     assert "centre .1" in printed and "share of targets" in printed and "next frame" in printed and "pvm" in printed
 
 
-def test_several_clips_are_primed_one_by_one_and_labels_may_stand_elsewhere(capsys, run, tmp_path):
+def test_several_clips_are_primed_one_by_one(capsys, run, tmp_path):
     rng = np.random.default_rng(0)
     (tmp_path / "clips").mkdir()
     for name in ("a", "b"):
@@ -96,22 +95,6 @@ def test_several_clips_are_primed_one_by_one_and_labels_may_stand_elsewhere(caps
     found = figures_of(capsys, "eval", str(run), "--video", str(tmp_path / "clips"))
     null = found["tracking"]["trackers"]["null"]
     assert (null["true_positives"], null["true_negatives"]) == (10, 2) and null["success"] > 0.98
-    labels = tmp_path / "labels.txt"
-    labels.write_text("0,0,50,50\n" * 6)
-    video = ["--video", str(tmp_path / "clips" / "a.mp4")]
-    found = figures_of(capsys, "eval", str(run), *video, "--labels", str(labels))
-    assert found["tracking"]["trackers"]["null"]["true_positives"] == 6
-
-
-def test_a_mode_changes_what_is_seen_and_not_what_is_compared(capsys, run):
-    plain = figures_of(capsys, "eval", str(run), "--steps", "30")
-    blind = figures_of(capsys, "eval", str(run), "--steps", "30", "--mode", "gray")
-    assert blind["last_frame_error"] == plain["last_frame_error"] and blind["mode"] == "gray"
-    assert blind["prediction_error"] != plain["prediction_error"]
-    assert (
-        figures_of(capsys, "eval", str(run), "--steps", "30", "--mode", "none")["prediction_error"]
-        == plain["prediction_error"]
-    )
 
 
 def test_a_model_of_streams_is_watched_as_its_first(capsys, three_streams):
@@ -175,11 +158,9 @@ def test_a_video_that_is_stretched_for_the_model_is_shown_with_its_own_aspect(th
     with Film(tmp_path / "wide.mp4", 25, zoom=1) as film:
         for shade in range(3):
             film.write(np.full((100, 200, 3), 60 + 60 * shade, np.uint8))
-    for more, width in (([], 424), (["--crop"], 300)):
-        path = tmp_path / f"film{width}"
-        line = ["pvm", "watch", str(three_streams), "--video", str(tmp_path / "wide.mp4"), "-o", str(path)]
-        assert main([*line, *more]) == 0
-        assert np.array(Image.open(path / "000000.png")).shape[1] == 3 * (width + panel.GAP) + panel.GAP
+    path = tmp_path / "film"
+    assert main(["pvm", "watch", str(three_streams), "--video", str(tmp_path / "wide.mp4"), "-o", str(path)]) == 0
+    assert np.array(Image.open(path / "000000.png")).shape[1] == 3 * (424 + panel.GAP) + panel.GAP
 
 
 def test_a_film_replaces_neither_a_video_that_it_is_of_nor_another(capsys, run, tmp_path):
@@ -188,7 +169,7 @@ def test_a_film_replaces_neither_a_video_that_it_is_of_nor_another(capsys, run, 
         for shade in range(3):
             film.write(np.full((8, 8, 3), 80 * shade, np.uint8))
     given, few = mine.read_bytes(), ["--frames", "2"]
-    for action in (["watch"], ["dream", "--seed-frames", "1"]):
+    for action in (["watch"], ["dream"]):
         line = ["pvm", action[0], str(run), *action[1:], *few, "--video"]
         assert main([*line, str(mine)]) == 0, "it is what is seen"
         assert main([*line, str(mine)]) == 0, "the run's own film is replaced"
@@ -209,58 +190,31 @@ def test_saturated_and_dead_numbers_are_counted(capsys, run):
     assert "saturated" in capsys.readouterr().out
 
 
-def test_watch_may_go_on_learning_and_leaves_the_run_as_it_is(capsys, run):
+def test_watch_leaves_the_run_as_it_is(run):
     before = tensors(run)
-    frozen = figures_of(capsys, "pvm", "watch", str(run), "--frames", "10")
-    learning = figures_of(capsys, "pvm", "watch", str(run), "--frames", "10", "--learn")
-    assert learning["prediction_error"] != frozen["prediction_error"] and tensors(run) == before
+    assert main(["pvm", "watch", str(run), "--frames", "10"]) == 0
+    assert tensors(run) == before
 
 
 def test_a_dream_shows_the_model_its_own_predictions(run, tmp_path):
     path = tmp_path / "dream"
-    assert main(["pvm", "dream", str(run), "--frames", "6", "--seed-frames", "3", "--out", str(path)]) == 0
+    assert main(["pvm", "dream", str(run), "--frames", "6", "--out", str(path)]) == 0
     films = [np.array(Image.open(file)) for file in sorted(path.iterdir())]
-    assert len(films) == 9 and films[0].shape == (360, 624, 3)  # seen, predicted
-    for now, after in pairwise(films[2:]):
+    assert len(films) == watch.AWAKE + 6 and films[0].shape == (360, 624, 3)  # seen, predicted
+    for now, after in pairwise(films[watch.AWAKE - 1 :]):
         assert np.array_equal(now[SECOND], after[FIRST])  # what was predicted is seen next
     assert not np.array_equal(films[0][SECOND], films[1][FIRST])
 
 
-@pytest.mark.parametrize("mode", ["dream", "noise", "partial dream"])
-def test_a_dream_is_the_same_each_time(run, tmp_path, mode):
-    line = ["pvm", "dream", str(run), "--frames", "5", "--seed-frames", "2", "--mode", mode, "-o"]
+def test_a_dream_is_the_same_each_time(run, tmp_path):
+    line = ["pvm", "dream", str(run), "--frames", "5", "-o"]
     for name in ("a.mp4", "b.mp4"):
         assert main([*line, str(tmp_path / name)]) == 0
     assert (tmp_path / "a.mp4").read_bytes() == (tmp_path / "b.mp4").read_bytes()
 
 
-def test_a_blind_spot_and_a_freeze_show_the_video_beside(run, tmp_path):
-    for mode, same in (("freeze", True), ("blind spot", False)):
-        path = tmp_path / mode
-        assert (
-            main(["pvm", "dream", str(run), "--frames", "2", "--seed-frames", "0", "--mode", mode, "-o", str(path)])
-            == 0
-        )
-        first = np.array(Image.open(path / "000000.png"))
-        assert first.shape == (360, 932, 3)  # video, seen, predicted
-        assert np.array_equal(first[FIRST], first[SECOND]) == same
-
-
-def test_a_partial_dream_of_the_cuda_original_divides_by_255(run):
-    model = PVM.load(run / "checkpoint", device="cpu")[0]
-    frame = np.full(model.config.frame, 0.5, np.float32)
-    dreamt = evaluate.changed(model, Mode("partial dream"), frame)
-    fields = json.loads(model.config.to_json()) | {"compat": "cuda2023"}
-    slip = PVM.from_config(load(fields)[0], device="cpu")
-    slip.step(frame)
-    middle = evaluate.changed(slip, Mode("partial dream"), frame)[3, 3]
-    assert middle.max() <= 1 / 255 < dreamt[3, 3].max()
-
-
 def refusals(run, folder):
     yield ["eval", str(run), "--video", str(folder / "no.mp4")], "there is no such file"
-    yield ["eval", str(run), "--video", "camera"], "camera"
-    yield ["eval", str(run), "--labels", str(folder / "labels.txt")], "--labels: found"
     yield ["pvm", "watch", str(run), "--out", str(folder / "film.webm")], "expected .mp4"
     yield ["pvm", "watch", str(run), "--out", str(folder / "no" / "film.mp4")], "there is no directory"
     yield ["pvm", "dream", str(run), "--video", str(folder / "no.mp4")], "there is no such file"

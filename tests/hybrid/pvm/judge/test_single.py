@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hybrid.pvm.judge.single import follow, single
+from hybrid.pvm.judge.evaluate import follow, single
 from hybrid.pvm.model import PVM
 from hybrid.pvm.presets import load
 

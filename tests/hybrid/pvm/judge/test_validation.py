@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from hybrid.pvm.judge.evaluate import Watcher
-from hybrid.pvm.judge.validation import Validation
+from hybrid.pvm.judge.evaluate import Validation, Watcher
 from hybrid.pvm.model import PVM
 from hybrid.pvm.presets import load
 from hybrid.pvm.source import clips

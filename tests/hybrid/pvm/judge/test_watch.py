@@ -1,6 +1,5 @@
 """Films of what a model sees: what stands in a picture. The commands that write them are tested in test_evaluate.py."""
 
-import itertools
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,12 +12,6 @@ from hybrid.pvm.judge.evaluate import Watcher
 from hybrid.pvm.model import PVM
 
 from ..tiny import TINY
-
-
-def test_clips_begin_again_after_the_last():
-    clips = Scene((4, 6, 3), length=2), Scene((4, 6, 3), length=1, seed=1)
-    found = [frame.image.tobytes() for frame in itertools.islice(watch._again(clips), 7)]
-    assert found[:3] == found[3:6] and found[6] == found[0] and len(set(found)) == 3
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from hybrid.pvm.judge.evaluate import opened
 from hybrid.pvm.originals import checkpoint
 from hybrid.pvm.originals.checkpoint import import_simulation, read
 from hybrid.train import runs
+from tests.golden import as_original
 from tests.support.hostile_pickles import EVIL
 from tests.support.original_files import SAVED, attributes, changed, drop, readouts, save, trained, units
 from tests.twins.configurations import CUDA
@@ -23,7 +24,7 @@ from tests.twins.recordings import HIDDEN
 
 def goes_on(pvm, twin, shown):
     """Both see the rest; every number is held against the twin's."""
-    near = {"rtol": 0, "atol": 2e-6}
+    near, pvm = {"rtol": 0, "atol": 2e-6}, as_original(pvm)
     twin.readout_rate = np.float32(10 * float(twin.rate[0]))  # when the original loads a file
     for image, label in shown:
         step = twin.step
@@ -70,7 +71,7 @@ def test_it_goes_on_as_the_original(tmp_path, letter):
     twin, shown = trained(letter)
     assert twin.trained == 2
     pvm = import_simulation(save(tmp_path / "Sim.zip", twin))
-    assert (pvm.config.name, pvm.config.compat, pvm.step_number, pvm.dtype) == ("small", "cuda2023", SAVED, np.float32)
+    assert (pvm.config.name, pvm.step_number, pvm.dtype) == ("small", SAVED, np.float32)
     goes_on(pvm, twin, shown)
 
 
@@ -131,7 +132,7 @@ def test_rates_and_momenta_set_by_hand_become_events(tmp_path):
 
 def test_a_file_as_scheduled_has_no_events_of_its_own(whole):
     config, twin = read(whole).config, trained()[0]
-    planned = checkpoint.original.read(twin.config, "small", wiring="cuda", compat="cuda2023")[0]
+    planned = checkpoint.original.read(twin.config, "small", wiring="cuda")[0]
     assert config.schedule == planned.schedule and config.readout.schedule == planned.readout.schedule
     assert config.readout.hidden == (HIDDEN,)
 
@@ -167,12 +168,6 @@ def test_a_file_without_readouts_makes_a_model_without(tmp_path):
     goes_on(checkpoint.model(found), twin, shown)
 
 
-def test_corrected_from_here_on_where_the_wiring_is_the_same(whole):
-    pvm = import_simulation(whole, compat=None)
-    assert pvm.config.compat is None
-    assert np.isfinite(pvm.step(np.zeros((8, 8, 3), np.uint8)).error).all()
-
-
 def test_a_member_that_stands_twice_counts_as_it_was_saved_last(tmp_path, whole):
     path = changed(whole, tmp_path / "Sim.zip", "", None)
     with zipfile.ZipFile(path, "a") as file, pytest.warns(UserWarning, match="Duplicate"):
@@ -180,15 +175,13 @@ def test_a_member_that_stands_twice_counts_as_it_was_saved_last(tmp_path, whole)
     assert read(path).step == 9
 
 
-@pytest.mark.parametrize("corrected", [False, True])
-def test_a_run_made_of_a_file_is_watched_and_goes_on(tmp_path, whole, capsys, corrected):
+def test_a_run_made_of_a_file_is_watched_and_goes_on(tmp_path, whole, capsys):
     command = ["pvm", "import", str(whole), "--out", str(tmp_path / "run"), "--video", "synthetic:3", "--json"]
-    command += ["--corrected"] * corrected
     assert main(command) == 0
     report = json.loads(capsys.readouterr().out)
     assert (report["step"], report["notes"]) == (SAVED, read(whole).notes)
     pvm, _ = opened(tmp_path / "run", {"device": "cpu", "threads": None})
-    expected = import_simulation(whole, compat=None if corrected else "cuda2023")
+    expected = import_simulation(whole)
     assert pvm.config == expected.config and pvm.step_number == SAVED
     assert {n: a.tobytes() for n, a in pvm.fetch().items()} == {n: a.tobytes() for n, a in expected.fetch().items()}
     assert runs.resume(tmp_path / "run", {"steps": SAVED + 2, "device": "cpu"})["steps"] == SAVED + 2

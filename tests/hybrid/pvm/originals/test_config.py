@@ -53,7 +53,7 @@ def without(fields, *names):
 
 def test_a_file_of_the_cuda_implementation():
     config, notes = original.read(CUDA, "mine")
-    assert (config.name, config.wiring, config.compat) == ("mine", "cuda", None)
+    assert (config.name, config.wiring) == ("mine", "cuda")
     assert (config.grids, config.block, config.hidden) == (((4, 4), (2, 2), (1, 1)), (5, 5), (49, 49, 49))
     assert (config.lateral_radius, config.self_context, config.two_layers_back, config.top_to_all) == (
         1.5,
@@ -72,15 +72,14 @@ def test_a_file_of_the_cuda_implementation():
     assert len(notes) == 1
 
 
-@pytest.mark.parametrize(("compat", "rate"), [(None, 0.00005), ("cuda2023", 0.001)])
-def test_rates_for_the_same_step(compat, rate):
-    config, notes = original.read(CUDA, compat=compat)
+def test_rates_for_the_same_step():
+    (config, notes), rate = original.read(CUDA), 0.00005
     assert config.rates(999_999)[0].tolist() == [0.002] * 3
     assert config.rates(1_000_000)[0].tolist() == [rate] * 3
     assert config.readout.rate(999_999) == 0.01
     assert config.readout.rate(1_000_000) == pytest.approx(10 * rate)
     assert "both due at step 1000000" in notes[0]
-    assert ("in the original" in notes[0]) == (compat is None)
+    assert "in the original" in notes[0]
 
 
 def test_a_file_without_an_intermediate_rate_has_the_final_one():
@@ -133,12 +132,9 @@ def test_supervised_trains_the_readouts_only():
     assert any(note.startswith("supervised: 1") for note in notes)
 
 
-def test_rational_whatever_the_file_says_in_2016():
+def test_logistic_where_the_file_does_not_ask_for_another():
     for fields in ({**CLASSIC, "polynomial": "0"}, without(CLASSIC, "polynomial")):
         assert original.read(fields)[0].activation == "logistic"
-        config, notes = original.read(fields, compat="classic2016")
-        assert config.activation == "rational"
-        assert any("all the same" in note for note in notes)
 
 
 @pytest.mark.parametrize(
@@ -171,10 +167,6 @@ def test_the_rule_is_that_of_what_the_file_asks_for():
     assert rule(unit_type="complex", input_channels="3") == "cuda"
     assert original.read(CLASSIC, wiring="cuda")[0].wiring == "cuda"
     assert original.read(CUDA, wiring="classic")[0].wiring == "classic"
-    assert original.read(CLASSIC, compat="cuda2023")[0].wiring == "cuda"
-    assert original.read({**CLASSIC, **TWO_FRAMES}, compat="classic2016")[0].wiring == "classic"
-    with pytest.raises(ValueError, match="compat: found 'cuda2023' with wiring 'classic'"):
-        original.read(CLASSIC, wiring="classic", compat="cuda2023")
 
 
 def test_every_name_is_taken_or_noted():

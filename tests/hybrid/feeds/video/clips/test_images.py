@@ -62,12 +62,12 @@ def test_directory_and_zip_of_the_same_are_the_same(tmp_path):
 
 @pytest.mark.parametrize("opened", [directory, zipped])
 def test_options_are_given_by_name_alone(tmp_path, opened):
-    """Two booleans in a row would say nothing to a reader, and be exchanged unseen."""
+    """A boolean alone would say nothing to a reader."""
     path = archive(tmp_path, SET) if opened is zipped else folder(tmp_path, SET)
     with pytest.raises(TypeError):
-        opened(path, SHAPE, False, True)
+        opened(path, SHAPE, False)
     clip = opened(path=path, shape=SHAPE)
-    assert clip[0].box is not None and not clip.crop
+    assert clip[0].box is not None
 
 
 @pytest.mark.parametrize(
@@ -142,21 +142,6 @@ def test_turned_as_the_camera_was(tmp_path):
     frame = directory(tmp_path, (8, 4, 3))[0]
     assert frame.image[..., 0].tolist() == [[200] * 4] * 4 + [[0] * 4] * 4
     assert frame.box.tolist() == [0, 7, 4, 1]
-
-
-def test_crop_keeps_the_aspect(tmp_path):
-    picture = Image.new("RGB", (12, 4))
-    picture.paste((200, 200, 200), (4, 0, 8, 4))
-    picture.save(tmp_path / "a.png")
-    picture.save(tmp_path / "b.png")
-    (tmp_path / "labels.txt").write_text("2,1,4,2\n0,0,4,4")
-    cut, stretched = (directory(tmp_path, (4, 4, 1), crop=crop) for crop in (True, False))
-    assert cut[0].image.tolist() == np.full((4, 4, 1), 200).tolist()
-    assert cut[0].box.tolist() == [0, 1, 2, 2]  # half of it lies beside the part that is shown
-    assert cut[1].box.tolist() == [0, 0, 0, 0]  # all of it does
-    assert (stretched[0].image[:, 0] < 100).all()
-    np.testing.assert_allclose(stretched[0].box, [2 / 3, 1, 4 / 3, 2], rtol=1e-6)
-    assert cut.describe() != stretched.describe()
 
 
 def test_natural_order():

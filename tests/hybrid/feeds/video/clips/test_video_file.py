@@ -119,11 +119,10 @@ def test_streams_side_by_side_decode_each_frame_once(tmp_path, monkeypatch):
     assert len(decoded) - settled <= 4 * 10 + 8  # one stream passed the end and opened the file anew
 
 
-def test_grey_and_crop(tmp_path):
+def test_grey(tmp_path):
     path = record(tmp_path / "a.mp4")
-    colour, grey, cut = Video(path, (48, 64, 3)), Video(path, (48, 64, 1)), Video(path, (48, 48, 3), crop=True)
+    colour, grey = Video(path, (48, 64, 3)), Video(path, (48, 64, 1))
     np.testing.assert_allclose(grey[3].image[..., 0], colour[3].image @ [0.299, 0.587, 0.114], atol=1)
-    np.testing.assert_array_equal(cut[3].image, colour[3].image[:, 8:56])
 
 
 def test_labels_come_to_the_size_delivered(tmp_path):
@@ -148,7 +147,6 @@ def test_facts(tmp_path):
     assert json.loads(json.dumps(facts)) == facts == Video(path.rename(tmp_path / "b.mp4"), SHAPE).describe()
     record(path, count=COUNT - 1)
     assert Video(path, SHAPE).describe()["data"] != facts["data"]
-    assert Video(path, SHAPE, crop=True).describe()["crop"]
 
 
 @pytest.mark.parametrize("name", ["a.mp4", "a.avi"])

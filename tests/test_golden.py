@@ -1,7 +1,6 @@
 """Recordings of the original implementations, and of their NumPy twins, replayed: the numbers are theirs.
 
-`python -m tests.golden FILE` replays any other recording. Tested with it: hybrid/pvm/originals/recording.py,
-hybrid/pvm/originals/replayer.py, hybrid/pvm/originals/replay_cuda.py and hybrid/pvm/originals/replay_classic.py.
+`python -m tests.golden FILE` replays any other recording.
 """
 
 import sys
@@ -10,9 +9,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from hybrid.pvm.originals import replay
-from hybrid.pvm.originals.recording import Recording
-from hybrid.pvm.originals.replay_classic import Classic
+from tests import golden
+from tests.golden import Classic, Recording
 from tests.hybrid.pvm.recorded import FOLDER
 from tests.twins import recordings
 
@@ -39,7 +37,7 @@ def twin(tmp_path_factory):
 
 
 def agrees(path):
-    rows, missed = replay.replay(path)
+    rows, missed = golden.replay(path)
     assert [str(row) for row in rows if row.fails] == []
     assert missed == []
     names = {row.name for row in rows}
@@ -68,14 +66,14 @@ def test_white_pixels_that_the_original_rounds_to_more_than_1_are_taken(twin, tm
     with np.load(white) as arrays:
         found = {name: array for name, array in arrays.items() if name != "t_frame_in"}
     np.savez(white, **found)
-    rows, _ = replay.replay(white)  # another video than the recorded one, so it differs
+    rows, _ = golden.replay(white)  # another video than the recorded one, so it differs
     assert any(row.fails for row in rows)
 
 
 def command(monkeypatch, capsys, *arguments):
     """Exit code and what was printed."""
     monkeypatch.setattr(sys, "argv", ["golden", *map(str, arguments)])
-    return replay.main(), capsys.readouterr()
+    return golden.main(), capsys.readouterr()
 
 
 def planted(path, target, name, change):
@@ -134,7 +132,7 @@ def test_arrays_that_nobody_knows_are_named_and_missing_ones_left_out(twin, tmp_
     with np.load(twin("B")) as arrays:
         found = {name: array for name, array in arrays.items() if name not in ("t_heatmap", "xs", "t_mom", "t_step")}
     np.savez(tmp_path / "other.npz", **found, t_weather=np.zeros(3))
-    rows, missed = replay.replay(tmp_path / "other.npz")
+    rows, missed = golden.replay(tmp_path / "other.npz")
     assert not any(row.fails for row in rows)
     assert missed == ["xs_off", "t_weather"]
 
