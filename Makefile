@@ -46,8 +46,8 @@ crash: $(VENV)/installed-test  ## interrupt tiny runs in every way, N times each
 bench: $(VENV)/installed-bench  ## measure beside peers: make bench NAME=units (without NAME: lists them)
 	@$(BIN)/python -m bench $(NAME) $(ARGS)
 
-mutants: $(VENV)/installed-test  ## small faults planted in the sources, and the share that tests find: make mutants PATHS=cpu N=50
-	@$(BIN)/python -m tests.mutants --paths $(or $(PATHS),hybrid cpu gpu) --number $(or $(N),500) --seed $(or $(SEED),1)
+mutants: $(VENV)/installed-test  ## small faults planted in the sources, the share that tests find: make mutants PATHS=cpu N=50 SEED=7
+	@$(BIN)/python -m tests.mutants --paths $(or $(PATHS),hybrid cpu gpu) --number $(or $(N),500) --seed $(or $(SEED),7) $(ARGS)
 
 NVCC := $(patsubst %,'nvidia-%==13.0.*',cuda-nvcc cuda-crt cuda-runtime cuda-cccl cuda-profiler-api nvvm)
 
