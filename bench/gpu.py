@@ -10,7 +10,7 @@ the CPU; PyTorch with CUDA to be compared with. `make gpu-kit` collects what a m
 bench/first_ten.sh installs it there, tests and measures, the most valuable first. `--tell OUT` prints a page of what it found.
 
 CUDASIM=1 takes the simulated driver of the tests instead of a device: together with --quick that shows that all of this runs,
-and nothing about speed. `--rehearse` does so with bench/first_ten.sh in a clean Python of the kit's version.
+and nothing about speed.
 """
 
 import argparse
@@ -53,10 +53,6 @@ def run(arguments: argparse.Namespace) -> int:
         from bench import gpu_tell
 
         return gpu_tell.tell(arguments.tell)
-    if arguments.rehearse:
-        from bench import gpu_rehearsal
-
-        return gpu_rehearsal.rehearse(arguments.out)
     unknown = sorted(set(arguments.only or ()) - set(WORKS))
     if unknown:
         print(f"--only: found {unknown[0]!r}, expected one of {', '.join(WORKS)}")

@@ -129,12 +129,18 @@ class Worker:
         begun, tier, by = time.monotonic(), "", ""
         for tier in TIERS if self.given.tier == "all" else ("test",):
             groups = self.selection.own(mutant.path), self.selection.others(mutant.path)
-            by = next((by for files in groups if files and (by := self._killer(mutant, files, TIERS[tier]))), "")
+            budgets = self.given.budget, self.given.budget / 5
+            met = (
+                self._killer(mutant, files, TIERS[tier], budget)
+                for files, budget in zip(groups, budgets, strict=True)
+                if files
+            )
+            by = next(filter(None, met), "")
             if by:
                 break
         return Result(mutant.name, bool(by), tier, by, round(time.monotonic() - begun, 1), state(mutant, by))
 
-    def _killer(self, mutant: Mutant, files: list[str], marker: str) -> str:
+    def _killer(self, mutant: Mutant, files: list[str], marker: str, budget: float) -> str:
         """The test that kills it, or the files that cannot be read with it; empty where all pass."""
         file, watched = self.root / mutant.path, "CUDASIM" if mutant.new == "" and "sync" in mutant.old else ""
         text, times = file.read_text(), (file.stat().st_atime_ns, file.stat().st_mtime_ns)
@@ -142,18 +148,20 @@ class Worker:
             unchanged = self._digest()
             file.write_text(mutant.plant(text))
             try:
-                passed, by = self._run(["-m", marker, *files], mutant, unchanged, watched)
+                passed, by = self._run(["-m", marker, *files], budget, mutant, unchanged, watched)
             finally:
                 file.write_text(text)
                 os.utime(file, ns=times)
             if passed or (by or " ".join(files)) in self.good:
                 return "" if passed else by or files[0]
-            again, _ = self._run([by] if by else ["--collect-only", *files], None, "", watched)
+            again, _ = self._run([by] if by else ["--collect-only", *files], budget, None, "", watched)
             (self.good if again else self.bad).add(by or " ".join(files))
             if not again and not by:
                 raise RuntimeError(f"{files} cannot be read without a mutant either")
 
-    def _run(self, words: list[str], mutant: Mutant | None, unchanged: str, watched: str) -> tuple[bool, str]:
+    def _run(
+        self, words: list[str], budget: float, mutant: Mutant | None, unchanged: str, watched: str
+    ) -> tuple[bool, str]:
         """Whether tests pass, and the last that had begun."""
         with tempfile.TemporaryDirectory(dir=self.folder, ignore_cleanup_errors=True) as scratch:
             log = Path(scratch, "log")
@@ -165,7 +173,7 @@ class Worker:
                 "HYBRID_DATA": f"{scratch}/data",
                 "PYTHONPATH": str(self.root),
             }
-            environ |= {"MUTANT_LIMIT": str(self.given.limit), "MUTANT_BUDGET": str(self.given.budget)}
+            environ |= {"MUTANT_LIMIT": str(self.given.limit), "MUTANT_BUDGET": str(budget)}
             environ |= dict.fromkeys([watched, f"{watched}_COUNT"] if watched else [], "1")  # every access is watched
             bad = [f"--deselect={test}" for test in self.bad]
             plain = ["-x", "-q", "-p", "tests.mutants.meet", "-p", "no:cacheprovider", "-p", "no:xdist"]
@@ -181,7 +189,7 @@ class Worker:
                 preexec_fn=_bounded,
             )
             try:
-                code = running.wait(self.given.budget + 3 * self.given.limit)
+                code = running.wait(budget + 3 * self.given.limit)
             except subprocess.TimeoutExpired:  # before the first test, or after the last
                 code = -1
             try:
@@ -263,7 +271,10 @@ def main() -> int:
     parser.add_argument("--tell", action="store_true", help="run nothing: what is known so far")
     parser.add_argument("--limit", type=float, default=120.0, help="seconds for one test (default: 120)")
     parser.add_argument(
-        "--budget", type=float, default=300.0, help="seconds after which no further test begins (default: 300)"
+        "--budget",
+        type=float,
+        default=150.0,
+        help="seconds of a mutant's own tests, after which none begins; a fifth of it for those of others (default: 150)",
     )
     parser.add_argument("--jobs", type=int, default=2, help="mutants at once (default: 2)")
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "mutants")
