@@ -39,9 +39,9 @@ format: $(VENV)/installed-test  ## write the files in the style that lint asks f
 docs: $(VENV)/installed-docs  ## build the pages and the API reference into build/site; a warning is an error
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-crash: $(VENV)/installed-test  ## interrupt tiny runs in every way, N times each: make crash N=1000 SEED=0
+crash: $(VENV)/installed-test  ## kill tiny runs, let their disks fail, N times each: make crash N=1000 SEED=0
 	@$(BIN)/python -m tests.cudasim $(BIN)/python -m tests.crash --kills $(or $(N),100) --faults $(or $(N),100) \
-	  --ranks $(or $(RANKS),10) --device cpu --device cuda:0 --seed $(or $(SEED),0) $(ARGS)
+	  --device cpu --device cuda:0 --seed $(or $(SEED),0) $(ARGS)
 
 bench: $(VENV)/installed-bench  ## measure beside peers: make bench NAME=units (without NAME: lists them)
 	@$(BIN)/python -m bench $(NAME) $(ARGS)
