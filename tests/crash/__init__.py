@@ -1,1 +1,1 @@
-"""Runs whose process is killed, or whose disk fails, and that go on: see __main__.py."""
+"""Runs whose process is killed, or whose disk fails, and that go on: see campaign.py."""

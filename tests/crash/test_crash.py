@@ -10,7 +10,7 @@ if not sys.platform.startswith("linux"):
     pytest.skip("looks through /proc", allow_module_level=True)
 
 from hybrid.storage import atomic
-from tests.crash import __main__ as crash
+from tests.crash import campaign as crash
 
 KIND = "language"
 
