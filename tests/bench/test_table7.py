@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from bench import table7_table
-from bench.logits import Logits
-from bench.table7 import Rival, Task
+from bench.table7 import Logits, Rival, Task
 from bench.table7_rows import BATCHES, FIRST, FULL, Feed, Row, expected, first_weights, layers, rows
 from cpu.tree import huffman, path
 
