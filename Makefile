@@ -39,15 +39,15 @@ format: $(VENV)/installed-test  ## write the files in the style that lint asks f
 docs: $(VENV)/installed-docs  ## build the pages and the API reference into build/site; a warning is an error
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-crash: $(VENV)/installed-test  ## interrupt tiny runs in every way, N times each: make crash N=1000 SEED=0
+crash: $(VENV)/installed-test  ## kill tiny runs, let their disks fail, N times each: make crash N=1000 SEED=0
 	@$(BIN)/python -m tests.cudasim $(BIN)/python -m tests.crash --kills $(or $(N),100) --faults $(or $(N),100) \
-	  --ranks $(or $(RANKS),10) --device cpu --device cuda:0 --seed $(or $(SEED),0) $(ARGS)
+	  --device cpu --device cuda:0 --seed $(or $(SEED),0) $(ARGS)
 
 bench: $(VENV)/installed-bench  ## measure beside peers: make bench NAME=units (without NAME: lists them)
 	@$(BIN)/python -m bench $(NAME) $(ARGS)
 
-mutants: $(VENV)/installed-test  ## small faults planted in the sources, and the share that tests find: make mutants PATHS=cpu N=50
-	@$(BIN)/python -m tests.mutants --paths $(or $(PATHS),hybrid cpu gpu) --number $(or $(N),500) --seed $(or $(SEED),1)
+mutants: $(VENV)/installed-test  ## small faults planted in the sources, the share that tests find: make mutants PATHS=cpu N=50 SEED=7
+	@$(BIN)/python -m tests.mutants --paths $(or $(PATHS),hybrid cpu gpu) --number $(or $(N),500) --seed $(or $(SEED),7) $(ARGS)
 
 NVCC := $(patsubst %,'nvidia-%==13.0.*',cuda-nvcc cuda-crt cuda-runtime cuda-cccl cuda-profiler-api nvvm)
 

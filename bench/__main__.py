@@ -19,7 +19,7 @@ OWN: dict[str, tuple[str, ...]] = {  # options of some benchmarks alone
     "busy": ("only",),
     "compare": ("tolerance",),
     "crossover": ("only",),
-    "gpu": ("out", "only", "rehearse", "tell"),
+    "gpu": ("out", "only", "tell"),
     "large": ("only", "readouts", "seconds"),
     "softmax": ("only",),
     "neighbours": ("vectors",),
@@ -89,7 +89,7 @@ def _own_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         help="of gpu this work, of tune this model, of quality this problem, of large this size, of words this case, as "
         "skipgram-tree, of table7 this network, as FCN-S, of softmax this number of classes or kind: full, sampled, adaptive, "
-        "memory, of busy this work, of crossover this work or contender, as output, tree or gpu, of all this section of the "
+        "memory, of busy this work, of crossover this work or contender, as output or tree, of all this section of the "
         "report; may be repeated",
     )
     _own_groups(parser)
@@ -103,11 +103,6 @@ def _own_groups(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="where its .jsonl goes, unless --json says so (default: bench/results); of report: draw "
         "there; of all: keep results and report there",
-    )
-    gpu.add_argument(
-        "--rehearse",
-        action="store_true",
-        help="run bench/first_ten.sh on the simulated driver, in a clean Python that has what `make gpu-kit` made",
     )
     gpu.add_argument("--tell", metavar="OUT", help="print what bench/first_ten.sh left in OUT, as a page of Markdown")
     every = parser.add_argument_group("for all")
@@ -167,7 +162,7 @@ def main(arguments: list[str] | None = None) -> int:
     if not any(name in os.environ for name in WAITS):
         os.environ["GOMP_SPINCOUNT"] = SPINS
     benchmark = importlib.import_module(f"bench.{given.name}")
-    if given.quick or given.rehearse or given.tell or getattr(benchmark, "COUNTS", False):
+    if given.quick or given.tell or getattr(benchmark, "COUNTS", False):
         return benchmark.run(given) or 0
     return _timed(chosen, benchmark, given)
 

@@ -1,24 +1,20 @@
 """The crossover map: a training step of every output layer, alone and with a trunk, over classes, widths, batches and threads.
 
 Only records come of it; `bench/sections/crossover.py` fits a cost model to them and says who wins where. A step is one batch:
-B examples with targets by Zipf's law, the gradient that goes back to their hidden vectors, and the update. Contenders on a GPU
-are measured where there is one.
+B examples with targets by Zipf's law, the gradient that goes back to their hidden vectors, and the update.
 """
 
-import contextlib
 import functools
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from bench import crossover_gpu, crossover_points
+from bench import crossover_points
 from bench.crossover_points import WORKS, Point
-from bench.gpu_machine import Machine
 from bench.measure import LEAST, append, measure
 from bench.peers import peer
 from hybrid.machine import memory
 
-GPU = "gpu"  # of --only: all contenders on one
 UNKNOWN = 8e9  # bytes that a machine is taken to have which does not say
 
 
@@ -31,21 +27,15 @@ class Contest(NamedTuple):
 
 
 def run(arguments) -> int:
-    """Every contest of the CPU, small ones first, then those of a GPU; --only: these works and contenders."""
-    known = [*WORKS, *dict.fromkeys(one for many in WORKS.values() for one in many), GPU]
+    """Every contest, small ones first; --only: these works and contenders."""
+    known = [*WORKS, *dict.fromkeys(one for many in WORKS.values() for one in many)]
     if strays := sorted(set(arguments.only or ()) - set(known)):
         print(f"--only: found {strays[0]!r}, expected some of {', '.join(known)}")
         return 2
-    with crossover_gpu.machine() if wanted_gpu(arguments.only) else contextlib.nullcontext() as machine:
-        failed = hold([*contests(arguments), *(on_gpu(machine, arguments) if machine else ())], arguments.json)
+    failed = hold([*contests(arguments)], arguments.json)
     if failed:
         print(f"{len(failed)} contests were not timed, since a result was wrong: {'; '.join(failed)}")
     return int(bool(failed))
-
-
-def wanted_gpu(only: Sequence[str] | None) -> bool:
-    """Whether contenders on a GPU are asked for: where none are named, or they are."""
-    return not only or GPU in only
 
 
 def hold(todo: Sequence[Contest], path: str | None) -> list[str]:
@@ -73,7 +63,7 @@ def hold(todo: Sequence[Contest], path: str | None) -> list[str]:
 
 
 def contests(arguments) -> Iterator[Contest]:
-    """All that are to be held on the CPU; says who is left out."""
+    """All that are to be held; says who is left out."""
     available = float(memory() or UNKNOWN)
     repeat = arguments.repeat if arguments.quick else min(arguments.repeat, LEAST)
     for point in crossover_points.points(arguments.quick, arguments.threads):
@@ -90,16 +80,8 @@ def contests(arguments) -> Iterator[Contest]:
             )
 
 
-def on_gpu(machine: Machine, arguments) -> Iterator[Contest]:
-    """All that are to be held on a device."""
-    for made in crossover_gpu.contests(machine, arguments.quick, arguments.threads):
-        V, d, B = made.size
-        said = f"the output layer alone, V {V:,}, d {d}, B {B:,}, {machine.name}"
-        yield Contest(said, crossover_gpu.SECONDS, functools.partial(crossover_gpu.records, made, arguments.repeat))
-
-
 def chosen(point: Point, only: Sequence[str]) -> list[str]:
-    """The contenders of the CPU that are wanted at a point: all, or those that are named, of the works that are named."""
+    """The contenders that are wanted at a point: all, or those that are named, of the works that are named."""
     works, contenders = set(only) & set(WORKS), set(only) - set(WORKS)
     if works and point.work not in works:
         return []
@@ -108,7 +90,7 @@ def chosen(point: Point, only: Sequence[str]) -> list[str]:
 
 
 def held(point: Point, rivals: list[str], repeat: int, quick: bool) -> list[dict]:
-    """The records of a contest on the CPU."""
+    """The records of a contest."""
     from bench.crossover_rivals import works
 
     return measure(works(point, rivals, quick), repeat)

@@ -1,6 +1,6 @@
 """What one step of each contender of `bench crossover` takes, in things that a cost model knows the seconds of, and in memory.
 
-Dense products take operations, logits and weights; what follows a path takes nodes. `chain`: of what has to happen in turn.
+Dense products take operations, logits and weights; what follows a path takes nodes.
 All are expected amounts under Zipf's law, and depend on nothing but sizes.
 """
 
@@ -94,32 +94,16 @@ def _tree(size: Size) -> Amounts:
     }
 
 
-def _chained(together: Callable[[Size], float]) -> Callable[[Size], Amounts]:
-    """A tree on a GPU: beside its numbers, the root's turns one after another."""
-
-    def found(size: Size) -> Amounts:
-        V, d, B = size
-        return {"numbers": B * zipf.path(V) * d, "chain": B / together(size), "batches": 1.0}
-
-    return found
-
-
 _AMOUNTS: dict[str, Callable[[Size], Amounts]] = {
     "full": _dense,
     "torch full": _dense,
     "torch chunked": _dense,
-    "cut cross-entropy": _dense,
     "torch adaptive": _adaptive,
     "sampled": _sampled,
     "head": _head,
     "tree": _tree,
     "tree in batches": _tree,
     "tree overlapped": _tree,
-    "tree in order": _chained(lambda size: 1),
-    "tree of mini-batches": _chained(lambda size: TOGETHER),
-    "tree of whole batches": _chained(lambda size: size.batch),
-    "tree Hogwild": _chained(lambda size: size.batch),
-    "split tree": _chained(lambda size: size.batch),
 }
 
 
@@ -147,7 +131,6 @@ _MEMORY: dict[str, Callable[[Size], float]] = {
     "full": lambda size: _rows_memory(size) + min(4.0 * size.batch * size.classes, 2.0**29),
     "torch full": _torch_memory,
     "torch chunked": _chunked_memory,
-    "cut cross-entropy": lambda size: 8.0 * size.classes * size.width,
     "torch adaptive": lambda size: 8.0 * _adaptive(size)["weights"] + 12.0 * _adaptive(size)["logits"],
     "sampled": _rows_memory,
     "head": _rows_memory,

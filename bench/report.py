@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from bench import quality_curves, quality_tables, table7_table
+from bench import quality_tables, table7_table
 from bench.interval import CONFIDENCE
 from bench.load import Load
 from bench.measure import NOISY
@@ -60,7 +60,7 @@ def draw(records: list[Record], folder: str) -> None:
     """Draw what `python -m bench quality` recorded: a picture a problem, figures against seconds of training."""
     Path(folder).mkdir(parents=True, exist_ok=True)
     for name in quality_tables.problems(records):
-        quality_curves.draw(Path(folder) / f"quality_{name}.png", quality_tables.rows(name, records))
+        quality_tables.draw(Path(folder) / f"quality_{name}.png", quality_tables.rows(name, records))
 
 
 def ratio(ours: Record, peer: Record) -> float:

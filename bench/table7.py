@@ -17,7 +17,6 @@ import numpy as np
 
 import cpu  # noqa: F401  # says how threads wait, before PyTorch reads it
 from bench import table7_table
-from bench.logits import Logits
 from bench.measure import Work, append, measure
 from bench.peers import peer
 from bench.table7_nets import NETS
@@ -26,6 +25,7 @@ from cpu.tree import huffman, path
 from hybrid import MLP, Embedding, Engine, FullReadout, TreeReadout
 from hybrid.backend import choose
 from hybrid.engine.inputs import Inputs
+from hybrid.readout.base import Base
 
 CUDA = "cuda:0"
 
@@ -297,3 +297,30 @@ def _gpu() -> str | None:
         return name
     torch = peer("torch")
     return torch.cuda.get_device_name(0) if torch and torch.cuda.is_available() else None
+
+
+class Logits(Base):
+    """Where a whole net, its last layer too, is one trunk, which moves as no readout does: with momentum."""
+
+    kind = "logits"
+
+    def __init__(self, classes: int, *, batch: int):
+        super().__init__(classes, classes, batch=batch, rate=0.0, seed=0, backend=None)
+
+    def learn(self, grad: np.ndarray, loss: np.ndarray, hidden: np.ndarray, target: np.ndarray) -> None:  # type: ignore[override]
+        """The loss of each example, and its gradient by the logits."""
+        rows = np.arange(len(hidden))
+        np.subtract(hidden, hidden.max(axis=1, keepdims=True), out=grad)
+        loss[:] = -grad[rows, target]
+        np.exp(grad, out=grad)
+        sums = grad.sum(axis=1, keepdims=True)
+        loss += np.log(sums[:, 0])
+        grad /= sums
+        grad[rows, target] -= 1
+
+    def parameters(self) -> dict[str, np.ndarray]:
+        """None."""
+        return {}
+
+    def _pairs(self) -> list:
+        return []

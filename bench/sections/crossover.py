@@ -43,14 +43,11 @@ def gaps(found: dict[Setting, list[Measured]], records: Sequence[Record]) -> lis
     if not found:
         return [f"Nothing was measured: `{COMMAND}` does it."]
     said = []
-    if all(setting.device == "cpu" for setting in found):
-        said.append(
-            "No GPU was there: dense products and trees on one (in order, mini-batches, whole batches, Hogwild, split) and Cut "
-            "Cross-Entropy were not measured. Nothing here is about the claim that brute force on a GPU loses to a logarithm "
-            "on a CPU."
-        )
-    else:
-        said.append("On the GPU the output layer was measured alone, at one width.")
+    said.append(
+        "No GPU was there: dense products and trees on one (in order, mini-batches, whole batches, Hogwild, split) and Cut "
+        "Cross-Entropy were not measured. Nothing here is about the claim that brute force on a GPU loses to a logarithm "
+        "on a CPU."
+    )
     said.append(
         "A trunk on a GPU beside a tree on the cores is measured by `python -m bench gpu --only overlap`, not here."
     )

@@ -5,7 +5,6 @@ import pytest
 
 from bench import collections_plan, ensemble
 from bench.collections_plan import Case, Rival, plan
-from tests.support.bench_command import measured
 
 RIVALS = [Rival("ours", None, 4, (10, 1)), Rival("other", None, 8, (30, 9), begin=5)]
 
@@ -57,17 +56,3 @@ def test_an_ensemble_is_its_networks_alone_and_another_is_refused(monkeypatch, m
     monkeypatch.setattr(ensemble, "separate", other)
     with pytest.raises(ValueError, match="2 of 12 MLPs differ from runs of their own"):
         ensemble.check_alone(problem)
-
-
-def test_it_runs_and_says_what_a_parameter_costs(tmp_path):
-    said, records = measured("collections", tmp_path, "--quick", "--repeat", "1")
-    assert "predicted by bytes" in said
-    steps = [one for one in records if one.work == "collections.step"]
-    nets = [one for one in records if one.work == "collections.ensemble"]
-    assert len(steps) + len(nets) == len(records)
-    assert {(one.params["batch"], one.params["momentum"]) for one in steps} == {(1, 0.0), (8, 0.9)}
-    assert {one.who for one in nets} >= {"ours", "ours, one call an MLP"}
-    for one in records:
-        assert one.checked and one.bytes_least == (16 if one.params["momentum"] else 8)
-        assert one.bytes_spent == pytest.approx(one.bandwidth / one.value)
-    assert all(isinstance(one.left_out, list) for one in steps if one.who == "ours")

@@ -36,13 +36,6 @@ def test_an_adaptive_softmax_of_one_band_is_worked_by_hand():
     assert amounts("torch adaptive", "output", LARGE)["operations"] < amounts("full", "output", LARGE)["operations"]
 
 
-@pytest.mark.parametrize(
-    ("contender", "chain"), [("tree in order", 64), ("tree of mini-batches", 1), ("tree of whole batches", 1)]
-)
-def test_a_node_of_a_gpu_learns_in_turn(contender, chain):
-    assert amounts(contender, "output", SMALL)["chain"] == chain
-
-
 def test_a_whole_step_has_the_trunk_too():
     more = amounts("tree", "step", SMALL)
     assert more == {**amounts("tree", "output", SMALL), "trunk operations": more["trunk operations"]}

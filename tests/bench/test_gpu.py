@@ -40,21 +40,6 @@ WORKS = {
     *("softmax.step", "rows.gather", "rows.scatter", "tree.step"),
 }
 
-RELEASED = """
-from bench.gpu_machine import Contest, Machine
-
-machine = Machine(simulated=True)
-device = machine.device
-made = Contest(machine, "work", {}, 1.0, "steps/s")
-made.ours(lambda: None, lambda: None)
-made.once()
-device.owner.call(made.queue._keep.held.clear)  # as the owner does, maybe while the collector is not done
-device.owner.call(device.behind.follow)
-del made
-machine.release()
-machine.close()
-"""
-
 
 def record(who="ours", value=4e9, work="units.step", params=None, **more):
     settings = {
@@ -71,6 +56,7 @@ def record(who="ours", value=4e9, work="units.step", params=None, **more):
 # The whole command
 
 
+@pytest.mark.slow
 def test_the_command_from_end_to_end_on_the_simulated_driver(tmp_path):
     command = [sys.executable, "-m", "bench", "gpu", "--quick", "--repeat", "1", "--threads", "2"]
     environment = os.environ | {"CUDASIM": "1", "OMP_WAIT_POLICY": "passive"}
@@ -102,26 +88,19 @@ def test_the_command_from_end_to_end_on_the_simulated_driver(tmp_path):
             assert one["bars"] == []  # a simulated device is not judged
 
 
-def test_a_stream_is_freed_by_its_owner_whoever_lets_go_of_a_contest():
-    """PyCUDA warns where the collector frees one in another thread."""
-    command = [sys.executable, "-m", "tests.cudasim", sys.executable, "-c", RELEASED]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0 and done.stderr == ""
-
-
 def test_without_a_device_one_line_says_why(monkeypatch, capsys):
     monkeypatch.delenv("CUDASIM", raising=False)
     monkeypatch.setattr("gpu.available.unavailable", lambda: "there is no NVIDIA driver")
-    assert gpu.run(Namespace(only=None, rehearse=False, tell=None)) == 2
+    assert gpu.run(Namespace(only=None, tell=None)) == 2
     assert capsys.readouterr().out.startswith("no GPU to measure: there is no NVIDIA driver; with CUDASIM=1")
 
 
 def test_an_unknown_work_is_named(capsys):
-    assert gpu.run(Namespace(only=["units", "nothing"], rehearse=False, tell=None)) == 2
+    assert gpu.run(Namespace(only=["units", "nothing"], tell=None)) == 2
     assert "--only: found 'nothing', expected one of ceilings, units, " in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("option", ["--out=x", "--only=tree", "--tell=x", "--rehearse"])
+@pytest.mark.parametrize("option", ["--out=x", "--only=tree", "--tell=x"])
 def test_its_options_are_refused_elsewhere(option, capsys):
     with pytest.raises(SystemExit) as stopped:
         main(["tree", option])

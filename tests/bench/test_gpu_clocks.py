@@ -59,20 +59,6 @@ def test_clocks_are_read_while_something_runs_and_no_longer(nvml, monkeypatch):
     assert readings[0]["sm"] < readings[1]["sm"] < readings[2]["sm"]
 
 
-@pytest.mark.parametrize("bus", [None, "0000:ff:00.0"])
-def test_of_a_device_that_nvml_does_not_know_nothing_is_read(nvml, bus):
-    readings = []
-    with Clocks(bus).read(readings):
-        assert Clocks(bus).now() == {}
-    assert readings == []
-
-
-def test_without_nvml_nothing_is_read(monkeypatch, tmp_path):
-    monkeypatch.setattr(gpu_clocks, "NVML", str(tmp_path / "none"))
-    clocks = Clocks("0000:3b:00.0")
-    assert clocks.now() == {} and clocks.driver is None
-
-
 def test_readings_become_least_median_and_most():
     readings = [{"sm": 300}, {"sm": 1980, "memory": 2600}, {"sm": 1950}]
     assert spread(readings) == {"memory": [2600, 2600, 2600], "sm": [300, 1950, 1980]}

@@ -60,14 +60,6 @@ def test_annoy_is_built_for_other_processors_than_this_one(kit):
     assert "ANNOY_COMPILER_ARGS" not in os.environ
 
 
-def test_a_kit_that_is_too_large_replaces_none(kit, monkeypatch):
-    gpu_kit.build(sys.executable)
-    monkeypatch.setattr(gpu_kit, "MOST", 9)
-    with pytest.raises(gpu_kit.KitError, match="the wheels are 45 bytes, expected 9 at most"):
-        gpu_kit.build(sys.executable)
-    assert len(list(gpu_kit.KIT.glob("*.whl"))) == 9
-
-
 @pytest.fixture
 def compiles(monkeypatch):
     """Whether compiling succeeds; it leaves a cubin."""
@@ -93,18 +85,6 @@ def test_kernels_recording_and_commit_are_beside_the_wheels(kit, compiles):
     assert gpu_kit.GOLDEN.read_text() == "frames"
     assert (gpu_kit.BUILD / "commit").read_text().strip()
     assert {path.name for path in gpu_kit.BUILD.iterdir()} == {"gpu-kit", "cache", "golden", "commit"}
-
-
-def test_kernels_that_do_not_compile_and_a_recording_that_is_missing_are_done_without(kit, compiles, capsys):
-    gpu_kit.build(sys.executable)
-    compiles[0] = 1
-    gpu_kit.prepare()
-    assert "the device will compile the kernels" in capsys.readouterr().out
-    assert not list(gpu_kit.CACHE.iterdir()) and not gpu_kit.GOLDEN.exists()
-
-
-def test_the_python_named_is_taken_whatever_its_version():
-    assert gpu_kit.find_python(sys.executable) == sys.executable
 
 
 @pytest.mark.parametrize(("says", "suits"), [("echo 3 12", True), ("echo 3 11", False), ("exit 1", False)])

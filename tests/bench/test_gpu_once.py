@@ -12,6 +12,7 @@ from bench import gpu, gpu_once
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.slow
 def test_every_work_once_on_the_simulated_driver():
     command = [sys.executable, "-m", "bench.gpu_once", "--quick"]
     environment = os.environ | {"CUDASIM": "1", "OMP_WAIT_POLICY": "passive"}

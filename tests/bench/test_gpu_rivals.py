@@ -1,6 +1,5 @@
 """The rivals compute what ours does, here on the CPU: Triton's by its interpreter, a CUDA graph by a stand-in."""
 
-import contextlib
 import os
 import subprocess
 import sys
@@ -57,32 +56,6 @@ def test_a_fused_step_in_triton():
     subprocess.run([sys.executable, "-W", "error", "-c", TRITON], env=environment, check=True)
 
 
-class Graph:
-    """Records what is called while it is recorded, and calls it again."""
-
-    recording = None
-
-    def replay(self):
-        self.step()
-
-
-def test_a_graph_runs_the_first_step_as_it_is_and_records_the_second():
-    log, graphs = [], []
-
-    @contextlib.contextmanager
-    def record(graph):
-        graphs.append(graph)
-        log.append("recorded:")
-        yield
-        graph.step = lambda: log.append("replay")
-
-    cuda = types.SimpleNamespace(CUDAGraph=Graph, graph=record, synchronize=lambda: log.append("waited"))
-    step = gpu_rivals.graphed(types.SimpleNamespace(cuda=cuda), lambda: log.append("step"))
-    for _ in range(3):
-        step()
-    assert log == ["step", "waited", "recorded:", "step", "replay", "replay"] and len(graphs) == 1
-
-
 @pytest.mark.parametrize("kind", [gpu_rivals.CompiledSoftmax, gpu_rivals.Chunked])
 def test_a_step_of_the_softmax(kind, monkeypatch):
     if kind is gpu_rivals.Chunked and not hasattr(torch.nn, "LinearCrossEntropyOptions"):
@@ -111,35 +84,3 @@ def test_cut_cross_entropy_gets_rounded_factors_and_is_held_to_their_accuracy(ki
     assert asked == [(torch.bfloat16, torch.bfloat16, "sum", least, "cce")]
     with pytest.raises(AssertionError):
         made.check(1e-4)
-
-
-@pytest.mark.parametrize(
-    ("chunks", "cut", "names"),
-    [
-        (True, True, ["CompiledSoftmax", "CompiledSoftmax", "Chunked", "Chunked", "Cut", "CutExactly"]),
-        (False, False, ["CompiledSoftmax", "CompiledSoftmax"]),
-    ],
-)
-def test_rivals_that_are_not_installed_are_left_out(chunks, cut, names, monkeypatch):
-    found = types.SimpleNamespace(nn=types.SimpleNamespace(**{"LinearCrossEntropyOptions": 0} if chunks else {}))
-    monkeypatch.setattr(gpu_rivals.importlib.util, "find_spec", lambda name: cut or None)
-    assert [kind.__name__ for kind, _ in gpu_rivals.softmax_rivals(found)] == names
-
-
-def test_without_pytorch_there_are_no_rivals(capsys):
-    machine = types.SimpleNamespace(torch=None, silent="PyTorch is missing")
-    assert list(gpu_rivals.rivals(machine, quick=True)) == []
-    assert capsys.readouterr().out == "no rivals: PyTorch is missing\n"
-
-
-def test_each_rival_has_a_contest_of_its_own(monkeypatch):
-    made = []
-    monkeypatch.setattr(gpu_rivals, "contest", lambda machine, work, units, rivals: made.append((work, *rivals)))
-    monkeypatch.setattr(
-        gpu_sparse, "softmax_contest", lambda machine, problem, tf32, rivals: made.append(("softmax", tf32, *rivals))
-    )
-    monkeypatch.setattr(gpu_rivals, "_scatter", lambda machine, quick: made.append("scatter"))
-    for make in gpu_rivals.rivals(types.SimpleNamespace(torch=torch), quick=True):
-        make()
-    assert ("units.step", gpu_rivals.Graphed) in made and ("softmax", False, gpu_rivals.CompiledSoftmax) in made
-    assert made[-1] == "scatter" and len(made) == len({*made}) >= 5

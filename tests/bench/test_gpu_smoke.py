@@ -3,16 +3,13 @@
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from bench import gpu_smoke
 from bench.gpu_smoke_cases import CASES
 from bench.gpu_smoke_device import Check
 
@@ -76,7 +73,6 @@ def open_gpu():
     run = lambda case: (case(), ["units.step_whole"])
     return SimpleNamespace(name="Chip", device=DEVICE, run=run, lost=lambda: DEVICE.lost)
 """
-NO_DEVICE = "CASES = dict.fromkeys('abc')\n\ndef open_gpu():\n    raise OSError('there is no NVIDIA driver')\n"
 
 
 def smoke(tmp_path, *arguments, **environment):
@@ -146,64 +142,6 @@ def test_a_record_a_case(fakes):
     assert wrong["allowed"] == pytest.approx(1e-4 * 2**0.5, rel=1e-2)
     assert (crash["state"], crash["error"], crash["allowed"]) == ("error", None, None)
     assert 2 <= records["hang"]["seconds"] < 20
-
-
-def test_some_cases_by_the_beginning_of_their_names(tmp_path):
-    (tmp_path / "fakes.py").write_text(FAKES)
-    code, lines, records = smoke(tmp_path, "--cases", "fakes", "fir", "la")
-    assert code == 0 and [record["name"] for record in records] == ["first", "last"]
-    assert lines[-1] == "2 ok, 0 off, 0 error"
-
-
-def test_where_no_device_opens_all_cases_say_why_at_once(tmp_path):
-    (tmp_path / "nothing.py").write_text(NO_DEVICE)
-    code, lines, records = smoke(tmp_path, "--cases", "nothing")
-    assert code == 1 and lines[:3] == [f"error {name}: OSError: there is no NVIDIA driver" for name in "abc"]
-    assert [record["device"] for record in records] == [None] * 3
-
-
-def test_a_child_is_of_its_parents_group_and_ends_with_it(tmp_path):
-    """Killed alone, the parent can end nothing itself."""
-    told = tmp_path / "told"
-    (tmp_path / "hangs.py").write_text(
-        FAKES + f"\nimport pathlib\n\ndef hang():\n    told = pathlib.Path({str(told)!r})\n"
-        "    told.with_suffix('.part').write_text(f'{os.getpid()} {os.getpgid(0)}')\n"
-        "    told.with_suffix('.part').rename(told)\n    time.sleep(60)\n\nCASES = {'hang': hang}\n"
-    )
-    paths = os.pathsep.join([str(tmp_path), str(ROOT)])
-    command = [sys.executable, "-m", "bench.gpu_smoke", "--cases", "hangs", "--limit", "60"]
-    with subprocess.Popen(command, cwd=ROOT, env=os.environ | {"PYTHONPATH": paths}, start_new_session=True) as parent:
-        wait_for(told.exists)
-        child, group = map(int, told.read_text().split())
-        assert group == parent.pid
-        parent.send_signal(signal.SIGKILL)
-    wait_for(lambda: not alive(child))
-
-
-def wait_for(there):
-    until = time.monotonic() + 60
-    while not there():
-        assert time.monotonic() < until
-        time.sleep(0.02)
-
-
-def alive(process):
-    """Whether it runs; one that has ended, and that nobody has waited for, does not."""
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-def test_the_list_is_of_all_cases(capsys):
-    assert gpu_smoke.main(["--list"]) == 0
-    assert capsys.readouterr().out.splitlines() == [*CASES]
-
-
-def test_an_unknown_case_is_named(capsys):
-    with pytest.raises(SystemExit):
-        gpu_smoke.main(["units", "nothing"])
-    assert "found 'nothing', expected some of --list" in capsys.readouterr().err
 
 
 def test_a_change_is_what_an_error_is_measured_by():

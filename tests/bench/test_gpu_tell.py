@@ -111,13 +111,6 @@ def test_what_failed_and_where_to_look(page):
     assert lines[-1] == "facts 1 s, smoke 3 s, pvm 39 s, rows 9 s."
 
 
-def test_a_rival_that_was_left_out_of_a_step_that_went_well(page):
-    lines = page(
-        summary="units 9 s, exit code 0\n", log="== units (9 s left)\ntorch 9 bmm is left out: ValueError: no\n"
-    )
-    assert "* `units`: torch 9 bmm is left out: ValueError: no (log.txt:2)" in lines
-
-
 def test_the_tests_of_the_kernels(page):
     cases = '<testcase classname="a" name="one"/><testcase classname="a" name="two"><skipped/></testcase>'
     bad = '<testcase classname="a" name="bad"><failure message="1 != 2&#10;more">x</failure></testcase>'
@@ -144,13 +137,3 @@ def test_whatever_was_found_the_page_has_so_many_lines_at_most(page):
     assert len(lines) == gpu_tell.MOST and "* 45 more in results.jsonl" in lines
     shown = sum(line.startswith("| units.step") for line in lines)
     assert f"| {100 - shown} more in results.jsonl | | | | | |" in lines
-
-
-def test_a_folder_without_a_summary_tells_of_no_success(page):
-    assert "Unknown, since summary.txt is missing." in page(smoke("rows.gather"))
-    assert "None." in page(smoke("rows.gather"), summary="smoke 3 s, exit code 0\n")
-
-
-def test_a_folder_without_anything(tmp_path, capsys):
-    assert gpu_tell.tell(str(tmp_path)) == 2
-    assert "found neither results.jsonl nor summary.txt" in capsys.readouterr().out

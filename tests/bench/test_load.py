@@ -66,25 +66,6 @@ def test_a_child_that_ends_is_ours_as_it_was(machine):
     assert load.between(before, load.snapshot()) == Load(2, 0.0, 0.0)
 
 
-def test_ticks_that_say_less_than_nothing_are_nothing(machine):
-    before = load.snapshot()
-    machine.tick(1.0, [("cpu0", 0, 50)], processes=[(US, 0, 52)])
-    assert load.between(before, load.snapshot()) == Load(2, 0.0, 0.0)
-
-
-def test_of_a_moment_nothing_is_said(machine):
-    before = load.snapshot()
-    machine.tick(0.09, [("cpu0", 0, 9)])
-    assert load.between(before, load.snapshot()) is None
-
-
-def test_a_system_without_proc_says_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(load, "PROC", tmp_path)
-    monkeypatch.setattr(time, "sleep", lambda _: None)
-    assert load.snapshot() is None and load.between(None, None) is None
-    load.check_quiet()
-
-
 def test_a_busy_machine_is_refused_and_those_who_are_busy_are_named(machine, monkeypatch):
     taken = [(OTHER, 0, 30), (SECOND, 1, 50), (US, 0, 40)]
     monkeypatch.setattr(

@@ -1,6 +1,5 @@
 """One benchmark at a time: the second is refused and told of the first, whose end frees the machine."""
 
-import os
 import subprocess
 import sys
 
@@ -51,25 +50,3 @@ def test_the_lock_is_given_back_and_its_file_stays(tmp_path):
         with lock.alone(path), pytest.raises(lock.Taken), lock.alone(path):
             pass
     assert path.exists()
-
-
-def test_a_file_that_may_only_be_read_can_be_locked(tmp_path):
-    path = tmp_path / "lock"
-    path.touch(0o444)
-    with lock.alone(path), pytest.raises(lock.Taken):
-        with lock.alone(path):
-            pass
-
-
-def test_a_system_that_does_not_tell_of_locks_names_nobody(tmp_path, monkeypatch):
-    monkeypatch.setattr(lock, "PROC", tmp_path)
-    with lock.alone(tmp_path / "lock"), pytest.raises(lock.Taken, match=r"^another process measures"):
-        with lock.alone(tmp_path / "lock"):
-            pass
-
-
-def test_a_system_without_locks_is_said_to_have_none(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(lock, "fcntl", None)
-    with lock.alone(tmp_path / "lock"):
-        assert "cannot lock this system" in capsys.readouterr().out
-    assert not os.listdir(tmp_path)

@@ -71,16 +71,3 @@ def test_the_best_of_the_search_is_trained_for_all_the_time(text, tmp_path, monk
 def test_a_rate_that_is_too_high_is_an_infinite_perplexity(text):
     found = plugs_losses._learn("SampledLoss", text, 5.0, 1e30, 0.5, 100, SimpleNamespace(threads=2))
     assert found == math.inf
-
-
-def test_memory_is_that_of_a_process_of_its_own(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(lstm, "heads", lambda: {"ours": HEADS["ours"]})
-    file = str(tmp_path / "found.jsonl")
-    plugs_losses._memory(lstm.zipf(50_000, 10), SimpleNamespace(threads=2, json=file))
-    (record,) = read([file])
-    memory = record["memory"]
-    assert (
-        memory["parameters"] > 2 * 50_000 * 200 * 4 - 1000
-        and memory["peak"] >= memory["imports"] + memory["parameters"]
-    )
-    assert "x without the" in capsys.readouterr().out

@@ -5,7 +5,6 @@ import json
 import pytest
 
 from bench import ranks
-from bench.__main__ import main
 
 
 def found(work, samples):
@@ -46,23 +45,3 @@ def test_a_timeline_has_two_tracks_a_rank(tmp_path):
         ("m: wait", 0, 1e6),
         ("m: exchange", 5e5, 1e6),
     ]
-
-
-def test_ranks_measure_and_keep_one_clock(tmp_path, capsys):
-    """By the command, with two ranks of which each does what the other waits for."""
-    lines, kept = tmp_path / "line.json", tmp_path / "ranks.jsonl"
-    words = ["ranks", "--quick", "--repeat", "2", "--timeline", str(lines), "--json", str(kept)]
-    assert main(words) == 0
-    records = [json.loads(line) for line in kept.read_text().splitlines()]
-    assert {one["work"] for one in records} == {
-        f"ranks.{name}" for name in ("message", "allreduce", "alltoall", "tick", "compute", "alone")
-    }
-    assert all(one["checked"] and len(one["samples"]) == 2 and min(one["samples"]) > 0 for one in records)
-    spans = [one for one in json.loads(lines.read_text())["traceEvents"] if one["ph"] == "X"]
-    at = {(one["tid"], one["args"]["tick"], one["name"]): one for one in spans}
-    assert len(at) == len(spans) and {tid for tid, *_ in at} == {1, 2, 3, 4}
-    for tick in range(ranks.TICKS):  # nobody has all before the other has begun to send: their clocks are one
-        for own, other in ((1, 3), (3, 1)):
-            arrived, sent = at[own, tick, "mesh1m: arrive"], at[other, tick, "mesh1m: send"]
-            assert arrived["ts"] + arrived["dur"] > sent["ts"] - 20_000
-    assert "on the clock of rank 0" in capsys.readouterr().out

@@ -121,13 +121,6 @@ Learned from some.txt, commit abc."""
     )
 
 
-def test_qualities_of_a_benchmark_that_names_no_data_and_no_seeds():
-    bare = {"work": "some.quality", "who": "ours", "params": {}, "quality": {"perplexity": [56.0, 53.0]}}
-    bare |= {"threads": 2, "device": "cpu", "env": {}, "commit": "abc"}
-    assert "| ours | 2 | 54.5 (53 to 56) |" in report.tables([bare])
-    assert "Learned from its own data, commit abc." in report.tables([bare])
-
-
 def test_a_record_with_an_interval_shows_it_and_one_of_before_its_spread():
     new, old = record(interval=[3.9e9, 4.1e9]), record("peer", 2e9)
     table = report.tables([new, old])
@@ -143,11 +136,6 @@ def test_a_table_says_that_the_machine_was_busy():
     assert "Others took up to 0.6 of 2 cores meanwhile." in report.tables(
         [record(load=quiet), record("peer", load=busy)]
     )
-
-
-def test_the_command_prints_the_tables(tmp_path, capsys):
-    assert main(["report", write(tmp_path / "a.jsonl", record(), record("peer", 1e9))]) == 0
-    assert "(4 x)" in capsys.readouterr().out
 
 
 def test_the_command_alone_lists_the_benchmarks(capsys):

@@ -113,18 +113,6 @@ def test_the_time_left_is_by_the_pace_of_what_is_done():
     assert clock(61.2) == "1:01"
 
 
-def test_a_process_keeps_its_output_and_its_code(tmp_path):
-    log = tmp_path / "log.txt"
-    assert runner._process(["python", "-c", "print('said'); raise SystemExit(3)"], log) == 3
-    assert log.read_text() == "said\n"
-
-
-def test_before_anything_is_done_the_time_left_is_that_of_two_cores(given, processes, capsys):
-    runner.run(STEPS, given)
-    first, second = (line for line in capsys.readouterr().out.splitlines() if line.startswith("["))
-    assert first.endswith("about 4 minutes in all on two cores") and second.endswith("left")
-
-
 def test_nothing_of_a_step_is_left_when_it_is_stopped(tmp_path, monkeypatch):
     """Neither the process nor what it has started, though that does not listen."""
     child = (

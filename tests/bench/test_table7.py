@@ -1,31 +1,14 @@
 """Table 7: networks have the published sizes, every rival the same losses, figures of small ones stand beside nothing."""
 
 import itertools
-import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
-from bench import report, table7_table
-from bench.__main__ import main
-from bench.logits import Logits
-from bench.table7 import Rival, Task
+from bench import table7_table
+from bench.table7 import Logits, Rival, Task
 from bench.table7_rows import BATCHES, FIRST, FULL, Feed, Row, expected, first_weights, layers, rows
 from cpu.tree import huffman, path
-from tests.support.without_peers import WITHOUT
-
-COMMAND = [sys.executable, "-m", "bench", "table7", "--quick", "--repeat", "1", "--threads", "1"]
-
-
-@pytest.fixture(scope="module")
-def measured(tmp_path_factory):
-    pytest.importorskip("torch")
-    path = tmp_path_factory.mktemp("table7") / "t.jsonl"
-    done = subprocess.run([*COMMAND, "--json", str(path)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout, [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def test_the_parameters_of_dense_nets_are_those_published():
@@ -73,41 +56,6 @@ def test_the_oracle_s_losses_are_those_of_gradients_by_differences(momentum):
         at = at - row.rate * speed
     np.testing.assert_allclose(expected(row, feed, weights), losses, rtol=1e-7)
     assert losses[0] != pytest.approx(losses[BATCHES], rel=1e-3)
-
-
-def test_all_rivals_of_small_networks_agree_and_are_timed(measured):
-    said, records = measured
-    who = {(record["work"], record["params"]["net"]): set() for record in records}
-    for record in records:
-        who[record["work"], record["params"]["net"]].add(record["who"].split()[0])
-        assert record["checked"] and record["unit"] == "mini-batches/s"
-    assert who == {
-        ("table7.tree" if row.net == "tree" else "table7.step", row.name): {"ours"}
-        if row.net == "tree"
-        else {"ours", "torch"}
-        for row in FULL
-    }
-    tree = next(record for record in records if record["work"] == "table7.tree")
-    assert (
-        tree["params"]["parameters"] == 301 * 24 + 2 * 25 * 24 + 299 * 24
-    )  # three layers, and the nodes of 300 classes
-    assert "2016" not in said, "published figures are of the published sizes"
-    assert report.tables(records).count("\n| ours |") == len(FULL)
-
-
-def test_without_pytorch_its_nets_are_a_gap():
-    code = f"{WITHOUT}sys.exit(main('table7 --quick --repeat 1 --threads 1 --only FCN-R --only LSTM'.split()))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert "torch is not measured" in done.stdout and "### FCN-R" in done.stdout and "LSTM" not in done.stdout
-
-
-def test_a_gpu_has_the_losses_of_the_oracle():
-    """On the simulated driver: a column of its own, of ours."""
-    command = [sys.executable, "-m", "tests.cudasim", *COMMAND, "--only", "FCN-S", "--only", "FCN-R"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("(cudasim) |") == 2
 
 
 def test_a_wrong_loss_or_number_of_parameters_is_not_timed():
@@ -163,8 +111,3 @@ def test_other_sizes_and_the_tree_stand_beside_no_published_figure(more):
     table = table7_table.tables([record("ours", 2, 4.0, **more)])
     assert "2016" not in table and "| ours | **0.25 (0.125 to 0.5)** |" in table
     assert (table7_table.OWN in table) == (more.get("work") == "table7.tree")
-
-
-def test_an_unknown_network_is_named(capsys):
-    assert main(["table7", "--quick", "--only", "VGG"]) == 2
-    assert "--only: found 'VGG', expected one of FCN-S, FCN-S with a tree, FCN-R" in capsys.readouterr().out

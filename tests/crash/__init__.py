@@ -1,1 +1,1 @@
-"""Runs whose process is killed, whose disk fails or whose machine loses its power, and that go on: see __main__.py."""
+"""Runs whose process is killed, or whose disk fails, and that go on: see campaign.py."""

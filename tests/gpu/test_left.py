@@ -1,7 +1,4 @@
-"""What models that are gone leave on a device: no memory, no stream or graph, and every event back in stock.
-
-`python -m tests.soak.memory` is its like for the memory of the host.
-"""
+"""What models that are gone leave on a device: no memory, no stream or graph, and every event back in stock."""
 
 import gc
 import itertools

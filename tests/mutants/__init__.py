@@ -1,1 +1,1 @@
-"""The mutation score: small faults are planted in the sources, one at a time; tests should fail. See README.md."""
+"""The mutation score: small faults are planted in the sources, one at a time, and tests should fail."""

@@ -1,13 +1,261 @@
-"""python -m tests.mutants --paths hybrid cpu gpu --number 500: the mutation score, by area, and what survived."""
+"""python -m tests.mutants --number 500 --seed 7: plants small faults in copies of the sources, tells the share that tests find.
+
+Each mutant meets the tests of its file (the mirrored file, those that name its path), then those that import it, the nearest
+first: what `make test` runs, then what `make test-all` runs besides. It is killed where a test fails, hangs or dies that
+passes without it. Results are kept in build/mutants: a campaign that was stopped goes on, and a result holds until its file or
+the test that killed changes. tests/mutants/equivalent.txt may name mutants that no test should see, each with its reason.
+"""
 
 import argparse
+import collections
+import dataclasses
+import functools
+import hashlib
+import importlib.util
+import json
+import os
+import queue
+import re
+import resource
+import shutil
+import signal
+import subprocess
 import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.mutants.campaign import MORE, RECORD, Campaign
-from tests.mutants.mutant import drawn
-from tests.mutants.score import equivalent, survivor, table
-from tests.support.imports import ROOT
+from tests.mutants.plant import Mutant, drawn, mutants
+from tests.support.imports import ROOT, graph
+
+TIERS = {
+    "test": "not slow and not later",
+    "all": "later and not slow",
+}  # what `make test` runs, and `make test-all` besides
+APART = tuple(f"tests/{name}/" for name in ("bench", "crash", "docs", "examples", "fuzz", "mutants", "soak"))
+LEFT_OUT = shutil.ignore_patterns(
+    ".git", ".venv", "build", "dist", "*cache", "__pycache__", ".hypothesis", "*.egg-info"
+)
+MORE = 10  # test files beside a mutant's own
+EQUIVALENT = Path(__file__).with_name("equivalent.txt")
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """What came of a mutant: killed in a tier, "test" or "all", by a test; or survived the tiers up to this one."""
+
+    name: str
+    killed: bool
+    tier: str
+    by: str
+    seconds: float
+    state: str
+
+    def holds(self, mutant: Mutant, tier: str) -> bool:
+        """Whether it answers for a tier, and neither the file nor the test that killed has changed."""
+        return self.state == state(mutant, self.by) and (self.killed or tier in (self.tier, "test"))
+
+
+def state(mutant: Mutant, by: str) -> str:
+    """A hash of the files that a result is of."""
+    files = [ROOT / mutant.path, *([ROOT / by.partition("::")[0]] if by else [])]
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files if file.is_file())).hexdigest()[:16]
+
+
+class Selection:
+    """The test files that belong to a source file, and those that import it."""
+
+    def __init__(self, root: Path):
+        self.root, self.importers = root, dict[str, set[str]]()
+        packages = [path.parent.name for path in sorted(root.glob("*/__init__.py"))]
+        for name, targets in graph(*packages, within_functions=True, root=root).items():
+            for target in targets:
+                self.importers.setdefault(target, set()).add(name)
+
+    def own(self, path: str) -> list[str]:
+        """The mirrored file, and those that name the path; of a header those of the kernels that include it, too."""
+        place = Path(path).parent if Path(path).name == "__init__.py" else Path(path)
+        found = {f"tests/{place.parent}/test_{place.stem.removeprefix('_')}.py"} | self._holding(
+            path, "tests/**/test_*.py"
+        )
+        for including in self._including(path):
+            found |= set(self.own(including))
+        return sorted(test for test in found if (self.root / test).exists() and not test.startswith(APART))
+
+    def others(self, path: str) -> list[str]:
+        """Of those that import it, directly or not, the nearest: those of its package first."""
+        edge = [Path(one).with_suffix("").as_posix().replace("/", ".") for one in (path, *self._including(path))]
+        edge = [name.removesuffix(".__init__") for name in edge]
+        seen, found = set(edge), list[str]()
+        while edge:
+            edge = sorted({more for name in edge for more in self.importers.get(name, ())} - seen)
+            seen |= set(edge)
+            tests = [f"{name.replace('.', '/')}.py" for name in edge if name.rpartition(".")[2].startswith("test_")]
+            found += sorted(tests, key=lambda test: -len(os.path.commonpath([test, f"tests/{path}"])))
+        return [test for test in found if not test.startswith(APART) and test not in self.own(path)][:MORE]
+
+    def _including(self, path: str) -> list[str]:
+        if not path.endswith(".cuh"):
+            return []
+        files = self._holding(f'#include "{Path(path).name}"', "gpu/**/*.cu*")
+        return sorted(files | {kernel for file in files for kernel in self._including(file)})
+
+    def _holding(self, text: str, files: str) -> set[str]:
+        whole = re.compile(re.escape(text) + r"(?!\w)")
+        return {file.relative_to(self.root).as_posix() for file in self.root.glob(files) if whole.search(_text(file))}
+
+
+@functools.cache
+def _text(file: Path) -> str:
+    return file.read_text()
+
+
+class Worker:
+    """A copy of the sources, in which one mutant after another is planted, and what was compiled of it."""
+
+    def __init__(self, folder: Path, selection: Selection, given: argparse.Namespace):
+        self.folder, self.root, self.selection, self.given = folder, folder / "tree", selection, given
+        shutil.rmtree(self.root, ignore_errors=True)
+        shutil.copytree(
+            ROOT, self.root, ignore=LEFT_OUT, symlinks=True
+        )  # files keep their times: what is compiled holds
+        for name in ("kernels", "cache"):
+            (folder / name).mkdir(mode=0o700, exist_ok=True)
+        self.good, self.bad = set[str](), set[str]()  # tests that pass, and fail, without a mutant
+
+    def result(self, mutant: Mutant) -> Result:
+        """Let a mutant meet its tests."""
+        begun, tier, by = time.monotonic(), "", ""
+        for tier in TIERS if self.given.tier == "all" else ("test",):
+            groups = self.selection.own(mutant.path), self.selection.others(mutant.path)
+            budgets = self.given.budget, self.given.budget / 5
+            met = (
+                self._killer(mutant, files, TIERS[tier], budget)
+                for files, budget in zip(groups, budgets, strict=True)
+                if files
+            )
+            by = next(filter(None, met), "")
+            if by:
+                break
+        return Result(mutant.name, bool(by), tier, by, round(time.monotonic() - begun, 1), state(mutant, by))
+
+    def _killer(self, mutant: Mutant, files: list[str], marker: str, budget: float) -> str:
+        """The test that kills it, or the files that cannot be read with it; empty where all pass."""
+        file, watched = self.root / mutant.path, "CUDASIM" if mutant.new == "" and "sync" in mutant.old else ""
+        text, times = file.read_text(), (file.stat().st_atime_ns, file.stat().st_mtime_ns)
+        while True:
+            unchanged = self._digest()
+            file.write_text(mutant.plant(text))
+            try:
+                passed, by = self._run(["-m", marker, *files], budget, mutant, unchanged, watched)
+            finally:
+                file.write_text(text)
+                os.utime(file, ns=times)
+            if passed or (by or " ".join(files)) in self.good:
+                return "" if passed else by or files[0]
+            again, _ = self._run([by] if by else ["--collect-only", *files], budget, None, "", watched)
+            (self.good if again else self.bad).add(by or " ".join(files))
+            if not again and not by:
+                raise RuntimeError(f"{files} cannot be read without a mutant either")
+
+    def _run(
+        self, words: list[str], budget: float, mutant: Mutant | None, unchanged: str, watched: str
+    ) -> tuple[bool, str]:
+        """Whether tests pass, and the last that had begun."""
+        with tempfile.TemporaryDirectory(dir=self.folder, ignore_cleanup_errors=True) as scratch:
+            log = Path(scratch, "log")
+            log.touch()
+            environ = os.environ | self._caches(mutant, unchanged, Path(scratch)) | {"MUTANT_LOG": str(log)}
+            environ |= {
+                "HOME": scratch,
+                "TMPDIR": scratch,
+                "HYBRID_DATA": f"{scratch}/data",
+                "PYTHONPATH": str(self.root),
+            }
+            environ |= {"MUTANT_LIMIT": str(self.given.limit), "MUTANT_BUDGET": str(budget)}
+            environ |= dict.fromkeys([watched, f"{watched}_COUNT"] if watched else [], "1")  # every access is watched
+            bad = [f"--deselect={test}" for test in self.bad]
+            plain = ["-x", "-q", "-p", "tests.mutants.meet", "-p", "no:cacheprovider", "-p", "no:xdist"]
+            command = [sys.executable, "-m", "pytest", *plain, *bad, f"--basetemp={scratch}/pytest", *words]
+            running = subprocess.Popen(
+                command,
+                cwd=self.root,
+                env=environ,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+                preexec_fn=_bounded,
+            )
+            try:
+                code = running.wait(budget + 3 * self.given.limit)
+            except subprocess.TimeoutExpired:  # before the first test, or after the last
+                code = -1
+            try:
+                os.killpg(running.pid, signal.SIGKILL)  # with what it has started and left
+            except ProcessLookupError:
+                pass
+            running.wait()
+            return code in (0, 5), (log.read_text().splitlines() or [""])[-1]
+
+    def _caches(self, mutant: Mutant | None, unchanged: str, scratch: Path) -> dict[str, str]:
+        """Where compiled kernels are: a mutant sees those that do not depend on its file, and leaves none behind."""
+        kernels, cache = self.folder / "kernels", self.folder / "cache"
+        if mutant and mutant.path.startswith("cpu/"):
+            old, kernels = kernels / unchanged, scratch / "kernels"
+            for module in self._unaffected(mutant.path):
+                for file in old.glob(f"cpu_*/{module}.*"):
+                    there = kernels / self._digest() / file.parent.name
+                    there.mkdir(mode=0o700, parents=True, exist_ok=True)
+                    os.link(file, there / file.name)
+        if mutant and mutant.path.startswith("gpu/"):  # names are hashes of all that is compiled
+            shutil.copytree(cache, cache := scratch / "cache", copy_function=os.link)
+        silent = {"PYTHONDONTWRITEBYTECODE": "1"} if mutant else {}
+        return {"NUMBA_CACHE_DIR": str(kernels), "XDG_CACHE_HOME": str(cache)} | silent
+
+    def _digest(self) -> str:
+        """The name of the folder of kernels for cpu/ as it is in the copy now; by the sources' code, not the mutant's."""
+        spec = importlib.util.spec_from_file_location("kernel_cache", ROOT / "cpu" / "cache.py")
+        assert spec and spec.loader
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        module.__file__ = str(self.root / "cpu" / "cache.py")
+        return str(module._digest())
+
+    def _unaffected(self, path: str) -> set[str]:
+        """The modules of cpu/ that neither are this file nor import it: Numba looks at a kernel's own file only."""
+        affected = edge = {Path(path).with_suffix("").as_posix().replace("/", ".").removesuffix(".__init__")}
+        while edge := {name for one in edge for name in self.selection.importers.get(one, ())} - affected:
+            affected = affected | edge
+        every = {f"cpu.{file.stem}" for file in (self.root / "cpu").glob("*.py")}
+        return set() if "cpu" in affected else {name.partition(".")[2] for name in every - affected}
+
+
+def _bounded() -> None:
+    resource.setrlimit(resource.RLIMIT_DATA, (8 << 30, 8 << 30))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 30, 1 << 30))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def table(results: list[tuple[Mutant, Result | None]], equivalent: set[str]) -> str:
+    """A line for each package: how many were drawn, and the shares killed of those that met their tests."""
+    lines = ["| package | drawn | equivalent | met | killed by make test | by make test-all |", "|---|" + "---:|" * 5]
+    for package in sorted({mutant.path.split("/")[0] for mutant, _ in results}):
+        of = [(mutant, result) for mutant, result in results if mutant.path.startswith(f"{package}/")]
+        met = [result for mutant, result in of if result and mutant.name not in equivalent]
+        early, late = (sum(one.killed and one.tier in tiers for one in met) for tiers in (["test"], TIERS))
+        shares = (f"{killed} ({killed / len(met):.1%})" if met else "-" for killed in (early, late))
+        same = sum(mutant.name in equivalent for mutant, _ in of)
+        lines.append(f"| {package} | {len(of)} | {same} | {len(met)} | " + " | ".join(shares) + " |")
+    return "\n".join(lines)
+
+
+def known(folder: Path) -> dict[str, Result]:
+    """The results so far, by name."""
+    file = folder / "results.jsonl"
+    lines = file.read_text().splitlines() if file.exists() else []
+    return {result.name: result for line in lines if line.endswith("}") for result in [Result(**json.loads(line))]}
 
 
 def main() -> int:
@@ -16,40 +264,81 @@ def main() -> int:
     parser.add_argument(
         "--paths", nargs="+", default=["hybrid", "cpu", "gpu"], help="files and folders to plant faults in"
     )
-    parser.add_argument("--number", type=int, default=500, help="mutants of each area: hybrid, cpu, gpu, gpu .cu")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument(
-        "--more", type=float, default=MORE, help="seconds of processor time for tests that are not the file's own"
-    )
+    parser.add_argument("--number", type=int, default=500, help="of mutants, shared evenly by the paths (default: 500)")
+    parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--tier", choices=TIERS, default="all", help="test: what `make test` runs only (default: all)")
     parser.add_argument("--only", metavar="KEY", nargs="+", help="run these mutants, whatever is known of them")
     parser.add_argument("--tell", action="store_true", help="run nothing: what is known so far")
-    parser.add_argument("--record", action="store_true", help=f"write what is known to {RECORD}")
+    parser.add_argument("--limit", type=float, default=120.0, help="seconds for one test (default: 120)")
     parser.add_argument(
-        "--folder", type=Path, default=ROOT / "build" / "mutants", help="of the copy and of the results"
+        "--budget",
+        type=float,
+        default=150.0,
+        help="seconds of a mutant's own tests, after which none begins; a fifth of it for those of others (default: 150)",
     )
-    asked = parser.parse_args()
-    campaign = Campaign(ROOT, asked.folder, asked.more)
-    every, known = campaign.mutants(asked.paths), equivalent()
-    chosen = [one for one in every if one.key in asked.only] if asked.only else drawn(every, asked.number, asked.seed)
-    for key in set(asked.only or ()) - {one.key for one in chosen}:
-        parser.error(f"no mutant {key} in {asked.paths}: its line has changed")
-    for mutant in chosen if not asked.tell else ():
-        if mutant.name in known and not asked.only:
-            continue
-        if asked.only or not campaign.held(mutant):
-            result = campaign.run(mutant)
-            print(
-                f"{result.outcome} {result.seconds:6.1f} s  {mutant.key}  {mutant.name}  {result.by or ''}", flush=True
-            )
-    told = [(mutant, campaign.held(mutant)) for mutant in chosen]
-    for mutant, outcome in told:
-        if outcome and outcome.outcome == "survived" and mutant.name not in known:
-            print(survivor(mutant, (campaign.tree.root / mutant.path).read_text()))
-    print(table(told, known))
-    if asked.record:
-        campaign.record()
-    campaign.close()
+    parser.add_argument("--jobs", type=int, default=2, help="mutants at once (default: 2)")
+    parser.add_argument("--folder", type=Path, default=ROOT / "build" / "mutants")
+    given = parser.parse_args()
+    chosen = list[Mutant]()
+    for path in given.paths:
+        files = [ROOT / path] if (ROOT / path).is_file() else sorted((ROOT / path).rglob("*.*"))
+        every = [
+            mutant
+            for file in files
+            if file.suffix in (".py", ".cu", ".cuh")
+            for mutant in mutants(file.relative_to(ROOT).as_posix(), file.read_text())
+        ]
+        number = -(-given.number // len(given.paths))
+        chosen += [one for one in every if one.key in given.only] if given.only else drawn(every, number, given.seed)
+    lines = EQUIVALENT.read_text().splitlines() if EQUIVALENT.exists() else []
+    equivalent = {line for line in lines if line and not line.startswith((" ", "#"))}
+    folder, found = given.folder.resolve(), known(given.folder)
+    left = [
+        mutant
+        for mutant in chosen
+        if given.only
+        or (
+            mutant.name not in equivalent
+            and not (mutant.name in found and found[mutant.name].holds(mutant, given.tier))
+        )
+    ]
+    if left and not given.tell:
+        run(left, folder, given)
+        found = known(folder)
+    told = [(one, found.get(one.name)) for one in chosen]
+    told = [(one, result if result and result.holds(one, given.tier) else None) for one, result in told]
+    for mutant, result in told:
+        if result and not result.killed and mutant.name not in equivalent:
+            print(f"survived: {mutant.name}\n    python -m tests.mutants --paths {mutant.path} --only {mutant.key}")
+    print(table(told, equivalent))
     return 0
+
+
+def run(left: list[Mutant], folder: Path, given: argparse.Namespace) -> None:
+    """Let mutants meet their tests, some at once, and keep each result as it comes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    selection, free = Selection(ROOT), queue.SimpleQueue[Worker]()
+    for number in range(min(given.jobs, len(left))):
+        (folder / str(number)).mkdir(exist_ok=True)
+        free.put(Worker(folder / str(number), selection, given))
+    counts = collections.Counter[str]()
+
+    def one(mutant: Mutant) -> None:
+        worker = free.get()
+        try:
+            result = worker.result(mutant)
+        finally:
+            free.put(worker)
+        with open(folder / "results.jsonl", "a") as file:
+            file.write(json.dumps(dataclasses.asdict(result)) + "\n")
+        counts["killed" if result.killed else "survived"] += 1
+        print(
+            f"{sum(counts.values())}/{len(left)} {result.seconds:6.1f} s  {mutant.key}  {mutant.name}  {result.by}",
+            flush=True,
+        )
+
+    with ThreadPoolExecutor(given.jobs) as pool:
+        list(pool.map(one, left))
 
 
 if __name__ == "__main__":

@@ -1,19 +1,419 @@
-"""python -m tests.soak TICKS: seed after seed, until so many ticks are computed. See tests/soak/__init__.py.
+"""python -m tests.soak TICKS [--first SEED] [--each N]: seed after seed, until so many ticks are computed.
 
-A seed that fails is told with the command that repeats it; the others go on, and the exit code is 1 at the end.
+A seed draws an engine, its data and its settings. Its overlapped run, and one that is left, saved, resumed, copied, interrupted
+and broken, in orders of work that the seed draws, give each tick's loss and each array of the serial run to the byte: of stages
+one after another, without queues, events or threads. A seed that fails is told with its command; the others go on.
 """
 
 import argparse
+import contextlib
+import copy
 import os
+import random
+import signal
 import sys
+import tempfile
 import traceback
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+from unittest import mock
 
-os.environ.setdefault(
-    "NUMBA_NUM_THREADS", "4"
-)  # before Numba is imported: ways have up to 4 threads, whatever the machine
+os.environ.setdefault("NUMBA_NUM_THREADS", "4")  # before Numba is imported: ways have up to 4 threads on any machine
 
-from tests.soak import TICKS
-from tests.soak.replay import replay
+import numpy as np
+import pytest
+
+import cpu.device
+from hybrid.engine import Engine
+from hybrid.engine.embedding import Embedding
+from hybrid.engine.inputs import Inputs
+from hybrid.engine.scale import SCHEDULES, Scale
+from hybrid.engine.schedule import Stage, part
+from hybrid.engine.trunk.mlp import MLP, Trunk
+from hybrid.feeds import Batch
+from hybrid.readout import FullReadout, HeadReadout, LabelTreeReadout, MixtureReadout, SampledReadout, TreeReadout
+from tests.soak.queues import ordered
+from tests.support.full_disk import Disk
+from tests.support.small_runs import Killed
+
+BATCHES = 37  # that a feed has, over and over
+EACH = 400  # ticks of each way of a seed
+LEGS = 16  # in which a run is about done
+READOUTS = {  # by name: counts, width and what all take
+    "tree": lambda counts, width, **more: TreeReadout(counts, width, **more),
+    "balanced tree": lambda counts, width, **more: TreeReadout(counts, width, tree="balanced", **more),
+    "tree in batches": lambda counts, width, **more: TreeReadout(counts, width, mode="batch", together=3, **more),
+    "split tree": lambda counts, width, **more: TreeReadout(counts, width, split=4, **more),
+    "full": lambda counts, width, **more: FullReadout(counts, width, **more),
+    "sampled": lambda counts, width, **more: SampledReadout(counts, width, negatives=5, **more),
+    "gbce": lambda counts, width, **more: SampledReadout(counts, width, loss="gbce", negatives=4, **more),
+    "head": lambda counts, width, **more: HeadReadout(counts, width, head=4, clusters=3, **more),
+    "mixture": lambda counts, width, **more: MixtureReadout(
+        [TreeReadout(counts, width, tree=shape, **more) for shape in ("huffman", "balanced")], pace=0.1
+    ),
+    "label tree": lambda counts, width, **more: LabelTreeReadout(counts, width, **more),
+}
+RULES: list[dict[str, Any]] = [{}, {"optimiser": "row-adagrad"}, {"optimiser": "adagrad"}]
+Ticks = dict[int, bytes]  # the loss of each, as bytes of a float64
+
+
+class Case:
+    """An engine, its data and its settings, drawn from a seed; targets are a fixed function of ids or numbers."""
+
+    epochs = 1
+
+    def __init__(self, seed: int, ticks: int):
+        rng = random.Random(f"engine {seed}")
+        self.seed, self.ticks_per_epoch = seed, ticks
+        self.kind = rng.choice(["context", "context", "bags", "values", "numbers"])
+        self.depth = rng.choice(["none", "unit", "unit", "mlp"] if self.kind != "numbers" else ["unit", "mlp"])
+        self.context = rng.randint(1, 4) if self.depth != "none" else 1
+        width, self.hidden = rng.randint(2, 6), rng.randint(2, 6)
+        rows, self.classes = rng.randint(8, 40), rng.randint(12, 40)
+        self.rows, self.width = (0, width) if self.kind == "numbers" else (rows, 0)
+        self.batch, self.weighed = rng.randint(1, 12), rng.random() < 0.3
+        self.counts = np.array([rng.randint(0, 99) for _ in range(self.classes)])
+        self.readout = rng.choice(list(READOUTS))
+        self.trunk = {"dropout": rng.choice([0, 0.3]), "layer_norm": rng.random() < 0.5, "residual": rng.random() < 0.5}
+        self.trunk |= {
+            "optimiser": rng.choice(["sgd", "adam", "adamw", "adagrad", "nesterov"]),
+            "rate": 0.01,
+            "clip": 1.0,
+        }
+        shape = {
+            "per_example": self.context,
+            "mean": self.kind in ("bags", "values"),
+            "weighted": self.kind == "values",
+        }
+        self.of_rows = (
+            {"rows": rows, "width": width, "rate": 0.02, "spread": 0.3, "seed": seed} | shape | rng.choice(RULES)
+        )
+        self.of_readout = {"batch": self.batch, "rate": 0.02, "seed": seed} | rng.choice(RULES)
+        self.settings: dict[str, Any] = {
+            "micro_batches": rng.randint(1, min(4, self.batch)),
+            "delay": rng.choice([0, 1]),
+            "schedule": rng.choice(list(SCHEDULES)),
+            "warmup": rng.choice([0, ticks // 10]),
+        }
+        self.most_ids = 0 if self.width else 5 * self.batch
+        self._made = [self._drawn(np.random.default_rng([seed, number])) for number in range(BATCHES)]
+        self.most_targets = max(len(batch.target) for batch in self._made)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.kind}, trunk {self.depth}, {self.readout}, batch {self.batch}, {len(self)} ticks, {self.settings}"
+        )
+
+    def __len__(self) -> int:
+        return self.ticks_per_epoch
+
+    def __getitem__(self, tick: int) -> Batch:
+        return self._made[tick % BATCHES]
+
+    def describe(self) -> dict[str, Any]:
+        """As a feed."""
+        return {"kind": "soak"}
+
+    def _drawn(self, rng: np.random.Generator) -> Batch:
+        """Batches are of any size up to the most, or empty."""
+        size = int(rng.choice([self.batch, self.batch, rng.integers(0, self.batch + 1)]))
+        weight = (rng.integers(0, 3, size) / 2).astype(np.float32) if self.weighed and rng.random() < 0.7 else None
+        labels = self.readout == "label tree"
+        target_at = np.concatenate([[0], np.cumsum(rng.integers(0, 4, size))]) if labels else None
+        target = rng.integers(0, self.classes, size if target_at is None else target_at[-1]).astype(np.int32)
+        if self.kind == "numbers":
+            x = rng.normal(size=(size, self.width)).astype(np.float32)
+            return Batch(None, None, target, weight, None, x, target_at)
+        bag_at, values, count = None, None, size * self.context
+        if self.kind in ("bags", "values"):
+            bag_at = np.concatenate([[0], np.cumsum(rng.integers(0, 6, size))])
+            count = int(bag_at[-1])
+            values = rng.normal(size=count).astype(np.float32) if self.kind == "values" else None
+        return Batch(
+            rng.integers(0, self.rows, count).astype(np.int32), bag_at, target, weight, values, None, target_at
+        )
+
+    def make(self, threads: int, overlap: bool | None) -> Engine:
+        """The engine at its beginning."""
+        rows: Any = Inputs(self.width) if self.kind == "numbers" else Embedding(**self.of_rows)
+        trunk: Any = None
+        if self.depth == "unit":
+            trunk = Trunk(rows.outputs, 5, self.hidden, rate=0.05, momentum=0.5, seed=self.seed)
+        elif self.depth == "mlp":
+            trunk = MLP((rows.outputs, 6, 6, self.hidden), "tanh", seed=self.seed, **self.trunk)
+        readout = READOUTS[self.readout](self.counts, self.hidden if trunk else rows.outputs, **self.of_readout)
+        return Engine(rows, trunk, readout, device="cpu", threads=threads, overlap=overlap, **self.settings)
+
+
+def held(engine: Engine) -> dict[str, bytes]:
+    """All that it is."""
+    arrays = {name: array.tobytes() for name, array in engine.parameters().items()}
+    return arrays | {"state": repr(engine.readout.state()).encode()}
+
+
+def serial(engine: Engine, feed: Case) -> Ticks:
+    """Train an engine that has not begun: batch t + delay is begun, then batch t is finished, each stage after the other."""
+    plan, queues = engine.route.plan(), {"sparse": engine.sparse.device.inline("serial", 1)}
+    queues |= dict.fromkeys(("dense", "copy in", "copy out"), engine.dense.device.inline("serial", 1))
+    begun: dict[int, list[Any]] = {}
+    losses: Ticks = {}
+    for tick in range(len(feed) + engine.delay):
+        if tick < len(feed):
+            begun[tick] = _filled(engine, feed, tick)
+            _do(plan.begin, begun[tick], queues)
+        if tick >= engine.delay:
+            slots = begun.pop(tick - engine.delay)
+            _do(plan.finish, slots, queues)
+            _do([stage._replace(once=True) for stage in plan.update], slots, queues)
+            total, sums = sum(slot.count for slot in slots), sum(slot.loss * slot.count for slot in slots)
+            losses[slots[0].tick] = np.float64(sums / slots[0].examples if total else np.nan).tobytes()
+    return losses
+
+
+def _filled(engine: Engine, feed: Case, tick: int) -> list[Any]:
+    """New slots with the micro-batches of a tick."""
+    batch, count = feed[tick], engine.micro_batches
+    sizes = part(feed.batch, count), feed.most_ids, Scale(engine.schedule, len(feed), engine.warmup)
+    slots = [engine.route.slot(*sizes, max(len(batch.target), feed.batch)) for _ in range(count)]
+    each = part(batch.examples, count)
+    for micro, slot in enumerate(slots):
+        slot.fill(tick, micro, batch, *(min(at * each, batch.examples) for at in (micro, micro + 1)))
+    return slots
+
+
+def _do(stages: Iterable[Stage], slots: list[Any], queues: dict[str, Any]) -> None:
+    full = [slot for slot in slots if slot.count]
+    for stage in stages if full else ():
+        for slot in full[-1:] if stage.once else full:
+            queues[stage.queue].run(stage.work, slot).wait()
+
+
+class Planted(Exception):
+    """What a piece of work or a feed is made to raise."""
+
+
+class Ordeal:
+    """A case's run from its beginning to its end, with trials drawn from the seed.
+
+    ticks   what its caller got
+    unseen  ticks that the caller did not get, since the run ended behind them by an interrupt
+    log     what has happened, a line each: the trial and the tick before it
+    """
+
+    def __init__(self, case: Case, folder: Path):
+        self._case, self._folder, self._saved = case, folder / "checkpoint", False
+        self._rng = random.Random(f"ordeal {case.seed}")
+        self._running: Iterator[Any] | None = None
+        self._left, self._act = -1, _nothing  # before which piece of work from now something is done, and what
+        self._breaks = -1  # the tick at which the feed fails
+        self.ticks, self.unseen, self.done, self.log = Ticks(), set[int](), 0, list[str]()
+        self.model = self._made()
+
+    def run(self) -> None:
+        """All of it."""
+        timed = cpu.device._timed
+
+        def counted(*arguments: Any) -> Any:
+            self._left -= 1
+            if self._left == -1:
+                self._act()
+            return timed(*arguments)
+
+        with mock.patch.object(cpu.device, "_timed", counted):
+            while self.model.tick < len(self._case):
+                trial = self._rng.choice(TRIALS)
+                self.log.append(f"tick {self.model.tick}: {trial.__name__}")
+                trial(self)
+            self._go(len(self._case) + 1)
+            self._leave()
+
+    # What happens
+
+    def leave(self) -> None:
+        """The caller stops, and begins another run."""
+        self._go()
+        self._leave()
+
+    def ask(self) -> None:
+        """Between two ticks."""
+        self._go()
+        batch = next(batch for batch in map(self._case.__getitem__, range(BATCHES)) if batch.examples)
+        named = {"ids": batch.ids, "bag_at": batch.bag_at, "values": batch.values}
+        self.model.best(k=3, **({"x": batch.x} if batch.ids is None else named))
+
+    def save(self) -> None:
+        """Between two ticks of a run that goes on."""
+        self._go()
+        self._save()
+
+    def resume(self) -> None:
+        """The model goes on after a save, and is lost."""
+        self.save()
+        self._go(self._rng.randrange(5))
+        self._load()
+
+    def copy(self) -> None:
+        """A copy goes on."""
+        self._go()
+        model = copy.deepcopy(self.model)
+        self._leave()
+        self.model = model
+
+    def broken_save(self) -> None:
+        """The disk is full, or the process dies in a save; a checkpoint stands if one did, or if this one is whole."""
+        self._go()
+        dead = self._rng.random() < 0.5
+        with pytest.MonkeyPatch.context() as patch, contextlib.suppress(Killed, OSError):
+            Disk(patch, self._folder, self._rng.randrange(30), dead)
+            self._save()
+        self._saved = self._saved or (self._folder / "checkpoint.json").exists()
+        if dead:
+            self._load()
+
+    def interrupt(self) -> None:
+        """Ctrl-C in a piece of work: the run ends behind its tick."""
+        self._plan(_interrupt)
+        self._go(20, KeyboardInterrupt)
+        assert not self.model.torn, self.model.torn
+
+    def two_interrupts(self) -> None:
+        """The second one breaks off the tick."""
+        self._plan(lambda: (_interrupt(), _interrupt()) and None)
+        self._go(20, KeyboardInterrupt)
+        self._whole_or_refused()
+
+    def fault(self) -> None:
+        """A piece of work fails."""
+        self._plan(_fail)
+        self._go(20, Planted)
+        self._whole_or_refused()
+
+    def feed_fails(self) -> None:
+        """The feed fails; the model stands between two ticks."""
+        self._leave()
+        self._breaks = self.model.tick + self._rng.randrange(5)
+        self._go(20, Planted)
+        assert not self.model.torn, self.model.torn
+        self._breaks = -1
+
+    # By which
+
+    def __len__(self) -> int:
+        return len(self._case)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__dict__["_case"], name)
+
+    def __getitem__(self, tick: int) -> Batch:
+        """As a feed, which fails once, at a tick."""
+        if tick == self._breaks:
+            self._breaks = -1
+            raise Planted("the feed")
+        return self._case[tick]
+
+    def _plan(self, act: Callable[[], None]) -> None:
+        self._left, self._act = self._rng.randrange(100), act
+
+    def _go(self, ticks: int = 0, *failures: type[BaseException]) -> None:
+        """Some ticks further; a run that fails has ended."""
+        try:
+            for _ in range(ticks or self._rng.randint(1, max(2, 2 * len(self) // LEGS))):
+                self._running = self._running or iter(self.model.run(self))
+                tick = next(self._running, None)
+                if tick is None:
+                    self._running = None
+                    break
+                self.done += 1
+                loss = np.float64(tick.loss).tobytes()
+                assert self.ticks.setdefault(tick.number, loss) == loss, (
+                    f"tick {tick.number} gave something else before"
+                )
+        except failures as failure:
+            self._running = None
+            if isinstance(failure, KeyboardInterrupt) and self.model.tick:
+                self.unseen |= {self.model.tick - 1} - self.ticks.keys()
+        finally:
+            self._left = -1
+
+    def _leave(self) -> None:
+        running, self._running = self._running, None
+        if running:
+            running.close()  # type: ignore[attr-defined]
+
+    def _made(self) -> Engine:
+        return self._case.make(self._rng.randint(2, 4), self._rng.choice([False, True, None]))
+
+    def _save(self) -> None:
+        self.model.save(self._folder, {"tick": self.model.tick})
+        self._saved = True
+
+    def _load(self) -> None:
+        """The model of the last save, or a new one where there is none."""
+        self._leave()
+        way = {"threads": self._rng.randint(2, 4), "overlap": self._rng.choice([False, True, None])}
+        self.model = Engine.load(self._folder, device="cpu", **way)[0] if self._saved else self._made()
+
+    def _whole_or_refused(self) -> None:
+        """A torn model refuses by name to go on or to be saved, and the last checkpoint stands; another goes on."""
+        if not self.model.torn:
+            return
+        for refused in (self._save, lambda: next(iter(self.model.run(self)))):
+            try:
+                saved = self._saved
+                refused()
+                raise AssertionError("a torn model goes on")
+            except ValueError as error:
+                assert "load the last checkpoint" in str(error), error
+                self._saved = saved
+        self._load()
+
+
+TRIALS = [getattr(Ordeal, name) for name in "leave ask save resume copy broken_save interrupt two_interrupts".split()]
+TRIALS += [Ordeal.fault, Ordeal.feed_fails]
+
+
+def _nothing() -> None:
+    pass
+
+
+def _interrupt() -> None:
+    signal.raise_signal(signal.SIGINT)
+
+
+def _fail() -> None:
+    raise Planted("a piece of work")
+
+
+class Differs(Exception):
+    """A run that is not the serial one; says where."""
+
+
+def replay(case: Case) -> int:
+    """Compare both ways of a case with its serial run; how many ticks were computed. Raises Differs, or what a way raised."""
+    engine = case.make(1, False)
+    expected = serial(engine, case), held(engine)
+    with ordered(f"overlapped {case.seed}"):
+        engine = case.make(3, True)
+        ticks = {tick.number: np.float64(tick.loss).tobytes() for tick in engine.run(case)}
+        compare(f"seed {case.seed}, overlapped", (ticks, held(engine)), expected)
+    with ordered(f"ordeal {case.seed}"), tempfile.TemporaryDirectory(prefix="soak-") as folder:
+        ordeal = Ordeal(case, Path(folder))
+        try:
+            ordeal.run()
+            missed = {tick: expected[0][tick] for tick in ordeal.unseen - ordeal.ticks.keys()}
+            compare(f"seed {case.seed}, ordeal", (missed | ordeal.ticks, held(ordeal.model)), expected)
+        except BaseException as failure:
+            failure.add_note("\n".join(ordeal.log))
+            raise
+    return 2 * len(case) + ordeal.done
+
+
+def compare(name: str, found: tuple[Ticks, dict[str, bytes]], expected: tuple[Ticks, dict[str, bytes]]) -> None:
+    """Raise Differs, saying what, unless two runs are the same."""
+    for what, ours, theirs in zip(("tick", "array"), found, expected, strict=True):
+        if differ := [one for one in ours | theirs if ours.get(one) != theirs.get(one)]:  # type: ignore[operator]
+            raise Differs(f"{name}: {what} {differ[0]} is the first that differs")
 
 
 def main() -> int:
@@ -21,21 +421,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
     parser.add_argument("ticks", type=int, help="of all seeds and ways together")
     parser.add_argument("--first", type=int, default=0, help="seed")
-    parser.add_argument("--each", type=int, default=TICKS, help="ticks of each way of a seed")
+    parser.add_argument("--each", type=int, default=EACH, help="ticks of each way of a seed")
     given = parser.parse_args()
     seed, done, failed = given.first, 0, []
     while done < given.ticks:
+        case = Case(seed, given.each)
         try:
-            done += replay(seed, given.each)
+            done += replay(case)
         except Exception:
             traceback.print_exc()
             failed.append(seed)
-            print(f"seed {seed} fails; repeat it: python -m tests.replay {seed} --ticks {given.each}", flush=True)
+            print(f"{case}\nseed {seed} fails: python -m tests.soak 1 --first {seed} --each {given.each}", flush=True)
             done += given.each
         seed += 1
-        if seed % 10 == 0:
-            print(f"{seed - given.first} seeds, {done} ticks, {len(failed)} failed", flush=True)
-    print(f"{seed - given.first} seeds from {given.first}, {done} ticks, {len(failed)} failed{failed or ''}")
+    print(f"{seed - given.first} seeds from {given.first}, {done} ticks, {len(failed)} failed {failed or ''}")
     return bool(failed)
 
 

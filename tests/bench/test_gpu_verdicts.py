@@ -2,8 +2,8 @@
 
 import pytest
 
-from bench import gpu_bars
-from bench.gpu_bars import Bar
+from bench import gpu
+from bench.gpu import Bar
 from bench.gpu_machine import SINGLY
 
 
@@ -13,10 +13,10 @@ def record(who="ours", value=4e9, work="units.step", params=None, **more):
 
 def test_each_bar_belongs_to_its_work_and_sizes():
     ours = record(params={"units": 9, "batch": 1, "momentum": 0.0})
-    assert [(bar.of, bar.least) for bar in gpu_bars.bars_of(ours)] == [("bandwidth_share", 0.88), ("ratio", 8)]
-    assert gpu_bars.bars_of(record(params={"batch": 1, "momentum": 0.9})) == (gpu_bars.COPY,)
-    assert gpu_bars.bars_of(record(params={"batch": 4, "momentum": 0.0})) == ()
-    assert gpu_bars.bars_of(record(work="tree.step", params={"batch": 1, "momentum": 0.0})) == ()
+    assert [(bar.of, bar.least) for bar in gpu.bars_of(ours)] == [("bandwidth_share", 0.88), ("ratio", 8)]
+    assert gpu.bars_of(record(params={"batch": 1, "momentum": 0.9})) == (gpu.COPY,)
+    assert gpu.bars_of(record(params={"batch": 4, "momentum": 0.0})) == ()
+    assert gpu.bars_of(record(work="tree.step", params={"batch": 1, "momentum": 0.0})) == ()
 
 
 @pytest.mark.parametrize(
@@ -35,20 +35,20 @@ def test_each_bar_belongs_to_its_work_and_sizes():
 def test_a_bar_is_met_or_missed_or_has_nothing_to_compare_with(bar, found, met):
     ours = record(bandwidth_share=0.75)
     others = [record(SINGLY, 9e9), record("torch 9 bmm by hand", 1e9), record("torch 9 bmm + SGD", 0.5e9)]
-    verdict = gpu_bars.judge(bar, ours, [ours, *others])
+    verdict = gpu.judge(bar, ours, [ours, *others])
     assert (verdict["found"], verdict["met"]) == (found, met)
     words = "nothing to compare with" if met is None else "met" if met else "MISSED"
-    assert words in gpu_bars.verdict(verdict)
+    assert words in gpu.verdict(verdict)
 
 
 @pytest.mark.parametrize(
     ("bar", "text"),
     [
         (Bar("ratio", 1.3), "bar 1.3 x the best rival: met at 4.00 x"),
-        (gpu_bars.COPY, "bar 88% of the copy: MISSED at 75.0%"),
+        (gpu.COPY, "bar 88% of the copy: MISSED at 75.0%"),
         (Bar("value", 5000), "bar 5,000: met at 4e+09"),
     ],
 )
 def test_a_verdict_in_words(bar, text):
     ours = record(bandwidth_share=0.75)
-    assert gpu_bars.verdict(gpu_bars.judge(bar, ours, [ours, record("torch 9", 1e9)])) == text
+    assert gpu.verdict(gpu.judge(bar, ours, [ours, record("torch 9", 1e9)])) == text
