@@ -1,5 +1,6 @@
 """What every test stands on: settings made before Numba and matplotlib are imported, and the thread counts to sweep."""
 
+import importlib.util
 import os
 import signal
 from pathlib import Path
@@ -32,10 +33,13 @@ hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "tests")
 
 
 def pytest_collection_modifyitems(items):
-    """What `make test` leaves to `make test-all` is marked."""
+    """What `make test` leaves to `make test-all` is marked, and what no machine without PyCUDA can run is skipped."""
+    no_driver = importlib.util.find_spec("pycuda") is None
     for item in items:
         if tiers.is_later(item.nodeid):
             item.add_marker("later")
+        if no_driver and item.nodeid.startswith(("tests/gpu/", "tests/cudasim/")):
+            item.add_marker(pytest.mark.skip(reason="PyCUDA is not installed: it is built where a C++ compiler is"))
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -21,9 +21,10 @@ from . import doctor_mpi
 from .doctor_gpu import gpu
 from .finding import finding, version
 
-NEEDED = ("numpy", "scipy", "numba", "annoy", "threadpoolctl", "tqdm", "matplotlib", "pillow")
+NEEDED = ("numpy", "scipy", "numba", "threadpoolctl", "tqdm", "matplotlib", "pillow")
 MODULES = {"pillow": "PIL"}  # where it is not the package's name
 OPTIONAL = {
+    "annoy": "annoy",
     "av": "video",
     "tensorboardX": "tensorboard",
     "hnswlib": "neighbours",
@@ -31,6 +32,7 @@ OPTIONAL = {
 }  # and the extra that brings it
 OPTIONAL |= {"torch": "bench", "gensim": "bench", "fasttext-wheel": "bench"}
 FOR = {
+    "annoy": 'for the index "annoy", beside exact search',
     "video": "to read and write video",
     "neighbours": 'for the index "hnsw"',
     "tensorboard": "for --tensorboard",
