@@ -32,6 +32,12 @@ hypothesis.settings.register_profile("ci", parent=hypothesis.settings.get_profil
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "tests")
 
 
+def pytest_ignore_collect(collection_path, config):
+    """Of the folders that `make test` leaves out it needs no packages: they are not imported."""
+    left_out = "not later" in config.option.markexpr and collection_path.name in tiers.APART
+    return True if left_out and collection_path.parent == Path(__file__).parent else None
+
+
 def pytest_collection_modifyitems(items):
     """What `make test` leaves to `make test-all` is marked, and what no machine without PyCUDA can run is skipped."""
     no_driver = importlib.util.find_spec("pycuda") is None

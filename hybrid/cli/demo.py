@@ -104,7 +104,7 @@ def _next_words(engine: Engine, vocabulary: Vocabulary, job: Any, seed: int) -> 
 
 
 def _neighbours(engine: Engine, vocabulary: Vocabulary, seed: int) -> dict[str, Any]:
-    """Nearest words, for a few frequent ones; where annoy is installed, by it beside the exact ones, and its recall over many."""
+    """Nearest words of a few frequent ones; where annoy is installed, by it too, and its recall over many."""
     from cpu import forest
     from cpu.neighbours import Neighbours
 

@@ -9,6 +9,7 @@ from gpu import blas, kernels
 from tests import cudasim
 from tests.cudasim import cublas
 
+
 def real_device() -> bool:
     """Whether an NVIDIA driver with a device is there, and nobody has asked for the simulated one."""
     if os.environ.get("CUDASIM"):

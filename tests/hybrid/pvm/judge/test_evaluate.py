@@ -4,10 +4,11 @@ import json
 from itertools import pairwise
 from types import SimpleNamespace
 
-import av
 import numpy as np
 import pytest
 from PIL import Image
+
+av = pytest.importorskip("av", reason="PyAV is not installed: make test-all")
 
 from hybrid.cli import main
 from hybrid.feeds.video.clip import Frame
