@@ -4,11 +4,12 @@ import json
 
 import pytest
 
-torch = pytest.importorskip("torch", reason="PyTorch is not installed: make test-all")
+pytest.importorskip("torch", reason="PyTorch is not installed: make test-all")
 
 from hybrid.cli import main
 
 PROGRAM = """
+import torch
 
 class Net(torch.nn.Module):
     def __init__(self, context, width, outputs):

@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-av = pytest.importorskip("av", reason="PyAV is not installed: make test-all")
-
 from hybrid.cli import main
 from hybrid.feeds.video.clip import Frame
 from hybrid.feeds.video.film import Film
@@ -142,6 +140,7 @@ def test_the_follower_steps_the_model():
 
 
 def frames_in(path):
+    av = pytest.importorskip("av", reason="PyAV is not installed: make test-all")
     with av.open(str(path)) as container:
         return [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
 
