@@ -1,5 +1,5 @@
 # One command per intent, in a fresh clone: the first run makes .venv and installs, later runs start at once.
-# Needs Python 3.11+ (another one: make PYTHON=python3.12), a C++ compiler and a package index.
+# Needs Python 3.11+ (another one: make PYTHON=python3.12) and a package index. Annoy and PyCUDA are built where a C++ compiler is.
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -11,42 +11,42 @@ demo: $(VENV)/installed  ## train the language model under three readouts and co
 test: $(VENV)/installed-test  ## run the tests that answer in minutes
 	@$(BIN)/python -m pytest -n auto --dist loadfile -m 'not slow and not later'
 
-test-all: $(VENV)/installed-test  ## run all tests but the long sweeps, as CI does
+test-all: $(VENV)/installed-test-all  ## run all tests but the long sweeps, as CI does
 	@$(BIN)/python -m pytest -n auto --dist loadfile -m 'not slow'
 
-test-slow: $(VENV)/installed-test  ## run the long sweeps too
+test-slow: $(VENV)/installed-test-all  ## run the long sweeps too
 	@$(BIN)/python -m pytest -n auto --dist loadfile
 
-fuzz: $(VENV)/installed-test  ## read changed copies of files, run absurd commands: make fuzz N=1000 (cases a subject)
+fuzz: $(VENV)/installed-test-all  ## read changed copies of files, run absurd commands: make fuzz N=1000 (cases a subject)
 	@$(BIN)/python -m tests.fuzz $(if $(N),--cases $(N)) $(ARGS)
 
 CHECKED := tests/hybrid/test_alone.py tests/hybrid/test_interrupt.py tests/hybrid/storage tests/hybrid/engine tests/cpu
 
-checked: $(VENV)/installed-test  ## tests in Python's development mode; the simulated driver under sanitizers
+checked: $(VENV)/installed-test-all  ## tests in Python's development mode; the simulated driver under sanitizers
 	@$(BIN)/python -X dev -X faulthandler -m pytest -q -n auto --dist loadfile -m 'not slow' $(CHECKED)
 	@$(BIN)/python -m tests.cudasim.sanitized -n auto --dist loadfile -m 'not slow' tests/cudasim tests/gpu
 
-lint: $(VENV)/installed-test  ## check style, types and the rules of scientific Python packages
+lint: $(VENV)/installed-lint  ## check style, types and the rules of scientific Python packages
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet . || { echo 'run: make format'; exit 1; }
 	@$(BIN)/mypy
 	@$(BIN)/sp-repo-review --show err .
 
-format: $(VENV)/installed-test  ## write the files in the style that lint asks for
+format: $(VENV)/installed-lint  ## write the files in the style that lint asks for
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
 docs: $(VENV)/installed-docs  ## build the pages and the API reference into build/site; a warning is an error
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-crash: $(VENV)/installed-test  ## kill tiny runs, let their disks fail, N times each: make crash N=1000 SEED=0
+crash: $(VENV)/installed-test-all  ## kill tiny runs, let their disks fail, N times each: make crash N=1000 SEED=0
 	@$(BIN)/python -m tests.cudasim $(BIN)/python -m tests.crash --kills $(or $(N),100) --faults $(or $(N),100) \
 	  --device cpu --device cuda:0 --seed $(or $(SEED),0) $(ARGS)
 
 bench: $(VENV)/installed-bench  ## measure beside peers: make bench NAME=units (without NAME: lists them)
 	@$(BIN)/python -m bench $(NAME) $(ARGS)
 
-mutants: $(VENV)/installed-test  ## small faults planted in the sources, the share that tests find: make mutants PATHS=cpu N=50 SEED=7
+mutants: $(VENV)/installed-test-all  ## small faults planted in the sources, the share that tests find: make mutants PATHS=cpu N=50 SEED=7
 	@$(BIN)/python -m tests.mutants --paths $(or $(PATHS),hybrid cpu gpu) --number $(or $(N),500) --seed $(or $(SEED),7) $(ARGS)
 
 NVCC := $(patsubst %,'nvidia-%==13.0.*',cuda-nvcc cuda-crt cuda-runtime cuda-cccl cuda-profiler-api nvvm)
@@ -55,7 +55,7 @@ gpu-kit: $(VENV)/installed  ## wheels, kernels, recording for a GPU machine with
 	@$(PIP) install --quiet $(NVCC)
 	@GPU_PYTHON='$(GPU_PYTHON)' $(BIN)/python -m bench.gpu_kit
 
-soak: $(VENV)/installed-test  ## random models in many orders beside the serial run: make soak TICKS=1000000
+soak: $(VENV)/installed-test-all  ## random models in many orders beside the serial run: make soak TICKS=1000000
 	@$(BIN)/python -m tests.soak $(or $(TICKS),1000000)
 
 clean:  ## remove the environment and everything made
@@ -68,14 +68,18 @@ help:  ## this list
 .PHONY: demo test test-all test-slow fuzz crash lint format docs bench mutants gpu-kit soak checked clean help
 
 # A stamp exists only where its installation succeeded, and is out of date when the requirements change.
-$(VENV)/installed: EXTRA :=
-$(VENV)/installed-test: EXTRA := [test]
-$(VENV)/installed-test: AND_THEN := $(BIN)/python -m tests.cudasim.prepare
-$(VENV)/installed-docs: EXTRA := [docs]
-$(VENV)/installed-bench: EXTRA := [bench]
-$(VENV)/installed $(VENV)/installed-test $(VENV)/installed-docs $(VENV)/installed-bench: pyproject.toml setup.py | $(BIN)/pip
-	@echo 'installing hybrid-engine$(EXTRA) into $(VENV) (a minute or two)'
-	@$(PIP) install --quiet --editable '.$(EXTRA)' || \
+EXTRAS := test test-all lint docs bench
+STAMPS := $(VENV)/installed $(EXTRAS:%=$(VENV)/installed-%)
+$(EXTRAS:%=$(VENV)/installed-%): EXTRA = $(@:$(VENV)/installed-%=%)
+BUILT := annoy
+$(VENV)/installed-lint $(VENV)/installed-docs: BUILT :=
+$(VENV)/installed-test $(VENV)/installed-test-all: AND_THEN := $(BIN)/python -m tests.cudasim.prepare
+$(STAMPS): pyproject.toml setup.py | $(BIN)/pip
+	@built='$(BUILT)'; \
+	[ -z "$$built" ] || lacks=$$(sh .ci/compiler $(BIN)/python) || { built=; echo "annoy is left out: $$lacks"; }; \
+	extras=$$(echo $$built $(EXTRA) | tr ' ' ,); \
+	echo "installing hybrid-engine$${extras:+[$$extras]} into $(VENV) (docs/install.md says what it costs)"; \
+	$(PIP) install --quiet --editable ".$${extras:+[$$extras]}" || \
 	  { echo 'installation failed: the lines above say why; pip needs a package index (PIP_INDEX_URL names another)'; exit 1; }
 	@$(AND_THEN)
 	@touch $@

@@ -11,7 +11,8 @@ from cpu import brute_force, forest, graph
 from cpu.array import Array
 from cpu.excluded import Excluded
 
-KINDS = ("annoy", "hnsw")
+CHECKS = {"annoy": forest.check, "hnsw": graph.check}
+KINDS = (*CHECKS,)
 NO_ROWS = np.empty(0, np.int32)
 
 
@@ -24,8 +25,8 @@ class Index(Protocol):
 
 def check(kind: str) -> None:
     """ValueError where the library of a kind is missing."""
-    if kind == "hnsw":
-        graph.check()
+    if kind in CHECKS:
+        CHECKS[kind]()
 
 
 def make(kind: str, vectors: Array, metric: str, size: int, seed: int, threads: int) -> Index:

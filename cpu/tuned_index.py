@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cpu import brute_force, graph, index
+from cpu import brute_force, forest, graph, index
 from cpu.array import Array
 from cpu.index import Index
 
@@ -129,7 +129,8 @@ def choose(
         made, choice = _fastest(trial, [before[:2]], 1, seed, threads)
         if made:
             return made, choice
-    sizes = [(kind, size) for kind, size in SIZES if kind != "hnsw" or graph.there()]
+    there = {"annoy": forest.there(), "hnsw": graph.there()}
+    sizes = [(kind, size) for kind, size in SIZES if there[kind]]
     if len(vectors) <= SAMPLE:
         return _fastest(trial, sizes, len(sizes), seed, threads)
     return _fastest(trial, _promising(trial, sizes, seed, threads), FINAL, seed, threads)

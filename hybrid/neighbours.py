@@ -36,7 +36,7 @@ class Neighbours:
                arXiv:1603.09320), which needs hnswlib: pip install "hybrid-engine[neighbours]"; "exact": all rows are scored;
                "auto": kinds, their sizes and the effort of a query are tried on these vectors, from cheap to dear, and what
                reaches the recall in the least time is taken, exact search where nothing is faster. What was chosen is said
-               on stderr and kept as `choice`
+               on stderr and kept as `choice`. Without annoy, pip install "hybrid-engine[annoy]", "annoy" is "exact", as is said
     recall, k  auto: the share of the k nearest that is to be found
     queries    auto: (B, D), such as will be asked; None: some of the rows, with noise
     threads    build the index. With more than one, which neighbours are missed may differ from run to run
@@ -60,11 +60,9 @@ class Neighbours:
         threads: int = 1,
         **settings: Any,
     ):
-        from cpu.neighbours import Neighbours as Live
-
         check.whole("k", k, 1)
         check.whole("threads", threads, 1)
-        self._live = Live(vectors, metric=metric, index=index, recall=recall, k=k, threads=threads, **settings)
+        self._live = live(vectors, metric=metric, index=index, recall=recall, k=k, threads=threads, **settings)
         self._queries = queries
         self.alone = Alone("table of neighbours", "give every thread one of its own")
         self.build()
@@ -122,6 +120,21 @@ class Neighbours:
         """What `query` is worth on some queries (B, D): recall and rate, beside exact search."""
         with self.alone:
             return measured(self._live, np.asarray(hidden), k)
+
+
+def live(vectors: np.ndarray, *, index: str = "annoy", **settings: Any) -> Any:
+    """A cpu.neighbours.Neighbours. One for a forest searches exactly, and says so on stderr, where annoy is not installed."""
+    from cpu import forest
+    from cpu.neighbours import Neighbours
+
+    if index != "annoy" or forest.there():
+        return Neighbours(vectors, index=index, **settings)
+    made = Neighbours(vectors, index="exact", **settings)
+    if len(vectors) >= made.exact_below:
+        console.note(
+            'neighbours, index annoy: annoy is not installed, all rows are searched; pip install "hybrid-engine[annoy]"'
+        )
+    return made
 
 
 def measured(live: Any, hidden: np.ndarray, k: int) -> Found:

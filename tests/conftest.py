@@ -1,7 +1,9 @@
 """What every test stands on: settings made before Numba and matplotlib are imported, and the thread counts to sweep."""
 
+import importlib.util
 import os
 import signal
+import tempfile
 from pathlib import Path
 
 from tests import tiers
@@ -9,9 +11,9 @@ from tests.caches import kept
 
 os.environ["NUMBA_NUM_THREADS"] = "4"  # so that 1, 2 and 4 threads can be compared on any machine
 os.environ["MPLBACKEND"] = "Agg"
-if os.environ.get("PYTEST_XDIST_WORKER"):  # workers share what they compile, and leave the user's alone
-    os.environ["NUMBA_CACHE_DIR"] = kept(Path(__file__).parents[1] / "build" / "kernels", "NUMBA_CACHE_DIR")
-os.environ["XDG_CACHE_HOME"] = kept(Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"), "XDG_CACHE_HOME")
+# What is compiled, and the programs that tests agree to, stay in the checkout; where one is set, in the user's folder.
+for variable, name in (("NUMBA_CACHE_DIR", "kernels"), ("XDG_CACHE_HOME", "cache")):
+    os.environ[variable] = kept(Path(os.environ.get(variable) or Path(__file__).parents[1] / "build" / name), variable)
 
 import hypothesis
 import numba
@@ -31,11 +33,29 @@ hypothesis.settings.register_profile("ci", parent=hypothesis.settings.get_profil
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "tests")
 
 
+def pytest_ignore_collect(collection_path, config):
+    """Of the folders that `make test` leaves out it needs no packages: they are not imported."""
+    left_out = "not later" in config.option.markexpr and collection_path.name in tiers.APART
+    return True if left_out and collection_path.parent == Path(__file__).parent else None
+
+
 def pytest_collection_modifyitems(items):
-    """What `make test` leaves to `make test-all` is marked."""
+    """What `make test` leaves to `make test-all` is marked, and what no machine without PyCUDA can run is skipped."""
+    no_driver = importlib.util.find_spec("pycuda") is None
     for item in items:
         if tiers.is_later(item.nodeid):
             item.add_marker("later")
+        if no_driver and item.nodeid.startswith(("tests/gpu/", "tests/cudasim/")):
+            item.add_marker(pytest.mark.skip(reason="PyCUDA is not installed: it is built where a C++ compiler is"))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def temporary(tmp_path_factory):
+    """What a killed process leaves behind lies in pytest's folder, which pytest erases some runs later."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", str(tmp_path_factory.mktemp("t")))
+        patch.setattr(tempfile, "tempdir", None)
+        yield
 
 
 @pytest.fixture(autouse=True, scope="module")

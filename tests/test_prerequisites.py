@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 SCRIPT = Path(__file__).parents[1] / ".ci" / "prerequisites"
+COMPILER = SCRIPT.with_name("compiler")
 TOOLS = ("head",)
 
 
-def ask(folder, *arguments, compiler="true", **programs):
+def ask(folder, *arguments, script=SCRIPT, **programs):
     """Run the script where the PATH holds nothing but the given programs, each the body of a shell script."""
     for name, body in programs.items():
         path = folder / name.replace("_", "-")
@@ -19,8 +20,8 @@ def ask(folder, *arguments, compiler="true", **programs):
         path.chmod(0o755)
     for tool in TOOLS:
         (folder / tool).symlink_to(f"/usr/bin/{tool}")
-    environment = {"PATH": str(folder), "CXX": str(folder / compiler)}
-    return subprocess.run(["/bin/sh", SCRIPT, *arguments], env=environment, capture_output=True, text=True)
+    environment = {"PATH": str(folder), "CXX": str(folder / "compiler")}
+    return subprocess.run(["/bin/sh", script, *arguments], env=environment, capture_output=True, text=True)
 
 
 REAL = f'exec {sys.executable} "$@"'
@@ -29,12 +30,12 @@ NO_VENV = f'case "$2" in *ensurepip*) exit 1;; *) exec {sys.executable} "$@";; e
 
 
 def test_what_suits_is_printed(tmp_path):
-    done = ask(tmp_path, python3=REAL, true="exit 0")
+    done = ask(tmp_path, python3=REAL)
     assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "python3", "")
 
 
 def test_an_old_python3_is_passed_over(tmp_path):
-    done = ask(tmp_path, python3=OLD, **{"python3.12": REAL}, true="exit 0")
+    done = ask(tmp_path, python3=OLD, **{"python3.12": REAL})
     assert (done.returncode, done.stdout.strip()) == (0, "python3.12")
 
 
@@ -44,11 +45,9 @@ def test_an_old_python3_is_passed_over(tmp_path):
         ([], {}, ["no Python 3.11 or newer", "apt install python3.11", "make PYTHON="]),
         ([], {"python3": OLD}, ["no Python 3.11 or newer", "found: Python 3.8.1"]),
         (["python9"], {"python3": REAL}, ["PYTHON=python9 is not a Python 3.11 or newer"]),
-        ([], {"python3": NO_VENV, "true": "exit 0"}, ["python3 has no venv module", "-venv"]),
-        ([], {"python3": REAL}, ["no C++ compiler", "apt install g++", "make CXX="]),
-        ([], {"python3": REAL, "true": "exit 1"}, ["does not compile against the headers of python3", "-dev"]),
+        ([], {"python3": NO_VENV}, ["python3 has no venv module", "-venv"]),
     ],
-    ids=["none", "old", "named", "no venv", "no compiler", "no headers"],
+    ids=["none", "old", "named", "no venv"],
 )
 def test_what_is_missing_is_named_with_its_remedy(tmp_path, arguments, programs, said):
     done = ask(tmp_path, *arguments, **programs)
@@ -56,6 +55,22 @@ def test_what_is_missing_is_named_with_its_remedy(tmp_path, arguments, programs,
     assert done.stdout == ""
     for words in ("hybrid-engine cannot be installed", *said):
         assert words in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("programs", "said"),
+    [
+        ({}, ["no C++ compiler", "apt install g++", "make CXX="]),
+        ({"compiler": "exit 1"}, ["does not compile against", "Python.h", "-dev"]),
+        ({"compiler": "exit 0"}, []),
+    ],
+    ids=["no compiler", "no headers", "a compiler"],
+)
+def test_what_a_build_would_lack_is_a_line(tmp_path, programs, said):
+    done = ask(tmp_path, "python3", script=COMPILER, python3=REAL, **programs)
+    assert (done.returncode, done.stderr, done.stdout.count("\n")) == (bool(said), "", bool(said))
+    for words in said:
+        assert words in done.stdout
 
 
 def test_this_machine_has_what_the_installation_needs():

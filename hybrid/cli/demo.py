@@ -104,28 +104,29 @@ def _next_words(engine: Engine, vocabulary: Vocabulary, job: Any, seed: int) -> 
 
 
 def _neighbours(engine: Engine, vocabulary: Vocabulary, seed: int) -> dict[str, Any]:
-    """Nearest words by Annoy beside the exact ones, for a few frequent words, and the recall over many."""
-    from cpu.neighbours import EXACT_BELOW, Neighbours
+    """Nearest words of a few frequent ones; where annoy is installed, by it too, and its recall over many."""
+    from cpu import forest
+    from cpu.neighbours import Neighbours
 
     rows = engine.embedding.table[: len(vocabulary)]
     k = min(NEIGHBOURS, len(vocabulary))
-    forest = Neighbours(
-        rows, metric="angular", trees=10, search=500, seed=seed, exact_below=0
-    )  # at any size: to show it
-    forest.build()
     asked = np.arange(min(1000, len(rows)))  # the most frequent words
-    exact = Neighbours(rows, metric="angular", exact_below=len(rows) + 1)
+    searches, recall = {"exact": Neighbours(rows, index="exact")}, {}
+    if forest.there():
+        annoy = Neighbours(rows, trees=10, search=500, seed=seed, exact_below=0)  # at any size: to show it
+        annoy.build()
+        searches = {"annoy": annoy, **searches}
+        recall = {"recall": annoy.recall(np.ascontiguousarray(rows[asked]), k)}
     shown = [number for number in asked if vocabulary.words[number].isalpha() and len(vocabulary.words[number]) > 3]
     listed = []
     for word in shown[:: max(len(shown) // SHOWN, 1)][:SHOWN]:
         lists = {}
-        for name, index in (("annoy", forest), ("exact", exact)):
+        for name, index in searches.items():
             ids, scores = np.empty((1, k), np.int32), np.empty((1, k), np.float32)
             index.query(ids, scores, rows[word : word + 1])
             lists[name] = vocabulary.decode(ids[0][ids[0] != word])[: k - 1]
         listed.append({"word": vocabulary.words[word]} | lists)
-    recall = forest.recall(np.ascontiguousarray(rows[asked]), k)
-    return {"k": k, "queries": len(asked), "recall": recall, "exact_below": EXACT_BELOW, "words": listed}
+    return {"k": k, "queries": len(asked), "words": listed} | recall
 
 
 def _files(folder: Path, reports: dict[str, Any], engine: Engine) -> dict[str, str]:
@@ -176,8 +177,12 @@ def text(report: dict[str, Any]) -> str:
         words = ", ".join(f"{word} {share:.0%}" for word, share in found["next"])
         lines.append(f"  {' '.join(found['context'])} ... {words}")
     near = report["neighbours"]
-    lines.append(f"\nNearest words; Annoy's recall of the {near['k']} nearest is {near['recall']:.3f}:")
+    if "recall" in near:
+        lines.append(f"\nNearest words; Annoy's recall of the {near['k']} nearest is {near['recall']:.3f}:")
+    else:
+        lines.append("\nNearest words, by exact search, since annoy is not installed:")
     for entry in near["words"]:
-        lines.append(f"  {entry['word']:<12} Annoy: {', '.join(entry['annoy'][:6])}")
-        lines.append(f"  {'':<12} exact: {', '.join(entry['exact'][:6])}")
+        if "annoy" in entry:
+            lines.append(f"  {entry['word']:<12} Annoy: {', '.join(entry['annoy'][:6])}")
+        lines.append(f"  {'' if 'annoy' in entry else entry['word']:<12} exact: {', '.join(entry['exact'][:6])}")
     return "\n".join(lines + [""] + [f"{name:<9} {path}" for name, path in report["files"].items()])

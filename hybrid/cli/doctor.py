@@ -18,10 +18,11 @@ from typing import Any
 from .. import processors
 from ..machine import memory, processor
 
-NEEDED = ("numpy", "scipy", "numba", "annoy", "threadpoolctl", "tqdm", "matplotlib", "pillow")
+NEEDED = ("numpy", "scipy", "numba", "threadpoolctl", "tqdm", "matplotlib", "pillow")
 MODULES = {"pillow": "PIL"}  # where it is not the package's name
 # What a package that is not needed is for, and the extra that brings it
 OPTIONAL = {
+    "annoy": ('for the index "annoy", beside exact search', "annoy"),
     "av": ("to read and write video", "video"),
     "tensorboardX": ("for --tensorboard", "tensorboard"),
     "hnswlib": ('for the index "hnsw"', "neighbours"),

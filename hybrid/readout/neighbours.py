@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import check, console
-from ..neighbours import ASKED, Found, csr, measured, tell_choice
+from ..neighbours import ASKED, Found, csr, live, measured, tell_choice
 from ..settings import number, option, positive
 from . import least as least_of
 from . import rebuild as rebuild_readout
@@ -73,8 +73,6 @@ class NeighbourReadout(Staged):
         threads: int = 1,
         exact_below: int | None = None,
     ):
-        from cpu.neighbours import Neighbours
-
         if not isinstance(readout, FullReadout):
             raise ValueError(f"readout: found {type(readout).__name__}, expected a FullReadout or a SampledReadout")
         if not readout.backend.device.host_memory:
@@ -98,7 +96,7 @@ class NeighbourReadout(Staged):
         self.moved = None if moved is None else check.number("moved", moved, 0)
         self.classes, self.width, self.batch = readout.classes, readout.width, readout.batch
         self.backend, self.rate_scale = readout.backend, 1.0
-        self._neighbours = Neighbours(readout.weights, metric="dot", seed=readout.seed, **self._settings)
+        self._neighbours = live(readout.weights, metric="dot", seed=readout.seed, **self._settings)
         self._steps, self._told = 0, self._neighbours.choice
         self._begun: Future[None] | None = None
         self._met = np.empty((0, self.width), np.float32)  # hidden vectors of the last call

@@ -88,7 +88,7 @@ class Vectors:
         """The k words nearest to each of n words, without itself; n of any size, with a progress bar where it takes long.
 
         annoy  search a forest that is built first and kept, instead of all rows: quicker for many words of a large table,
-               and some neighbours are missed
+               and some neighbours are missed; all rows, as is said, where annoy is not installed
 
         Raises ValueError for k outside 1 to V.
         """
@@ -126,14 +126,14 @@ class Vectors:
         """Searches all rows."""
         from cpu.neighbours import Neighbours
 
-        return Neighbours(self.rows)
+        return Neighbours(self.rows, index="exact")
 
     @functools.cached_property
     def _forest(self) -> "Neighbours":
         """Searches a forest; one thread builds it, so that it finds the same every time."""
-        from cpu.neighbours import Neighbours
+        from ..neighbours import live
 
-        index = Neighbours(self.rows, exact_below=0)
+        index: Neighbours = live(self.rows, exact_below=0)
         index.build()
         return index
 

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from cpu import graph, index, tuned_index
+pytest.importorskip("annoy", reason="Annoy is not installed: it is built where a C++ compiler is")
+
+from cpu import forest, graph, index, tuned_index
 from cpu.neighbours import Neighbours
 from cpu.tuned_index import Choice, choose
 
@@ -24,8 +26,10 @@ def query(found, hidden, k=10):
 
 VECTORS, HIDDEN = clustered(2000), clustered(40, seed=1)
 
+hnsw = pytest.mark.skipif(not graph.there(), reason="hnswlib is not installed: make test-all")
 
-@pytest.mark.parametrize("kind, size, little", [("annoy", 20, 200), ("hnsw", 16, 10)])
+
+@pytest.mark.parametrize("kind, size, little", [("annoy", 20, 200), pytest.param("hnsw", 16, 10, marks=hnsw)])
 @pytest.mark.parametrize("metric", ["angular", "dot"])
 def test_more_effort_finds_more_and_scores_are_true(kind, size, little, metric):
     made = index.make(kind, VECTORS, metric, size, seed=0, threads=1)
@@ -41,6 +45,7 @@ def test_more_effort_finds_more_and_scores_are_true(kind, size, little, metric):
     assert recalls[0] < recalls[1] and recalls[1] > 0.95
 
 
+@hnsw
 def test_a_graph_answers_alike_at_any_number_of_threads(threads):
     first, again, other = (graph.Graph(VECTORS, "dot", links=4, seed=seed) for seed in (3, 3, 4))
     found = first.propose(HIDDEN, 10, 10)
@@ -48,6 +53,7 @@ def test_a_graph_answers_alike_at_any_number_of_threads(threads):
     assert (found != other.propose(HIDDEN, 10, 10)).any()
 
 
+@hnsw
 def test_a_graph_knows_what_changed_and_is_asked_for_more():
     vectors = VECTORS.copy()
     found = Neighbours(vectors, metric="dot", index="hnsw", exact_below=0)
@@ -59,6 +65,7 @@ def test_a_graph_knows_what_changed_and_is_asked_for_more():
     assert np.isin(before[1, :5], query(found, HIDDEN)[0][1]).all()
 
 
+@hnsw
 def test_queries_that_a_graph_cannot_answer_are_answered_exactly():
     """hnswlib refuses a whole call where one query reaches fewer rows than are asked for."""
     found = Neighbours(VECTORS, index="hnsw", exact_below=0)
@@ -76,11 +83,15 @@ def test_queries_that_a_graph_cannot_answer_are_answered_exactly():
     np.testing.assert_array_equal(query(found, HIDDEN)[0], query(Neighbours(VECTORS), HIDDEN)[0])
 
 
-def test_without_hnswlib_it_is_refused_by_its_extra_and_auto_does_without(monkeypatch):
-    monkeypatch.setattr(graph, "there", lambda: False)
-    with pytest.raises(ValueError, match=r'index "hnsw": needs hnswlib.*pip install "hybrid-engine\[neighbours\]"'):
-        Neighbours(VECTORS, index="hnsw")
-    monkeypatch.setattr(tuned_index, "SIZES", (("hnsw", 8),))
+@pytest.mark.parametrize(
+    "kind, module, said",
+    [("hnsw", graph, r"needs hnswlib.*engine\[neighbours\]"), ("annoy", forest, r"needs annoy.*engine\[annoy\]")],
+)
+def test_without_its_library_an_index_is_refused_by_its_extra_and_auto_does_without(monkeypatch, kind, module, said):
+    monkeypatch.setattr(module, "there", lambda: False)
+    with pytest.raises(ValueError, match=f'index "{kind}": {said}'):
+        Neighbours(VECTORS, index=kind)
+    monkeypatch.setattr(tuned_index, "SIZES", ((kind, 8),))
     found = Neighbours(VECTORS, index="auto", exact_below=0)
     found.build()
     assert found.choice.kind == "exact"
@@ -99,6 +110,7 @@ def clock(monkeypatch):
     monkeypatch.setattr(tuned_index.Trial, "_seconds", told)
 
 
+@hnsw
 def test_auto_takes_the_fastest_that_reaches_the_recall(clock):
     made, choice = choose(VECTORS, HIDDEN, "dot", 10, 0.9, 0, 1)
     assert isinstance(made, graph.Graph) and (choice.kind, choice.size) == ("hnsw", 16)
@@ -110,6 +122,7 @@ def test_auto_takes_the_fastest_that_reaches_the_recall(clock):
     assert choice.line().startswith(f"hnsw, 16 links, effort {choice.effort}: recall@10 0.9")
 
 
+@hnsw
 def test_auto_tries_a_sample_of_many_rows_first_and_keeps_its_choice_when_built_anew(clock, monkeypatch):
     monkeypatch.setattr(tuned_index, "SAMPLE", 500)
     sizes, make = [], index.make

@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+pytest.importorskip("annoy", reason="Annoy is not installed: it is built where a C++ compiler is")
+
 from cpu import brute_force, index, neighbours
 from cpu.neighbours import Neighbours
 

@@ -1,9 +1,12 @@
 """Installs PyCUDA for the tests where there is none: python -m tests.cudasim.prepare, run by `make test`."""
 
 import importlib.metadata
+import os
 import platform
 import re
+import shutil
 import sys
+import sysconfig
 
 from gpu.install import VERSION, PreparationError, install
 
@@ -16,6 +19,10 @@ def main() -> int:
         return 0
     if (sys.platform, platform.machine()) != ("linux", "x86_64"):
         print("PyCUDA is not installed: the GPU tests are skipped here, the simulated driver needs Linux on x86_64")
+        return 0
+    compiler = os.environ.get("CXX") or sysconfig.get_config_var("CXX") or "c++"
+    if not shutil.which(compiler.split()[0]):
+        print("PyCUDA is not installed: the GPU tests are skipped here, the simulated driver needs a C++ compiler")
         return 0
     try:
         install()

@@ -17,6 +17,7 @@ def machine(monkeypatch):
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
     monkeypatch.setattr(prepare, "installed", lambda: False)
     monkeypatch.setattr(prepare, "install", lambda: asked.append(1))
+    monkeypatch.setenv("CXX", f"{sys.executable} --version")  # a program that is there
     return asked
 
 
@@ -51,6 +52,12 @@ def test_elsewhere_the_gpu_tests_are_skipped(monkeypatch, machine, capsys, syste
     assert prepare.main() == 0
     assert machine == []
     assert "skipped" in capsys.readouterr().out
+
+
+def test_without_a_compiler_they_are_skipped_too(machine, monkeypatch, capsys):
+    monkeypatch.setenv("CXX", "/no/such/compiler")
+    assert prepare.main() == 0 and machine == []
+    assert "needs a C++ compiler" in capsys.readouterr().out
 
 
 def test_what_is_missing_is_installed(machine, monkeypatch, capsys):

@@ -1,19 +1,13 @@
 """The device that GPU tests run on: a real one where there is one, the simulated driver of tests/cudasim elsewhere."""
 
 import ctypes
-import importlib.util
 import os
-import platform
-import sys
 
 import pytest
 
 from gpu import blas, kernels
 from tests import cudasim
 from tests.cudasim import cublas
-
-if (sys.platform, platform.machine()) != ("linux", "x86_64") and not importlib.util.find_spec("pycuda"):
-    collect_ignore_glob = ["test_*.py"]  # where tests/cudasim/prepare.py prepares nothing
 
 
 def real_device() -> bool:

@@ -15,8 +15,8 @@ from tests import cudasim
 
 torch = pytest.importorskip("torch")
 
-from hybrid.torch import FullLoss, TreeLoss  # noqa: E402
-from hybrid.torch.places import Beside, Host, place  # noqa: E402
+from hybrid.torch import FullLoss, TreeLoss
+from hybrid.torch.places import Beside, Host, place
 
 CLASSES, WIDTH, BATCH = 37, 6, 16
 COUNTS = np.arange(CLASSES)[::-1] + 1

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 import hybrid
-from cpu import tuned_index
+from cpu import forest, graph, tuned_index
 from hybrid import neighbours
 
 RNG = np.random.default_rng(0)
@@ -17,7 +17,10 @@ def oracle(vectors, k=5):
     return np.argsort(-(HIDDEN.astype(float) @ vectors.T.astype(float)), axis=1)[:, :k]
 
 
-@pytest.mark.parametrize("index", ["annoy", "hnsw", "exact", "auto"])
+HNSW = pytest.mark.skipif(not graph.there(), reason="hnswlib is not installed: make test-all")
+
+
+@pytest.mark.parametrize("index", ["annoy", pytest.param("hnsw", marks=HNSW), "exact", "auto"])
 def test_the_nearest_of_ones_own_vectors(index, capsys, monkeypatch):
     monkeypatch.setattr(tuned_index, "SIZES", (("annoy", 2),))
     vectors = VECTORS.copy()
@@ -37,6 +40,16 @@ def test_the_nearest_of_ones_own_vectors(index, capsys, monkeypatch):
     assert found.query(HIDDEN, 1)[0][3, 0] == 7
     found.rebuild().result(30)
     np.testing.assert_array_equal(found.query(HIDDEN, 1)[0][3, 0], 7)
+
+
+@pytest.mark.parametrize("rows, said", [(400, True), (100, False)])
+def test_without_annoy_all_rows_are_searched_and_a_sentence_says_so_where_there_would_be_a_forest(
+    monkeypatch, capsys, rows, said
+):
+    monkeypatch.setattr(forest, "there", lambda: False)
+    found = hybrid.Neighbours(VECTORS[:rows], metric="dot", index="annoy", exact_below=200)
+    np.testing.assert_array_equal(found.query(HIDDEN, 5)[0], oracle(VECTORS[:rows]))
+    assert ('annoy is not installed, all rows are searched; pip install "hybrid' in capsys.readouterr().err) is said
 
 
 def test_what_is_left_out_is_not_among_the_neighbours():

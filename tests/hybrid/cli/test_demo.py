@@ -111,3 +111,6 @@ def test_the_report_shows_six_neighbours_of_a_word_by_either_search():
     report |= {"runs": dict.fromkeys(READOUTS, run), "to_level": dict.fromkeys(READOUTS, run), "next_words": []}
     lines = text(report | {"neighbours": {"k": 8, "recall": 1.0, "words": [words]}}).splitlines()
     assert "  sea          Annoy: a, b, c, d, e, f" in lines and "               exact: i, j, k, l, m, n" in lines
+    lines = text(report | {"neighbours": {"k": 8, "words": [{"word": "sea", "exact": words["exact"]}]}}).splitlines()
+    at = lines.index("Nearest words, by exact search, since annoy is not installed:")
+    assert lines[at + 1] == "  sea          exact: i, j, k, l, m, n"

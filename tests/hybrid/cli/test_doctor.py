@@ -89,10 +89,10 @@ def test_an_optional_package_that_is_missing_comes_with_what_it_is_for_and_costs
 
 
 def test_a_broken_package_is_named_with_its_error(monkeypatch):
-    broken_import(monkeypatch, "annoy", error=OSError)
-    found = next(one for one in doctor._packages() if one["name"] == "annoy")
-    assert "cannot be imported: annoy is broken" in found["found"]
-    assert found["remedy"] == "pip install --force-reinstall annoy"
+    broken_import(monkeypatch, "tqdm", error=OSError)
+    found = next(one for one in doctor._packages() if one["name"] == "tqdm")
+    assert "cannot be imported: tqdm is broken" in found["found"]
+    assert found["remedy"] == "pip install --force-reinstall tqdm"
     assert not found["ok"]
 
 

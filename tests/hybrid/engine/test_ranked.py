@@ -4,7 +4,8 @@ import json
 from types import SimpleNamespace
 
 import pytest
-import torch
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: make test-all")
 
 from hybrid.engine import Embedding, Engine
 from hybrid.engine.trunk.torch import TorchTrunk

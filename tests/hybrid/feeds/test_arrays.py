@@ -121,7 +121,7 @@ def test_other_whole_numbers_lists_and_columns_are_the_same_examples():
 
 
 def test_tensors_and_memory_maps(tmp_path):
-    import torch
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed: make test-all")
 
     feed = ArrayFeed(DENSE.astype(np.float32), TARGET, batch=5)
     tensors = ArrayFeed(torch.tensor(DENSE, dtype=torch.float32), torch.tensor(TARGET), batch=5)
@@ -132,8 +132,8 @@ def test_tensors_and_memory_maps(tmp_path):
 
 
 def test_frames_columns():
-    import pandas
-    import polars
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed: make test-all")
+    polars = pytest.importorskip("polars", reason="polars is not installed: make test-all")
 
     feed = ArrayFeed(IDS, TARGET, batch=5)
     for library in (pandas, polars):

@@ -1,10 +1,12 @@
 """The forms of inputs and targets, one by one; batches of them are in test_arrays.py."""
 
 import numpy as np
-import pandas
-import polars
 import pytest
 from scipy import sparse
+
+pandas = pytest.importorskip("pandas", reason="pandas is not installed: make test-all")
+
+polars = pytest.importorskip("polars", reason="polars is not installed: make test-all")
 
 from hybrid.feeds.inputs import inputs, targets
 

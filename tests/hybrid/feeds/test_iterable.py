@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
-import torch
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: make test-all")
 
 from hybrid import Embedding, Engine, FullReadout, IterableFeed
 from hybrid.feeds import Batch

@@ -2,7 +2,8 @@ import itertools
 
 import numpy as np
 import pytest
-import torch
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: make test-all")
 
 from hybrid.feeds.passes import begun
 

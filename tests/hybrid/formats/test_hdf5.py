@@ -1,8 +1,9 @@
 import sys
 
-import h5py
 import numpy as np
 import pytest
+
+h5py = pytest.importorskip("h5py", reason="h5py is not installed: make test-all")
 
 from hybrid.formats import hdf5
 from hybrid.formats.hdf5 import Neighbours

@@ -89,6 +89,7 @@ def make(inputs, outputs):
 
 
 def test_a_module_of_the_user_reads_sequences(train, tmp_path):
+    pytest.importorskip("torch", reason="PyTorch is not installed: make test-all")
     (tmp_path / "net.py").write_text(PROGRAM)
     module = ["--trunk", "torch", "--module", f"{tmp_path / 'net.py'}:make", "--order", "sequence", "--history", "6"]
     report, _ = train(*module, "--epochs", "1")

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+pytest.importorskip("torch", reason="PyTorch is not installed: make test-all")
+
 from hybrid.cli import main
 
 PROGRAM = """

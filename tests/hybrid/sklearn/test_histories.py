@@ -1,9 +1,10 @@
 """The forms of histories."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import sparse
+
+pd = pytest.importorskip("pandas", reason="pandas is not installed: make test-all")
 
 from hybrid import ratings
 from hybrid.sklearn import histories

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytest.importorskip("torch", reason="PyTorch is not installed: make test-all")
+
 import hybrid.torch
 
 ROOT = Path(__file__).parents[3]

@@ -5,8 +5,9 @@ Here are tested hybrid/torch/kinds.py and hybrid/torch/asked.py too.
 
 import numpy as np
 import pytest
-import torch
 from scipy import sparse
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: make test-all")
 
 from hybrid import FullReadout
 from hybrid.readout import LabelTreeReadout

@@ -4,7 +4,8 @@ import copy
 
 import numpy as np
 import pytest
-import torch
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: make test-all")
 
 from tests.support.losses import CLASSES, MAKE, WIDTH, batch, frozen, learned, trained
 

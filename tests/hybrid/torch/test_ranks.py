@@ -4,7 +4,8 @@ import subprocess
 import sys
 
 import pytest
-import torch
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: make test-all")
 
 from hybrid.torch import ranks
 from tests.support.losses import MAKE, batch, frozen

@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+pytest.importorskip("tensorboardX", reason="tensorboardX is not installed: make test-all")
+
 from hybrid.cli import main
 from hybrid.train.tensorboard import Board
 from tests.hybrid.pvm.tiny import command

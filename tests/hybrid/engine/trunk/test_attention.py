@@ -5,7 +5,8 @@ import pickle
 
 import numpy as np
 import pytest
-import torch
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: make test-all")
 
 from hybrid.engine import Embedding, Engine
 from hybrid.engine.trunk.attention import AttentionTrunk, make

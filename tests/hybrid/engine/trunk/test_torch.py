@@ -8,7 +8,8 @@ import pickle
 
 import numpy as np
 import pytest
-import torch
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: make test-all")
 
 from hybrid.engine import Engine
 from hybrid.engine.embedding import Embedding

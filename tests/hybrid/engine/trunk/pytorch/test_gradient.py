@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-import torch
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: make test-all")
 
 from cpu.device import Device
 from hybrid.engine.trunk.pytorch.gradient import TorchGradient

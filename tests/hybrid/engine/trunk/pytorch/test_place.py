@@ -5,7 +5,8 @@ import types
 
 import numpy as np
 import pytest
-import torch
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: make test-all")
 
 from cpu.device import Device
 from hybrid.engine.trunk.pytorch.place import Cuda, drawing, place

@@ -4,7 +4,8 @@ import argparse
 import os
 
 import pytest
-import torch
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: make test-all")
 
 from hybrid.engine.trunk.pytorch import consent, program
 

@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-import torch
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: make test-all")
 
 from hybrid.engine.trunk.pytorch.state import State
 from hybrid.storage import checkpoint
