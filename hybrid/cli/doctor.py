@@ -27,6 +27,7 @@ OPTIONAL = {
     "av": "video",
     "tensorboardX": "tensorboard",
     "hnswlib": "neighbours",
+    "optuna": "sweep",
     "mpi4py": "mpi",
 }  # and the extra that brings it
 OPTIONAL |= {"torch": "bench", "gensim": "bench", "fasttext-wheel": "bench"}
@@ -34,6 +35,7 @@ FOR = {
     "video": "to read and write video",
     "neighbours": 'for the index "hnsw"',
     "tensorboard": "for --tensorboard",
+    "sweep": "for hybrid sweep",
     "mpi": "for hybrid launch",
     "bench": "to benchmark against it",
 }

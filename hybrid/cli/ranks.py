@@ -10,8 +10,6 @@ from ..ranks import share
 from ..ranks.rank import STOPPED
 from ..ranks.world import World
 
-MANY = ("doctor", "sweep")  # commands that run on several ranks, beside those of some models
-
 
 def check(given: argparse.Namespace, ranks: int, least: int | None = None) -> None:
     """ValueError where a command is to run on more ranks than it can. `train` can where the model's file says so.
@@ -20,7 +18,7 @@ def check(given: argparse.Namespace, ranks: int, least: int | None = None) -> No
     """
     if least is not None and given.command != "train":
         raise ValueError(f"-n {least}:{ranks}: `hybrid {given.command}` does not go on without a rank; take -n {ranks}")
-    if ranks == 1 or given.command in MANY:
+    if ranks == 1 or given.command == "doctor":
         return
     what = f"`hybrid {given.command}`"
     if given.command == "train":

@@ -14,7 +14,8 @@ and whoever is rank 0 then takes the folder over.
 """
 
 import contextlib
-from collections.abc import Generator
+import functools
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -56,8 +57,11 @@ class Trained(NamedTuple):
         return MODELS.load(self.options["kind"]).load(self.source, self.options)[0]
 
 
-def start(options: dict[str, Any]) -> dict[str, Any]:
-    """Begin the run that chosen options (see `options.choose`) describe, and finish it; returns its report."""
+def start(options: dict[str, Any], *observers: Observer) -> dict[str, Any]:
+    """Begin the run that chosen options (see `options.choose`) describe, and finish it; returns its report.
+
+    observers  are told each point of its curve, too
+    """
     folder, overwrite = Path(options.get("out") or f"runs/{options['kind']}"), bool(options.get("overwrite"))
     if options.get("previous"):
         raise ValueError("--previous: is used with --resume DIR; leave it out to begin a run")
@@ -87,14 +91,15 @@ def start(options: dict[str, Any]) -> dict[str, Any]:
             ranks.once(write)
             return Begun(ranks.members, chosen, job, model)
 
-        return _finish(folder, going_on(begin), under_way)
+        return _finish(folder, going_on(begin), under_way, observers)
 
 
-def resume(folder: str, said: dict[str, Any]) -> dict[str, Any]:
+def resume(folder: str, said: dict[str, Any], *observers: Observer) -> dict[str, Any]:
     """Go on with a stopped run, with its own options, or further than it was begun for; returns its report.
 
-    said  what the user says to that: epochs (or steps, as its model counts) to go on to, `previous` to go on from the save
-          before the last, and options that change no number
+    said       what the user says to that: epochs (or steps, as its model counts) to go on to, `previous` to go on from the
+               save before the last, and options that change no number
+    observers  are told each new point of its curve, too
     """
     path = Path(folder)
     with contextlib.ExitStack() as under_way:
@@ -125,7 +130,7 @@ def resume(folder: str, said: dict[str, Any]) -> dict[str, Any]:
             ranks.once(lambda: store.extend(path, further))
             return Begun(ranks.members, options, job, model, facts)
 
-        return _finish(path, going_on(begin), under_way)
+        return _finish(path, going_on(begin), under_way, observers)
 
 
 def trained(folder: str | Path, which: str | None = None, **free: Any) -> Trained:
@@ -263,12 +268,14 @@ def _asking_for_data(folder: Path, options: dict[str, Any], then: str) -> Genera
         raise FileNotFoundError(failure.errno, said, failure.filename) from failure
 
 
-def _finish(folder: Path, begun: Begun, under_way: contextlib.ExitStack) -> dict[str, Any]:
+def _finish(
+    folder: Path, begun: Begun, under_way: contextlib.ExitStack, observers: Sequence[Observer]
+) -> dict[str, Any]:
     """Train to the end, with those ranks that are left; under_way: what rank 0 holds of the run."""
-    return Survivors(folder, begun, under_way).finish(_learn)
+    return Survivors(folder, begun, under_way).finish(functools.partial(_learn, others=observers))
 
 
-def _learn(folder: Path, begun: Begun, ranks: Group, memory: Memory) -> dict[str, Any]:
+def _learn(folder: Path, begun: Begun, ranks: Group, memory: Memory, others: Sequence[Observer]) -> dict[str, Any]:
     """Train to the end, where the run is not there yet; write report and pictures, where it has none of that end."""
     _, options, job, model, facts = begun
     if facts and model.tick == len(job.feed):
@@ -282,6 +289,7 @@ def _learn(folder: Path, begun: Begun, ranks: Group, memory: Memory) -> dict[str
     observers: list[Observer] = []
     with contextlib.ExitStack() as watching:
         ranks.once(lambda: observers.extend(watching.enter_context(_observers(folder, options, job, model, facts))))
+        observers.extend(others)
         report = train(
             job,
             folder,

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import optuna
 
 from hybrid import open_run
 from hybrid.cli import main
+from hybrid.cli.commands import sweep
 from hybrid.storage import checkpoint
-from hybrid.sweep import records
 from hybrid.train import runs
-from hybrid.train.job import Watched
 from tests.support import small_runs
 
 from . import mutations
@@ -71,17 +71,23 @@ def arrays(folder: Path) -> Path:
     return folder
 
 
-def sweep(folder: Path) -> Path:
-    """What a sweep keeps of its trials."""
-    done = [records.Record(n, None, {"rate": 0.1 * n, "readout": "tree"}, 1.5 * n, 0.1) for n in range(4)]
-    records.keep(folder, {(one.trial, one.length): one for one in [*done, records.Record(4, None, {}, cause="why")]})
-    records.begin(folder, {"sweep": {"model": "language"}, "vary": {"rate": [0.1, 0.2]}}, Watched("valid nll", True))
-    return folder
+def study(folder: Path) -> Path:
+    """The journal of a sweep."""
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    path = folder / sweep.JOURNAL
+    made = optuna.create_study(study_name=sweep.NAME, storage=sweep._storage(path))
+    made.set_user_attr("figure", "perplexity")
+    made.set_user_attr("asked", ["language", {"text": "book.txt"}])
+    for value in (0.5, 0.25):
+        trial = made.ask({"rate": optuna.distributions.FloatDistribution(0.1, 0.2)})
+        trial.report(value, 1)
+        made.tell(trial, value)
+    return path
 
 
-def swept(folder: Path) -> Any:
+def studied(path: Path) -> Any:
     """A sweep that is gone on with."""
-    return records.begun(folder), records.load(folder)
+    return sweep.load(path).trials
 
 
 KINDS = (*small_runs.KINDS, "labels")
@@ -100,5 +106,5 @@ SUBJECTS: dict[str, Subject] = {
         )
         for kind in KINDS
     },
-    "sweep-trials": Subject(sweep, swept),
+    "sweep-journal": Subject(study, studied),
 }

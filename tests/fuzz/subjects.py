@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from hybrid.cli.commands import sweep
 from hybrid.feeds import ratings, text
 from hybrid.feeds.stream import source
 from hybrid.feeds.vocabulary import Vocabulary
@@ -25,7 +26,6 @@ WORDS = ["the", "value", "of", "é", "a", "name"]
 ROWS = np.random.default_rng(0).standard_normal((len(WORDS), 5)).astype(np.float32)
 SWEEP = """[sweep]
 model = "language"
-strategy = "random"
 trials = 5
 [fixed]
 text = "book.txt"
@@ -188,9 +188,7 @@ def analogies(path: Path) -> Any:
 
 def swept(path: Path) -> Any:
     """A file of `hybrid sweep`."""
-    from hybrid.sweep import file
-
-    return file.read(path)
+    return sweep.read(path)
 
 
 def toml(fields: dict[str, Any]) -> str:

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from hybrid.ranks.world import VARIABLES, World, become, found, launched, outside, world
+from hybrid.ranks.world import VARIABLES, World, become, found, launched, world
 
 
 def test_a_process_that_nobody_launched_is_a_world_of_one(monkeypatch):
@@ -21,13 +21,6 @@ def test_a_process_that_nobody_launched_is_a_world_of_one(monkeypatch):
 def test_launchers_are_known_by_what_they_set(monkeypatch, name):
     monkeypatch.setenv(name, "0")
     assert launched()
-
-
-@pytest.mark.parametrize("name", VARIABLES)
-def test_a_child_of_a_rank_is_none(monkeypatch, name):
-    monkeypatch.setenv(name, "0")
-    monkeypatch.setenv("HYBRID_DATA", "data")
-    assert name not in outside() and outside()["HYBRID_DATA"] == "data"
 
 
 def test_without_mpi4py_a_process_is_alone_whatever_a_batch_system_sets(monkeypatch):

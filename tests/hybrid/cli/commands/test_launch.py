@@ -25,7 +25,6 @@ from hybrid.train import store
         (["-n", "2", "train", "words", "--epoch", "3"], "--epoch: not used by `train words`; did you mean --epochs?"),
         (["doctor"], "say -n N"),
         (["-n", "1:1", "doctor"], "-n 1:1: `hybrid doctor` does not go on without a rank; take -n 1"),
-        (["-n", "1:2", "sweep", "file.toml"], "-n 1:2: `hybrid sweep` does not go on without a rank; take -n 2"),
         (["-n", "1:2", "train", "words"], "the model words runs on one rank"),
         (["-n", "1", "--hosts", "no-such-file", "doctor"], "no-such-file: No such file or directory"),
     ],
@@ -84,7 +83,7 @@ def test_ranks_that_share_their_cores_divide_them(monkeypatch, cores, sharing, s
     monkeypatch.setenv("OMP_NUM_THREADS", said or "")
     if not said:
         monkeypatch.delenv("OMP_NUM_THREADS")
-    given = argparse.Namespace(command="sweep", quiet=False)
+    given = argparse.Namespace(command="doctor", quiet=False)
     ranks.begin(given, World(1, sharing, "north", 1, True, sharing, 1))
     assert os.environ.get("OMP_NUM_THREADS") == threads
     assert console.mute and not console.quiet
@@ -98,7 +97,7 @@ def test_what_is_left_of_a_run_is_said_where_ranks_were_killed(tmp_path, capfd):
     given = argparse.Namespace(command="train", resume=None, out=str(folder), kind="pvm")
     for code in (0, 1, 2, 128 + signal.SIGTERM):
         ranks.say_what_stands(given, code)
-    ranks.say_what_stands(argparse.Namespace(command="sweep"), 128 + signal.SIGKILL)
+    ranks.say_what_stands(argparse.Namespace(command="doctor"), 128 + signal.SIGKILL)
     assert capfd.readouterr().err == ""
     ranks.say_what_stands(given, 128 + signal.SIGKILL)
     said = f"the checkpoint of step 8 stands in {folder}; go on with: hybrid train --resume {folder}"
