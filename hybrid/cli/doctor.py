@@ -21,7 +21,7 @@ from . import doctor_mpi
 from .doctor_gpu import gpu
 from .finding import finding, version
 
-NEEDED = ("numpy", "scipy", "numba", "annoy", "threadpoolctl", "tqdm", "matplotlib", "pillow")
+NEEDED = ("numpy", "scipy", "numba", "annoy", "threadpoolctl", "tqdm", "matplotlib", "pillow", "pooch")
 MODULES = {"pillow": "PIL"}  # where it is not the package's name
 OPTIONAL = {
     "av": "video",
