@@ -18,7 +18,7 @@ from typing import Any
 from .. import processors
 from ..machine import memory, processor
 
-NEEDED = ("numpy", "scipy", "numba", "threadpoolctl", "tqdm", "matplotlib", "pillow")
+NEEDED = ("numpy", "scipy", "numba", "threadpoolctl", "tqdm", "matplotlib", "pillow", "pooch")
 MODULES = {"pillow": "PIL"}  # where it is not the package's name
 # What a package that is not needed is for, and the extra that brings it
 OPTIONAL = {
@@ -26,6 +26,7 @@ OPTIONAL = {
     "av": ("to read and write video", "video"),
     "tensorboardX": ("for --tensorboard", "tensorboard"),
     "hnswlib": ('for the index "hnsw"', "neighbours"),
+    "optuna": ("for hybrid sweep", "sweep"),
     "mpi4py": ("for hybrid launch", "mpi"),
     **dict.fromkeys(("torch", "gensim", "fasttext-wheel"), ("to benchmark against it", "bench")),
 }

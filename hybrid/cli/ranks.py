@@ -14,13 +14,12 @@ from ..ranks import mpi
 from ..ranks.world import World, take_threads, world
 from . import options
 
-MANY = ("sweep",)  # commands that run on several ranks, beside those of some models
 GRACE = 5.0  # seconds in which the other ranks end too, where they fail alike
 
 
 def check(given: argparse.Namespace, ranks: int) -> None:
     """ValueError where a command is to run on more ranks than it can. `train` can where the model's file says so."""
-    if ranks == 1 or given.command in MANY:
+    if ranks == 1:
         return
     what = f"`hybrid {given.command}`"
     if given.command == "train":

@@ -1,14 +1,14 @@
 """A public data set, brought into a folder: each file whole and checked, or not there."""
 
+import hashlib
 import zipfile
 from pathlib import Path
 
+from .. import console
 from ..storage import atomic, lock
 from .catalogue import DATASETS, Dataset, File, Source
-from .digest import matches, right
-from .download import download
 
-PART = ".part"
+SECONDS = 30.0  # without a byte, before a server is given up
 
 
 def dataset(name: str) -> Dataset:
@@ -21,8 +21,8 @@ def dataset(name: str) -> Dataset:
 def get(name: str, folder: Path) -> list[Path]:
     """Bring those files of a data set that `folder` lacks, and check all of them; returns their paths.
 
-    A download that was cut goes on from there. Raises OSError where the network or the disk fails; ValueError for a name
-    that the catalogue lacks, for bytes other than the catalogue's, and for a file of the user's in the place of one of them.
+    Raises OSError where the network or the disk fails; ValueError for a name that the catalogue lacks, for bytes other than
+    the catalogue's, and for a file of the user's in the place of one of them.
     """
     wanted = dataset(name)
     folder.mkdir(parents=True, exist_ok=True)
@@ -51,9 +51,21 @@ def _there(file: File, path: Path) -> bool:
     return True
 
 
+def right(file: File, path: Path) -> bool:
+    """Whether what is at `path` has the size and the digest of `file`. Raises OSError."""
+    import pooch
+
+    if path.stat().st_size != file.size:
+        return False
+    kind, _, expected = file.digest.partition(":")
+    if kind == "git":  # the SHA-1 of a word, the number of bytes, and the bytes
+        content = b"blob %d\0" % file.size + path.read_bytes()
+        return hashlib.sha1(content, usedforsecurity=False).hexdigest() == expected
+    return bool(pooch.file_hash(str(path)) == expected)
+
+
 def _bring(source: Source, wanted: list[File], folder: Path) -> None:
-    part = folder / f".{source.file.path.replace('/', '-')}{PART}"
-    download(source, part)
+    part = _downloaded(source, folder)
     if not source.members:
         _make_room(folder, source.file)
         atomic.settle_file(part)
@@ -62,16 +74,35 @@ def _bring(source: Source, wanted: list[File], folder: Path) -> None:
     with zipfile.ZipFile(part) as archive:
         for member in wanted:
             _make_room(folder, member)
-            atomic.write(folder / member.path, [_member(archive, member, source)])
+            atomic.write(folder / member.path, [archive.read(member.path)])
     part.unlink()
 
 
-def _member(archive: zipfile.ZipFile, member: File, source: Source) -> bytes:
-    with archive.open(member.path) as file:
-        content = file.read(member.size + 1)
-    if len(content) != member.size or not matches(member, [content]):
-        raise ValueError(f"{source.address}: {member.path} in it has other bytes than expected ({member.digest})")
-    return content
+def _downloaded(source: Source, folder: Path) -> Path:
+    """What is at an address, in a file of the folder."""
+    import pooch
+
+    pooch.get_logger().setLevel("ERROR")
+    file = source.file
+    part = folder / f".{file.path.replace('/', '-')}.part"
+    try:
+        with console.bar(file.size, file.path.rpartition("/")[2], "B", scaled=True) as bar:
+            downloader = pooch.HTTPDownloader(progressbar=bar, timeout=SECONDS, headers={"Accept-Encoding": "identity"})
+            pooch.retrieve(source.address, None, part.name, folder, downloader=downloader)
+    except OSError as error:
+        if error.filename:  # of the disk
+            raise
+        raise OSError(
+            f"{source.address}: cannot be reached, or was cut off ({error}); {file.path} comes from there: is there a network?"
+            " else download it elsewhere and put it into the folder of the data (--data DIR)"
+        ) from None
+    if not right(file, part):
+        part.unlink()
+        raise ValueError(
+            f"{source.address}: other bytes than expected ({file.digest}); nothing was kept; has the file changed there, or"
+            " does the network want a log-in?"
+        )
+    return part
 
 
 def _make_room(folder: Path, file: File) -> None:

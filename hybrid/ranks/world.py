@@ -42,11 +42,6 @@ def launched() -> bool:
     return any(name in os.environ for name in VARIABLES)
 
 
-def outside() -> dict[str, str]:
-    """The environment of this process as one needs it that is no rank, such as a child."""
-    return {name: value for name, value in os.environ.items() if name not in VARIABLES}
-
-
 @functools.cache
 def world() -> World:
     """The ranks of MPI where a launcher started this process, else a world of one, for which mpi4py is not imported.

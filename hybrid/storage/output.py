@@ -5,11 +5,10 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-RUN, LOCK = "run.json", ".hybrid.lock"  # either tells the folder of a run, or of a sweep
-NAMES = (  # what these write, or write into
+RUN, LOCK = "run.json", ".hybrid.lock"  # either tells the folder of a run
+NAMES = (  # what a run writes, or writes into
     RUN, LOCK, "checkpoint", "best", "tensorboard", "report.json", "curve.*", "timeline.*", "last.*",
     "config.json", "items.json", "labels.json", "users.json", "vocabulary.json", "words.json",
-    "sweep.*", "trials.*", "trial-*.log", "stop",
 )  # fmt: skip
 
 HELD: dict[Path, int] = {}  # the folders of runs that this process works in, and the descriptors of their locks

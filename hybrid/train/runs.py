@@ -13,7 +13,7 @@ the others read there what is whole.
 """
 
 import contextlib
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -54,8 +54,11 @@ class Trained(NamedTuple):
         return MODELS.load(self.options["kind"]).load(self.source, self.options)[0]
 
 
-def start(options: dict[str, Any]) -> dict[str, Any]:
-    """Begin the run that chosen options (see `options.choose`) describe, and finish it; returns its report."""
+def start(options: dict[str, Any], *observers: Observer) -> dict[str, Any]:
+    """Begin the run that chosen options (see `options.choose`) describe, and finish it; returns its report.
+
+    observers  are told each point of its curve, too
+    """
     folder, overwrite = Path(options.get("out") or f"runs/{options['kind']}"), bool(options.get("overwrite"))
     if options.get("previous"):
         raise ValueError("--previous: is used with --resume DIR; leave it out to begin a run")
@@ -81,14 +84,15 @@ def start(options: dict[str, Any]) -> dict[str, Any]:
             store.keep_options(folder, kept(chosen))
 
         ranks.once(write)
-        return _learn(folder, ranks, chosen, job, model)
+        return _learn(folder, ranks, chosen, job, model, observers)
 
 
-def resume(folder: str, said: dict[str, Any]) -> dict[str, Any]:
+def resume(folder: str, said: dict[str, Any], *observers: Observer) -> dict[str, Any]:
     """Go on with a stopped run, with its own options, or further than it was begun for; returns its report.
 
-    said  what the user says to that: epochs (or steps, as its model counts) to go on to, `previous` to go on from the save
-          before the last, and options that change no number
+    said       what the user says to that: epochs (or steps, as its model counts) to go on to, `previous` to go on from the
+               save before the last, and options that change no number
+    observers  are told each new point of its curve, too
     """
     path, ranks = Path(folder), Group()
     with contextlib.ExitStack() as under_way:
@@ -105,7 +109,7 @@ def resume(folder: str, said: dict[str, Any]) -> dict[str, Any]:
         if not checkpoint.stands(path / CHECKPOINT):
             ranks.once(lambda: store.refuse_lost(path))
             console.say(f"{folder} was ended before its first save: it begins anew")
-            return _learn(path, ranks, options, job, job.make())
+            return _learn(path, ranks, options, job, job.make(), observers)
         source = path / CHECKPOINT
         source = source / checkpoint.PREVIOUS if changes.get("previous") else source
         model, facts = MODELS.load(options["kind"]).load(source, options)
@@ -113,7 +117,7 @@ def resume(folder: str, said: dict[str, Any]) -> dict[str, Any]:
         check_same(job, facts["feed"], model.tick, path)
         further = {name: options[name] for name in (job.length, "patience")}
         ranks.once(lambda: store.extend(path, further))
-        return _learn(path, ranks, options, job, model, facts)
+        return _learn(path, ranks, options, job, model, observers, facts)
 
 
 def trained(folder: str | Path, which: str | None = None, **free: Any) -> Trained:
@@ -252,7 +256,13 @@ def _asking_for_data(folder: Path, options: dict[str, Any], then: str) -> Genera
 
 
 def _learn(
-    folder: Path, ranks: Group, options: dict[str, Any], job: Job, model: Any, facts: dict[str, Any] | None = None
+    folder: Path,
+    ranks: Group,
+    options: dict[str, Any],
+    job: Job,
+    model: Any,
+    others: Sequence[Observer],
+    facts: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Train to the end, where the run is not there yet; write report and pictures, where it has none of that end."""
     if facts and model.tick == len(job.feed):
@@ -266,6 +276,7 @@ def _learn(
     observers: list[Observer] = []
     with contextlib.ExitStack() as watching:
         ranks.once(lambda: observers.extend(watching.enter_context(_observers(folder, options, job, model, facts))))
+        observers.extend(others)
         report = train(
             job,
             folder,

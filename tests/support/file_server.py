@@ -1,4 +1,4 @@
-"""A server of files on this machine: it takes ranges, cuts connections, and says what it was asked."""
+"""A server of files on this machine: it cuts connections, and says what it was asked."""
 
 import contextlib
 import http.server
@@ -10,36 +10,25 @@ import pytest
 class FileServer:
     """Files by path, at `address`.
 
-    cut     of the next answer, how many bytes are sent before the connection ends; None: all
-    ranges  whether it takes requests for a part of a file
-    sized   whether it says how long an answer is
-    kind    what it says an answer is; None: nothing
-    asked   the Range header of every request, None where there was none
+    cut    of the next answer, how many bytes are sent before the connection ends; None: all
+    asked  the path of every request
     """
 
     def __init__(self, files: dict[str, bytes]):
-        self.files, self.cut, self.ranges, self.asked = files, None, True, []
-        self.sized, self.kind = True, None
+        self.files, self.cut, self.asked = files, None, []
         self.address = ""
 
     def answer(self, request: http.server.BaseHTTPRequestHandler) -> None:
-        wanted = request.headers.get("Range")
-        self.asked.append(wanted)
+        self.asked.append(request.path)
         content = self.files.get(request.path.lstrip("/"))
         if content is None:
             request.send_error(404)
             return
-        first = int(wanted.removeprefix("bytes=").rstrip("-")) if wanted and self.ranges else 0
-        request.send_response(206 if first else 200)
-        if first:
-            request.send_header("Content-Range", f"bytes {first}-{len(content) - 1}/{len(content)}")
-        if self.sized:
-            request.send_header("Content-Length", str(len(content) - first))
-        if self.kind:
-            request.send_header("Content-Type", self.kind)
+        request.send_response(200)
+        request.send_header("Content-Length", str(len(content)))
         request.end_headers()
         cut, self.cut = self.cut, None
-        request.wfile.write(content[first:][:cut])
+        request.wfile.write(content[:cut])
 
 
 @contextlib.contextmanager

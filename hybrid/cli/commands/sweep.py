@@ -1,68 +1,302 @@
-"""`hybrid sweep`: train a model under many options, and compare."""
+"""`hybrid sweep`: search for good options of a model with Optuna. Each trial is a run of `hybrid train`, in its own folder."""
 
 import argparse
-import json
-from collections.abc import Callable
-from concurrent.futures import Executor, ThreadPoolExecutor
+import contextlib
+import sys
+import warnings
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
 
 from ... import console
-from ...processors import available
-from ...ranks.pool import pool
-from ...ranks.world import world
-from ...settings import positive
+from ...settings import flag
+from ...storage import atomic, checkpoint, document
 from ..arguments import Parser
 
-WORKERS = "trials at once (default: 1); on several ranks each but the first is a worker"
-THREADS = "CPU threads in total, divided among the workers; on ranks, of each (default: all cores that it may use)"
+JOURNAL, TABLE, NAME = "sweep.journal", "trials.md", "sweep"
+
+
+class Sweep(NamedTuple):
+    """What a file says: options that all trials have, and Optuna's distributions of those that vary.
+
+    first  points of its curve that a trial makes before it may be pruned
+    """
+
+    model: str
+    trials: int
+    first: int
+    fixed: dict[str, Any]
+    vary: dict[str, Any]
+
+
+class _Reader(Parser):
+    """Raises instead of ending the program."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ValueError(message)
+
+
+class _Pruner:
+    """An observer of a run: tells Optuna the figure of each point, and ends a run that is not worth going on with."""
+
+    def __init__(self, trial: Any, figure: str, made: int):
+        self._trial, self._figure, self._made = trial, figure, made
+
+    def point(self, point: Mapping[str, Any]) -> None:
+        """A point was added to the curve."""
+        import optuna
+
+        self._made += 1
+        if point.get(self._figure) is not None:
+            self._trial.report(point[self._figure], self._made)
+            if self._trial.should_prune():
+                raise optuna.TrialPruned
+
+    def close(self) -> None:
+        """Nothing is held."""
 
 
 def add(sweep: Parser) -> None:
     """Add the options to the command's parser."""
     sweep.add_argument("file", metavar="FILE.toml", help="what varies and how: see docs/sweep.md")
-    sweep.add_argument("--workers", type=positive, metavar="N", help=WORKERS)
-    sweep.add_argument("--out", metavar="DIR", help="where trials, table and picture go (default: runs/FILE)")
-    sweep.add_argument("--retry", action="store_true", help="try again what failed; else it stays skipped")
-    sweep.add_argument("--threads", type=positive, help=THREADS)
-    sweep.add_argument("--json", action="store_true", help="print the trials as JSON, best first")
+    sweep.add_argument("--out", metavar="DIR", help="where the trials and their table go (default: runs/FILE)")
 
 
 def run(given: argparse.Namespace) -> int:
-    """Begin the sweep, or go on with it; rank 0 does, and the others train its trials."""
-    ranks = world().size
-    if ranks == 1:
-        workers = given.workers or 1
-        return _sweep(given, workers, ThreadPoolExecutor, sharing=workers)
-    if given.workers:
-        raise ValueError(f"--workers: on {ranks} ranks there are {ranks - 1}; leave it out")
-    with pool() as executor:
-        return _sweep(given, ranks - 1, lambda _: executor, sharing=1) if executor else 0
-
-
-def _sweep(given: argparse.Namespace, workers: int, executor: Callable[[int], Executor], sharing: int) -> int:
-    """Sweep by so many workers, of which so many share this process's threads."""
-
-    from ...sweep import file, records, strategies
-    from ...sweep import run as sweeping
-
-    path = Path(given.file)
-    sweep = file.read(path)
-    folder = Path(given.out or f"runs/{path.stem}")
-    threads = max((given.threads or available()) // sharing, 1)
+    """Begin the sweep, or go on with it."""
     try:
-        found = sweeping.run(sweep, folder, workers, threads, given.retry, executor)
-    except sweeping.Stopped as stopped:
-        console.say(str(stopped))
+        import optuna
+    except ImportError:
+        raise ValueError("sweep: needs Optuna; pip install 'hybrid-engine[sweep]'") from None
+    from ...train.stop import Stopped
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    warnings.filterwarnings("ignore", "The reported value is ignored")  # of a point that is made again
+    path = Path(given.file)
+    folder = Path(given.out or f"runs/{path.stem}")
+    sweep = read(path)
+    with document.named(path):
+        study = _study(sweep, folder)
+    try:
+        while _train(study, sweep, folder):
+            table = _table(study, sweep)
+            atomic.write(folder / TABLE, [table.encode()])
+    except Stopped as stopped:
+        console.say("stopped; the same command goes on")
         return 128 + stopped.signal
-    if given.json:
-        named = {"figure": found.figure.name}
-        rows = [
-            named | record._asdict() | {"run": str(folder / sweeping.name_of(record.trial))} for record in found.ordered
-        ]
-        print(json.dumps(rows, indent=1))
-        return 0
-    best = found.ordered[0]
-    print(found.table)
-    print(f"best: trial {best.trial}, {strategies.said(best.options)}: {found.figure.name} {best.value:.5g}")
-    print(f"its run: {folder / sweeping.name_of(best.trial)}; the picture: {folder / records.PICTURE}")
+    print(_table(study, sweep), end="")
+    if all(trial.value is None for trial in study.trials):
+        raise ValueError(f"{folder}: no trial has finished; see {TABLE} for the reasons")
     return 0
+
+
+def read(path: Path) -> Sweep:
+    """What a file says; ValueError, naming it, for what cannot be meant, OSError where it cannot be read."""
+    with document.named(path):
+        return _meant(document.read(path))
+
+
+def _meant(raw: dict[str, Any]) -> Sweep:
+    from ...models import MODELS
+
+    tables = [raw.pop(name, {}) for name in ("sweep", "fixed", "vary")]
+    if raw or not all(isinstance(table, dict) for table in tables):
+        raise ValueError("expected the tables [sweep], [fixed] and [vary], and no more")
+    said, fixed, vary = ({name.replace("-", "_"): value for name, value in table.items()} for table in tables)
+    model, trials, first = said.pop("model", None), said.pop("trials", None), said.pop("first", 1)
+    if said or model not in MODELS.names() or any(type(one) is not int or one < 1 for one in (trials, first)):
+        raise ValueError(
+            f"[sweep]: expected trials = N, model = one of {', '.join(MODELS.names())} and perhaps first = N"
+        )
+    if not vary or vary.keys() & fixed.keys():
+        raise ValueError("[vary]: expected an option or more, and none that [fixed] has too")
+    sweep = Sweep(model, trials, first, fixed, {name: _distribution(name, value) for name, value in vary.items()})
+    for name, values in ({name: [value] for name, value in fixed.items()} | _outermost(sweep)).items():
+        for value in values:
+            _options(model, {name: value})
+    return sweep
+
+
+def _distribution(name: str, value: Any) -> Any:
+    """Of a list its values; of {from = A, to = B, log = true} the numbers between, whole ones where both ends are."""
+    from optuna import distributions
+
+    if isinstance(value, list) and value and all(isinstance(one, str | bool | int | float) for one in value):
+        return distributions.CategoricalDistribution(value)
+    if isinstance(value, dict) and {"from", "to"} <= value.keys() <= {"from", "to", "log"}:
+        low, high, log = value["from"], value["to"], value.get("log", False)
+        most, kinds = sys.float_info.max, {type(low), type(high)}
+        if kinds <= {int, float} and type(log) is bool and (0 if log else -most) < low < high < most:
+            kind = distributions.IntDistribution if kinds == {int} else distributions.FloatDistribution
+            return kind(low, high, log)
+    raise ValueError(
+        f"[vary] {name}: found {value}, expected a list of values, or {{from = A, to = B}} of numbers that rise, with "
+        "log = true above 0"
+    )
+
+
+def _outermost(sweep: Sweep) -> dict[str, list[Any]]:
+    """Values of the options that vary which have to be allowed, so that all are."""
+    return {name: list(getattr(one, "choices", None) or (one.low, one.high)) for name, one in sweep.vary.items()}
+
+
+def _options(model: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options as `hybrid train` reads them; ValueError for names and values that it refuses."""
+    from ...train.options import Parts
+
+    fields = Parts(model).every()
+    reader = _Reader(add_help=False)
+    reader.add_options(fields.values(), {})
+    words = []
+    for name, value in options.items():
+        if name not in fields:
+            raise ValueError(f"{name}: not an option of hybrid train {model}")
+        for one in value if isinstance(value, list) else [value]:
+            if one is not False:
+                words.append(flag(name) if one is True else f"{flag(name)}={one}")
+    return vars(reader.parse_args(words))
+
+
+def _study(sweep: Sweep, folder: Path) -> Any:
+    """The study in a folder, begun where there is none; ValueError for a folder of something else."""
+    import optuna
+
+    from ...models import MODELS
+    from ...train.options import choose
+
+    path = folder / JOURNAL
+    asked = [sweep.model, sweep.first, sweep.fixed, {name: str(one) for name, one in sweep.vary.items()}]
+    if path.exists():
+        study = load(path, sweep.first)
+        if study.user_attrs["asked"] != asked:
+            raise ValueError(f"is not what the sweep in {folder} was begun with; give it back, or name another --out")
+        return study
+    if folder.is_dir() and any(folder.iterdir()):
+        raise ValueError(f"--out: {folder} holds no sweep, but other files; name another --out")
+    first = {name: values[0] for name, values in _outermost(sweep).items()}
+    job = MODELS.load(sweep.model).prepare(choose(sweep.model, **_options(sweep.model, sweep.fixed | first)))
+    if job.watched is None:
+        raise ValueError("these runs measure nothing while they learn; give them data to validate on")
+    atomic.make(folder)
+    direction = "minimize" if job.watched.lowest else "maximize"
+    study = optuna.create_study(study_name=NAME, storage=_storage(path), direction=direction)
+    study.set_user_attr("figure", job.watched.name)
+    study.set_user_attr("asked", asked)
+    return load(path, sweep.first)
+
+
+def load(path: Path, first: int = 1) -> Any:
+    """The study of a journal; ValueError, naming it, for a file that is none."""
+    import optuna
+
+    document.expect_file(path)
+    try:
+        pruner = optuna.pruners.SuccessiveHalvingPruner(min_resource=first, reduction_factor=3)
+        study = optuna.load_study(study_name=NAME, storage=_storage(path), pruner=pruner)
+        if not isinstance(study.user_attrs["figure"], str) or "asked" not in study.user_attrs:
+            raise KeyError("figure")
+    except Exception as error:  # Optuna raises whatever it meets in a file that was altered
+        raise ValueError(
+            f"{path}: not the journal of a sweep ({type(error).__name__}); the file was altered"
+        ) from error
+    return study
+
+
+def _storage(path: Path) -> Any:
+    from optuna.storages.journal import JournalFileBackend, JournalStorage
+
+    return JournalStorage(JournalFileBackend(str(path)))
+
+
+@contextlib.contextmanager
+def _taken(study: Any, sweep: Sweep, folder: Path) -> Iterator[Any]:
+    """A trial that this process alone trains: one that an ended process left, else a new one; None: none is left.
+
+    What is drawn follows from the trial's number, and from the trials before.
+    """
+    import optuna
+    from filelock import FileLock, Timeout
+
+    with contextlib.ExitStack() as held:
+        trial = None
+        with FileLock(folder / "sweep.lock"):
+            trials = study.get_trials(deepcopy=False)
+            for number in range(sweep.trials):
+                begun = number < len(trials)
+                if begun and trials[number].state.is_finished():
+                    continue
+                try:
+                    held.enter_context(FileLock(folder / f"{_name(number)}.lock", blocking=False))
+                except Timeout:  # another process trains it
+                    continue
+                study.sampler = optuna.samplers.TPESampler(seed=number)
+                trial = optuna.Trial(study, trials[number]._trial_id) if begun else study.ask(sweep.vary)
+                break
+        yield trial
+
+
+def _train(study: Any, sweep: Sweep, folder: Path) -> bool:
+    """Train a trial, or go on with one, and tell Optuna what became of it; False where none is left."""
+    import optuna
+
+    from ...train.stop import USER_ERRORS
+
+    with _taken(study, sweep, folder) as trial:
+        if trial is None:
+            return False
+        console.say(f"{folder / _name(trial.number)}: {', '.join(f'{k} {_plain(v)}' for k, v in trial.params.items())}")
+        state = optuna.trial.TrialState
+        try:
+            study.tell(trial, _value(trial, sweep, folder / _name(trial.number)))
+        except optuna.TrialPruned:
+            study.tell(trial, state=state.PRUNED)
+        except OSError:  # of the disk, or of data that are gone: the next trial would not fare better
+            raise
+        except (*USER_ERRORS, MemoryError) as error:
+            console.note(f"{folder / _name(trial.number)} failed: {error}")
+            trial.set_user_attr("failed", str(error))
+            study.tell(trial, state=state.FAIL)
+    return True
+
+
+def _value(trial: Any, sweep: Sweep, folder: Path) -> float:
+    """Train a trial to its end; its worth: the figure of the last point, or of the best where runs may stop early."""
+    from ...train import runs, store
+    from ...train.options import choose, free
+
+    figure, options = trial.study.user_attrs["figure"], _options(sweep.model, sweep.fixed | trial.params)
+    if (folder / store.RUN).exists():
+        source = folder / checkpoint.CHECKPOINT
+        made = len(checkpoint.read_facts(source)["facts"]["progress"]["curve"]) if checkpoint.stands(source) else 0
+        said = {name: options[name] for name in free(sweep.model)}
+        report = runs.resume(str(folder), said, _Pruner(trial, figure, made))
+    else:
+        report = runs.start(choose(sweep.model, **options, out=str(folder)), _Pruner(trial, figure, 0))
+    values = [point[figure] for point in report["curve"] if point.get(figure) is not None]
+    if not values:
+        raise FloatingPointError(f"{figure} is not a number")
+    best = min if trial.study.direction.name == "MINIMIZE" else max
+    return float(best(values) if options.get("patience") else values[-1])
+
+
+def _table(study: Any, sweep: Sweep) -> str:
+    """The trials that have ended, best first, then those that were pruned or failed."""
+    figure, sign = study.user_attrs["figure"], 1 if study.direction.name == "MINIMIZE" else -1
+    rows = [["trial", *sweep.vary, figure, "points", "end"]]
+    trials = [trial for trial in study.trials if trial.state.is_finished()]
+    for trial in sorted(trials, key=lambda one: (one.value is None, sign * (one.value or 0.0))):
+        figures = ["" if value is None else _plain(value) for value in [*trial.params.values(), trial.value]]
+        end = trial.user_attrs.get("failed", trial.state.name.lower())
+        rows.append([_name(trial.number), *figures, str(len(trial.intermediate_values)), end])
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    rows.insert(1, ["-" * width for width in widths])
+    lines = (" | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
+    return "".join(f"| {line} |\n" for line in lines)
+
+
+def _name(number: int) -> str:
+    return f"trial-{number + 1:03}"
+
+
+def _plain(value: Any) -> str:
+    return f"{value:.5g}" if isinstance(value, float) else str(value)

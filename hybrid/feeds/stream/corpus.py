@@ -26,17 +26,15 @@ class StoredCorpus(Corpus):
     """
 
     def __init__(self, folder: Path):
-        try:
-            facts = document.read(folder / FACTS)
-            tokens, places, self.sha256 = int(facts["tokens"]), int(facts["places"]), str(facts["sha256"])
-            if tokens < 1 or places < 2:
-                raise ValueError
-        except (ValueError, KeyError, TypeError):
-            raise ValueError(f"{folder / FACTS}: damaged; remove the folder, and it is made again") from None
         self.vocabulary = Vocabulary.load(folder / WORDS)
-        self.ids = _mapped(folder / IDS, np.int32, tokens)
-        self.at = _mapped(folder / AT, np.int64, places)
-        if self._digest(folder) != self.sha256 or not self._sound():
+        try:
+            self.sha256 = str(document.read(folder / FACTS)["sha256"])
+            self.ids = np.memmap(folder / IDS, np.int32, "r")
+            self.at = np.memmap(folder / AT, np.int64, "r")
+            sound = self._digest(folder) == self.sha256 and self._sound()
+        except (ValueError, KeyError, TypeError):
+            sound = False
+        if not sound:
             raise ValueError(f"{folder}: damaged; remove the folder, and it is made again")
 
     def _digest(self, folder: Path) -> str:
@@ -64,7 +62,7 @@ def write(folder: Path, text: Iterable[Sequence[str]], vocabulary: Vocabulary, *
     """
     vocabulary.save(folder / WORDS)
     digest = hashlib.sha256(vocabulary.sha256.encode())
-    tokens, places = 0, 1
+    tokens = 0
     with open(folder / IDS, "xb") as ids, open(folder / AT, "xb") as at:
         at.write(np.int64(0).tobytes())
         parts, ends, held = [], array("q"), 0
@@ -77,37 +75,27 @@ def write(folder: Path, text: Iterable[Sequence[str]], vocabulary: Vocabulary, *
             if not running:
                 ends.append(tokens)
             if held >= TOKENS:
-                places += _flush(ids, at, parts, ends, digest)
+                _flush(ids, at, parts, ends, digest)
                 held = 0
-        places += _flush(ids, at, parts, array("q", [tokens]) if running else ends, digest)
+        _flush(ids, at, parts, array("q", [tokens]) if running else ends, digest)
     if not tokens:
         raise ValueError("text: none of its words is in the vocabulary; expected a text in the same language")
     _add(digest, folder / AT)
-    facts = {"tokens": tokens, "places": places, "sha256": digest.hexdigest()}
-    (folder / FACTS).write_text(json.dumps(facts) + "\n")
+    (folder / FACTS).write_text(json.dumps({"sha256": digest.hexdigest()}) + "\n")
 
 
-def _flush(ids: BinaryIO, at: BinaryIO, parts: list[np.ndarray], ends: "array[int]", digest: "hashlib._Hash") -> int:
-    """Write what was collected, and forget it; returns how many places there were."""
+def _flush(ids: BinaryIO, at: BinaryIO, parts: list[np.ndarray], ends: "array[int]", digest: "hashlib._Hash") -> None:
+    """Write what was collected, and forget it."""
     if parts:
         piece = np.concatenate(parts)
         ids.write(piece.data)
         digest.update(piece.data)
     at.write(ends.tobytes())
-    places = len(ends)
     parts.clear()
     del ends[:]
-    return places
 
 
 def _add(digest: "hashlib._Hash", path: Path) -> None:
     with open(path, "rb") as file:
         while piece := file.read(PIECE):
             digest.update(piece)
-
-
-def _mapped(path: Path, dtype: type, size: int) -> np.ndarray:
-    wanted, found = size * np.dtype(dtype).itemsize, path.stat().st_size
-    if found != wanted:
-        raise ValueError(f"{path}: {found:,} bytes, expected {wanted:,}; remove the folder, and it is made again")
-    return np.memmap(path, dtype, "r", shape=(size,))

@@ -8,7 +8,7 @@ import pytest
 
 from hybrid.data import catalogue
 from hybrid.data.catalogue import Dataset, File, Source
-from hybrid.data.get import get, missing
+from hybrid.data.get import get, missing, right
 from tests.support.file_server import serving
 
 TEXT, NUMBERS = b"a text\n" * 1000, b"1 2 3\n" * 500
@@ -64,14 +64,28 @@ def test_what_is_there_is_not_brought_again(server, tmp_path):
     get("toy", tmp_path)
 
 
-def test_a_cut_download_leaves_no_file_and_goes_on(server, tmp_path, packed):
+def test_a_cut_download_leaves_nothing(server, tmp_path):
     server.cut = 100
-    with pytest.raises(OSError, match="cut after 100 of 7,000 bytes"):
+    with pytest.raises(OSError, match=r"text.txt: cannot be reached, or was cut off .*is there a network"):
         get("toy", tmp_path)
-    assert files(tmp_path) == [".some-text.txt.part"]
+    assert files(tmp_path) == []
     get("toy", tmp_path)
     assert files(tmp_path) == ["packed/numbers", "some/text.txt"]
-    assert server.asked[1] == "bytes=100-"
+
+
+def test_no_server(server, tmp_path, monkeypatch):
+    toy = catalogue.DATASETS["toy"]
+    nobody = toy.sources[0]._replace(address="http://127.0.0.1:9/text.txt")
+    monkeypatch.setitem(catalogue.DATASETS, "toy", toy._replace(sources=(nobody,)))
+    with pytest.raises(OSError, match=r"127.0.0.1:9/text.txt: cannot be reached.*refused.*some/text.txt comes from"):
+        get("toy", tmp_path)
+
+
+def test_the_name_that_git_gives_a_file(tmp_path):
+    content = b"some bytes\n" * 1000
+    (tmp_path / "file").write_bytes(content)
+    file = File("file", len(content), "git:" + hashlib.sha1(b"blob 11000\0" + content).hexdigest())
+    assert right(file, tmp_path / "file") and not right(file._replace(digest="git:" + "0" * 40), tmp_path / "file")
 
 
 def test_wrong_bytes_leave_nothing(server, tmp_path, packed):
@@ -89,15 +103,6 @@ def test_a_file_of_the_users_is_left_as_it_is(server, tmp_path):
     ):
         get("toy", tmp_path)
     assert (tmp_path / "some" / "text.txt").read_text() == "mine" and server.asked == []
-
-
-def test_a_member_with_other_bytes(server, tmp_path, monkeypatch):
-    toy = catalogue.DATASETS["toy"]
-    other = toy.sources[1]._replace(members=(described("packed/numbers", b"4 5 6\n" * 500),))
-    monkeypatch.setitem(catalogue.DATASETS, "toy", toy._replace(sources=(other,)))
-    with pytest.raises(ValueError, match=r"packed.zip: packed/numbers in it has other bytes"):
-        get("toy", tmp_path)
-    assert not (tmp_path / "packed" / "numbers").exists()
 
 
 def test_a_name_that_is_not_there(tmp_path):

@@ -51,5 +51,3 @@ def test_a_batch_is_cut_into_no_more_parts_than_it_has_examples(options):
     assert choose("language", **options, batch=2)["micro_batches"] == 2
     with pytest.raises(ValueError, match=r"--micro-batches: found 3, expected 1 to 2, the examples of a batch"):
         choose("language", **options, batch=2, micro_batches=3)
-
-

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from hybrid.ranks.world import VARIABLES, World, launched, outside, world
+from hybrid.ranks.world import VARIABLES, World, launched, world
 
 
 @pytest.fixture(autouse=True)
@@ -27,9 +27,7 @@ def test_a_process_that_nobody_launched_is_a_world_of_one(monkeypatch):
 @pytest.mark.parametrize("name", VARIABLES)
 def test_launchers_are_known_by_what_they_set(monkeypatch, name):
     monkeypatch.setenv(name, "0")
-    monkeypatch.setenv("HYBRID_DATA", "data")
     assert launched()
-    assert name not in outside() and outside()["HYBRID_DATA"] == "data"  # a child of a rank is none
 
 
 def test_without_mpi4py_a_process_is_alone_whatever_a_batch_system_sets(monkeypatch):

@@ -7,7 +7,6 @@ from hybrid.feeds.video.film import Film
 from hybrid.feeds.vocabulary import Vocabulary
 from hybrid.formats import fasttext
 from hybrid.storage import checkpoint, lock, output, vectors
-from hybrid.sweep import records
 from hybrid.train import plots, store
 
 WRITERS = {
@@ -34,18 +33,9 @@ def refused(path):
         output.refuse_run(path)
 
 
-def test_every_name_that_a_run_or_a_sweep_writes_is_known(run):
+def test_every_name_that_a_run_writes_is_known(run):
     of_runs = {lock.LOCK, store.RUN, store.TENSORBOARD, *store.AFTER, *store.CHECKPOINTS, *store._before()}
-    of_sweeps = {
-        records.SWEEP,
-        records.TRIALS,
-        records.TABLE,
-        records.PICTURE,
-        "sweep.pdf",
-        records.STOP,
-        "trial-001.log",
-    }
-    for name in of_runs | of_sweeps:
+    for name in of_runs:
         refused(run / name)
 
 

@@ -1,6 +1,5 @@
 """`hybrid sweep`, as a user types it."""
 
-import json
 import signal
 import subprocess
 import sys
@@ -11,24 +10,25 @@ import pytest
 
 from hybrid.cli import main
 
+pytest.importorskip("optuna")
+
 FILE = """
 [sweep]
 model = "language"
-strategy = "random"
-trials = 2
-seed = 3
+trials = 3
 
 [fixed]
 text = "book.txt"
-epochs = {epochs}
+epochs = 30
 batch = 64
 hidden = 8
 readout-width = 4
 device = "cpu"
 serial = true
+threads = 1
 
 [vary]
-rate = {{from = 0.01, to = 0.2, log = true}}
+rate = {from = 0.01, to = 0.2, log = true}
 width = [4, 8]
 """
 
@@ -37,55 +37,85 @@ width = [4, 8]
 def folder(tmp_path, monkeypatch):
     (tmp_path / "book.txt").write_text("a b c d e f g h\n" * 100)
     monkeypatch.chdir(tmp_path)
-    return tmp_path
+    Path("s.toml").write_text(FILE)
 
 
 def swept(capsys, *arguments):
-    assert main(["sweep", "s.toml", *arguments, "--json", "--quiet"]) == 0
-    rows = json.loads(capsys.readouterr().out)
-    return {row["trial"]: (row["options"], row["figure"], row["value"]) for row in rows}
+    assert main(["sweep", "s.toml", *arguments, "--quiet"]) == 0
+    return capsys.readouterr().out
 
 
-def test_two_workers_find_what_one_finds_and_a_stopped_sweep_goes_on(capsys):
-    Path("s.toml").write_text(FILE.format(epochs=30))
-    one = swept(capsys, "--workers", "1", "--threads", "1", "--out", "one")
-    assert len(one) == 2 and {figure for _, figure, _ in one.values()} == {"perplexity"}
+def said(capsys, *arguments):
+    assert main(["sweep", "s.toml", *arguments, "--quiet"]) == 2
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert error.startswith("hybrid: error: ")
+    return error.removeprefix("hybrid: error: ")
 
-    words = [sys.executable, "-m", "hybrid.cli", "sweep", "s.toml", "--workers", "2", "--threads", "2", "--out", "two"]
+
+def test_a_stopped_sweep_goes_on_to_the_same_trials(capsys):
+    whole = swept(capsys, "--out", "one")
+    assert whole == Path("one/trials.md").read_text() and whole.count("\n") == 5
+    assert whole.splitlines()[0].replace(" ", "") == "|trial|rate|width|perplexity|points|end|"
+
+    words = [sys.executable, "-m", "hybrid.cli", "sweep", "s.toml", "--out", "two"]
     sweep = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
-    ends = time.monotonic() + 60
-    while not Path("two/trial-001/curve.jsonl").exists() and time.monotonic() < ends:
-        time.sleep(0.02)
+    while not Path("two/trial-001/curve.jsonl").exists() and sweep.poll() is None:
+        time.sleep(0.01)
     sweep.send_signal(signal.SIGINT)
-    error = sweep.communicate(timeout=60)[1]
-    assert sweep.returncode == 130, error
-    assert error.splitlines()[-1] == "hybrid: stopped; the same command goes on"
-    assert not Path("two/trials.jsonl").exists() or len(Path("two/trials.jsonl").read_text().splitlines()) < 2
-    assert swept(capsys, "--workers", "2", "--threads", "2", "--out", "two") == one
-    assert "resume" in Path("two/trial-001.log").read_text()
-
-
-def test_table_best_and_errors(capsys):
-    Path("s.toml").write_text(
-        FILE.format(epochs=1)
-        .replace('"random"\ntrials = 2\nseed = 3', '"grid"')
-        .replace("{from = 0.01, to = 0.2, log = true}", "[0.05, 1e30]")
-        .replace("[4, 8]", "[4]")
+    assert sweep.communicate(timeout=120)[1] and sweep.returncode == 130
+    assert swept(capsys, "--out", "two") == whole
+    Path("s.toml").write_text(FILE.replace("trials = 3", "trials = 4"))
+    assert swept(capsys, "--out", "two").count("\n") == 6
+    Path("s.toml").write_text(FILE.replace("epochs = 30", "epochs = 31"))
+    assert said(capsys, "--out", "two") == (
+        "s.toml: is not what the sweep in two was begun with; give it back, or name another --out"
     )
-    assert main(["sweep", "s.toml", "--quiet"]) == 0
-    out = capsys.readouterr().out
-    assert Path("runs/s/trials.md").read_text() in out
-    assert "best: trial 1, rate 0.05, width 4: perplexity " in out
-    assert "trial 2" not in out and "begin again with lower rates" in out
-    Path("s.toml").write_text(FILE.format(epochs=1).replace("\nwidth", "\nwidht"))
-    assert main(["sweep", "s.toml"]) == 2
-    error = capsys.readouterr().err
-    assert error.startswith("hybrid: error: s.toml: [vary] widht: not an option") and error.count("\n") == 1
-    assert main(["sweep", "none.toml"]) == 2
-    assert capsys.readouterr().err == "hybrid: error: none.toml: No such file or directory\n"
 
 
-def test_a_system_without_some_signals_sweeps_too():
-    program = "import signal; del signal.SIGUSR1, signal.SIGUSR2; import hybrid.cli.commands.sweep"  # as Windows
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
+def test_two_processes_share_the_trials(capsys):
+    words = [sys.executable, "-m", "hybrid.cli", "sweep", "s.toml"]
+    assert swept(capsys, "--out", "warm")
+    first = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+    while not Path("runs/s/trial-001/run.json").exists() and first.poll() is None:
+        time.sleep(0.01)
+    swept(capsys)
+    assert first.communicate(timeout=120)[1] and first.returncode == 0
+    assert sorted(path.name for path in Path("runs/s").glob("trial-*") if path.is_dir()) == [
+        "trial-001",
+        "trial-002",
+        "trial-003",
+    ]
+
+
+def test_a_trial_that_diverges_is_named_and_the_others_go_on(capsys):
+    Path("s.toml").write_text(FILE.replace("{from = 0.01, to = 0.2, log = true}", "[0.05, 1e30]"))
+    rows = swept(capsys).splitlines()
+    assert "| 0.05 " in rows[2] and "complete" in rows[2]
+    assert "| 1e+30 " in rows[-1] and "the rates may be too high" in rows[-1]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("\nwidth =", "\nwidht =", "s.toml: widht: not an option of hybrid train language"),
+        ("epochs = 30", 'epochs = "many"', "s.toml: argument --epochs: "),
+        ("trials = 3", "trials = 0", "s.toml: [sweep]: expected trials = N, model = one of "),
+        ("from = 0.01", "from = 0", "s.toml: [vary] rate: found {'from': 0, 'to': 0.2, 'log': True}, expected a list"),
+        ("[4, 8]", "[]", "s.toml: [vary] width: found [], expected a list"),
+        ("threads = 1", "width = 1", "s.toml: [vary]: expected an option or more, and none that [fixed] has too"),
+        ("[fixed]", "[more]", "s.toml: expected the tables [sweep], [fixed] and [vary], and no more"),
+        ("book.txt", "none.txt", ": No such file or directory"),
+    ],
+)
+def test_what_a_file_cannot_say(old, new, message, capsys):
+    Path("s.toml").write_text(FILE.replace(old, new))
+    assert message in said(capsys)
+    assert not Path("runs").exists()
+
+
+def test_folders_of_something_else(capsys):
+    Path("mine").mkdir()
+    Path("mine/notes").write_text("mine")
+    assert said(capsys, "--out", "mine") == ("s.toml: --out: mine holds no sweep, but other files; name another --out")
+    Path("mine/sweep.journal").write_text("{}\n")
+    assert "mine/sweep.journal: not the journal of a sweep" in said(capsys, "--out", "mine")

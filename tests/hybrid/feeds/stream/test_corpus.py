@@ -39,12 +39,12 @@ def test_refusals(tmp_path):
     for name in (IDS, AT):
         content = (tmp_path / name).read_bytes()
         (tmp_path / name).write_bytes(content[:-1])
-        with pytest.raises(ValueError, match=rf"{name}: \d+ bytes, expected \d+; remove the folder"):
+        with pytest.raises(ValueError, match=f"{tmp_path.name}: damaged; remove the folder"):
             StoredCorpus(tmp_path)
         (tmp_path / name).write_bytes(content)
-    for facts in ("{}", '{"tokens": 0, "places": 1, "sha256": ""}'):
+    for facts in ("{}", '{"sha256": ""}', "no JSON"):
         (tmp_path / "corpus.json").write_text(facts)
-        with pytest.raises(ValueError, match=r"corpus.json: damaged; remove the folder"):
+        with pytest.raises(ValueError, match=f"{tmp_path.name}: damaged; remove the folder"):
             StoredCorpus(tmp_path)
     (tmp_path / "new").mkdir()
     with pytest.raises(ValueError, match="text: none of its words is in the vocabulary"):
@@ -69,13 +69,4 @@ def test_what_is_damaged_within_is_refused(tmp_path, monkeypatch, name, dtype, a
         facts["sha256"] = hashlib.sha256(b"".join(found)).hexdigest()
         (tmp_path / "corpus.json").write_text(json.dumps(facts))
     with pytest.raises(ValueError, match=f"{tmp_path.name}: damaged; remove the folder, and it is made again"):
-        StoredCorpus(tmp_path)
-
-
-def test_an_id_of_another_word_is_refused(tmp_path):
-    write(tmp_path, TEXT, WORDS, running=False)
-    content = bytearray((tmp_path / IDS).read_bytes())
-    content[0] ^= 1
-    (tmp_path / IDS).write_bytes(content)
-    with pytest.raises(ValueError, match="damaged"):
         StoredCorpus(tmp_path)
