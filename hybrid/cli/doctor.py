@@ -158,13 +158,7 @@ def _kernel_cache() -> Finding:
 
 def _compiler() -> Finding:
     compiler = os.environ.get("CXX") or shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
-    found, ok = "none found", False
-    if compiler:
-        try:
-            said = subprocess.run([*compiler.split(), "--version"], capture_output=True, text=True, check=True).stdout
-            found, ok = said.splitlines()[0], True
-        except (OSError, subprocess.CalledProcessError) as error:
-            found = str(error)
+    found, ok = _said(*compiler.split(), "--version") if compiler else ("none found", False)
     remedy = "to install annoy: apt install g++, dnf install gcc-c++, or xcode-select --install"
     return finding("C++ compiler", ok, found, remedy)
 
@@ -177,13 +171,18 @@ def _mpi() -> list[Finding]:
     beside = os.path.dirname(sys.executable)  # where wheels put it
     program = shutil.which("mpiexec", path=os.pathsep.join([beside, os.environ.get("PATH", "")]))
     ask = "from mpi4py import MPI; print(MPI.Get_library_version().splitlines()[0])"
-    try:  # in a process of its own: an MPI that cannot begin ends the one that asks
-        done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True, timeout=60)
-        library = finding("MPI", True, done.stdout.strip())
-    except (OSError, subprocess.SubprocessError) as error:
-        said = (getattr(error, "stderr", None) or str(error)).strip().splitlines()[-1]
-        library = finding("MPI", False, said, f"{wanted}, or an mpi4py of the MPI that is there")
+    found, ok = _said(sys.executable, "-c", ask)  # a process of its own: a broken MPI ends it
+    library = finding("MPI", ok, found, f"{wanted}, or an mpi4py of the MPI that is there")
     return [library, finding("mpiexec", program is not None, program or "none found", wanted)]
+
+
+def _said(*command: str) -> tuple[str, bool]:
+    """The first line that a program says, and True; the last of why it does not, and False."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    except (OSError, subprocess.SubprocessError) as error:
+        return (getattr(error, "stderr", None) or str(error)).strip().splitlines()[-1], False
+    return done.stdout.splitlines()[0].strip(), True
 
 
 def gpu() -> list[Finding]:
