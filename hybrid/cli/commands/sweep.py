@@ -178,7 +178,8 @@ def _study(sweep: Sweep, folder: Path) -> Any:
     if job.watched is None:
         raise ValueError("these runs measure nothing while they learn; give them data to validate on")
     atomic.make(folder)
-    direction = "minimize" if job.watched.lowest else "maximize"
+    directions = optuna.study.StudyDirection
+    direction = directions.MINIMIZE if job.watched.lowest else directions.MAXIMIZE
     study = optuna.create_study(study_name=NAME, storage=_storage(path), direction=direction)
     study.set_user_attr("figure", job.watched.name)
     study.set_user_attr("asked", asked)
