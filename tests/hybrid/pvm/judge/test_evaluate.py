@@ -4,6 +4,7 @@ import json
 from itertools import pairwise
 from types import SimpleNamespace
 
+import av
 import numpy as np
 import pytest
 from PIL import Image
@@ -123,7 +124,6 @@ def test_the_follower_steps_the_model():
 
 
 def frames_in(path):
-    av = pytest.importorskip("av", reason="PyAV is not installed: make test-all")
     with av.open(str(path)) as container:
         return [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
 
