@@ -36,7 +36,7 @@ def run(arguments) -> int:
     more = ["--repeat", QUICK_REPEAT if arguments.quick else str(arguments.repeat)]
     given = runner.Settings(folder, arguments.quick, arguments.threads, (*more, *["--anyway"] * arguments.anyway))
     try:
-        well = runner.run(found_steps(arguments.only), given)
+        well = runner.run_steps(found_steps(arguments.only), given)
     except KeyboardInterrupt:
         print("\nstopped; the same command goes on where it was", flush=True)
         return _write(folder, STOPPED)

@@ -39,7 +39,7 @@ class Settings:
     more: tuple[str, ...] = ()
 
 
-def run(steps: Sequence[tuple[str, Step]], given: Settings) -> bool:
+def run_steps(steps: Sequence[tuple[str, Step]], given: Settings) -> bool:
     """Do the steps, of which each comes with its section's name; returns whether none failed.
 
     Raises KeyboardInterrupt, when the step under way has ended and is noted as stopped.

@@ -52,7 +52,7 @@ def states(folder):
 
 
 def test_a_step_that_is_done_is_not_done_again(given, processes, capsys):
-    assert runner.run(STEPS, given) and runner.run(STEPS, given)
+    assert runner.run_steps(STEPS, given) and runner.run_steps(STEPS, given)
     assert processes.ran == ["tree", "units"]
     assert capsys.readouterr().out.count("done before") == 2
 
@@ -61,7 +61,7 @@ def test_a_step_that_the_machine_is_too_busy_for_is_asked_again_for_a_while(give
     waited = []
     monkeypatch.setattr(runner.time, "sleep", waited.append)
     processes.codes = {"tree": [REFUSED, REFUSED, 0], "units": REFUSED}
-    assert not runner.run(STEPS, given)
+    assert not runner.run_steps(STEPS, given)
     assert processes.ran == ["tree"] * 3 + ["units"] * runner.TRIES
     assert states(given.folder) == {"one": ("done", ""), "other": ("failed", "the reason")}
     assert waited == [runner.WAITS] * (2 + runner.TRIES)
@@ -70,20 +70,20 @@ def test_a_step_that_the_machine_is_too_busy_for_is_asked_again_for_a_while(give
 
 def test_a_step_that_failed_is_a_gap_and_is_tried_again(given, processes):
     processes.codes["tree"] = 1
-    assert not runner.run(STEPS, given)
+    assert not runner.run_steps(STEPS, given)
     assert states(given.folder) == {"one": ("failed", "the reason"), "other": ("done", "")}
     processes.codes.clear()
-    assert runner.run(STEPS, given)
+    assert runner.run_steps(STEPS, given)
     assert processes.ran == ["tree", "units", "tree"] and states(given.folder)["one"] == ("done", "")
 
 
 def test_a_run_that_is_stopped_goes_on(given, processes):
     processes.codes["units"] = "stop"
     with pytest.raises(KeyboardInterrupt):
-        runner.run(STEPS, given)
+        runner.run_steps(STEPS, given)
     assert states(given.folder)["other"][0] == "stopped"
     processes.codes.clear()
-    assert runner.run(STEPS, given)
+    assert runner.run_steps(STEPS, given)
     assert processes.ran == ["tree", "units", "units"]
 
 
@@ -91,7 +91,7 @@ def test_what_a_machine_lacks_is_skipped_with_the_reason(given, processes, monke
     monkeypatch.setitem(NEEDS, "gpu", lambda: "no GPU here")
     absent = Step("absent", ("gpu",), 1, 1, needs=("gpu",))
     large, wide = Step("large", ("tree",), 1, 1, memory=1e6), Step("wide", ("words",), 1, 1, disk=1e9)
-    assert runner.run([("overlap", one) for one in (absent, large, wide)], given)
+    assert runner.run_steps([("overlap", one) for one in (absent, large, wide)], given)
     found = states(given.folder)
     assert found["absent"] == ("skipped", "no GPU here") and not processes.ran
     assert "1e+06 GiB of memory, and the machine has" in found["large"][1]
@@ -99,7 +99,7 @@ def test_what_a_machine_lacks_is_skipped_with_the_reason(given, processes, monke
 
 
 def test_quick_mode_leaves_out_what_has_no_small_size(tmp_path, processes):
-    assert runner.run(STEPS, Settings(tmp_path, True, 1))
+    assert runner.run_steps(STEPS, Settings(tmp_path, True, 1))
     assert processes.ran == ["tree"] and states(tmp_path)["other"][0] == "skipped"
     assert modes(tmp_path / RESULTS) == {True} and modes(tmp_path / "none") == set()
     assert list(finished(tmp_path / RESULTS)) == ["python -m bench tree --quick"]

@@ -1,7 +1,7 @@
 """python -m tests.fuzz [--cases N] [--seed S] [--only SUBJECT]: changed copies of good files for every reader, absurd commands.
 
 Hypothesis draws the changes, and shrinks those that find something. A finding is a case that raises what is not documented,
-that names no file where it refuses one, takes over 10 seconds of processor time or a GiB, or ends the process, which is one for
+names no file where it refuses one, takes over 10 seconds of processor time or a GiB, or ends the process, which is one for
 each subject. Then the changed file is in build/fuzz, and the same seed draws the same cases again.
 """
 

@@ -15,7 +15,7 @@ from tests.soak.interrupts import USES, Serial, Uses
 from tests.support.imports import ROOT
 
 TICKS = 40
-DELAYED = 32  # a seed: two micro-batches, delay 1
+DELAYED = 57  # a seed: three micro-batches, delay 1, a tree
 HOWS = {"goes on", "refuses, and its checkpoint goes on", "is not told, and goes on"}
 
 
