@@ -178,9 +178,8 @@ def _study(sweep: Sweep, folder: Path) -> Any:
     if job.watched is None:
         raise ValueError("these runs measure nothing while they learn; give them data to validate on")
     atomic.make(folder)
-    directions = optuna.study.StudyDirection
-    direction = directions.MINIMIZE if job.watched.lowest else directions.MAXIMIZE
-    study = optuna.create_study(study_name=NAME, storage=_storage(path), direction=direction)
+    direction: Any = "minimize" if job.watched.lowest else "maximize"
+    study = optuna.create_study(study_name=NAME, storage=_storage(path), direction=direction, load_if_exists=True)
     study.set_user_attr("figure", job.watched.name)
     study.set_user_attr("asked", asked)
     return load(path, sweep.first)
