@@ -16,7 +16,6 @@ SPINS = "300000"  # OpenMP's own choice, not ours (cpu/threads.py): on a quiet m
 FILES = ("report", "compare", "pages")  # what is not measured, but made of files of before
 OWN: dict[str, tuple[str, ...]] = {  # options of some benchmarks alone
     "all": ("out", "only", "page"),
-    "balance": ("together",),
     "busy": ("only",),
     "compare": ("tolerance",),
     "crossover": ("only",),
@@ -77,12 +76,6 @@ def _own_options(parser: argparse.ArgumentParser) -> None:
         help="for plugs_losses: training before perplexities (default: 120); for tune: after which a readout begins no other "
         "settings (default: none); for quality and large: lengths of training, with commas between (default: 60,120,240, of "
         "quality 480 too)",
-    )
-    parser.add_argument(
-        "--together",
-        type=_positive,
-        metavar="N",
-        help="for balance: examples that learn at once at a node (default: 64)",
     )
     parser.add_argument(
         "--tolerance",

@@ -1,11 +1,9 @@
-"""The ten likeliest of a million classes: exactly by a search in a tree, beside a full softmax; and beams of several widths.
+"""The ten likeliest of a million classes: exactly by a search in a tree, beside a full softmax.
 
 How much of a tree an exact search visits depends on how peaked the distributions are. So one tree has learned: CONTEXTS
 contexts, whose hidden vectors learn too, meet a class of their own LIKELY ones half of the time, and one by Zipf's law else.
 The other has not: there only the shape of the tree, which follows from the counts, tells likely classes from others.
 """
-
-import time
 
 import numpy as np
 
@@ -14,11 +12,10 @@ from hybrid.readout import FullReadout, TreeReadout
 
 CLASSES, WIDTH, BATCH, K, ROWS = 1_000_000, 128, 512, 10, 256
 CONTEXTS, LIKELY, STEPS, RATE = 2000, 20, 8000, 0.1
-BEAMS = (1, 2, 5, 10, 20, 50, 100, 200)
 
 
 def run(arguments) -> None:
-    """Searches in a tree that has learned and in one that has not, then beams in the first."""
+    """Searches in a tree that has learned and in one that has not."""
     classes, steps = (20_000, 300) if arguments.quick else (CLASSES, STEPS)
     counts = np.maximum(1e9 / np.arange(1, classes + 1), 1)
     full, ways = _full(classes)
@@ -29,8 +26,6 @@ def run(arguments) -> None:
         records = measure(works, arguments.repeat)
         show(records)
         append(arguments.json, records)
-        if learned:
-            _beams(tree, hidden, works[0].params, arguments)
 
 
 def _learned(counts: np.ndarray, steps: int) -> tuple[TreeReadout, np.ndarray]:
@@ -97,23 +92,3 @@ def _rival(who: str, find, full: FullReadout, hidden: np.ndarray, params: dict, 
             np.testing.assert_allclose(row[found], np.sort(row)[::-1][:K], rtol=1e-3, atol=1e-4)
 
     return Work("likeliest.exact", who, params, len(rows), "rows/s", lambda: find(rows), check, threads=threads)
-
-
-def _beams(tree: TreeReadout, hidden: np.ndarray, params: dict, arguments) -> None:
-    """A table: the width of the beam, which share of the ten likeliest it finds, rows a second."""
-    exact = tree.best(hidden, K)[0]
-    start = time.perf_counter()
-    tree.best(hidden, K)
-    print(f"\nlikeliest.beam  {params}\n   width  recall@{K}      rows/s")
-    print(f"   exact      1.000  {len(hidden) / (time.perf_counter() - start):>10,.0f}")
-    for width in BEAMS:
-        found = tree.beam(hidden, K, width)[0]
-        recall = float(np.mean([np.isin(*rows).mean() for rows in zip(exact, found, strict=True)]))
-        facts = params | {"beam": width, "recall": round(recall, 3)}
-        run = lambda width=width: tree.beam(hidden, K, width)  # noqa: E731
-        work = Work(
-            "likeliest.beam", "ours", facts, len(hidden), "rows/s", run, lambda: None, threads=arguments.threads
-        )
-        records = measure([work], arguments.repeat)
-        print(f"  {width:>6}  {recall:>9.3f}  {records[0]['value']:>10,.0f}", flush=True)
-        append(arguments.json, records)

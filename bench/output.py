@@ -21,7 +21,6 @@ CLASSES, WIDTH, BATCH, RATE = 250_000, 128, 512, 0.02
 BATCHES = 8  # different targets and hidden vectors
 READOUTS = {"tree": TreeReadout, "sampled": SampledReadout, "full": FullReadout}
 ROWS, K = 512, 10  # of a search
-BEAM = 10
 
 
 def run(arguments) -> None:
@@ -108,8 +107,6 @@ def _searches(arguments) -> list[Work]:
     table, of_table = _trained("sampled", train, valid, arguments.threads)  # its weights are those of a full softmax
     forest = NeighbourReadout(table, exact_below=0)
     forest.build()
-    exact, beam = tree.best(hidden, K)[0], tree.beam(hidden, K, BEAM)[0]
-    met = float(np.mean([np.isin(*rows).mean() for rows in zip(exact, beam, strict=True)]))
     params = {"data": "/".join(Path(train.source).parts[-2:]), "classes": tree.classes, "width": tree.width, "k": K}
 
     def work(search: str, recall: float, find, check=lambda: None) -> Work:
@@ -119,7 +116,6 @@ def _searches(arguments) -> list[Work]:
 
     return [
         work("tree, exact", 1, lambda: tree.best(hidden, K), lambda: _check(tree, hidden)),
-        work(f"tree, beam {BEAM}", met, lambda: tree.beam(hidden, K, BEAM)),
         work("table, exact", 1, lambda: table.best(of_table, K), lambda: _check(table, of_table)),
         work("table, Annoy", forest.recall(of_table, K), lambda: forest.best(of_table, K)),
     ]

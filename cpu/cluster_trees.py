@@ -12,7 +12,6 @@ import numpy as np
 from cpu import tree as trees
 from cpu.array import Array
 from cpu.compiled import launched
-from cpu.logistic_rows import OWNERS
 from cpu.tree import Tree
 
 
@@ -27,8 +26,8 @@ class Forest(NamedTuple):
     roots: np.ndarray
 
 
-def huffman(cluster: Array, counts: Array, owners: int = OWNERS) -> Forest:
-    """A Huffman tree in each cluster; the nodes of all have so many owners.
+def huffman(cluster: Array, counts: Array) -> Forest:
+    """A Huffman tree in each cluster.
 
     cluster  (V,) whole numbers: the cluster of each class, -1 for a class that is in none; none of 0 to K - 1 is empty
     counts   (V,), how often each class is met
@@ -41,7 +40,7 @@ def huffman(cluster: Array, counts: Array, owners: int = OWNERS) -> Forest:
             node_ups.append(np.where(nodes < 0, nodes, nodes + 2 * first).astype(np.int32))
             first += nodes.size
     pointers = _breadth_first(leaf_up, np.concatenate(node_ups))
-    tree = trees.of_pointers(*pointers, np.where(cluster < 0, 0, counts), owners)
+    tree = trees.of_pointers(*pointers, np.where(cluster < 0, 0, counts))
     return Forest(tree, _roots(tree, cluster))
 
 

@@ -3,9 +3,6 @@
 A batch makes S draws with replacement, a function of the seed and the tick alone, and keeps the distinct classes:
 p(v) = 1 - (1 - q(v))^S is exact; drawing until there are so many distinct classes would give an estimate only.
 With S >= V every class is taken and p = 1.
-
-Some classes may be among the negatives for sure, at p = 1, whatever is drawn: those that an index finds near hidden vectors.
-They may depend on anything but the draws and the targets; no class is there twice.
 """
 
 import math
@@ -16,8 +13,6 @@ import numpy as np
 from cpu.array import Array
 from cpu.compiled import called, launched
 from cpu.splitmix import GOLDEN, mix
-
-NOBODY = np.empty(0, np.int32)
 
 
 class Sampler(NamedTuple):
@@ -37,9 +32,9 @@ def log_uniform(classes: int) -> Sampler:
     return _sampler(np.log1p(1 / (ranks + 1)))
 
 
-def unigram(counts: Array, power: float = 0.75) -> Sampler:
-    """q(v) in proportion to counts[v]^power (Mikolov et al. 2013), at least a hundredth of the mean."""
-    weights = np.asarray(counts, np.float64) ** power
+def unigram(counts: Array) -> Sampler:
+    """q(v) in proportion to counts[v]^0.75 (Mikolov et al. 2013), at least a hundredth of the mean."""
+    weights = np.asarray(counts, np.float64) ** 0.75
     mean = weights.mean()
     return _sampler(np.maximum(weights, mean / 100) if mean else np.ones_like(weights))
 
@@ -56,34 +51,28 @@ def _sampler(weights: Array) -> Sampler:
 
 
 def draw(
-    ids: Array, lower: Array, score: Array, sampler: Sampler, draws: int, target: Array, seed: int, tick: int,
-    sure: Array | None = None,
-) -> int:  # fmt: skip
+    ids: Array, lower: Array, score: Array, sampler: Sampler, draws: int, target: Array, seed: int, tick: int
+) -> int:
     """Write the distinct negatives to ids, log p of them to lower, and log p of the targets to score; return how many.
 
-    ids, lower  (S + A or more,), in the order of `sure` and then as they are drawn; where S >= V, (V or more,): all classes
+    ids, lower  (S or more,), as they are drawn; where S >= V, (V or more,): all classes
     score       (B,)
     draws       S
     target      (B,) int32
-    sure        (A,) int32, distinct: classes that are among the negatives whatever is drawn
     """
-    return int(_draw(ids, lower, score, *sampler, draws, NOBODY if sure is None else sure, target, seed, tick))
+    return int(_draw(ids, lower, score, *sampler, draws, target, seed, tick))
 
 
 @launched()
-def _draw(ids, lower, score, cumulative, drawn, draws, sure, target, seed, tick):
+def _draw(ids, lower, score, cumulative, drawn, draws, target, seed, tick):
     if draws >= cumulative.size:
         for v in range(cumulative.size):
             ids[v], lower[v] = v, 0
         score[:] = 0
         return cumulative.size
     count = 0
-    for v in sure:
-        drawn[v] = True
-        ids[count], lower[count] = v, 0
-        count += 1
     for b in range(target.size):
-        score[b] = 0 if drawn[target[b]] else _log_p(cumulative, target[b], draws)
+        score[b] = _log_p(cumulative, target[b], draws)
     state = mix(np.uint64(seed) ^ mix(np.uint64(tick)))
     for i in range(draws):
         v = np.searchsorted(cumulative, _uniform(state, i), side="right")

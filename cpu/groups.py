@@ -20,13 +20,13 @@ from cpu.activation import ZERO, miss_and_loss
 from cpu.compiled import inlined
 from cpu.group_tiles import TILE, collect, copy, eight_dots, move_two
 from cpu.halves import thrown
-from cpu.logistic_rows import HOT, LONGEST
+from cpu.logistic_rows import HOT, LONGEST, OWNERS
 from cpu.logistic_visit import WIDE, weighed
 from cpu.prefetch import prefetch_row
 from cpu.rule import cut, decayed, move_bias, paced, paced_by, pushed, put, scale_of, size
 from cpu.simd import LANES, lanes, load_row, multiply_add, splat, total
 
-HALVES = 2  # of the owners, who are an even number
+HALVES = 2  # of the owners
 
 
 @inlined()
@@ -58,7 +58,7 @@ def visit(
     """
     # Unsigned indices: Numba then leaves out its test for negative ones.
     head, b, examples = np.uintp(head), np.uintp(first), np.uintp(last - first)
-    owned = (cuts.shape[1] - 1) // HALVES
+    owned = OWNERS // HALVES
     begin, end = np.uintp(cuts[head, begin_half * owned]), np.uintp(cuts[head, end_half * owned])
     middle = np.uintp(cuts[head, owned]) if end_half - begin_half == HALVES else end
     count, middle = end - begin, middle - begin

@@ -29,9 +29,9 @@ def longest(tree: Any, target: Array, target_at: Array) -> int:
     return min(1 + int(np.diff(ends).max(initial=0)), tree.up.size)
 
 
-def workspace(batch: int, width: int, length: int, dtype: DTypeLike, owners: int = OWNERS) -> logistic_rows.Work:
-    """Scratch for calls of `step` with up to `batch` examples that visit up to `length` nodes each, of so many owners."""
-    return logistic_rows.workspace(batch, width, length, dtype, owners)
+def workspace(batch: int, width: int, length: int, dtype: DTypeLike) -> logistic_rows.Work:
+    """Scratch for calls of `step` with up to `batch` examples that visit up to `length` nodes each."""
+    return logistic_rows.workspace(batch, width, length, dtype)
 
 
 def step(
@@ -125,7 +125,7 @@ def _losses(out, rows, biases, entries, cuts, hidden, threads):
     for thread in numba.prange(threads):
         for b in range(thread * batch // threads, (thread + 1) * batch // threads):
             total = 0.0
-            for i in range(cuts[b, cuts.shape[1] - 1]):
+            for i in range(cuts[b, OWNERS]):
                 score = node_score(rows, biases, entries[b, i] >> 1, hidden, b)
                 total += softplus(-score if entries[b, i] & 1 else score)
             out[b] = total

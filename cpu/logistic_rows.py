@@ -7,7 +7,7 @@ An example brings a hidden vector h and a list of entries 2 * row + turn, each o
 where grad uses the row before it moves. cpu/logistic_visit.py does this; cpu/rule.py has what else may become of a row.
 
 Hidden vectors do not change within a batch, so the new value of a row depends only on its old value and on the examples that
-visit it, in order, not on other rows. So each row has one of a fixed number of *owners*, OWNERS unless a workspace is for more.
+visit it, in order, not on other rows. So each row has one of OWNERS *owners*.
 One thread works for some owners: it takes the examples in order and moves the owners' rows. Every row goes through exactly the
 steps of the serial loop over examples, bit for bit, at any number of threads; and no two threads write one row, so the often
 used rows near a root stay in the cache of one core. Gradients are summed by owner and then over the owners, whoever worked for
@@ -31,7 +31,7 @@ from cpu.rule import by_row, goes, pace
 from cpu.simd import LANES, load_row, multiply_add, splat, store_row
 from cpu.threads import shared
 
-OWNERS = 4  # owners of rows, and the most threads that share one step, unless more are asked for
+OWNERS = 4  # owners of rows, and the most threads that share one step
 AHEAD = 2  # examples between asking for a row and using it
 HOT = 256  # rows below are near the root, and in the cache anyway
 LONGEST = 16  # examples of a group, see cpu/groups.py
@@ -39,7 +39,7 @@ COLUMNS = 64  # of a group's tiles: a multiple of what a vector of them has
 
 
 class Work(NamedTuple):
-    """Scratch for up to B examples with up to L entries each, of rows of O owners.
+    """Scratch for up to B examples with up to L entries each, of rows of OWNERS owners, O.
 
     entries  (B, L + WIDE) int32     2 * row + turn
     cuts     (B, O + 1) int32       entries[b, cuts[b, o]:cuts[b, o + 1]] belong to owner o
@@ -61,10 +61,10 @@ class Work(NamedTuple):
     tiles: np.ndarray
 
 
-def workspace(batch: int, width: int, length: int, dtype: DTypeLike, owners: int = OWNERS) -> Work:
+def workspace(batch: int, width: int, length: int, dtype: DTypeLike) -> Work:
     """Scratch for calls with up to `batch` examples of `width` numbers and up to `length` entries each.
 
-    owners  of the rows; of grads, which several threads alone write, an example touches as many rows as it meets owners
+    Of grads, which several threads alone write, an example touches as many rows as it meets owners.
 
     What is computed and never read, at the ends of vectors, begins at 0: with what memory held before, such as the tiniest
     numbers there are, it can take five times as long.
@@ -74,9 +74,9 @@ def workspace(batch: int, width: int, length: int, dtype: DTypeLike, owners: int
     misses, costs, moves = zeros((3, threads, room), dtype)
     return Work(
         empty((batch, length + WIDE), np.int32),
-        empty((batch, owners + 1), np.int32),
-        empty((owners * batch, width), dtype),
-        empty((owners, batch), dtype),
+        empty((batch, OWNERS + 1), np.int32),
+        empty((OWNERS * batch, width), dtype),
+        empty((OWNERS, batch), dtype),
         misses,
         costs,
         moves,
@@ -87,7 +87,7 @@ def workspace(batch: int, width: int, length: int, dtype: DTypeLike, owners: int
 def learn(grad: Array, loss: Array, learned: Any, work: Work, hidden: Array, weight: Array | None, rule: Any) -> None:
     """Take all examples through their entries in `work`: write grad (B, D) and loss (B,), move the rows."""
     threads = numba.get_num_threads()
-    workers = min(threads, len(work.losses))
+    workers = min(threads, OWNERS)
     if workers == 1:  # adds up as it goes
         _own(grad, loss[None], *learned, *work[:2], *_given(learned, work, hidden, weight, rule), workers)
     else:
@@ -113,10 +113,10 @@ def _own(
 
     Where there is one worker, grads (B, D) and losses (1, B) are those of all owners, added in the order of the owners.
     """
-    batch, owners = hidden.shape[0], cuts.shape[1] - 1
+    batch = hidden.shape[0]
     for worker in numba.prange(workers):
         missed, spent, steps = misses[worker], costs[worker], goes(moves, misses, worker)
-        begin, end = worker * owners // workers, (worker + 1) * owners // workers
+        begin, end = worker * OWNERS // workers, (worker + 1) * OWNERS // workers
         for b in range(batch):
             if b + AHEAD < batch:
                 first, last = cuts[b + AHEAD, begin], cuts[b + AHEAD, end]
@@ -142,20 +142,19 @@ def _own(
 def by_owner(entries, cuts, b, listed, count):
     """Write the first `count` of `listed`, 2 * row + turn, as the entries of example b, those of an owner in their order.
 
-    Row r belongs to owner r % O, one of as many as `cuts` has room for.
+    Row r belongs to owner r % OWNERS.
     """
-    owners = cuts.shape[1] - 1
-    for o in range(owners + 1):
+    for o in range(OWNERS + 1):
         cuts[b, o] = 0
     for i in range(count):
-        cuts[b, (listed[i] >> 1) % owners + 1] += 1
-    for o in range(owners):
+        cuts[b, (listed[i] >> 1) % OWNERS + 1] += 1
+    for o in range(OWNERS):
         cuts[b, o + 1] += cuts[b, o]
     for i in range(count):
-        o = (listed[i] >> 1) % owners
+        o = (listed[i] >> 1) % OWNERS
         entries[b, cuts[b, o]] = listed[i]
         cuts[b, o] += 1  # where the next one goes; in the end, where the next owner begins
-    for o in range(owners, 0, -1):
+    for o in range(OWNERS, 0, -1):
         cuts[b, o] = cuts[b, o - 1]
     cuts[b, 0] = 0
 
@@ -167,7 +166,7 @@ def _add_owners(grad, loss, cuts, grads, losses, threads):
     for thread in numba.prange(threads):
         for b in range(thread * batch // threads, (thread + 1) * batch // threads):
             loss[b], begin, end = 0, 0, 0  # all owners that the example meets are among begin to end
-            for owner in range(cuts.shape[1] - 1):
+            for owner in range(OWNERS):
                 if cuts[b, owner + 1] > cuts[b, owner]:
                     loss[b] += losses[owner, b]
                     begin, end = begin if end else owner, owner + 1

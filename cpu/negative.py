@@ -43,9 +43,9 @@ def draw(negatives: Array, alias: Alias, seed: int, tick: int) -> None:
     _draw(negatives, alias.keep, alias.other, *key, numba.get_num_threads())
 
 
-def workspace(batch: int, width: int, count: int, dtype: DTypeLike, owners: int = OWNERS) -> logistic_rows.Work:
-    """Scratch for calls of `step` with up to `batch` rows and `count` negatives each, of classes that have so many owners."""
-    return logistic_rows.workspace(batch, width, count + 1, dtype, owners)
+def workspace(batch: int, width: int, count: int, dtype: DTypeLike) -> logistic_rows.Work:
+    """Scratch for calls of `step` with up to `batch` rows and `count` negatives each."""
+    return logistic_rows.workspace(batch, width, count + 1, dtype)
 
 
 def step(
@@ -131,7 +131,7 @@ def enter_runs(entries, cuts, keep, other, target, count, seed, tick):
                     entries[b, n] = 2 * v
                     n += 1
             cuts[b, 0] = 0
-            for owner in range(1, cuts.shape[1]):
+            for owner in range(1, OWNERS + 1):
                 cuts[b, owner] = n
 
 

@@ -20,7 +20,7 @@ from cpu.array import Array
 from cpu.blas import gemm
 from cpu.compiled import called, launched
 from cpu.logistic_visit import weighed
-from cpu.shared_negatives import Work, dot, gather, move, pull_target
+from cpu.shared_negatives import ROWS, Work, dot, gather, move, pull_target
 from cpu.softmax import weigh
 
 
@@ -47,17 +47,17 @@ def learn(
     work.lower[:count], work.score[: target.size] = 0, 0
     met = gather(work, learned, count, target)
     given = met.score, work.logits, met.picked, met.ids, work.lower, hidden, target, weight, loss.dtype.type(positive)
-    _learn(grad, loss, met.own, met.own_pulls, *given, work.rows)
+    _learn(grad, loss, met.own, met.own_pulls, *given)
     move(learned, work, met, hidden, target, rule)
     return met.ids
 
 
 @launched(parallel=True)
-def _learn(grad, loss, own, own_pulls, score, logits, picked, ids, lower, hidden, target, weight, positive, rows):
+def _learn(grad, loss, own, own_pulls, score, logits, picked, ids, lower, hidden, target, weight, positive):
     """Write loss, grad, the gradients of the logits, and to `own` that of the targets' weights; all times the weight."""
     count = ids.size
-    for block in numba.prange(-(-loss.size // rows)):
-        first, last = block * rows, min((block + 1) * rows, loss.size)
+    for block in numba.prange(-(-loss.size // ROWS)):
+        first, last = block * ROWS, min((block + 1) * ROWS, loss.size)
         gemm(logits[first:last, :count], hidden[first:last], picked.T, 1.0, 0.0)
         for b in range(first, last):
             row = logits[b, :count]

@@ -20,7 +20,7 @@ from cpu.draws import log_uniform as log_uniform
 from cpu.draws import uniform as uniform
 from cpu.draws import unigram as unigram
 from cpu.logistic_visit import weighed
-from cpu.shared_negatives import Work, dot, gather, move, pull_target
+from cpu.shared_negatives import ROWS, Work, dot, gather, move, pull_target
 from cpu.shared_negatives import draw as draw
 from cpu.shared_negatives import workspace as workspace
 from cpu.softmax import probabilities, sum_exp, weigh
@@ -58,18 +58,17 @@ def learn(
         hidden,
         target,
         weight,
-        work.rows,
     )
     move(learned, work, met, hidden, target, rule)
     return met.ids
 
 
 @launched(parallel=True)
-def _learn(grad, loss, own, own_pulls, score, logits, picked, ids, lower, hidden, target, weight, rows):
+def _learn(grad, loss, own, own_pulls, score, logits, picked, ids, lower, hidden, target, weight):
     """Write loss, grad, probabilities to logits, and to `own` the gradient of the targets' weights; all times the weight."""
     count = ids.size
-    for block in numba.prange(-(-loss.size // rows)):
-        first, last = block * rows, min((block + 1) * rows, loss.size)
+    for block in numba.prange(-(-loss.size // ROWS)):
+        first, last = block * ROWS, min((block + 1) * ROWS, loss.size)
         gemm(logits[first:last, :count], hidden[first:last], picked.T, 1.0, 0.0)
         for b in range(first, last):
             row = logits[b, :count]

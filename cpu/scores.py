@@ -17,9 +17,9 @@ from cpu.shards import CHUNK, SHARDS
 from cpu.softmax import chunk, count, normalise
 
 
-def softmax(out: Array, learned: Any, hidden: Array, parts: int = SHARDS) -> None:
-    """out[b, v] = log p(v | hidden[b]) of a softmax over the rows (V, D), in so many shards; out (B, V), hidden (B, D)."""
-    base, sums = np.empty((2, parts, len(hidden)), out.dtype)
+def softmax(out: Array, learned: Any, hidden: Array) -> None:
+    """out[b, v] = log p(v | hidden[b]) of a softmax over the rows (V, D); out (B, V), hidden (B, D)."""
+    base, sums = np.empty((2, SHARDS, len(hidden)), out.dtype)
     norm = np.empty(len(hidden), out.dtype)
     _logits(out, base, sums, learned.rows, learned.biases, hidden)
     normalise(norm, base, sums, learned.rows.shape[0])

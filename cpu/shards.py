@@ -7,7 +7,7 @@ not on that of threads.
 from cpu.compiled import launched
 
 CHUNK = 256  # rows of a table that are worked together: 1 MB of products with 1024 others, which a core's cache holds
-SHARDS = 16  # the most threads that share one table, unless more are asked for
+SHARDS = 16  # the most threads that share one table
 
 
 @launched()

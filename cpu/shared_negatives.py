@@ -20,8 +20,8 @@ from cpu.draws import Sampler
 from cpu.halves import dice
 from cpu.rule import descend, pace, plain, square_of
 
-ROWS = 64  # rows of a batch that are worked together, at most
-NEGATIVES = 128  # negatives whose weights are moved together, at most
+ROWS = 64  # rows of a batch that are worked together
+NEGATIVES = 128  # negatives whose weights are moved together
 
 
 class Work(NamedTuple):
@@ -33,8 +33,6 @@ class Work(NamedTuple):
     both    (S + B, D)  weights of the negatives, then of the targets; then their gradients
     pulls   (S + B,)    the gradients of their biases
     score   (B,)        what is taken off the logits of the targets, then the lowered logits
-    rows    of a batch that are worked together
-    block   negatives whose weights are moved together
     """
 
     ids: np.ndarray
@@ -43,35 +41,19 @@ class Work(NamedTuple):
     both: np.ndarray
     pulls: np.ndarray
     score: np.ndarray
-    rows: int
-    block: int
 
 
-def blocks(batch: int, negatives: int, parts: int | None) -> tuple[int, int]:
-    """How many rows, and how many negatives, a thread takes at a time: so many that there are `parts` parts of each at least;
-    None: ROWS and NEGATIVES. They know nothing of the threads: a product's last bits may depend on where it is cut.
-    """
-    if parts is None:
-        return ROWS, NEGATIVES
-    return min(ROWS, -(-batch // parts)), min(NEGATIVES, -(-negatives // parts))
-
-
-def workspace(batch: int, width: int, negatives: int, dtype: DTypeLike, parts: int | None = None) -> Work:
-    """Scratch for calls with up to `batch` rows of `width` numbers, and `negatives` classes beside them.
-
-    parts  see `blocks`
-    """
+def workspace(batch: int, width: int, negatives: int, dtype: DTypeLike) -> Work:
+    """Scratch for calls with up to `batch` rows of `width` numbers, and `negatives` classes beside them."""
     ids, lower = np.empty(negatives, np.int32), np.empty(negatives, dtype)
     both, pulls = np.empty((negatives + batch, width), dtype), np.empty(negatives + batch, dtype)
     logits, score = np.empty((batch, negatives), dtype), np.empty(batch, dtype)
-    return Work(ids, lower, logits, both, pulls, score, *blocks(batch, negatives, parts))
+    return Work(ids, lower, logits, both, pulls, score)
 
 
-def draw(
-    work: Work, sampler: Sampler, count: int, target: Array, seed: int, tick: int, sure: Array | None = None
-) -> int:
+def draw(work: Work, sampler: Sampler, count: int, target: Array, seed: int, tick: int) -> int:
     """Write the negatives of a batch to ids, and log p to lower and score: see cpu/draws.py. Returns how many they are."""
-    return draws.draw(work.ids, work.lower, work.score[: target.size], sampler, count, target, seed, tick, sure)
+    return draws.draw(work.ids, work.lower, work.score[: target.size], sampler, count, target, seed, tick)
 
 
 class Met(NamedTuple):
@@ -107,7 +89,7 @@ def gather(work: Work, learned: Any, count: int, target: Array) -> Met:
 
 def move(learned: Any, work: Work, met: Met, hidden: Array, target: Array, rule: Any) -> None:
     """Move every class, against the gradients that a loss has left in work.logits, met.own and met.own_pulls."""
-    _turn(met.picked, met.pulls, learned.biases, work.logits[: target.size], hidden, work.block)
+    _turn(met.picked, met.pulls, learned.biases, work.logits[: target.size], hidden)
     if plain(learned, rule):
         rows.scatter(learned, met.ids, met.picked, rule)
         rows.scatter(learned, target, met.own, rule)
@@ -145,11 +127,11 @@ def pull_target(grad, own, hidden, miss):
 
 
 @launched(parallel=True)
-def _turn(picked, pulls, biases, logits, hidden, size):
+def _turn(picked, pulls, biases, logits, hidden):
     """The gradient of the negatives' weights and biases, from those of their logits in `logits`."""
     count = picked.shape[0]
-    for block in numba.prange(-(-count // size)):
-        first, last = block * size, min((block + 1) * size, count)
+    for block in numba.prange(-(-count // NEGATIVES)):
+        first, last = block * NEGATIVES, min((block + 1) * NEGATIVES, count)
         gemm(picked[first:last], logits[:, first:last].T, hidden, 1.0, 0.0)
         pull_biases(pulls[first:last], biases, logits[:, first:last])
 

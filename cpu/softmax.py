@@ -63,14 +63,14 @@ class Work(NamedTuple):
     score: np.ndarray
 
 
-def workspace(batch: int, width: int, dtype: DTypeLike, parts: int = SHARDS) -> Work:
-    """Scratch for calls with up to `batch` rows of `width` numbers; parts: how many shards the classes have."""
+def workspace(batch: int, width: int, dtype: DTypeLike) -> Work:
+    """Scratch for calls with up to `batch` rows of `width` numbers."""
     kept = KEPT // (max(batch, 1) * CHUNK * np.dtype(dtype).itemsize)
-    logits, grads = np.empty((parts + kept, batch, CHUNK), dtype), np.empty((parts, batch, width), dtype)
-    pulls, bias_pulls = np.empty((parts, CHUNK, width), dtype), np.empty((parts, CHUNK), dtype)
-    base, sums, scales = np.empty((3, parts, batch), dtype)
+    logits, grads = np.empty((SHARDS + kept, batch, CHUNK), dtype), np.empty((SHARDS, batch, width), dtype)
+    pulls, bias_pulls = np.empty((SHARDS, CHUNK, width), dtype), np.empty((SHARDS, CHUNK), dtype)
+    base, sums, scales = np.empty((3, SHARDS, batch), dtype)
     norm, score = np.empty((2, batch), dtype)
-    valid = np.empty(parts, np.int64)
+    valid = np.empty(SHARDS, np.int64)
     return Work(logits, grads, pulls, bias_pulls, base, sums, scales, valid, norm, score)
 
 

@@ -119,17 +119,17 @@ def split(tree: Tree, top: int) -> tuple[Tree, Tree]:
     return upper, tree._replace(leaf_up=ends[0], node_up=ends[1])
 
 
-def of_pointers(leaf_up: Array, node_up: Array, counts: Array, owners: int = OWNERS) -> Tree:
+def of_pointers(leaf_up: Array, node_up: Array, counts: Array) -> Tree:
     """The tree of pointers to parents, its nodes numbered breadth first; or a forest, see cpu/cluster_trees.py.
 
-    owners  1 to 256, who share the visits as evenly as whole stretches of the tree allow
+    Its owners share the visits as evenly as whole stretches of the tree allow.
     """
     children = np.empty((node_up.size, 2), np.int32)
     visits = np.zeros(node_up.size)
     weights = counts.astype(np.float64) if counts.any() else np.ones(counts.size)
     _hang(children, visits, leaf_up, node_up, weights)
     owner = np.empty(node_up.size, np.uint8)
-    _share(owner, children, node_up, visits, owners)
+    _share(owner, children, node_up, visits)
     return Tree(leaf_up, node_up, children, owner, _depth(node_up))
 
 
@@ -187,7 +187,7 @@ def _hang(children, visits, leaf_up, node_up, weights):
 
 
 @launched()
-def _share(owner, children, node_up, visits, owners):
+def _share(owner, children, node_up, visits):
     """Cut the tree, or one tree of a forest after another, in depth-first order, into stretches of equal work.
 
     So each owner has a few whole subtrees, which few paths leave, and the way up from a leaf meets the owners in rising order.
@@ -207,7 +207,7 @@ def _share(owner, children, node_up, visits, owners):
         if node_up[node] < 0:
             before[node] = done
             done += work[node]
-        owner[node] = max(owners - 1 - int(owners * before[node] / total), 0)
+        owner[node] = max(OWNERS - 1 - int(OWNERS * before[node] / total), 0)
         after = before[node] + visits[node]
         for turn in range(2):
             child = children[node, turn]

@@ -1,4 +1,4 @@
-"""The most likely classes of a hierarchical softmax: exact best-first search, and beam search.
+"""The most likely classes of a hierarchical softmax: exact best-first search.
 
 A prefix, the way from the root to some node, is at least as likely as every leaf below it. Prefixes and leaves lie in a
 heap (cpu/heap.py) in falling order of (log p, item), where an item is a node, or ~leaf: equally likely leaves come out by
@@ -32,16 +32,6 @@ def best(ids: Array, log_probs: Array, learned: Any, tree: Any, hidden: Array, w
     """
     without = without or excluded.nothing(len(hidden))
     _best(ids, log_probs, learned.rows, learned.biases, tree.children, hidden, *without, numba.get_num_threads())
-
-
-def beam(ids: Array, log_probs: Array, learned: Any, tree: Any, hidden: Array, width: int) -> None:
-    """As `best`, but follow only the `width` likeliest prefixes of each length: at most width * depth nodes a row.
-
-    Likely classes below an unlikely prefix may be missed; a width of V misses none. Where fewer than k classes are
-    found, ids ends with -1 and log_probs with -inf.
-    """
-    width = min(width, tree.leaf_up.size)
-    _beam(ids, log_probs, learned.rows, learned.biases, tree.children, hidden, width, numba.get_num_threads())
 
 
 @launched(parallel=True)
@@ -88,46 +78,6 @@ def _rise(keys, key):
         keys[place] = keys[place + 1]
         place += 1
     keys[place] = key
-
-
-@launched(parallel=True)
-def _beam(ids, log_probs, nodes, biases, children, hidden, width, threads):
-    for thread in numba.prange(threads):
-        keys, items = np.empty(1024), np.empty(1024, np.int32)  # what hangs from the prefixes of one length
-        leaf_keys, leaves = np.empty(1024), np.empty(1024, np.int32)
-        beam_keys, beam_items = np.empty(width), np.empty(width, np.int32)
-        for b in range(thread, hidden.shape[0], threads):
-            found = 0
-            beam_keys[0], beam_items[0] = 0, 0
-            kept = 1
-            while kept:
-                size = 0
-                for i in range(kept):
-                    size, keys, items = expand(
-                        keys, items, size, beam_keys[i], beam_items[i], nodes, biases, children, hidden, b
-                    )
-                kept = 0
-                while size and kept < width:
-                    key, item = keys[0], items[0]
-                    size = drop(keys, items, size)
-                    if item < 0:
-                        found, leaf_keys, leaves = push(leaf_keys, leaves, found, key, item)
-                    else:
-                        beam_keys[kept], beam_items[kept] = key, item
-                        kept += 1
-                for i in range(size):  # leaves cost nothing more: those behind the beam count too
-                    if items[i] < 0:
-                        found, leaf_keys, leaves = push(leaf_keys, leaves, found, keys[i], items[i])
-            _list(ids, log_probs, b, leaf_keys, leaves, found)
-
-
-@called()
-def _list(ids, log_probs, b, keys, items, size):
-    """Empty the heap of leaves into row b."""
-    for i in range(ids.shape[1]):
-        ids[b, i] = ~items[0] if size else -1
-        log_probs[b, i] = keys[0] if size else -np.inf
-        size = drop(keys, items, size)
 
 
 @called()

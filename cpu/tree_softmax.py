@@ -25,9 +25,9 @@ def plan(tree: Any) -> Any:
     return tree
 
 
-def workspace(batch: int, width: int, depth: int, dtype: DTypeLike, owners: int = OWNERS) -> logistic_rows.Work:
-    """Scratch for calls of `step` with up to `batch` rows and paths of up to `depth` nodes, which have so many owners."""
-    return logistic_rows.workspace(batch, width, depth, dtype, owners)
+def workspace(batch: int, width: int, depth: int, dtype: DTypeLike) -> logistic_rows.Work:
+    """Scratch for calls of `step` with up to `batch` rows and paths of up to `depth` nodes."""
+    return logistic_rows.workspace(batch, width, depth, dtype)
 
 
 def step(
@@ -59,10 +59,7 @@ def climb(entries, cuts, leaf_up, node_up, owner, target, threads):
             last = min(first + TOGETHER, end)
             climb_together(entries, leaf_up, node_up, target, at, first, last)
             for b in range(first, last):
-                if cuts.shape[1] == OWNERS + 1:
-                    _cut(cuts, entries, b, owner)
-                else:
-                    _cut_many(cuts, entries, b, owner)
+                _cut(cuts, entries, b, owner)
 
 
 @inlined()
@@ -93,7 +90,7 @@ def climb_together(entries, leaf_up, node_up, target, at, first, last):
 def _cut(cuts, entries, b, owner):
     """Write where the entries of each owner begin on the path of example b, which meets the owners in rising order.
 
-    OWNERS, who are counted side by side in one register, FIELD bits for each but the last.
+    They are counted side by side in one register, FIELD bits for each but the last.
     """
     counted, length, up = np.int64(0), 0, entries[b, 0]
     while up >= 0:
@@ -105,22 +102,6 @@ def _cut(cuts, entries, b, owner):
         cuts[b, s] = begin
         begin += (counted >> np.int64(FIELD * s)) & np.int64((1 << FIELD) - 1)
     cuts[b, OWNERS] = length
-
-
-@inlined()
-def _cut_many(cuts, entries, b, owner):
-    """The same for any number of owners."""
-    met = length = 0  # owners whose begin is known, and entries passed
-    up = entries[b, 0]
-    while up >= 0:
-        while met <= owner[up >> 1]:
-            cuts[b, met] = length
-            met += 1
-        length += 1
-        up = entries[b, length]
-    while met < cuts.shape[1]:
-        cuts[b, met] = length
-        met += 1
 
 
 @launched()
@@ -141,7 +122,7 @@ def climb_runs(entries, cuts, leaf_up, node_up, owner, target):
 def _climb_from(entries, cuts, node_up, owner, heads, count):
     """The paths of so many examples, from their first entries on."""
     for i in range(count):
-        for s in range(cuts.shape[1]):
+        for s in range(OWNERS + 1):
             cuts[heads[i], s] = 0
     level, climbing = 0, count > 0
     while climbing:
@@ -156,7 +137,7 @@ def _climb_from(entries, cuts, node_up, owner, heads, count):
             entries[b, level + 1] = up
         level += 1
     for i in range(count):
-        for s in range(1, cuts.shape[1]):
+        for s in range(1, OWNERS + 1):
             cuts[heads[i], s] += cuts[heads[i], s - 1]
 
 

@@ -18,7 +18,7 @@ from cpu.array import Array
 from cpu.compiled import inlined, launched
 from cpu.groups import HALVES, ask, run_end, visit
 from cpu.halves import dice
-from cpu.logistic_rows import Work
+from cpu.logistic_rows import OWNERS, Work
 from cpu.logistic_visit import cost, judge, move, weighed
 from cpu.negative import Alias, enter_runs
 from cpu.prefetch import prefetch_row
@@ -93,7 +93,7 @@ def _learn(
     while first < loss.size:
         last = run_end(entries, first, loss.size)
         after = last if last < loss.size and entries[last, 0] != entries[head, 0] else head
-        ask(rows, entries, after, cuts[after, 0], cuts[after, cuts.shape[1] - 1])
+        ask(rows, entries, after, cuts[after, 0], cuts[after, OWNERS])
         for b in range(first, last):
             _read(hidden, table, bag_at, ids, b)
         if last - first == 1 and first == head:
@@ -117,7 +117,7 @@ def _visit(
     clip, dice,
 ):  # fmt: skip
     """One example alone at all of its rows: without the copies of a group."""
-    first, last = cuts[b, 0], cuts[b, cuts.shape[1] - 1]
+    first, last = cuts[b, 0], cuts[b, OWNERS]
     judge(misses, costs[0], rows, biases, hidden, b, entries, first, last, weight)
     loss[b] = weighed(cost(costs, 0, first, last), weight, b)
     move(

@@ -72,8 +72,8 @@ class Chunk(NamedTuple):
         return arrays if self.learned.biases is None else (*arrays, self.learned.biases)
 
 
-def workspace(batch: int, width: int, dtype: DTypeLike, parts: int = 16) -> Work:
-    """Scratch for calls with up to `batch` rows; here the classes have no parts."""
+def workspace(batch: int, width: int, dtype: DTypeLike) -> Work:
+    """Scratch for calls with up to `batch` rows."""
     blas.ready()
     empty = device.current().device.empty
     return Work(*(empty(batch, dtype) for _ in range(3)))

@@ -46,8 +46,8 @@ def plan(tree: Any) -> Plan:
     return Plan(here.from_host(tree.leaf_up), here.from_host(tree.node_up), tree.depth)
 
 
-def workspace(batch: int, width: int, depth: int, dtype: DTypeLike, owners: int = 4) -> Work:
-    """Scratch for calls of `step` with up to `batch` rows and paths of up to `depth` nodes; here nodes have no owners.
+def workspace(batch: int, width: int, depth: int, dtype: DTypeLike) -> Work:
+    """Scratch for calls of `step` with up to `batch` rows and paths of up to `depth` nodes.
 
     It takes 4 batch (depth (pitch + 2) + 1) bytes: 16 MB for 1024 rows of 128 numbers and paths of 30 nodes.
     """

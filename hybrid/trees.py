@@ -171,16 +171,6 @@ def checked(leaf_up: Any, node_up: Any, counts: Any = None) -> "Tree":
     return tree
 
 
-def owned(tree: "Tree", counts: np.ndarray, owners: int) -> "Tree":
-    """The same tree, whose nodes have so many owners: threads that share a step, see cpu/logistic_rows.py.
-
-    counts  (V,) how often each class is met, by which owners have equal work
-    """
-    from cpu import tree as trees
-
-    return trees.of_pointers(tree.leaf_up, tree.node_up, counts, owners)
-
-
 def _numbered(leaf_up: Any, node_up: Any, counts: Any) -> "Tree":
     """The tree of pointers 2 * parent + turn in any numbering of the inner nodes."""
     from cpu import tree

@@ -33,7 +33,6 @@ READOUTS: dict[str, dict[str, Any]] = {
     "head clusters alike": {"readout": "head"},
     "mixture of trees": {"readout": "mixture"},
     "sampled 1024 log-uniform": {"readout": "sampled", "negatives": 1024, "draws": "log-uniform"},
-    "sampled 1024 neighbours": {"readout": "sampled", "negatives": 1024, "draws": "neighbours"},
     **{f"sampled {negatives}": {"readout": "sampled", "negatives": negatives} for negatives in (64, 1024, 4096)},
 }
 ROWS = Log(0.05, 0.5)

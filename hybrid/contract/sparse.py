@@ -74,11 +74,8 @@ class Rows(Protocol):
 class Softmax(Protocol):
     """The full softmax over V classes, computed in chunks: its scratch has a bound. Rows (V, D), hidden (B, D)."""
 
-    def workspace(self, batch: int, width: int, dtype: DTypeLike, parts: int = 16) -> Any:
-        """The scratch arrays that calls with up to `batch` rows need; made once.
-
-        parts  of the classes: so many threads of a CPU share a step at most. Last bits depend on their number there
-        """
+    def workspace(self, batch: int, width: int, dtype: DTypeLike) -> Any:
+        """The scratch arrays that calls with up to `batch` rows need; made once."""
 
     def step(
         self, grad: Array, loss: Array, learned: Learned, work: Any, hidden: Array, target: Array,
@@ -102,26 +99,19 @@ class SampledSoftmax(Protocol):
     def log_uniform(self, classes: int) -> Any:
         """A sampler that draws approximately by Zipf's law; classes are numbered by falling frequency."""
 
-    def unigram(self, counts: Array, power: float = 0.75) -> Any:
-        """A sampler that draws class v in proportion to counts[v]^power."""
+    def unigram(self, counts: Array) -> Any:
+        """A sampler that draws class v in proportion to counts[v]^0.75."""
 
     def uniform(self, classes: int) -> Any:
         """A sampler that draws all classes alike."""
 
-    def workspace(self, batch: int, width: int, negatives: int, dtype: DTypeLike, parts: int | None = None) -> Any:
-        """The scratch arrays that calls with up to `batch` rows and `negatives` negatives need; made once.
+    def workspace(self, batch: int, width: int, negatives: int, dtype: DTypeLike) -> Any:
+        """The scratch arrays that calls with up to `batch` rows and `negatives` negatives need; made once."""
 
-        parts  of rows and of negatives, at least: so many threads of a CPU can share a step. Last bits may depend on their
-               number; None: blocks of a fixed size
-        """
-
-    def draw(
-        self, work: Any, sampler: Any, count: int, target: Array, seed: int, tick: int, sure: Array | None = None
-    ) -> int:  # fmt: skip
+    def draw(self, work: Any, sampler: Any, count: int, target: Array, seed: int, tick: int) -> int:
         """Write the distinct negatives of a batch to the scratch, with log of the probability that a class is among them.
 
-        count draws with replacement, a function of seed and tick. sure: distinct classes that are among the negatives for
-        sure, beside those. Returns how many negatives there are: up to count, and those of `sure`.
+        count draws with replacement, a function of seed and tick. Returns how many negatives there are: up to count.
         """
 
     def learn(
@@ -160,12 +150,8 @@ class TreeSoftmax(Protocol):
     def plan(self, tree: Any) -> Any:
         """The tree in the form that the other functions take; made once."""
 
-    def workspace(self, batch: int, width: int, depth: int, dtype: DTypeLike, owners: int = 4) -> Any:
-        """The scratch arrays that calls with up to `batch` rows and paths up to `depth` need; made once.
-
-        owners  of the tree's nodes, as many as the tree was made for: the threads of a CPU that share a step at most. Last bits
-                of gradients depend on their number there, and nothing else does
-        """
+    def workspace(self, batch: int, width: int, depth: int, dtype: DTypeLike) -> Any:
+        """The scratch arrays that calls with up to `batch` rows and paths up to `depth` need; made once."""
 
     def step(
         self, grad: Array, loss: Array, learned: Learned, work: Any, tree: Any, hidden: Array, target: Array,
@@ -258,11 +244,8 @@ class LabelTree(Protocol):
     def longest(self, tree: Any, target: Array, target_at: Array) -> int:
         """At least as many nodes as an example of a batch visits: the length that `workspace` is to have room for."""
 
-    def workspace(self, batch: int, width: int, length: int, dtype: DTypeLike, owners: int = 4) -> Any:
-        """The scratch arrays that calls with up to `batch` examples need, which visit up to `length` nodes each.
-
-        owners  of the nodes, see TreeSoftmax.workspace; node n belongs to owner n % owners
-        """
+    def workspace(self, batch: int, width: int, length: int, dtype: DTypeLike) -> Any:
+        """The scratch arrays that calls with up to `batch` examples need, which visit up to `length` nodes each."""
 
     def step(
         self, grad: Array, loss: Array, learned: Learned, work: Any, tree: Any, hidden: Array, target: Array,

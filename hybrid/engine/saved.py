@@ -30,7 +30,6 @@ STATE = (
     "leaf_up",
     "node_up",
     "slot",
-    "indexed",
 )  # ends of names of what is not learned
 
 

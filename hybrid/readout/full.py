@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import check, sparse
+from .. import sparse
 from ..interrupt import Held
-from ..settings import option, positive
 from .base import Base
 
 if TYPE_CHECKING:
@@ -17,24 +16,11 @@ if TYPE_CHECKING:
 
 
 STORES = True
-PARTS, MOST_PARTS = 16, 64
-
-
-def parts_option(kind: str) -> Any:
-    """The field of a kind's options."""
-    return option(
-        PARTS,
-        f"{kind}: so many threads of the CPU share them at most, up to {MOST_PARTS}; moves last bits",
-        type=positive,
-        metavar="N",
-    )
 
 
 @dataclass(frozen=True)
 class Options:
-    """What `--readout full` takes."""
-
-    parts: int = parts_option("classes of a full readout")
+    """What `--readout full` takes: nothing of its own."""
 
 
 class FullReadout(Base):
@@ -48,9 +34,6 @@ class FullReadout(Base):
     backend  where the weights are and move, from hybrid.backend.choose: a GPU has its own, and `weights` is the host's copy
     optimiser, decay, clip  how the rows of weights move, all of them in every step; see hybrid/sparse.py
     biases  True: every class has a bias, which is added to its dot product
-    parts   up to 64: threads of the CPU that share a step at most, each with classes of its own, at least 256. Sums are taken
-            by part: so their last bits depend on how many there are, and never on the threads. Each takes memory for a
-            gradient of the hidden vectors, which are then added
     storage  "bfloat16" or "float16": weights take half of the memory, see hybrid/sparse.py; `weights` are then their bits
 
     A step costs 6 B V D operations and B V numbers of scratch while these fit 392 MiB, beyond that up to 8 B V D and no more
@@ -75,9 +58,7 @@ class FullReadout(Base):
         clip: float | None = None,
         biases: bool = False,
         storage: str = "float32",
-        parts: int = PARTS,
     ):
-        self.parts = check.whole("parts", parts, 1, MOST_PARTS)
         given = {"batch": batch, "rate": rate, "seed": seed, "backend": backend}
         super().__init__(counts, width, moves=sparse.Moves(optimiser, decay, clip, storage), biases=biases, **given)
         self._kernels = self.backend.softmax  # ValueError where the backend has none
@@ -88,10 +69,6 @@ class FullReadout(Base):
         """The weights (V, D), and what is kept for each class beside them."""
         self.fetch()
         return {"weights": self.weights} | self._beside()
-
-    def describe(self) -> dict[str, Any]:
-        """What `rebuild` needs."""
-        return super().describe() | ({"parts": self.parts} if self.parts != PARTS else {})
 
     def begin_with(self, vectors: np.ndarray) -> None:
         """Have vectors (V, D) float32 as the weights; see Readout."""
@@ -113,7 +90,7 @@ class FullReadout(Base):
 
     @functools.cached_property
     def _work(self) -> Any:
-        return self._kernels.workspace(self.batch, self.width, np.float32, self.parts)
+        return self._kernels.workspace(self.batch, self.width, np.float32)
 
     def _log_prob(self, out: Any, hidden: Any, target: Any) -> None:
         self._kernels.log_prob(out, self._there, self._work, hidden, target)
@@ -127,7 +104,7 @@ class FullReadout(Base):
         from cpu import softmax
 
         shared = self.backend.device.host_memory
-        return self._work if shared else softmax.workspace(self.batch, self.width, np.float32, self.parts)
+        return self._work if shared else softmax.workspace(self.batch, self.width, np.float32)
 
     def _best_without(self, ids: np.ndarray, log_probs: np.ndarray, hidden: np.ndarray, left_out: "Excluded") -> None:
         from cpu import softmax
@@ -137,7 +114,7 @@ class FullReadout(Base):
     def _scores(self, out: np.ndarray, hidden: np.ndarray) -> None:
         from cpu import scores
 
-        scores.softmax(out, self._host, hidden, self.parts)
+        scores.softmax(out, self._host, hidden)
 
 
 def make(
@@ -151,7 +128,6 @@ def make(
 ) -> FullReadout:
     """From options of the command line; see hybrid/readout/__init__.py."""
     given = {name: options[name] for name in ("rate", "seed")} | sparse.readout_named(options)
-    given["parts"] = options.get("parts") or PARTS
     return FullReadout(counts, width, batch=batch, backend=backend, **given)
 
 

@@ -11,7 +11,6 @@ from ..contract import Rule
 from ..interrupt import Held
 from ..settings import number, option, whole
 from .base.halves import Halves
-from .base.owners import OWNERS, checked_owners, owners_option
 from .base.slots import check_slots, regrouped, shape
 from .base.tails import TAILS
 from .tree import ORDERED
@@ -47,7 +46,6 @@ class Options:
         type=whole,
         metavar="N",
     )
-    owners: int = owners_option("head readout, trees")
     tail_scale: float | None = option(
         None,
         "head readout: by what the rate is multiplied within clusters (default: trees 2, softmaxes 1)",
@@ -72,7 +70,6 @@ class HeadReadout(Halves):
     regroup  N: once N examples have been learned from, clusters are made anew of what is alike by `vectors()`; 0: never. On
              the CPU only
     mode     of the trees, as of a TreeReadout
-    owners   of the trees' nodes, as of a TreeReadout; softmaxes have none: a thread takes a whole cluster
     batch    most rows a step
     rate     step of the optimiser: the head learns on the loss summed over a batch, as a full softmax does
     tail_scale  by what the rate is multiplied in clusters, where trees learn example by example; None: 2 for trees, 1 for
@@ -101,7 +98,6 @@ class HeadReadout(Halves):
         vectors: Any = None,
         regroup: int = 0,
         mode: str = "deterministic",
-        owners: int = OWNERS,
         batch: int = 1024,
         rate: float = 0.02,
         tail_scale: float | None = None,
@@ -119,9 +115,6 @@ class HeadReadout(Halves):
         if self.counts is None:
             self.counts = np.ones(self.classes)
         self.tails, self.mode = check.choice("tails", tails, tuple(TAILS)), check.choice("mode", mode, ORDERED)
-        self.owners = checked_owners(owners)
-        if tails != "tree" and self.owners != OWNERS:
-            raise ValueError(f'owners: found {owners} with tails "{tails}", expected tails "tree"; leave one out')
         self.tail_scale = check.number("tail_scale", SCALES[tails] if tail_scale is None else tail_scale, 0)
         self.slot, self.head, self.clusters = shape(self.counts, head, clusters, share, tails, vectors, seed)
         below = TAILS[tails].rows_of(self.classes, self.head, self.clusters)
@@ -138,7 +131,7 @@ class HeadReadout(Halves):
     def _prepare(self) -> None:
         """What follows from slots: made anew when they are filled from a checkpoint."""
         cluster = np.where(self.slot < self.head, -1, self.slot - self.head).astype(np.int32)
-        self._tails = TAILS[self.tails](cluster, self.counts, self.mode, self.owners)
+        self._tails = TAILS[self.tails](cluster, self.counts, self.mode)
         self._tails.make_room(self.batch, self.width)
         self._place.do(self._make_room)
 
@@ -261,7 +254,7 @@ class HeadReadout(Halves):
     def describe(self) -> dict[str, Any]:
         """What `rebuild` needs: the sizes; which class is where is among the parameters."""
         names = ("head", "clusters", "tails", "mode", "tail_scale")
-        more = ({"regroup": self.due} if self.due else {}) | ({"owners": self.owners} if self.owners != OWNERS else {})
+        more = {"regroup": self.due} if self.due else {}
         return super().describe() | {name: getattr(self, name) for name in names} | more
 
     def state(self) -> dict[str, Any]:
@@ -290,7 +283,6 @@ def make(
     """From options of the command line; see hybrid/readout/__init__.py."""
     names = ("head", "clusters", "tails", "share", "regroup", "tail_scale", "rate", "seed")
     given = {name: options[name] for name in names} | sparse.readout_named(options)
-    given["owners"] = options.get("owners", OWNERS)
     return HeadReadout(counts, width, batch=batch, backend=backend, **given)
 
 

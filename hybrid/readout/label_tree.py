@@ -9,7 +9,6 @@ from .. import sparse as kept
 from ..engine.slot import Slot
 from ..interrupt import Held
 from .base import Base
-from .base.owners import OWNERS, checked_owners
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -34,8 +33,6 @@ class LabelTreeReadout(Base):
     batch   most examples a step
     rate    step of the optimiser; nodes move example after example, so example b sees what those before it changed
     seed    not used: nothing is drawn
-    owners  an even number up to 64: threads of the CPU that share a step at most, each with nodes of its own. Last bits of
-            gradients depend on their number, and nothing else does
     backend that of the CPU; None: it
     optimiser, decay, clip  how a node moves for an example that visits it; see hybrid/sparse.py
     biases  True: every node has a bias
@@ -60,7 +57,6 @@ class LabelTreeReadout(Base):
         batch: int = 1024,
         rate: float = 0.025,
         seed: int = 0,
-        owners: int = OWNERS,
         backend: Any = None,
         optimiser: str = "sgd",
         decay: float | None = None,
@@ -71,7 +67,6 @@ class LabelTreeReadout(Base):
 
         given = {"batch": batch, "rate": rate, "seed": seed, "backend": backend}
         super().__init__(counts, width, moves=kept.Moves(optimiser, decay, clip), biases=biases, **given)
-        self.owners = checked_owners(owners)
         self._grow(*self._shape(tree))
         self.rows = aligned.empty((len(self.tree.up), self.width), np.float32)
         self.rows.fill(0)
@@ -151,7 +146,7 @@ class LabelTreeReadout(Base):
         length = kernels.longest(self.tree, target, target_at)
         if length > self._length or self._work is None:
             self._length = length + length // 2  # room for batches to come
-            self._work = kernels.workspace(self.batch, self.width, self._length, np.float32, self.owners)
+            self._work = kernels.workspace(self.batch, self.width, self._length, np.float32)
         return self._work
 
     def _step(self, slot: Slot) -> None:
@@ -199,8 +194,7 @@ class LabelTreeReadout(Base):
 
     def describe(self) -> dict[str, Any]:
         """What `rebuild` needs: how many nodes there are; which tree they make is among the parameters."""
-        owners = {"owners": self.owners} if self.owners != OWNERS else {}
-        return super().describe() | {"nodes": len(self.rows)} | owners
+        return super().describe() | {"nodes": len(self.rows)}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take the tree that was filled in; ValueError where it is none."""

@@ -9,16 +9,14 @@ import numpy as np
 
 from .. import check, sparse
 from ..settings import number, option, positive
-from .base.owners import OWNERS, checked_owners, owners_option
-from .full import PARTS, FullReadout, parts_option
+from .full import FullReadout
 from .full import least as least
 
 LOSSES = ("softmax", "logistic", "gbce")
 STORES = True
-DRAWS = ("unigram", "log-uniform", "uniform", "neighbours")
+DRAWS = ("unigram", "log-uniform", "uniform")
 NEGATIVES = {"softmax": 1024, "logistic": 5, "gbce": 256}
 CALIBRATION = 0.75
-INDEX_EVERY = 1000
 
 
 @dataclass(frozen=True)
@@ -37,11 +35,6 @@ class Options:
     calibration: float | None = option(
         None, f"sampled readout, loss gbce: from 0, the plain cross-entropy, to 1 (default: {CALIBRATION})", type=number
     )
-    index_every: int | None = option(
-        None, f"sampled readout, draws neighbours: steps from index to index (default: {INDEX_EVERY})", type=positive
-    )
-    owners: int = owners_option("sampled readout, loss logistic")
-    parts: int = parts_option("sampled readout, other losses: its examples and negatives")
 
 
 class SampledReadout(FullReadout):
@@ -58,25 +51,16 @@ class SampledReadout(FullReadout):
                default 5
     draws      "unigram": in proportion to counts^0.75, the default with counts; "log-uniform": about Zipf's law, for
                classes in falling order of frequency, the default without; "uniform": all classes alike, the default of gbce,
-               and the only draws that it is calibrated for; "neighbours", under softmax: up to half of the negatives are what
-               an index over the weights finds near some hidden vectors of the batch, see cpu/active_set.py; the other half is
-               drawn in proportion to the counts, or without counts as log-uniform
+               and the only draws that it is calibrated for
     calibration  gbce: t from 0 to 1, default 0.75: at 0 negatives that are few among the classes make it overconfident, at 1
                its probabilities are those of all classes as negatives
-    index_every  neighbours: steps after which the index is built anew, of the weights as they are then, default 1000; before
-               that many none is found. A checkpoint keeps what it was built of, as many numbers as there are weights
-    owners     logistic: an even number up to 64: threads of the CPU that share a step at most, each with classes of its own.
-               Last bits of gradients depend on their number, and nothing else does
-    parts      softmax, gbce: up to 64, as of a FullReadout. With more than 16, blocks of the batch and of the negatives are
-               so small that there are as many; up to 16 they have 64 examples and 128 negatives, whose products, and last
-               bits, are those that they always were
     batch, rate, seed  most rows a step, step of SGD (softmax: on the sum over a batch; logistic: row by row), seed of
                the draws
 
     optimiser, decay, clip, biases, storage  as of a FullReadout; rows move that are drawn, or the target of a row
 
     Raises ValueError for fewer than two classes, for unigram draws without counts, for draws that contradict the loss, and for
-    settings of another loss or of other draws.
+    settings of another loss.
     """
 
     kind = "sampled"
@@ -91,9 +75,6 @@ class SampledReadout(FullReadout):
         negatives: int | None = None,
         draws: str | None = None,
         calibration: float | None = None,
-        index_every: int | None = None,
-        owners: int = OWNERS,
-        parts: int = PARTS,
         batch: int = 1024,
         rate: float = 0.02,
         seed: int = 0,
@@ -106,46 +87,25 @@ class SampledReadout(FullReadout):
     ):
         given: dict[str, Any] = {"batch": batch, "rate": rate, "seed": seed, "backend": backend}
         given |= {"optimiser": optimiser, "decay": decay, "clip": clip, "biases": biases, "storage": storage}
-        super().__init__(counts, width, parts=parts, **given)
+        super().__init__(counts, width, **given)
         self.loss = check.choice("loss", loss, LOSSES)
-        self.owners = checked_owners(owners)
-        if loss != "logistic" and self.owners != OWNERS:
-            raise ValueError(
-                f'owners: found {owners} with the loss "{loss}", whose examples share their negatives; see parts'
-            )
         default = NEGATIVES[loss] if loss == "logistic" else min(NEGATIVES[loss], self.classes)
         self.negatives = check.whole("negatives", default if negatives is None else negatives, 1)
         usual = "uniform" if loss == "gbce" else DRAWS[self.counts is None]
         self.draws = check.choice("draws", draws or usual, DRAWS)
         self.calibration = _calibration(loss, calibration)
-        self.index_every = check.whole("index_every", INDEX_EVERY if index_every is None else index_every, 1)
-        self._check_draws(index_every is not None)
-        self.tick, self._active = 0, self._neighbourhood() if self.draws == "neighbours" else None
+        self._check_draws()
+        self.tick = 0
         self._prepare()
 
-    def _check_draws(self, index: bool) -> None:
-        """ValueError for draws that contradict the loss or need what is not known, and for an index that is not asked."""
+    def _check_draws(self) -> None:
+        """ValueError for draws that contradict the loss or need what is not known."""
         if self.draws == "unigram" and self.counts is None:
             raise ValueError("draws: unigram needs how often each class is met; found only how many classes there are")
         if self.loss == "gbce" and self.draws != "uniform":
             raise ValueError(
                 f"draws: found {self.draws!r}, expected 'uniform', which gbce is calibrated for; leave it out"
             )
-        if self.draws == "neighbours" and self.loss != "softmax":
-            raise ValueError(
-                f"draws: found 'neighbours', expected others under the loss {self.loss!r}: they are for softmax, which corrects"
-            )
-        if self.draws == "neighbours" and self.moves.storage != "float32":
-            raise ValueError(f'storage: found "{self.moves.storage}", expected "float32" with the draws \'neighbours\'')
-        if index and self.draws != "neighbours":
-            raise ValueError(f"index_every: not used by the draws {self.draws!r}, only by 'neighbours'; leave it out")
-
-    def _neighbourhood(self) -> Any:
-        """What finds classes near hidden vectors: half of the negatives, but none where all classes are drawn."""
-        from cpu.active_set import ActiveSet
-
-        most = self.negatives // 2 if self.negatives < self.classes else 0
-        return ActiveSet(self.weights, most=most, seed=self.seed)
 
     def _prepare(self) -> None:
         """What follows from counts: made anew when they are filled from a checkpoint."""
@@ -155,33 +115,20 @@ class SampledReadout(FullReadout):
             share = np.diff(self._sampler.cumulative, prepend=0)
             self._alias = self.backend.negative.alias(share, power=1)
             self._drawn = np.empty((self.batch, self.negatives), np.int32)
-            self._scratch = self.backend.negative.workspace(*shape, self.owners)
+            self._scratch = self.backend.negative.workspace(*shape)
         else:
-            parts = self.parts if self.parts > PARTS else None
-            self._scratch = self.backend.sampled_softmax.workspace(*shape, parts)
+            self._scratch = self.backend.sampled_softmax.workspace(*shape)
 
     def _distribution(self) -> Any:
         """Of one draw."""
         sampled = self.backend.sampled_softmax
-        if self._counted:
-            return sampled.unigram(self.counts, *((1.0,) if self._active else ()))
+        if self.draws == "unigram":
+            return sampled.unigram(self.counts)
         return sampled.uniform(self.classes) if self.draws == "uniform" else sampled.log_uniform(self.classes)
 
-    @property
-    def _counted(self) -> bool:
-        """Whether classes are drawn by their counts."""
-        return self.draws == "unigram" or (self._active is not None and self.counts is not None)
-
     def parameters(self) -> dict[str, np.ndarray]:
-        """The weights (V, D), the counts (V,) where negatives are drawn by them, and what an index is of (V, D)."""
-        counts = {"counts": self.counts} if self._counted else {}
-        return super().parameters() | counts | ({"indexed": self._active.indexed} if self._active else {})
-
-    def begin_with(self, vectors: np.ndarray) -> None:
-        """Have vectors (V, D) float32 as the weights; see Readout."""
-        super().begin_with(vectors)
-        if self._active:
-            self._active.renew()
+        """The weights (V, D), and the counts (V,) where negatives are drawn by them."""
+        return super().parameters() | ({"counts": self.counts} if self.draws == "unigram" else {})
 
     def learn(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
         """Learn from a batch, unchecked; see Readout."""
@@ -192,8 +139,6 @@ class SampledReadout(FullReadout):
             drawn = self._learn_shared(grad, loss, *given)
         self.moved = np.concatenate([target, drawn.ravel()])
         self.tick += 1
-        if self._active and self.rate_scale and self.tick % self.index_every == 0:
-            self._active.renew()
 
     @property
     def online(self) -> bool:
@@ -219,10 +164,7 @@ class SampledReadout(FullReadout):
     def _learn_shared(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any, rule: Any) -> Any:
         """The batch shares its negatives, which are returned."""
         kernels, learned = self.backend.sampled_softmax, self._learns(self._there)
-        draws, sure = self.negatives, None
-        if self._active:
-            draws, sure = self.negatives - self._active.most, self._active.of(hidden)
-        count = kernels.draw(self._scratch, self._sampler, draws, target, self.seed, self.tick, sure)
+        count = kernels.draw(self._scratch, self._sampler, self.negatives, target, self.seed, self.tick)
         given = grad, loss, learned, self._scratch, count, hidden, target, weight, rule
         if self.loss == "softmax":
             return kernels.learn(*given)
@@ -261,9 +203,7 @@ class SampledReadout(FullReadout):
 
     def describe(self) -> dict[str, Any]:
         """What `rebuild` needs."""
-        more: dict[str, Any] = {"index_every": self.index_every, "counted": self._counted} if self._active else {}
-        more |= {"calibration": self.calibration} if self.loss == "gbce" else {}
-        more |= {"owners": self.owners} if self.owners != OWNERS else {}
+        more = {"calibration": self.calibration} if self.loss == "gbce" else {}
         return super().describe() | {name: getattr(self, name) for name in ("loss", "negatives", "draws")} | more
 
     def state(self) -> dict[str, Any]:
@@ -272,10 +212,8 @@ class SampledReadout(FullReadout):
 
     def restore(self, state: dict[str, Any]) -> None:
         """Draw as the readout that wrote the state would have; ValueError for counts or a tick that are none."""
-        if self._counted:
+        if self.draws == "unigram":
             check.counts(self.counts)
-        if self._active:
-            self._active.filled()
         self.tick = check.whole("tick", state["tick"], 0, 2**63 - 1)
         super().restore(state)
         self._prepare()
@@ -292,16 +230,16 @@ def make(
 ) -> SampledReadout:
     """From options of the command line, see hybrid/readout/__init__.py; without a trunk word2vec's negative sampling."""
     given = {name: options[name] for name in ("rate", "seed")} | sparse.readout_named(options)
-    own = ("negatives", "draws", "calibration", "index_every")
-    given |= {name: options.get(name) for name in own}  # earlier runs have not all of them
-    given |= {"owners": options.get("owners", OWNERS), "parts": options.get("parts", PARTS)}
+    given |= {
+        name: options.get(name) for name in ("negatives", "draws", "calibration")
+    }  # earlier runs have not all of them
     loss = options.get("loss") or ("softmax" if trunk else "logistic")
     return SampledReadout(counts, width, loss=loss, batch=batch, backend=backend, **given)
 
 
-def rebuild(classes: int, counted: bool = False, **facts: Any) -> SampledReadout:
+def rebuild(classes: int, **facts: Any) -> SampledReadout:
     """From describe()."""
-    return SampledReadout(np.ones(classes) if counted or facts["draws"] == "unigram" else classes, **facts)
+    return SampledReadout(np.ones(classes) if facts["draws"] == "unigram" else classes, **facts)
 
 
 def _calibration(loss: str, given: float | None) -> float:

@@ -50,7 +50,7 @@ class SplitTreeReadout(Halves, TreeReadout):
 
         self.tree = self._grown()
         upper, self._tail = split(self.tree, self.split)
-        self._tail_work = self._cpu.workspace(self.batch, self.width, self.tree.depth, np.float32, self.owners)
+        self._tail_work = self._cpu.workspace(self.batch, self.width, self.tree.depth, np.float32)
         self._place.do(self._make_room, upper)
 
     def _make_room(self, upper: Any) -> None:

@@ -11,7 +11,6 @@ from ..settings import option, positive, rising, whole
 from . import registry
 from .base import Base
 from .base.growing import Growing
-from .base.owners import OWNERS, checked_owners, owners_option
 from .base.shape import GIVEN, TREES, check_number
 from .base.trials import Trial, Trials
 
@@ -44,7 +43,6 @@ class Options:
         type=positive,
         metavar="N",
     )
-    owners: int = owners_option("tree readout")
     split: int | None = option(
         None,
         "tree readout on a GPU: its first K nodes are there, as dense products, and the others on the CPU (0: none)",
@@ -75,15 +73,11 @@ class TreeReadout(Base, Growing):
             at a time, so no node is a chain as long as the batch: for GPUs and for many cores. The same bits at any number of
             threads, for any float32 nodes
     together  of the mode "batch". A node moves by rate times the sum over as many rows, so keep rate * together below 10
-    owners  an even number up to 64: threads of the CPU that share a step of all other modes at most, each with nodes of its
-            own. Gradients are summed by owner: so their last bits depend on how many there are, and never on the threads. An
-            example meets more owners where there are more, which costs a row's visit each; `python -m bench balance` counts
-            what they gain
     batch   most rows a step
     rate    step of the optimiser; nodes move row after row, so row b sees what the rows before it changed
     seed    not used: nothing is drawn
     backend where the nodes are and move, from hybrid.backend.choose (None: the CPU). Nodes on a GPU are in its memory, and
-            `nodes` is the host's copy. `best`, `beam` and `scores` fetch it first and compute on the CPU, since a search
+            `nodes` is the host's copy. `best` and `scores` fetch it first and compute on the CPU, since a search
             branches
     optimiser, decay, clip  how a node moves for an example that passes it; see hybrid/sparse.py
     biases  True: every node has a bias
@@ -119,7 +113,6 @@ class TreeReadout(Base, Growing):
         tree: "str | Tree" = "huffman",
         mode: str = "deterministic",
         together: int = TOGETHER,
-        owners: int = OWNERS,
         split: int = 0,
         split_tail: str = "cpu",
         batch: int = 1024,
@@ -138,7 +131,6 @@ class TreeReadout(Base, Growing):
         check_number(self.classes)
         self.nodes = self.moves.table(self.classes - 1, self.width)
         self.together = check.whole("together", together, 1)
-        self.owners = checked_owners(owners)
         self.split = check.whole("split", split, 0, self.classes - 1)
         self.split_tail = check.choice("split_tail", split_tail, TAILS)
         if self.split_tail == "device" and not self.split:
@@ -154,11 +146,7 @@ class TreeReadout(Base, Growing):
 
     def _check_mode(self, storage: str) -> None:
         """ValueError for what the mode "batch" does not go with."""
-        for name, found, free in (
-            ("split", self.split, 0),
-            ("storage", storage, "float32"),
-            ("owners", self.owners, OWNERS),
-        ):
+        for name, found, free in (("split", self.split, 0), ("storage", storage, "float32")):
             if self.mode == "batch" and found != free:
                 raise ValueError(f'{name}: found {found!r} with the mode "batch", expected {free!r}; leave one out')
 
@@ -171,10 +159,6 @@ class TreeReadout(Base, Growing):
         self.tree = self._grown()
         self._place.do(self._make_room, self.tree)
 
-    def _grown(self) -> "Tree":
-        tree = super()._grown()
-        return tree if self.owners == OWNERS else trees.owned(tree, self._kept, self.owners)
-
     def _make_room(self, tree: Any) -> None:
         sizes = self.batch, self.width, tree.depth
         if self.mode == "batch":
@@ -182,7 +166,7 @@ class TreeReadout(Base, Growing):
             self._work = kernels.workspace(*sizes, self.together, np.float32)
         else:
             kernels = self.backend.tree_softmax
-            self._work = kernels.workspace(*sizes, np.float32, self.owners)
+            self._work = kernels.workspace(*sizes, np.float32)
         self._plan = kernels.plan(tree)
 
     def learn(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
@@ -211,24 +195,6 @@ class TreeReadout(Base, Growing):
             self.fetch()
             return super().best(hidden, k, exclude)
 
-    def beam(self, hidden: np.ndarray, k: int, width: int) -> tuple[np.ndarray, np.ndarray]:
-        """As best, following only the `width` likeliest prefixes of each length: fast, and may miss some.
-
-        Where fewer than k classes are met, ids ends with -1 and log-probabilities with -inf.
-        """
-        from cpu import tree_search
-
-        self._check(hidden)
-        check.whole("k", k, 1, self.classes)
-        check.whole("width", width, 1)
-
-        def find(ids: np.ndarray, log_probs: np.ndarray, rows: np.ndarray) -> None:
-            tree_search.beam(ids, log_probs, self._host, self.tree, rows, width)
-
-        with self.alone:
-            self.fetch()
-            return self._each(find, hidden, k)
-
     def parameters(self) -> dict[str, np.ndarray]:
         """The nodes (V - 1, D), what is kept beside them, and the tree: counts (V,), pointers (V,) and (V - 1,), or both."""
         self.fetch()
@@ -238,8 +204,7 @@ class TreeReadout(Base, Growing):
         """What `rebuild` needs."""
         split = {"split": self.split, "split_tail": self.split_tail} if self.split else {}
         together = {"together": self.together} if self.mode == "batch" else {}
-        owners = {"owners": self.owners} if self.owners != OWNERS else {}
-        return super().describe() | {"tree": self.shape} | {"mode": self.mode} | together | owners | split
+        return super().describe() | {"tree": self.shape} | {"mode": self.mode} | together | split
 
     def restore(self, state: dict[str, Any]) -> None:
         """Build the tree of what was filled in; ValueError where that makes none."""
@@ -279,7 +244,6 @@ def make(
     """From options of the command line; see hybrid/readout/__init__.py. Clusters come with vectors: balanced until then."""
     given = {name: options[name] for name in ("mode", "rate", "seed")} | sparse.readout_named(options)
     given["together"] = options.get("together", TOGETHER)
-    given["owners"] = options.get("owners", OWNERS)
     given["split_tail"] = options.get("split_tail", "cpu")
     given["tree"] = "balanced" if options["tree"] == CLUSTERED else options["tree"]
     return TreeReadout(counts, width, split=options.get("split") or 0, batch=batch, backend=backend, **given)

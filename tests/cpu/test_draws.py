@@ -1,4 +1,4 @@
-"""Draws of negatives: from the distribution asked for, each class as often as is said, and some for sure."""
+"""Draws of negatives: from the distribution asked for, each class as often as is said."""
 
 import numpy as np
 import pytest
@@ -6,24 +6,21 @@ import pytest
 from cpu import draws
 
 
-def draw(sampler, negatives, seed=0, tick=0, target=(0,), sure=()):
-    room = min(negatives + len(sure), sampler.drawn.size)
+def draw(sampler, negatives, seed=0, tick=0, target=(0,)):
+    room = min(negatives, sampler.drawn.size)
     ids, lower, score = np.empty(room, np.int32), np.empty(room), np.empty(len(target))
-    target, sure = np.array(target, np.int32), np.array(sure, np.int32)
-    count = draws.draw(ids, lower, score, sampler, negatives, target, seed, tick, sure)
+    count = draws.draw(ids, lower, score, sampler, negatives, np.array(target, np.int32), seed, tick)
     return ids[:count], lower[:count], score
 
 
-@pytest.mark.parametrize("sure", [(), (3, 0, 17)])
 @pytest.mark.parametrize("sampler", [draws.log_uniform(20), draws.unigram([0, 1, 16, 81] * 5), draws.uniform(20)])
-def test_classes_are_drawn_as_often_as_said(sampler, sure):
-    ids, lower, score = draw(sampler, 6, target=range(20), sure=sure)
+def test_classes_are_drawn_as_often_as_said(sampler):
+    ids, lower, score = draw(sampler, 6, target=range(20))
     np.testing.assert_array_equal(lower, score[ids])
-    assert tuple(ids[: len(sure)]) == sure and not score[list(sure)].any()
     assert not sampler.drawn.any()
     seen = np.zeros(20)
     for tick in range(20000):
-        ids, _, _ = draw(sampler, 6, tick=tick, sure=sure)
+        ids, _, _ = draw(sampler, 6, tick=tick)
         assert len(set(ids.tolist())) == ids.size
         seen[ids] += 1
     p = np.exp(score)
@@ -42,7 +39,7 @@ def test_distributions():
 
 
 def test_as_many_draws_as_classes_take_every_class_once():
-    ids, lower, score = draw(draws.log_uniform(5), 5, target=(4, 4), sure=(2,))
+    ids, lower, score = draw(draws.log_uniform(5), 5, target=(4, 4))
     assert ids.tolist() == [0, 1, 2, 3, 4] and not lower.any() and not score.any()
 
 

@@ -44,8 +44,8 @@ def test_draws_depend_on_seed_and_tick_alone(threads):
         assert (other != first).mean() > 0.9
 
 
-def run(table, hidden, target, negatives, rate=0.1, owners=OWNERS):
-    work = negative.workspace(*hidden.shape, negatives.shape[1], hidden.dtype, owners)
+def run(table, hidden, target, negatives, rate=0.1):
+    work = negative.workspace(*hidden.shape, negatives.shape[1], hidden.dtype)
     grad, loss, table = np.empty_like(hidden), np.empty(len(hidden), hidden.dtype), table.copy()
     negative.step(grad, loss, Learned(table), work, hidden, target, negatives, None, Rule(rate))
     return grad, loss, table
@@ -59,23 +59,22 @@ def case(classes, width, batch, count, dtype=np.float32):
     return table, hidden, target, negatives
 
 
-def lists(target, negatives, owners):
+def lists(target, negatives):
     """Each class once, in the order of owners."""
     pairs = []
     for b, positive in enumerate(target.tolist()):
         met = [(positive, 1)] + [(v, 0) for v in dict.fromkeys(negatives[b].tolist()) if v != positive]
-        pairs.append(sorted(met, key=lambda pair: pair[0] % owners))
+        pairs.append(sorted(met, key=lambda pair: pair[0] % OWNERS))
     return pairs
 
 
 @pytest.mark.parametrize("dtype, atol", [(np.float32, 2e-5), (np.float64, 1e-13)])
 @pytest.mark.parametrize("classes, count", [(1, 3), (4, 5), (1000, 20), (50, 0)])
-@pytest.mark.parametrize("owners", [1, OWNERS, 64])
-def test_step_learns_as_numpy_does(classes, count, owners, dtype, atol):
+def test_step_learns_as_numpy_does(classes, count, dtype, atol):
     table, hidden, target, negatives = case(classes, 37, 60, count, dtype)
-    grad, loss, moved = run(table, hidden, target, negatives, owners=owners)
+    grad, loss, moved = run(table, hidden, target, negatives)
     rows = table.astype(np.float64)
-    expected_grad, expected_loss = learn(rows, hidden.astype(np.float64), lists(target, negatives, owners), 0.1)
+    expected_grad, expected_loss = learn(rows, hidden.astype(np.float64), lists(target, negatives), 0.1)
     np.testing.assert_allclose(grad, expected_grad, rtol=0, atol=atol)
     np.testing.assert_allclose(loss, expected_loss, rtol=0, atol=atol)
     np.testing.assert_allclose(moved, rows, rtol=0, atol=atol)
@@ -90,13 +89,12 @@ def test_gradient_is_the_slope_of_the_loss():
         assert grad[0, place] == pytest.approx((up - down) / 2e-6, abs=1e-8)
 
 
-@pytest.mark.parametrize("owners", [OWNERS, 6, 64])
-def test_same_bits_as_the_serial_loop_at_any_number_of_threads(threads, owners):
+def test_same_bits_as_the_serial_loop_at_any_number_of_threads(threads):
     table, hidden, target, negatives = case(40, 24, 80, 6)
-    grad, loss, moved = run(table, hidden, target, negatives, owners=owners)
+    grad, loss, moved = run(table, hidden, target, negatives)
     for b in range(80):
         single = slice(b, b + 1)
-        single_grad, single_loss, table = run(table, hidden[single], target[single], negatives[single], owners=owners)
+        single_grad, single_loss, table = run(table, hidden[single], target[single], negatives[single])
         np.testing.assert_array_equal(single_grad, grad[single])
         np.testing.assert_array_equal(single_loss, loss[single])
     np.testing.assert_array_equal(table, moved)

@@ -247,10 +247,6 @@ def _best_of_tree(learned, hidden, target, without):
     return _searched(lambda *out: tree_search.best(*out, learned, TREE, hidden, without))
 
 
-def _beam(learned, hidden, target, without):
-    return _searched(lambda *out: tree_search.beam(*out, learned, TREE, hidden, 12))
-
-
 def _best_of_softmax(learned, hidden, target, without):
     work = softmax.workspace(*hidden.shape, hidden.dtype)
     return _searched(lambda *out: softmax.best_without(*out, learned, work, hidden, without))
@@ -286,7 +282,7 @@ def _log_prob_of_softmax(learned, hidden, target, without):
     return (out,)
 
 
-TREES = [_best_of_tree, _beam, _scores_of_tree, _log_prob_of_tree]
+TREES = [_best_of_tree, _scores_of_tree, _log_prob_of_tree]
 SOFTMAXES = [_best_of_softmax, _scores_of_softmax, _log_prob_of_softmax]
 
 

@@ -26,9 +26,9 @@ def oracle(weights, hidden):
     return logits - top - np.log(np.exp(logits - top).sum(axis=1, keepdims=True))
 
 
-def step(weights, hidden, target, rate, parts=softmax.SHARDS):
+def step(weights, hidden, target, rate):
     grad, loss = np.full_like(hidden, np.nan), np.full(len(hidden), np.nan, hidden.dtype)
-    work = softmax.workspace(*hidden.shape, hidden.dtype, parts)
+    work = softmax.workspace(*hidden.shape, hidden.dtype)
     softmax.step(grad, loss, Learned(weights), work, hidden, target, None, Rule(rate))
     return grad, loss
 
@@ -39,9 +39,9 @@ def log_prob(weights, hidden, target):
     return out
 
 
-def best(weights, hidden, k, parts=softmax.SHARDS):
+def best(weights, hidden, k):
     ids, log_probs = np.full((len(hidden), k), -1, np.int32), np.full((len(hidden), k), np.nan, hidden.dtype)
-    softmax.best(ids, log_probs, Learned(weights), softmax.workspace(*hidden.shape, hidden.dtype, parts), hidden)
+    softmax.best(ids, log_probs, Learned(weights), softmax.workspace(*hidden.shape, hidden.dtype), hidden)
     return ids, log_probs
 
 
@@ -50,14 +50,14 @@ SIZES = [(2, 1, 1), (CHUNK - 1, 8, 5), (CHUNK + 1, 17, 3), (20 * CHUNK + 7, 16, 
 
 
 @pytest.mark.parametrize("sizes", SIZES)
-@pytest.mark.parametrize("dtype, parts", [(np.float32, softmax.SHARDS), (np.float64, softmax.SHARDS), (np.float64, 64)])
-def test_step_against_float64(sizes, dtype, parts):
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_step_against_float64(sizes, dtype):
     weights, hidden, target = problem(*sizes, dtype)
     before, rows = weights.astype(float), np.arange(len(target))
     log_probs = oracle(weights, hidden)
     miss = np.exp(log_probs)
     miss[rows, target] -= 1
-    grad, loss = step(weights, hidden, target, 0.1, parts)
+    grad, loss = step(weights, hidden, target, 0.1)
 
     # A logit is a sum of D products of a few units; its error is the relative error of every probability
     close = 20 * np.finfo(dtype).eps * np.sqrt(sizes[1])
@@ -139,14 +139,13 @@ def test_a_sum_that_overflows_although_no_term_does():
     assert log_prob(weights, hidden, target)[0] == pytest.approx(-np.log(4 * softmax.SHARDS), abs=1e-4)
 
 
-@pytest.mark.parametrize("parts", [softmax.SHARDS, 64])
 @pytest.mark.parametrize("classes", [40, 20 * CHUNK + 9])
-def test_the_same_bits_at_any_number_of_threads(classes, parts):
+def test_the_same_bits_at_any_number_of_threads(classes):
     found = set()
     for threads in (1, 2, 4):
         numba.set_num_threads(threads)
         weights, hidden, target = problem(classes, 24, 37)
-        results = [*step(weights, hidden, target, 0.1, parts), weights, *best(weights, hidden, 7, parts)]
+        results = [*step(weights, hidden, target, 0.1), weights, *best(weights, hidden, 7)]
         found.add(b"".join(array.tobytes() for array in results))
     assert len(found) == 1
 

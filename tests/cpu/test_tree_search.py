@@ -1,4 +1,4 @@
-"""Search for the likeliest classes: exact search against all leaves, a wide beam against exact search."""
+"""Search for the likeliest classes: exact search against all leaves."""
 
 import numpy as np
 import pytest
@@ -25,10 +25,10 @@ def everything(tree, nodes, hidden):
     return out
 
 
-def found(find, tree, nodes, hidden, k, *arguments):
+def found(find, tree, nodes, hidden, k):
     ids = np.empty((len(hidden), k), np.int32)
     log_probs = np.empty((len(hidden), k), hidden.dtype)
-    find(ids, log_probs, Learned(nodes), tree, hidden, *arguments)
+    find(ids, log_probs, Learned(nodes), tree, hidden)
     return ids, log_probs
 
 
@@ -48,27 +48,12 @@ def test_best_is_the_top_of_everything(counts, k, scale, seed):
     assert all(len(set(row)) == k for row in ids.tolist())
 
 
-@given(st.integers(2, 40), st.integers(0, 2**31))
-def test_a_beam_as_wide_as_the_tree_misses_nothing(classes, seed):
-    tree = balanced(classes)
-    nodes, hidden = case(classes, 6, 5, seed=seed)
-    for exact, wide in zip(
-        found(tree_search.best, tree, nodes, hidden, classes),
-        found(tree_search.beam, tree, nodes, hidden, classes, classes),
-        strict=True,
-    ):
-        np.testing.assert_array_equal(exact, wide)
-
-
 def test_equals_come_by_rising_class():
     tree = balanced(16)  # all scores 0: every class has 1/16, exactly
     nodes, hidden = np.zeros((15, 4)), np.ones((2, 4))
-    for ids, log_probs in (
-        found(tree_search.best, tree, nodes, hidden, 16),
-        found(tree_search.beam, tree, nodes, hidden, 16, 16),
-    ):
-        assert (ids == np.arange(16)).all()
-        np.testing.assert_allclose(log_probs, np.log(1 / 16))
+    ids, log_probs = found(tree_search.best, tree, nodes, hidden, 16)
+    assert (ids == np.arange(16)).all()
+    np.testing.assert_allclose(log_probs, np.log(1 / 16))
 
 
 def test_large_trees_and_every_class(threads):
@@ -80,48 +65,10 @@ def test_large_trees_and_every_class(threads):
     np.testing.assert_allclose(log_probs, -np.sort(-every, 1), atol=1e-11)
 
 
-def test_a_beam_follows_the_likeliest_prefixes(threads):
-    tree = huffman(10**6 // np.arange(1, 2001))
-    nodes, hidden = case(2000, 16, 9, 2.0)
-    exact, _ = found(tree_search.best, tree, nodes, hidden, 5)
-    last = 0.0
-    for width in (1, 8, 64, 2000):
-        ids, log_probs = found(tree_search.beam, tree, nodes, hidden, 5, width)
-        every = everything(tree, nodes, hidden)
-        met = ids >= 0
-        assert (np.diff(log_probs[:, :2], axis=1) <= 0).all()
-        np.testing.assert_allclose(np.where(met, np.take_along_axis(every, ids, 1), -np.inf), log_probs, atol=1e-11)
-        recall = (ids[:, :, None] == exact[:, None]).any(1).mean()
-        assert recall >= last
-        last = recall
-    assert last == 1
-
-
-@pytest.mark.parametrize("root", [-3.0, 3.0])
-def test_a_beam_of_one_prefix_keeps_the_leaf_beside_it(root):
-    """Of a root with a leaf and a node below it: whether the leaf comes before the node or behind it, it is met."""
-    tree = huffman([3, 1, 1])
-    nodes, hidden = np.array([[root], [1.0]]), np.ones((1, 1))
-    for wide, exact in zip(
-        found(tree_search.beam, tree, nodes, hidden, 3, 1), found(tree_search.best, tree, nodes, hidden, 3), strict=True
-    ):
-        np.testing.assert_array_equal(wide, exact)
-
-
-def test_fewer_classes_met_than_asked_for():
-    tree = balanced(64)
-    nodes, hidden = case(64, 4, 3)
-    ids, log_probs = found(tree_search.beam, tree, nodes, hidden, 5, 1)
-    assert (ids[:, :2] >= 0).all() and (ids[:, 2:] == -1).all() and np.isneginf(log_probs[:, 2:]).all()
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_two_classes(dtype):
     tree = balanced(2)
     nodes, hidden = np.array([[2, 0]], dtype), np.array([[1, 5], [-1, 5]], dtype)
-    for ids, log_probs in (
-        found(tree_search.best, tree, nodes, hidden, 2),
-        found(tree_search.beam, tree, nodes, hidden, 2, 9),
-    ):
-        assert ids.tolist() == [[1, 0], [0, 1]]
-        np.testing.assert_allclose(np.exp(log_probs), [[0.8807971, 0.1192029]] * 2, rtol=1e-6)
+    ids, log_probs = found(tree_search.best, tree, nodes, hidden, 2)
+    assert ids.tolist() == [[1, 0], [0, 1]]
+    np.testing.assert_allclose(np.exp(log_probs), [[0.8807971, 0.1192029]] * 2, rtol=1e-6)

@@ -95,17 +95,6 @@ def test_the_numbers_are_those_of_the_cpu(cuda, make):
         np.testing.assert_allclose(one, other, **CLOSE)
 
 
-def test_a_beam_searches_what_the_device_has_learned(cuda):
-    readout = MAKE["huffman"](rate=0.5, backend=cuda)
-    train(readout)
-    _, hidden, _ = batch(seed=9)
-    wide, log_probs = readout.beam(hidden, 4, CLASSES)
-    ids, expected = readout.best(hidden, 4)
-    np.testing.assert_array_equal(wide, ids)
-    np.testing.assert_allclose(log_probs, expected, **CLOSE)
-    np.testing.assert_allclose(readout.log_prob(hidden, np.ascontiguousarray(ids[:, 0])), log_probs[:, 0], **CLOSE)
-
-
 def test_every_run_gives_the_same_bytes_in_any_order_of_completion(gpu, cuda, make):
     outcomes = set()
     for seed in range(4):

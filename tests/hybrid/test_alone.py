@@ -117,12 +117,6 @@ def test_no_call_of_a_readout_enters_while_another_thread_is_inside(kind, call):
     CALLS[call](readout)
 
 
-def test_a_beam_too():
-    readout = MAKE["tree"]()
-    with readout.alone:
-        assert isinstance(in_another_thread(lambda: readout.beam(HIDDEN, 3, 4)), RuntimeError)
-
-
 def test_threads_that_step_one_readout_lose_no_step_to_another():
     """Every step is either whole or refused, so the weights are those of that many steps in turn."""
     rng = np.random.default_rng(0)

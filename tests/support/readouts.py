@@ -31,9 +31,6 @@ MAKE = {
     "logistic": lambda **more: SampledReadout(COUNTS, WIDTH, loss="logistic", batch=BATCH, **more),
     "mixture": lambda **more: MixtureReadout([MAKE["huffman"](**more), MAKE["balanced"](**more)], pace=0.1),
     "gbce": lambda **more: SampledReadout(COUNTS, WIDTH, loss="gbce", negatives=20, batch=BATCH, **more),
-    "active": lambda **more: SampledReadout(
-        COUNTS, WIDTH, draws="neighbours", index_every=2, negatives=20, batch=BATCH, **more
-    ),
     "neighbours": lambda **more: NeighbourReadout(FullReadout(COUNTS, WIDTH, batch=BATCH, **more)),
 }
 

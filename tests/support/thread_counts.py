@@ -34,13 +34,13 @@ def scatter() -> Iterator[np.ndarray]:
     yield from (one, bags)
 
 
-def full(parts: int) -> Iterator[np.ndarray]:
+def full() -> Iterator[np.ndarray]:
     """A full softmax, its search and its scores; some parts have no class."""
     weights, hidden, target = case(5001, 12, 40)  # 5,000 rows
-    work, learned = softmax.workspace(40, 12, np.float32, parts), Learned(weights)
+    work, learned = softmax.workspace(40, 12, np.float32), Learned(weights)
     grad, loss, out = np.empty_like(hidden), np.empty(40, np.float32), np.empty((40, 5000), np.float32)
     softmax.step(grad, loss, learned, work, hidden, target % 5000, None, Rule(0.1))
-    scores.softmax(out, learned, hidden, parts)
+    scores.softmax(out, learned, hidden)
     yield from (grad, loss, weights, out)
 
 
@@ -60,8 +60,7 @@ STEPS: dict[str, Callable[[], Iterator[np.ndarray]]] = {
     "a tree, 16 together": lambda: tree_batch(16),
     "a tree, all together": lambda: tree_batch(500),
     "rows": scatter,
-    "full softmax": lambda: full(16),
-    "full softmax of 64 parts": lambda: full(64),
+    "full softmax": full,
     "clusters": clusters,
 }
 

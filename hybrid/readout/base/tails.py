@@ -24,10 +24,10 @@ class Trees:
     mode     of cpu/tree_softmax.py
     """
 
-    def __init__(self, cluster: np.ndarray, counts: np.ndarray, mode: str, owners: int):
+    def __init__(self, cluster: np.ndarray, counts: np.ndarray, mode: str):
         from cpu import cluster_trees
 
-        self._forest, self._mode, self._owners = cluster_trees.huffman(cluster, counts, owners), mode, owners
+        self._forest, self._mode = cluster_trees.huffman(cluster, counts), mode
         self._alone = np.flatnonzero(cluster < 0).astype(np.int32)
         self._pathless = np.flatnonzero(self._forest.tree.leaf_up < 0)
 
@@ -55,7 +55,7 @@ class Trees:
         """Scratch of a step."""
         from cpu import tree_softmax
 
-        self._work = tree_softmax.workspace(batch, width, self._forest.tree.depth, np.float32, self._owners)
+        self._work = tree_softmax.workspace(batch, width, self._forest.tree.depth, np.float32)
 
     def step(
         self,
@@ -106,7 +106,7 @@ class Softmaxes:
     Arguments as of Trees; only `cluster` is used: rows of a cluster move once a step, whatever the mode.
     """
 
-    def __init__(self, cluster: np.ndarray, counts: np.ndarray, mode: str, owners: int):
+    def __init__(self, cluster: np.ndarray, counts: np.ndarray, mode: str):
         from cpu import cluster_softmax
 
         self._plan = cluster_softmax.plan(cluster)

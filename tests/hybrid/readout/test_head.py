@@ -50,12 +50,6 @@ def test_all_classes_of_clusters_are_grouped_anew_and_those_alone_stay():
     assert found.tolist() == [2, 0, 1, 2, 3, 3]
 
 
-def test_owners_are_those_of_trees():
-    assert HeadReadout(COUNTS, WIDTH, tails="tree", owners=8).owners == 8
-    with pytest.raises(ValueError, match='owners: found 8 with tails "softmax", expected tails "tree"'):
-        HeadReadout(COUNTS, WIDTH, tails="softmax", owners=8)
-
-
 def test_as_many_clusters_as_classes_may_be_asked_for_and_no_more():
     found = HeadReadout(COUNTS, WIDTH, clusters=CLASSES)
     assert (found.head, found.clusters) == (0, CLASSES)

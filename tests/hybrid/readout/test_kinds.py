@@ -49,11 +49,8 @@ def test_sampled_learns_the_distribution_of_the_full_softmax():
     assert np.abs(learned - (truth - truth.mean(axis=0))).mean() < 0.15
 
 
-@pytest.mark.parametrize("draws", ["log-uniform", "neighbours"])
-def test_all_classes_sampled_is_the_full_readout(draws):
-    full, sampled = FullReadout(50, 4, rate=0.1), SampledReadout(50, 4, negatives=50, rate=0.1, draws=draws)
-    assert draws != "neighbours" or sampled._active.most == 0
-    assert SampledReadout(50, 4, negatives=7, draws="neighbours")._active.most == 3
+def test_all_classes_sampled_is_the_full_readout():
+    full, sampled = FullReadout(50, 4, rate=0.1), SampledReadout(50, 4, negatives=50, rate=0.1)
     for seed in range(5):
         grad, hidden, target = batch(50, 4, seed=seed)
         other = np.empty_like(grad)
@@ -86,7 +83,7 @@ DEFAULTS = [("softmax", 5000, 1024), ("softmax", 90, 90), ("logistic", 90, 5), (
 @pytest.mark.parametrize("loss, classes, expected", DEFAULTS)
 def test_the_defaults_of_sampled_readouts(loss, classes, expected):
     readout = SampledReadout(np.ones(classes), 4, loss=loss)
-    assert (readout.negatives, readout.calibration, readout.index_every) == (expected, 0.75, 1000)
+    assert (readout.negatives, readout.calibration) == (expected, 0.75)
 
 
 def test_gbce_with_all_classes_as_negatives_is_a_logistic_regression_a_class():
@@ -130,21 +127,6 @@ def test_counts_of_a_checkpoint_that_are_none_are_refused(kind):
 def test_a_tree_given_as_an_array_is_refused_by_name():
     with pytest.raises(ValueError, match="tree: found ndarray, expected one of huffman, balanced"):
         TreeReadout([1, 2], 4, tree=np.zeros(3))
-
-
-def test_a_beam_as_wide_as_the_tree_is_exact():
-    readout = TreeReadout(np.arange(60), 5, rate=0.5)
-    for seed in range(5):
-        readout.step(*batch(60, 5, seed=seed))
-    _, hidden, _ = batch(60, 5, seed=9)
-    ids, log_probs = readout.best(hidden, 6)
-    wide, wide_log_probs = readout.beam(hidden, 6, 60)
-    np.testing.assert_array_equal(ids, wide)
-    np.testing.assert_allclose(log_probs, wide_log_probs, atol=1e-5)
-    narrow, narrow_log_probs = readout.beam(hidden, 6, 1)
-    assert (narrow_log_probs[:, 0] <= log_probs[:, 0] + 1e-5).all() and narrow.shape == (32, 6)
-    with pytest.raises(ValueError, match="width: found 0"):
-        readout.beam(hidden, 6, 0)
 
 
 @pytest.mark.parametrize("split", [1, 7, 59])
@@ -274,9 +256,8 @@ def tended(steps=0, **more):
 
 
 def test_a_sampled_readout_is_rebuilt_with_counts_where_it_had_them():
-    counts = np.arange(9, 0, -1)
-    for known, draws in ((counts, "unigram"), (counts, "neighbours"), (9, "neighbours")):
-        facts = SampledReadout(known, 4, draws=draws).describe()
+    for known in (np.arange(9, 0, -1), 9):
+        facts = SampledReadout(known, 4).describe()
         assert rebuild(facts).describe() == facts
 
 

@@ -144,7 +144,7 @@ def test_the_gradient_is_the_slope_of_the_loss(kind):
         np.testing.assert_allclose(grad[:, d], slope, atol=3e-3)
 
 
-@pytest.mark.parametrize("kind", ["sampled", "log-uniform", "logistic", "gbce", "active"])
+@pytest.mark.parametrize("kind", ["sampled", "log-uniform", "logistic", "gbce"])
 def test_the_gradient_of_a_sampled_loss_is_its_slope(kind):
     readout = MAKE[kind](rate=0.5)
     train(readout)

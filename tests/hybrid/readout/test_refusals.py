@@ -139,13 +139,6 @@ BAD_CONSTRUCTION = [
         lambda: TreeReadout([1, 2], 4, mode="batch", together=0),
         "together: found 0, expected a whole number of at least 1",
     ),
-    (lambda: FullReadout([1, 2], 4, parts=65), "parts: found 65, expected a whole number from 1 to 64"),
-    (lambda: TreeReadout([1, 2], 4, owners=5), "owners: found 5, expected an even number from 2 to 64"),
-    (lambda: TreeReadout([1, 2], 4, owners=66), "owners: found 66, expected a whole number from 2 to 64"),
-    (
-        lambda: TreeReadout([1, 2], 4, mode="batch", owners=8),
-        'owners: found 8 with the mode "batch", expected 4; leave one out',
-    ),
     (lambda: TreeReadout([3, 2, 1], 4, mode="batch", split=1), 'split: found 1 with the mode "batch", expected 0'),
     (
         lambda: TreeReadout([3, 2, 1], 4, mode="batch", storage="float16"),
@@ -161,11 +154,6 @@ BAD_CONSTRUCTION = [
         lambda: SampledReadout(3, 4, loss="gbce", calibration=1.5),
         "calibration: found 1.5, expected a number from 0 to 1",
     ),
-    (
-        lambda: SampledReadout(3, 4, loss="logistic", draws="neighbours"),
-        "draws: found 'neighbours', expected others under",
-    ),
-    (lambda: SampledReadout(3, 4, index_every=5), "index_every: not used by the draws 'log-uniform', only by 'neigh"),
     (lambda: NeighbourReadout(TreeReadout([1, 2], 4)), "readout: found TreeReadout, expected a FullReadout or a"),
     (
         lambda: rebuild({"kind": "forest"}),

@@ -42,17 +42,13 @@ def test_a_file_is_read_without_numba_and_without_scipy(kind):
                 "tree": "huffman",
                 "mode": "deterministic",
                 "together": 64,
-                "owners": 4,
                 "split": None,
                 "split_tail": "cpu",
                 "regrow": None,
             },
         ),
-        ("full", {"parts": 16}),
-        (
-            "sampled",
-            dict.fromkeys(("negatives", "loss", "draws", "calibration", "index_every")) | {"owners": 4, "parts": 16},
-        ),
+        ("full", {}),
+        ("sampled", dict.fromkeys(("negatives", "loss", "draws", "calibration"))),
     ],
 )
 def test_options_of_the_kinds_that_the_command_line_offers(kind, defaults):

@@ -91,10 +91,6 @@ def test_softmaxes_learn_as_in_float32():
     ("made", "message"),
     [
         (lambda: tree(storage="int8"), "storage: found 'int8', expected one of float32, bfloat16, float16"),
-        (
-            lambda: SampledReadout(COUNTS, WIDTH, draws="neighbours", storage="float16"),
-            'storage: found "float16", expected',
-        ),
         (lambda: NeighbourReadout(FullReadout(COUNTS, WIDTH, storage="float16")), 'found one stored as "float16"'),
         (lambda: tree(split=3), 'storage: found "bfloat16" with a split'),
         (
