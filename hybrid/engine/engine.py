@@ -42,7 +42,7 @@ class Engine(Runner[Tick]):
     threads        CPU threads in total (None: all cores that this process may use, see cpu/threads.py)
     micro_batches  parts a batch is cut into, so that dense and sparse stages of different parts overlap; the readout's
                    parameters move after every part
-    delay          batches begun and not finished: 0 is exact, k overlaps more and learns on parameters k batches old
+    delay          batches begun and not finished: 0 is exact, 1 overlaps more and learns on parameters a batch old
     overlap        True: dense and sparse stages at the same time, sharing the threads; False: one after another, each on
                    all threads; None: measure both in the first ticks and keep the faster. The numbers are the same.
     schedule       how all rates fall over the feed: "constant", "linear", "cosine" or "step", see hybrid/engine/scale.py

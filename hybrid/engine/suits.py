@@ -13,7 +13,6 @@ from .trunk import TrunkProtocol
 if TYPE_CHECKING:
     from .engine import Engine
 
-MOST_DELAY = 16
 
 
 def dense_backend(trunk: TrunkProtocol, device: str | None) -> backend.Backend:
@@ -38,7 +37,7 @@ def check_widths(embedding: Embedding | Inputs, trunk: TrunkProtocol | None, rea
 
 def check_delay(delay: int, trunk: TrunkProtocol | None) -> None:
     """ValueError for a delay out of range, or one that the trunk cannot have."""
-    check.whole("delay", delay, 0, MOST_DELAY)
+    check.whole("delay", delay, 0, 1)
     if delay and (reason := getattr(trunk, "undelayed", None)):
         raise ValueError(f"delay: found {delay}, expected 0: {reason}")
 

@@ -38,7 +38,7 @@ class EngineOptions:
     epochs: int = option(5, "passes over the data", group="training", type=positive)
     batch: int | None = option(512, "examples a batch", group="training", type=positive)
     micro_batches: int = option(2, "parts of a batch that overlap", group="training", type=positive)
-    delay: int = option(0, "batches begun and not finished, up to 16 (0: exact)", group="training", type=whole)
+    delay: int = option(0, "batches begun and not finished, 0 (exact) or 1", group="training", type=whole)
     serial: bool = option(False, "one stage after another, on all threads", group="training")
     schedule: str = option(
         "linear", "how all rates fall over the run", group="training", choices=("constant", "linear", "cosine", "step")

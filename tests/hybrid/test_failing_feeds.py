@@ -55,10 +55,10 @@ def test_whatever_a_feed_raises_leaves_the_model_between_two_ticks(tmp_path, fai
     assert bytes_of(model) == bytes_of(whole)
 
 
-@pytest.mark.parametrize("again", [5, 6, 7])
+@pytest.mark.parametrize("again", [5, 6])
 def test_a_feed_that_fails_before_batches_begun_come_again_loses_none_of_them(tmp_path, again):
-    """With a delay of 2 batches 5 and 6 were begun on parameters that have moved since: they are not begun anew."""
-    whole, trained = engine(delay=2), engine(delay=2)
+    """With a delay batch 5 was begun on parameters that have moved since: it is not begun anew."""
+    whole, trained = engine(delay=1), engine(delay=1)
     list(whole.run(Feed(TICKS)))
     list(itertools.islice(trained.run(Feed(TICKS)), 5))
     for _ in range(2):

@@ -147,7 +147,7 @@ class Overlapped(OfEngine):
 
 
 class Delayed(OfEngine):
-    options: ClassVar = {"overlap": True, "delay": 2, "kind": "full"}
+    options: ClassVar = {"overlap": True, "delay": 1, "kind": "full"}
 
 
 class SerialDelayed(OfEngine):

@@ -14,7 +14,7 @@ from tests.soak.replay import Differs, drawn, replay
 from tests.support.imports import ROOT
 
 TICKS = 40
-DELAYED = 10  # a seed: three micro-batches, delay 2
+DELAYED = 10  # a seed: three micro-batches, delay 1
 RANKED = 6  # four micro-batches, three ranks
 ONE_FAILS = """
 import sys
@@ -69,7 +69,7 @@ def test_another_delay_is_caught(monkeypatch):
     fill = Schedule._fill
 
     def sooner(self, *given):
-        self.delay = 1
+        self.delay = 0
         fill(self, *given)
 
     monkeypatch.setattr(Schedule, "_fill", sooner)

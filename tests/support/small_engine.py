@@ -69,6 +69,6 @@ WAYS = {
     "serial": {"overlap": False},
     "overlapped": {"overlap": True},
     "measured": {"overlap": None, "threads": 4},
-    "delay": {"overlap": True, "delay": 2},
-    "serial, delay": {"overlap": False, "delay": 2},
+    "delay": {"overlap": True, "delay": 1},
+    "serial, delay": {"overlap": False, "delay": 1},
 }

@@ -93,7 +93,7 @@ def test_delay_changes_the_numbers_and_still_learns():
 
 
 @pytest.mark.parametrize("kind", ["tree", "full", "sampled"])
-@pytest.mark.parametrize("delay", [0, 1, 3])
+@pytest.mark.parametrize("delay", [0, 1])
 @pytest.mark.parametrize("stop", [1, 7])
 def test_a_run_stopped_saved_and_loaded_ends_with_the_same_bits(tmp_path, kind, delay, stop):
     whole = engine(kind, delay=delay, micro_batches=2)

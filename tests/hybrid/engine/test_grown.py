@@ -34,7 +34,7 @@ def grown(feed, ticks, **options):
     return made
 
 
-@pytest.mark.parametrize("delay", [0, 2])
+@pytest.mark.parametrize("delay", [0, 1])
 def test_a_run_goes_on_with_more_classes_and_rows(tmp_path, delay):
     made, size = grown(Feed(20), 6, delay=delay), engine().size
     assert made.tick == 6 and made.size == size + MORE * (6 + 4)  # a node of 6 and a row of 4 numbers a class

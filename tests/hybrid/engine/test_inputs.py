@@ -18,7 +18,7 @@ def without_rows(engine):
 
 
 @pytest.mark.parametrize("trunk", [True, False])
-@pytest.mark.parametrize("options", [{}, {"micro_batches": 3}, {"delay": 2, "micro_batches": 2, "overlap": True}])
+@pytest.mark.parametrize("options", [{}, {"micro_batches": 3}, {"delay": 1, "micro_batches": 2, "overlap": True}])
 def test_numbers_of_the_feed_teach_what_rows_of_the_same_numbers_teach(trunk, options):
     engines = [engine(dense, trunk, **options) for dense in (True, False)]
     losses = [
@@ -42,7 +42,7 @@ def test_numbers_are_asked_about_as_ids_are(trunk):
 @pytest.mark.parametrize("trunk", [True, False])
 @pytest.mark.parametrize("way", ["checkpoint", "pickle", "copy"])
 def test_what_was_kept_with_batches_begun_goes_on_with_the_same_bytes(trunk, way, tmp_path):
-    options = {"delay": 2, "micro_batches": 2}
+    options = {"delay": 1, "micro_batches": 2}
     whole, stopped = engine(True, trunk, **options), engine(True, trunk, **options)
     losses = [tick.loss for tick in whole.run(Points(True))]
     run = stopped.run(Points(True))

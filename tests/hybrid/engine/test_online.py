@@ -42,10 +42,15 @@ def engine(kind=TreeReadout, bags=False, threads=2, moves=None, update="online",
     return Engine(rows, None, readout, threads=threads, update=update, **options)
 
 
-@pytest.mark.parametrize("moves", SETTINGS, ids=str)
-@pytest.mark.parametrize("weight", [None, 0.5])
-@pytest.mark.parametrize("bags", [False, True])
-@pytest.mark.parametrize("kind", [TreeReadout, SampledReadout])
+def paired():
+    """Two cases of each setting, with every pair of choices."""
+    for place, moves in enumerate(SETTINGS):
+        bags, weighed = place % 2 == 1, place in (1, 2)
+        yield TreeReadout, bags, 0.5 if weighed else None, moves
+        yield SampledReadout, not bags, None if weighed else 0.5, moves
+
+
+@pytest.mark.parametrize("kind, bags, weight, moves", paired(), ids=str)
 def test_batches_of_one_example_learn_as_in_batches(kind, bags, weight, moves):
     feed = Words(40, bags, batch=1, weight=weight)
     made = [engine(kind, bags, moves=moves, update=update) for update in ("online", "batch")]

@@ -71,7 +71,7 @@ def test_micro_batches_are_cut_at_whole_groups():
     "call, message",
     [
         (lambda: grouped(delay=1), "delay: found 1, expected 0: it must not"),
-        (lambda: grouped(delay=17), "delay: found 17, expected a whole number from 0 to 16"),
+        (lambda: grouped(delay=17), "delay: found 17, expected a whole number from 0 to 1"),
         (
             lambda: list(grouped(micro_batches=4).run(Groups(True))),
             "found 4, expected 1 to 3, the sequences of 4",
